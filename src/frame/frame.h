@@ -1,0 +1,83 @@
+/* The door between generated code and the library, in plain C.
+ *
+ * Generated code gets one kiln_frame and may call what its table holds, and nothing else: it never
+ * resolves a symbol from the host process. The same object therefore runs under ORC, from a cache,
+ * or linked into a program that has no libkiln. Generated code knows the layout below by the
+ * KILN_FRAME_* indices; a change of layout changes KILN_FRAME_VERSION, which artefacts carry. */
+#ifndef KILN_FRAME_FRAME_H_
+#define KILN_FRAME_FRAME_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KILN_FRAME_VERSION 1
+
+typedef struct kiln_frame kiln_frame;
+
+/* One kernel: does the work items [begin, end) of its `items` (see kernel::Kernel). `args` are the
+ * addresses of its parameters' first bytes, in the order of the kernel's parameters. */
+typedef void (*kiln_kernel_fn)(const kiln_frame* frame, void* const* args, int64_t begin,
+                               int64_t end);
+
+/* A whole executable. 0, or the code of an error that has been put into the frame's slot. */
+typedef int32_t (*kiln_entry_fn)(const kiln_frame* frame);
+
+/* A library call of the plan (Eigen, FFT, a registered custom call): operands and results by
+ * address; `config` is the constant of the call step. */
+typedef int32_t (*kiln_call_fn)(const kiln_frame* frame, int32_t target, void* const* args,
+                                const void* config, int64_t config_size);
+
+typedef struct kiln_frame_table {
+  /* Runs `kernel` over [0, items) in at most `tasks` contiguous pieces, on the pool's threads and
+   * the caller's; returns when all is done. The split depends on items and tasks alone and tasks
+   * are cut by items, never by who is free, but results must not depend on it. */
+  void (*parallel_for)(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args,
+                       int64_t items, int64_t tasks);
+  kiln_call_fn call;
+  /* Bracket one step when frame->trace is set. `step` indexes the plan's launch table. */
+  void (*trace_begin)(const kiln_frame* frame, int32_t step);
+  void (*trace_end)(const kiln_frame* frame, int32_t step);
+  /* Puts an error into the frame: a canonical code and a constant message. Returns the code. */
+  int32_t (*fail)(const kiln_frame* frame, int32_t code, const char* message, int64_t size);
+} kiln_frame_table;
+
+struct kiln_frame {
+  /* Addresses of the plan's allocations, by index: parameters, results, constants, one arena. */
+  void* const* buffers;
+  const kiln_frame_table* table;
+  /* NULL, or set: generated code then brackets its steps with trace_begin and trace_end. */
+  void* trace;
+  /* NULL, or polled by loops of the program: non-zero asks them to stop with CANCELLED. */
+  const int32_t* cancel;
+  /* The library's own state for the table's functions; generated code passes it by. */
+  void* host;
+  /* How many threads parallel_for may use, 1 meaning the caller's alone. */
+  int32_t threads;
+  int32_t reserved;
+};
+
+enum {
+  KILN_FRAME_BUFFERS = 0,
+  KILN_FRAME_TABLE = 1,
+  KILN_FRAME_TRACE = 2,
+  KILN_FRAME_CANCEL = 3,
+  KILN_FRAME_HOST = 4,
+  KILN_FRAME_THREADS = 5
+};
+
+enum {
+  KILN_TABLE_PARALLEL_FOR = 0,
+  KILN_TABLE_CALL = 1,
+  KILN_TABLE_TRACE_BEGIN = 2,
+  KILN_TABLE_TRACE_END = 3,
+  KILN_TABLE_FAIL = 4
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_FRAME_FRAME_H_ */
