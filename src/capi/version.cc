@@ -1,0 +1,11 @@
+#include "kiln/version.h"
+
+#define KILN_TEXT_(x) #x
+#define KILN_TEXT(x) KILN_TEXT_(x)
+
+int32_t kiln_version(void) { return KILN_VERSION; }
+
+const char* kiln_version_string(void) {
+  return KILN_TEXT(KILN_VERSION_MAJOR) "." KILN_TEXT(KILN_VERSION_MINOR) "." KILN_TEXT(
+      KILN_VERSION_PATCH);
+}

@@ -1,0 +1,39 @@
+# cmake --install: headers, library, tools, pkg-config file and CMake package.
+#
+# A process may have the installed library mapped: writing into the file would crash it. Every file
+# is therefore copied to a temporary name in its folder and renamed over the old one.
+set(KILN_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
+
+# kiln_install(DESTINATION folder [PROGRAM] files...); files may be generator expressions.
+function(kiln_install)
+  cmake_parse_arguments(arg "PROGRAM;STRIP" "DESTINATION" "" ${ARGN})
+  install(CODE "
+    set(program ${arg_PROGRAM})
+    set(strip ${arg_STRIP})
+    set(strip_command \"${CMAKE_STRIP}\")
+    set(destination \"${arg_DESTINATION}\")
+    set(files \"${arg_UNPARSED_ARGUMENTS}\")
+    include(\"${KILN_CMAKE_DIR}/AtomicInstall.cmake\")")
+endfunction()
+
+include(CMakePackageConfigHelpers)
+set(KILN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kiln)
+configure_package_config_file(${KILN_CMAKE_DIR}/KilnConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/package/KilnConfig.cmake
+                              INSTALL_DESTINATION ${KILN_PACKAGE_DIR}
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/KilnConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH KILN_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${KILN_CMAKE_DIR}/kiln.pc.in ${PROJECT_BINARY_DIR}/package/kiln.pc @ONLY)
+
+file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/kiln/*.h)
+kiln_install(DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kiln ${headers})
+kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR} PROGRAM STRIP
+             $<TARGET_FILE:kiln> $<TARGET_SONAME_FILE:kiln> $<TARGET_LINKER_FILE:kiln>)
+foreach(tool ${KILN_TOOLS})
+  kiln_install(DESTINATION ${CMAKE_INSTALL_BINDIR} PROGRAM STRIP $<TARGET_FILE:${tool}>)
+endforeach()
+kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${PROJECT_BINARY_DIR}/package/kiln.pc)
+kiln_install(DESTINATION ${KILN_PACKAGE_DIR} ${PROJECT_BINARY_DIR}/package/KilnConfig.cmake
+             ${PROJECT_BINARY_DIR}/package/KilnConfigVersion.cmake)

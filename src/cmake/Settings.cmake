@@ -1,0 +1,37 @@
+# Languages, flags and output folders that every target of this project shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+include(GNUInstallDirs)
+# Programs find libkiln.so beside themselves, in the build tree and where they are installed.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+
+if(KILN_SANITIZE)
+  if(NOT KILN_SANITIZE MATCHES "^(address|undefined|thread)$")
+    message(FATAL_ERROR "KILN_SANITIZE is '${KILN_SANITIZE}': use address, undefined or thread")
+  endif()
+  # vptr checks need the type information of LLVM's classes across the static archives.
+  add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer -g1
+                      $<$<STREQUAL:${KILN_SANITIZE},undefined>:-fno-sanitize-recover=all>
+                      $<$<STREQUAL:${KILN_SANITIZE},undefined>:-fno-sanitize=vptr>)
+  add_link_options(-fsanitize=${KILN_SANITIZE})
+endif()
