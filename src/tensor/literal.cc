@@ -1,0 +1,114 @@
+#include "tensor/literal.h"
+
+#include <cmath>
+
+namespace kiln {
+namespace {
+
+Shape RowMajor(Shape shape) {
+  shape.set_minor_to_major({});
+  return shape;
+}
+
+void AppendElement(const Literal& l, int64_t i, std::string& out) {
+  VisitType(l.shape().type(), [&](auto zero) {
+    using T = decltype(zero);
+    AppendTo(out, l.values<T>()[i]);
+  });
+}
+
+// Nested braces, the innermost row on one line.
+void AppendArray(const Literal& l, int64_t dim, int64_t& next, std::string& out) {
+  const Shape& s = l.shape();
+  if (dim == s.rank()) {
+    AppendElement(l, next++, out);
+    return;
+  }
+  bool inner = dim + 1 == s.rank();
+  out += inner ? "{" : "{ ";
+  for (int64_t i = 0; i < s.dim(dim); ++i) {
+    if (i > 0) out += ", ";
+    AppendArray(l, dim + 1, next, out);
+  }
+  out += inner ? "}" : " }";
+}
+
+}  // namespace
+
+Literal::Literal(const Shape& shape) : shape_(RowMajor(shape)) {
+  if (shape.is_tuple()) {
+    for (const Shape& element : shape.elements()) elements_.emplace_back(element);
+  } else {
+    bytes_.resize(shape.byte_size());
+  }
+}
+
+Literal Literal::Tuple(std::vector<Literal> elements) {
+  Literal l;
+  std::vector<Shape> shapes;
+  for (const Literal& element : elements) shapes.push_back(element.shape());
+  l.shape_ = Shape::Tuple(std::move(shapes));
+  l.elements_ = std::move(elements);
+  return l;
+}
+
+Literal Literal::ScalarOf(ElementType type, double value) {
+  Literal l(Shape::Scalar(type));
+  VisitType(type, [&](auto zero) {
+    using T = decltype(zero);
+    l.values<T>()[0] = static_cast<T>(value);
+  });
+  return l;
+}
+
+double Literal::AsDouble(int64_t i) const {
+  return VisitType(shape_.type(), [&](auto zero) {
+    using T = decltype(zero);
+    return static_cast<double>(values<T>()[i]);
+  });
+}
+
+int64_t Literal::AsInt(int64_t i) const {
+  return VisitType(shape_.type(), [&](auto zero) {
+    using T = decltype(zero);
+    return static_cast<int64_t>(values<T>()[i]);
+  });
+}
+
+bool Literal::IsSplat() const {
+  if (!shape_.is_array() || bytes_.empty()) return false;
+  // Equal to itself shifted by one element.
+  size_t width = ByteWidth(shape_.type());
+  return std::memcmp(bytes_.data(), bytes_.data() + width, bytes_.size() - width) == 0;
+}
+
+bool Literal::IsAll(double value) const {
+  if (!IsSplat()) return false;
+  double first = AsDouble(0);
+  return first == value && std::signbit(first) == std::signbit(value);
+}
+
+bool Literal::operator==(const Literal& other) const {
+  return shape_ == other.shape_ && bytes_ == other.bytes_ && elements_ == other.elements_;
+}
+
+std::string Literal::ToString() const { return ToString(INT64_MAX); }
+
+std::string Literal::ToString(int64_t limit) const {
+  if (shape_.is_token()) return "token";
+  if (shape_.is_tuple()) {
+    std::string out = "(";
+    for (size_t i = 0; i < elements_.size(); ++i) {
+      if (i > 0) out += ", ";
+      out += elements_[i].ToString(limit);
+    }
+    return out + ")";
+  }
+  if (shape_.num_elements() > limit) return "{...}";
+  std::string out;
+  int64_t next = 0;
+  AppendArray(*this, 0, next, out);
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,74 @@
+// A constant value: an array's elements in row-major order, or a tuple of literals.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/shape.h"
+
+namespace kiln {
+
+class Literal {
+ public:
+  Literal() = default;  // an empty tuple
+  // Zeros of a static shape; the literal's own layout is always row-major. The memory comes from
+  // operator new, and its failure is std::bad_alloc.
+  explicit Literal(const Shape& shape);
+  static Literal Tuple(std::vector<Literal> elements);
+  template <typename T>
+  static Literal Scalar(ElementType type, T value) {
+    Literal l(Shape::Scalar(type));
+    std::memcpy(l.data(), &value, sizeof(T));
+    return l;
+  }
+  template <typename T>
+  static Literal Array(const Shape& shape, std::span<const T> values) {
+    Literal l(shape);
+    std::memcpy(l.data(), values.data(), values.size_bytes());
+    return l;
+  }
+  // Scalar of any supported type from a number, converted as by C++.
+  static Literal ScalarOf(ElementType type, double value);
+
+  const Shape& shape() const { return shape_; }
+  std::byte* data() { return bytes_.data(); }
+  const std::byte* data() const { return bytes_.data(); }
+  int64_t byte_size() const { return static_cast<int64_t>(bytes_.size()); }
+  // Elements as T; T must have the element type's size (bool or uint8_t for pred).
+  template <typename T>
+  std::span<T> values() {
+    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  template <typename T>
+  std::span<const T> values() const {
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  std::vector<Literal>& elements() { return elements_; }
+  const std::vector<Literal>& elements() const { return elements_; }
+
+  // Element i as a double or an int64, converted as by C++, for tests, printing and folding.
+  double AsDouble(int64_t i) const;
+  int64_t AsInt(int64_t i) const;
+  // Whether every element has the same bits.
+  bool IsSplat() const;
+  // Whether every element equals `value`, exactly; -0 is not 0.
+  bool IsAll(double value) const;
+  // Same shape and same bits.
+  bool operator==(const Literal& other) const;
+
+  // HLO's text of the value: "1.5", "{1, 2}", "{ { 1, 2 }, { 3, 4 } }", "(1, {2, 3})".
+  std::string ToString() const;
+  // The same, with arrays over `limit` elements elided as "{...}".
+  std::string ToString(int64_t limit) const;
+
+ private:
+  Shape shape_;
+  std::vector<std::byte> bytes_;
+  std::vector<Literal> elements_;
+};
+
+}  // namespace kiln

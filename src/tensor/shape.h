@@ -1,0 +1,107 @@
+// The type of a value: an array, a tuple or a token.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tensor/dimension.h"
+#include "tensor/element_type.h"
+
+namespace kiln {
+
+class Shape {
+ public:
+  enum class Kind : uint8_t { kArray, kTuple, kToken };
+
+  Shape() = default;  // an empty tuple
+  Shape(ElementType type, std::vector<Dimension> dimensions);
+  Shape(ElementType type, std::span<const int64_t> dimensions);
+  Shape(ElementType type, std::initializer_list<int64_t> dimensions);
+  static Shape Scalar(ElementType type) { return Shape(type, std::vector<Dimension>{}); }
+  static Shape Tuple(std::vector<Shape> elements);
+  static Shape Token();
+
+  bool is_array() const { return kind_ == Kind::kArray; }
+  bool is_tuple() const { return kind_ == Kind::kTuple; }
+  bool is_token() const { return kind_ == Kind::kToken; }
+  bool is_scalar() const { return is_array() && dimensions_.empty(); }
+
+  ElementType type() const { return type_; }
+  int64_t rank() const { return static_cast<int64_t>(dimensions_.size()); }
+  const std::vector<Dimension>& dimensions() const { return dimensions_; }
+  const Dimension& dimension(int64_t i) const { return dimensions_[i]; }
+  // The size of a constant dimension (bound of a bounded one, -1 of a symbol).
+  int64_t dim(int64_t i) const { return dimensions_[i].size(); }
+  std::vector<int64_t> dims() const;
+  // Whether every dimension, here and in tuples, is a constant.
+  bool is_static() const;
+  void set_type(ElementType type) { type_ = type; }
+  void set_dimension(int64_t i, Dimension d) { dimensions_[i] = d; }
+
+  // The order of dimensions in memory, most minor first, as in HLO. Empty means row-major, which is
+  // also how the default layout is kept, so that equal layouts compare equal.
+  const std::vector<int64_t>& minor_to_major() const { return minor_to_major_; }
+  void set_minor_to_major(std::vector<int64_t> order);
+  bool is_row_major() const { return minor_to_major_.empty(); }
+
+  const std::vector<Shape>& elements() const { return elements_; }  // of a tuple
+  std::vector<Shape>& mutable_elements() { return elements_; }
+
+  // Of a static array, whose counts ValidateShape has checked.
+  int64_t num_elements() const;
+  int64_t byte_size() const;  // of a tuple: the sum over its leaves; a token has 0
+  // Elements to step to the next index of each dimension, by the layout.
+  std::vector<int64_t> strides() const;
+
+  bool operator==(const Shape&) const = default;
+  // Equal but for the layouts.
+  bool SameTypeAndDimensions(const Shape& other) const;
+  bool SameDimensions(const Shape& other) const { return dimensions_ == other.dimensions_; }
+
+  // HLO's text: "f32[2,3]", "(f32[], s32[4])", "token[]"; layouts only where not row-major, or
+  // always with `with_layout`: "f32[2,3]{1,0}".
+  std::string ToString() const { return ToString(false); }
+  std::string ToString(bool with_layout) const;
+
+ private:
+  Kind kind_ = Kind::kTuple;
+  ElementType type_ = ElementType::kInvalid;
+  std::vector<Dimension> dimensions_;
+  std::vector<int64_t> minor_to_major_;
+  std::vector<Shape> elements_;
+};
+
+// Fails on negative sizes, on more than kMaxRank dimensions, and where the number of elements or
+// bytes would not fit in an int64; every shape that comes from outside passes here.
+inline constexpr int64_t kMaxRank = 64;
+Status ValidateShape(const Shape& shape);
+
+// Calls f(leaf shape, index path) for every array and token in the shape, in order.
+template <typename F>
+void ForEachLeaf(const Shape& shape, F&& f) {
+  std::vector<int64_t> path;
+  auto visit = [&](auto&& self, const Shape& s) -> void {
+    if (!s.is_tuple()) {
+      f(s, std::span<const int64_t>(path));
+      return;
+    }
+    for (size_t i = 0; i < s.elements().size(); ++i) {
+      path.push_back(static_cast<int64_t>(i));
+      self(self, s.elements()[i]);
+      path.pop_back();
+    }
+  };
+  visit(visit, shape);
+}
+
+// Row-major strides in elements.
+std::vector<int64_t> RowMajorStrides(std::span<const int64_t> dims);
+// Product of sizes; 1 for no dimension.
+int64_t Product(std::span<const int64_t> dims);
+// Steps to the next index in row-major order; false after the last one.
+bool NextIndex(std::span<const int64_t> dims, std::span<int64_t> index);
+
+}  // namespace kiln
