@@ -1,0 +1,205 @@
+// The graph inside the compiler: a module of computations of instructions, with HLO's semantics.
+//
+// Ownership: a Module owns its Computations, a Computation its Instructions; every other pointer is
+// borrowed and lives as long as its owner keeps it. A module is used by one thread at a time.
+// Instructions are in an order in which operands come before users; once the module is scheduled
+// (Module::is_scheduled), that is the order in which they run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ops/attributes.h"
+#include "ops/inference.h"
+#include "ops/op.h"
+#include "tensor/literal.h"
+#include "tensor/shape.h"
+
+namespace kiln::ir {
+
+class Computation;
+class Module;
+
+class Instruction {
+ public:
+  Opcode opcode() const { return opcode_; }
+  const Shape& shape() const { return shape_; }
+  void set_shape(Shape shape) { shape_ = std::move(shape); }
+  // Unique in its module, without the '%'.
+  const std::string& name() const { return name_; }
+  Computation* parent() const { return parent_; }
+  // Unique in its module, growing with creation: a stable key for ordered results.
+  int64_t id() const { return id_; }
+
+  std::span<Instruction* const> operands() const { return operands_; }
+  Instruction* operand(int64_t i) const { return operands_[i]; }
+  int64_t operand_count() const { return static_cast<int64_t>(operands_.size()); }
+  // Each user once, in no particular order.
+  std::span<Instruction* const> users() const { return users_; }
+
+  const Attributes& attributes() const { return attributes_; }
+  Attributes& mutable_attributes() { return attributes_; }
+  const Ints& dimensions() const { return attributes_.IntsOf(Attr::kDimensions); }
+  // Computations that the op calls, in the order of its attributes: to_apply or calls of call,
+  // fusion and reduce; condition, body of while; the branches of conditional.
+  std::span<Computation* const> called() const { return called_; }
+  Computation* called(int64_t i) const { return called_[i]; }
+  void set_called(int64_t i, Computation* computation) { called_[i] = computation; }
+  // Of a constant.
+  const Literal& literal() const { return *literal_; }
+  const std::shared_ptr<const Literal>& shared_literal() const { return literal_; }
+
+  // Where the op came from, for dumps and messages: HLO's metadata op_name.
+  const std::string& op_name() const { return op_name_; }
+  void set_op_name(std::string name) { op_name_ = std::move(name); }
+
+  bool IsConstant() const { return opcode_ == Opcode::kConstant; }
+  bool IsRoot() const;
+  // A constant (or a broadcast of one) whose every element is `value`.
+  bool IsConstantOf(double value) const;
+
+ private:
+  friend class Computation;
+  friend class Module;
+  Opcode opcode_ = Opcode::kParameter;
+  Shape shape_;
+  std::string name_;
+  std::string op_name_;
+  Computation* parent_ = nullptr;
+  int64_t id_ = 0;
+  std::vector<Instruction*> operands_;
+  std::vector<Instruction*> users_;
+  Attributes attributes_;
+  std::vector<Computation*> called_;
+  std::shared_ptr<const Literal> literal_;
+  std::list<std::unique_ptr<Instruction>>::iterator position_;
+};
+
+// What it takes to make an instruction.
+struct InstructionSpec {
+  Opcode opcode;
+  std::vector<Instruction*> operands = {};
+  Attributes attributes = {};
+  std::vector<Computation*> called = {};
+  // The shape, wholly (Create) or as far as the operands do not determine it (Add); see
+  // InferenceInput::declared.
+  std::optional<Shape> shape = std::nullopt;
+  std::shared_ptr<const Literal> literal = nullptr;
+  std::string name = {};  // made unique by a suffix; empty: from the opcode
+  std::string op_name = {};
+};
+
+class Computation {
+ public:
+  const std::string& name() const { return name_; }
+  Module* parent() const { return parent_; }
+  const std::list<std::unique_ptr<Instruction>>& instructions() const { return instructions_; }
+  int64_t instruction_count() const { return static_cast<int64_t>(instructions_.size()); }
+  // By parameter number.
+  std::span<Instruction* const> parameters() const { return parameters_; }
+  Instruction* parameter(int64_t i) const { return parameters_[i]; }
+  Instruction* root() const { return root_; }
+  void set_root(Instruction* root) { root_ = root; }
+  ProgramShape program_shape() const;
+
+  // Appends an instruction whose shape is inferred; all checks of inference apply.
+  Result<Instruction*> Add(InstructionSpec spec);
+  // Inserts an instruction of the given, complete shape before `before` (null: at the end), with no
+  // checks: for passes and readers, whose work the verifier checks.
+  Instruction* Create(InstructionSpec spec, Instruction* before = nullptr);
+
+  // Makes every user of `from` use `to` instead, and `to` the root where `from` was.
+  void ReplaceAllUses(Instruction* from, Instruction* to);
+  void ReplaceOperand(Instruction* user, int64_t index, Instruction* operand);
+  // Replaces all uses of `from` by a new instruction at its place, and removes `from`.
+  Instruction* Replace(Instruction* from, InstructionSpec spec);
+  // Removes an instruction that has no users and is not the root. A parameter that is removed must
+  // be followed by RenumberParameters by the caller who knows the callers.
+  void Remove(Instruction* instruction);
+  // Puts an instruction before another one (null: at the end).
+  void Move(Instruction* instruction, Instruction* before);
+  // The instructions that `order` names, in that order; it must be a permutation of all.
+  void Reorder(std::span<Instruction* const> order);
+  // Operands before users, depth first from the root, then the ones the root does not need; the
+  // result depends on the graph alone.
+  std::vector<Instruction*> PostOrder() const;
+
+ private:
+  friend class Module;
+  std::string name_;
+  Module* parent_ = nullptr;
+  std::list<std::unique_ptr<Instruction>> instructions_;
+  std::vector<Instruction*> parameters_;
+  Instruction* root_ = nullptr;
+};
+
+// A result that shares its memory with a parameter. Indices are paths into tuples.
+struct InputOutputAlias {
+  std::vector<int64_t> output_index;
+  int64_t parameter = 0;
+  std::vector<int64_t> parameter_index;
+  bool must_alias = false;
+};
+
+class Module {
+ public:
+  explicit Module(std::string name) : name_(std::move(name)) {}
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  // Called computations come before their callers.
+  const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
+  Computation* entry() const { return entry_; }
+  void set_entry(Computation* entry) { entry_ = entry; }
+  std::vector<InputOutputAlias>& aliases() { return aliases_; }
+  const std::vector<InputOutputAlias>& aliases() const { return aliases_; }
+  bool is_scheduled() const { return is_scheduled_; }
+  void set_is_scheduled(bool scheduled) { is_scheduled_ = scheduled; }
+
+  Computation* AddComputation(std::string name);
+  // Removes computations that the entry does not reach.
+  void RemoveUnusedComputations();
+  // A deep copy; `mapping`, if given, receives old instruction to new.
+  std::unique_ptr<Module> Clone(
+      std::unordered_map<const Instruction*, Instruction*>* mapping = nullptr) const;
+  // Copies a computation of this or another module, and what it calls, into this one.
+  Computation* CloneComputation(
+      const Computation& computation, std::string name,
+      std::unordered_map<const Instruction*, Instruction*>* mapping = nullptr);
+  // Computations in an order in which callees come before callers (recomputed).
+  std::vector<Computation*> CalleesFirst() const;
+  int64_t instruction_count() const;
+
+  // A name that no instruction (computation) of the module has: `wanted`, or with ".N" behind it.
+  std::string UniqueInstructionName(std::string_view wanted);
+  std::string UniqueComputationName(std::string_view wanted);
+  int64_t NextId() { return next_id_++; }
+
+ private:
+  friend class Computation;
+  std::string name_;
+  std::vector<std::unique_ptr<Computation>> computations_;
+  Computation* entry_ = nullptr;
+  std::vector<InputOutputAlias> aliases_;
+  bool is_scheduled_ = false;
+  int64_t next_id_ = 0;
+  std::unordered_map<std::string, int64_t> instruction_names_;
+  std::unordered_map<std::string, int64_t> computation_names_;
+};
+
+// What one element of a call, fusion, while body and so on needs: a spec that copies `instruction`
+// with other operands.
+InstructionSpec CopySpec(const Instruction& instruction, std::vector<Instruction*> operands);
+
+}  // namespace kiln::ir

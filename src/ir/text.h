@@ -1,0 +1,30 @@
+// HLO text, out and in: what is printed here XLA reads, and the other way round.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/ir.h"
+
+namespace kiln::ir {
+
+struct PrintOptions {
+  // Arrays of more elements are printed as "{...}", which the reader refuses.
+  int64_t max_literal_elements = INT64_MAX;
+  bool metadata = true;
+  // Types before operands' names, as XLA's long form has them.
+  bool operand_shapes = false;
+};
+
+std::string ToHloText(const Module& module, const PrintOptions& options = {});
+std::string ToHloText(const Computation& computation, const PrintOptions& options = {});
+std::string ToHloText(const Instruction& instruction, const PrintOptions& options = {});
+
+// Reads a module and verifies it. Errors begin with "line L, column C: " and say what was found and
+// what was expected; depth and size are bounded. An op or type that Kiln does not have yet is
+// UNIMPLEMENTED, named. Unknown attributes are skipped.
+Result<std::unique_ptr<Module>> ParseHloText(std::string_view text);
+
+}  // namespace kiln::ir

@@ -1,0 +1,137 @@
+#include "ops/attributes.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/strings.h"
+
+namespace kiln {
+namespace {
+
+constexpr AttrInfo kInfos[] = {
+#define KILN_ATTRIBUTE(Name, text, kind, doc) {Attr::k##Name, text, AttrKind::k##kind, doc},
+#include "ops/attributes.def"
+#undef KILN_ATTRIBUTE
+};
+
+constexpr std::string_view kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
+
+template <typename T>
+const T& ValueOr(const AttrValue* value, const T& fallback) {
+  const T* typed = value ? std::get_if<T>(value) : nullptr;
+  return typed ? *typed : fallback;
+}
+
+void Mix(size_t& seed, size_t value) {
+  seed ^= value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
+}
+
+}  // namespace
+
+std::string_view DirectionName(Direction direction) {
+  return kDirections[static_cast<int>(direction)];
+}
+
+std::optional<Direction> DirectionByName(std::string_view name) {
+  for (int i = 0; i < 6; ++i) {
+    if (kDirections[i] == name) return static_cast<Direction>(i);
+  }
+  return std::nullopt;
+}
+
+const AttrInfo& InfoOf(Attr key) { return kInfos[static_cast<int>(key)]; }
+
+const AttrInfo* AttrByName(std::string_view name) {
+  for (const AttrInfo& info : kInfos) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+Attributes::Attributes(std::initializer_list<Entry> entries) {
+  for (const Entry& e : entries) Set(e.first, e.second);
+}
+
+void Attributes::Set(Attr key, AttrValue value) {
+  auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                             [](const Entry& e, Attr k) { return e.first < k; });
+  if (at != entries_.end() && at->first == key) {
+    at->second = std::move(value);
+  } else {
+    entries_.insert(at, {key, std::move(value)});
+  }
+}
+
+void Attributes::Erase(Attr key) {
+  std::erase_if(entries_, [key](const Entry& e) { return e.first == key; });
+}
+
+const AttrValue* Attributes::Find(Attr key) const {
+  for (const Entry& e : entries_) {
+    if (e.first == key) return &e.second;
+  }
+  return nullptr;
+}
+
+int64_t Attributes::Int(Attr key) const { return ValueOr<int64_t>(Find(key), 0); }
+
+const Ints& Attributes::IntsOf(Attr key) const {
+  static const Ints empty;
+  return ValueOr(Find(key), empty);
+}
+
+Direction Attributes::DirectionOf(Attr key) const { return ValueOr(Find(key), Direction::kEq); }
+
+const std::vector<SliceDimension>& Attributes::Slices(Attr key) const {
+  static const std::vector<SliceDimension> empty;
+  return ValueOr(Find(key), empty);
+}
+
+const std::vector<PaddingDimension>& Attributes::Padding(Attr key) const {
+  static const std::vector<PaddingDimension> empty;
+  return ValueOr(Find(key), empty);
+}
+
+const std::string& Attributes::Text(Attr key) const {
+  static const std::string empty;
+  return ValueOr(Find(key), empty);
+}
+
+size_t Attributes::Hash() const {
+  size_t seed = entries_.size();
+  for (const Entry& e : entries_) {
+    Mix(seed, static_cast<size_t>(e.first));
+    Mix(seed, std::hash<std::string>()(AttrValueText(e.second)));
+  }
+  return seed;
+}
+
+std::string AttrValueText(const AttrValue& value) {
+  struct Printer {
+    std::string operator()(int64_t v) const { return Cat(v); }
+    std::string operator()(const Ints& v) const { return Cat("{", Join(v, ","), "}"); }
+    std::string operator()(bool v) const { return Cat(v); }
+    std::string operator()(Direction v) const { return std::string(DirectionName(v)); }
+    std::string operator()(const std::string& v) const { return v; }
+    std::string operator()(const std::vector<SliceDimension>& v) const {
+      std::string out = "{";
+      for (size_t i = 0; i < v.size(); ++i) {
+        out += Cat(i > 0 ? ", [" : "[", v[i].start, ":", v[i].limit);
+        if (v[i].stride != 1) out += Cat(":", v[i].stride);
+        out += "]";
+      }
+      return out + "}";
+    }
+    std::string operator()(const std::vector<PaddingDimension>& v) const {
+      std::string out;
+      for (size_t i = 0; i < v.size(); ++i) {
+        out += Cat(i > 0 ? "x" : "", v[i].low, "_", v[i].high);
+        if (v[i].interior != 0) out += Cat("_", v[i].interior);
+      }
+      return out;
+    }
+  };
+  return std::visit(Printer{}, value);
+}
+
+}  // namespace kiln

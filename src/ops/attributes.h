@@ -1,0 +1,84 @@
+// The attributes of an instruction, as a small sorted map from key to value. One generic container
+// serves the text reader and writer, CSE, the C builder and the documentation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace kiln {
+
+enum class Attr : uint8_t {
+#define KILN_ATTRIBUTE(Name, text, kind, doc) k##Name,
+#include "ops/attributes.def"
+#undef KILN_ATTRIBUTE
+};
+
+enum class AttrKind : uint8_t { kInt, kInts, kBool, kDirection, kSlices, kPadding, kText };
+
+// The order that a compare tests. Floats compare as IEEE 754 says: with a NaN only NE is true.
+enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
+std::string_view DirectionName(Direction direction);  // "EQ"
+std::optional<Direction> DirectionByName(std::string_view name);
+
+struct SliceDimension {
+  int64_t start = 0, limit = 0, stride = 1;
+  bool operator==(const SliceDimension&) const = default;
+};
+
+struct PaddingDimension {
+  int64_t low = 0, high = 0, interior = 0;
+  bool operator==(const PaddingDimension&) const = default;
+};
+
+using Ints = std::vector<int64_t>;
+using AttrValue = std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
+                               std::vector<PaddingDimension>, std::string>;
+
+struct AttrInfo {
+  Attr key;
+  std::string_view name;
+  AttrKind kind;
+  std::string_view doc;
+};
+const AttrInfo& InfoOf(Attr key);
+const AttrInfo* AttrByName(std::string_view name);
+
+class Attributes {
+ public:
+  using Entry = std::pair<Attr, AttrValue>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<Entry> entries);
+
+  void Set(Attr key, AttrValue value);
+  void Erase(Attr key);
+  bool Has(Attr key) const { return Find(key) != nullptr; }
+  const AttrValue* Find(Attr key) const;
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // The value of an attribute; where it is absent, 0, empty, kEq or "".
+  int64_t Int(Attr key) const;
+  const Ints& IntsOf(Attr key) const;
+  Direction DirectionOf(Attr key) const;
+  const std::vector<SliceDimension>& Slices(Attr key) const;
+  const std::vector<PaddingDimension>& Padding(Attr key) const;
+  const std::string& Text(Attr key) const;
+
+  bool operator==(const Attributes&) const = default;
+  size_t Hash() const;
+
+ private:
+  std::vector<Entry> entries_;  // sorted by key
+};
+
+// HLO's text of a value: "{0,1}", "{[0:5:2], [1:3]}", "0_1_2x0_0", "LT", "3".
+std::string AttrValueText(const AttrValue& value);
+
+}  // namespace kiln
