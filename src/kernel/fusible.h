@@ -1,0 +1,45 @@
+// Whether instructions may become one kernel, answered fast: what the fusion pass asks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ir/ir.h"
+#include "kernel/build.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+
+// What an instruction (or a fusion, by its computation) is inside a kernel.
+enum class FusionRole : uint8_t {
+  kNone,       // no part of a kernel: control flow, tuples, parameters
+  kElemental,  // a formula at any index
+  kReduce,     // holds one reduction, or several over the same dimensions of the same shape
+  kDot,        // holds one dot
+};
+FusionRole RoleOf(const ir::Instruction& instruction);
+
+struct FusionDecision {
+  bool fuse = false;
+  std::string why_not;  // for dumps
+};
+
+// Whether `producer` may be computed inside `consumer`'s kernel (either may be a fusion already).
+FusionDecision CanFuseProducer(const ir::Instruction& producer, const ir::Instruction& consumer,
+                               const target::Target& target);
+// Whether two kernels that do not depend on each other may become one with the outputs of both.
+FusionDecision CanFuseSiblings(const ir::Instruction& a, const ir::Instruction& b,
+                               const target::Target& target);
+
+// What a kernel for the instruction moves and does: bytes of its operands and results, and
+// operations. Used to see whether a fusion pays.
+struct Cost {
+  int64_t bytes_read = 0, bytes_written = 0, flops = 0, transcendentals = 0;
+};
+Cost CostOf(const ir::Instruction& instruction);
+
+// Whether the kernel reads each element of operand `operand` only at the index at which it writes
+// output `output`, so that both may share their memory.
+bool MayShareBuffer(const ir::Instruction& instruction, int64_t operand, int64_t output);
+
+}  // namespace kiln::kernel

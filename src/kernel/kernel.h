@@ -1,0 +1,140 @@
+// What a fused group becomes: a kernel, as data. It knows no graph, no device and no LLVM; CPU and
+// GPU code are made from the same kernel by different schedules, and equal kernels are one.
+//
+// A kernel of kind kNest runs
+//
+//   for every point of the outer variables (independent of each other)
+//     for each stage, in order
+//       for every point of the stage's inner variables (independent, or a reduction's)
+//         evaluate the stage's nodes; fold them into its reductions, or store them
+//
+// Elementwise work is one stage without inner variables. A reduction is a stage whose inner
+// variables are the reduced dimensions, and one more for what is done with the result. A dot is a
+// reduction of a product, recognised by its form (AsContraction) and given a schedule of its own.
+// Softmax is three stages over one row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/index.h"
+#include "ops/attributes.h"
+#include "ops/op.h"
+#include "tensor/literal.h"
+
+namespace kiln::kernel {
+
+// An array that the kernel reads or writes. Elements are addressed by offset from its first one.
+struct Param {
+  enum class Role : uint8_t { kInput, kOutput, kScratch };
+  Role role = Role::kInput;
+  ElementType type = ElementType::kInvalid;
+  int64_t elements = 0;
+};
+
+// One scalar value of a stage, of type `type`. Nodes are in an order in which operands come first;
+// a node may use nodes of its own stage and kReduced ones of earlier stages only.
+struct Node {
+  enum class Kind : uint8_t {
+    kConstant,  // `literal`, a scalar
+    kIndex,     // `index` as a number of the node's type
+    kInRange,   // pred: 0 <= `index` < `bound`
+    kLoad,      // params[param] at `index`; where `guard` is false, 0 without touching memory
+    kOp,        // an elementwise op of the op table on `operands` (compare: `direction`)
+    kReduced,   // result `result` of reduction `reduction` of an earlier stage `stage`
+    kArgument,  // argument `result` of the enclosing combiner
+  };
+  Kind kind = Kind::kConstant;
+  ElementType type = ElementType::kInvalid;
+  Opcode opcode = Opcode::kAdd;
+  Direction direction = Direction::kEq;
+  std::vector<int> operands;
+  Index index;
+  int64_t bound = 0;
+  int param = -1;
+  int guard = -1;  // node of type pred, or -1 for always
+  int stage = -1, reduction = -1, result = -1;
+  std::shared_ptr<const Literal> literal;
+
+  bool operator==(const Node&) const;
+};
+
+// How accumulators (arguments 0..n-1) and new elements (n..2n-1) become accumulators.
+struct Combiner {
+  // What codegen may rely on. kGeneral is folded strictly in order and never split; the others are
+  // associative and commutative, with `identity` as their neutral element.
+  enum class Kind : uint8_t { kGeneral, kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
+  Kind kind = Kind::kGeneral;
+  std::vector<Node> nodes;   // kArgument, kConstant and kOp only
+  std::vector<int> results;  // one node per accumulator
+};
+
+// Folds `inputs` over the stage's reduction variables, once for each point of outer and the stage's
+// parallel inner variables.
+struct Reduction {
+  Combiner combiner;
+  std::vector<int> inputs;  // nodes of the stage
+  std::vector<int> inits;   // nodes of the stage that depend on no inner variable
+  std::vector<ElementType> types;
+};
+
+struct Store {
+  int param = -1;
+  Index index;
+  int value = -1;  // a node of the stage
+};
+
+struct Variable {
+  int64_t extent = 1;
+  bool reduction = false;  // only inner variables
+};
+
+struct Stage {
+  std::vector<int> variables;  // inner iteration variables, outermost first
+  std::vector<Node> nodes;
+  std::vector<Reduction> reductions;
+  std::vector<Store> stores;  // run at every point of the stage
+};
+
+// A reduction of a product of two loads in its plain form, by strides: what a matrix-product
+// schedule needs. Groups of variables are collapsed to one where their strides allow.
+struct Contraction {
+  int lhs_param = -1, rhs_param = -1;
+  ElementType type = ElementType::kInvalid;  // of operands and accumulator
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  int64_t lhs_offset = 0, rhs_offset = 0;
+  int64_t lhs_batch_stride = 0, lhs_m_stride = 0, lhs_k_stride = 0;
+  int64_t rhs_batch_stride = 0, rhs_k_stride = 0, rhs_n_stride = 0;
+};
+
+struct CpuNestSchedule;
+struct GemmSchedule;
+struct GpuNestSchedule;
+
+struct Kernel {
+  enum class Kind : uint8_t { kNest, kCopy };
+
+  Kind kind = Kind::kNest;
+  std::string name;                   // a symbol: letters, digits, '_' and '.'
+  std::vector<std::string> op_names;  // what it does, for timelines: one per fused instruction
+  std::vector<Param> params;
+  std::vector<Variable> variables;  // ids of Index::Variable
+  int outer = 0;                    // variables [0, outer) are the outer ones
+  std::vector<Stage> stages;
+
+  // For cost models, dumps and reports.
+  int64_t flops = 0, transcendentals = 0, bytes_read = 0, bytes_written = 0;
+
+  // Everything but name and op_names, as text: equal text, equal code. Also what dumps show.
+  std::string ToString() const;
+};
+
+// The contraction that the first stage is, if it is one: stage 0 has one kSum reduction of a product
+// of two loads of the same type, over variables with constant strides that collapse as needed; outer
+// variables are batch, m, n in this order.
+std::optional<Contraction> AsContraction(const Kernel& kernel);
+
+}  // namespace kiln::kernel

@@ -1,0 +1,122 @@
+#include "target/target.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace kiln::target {
+namespace {
+
+int64_t CacheBytes(int name, int64_t fallback) {
+  long bytes = sysconf(name);
+  return bytes > 0 ? bytes : fallback;
+}
+
+void AddFeature(Cpu& cpu, bool present, const char* name) {
+  if (present) cpu.features.push_back(name);
+}
+
+// Vectors of 64 bytes need all of the AVX-512 that compilers take for granted since Skylake.
+bool HasAvx512(const Cpu& cpu) {
+  return cpu.Has("avx512f") && cpu.Has("avx512dq") && cpu.Has("avx512bw") && cpu.Has("avx512vl") &&
+         cpu.Has("avx512cd");
+}
+
+void SetVectors(Cpu& cpu, int bytes) {
+  cpu.vector_bytes = bytes;
+  cpu.has_masks = bytes == 64;
+  cpu.vector_registers = bytes == 64 ? 32 : 16;
+}
+
+}  // namespace
+
+bool Cpu::Has(std::string_view feature) const {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
+std::string Target::ToString() const {
+  switch (kind) {
+    case Kind::kCpu:
+      return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes, " features=",
+                 Join(cpu.features, ","));
+    case Kind::kGpu: return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version);
+    case Kind::kReference: return "reference";
+  }
+  return "";
+}
+
+Target HostCpu() {
+  Target t;
+  t.kind = Kind::kCpu;
+  Cpu& cpu = t.cpu;
+#if defined(__x86_64__)
+  cpu.triple = "x86_64-unknown-linux-gnu";
+  __builtin_cpu_init();
+#define KILN_FEATURE(name) AddFeature(cpu, __builtin_cpu_supports(name), name)
+  KILN_FEATURE("sse4.1");
+  KILN_FEATURE("sse4.2");
+  KILN_FEATURE("popcnt");
+  KILN_FEATURE("avx");
+  KILN_FEATURE("avx2");
+  KILN_FEATURE("fma");
+  KILN_FEATURE("bmi");
+  KILN_FEATURE("bmi2");
+  KILN_FEATURE("avx512f");
+  KILN_FEATURE("avx512cd");
+  KILN_FEATURE("avx512bw");
+  KILN_FEATURE("avx512dq");
+  KILN_FEATURE("avx512vl");
+  KILN_FEATURE("avx512vnni");
+  KILN_FEATURE("avx512bf16");
+#undef KILN_FEATURE
+  // GCC 12 does not know these two by name; whoever has AVX2 has them.
+  AddFeature(cpu, cpu.Has("avx2"), "lzcnt");
+  AddFeature(cpu, cpu.Has("avx2"), "f16c");
+  cpu.has_fma = cpu.Has("fma");
+  SetVectors(cpu, HasAvx512(cpu) ? 64 : cpu.Has("avx2") ? 32 : 16);
+  cpu.l1_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);
+  cpu.l2_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, cpu.l2_bytes);
+  cpu.l3_bytes = CacheBytes(_SC_LEVEL3_CACHE_SIZE, cpu.l3_bytes);
+#elif defined(__aarch64__)
+  cpu.triple = "aarch64-unknown-linux-gnu";
+  cpu.features = {"neon"};
+  cpu.has_fma = true;
+  cpu.vector_registers = 32;
+#endif
+  return t;
+}
+
+Target HostCpuWithVectors(int bytes) {
+  Target t = HostCpu();
+  if (t.cpu.vector_bytes <= bytes) return t;
+  std::erase_if(t.cpu.features, [bytes](const std::string& f) {
+    return StartsWith(f, "avx512") ||
+           (bytes < 32 && (StartsWith(f, "avx") || f == "fma" || f == "f16c"));
+  });
+  t.cpu.has_fma = t.cpu.Has("fma");
+  SetVectors(t.cpu, bytes);
+  return t;
+}
+
+Result<Target> NvidiaGpu(int sm) {
+  Target t;
+  t.kind = Kind::kGpu;
+  t.gpu.sm = sm;
+  // The lowest PTX version that knows the architecture, as LLVM 19 emits it.
+  switch (sm) {
+    case 75: t.gpu.ptx_version = 63; return t;
+    case 80: t.gpu.ptx_version = 70; return t;
+    case 86: t.gpu.ptx_version = 71; return t;
+    case 89: t.gpu.ptx_version = 78; return t;
+    case 90: t.gpu.ptx_version = 78; return t;
+    default:
+      return InvalidArgument("no GPU architecture sm_", sm,
+                             "; known are sm_75, sm_80, sm_86, sm_89 and sm_90");
+  }
+}
+
+Target Reference() { return Target(); }
+
+}  // namespace kiln::target

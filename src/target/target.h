@@ -1,0 +1,57 @@
+// A machine as data: what the compiler may assume of the one that will run the code. Compiling needs
+// a target, not a device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace kiln::target {
+
+enum class Kind : uint8_t { kCpu, kGpu, kReference };
+
+// Chosen by feature bits, never by a CPU's name: virtual machines make names up.
+struct Cpu {
+  std::string triple;                 // LLVM's, "x86_64-unknown-linux-gnu"
+  std::vector<std::string> features;  // LLVM's names of what is there: "avx512f", "fma", ...
+  int vector_bytes = 16;              // of the widest vector registers worth using
+  int vector_registers = 16;
+  bool has_fma = false;
+  bool has_masks = false;  // masked loads and stores cost what plain ones do (AVX-512, SVE)
+  int64_t l1_bytes = 32 << 10;
+  int64_t l2_bytes = 1 << 20;
+  int64_t l3_bytes = 8 << 20;
+
+  bool Has(std::string_view feature) const;
+};
+
+struct Gpu {
+  int sm = 80;           // compute capability, 10 * major + minor
+  int ptx_version = 70;  // what the assembler must accept, 10 * major + minor
+  int warp_size = 32;
+  int max_threads_per_block = 1024;
+  int64_t shared_bytes_per_block = 48 << 10;
+  int multiprocessors = 108;
+};
+
+struct Target {
+  Kind kind = Kind::kReference;
+  Cpu cpu;
+  Gpu gpu;
+
+  // One line that tells targets apart: part of every cache key.
+  std::string ToString() const;
+};
+
+// The machine this runs on.
+Target HostCpu();
+// The same with vectors of at most `bytes` (16, 32, 64) and the features that go with them, for tests
+// and for code that must run elsewhere.
+Target HostCpuWithVectors(int bytes);
+// sm is 75, 80, 86, 89 or 90; INVALID_ARGUMENT otherwise.
+Result<Target> NvidiaGpu(int sm);
+Target Reference();
+
+}  // namespace kiln::target
