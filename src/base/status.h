@@ -61,10 +61,10 @@ class [[nodiscard]] Status {
 
 inline Status OkStatus() { return Status(); }
 
-#define KILN_DEFINE_ERROR(Name)                               \
-  template <typename... Args>                                 \
-  Status Name(const Args&... args) {                          \
-    return Status(Code::k##Name, Cat(args...));               \
+#define KILN_DEFINE_ERROR(Name)                 \
+  template <typename... Args>                   \
+  Status Name(const Args&... args) {            \
+    return Status(Code::k##Name, Cat(args...)); \
   }
 KILN_DEFINE_ERROR(Cancelled)
 KILN_DEFINE_ERROR(InvalidArgument)
@@ -86,10 +86,11 @@ class [[nodiscard]] Result {
   Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by design
   Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
   template <typename U>
-    requires std::is_constructible_v<T, U&&> && (!std::is_same_v<std::decay_t<U>, T>) &&
-             (!std::is_same_v<std::decay_t<U>, Status>) &&
-             (!std::is_same_v<std::decay_t<U>, Result<T>>) && std::is_convertible_v<U&&, T>
-  Result(U&& value) : value_(std::forward<U>(value)) {}  // NOLINT: implicit by design
+  requires std::is_constructible_v<T, U&&> &&
+      (!std::is_same_v<std::decay_t<U>, T>)&&(!std::is_same_v<std::decay_t<U>, Status>)&&(
+          !std::is_same_v<std::decay_t<U>, Result<T>>)&&std::is_convertible_v<U&&,
+                                                                              T> Result(U&& value)
+      : value_(std::forward<U>(value)) {}  // NOLINT: implicit by design
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -110,10 +111,9 @@ class [[nodiscard]] Result {
 #define KILN_CONCAT_(a, b) a##b
 #define KILN_CONCAT(a, b) KILN_CONCAT_(a, b)
 
-#define KILN_RETURN_IF_ERROR(expr)                              \
-  do {                                                          \
-    if (::kiln::Status kiln_status_ = (expr); !kiln_status_.ok()) \
-      return kiln_status_;                                      \
+#define KILN_RETURN_IF_ERROR(expr)                                                     \
+  do {                                                                                 \
+    if (::kiln::Status kiln_status_ = (expr); !kiln_status_.ok()) return kiln_status_; \
   } while (0)
 
 #define KILN_ASSIGN_OR_RETURN(lhs, expr) \

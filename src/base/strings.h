@@ -26,12 +26,10 @@ void AppendTo(std::string& out, T value) {
 void AppendTo(std::string& out, double value);
 void AppendTo(std::string& out, float value);
 template <typename T>
-  requires requires(const T& t) {
-    { t.ToString() } -> std::convertible_to<std::string>;
-  }
-void AppendTo(std::string& out, const T& value) {
-  out.append(value.ToString());
+requires requires(const T& t) {
+  { t.ToString() } -> std::convertible_to<std::string>;
 }
+void AppendTo(std::string& out, const T& value) { out.append(value.ToString()); }
 
 // Concatenates strings, characters, numbers and everything with ToString().
 template <typename... Args>

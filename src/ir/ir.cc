@@ -48,8 +48,8 @@ Result<Instruction*> Computation::Add(InstructionSpec spec) {
   for (const Instruction* operand : spec.operands) operands.push_back(&operand->shape());
   std::vector<ProgramShape> called;
   for (const Computation* c : spec.called) called.push_back(c->program_shape());
-  InferenceInput input{spec.opcode, operands, spec.attributes,
-                       spec.shape ? &*spec.shape : nullptr, called};
+  InferenceInput input{spec.opcode, operands, spec.attributes, spec.shape ? &*spec.shape : nullptr,
+                       called};
   KILN_ASSIGN_OR_RETURN(Shape shape, InferShape(input));
   spec.shape = std::move(shape);
   return Create(std::move(spec));
@@ -204,8 +204,9 @@ void Module::RemoveUnusedComputations() {
   std::erase_if(computations_, [&](const auto& c) { return !used.contains(c.get()); });
 }
 
-Computation* Module::CloneComputation(const Computation& computation, std::string name,
-                                      std::unordered_map<const Instruction*, Instruction*>* mapping) {
+Computation* Module::CloneComputation(
+    const Computation& computation, std::string name,
+    std::unordered_map<const Instruction*, Instruction*>* mapping) {
   std::unordered_map<const Instruction*, Instruction*> local;
   auto& map = mapping ? *mapping : local;
   std::unordered_map<const Computation*, Computation*> copies;
@@ -220,7 +221,8 @@ Computation* Module::CloneComputation(const Computation& computation, std::strin
     copies.emplace(&from, to);
     for (const auto& instruction : from.instructions()) {
       std::vector<Instruction*> operands;
-      for (const Instruction* operand : instruction->operands()) operands.push_back(map.at(operand));
+      for (const Instruction* operand : instruction->operands())
+        operands.push_back(map.at(operand));
       InstructionSpec spec = CopySpec(*instruction, std::move(operands));
       for (Computation*& callee : spec.called) callee = copies.at(callee);
       map[instruction.get()] = to->Create(std::move(spec));

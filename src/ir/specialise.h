@@ -10,8 +10,8 @@
 
 namespace kiln::ir {
 
-// The sizes that concrete parameter shapes give to the symbols of a module's parameters. Fails where
-// ranks, types or constants differ, or where one symbol would get two sizes.
+// The sizes that concrete parameter shapes give to the symbols of a module's parameters. Fails
+// where ranks, types or constants differ, or where one symbol would get two sizes.
 Result<std::map<std::string, int64_t>> MatchSymbols(const Module& module,
                                                     std::span<const Shape> arguments);
 

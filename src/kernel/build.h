@@ -22,8 +22,9 @@ struct Group {
 // several outputs). Operands that are tuples are not inputs of kernels.
 Group GroupOf(const ir::Instruction& instruction);
 
-// The kernel; layouts are those of the shapes. UNIMPLEMENTED, saying why, where the group is not one
-// kernel: the fusion pass asks the same question before it fuses, and this is the answer that holds.
+// The kernel; layouts are those of the shapes. UNIMPLEMENTED, saying why, where the group is not
+// one kernel: the fusion pass asks the same question before it fuses, and this is the answer that
+// holds.
 Result<Kernel> BuildKernel(const Group& group, std::string name);
 
 // Whether an instruction's value at an index is a formula of its operands' values at indices: what

@@ -10,7 +10,7 @@
 //
 // Elementwise work is one stage without inner variables. A reduction is a stage whose inner
 // variables are the reduced dimensions, and one more for what is done with the result. A dot is a
-// reduction of a product, recognised by its form (AsContraction) and given a schedule of its own.
+// reduction of a product, recognised by its form (contraction.h) and given a schedule of its own.
 // Softmax is three stages over one row.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace kiln::kernel {
 
 // An array that the kernel reads or writes. Elements are addressed by offset from its first one.
 struct Param {
-  enum class Role : uint8_t { kInput, kOutput, kScratch };
+  enum class Role : uint8_t { kInput, kOutput };
   Role role = Role::kInput;
   ElementType type = ElementType::kInvalid;
   int64_t elements = 0;
@@ -99,23 +99,8 @@ struct Stage {
   std::vector<Store> stores;  // run at every point of the stage
 };
 
-// A reduction of a product of two loads in its plain form, by strides: what a matrix-product
-// schedule needs. Groups of variables are collapsed to one where their strides allow.
-struct Contraction {
-  int lhs_param = -1, rhs_param = -1;
-  ElementType type = ElementType::kInvalid;  // of operands and accumulator
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  int64_t lhs_offset = 0, rhs_offset = 0;
-  int64_t lhs_batch_stride = 0, lhs_m_stride = 0, lhs_k_stride = 0;
-  int64_t rhs_batch_stride = 0, rhs_k_stride = 0, rhs_n_stride = 0;
-};
-
-struct CpuNestSchedule;
-struct GemmSchedule;
-struct GpuNestSchedule;
-
 struct Kernel {
-  enum class Kind : uint8_t { kNest, kCopy };
+  enum class Kind : uint8_t { kNest };
 
   Kind kind = Kind::kNest;
   std::string name;                   // a symbol: letters, digits, '_' and '.'
@@ -131,10 +116,5 @@ struct Kernel {
   // Everything but name and op_names, as text: equal text, equal code. Also what dumps show.
   std::string ToString() const;
 };
-
-// The contraction that the first stage is, if it is one: stage 0 has one kSum reduction of a product
-// of two loads of the same type, over variables with constant strides that collapse as needed; outer
-// variables are batch, m, n in this order.
-std::optional<Contraction> AsContraction(const Kernel& kernel);
 
 }  // namespace kiln::kernel

@@ -32,11 +32,15 @@ std::optional<Opcode> OpcodeByName(std::string_view hlo_name) {
 
 uint32_t TypeMaskOf(ElementType type) {
   switch (CategoryOf(type)) {
-    case TypeCategory::kBoolean: return kPredType;
+    case TypeCategory::kBoolean:
+      return kPredType;
     case TypeCategory::kSigned:
-    case TypeCategory::kUnsigned: return kIntType;
-    case TypeCategory::kFloat: return kFloatType;
-    case TypeCategory::kComplex: return kComplexType;
+    case TypeCategory::kUnsigned:
+      return kIntType;
+    case TypeCategory::kFloat:
+      return kFloatType;
+    case TypeCategory::kComplex:
+      return kComplexType;
   }
   return 0;
 }

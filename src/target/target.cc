@@ -39,10 +39,12 @@ bool Cpu::Has(std::string_view feature) const {
 std::string Target::ToString() const {
   switch (kind) {
     case Kind::kCpu:
-      return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes, " features=",
-                 Join(cpu.features, ","));
-    case Kind::kGpu: return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version);
-    case Kind::kReference: return "reference";
+      return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes,
+                 " features=", Join(cpu.features, ","));
+    case Kind::kGpu:
+      return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version);
+    case Kind::kReference:
+      return "reference";
   }
   return "";
 }
@@ -106,11 +108,21 @@ Result<Target> NvidiaGpu(int sm) {
   t.gpu.sm = sm;
   // The lowest PTX version that knows the architecture, as LLVM 19 emits it.
   switch (sm) {
-    case 75: t.gpu.ptx_version = 63; return t;
-    case 80: t.gpu.ptx_version = 70; return t;
-    case 86: t.gpu.ptx_version = 71; return t;
-    case 89: t.gpu.ptx_version = 78; return t;
-    case 90: t.gpu.ptx_version = 78; return t;
+    case 75:
+      t.gpu.ptx_version = 63;
+      return t;
+    case 80:
+      t.gpu.ptx_version = 70;
+      return t;
+    case 86:
+      t.gpu.ptx_version = 71;
+      return t;
+    case 89:
+      t.gpu.ptx_version = 78;
+      return t;
+    case 90:
+      t.gpu.ptx_version = 78;
+      return t;
     default:
       return InvalidArgument("no GPU architecture sm_", sm,
                              "; known are sm_75, sm_80, sm_86, sm_89 and sm_90");

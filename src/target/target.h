@@ -1,5 +1,5 @@
-// A machine as data: what the compiler may assume of the one that will run the code. Compiling needs
-// a target, not a device.
+// A machine as data: what the compiler may assume of the one that will run the code. Compiling
+// needs a target, not a device.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ struct Target {
 
 // The machine this runs on.
 Target HostCpu();
-// The same with vectors of at most `bytes` (16, 32, 64) and the features that go with them, for tests
-// and for code that must run elsewhere.
+// The same with vectors of at most `bytes` (16, 32, 64) and the features that go with them, for
+// tests and for code that must run elsewhere.
 Target HostCpuWithVectors(int bytes);
 // sm is 75, 80, 86, 89 or 90; INVALID_ARGUMENT otherwise.
 Result<Target> NvidiaGpu(int sm);

@@ -59,8 +59,10 @@ bool IsSupported(ElementType type) {
     case ElementType::kS32:
     case ElementType::kS64:
     case ElementType::kF32:
-    case ElementType::kF64: return true;
-    default: return false;
+    case ElementType::kF64:
+      return true;
+    default:
+      return false;
   }
 }
 

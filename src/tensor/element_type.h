@@ -40,12 +40,18 @@ bool IsSupported(ElementType type);
 template <typename F>
 auto VisitType(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::kPred: return f(bool{});
-    case ElementType::kU8: return f(uint8_t{});
-    case ElementType::kS32: return f(int32_t{});
-    case ElementType::kS64: return f(int64_t{});
-    case ElementType::kF64: return f(double{});
-    default: return f(float{});
+    case ElementType::kPred:
+      return f(bool{});
+    case ElementType::kU8:
+      return f(uint8_t{});
+    case ElementType::kS32:
+      return f(int32_t{});
+    case ElementType::kS64:
+      return f(int64_t{});
+    case ElementType::kF64:
+      return f(double{});
+    default:
+      return f(float{});
   }
 }
 

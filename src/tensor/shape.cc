@@ -57,9 +57,12 @@ int64_t Shape::num_elements() const {
 
 int64_t Shape::byte_size() const {
   switch (kind_) {
-    case Kind::kArray: return num_elements() * ByteWidth(type_);
-    case Kind::kToken: return 0;
-    case Kind::kTuple: break;
+    case Kind::kArray:
+      return num_elements() * ByteWidth(type_);
+    case Kind::kToken:
+      return 0;
+    case Kind::kTuple:
+      break;
   }
   int64_t bytes = 0;
   for (const Shape& s : elements_) bytes += s.byte_size();
@@ -90,7 +93,8 @@ bool Shape::SameTypeAndDimensions(const Shape& other) const {
 
 std::string Shape::ToString(bool with_layout) const {
   switch (kind_) {
-    case Kind::kToken: return "token[]";
+    case Kind::kToken:
+      return "token[]";
     case Kind::kTuple: {
       std::string text = "(";
       for (size_t i = 0; i < elements_.size(); ++i) {
@@ -99,7 +103,8 @@ std::string Shape::ToString(bool with_layout) const {
       }
       return text + ")";
     }
-    case Kind::kArray: break;
+    case Kind::kArray:
+      break;
   }
   std::string text = Cat(TypeName(type_), "[", Join(dimensions_, ","), "]");
   if (rank() > 0 && (with_layout || !is_row_major())) {

@@ -1,0 +1,35 @@
+// Module and target in, artefact out.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "plan/plan.h"
+#include "target/target.h"
+
+namespace kiln::compiler {
+
+struct Options {
+  std::set<std::string> disabled_passes;
+  // Every op a kernel of its own: what op-by-op execution compiles.
+  bool fuse = true;
+  // Verify after every pass and every emission; on in debug builds whatever it says.
+  bool verify = false;
+  int threads = 1;
+  // Receives every stage as text under XLA's file names ("module_0001.name.suffix"); see dump.h.
+  std::function<void(const std::string& file_name, std::string_view text)> dump;
+  int64_t module_number = 0;  // in those names
+  // (pass, microseconds, changed) after each pass.
+  std::function<void(std::string_view pass, int64_t microseconds, bool changed)> on_pass;
+};
+
+// The module must be static (specialised). UNIMPLEMENTED names the op that the target lacks.
+Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
+                               const Options& options);
+
+}  // namespace kiln::compiler

@@ -1,0 +1,52 @@
+// How a nest runs on a CPU, as data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+
+// One stage's inner loops.
+struct CpuStageSchedule {
+  // The variable whose consecutive points make a vector: an outer one (then the same in all stages)
+  // or an inner one of this stage; -1 for scalar code.
+  int vector_variable = -1;
+  // Independent vectors in flight along it. For a reduction along it they are independent
+  // accumulators, combined as a fixed tree: accumulator i with i + n/2, and lanes alike.
+  int unroll = 1;
+};
+
+struct CpuNestSchedule {
+  int vector_width = 1;  // elements in a vector, the same for every type in the kernel
+  std::vector<CpuStageSchedule> stages;
+
+  // Work items: the points of the first `parallel` outer variables, the last of these in blocks of
+  // `block` points (a multiple of what a vector step takes, where it is the vector variable).
+  int parallel = 0;
+  int64_t block = 1;
+  // Where one reduction is worth more than one item: its outermost reduction variable is cut into
+  // chunks of `split` points (0: not cut), items are outer points times chunks, partial results go
+  // to scratch (an argument after the kernel's parameters), and a call with begin == items, made
+  // once after all others, combines them in order and runs the later stages.
+  int64_t split = 0;
+  int64_t chunks = 1;
+  int64_t scratch_bytes = 0;
+
+  int64_t items = 1;
+  // How many tasks are worth their dispatch; 1 runs on the caller's thread.
+  int64_t max_tasks = 1;
+  // Stores that bypass the caches: worth it only for outputs far larger than them.
+  bool nontemporal = false;
+
+  std::string ToString() const;
+};
+
+// The schedule depends on kernel and target alone, never on the number of threads: results must
+// have the same bits however many there are.
+CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu);
+
+}  // namespace kiln::kernel

@@ -1,0 +1,36 @@
+// How a nest runs on a GPU, as data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernel/kernel.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+
+struct GpuNestSchedule {
+  enum class Form : uint8_t {
+    kElementwise,   // a thread per `vector` consecutive points of the outer variables, grid-stride
+    kTranspose,     // tile x tile through shared memory, both sides coalesced
+    kRowReduce,     // a warp or a block per outer point; lanes along the reduction; shuffles
+    kColumnReduce,  // lanes along the innermost outer variable, rows over the threads of a block
+    kSerial,        // a thread per outer point, inner loops serial: right for anything
+  };
+  Form form = Form::kSerial;
+  int threads = 256;  // per block
+  int64_t blocks = 1;
+  int vector = 1;  // elements per access
+  int tile = 32;   // of kTranspose
+  int64_t shared_bytes = 0;
+  // As CpuNestSchedule's split: a second launch of one block combines the chunks in order.
+  int64_t split = 0;
+  int64_t chunks = 1;
+  int64_t scratch_bytes = 0;
+
+  std::string ToString() const;
+};
+
+GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu);
+
+}  // namespace kiln::kernel

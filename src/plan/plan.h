@@ -1,0 +1,146 @@
+// The program as data: an ordered tree of steps over slices of assigned buffers. CPU entry code,
+// GPU graphs, the emulator, ahead-of-time objects and serialisation are all made from this alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+#include "kernel/schedule/cpu/nest.h"
+#include "kernel/schedule/gpu/nest.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+struct Contraction;   // kernel/contraction.h
+struct GemmSchedule;  // kernel/schedule/cpu/gemm.h
+}  // namespace kiln::kernel
+
+namespace kiln::plan {
+
+// A block of memory that is there when the program starts; slices point into it. The frame's
+// buffers are the allocations, by index.
+struct Allocation {
+  enum class Kind : uint8_t {
+    kParameter,  // leaf `number` of the arguments: read, never written unless it is donated
+    kResult,     // leaf `number` of the results: the caller's memory or the device's
+    kConstant,   // program.constants[number]
+    kArena,      // temporaries: private to a run, contents undefined at its start
+  };
+  Kind kind = Kind::kArena;
+  int number = 0;
+  int64_t bytes = 0;
+};
+// Allocations start at addresses that are multiples of this, and slices at such offsets.
+inline constexpr int64_t kAlignment = 64;
+
+struct Slice {
+  int allocation = -1;
+  int64_t offset = 0, bytes = 0;
+  bool operator==(const Slice&) const = default;
+};
+
+// A kernel with the schedule for the program's target.
+struct ScheduledKernel {
+  // How a packed operand of a matrix product is made: its own kernel before the product's.
+  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs };
+  kernel::Kernel kernel;
+  Form form = Form::kNest;
+  kernel::CpuNestSchedule cpu;  // kNest on a CPU
+  // Of kGemm, kPackLhs and kPackRhs on a CPU.
+  std::shared_ptr<const kernel::Contraction> contraction;
+  std::shared_ptr<const kernel::GemmSchedule> gemm;
+  kernel::GpuNestSchedule gpu;  // on a GPU
+  int64_t items = 1;            // [0, items) are independent
+  int64_t max_tasks = 1;        // pieces worth their dispatch
+  bool finish = false;          // one more call, [items, items + 1), after all others
+};
+
+struct Step;
+using Steps = std::vector<Step>;
+
+// Runs a kernel. `args` go by the kernel's parameters, then the schedule's scratch where it has
+// one. Of a pack they are the operand and the panels; of a product with packed operands the panels
+// stand in the operands' places.
+struct Launch {
+  int kernel = -1;
+  std::vector<Slice> args;
+  int id = -1;  // index into Program::launches
+};
+struct Copy {
+  Slice from, to;
+};
+// A function outside generated code, by its name in the registry that the device resolves.
+struct Call {
+  std::string target;
+  std::vector<Slice> args;
+  std::string config;
+};
+struct While {
+  Steps condition;
+  Slice predicate;  // one pred, written by the condition's steps
+  Steps body;
+};
+struct Conditional {
+  Slice index;  // one pred (true is branch 0) or one s32 (out of range is the last branch)
+  bool by_predicate = true;
+  std::vector<Steps> branches;
+};
+struct Step {
+  std::variant<Launch, Copy, Call, While, Conditional> what;
+};
+
+// What a launch is called in timelines.
+struct LaunchInfo {
+  std::string kernel_name;
+  std::vector<std::string> op_names;
+  int64_t bytes = 0, flops = 0;
+};
+
+// Arguments and results are leaves: tuples are flattened, in order.
+struct Signature {
+  std::vector<Shape> parameters;
+  std::vector<std::string> parameter_names;
+  std::vector<Shape> results;
+  Shape result_shape;  // as the module has it, perhaps a tuple
+  // result leaf -> parameter leaf whose memory it is in when that argument is donated, or -1.
+  std::vector<int> aliases;
+};
+
+struct Program {
+  std::string name;
+  Signature signature;
+  std::vector<Allocation> allocations;
+  std::vector<std::shared_ptr<const Literal>> constants;
+  // Run once when the program is loaded, before any execution: makes what depends on constants
+  // alone (packed weights). Writes allocations of kind kConstant that have no literal (null).
+  Steps prologue;
+  Steps steps;
+  std::vector<ScheduledKernel> kernels;
+  std::vector<LaunchInfo> launches;
+  int64_t arena_bytes = 0;
+
+  // For people and for dumps.
+  std::string ToString() const;
+};
+// Launches and copies in the program outside loops, each loop's and branch's counted once.
+int64_t CountKernels(const Steps& steps);
+
+// What compiling gives: all that a device needs to load and run, and nothing that ties it to a
+// process. For REFERENCE the verified module, elsewhere plan and code.
+struct Artefact {
+  target::Target target;
+  Program program;
+  std::vector<std::string> objects;          // relocatable object files, or PTX modules
+  std::shared_ptr<const ir::Module> module;  // of REFERENCE only
+  int64_t compile_microseconds = 0;
+};
+// The symbol of the native entry (kiln_entry_fn), and of the prologue's.
+inline constexpr char kEntrySymbol[] = "kiln_entry";
+inline constexpr char kPrologueSymbol[] = "kiln_prologue";
+
+}  // namespace kiln::plan
