@@ -1,4 +1,7 @@
-/* Prints the version of the library that the program runs with. */
+/* Prints the version of the library that the program runs with.
+ *
+ * Test:
+ */
 #include <stdio.h>
 
 #include "kiln/kiln.h"

@@ -1,0 +1,106 @@
+# The front door: each target installs what it needs from the distribution where that is missing,
+# builds with CMake and Ninja, and does its job. `make help` lists them.
+
+# release builds into build/; asan, ubsan, tsan and debug into build/other/NAME.
+CONFIG ?= release
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Further arguments: of the demo, of ctest, of the benchmarks, of CMake.
+DEMO_ARGS ?=
+TEST_ARGS ?=
+BENCH_ARGS ?=
+CMAKE_ARGS ?=
+FUZZ_SECONDS ?= 60
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+type_release := Release
+type_asan := RelWithDebInfo
+type_ubsan := RelWithDebInfo
+type_tsan := RelWithDebInfo
+type_debug := Debug
+sanitize_asan := address
+sanitize_ubsan := undefined
+sanitize_tsan := thread
+ifeq ($(type_$(CONFIG)),)
+$(error CONFIG is '$(CONFIG)': use release, asan, ubsan, tsan or debug)
+endif
+B := $(if $(filter release,$(CONFIG)),build,build/other/$(CONFIG))
+
+packages := src/cmake/packages.sh
+configure = cmake -S . -B $(B) -G Ninja -DCMAKE_BUILD_TYPE=$(type_$(CONFIG)) \
+  -DKILN_SANITIZE=$(sanitize_$(CONFIG)) $(CMAKE_ARGS) $(1) >$(B)/configure.log 2>&1 || \
+  { cat $(B)/configure.log; exit 1; }
+# The tests want more packages than the library does: a tree that has them switched on keeps them.
+without_tests = $(if $(wildcard $(B)/CMakeCache.txt),,-DKILN_BUILD_TESTS=OFF)
+ninja := ninja -C $(B) -j $(JOBS)
+run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
+  -j $(JOBS) $(1) $(TEST_ARGS)
+
+.PHONY: all build demo test test-all bench fuzz docs install format check clean help
+.DEFAULT_GOAL := build
+
+all: build
+
+build: | $(B)/ ## build the library, the tools and the examples (the default)
+	@$(packages) build
+	@$(call configure,$(without_tests))
+	@$(ninja)
+
+demo: | $(B)/ ## train XLA's classic digit classifier, op by op and compiled, into build/demo
+	@$(packages) demo
+	@$(call configure,$(without_tests))
+	@$(ninja) mnist_softmax
+	@$(B)/bin/mnist_softmax --data docs/examples/digits --out $(B)/demo $(DEMO_ARGS)
+
+test: | $(B)/ ## build and run the tests, but for the slow ones
+	@$(packages) test
+	@$(call configure,-DKILN_BUILD_TESTS=ON)
+	@$(ninja)
+	@$(call run_tests,-LE slow)
+
+test-all: | $(B)/ ## build and run all tests
+	@$(packages) test
+	@$(call configure,-DKILN_BUILD_TESTS=ON)
+	@$(ninja)
+	@$(call run_tests,)
+
+bench: | $(B)/ ## measure: a table, and JSON lines in build/bench.jsonl
+	@$(packages) test bench
+	@$(call configure,-DKILN_BUILD_TESTS=ON)
+	@$(ninja) kiln-bench
+	@$(B)/bin/kiln-bench --json $(B)/bench.jsonl $(BENCH_ARGS)
+
+fuzz: | $(B)/ ## run each fuzzer for FUZZ_SECONDS (60); CONFIG=asan makes it sharper
+	@$(packages) test
+	@$(call configure,-DKILN_BUILD_TESTS=ON)
+	@$(ninja) kiln-fuzzers
+	@for fuzzer in $(B)/bin/fuzz-*; do \
+	  echo "$$fuzzer" && $$fuzzer --seconds $(FUZZ_SECONDS) || exit 1; done
+
+docs: | $(B)/ ## write the reference pages into build/docs
+	@$(packages) docs
+	@KILN_DOCS_OUT=$(B)/docs doxygen docs/Doxyfile
+	@echo "Reference: $(B)/docs/html/index.html"
+
+install: build ## install below PREFIX (/usr/local), or DESTDIR/PREFIX
+	@DESTDIR=$(DESTDIR) cmake --install $(B) --prefix $(PREFIX) --strip
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+
+format: ## format the sources
+	@$(packages) format
+	@/usr/bin/python3 tests/gate/format.py --fix .
+
+check: ## look at the sources without building: format, layers, layout, links
+	@$(packages) format
+	@for gate in format layers layout links; do \
+	  /usr/bin/python3 tests/gate/$$gate.py . || exit 1; done
+
+clean: ## remove what was built
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo "CONFIG=asan|ubsan|tsan|debug builds into build/other/CONFIG."
+
+$(B)/:
+	@mkdir -p $@

@@ -1,0 +1,71 @@
+#!/bin/bash
+# usage: packages.sh JOB...
+# Installs what the jobs (build, demo, test, bench, docs, format) need from the distribution, where
+# it is missing. Costs one dpkg query when nothing is. KILN_SKIP_PACKAGES=1 skips the question.
+set -eu
+
+# Debian 12's names. Ubuntu 24.04 has the same names for all of them (untested).
+build="cmake ninja-build g++ llvm-19-dev lld-19 zlib1g-dev libzstd-dev libffi-dev libedit-dev
+  libxml2-dev libncurses-dev libcli11-dev nlohmann-json3-dev"
+docs="doxygen graphviz"
+format="clang-format-14 git"
+declare -A packages=(
+  [build]="$build"
+  [demo]="$build graphviz"
+  [test]="$build $docs $format llvm-19-tools libgtest-dev libmpfr-dev python3 python3-numpy
+    abigail-tools binutils pkg-config"
+  [bench]="$build libopenblas-dev libdnnl-dev"
+  [docs]="$docs"
+  [format]="$format python3"
+)
+
+[ -z "${KILN_SKIP_PACKAGES:-}" ] || exit 0
+wanted=""
+for job in "$@"; do
+  if [ -z "${packages[$job]:-}" ]; then
+    echo "packages.sh: unknown job '$job' (known: ${!packages[*]})" >&2
+    exit 1
+  fi
+  wanted="$wanted ${packages[$job]}"
+done
+wanted=$(printf '%s\n' $wanted | sort -u)
+
+system=unknown
+if [ -r /etc/os-release ]; then
+  system=$(. /etc/os-release && echo "${ID:-unknown} ${VERSION_ID:-}")
+fi
+missing=$wanted
+if command -v dpkg-query >/dev/null; then
+  # Packages of several architectures print one line each: a name is there if any line says so.
+  there=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
+    sed -n 's/^installed //p' | sort -u) || true
+  missing=$(comm -23 <(echo "$wanted") <(echo "$there"))
+fi
+[ -n "$missing" ] || exit 0
+
+case "$system" in
+  "debian 12" | "ubuntu 24.04") ;;
+  *)
+    cat >&2 <<END
+Kiln installs its build dependencies by itself on Debian 12 and Ubuntu 24.04; this system is
+'$system'. What '$*' needs, by Debian's names:
+$(echo "$missing" | sed 's/^/  /')
+Install these (LLVM must be 19.1, with its static libraries and CMake files), then run make again
+with KILN_SKIP_PACKAGES=1.
+END
+    exit 1
+    ;;
+esac
+
+sudo=""
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "Missing packages, and neither root nor sudo to install them. As root, run:" >&2
+    echo "  apt-get install --no-install-recommends" $missing >&2
+    exit 1
+  fi
+  sudo=sudo
+fi
+echo "Installing:" $missing
+$sudo apt-get -q update
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends $missing

@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""usage: install.py --source DIR --build DIR --cmake CMAKE --cc CC --libdir lib --generator NAME
+
+Installs into a temporary prefix and uses the installed tree from outside: through pkg-config and
+through find_package(Kiln), the latter after the tree was moved. Then installs again over a library
+that a running process has mapped: the file is replaced, not overwritten.
+"""
+
+import argparse
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <kiln/kiln.h>
+int main(void) { return printf("%s\n", kiln_version_string()) < 0 || kiln_version() == 0; }
+"""
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.16)
+project(Outside C)
+find_package(Kiln @VERSION@ REQUIRED)
+add_executable(outside outside.c)
+target_link_libraries(outside PRIVATE kiln::kiln)
+"""
+
+# Holds the library mapped; calls into it once more when its input ends.
+HOLDER = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+print(library.kiln_version(), flush=True)
+sys.stdin.read()
+library.kiln_version_string.restype = ctypes.c_char_p
+print(library.kiln_version_string().decode(), flush=True)
+"""
+
+
+def run(*command, **options):
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            **options)
+    if result.returncode != 0:
+        sys.exit(f'{" ".join(command)}\nreturned {result.returncode}:\n{result.stdout}')
+    return result.stdout
+
+
+def install(args, prefix, destdir=''):
+    run(args.cmake, '--install', args.build, '--prefix', prefix, '--strip',
+        env=dict(os.environ, DESTDIR=destdir))
+
+
+def check_tree(prefix, libdir):
+    wanted = ['include/kiln/kiln.h', f'{libdir}/libkiln.so', f'{libdir}/libkiln.so.0',
+              f'{libdir}/pkgconfig/kiln.pc', f'{libdir}/cmake/Kiln/KilnConfig.cmake']
+    for path in wanted:
+        if not os.path.exists(f'{prefix}/{path}'):
+            sys.exit(f'{path} was not installed')
+    for folder, _, names in os.walk(prefix):
+        for name in names:
+            if name.startswith('.'):
+                sys.exit(f'{folder}/{name} was left behind')
+
+
+def use_pkg_config(args, prefix, work):
+    libdir = f'{prefix}/{args.libdir}'
+    env = dict(os.environ, PKG_CONFIG_PATH=f'{libdir}/pkgconfig')
+    flags = run('pkg-config', '--cflags', '--libs', 'kiln', env=env).split()
+    run(args.cc, f'{work}/outside.c', *flags, f'-Wl,-rpath,{libdir}', '-o', f'{work}/outside')
+    version = run('pkg-config', '--modversion', 'kiln', env=env).strip()
+    printed = run(f'{work}/outside').strip()
+    if printed != version:
+        sys.exit(f'kiln.pc says {version}, the library {printed}')
+    return version
+
+
+def use_find_package(args, prefix, work, version):
+    with open(f'{work}/CMakeLists.txt', 'w') as f:
+        f.write(PROJECT.replace('@VERSION@', version))
+    run(args.cmake, '-S', work, '-B', f'{work}/build', '-G', args.generator,
+        f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_C_COMPILER={args.cc}')
+    run(args.cmake, '--build', f'{work}/build')
+    printed = run(f'{work}/build/outside').strip()
+    if printed != version:
+        sys.exit(f'find_package: the library is {printed}, not {version}')
+    # The examples are projects of their own, too; it is enough that CMake accepts them.
+    run(args.cmake, '-S', f'{args.source}/docs/examples', '-B', f'{work}/examples',
+        '-G', args.generator, f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_C_COMPILER={args.cc}')
+
+
+def replace_mapped(args, prefix):
+    library = os.path.realpath(glob.glob(f'{prefix}/{args.libdir}/libkiln.so')[0])
+    inode = os.stat(library).st_ino
+    holder = subprocess.Popen([sys.executable, '-c', HOLDER, library], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    holder.stdout.readline()
+    install(args, prefix)
+    if os.stat(library).st_ino == inode:
+        sys.exit('installing again wrote into the mapped library')
+    printed, _ = holder.communicate('')
+    if holder.returncode != 0 or not printed.strip():
+        sys.exit('a process that had the library mapped did not survive a new installation')
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ('source', 'build', 'cmake', 'cc', 'libdir', 'generator'):
+        parser.add_argument('--' + name, required=True)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        with open(f'{work}/outside.c', 'w') as f:
+            f.write(PROGRAM)
+        install(args, '/usr', destdir=f'{work}/stage')
+        check_tree(f'{work}/stage/usr', args.libdir)
+        os.rename(f'{work}/stage/usr', f'{work}/moved')
+        prefix = f'{work}/moved'
+        version = use_pkg_config(args, prefix, work)
+        use_find_package(args, prefix, work, version)
+        replace_mapped(args, prefix)
+    print(f'Kiln {version}: installed, used and replaced')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+"""usage: library.py exports|needed|soname|size LIBRARY
+
+What the library promises to whoever loads it. `exports` compares with src/capi/exports.map, where
+that file lists every function.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+NEEDED = re.compile(r'lib(c|m)\.so\.6$|ld-linux-[a-z0-9_-]+\.so\.\d+$')
+MAX_BYTES = 40 * 1000 * 1000
+
+
+def output(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def dynamic(library, tag):
+    return re.findall(rf'\({tag}\)[^\[]*\[([^\]]*)\]', output('readelf', '-dW', library))
+
+
+def exports(library):
+    symbols = [line.split() for line in
+               output('nm', '-D', '--defined-only', '--format=posix', library).split('\n') if line]
+    names = {s[0].split('@')[0] for s in symbols}
+    errors = [f'{n} is exported' for n in sorted(names) if not n.startswith('kiln_')]
+    errors += [f'{s[0]} is not a function' for s in symbols
+               if s[0].startswith('kiln_') and s[1] not in 'TA']
+    listed = os.path.join(os.path.dirname(__file__), '../../src/capi/exports.map')
+    if os.path.exists(listed):
+        with open(listed) as f:
+            declared = set(re.findall(r'\b(kiln_\w+)\s*;', f.read()))
+        errors += [f'{n} is in exports.map, not in the library' for n in sorted(declared - names)]
+        errors += [f'{n} is in the library, not in exports.map' for n in sorted(names - declared)]
+    if not names:
+        errors.append('nothing is exported')
+    return errors, f'{len(names)} functions'
+
+
+def needed(library):
+    names = dynamic(library, 'NEEDED')
+    return [f'needs {n} at run time' for n in names if not NEEDED.match(n)], ', '.join(names)
+
+
+def soname(library):
+    names = dynamic(library, 'SONAME')
+    expected = '.'.join(os.path.basename(library).split('.')[:3])
+    return [] if names == [expected] else [f'soname is {names}, not {expected}'], expected
+
+
+def size(library):
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = os.path.join(folder, 'stripped')
+        subprocess.run(['strip', '-o', stripped, library], check=True)
+        size = os.path.getsize(stripped)
+    text = f'{size / 1e6:.1f} MB stripped'
+    return [] if size <= MAX_BYTES else [f'{text}; the limit is {MAX_BYTES / 1e6:.0f} MB'], text
+
+
+def main():
+    check, library = sys.argv[1:]
+    errors, good = {'exports': exports, 'needed': needed, 'soname': soname, 'size': size}[check](
+        library)
+    print('\n'.join(errors) if errors else good)
+    return 1 if errors else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
