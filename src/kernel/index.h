@@ -44,6 +44,7 @@ class Index {
   static Index Variable(int64_t id, int64_t extent);
   // The value of node `id`, known to lie in [low, high].
   static Index Value(int64_t id, int64_t low, int64_t high);
+  static Index OfTerm(int64_t coefficient, Atom atom);
 
   int64_t constant() const { return constant_; }
   const std::vector<Term>& terms() const { return terms_; }
@@ -71,7 +72,6 @@ class Index {
   std::string ToString() const;
 
  private:
-  static Index Of(Atom atom);
   void Add(int64_t coefficient, const Atom& atom);
   void Recombine();
   int64_t constant_ = 0;
