@@ -1,0 +1,98 @@
+#include "kernel/kernel.h"
+
+#include "base/strings.h"
+
+namespace kiln::kernel {
+namespace {
+
+constexpr std::string_view kCombinerNames[] = {"general", "sum", "product", "max",
+                                               "min",     "and", "or",      "xor"};
+
+bool SameLiteral(const std::shared_ptr<const Literal>& a, const std::shared_ptr<const Literal>& b) {
+  return a == b || (a && b && *a == *b);
+}
+
+// Floats by their bits: equal text must mean equal code, and NaNs have payloads.
+std::string LiteralText(const Literal& literal) {
+  std::string text = literal.ToString();
+  if (!IsFloat(literal.shape().type())) return text;
+  uint64_t bits = 0;
+  std::memcpy(&bits, literal.data(), literal.byte_size());
+  return Cat(text, "/", bits);
+}
+
+std::string NodeText(const Node& n) {
+  std::string text = Cat(TypeName(n.type), " ");
+  switch (n.kind) {
+    case Node::Kind::kConstant:
+      return Cat(text, LiteralText(*n.literal));
+    case Node::Kind::kIndex:
+      return Cat(text, "index(", n.index, ")");
+    case Node::Kind::kInRange:
+      return Cat(text, "0 <= ", n.index, " < ", n.bound);
+    case Node::Kind::kReduced:
+      return Cat(text, "reduced(", n.stage, ", ", n.reduction, ", ", n.result, ")");
+    case Node::Kind::kArgument:
+      return Cat(text, "argument(", n.result, ")");
+    case Node::Kind::kLoad:
+      text += Cat("p", n.param, "[", n.index, "]");
+      return n.guard < 0 ? text : Cat(text, " if %", n.guard);
+    case Node::Kind::kOp:
+      break;
+  }
+  text += Cat(OpcodeName(n.opcode), "(");
+  for (size_t i = 0; i < n.operands.size(); ++i) text += Cat(i > 0 ? ", %" : "%", n.operands[i]);
+  text += ")";
+  if (n.opcode == Opcode::kCompare) text += Cat(" ", DirectionName(n.direction));
+  return text;
+}
+
+void AppendNodes(const std::vector<Node>& nodes, std::string_view indent, std::string& out) {
+  for (size_t i = 0; i < nodes.size(); ++i)
+    out += Cat(indent, "%", i, " = ", NodeText(nodes[i]), "\n");
+}
+
+}  // namespace
+
+bool Node::operator==(const Node& o) const {
+  return kind == o.kind && type == o.type && opcode == o.opcode && direction == o.direction &&
+         operands == o.operands && index == o.index && bound == o.bound && param == o.param &&
+         guard == o.guard && stage == o.stage && reduction == o.reduction && result == o.result &&
+         SameLiteral(literal, o.literal);
+}
+
+std::string Kernel::ToString() const {
+  std::string out = "nest (";
+  for (size_t i = 0; i < params.size(); ++i) {
+    out += Cat(i > 0 ? ", p" : "p", i, ": ", params[i].role == Param::Role::kOutput ? "out " : "",
+               TypeName(params[i].type), "[", params[i].elements, "]");
+  }
+  out += ") outer (";
+  for (int i = 0; i < outer; ++i) out += Cat(i > 0 ? ", d" : "d", i, " < ", variables[i].extent);
+  out += ")\n";
+  for (const Stage& stage : stages) {
+    out += "  stage (";
+    for (size_t i = 0; i < stage.variables.size(); ++i) {
+      const Variable& v = variables[stage.variables[i]];
+      out += Cat(i > 0 ? ", d" : "d", stage.variables[i], " < ", v.extent,
+                 v.reduction ? " reduced" : "");
+    }
+    out += ")\n";
+    AppendNodes(stage.nodes, "    ", out);
+    for (const Reduction& r : stage.reductions) {
+      out += Cat("    reduce ", kCombinerNames[static_cast<int>(r.combiner.kind)], " of (",
+                 Join(r.inputs, ", "), ") from (", Join(r.inits, ", "), ")");
+      if (r.combiner.kind == Combiner::Kind::kGeneral) {
+        out += Cat(" by (", Join(r.combiner.results, ", "), ") of\n");
+        AppendNodes(r.combiner.nodes, "      ", out);
+      } else {
+        out += "\n";
+      }
+    }
+    for (const Store& s : stage.stores)
+      out += Cat("    p", s.param, "[", s.index, "] = %", s.value, "\n");
+  }
+  return out;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,195 @@
+#include "kernel/values.h"
+
+#include "base/strings.h"
+
+namespace kiln::kernel {
+
+using ir::Instruction;
+
+int StageValues::Add(Node node) {
+  stage_.nodes.push_back(std::move(node));
+  return static_cast<int>(stage_.nodes.size()) - 1;
+}
+
+int StageValues::Op(Opcode opcode, ElementType type, std::vector<int> operands) {
+  Node node{.kind = Node::Kind::kOp, .type = type, .opcode = opcode};
+  node.operands = std::move(operands);
+  return Add(std::move(node));
+}
+
+int StageValues::InRange(const Index& index, int64_t bound) {
+  if (index.low() >= 0 && index.high() < bound) return -1;
+  Node node{.kind = Node::Kind::kInRange, .type = ElementType::kPred};
+  node.index = index;
+  node.bound = bound;
+  return Add(std::move(node));
+}
+
+int StageValues::Both(int a, int b) {
+  if (a < 0) return b;
+  if (b < 0 || a == b) return a;
+  return Op(Opcode::kAnd, ElementType::kPred, {a, b});
+}
+
+Result<int> StageValues::At(const Instruction& instruction, const std::vector<Index>& index,
+                            int guard) {
+  std::vector<Memo>& memos = memo_[&instruction];
+  for (const Memo& m : memos) {
+    if (m.guard == guard && m.index == index) return m.node;
+  }
+  KILN_ASSIGN_OR_RETURN(int node, Compute(instruction, index, guard));
+  memo_[&instruction].push_back({index, guard, node});
+  return node;
+}
+
+Result<int> StageValues::ReducedAt(const Instruction& instruction, int result,
+                                   const std::vector<Index>& index) {
+  auto reduced = sources_.reduced(instruction);
+  if (!reduced) {
+    return Unimplemented(OpcodeName(instruction.opcode()), ": '", instruction.name(),
+                         "' cannot be part of this kernel");
+  }
+  if (*reduced->at != index) {
+    return Unimplemented(OpcodeName(instruction.opcode()), ": '", instruction.name(),
+                         "' is read at another index than the kernel computes it at");
+  }
+  const Shape& shape = instruction.shape();
+  Node node{.kind = Node::Kind::kReduced,
+            .type = shape.is_tuple() ? shape.elements()[result].type() : shape.type()};
+  node.stage = reduced->stage;
+  node.reduction = reduced->reduction;
+  node.result = result;
+  return Add(std::move(node));
+}
+
+Result<int> StageValues::Compute(const Instruction& instruction, const std::vector<Index>& index,
+                                 int guard) {
+  const Shape& shape = instruction.shape();
+  if (int param = sources_.param_of(instruction); param >= 0) {
+    Node node{.kind = Node::Kind::kLoad, .type = shape.type()};
+    node.param = param;
+    node.index = Linearise(index, shape.strides());
+    node.guard = guard;
+    return Add(std::move(node));
+  }
+  switch (instruction.opcode()) {
+    case Opcode::kConstant: {
+      if (shape.num_elements() != 1 && !instruction.literal().IsSplat()) {
+        return Unimplemented("constant: '", instruction.name(), "' of shape ", shape,
+                             " is no scalar and must be an input of the kernel");
+      }
+      Node node{.kind = Node::Kind::kConstant, .type = shape.type()};
+      auto scalar = std::make_shared<Literal>(Shape::Scalar(shape.type()));
+      std::memcpy(scalar->data(), instruction.literal().data(), ByteWidth(shape.type()));
+      node.literal = std::move(scalar);
+      return Add(std::move(node));
+    }
+    case Opcode::kIota: {
+      Node node{.kind = Node::Kind::kIndex, .type = shape.type()};
+      node.index = index[instruction.attributes().Int(Attr::kIotaDimension)];
+      return Add(std::move(node));
+    }
+    case Opcode::kBroadcast: {
+      std::vector<Index> from;
+      for (int64_t d : instruction.dimensions()) from.push_back(index[d]);
+      return At(*instruction.operand(0), from, guard);
+    }
+    case Opcode::kReshape: {
+      std::vector<int64_t> from = instruction.operand(0)->shape().dims();
+      std::vector<int64_t> to = shape.dims();
+      return At(*instruction.operand(0),
+                from == to ? index : Delinearise(Linearise(index, RowMajorStrides(to)), from),
+                guard);
+    }
+    case Opcode::kTranspose: {
+      std::vector<Index> from(index.size());
+      for (size_t i = 0; i < index.size(); ++i) from[instruction.dimensions()[i]] = index[i];
+      return At(*instruction.operand(0), from, guard);
+    }
+    case Opcode::kSlice: {
+      std::vector<Index> from;
+      const auto& slices = instruction.attributes().Slices(Attr::kSlice);
+      for (size_t i = 0; i < index.size(); ++i) {
+        from.push_back(index[i] * slices[i].stride + slices[i].start);
+      }
+      return At(*instruction.operand(0), from, guard);
+    }
+    case Opcode::kPad:
+      return Pad(instruction, index, guard);
+    case Opcode::kConcatenate:
+      return Concatenate(instruction, index, guard);
+    case Opcode::kCopy:
+      return At(*instruction.operand(0), index, guard);
+    case Opcode::kGetTupleElement:
+      return ReducedAt(*instruction.operand(0),
+                       static_cast<int>(instruction.attributes().Int(Attr::kIndex)), index);
+    default:
+      break;
+  }
+  if (IsElementwise(instruction.opcode())) return Elementwise(instruction, index, guard);
+  return ReducedAt(instruction, 0, index);
+}
+
+Result<int> StageValues::Elementwise(const Instruction& instruction,
+                                     const std::vector<Index>& index, int guard) {
+  std::vector<int> operands;
+  for (const Instruction* operand : instruction.operands()) {
+    // The scalar pred of select and the scalar bounds of clamp.
+    bool scalar = operand->shape().rank() == 0;
+    KILN_ASSIGN_OR_RETURN(int node, At(*operand, scalar ? std::vector<Index>() : index, guard));
+    operands.push_back(node);
+  }
+  int node = Op(instruction.opcode(), instruction.shape().type(), std::move(operands));
+  stage_.nodes[node].direction = instruction.attributes().DirectionOf(Attr::kDirection);
+  return node;
+}
+
+// pad(x)[i] = x[(i - low) / (interior + 1)] where that is whole and inside x, else the padding.
+Result<int> StageValues::Pad(const Instruction& instruction, const std::vector<Index>& index,
+                             int guard) {
+  const Instruction& operand = *instruction.operand(0);
+  std::vector<Index> from;
+  int inside = -1;
+  const auto& padding = instruction.attributes().Padding(Attr::kPadding);
+  for (size_t i = 0; i < index.size(); ++i) {
+    Index shifted = index[i] - padding[i].low;
+    int64_t step = padding[i].interior + 1;
+    from.push_back(shifted.FloorDiv(step));
+    inside = Both(inside, InRange(shifted.Mod(step), 1));
+    inside = Both(inside, InRange(from.back(), operand.shape().dim(i)));
+  }
+  if (inside < 0) return At(operand, from, guard);
+  KILN_ASSIGN_OR_RETURN(int value, At(operand, from, Both(guard, inside)));
+  KILN_ASSIGN_OR_RETURN(int fill, At(*instruction.operand(1), {}, guard));
+  return Op(Opcode::kSelect, instruction.shape().type(), {inside, value, fill});
+}
+
+Result<int> StageValues::Concatenate(const Instruction& instruction,
+                                     const std::vector<Index>& index, int guard) {
+  int64_t dimension = instruction.dimensions()[0];
+  int64_t offset = instruction.shape().dim(dimension);
+  int result = -1;
+  // From the last operand, which needs no test of its own, to the first.
+  for (int64_t i = instruction.operand_count(); i-- > 0;) {
+    const Instruction& operand = *instruction.operand(i);
+    int64_t size = operand.shape().dim(dimension);
+    offset -= size;
+    if (size == 0) continue;
+    std::vector<Index> from = index;
+    from[dimension] = from[dimension] - offset;
+    if (from[dimension].low() >= size || from[dimension].high() < 0) continue;
+    int inside = InRange(from[dimension], size);
+    KILN_ASSIGN_OR_RETURN(int value, At(operand, from, Both(guard, inside)));
+    result = result < 0 || inside < 0
+                 ? value
+                 : Op(Opcode::kSelect, instruction.shape().type(), {inside, value, result});
+  }
+  if (result < 0) {  // Nothing to concatenate: never evaluated, but a node there must be.
+    Node zero{.kind = Node::Kind::kConstant, .type = instruction.shape().type()};
+    zero.literal = std::make_shared<Literal>(Shape::Scalar(instruction.shape().type()));
+    result = Add(std::move(zero));
+  }
+  return result;
+}
+
+}  // namespace kiln::kernel

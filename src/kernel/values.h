@@ -1,0 +1,66 @@
+// The scalar value of an instruction at an index, as nodes of a stage.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+
+namespace kiln::kernel {
+
+// Builds the nodes of one stage on demand, each instruction once per index and guard.
+class StageValues {
+ public:
+  // What the stage reads from elsewhere.
+  struct Sources {
+    // The parameter that holds an instruction's value, or -1 where it must be computed.
+    std::function<int(const ir::Instruction&)> param_of;
+    // The finished reduction that an instruction is (result `result` of it), or null.
+    struct Reduced {
+      int stage, reduction;
+      // The index at which this iteration may read it.
+      const std::vector<Index>* at;
+    };
+    std::function<std::optional<Reduced>(const ir::Instruction&)> reduced;
+  };
+
+  StageValues(Stage& stage, Sources sources) : stage_(stage), sources_(std::move(sources)) {}
+
+  // The node of array element `index` of an instruction. `guard` is a node under which alone memory
+  // may be read, or -1. Fails with UNIMPLEMENTED where the instruction is no formula of indices.
+  Result<int> At(const ir::Instruction& instruction, const std::vector<Index>& index,
+                 int guard = -1);
+  // The same for result `result` of an instruction of several.
+  Result<int> ReducedAt(const ir::Instruction& instruction, int result,
+                        const std::vector<Index>& index);
+
+  int Add(Node node);
+  int Op(Opcode opcode, ElementType type, std::vector<int> operands);
+
+ private:
+  Result<int> Compute(const ir::Instruction& instruction, const std::vector<Index>& index,
+                      int guard);
+  Result<int> Elementwise(const ir::Instruction& instruction, const std::vector<Index>& index,
+                          int guard);
+  Result<int> Pad(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);
+  Result<int> Concatenate(const ir::Instruction& instruction, const std::vector<Index>& index,
+                          int guard);
+  // Node of 0 <= index < bound; -1 where the index's range proves it.
+  int InRange(const Index& index, int64_t bound);
+  // The conjunction of two guards, either of which may be -1.
+  int Both(int a, int b);
+
+  struct Memo {
+    std::vector<Index> index;
+    int guard;
+    int node;
+  };
+  Stage& stage_;
+  Sources sources_;
+  std::unordered_map<const ir::Instruction*, std::vector<Memo>> memo_;
+};
+
+}  // namespace kiln::kernel
