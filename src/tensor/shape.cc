@@ -118,9 +118,20 @@ std::string Shape::ToString(bool with_layout) const {
   return text;
 }
 
-Status ValidateShape(const Shape& shape) {
+namespace {
+
+// `parts` and `bytes` count on over all leaves: the sum over a tuple has to fit as well.
+Status Validate(const Shape& shape, int64_t depth, int64_t& parts, int64_t& total) {
   if (shape.is_tuple()) {
-    for (const Shape& element : shape.elements()) KILN_RETURN_IF_ERROR(ValidateShape(element));
+    if (depth == kMaxTupleDepth) {
+      return InvalidArgument("shape has tuples nested deeper than ", kMaxTupleDepth);
+    }
+    for (const Shape& element : shape.elements()) {
+      if (++parts > kMaxTupleParts) {
+        return InvalidArgument("shape has tuples of more than ", kMaxTupleParts, " elements");
+      }
+      KILN_RETURN_IF_ERROR(Validate(element, depth + 1, parts, total));
+    }
     return OkStatus();
   }
   if (shape.is_token()) return OkStatus();
@@ -143,7 +154,18 @@ Status ValidateShape(const Shape& shape) {
       return InvalidArgument("shape ", shape.ToString(), " has more bytes than an int64 can count");
     }
   }
+  if (__builtin_add_overflow(bytes, total, &total)) {
+    return InvalidArgument("tuple has more bytes than an int64 can count");
+  }
   return OkStatus();
+}
+
+}  // namespace
+
+Status ValidateShape(const Shape& shape) {
+  int64_t parts = 0;
+  int64_t bytes = 0;
+  return Validate(shape, 0, parts, bytes);
 }
 
 std::vector<int64_t> RowMajorStrides(std::span<const int64_t> dims) {

@@ -74,9 +74,12 @@ class Shape {
   std::vector<Shape> elements_;
 };
 
-// Fails on negative sizes, on more than kMaxRank dimensions, and where the number of elements or
-// bytes would not fit in an int64; every shape that comes from outside passes here.
+// Fails on negative sizes, on more than kMaxRank dimensions, where the number of elements or bytes
+// would not fit in an int64, and on tuples of more depth or parts than given here, which could
+// exhaust stack or memory; every shape that comes from outside passes here.
 inline constexpr int64_t kMaxRank = 64;
+inline constexpr int64_t kMaxTupleDepth = 100;
+inline constexpr int64_t kMaxTupleParts = 1 << 17;  // elements at all levels
 Status ValidateShape(const Shape& shape);
 
 // Calls f(leaf shape, index path) for every array and token in the shape, in order.

@@ -1,0 +1,125 @@
+// Ops that fold elements: products and reductions.
+#include <algorithm>
+
+#include "ops/inference_rules.h"
+
+namespace kiln::rules {
+namespace {
+
+bool Contains(const Ints& list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// Dimensions of the two sides that belong together must be of equal size.
+Status RequirePaired(const InferenceInput& input, std::string_view what, const Ints& lhs,
+                     const Ints& rhs) {
+  if (lhs.size() != rhs.size()) {
+    return Error(input, "; there are ", lhs.size(), " ", what, " dimensions of lhs and ",
+                 rhs.size(), " of rhs; the numbers must be equal");
+  }
+  for (size_t i = 0; i < lhs.size(); ++i) {
+    const Dimension& l = OperandShape(input, 0).dimension(lhs[i]);
+    const Dimension& r = OperandShape(input, 1).dimension(rhs[i]);
+    if (l != r) {
+      return Error(input, "; ", what, " dimension ", lhs[i], " of lhs is ", l, " and ", rhs[i],
+                   " of rhs is ", r, "; they must be equal");
+    }
+  }
+  return OkStatus();
+}
+
+Ints Both(Ints first, const Ints& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+Result<ElementType> DotType(const InferenceInput& input) {
+  ElementType type = OperandShape(input, 0).type();
+  if (!input.declared) return type;
+  KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
+  ElementType wanted = input.declared->type();
+  bool wider = CategoryOf(wanted) == CategoryOf(type) && BitWidth(wanted) > BitWidth(type);
+  if (wanted != type && !wider) {
+    return Error(input, "; the result's element type is ", TypeName(wanted),
+                 "; it must be the operands' or a wider one of their kind");
+  }
+  return wanted;
+}
+
+}  // namespace
+
+Result<Shape> InferDot(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& lhs = OperandShape(input, 0);
+  const Shape& rhs = OperandShape(input, 1);
+  if (lhs.type() != rhs.type()) return Error(input, "; their element types must be equal");
+  const Ints& lhs_batch = input.attributes.IntsOf(Attr::kLhsBatchDims);
+  const Ints& rhs_batch = input.attributes.IntsOf(Attr::kRhsBatchDims);
+  const Ints& lhs_contracting = input.attributes.IntsOf(Attr::kLhsContractingDims);
+  const Ints& rhs_contracting = input.attributes.IntsOf(Attr::kRhsContractingDims);
+  Ints lhs_named = Both(lhs_batch, lhs_contracting);
+  Ints rhs_named = Both(rhs_batch, rhs_contracting);
+  KILN_RETURN_IF_ERROR(
+      RequireAxes(input, "lhs_batch_dims with lhs_contracting_dims", lhs_named, lhs.rank()));
+  KILN_RETURN_IF_ERROR(
+      RequireAxes(input, "rhs_batch_dims with rhs_contracting_dims", rhs_named, rhs.rank()));
+  KILN_RETURN_IF_ERROR(RequirePaired(input, "batch", lhs_batch, rhs_batch));
+  KILN_RETURN_IF_ERROR(RequirePaired(input, "contracting", lhs_contracting, rhs_contracting));
+  KILN_ASSIGN_OR_RETURN(ElementType type, DotType(input));
+  std::vector<Dimension> dimensions;
+  for (int64_t d : lhs_batch) dimensions.push_back(lhs.dimension(d));
+  for (int64_t d = 0; d < lhs.rank(); ++d) {
+    if (!Contains(lhs_named, d)) dimensions.push_back(lhs.dimension(d));
+  }
+  for (int64_t d = 0; d < rhs.rank(); ++d) {
+    if (!Contains(rhs_named, d)) dimensions.push_back(rhs.dimension(d));
+  }
+  return Shape(type, std::move(dimensions));
+}
+
+Result<Shape> InferReduce(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  if (input.operands.size() % 2 != 0) {
+    return Error(input, "; expected as many init values as operands");
+  }
+  size_t n = input.operands.size() / 2;
+  const Shape& first = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, first.rank()));
+  std::vector<Dimension> kept;
+  for (int64_t d = 0; d < first.rank(); ++d) {
+    if (!Contains(dimensions, d)) kept.push_back(first.dimension(d));
+  }
+
+  // The reducer: N accumulators and N elements to N results, scalars of the operands' types.
+  std::vector<Shape> scalars, results;
+  for (size_t i = 0; i < n; ++i) {
+    const Shape& operand = *input.operands[i];
+    if (!operand.SameDimensions(first)) {
+      return Error(input, "; the operands' dimensions must be equal");
+    }
+    Shape scalar = Shape::Scalar(operand.type());
+    if (!input.operands[n + i]->SameTypeAndDimensions(scalar)) {
+      return Error(input, "; init value ", i, " must be ", scalar);
+    }
+    scalars.push_back(scalar);
+    results.push_back(Shape(operand.type(), kept));
+  }
+  const ProgramShape& reducer = input.called[0];
+  bool fits = reducer.parameters.size() == 2 * n;
+  for (size_t i = 0; fits && i < 2 * n; ++i) {
+    fits = reducer.parameters[i].SameTypeAndDimensions(scalars[i % n]);
+  }
+  if (!fits) {
+    return Error(input, "; the computation takes ", ShapeList(reducer.parameters),
+                 "; expected accumulators ", ShapeList(scalars), " and elements of the same types");
+  }
+  Shape expected = n == 1 ? scalars[0] : Shape::Tuple(scalars);
+  if (!reducer.result.SameTypeAndDimensions(expected)) {
+    return Error(input, "; the computation gives ", reducer.result, "; expected ", expected);
+  }
+  if (n == 1) return std::move(results[0]);
+  return Shape::Tuple(std::move(results));
+}
+
+}  // namespace kiln::rules

@@ -1,0 +1,50 @@
+// The rules of shape inference, one per name in ops.def's inference column, and what they share.
+// Private to the inference_*.cc files.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "ops/inference.h"
+
+namespace kiln::rules {
+
+// Each rule may take for granted what InferShape has checked: the number of operands, the presence
+// and kind of attributes, and the number of called computations.
+#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) \
+  Result<Shape> Infer##inference(const InferenceInput& input);
+#include "ops/ops.def"
+#undef KILN_OP
+
+// "add: operands have shapes f32[2,3] and f32[3,2]": the head of every message.
+std::string Describe(const InferenceInput& input);
+
+template <typename... Args>
+Status Error(const InferenceInput& input, const Args&... args) {
+  return InvalidArgument(Describe(input), args...);
+}
+
+inline const Shape& OperandShape(const InferenceInput& input, int64_t i) {
+  return *input.operands[i];
+}
+
+// Every operand is an array.
+Status RequireArrays(const InferenceInput& input);
+// Every operand is an array whose element type is in the op's mask.
+Status RequireTypes(const InferenceInput& input);
+// The declared shape is there; it is an array.
+Status RequireDeclaredArray(const InferenceInput& input);
+// Each number is in [0, rank) and none occurs twice; `what` names the list in messages.
+Status RequireAxes(const InferenceInput& input, std::string_view what, const Ints& axes,
+                   int64_t rank);
+
+// "(f32[2], s32[])", and the first few of many.
+std::string ShapeList(std::span<const Shape> shapes);
+
+// The shape with default layouts throughout.
+Shape WithoutLayout(Shape shape);
+
+// "a float type", "pred or an integer type", ...
+std::string MaskText(uint32_t mask);
+
+}  // namespace kiln::rules

@@ -1,0 +1,222 @@
+// Leaves, and ops that move elements without looking at them.
+#include <algorithm>
+
+#include "ops/inference_rules.h"
+
+namespace kiln::rules {
+namespace {
+
+// More parameters than any program has; a number beyond this is a mistake, not a request.
+constexpr int64_t kMaxParameters = int64_t{1} << 20;
+
+std::string Entry(std::string_view what, int64_t i) { return Cat("; ", what, " of dimension ", i); }
+
+Status CannotYet(const InferenceInput& input, int64_t dimension) {
+  return Unimplemented(Describe(input), "; dimension ", dimension,
+                       " is not a constant, and can only be taken whole");
+}
+
+// The size of low + operand + high with `interior` between each pair, or nothing on overflow.
+bool PaddedSize(int64_t size, const PaddingDimension& pad, int64_t* result) {
+  int64_t gaps = 0;
+  return !__builtin_mul_overflow(std::max<int64_t>(size - 1, 0), pad.interior, &gaps) &&
+         !__builtin_add_overflow(size, gaps, result) &&
+         !__builtin_add_overflow(*result, pad.low, result) &&
+         !__builtin_add_overflow(*result, pad.high, result);
+}
+
+// The constant dimensions' product, and the others sorted by name.
+struct Elements {
+  int64_t constant = 1;
+  std::vector<std::string> others;
+  bool operator==(const Elements&) const = default;
+};
+
+Elements ElementsOf(const Shape& shape) {
+  Elements elements;
+  for (const Dimension& d : shape.dimensions()) {
+    // ValidateShape has bounded the product of every valid shape.
+    if (d.is_constant()) {
+      elements.constant *= d.size();
+    } else {
+      elements.others.push_back(d.ToString());
+    }
+  }
+  std::sort(elements.others.begin(), elements.others.end());
+  return elements;
+}
+
+}  // namespace
+
+Result<Shape> InferDeclared(const InferenceInput& input) {
+  if (!input.declared) return Error(input, ": the result's shape is missing");
+  KILN_RETURN_IF_ERROR(ValidateShape(*input.declared).WithContext(OpcodeName(input.opcode)));
+  if (input.opcode == Opcode::kConstant && !input.declared->is_static()) {
+    return Error(input, ": shape is ", *input.declared, "; every dimension must be a number");
+  }
+  int64_t number = input.attributes.Int(Attr::kParameterNumber);
+  if (number < 0 || number >= kMaxParameters) {
+    return Error(input, ": parameter_number is ", number, "; expected 0 to below ", kMaxParameters);
+  }
+  return WithoutLayout(*input.declared);
+}
+
+Result<Shape> InferIota(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
+  const Shape& shape = *input.declared;
+  uint32_t mask = InfoOf(input.opcode).types;
+  if (!(TypeMaskOf(shape.type()) & mask)) {
+    return Error(input, ": shape is ", shape, "; the element type must be ", MaskText(mask));
+  }
+  int64_t dimension = input.attributes.Int(Attr::kIotaDimension);
+  if (dimension < 0 || dimension >= shape.rank()) {
+    return Error(input, ": shape is ", shape, "; iota_dimension is ", dimension,
+                 "; expected a dimension from 0 to below ", shape.rank());
+  }
+  return WithoutLayout(shape);
+}
+
+Result<Shape> InferBroadcast(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
+  const Shape& operand = OperandShape(input, 0);
+  const Shape& result = *input.declared;
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  if (static_cast<int64_t>(dimensions.size()) != operand.rank()) {
+    return Error(input, "; dimensions has ", dimensions.size(), " entries; expected ",
+                 operand.rank());
+  }
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, result.rank()));
+  for (int64_t i = 0; i < operand.rank(); ++i) {
+    const Dimension& to = result.dimension(dimensions[i]);
+    if (operand.dimension(i) != to) {
+      return Error(input, "; its dimension ", i, " becomes dimension ", dimensions[i],
+                   " of the result, of size ", to, "; they must be equal");
+    }
+  }
+  Shape shape = WithoutLayout(result);
+  shape.set_type(operand.type());
+  return shape;
+}
+
+Result<Shape> InferConcatenate(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& first = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  if (dimensions.size() != 1) {
+    return Error(input, "; dimensions has ", dimensions.size(), " entries; expected 1");
+  }
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, first.rank()));
+  int64_t along = dimensions[0];
+  Shape result = WithoutLayout(first);
+  for (size_t i = 1; i < input.operands.size(); ++i) {
+    const Shape& operand = *input.operands[i];
+    bool fits = operand.type() == first.type() && operand.rank() == first.rank();
+    for (int64_t d = 0; fits && d < first.rank(); ++d) {
+      fits = d == along || operand.dimension(d) == first.dimension(d);
+    }
+    if (!fits) return Error(input, "; they must be equal but for dimension ", along);
+    if (!operand.dimension(along).is_constant() || !first.dimension(along).is_constant()) {
+      return CannotYet(input, along);
+    }
+    int64_t size = 0;
+    if (__builtin_add_overflow(result.dim(along), operand.dim(along), &size)) {
+      return Error(input, "; dimension ", along, " of the result does not fit in an int64");
+    }
+    result.set_dimension(along, size);
+  }
+  return result;
+}
+
+Result<Shape> InferPad(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  const Shape& value = OperandShape(input, 1);
+  if (!value.is_scalar() || value.type() != operand.type()) {
+    return Error(input, "; the padding value must be a scalar of the operand's type");
+  }
+  const auto& padding = input.attributes.Padding(Attr::kPadding);
+  if (static_cast<int64_t>(padding.size()) != operand.rank()) {
+    return Error(input, "; padding has ", padding.size(), " entries; expected ", operand.rank());
+  }
+  Shape result = WithoutLayout(operand);
+  for (int64_t i = 0; i < operand.rank(); ++i) {
+    if (padding[i] == PaddingDimension{}) continue;
+    if (!operand.dimension(i).is_constant()) return CannotYet(input, i);
+    if (padding[i].interior < 0) {
+      return Error(input, Entry("interior padding", i), " is ", padding[i].interior,
+                   "; it must not be negative");
+    }
+    int64_t size = 0;
+    if (!PaddedSize(operand.dim(i), padding[i], &size)) {
+      return Error(input, "; dimension ", i, " of the result does not fit in an int64");
+    }
+    if (size < 0) {
+      return Error(input, Entry("padding", i), " leaves ", size,
+                   " elements; it must not cut off more than there are");
+    }
+    result.set_dimension(i, size);
+  }
+  return result;
+}
+
+Result<Shape> InferReshape(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
+  const Shape& operand = OperandShape(input, 0);
+  if (ElementsOf(operand) != ElementsOf(*input.declared)) {
+    return Error(
+        input, "; the result is ", *input.declared, "; they must have equally many elements",
+        operand.is_static() && input.declared->is_static() ? ""
+                                                           : ", with the same symbols and bounds");
+  }
+  Shape result = WithoutLayout(*input.declared);
+  result.set_type(operand.type());
+  return result;
+}
+
+// On a dimension that is a symbol, limit -1 is its size, whatever that will be; start 0 and stride
+// 1 with it take the dimension whole.
+Result<Shape> InferSlice(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  const auto& slices = input.attributes.Slices(Attr::kSlice);
+  if (static_cast<int64_t>(slices.size()) != operand.rank()) {
+    return Error(input, "; slice has ", slices.size(), " entries; expected ", operand.rank());
+  }
+  Shape result = WithoutLayout(operand);
+  for (int64_t i = 0; i < operand.rank(); ++i) {
+    const SliceDimension& s = slices[i];
+    const Dimension& d = operand.dimension(i);
+    if (s == SliceDimension{0, d.size(), 1}) continue;
+    if (!d.is_constant()) return CannotYet(input, i);
+    if (s.start < 0 || s.limit < s.start || s.limit > d.size()) {
+      return Error(input, Entry("slice", i), " is from ", s.start, " to ", s.limit,
+                   "; expected 0 <= start <= limit <= ", d.size());
+    }
+    if (s.stride < 1) {
+      return Error(input, Entry("stride", i), " is ", s.stride, "; it must be at least 1");
+    }
+    int64_t span = s.limit - s.start;
+    result.set_dimension(i, span == 0 ? 0 : (span - 1) / s.stride + 1);
+  }
+  return result;
+}
+
+Result<Shape> InferTranspose(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  if (static_cast<int64_t>(dimensions.size()) != operand.rank()) {
+    return Error(input, "; dimensions has ", dimensions.size(), " entries; expected ",
+                 operand.rank());
+  }
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, operand.rank()));
+  Shape result = WithoutLayout(operand);
+  for (int64_t i = 0; i < operand.rank(); ++i) {
+    result.set_dimension(i, operand.dimension(dimensions[i]));
+  }
+  return result;
+}
+
+}  // namespace kiln::rules
