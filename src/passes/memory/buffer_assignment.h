@@ -1,0 +1,66 @@
+// Where every value of a scheduled module lives: one arena with reuse, in-place updates, and the
+// caller's memory for parameters and results.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+
+namespace kiln::passes {
+
+struct Buffer {
+  enum class Kind : uint8_t {
+    kParameter,  // leaf `number` of the entry's parameters, all leaves counted in order
+    kResult,     // leaf `number` of the entry's result
+    kConstant,   // the constant instruction `constant`
+    kArena,      // [offset, offset + bytes) of the arena
+  };
+  Kind kind = Kind::kArena;
+  int number = 0;
+  const ir::Instruction* constant = nullptr;
+  int64_t offset = 0, bytes = 0;
+  // First and last position (of BufferAssignment::position) at which the contents matter.
+  int64_t begin = 0, end = 0;
+};
+
+struct AssignmentOptions {
+  // Bytes that a kernel needs beside its operands and results, only while it runs.
+  std::function<int64_t(const ir::Instruction&)> scratch_bytes;
+  // Whether a kernel may write an output over an operand that dies with it.
+  std::function<bool(const ir::Instruction&, int64_t operand, int64_t output)> may_share;
+  int64_t alignment = 64;
+};
+
+// A loop's state has buffers of its own, which its operand is copied into, its condition and body
+// read, and its body's results are copied back to where they are not computed in place. A
+// conditional's results likewise have buffers of their own, which each branch fills.
+struct BufferAssignment {
+  std::vector<Buffer> buffers;
+  // Index into `buffers` of every leaf of every instruction of the entry, loops and branches.
+  std::unordered_map<const ir::Instruction*, std::vector<int>> leaves;
+  std::unordered_map<const ir::Instruction*, int> scratch;
+  // Of a while: one more buffer per state leaf that the body's result permutes (else -1).
+  std::unordered_map<const ir::Instruction*, std::vector<int>> loop_temporaries;
+  // Execution order, each computation at its caller's place.
+  std::unordered_map<const ir::Instruction*, int64_t> position;
+  int64_t arena_bytes = 0;
+
+  int BufferOf(const ir::Instruction* instruction, int64_t leaf = 0) const {
+    return leaves.at(instruction)[leaf];
+  }
+  std::string ToString() const;
+};
+
+// Every computation must have one caller (flatten-call-graph), and calls must be inlined.
+Result<BufferAssignment> AssignBuffers(const ir::Module& module, const AssignmentOptions& options);
+
+// The number of leaves of a shape, and of the leaves before element `index` of a tuple.
+int64_t LeafCount(const Shape& shape);
+int64_t LeafOffset(const Shape& tuple, int64_t index);
+
+}  // namespace kiln::passes

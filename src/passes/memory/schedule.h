@@ -1,0 +1,17 @@
+// The order in which instructions run.
+#pragma once
+
+#include "base/status.h"
+#include "ir/ir.h"
+
+namespace kiln::passes {
+
+// Gives every while and conditional computations of its own, so that each has one caller and one
+// place in the program.
+Result<bool> FlattenCallGraph(ir::Module& module);
+
+// Puts each computation's instructions into an order in which few bytes are live at once: depth
+// first from the root, operands that need more memory first (Sethi and Ullman's rule, for bytes).
+Result<bool> Schedule(ir::Module& module);
+
+}  // namespace kiln::passes
