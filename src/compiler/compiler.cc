@@ -1,0 +1,115 @@
+#include "compiler/compiler.h"
+
+#include <chrono>
+
+#include "base/strings.h"
+#include "codegen/codegen.h"
+#include "compiler/lower.h"
+#include "ir/dot.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes/pipelines.h"
+
+namespace kiln::compiler {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kDebug = false;
+#else
+constexpr bool kDebug = true;
+#endif
+
+std::string Padded(int64_t number, size_t width) {
+  std::string digits = Cat(number);
+  return std::string(digits.size() < width ? width - digits.size() : 0, '0') + digits;
+}
+
+// "module_0001.name.": what the names of a module's dumps begin with, in XLA's way.
+std::string DumpPrefix(const ir::Module& module, int64_t number) {
+  return Cat("module_", Padded(number, 4), ".", module.name(), ".");
+}
+
+std::string_view PlatformOf(const target::Target& target) {
+  switch (target.kind) {
+    case target::Kind::kCpu:
+      return "cpu";
+    case target::Kind::kGpu:
+      return "gpu";
+    case target::Kind::kReference:
+      return "reference";
+  }
+  return "";
+}
+
+Status CheckStatic(const ir::Module& module) {
+  for (const auto& c : module.computations()) {
+    for (const auto& i : c->instructions()) {
+      if (!i->shape().is_static()) {
+        return InvalidArgument("'", i->name(), "' has the shape ", i->shape(),
+                               "; sizes must be put in for symbols before compiling");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
+                               const Options& options) {
+  auto start = std::chrono::steady_clock::now();
+  KILN_RETURN_IF_ERROR(CheckStatic(*module));
+  KILN_RETURN_IF_ERROR(ir::Verify(*module));
+  const std::string prefix = DumpPrefix(*module, options.module_number);
+  auto dump = [&](std::string_view suffix, const std::string& text) {
+    if (options.dump) options.dump(Cat(prefix, suffix), text);
+  };
+  if (options.dump) dump("before_optimizations.txt", ir::ToHloText(*module));
+
+  plan::Artefact artefact;
+  artefact.target = target;
+  if (target.kind == target::Kind::kReference) {
+    artefact.program.signature = SignatureOf(*module);
+    artefact.program.name = module->name();
+    artefact.module = std::move(module);
+  } else {
+    passes::PassContext context;
+    context.target = &target;
+    context.disabled = options.disabled_passes;
+    context.verify = options.verify || kDebug;
+    context.after_pass = [&](const passes::PassEvent& event) {
+      if (options.on_pass) options.on_pass(event.pass, event.microseconds, event.changed);
+      if (options.dump && event.changed) {
+        dump(Cat(Padded(event.index, 4), ".", event.pipeline, ".after_", event.pass, ".dot"),
+             ir::ToDot(event.module));
+      }
+    };
+    KILN_RETURN_IF_ERROR(passes::RunPipeline(
+        "optimization", options.fuse ? passes::CpuPipeline() : passes::OpByOpPipeline(), *module,
+        context));
+    std::string after = Cat(PlatformOf(target), "_after_optimizations");
+    if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module));
+    KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, target));
+    if (options.dump) {
+      dump(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
+      dump("plan.txt", lowered.program.ToString());
+    }
+    artefact.program = std::move(lowered.program);
+    codegen::Options codegen;
+    codegen.verify = options.verify || kDebug;
+    codegen.threads = options.threads;
+    if (options.dump) {
+      codegen.dump = [&](std::string_view suffix, std::string_view text) {
+        options.dump(Cat(prefix, suffix), text);
+      };
+    }
+    KILN_ASSIGN_OR_RETURN(artefact.objects,
+                          codegen::GenerateCpu(artefact.program, target.cpu, codegen));
+  }
+  artefact.compile_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(
+                                      std::chrono::steady_clock::now() - start)
+                                      .count();
+  return artefact;
+}
+
+}  // namespace kiln::compiler

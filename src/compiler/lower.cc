@@ -1,0 +1,264 @@
+#include "compiler/lower.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/strings.h"
+#include "compiler/schedule_kernel.h"
+#include "kernel/build.h"
+#include "kernel/fusible.h"
+#include "passes/memory/buffer_assignment.h"
+
+namespace kiln::compiler {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+using passes::Buffer;
+using passes::BufferAssignment;
+
+// Letters, digits, '_' and '.': what a symbol of an object file may be made of.
+std::string SymbolName(std::string_view name) {
+  std::string symbol(name);
+  for (char& c : symbol) {
+    bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                c == '_' || c == '.';
+    if (!fine) c = '_';
+  }
+  return symbol;
+}
+
+class Lowering {
+ public:
+  Lowering(const ir::Module& module, const target::Target& target)
+      : module_(module), target_(target) {}
+
+  Result<Lowered> Run() {
+    program_.name = module_.name();
+    KILN_RETURN_IF_ERROR(BuildKernels(*module_.entry()));
+    passes::AssignmentOptions options;
+    options.alignment = plan::kAlignment;
+    options.may_share = kernel::MayShareBuffer;
+    options.scratch_bytes = [this](const Instruction& i) -> int64_t {
+      auto it = kernel_of_.find(&i);
+      return it == kernel_of_.end() ? 0 : ScratchBytes(program_.kernels[it->second], target_);
+    };
+    KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
+    program_.signature = SignatureOf(module_);
+    MakeAllocations();
+    KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
+    EmitResults();
+    return Lowered{std::move(program_), assignment_.ToString()};
+  }
+
+ private:
+  static bool IsKernel(const Instruction& i) {
+    switch (i.opcode()) {
+      case Opcode::kParameter:
+      case Opcode::kConstant:
+      case Opcode::kTuple:
+      case Opcode::kGetTupleElement:
+      case Opcode::kWhile:
+      case Opcode::kConditional:
+      case Opcode::kCall:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  // Every kernel first: buffer assignment asks for their scratch.
+  Status BuildKernels(const Computation& c) {
+    for (const auto& i : c.instructions()) {
+      if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
+        for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
+      }
+      if (!IsKernel(*i)) continue;
+      KILN_ASSIGN_OR_RETURN(kernel::Kernel kernel,
+                            kernel::BuildKernel(kernel::GroupOf(*i), SymbolName(i->name())));
+      // Equal kernels are one.
+      auto [it, fresh] =
+          kernel_by_text_.try_emplace(kernel.ToString(), static_cast<int>(program_.kernels.size()));
+      op_names_[i.get()] = kernel.op_names;
+      if (fresh) {
+        KILN_ASSIGN_OR_RETURN(plan::ScheduledKernel scheduled,
+                              ScheduleKernel(std::move(kernel), target_));
+        program_.kernels.push_back(std::move(scheduled));
+      }
+      kernel_of_[i.get()] = it->second;
+    }
+    return OkStatus();
+  }
+
+  void MakeAllocations() {
+    auto add = [&](plan::Allocation::Kind kind, int number, int64_t bytes) {
+      program_.allocations.push_back({kind, number, bytes});
+    };
+    const plan::Signature& s = program_.signature;
+    for (size_t i = 0; i < s.parameters.size(); ++i) {
+      add(plan::Allocation::Kind::kParameter, static_cast<int>(i), s.parameters[i].byte_size());
+    }
+    first_result_ = static_cast<int>(program_.allocations.size());
+    for (size_t i = 0; i < s.results.size(); ++i) {
+      add(plan::Allocation::Kind::kResult, static_cast<int>(i), s.results[i].byte_size());
+    }
+    for (const Buffer& b : assignment_.buffers) {
+      if (b.kind != Buffer::Kind::kConstant || constant_of_.contains(b.constant)) continue;
+      constant_of_[b.constant] = static_cast<int>(program_.allocations.size());
+      add(plan::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), b.bytes);
+      program_.constants.push_back(b.constant->shared_literal());
+    }
+    arena_ = static_cast<int>(program_.allocations.size());
+    add(plan::Allocation::Kind::kArena, 0, assignment_.arena_bytes);
+    program_.arena_bytes = assignment_.arena_bytes;
+  }
+
+  plan::Slice SliceOf(int buffer) const {
+    const Buffer& b = assignment_.buffers[buffer];
+    switch (b.kind) {
+      case Buffer::Kind::kParameter:
+        return {b.number, 0, b.bytes};
+      case Buffer::Kind::kResult:
+        return {first_result_ + b.number, 0, b.bytes};
+      case Buffer::Kind::kConstant:
+        return {constant_of_.at(b.constant), 0, b.bytes};
+      case Buffer::Kind::kArena:
+        return {arena_, b.offset, b.bytes};
+    }
+    return {};
+  }
+
+  static void EmitCopy(const plan::Slice& from, const plan::Slice& to, plan::Steps& steps) {
+    if (!(from == to) && from.bytes > 0) steps.push_back({plan::Copy{from, to}});
+  }
+
+  Status Emit(const Computation& c, plan::Steps& steps) {
+    for (const auto& i : c.instructions()) {
+      if (i->opcode() == Opcode::kWhile) {
+        KILN_RETURN_IF_ERROR(EmitWhile(*i, steps));
+      } else if (i->opcode() == Opcode::kConditional) {
+        KILN_RETURN_IF_ERROR(EmitConditional(*i, steps));
+      } else if (IsKernel(*i)) {
+        EmitLaunch(*i, steps);
+      }
+    }
+    return OkStatus();
+  }
+
+  void EmitLaunch(const Instruction& i, plan::Steps& steps) {
+    // A reshape of row-major memory is another name for it.
+    const std::vector<int>& leaves = assignment_.leaves.at(&i);
+    if (i.opcode() == Opcode::kReshape && leaves == assignment_.leaves.at(i.operand(0))) return;
+    plan::Launch launch;
+    launch.kernel = kernel_of_.at(&i);
+    // In the order of the group's inputs: each operand of a single op once.
+    if (i.opcode() == Opcode::kFusion) {
+      for (const Instruction* operand : i.operands()) AddArgument(*operand, launch);
+    } else {
+      for (const Instruction* input : kernel::GroupOf(i).inputs) AddArgument(*input, launch);
+    }
+    for (int b : leaves) launch.args.push_back(SliceOf(b));
+    if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
+      launch.args.push_back(SliceOf(it->second));
+    }
+    launch.id = static_cast<int>(program_.launches.size());
+    const kernel::Kernel& kernel = program_.kernels[launch.kernel].kernel;
+    program_.launches.push_back({kernel.name, op_names_.at(&i),
+                                 kernel.bytes_read + kernel.bytes_written,
+                                 kernel.flops + kernel.transcendentals});
+    steps.push_back({std::move(launch)});
+  }
+
+  void AddArgument(const Instruction& operand, plan::Launch& launch) {
+    launch.args.push_back(SliceOf(assignment_.BufferOf(&operand)));
+  }
+
+  // state = operand; while (condition(state)) state = body(state).
+  Status EmitWhile(const Instruction& i, plan::Steps& steps) {
+    const std::vector<int>& state = assignment_.leaves.at(&i);
+    const std::vector<int>& initial = assignment_.leaves.at(i.operand(0));
+    for (size_t leaf = 0; leaf < state.size(); ++leaf) {
+      EmitCopy(SliceOf(initial[leaf]), SliceOf(state[leaf]), steps);
+    }
+    plan::While loop;
+    KILN_RETURN_IF_ERROR(Emit(*i.called(0), loop.condition));
+    loop.predicate = SliceOf(assignment_.BufferOf(i.called(0)->root()));
+    KILN_RETURN_IF_ERROR(Emit(*i.called(1), loop.body));
+    const std::vector<int>& next = assignment_.leaves.at(i.called(1)->root());
+    const std::vector<int>& temporaries = assignment_.loop_temporaries.at(&i);
+    for (size_t leaf = 0; leaf < state.size(); ++leaf) {
+      if (temporaries[leaf] >= 0) {
+        EmitCopy(SliceOf(next[leaf]), SliceOf(temporaries[leaf]), loop.body);
+      }
+    }
+    for (size_t leaf = 0; leaf < state.size(); ++leaf) {
+      int from = temporaries[leaf] >= 0 ? temporaries[leaf] : next[leaf];
+      EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);
+    }
+    steps.push_back({std::move(loop)});
+    return OkStatus();
+  }
+
+  Status EmitConditional(const Instruction& i, plan::Steps& steps) {
+    plan::Conditional conditional;
+    conditional.index = SliceOf(assignment_.BufferOf(i.operand(0)));
+    conditional.by_predicate = IsPred(i.operand(0)->shape().type());
+    const std::vector<int>& results = assignment_.leaves.at(&i);
+    for (const Computation* branch : i.called()) {
+      plan::Steps& branch_steps = conditional.branches.emplace_back();
+      KILN_RETURN_IF_ERROR(Emit(*branch, branch_steps));
+      const std::vector<int>& from = assignment_.leaves.at(branch->root());
+      for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+        EmitCopy(SliceOf(from[leaf]), SliceOf(results[leaf]), branch_steps);
+      }
+    }
+    steps.push_back({std::move(conditional)});
+    return OkStatus();
+  }
+
+  // Results that are parameters, constants, or another result again.
+  void EmitResults() {
+    const std::vector<int>& results = assignment_.leaves.at(module_.entry()->root());
+    for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+      int64_t bytes = assignment_.buffers[results[leaf]].bytes;
+      EmitCopy(SliceOf(results[leaf]), {first_result_ + static_cast<int>(leaf), 0, bytes},
+               program_.steps);
+    }
+  }
+
+  const ir::Module& module_;
+  const target::Target& target_;
+  plan::Program program_;
+  BufferAssignment assignment_;
+  std::unordered_map<std::string, int> kernel_by_text_;
+  std::unordered_map<const Instruction*, int> kernel_of_, constant_of_;
+  std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
+  int first_result_ = 0, arena_ = 0;
+};
+
+}  // namespace
+
+plan::Signature SignatureOf(const ir::Module& module) {
+  plan::Signature signature;
+  const Computation& entry = *module.entry();
+  for (const Instruction* p : entry.parameters()) {
+    bool several = p->shape().is_tuple();
+    ForEachLeaf(p->shape(), [&](const Shape& leaf, std::span<const int64_t> path) {
+      signature.parameters.push_back(leaf);
+      signature.parameter_names.push_back(several ? Cat(p->name(), ".", Join(path, "."))
+                                                  : p->name());
+    });
+  }
+  signature.result_shape = entry.root()->shape();
+  ForEachLeaf(entry.root()->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
+    signature.results.push_back(leaf);
+  });
+  signature.aliases.assign(signature.results.size(), -1);
+  return signature;
+}
+
+Result<Lowered> Lower(const ir::Module& module, const target::Target& target) {
+  return Lowering(module, target).Run();
+}
+
+}  // namespace kiln::compiler

@@ -1,0 +1,25 @@
+// From a scheduled module to the program: kernels, their schedules, and steps over buffers.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "plan/plan.h"
+#include "target/target.h"
+
+namespace kiln::compiler {
+
+struct Lowered {
+  plan::Program program;
+  std::string buffer_assignment;  // as text, for dumps
+};
+
+// What a caller passes and gets: the entry's leaves.
+plan::Signature SignatureOf(const ir::Module& module);
+
+// The module is scheduled, static, and has neither calls nor shared loop bodies.
+Result<Lowered> Lower(const ir::Module& module, const target::Target& target);
+
+}  // namespace kiln::compiler

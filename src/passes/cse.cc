@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <unordered_map>
+
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+size_t HashBytes(const Literal& literal) {
+  size_t n = static_cast<size_t>(std::min<int64_t>(literal.byte_size(), 256));
+  return std::hash<std::string_view>()({reinterpret_cast<const char*>(literal.data()), n});
+}
+
+size_t HashOf(const Instruction& i) {
+  size_t hash = static_cast<size_t>(i.opcode()) * 31 + i.attributes().Hash();
+  for (const Instruction* operand : i.operands()) {
+    hash = hash * 1000003 + static_cast<size_t>(operand->id());
+  }
+  if (i.shape().is_array()) {
+    for (const Dimension& d : i.shape().dimensions()) {
+      hash = hash * 31 + static_cast<size_t>(d.size());
+    }
+    hash = hash * 31 + static_cast<size_t>(i.shape().type());
+  }
+  if (i.IsConstant() && i.shape().is_array()) hash = hash * 31 + HashBytes(i.literal());
+  return hash;
+}
+
+// Equal but for names, instruction by instruction.
+bool SameComputation(const Computation& a, const Computation& b) {
+  if (&a == &b) return true;
+  if (a.instruction_count() != b.instruction_count()) return false;
+  std::unordered_map<const Instruction*, const Instruction*> map;
+  auto ib = b.instructions().begin();
+  for (const auto& x : a.instructions()) {
+    const Instruction* y = (ib++)->get();
+    if (x->opcode() != y->opcode() || !(x->shape() == y->shape()) ||
+        !(x->attributes() == y->attributes()) || x->operand_count() != y->operand_count() ||
+        x->called().size() != y->called().size()) {
+      return false;
+    }
+    for (int64_t o = 0; o < x->operand_count(); ++o) {
+      if (map.at(x->operand(o)) != y->operand(o)) return false;
+    }
+    for (size_t c = 0; c < x->called().size(); ++c) {
+      if (!SameComputation(*x->called(c), *y->called(c))) return false;
+    }
+    if (x->IsConstant() && !(x->literal() == y->literal())) return false;
+    map[x.get()] = y;
+  }
+  return map.at(a.root()) == b.root();
+}
+
+bool Same(const Instruction& a, const Instruction& b) {
+  if (a.opcode() != b.opcode() || !(a.shape() == b.shape()) ||
+      !(a.attributes() == b.attributes()) || !std::ranges::equal(a.operands(), b.operands()) ||
+      a.called().size() != b.called().size()) {
+    return false;
+  }
+  for (size_t c = 0; c < a.called().size(); ++c) {
+    if (!SameComputation(*a.called(c), *b.called(c))) return false;
+  }
+  return !a.IsConstant() || a.literal() == b.literal();
+}
+
+}  // namespace
+
+Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  for (const auto& c : module.computations()) {
+    std::unordered_multimap<size_t, Instruction*> seen;
+    for (auto it = c->instructions().begin(); it != c->instructions().end();) {
+      Instruction* i = (it++)->get();
+      if (i->opcode() == Opcode::kParameter || HasTrait(i->opcode(), kSideEffect)) continue;
+      size_t hash = HashOf(*i);
+      Instruction* twin = nullptr;
+      auto [first, last] = seen.equal_range(hash);
+      for (; first != last && !twin; ++first) {
+        if (Same(*first->second, *i)) twin = first->second;
+      }
+      if (!twin) {
+        seen.emplace(hash, i);
+        continue;
+      }
+      c->ReplaceAllUses(i, twin);
+      c->Remove(i);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,214 @@
+// Decides what becomes one kernel. Producers go into their consumers where that saves memory
+// traffic, from the last instruction to the first; then kernels that read the same array and walk
+// the same space become one with several outputs. Whether a group is one kernel is `kernel`'s to
+// say; whether it pays is decided here.
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "kernel/build.h"
+#include "kernel/fusible.h"
+#include "passes/fusion/merge.h"
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+using kernel::FusionRole;
+
+// How many instructions are looked at to see that two do not depend on each other.
+constexpr int kDependenceBudget = 512;
+constexpr size_t kMaxOutputs = 8;
+
+// Ops that say where elements are, or make them of nothing: repeating them costs nothing.
+bool IsFreeToRepeat(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kConstant:
+    case Opcode::kBroadcast:
+    case Opcode::kReshape:
+    case Opcode::kIota:
+    case Opcode::kSlice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int64_t OperandBytes(const Instruction& i) {
+  int64_t bytes = 0;
+  for (const Instruction* operand : i.operands()) bytes += operand->shape().byte_size();
+  return bytes;
+}
+
+class Fuser {
+ public:
+  Fuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
+
+  bool Run() {
+    FuseProducers();
+    FuseSiblings();
+    if (changed_) c_.Reorder(c_.PostOrder());
+    return changed_;
+  }
+
+ private:
+  // A consumer that takes a producer in several of its users repeats the producer's work; worth it
+  // where that is light and reads hardly more than the producer's result would be.
+  bool MayRepeat(const Instruction& producer) {
+    if (producer.IsRoot()) return false;
+    if (IsFreeToRepeat(producer)) return true;
+    kernel::Cost cost = kernel::CostOf(producer);
+    if (kernel::RoleOf(producer) != FusionRole::kElemental || cost.transcendentals > 0) {
+      return false;
+    }
+    if (cost.flops > 4 * producer.shape().num_elements() ||
+        OperandBytes(producer) > 2 * producer.shape().byte_size()) {
+      return false;
+    }
+    return std::all_of(producer.users().begin(), producer.users().end(), [&](Instruction* user) {
+      return kernel::CanFuseProducer(producer, *user, target_).fuse;
+    });
+  }
+
+  Instruction* ProducerFor(Instruction* consumer) {
+    for (Instruction* producer : consumer->operands()) {
+      if (producer->opcode() == Opcode::kParameter) continue;
+      bool alone = producer->users().size() == 1 && !producer->IsRoot();
+      if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(*producer)) continue;
+      if (kernel::CanFuseProducer(*producer, *consumer, target_).fuse) return producer;
+    }
+    return nullptr;
+  }
+
+  void FuseProducers() {
+    std::vector<Instruction*> order = c_.PostOrder();
+    std::unordered_set<const Instruction*> gone;
+    for (size_t i = order.size(); i-- > 0;) {
+      Instruction* consumer = order[i];
+      if (gone.contains(consumer)) continue;
+      if (kernel::RoleOf(*consumer) == FusionRole::kNone || consumer->IsConstant()) continue;
+      while (Instruction* producer = ProducerFor(consumer)) {
+        bool last_use = producer->users().size() == 1 && !producer->IsRoot();
+        gone.insert(consumer);
+        if (last_use) gone.insert(producer);
+        consumer = MergeProducer(producer, consumer);
+        gone.erase(consumer);  // Memory may be given out again at an old address.
+        changed_ = true;
+      }
+    }
+  }
+
+  // Whether `a` needs `b`'s result; true as well where that would take too long to see.
+  bool DependsOn(const Instruction* a, const Instruction* b) {
+    std::vector<const Instruction*> work = {a};
+    std::unordered_set<const Instruction*> seen;
+    while (!work.empty()) {
+      const Instruction* i = work.back();
+      work.pop_back();
+      if (i == b) return true;
+      if (!seen.insert(i).second) continue;
+      if (seen.size() > kDependenceBudget) return true;
+      work.insert(work.end(), i->operands().begin(), i->operands().end());
+    }
+    return false;
+  }
+
+  static size_t OutputCount(const Instruction& i) {
+    return i.shape().is_tuple() ? i.shape().elements().size() : 1;
+  }
+
+  bool AreSiblings(const Instruction* a, const Instruction* b) {
+    return a != b && OutputCount(*a) + OutputCount(*b) <= kMaxOutputs && !a->IsRoot() &&
+           !b->IsRoot() && kernel::CanFuseSiblings(*a, *b, target_).fuse && !DependsOn(a, b) &&
+           !DependsOn(b, a);
+  }
+
+  static bool IsKernel(const Instruction& i) {
+    return i.opcode() == Opcode::kFusion || i.opcode() == Opcode::kReduce ||
+           (IsElementwise(i.opcode()) && kernel::RoleOf(i) == FusionRole::kElemental);
+  }
+
+  void FuseSiblings() {
+    for (Instruction* shared : c_.PostOrder()) {
+      // Merging removes users only, never the operand they share... unless that is a user itself.
+      if (!alive_.empty() && !alive_.contains(shared)) continue;
+      if (!shared->shape().is_array() || shared->shape().rank() == 0) continue;
+      while (MergePair(shared)) {
+      }
+    }
+  }
+
+  bool MergePair(Instruction* shared) {
+    std::vector<Instruction*> users(shared->users().begin(), shared->users().end());
+    std::erase_if(users, [](Instruction* u) { return !IsKernel(*u); });
+    if (users.size() > 64) users.resize(64);
+    std::sort(users.begin(), users.end(),
+              [](Instruction* a, Instruction* b) { return a->id() < b->id(); });
+    for (size_t a = 0; a < users.size(); ++a) {
+      for (size_t b = a + 1; b < users.size(); ++b) {
+        if (!AreSiblings(users[a], users[b])) continue;
+        MergeSiblings({users[a], users[b]});
+        RefreshAlive();
+        changed_ = true;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void RefreshAlive() {
+    alive_.clear();
+    for (const auto& i : c_.instructions()) alive_.insert(i.get());
+  }
+
+  Computation& c_;
+  const target::Target& target_;
+  std::unordered_set<const Instruction*> alive_;
+  bool changed_ = false;
+};
+
+// Computations that run as programs, not inside kernels: the entry, loops and branches.
+std::vector<Computation*> Programs(ir::Module& module) {
+  std::vector<Computation*> result = {module.entry()};
+  std::unordered_set<const Computation*> seen = {module.entry()};
+  for (size_t i = 0; i < result.size(); ++i) {
+    for (const auto& instruction : result[i]->instructions()) {
+      if (instruction->opcode() != Opcode::kWhile &&
+          instruction->opcode() != Opcode::kConditional) {
+        continue;
+      }
+      for (Computation* callee : instruction->called()) {
+        if (seen.insert(callee).second) result.push_back(callee);
+      }
+    }
+  }
+  return result;
+}
+
+// A group that turned out to be no single kernel is taken apart again: each op is one by itself.
+void UnfuseWhatCannotBeBuilt(Computation& c) {
+  std::vector<Instruction*> fusions;
+  for (const auto& i : c.instructions()) {
+    if (i->opcode() == Opcode::kFusion) fusions.push_back(i.get());
+  }
+  for (Instruction* fusion : fusions) {
+    if (!kernel::BuildKernel(kernel::GroupOf(*fusion), "probe").ok()) Unfuse(fusion);
+  }
+}
+
+}  // namespace
+
+Result<bool> Fuse(ir::Module& module, const PassContext& context) {
+  static const target::Target reference = target::Reference();
+  bool changed = false;
+  for (Computation* c : Programs(module)) {
+    changed |= Fuser(*c, context.target ? *context.target : reference).Run();
+    UnfuseWhatCannotBeBuilt(*c);
+  }
+  if (changed) module.RemoveUnusedComputations();
+  return changed;
+}
+
+}  // namespace kiln::passes

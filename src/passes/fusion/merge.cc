@@ -1,0 +1,166 @@
+#include "passes/fusion/merge.h"
+
+#include <unordered_map>
+
+#include "base/strings.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+// A fused computation under construction: values of the outer computation become its parameters
+// when they are first asked for.
+class FusedBuilder {
+ public:
+  explicit FusedBuilder(Instruction* at) : outer_(at->parent()) {
+    body_ = outer_->parent()->AddComputation("fused_computation");
+  }
+
+  // An instruction's or a fusion's own work, as values inside; `known` are outer values that are
+  // inside already. Several outputs are the elements of the returned list.
+  std::vector<Instruction*> Emit(const Instruction& i) {
+    std::vector<Instruction*> outputs;
+    if (i.opcode() != Opcode::kFusion) {
+      outputs.push_back(body_->Create(ir::CopySpec(i, Inside(i.operands()))));
+      return outputs;
+    }
+    const Computation& fused = *i.called(0);
+    std::unordered_map<const Instruction*, Instruction*> map;
+    std::vector<Instruction*> arguments = Inside(i.operands());
+    for (size_t p = 0; p < arguments.size(); ++p) map[fused.parameter(p)] = arguments[p];
+    const Instruction* root = fused.root();
+    bool several = root->opcode() == Opcode::kTuple;
+    for (const auto& member : fused.instructions()) {
+      if (member->opcode() == Opcode::kParameter || (several && member.get() == root)) continue;
+      std::vector<Instruction*> operands;
+      for (const Instruction* operand : member->operands()) operands.push_back(map.at(operand));
+      map[member.get()] = body_->Create(ir::CopySpec(*member, std::move(operands)));
+    }
+    if (!several) return {map.at(root)};
+    for (const Instruction* output : root->operands()) outputs.push_back(map.at(output));
+    return outputs;
+  }
+
+  void SetInside(const Instruction* outer, Instruction* inner) { inside_[outer] = inner; }
+
+  // The finished fusion, before `before` in the outer computation.
+  Instruction* Finish(const std::vector<Instruction*>& outputs, Instruction* before) {
+    Instruction* root = outputs[0];
+    if (outputs.size() > 1) {
+      std::vector<Shape> shapes;
+      for (const Instruction* output : outputs) shapes.push_back(output->shape());
+      root = body_->Create({.opcode = Opcode::kTuple,
+                            .operands = outputs,
+                            .shape = Shape::Tuple(std::move(shapes))});
+    }
+    body_->set_root(root);
+    std::string kind = "kLoop";
+    for (const auto& member : body_->instructions()) {
+      if (member->opcode() == Opcode::kReduce) kind = "kInput";
+      if (member->opcode() == Opcode::kDot) kind = "kOutput";
+    }
+    return outer_->Create({.opcode = Opcode::kFusion,
+                           .operands = operands_,
+                           .attributes = {{Attr::kFusionKind, kind}},
+                           .called = {body_},
+                           .shape = root->shape(),
+                           .op_name = outputs.back()->op_name()},
+                          before);
+  }
+
+ private:
+  std::vector<Instruction*> Inside(std::span<Instruction* const> values) {
+    std::vector<Instruction*> result;
+    for (Instruction* value : values) {
+      Instruction*& inner = inside_[value];
+      if (!inner) {
+        int64_t number = static_cast<int64_t>(operands_.size());
+        inner = body_->Create({.opcode = Opcode::kParameter,
+                               .attributes = {{Attr::kParameterNumber, number}},
+                               .shape = value->shape(),
+                               .name = Cat("param_", number)});
+        operands_.push_back(value);
+      }
+      result.push_back(inner);
+    }
+    return result;
+  }
+
+  Computation* outer_;
+  Computation* body_;
+  std::vector<Instruction*> operands_;
+  std::unordered_map<const Instruction*, Instruction*> inside_;
+};
+
+}  // namespace
+
+Instruction* MergeProducer(Instruction* producer, Instruction* consumer) {
+  Computation* c = consumer->parent();
+  FusedBuilder builder(consumer);
+  builder.SetInside(producer, builder.Emit(*producer)[0]);
+  Instruction* fusion = builder.Finish(builder.Emit(*consumer), consumer);
+  c->ReplaceAllUses(consumer, fusion);
+  c->Remove(consumer);
+  if (producer->users().empty() && !producer->IsRoot()) c->Remove(producer);
+  return fusion;
+}
+
+Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
+  Instruction* last = siblings.back();
+  Computation* c = last->parent();
+  FusedBuilder builder(last);
+  std::vector<Instruction*> outputs;
+  std::vector<size_t> first;
+  for (const Instruction* s : siblings) {
+    first.push_back(outputs.size());
+    for (Instruction* output : builder.Emit(*s)) outputs.push_back(output);
+  }
+  Instruction* fusion = builder.Finish(outputs, last);
+  for (size_t s = 0; s < siblings.size(); ++s) {
+    Instruction* old = siblings[s];
+    auto element = [&](size_t k) {
+      return c->Create({.opcode = Opcode::kGetTupleElement,
+                        .operands = {fusion},
+                        .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
+                        .shape = outputs[k]->shape()},
+                       last);
+    };
+    if (!old->shape().is_tuple()) {
+      c->ReplaceAllUses(old, element(first[s]));
+    } else {
+      // The outputs of a fusion of several are taken apart by its users.
+      std::vector<Instruction*> users(old->users().begin(), old->users().end());
+      for (Instruction* user : users) {
+        int64_t k = user->attributes().Int(Attr::kIndex);
+        c->ReplaceAllUses(user, element(first[s] + static_cast<size_t>(k)));
+        c->Remove(user);
+      }
+    }
+  }
+  for (Instruction* old : siblings) c->Remove(old);
+  return fusion;
+}
+
+std::vector<Instruction*> Unfuse(Instruction* fusion) {
+  Computation* c = fusion->parent();
+  const Computation& fused = *fusion->called(0);
+  std::unordered_map<const Instruction*, Instruction*> map;
+  std::vector<Instruction*> made;
+  for (int64_t p = 0; p < fusion->operand_count(); ++p) {
+    map[fused.parameter(p)] = fusion->operand(p);
+  }
+  for (const auto& member : fused.instructions()) {
+    if (member->opcode() == Opcode::kParameter) continue;
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : member->operands()) operands.push_back(map.at(operand));
+    made.push_back(c->Create(ir::CopySpec(*member, std::move(operands)), fusion));
+    map[member.get()] = made.back();
+  }
+  c->ReplaceAllUses(fusion, map.at(fused.root()));
+  c->Remove(fusion);
+  return made;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,21 @@
+// Makes fusions: the surgery without the decisions.
+#pragma once
+
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace kiln::passes {
+
+// Puts `producer` (an instruction or a fusion of one output) into `consumer` (either). The fusion
+// takes the consumer's place; the producer stays where it has other users, and is removed
+// otherwise. The order of instructions may need PostOrder afterwards.
+ir::Instruction* MergeProducer(ir::Instruction* producer, ir::Instruction* consumer);
+
+// Makes one fusion with the outputs of all, which do not depend on each other.
+ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
+
+// Puts a fusion's instructions back into its computation. Returns what was put there.
+std::vector<ir::Instruction*> Unfuse(ir::Instruction* fusion);
+
+}  // namespace kiln::passes

@@ -1,0 +1,29 @@
+// The passes that need no more than their names' worth of explanation; each is one free function.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace kiln::passes {
+
+// call(x), to_apply=f => f's body in its place; also inside reducers' and loops' computations.
+Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
+// Removes what no root needs, and computations that nobody calls.
+Result<bool> EliminateDeadCode(ir::Module& module, const PassContext& context);
+// Makes equal instructions one.
+Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context);
+// Evaluates what depends on constants alone.
+Result<bool> FoldConstants(ir::Module& module, const PassContext& context);
+// Tuples taken apart again, and tuples of all the elements of one tuple.
+Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context);
+// Identities of the algebra of ops; see simplify/.
+Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
+// dot(transpose(x), y) => dot(x, y) with other dimension numbers.
+Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
+// Producers into consumers, and siblings with each other, as fusions; see fusion/.
+Result<bool> Fuse(ir::Module& module, const PassContext& context);
+// One caller for each loop's and branch's computation.
+Result<bool> FlattenCallGraphPass(ir::Module& module, const PassContext& context);
+// The order in which instructions run.
+Result<bool> SchedulePass(ir::Module& module, const PassContext& context);
+
+}  // namespace kiln::passes

@@ -1,0 +1,13 @@
+// The pipelines, as lists.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace kiln::passes {
+
+// Compiling a whole graph for a CPU.
+const Pipeline& CpuPipeline();
+// Every op a kernel of its own: nothing is rewritten or fused.
+const Pipeline& OpByOpPipeline();
+
+}  // namespace kiln::passes

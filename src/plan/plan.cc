@@ -1,0 +1,105 @@
+#include "plan/plan.h"
+
+#include "base/strings.h"
+
+namespace kiln::plan {
+namespace {
+
+constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "arena"};
+
+std::string SliceText(const Slice& s) {
+  return Cat("a", s.allocation, "[", s.offset, ":", s.offset + s.bytes, "]");
+}
+
+std::string SlicesText(const std::vector<Slice>& slices) {
+  std::string out;
+  for (const Slice& s : slices) out += Cat(out.empty() ? "" : ", ", SliceText(s));
+  return out;
+}
+
+struct StepPrinter {
+  const Program& program;
+  std::string& out;
+  int depth = 1;
+
+  std::string Indent() const { return std::string(2 * depth, ' '); }
+  void Print(const Steps& steps) {
+    ++depth;
+    for (const Step& s : steps) std::visit(*this, s.what);
+    --depth;
+  }
+  void operator()(const Launch& l) {
+    const ScheduledKernel& k = program.kernels[l.kernel];
+    out += Cat(Indent(), "launch k", l.kernel, " ", k.kernel.name, "(", SlicesText(l.args), ")");
+    if (l.id >= 0) out += Cat("  // ", Join(program.launches[l.id].op_names, ", "));
+    out += "\n";
+  }
+  void operator()(const Copy& c) {
+    out += Cat(Indent(), "copy ", SliceText(c.from), " to ", SliceText(c.to), "\n");
+  }
+  void operator()(const Call& c) {
+    out += Cat(Indent(), "call ", c.target, "(", SlicesText(c.args), ")\n");
+  }
+  void operator()(const While& w) {
+    out += Cat(Indent(), "while\n");
+    Print(w.condition);
+    out += Cat(Indent(), "is true at ", SliceText(w.predicate), " do\n");
+    Print(w.body);
+  }
+  void operator()(const Conditional& c) {
+    out += Cat(Indent(), c.by_predicate ? "if " : "switch ", SliceText(c.index), "\n");
+    for (size_t i = 0; i < c.branches.size(); ++i) {
+      out += Cat(Indent(), "branch ", i, "\n");
+      Print(c.branches[i]);
+    }
+  }
+};
+
+}  // namespace
+
+int64_t CountKernels(const Steps& steps) {
+  int64_t n = 0;
+  for (const Step& s : steps) {
+    if (const auto* w = std::get_if<While>(&s.what)) {
+      n += CountKernels(w->condition) + CountKernels(w->body);
+    } else if (const auto* c = std::get_if<Conditional>(&s.what)) {
+      for (const Steps& branch : c->branches) n += CountKernels(branch);
+    } else {
+      ++n;
+    }
+  }
+  return n;
+}
+
+std::string Program::ToString() const {
+  std::string out = Cat("program ", name, "\n");
+  for (size_t i = 0; i < signature.parameters.size(); ++i) {
+    out += Cat("  parameter ", i, ": ", signature.parameters[i]);
+    if (i < signature.parameter_names.size()) out += Cat(" ", signature.parameter_names[i]);
+    out += "\n";
+  }
+  for (size_t i = 0; i < signature.results.size(); ++i) {
+    out += Cat("  result ", i, ": ", signature.results[i], "\n");
+  }
+  out += Cat("  arena: ", arena_bytes, " bytes\n");
+  for (size_t i = 0; i < allocations.size(); ++i) {
+    const Allocation& a = allocations[i];
+    out += Cat("  a", i, ": ", kKinds[static_cast<int>(a.kind)], " ", a.number, ", ", a.bytes,
+               " bytes\n");
+  }
+  StepPrinter printer{*this, out, 0};
+  if (!prologue.empty()) {
+    out += "prologue\n";
+    printer.Print(prologue);
+  }
+  out += "steps\n";
+  printer.Print(steps);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const ScheduledKernel& k = kernels[i];
+    out += Cat("kernel k", i, " ", k.kernel.name, ": items ", k.items, ", tasks ", k.max_tasks,
+               k.finish ? ", finish" : "", "\n", k.kernel.ToString());
+  }
+  return out;
+}
+
+}  // namespace kiln::plan
