@@ -33,5 +33,7 @@ if(KILN_SANITIZE)
   add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer -g1
                       $<$<STREQUAL:${KILN_SANITIZE},undefined>:-fno-sanitize-recover=all>
                       $<$<STREQUAL:${KILN_SANITIZE},undefined>:-fno-sanitize=vptr>)
+  # Sanitizer builds keep the internal checks that release builds leave out.
+  add_compile_options(-UNDEBUG)
   add_link_options(-fsanitize=${KILN_SANITIZE})
 endif()
