@@ -12,8 +12,8 @@ format="clang-format-14 git"
 declare -A packages=(
   [build]="$build"
   [demo]="$build graphviz"
-  [test]="$build $docs $format llvm-19-tools libgtest-dev libmpfr-dev python3 python3-numpy
-    abigail-tools binutils pkg-config"
+  [test]="$build $docs $format llvm-19-tools libgtest-dev libmpfr-dev locales
+    python3 python3-numpy abigail-tools binutils pkg-config"
   [bench]="$build libopenblas-dev libdnnl-dev"
   [docs]="$docs"
   [format]="$format python3"
