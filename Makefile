@@ -82,7 +82,9 @@ docs: | $(B)/ ## write the reference pages into build/docs
 	@KILN_DOCS_OUT=$(B)/docs doxygen docs/Doxyfile
 	@echo "Reference: $(B)/docs/html/index.html"
 
-install: build ## install below PREFIX (/usr/local), or DESTDIR/PREFIX
+# With sudo, what was built is installed as it is: a build as root would leave files behind that
+# their owner cannot write.
+install: $(if $(and $(SUDO_USER),$(wildcard $(B)/lib/libkiln.so)),,build) ## install below PREFIX (/usr/local), or DESTDIR/PREFIX
 	@DESTDIR=$(DESTDIR) cmake --install $(B) --prefix $(PREFIX) --strip
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 

@@ -54,7 +54,8 @@ def bless(path, commands, env):
         checks = []
         for line in output.rstrip('\n').split('\n'):
             if not line.strip():
-                checks.append(f'// {prefix}-EMPTY:')
+                # FileCheck takes no -EMPTY before the first check.
+                checks += [f'// {prefix}-EMPTY:'] if checks else []
                 continue
             # Double brackets and braces have a meaning for FileCheck.
             line = re.sub(r'\[\[|\{\{', lambda m: '{{' + re.escape(m.group(0)) + '}}', line)
