@@ -1,0 +1,203 @@
+#include "codegen/math/math.h"
+
+#include <bit>
+
+#include "llvm/IR/Intrinsics.h"
+
+namespace kiln::codegen {
+
+using llvm::Value;
+
+Value* MathEmitter::Number(Value* like, double value) {
+  return llvm::ConstantFP::get(like->getType(), value);
+}
+
+llvm::Type* MathEmitter::IntegerType(Value* like_float) {
+  llvm::Type* type = like_float->getType();
+  llvm::Type* scalar = b_.getIntNTy(type->getScalarSizeInBits());
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
+    return llvm::FixedVectorType::get(scalar, vector->getNumElements());
+  }
+  return scalar;
+}
+
+Value* MathEmitter::Integer(Value* like_float, uint64_t value) {
+  return llvm::ConstantInt::get(IntegerType(like_float), value);
+}
+
+Value* MathEmitter::Abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+
+// One rounding where the target has the instruction, two where it has not: a call of libm's fma
+// would cost more than all the rest.
+Value* MathEmitter::MulAdd(Value* x, Value* y, Value* z) {
+  if (options_.has_fma) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  }
+  return b_.CreateFAdd(b_.CreateFMul(x, y), z);
+}
+
+Value* MathEmitter::Polynomial(Value* x, std::initializer_list<double> coefficients) {
+  const double* begin = coefficients.begin();
+  const double* c = coefficients.end();
+  Value* sum = Number(x, *--c);
+  while (c != begin) sum = MulAdd(sum, x, Number(x, *--c));
+  return sum;
+}
+
+// x = n ln2 + r, |r| <= ln2/2 and a little. ln2 is cut in two so that n times the first part is
+// exact (Cody and Waite 1980). Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves it in the
+// low bits, also where x is NaN.
+MathEmitter::Reduced MathEmitter::ReduceByLn2(Value* x) {
+  bool wide = IsDouble(x);
+  Value* magic = Number(x, wide ? 0x1.8p52 : 0x1.8p23);
+  Value* shifted = MulAdd(x, Number(x, 0x1.71547652b82fep0), magic);
+  Value* n_float = b_.CreateFSub(shifted, magic);
+  Value* n = b_.CreateSub(b_.CreateBitCast(shifted, IntegerType(x)),
+                          b_.CreateBitCast(magic, IntegerType(x)));
+  Value* minus = b_.CreateFNeg(n_float);
+  double high = wide ? 0x1.62e42feep-1 : 0x1.63p-1;
+  double low = wide ? 0x1.a39ef35793c76p-33 : -0x1.bd0105c610ca8p-13;
+  Value* r = MulAdd(minus, Number(x, high), x);
+  r = MulAdd(minus, Number(x, low), r);
+  return {n, n_float, r};
+}
+
+// 2^n for n in the range of normal exponents.
+Value* MathEmitter::PowerOfTwo(Value* n) {
+  bool wide = n->getType()->getScalarSizeInBits() == 64;
+  llvm::Type* type = n->getType();
+  llvm::Type* scalar = wide ? b_.getDoubleTy() : b_.getFloatTy();
+  llvm::Type* result = scalar;
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
+    result = llvm::FixedVectorType::get(scalar, vector->getNumElements());
+  }
+  Value* biased = b_.CreateAdd(n, llvm::ConstantInt::get(type, wide ? 1023 : 127));
+  return b_.CreateBitCast(b_.CreateShl(biased, llvm::ConstantInt::get(type, wide ? 52 : 23)),
+                          result);
+}
+
+// (e^r - 1 - r) / r^2 for |r| < 0.35, by Taylor: the first term left out is below 2^-27 (2^-57) of
+// the sum.
+Value* MathEmitter::ExpTail(Value* r) {
+  if (IsDouble(r)) {
+    return Polynomial(
+        r, {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
+            1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800});
+  }
+  return Polynomial(r, {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040});
+}
+
+Value* MathEmitter::Exp(Value* x) {
+  bool wide = IsDouble(x);
+  // Beyond these every result is infinite or 0; a NaN fails both tests and stays.
+  Value* high = Number(x, wide ? 710.0 : 89.0);
+  Value* low = Number(x, wide ? -746.0 : -104.0);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
+  x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
+  Reduced e = ReduceByLn2(x);
+  Value* r2 = b_.CreateFMul(e.r, e.r);
+  Value* sum = b_.CreateFAdd(MulAdd(ExpTail(e.r), r2, e.r), Number(x, 1.0));
+  // 2^n in two factors: the first product stays normal, the second rounds once.
+  Value* half = b_.CreateAShr(e.n, Integer(x, 1));
+  Value* rest = b_.CreateSub(e.n, half);
+  return b_.CreateFMul(b_.CreateFMul(sum, PowerOfTwo(half)), PowerOfTwo(rest));
+}
+
+Value* MathEmitter::Expm1(Value* x) {
+  bool wide = IsDouble(x);
+  Value* original = x;
+  Value* high = Number(x, wide ? 710.0 : 89.0);
+  Value* low = Number(x, wide ? -40.0 : -20.0);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
+  x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
+  Reduced e = ReduceByLn2(x);
+  Value* r2 = b_.CreateFMul(e.r, e.r);
+  Value* less_one = MulAdd(ExpTail(e.r), r2, e.r);
+  // 2 (2^(n-1) (e^r - 1) + (2^(n-1) - 1/2)): half of it does not overflow before the whole does.
+  Value* scale = PowerOfTwo(b_.CreateSub(e.n, Integer(x, 1)));
+  Value* sum = MulAdd(scale, less_one, b_.CreateFSub(scale, Number(x, 0.5)));
+  sum = b_.CreateFAdd(sum, sum);
+  // Near 0 the result is the operand itself; this keeps the sign of -0 and all subnormals.
+  Value* tiny = b_.CreateFCmpOLT(Abs(original), Number(x, wide ? 0x1p-54 : 0x1p-25));
+  return b_.CreateSelect(tiny, original, sum);
+}
+
+Value* MathEmitter::Log(Value* x) {
+  bool wide = IsDouble(x);
+  Value* original = x;
+  // Subnormals are scaled up to have an exponent.
+  Value* small = b_.CreateFCmpOLT(x, Number(x, wide ? 0x1p-1022 : 0x1p-126));
+  x = b_.CreateSelect(small, b_.CreateFMul(x, Number(x, wide ? 0x1p54 : 0x1p25)), x);
+  Value* correction = b_.CreateSelect(small, Number(x, wide ? -54.0 : -25.0), Number(x, 0.0));
+  // Counted from the bits of sqrt(1/2), the exponent is k and the mantissa within [sqrt(1/2),
+  // sqrt(2)).
+  uint64_t root = wide ? 0x3fe6a09e667f3bcdull : 0x3f3504f3ull;
+  uint64_t mantissa = wide ? 0x000fffffffffffffull : 0x007fffffull;
+  Value* bits = b_.CreateSub(b_.CreateBitCast(x, IntegerType(x)), Integer(x, root));
+  Value* k = b_.CreateAShr(bits, Integer(x, wide ? 52 : 23));
+  Value* m_bits = b_.CreateAdd(b_.CreateAnd(bits, Integer(x, mantissa)), Integer(x, root));
+  Value* f = b_.CreateFSub(b_.CreateBitCast(m_bits, x->getType()), Number(x, 1.0));
+  Value* k_float = b_.CreateFAdd(b_.CreateSIToFP(k, x->getType()), correction);
+  // log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)),  s = f / (2 + f); coefficients of R by Remez, as
+  // published with FreeBSD's msun (e_log.c, e_logf.c).
+  Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, Number(x, 2.0)));
+  Value* z = b_.CreateFMul(s, s);
+  Value* series = wide
+                      ? Polynomial(z, {6.666666666666735130e-01, 3.999999999940941908e-01,
+                                       2.857142874366239149e-01, 2.222219843214978396e-01,
+                                       1.818357216161805012e-01, 1.531383769920937332e-01,
+                                       1.479819860511658591e-01})
+                      : Polynomial(z, {0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841});
+  Value* half_square = b_.CreateFMul(b_.CreateFMul(f, f), Number(x, 0.5));
+  Value* inner = MulAdd(series, z, half_square);
+  // k ln2 in two parts, the small one added first.
+  double ln2_high = wide ? 6.93147180369123816490e-01 : 6.9313812256e-01;
+  double ln2_low = wide ? 1.90821492927058770002e-10 : 9.0580006145e-06;
+  Value* tail = MulAdd(s, inner, b_.CreateFMul(k_float, Number(x, ln2_low)));
+  Value* sum = b_.CreateFSub(f, b_.CreateFSub(half_square, tail));
+  Value* result = MulAdd(k_float, Number(x, ln2_high), sum);
+  // log(0) = -inf, log(inf) = inf, and NaN below 0.
+  Value* infinity = llvm::ConstantFP::getInfinity(x->getType());
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(original, infinity), infinity, result);
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(original, Number(x, 0.0)),
+                           llvm::ConstantFP::getInfinity(x->getType(), true), result);
+  Value* invalid = b_.CreateFCmpULT(original, Number(x, 0.0));
+  return b_.CreateSelect(invalid, llvm::ConstantFP::getNaN(x->getType()), result);
+}
+
+Value* MathEmitter::Log1p(Value* x) {
+  Value* one = Number(x, 1.0);
+  Value* u = b_.CreateFAdd(x, one);
+  Value* difference = b_.CreateFSub(u, one);
+  // Where 1 + x rounds to 1 the result is x; where x is infinite, or -1, it is log(u).
+  Value* exact = b_.CreateFCmpOEQ(difference, Number(x, 0.0));
+  Value* log = Log(u);
+  Value* scaled = b_.CreateFMul(log, b_.CreateFDiv(x, difference));
+  Value* infinite = b_.CreateFCmpOEQ(Abs(log), llvm::ConstantFP::getInfinity(x->getType()));
+  return b_.CreateSelect(exact, x, b_.CreateSelect(infinite, log, scaled));
+}
+
+Value* MathEmitter::Tanh(Value* x) {
+  bool wide = IsDouble(x);
+  Value* a = Abs(x);
+  // From here on the result rounds to 1.
+  Value* limit = Number(x, wide ? 20.0 : 10.0);
+  a = b_.CreateSelect(b_.CreateFCmpOGT(a, limit), limit, a);
+  Value* t = Expm1(b_.CreateFAdd(a, a));
+  Value* result = b_.CreateFDiv(t, b_.CreateFAdd(t, Number(x, 2.0)));
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
+}
+
+Value* MathEmitter::Logistic(Value* x) {
+  Value* one = Number(x, 1.0);
+  // e^-|x| neither overflows nor loses the small results.
+  Value* e = Exp(b_.CreateFNeg(Abs(x)));
+  Value* numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, Number(x, 0.0)), e, one);
+  return b_.CreateFDiv(numerator, b_.CreateFAdd(one, e));
+}
+
+Value* MathEmitter::Sqrt(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
+
+Value* MathEmitter::Rsqrt(Value* x) { return b_.CreateFDiv(Number(x, 1.0), Sqrt(x)); }
+
+}  // namespace kiln::codegen

@@ -1,0 +1,68 @@
+// The math library: elementary functions as polynomials over LLVM IR, written once for scalars and
+// vectors, CPU and PTX. x is f32 or f64, or a fixed vector of either, and the result has its type.
+// Only intrinsics that lower on every target are used, and no pass has to clean up.
+//
+// Bounds are in units in the last place over all finite results, subnormals included; NaN gives
+// NaN, and infinities and signed zeros are those of IEEE 754 and C's Annex F.
+//
+//   function  method
+//   exp       x = n ln2 + r (Cody and Waite), Taylor's series for e^r, 2^n in two factors
+//   expm1     the same with e^r - 1, put together as 2^n (e^r - 1) + (2^n - 1)
+//   log       x = 2^k (1 + f), sqrt(1/2) < 1 + f < sqrt(2), series in (f / (2 + f))^2
+//   log1p     log(u) x / (u - 1) with u = 1 + x rounded (Kahan)
+//   tanh      t / (t + 2) with t = expm1(2 |x|)
+//   logistic  1 / (1 + e^-x), or e^x / (1 + e^x) below 0
+//   rsqrt     1 / sqrt(x)
+//   pow       2^(y log2 |x|) in twice the precision, with C's special cases
+//   fmod      exact, by doubling and halving the divisor
+#pragma once
+
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+
+// What the target has; a property of the whole module, so that scalar and vector code agree.
+struct MathOptions {
+  bool has_fma = true;
+};
+
+class MathEmitter {
+ public:
+  MathEmitter(llvm::IRBuilderBase& builder, MathOptions options) : b_(builder), options_(options) {}
+
+  llvm::Value* Exp(llvm::Value* x);
+  llvm::Value* Expm1(llvm::Value* x);
+  llvm::Value* Log(llvm::Value* x);
+  llvm::Value* Log1p(llvm::Value* x);
+  llvm::Value* Tanh(llvm::Value* x);
+  llvm::Value* Logistic(llvm::Value* x);
+  llvm::Value* Sqrt(llvm::Value* x);
+  llvm::Value* Rsqrt(llvm::Value* x);
+  llvm::Value* Pow(llvm::Value* x, llvm::Value* y);
+  // The remainder of a division that truncates, with the dividend's sign. Ends in another block.
+  llvm::Value* Fmod(llvm::Value* x, llvm::Value* y);
+
+ private:
+  struct Reduced {
+    llvm::Value* n;        // the integer, as an integer of the float's width
+    llvm::Value* n_float;  // the same as a float
+    llvm::Value* r;        // x - n ln2
+  };
+  Reduced ReduceByLn2(llvm::Value* x);
+  llvm::Value* PowerOfTwo(llvm::Value* n);
+  // c[0] + c[1] x + c[2] x^2 + ..., by Horner.
+  llvm::Value* Polynomial(llvm::Value* x, std::initializer_list<double> coefficients);
+  llvm::Value* ExpTail(llvm::Value* r);
+  llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* z);
+  llvm::Value* Abs(llvm::Value* x);
+  llvm::Value* Number(llvm::Value* like, double value);
+  llvm::Value* Integer(llvm::Value* like_float, uint64_t value);
+  llvm::Type* IntegerType(llvm::Value* like_float);
+  llvm::Value* PowF64(llvm::Value* x, llvm::Value* y);
+  bool IsDouble(llvm::Value* x) const { return x->getType()->getScalarType()->isDoubleTy(); }
+
+  llvm::IRBuilderBase& b_;
+  MathOptions options_;
+};
+
+}  // namespace kiln::codegen
