@@ -1,0 +1,58 @@
+// Matrix products as LLVM IR for the CPU, by a schedule of kernel/schedule/cpu/gemm.h.
+//
+// Vectors are emitted as such, so that no pass pipeline of LLVM is needed. The k loop has a fence
+// of a single thread between its steps: it emits no instruction, and keeps the instruction
+// scheduler from hoisting loads until accumulators spill. LLVM's loop strength reduction and
+// machine scheduler can be off (`-disable-lsr -enable-misched=false`): compiling is then a third
+// faster, and the code as good.
+#pragma once
+
+#include <functional>
+
+#include "base/status.h"
+#include "kernel/schedule/cpu/gemm.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+
+// Where the operands are in the kernel's `args`.
+struct GemmOperands {
+  int a = 0;         // or its packed form, when the schedule says pack_a
+  int b = 1;         // or its packed form, when the schedule says kPrepacked
+  int c = 2;         // unused with an epilogue
+  int scratch = -1;  // scratch_bytes of the schedule, aligned to 64; unused when that is 0
+};
+
+// One vector of results: lane i is C[batch, m, n + i].
+struct GemmVector {
+  llvm::Value* value = nullptr;
+  std::vector<llvm::Value*> batch;  // i64, one per batch dimension
+  llvm::Value* m = nullptr;         // i64
+  llvm::Value* n = nullptr;         // i64
+  // <lanes x i1>, or null when every lane is an element of C.
+  llvm::Value* mask = nullptr;
+};
+
+// The elementwise code that follows a product: called once, in the loop over the vectors of a tile
+// of results that is still in the first cache. It stores what it computes; nothing else is stored.
+// Every element is visited exactly once, so that an output may take the place of an operand that
+// is read at the same index. It may add basic blocks, and leaves the builder at the end of its
+// code.
+using GemmEpilogue = std::function<void(llvm::IRBuilder<>&, const GemmVector&)>;
+
+// Fills the empty body of `function`, which has the signature of kiln_kernel_fn and the attributes
+// of the target. A, B and C do not overlap; C may be written by several threads at once with the
+// same values.
+Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
+                const kernel::GemmSchedule& schedule, const GemmOperands& operands,
+                const GemmEpilogue& epilogue = {});
+
+// Kernels that bring a whole operand into the schedule's packed form: items are
+// schedule.pack_a_items or pack_b_items, `source` and `packed` index their args.
+Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& problem,
+                     const kernel::GemmSchedule& schedule, int source, int packed);
+Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& problem,
+                     const kernel::GemmSchedule& schedule, int source, int packed);
+
+}  // namespace kiln::codegen

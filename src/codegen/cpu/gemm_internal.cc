@@ -1,0 +1,225 @@
+#include "codegen/cpu/gemm_internal.h"
+
+#include "llvm/IR/Intrinsics.h"
+
+namespace kiln::codegen::gemm {
+
+using llvm::Value;
+
+namespace {
+
+llvm::Type* LlvmType(llvm::LLVMContext& context, ElementType type) {
+  if (type == ElementType::kF32) return llvm::Type::getFloatTy(context);
+  if (type == ElementType::kF64) return llvm::Type::getDoubleTy(context);
+  return llvm::Type::getIntNTy(context, static_cast<unsigned>(BitWidth(type)));
+}
+
+}  // namespace
+
+Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
+                 const kernel::GemmSchedule& schedule)
+    : function(function),
+      p(problem),
+      s(schedule),
+      b(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
+      element_bytes(ByteWidth(problem.type)),
+      element(LlvmType(function->getContext(), problem.type)),
+      vector(llvm::FixedVectorType::get(element, static_cast<unsigned>(schedule.lanes))),
+      i64(b.getInt64Ty()),
+      vector_bytes(element_bytes * schedule.lanes),
+      n_vectors((problem.n + schedule.lanes - 1) / schedule.lanes),
+      ragged(problem.n % schedule.lanes != 0) {}
+
+Value* Emitter::Arg(int index) {
+  Value* slot = Offset(function->getArg(1), int64_t{index} * 8);
+  return b.CreateAlignedLoad(b.getPtrTy(), slot, llvm::Align(8));
+}
+
+Value* Emitter::Offset(Value* pointer, Value* bytes) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(bytes); c && c->isZero()) return pointer;
+  return b.CreateGEP(b.getInt8Ty(), pointer, bytes);
+}
+
+Value* Emitter::Offset(Value* pointer, int64_t bytes) { return Offset(pointer, Int(bytes)); }
+
+// The builder folds constants; identities with a variable are folded here, since no pass will.
+Value* Emitter::Scale(Value* value, int64_t factor) {
+  if (factor == 0) return Int(0);
+  if (factor == 1) return value;
+  return b.CreateMul(value, Int(factor));
+}
+
+Value* Emitter::Add(Value* x, Value* y) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(x); c && c->isZero()) return y;
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(y); c && c->isZero()) return x;
+  return b.CreateAdd(x, y);
+}
+
+Value* Emitter::Min(Value* x, Value* y) {
+  auto* cx = llvm::dyn_cast<llvm::ConstantInt>(x);
+  auto* cy = llvm::dyn_cast<llvm::ConstantInt>(y);
+  if (cx && cy) return cx->getSExtValue() < cy->getSExtValue() ? x : y;
+  return b.CreateSelect(b.CreateICmpSLT(x, y), x, y);
+}
+
+Value* Emitter::MulAdd(Value* x, Value* y, Value* accumulator) {
+  if (!IsFloat(p.type)) return b.CreateAdd(b.CreateMul(x, y), accumulator);
+  // Without the instruction llvm.fma would be a call of the C library.
+  if (!s.fma) return b.CreateFAdd(b.CreateFMul(x, y), accumulator);
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, accumulator});
+}
+
+Value* Emitter::Sum(Value* x, Value* y) {
+  return IsFloat(p.type) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+}
+
+Value* Emitter::Load(llvm::Type* type, Value* pointer, int64_t align) {
+  return b.CreateAlignedLoad(type, pointer, llvm::Align(static_cast<uint64_t>(align)));
+}
+
+Value* Emitter::LoadVector(Value* pointer, Value* mask, bool aligned) {
+  const llvm::Align align(static_cast<uint64_t>(aligned ? vector_bytes : element_bytes));
+  if (mask == nullptr) return b.CreateAlignedLoad(vector, pointer, align);
+  return b.CreateMaskedLoad(vector, pointer, align, mask, llvm::Constant::getNullValue(vector));
+}
+
+void Emitter::StoreVector(Value* value, Value* pointer, Value* mask, bool aligned) {
+  const llvm::Align align(static_cast<uint64_t>(aligned ? vector_bytes : element_bytes));
+  if (mask == nullptr) {
+    b.CreateAlignedStore(value, pointer, align);
+  } else {
+    b.CreateMaskedStore(value, pointer, align, mask);
+  }
+}
+
+Value* Emitter::Mask(Value* count) {
+  std::vector<llvm::Constant*> lanes;
+  for (int i = 0; i < s.lanes; ++i) lanes.push_back(b.getInt32(static_cast<uint32_t>(i)));
+  // Counts beyond the vector are whole vectors: the comparison is signed and 32 bits suffice.
+  Value* bounded = b.CreateTrunc(Min(count, Int(s.lanes)), b.getInt32Ty());
+  Value* splat = b.CreateVectorSplat(static_cast<unsigned>(s.lanes), bounded);
+  return b.CreateICmpSLT(llvm::ConstantVector::get(lanes), splat);
+}
+
+llvm::Constant* Emitter::Mask(int64_t count) {
+  std::vector<llvm::Constant*> lanes;
+  for (int i = 0; i < s.lanes; ++i) lanes.push_back(b.getInt1(i < count));
+  return llvm::ConstantVector::get(lanes);
+}
+
+void Emitter::Fence() {
+  b.CreateFence(llvm::AtomicOrdering::AcquireRelease, llvm::SyncScope::SingleThread);
+}
+
+void Emitter::Loop(Value* begin, Value* end, int64_t step, const char* name,
+                   const std::function<void(Value*)>& body) {
+  auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (first && last) {
+    const int64_t extent = last->getSExtValue() - first->getSExtValue();
+    if (extent <= 0) return;
+    if (extent <= step) return body(begin);
+  }
+  llvm::LLVMContext& context = function->getContext();
+  auto* before = b.GetInsertBlock();
+  auto* head = llvm::BasicBlock::Create(context, name, function);
+  auto* exit = llvm::BasicBlock::Create(context, "", function);
+  if (first && last) {
+    b.CreateBr(head);
+  } else {
+    b.CreateCondBr(b.CreateICmpSLT(begin, end), head, exit);
+  }
+  b.SetInsertPoint(head);
+  llvm::PHINode* index = b.CreatePHI(i64, 2, name);
+  index->addIncoming(begin, before);
+  body(index);
+  Value* next = b.CreateAdd(index, Int(step));
+  index->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, end), head, exit);
+  exit->moveAfter(b.GetInsertBlock());
+  b.SetInsertPoint(exit);
+}
+
+void Emitter::If(Value* condition, const std::function<void()>& then,
+                 const std::function<void()>& otherwise) {
+  llvm::LLVMContext& context = function->getContext();
+  auto* yes = llvm::BasicBlock::Create(context, "then", function);
+  auto* no = otherwise ? llvm::BasicBlock::Create(context, "else", function) : nullptr;
+  auto* join = llvm::BasicBlock::Create(context, "join", function);
+  b.CreateCondBr(condition, yes, no != nullptr ? no : join);
+  b.SetInsertPoint(yes);
+  then();
+  b.CreateBr(join);
+  if (no != nullptr) {
+    b.SetInsertPoint(no);
+    otherwise();
+    b.CreateBr(join);
+  }
+  join->moveAfter(b.GetInsertBlock());
+  b.SetInsertPoint(join);
+}
+
+Value* Emitter::TileRow(Value* tile) {
+  Value* row = Scale(tile, s.mr);
+  if (p.m % s.mr != 0) row = Min(row, Int(p.m - s.mr));
+  return row;
+}
+
+Value* Emitter::PanelVector(Value* panel) {
+  Value* first = Scale(panel, s.nv);
+  if (n_vectors % s.nv != 0) first = Min(first, Int(n_vectors - s.nv));
+  return first;
+}
+
+std::vector<Value*> Emitter::BatchIndices(Value* linear) {
+  std::vector<Value*> indices(p.batch.size());
+  for (size_t i = p.batch.size(); i-- > 0;) {
+    const int64_t size = p.batch[i].size;
+    if (size == 1) {
+      indices[i] = Int(0);
+    } else if (i == 0) {
+      indices[i] = linear;
+    } else {
+      indices[i] = b.CreateURem(linear, Int(size));
+      linear = b.CreateUDiv(linear, Int(size));
+    }
+  }
+  return indices;
+}
+
+Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
+                            int64_t kernel::GemmBatchDimension::*stride) {
+  Value* offset = Int(0);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    offset = Add(offset, Scale(indices[i], p.batch[i].*stride * element_bytes));
+  }
+  return offset;
+}
+
+Value* Emitter::KCount(Value* k_block) {
+  if (s.k_blocks == 1) return Int(p.k);
+  return p.k % s.kc == 0 ? Int(s.kc) : Min(Int(s.kc), b.CreateSub(Int(p.k), Scale(k_block, s.kc)));
+}
+
+Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {
+  const int64_t row_bytes = s.nv * vector_bytes;
+  if (s.b_shared) batch = Int(0);
+  Value* offset = Add(Scale(batch, p.k * s.n_panels * row_bytes),
+                      Scale(k_block, s.kc * s.n_panels * row_bytes));
+  return Add(offset, b.CreateMul(panel, Scale(k_count, row_bytes)));
+}
+
+Value* Emitter::PackedAOffset(Value* batch, Value* tile, Value* k) {
+  if (s.a_shared) batch = Int(0);
+  return Add(Scale(Add(Scale(batch, s.m_tiles), tile), p.k * s.mr * element_bytes),
+             Scale(k, s.mr * element_bytes));
+}
+
+Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
+  if (!kernel::HasGemm(p.type)) return Unimplemented("gemm of ", TypeName(p.type));
+  if (p.m < 1 || p.n < 1 || p.k < 0) return InvalidArgument("gemm of no elements");
+  if (s.items < 1 || s.mr < 1 || s.nv < 1) return InvalidArgument("incomplete gemm schedule");
+  return OkStatus();
+}
+
+}  // namespace kiln::codegen::gemm

@@ -1,0 +1,100 @@
+// What the files that emit matrix products share.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "codegen/cpu/gemm.h"
+
+namespace kiln::codegen::gemm {
+
+// The function being filled, its types, and small helpers. Offsets and strides are in bytes where
+// a name says so, in elements otherwise.
+struct Emitter {
+  Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
+          const kernel::GemmSchedule& schedule);
+
+  llvm::Function* function;
+  const kernel::GemmProblem& p;
+  const kernel::GemmSchedule& s;
+  llvm::IRBuilder<> b;
+  int64_t element_bytes;
+  llvm::Type* element;
+  llvm::FixedVectorType* vector;
+  llvm::IntegerType* i64;
+  // Bytes of a whole vector of n, the count of vectors that cover n, and whether the last of them
+  // has lanes beyond n.
+  int64_t vector_bytes;
+  int64_t n_vectors;
+  bool ragged;
+
+  llvm::Value* Int(int64_t value) { return llvm::ConstantInt::getSigned(i64, value); }
+  // The i-th of the kernel's args.
+  llvm::Value* Arg(int index);
+  llvm::Value* Offset(llvm::Value* pointer, llvm::Value* bytes);
+  llvm::Value* Offset(llvm::Value* pointer, int64_t bytes);
+  // value * factor + addend, with constants folded; `addend` may be null.
+  llvm::Value* Scale(llvm::Value* value, int64_t factor);
+  llvm::Value* Add(llvm::Value* x, llvm::Value* y);
+  llvm::Value* Min(llvm::Value* x, llvm::Value* y);
+  llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
+  llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
+  llvm::Value* Load(llvm::Type* type, llvm::Value* pointer, int64_t align);
+  llvm::Value* LoadVector(llvm::Value* pointer, llvm::Value* mask, bool aligned);
+  void StoreVector(llvm::Value* value, llvm::Value* pointer, llvm::Value* mask, bool aligned);
+  // Lane i is set when i < count.
+  llvm::Value* Mask(llvm::Value* count);
+  llvm::Constant* Mask(int64_t count);
+  // Keeps the instruction scheduler from moving loads across.
+  void Fence();
+
+  // for (i = begin; i < end; i += step). A loop that runs once by its constants is straight code.
+  void Loop(llvm::Value* begin, llvm::Value* end, int64_t step, const char* name,
+            const std::function<void(llvm::Value*)>& body);
+  void If(llvm::Value* condition, const std::function<void()>& then,
+          const std::function<void()>& otherwise = {});
+
+  // First row of a tile and first vector of a panel, moved back at the edge.
+  llvm::Value* TileRow(llvm::Value* tile);
+  llvm::Value* PanelVector(llvm::Value* panel);
+  // Splits a linear batch index into one index per batch dimension.
+  std::vector<llvm::Value*> BatchIndices(llvm::Value* linear);
+  llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
+                           int64_t kernel::GemmBatchDimension::*stride);
+  // Steps of k in block `k_block`.
+  llvm::Value* KCount(llvm::Value* k_block);
+  // Where a panel is in packed B, and a tile from step k on in packed A; in bytes. Operands that
+  // every batch shares are packed once.
+  llvm::Value* PackedBOffset(llvm::Value* batch, llvm::Value* k_block, llvm::Value* panel,
+                             llvm::Value* k_count);
+  llvm::Value* PackedAOffset(llvm::Value* batch, llvm::Value* tile, llvm::Value* k);
+};
+
+// The operands of one register tile. Rows of A are a_m apart, steps of k a_k and b_k, vectors of B
+// one vector; all in bytes.
+struct TileOperands {
+  llvm::Value* a;
+  llvm::Value* b;
+  int64_t a_m;
+  int64_t a_k;
+  int64_t b_k;
+  bool b_aligned = false;
+  llvm::Value* mask = nullptr;             // of the panel's last vector, when B is read in place
+  llvm::Value* k = nullptr;                // steps
+  std::vector<llvm::Value*> columns = {};  // of inner products: offsets of the columns from b
+};
+
+// Emits the k loop; the accumulators, row by row (mr * nv vectors).
+std::vector<llvm::Value*> EmitOuterTile(Emitter& e, const TileOperands& operands);
+
+// Emits mr * nr inner products; scalars, row by row.
+std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands);
+
+// Packs the panel whose first vector is `first_vector`: k steps of nv vectors. `source` is B's
+// first column at the first step.
+void EmitPackPanel(Emitter& e, llvm::Value* source, llvm::Value* first_vector, llvm::Value* k,
+                   llvm::Value* packed);
+
+Status Check(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule);
+
+}  // namespace kiln::codegen::gemm

@@ -1,0 +1,170 @@
+// Register tiles: the loops over k in which matrix products spend their time.
+#include "codegen/cpu/gemm_internal.h"
+
+namespace kiln::codegen::gemm {
+
+using llvm::Value;
+
+namespace {
+
+// One step of k: mr splats of A times nv vectors of B, into the accumulators.
+void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
+               std::vector<Value*>& accumulators) {
+  const int mr = e.s.mr;
+  const int nv = e.s.nv;
+  std::vector<Value*> columns;
+  for (int v = 0; v < nv; ++v) {
+    Value* pointer = e.Offset(b, step * o.b_k + v * e.vector_bytes);
+    columns.push_back(e.LoadVector(pointer, v == nv - 1 ? o.mask : nullptr, o.b_aligned));
+  }
+  for (int i = 0; i < mr; ++i) {
+    Value* scalar = e.Load(e.element, e.Offset(a, i * o.a_m + step * o.a_k), e.element_bytes);
+    Value* row = e.b.CreateVectorSplat(static_cast<unsigned>(e.s.lanes), scalar);
+    for (int v = 0; v < nv; ++v) {
+      Value*& accumulator = accumulators[static_cast<size_t>(i * nv + v)];
+      accumulator = e.MulAdd(row, columns[static_cast<size_t>(v)], accumulator);
+    }
+  }
+  e.Fence();
+}
+
+// A loop of `iterations` steps over two advancing pointers and the accumulators.
+void AccumulateLoop(Emitter& e, Value*& a, int64_t a_step, Value*& b, int64_t b_step,
+                    Value* iterations, std::vector<Value*>& accumulators,
+                    const std::function<void(Value*, Value*)>& body) {
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(iterations)) {
+    if (c->isZero()) return;
+    if (c->isOne()) {
+      body(a, b);
+      a = e.Offset(a, a_step);
+      b = e.Offset(b, b_step);
+      return;
+    }
+  }
+  llvm::IRBuilder<>& builder = e.b;
+  auto* before = builder.GetInsertBlock();
+  auto* head = llvm::BasicBlock::Create(e.function->getContext(), "k", e.function);
+  builder.CreateBr(head);
+  builder.SetInsertPoint(head);
+  std::vector<llvm::PHINode*> phis;
+  auto phi = [&](Value* initial) {
+    llvm::PHINode* node = builder.CreatePHI(initial->getType(), 2);
+    node->addIncoming(initial, before);
+    phis.push_back(node);
+    return node;
+  };
+  Value* a_now = phi(a);
+  Value* b_now = phi(b);
+  Value* left = phi(iterations);
+  for (Value*& accumulator : accumulators) accumulator = phi(accumulator);
+  body(a_now, b_now);
+  a = e.Offset(a_now, a_step);
+  b = e.Offset(b_now, b_step);
+  left = builder.CreateSub(left, e.Int(1));
+  auto* latch = builder.GetInsertBlock();
+  std::vector<Value*> next = {a, b, left};
+  next.insert(next.end(), accumulators.begin(), accumulators.end());
+  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
+  auto* exit = llvm::BasicBlock::Create(e.function->getContext(), "", e.function);
+  builder.CreateCondBr(builder.CreateICmpNE(left, e.Int(0)), head, exit);
+  builder.SetInsertPoint(exit);
+}
+
+// Lane i of the result is the sum of the lanes of vectors[i]; there are as many vectors as lanes.
+Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
+  int width = e.s.lanes;
+  while (vectors.size() > 1) {
+    // Joins neighbours: the count of vectors halves, and so does the count of lanes per sum.
+    std::vector<Value*> merged;
+    const size_t half = vectors.size() / 2;
+    for (size_t i = 0; i < half; ++i) {
+      std::vector<int> low;
+      std::vector<int> high;
+      const int part = width / 2;
+      const int total = static_cast<int>(
+          llvm::cast<llvm::FixedVectorType>(vectors[2 * i]->getType())->getNumElements());
+      for (int source = 0; source < 2; ++source) {
+        for (int group = 0; group < total / width; ++group) {
+          for (int lane = 0; lane < part; ++lane) {
+            low.push_back(source * total + group * width + lane);
+            high.push_back(source * total + group * width + part + lane);
+          }
+        }
+      }
+      Value* x = vectors[2 * i];
+      Value* y = vectors[2 * i + 1];
+      merged.push_back(
+          e.Sum(e.b.CreateShuffleVector(x, y, low), e.b.CreateShuffleVector(x, y, high)));
+    }
+    vectors = std::move(merged);
+    width /= 2;
+  }
+  return vectors[0];
+}
+
+}  // namespace
+
+std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
+  std::vector<Value*> accumulators(static_cast<size_t>(e.s.mr * e.s.nv),
+                                   llvm::Constant::getNullValue(e.vector));
+  Value* a = o.a;
+  Value* b = o.b;
+  const int unroll = e.s.unroll;
+  Value* iterations = o.k;
+  int64_t tail = 0;
+  if (auto* k = llvm::dyn_cast<llvm::ConstantInt>(o.k)) {
+    iterations = e.Int(k->getSExtValue() / unroll);
+    tail = k->getSExtValue() % unroll;
+  } else if (unroll > 1) {
+    iterations = e.b.CreateUDiv(o.k, e.Int(unroll));
+  }
+  AccumulateLoop(e, a, unroll * o.a_k, b, unroll * o.b_k, iterations, accumulators,
+                 [&](Value* a_now, Value* b_now) {
+                   for (int step = 0; step < unroll; ++step) {
+                     OuterStep(e, o, a_now, b_now, step, accumulators);
+                   }
+                 });
+  for (int step = 0; step < tail; ++step) OuterStep(e, o, a, b, step, accumulators);
+  return accumulators;
+}
+
+std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
+  const int mr = e.s.mr;
+  const int nr = e.s.nr;
+  std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
+                                   llvm::Constant::getNullValue(e.vector));
+  auto step = [&](Value* a, Value* b, Value* mask) {
+    std::vector<Value*> rows;
+    for (int i = 0; i < mr; ++i) rows.push_back(e.LoadVector(e.Offset(a, i * o.a_m), mask, false));
+    for (int j = 0; j < nr; ++j) {
+      Value* column = e.LoadVector(e.Offset(b, o.columns[static_cast<size_t>(j)]), mask, false);
+      for (int i = 0; i < mr; ++i) {
+        Value*& accumulator = accumulators[static_cast<size_t>(i * nr + j)];
+        accumulator = e.MulAdd(rows[static_cast<size_t>(i)], column, accumulator);
+      }
+    }
+    e.Fence();
+  };
+  Value* a = o.a;
+  Value* b = o.b;
+  const int64_t steps = e.p.k / e.s.lanes;
+  const int64_t tail = e.p.k % e.s.lanes;
+  AccumulateLoop(e, a, e.vector_bytes, b, e.vector_bytes, e.Int(steps), accumulators,
+                 [&](Value* a_now, Value* b_now) { step(a_now, b_now, nullptr); });
+  if (tail > 0) step(a, b, e.Mask(tail));
+
+  // Sums groups of as many accumulators as there are lanes at once.
+  std::vector<Value*> sums;
+  const size_t lanes = static_cast<size_t>(e.s.lanes);
+  for (size_t first = 0; first < accumulators.size(); first += lanes) {
+    const size_t count = std::min(lanes, accumulators.size() - first);
+    std::vector<Value*> group(accumulators.begin() + static_cast<ptrdiff_t>(first),
+                              accumulators.begin() + static_cast<ptrdiff_t>(first + count));
+    while (group.size() < lanes) group.push_back(llvm::PoisonValue::get(e.vector));
+    Value* total = SumLanes(e, group);
+    for (size_t i = 0; i < count; ++i) sums.push_back(e.b.CreateExtractElement(total, i));
+  }
+  return sums;
+}
+
+}  // namespace kiln::codegen::gemm

@@ -1,0 +1,132 @@
+// How one matrix product is cut for a CPU: register tile, blocks, packing. Data only.
+//
+// C[m, n] = sum over k of A[m, k] * B[k, n], for every index of the batch dimensions. Vectors run
+// along n, so that a product whose result is contiguous along m is given transposed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "target/target.h"
+#include "tensor/element_type.h"
+
+namespace kiln::kernel {
+
+// One batch dimension: its extent, and the strides of the three arrays in elements.
+struct GemmBatchDimension {
+  int64_t size = 1;
+  int64_t a = 0;
+  int64_t b = 0;
+  int64_t c = 0;
+};
+
+// Types with matrix products: f32, f64, s32, u32, s64 and u64.
+bool HasGemm(ElementType type);
+
+struct GemmProblem {
+  ElementType type = ElementType::kF32;  // see HasGemm
+  int64_t m = 1;
+  int64_t n = 1;
+  int64_t k = 1;
+  std::vector<GemmBatchDimension> batch;  // outermost first
+  // Strides in elements; any values, 0 and negative ones too.
+  int64_t a_m = 1;
+  int64_t a_k = 1;
+  int64_t b_k = 1;
+  int64_t b_n = 1;
+  int64_t c_m = 1;
+  int64_t c_n = 1;
+  // B does not change between runs: it may be packed once, by the kernel of EmitGemmPackB.
+  bool b_constant = false;
+
+  // A, B and C row-major without gaps, one batch dimension when `batch` is not 1.
+  static GemmProblem RowMajor(ElementType type, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
+  // The same product read as C^T = B^T * A^T.
+  GemmProblem Transposed() const;
+  int64_t BatchSize() const;
+  std::string ToString() const;
+};
+
+enum class GemmKind {
+  // Outer products: splats of A times vectors of B along n.
+  kOuter,
+  // Inner products: vectors of A and B along k, summed across lanes at the end. For products with
+  // few rows whose B is contiguous along k, and is read once.
+  kInner,
+};
+
+// Where the micro-kernel finds B.
+enum class GemmB {
+  kInPlace,
+  // Each panel is packed into scratch by the item that uses it.
+  kPackPanel,
+  // B was packed by another kernel: its operand has the schedule's packed form.
+  kPrepacked,
+};
+
+struct GemmSchedule {
+  GemmKind kind = GemmKind::kOuter;
+  GemmB b = GemmB::kInPlace;
+  // A is read from the packed form that the kernel of EmitGemmPackA makes.
+  bool pack_a = false;
+  bool fma = false;
+  int lanes = 1;  // elements of one vector
+  // The register tile: mr rows by nv vectors (kOuter) or by nr columns (kInner).
+  int mr = 1;
+  int nv = 1;
+  int nr = 1;
+  // Tiles of mr rows, and panels of nv vectors, that cover C. The last of each is moved back so
+  // that it ends with C's last row or vector; packed panels are cut in the same way.
+  int64_t m_tiles = 1;
+  int64_t n_panels = 1;
+  // One item is block_m tiles by block_n panels; items run through blocks of n first unless
+  // items_along_m. Within an item tiles of rows are the inner loop, unless panels_inner.
+  int64_t block_m = 1;
+  int64_t block_n = 1;
+  bool items_along_m = false;
+  bool panels_inner = false;
+  // k is cut into blocks of kc, each summed on its own and added to the sum of those before.
+  int64_t kc = 1;
+  int64_t k_blocks = 1;
+  // Steps of k per iteration of the inner loop.
+  int unroll = 1;
+  // Work items of the kernel, and the pieces of them that are worth their dispatch.
+  int64_t items = 1;
+  int64_t max_tasks = 1;
+  int64_t m_blocks = 1;
+  int64_t n_blocks = 1;
+  // Bytes of the packed forms, 0 where they are not used, and of the scratch operand, which has a
+  // slot of slot_bytes per item: packed panels, then partial sums. All are aligned to 64 bytes.
+  bool a_shared = false;  // the same A, or B, for every batch: packed once
+  bool b_shared = false;
+  int64_t packed_a_bytes = 0;
+  int64_t packed_b_bytes = 0;
+  int64_t panel_bytes = 0;
+  int64_t slot_bytes = 0;
+  int64_t scratch_bytes = 0;
+  // Items of the two packing kernels.
+  int64_t pack_a_items = 0;
+  int64_t pack_b_items = 0;
+  // Estimated cycles of one thread, to compare schedules with.
+  double cycles = 0;
+
+  std::string ToString() const;
+};
+
+// A pure function of its arguments, which the number of threads is not among: results have the same
+// bits however many run. Fails on types that it does not know and on empty results.
+Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem);
+
+// Derives counts and sizes from what was chosen: kind, b, pack_a, mr, nv, nr, block_m, block_n,
+// items_along_m, panels_inner, kc and unroll. ChooseGemmSchedule ends with it; tests and tuners
+// call it after changing a choice.
+void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
+                          GemmSchedule& schedule);
+
+// Whether the transposed reading of the problem has the faster schedule. A caller that can index
+// its epilogue either way asks before it chooses.
+bool PrefersTransposedGemm(const target::Cpu& cpu, const GemmProblem& problem);
+
+}  // namespace kiln::kernel
