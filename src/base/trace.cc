@@ -1,0 +1,82 @@
+#include "base/trace.h"
+
+#include <atomic>
+#include <chrono>
+
+#include "base/strings.h"
+
+namespace kiln {
+namespace {
+
+// Microseconds with the nanoseconds behind the point.
+std::string Microseconds(int64_t ns) {
+  std::string rest = Cat(ns % 1000);
+  return Cat(ns / 1000, ".", std::string(3 - rest.size(), '0'), rest);
+}
+
+}  // namespace
+
+int64_t TraceSink::Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+int32_t TraceSink::LaneOfThisThread() {
+  static std::atomic<int32_t> next{1};
+  thread_local int32_t lane = next.fetch_add(1);
+  return lane;
+}
+
+void TraceSink::Add(TraceEvent event) {
+  std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+}
+
+void TraceSink::NameLane(int32_t lane, std::string name) {
+  std::lock_guard lock(mutex_);
+  for (auto& [known, old] : lanes_) {
+    if (known == lane) {
+      old = std::move(name);
+      return;
+    }
+  }
+  lanes_.emplace_back(lane, std::move(name));
+}
+
+size_t TraceSink::size() const {
+  std::lock_guard lock(mutex_);
+  return events_.size();
+}
+
+std::string TraceSink::ToChromeJson() const {
+  std::lock_guard lock(mutex_);
+  int64_t origin = events_.empty() ? 0 : INT64_MAX;
+  for (const TraceEvent& e : events_) origin = std::min(origin, e.start_ns);
+  std::string out = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
+  bool first = true;
+  auto separate = [&] {
+    if (!first) out += ",\n";
+    first = false;
+  };
+  for (const auto& [lane, name] : lanes_) {
+    separate();
+    out += Cat("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": ", lane,
+               ", \"args\": {\"name\": \"", EscapeJson(name), "\"}}");
+  }
+  for (const TraceEvent& e : events_) {
+    separate();
+    out += Cat("{\"name\": \"", EscapeJson(e.name), "\", \"cat\": \"", EscapeJson(e.category),
+               "\", \"ph\": \"X\", \"ts\": ", Microseconds(e.start_ns - origin),
+               ", \"dur\": ", Microseconds(e.duration_ns), ", \"pid\": 1, \"tid\": ", e.lane,
+               ", \"args\": {");
+    for (size_t i = 0; i < e.args.size(); ++i) {
+      out += Cat(i > 0 ? ", \"" : "\"", EscapeJson(e.args[i].first), "\": \"",
+                 EscapeJson(e.args[i].second), "\"");
+    }
+    out += "}}";
+  }
+  return out + "\n]}\n";
+}
+
+}  // namespace kiln

@@ -1,0 +1,115 @@
+#include "device/cpu/executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+#include "runtime/host.h"
+
+namespace kiln::device {
+
+using plan::Allocation;
+
+CpuExecutable::CpuExecutable(std::shared_ptr<const plan::Artefact> artefact,
+                             runtime::Allocator& allocator, runtime::ThreadPool& pool)
+    : artefact_(std::move(artefact)),
+      allocator_(allocator),
+      pool_(pool),
+      arenas_(allocator, artefact_->program.arena_bytes) {}
+
+CpuExecutable::~CpuExecutable() {
+  size_t next = 0;
+  for (const Allocation& a : program().allocations) {
+    if (a.kind == Allocation::Kind::kConstant && next < constants_.size()) {
+      allocator_.Deallocate(constants_[next++], a.bytes);
+    }
+  }
+}
+
+Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(
+    std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
+    runtime::ThreadPool& pool) {
+  std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact), allocator, pool));
+  KILN_ASSIGN_OR_RETURN(e->code_, Link(e->artefact_->objects));
+  e->entry_ = reinterpret_cast<kiln_entry_fn>(e->code_->Find(plan::kEntrySymbol));
+  if (!e->entry_) return Internal("the code of '", e->program().name, "' has no entry");
+  KILN_RETURN_IF_ERROR(e->LoadConstants());
+  return e;
+}
+
+Status CpuExecutable::LoadConstants() {
+  const plan::Program& p = program();
+  fixed_.assign(p.allocations.size(), nullptr);
+  for (size_t i = 0; i < p.allocations.size(); ++i) {
+    const Allocation& a = p.allocations[i];
+    if (a.kind != Allocation::Kind::kConstant) continue;
+    KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(a.bytes));
+    constants_.push_back(memory);
+    fixed_[i] = memory;
+    const auto& literal = p.constants[a.number];
+    if (literal) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
+  }
+  if (p.prologue.empty()) return OkStatus();
+  auto prologue = reinterpret_cast<kiln_entry_fn>(code_->Find(plan::kPrologueSymbol));
+  if (!prologue) return Internal("the code of '", p.name, "' has no prologue");
+  return RunEntry(prologue, fixed_.data(), {});
+}
+
+Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
+                               const RunOptions& options) {
+  runtime::HostRun run;
+  run.pool = &pool_;
+  run.program = &program();
+  run.trace = options.trace;
+  kiln_frame frame{};
+  frame.buffers = buffers;
+  frame.table = &runtime::HostTable();
+  frame.trace = options.trace;
+  frame.cancel = options.cancel;
+  frame.host = &run;
+  frame.threads =
+      options.threads > 0 ? std::min(options.threads, pool_.threads()) : pool_.threads();
+  runtime::DefaultFloatEnvironment environment;
+  int32_t code = entry(&frame);
+  return code == 0 && run.code == 0 ? OkStatus() : runtime::StatusOf(run, code);
+}
+
+Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void* const> results,
+                          const RunOptions& options) {
+  const plan::Program& p = program();
+  // Small programs, which feel it, need no allocation here.
+  constexpr size_t kInline = 64;
+  void* inline_buffers[kInline];
+  std::vector<void*> many;
+  void** buffers = inline_buffers;
+  if (fixed_.size() > kInline) {
+    many.resize(fixed_.size());
+    buffers = many.data();
+  }
+  std::byte* arena = nullptr;
+  for (size_t i = 0; i < fixed_.size(); ++i) {
+    const Allocation& a = p.allocations[i];
+    switch (a.kind) {
+      case Allocation::Kind::kParameter:
+        buffers[i] = const_cast<void*>(arguments[a.number]);
+        break;
+      case Allocation::Kind::kResult:
+        buffers[i] = results[a.number];
+        break;
+      case Allocation::Kind::kConstant:
+        buffers[i] = fixed_[i];
+        break;
+      case Allocation::Kind::kArena:
+        if (a.bytes > 0) {
+          KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
+        }
+        buffers[i] = arena;
+        break;
+    }
+  }
+  Status status = RunEntry(entry_, buffers, options);
+  if (arena) arenas_.Release(arena);
+  return status;
+}
+
+}  // namespace kiln::device

@@ -1,0 +1,59 @@
+// An artefact loaded into this process, ready to run on the CPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/trace.h"
+#include "device/cpu/link.h"
+#include "frame/frame.h"
+#include "plan/plan.h"
+#include "runtime/arena.h"
+#include "runtime/thread_pool.h"
+
+namespace kiln::device {
+
+struct RunOptions {
+  int threads = 0;  // 0: all of the pool's
+  TraceSink* trace = nullptr;
+  const int32_t* cancel = nullptr;
+};
+
+class CpuExecutable {
+ public:
+  // Links the code and computes what depends on constants alone. Allocator and pool must outlive
+  // the executable.
+  static Result<std::unique_ptr<CpuExecutable>> Load(std::shared_ptr<const plan::Artefact> artefact,
+                                                     runtime::Allocator& allocator,
+                                                     runtime::ThreadPool& pool);
+  ~CpuExecutable();
+
+  const plan::Program& program() const { return artefact_->program; }
+
+  // Runs to the end. Leaves in order, each at a multiple of plan::kAlignment and as large as its
+  // allocation; results do not overlap arguments or each other. Any number of threads may run one
+  // executable at once.
+  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
+             const RunOptions& options = {});
+
+ private:
+  CpuExecutable(std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
+                runtime::ThreadPool& pool);
+  Status LoadConstants();
+  Status RunEntry(kiln_entry_fn entry, void* const* buffers, const RunOptions& options);
+
+  std::shared_ptr<const plan::Artefact> artefact_;
+  runtime::Allocator& allocator_;
+  runtime::ThreadPool& pool_;
+  runtime::ArenaCache arenas_;
+  std::unique_ptr<LinkedCode> code_;
+  kiln_entry_fn entry_ = nullptr;
+  std::vector<std::byte*> constants_;
+  // The addresses of all allocations that no run changes; null for the others.
+  std::vector<void*> fixed_;
+};
+
+}  // namespace kiln::device

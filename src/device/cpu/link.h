@@ -1,0 +1,24 @@
+// Object code into this process. Includes no LLVM header.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace kiln::device {
+
+// Objects that have been linked and may be called, for as long as this lives.
+class LinkedCode {
+ public:
+  virtual ~LinkedCode() = default;
+  // Null where there is no such symbol.
+  virtual void* Find(const std::string& symbol) = 0;
+};
+
+// Links relocatable objects against each other and a closed table: nothing is ever looked up in the
+// host process.
+Result<std::unique_ptr<LinkedCode>> Link(const std::vector<std::string>& objects);
+
+}  // namespace kiln::device

@@ -1,0 +1,65 @@
+// Memory for runs: aligned allocations through the user's hooks, and arenas that are kept for the
+// next run, since fresh pages cost more than most kernels.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+
+namespace kiln::runtime {
+
+// Where memory comes from. The hooks may be called from any thread that runs an executable.
+struct AllocatorHooks {
+  // Returns memory of `bytes` at a multiple of `alignment` (a power of two), or null.
+  void* (*allocate)(void* user_data, size_t bytes, size_t alignment) = nullptr;
+  void (*deallocate)(void* user_data, void* memory, size_t bytes, size_t alignment) = nullptr;
+  void* user_data = nullptr;
+};
+
+class Allocator {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  explicit Allocator(AllocatorHooks hooks = {}) : hooks_(hooks) {}
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // At least one byte, so that empty arrays have an address too. RESOURCE_EXHAUSTED says how much
+  // was asked for and how much is in use.
+  Result<std::byte*> Allocate(int64_t bytes);
+  void Deallocate(std::byte* memory, int64_t bytes);
+
+  int64_t live_bytes() const { return live_.load(std::memory_order_relaxed); }
+  int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
+
+ private:
+  AllocatorHooks hooks_;
+  std::atomic<int64_t> live_{0}, peak_{0};
+};
+
+// The arenas of one executable: each run has one to itself, and as many are kept as ran at once.
+class ArenaCache {
+ public:
+  ArenaCache(Allocator& allocator, int64_t bytes) : allocator_(allocator), bytes_(bytes) {}
+  ~ArenaCache();
+  ArenaCache(const ArenaCache&) = delete;
+  ArenaCache& operator=(const ArenaCache&) = delete;
+
+  Result<std::byte*> Acquire();
+  void Release(std::byte* arena);
+
+ private:
+  Allocator& allocator_;
+  const int64_t bytes_;
+  // The last arena returned, taken and put back without a lock.
+  std::atomic<std::byte*> hot_{nullptr};
+  std::mutex mutex_;
+  std::vector<std::byte*> free_;
+  int64_t arenas_ = 0;
+};
+
+}  // namespace kiln::runtime

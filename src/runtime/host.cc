@@ -1,0 +1,108 @@
+#include "runtime/host.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace kiln::runtime {
+namespace {
+
+HostRun& RunOf(const kiln_frame* frame) { return *static_cast<HostRun*>(frame->host); }
+
+struct KernelRun {
+  const kiln_frame* frame;
+  kiln_kernel_fn kernel;
+  void* const* args;
+  int64_t items, tasks;
+};
+
+void ParallelFor(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
+                 int64_t tasks) {
+  int64_t pieces = std::min<int64_t>({tasks, frame->threads, items});
+  if (pieces <= 1) {
+    if (items > 0) kernel(frame, args, 0, items);
+    return;
+  }
+  KernelRun run{frame, kernel, args, items, pieces};
+  RunOf(frame).pool->Run(
+      pieces,
+      [](void* context, int64_t task) {
+        const KernelRun& r = *static_cast<KernelRun*>(context);
+        DefaultFloatEnvironment environment;
+        Range range = PieceOf(r.items, r.tasks, task);
+        r.kernel(r.frame, r.args, range.begin, range.end);
+      },
+      &run);
+}
+
+int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t size) {
+  HostRun& run = RunOf(frame);
+  if (run.code == 0) {
+    run.code = code;
+    run.message.assign(message, static_cast<size_t>(size));
+  }
+  return code;
+}
+
+int32_t Call(const kiln_frame* frame, int32_t target, void* const* args, const void* config,
+             int64_t config_size) {
+  constexpr std::string_view kMessage = "the call's target is not registered";
+  return Fail(frame, static_cast<int32_t>(Code::kUnimplemented), kMessage.data(),
+              static_cast<int64_t>(kMessage.size()));
+}
+
+void TraceBegin(const kiln_frame* frame, int32_t step) {
+  RunOf(frame).step_start_ns = TraceSink::Now();
+}
+
+void TraceEnd(const kiln_frame* frame, int32_t step) {
+  HostRun& run = RunOf(frame);
+  int64_t now = TraceSink::Now();
+  const plan::LaunchInfo& launch = run.program->launches[step];
+  TraceEvent event;
+  event.name = launch.kernel_name;
+  event.category = "kernel";
+  event.start_ns = run.step_start_ns;
+  event.duration_ns = now - run.step_start_ns;
+  event.lane = TraceSink::LaneOfThisThread();
+  event.args = {{"ops", Join(launch.op_names, ", ")},
+                {"bytes", Cat(launch.bytes)},
+                {"flops", Cat(launch.flops)}};
+  run.trace->Add(std::move(event));
+}
+
+constexpr kiln_frame_table kTable = {
+    .parallel_for = ParallelFor,
+    .call = Call,
+    .trace_begin = TraceBegin,
+    .trace_end = TraceEnd,
+    .fail = Fail,
+};
+
+}  // namespace
+
+const kiln_frame_table& HostTable() { return kTable; }
+
+#if defined(__x86_64__)
+DefaultFloatEnvironment::DefaultFloatEnvironment() : saved_(_mm_getcsr()) {
+  // All exceptions masked, round to nearest, neither flush-to-zero nor denormals-are-zero.
+  constexpr unsigned kDefault = 0x1f80;
+  if (saved_ != kDefault) _mm_setcsr(kDefault);
+}
+DefaultFloatEnvironment::~DefaultFloatEnvironment() { _mm_setcsr(saved_); }
+#else
+DefaultFloatEnvironment::DefaultFloatEnvironment() = default;
+DefaultFloatEnvironment::~DefaultFloatEnvironment() = default;
+#endif
+
+Status StatusOf(const HostRun& run, int32_t code) {
+  if (code == 0 && run.code == 0) return OkStatus();
+  Code canonical = static_cast<Code>(run.code != 0 ? run.code : code);
+  return Status(canonical, run.message.empty() ? "the program failed" : run.message);
+}
+
+}  // namespace kiln::runtime

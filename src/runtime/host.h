@@ -1,0 +1,46 @@
+// The host's side of the frame: what stands behind its table of functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "base/trace.h"
+#include "frame/frame.h"
+#include "plan/plan.h"
+#include "runtime/thread_pool.h"
+
+namespace kiln::runtime {
+
+// One run of a program; frame->host points to it.
+struct HostRun {
+  ThreadPool* pool = nullptr;
+  const plan::Program* program = nullptr;
+  TraceSink* trace = nullptr;
+  // Written by the table's `fail` at most once.
+  int32_t code = 0;
+  std::string message;
+  // Of the step that trace_begin announced last; steps do not nest.
+  int64_t step_start_ns = 0;
+};
+
+// The one table that all runs share.
+const kiln_frame_table& HostTable();
+
+// Sets the floating-point environment that kernels assume (round to nearest, no flush to zero, no
+// traps) for the scope, and restores the caller's.
+class DefaultFloatEnvironment {
+ public:
+  DefaultFloatEnvironment();
+  ~DefaultFloatEnvironment();
+  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
+  DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
+
+ private:
+  unsigned saved_ = 0;
+};
+
+// The failure that a run has left, or OK for code 0.
+Status StatusOf(const HostRun& run, int32_t code);
+
+}  // namespace kiln::runtime

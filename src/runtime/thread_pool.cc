@@ -1,0 +1,156 @@
+#include "runtime/thread_pool.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace kiln::runtime {
+namespace {
+
+// About what waking a parked thread costs: spinning for longer never pays for itself.
+constexpr auto kSpin = std::chrono::microseconds(50);
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// Spins until `done` holds or the time for it is up; says whether it holds.
+template <typename F>
+bool SpinUntil(F&& done) {
+  auto end = std::chrono::steady_clock::now() + kSpin;
+  while (true) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      Pause();
+    }
+    if (std::chrono::steady_clock::now() > end) return done();
+  }
+}
+
+thread_local bool inside_task = false;
+
+}  // namespace
+
+struct ThreadPool::State {
+  // One run. Workers join it by taking tasks; `generation` tells a new run from an old one.
+  struct alignas(64) Job {
+    void (*work)(void*, int64_t) = nullptr;
+    void* context = nullptr;
+    int64_t tasks = 0;
+  };
+
+  explicit State(int threads) {
+    workers.reserve(threads - 1);
+    for (int i = 1; i < threads; ++i) {
+      workers.emplace_back([this] { Work(); });
+    }
+  }
+
+  ~State() {
+    {
+      std::lock_guard lock(mutex);
+      stop.store(true);
+    }
+    wake.notify_all();
+    for (std::thread& w : workers) w.join();
+  }
+
+  // Takes tasks until none is left. The ticket holds the run's generation above the next task, so
+  // that a worker that comes late takes nothing of the next run.
+  void TakeTasks(uint64_t generation, const Job& job) {
+    while (true) {
+      uint64_t now = ticket.load(std::memory_order_acquire);
+      if ((now >> 32) != generation) return;
+      int64_t task = static_cast<int64_t>(now & 0xffffffffu);
+      if (task >= job.tasks) return;
+      if (!ticket.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) continue;
+      job.work(job.context, task);
+      finished.fetch_add(1, std::memory_order_acq_rel);
+    }
+  }
+
+  void Work() {
+    inside_task = true;
+    uint64_t seen = 0;
+    while (true) {
+      auto fresh = [&] {
+        return (ticket.load(std::memory_order_acquire) >> 32) != seen ||
+               stop.load(std::memory_order_relaxed);
+      };
+      if (!SpinUntil(fresh)) {
+        std::unique_lock lock(mutex);
+        ++parked;
+        wake.wait(lock, fresh);
+        --parked;
+      }
+      if (stop.load()) return;
+      // The job is read between two looks at the generation: a change in between makes it void.
+      busy.fetch_add(1, std::memory_order_acq_rel);
+      seen = ticket.load(std::memory_order_acquire) >> 32;
+      if (open.load(std::memory_order_acquire) == seen) TakeTasks(seen, job);
+      busy.fetch_sub(1, std::memory_order_acq_rel);
+    }
+  }
+
+  void Run(int64_t tasks, void (*work)(void*, int64_t), void* context) {
+    // Nobody may still look at the job of the run before.
+    while (busy.load(std::memory_order_acquire) != 0) Pause();
+    job.work = work;
+    job.context = context;
+    job.tasks = tasks;
+    finished.store(0, std::memory_order_relaxed);
+    uint64_t generation = (next_generation++ & 0x7fffffffu) + 1;
+    open.store(generation, std::memory_order_release);
+    {
+      // Under the lock, so that a worker that is about to park sees it or is woken.
+      std::lock_guard lock(mutex);
+      ticket.store(generation << 32, std::memory_order_release);
+      if (parked > 0) wake.notify_all();
+    }
+    TakeTasks(generation, job);
+    while (finished.load(std::memory_order_acquire) != tasks) Pause();
+    open.store(0, std::memory_order_release);
+  }
+
+  std::vector<std::thread> workers;
+  std::mutex mutex;
+  std::condition_variable wake;
+  int parked = 0;
+  Job job;
+  uint64_t next_generation = 0;
+  alignas(64) std::atomic<uint64_t> ticket{0};
+  alignas(64) std::atomic<int64_t> finished{0};
+  alignas(64) std::atomic<int> busy{0};
+  std::atomic<uint64_t> open{0};
+  std::atomic<bool> stop{false};
+  // Held by the caller whose run has the threads.
+  std::atomic_flag taken = ATOMIC_FLAG_INIT;
+};
+
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads < 1 ? 1 : threads),
+      state_(threads_ > 1 ? std::make_unique<State>(threads_) : nullptr) {}
+
+ThreadPool::~ThreadPool() = default;
+
+void ThreadPool::Run(int64_t tasks, void (*work)(void* context, int64_t task), void* context) {
+  if (tasks > 1 && state_ && !inside_task && !state_->taken.test_and_set()) {
+    inside_task = true;
+    state_->Run(tasks, work, context);
+    inside_task = false;
+    state_->taken.clear();
+    return;
+  }
+  for (int64_t task = 0; task < tasks; ++task) work(context, task);
+}
+
+}  // namespace kiln::runtime
