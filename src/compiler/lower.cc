@@ -1,11 +1,13 @@
 #include "compiler/lower.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/strings.h"
 #include "compiler/schedule_kernel.h"
 #include "kernel/build.h"
+#include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
 
@@ -41,7 +43,9 @@ class Lowering {
     options.may_share = kernel::MayShareBuffer;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
       auto it = kernel_of_.find(&i);
-      return it == kernel_of_.end() ? 0 : ScratchBytes(program_.kernels[it->second], target_);
+      if (it == kernel_of_.end()) return 0;
+      const plan::ScheduledKernel& k = program_.kernels[it->second];
+      return PackedLhsBytes(k) + ScratchBytes(k, target_);
     };
     KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
     program_.signature = SignatureOf(module_);
@@ -67,6 +71,12 @@ class Lowering {
     }
   }
 
+  // The values that a kernel's input parameters are: each operand of a single op once.
+  static std::vector<const Instruction*> InputsOf(const Instruction& i) {
+    if (i.opcode() == Opcode::kFusion) return {i.operands().begin(), i.operands().end()};
+    return kernel::GroupOf(i).inputs;
+  }
+
   // Every kernel first: buffer assignment asks for their scratch.
   Status BuildKernels(const Computation& c) {
     for (const auto& i : c.instructions()) {
@@ -76,13 +86,21 @@ class Lowering {
       if (!IsKernel(*i)) continue;
       KILN_ASSIGN_OR_RETURN(kernel::Kernel kernel,
                             kernel::BuildKernel(kernel::GroupOf(*i), SymbolName(i->name())));
-      // Equal kernels are one.
+      // Equal kernels are one, if the same of their operands are constants.
+      std::vector<const Instruction*> inputs = InputsOf(*i);
+      auto is_constant = [&](int param) {
+        return param < static_cast<int>(inputs.size()) && inputs[param]->IsConstant();
+      };
+      std::string text = kernel.ToString();
+      for (size_t p = 0; p < inputs.size(); ++p) {
+        text += is_constant(static_cast<int>(p)) ? '1' : '0';
+      }
       auto [it, fresh] =
-          kernel_by_text_.try_emplace(kernel.ToString(), static_cast<int>(program_.kernels.size()));
+          kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
       op_names_[i.get()] = kernel.op_names;
       if (fresh) {
         KILN_ASSIGN_OR_RETURN(plan::ScheduledKernel scheduled,
-                              ScheduleKernel(std::move(kernel), target_));
+                              ScheduleKernel(std::move(kernel), target_, is_constant));
         program_.kernels.push_back(std::move(scheduled));
       }
       kernel_of_[i.get()] = it->second;
@@ -151,26 +169,72 @@ class Lowering {
     if (i.opcode() == Opcode::kReshape && leaves == assignment_.leaves.at(i.operand(0))) return;
     plan::Launch launch;
     launch.kernel = kernel_of_.at(&i);
-    // In the order of the group's inputs: each operand of a single op once.
-    if (i.opcode() == Opcode::kFusion) {
-      for (const Instruction* operand : i.operands()) AddArgument(*operand, launch);
-    } else {
-      for (const Instruction* input : kernel::GroupOf(i).inputs) AddArgument(*input, launch);
+    for (const Instruction* input : InputsOf(i)) {
+      launch.args.push_back(SliceOf(assignment_.BufferOf(input)));
     }
     for (int b : leaves) launch.args.push_back(SliceOf(b));
+    // The kernel's scratch: what a packed left operand takes, then its own.
     if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
-      launch.args.push_back(SliceOf(it->second));
+      plan::Slice scratch = SliceOf(it->second);
+      int64_t packed = PackedLhsBytes(program_.kernels[launch.kernel]);
+      if (packed > 0) {
+        plan::Slice panels{scratch.allocation, scratch.offset, packed};
+        Pack(launch, plan::ScheduledKernel::Form::kPackLhs, panels, steps);
+        scratch.offset += packed;
+        scratch.bytes -= packed;
+      }
+      if (scratch.bytes > 0) launch.args.push_back(scratch);
     }
+    PackConstantRhs(i, launch);
+    AddLaunch(std::move(launch), op_names_.at(&i), steps);
+  }
+
+  void AddLaunch(plan::Launch launch, std::vector<std::string> op_names, plan::Steps& steps) {
     launch.id = static_cast<int>(program_.launches.size());
     const kernel::Kernel& kernel = program_.kernels[launch.kernel].kernel;
-    program_.launches.push_back({kernel.name, op_names_.at(&i),
+    program_.launches.push_back({kernel.name, std::move(op_names),
                                  kernel.bytes_read + kernel.bytes_written,
                                  kernel.flops + kernel.transcendentals});
     steps.push_back({std::move(launch)});
   }
 
-  void AddArgument(const Instruction& operand, plan::Launch& launch) {
-    launch.args.push_back(SliceOf(assignment_.BufferOf(&operand)));
+  static int64_t PackedLhsBytes(const plan::ScheduledKernel& k) {
+    return k.gemm && k.gemm->pack_a ? k.gemm->packed_a_bytes : 0;
+  }
+
+  // Adds a launch that packs an operand of `product`, and puts the panels in the operand's place.
+  void Pack(plan::Launch& product, plan::ScheduledKernel::Form form, const plan::Slice& panels,
+            plan::Steps& steps) {
+    const plan::ScheduledKernel& k = program_.kernels[product.kernel];
+    bool left = form == plan::ScheduledKernel::Form::kPackLhs;
+    int param = left ? k.contraction->a_param : k.contraction->b_param;
+    auto [it, fresh] = packing_kernels_.try_emplace({product.kernel, left},
+                                                    static_cast<int>(program_.kernels.size()));
+    if (fresh) program_.kernels.push_back(PackingKernel(k, form));
+    plan::Launch pack;
+    pack.kernel = it->second;
+    pack.args = {product.args[param], panels};
+    product.args[param] = panels;
+    AddLaunch(std::move(pack), program_.kernels[it->second].kernel.op_names, steps);
+  }
+
+  // A right operand that is a constant is packed when the program is loaded.
+  void PackConstantRhs(const Instruction& i, plan::Launch& launch) {
+    const plan::ScheduledKernel& k = program_.kernels[launch.kernel];
+    if (!k.gemm || k.gemm->b != kernel::GemmB::kPrepacked) return;
+    int64_t bytes = k.gemm->packed_b_bytes;
+    plan::Slice source = launch.args[k.contraction->b_param];
+    auto [it, fresh] = packed_constants_.try_emplace({launch.kernel, source.allocation},
+                                                     static_cast<int>(program_.allocations.size()));
+    plan::Slice panels{it->second, 0, bytes};
+    if (!fresh) {
+      launch.args[k.contraction->b_param] = panels;
+      return;
+    }
+    program_.allocations.push_back(
+        {plan::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), bytes});
+    program_.constants.push_back(nullptr);
+    Pack(launch, plan::ScheduledKernel::Form::kPackRhs, panels, program_.prologue);
   }
 
   // state = operand; while (condition(state)) state = body(state).
@@ -233,6 +297,9 @@ class Lowering {
   std::unordered_map<std::string, int> kernel_by_text_;
   std::unordered_map<const Instruction*, int> kernel_of_, constant_of_;
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
+  // (product's kernel, left operand) -> packing kernel; (product's kernel, constant) -> allocation.
+  std::map<std::pair<int, bool>, int> packing_kernels_;
+  std::map<std::pair<int, int>, int> packed_constants_;
   int first_result_ = 0, arena_ = 0;
 };
 

@@ -1,17 +1,51 @@
 #include "compiler/schedule_kernel.h"
 
-namespace kiln::compiler {
+#include <algorithm>
 
-Result<plan::ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Target& target) {
-  plan::ScheduledKernel scheduled;
+#include "base/strings.h"
+#include "kernel/contraction.h"
+
+namespace kiln::compiler {
+namespace {
+
+using plan::ScheduledKernel;
+
+// Products below this many operations are done sooner than another thread is woken.
+constexpr int64_t kMinFlopsPerTask = 1 << 19;
+
+// Turns the kernel into a matrix product by a schedule of its own; false where it is none.
+Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
+                             const std::function<bool(int)>& is_constant) {
+  auto contraction = kernel::AsContraction(scheduled.kernel, cpu);
+  if (!contraction) return false;
+  kernel::GemmProblem& problem = contraction->problem;
+  problem.b_constant = is_constant(contraction->b_param);
+  KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
+  int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.k;
+  scheduled.form = ScheduledKernel::Form::kGemm;
+  scheduled.items = gemm.items;
+  scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, gemm.items);
+  scheduled.contraction = std::make_shared<const kernel::Contraction>(*std::move(contraction));
+  scheduled.gemm = std::make_shared<const kernel::GemmSchedule>(std::move(gemm));
+  return true;
+}
+
+}  // namespace
+
+Result<ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Target& target,
+                                       const std::function<bool(int param)>& is_constant) {
+  ScheduledKernel scheduled;
   scheduled.kernel = std::move(kernel);
   switch (target.kind) {
-    case target::Kind::kCpu:
+    case target::Kind::kCpu: {
+      KILN_ASSIGN_OR_RETURN(bool product, ScheduleProduct(scheduled, target.cpu, is_constant));
+      if (product) return scheduled;
       scheduled.cpu = kernel::ScheduleNest(scheduled.kernel, target.cpu);
       scheduled.items = scheduled.cpu.items;
       scheduled.max_tasks = scheduled.cpu.max_tasks;
       scheduled.finish = scheduled.cpu.split > 0;
       return scheduled;
+    }
     case target::Kind::kGpu:
       return Unimplemented("programs for the target ", target.ToString());
     case target::Kind::kReference:
@@ -20,8 +54,32 @@ Result<plan::ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target
   return Internal("the reference device runs no kernels");
 }
 
-int64_t ScratchBytes(const plan::ScheduledKernel& kernel, const target::Target& target) {
-  return target.kind == target::Kind::kCpu ? kernel.cpu.scratch_bytes : kernel.gpu.scratch_bytes;
+int64_t ScratchBytes(const ScheduledKernel& kernel, const target::Target& target) {
+  if (target.kind != target::Kind::kCpu) return kernel.gpu.scratch_bytes;
+  return kernel.gemm ? kernel.gemm->scratch_bytes : kernel.cpu.scratch_bytes;
+}
+
+ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::Form form) {
+  bool left = form == ScheduledKernel::Form::kPackLhs;
+  const kernel::Contraction& c = *product.contraction;
+  ScheduledKernel pack;
+  pack.form = form;
+  pack.contraction = product.contraction;
+  pack.gemm = product.gemm;
+  pack.kernel.name = Cat(product.kernel.name, left ? ".pack_lhs" : ".pack_rhs");
+  pack.kernel.op_names = {Cat(left ? "pack left operand of " : "pack right operand of ",
+                              Join(product.kernel.op_names, ", "))};
+  kernel::Param source = product.kernel.params[left ? c.a_param : c.b_param];
+  int64_t packed_bytes = left ? product.gemm->packed_a_bytes : product.gemm->packed_b_bytes;
+  pack.kernel.params = {
+      source, {kernel::Param::Role::kOutput, source.type, packed_bytes / ByteWidth(source.type)}};
+  pack.kernel.bytes_read = source.elements * ByteWidth(source.type);
+  pack.kernel.bytes_written = packed_bytes;
+  pack.items = left ? product.gemm->pack_a_items : product.gemm->pack_b_items;
+  // Packing moves about as many bytes as a thread moves in the time that it takes to wake one.
+  pack.max_tasks =
+      std::clamp<int64_t>(packed_bytes / (256 << 10), 1, std::max<int64_t>(pack.items, 1));
+  return pack;
 }
 
 }  // namespace kiln::compiler

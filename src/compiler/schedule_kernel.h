@@ -1,15 +1,24 @@
 // A kernel with the schedule for a target.
 #pragma once
 
+#include <functional>
+
 #include "base/status.h"
 #include "plan/plan.h"
 #include "target/target.h"
 
 namespace kiln::compiler {
 
-Result<plan::ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Target& target);
+// `is_constant` says of a parameter of the kernel whether it is the same in every run: it may then
+// be packed once.
+Result<plan::ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Target& target,
+                                             const std::function<bool(int param)>& is_constant);
 
 // Bytes of scratch that a launch of the kernel takes as its last argument; 0 for none.
 int64_t ScratchBytes(const plan::ScheduledKernel& kernel, const target::Target& target);
+
+// The kernel that packs the left (kPackLhs) or the right operand (kPackRhs) of a product.
+plan::ScheduledKernel PackingKernel(const plan::ScheduledKernel& product,
+                                    plan::ScheduledKernel::Form form);
 
 }  // namespace kiln::compiler

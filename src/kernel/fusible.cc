@@ -248,10 +248,7 @@ Cost CostOf(const Instruction& instruction) {
 }
 
 bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output) {
-  // Tiles of a matrix product overlap, and their epilogue runs again where they do.
-  if (RoleOf(instruction) != FusionRole::kElemental && RoleOf(instruction) != FusionRole::kReduce) {
-    return false;
-  }
+  if (RoleOf(instruction) == FusionRole::kNone) return false;
   Group group = GroupOf(instruction);
   auto kernel = BuildKernel(group, "share");
   if (!kernel.ok()) return false;
