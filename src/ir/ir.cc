@@ -10,9 +10,23 @@ void AddUser(std::vector<Instruction*>& users, Instruction* user) {
   if (std::find(users.rbegin(), users.rend(), user) == users.rend()) users.push_back(user);
 }
 
-// `wanted` where it is free, else with the first free number behind it.
-std::string UniqueName(std::unordered_map<std::string, int64_t>& taken, std::string_view wanted) {
+// HLO's names are letters, digits, '_', '.' and '-', and do not begin with the last three or a
+// digit.
+std::string ValidName(std::string_view wanted) {
+  auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   std::string name(wanted);
+  for (char& c : name) {
+    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '.' && c != '-') c = '_';
+  }
+  if (name.empty() || !is_letter(name[0])) name.insert(0, "_");
+  return name;
+}
+
+// `wanted`, made valid, where it is free, else with the first free number behind it.
+std::string UniqueName(std::unordered_map<std::string, int64_t>& taken, std::string_view wanted) {
+  std::string name = ValidName(wanted);
   auto [it, fresh] = taken.try_emplace(name, 0);
   if (fresh) return name;
   // "add.7" counts on from "add", so that names do not grow by a number per copy.
@@ -187,6 +201,14 @@ std::vector<Computation*> Module::CalleesFirst() const {
   if (entry_) visit(entry_);
   for (const auto& c : computations_) visit(c.get());
   return order;
+}
+
+void Module::SortComputations() {
+  std::unordered_map<const Computation*, size_t> position;
+  for (const Computation* c : CalleesFirst()) position.emplace(c, position.size());
+  std::sort(computations_.begin(), computations_.end(), [&](const auto& a, const auto& b) {
+    return position.at(a.get()) < position.at(b.get());
+  });
 }
 
 void Module::RemoveUnusedComputations() {

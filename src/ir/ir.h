@@ -179,6 +179,8 @@ class Module {
       std::unordered_map<const Instruction*, Instruction*>* mapping = nullptr);
   // Computations in an order in which callees come before callers (recomputed).
   std::vector<Computation*> CalleesFirst() const;
+  // Puts computations() in that order.
+  void SortComputations();
   int64_t instruction_count() const;
 
   // A name that no instruction (computation) of the module has: `wanted`, or with ".N" behind it.

@@ -22,9 +22,17 @@ std::string ToHloText(const Module& module, const PrintOptions& options = {});
 std::string ToHloText(const Computation& computation, const PrintOptions& options = {});
 std::string ToHloText(const Instruction& instruction, const PrintOptions& options = {});
 
+struct ParseOptions {
+  // Reads the "{...}" of a literal that was left out as zeros instead of refusing it: for measuring
+  // programs whose values do not matter.
+  bool zeros_for_elided = false;
+};
+
 // Reads a module and verifies it. Errors begin with "line L, column C: " and say what was found and
 // what was expected; depth and size are bounded. An op or type that Kiln does not have yet is
-// UNIMPLEMENTED, named. Unknown attributes are skipped.
-Result<std::unique_ptr<Module>> ParseHloText(std::string_view text);
+// UNIMPLEMENTED, named. Unknown attributes are skipped. The layouts of the header's
+// entry_computation_layout become those of the entry's parameters and root.
+Result<std::unique_ptr<Module>> ParseHloText(std::string_view text,
+                                             const ParseOptions& options = {});
 
 }  // namespace kiln::ir

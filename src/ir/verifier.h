@@ -12,4 +12,11 @@ namespace kiln::ir {
 // literals of their shape, a root, aliases that fit.
 Status Verify(const Module& module);
 
+// The same for a module that comes from outside: fails with what inference says, or with
+// INVALID_ARGUMENT, and sets `culprit` to the instruction that is at fault, or to null.
+Status CheckModule(const Module& module, const Instruction** culprit);
+
+// Calls nest at most so deep, so that walks over them may recurse.
+inline constexpr int64_t kMaxCallDepth = 500;
+
 }  // namespace kiln::ir

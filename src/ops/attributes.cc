@@ -113,20 +113,24 @@ std::string AttrValueText(const AttrValue& value) {
     std::string operator()(bool v) const { return Cat(v); }
     std::string operator()(Direction v) const { return std::string(DirectionName(v)); }
     std::string operator()(const std::string& v) const { return v; }
+    // Strides and interior padding are written for all dimensions or for none.
     std::string operator()(const std::vector<SliceDimension>& v) const {
+      bool strides = std::any_of(v.begin(), v.end(), [](const auto& s) { return s.stride != 1; });
       std::string out = "{";
       for (size_t i = 0; i < v.size(); ++i) {
         out += Cat(i > 0 ? ", [" : "[", v[i].start, ":", v[i].limit);
-        if (v[i].stride != 1) out += Cat(":", v[i].stride);
+        if (strides) out += Cat(":", v[i].stride);
         out += "]";
       }
       return out + "}";
     }
     std::string operator()(const std::vector<PaddingDimension>& v) const {
+      bool interior =
+          std::any_of(v.begin(), v.end(), [](const auto& p) { return p.interior != 0; });
       std::string out;
       for (size_t i = 0; i < v.size(); ++i) {
         out += Cat(i > 0 ? "x" : "", v[i].low, "_", v[i].high);
-        if (v[i].interior != 0) out += Cat("_", v[i].interior);
+        if (interior) out += Cat("_", v[i].interior);
       }
       return out;
     }

@@ -78,7 +78,7 @@ class Attributes {
   std::vector<Entry> entries_;  // sorted by key
 };
 
-// HLO's text of a value: "{0,1}", "{[0:5:2], [1:3]}", "0_1_2x0_0", "LT", "3".
+// HLO's text of a value: "{0,1}", "{[0:5:2], [1:3:1]}", "0_1_2x0_0_0", "LT", "3".
 std::string AttrValueText(const AttrValue& value);
 
 }  // namespace kiln

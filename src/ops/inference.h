@@ -29,7 +29,9 @@ struct InferenceInput {
 };
 
 // Fails with INVALID_ARGUMENT, naming the op, the operand's shapes and what was expected. Layouts
-// are ignored, and results have the default one.
+// of operands do not matter, and results have the default one, except where the result is memory
+// that another value has already: tuples, their elements, and the results of computations keep
+// theirs.
 Result<Shape> InferShape(const InferenceInput& input);
 
 }  // namespace kiln

@@ -22,7 +22,7 @@ Status RequireArguments(const InferenceInput& input, std::string_view what,
 Result<Shape> InferTuple(const InferenceInput& input) {
   std::vector<Shape> elements;
   elements.reserve(input.operands.size());
-  for (const Shape* operand : input.operands) elements.push_back(WithoutLayout(*operand));
+  for (const Shape* operand : input.operands) elements.push_back(*operand);
   return Shape::Tuple(std::move(elements));
 }
 
@@ -34,7 +34,7 @@ Result<Shape> InferGetTupleElement(const InferenceInput& input) {
   if (index < 0 || index >= count) {
     return Error(input, "; index is ", index, "; expected 0 to below ", count);
   }
-  return WithoutLayout(operand.elements()[index]);
+  return operand.elements()[index];
 }
 
 Result<Shape> InferCall(const InferenceInput& input) {
@@ -48,7 +48,7 @@ Result<Shape> InferCall(const InferenceInput& input) {
   }
   const ProgramShape& computation = input.called[0];
   KILN_RETURN_IF_ERROR(RequireArguments(input, "the computation", computation, input.operands));
-  return WithoutLayout(computation.result);
+  return computation.result;
 }
 
 Result<Shape> InferConditional(const InferenceInput& input) {
@@ -72,7 +72,7 @@ Result<Shape> InferConditional(const InferenceInput& input) {
                    input.called[i].result, "; they must be equal");
     }
   }
-  return WithoutLayout(input.called[0].result);
+  return input.called[0].result;
 }
 
 Result<Shape> InferWhile(const InferenceInput& input) {
@@ -87,7 +87,7 @@ Result<Shape> InferWhile(const InferenceInput& input) {
   if (!body.result.SameTypeAndDimensions(operand)) {
     return Error(input, "; the body gives ", body.result, "; expected the operand's shape");
   }
-  return WithoutLayout(operand);
+  return operand;
 }
 
 }  // namespace kiln::rules

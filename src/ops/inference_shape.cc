@@ -58,7 +58,7 @@ Result<Shape> InferDeclared(const InferenceInput& input) {
   if (number < 0 || number >= kMaxParameters) {
     return Error(input, ": parameter_number is ", number, "; expected 0 to below ", kMaxParameters);
   }
-  return WithoutLayout(*input.declared);
+  return *input.declared;
 }
 
 Result<Shape> InferIota(const InferenceInput& input) {

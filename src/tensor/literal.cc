@@ -1,5 +1,7 @@
 #include "tensor/literal.h"
 
+#include <bit>
+#include <charconv>
 #include <cmath>
 
 namespace kiln {
@@ -10,14 +12,39 @@ Shape RowMajor(Shape shape) {
   return shape;
 }
 
+// The payload of a NaN that is not the usual one, so that its bits read back.
+template <typename T>
+void AppendPayload(std::string& out, T value) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52;
+  Bits payload = std::bit_cast<Bits>(value) & ((Bits{1} << kMantissa) - 1);
+  if (payload == Bits{1} << (kMantissa - 1)) return;
+  char buffer[20];
+  out.append("(0x");
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), payload, 16).ptr);
+  out.append(")");
+}
+
 void AppendElement(const Literal& l, int64_t i, std::string& out) {
   VisitType(l.shape().type(), [&](auto zero) {
     using T = decltype(zero);
-    AppendTo(out, l.values<T>()[i]);
+    T value = l.values<T>()[i];
+    if constexpr (std::is_same_v<T, bool>) {
+      // HLO writes preds in arrays as digits.
+      if (l.shape().rank() > 0) {
+        out += value ? '1' : '0';
+        return;
+      }
+    }
+    AppendTo(out, value);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::isnan(value)) AppendPayload(out, value);
+    }
   });
 }
 
-// Nested braces, the innermost row on one line.
+// Nested braces in XLA's spacing: "{1, 2}" of rank 1, "{ { 1, 2 }, { 3, 4 } }" and "{ {1}, {2} }"
+// of higher ranks.
 void AppendArray(const Literal& l, int64_t dim, int64_t& next, std::string& out) {
   const Shape& s = l.shape();
   if (dim == s.rank()) {
@@ -25,12 +52,13 @@ void AppendArray(const Literal& l, int64_t dim, int64_t& next, std::string& out)
     return;
   }
   bool inner = dim + 1 == s.rank();
-  out += inner ? "{" : "{ ";
+  bool spaced = s.rank() > 1 && (!inner || s.dim(dim) > 1);
+  out += spaced ? "{ " : "{";
   for (int64_t i = 0; i < s.dim(dim); ++i) {
     if (i > 0) out += ", ";
     AppendArray(l, dim + 1, next, out);
   }
-  out += inner ? "}" : " }";
+  out += spaced ? " }" : "}";
 }
 
 }  // namespace
@@ -105,6 +133,11 @@ std::string Literal::ToString(int64_t limit) const {
     return out + ")";
   }
   if (shape_.num_elements() > limit) return "{...}";
+  // An empty array can have any number of empty rows.
+  constexpr int64_t kMostEmptyRows = 4096;
+  int64_t rows = 1;
+  for (int64_t i = 0; i < shape_.rank() && shape_.dim(i) > 0; ++i) rows *= shape_.dim(i);
+  if (shape_.num_elements() == 0 && rows > kMostEmptyRows) return "{}";
   std::string out;
   int64_t next = 0;
   AppendArray(*this, 0, next, out);

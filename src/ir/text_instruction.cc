@@ -1,0 +1,293 @@
+// One instruction of HLO text: "[ROOT] name = [shape] opcode(operands), attributes".
+#include "ir/text_parser.h"
+#include "ir/text_values.h"
+
+namespace kiln::ir {
+namespace {
+
+constexpr int64_t kMaxNesting = 200;
+constexpr int64_t kMaxParameters = int64_t{1} << 20;
+
+// Whether ops.def lists the attribute for the op, optional or not.
+bool TakesAttribute(Opcode opcode, std::string_view name) {
+  std::string_view list = InfoOf(opcode).attributes;
+  while (!list.empty()) {
+    size_t end = std::min(list.find(' '), list.size());
+    std::string_view item = list.substr(0, end);
+    if (item.ends_with("?")) item.remove_suffix(1);
+    if (item == name) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+// HLO names the two branches of a pred one by one.
+bool IsBranch(std::string_view attribute) {
+  return attribute == "true_computation" || attribute == "false_computation";
+}
+
+bool TakesCallee(Opcode opcode, std::string_view attribute) {
+  if (IsBranch(attribute)) attribute = "branch_computations";
+  return IsComputationAttribute(attribute) && TakesAttribute(opcode, attribute);
+}
+
+}  // namespace
+
+Status TextParser::ReadInstruction(Scope& scope, int64_t depth) {
+  size_t at = scanner_.position();
+  bool root = scanner_.TakeKeyword("ROOT");
+  if (root && scope.root) {
+    return scanner_.FailAt(at, "an instruction without ROOT, as there is a root already");
+  }
+  at = scanner_.position();
+  KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("the name of an instruction or '}'"));
+  KILN_RETURN_IF_ERROR(scanner_.Expect("="));
+  KILN_ASSIGN_OR_RETURN(Instruction * instruction, ReadExpression(scope, name, depth));
+  if (!scope.names.emplace(name, instruction).second) {
+    return scanner_.FailAt(at, "a name that no instruction above has");
+  }
+  scope.last = instruction;
+  if (root) scope.root = instruction;
+  return OkStatus();
+}
+
+// An instruction's right side; as an operand it has no attributes, and no name of its own.
+Result<Instruction*> TextParser::ReadExpression(Scope& scope, std::string_view name,
+                                                int64_t depth) {
+  Pending pending;
+  pending.spec.name = std::string(name);
+  if (LookingAtShape(scanner_)) {
+    KILN_ASSIGN_OR_RETURN(pending.spec.shape, ReadShape(scanner_));
+  }
+  size_t at = scanner_.position();
+  std::string_view word = scanner_.TakeWord();
+  if (word.empty()) return scanner_.Fail("a shape or an op");
+  if (!scanner_.Looking("(")) return scanner_.Fail("'(' after the op");
+  std::optional<Opcode> opcode = OpcodeByName(word);
+  if (!opcode) {
+    return Unimplemented(scanner_.Where(at), ": op '", word, "' is not implemented");
+  }
+  pending.spec.opcode = *opcode;
+  scanner_.Take("(");
+  if (*opcode == Opcode::kParameter || *opcode == Opcode::kConstant) {
+    if (!pending.spec.shape) return scanner_.FailAt(at, "a shape before the op");
+    KILN_RETURN_IF_ERROR(ReadContent(pending));
+    KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
+  } else {
+    KILN_RETURN_IF_ERROR(ReadOperands(scope, pending, depth));
+  }
+  if (!name.empty()) KILN_RETURN_IF_ERROR(ReadAttributes(pending, depth));
+  return Make(scope, std::move(pending), at);
+}
+
+Status TextParser::ReadContent(Pending& pending) {
+  if (pending.spec.opcode == Opcode::kConstant) {
+    KILN_ASSIGN_OR_RETURN(Literal literal,
+                          ReadLiteral(scanner_, *pending.spec.shape, options_.zeros_for_elided));
+    pending.spec.literal = std::make_shared<const Literal>(std::move(literal));
+    return OkStatus();
+  }
+  size_t at = scanner_.position();
+  KILN_ASSIGN_OR_RETURN(int64_t number, scanner_.Integer());
+  if (number < 0 || number >= kMaxParameters) {
+    return scanner_.FailAt(at, Cat("a parameter's number, from 0 to below ", kMaxParameters));
+  }
+  pending.spec.attributes.Set(Attr::kParameterNumber, number);
+  return OkStatus();
+}
+
+// Up to and with the closing parenthesis.
+Status TextParser::ReadOperands(Scope& scope, Pending& pending, int64_t depth) {
+  if (scanner_.Take(")")) return OkStatus();
+  do {
+    KILN_ASSIGN_OR_RETURN(Instruction * operand, ReadOperand(scope, depth));
+    pending.spec.operands.push_back(operand);
+  } while (scanner_.Take(","));
+  if (scanner_.Take(")")) return OkStatus();
+  return scanner_.Fail("',' or ')'");
+}
+
+// "%name", "f32[2]{0} %name", or an instruction in place: "f32[] add(%a, %b)".
+Result<Instruction*> TextParser::ReadOperand(Scope& scope, int64_t depth) {
+  size_t at = scanner_.position();
+  std::optional<Shape> shape;
+  if (LookingAtShape(scanner_)) {
+    KILN_ASSIGN_OR_RETURN(shape, ReadShape(scanner_));
+  }
+  std::string_view word = scanner_.PeekWord();
+  if (!word.empty() && scanner_.Raw(word.size()) == '(') {
+    if (depth == kMaxNesting) return scanner_.Fail(Cat("at most ", kMaxNesting, " levels"));
+    scanner_.Rewind(at);
+    return ReadExpression(scope, {}, depth + 1);
+  }
+  size_t name_at = scanner_.position();
+  KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("an operand"));
+  auto found = scope.names.find(name);
+  if (found == scope.names.end()) {
+    return scanner_.FailAt(name_at, "the name of an instruction above in this computation");
+  }
+  if (shape && !shape->SameTypeAndDimensions(found->second->shape())) {
+    return scanner_.FailAt(at, Cat("the shape of ", name, ", ", found->second->shape()));
+  }
+  return found->second;
+}
+
+Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
+  Opcode opcode = pending.spec.opcode;
+  while (scanner_.Take(",")) {
+    size_t at = scanner_.position();
+    std::string_view name = scanner_.TakeWord();
+    if (name.empty()) return scanner_.Fail("an attribute");
+    KILN_RETURN_IF_ERROR(scanner_.Expect("="));
+    const AttrInfo* info = AttrByName(name);
+    if (info && TakesAttribute(opcode, name) && opcode != Opcode::kParameter) {
+      if (pending.spec.attributes.Has(info->key)) {
+        return scanner_.FailAt(at, "each attribute once");
+      }
+      KILN_ASSIGN_OR_RETURN(AttrValue value, ReadAttribute(scanner_, info->kind));
+      pending.spec.attributes.Set(info->key, std::move(value));
+    } else if (TakesCallee(opcode, name)) {
+      KILN_RETURN_IF_ERROR(ReadCallees(name, pending, depth));
+    } else if (name == "metadata") {
+      KILN_RETURN_IF_ERROR(ReadMetadata(pending));
+    } else if (opcode == Opcode::kCompare && name == "type") {
+      // Orders of the operands' own type change nothing.
+      at = scanner_.position();
+      std::string_view type = scanner_.TakeWord();
+      ElementType operand = pending.spec.operands.empty()
+                                ? ElementType::kInvalid
+                                : pending.spec.operands[0]->shape().type();
+      bool own = type == "SIGNED"     ? IsSigned(operand)
+                 : type == "UNSIGNED" ? IsUnsigned(operand) || IsPred(operand)
+                                      : type == "FLOAT" && (IsFloat(operand) || IsComplex(operand));
+      if (!own) {
+        return Unimplemented(scanner_.Where(at), ": compare with type=", type, " of ",
+                             TypeName(operand), " is not implemented");
+      }
+    } else if (opcode == Opcode::kDot && name == "sparsity") {
+      return Unimplemented(scanner_.Where(at), ": dot with sparsity is not implemented");
+    } else {
+      KILN_RETURN_IF_ERROR(scanner_.SkipValue());
+    }
+  }
+  return OkStatus();
+}
+
+// "%name", "{%a, %b}", or computations in place: "{ %x = ... }".
+Status TextParser::ReadCallees(std::string_view attribute, Pending& pending, int64_t depth) {
+  if (attribute != "branch_computations") return ReadCallee(attribute, pending, depth);
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  do {
+    KILN_RETURN_IF_ERROR(ReadCallee(attribute, pending, depth));
+  } while (scanner_.Take(","));
+  return scanner_.Expect("}");
+}
+
+Status TextParser::ReadCallee(std::string_view attribute, Pending& pending, int64_t depth) {
+  Pending::Callee callee{attribute, {}, scanner_.position(), nullptr};
+  if (scanner_.Looking("{")) {
+    std::string name = Cat(pending.spec.name, ".", attribute);
+    KILN_ASSIGN_OR_RETURN(callee.computation, ReadBody(std::move(name), depth + 1));
+  } else {
+    KILN_ASSIGN_OR_RETURN(callee.name, scanner_.Name("the name of a computation"));
+  }
+  pending.callees.push_back(callee);
+  return OkStatus();
+}
+
+// "{op_name="..." source_line=3, ...}": the op's name is kept.
+Status TextParser::ReadMetadata(Pending& pending) {
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  while (!scanner_.Take("}")) {
+    std::string_view key = scanner_.TakeWord();
+    if (key.empty()) return scanner_.Fail("a key or '}'");
+    KILN_RETURN_IF_ERROR(scanner_.Expect("="));
+    if (key == "op_name") {
+      KILN_ASSIGN_OR_RETURN(pending.spec.op_name, scanner_.String());
+    } else {
+      KILN_RETURN_IF_ERROR(scanner_.SkipValue());
+    }
+    scanner_.Take(",");
+  }
+  return OkStatus();
+}
+
+// Puts the callees in the order of ops.def.
+Status TextParser::OrderCallees(Pending& pending, size_t position) {
+  auto rank = [](std::string_view attribute) {
+    return attribute == "body" || attribute == "false_computation" ? 1 : 0;
+  };
+  std::stable_sort(pending.callees.begin(), pending.callees.end(),
+                   [&](const Pending::Callee& a, const Pending::Callee& b) {
+                     return rank(a.attribute) < rank(b.attribute);
+                   });
+  for (size_t i = 1; i < pending.callees.size(); ++i) {
+    const Pending::Callee& a = pending.callees[i - 1];
+    const Pending::Callee& b = pending.callees[i];
+    bool repeated = a.attribute == b.attribute && a.attribute != "branch_computations";
+    if (repeated || IsBranch(a.attribute) != IsBranch(b.attribute)) {
+      return scanner_.FailAt(position,
+                             Cat("each computation of ", OpcodeName(pending.spec.opcode), " once"));
+    }
+  }
+  if (pending.spec.opcode == Opcode::kWhile &&
+      (pending.callees.size() != 2 || pending.callees[0].attribute != "condition" ||
+       pending.callees[1].attribute != "body")) {
+    return scanner_.FailAt(position, "a while with condition and body");
+  }
+  if (!pending.callees.empty() && IsBranch(pending.callees[0].attribute) &&
+      (pending.callees.size() != 2 || pending.callees[0].attribute != "true_computation")) {
+    return scanner_.FailAt(position, "a conditional with true_computation and false_computation");
+  }
+  return OkStatus();
+}
+
+Result<Shape> TextParser::InferMissingShape(const Pending& pending, size_t position) {
+  std::vector<const Shape*> operands;
+  for (const Instruction* operand : pending.spec.operands) operands.push_back(&operand->shape());
+  std::vector<ProgramShape> called;
+  for (const Pending::Callee& callee : pending.callees) {
+    const Computation* computation = callee.computation;
+    if (!computation) {
+      auto found = computations_.find(callee.name);
+      if (found == computations_.end()) {
+        return scanner_.FailAt(callee.position,
+                               "a computation above, as the instruction has no shape");
+      }
+      computation = found->second;
+    }
+    called.push_back(computation->program_shape());
+  }
+  Result<Shape> shape =
+      InferShape({pending.spec.opcode, operands, pending.spec.attributes, nullptr, called});
+  if (!shape.ok()) return shape.status().WithContext(scanner_.Where(position));
+  return shape;
+}
+
+Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t position) {
+  KILN_RETURN_IF_ERROR(OrderCallees(pending, position));
+  InstructionSpec& spec = pending.spec;
+  if (!spec.shape) {
+    KILN_ASSIGN_OR_RETURN(spec.shape, InferMissingShape(pending, position));
+  }
+  if (spec.opcode == Opcode::kParameter) {
+    size_t number = static_cast<size_t>(spec.attributes.Int(Attr::kParameterNumber));
+    auto parameters = scope.computation->parameters();
+    if (number < parameters.size() && parameters[number]) {
+      return scanner_.FailAt(position, Cat("one parameter of number ", number));
+    }
+  }
+  for (const Pending::Callee& callee : pending.callees) spec.called.push_back(callee.computation);
+  Instruction* instruction = scope.computation->Create(std::move(spec));
+  positions_.resize(static_cast<size_t>(instruction->id()) + 1);
+  positions_[static_cast<size_t>(instruction->id())] = position;
+  for (size_t i = 0; i < pending.callees.size(); ++i) {
+    const Pending::Callee& callee = pending.callees[i];
+    if (callee.computation) continue;
+    calls_.push_back({instruction, static_cast<int64_t>(i), callee.name, callee.position});
+  }
+  scope.last = instruction;
+  return instruction;
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,279 @@
+#include "ir/text_parser.h"
+
+#include "ir/text_values.h"
+#include "ir/verifier.h"
+
+namespace kiln::ir {
+namespace {
+
+constexpr int64_t kMaxNesting = 200;
+
+// The value in the wanted layout: itself, or copies of the arrays in it that have another one. They
+// are made at the computation's end, where `value` is its root.
+Instruction* WithLayout(Instruction* value, const Shape& wanted) {
+  if (value->shape() == wanted) return value;
+  Computation* computation = value->parent();
+  if (!wanted.is_tuple()) {
+    return computation->Create({.opcode = Opcode::kCopy, .operands = {value}, .shape = wanted});
+  }
+  std::vector<Instruction*> elements;
+  for (size_t i = 0; i < wanted.elements().size(); ++i) {
+    int64_t index = static_cast<int64_t>(i);
+    Instruction* element = value->opcode() == Opcode::kTuple
+                               ? value->operand(index)
+                               : computation->Create({.opcode = Opcode::kGetTupleElement,
+                                                      .operands = {value},
+                                                      .attributes = {{Attr::kIndex, index}},
+                                                      .shape = value->shape().elements()[i]});
+    elements.push_back(WithLayout(element, wanted.elements()[i]));
+  }
+  return computation->Create(
+      {.opcode = Opcode::kTuple, .operands = std::move(elements), .shape = wanted});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Module>> TextParser::Parse() {
+  module_ = std::make_unique<Module>("module");
+  KILN_RETURN_IF_ERROR(ReadHeader());
+  KILN_RETURN_IF_ERROR(SkipTables());
+  while (!scanner_.AtEnd()) KILN_RETURN_IF_ERROR(ReadComputation());
+  KILN_RETURN_IF_ERROR(Finish());
+  return std::move(module_);
+}
+
+// "HloModule name, key=value, ..."; a text without it has a module without a name.
+Status TextParser::ReadHeader() {
+  if (!scanner_.TakeKeyword("HloModule")) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("a name"));
+  module_->set_name(std::string(name));
+  scanner_.Take(":");
+  while (scanner_.Take(",")) {
+    std::string_view attribute = scanner_.TakeWord();
+    if (attribute.empty()) return scanner_.Fail("an attribute");
+    KILN_RETURN_IF_ERROR(scanner_.Expect("="));
+    KILN_RETURN_IF_ERROR(ReadHeaderAttribute(attribute));
+  }
+  return OkStatus();
+}
+
+Status TextParser::ReadHeaderAttribute(std::string_view name) {
+  if (name == "is_scheduled") {
+    bool scheduled = scanner_.TakeKeyword("true");
+    module_->set_is_scheduled(scheduled);
+    if (scheduled || scanner_.TakeKeyword("false")) return OkStatus();
+    return scanner_.Fail("true or false");
+  }
+  if (name == "num_partitions" || name == "replica_count") {
+    size_t at = scanner_.position();
+    KILN_ASSIGN_OR_RETURN(int64_t count, scanner_.Integer());
+    if (count == 1) return OkStatus();
+    return Unimplemented(scanner_.Where(at), ": ", name, "=", count, " is not implemented");
+  }
+  if (name == "entry_computation_layout") return ReadEntryLayout();
+  if (name == "input_output_alias") return ReadAliases();
+  return scanner_.SkipValue();
+}
+
+// "{(f32[2]{0}, s32[])->f32[2]{0}}"
+Status TextParser::ReadEntryLayout() {
+  ProgramShape layout;
+  entry_layout_position_ = scanner_.position();
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  KILN_RETURN_IF_ERROR(scanner_.Expect("("));
+  if (!scanner_.Take(")")) {
+    do {
+      KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
+      layout.parameters.push_back(std::move(shape));
+    } while (scanner_.Take(","));
+    KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
+  }
+  KILN_RETURN_IF_ERROR(scanner_.Expect("->"));
+  KILN_ASSIGN_OR_RETURN(layout.result, ReadShape(scanner_));
+  entry_layout_ = std::move(layout);
+  return scanner_.Expect("}");
+}
+
+// "{ {0}: (0, {}, may-alias), {1}: (2, {1}) }"
+Status TextParser::ReadAliases() {
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  if (scanner_.Take("}")) return OkStatus();
+  do {
+    InputOutputAlias alias;
+    KILN_ASSIGN_OR_RETURN(alias.output_index, ReadIndex());
+    KILN_RETURN_IF_ERROR(scanner_.Expect(":"));
+    KILN_RETURN_IF_ERROR(scanner_.Expect("("));
+    KILN_ASSIGN_OR_RETURN(alias.parameter, scanner_.Integer());
+    KILN_RETURN_IF_ERROR(scanner_.Expect(","));
+    KILN_ASSIGN_OR_RETURN(alias.parameter_index, ReadIndex());
+    if (scanner_.Take(",")) {
+      alias.must_alias = scanner_.TakeKeyword("must-alias");
+      if (!alias.must_alias && !scanner_.TakeKeyword("may-alias")) {
+        return scanner_.Fail("may-alias or must-alias");
+      }
+    }
+    KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
+    module_->aliases().push_back(std::move(alias));
+  } while (scanner_.Take(","));
+  return scanner_.Expect("}");
+}
+
+Result<std::vector<int64_t>> TextParser::ReadIndex() { return ReadInts(scanner_); }
+
+// "FileNames", then lines of a number and a string; "StackFrames", then lines of a number and
+// fields in braces; and so on. They tell where ops came from.
+Status TextParser::SkipTables() {
+  while (scanner_.TakeKeyword("FileNames") || scanner_.TakeKeyword("FunctionNames") ||
+         scanner_.TakeKeyword("FileLocations") || scanner_.TakeKeyword("StackFrames")) {
+    while (scanner_.Peek() >= '0' && scanner_.Peek() <= '9') {
+      KILN_ASSIGN_OR_RETURN(int64_t number, scanner_.Integer());
+      (void)number;
+      KILN_RETURN_IF_ERROR(scanner_.SkipValue());
+    }
+  }
+  return OkStatus();
+}
+
+// "[ENTRY] name [(p: shape, ...) -> shape] { instructions }[, attributes]"
+Status TextParser::ReadComputation() {
+  size_t at = scanner_.position();
+  bool entry = scanner_.TakeKeyword("ENTRY");
+  if (entry && module_->entry()) {
+    return scanner_.FailAt(at, "a computation without ENTRY, as there is an entry already");
+  }
+  at = scanner_.position();
+  KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("the name of a computation"));
+  if (computations_.contains(name)) {
+    return scanner_.FailAt(at, "a name that no computation above has");
+  }
+  std::vector<std::pair<size_t, Shape>> parameters;
+  std::optional<std::pair<size_t, Shape>> result;
+  bool signature = scanner_.Looking("(");
+  if (signature) KILN_RETURN_IF_ERROR(ReadSignature(parameters, result));
+  KILN_ASSIGN_OR_RETURN(Computation * computation, ReadBody(std::string(name), 0));
+  computations_.emplace(name, computation);
+  last_computation_ = computation;
+  if (entry) module_->set_entry(computation);
+  if (signature) {
+    ProgramShape actual = computation->program_shape();
+    if (parameters.size() != actual.parameters.size()) {
+      return scanner_.FailAt(at, Cat("a signature of ", actual.parameters.size(),
+                                     " parameters, as many as there are"));
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters[i].second.SameTypeAndDimensions(actual.parameters[i])) {
+        return scanner_.FailAt(parameters[i].first,
+                               Cat("the shape of parameter ", i, ", ", actual.parameters[i]));
+      }
+    }
+    if (!result->second.SameTypeAndDimensions(actual.result)) {
+      return scanner_.FailAt(result->first, Cat("the shape of the root, ", actual.result));
+    }
+  }
+  return SkipAttributes();
+}
+
+Status TextParser::ReadSignature(std::vector<std::pair<size_t, Shape>>& parameters,
+                                 std::optional<std::pair<size_t, Shape>>& result) {
+  KILN_RETURN_IF_ERROR(scanner_.Expect("("));
+  if (!scanner_.Take(")")) {
+    do {
+      KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("the name of a parameter"));
+      (void)name;
+      KILN_RETURN_IF_ERROR(scanner_.Expect(":"));
+      size_t at = scanner_.position();
+      KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
+      parameters.emplace_back(at, std::move(shape));
+    } while (scanner_.Take(","));
+    KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
+  }
+  KILN_RETURN_IF_ERROR(scanner_.Expect("->"));
+  size_t at = scanner_.position();
+  KILN_ASSIGN_OR_RETURN(Shape shape, ReadShape(scanner_));
+  result.emplace(at, std::move(shape));
+  return OkStatus();
+}
+
+Result<Computation*> TextParser::ReadBody(std::string name, int64_t depth) {
+  if (depth > kMaxNesting) return scanner_.Fail(Cat("at most ", kMaxNesting, " levels"));
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  Scope scope;
+  scope.computation = module_->AddComputation(std::move(name));
+  while (!scanner_.Take("}")) KILN_RETURN_IF_ERROR(ReadInstruction(scope, depth));
+  if (!scope.last) return scanner_.Fail("an instruction in the computation above");
+  scope.computation->set_root(scope.root ? scope.root : scope.last);
+  auto parameters = scope.computation->parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i]) {
+      return scanner_.Fail(
+          Cat("parameter ", i, " in the computation above, which has a later one"));
+    }
+  }
+  return scope.computation;
+}
+
+Status TextParser::SkipAttributes() {
+  while (scanner_.Take(",")) {
+    if (scanner_.TakeWord().empty()) return scanner_.Fail("an attribute");
+    KILN_RETURN_IF_ERROR(scanner_.Expect("="));
+    KILN_RETURN_IF_ERROR(scanner_.SkipValue());
+  }
+  return OkStatus();
+}
+
+Status TextParser::Finish() {
+  if (!last_computation_) return scanner_.Fail("a computation");
+  if (!module_->entry()) module_->set_entry(last_computation_);
+  for (const PendingCall& call : calls_) {
+    auto callee = computations_.find(call.name);
+    if (callee == computations_.end()) {
+      return scanner_.FailAt(call.position, "the name of a computation");
+    }
+    call.caller->set_called(call.index, callee->second);
+  }
+  if (entry_layout_) KILN_RETURN_IF_ERROR(ApplyEntryLayout());
+  const Instruction* culprit = nullptr;
+  Status status = CheckModule(*module_, &culprit);
+  if (!status.ok()) {
+    bool known = culprit && culprit->id() < static_cast<int64_t>(positions_.size());
+    return status.WithContext(
+        scanner_.Where(known ? positions_[static_cast<size_t>(culprit->id())] : 0));
+  }
+  module_->SortComputations();
+  return OkStatus();
+}
+
+Status TextParser::ApplyEntryLayout() {
+  Computation* entry = module_->entry();
+  ProgramShape actual = entry->program_shape();
+  const ProgramShape& wanted = *entry_layout_;
+  bool same = wanted.parameters.size() == actual.parameters.size() &&
+              wanted.result.SameTypeAndDimensions(actual.result);
+  for (size_t i = 0; same && i < actual.parameters.size(); ++i) {
+    same = wanted.parameters[i].SameTypeAndDimensions(actual.parameters[i]);
+  }
+  if (!same) {
+    return scanner_.FailAt(entry_layout_position_, "the shapes of the entry computation");
+  }
+  for (size_t i = 0; i < actual.parameters.size(); ++i) {
+    if (wanted.parameters[i] == actual.parameters[i]) continue;
+    if (actual.parameters[i].is_tuple()) {
+      return Unimplemented(scanner_.Where(entry_layout_position_), ": parameter ", i,
+                           " is a tuple; a layout other than its instruction's is not implemented");
+    }
+    entry->parameter(static_cast<int64_t>(i))->set_shape(wanted.parameters[i]);
+  }
+  Instruction* root = entry->root();
+  Instruction* result = WithLayout(root, wanted.result);
+  entry->set_root(result);
+  if (result != root && root->opcode() == Opcode::kTuple && root->users().empty()) {
+    entry->Remove(root);
+  }
+  return OkStatus();
+}
+
+Result<std::unique_ptr<Module>> ParseHloText(std::string_view text, const ParseOptions& options) {
+  return TextParser(text, options).Parse();
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,91 @@
+// The reader of HLO text: a recursive descent over the scanner, one computation at a time. Private;
+// users call ParseHloText.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/ir.h"
+#include "ir/text.h"
+#include "ir/text_scanner.h"
+
+namespace kiln::ir {
+
+class TextParser {
+ public:
+  TextParser(std::string_view text, const ParseOptions& options)
+      : scanner_(text), options_(options) {}
+
+  Result<std::unique_ptr<Module>> Parse();
+
+ private:
+  // A computation while it is read.
+  struct Scope {
+    Computation* computation = nullptr;
+    std::unordered_map<std::string_view, Instruction*> names;
+    Instruction* root = nullptr;
+    Instruction* last = nullptr;
+  };
+  // A call of a computation by a name that may be defined later.
+  struct PendingCall {
+    Instruction* caller;
+    int64_t index;
+    std::string_view name;
+    size_t position;
+  };
+  // What is known of an instruction before it is made.
+  struct Pending {
+    InstructionSpec spec;
+    struct Callee {
+      std::string_view attribute;
+      std::string_view name;
+      size_t position;
+      Computation* computation;  // of one that is written in place
+    };
+    std::vector<Callee> callees;
+  };
+
+  // text_parser.cc: the module and what is around instructions.
+  Status ReadHeader();
+  Status ReadHeaderAttribute(std::string_view name);
+  Status ReadEntryLayout();
+  Status ReadAliases();
+  Result<std::vector<int64_t>> ReadIndex();
+  Status SkipTables();
+  Status ReadComputation();
+  Status ReadSignature(std::vector<std::pair<size_t, Shape>>& parameters,
+                       std::optional<std::pair<size_t, Shape>>& result);
+  Result<Computation*> ReadBody(std::string name, int64_t depth);
+  Status SkipAttributes();
+  Status Finish();
+  Status ApplyEntryLayout();
+
+  // text_instruction.cc: one instruction.
+  Status ReadInstruction(Scope& scope, int64_t depth);
+  Result<Instruction*> ReadExpression(Scope& scope, std::string_view name, int64_t depth);
+  Status ReadOperands(Scope& scope, Pending& pending, int64_t depth);
+  Result<Instruction*> ReadOperand(Scope& scope, int64_t depth);
+  Status ReadContent(Pending& pending);  // of parameter and constant
+  Status ReadAttributes(Pending& pending, int64_t depth);
+  Status ReadCallees(std::string_view attribute, Pending& pending, int64_t depth);
+  Status ReadCallee(std::string_view attribute, Pending& pending, int64_t depth);
+  Status ReadMetadata(Pending& pending);
+  Status OrderCallees(Pending& pending, size_t position);
+  Result<Shape> InferMissingShape(const Pending& pending, size_t position);
+  Result<Instruction*> Make(Scope& scope, Pending pending, size_t position);
+
+  Scanner scanner_;
+  ParseOptions options_;
+  std::unique_ptr<Module> module_;
+  std::unordered_map<std::string_view, Computation*> computations_;
+  std::vector<PendingCall> calls_;
+  std::vector<size_t> positions_;  // of instructions, by id
+  std::optional<ProgramShape> entry_layout_;
+  size_t entry_layout_position_ = 0;
+  Computation* last_computation_ = nullptr;
+};
+
+}  // namespace kiln::ir

@@ -1,0 +1,233 @@
+#include <algorithm>
+
+#include "ir/text.h"
+#include "ir/text_values.h"
+
+namespace kiln::ir {
+namespace {
+
+// C's escapes, octal for what cannot be printed, as XLA writes strings.
+std::string EscapeC(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    unsigned char u = static_cast<unsigned char>(c);
+    switch (c) {
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\'':
+        out += "\\'";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      default:
+        if (u < 0x20 || u >= 0x7f) {
+          out += '\\';
+          for (int shift : {6, 3, 0}) out += static_cast<char>('0' + ((u >> shift) & 7));
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out;
+}
+
+// A name as the reader takes it.
+std::string Printable(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) {
+    bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                c == '_' || c == '.' || c == '-';
+    if (!fine) c = '_';
+  }
+  bool letter = !text.empty() && (text[0] == '_' || (text[0] >= 'a' && text[0] <= 'z') ||
+                                  (text[0] >= 'A' && text[0] <= 'Z'));
+  return letter ? text : Cat("_", text);
+}
+
+class Printer {
+ public:
+  explicit Printer(const PrintOptions& options) : options_(options) {}
+
+  void Append(const Module& module);
+  void Append(const Computation& computation);
+  void Append(const Instruction& instruction);
+  std::string Take() { return std::move(out_); }
+
+ private:
+  template <typename... Args>
+  void Add(const Args&... args) {
+    (AppendTo(out_, args), ...);
+  }
+  void AppendHeader(const Module& module);
+  void AppendOperands(const Instruction& instruction);
+  void AppendAttribute(const Instruction& instruction, std::string_view name);
+  void AppendCallee(std::string_view attribute, const Computation& callee) {
+    Add(", ", attribute, "=%", callee.name());
+  }
+
+  PrintOptions options_;
+  std::string out_;
+};
+
+std::string IndexText(const std::vector<int64_t>& index) { return Cat("{", Join(index, ","), "}"); }
+
+void Printer::AppendHeader(const Module& module) {
+  Add("HloModule ", Printable(module.name()));
+  if (module.is_scheduled()) Add(", is_scheduled=true");
+  if (!module.aliases().empty()) {
+    Add(", input_output_alias={ ");
+    bool first = true;
+    for (const InputOutputAlias& alias : module.aliases()) {
+      Add(first ? "" : ", ", IndexText(alias.output_index), ": (", alias.parameter, ", ",
+          IndexText(alias.parameter_index), ", ", alias.must_alias ? "must" : "may", "-alias)");
+      first = false;
+    }
+    Add(" }");
+  }
+  if (const Computation* entry = module.entry(); entry && entry->root()) {
+    Add(", entry_computation_layout={(");
+    bool first = true;
+    for (const Instruction* parameter : entry->parameters()) {
+      Add(first ? "" : ", ", ShapeText(parameter->shape(), true));
+      first = false;
+    }
+    Add(")->", ShapeText(entry->root()->shape(), true), "}");
+  }
+  Add("\n\n");
+}
+
+void Printer::Append(const Module& module) {
+  AppendHeader(module);
+  std::vector<Computation*> order = module.CalleesFirst();
+  // The entry comes last, behind computations that it does not call.
+  auto entry = std::find(order.begin(), order.end(), module.entry());
+  if (entry != order.end()) std::rotate(entry, entry + 1, order.end());
+  for (const Computation* computation : order) {
+    if (computation == module.entry()) Add("ENTRY ");
+    Append(*computation);
+    Add("\n\n");
+  }
+}
+
+void Printer::Append(const Computation& computation) {
+  Add("%", computation.name(), " (");
+  bool first = true;
+  for (const Instruction* parameter : computation.parameters()) {
+    if (!parameter) continue;
+    Add(first ? "" : ", ", parameter->name(), ": ", ShapeText(parameter->shape(), false));
+    first = false;
+  }
+  Add(")");
+  if (computation.root()) Add(" -> ", ShapeText(computation.root()->shape(), false));
+  Add(" {\n");
+  for (const auto& instruction : computation.instructions()) {
+    Add("  ");
+    if (instruction->IsRoot()) Add("ROOT ");
+    Append(*instruction);
+    Add("\n");
+  }
+  Add("}");
+}
+
+void Printer::AppendOperands(const Instruction& instruction) {
+  if (instruction.opcode() == Opcode::kParameter) {
+    Add(instruction.attributes().Int(Attr::kParameterNumber));
+    return;
+  }
+  if (instruction.IsConstant()) {
+    if (instruction.shared_literal()) {
+      Add(instruction.literal().ToString(options_.max_literal_elements));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < instruction.operand_count(); ++i) {
+    if (i > 0) Add(", ");
+    if (i > 0 && i % 5 == 0) Add("/*index=", i, "*/");
+    const Instruction* operand = instruction.operand(i);
+    if (options_.operand_shapes) Add(ShapeText(operand->shape(), true), " ");
+    Add("%", operand->name());
+  }
+}
+
+void Printer::AppendAttribute(const Instruction& instruction, std::string_view name) {
+  std::span<Computation* const> called = instruction.called();
+  if (name == "branch_computations") {
+    bool pred = instruction.operand_count() > 0 && called.size() == 2 &&
+                IsPred(instruction.operand(0)->shape().type());
+    if (pred) {
+      AppendCallee("true_computation", *called[0]);
+      AppendCallee("false_computation", *called[1]);
+      return;
+    }
+    Add(", branch_computations={");
+    for (size_t i = 0; i < called.size(); ++i) Add(i > 0 ? ", %" : "%", called[i]->name());
+    Add("}");
+  } else if (IsComputationAttribute(name)) {
+    size_t i = name == "body" ? 1 : 0;
+    if (i < called.size()) AppendCallee(name, *called[i]);
+  } else if (const AttrInfo* info = AttrByName(name); info && info->key != Attr::kParameterNumber) {
+    const AttrValue* value = instruction.attributes().Find(info->key);
+    if (value) Add(", ", name, "=", AttrValueText(*value));
+  }
+}
+
+void Printer::Append(const Instruction& instruction) {
+  Add("%", instruction.name(), " = ", ShapeText(instruction.shape(), true), " ",
+      OpcodeName(instruction.opcode()), "(");
+  AppendOperands(instruction);
+  Add(")");
+  if (instruction.opcode() == Opcode::kDot) {
+    // XLA's order, in which batch dimensions are left out where there are none.
+    const Attributes& attributes = instruction.attributes();
+    auto append = [&](Attr key, bool always) {
+      const Ints& value = attributes.IntsOf(key);
+      if (always || !value.empty()) Add(", ", InfoOf(key).name, "=", AttrValueText(value));
+    };
+    append(Attr::kLhsBatchDims, false);
+    append(Attr::kLhsContractingDims, true);
+    append(Attr::kRhsBatchDims, false);
+    append(Attr::kRhsContractingDims, true);
+  } else {
+    for (std::string_view name : Split(InfoOf(instruction.opcode()).attributes, ' ')) {
+      if (name.ends_with("?")) name.remove_suffix(1);
+      AppendAttribute(instruction, name);
+    }
+  }
+  if (options_.metadata && !instruction.op_name().empty()) {
+    Add(", metadata={op_name=\"", EscapeC(instruction.op_name()), "\"}");
+  }
+}
+
+template <typename T>
+std::string Print(const T& item, const PrintOptions& options) {
+  Printer printer(options);
+  printer.Append(item);
+  return printer.Take();
+}
+
+}  // namespace
+
+std::string ToHloText(const Module& module, const PrintOptions& options) {
+  return Print(module, options);
+}
+
+std::string ToHloText(const Computation& computation, const PrintOptions& options) {
+  return Print(computation, options);
+}
+
+std::string ToHloText(const Instruction& instruction, const PrintOptions& options) {
+  return Print(instruction, options);
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,361 @@
+#include "ir/text_values.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+namespace kiln::ir {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Types that XLA has and the table of element types does not.
+bool IsForeignType(std::string_view name) {
+  constexpr std::string_view kNames[] = {"s1", "u1", "opaque", "f6e2m3fn", "f6e3m2fn"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+Result<Dimension> ReadDimension(Scanner& scanner) {
+  if (scanner.Looking("?")) {
+    return Unimplemented(scanner.Where(scanner.position()),
+                         ": a dimension without a bound is not implemented");
+  }
+  size_t at = scanner.position();
+  if (std::string_view word = scanner.TakeWord(); !word.empty()) {
+    Result<Dimension> symbol = Dimension::Symbol(word);
+    if (!symbol.ok()) return symbol.status().WithContext(scanner.Where(at));
+    return symbol;
+  }
+  bool bounded = scanner.Take("<=");
+  at = scanner.position();
+  KILN_ASSIGN_OR_RETURN(int64_t size, scanner.Integer());
+  if (size < 0) return scanner.FailAt(at, "a size that is not negative");
+  return bounded ? Dimension::Bounded(size) : Dimension(size);
+}
+
+// After "{": "1,0:T(8,128)S(1)}". What stands behind the colon says how memory is tiled, which the
+// library decides itself.
+Status ReadLayout(Scanner& scanner, Shape& shape) {
+  size_t begin = scanner.position();
+  std::vector<int64_t> order;
+  if (IsDigit(scanner.Peek())) {
+    do {
+      KILN_ASSIGN_OR_RETURN(int64_t dimension, scanner.Integer());
+      order.push_back(dimension);
+    } while (scanner.Take(","));
+    std::vector<int64_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    bool permutation = static_cast<int64_t>(order.size()) == shape.rank();
+    for (size_t i = 0; i < sorted.size(); ++i) permutation &= sorted[i] == static_cast<int64_t>(i);
+    if (!permutation) {
+      return scanner.FailAt(begin, Cat("a permutation of the ", shape.rank(), " dimensions"));
+    }
+  }
+  if (scanner.Looking(":")) KILN_RETURN_IF_ERROR(scanner.SkipValue());
+  KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+  shape.set_minor_to_major(std::move(order));
+  return OkStatus();
+}
+
+// A layout stands right behind the brackets. The brace that opens a computation has a space before
+// it, and what follows it is no digit.
+bool LookingAtLayout(Scanner& scanner) {
+  if (scanner.Raw() != '{') return false;
+  char c = scanner.Raw(1);
+  return IsDigit(c) || c == ':' || c == '}';
+}
+
+Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
+  if (scanner.Take("(")) {
+    if (depth == kMaxTupleDepth) {
+      return scanner.Fail(Cat("tuples nested at most ", kMaxTupleDepth, " deep"));
+    }
+    std::vector<Shape> elements;
+    if (!scanner.Take(")")) {
+      do {
+        KILN_ASSIGN_OR_RETURN(Shape element, ReadShapeAt(scanner, depth + 1));
+        elements.push_back(std::move(element));
+      } while (scanner.Take(","));
+      KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+    }
+    return Shape::Tuple(std::move(elements));
+  }
+  size_t at = scanner.position();
+  std::string_view name = scanner.TakeWord();
+  if (name == "token") {
+    KILN_RETURN_IF_ERROR(scanner.Expect("["));
+    KILN_RETURN_IF_ERROR(scanner.Expect("]"));
+    if (scanner.Raw() == '{' && scanner.Raw(1) == '}') scanner.Take("{}");
+    return Shape::Token();
+  }
+  std::optional<ElementType> type = TypeByName(name);
+  if (IsForeignType(name) || (type && !IsSupported(*type))) {
+    return Unimplemented(scanner.Where(at), ": type '", name, "' is not implemented");
+  }
+  if (!type) return scanner.FailAt(at, "a shape");
+  KILN_RETURN_IF_ERROR(scanner.Expect("["));
+  std::vector<Dimension> dimensions;
+  if (!scanner.Take("]")) {
+    do {
+      KILN_ASSIGN_OR_RETURN(Dimension dimension, ReadDimension(scanner));
+      dimensions.push_back(dimension);
+    } while (scanner.Take(","));
+    KILN_RETURN_IF_ERROR(scanner.Expect("]"));
+  }
+  Shape shape(*type, std::move(dimensions));
+  if (LookingAtLayout(scanner)) {
+    scanner.Take("{");
+    KILN_RETURN_IF_ERROR(ReadLayout(scanner, shape));
+  }
+  return shape;
+}
+
+// "nan", "-nan", "nan(0x400001)": the bits of a NaN with that mantissa.
+template <typename T>
+bool ReadNan(std::string_view text, T* value) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52;
+  constexpr Bits kMask = (Bits{1} << kMantissa) - 1;
+  bool negative = text.starts_with("-");
+  if (negative) text.remove_prefix(1);
+  if (!text.starts_with("nan")) return false;
+  text.remove_prefix(3);
+  Bits mantissa = Bits{1} << (kMantissa - 1);
+  if (!text.empty()) {
+    if (!text.starts_with("(0x") || !text.ends_with(")")) return false;
+    text = text.substr(3, text.size() - 4);
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mantissa, 16);
+    if (error != std::errc() || end != text.data() + text.size()) return false;
+    if (mantissa == 0 || mantissa > kMask) return false;
+  }
+  Bits exponent = (Bits{1} << (sizeof(T) * 8 - 1 - kMantissa)) - 1;
+  Bits sign = negative ? Bits{1} << (sizeof(T) * 8 - 1) : 0;
+  *value = std::bit_cast<T>(static_cast<Bits>(sign | (exponent << kMantissa) | mantissa));
+  return true;
+}
+
+template <typename T>
+bool ReadFloat(std::string_view text, T* value) {
+  if (ReadNan(text, value)) return true;
+  std::string_view digits = text;
+  bool negative = digits.starts_with("-");
+  if (negative || digits.starts_with("+")) digits.remove_prefix(1);
+  // Rounded once, to T. What is out of T's range goes through ParseDouble: an infinity that is not
+  // written as one is an error, a value too small is 0.
+  if (digits.starts_with("0x") || digits.starts_with("0X")) {
+    auto [end, error] = std::from_chars(digits.data() + 2, digits.data() + digits.size(), *value,
+                                        std::chars_format::hex);
+    if (end != digits.data() + digits.size() || digits.size() == 2) return false;
+    if (error == std::errc()) {
+      if (negative) *value = -*value;
+      return true;
+    }
+  } else {
+    if (digits.starts_with("-") || digits.starts_with("+")) return false;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), *value);
+    if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) return false;
+    if (error == std::errc()) {
+      if (negative) *value = -*value;
+      return true;
+    }
+  }
+  std::optional<double> wide = ParseDouble(text);
+  if (!wide || std::abs(*wide) > 1) return false;
+  *value = static_cast<T>(*wide);
+  return true;
+}
+
+bool ReadElement(std::string_view text, bool* value) {
+  if (text == "true" || text == "1") return *value = true;
+  *value = false;
+  return text == "false" || text == "0";
+}
+bool ReadElement(std::string_view text, float* value) { return ReadFloat(text, value); }
+bool ReadElement(std::string_view text, double* value) { return ReadFloat(text, value); }
+template <std::integral T>
+bool ReadElement(std::string_view text, T* value) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+template <typename T>
+Status ReadArray(Scanner& scanner, const Shape& shape, int64_t dim, T*& next) {
+  size_t at = scanner.position();
+  if (dim == shape.rank()) {
+    std::string_view text = scanner.TakeNumber();
+    if (!ReadElement(text, next)) {
+      return scanner.FailAt(at, Cat("a number that ", TypeName(shape.type()), " holds"));
+    }
+    ++next;
+    return OkStatus();
+  }
+  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  for (int64_t i = 0; i < shape.dim(dim); ++i) {
+    if (i > 0) KILN_RETURN_IF_ERROR(scanner.Expect(","));
+    KILN_RETURN_IF_ERROR(ReadArray(scanner, shape, dim + 1, next));
+  }
+  if (scanner.Take("}")) return OkStatus();
+  return scanner.Fail(Cat("'}' after ", shape.dim(dim), " elements"));
+}
+
+Result<AttrValue> ReadSlices(Scanner& scanner) {
+  std::vector<SliceDimension> slices;
+  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  if (scanner.Take("}")) return AttrValue(slices);
+  do {
+    SliceDimension slice;
+    KILN_RETURN_IF_ERROR(scanner.Expect("["));
+    KILN_ASSIGN_OR_RETURN(slice.start, scanner.Integer());
+    KILN_RETURN_IF_ERROR(scanner.Expect(":"));
+    KILN_ASSIGN_OR_RETURN(slice.limit, scanner.Integer());
+    if (scanner.Take(":")) {
+      KILN_ASSIGN_OR_RETURN(slice.stride, scanner.Integer());
+    }
+    KILN_RETURN_IF_ERROR(scanner.Expect("]"));
+    slices.push_back(slice);
+  } while (scanner.Take(","));
+  KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+  return AttrValue(std::move(slices));
+}
+
+// "0_1x2_3_1"; of a scalar, nothing.
+Result<AttrValue> ReadPadding(Scanner& scanner) {
+  std::vector<PaddingDimension> padding;
+  if (!IsDigit(scanner.Raw()) && scanner.Raw() != '-') return AttrValue(padding);
+  do {
+    PaddingDimension pad;
+    KILN_ASSIGN_OR_RETURN(pad.low, scanner.Integer());
+    KILN_RETURN_IF_ERROR(scanner.Expect("_"));
+    KILN_ASSIGN_OR_RETURN(pad.high, scanner.Integer());
+    if (scanner.Take("_")) {
+      KILN_ASSIGN_OR_RETURN(pad.interior, scanner.Integer());
+    }
+    padding.push_back(pad);
+  } while (scanner.Take("x"));
+  return AttrValue(std::move(padding));
+}
+
+}  // namespace
+
+bool LookingAtShape(Scanner& scanner) {
+  if (scanner.Looking("(")) return true;
+  std::string_view word = scanner.PeekWord();
+  return !word.empty() && scanner.Raw(word.size()) == '[';
+}
+
+Result<Shape> ReadShape(Scanner& scanner) {
+  size_t at = scanner.position();
+  KILN_ASSIGN_OR_RETURN(Shape shape, ReadShapeAt(scanner, 0));
+  Status valid = ValidateShape(shape);
+  if (!valid.ok()) return valid.WithContext(scanner.Where(at));
+  return shape;
+}
+
+Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_elided) {
+  size_t at = scanner.position();
+  if (shape.is_token()) return scanner.FailAt(at, "a constant that is no token");
+  if (shape.is_tuple()) {
+    std::vector<Literal> elements;
+    KILN_RETURN_IF_ERROR(scanner.Expect("("));
+    for (const Shape& element : shape.elements()) {
+      if (!elements.empty()) KILN_RETURN_IF_ERROR(scanner.Expect(","));
+      KILN_ASSIGN_OR_RETURN(Literal literal, ReadLiteral(scanner, element, allow_elided));
+      elements.push_back(std::move(literal));
+    }
+    KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+    return Literal::Tuple(std::move(elements));
+  }
+  if (!shape.is_static()) return scanner.FailAt(at, "a constant whose dimensions are numbers");
+  if (scanner.Take("{...}")) {
+    if (allow_elided) return Literal(shape);
+    return InvalidArgument(scanner.Where(at),
+                           ": found '{...}'; expected the elements, which were left out here");
+  }
+  if (shape.num_elements() == 0 && scanner.Take("{")) {
+    if (scanner.Take("}")) return Literal(shape);
+    scanner.Rewind(at);
+  }
+  // Each element takes a character at least, so that a short text cannot ask for much memory.
+  if (shape.num_elements() > static_cast<int64_t>(scanner.size() - at)) {
+    return scanner.FailAt(at, Cat(shape.num_elements(), " elements"));
+  }
+  if (shape.num_elements() == 0) {
+    KILN_RETURN_IF_ERROR(scanner.SkipValue());
+    return Literal(shape);
+  }
+  Literal literal(shape);
+  Status status = VisitType(shape.type(), [&](auto zero) {
+    using T = decltype(zero);
+    T* next = literal.values<T>().data();
+    return ReadArray(scanner, literal.shape(), 0, next);
+  });
+  KILN_RETURN_IF_ERROR(status);
+  return literal;
+}
+
+Result<Ints> ReadInts(Scanner& scanner) {
+  Ints values;
+  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  if (scanner.Take("}")) return values;
+  do {
+    KILN_ASSIGN_OR_RETURN(int64_t value, scanner.Integer());
+    values.push_back(value);
+  } while (scanner.Take(","));
+  KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+  return values;
+}
+
+Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
+  switch (kind) {
+    case AttrKind::kInt: {
+      KILN_ASSIGN_OR_RETURN(int64_t value, scanner.Integer());
+      return AttrValue(value);
+    }
+    case AttrKind::kInts: {
+      KILN_ASSIGN_OR_RETURN(Ints values, ReadInts(scanner));
+      return AttrValue(std::move(values));
+    }
+    case AttrKind::kBool: {
+      if (scanner.TakeKeyword("true")) return AttrValue(true);
+      if (scanner.TakeKeyword("false")) return AttrValue(false);
+      return scanner.Fail("true or false");
+    }
+    case AttrKind::kDirection: {
+      std::optional<Direction> direction = DirectionByName(scanner.PeekWord());
+      if (!direction) return scanner.Fail("EQ, NE, GE, GT, LE or LT");
+      scanner.TakeWord();
+      return AttrValue(*direction);
+    }
+    case AttrKind::kSlices:
+      return ReadSlices(scanner);
+    case AttrKind::kPadding:
+      return ReadPadding(scanner);
+    case AttrKind::kText: {
+      if (scanner.Peek() == '"') {
+        KILN_ASSIGN_OR_RETURN(std::string text, scanner.String());
+        return AttrValue(std::move(text));
+      }
+      std::string_view word = scanner.TakeWord();
+      if (word.empty()) return scanner.Fail("a word");
+      return AttrValue(std::string(word));
+    }
+  }
+  return scanner.Fail("an attribute");
+}
+
+std::string ShapeText(const Shape& shape, bool layouts) {
+  if (!shape.is_tuple()) {
+    if (layouts || shape.is_token()) return shape.ToString(true);
+    return Cat(TypeName(shape.type()), "[", Join(shape.dimensions(), ","), "]");
+  }
+  std::string text = "(";
+  for (size_t i = 0; i < shape.elements().size(); ++i) {
+    if (i > 0) text += ", ";
+    if (i > 0 && i % 5 == 0) text += Cat("/*index=", i, "*/");
+    text += ShapeText(shape.elements()[i], layouts);
+  }
+  return text + ")";
+}
+
+}  // namespace kiln::ir

@@ -1,0 +1,31 @@
+// The values in HLO text: shapes, literals, attributes. Private to the text reader and writer.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/text_scanner.h"
+#include "ops/attributes.h"
+#include "tensor/literal.h"
+#include "tensor/shape.h"
+
+namespace kiln::ir {
+
+// Whether a shape is next, rather than a name or an opcode.
+bool LookingAtShape(Scanner& scanner);
+// "f32[2,<=3,N]{1,0:T(8,128)}", "(f32[], s32[4]{0})", "token[]". A type that Kiln does not have is
+// UNIMPLEMENTED. The result is valid.
+Result<Shape> ReadShape(Scanner& scanner);
+
+// The value of a constant of `shape`: "1.5", "{1, 2}", "(1, {2})". "{...}" is refused, or is zeros.
+Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_elided);
+
+// "{0,1}".
+Result<Ints> ReadInts(Scanner& scanner);
+Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind);
+
+// As XLA prints shapes: layouts always or never, and every fifth element of a tuple numbered.
+std::string ShapeText(const Shape& shape, bool layouts);
+
+}  // namespace kiln::ir
