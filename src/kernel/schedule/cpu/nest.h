@@ -45,6 +45,10 @@ struct CpuNestSchedule {
   std::string ToString() const;
 };
 
+// The bytes that a split reduction's partial results of one type take in scratch: one for each chunk
+// and outer point, by chunk first.
+int64_t CpuPartialBytes(ElementType type, int64_t points, int64_t chunks);
+
 // The schedule depends on kernel and target alone, never on the number of threads: results must
 // have the same bits however many there are.
 CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu);

@@ -1,0 +1,17 @@
+// Kernels of kind kNest as LLVM IR for the CPU, by a schedule of kernel/schedule/cpu/nest.h.
+#pragma once
+
+#include "base/status.h"
+#include "kernel/kernel.h"
+#include "kernel/schedule/cpu/nest.h"
+#include "llvm/IR/Function.h"
+#include "target/target.h"
+
+namespace kiln::codegen {
+
+// Fills the empty body of `function`, which has the signature of kiln_kernel_fn and the attributes
+// of the target.
+Status EmitNest(llvm::Function* function, const kernel::Kernel& kernel,
+                const kernel::CpuNestSchedule& schedule, const target::Cpu& cpu);
+
+}  // namespace kiln::codegen

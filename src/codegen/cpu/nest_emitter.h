@@ -1,0 +1,181 @@
+// Emission of a nest's stages inside loops: what the files nest*.cc share.
+//
+// No pass of LLVM's moves code here, so everything is emitted where it belongs at once: whenever a
+// loop is opened, its variable is bound, and all that has become known is emitted there, nodes and
+// the parts of addresses alike. Closing a loop (or leaving one version of a loop's body for the
+// next) rewinds to what was known outside.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/elemental.h"
+#include "kernel/kernel.h"
+#include "llvm/IR/Function.h"
+#include "target/target.h"
+
+namespace kiln::codegen {
+
+// A value at the current point: one scalar, or one vector for each of the points' copies.
+struct Lanes {
+  std::vector<llvm::Value*> copies;
+  bool vector = false;
+  bool known() const { return !copies.empty(); }
+};
+
+class NestEmitter {
+ public:
+  using Values = std::vector<llvm::Value*>;
+
+  NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
+              bool nontemporal);
+
+  Builder& builder() { return b_; }
+  const Status& status() const { return status_; }
+  void Fail(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  llvm::ConstantInt* Int(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
+
+  // --- Loops (nest_loops.cc)
+  // for (i = begin; i < end; i += step) with carried values, which `body` replaces. A constant
+  // range of one step is straight code; `nonempty` says that it runs at least once.
+  using LoopBody = std::function<void(llvm::Value* i, Values& carried)>;
+  void Loop(llvm::Value* begin, llvm::Value* end, int64_t step, bool nonempty, Values& carried,
+            const LoopBody& body);
+
+  // A range of a variable: [begin, end) with begin < end unless `maybe_empty`; every range's length
+  // is a multiple of `multiple`, and every begin one of `aligned`.
+  struct Range {
+    llvm::Value* begin;
+    llvm::Value* end;
+    int64_t multiple = 1;
+    int64_t aligned = 1;
+    bool maybe_empty = false;
+  };
+  Range FullRange(int variable);
+  // Runs `body` with the variable bound to vectors that cover the range: unrolled ones, then single
+  // and masked or scalar ones.
+  void VectorLoop(int variable, const Range& range, int64_t width, int unroll, Values& carried,
+                  const std::function<void(Values& carried)>& body);
+  // The same for a scalar loop.
+  void ScalarLoop(int variable, const Range& range, Values& carried,
+                  const std::function<void(Values& carried)>& body);
+
+  // --- Binding
+  struct Mark {
+    size_t nodes, accesses;
+  };
+  Mark GetMark() const { return {emitted_.size(), undo_.size()}; }
+  void Rewind(Mark mark);
+  void Bind(int variable, llvm::Value* value);
+  void Unbind(int variable);
+  // Makes `variable` the vector variable of what follows: lane l of copy u is value + u*width + l.
+  // `mask` (or null) tells the lanes that count.
+  void BindVector(int variable, llvm::Value* value, int64_t width, int copies, llvm::Value* mask,
+                  int64_t aligned);
+  void UnbindVector();
+  int64_t width() const { return width_; }
+  int copies() const { return copies_; }
+  llvm::Value* mask() const { return mask_; }
+  bool vector_bound() const { return vector_variable_ >= 0; }
+
+  // --- Values (nest_values.cc)
+  // Emits the nodes of a stage, and the parts of its addresses, that can be and have not been.
+  void EmitReady(int stage);
+  void EmitReadyInAll();
+  // A node's value for a copy, as a vector where `vector`.
+  llvm::Value* Use(int stage, int node, int copy, bool vector);
+  // One of the stage's stores, for all copies.
+  void EmitStore(int stage, int store);
+  // Results of a reduction, for kReduced nodes.
+  void SetReduced(int stage, int reduction, int result, Lanes value);
+  // Whether any of the stage's inner variables has no points at all.
+  bool IsDead(int stage) const { return dead_[stage]; }
+
+  // Accesses that are in no stage: partial results of split reductions. `id` is what AddAccess gave.
+  int AddAccess(kernel::Index index, ElementType type, llvm::Value* base);
+  void LoadAccess(int id, Lanes& value);
+  void StoreAccess(int id, const Lanes& value);
+
+  llvm::Value* Arg(int index) { return args_[index]; }
+
+ private:
+  // Where memory is accessed: address so far, and which terms of the index are in it.
+  struct Access {
+    kernel::Index index;
+    ElementType type = ElementType::kInvalid;
+    int stage = -1;  // of kValue atoms
+    llvm::Value* pointer = nullptr;
+    std::vector<bool> done;
+  };
+
+  void FindLive();
+  bool Known(int stage, const kernel::Index& index) const;
+  bool TermKnown(int stage, const kernel::Index::Term& term) const;
+  bool TermIsVector(int stage, const kernel::Index::Term& term) const;
+  bool Ready(int stage, const kernel::Node& node) const;
+  void EmitNode(int stage, int node);
+  void AdvanceAccess(int id);
+  // The value of an index, as i64 or, where `vector`, <width x int type>.
+  llvm::Value* EmitIndex(int stage, const kernel::Index& index, int copy, bool vector,
+                         llvm::IntegerType* type);
+  llvm::Value* EmitAtom(int stage, const kernel::Atom& atom, int copy, bool vector,
+                        llvm::IntegerType* type);
+  // <factor * (copy * width + lane)>.
+  llvm::Value* Ramp(int copy, int64_t factor, llvm::IntegerType* type);
+  bool IsVectorIndex(int stage, const kernel::Index& index) const;
+  llvm::IntegerType* IndexType(const kernel::Index& index, bool vector);
+
+  // How the lanes of a vector access lie in memory.
+  struct Address {
+    llvm::Value* pointer = nullptr;       // of lane 0, or the base of `offsets`
+    int64_t stride = 0;                   // in elements
+    llvm::Value* offsets = nullptr;       // <width x int>, where there is no stride
+    int64_t alignment = 1;
+  };
+  Address AddressOf(const Access& access, int copy);
+  llvm::Value* GatherPointers(const Address& address, ElementType type);
+  llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
+  void VectorStore(const Address& address, ElementType type, llvm::Value* value,
+                   llvm::Value* mask);
+  Lanes LoadFrom(const Access& access, const Lanes& guard);
+  void StoreTo(const Access& access, const Lanes& value);
+
+  Builder b_;
+  const kernel::Kernel& kernel_;
+  const target::Cpu& cpu_;
+  bool nontemporal_;
+  Status status_;
+  Values args_;
+
+  std::vector<llvm::Value*> bound_;  // by variable
+  int vector_variable_ = -1;
+  int64_t width_ = 1;
+  int copies_ = 1;
+  int64_t aligned_ = 1;
+  llvm::Value* mask_ = nullptr;
+
+  std::vector<bool> dead_;                                  // by stage
+  std::vector<std::vector<bool>> live_;                     // by stage and node
+  std::vector<std::vector<Lanes>> values_;                  // by stage and node
+  std::vector<std::vector<std::vector<Lanes>>> reduced_;    // by stage, reduction and result
+  std::vector<Access> accesses_;
+  std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
+  std::vector<std::vector<int>> stage_accesses_;              // by stage
+  struct Emitted {
+    int stage, node;
+  };
+  std::vector<Emitted> emitted_;
+  struct Undo {
+    int access;
+    llvm::Value* pointer;
+    std::vector<bool> done;
+  };
+  std::vector<Undo> undo_;
+};
+
+}  // namespace kiln::codegen

@@ -1,0 +1,121 @@
+// Loops, over scalars and over vectors with their tails.
+#include <numeric>
+
+#include "codegen/cpu/nest_emitter.h"
+
+namespace kiln::codegen {
+
+using llvm::Value;
+
+void NestEmitter::Loop(Value* begin, Value* end, int64_t step, bool nonempty, Values& carried,
+                       const LoopBody& body) {
+  auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (first && last) {
+    int64_t count = last->getSExtValue() - first->getSExtValue();
+    if (count <= 0) return;
+    if (count <= step) {
+      body(begin, carried);
+      return;
+    }
+    nonempty = true;
+  }
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  auto* inside = llvm::BasicBlock::Create(b_.getContext(), "loop", function);
+  auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function);
+  if (nonempty) {
+    b_.CreateBr(inside);
+  } else {
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, after);
+  }
+  b_.SetInsertPoint(inside);
+  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  std::vector<llvm::PHINode*> phis;
+  Values values;
+  for (Value* v : carried) {
+    phis.push_back(b_.CreatePHI(v->getType(), 2));
+    phis.back()->addIncoming(v, before);
+    values.push_back(phis.back());
+  }
+  body(i, values);
+  llvm::BasicBlock* latch = b_.GetInsertBlock();
+  Value* next = b_.CreateNSWAdd(i, Int(step));
+  i->addIncoming(next, latch);
+  for (size_t k = 0; k < phis.size(); ++k) phis[k]->addIncoming(values[k], latch);
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, after);
+  b_.SetInsertPoint(after);
+  for (size_t k = 0; k < carried.size(); ++k) {
+    if (nonempty) {
+      carried[k] = values[k];
+      continue;
+    }
+    llvm::PHINode* phi = b_.CreatePHI(carried[k]->getType(), 2);
+    phi->addIncoming(carried[k], before);
+    phi->addIncoming(values[k], latch);
+    carried[k] = phi;
+  }
+}
+
+NestEmitter::Range NestEmitter::FullRange(int variable) {
+  int64_t extent = kernel_.variables[variable].extent;
+  return {Int(0), Int(extent), std::max<int64_t>(extent, 1), 0, extent == 0};
+}
+
+void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,
+                             const std::function<void(Values&)>& body) {
+  Loop(range.begin, range.end, 1, !range.maybe_empty, carried, [&](Value* i, Values& values) {
+    Mark mark = GetMark();
+    Bind(variable, i);
+    body(values);
+    Unbind(variable);
+    Rewind(mark);
+  });
+}
+
+void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width, int unroll,
+                             Values& carried, const std::function<void(Values&)>& body) {
+  auto loop = [&](Value* begin, Value* end, int64_t lanes, int copies, bool nonempty, bool masked) {
+    Loop(begin, end, lanes * copies, nonempty, carried, [&](Value* i, Values& values) {
+      Mark mark = GetMark();
+      Value* mask = nullptr;
+      if (masked) {
+        Value* left = Splat(b_, b_.CreateTrunc(b_.CreateSub(end, i), b_.getInt32Ty()), lanes);
+        width_ = lanes;
+        mask = b_.CreateICmpULT(Ramp(0, 1, b_.getInt32Ty()), left);
+      }
+      BindVector(variable, i, lanes, copies, mask, std::gcd(range.aligned, lanes));
+      body(values);
+      UnbindVector();
+      Rewind(mark);
+    });
+  };
+  // The last point that steps of so many points reach from `begin`.
+  auto whole_end = [&](Value* begin, int64_t step) -> Value* {
+    if (range.multiple % step == 0) return range.end;
+    Value* length = b_.CreateSub(range.end, begin);
+    return b_.CreateAdd(begin, b_.CreateAnd(length, Int(-step)));
+  };
+  bool nonempty = !range.maybe_empty;
+  int64_t step = width * unroll;
+  Value* begin = range.begin;
+  Value* end = whole_end(begin, step);
+  loop(begin, end, width, unroll, nonempty && range.multiple % step == 0, false);
+  if (range.multiple % step == 0) return;
+  begin = end;
+  if (range.multiple % width == 0) {
+    loop(begin, range.end, width, 1, false, false);
+  } else if (cpu_.has_masks) {
+    loop(begin, range.end, width, 1, false, true);
+  } else {
+    if (unroll > 1) {
+      end = whole_end(begin, width);
+      loop(begin, end, width, 1, false, false);
+      begin = end;
+    }
+    loop(begin, range.end, 1, 1, false, false);
+  }
+}
+
+}  // namespace kiln::codegen

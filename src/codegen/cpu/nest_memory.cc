@@ -1,0 +1,237 @@
+// Loads and stores: addresses, masks, guards and strides.
+#include <numeric>
+
+#include "codegen/cpu/nest_emitter.h"
+#include "plan/plan.h"
+
+namespace kiln::codegen {
+
+using kernel::Atom;
+using kernel::Index;
+using llvm::Value;
+
+int NestEmitter::AddAccess(Index index, ElementType type, Value* base) {
+  Access access;
+  access.type = type;
+  access.done.assign(index.terms().size(), false);
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  access.pointer = index.constant() == 0
+                       ? base
+                       : b_.CreateGEP(element, base, Int(index.constant()));
+  access.index = std::move(index);
+  accesses_.push_back(std::move(access));
+  return static_cast<int>(accesses_.size()) - 1;
+}
+
+void NestEmitter::AdvanceAccess(int id) {
+  Access& access = accesses_[id];
+  Value* sum = nullptr;
+  std::vector<bool> done = access.done;
+  for (size_t i = 0; i < done.size(); ++i) {
+    const Index::Term& term = access.index.terms()[i];
+    if (done[i] || !TermKnown(access.stage, term)) continue;
+    // The vector variable counts with its first lane.
+    bool variable = term.atom.kind == Atom::Kind::kVariable;
+    if (!variable && TermIsVector(access.stage, term)) continue;
+    Value* value = b_.CreateMul(EmitAtom(access.stage, term.atom, 0, false, b_.getInt64Ty()),
+                                Int(term.coefficient));
+    sum = sum ? b_.CreateAdd(sum, value) : value;
+    done[i] = true;
+  }
+  if (!sum) return;
+  undo_.push_back({id, access.pointer, access.done});
+  access.done = std::move(done);
+  access.pointer = b_.CreateGEP(MemoryType(b_.getContext(), access.type), access.pointer, sum);
+}
+
+NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
+  Address address;
+  llvm::Type* element = MemoryType(b_.getContext(), access.type);
+  int64_t size = ByteWidth(access.type);
+  int64_t multiple = access.index.constant();
+  for (const Index::Term& t : access.index.terms()) {
+    bool lanes = t.atom.kind == Atom::Kind::kVariable && t.atom.id == vector_variable_;
+    if (lanes) address.stride += t.coefficient;
+    multiple = std::gcd(multiple, t.coefficient * (lanes ? aligned_ : 1));
+    if (lanes || !TermIsVector(access.stage, t)) continue;
+    llvm::IntegerType* type = IndexType(access.index, true);
+    Value* atom = EmitAtom(access.stage, t.atom, copy, true, type);
+    Value* term = b_.CreateMul(atom, llvm::ConstantInt::get(
+                                         atom->getType(), static_cast<uint64_t>(t.coefficient),
+                                         true));
+    address.offsets = address.offsets ? b_.CreateAdd(address.offsets, term) : term;
+  }
+  int64_t first = address.stride * copy * width_;
+  multiple = std::gcd(multiple, first);
+  // Every allocation and every slice of one begins at a multiple of kAlignment.
+  address.alignment = multiple == 0 ? plan::kAlignment : std::gcd(multiple * size, plan::kAlignment);
+  address.pointer =
+      first == 0 ? access.pointer : b_.CreateGEP(element, access.pointer, Int(first));
+  return address;
+}
+
+Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  int64_t reach = std::abs(address.stride) * width_;
+  llvm::IntegerType* index = reach < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
+  Value* offsets = address.offsets;
+  if (offsets) index = llvm::cast<llvm::IntegerType>(offsets->getType()->getScalarType());
+  if (!offsets || address.stride != 0) {
+    Value* ramp = Ramp(0, address.stride, index);
+    offsets = offsets ? b_.CreateAdd(offsets, ramp) : ramp;
+  }
+  return b_.CreateGEP(element, address.pointer, offsets);
+}
+
+Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* mask) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  int64_t size = ByteWidth(type);
+  if (!address.offsets && (address.stride == 1 || address.stride == -1)) {
+    Value* pointer = address.pointer;
+    llvm::Align align(address.stride == 1 ? address.alignment : size);
+    auto reverse = [&](Value* v) { return b_.CreateVectorReverse(v); };
+    bool backwards = address.stride == -1;
+    if (backwards) pointer = b_.CreateGEP(element, pointer, Int(1 - width_));
+    Value* loaded;
+    if (mask) {
+      loaded = b_.CreateMaskedLoad(vector, pointer, align, backwards ? reverse(mask) : mask,
+                                   llvm::Constant::getNullValue(vector));
+    } else {
+      loaded = b_.CreateAlignedLoad(vector, pointer, align);
+    }
+    return backwards ? reverse(loaded) : loaded;
+  }
+  Value* pointers = GatherPointers(address, type);
+  if (mask || (cpu_.has_masks && size >= 4)) {
+    if (!mask) mask = Splat(b_, b_.getTrue(), width_);
+    return b_.CreateMaskedGather(vector, pointers, llvm::Align(size), mask,
+                                 llvm::Constant::getNullValue(vector));
+  }
+  Value* result = llvm::PoisonValue::get(vector);
+  for (int64_t l = 0; l < width_; ++l) {
+    Value* lane = b_.CreateAlignedLoad(element, b_.CreateExtractElement(pointers, l),
+                                       llvm::Align(size));
+    result = b_.CreateInsertElement(result, lane, l);
+  }
+  return result;
+}
+
+void NestEmitter::VectorStore(const Address& address, ElementType type, Value* value,
+                              Value* mask) {
+  int64_t size = ByteWidth(type);
+  if (!address.offsets && address.stride == 1) {
+    llvm::Align align(address.alignment);
+    if (mask) {
+      b_.CreateMaskedStore(value, address.pointer, align, mask);
+      return;
+    }
+    llvm::StoreInst* store = b_.CreateAlignedStore(value, address.pointer, align);
+    if (nontemporal_ && address.alignment >= std::min<int64_t>(size * width_, cpu_.vector_bytes) &&
+        size * width_ >= 16) {
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(
+                                                                b_.getInt32(1))));
+    }
+    return;
+  }
+  Value* pointers = GatherPointers(address, type);
+  if (mask || (cpu_.has_masks && size >= 4)) {
+    if (!mask) mask = Splat(b_, b_.getTrue(), width_);
+    b_.CreateMaskedScatter(value, pointers, llvm::Align(size), mask);
+    return;
+  }
+  for (int64_t l = 0; l < width_; ++l) {
+    b_.CreateAlignedStore(b_.CreateExtractElement(value, l),
+                          b_.CreateExtractElement(pointers, l), llvm::Align(size));
+  }
+}
+
+// Memory is touched only where the guard and the mask hold; elsewhere the value is 0.
+Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
+  Lanes result;
+  llvm::Type* element = MemoryType(b_.getContext(), access.type);
+  bool varies = IsVectorIndex(access.stage, access.index);
+  result.vector = varies || guard.vector;
+  for (int u = 0; u < (result.vector ? copies_ : 1); ++u) {
+    Value* mask = result.vector ? mask_ : nullptr;
+    Value* condition = guard.known() && !guard.vector ? guard.copies[0] : nullptr;
+    if (guard.vector) {
+      mask = mask ? b_.CreateAnd(mask, guard.copies[u]) : guard.copies[u];
+      if (!varies) condition = b_.CreateOrReduce(mask);
+    }
+    auto load = [&]() -> Value* {
+      if (!varies) return b_.CreateAlignedLoad(element, access.pointer,
+                                               llvm::Align(ByteWidth(access.type)));
+      return VectorLoad(AddressOf(access, u), access.type, mask);
+    };
+    Value* value;
+    if (condition && !llvm::isa<llvm::Constant>(condition)) {
+      llvm::BasicBlock* before = b_.GetInsertBlock();
+      llvm::Function* function = before->getParent();
+      auto* inside = llvm::BasicBlock::Create(b_.getContext(), "guarded", function);
+      auto* after = llvm::BasicBlock::Create(b_.getContext(), "unguarded", function);
+      b_.CreateCondBr(condition, inside, after);
+      b_.SetInsertPoint(inside);
+      Value* loaded = load();
+      llvm::BasicBlock* last = b_.GetInsertBlock();
+      b_.CreateBr(after);
+      b_.SetInsertPoint(after);
+      llvm::PHINode* phi = b_.CreatePHI(loaded->getType(), 2);
+      phi->addIncoming(loaded, last);
+      phi->addIncoming(llvm::Constant::getNullValue(loaded->getType()), before);
+      value = phi;
+    } else if (condition && llvm::cast<llvm::Constant>(condition)->isNullValue()) {
+      llvm::Type* type = varies ? llvm::FixedVectorType::get(element, static_cast<unsigned>(width_))
+                                : element;
+      value = llvm::Constant::getNullValue(type);
+    } else {
+      value = load();
+    }
+    if (result.vector && !varies) {
+      value = Splat(b_, value, width_);
+      value = b_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
+    }
+    result.copies.push_back(FromMemory(b_, value, access.type));
+  }
+  return result;
+}
+
+void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
+  bool vector = width_ > 1;
+  for (int u = 0; u < (vector ? copies_ : 1); ++u) {
+    Value* v = value.vector ? value.copies[u] : value.copies[0];
+    if (vector && !value.vector) v = Splat(b_, v, width_);
+    v = ToMemory(b_, v, access.type);
+    if (vector) {
+      VectorStore(AddressOf(access, u), access.type, v, mask_);
+    } else {
+      b_.CreateAlignedStore(v, access.pointer, llvm::Align(ByteWidth(access.type)));
+    }
+  }
+}
+
+void NestEmitter::EmitStore(int stage, int store) {
+  const kernel::Store& s = kernel_.stages[stage].stores[store];
+  if (!values_[stage][s.value].known()) {
+    Use(stage, s.value, 0, false);
+    return;
+  }
+  StoreTo(accesses_[store_access_[stage][store]], values_[stage][s.value]);
+}
+
+void NestEmitter::LoadAccess(int id, Lanes& value) {
+  Mark mark = GetMark();
+  AdvanceAccess(id);
+  value = LoadFrom(accesses_[id], Lanes());
+  Rewind(mark);
+}
+
+void NestEmitter::StoreAccess(int id, const Lanes& value) {
+  Mark mark = GetMark();
+  AdvanceAccess(id);
+  StoreTo(accesses_[id], value);
+  Rewind(mark);
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,368 @@
+// Nodes: what is emitted when, and how a node's value is made.
+#include "base/strings.h"
+#include "codegen/cpu/nest_emitter.h"
+
+namespace kiln::codegen {
+
+using kernel::Atom;
+using kernel::Index;
+using kernel::Node;
+using llvm::Value;
+
+NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
+                         const target::Cpu& cpu, bool nontemporal)
+    : b_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
+      kernel_(kernel),
+      cpu_(cpu),
+      nontemporal_(nontemporal),
+      bound_(kernel.variables.size(), nullptr) {
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function->getArg(1), i);
+    args_.push_back(b_.CreateLoad(b_.getPtrTy(), slot));
+  }
+  FindLive();
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    const kernel::Stage& stage = kernel.stages[s];
+    values_.emplace_back(stage.nodes.size());
+    reduced_.emplace_back();
+    for (const auto& r : stage.reductions) reduced_.back().emplace_back(r.inputs.size());
+    stage_accesses_.emplace_back();
+    load_access_.emplace_back(stage.nodes.size(), -1);
+    store_access_.emplace_back(stage.stores.size(), -1);
+    auto add = [&](const Index& index, int param) {
+      int id = AddAccess(index, kernel.params[param].type, args_[param]);
+      accesses_[id].stage = static_cast<int>(s);
+      stage_accesses_[s].push_back(id);
+      return id;
+    };
+    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+      const Node& node = stage.nodes[n];
+      if (node.kind == Node::Kind::kLoad && live_[s][n]) {
+        load_access_[s][n] = add(node.index, node.param);
+      }
+    }
+    for (size_t i = 0; i < stage.stores.size() && !dead_[s]; ++i) {
+      store_access_[s][i] = add(stage.stores[i].index, stage.stores[i].param);
+    }
+  }
+}
+
+namespace {
+
+// Calls f with every node that an index takes values of.
+void ForEachValue(const Index& index, const std::function<void(int)>& f) {
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.kind == Atom::Kind::kValue) f(static_cast<int>(t.atom.id));
+    if (t.atom.inner) ForEachValue(*t.atom.inner, f);
+  }
+}
+
+}  // namespace
+
+void NestEmitter::FindLive() {
+  for (const kernel::Stage& stage : kernel_.stages) {
+    bool dead = false;
+    for (int v : stage.variables) dead |= kernel_.variables[v].extent == 0;
+    dead_.push_back(dead);
+    std::vector<bool> live(stage.nodes.size(), false);
+    auto mark = [&](int node) { live[node] = true; };
+    for (const auto& r : stage.reductions) {
+      for (int n : r.inits) mark(n);
+      for (int n : r.inputs) {
+        if (!dead) mark(n);
+      }
+    }
+    for (const auto& s : stage.stores) {
+      if (dead) continue;
+      mark(s.value);
+      ForEachValue(s.index, mark);
+    }
+    for (size_t n = stage.nodes.size(); n-- > 0;) {
+      if (!live[n]) continue;
+      const Node& node = stage.nodes[n];
+      for (int operand : node.operands) mark(operand);
+      if (node.guard >= 0) mark(node.guard);
+      ForEachValue(node.index, mark);
+    }
+    live_.push_back(std::move(live));
+  }
+}
+
+void NestEmitter::Bind(int variable, Value* value) { bound_[variable] = value; }
+void NestEmitter::Unbind(int variable) { bound_[variable] = nullptr; }
+
+void NestEmitter::BindVector(int variable, Value* value, int64_t width, int copies, Value* mask,
+                             int64_t aligned) {
+  bound_[variable] = value;
+  vector_variable_ = variable;
+  width_ = width;
+  copies_ = copies;
+  mask_ = mask;
+  aligned_ = aligned;
+}
+
+void NestEmitter::UnbindVector() {
+  bound_[vector_variable_] = nullptr;
+  vector_variable_ = -1;
+  width_ = copies_ = 1;
+  aligned_ = 1;
+  mask_ = nullptr;
+}
+
+void NestEmitter::Rewind(Mark mark) {
+  while (emitted_.size() > mark.nodes) {
+    values_[emitted_.back().stage][emitted_.back().node] = Lanes();
+    emitted_.pop_back();
+  }
+  while (undo_.size() > mark.accesses) {
+    Access& access = accesses_[undo_.back().access];
+    access.pointer = undo_.back().pointer;
+    access.done = std::move(undo_.back().done);
+    undo_.pop_back();
+  }
+}
+
+void NestEmitter::SetReduced(int stage, int reduction, int result, Lanes value) {
+  reduced_[stage][reduction][result] = std::move(value);
+}
+
+Value* NestEmitter::Use(int stage, int node, int copy, bool vector) {
+  const Lanes& lanes = values_[stage][node];
+  if (!lanes.known()) {
+    Fail(Internal("node %", node, " of stage ", stage, " of kernel ", kernel_.name,
+                  " is used where it is not known"));
+    llvm::Type* type = RegisterType(b_.getContext(), kernel_.stages[stage].nodes[node].type);
+    return Splat(b_, llvm::Constant::getNullValue(type), vector ? width_ : 1);
+  }
+  if (lanes.vector) return lanes.copies[copy];
+  return vector ? Splat(b_, lanes.copies[0], width_) : lanes.copies[0];
+}
+
+bool NestEmitter::TermKnown(int stage, const Index::Term& term) const {
+  switch (term.atom.kind) {
+    case Atom::Kind::kVariable:
+      return bound_[term.atom.id] != nullptr;
+    case Atom::Kind::kDiv:
+    case Atom::Kind::kMod:
+      return Known(stage, *term.atom.inner);
+    case Atom::Kind::kValue:
+      return stage >= 0 && values_[stage][term.atom.id].known();
+  }
+  return false;
+}
+
+bool NestEmitter::Known(int stage, const Index& index) const {
+  for (const Index::Term& t : index.terms()) {
+    if (!TermKnown(stage, t)) return false;
+  }
+  return true;
+}
+
+bool NestEmitter::TermIsVector(int stage, const Index::Term& term) const {
+  if (width_ == 1) return false;
+  switch (term.atom.kind) {
+    case Atom::Kind::kVariable:
+      return term.atom.id == vector_variable_;
+    case Atom::Kind::kDiv:
+    case Atom::Kind::kMod:
+      return IsVectorIndex(stage, *term.atom.inner);
+    case Atom::Kind::kValue:
+      return stage >= 0 && values_[stage][term.atom.id].vector;
+  }
+  return false;
+}
+
+bool NestEmitter::IsVectorIndex(int stage, const Index& index) const {
+  for (const Index::Term& t : index.terms()) {
+    if (TermIsVector(stage, t)) return true;
+  }
+  return false;
+}
+
+bool NestEmitter::Ready(int stage, const Node& node) const {
+  for (int operand : node.operands) {
+    if (!values_[stage][operand].known()) return false;
+  }
+  if (node.guard >= 0 && !values_[stage][node.guard].known()) return false;
+  switch (node.kind) {
+    case Node::Kind::kConstant:
+    case Node::Kind::kOp:
+      return true;
+    case Node::Kind::kIndex:
+    case Node::Kind::kInRange:
+    case Node::Kind::kLoad:
+      return Known(stage, node.index);
+    case Node::Kind::kReduced:
+      return reduced_[node.stage][node.reduction][node.result].known();
+    case Node::Kind::kArgument:
+      return false;
+  }
+  return false;
+}
+
+void NestEmitter::EmitReady(int stage) {
+  const kernel::Stage& s = kernel_.stages[stage];
+  for (size_t n = 0; n < s.nodes.size(); ++n) {
+    if (!live_[stage][n] || values_[stage][n].known()) continue;
+    if (load_access_[stage][n] >= 0) AdvanceAccess(load_access_[stage][n]);
+    if (Ready(stage, s.nodes[n])) EmitNode(stage, static_cast<int>(n));
+  }
+  for (int id : store_access_[stage]) {
+    if (id >= 0) AdvanceAccess(id);
+  }
+}
+
+void NestEmitter::EmitReadyInAll() {
+  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s));
+}
+
+void NestEmitter::EmitNode(int stage, int n) {
+  const Node& node = kernel_.stages[stage].nodes[n];
+  Lanes value;
+  switch (node.kind) {
+    case Node::Kind::kConstant:
+      value.copies = {ConstantOf(b_.getContext(), *node.literal)};
+      break;
+    case Node::Kind::kIndex:
+      value.vector = IsVectorIndex(stage, node.index);
+      for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
+        llvm::IntegerType* type = IndexType(node.index, value.vector);
+        Value* index = EmitIndex(stage, node.index, u, value.vector, type);
+        value.copies.push_back(EmitConvert(
+            b_, index, type->getBitWidth() == 32 ? ElementType::kS32 : ElementType::kS64,
+            node.type));
+      }
+      break;
+    case Node::Kind::kInRange:
+      value.vector = IsVectorIndex(stage, node.index);
+      for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
+        llvm::IntegerType* type = IndexType(node.index, value.vector);
+        if (node.bound > INT32_MAX) type = b_.getInt64Ty();
+        Value* index = EmitIndex(stage, node.index, u, value.vector, type);
+        value.copies.push_back(b_.CreateICmpULT(
+            index, llvm::ConstantInt::get(index->getType(), static_cast<uint64_t>(node.bound))));
+      }
+      break;
+    case Node::Kind::kLoad: {
+      Lanes guard = node.guard >= 0 ? values_[stage][node.guard] : Lanes();
+      value = LoadFrom(accesses_[load_access_[stage][n]], guard);
+      break;
+    }
+    case Node::Kind::kReduced:
+      value = reduced_[node.stage][node.reduction][node.result];
+      break;
+    case Node::Kind::kArgument:
+      Fail(Internal("argument node outside a combiner in kernel ", kernel_.name));
+      return;
+    case Node::Kind::kOp: {
+      for (int operand : node.operands) value.vector |= values_[stage][operand].vector;
+      std::vector<ElementType> types;
+      for (int operand : node.operands) {
+        types.push_back(kernel_.stages[stage].nodes[operand].type);
+      }
+      for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
+        Values operands;
+        for (int operand : node.operands) operands.push_back(Use(stage, operand, u, value.vector));
+        Result<Value*> result = EmitOp(b_, node, operands, types);
+        if (!result.ok()) {
+          Fail(result.status());
+          return;
+        }
+        value.copies.push_back(*result);
+      }
+      break;
+    }
+  }
+  values_[stage][n] = std::move(value);
+  emitted_.push_back({stage, n});
+}
+
+// --- Indices
+
+namespace {
+
+bool FitsInt32(const Index& index) {
+  if (index.low() < INT32_MIN || index.high() > INT32_MAX) return false;
+  for (const Index::Term& t : index.terms()) {
+    if (t.coefficient < INT32_MIN || t.coefficient > INT32_MAX) return false;
+    if (t.atom.inner && !FitsInt32(*t.atom.inner)) return false;
+    if (t.atom.divisor > INT32_MAX) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Vectors of indices are of i32 where that is wide enough: only such are divided fast.
+llvm::IntegerType* NestEmitter::IndexType(const Index& index, bool vector) {
+  return vector && FitsInt32(index) ? b_.getInt32Ty() : b_.getInt64Ty();
+}
+
+Value* NestEmitter::Ramp(int copy, int64_t factor, llvm::IntegerType* type) {
+  std::vector<llvm::Constant*> lanes;
+  for (int64_t l = 0; l < width_; ++l) {
+    lanes.push_back(llvm::ConstantInt::get(
+        type, static_cast<uint64_t>(factor * (copy * width_ + l)), true));
+  }
+  return llvm::ConstantVector::get(lanes);
+}
+
+Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vector,
+                              llvm::IntegerType* type) {
+  Value* scalar = Int(index.constant());
+  Value* lanes = nullptr;
+  auto add_lanes = [&](Value* v) { lanes = lanes ? b_.CreateAdd(lanes, v) : v; };
+  for (const Index::Term& t : index.terms()) {
+    bool term_vector = vector && TermIsVector(stage, t);
+    if (t.atom.kind == Atom::Kind::kVariable) {
+      // The vector variable's first lane is a scalar; the others follow at constant distances.
+      scalar = b_.CreateAdd(scalar, b_.CreateMul(bound_[t.atom.id], Int(t.coefficient)));
+      if (term_vector) add_lanes(Ramp(copy, t.coefficient, type));
+      continue;
+    }
+    Value* atom = EmitAtom(stage, t.atom, copy, term_vector,
+                           term_vector ? type : b_.getInt64Ty());
+    Value* factor = llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient),
+                                           true);
+    Value* term = b_.CreateMul(atom, factor);
+    if (term_vector) {
+      add_lanes(term);
+    } else {
+      scalar = b_.CreateAdd(scalar, term);
+    }
+  }
+  if (!vector) return scalar;
+  Value* splat = Splat(b_, b_.CreateTrunc(scalar, type), width_);
+  return lanes ? b_.CreateAdd(splat, lanes) : splat;
+}
+
+Value* NestEmitter::EmitAtom(int stage, const Atom& atom, int copy, bool vector,
+                             llvm::IntegerType* type) {
+  if (atom.kind == Atom::Kind::kVariable) return bound_[atom.id];
+  if (atom.kind == Atom::Kind::kValue) {
+    Value* value = Use(stage, static_cast<int>(atom.id), copy, vector);
+    ElementType from = kernel_.stages[stage].nodes[atom.id].type;
+    llvm::Type* target = vector ? llvm::cast<llvm::Type>(llvm::FixedVectorType::get(
+                                      type, static_cast<unsigned>(width_)))
+                                : type;
+    return b_.CreateIntCast(value, target, IsSigned(from));
+  }
+  Value* x = EmitIndex(stage, *atom.inner, copy, vector, type);
+  auto number = [&](int64_t n) {
+    return llvm::ConstantInt::get(x->getType(), static_cast<uint64_t>(n), true);
+  };
+  int64_t c = atom.divisor;
+  bool power_of_two = (c & (c - 1)) == 0;
+  bool natural = atom.inner->low() >= 0;
+  auto quotient = [&] {
+    if (power_of_two) return b_.CreateAShr(x, number(__builtin_ctzll(c)));
+    if (natural) return b_.CreateUDiv(x, number(c));
+    Value* negative = b_.CreateICmpSLT(x, number(0));
+    return b_.CreateSDiv(b_.CreateSelect(negative, b_.CreateSub(x, number(c - 1)), x), number(c));
+  };
+  if (atom.kind == Atom::Kind::kDiv) return quotient();
+  if (power_of_two) return b_.CreateAnd(x, number(c - 1));
+  return b_.CreateSub(x, b_.CreateMul(quotient(), number(c)));
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,381 @@
+#include "codegen/elemental.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/strings.h"
+#include "codegen/elemental_internal.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace kiln::codegen {
+
+using llvm::Value;
+
+namespace elemental {
+
+llvm::Type* WithScalar(llvm::Type* scalar, llvm::Type* like) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like);
+  return vector ? llvm::FixedVectorType::get(scalar, vector->getNumElements()) : scalar;
+}
+
+llvm::Type* IntOf(llvm::Type* type) {
+  return WithScalar(llvm::IntegerType::get(type->getContext(), type->getScalarSizeInBits()), type);
+}
+
+Value* Any(Builder& b, Value* condition) {
+  return condition->getType()->isVectorTy() ? b.CreateOrReduce(condition) : condition;
+}
+
+std::vector<Value*> EmitWhile(Builder& b, std::vector<Value*> init,
+                              const std::function<Value*(const std::vector<Value*>&)>& condition,
+                              const std::function<void(std::vector<Value*>&)>& body) {
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  auto* head = llvm::BasicBlock::Create(b.getContext(), "while", function);
+  auto* inside = llvm::BasicBlock::Create(b.getContext(), "while.body", function);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "while.end", function);
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  std::vector<llvm::PHINode*> phis;
+  std::vector<Value*> values;
+  for (Value* v : init) {
+    phis.push_back(b.CreatePHI(v->getType(), 2));
+    phis.back()->addIncoming(v, before);
+    values.push_back(phis.back());
+  }
+  b.CreateCondBr(condition(values), inside, after);
+  b.SetInsertPoint(inside);
+  std::vector<Value*> next = values;
+  body(next);
+  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], b.GetInsertBlock());
+  b.CreateBr(head);
+  b.SetInsertPoint(after);
+  return values;
+}
+
+}  // namespace elemental
+
+using namespace elemental;  // NOLINT: the other half of this file
+
+llvm::Type* RegisterType(llvm::LLVMContext& context, ElementType type) {
+  if (IsPred(type)) return llvm::Type::getInt1Ty(context);
+  return MemoryType(context, type);
+}
+
+llvm::Type* MemoryType(llvm::LLVMContext& context, ElementType type) {
+  if (type == ElementType::kF32) return llvm::Type::getFloatTy(context);
+  if (type == ElementType::kF64) return llvm::Type::getDoubleTy(context);
+  return llvm::IntegerType::get(context, static_cast<unsigned>(ByteWidth(type) * 8));
+}
+
+Value* FromMemory(Builder& b, Value* value, ElementType type) {
+  return IsPred(type) ? b.CreateIsNotNull(value) : value;
+}
+
+Value* ToMemory(Builder& b, Value* value, ElementType type) {
+  if (!IsPred(type)) return value;
+  return b.CreateZExt(value, WithScalar(b.getInt8Ty(), value->getType()));
+}
+
+llvm::Constant* ConstantOf(llvm::LLVMContext& context, const Literal& literal) {
+  ElementType type = literal.shape().type();
+  llvm::Type* target = RegisterType(context, type);
+  if (type == ElementType::kF32) {
+    uint32_t bits;
+    std::memcpy(&bits, literal.data(), sizeof(bits));
+    return llvm::ConstantFP::get(
+        context, llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits)));
+  }
+  if (type == ElementType::kF64) {
+    uint64_t bits;
+    std::memcpy(&bits, literal.data(), sizeof(bits));
+    return llvm::ConstantFP::get(
+        context, llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
+  }
+  return llvm::ConstantInt::get(target, static_cast<uint64_t>(literal.AsInt(0)), true);
+}
+
+Value* Splat(Builder& b, Value* scalar, int64_t width) {
+  return width == 1 ? scalar : b.CreateVectorSplat(static_cast<unsigned>(width), scalar);
+}
+
+llvm::Constant* Number(llvm::Type* type, double value) {
+  if (type->isFPOrFPVectorTy()) return llvm::ConstantFP::get(type, value);
+  return llvm::ConstantInt::get(type, static_cast<uint64_t>(static_cast<int64_t>(value)), true);
+}
+
+llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind kind,
+                           ElementType type) {
+  using Kind = kernel::Combiner::Kind;
+  llvm::Type* t = RegisterType(context, type);
+  unsigned bits = t->getScalarSizeInBits();
+  bool is_signed = IsSigned(type);
+  switch (kind) {
+    case Kind::kGeneral:
+      return nullptr;
+    case Kind::kSum:
+      return IsFloat(type) ? llvm::ConstantFP::get(t, -0.0) : Number(t, 0);
+    case Kind::kProduct:
+      return Number(t, 1);
+    case Kind::kMax:
+      if (IsFloat(type)) return llvm::ConstantFP::getInfinity(t, true);
+      return llvm::ConstantInt::get(
+          t, is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getMinValue(bits));
+    case Kind::kMin:
+      if (IsFloat(type)) return llvm::ConstantFP::getInfinity(t, false);
+      return llvm::ConstantInt::get(
+          t, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+    case Kind::kAnd:
+      return llvm::Constant::getAllOnesValue(t);
+    case Kind::kOr:
+    case Kind::kXor:
+      return llvm::Constant::getNullValue(t);
+  }
+  return nullptr;
+}
+
+Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Value* x, Value* y) {
+  using Kind = kernel::Combiner::Kind;
+  switch (kind) {
+    case Kind::kGeneral:
+      return nullptr;
+    case Kind::kSum:
+      if (IsPred(type)) return b.CreateOr(x, y);
+      return IsFloat(type) ? b.CreateFAdd(x, y) : b.CreateAdd(x, y);
+    case Kind::kProduct:
+      if (IsPred(type)) return b.CreateAnd(x, y);
+      return IsFloat(type) ? b.CreateFMul(x, y) : b.CreateMul(x, y);
+    case Kind::kMax:
+      return EmitMaximum(b, x, y, type);
+    case Kind::kMin:
+      return EmitMinimum(b, x, y, type);
+    case Kind::kAnd:
+      return b.CreateAnd(x, y);
+    case Kind::kOr:
+      return b.CreateOr(x, y);
+    case Kind::kXor:
+      return b.CreateXor(x, y);
+  }
+  return nullptr;
+}
+
+namespace {
+
+// Truncates, clamps, and makes NaN 0. Bounds are powers of two, so they are exact in any float.
+Value* FloatToInt(Builder& b, Value* x, ElementType to) {
+  llvm::Type* target = WithScalar(RegisterType(b.getContext(), to), x->getType());
+  unsigned bits = target->getScalarSizeInBits();
+  bool is_signed = IsSigned(to);
+  double high = std::ldexp(1.0, static_cast<int>(is_signed ? bits - 1 : bits));
+  Value* below = b.CreateFCmpOLT(x, Number(x->getType(), is_signed ? -high : 0));
+  Value* above = b.CreateFCmpOGE(x, Number(x->getType(), high));
+  Value* outside = b.CreateOr(b.CreateOr(below, above), b.CreateFCmpUNO(x, x));
+  Value* safe = b.CreateSelect(outside, Number(x->getType(), 0), x);
+  llvm::Type* wide = bits < 32 ? WithScalar(b.getInt32Ty(), x->getType()) : target;
+  Value* result = b.CreateTrunc(b.CreateFPToSI(safe, wide), target);
+  llvm::Constant* most = llvm::ConstantInt::get(
+      target, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+  result = b.CreateSelect(above, most, result);
+  if (!is_signed) return result;
+  return b.CreateSelect(
+      below, llvm::ConstantInt::get(target, llvm::APInt::getSignedMinValue(bits)), result);
+}
+
+}  // namespace
+
+Value* EmitConvert(Builder& b, Value* value, ElementType from, ElementType to) {
+  if (from == to) return value;
+  llvm::Type* target = WithScalar(RegisterType(b.getContext(), to), value->getType());
+  if (IsPred(to)) {
+    if (IsFloat(from)) return b.CreateFCmpUNE(value, Number(value->getType(), 0));
+    return b.CreateIsNotNull(value);
+  }
+  if (IsPred(from)) {
+    return b.CreateSelect(value, Number(target, 1), Number(target, 0));
+  }
+  if (IsFloat(from)) {
+    if (!IsFloat(to)) return FloatToInt(b, value, to);
+    return b.CreateFPCast(value, target);
+  }
+  if (IsFloat(to)) {
+    // An unsigned type of less than 32 bits fits in a signed one, which every machine converts.
+    if (!IsSigned(from) && BitWidth(from) < 32) {
+      value = b.CreateZExt(value, WithScalar(b.getInt32Ty(), value->getType()));
+      return b.CreateSIToFP(value, target);
+    }
+    return IsSigned(from) ? b.CreateSIToFP(value, target) : b.CreateUIToFP(value, target);
+  }
+  return b.CreateIntCast(value, target, IsSigned(from));
+}
+
+namespace {
+
+Value* EmitCompare(Builder& b, Direction direction, Value* x, Value* y, ElementType type) {
+  using P = llvm::CmpInst::Predicate;
+  bool is_float = IsFloat(type), is_signed = IsSigned(type);
+  switch (direction) {
+    case Direction::kEq:
+      return is_float ? b.CreateFCmpOEQ(x, y) : b.CreateICmpEQ(x, y);
+    case Direction::kNe:
+      return is_float ? b.CreateFCmpUNE(x, y) : b.CreateICmpNE(x, y);
+    case Direction::kGe:
+      return is_float ? b.CreateFCmpOGE(x, y)
+                      : b.CreateICmp(is_signed ? P::ICMP_SGE : P::ICMP_UGE, x, y);
+    case Direction::kGt:
+      return is_float ? b.CreateFCmpOGT(x, y)
+                      : b.CreateICmp(is_signed ? P::ICMP_SGT : P::ICMP_UGT, x, y);
+    case Direction::kLe:
+      return is_float ? b.CreateFCmpOLE(x, y)
+                      : b.CreateICmp(is_signed ? P::ICMP_SLE : P::ICMP_ULE, x, y);
+    case Direction::kLt:
+      return is_float ? b.CreateFCmpOLT(x, y)
+                      : b.CreateICmp(is_signed ? P::ICMP_SLT : P::ICMP_ULT, x, y);
+  }
+  return nullptr;
+}
+
+Value* EmitSign(Builder& b, Value* x, ElementType type) {
+  llvm::Type* t = x->getType();
+  if (IsFloat(type)) {
+    Value* one = b.CreateCopySign(Number(t, 1), x);
+    return b.CreateSelect(b.CreateFCmpUEQ(x, Number(t, 0)), x, one);
+  }
+  Value* positive = b.CreateZExt(
+      IsSigned(type) ? b.CreateICmpSGT(x, Number(t, 0)) : b.CreateIsNotNull(x), t);
+  if (!IsSigned(type)) return positive;
+  return b.CreateSub(positive, b.CreateZExt(b.CreateICmpSLT(x, Number(t, 0)), t));
+}
+
+// Halves away from zero: what truncation cuts off is exact.
+Value* EmitRoundAfz(Builder& b, Value* x) {
+  llvm::Type* t = x->getType();
+  Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
+  Value* rest = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b.CreateFSub(x, whole));
+  Value* next = b.CreateFAdd(whole, b.CreateCopySign(Number(t, 1), x));
+  return b.CreateSelect(b.CreateFCmpOGE(rest, Number(t, 0.5)), next, whole);
+}
+
+Value* EmitShift(Builder& b, Opcode opcode, Value* x, Value* count) {
+  llvm::Type* t = x->getType();
+  unsigned bits = t->getScalarSizeInBits();
+  Value* last = Number(t, bits - 1);
+  Value* inside = b.CreateICmpULT(count, Number(t, bits));
+  Value* safe = b.CreateSelect(inside, count, last);
+  if (opcode == Opcode::kShiftRightArithmetic) return b.CreateAShr(x, safe);
+  Value* shifted = opcode == Opcode::kShiftLeft ? b.CreateShl(x, safe) : b.CreateLShr(x, safe);
+  return b.CreateSelect(inside, shifted, Number(t, 0));
+}
+
+Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x) {
+  using llvm::Intrinsic::IndependentIntrinsics;
+  auto intrinsic = [&](llvm::Intrinsic::ID id) { return b.CreateUnaryIntrinsic(id, x); };
+  llvm::Type* t = x->getType();
+  switch (opcode) {
+    case Opcode::kAbs:
+      if (IsFloat(type)) return intrinsic(llvm::Intrinsic::fabs);
+      if (!IsSigned(type)) return x;
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
+    case Opcode::kCeil:
+      return intrinsic(llvm::Intrinsic::ceil);
+    case Opcode::kFloor:
+      return intrinsic(llvm::Intrinsic::floor);
+    case Opcode::kRoundNearestEven:
+      return intrinsic(llvm::Intrinsic::roundeven);
+    case Opcode::kRoundNearestAfz:
+      return EmitRoundAfz(b, x);
+    case Opcode::kSqrt:
+      return intrinsic(llvm::Intrinsic::sqrt);
+    case Opcode::kRsqrt:
+      return b.CreateFDiv(Number(t, 1), intrinsic(llvm::Intrinsic::sqrt));
+    case Opcode::kCopy:
+      return x;
+    case Opcode::kCountLeadingZeros:
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b.getFalse());
+    case Opcode::kPopcnt:
+      return intrinsic(llvm::Intrinsic::ctpop);
+    case Opcode::kIsFinite:
+      return b.CreateFCmpOLT(intrinsic(llvm::Intrinsic::fabs),
+                             llvm::ConstantFP::getInfinity(t, false));
+    case Opcode::kNegate:
+      return IsFloat(type) ? b.CreateFNeg(x) : b.CreateNeg(x);
+    case Opcode::kNot:
+      return b.CreateNot(x);
+    case Opcode::kSign:
+      return EmitSign(b, x, type);
+    default:
+      return EmitTranscendental(b, opcode, type, x);
+  }
+}
+
+Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Value* x, Value* y) {
+  using Kind = kernel::Combiner::Kind;
+  switch (node.opcode) {
+    case Opcode::kAdd:
+      return EmitCombine(b, Kind::kSum, type, x, y);
+    case Opcode::kMultiply:
+      return EmitCombine(b, Kind::kProduct, type, x, y);
+    case Opcode::kMaximum:
+      return EmitMaximum(b, x, y, type);
+    case Opcode::kMinimum:
+      return EmitMinimum(b, x, y, type);
+    case Opcode::kAnd:
+      return b.CreateAnd(x, y);
+    case Opcode::kOr:
+      return b.CreateOr(x, y);
+    case Opcode::kXor:
+      return b.CreateXor(x, y);
+    case Opcode::kSubtract:
+      return IsFloat(type) ? b.CreateFSub(x, y) : b.CreateSub(x, y);
+    case Opcode::kCompare:
+      return EmitCompare(b, node.direction, x, y, type);
+    case Opcode::kDivide:
+      return IsFloat(type) ? b.CreateFDiv(x, y) : EmitIntDivide(b, x, y, IsSigned(type));
+    case Opcode::kRemainder:
+      return IsFloat(type) ? EmitFloatRemainder(b, x, y)
+                           : EmitIntRemainder(b, x, y, IsSigned(type));
+    case Opcode::kShiftLeft:
+    case Opcode::kShiftRightArithmetic:
+    case Opcode::kShiftRightLogical:
+      return EmitShift(b, node.opcode, x, y);
+    case Opcode::kPower:
+      if (!IsFloat(type)) return EmitIntPower(b, x, y, IsSigned(type));
+      return EmitFloatPower(b, type, x, y);
+    default:
+      return Unimplemented(OpcodeName(node.opcode), ": no code for it inside a kernel");
+  }
+}
+
+}  // namespace
+
+Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
+                      std::span<const ElementType> types) {
+  const OpInfo& info = InfoOf(node.opcode);
+  ElementType data = types.size() == 3 ? types[1] : types.empty() ? node.type : types[0];
+  for (ElementType t : types) {
+    if (!IsSupported(t)) {
+      return Unimplemented(info.name, ": no compiled code for ", TypeName(t));
+    }
+  }
+  Arity arity = ArityOf(node.opcode);
+  if (!IsElementwise(node.opcode) || !(info.types & TypeMaskOf(data)) ||
+      arity.min != static_cast<int64_t>(operands.size())) {
+    return Internal(info.name, " of ", operands.size(), " operands of type ", TypeName(data),
+                    " is no elementwise op");
+  }
+  switch (operands.size()) {
+    case 1:
+      if (node.opcode == Opcode::kConvert) {
+        return EmitConvert(b, operands[0], types[0], node.type);
+      }
+      return Unary(b, node.opcode, data, operands[0]);
+    case 2:
+      return Binary(b, node, data, operands[0], operands[1]);
+    default:
+      if (node.opcode == Opcode::kSelect) {
+        return b.CreateSelect(operands[0], operands[1], operands[2]);
+      }
+      return EmitMinimum(b, EmitMaximum(b, operands[1], operands[0], data), operands[2], data);
+  }
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,46 @@
+// One scalar operation of a kernel as LLVM IR, on scalars or, lane by lane, on vectors. Nothing
+// here knows whether the code is for a CPU or a GPU: what is emitted lowers on both, and no value
+// is undefined or poison whatever the operands are.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "kernel/kernel.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+
+using Builder = llvm::IRBuilder<>;
+
+// The type of values in registers (pred is i1) and in memory (pred is i8).
+llvm::Type* RegisterType(llvm::LLVMContext& context, ElementType type);
+llvm::Type* MemoryType(llvm::LLVMContext& context, ElementType type);
+// Between the two, for scalars and vectors.
+llvm::Value* FromMemory(Builder& b, llvm::Value* value, ElementType type);
+llvm::Value* ToMemory(Builder& b, llvm::Value* value, ElementType type);
+
+// A scalar constant; of a vector, see Splat.
+llvm::Constant* ConstantOf(llvm::LLVMContext& context, const Literal& literal);
+// The value of type `like` whose lanes are all `scalar`; the scalar itself where like is a scalar.
+llvm::Value* Splat(Builder& b, llvm::Value* scalar, int64_t width);
+// A number as a constant of the (scalar or vector) type.
+llvm::Constant* Number(llvm::Type* type, double value);
+
+// The neutral element of a combiner that has one; of a float sum it is -0, which changes nothing.
+llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind kind,
+                           ElementType type);
+// One step of a combiner that is not general.
+llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type,
+                         llvm::Value* x, llvm::Value* y);
+
+// Converts by the rules of the op convert.
+llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to);
+
+// An elementwise op: the operands are all scalars or all vectors of one width. The builder may end
+// in another block than it began in. UNIMPLEMENTED, naming op and type, where there is no code.
+Result<llvm::Value*> EmitOp(Builder& b, const kernel::Node& node,
+                            std::span<llvm::Value* const> operands,
+                            std::span<const ElementType> types);
+
+}  // namespace kiln::codegen

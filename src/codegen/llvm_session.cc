@@ -1,0 +1,161 @@
+#include "codegen/llvm_session.h"
+
+#include <mutex>
+
+#include "base/strings.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+
+namespace kiln::codegen {
+namespace {
+
+void InitialiseLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+}
+
+// Without a handler of its own a context prints errors and calls exit.
+class Collector : public llvm::DiagnosticHandler {
+ public:
+  explicit Collector(std::string& errors) : errors_(errors) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() == llvm::DS_Error) {
+      llvm::raw_string_ostream stream(errors_);
+      if (!errors_.empty()) stream << "; ";
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+    }
+    return true;
+  }
+
+ private:
+  std::string& errors_;
+};
+
+}  // namespace
+
+LlvmSession::LlvmSession() = default;
+LlvmSession::~LlvmSession() = default;
+
+Status LlvmSession::Create(std::string_view module_name, const std::string& triple,
+                           const std::string& cpu, const std::string& features) {
+  InitialiseLlvm();
+  context_ = std::make_unique<llvm::LLVMContext>();
+  context_->setDiagnosticHandler(std::make_unique<Collector>(errors_));
+  context_->setDiscardValueNames(false);
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) return Unimplemented("no code generator for ", triple, ": ", error);
+  llvm::TargetOptions options;
+  machine_.reset(target->createTargetMachine(triple, cpu, features, options, llvm::Reloc::PIC_,
+                                             std::nullopt, llvm::CodeGenOptLevel::Default, true));
+  if (!machine_) return Internal("no target machine for ", triple);
+  module_ = std::make_unique<llvm::Module>(
+      llvm::StringRef(module_name.data(), module_name.size()), *context_);
+  module_->setTargetTriple(triple);
+  module_->setDataLayout(machine_->createDataLayout());
+  return OkStatus();
+}
+
+Result<std::unique_ptr<LlvmSession>> LlvmSession::ForCpu(std::string_view module_name,
+                                                         const target::Cpu& cpu) {
+  std::unique_ptr<LlvmSession> session(new LlvmSession());
+  // What is older rounds by library calls, and generated code has no library.
+  if (StartsWith(cpu.triple, "x86_64") && !cpu.Has("sse4.1")) {
+    return Unimplemented("code for x86-64 without SSE4.1");
+  }
+  std::string features;
+  for (const std::string& f : cpu.features) features += Cat(features.empty() ? "+" : ",+", f);
+  session->prefer_vector_bits_ = cpu.vector_bytes * 8;
+  KILN_RETURN_IF_ERROR(session->Create(
+      module_name, cpu.triple, StartsWith(cpu.triple, "x86_64") ? "x86-64" : "", features));
+  return session;
+}
+
+Result<std::unique_ptr<LlvmSession>> LlvmSession::ForGpu(std::string_view module_name,
+                                                         const target::Gpu& gpu) {
+  std::unique_ptr<LlvmSession> session(new LlvmSession());
+  session->assembly_ = true;
+  KILN_RETURN_IF_ERROR(session->Create(module_name, "nvptx64-nvidia-cuda", Cat("sm_", gpu.sm),
+                                       Cat("+ptx", gpu.ptx_version)));
+  return session;
+}
+
+llvm::FunctionType* LlvmSession::KernelType() {
+  llvm::Type* pointer = llvm::PointerType::getUnqual(*context_);
+  llvm::Type* i64 = llvm::Type::getInt64Ty(*context_);
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(*context_), {pointer, pointer, i64, i64},
+                                 false);
+}
+
+llvm::FunctionType* LlvmSession::EntryType() {
+  return llvm::FunctionType::get(llvm::Type::getInt32Ty(*context_),
+                                 {llvm::PointerType::getUnqual(*context_)}, false);
+}
+
+llvm::Function* LlvmSession::AddFunction(llvm::FunctionType* type, std::string_view name,
+                                         bool external) {
+  auto* function = llvm::Function::Create(
+      type, external ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
+      llvm::StringRef(name.data(), name.size()), module_.get());
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  // The named CPUs tune for vectors of half the width.
+  if (prefer_vector_bits_ > 0) {
+    function->addFnAttr("prefer-vector-width", Cat(prefer_vector_bits_));
+  }
+  return function;
+}
+
+Status LlvmSession::Verify() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (llvm::verifyModule(*module_, &stream)) {
+    return Internal("malformed code in ", module_->getName().str(), ": ", stream.str());
+  }
+  return OkStatus();
+}
+
+std::string LlvmSession::Text() const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module_->print(stream, nullptr);
+  return stream.str();
+}
+
+Result<std::string> LlvmSession::Emit() {
+  llvm::SmallVector<char, 0> bytes;
+  {
+    llvm::raw_svector_ostream stream(bytes);
+    llvm::legacy::PassManager passes;
+    if (machine_->addPassesToEmitFile(passes, stream, nullptr,
+                                      assembly_ ? llvm::CodeGenFileType::AssemblyFile
+                                                : llvm::CodeGenFileType::ObjectFile)) {
+      return Internal("the target cannot emit this kind of file");
+    }
+    passes.run(*module_);
+  }
+  if (!errors_.empty()) {
+    return Internal("code generation of ", module_->getName().str(), ": ", errors_);
+  }
+  return std::string(bytes.data(), bytes.size());
+}
+
+}  // namespace kiln::codegen

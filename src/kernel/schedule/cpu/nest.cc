@@ -1,0 +1,285 @@
+#include "kernel/schedule/cpu/nest.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/strings.h"
+
+namespace kiln::kernel {
+namespace {
+
+// Rough costs in cycles of a core, for comparing schedules with each other.
+constexpr double kOpCost = 0.5;
+constexpr double kTranscendentalCost = 12;
+constexpr double kAccessCost = 0.6;
+constexpr double kGatherCost = 0.8;         // per lane, with a gather instruction
+constexpr double kScalarAccessCost = 1.2;   // per lane, one by one
+constexpr double kCombineLanesCost = 14;    // of a vector of accumulators, once per reduction
+constexpr double kCyclesPerMicrosecond = 2500;
+// A task that is worth handing to another thread, in microseconds.
+constexpr double kTaskMicroseconds = 10;
+// What one item should move at least, so that handing it out is nothing, and at most, so that
+// there are enough of them.
+constexpr double kItemBytes = 48 << 10;
+constexpr double kItemCycles = 100000;
+constexpr double kChunkBytes = 192 << 10;
+constexpr int64_t kMaxChunks = 512;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, const target::Cpu& cpu) : kernel_(kernel), cpu_(cpu) {
+    for (int v = 0; v < kernel.outer; ++v) points_ *= Extent(v);
+    s_.stages.resize(kernel.stages.size());
+  }
+
+  CpuNestSchedule Run() {
+    s_.vector_width = Width();
+    ChooseVectors();
+    ChooseUnroll();
+    ChooseItems();
+    ChooseSplit();
+    s_.items = std::max<int64_t>(s_.items, 0);
+    double microseconds = std::max(cycles_ / kCyclesPerMicrosecond, bytes_ / BytesPerMicrosecond());
+    s_.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(microseconds / kTaskMicroseconds), 1,
+                                       std::max<int64_t>(s_.items, 1));
+    if (microseconds < 2 * kTaskMicroseconds) s_.max_tasks = 1;
+    s_.nontemporal = kernel_.bytes_written > cpu_.l2_bytes + cpu_.l3_bytes / 2;
+    return s_;
+  }
+
+ private:
+  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  double BytesPerMicrosecond() const { return bytes_ > cpu_.l2_bytes ? 12e3 : 50e3; }
+
+  // Lanes: as many as the type that most values have fits into a vector register. Wider types take
+  // several registers, narrower ones a part of one.
+  int Width() const {
+    bool has[9] = {};
+    for (const Stage& stage : kernel_.stages) {
+      for (const Node& n : stage.nodes) {
+        if (n.kind == Node::Kind::kIndex || n.kind == Node::Kind::kInRange) has[4] = true;
+        if (n.type != ElementType::kInvalid) has[ByteWidth(n.type)] = true;
+      }
+    }
+    return cpu_.vector_bytes / (has[4] ? 4 : has[8] ? 8 : 1);
+  }
+
+  int64_t StagePoints(const Stage& stage) const {
+    int64_t points = points_;
+    for (int v : stage.variables) points *= Extent(v);
+    return points;
+  }
+
+  // Cycles of one point of a stage with vectors along `vector` (-1: scalar code).
+  double PointCost(const Stage& stage, int vector) const {
+    double lanes = 1;
+    if (vector >= 0) {
+      int64_t extent = std::max<int64_t>(Extent(vector), 1);
+      int64_t steps = CeilDiv(extent, s_.vector_width);
+      // Without masks what is left of the last vector is done one by one.
+      if (!cpu_.has_masks) steps = extent / s_.vector_width + extent % s_.vector_width;
+      lanes = static_cast<double>(extent) / static_cast<double>(steps);
+    }
+    double cost = 0;
+    auto access = [&](const Index& index) {
+      if (vector < 0) {
+        cost += kAccessCost;
+        return;
+      }
+      std::optional<int64_t> stride = index.StrideOf(vector);
+      if (stride && *stride >= -1 && *stride <= 1) {
+        cost += kAccessCost / lanes;
+      } else {
+        cost += cpu_.has_masks ? kGatherCost : kScalarAccessCost;
+        if (!stride) cost += 4 * kOpCost / lanes;
+      }
+    };
+    for (const Node& n : stage.nodes) {
+      if (n.kind == Node::Kind::kLoad) access(n.index);
+      if (n.kind == Node::Kind::kInRange) cost += 2 * kOpCost / lanes;
+      if (n.kind != Node::Kind::kOp) continue;
+      bool heavy = HasTrait(n.opcode, kTranscendental);
+      cost += (heavy ? kTranscendentalCost : kOpCost) / lanes;
+    }
+    for (const Store& s : stage.stores) access(s.index);
+    cost += static_cast<double>(stage.reductions.size()) * kOpCost / lanes;
+    return cost;
+  }
+
+  static bool AnyGeneral(const Stage& stage) {
+    for (const Reduction& r : stage.reductions) {
+      if (r.combiner.kind == Combiner::Kind::kGeneral) return true;
+    }
+    return false;
+  }
+
+  // The stage's best inner vector variable (-1: none pays) and what the stage then costs.
+  std::pair<int, double> BestInner(const Stage& stage) const {
+    double points = static_cast<double>(StagePoints(stage));
+    std::pair<int, double> best{-1, points * PointCost(stage, -1)};
+    // A scalar sum waits for each addition.
+    if (!stage.reductions.empty()) best.second += points * 4;
+    for (int v : stage.variables) {
+      if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyGeneral(stage))) continue;
+      double cost = points * PointCost(stage, v) +
+                    static_cast<double>(points_) * kCombineLanesCost *
+                        static_cast<double>(stage.reductions.size());
+      if (cost < best.second) best = {v, cost};
+    }
+    return best;
+  }
+
+  void ChooseVectors() {
+    double inner_cost = 0;
+    std::vector<int> inner;
+    for (const Stage& stage : kernel_.stages) {
+      auto [variable, cost] = BestInner(stage);
+      inner.push_back(variable);
+      inner_cost += cost;
+    }
+    int outer = -1;
+    double outer_cost = inner_cost;
+    // From the innermost: between equals that one walks through memory in order.
+    for (int v = kernel_.outer; v-- > 0;) {
+      if (Extent(v) <= 1) continue;
+      double cost = 0;
+      for (const Stage& stage : kernel_.stages) {
+        cost += static_cast<double>(StagePoints(stage)) * PointCost(stage, v);
+      }
+      if (cost < outer_cost) {
+        outer = v;
+        outer_cost = cost;
+      }
+    }
+    for (size_t s = 0; s < s_.stages.size(); ++s) {
+      s_.stages[s].vector_variable = outer >= 0 ? outer : inner[s];
+    }
+    cycles_ = outer_cost;
+    bytes_ = static_cast<double>(kernel_.bytes_read + kernel_.bytes_written);
+    bool any = outer >= 0;
+    for (int v : inner) any |= v >= 0;
+    if (!any) s_.vector_width = 1;
+  }
+
+  int UnrollOf(const Stage& stage) const {
+    int ops = 0, loads = 0;
+    for (const Node& n : stage.nodes) {
+      loads += n.kind == Node::Kind::kLoad;
+      if (n.kind != Node::Kind::kOp) continue;
+      ops += HasTrait(n.opcode, kTranscendental) ? 20 : 1;
+    }
+    int weight = ops + loads + static_cast<int>(stage.stores.size());
+    if (!stage.reductions.empty()) {
+      int accumulators = static_cast<int>(stage.reductions.size());
+      return weight <= 12 && accumulators <= 3 ? 4 : weight <= 40 ? 2 : 1;
+    }
+    return weight <= 4 ? 4 : weight <= 16 ? 2 : 1;
+  }
+
+  void ChooseUnroll() {
+    int outer_unroll = 64;
+    for (size_t s = 0; s < s_.stages.size(); ++s) {
+      CpuStageSchedule& stage = s_.stages[s];
+      if (stage.vector_variable < 0) continue;
+      int64_t vectors = Extent(stage.vector_variable) / s_.vector_width;
+      stage.unroll = UnrollOf(kernel_.stages[s]);
+      while (stage.unroll > 1 && stage.unroll > vectors) stage.unroll /= 2;
+      outer_unroll = std::min(outer_unroll, stage.unroll);
+    }
+    // Along an outer variable all stages take the same steps.
+    for (CpuStageSchedule& stage : s_.stages) {
+      if (stage.vector_variable >= 0 && stage.vector_variable < kernel_.outer) {
+        stage.unroll = outer_unroll;
+      }
+    }
+  }
+
+  void ChooseItems() {
+    if (points_ == 0) {
+      s_.items = 0;
+      return;
+    }
+    double n = static_cast<double>(points_);
+    double target = std::max(1.0, std::min(kItemBytes / std::max(bytes_ / n, 1e-3),
+                                           kItemCycles / std::max(cycles_ / n, 1e-3)));
+    int vector = s_.stages[0].vector_variable;
+    bool outer_vector = vector >= 0 && vector < kernel_.outer;
+    int most = outer_vector ? vector + 1 : kernel_.outer;
+    // The points below the first p variables, for the first p where they are no more than an item
+    // should have.
+    double below = n;
+    while (s_.parallel < most && below > target) {
+      below /= static_cast<double>(Extent(s_.parallel++));
+      s_.items *= Extent(s_.parallel - 1);
+    }
+    if (s_.parallel == 0) return;
+    int last = s_.parallel - 1;
+    int64_t step = last == vector ? s_.vector_width * s_.stages[0].unroll : 1;
+    int64_t block = static_cast<int64_t>(target / below);
+    block = std::clamp<int64_t>(CeilDiv(block, step) * step, step, CeilDiv(Extent(last), step) * step);
+    s_.block = std::min(block, Extent(last));
+    s_.items = s_.items / Extent(last) * CeilDiv(Extent(last), s_.block);
+  }
+
+  void ChooseSplit() {
+    const Stage& first = kernel_.stages[0];
+    if (points_ == 0 || first.reductions.empty() || first.variables.empty() || AnyGeneral(first)) {
+      return;
+    }
+    // The stages that follow run on one thread: nothing large may be among them.
+    for (size_t s = 1; s < kernel_.stages.size(); ++s) {
+      if (!kernel_.stages[s].variables.empty()) return;
+    }
+    int64_t extent = Extent(first.variables[0]);
+    double items = static_cast<double>(s_.items);
+    if (items >= 16 || bytes_ < 2 * kChunkBytes || extent < 2) return;
+    int64_t wanted = static_cast<int64_t>(bytes_ / items / kChunkBytes);
+    wanted = std::min({wanted, kMaxChunks, extent});
+    if (wanted < 2) return;
+    int64_t step = first.variables[0] == s_.stages[0].vector_variable
+                       ? s_.vector_width * s_.stages[0].unroll
+                       : 1;
+    int64_t split = CeilDiv(CeilDiv(extent, wanted), step) * step;
+    if (split >= extent) return;
+    s_.split = split;
+    s_.chunks = CeilDiv(extent, split);
+    s_.items *= s_.chunks;
+    for (const Reduction& r : first.reductions) {
+      for (ElementType type : r.types) {
+        s_.scratch_bytes += CpuPartialBytes(type, points_, s_.chunks);
+      }
+    }
+  }
+
+  const Kernel& kernel_;
+  const target::Cpu& cpu_;
+  CpuNestSchedule s_;
+  int64_t points_ = 1;
+  double cycles_ = 0, bytes_ = 0;
+};
+
+}  // namespace
+
+int64_t CpuPartialBytes(ElementType type, int64_t points, int64_t chunks) {
+  return (ByteWidth(type) * points * chunks + 63) / 64 * 64;
+}
+
+CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu) {
+  return Scheduler(kernel, cpu).Run();
+}
+
+std::string CpuNestSchedule::ToString() const {
+  std::string out = Cat("width ", vector_width, " (");
+  for (size_t s = 0; s < stages.size(); ++s) {
+    out += Cat(s > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll);
+  }
+  out += Cat(") parallel ", parallel, " block ", block);
+  if (split > 0) out += Cat(" split ", split, " in ", chunks, " scratch ", scratch_bytes);
+  out += Cat(" items ", items, " tasks ", max_tasks);
+  if (nontemporal) out += " nontemporal";
+  return out;
+}
+
+}  // namespace kiln::kernel
