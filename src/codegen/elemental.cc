@@ -1,7 +1,6 @@
 #include "codegen/elemental.h"
 
 #include <cmath>
-#include <limits>
 
 #include "base/strings.h"
 #include "codegen/elemental_internal.h"
@@ -83,14 +82,14 @@ llvm::Constant* ConstantOf(llvm::LLVMContext& context, const Literal& literal) {
   if (type == ElementType::kF32) {
     uint32_t bits;
     std::memcpy(&bits, literal.data(), sizeof(bits));
-    return llvm::ConstantFP::get(
-        context, llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits)));
+    return llvm::ConstantFP::get(context,
+                                 llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits)));
   }
   if (type == ElementType::kF64) {
     uint64_t bits;
     std::memcpy(&bits, literal.data(), sizeof(bits));
-    return llvm::ConstantFP::get(
-        context, llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
+    return llvm::ConstantFP::get(context,
+                                 llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
   }
   return llvm::ConstantInt::get(target, static_cast<uint64_t>(literal.AsInt(0)), true);
 }
@@ -177,8 +176,8 @@ Value* FloatToInt(Builder& b, Value* x, ElementType to) {
       target, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
   result = b.CreateSelect(above, most, result);
   if (!is_signed) return result;
-  return b.CreateSelect(
-      below, llvm::ConstantInt::get(target, llvm::APInt::getSignedMinValue(bits)), result);
+  return b.CreateSelect(below, llvm::ConstantInt::get(target, llvm::APInt::getSignedMinValue(bits)),
+                        result);
 }
 
 }  // namespace
@@ -240,8 +239,8 @@ Value* EmitSign(Builder& b, Value* x, ElementType type) {
     Value* one = b.CreateCopySign(Number(t, 1), x);
     return b.CreateSelect(b.CreateFCmpUEQ(x, Number(t, 0)), x, one);
   }
-  Value* positive = b.CreateZExt(
-      IsSigned(type) ? b.CreateICmpSGT(x, Number(t, 0)) : b.CreateIsNotNull(x), t);
+  Value* positive =
+      b.CreateZExt(IsSigned(type) ? b.CreateICmpSGT(x, Number(t, 0)) : b.CreateIsNotNull(x), t);
   if (!IsSigned(type)) return positive;
   return b.CreateSub(positive, b.CreateZExt(b.CreateICmpSLT(x, Number(t, 0)), t));
 }
@@ -266,8 +265,8 @@ Value* EmitShift(Builder& b, Opcode opcode, Value* x, Value* count) {
   return b.CreateSelect(inside, shifted, Number(t, 0));
 }
 
-Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x) {
-  using llvm::Intrinsic::IndependentIntrinsics;
+Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, MathOptions options) {
+  MathEmitter math(b, options);
   auto intrinsic = [&](llvm::Intrinsic::ID id) { return b.CreateUnaryIntrinsic(id, x); };
   llvm::Type* t = x->getType();
   switch (opcode) {
@@ -284,9 +283,21 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x) {
     case Opcode::kRoundNearestAfz:
       return EmitRoundAfz(b, x);
     case Opcode::kSqrt:
-      return intrinsic(llvm::Intrinsic::sqrt);
+      return math.Sqrt(x);
     case Opcode::kRsqrt:
-      return b.CreateFDiv(Number(t, 1), intrinsic(llvm::Intrinsic::sqrt));
+      return math.Rsqrt(x);
+    case Opcode::kExponential:
+      return math.Exp(x);
+    case Opcode::kExponentialMinusOne:
+      return math.Expm1(x);
+    case Opcode::kLog:
+      return math.Log(x);
+    case Opcode::kLogPlusOne:
+      return math.Log1p(x);
+    case Opcode::kLogistic:
+      return math.Logistic(x);
+    case Opcode::kTanh:
+      return math.Tanh(x);
     case Opcode::kCopy:
       return x;
     case Opcode::kCountLeadingZeros:
@@ -303,11 +314,12 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x) {
     case Opcode::kSign:
       return EmitSign(b, x, type);
     default:
-      return EmitTranscendental(b, opcode, type, x);
+      return Unimplemented(OpcodeName(opcode), ": no code for it inside a kernel");
   }
 }
 
-Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Value* x, Value* y) {
+Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Value* x, Value* y,
+                      MathOptions math) {
   using Kind = kernel::Combiner::Kind;
   switch (node.opcode) {
     case Opcode::kAdd:
@@ -331,7 +343,7 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
     case Opcode::kDivide:
       return IsFloat(type) ? b.CreateFDiv(x, y) : EmitIntDivide(b, x, y, IsSigned(type));
     case Opcode::kRemainder:
-      return IsFloat(type) ? EmitFloatRemainder(b, x, y)
+      return IsFloat(type) ? MathEmitter(b, math).Fmod(x, y)
                            : EmitIntRemainder(b, x, y, IsSigned(type));
     case Opcode::kShiftLeft:
     case Opcode::kShiftRightArithmetic:
@@ -339,7 +351,7 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
       return EmitShift(b, node.opcode, x, y);
     case Opcode::kPower:
       if (!IsFloat(type)) return EmitIntPower(b, x, y, IsSigned(type));
-      return EmitFloatPower(b, type, x, y);
+      return MathEmitter(b, math).Pow(x, y);
     default:
       return Unimplemented(OpcodeName(node.opcode), ": no code for it inside a kernel");
   }
@@ -348,7 +360,7 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
 }  // namespace
 
 Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
-                      std::span<const ElementType> types) {
+                      std::span<const ElementType> types, MathOptions math) {
   const OpInfo& info = InfoOf(node.opcode);
   ElementType data = types.size() == 3 ? types[1] : types.empty() ? node.type : types[0];
   for (ElementType t : types) {
@@ -367,9 +379,9 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
       if (node.opcode == Opcode::kConvert) {
         return EmitConvert(b, operands[0], types[0], node.type);
       }
-      return Unary(b, node.opcode, data, operands[0]);
+      return Unary(b, node.opcode, data, operands[0], math);
     case 2:
-      return Binary(b, node, data, operands[0], operands[1]);
+      return Binary(b, node, data, operands[0], operands[1], math);
     default:
       if (node.opcode == Opcode::kSelect) {
         return b.CreateSelect(operands[0], operands[1], operands[2]);

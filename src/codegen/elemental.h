@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "codegen/math/math.h"
 #include "kernel/kernel.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -31,8 +32,8 @@ llvm::Constant* Number(llvm::Type* type, double value);
 llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind kind,
                            ElementType type);
 // One step of a combiner that is not general.
-llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type,
-                         llvm::Value* x, llvm::Value* y);
+llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, llvm::Value* x,
+                         llvm::Value* y);
 
 // Converts by the rules of the op convert.
 llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to);
@@ -41,6 +42,6 @@ llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, Eleme
 // in another block than it began in. UNIMPLEMENTED, naming op and type, where there is no code.
 Result<llvm::Value*> EmitOp(Builder& b, const kernel::Node& node,
                             std::span<llvm::Value* const> operands,
-                            std::span<const ElementType> types);
+                            std::span<const ElementType> types, MathOptions math);
 
 }  // namespace kiln::codegen

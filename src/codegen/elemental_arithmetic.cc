@@ -1,10 +1,7 @@
 // The elementwise ops that are more than an instruction.
-#include <cmath>
-#include <limits>
+#include <utility>
 
-#include "base/strings.h"
 #include "codegen/elemental_internal.h"
-#include "llvm/IR/Intrinsics.h"
 
 namespace kiln::codegen::elemental {
 
@@ -22,7 +19,8 @@ const llvm::ConstantFP* ScalarConstant(Value* v) {
 Value* EmitFloatExtremum(Builder& b, Value* x, Value* y, bool maximum) {
   if (ScalarConstant(x)) std::swap(x, y);
   if (const llvm::ConstantFP* c = ScalarConstant(y); c && !c->isNaN()) {
-    // With a known y the comparison alone settles which one of equal zeros wins, and NaNs of x stay.
+    // With a known y the comparison alone settles which one of equal zeros wins, and NaNs of x
+    // stay.
     bool y_yields = c->isZero() && c->isNegative() == maximum;
     Value* take_y = maximum ? (y_yields ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOLE(x, y))
                             : (y_yields ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOGE(x, y));
@@ -121,60 +119,10 @@ Value* EmitIntPower(Builder& b, Value* x, Value* y, bool is_signed) {
   if (!negative) return end[0];
   Value* minus_one = Number(t, -1);
   Value* odd = b.CreateICmpNE(b.CreateAnd(y, one), zero);
-  Value* inverse = b.CreateSelect(b.CreateICmpEQ(x, minus_one),
-                                  b.CreateSelect(odd, minus_one, one), zero);
+  Value* inverse =
+      b.CreateSelect(b.CreateICmpEQ(x, minus_one), b.CreateSelect(odd, minus_one, one), zero);
   inverse = b.CreateSelect(b.CreateICmpEQ(x, one), one, inverse);
   return b.CreateSelect(negative, inverse, end[0]);
-}
-
-namespace {
-
-// r mod y for 0 <= r, 0 < y, y normal, in f64: subtracts y * 2^k, the largest such that is not above
-// r, which is exact, until r < y.
-Value* ReduceBy(Builder& b, Value* r, Value* y) {
-  llvm::Type *t = r->getType(), *bits = IntOf(t);
-  Value* exponent = llvm::ConstantInt::get(bits, 0x7ff0000000000000);
-  Value* mantissa = llvm::ConstantInt::get(bits, 0x000fffffffffffff);
-  Value* y_mantissa = b.CreateAnd(b.CreateBitCast(y, bits), mantissa);
-  auto end = EmitWhile(
-      b, {r},
-      [&](const std::vector<Value*>& v) { return Any(b, b.CreateFCmpOGE(v[0], y)); },
-      [&](std::vector<Value*>& v) {
-        Value* scaled = b.CreateBitCast(
-            b.CreateOr(b.CreateAnd(b.CreateBitCast(v[0], bits), exponent), y_mantissa), t);
-        scaled = b.CreateSelect(b.CreateFCmpOGT(scaled, v[0]),
-                                b.CreateFMul(scaled, Number(t, 0.5)), scaled);
-        v[0] = b.CreateSelect(b.CreateFCmpOGE(v[0], y), b.CreateFSub(v[0], scaled), v[0]);
-      });
-  return end[0];
-}
-
-}  // namespace
-
-Value* EmitFloatRemainder(Builder& b, Value* x, Value* y) {
-  llvm::Type* narrow = x->getType();
-  llvm::Type* t = WithScalar(b.getDoubleTy(), narrow);
-  Value* wide_x = b.CreateFPExt(x, t);
-  Value* r = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, wide_x);
-  Value* d = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b.CreateFPExt(y, t));
-  Value* defined = b.CreateAnd(b.CreateFCmpOLT(r, llvm::ConstantFP::getInfinity(t, false)),
-                               b.CreateFCmpOGT(d, Number(t, 0)));
-  r = b.CreateSelect(defined, r, Number(t, 0));
-  d = b.CreateSelect(defined, d, Number(t, 1));
-  if (narrow == t) {
-    // A subnormal divisor has no exponent to work with: reduce by a multiple of it first, then
-    // both scaled up.
-    Value* tiny = b.CreateFCmpOLT(d, Number(t, std::numeric_limits<double>::min()));
-    Value* up = b.CreateSelect(tiny, Number(t, 0x1p60), Number(t, 1));
-    Value* down = b.CreateSelect(tiny, Number(t, 0x1p-60), Number(t, 1));
-    d = b.CreateFMul(d, up);
-    r = b.CreateFMul(ReduceBy(b, r, d), up);
-    r = b.CreateFMul(ReduceBy(b, r, d), down);
-  } else {
-    r = ReduceBy(b, r, d);
-  }
-  r = b.CreateSelect(defined, b.CreateCopySign(r, wide_x), llvm::ConstantFP::getNaN(t));
-  return b.CreateFPTrunc(r, narrow);
 }
 
 }  // namespace kiln::codegen::elemental

@@ -25,12 +25,4 @@ llvm::Value* EmitMinimum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType
 llvm::Value* EmitIntDivide(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntRemainder(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntPower(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
-// Exact, as C's fmod.
-llvm::Value* EmitFloatRemainder(Builder& b, llvm::Value* x, llvm::Value* y);
-
-// By the math library.
-Result<llvm::Value*> EmitTranscendental(Builder& b, Opcode opcode, ElementType type,
-                                        llvm::Value* x);
-Result<llvm::Value*> EmitFloatPower(Builder& b, ElementType type, llvm::Value* x, llvm::Value* y);
-
 }  // namespace kiln::codegen::elemental

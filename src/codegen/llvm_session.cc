@@ -68,8 +68,8 @@ Status LlvmSession::Create(std::string_view module_name, const std::string& trip
   machine_.reset(target->createTargetMachine(triple, cpu, features, options, llvm::Reloc::PIC_,
                                              std::nullopt, llvm::CodeGenOptLevel::Default, true));
   if (!machine_) return Internal("no target machine for ", triple);
-  module_ = std::make_unique<llvm::Module>(
-      llvm::StringRef(module_name.data(), module_name.size()), *context_);
+  module_ = std::make_unique<llvm::Module>(llvm::StringRef(module_name.data(), module_name.size()),
+                                           *context_);
   module_->setTargetTriple(triple);
   module_->setDataLayout(machine_->createDataLayout());
   return OkStatus();
@@ -85,8 +85,8 @@ Result<std::unique_ptr<LlvmSession>> LlvmSession::ForCpu(std::string_view module
   std::string features;
   for (const std::string& f : cpu.features) features += Cat(features.empty() ? "+" : ",+", f);
   session->prefer_vector_bits_ = cpu.vector_bytes * 8;
-  KILN_RETURN_IF_ERROR(session->Create(
-      module_name, cpu.triple, StartsWith(cpu.triple, "x86_64") ? "x86-64" : "", features));
+  KILN_RETURN_IF_ERROR(session->Create(module_name, cpu.triple,
+                                       StartsWith(cpu.triple, "x86_64") ? "x86-64" : "", features));
   return session;
 }
 
@@ -145,9 +145,9 @@ Result<std::string> LlvmSession::Emit() {
   {
     llvm::raw_svector_ostream stream(bytes);
     llvm::legacy::PassManager passes;
-    if (machine_->addPassesToEmitFile(passes, stream, nullptr,
-                                      assembly_ ? llvm::CodeGenFileType::AssemblyFile
-                                                : llvm::CodeGenFileType::ObjectFile)) {
+    if (machine_->addPassesToEmitFile(
+            passes, stream, nullptr,
+            assembly_ ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile)) {
       return Internal("the target cannot emit this kind of file");
     }
     passes.run(*module_);

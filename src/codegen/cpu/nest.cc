@@ -131,12 +131,13 @@ class NestCode {
     });
   }
 
-  // --- Split reductions: partial results are in scratch, by chunk, then by outer point.
+  // --- Split reductions: partial results are in scratch: of each result, by chunk, then by outer
+  // point.
 
   void PrepareSplit() {
     if (schedule_.split == 0) return;
-    Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function_->getArg(1),
-                                                kernel_.params.size());
+    Value* slot =
+        b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function_->getArg(1), kernel_.params.size());
     Value* scratch = b_.CreateLoad(b_.getPtrTy(), slot);
     Index point = 0;
     int64_t points = 1;
@@ -153,10 +154,11 @@ class NestCode {
     int64_t offset = 0;
     for (const Reduction& r : kernel_.stages[0].reductions) {
       for (ElementType type : r.types) {
-        Value* base = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch,
-                                                    static_cast<uint64_t>(offset));
-        partials_.push_back({point, type, base, points});
-        offset += kernel::CpuPartialBytes(type, points, schedule_.chunks);
+        Value* base =
+            b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(offset));
+        int64_t bytes = kernel::CpuPartialBytes(type, points);
+        partials_.push_back({point, type, base, bytes});
+        offset += bytes * schedule_.chunks;
       }
     }
     if (offset > schedule_.scratch_bytes) {
@@ -169,8 +171,8 @@ class NestCode {
   std::vector<int> PartialAccesses(Value* chunk) {
     std::vector<int> ids;
     for (const Partial& p : partials_) {
-      Value* row = b_.CreateGEP(MemoryType(b_.getContext(), p.type), p.base,
-                                b_.CreateMul(chunk, e_.Int(p.points)));
+      Value* row =
+          b_.CreateGEP(b_.getInt8Ty(), p.base, b_.CreateMul(chunk, e_.Int(p.bytes_per_chunk)));
       ids.push_back(e_.AddAccess(p.point, p.type, row));
     }
     return ids;
@@ -216,6 +218,7 @@ class NestCode {
       }
       e_.Rewind(point);
       for (size_t s = 1; s < kernel_.stages.size(); ++s) EmitStage(static_cast<int>(s));
+      e_.ForgetReduced();
     });
     e_.Rewind(mark);
   }
@@ -235,6 +238,7 @@ class NestCode {
       return;
     }
     for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitStage(static_cast<int>(s));
+    e_.ForgetReduced();
   }
 
   void EmitStage(int s) {
@@ -372,7 +376,7 @@ class NestCode {
             operands.push_back(values[operand]);
             types.push_back(c.nodes[operand].type);
           }
-          Result<Value*> result = EmitOp(b_, node, operands, types);
+          Result<Value*> result = EmitOp(b_, node, operands, types, MathOptions{cpu_.has_fma});
           if (!result.ok()) return e_.Fail(result.status());
           value = *result;
           break;
@@ -446,7 +450,7 @@ class NestCode {
     Index point;
     ElementType type;
     Value* base;
-    int64_t points;
+    int64_t bytes_per_chunk;
   };
 
   llvm::Function* function_;

@@ -93,10 +93,12 @@ class NestEmitter {
   void EmitStore(int stage, int store);
   // Results of a reduction, for kReduced nodes.
   void SetReduced(int stage, int reduction, int result, Lanes value);
+  void ForgetReduced();
   // Whether any of the stage's inner variables has no points at all.
   bool IsDead(int stage) const { return dead_[stage]; }
 
-  // Accesses that are in no stage: partial results of split reductions. `id` is what AddAccess gave.
+  // Accesses that are in no stage: partial results of split reductions. `id` is what AddAccess
+  // gave.
   int AddAccess(kernel::Index index, ElementType type, llvm::Value* base);
   void LoadAccess(int id, Lanes& value);
   void StoreAccess(int id, const Lanes& value);
@@ -132,16 +134,15 @@ class NestEmitter {
 
   // How the lanes of a vector access lie in memory.
   struct Address {
-    llvm::Value* pointer = nullptr;       // of lane 0, or the base of `offsets`
-    int64_t stride = 0;                   // in elements
-    llvm::Value* offsets = nullptr;       // <width x int>, where there is no stride
+    llvm::Value* pointer = nullptr;  // of lane 0, or the base of `offsets`
+    int64_t stride = 0;              // in elements
+    llvm::Value* offsets = nullptr;  // <width x int>, where there is no stride
     int64_t alignment = 1;
   };
   Address AddressOf(const Access& access, int copy);
   llvm::Value* GatherPointers(const Address& address, ElementType type);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
-  void VectorStore(const Address& address, ElementType type, llvm::Value* value,
-                   llvm::Value* mask);
+  void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask);
   Lanes LoadFrom(const Access& access, const Lanes& guard);
   void StoreTo(const Access& access, const Lanes& value);
 
@@ -159,10 +160,10 @@ class NestEmitter {
   int64_t aligned_ = 1;
   llvm::Value* mask_ = nullptr;
 
-  std::vector<bool> dead_;                                  // by stage
-  std::vector<std::vector<bool>> live_;                     // by stage and node
-  std::vector<std::vector<Lanes>> values_;                  // by stage and node
-  std::vector<std::vector<std::vector<Lanes>>> reduced_;    // by stage, reduction and result
+  std::vector<bool> dead_;                                // by stage
+  std::vector<std::vector<bool>> live_;                   // by stage and node
+  std::vector<std::vector<Lanes>> values_;                // by stage and node
+  std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
   std::vector<Access> accesses_;
   std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
   std::vector<std::vector<int>> stage_accesses_;              // by stage

@@ -15,9 +15,8 @@ int NestEmitter::AddAccess(Index index, ElementType type, Value* base) {
   access.type = type;
   access.done.assign(index.terms().size(), false);
   llvm::Type* element = MemoryType(b_.getContext(), type);
-  access.pointer = index.constant() == 0
-                       ? base
-                       : b_.CreateGEP(element, base, Int(index.constant()));
+  access.pointer =
+      index.constant() == 0 ? base : b_.CreateGEP(element, base, Int(index.constant()));
   access.index = std::move(index);
   accesses_.push_back(std::move(access));
   return static_cast<int>(accesses_.size()) - 1;
@@ -56,17 +55,16 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
     if (lanes || !TermIsVector(access.stage, t)) continue;
     llvm::IntegerType* type = IndexType(access.index, true);
     Value* atom = EmitAtom(access.stage, t.atom, copy, true, type);
-    Value* term = b_.CreateMul(atom, llvm::ConstantInt::get(
-                                         atom->getType(), static_cast<uint64_t>(t.coefficient),
-                                         true));
+    Value* term = b_.CreateMul(
+        atom, llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient), true));
     address.offsets = address.offsets ? b_.CreateAdd(address.offsets, term) : term;
   }
   int64_t first = address.stride * copy * width_;
   multiple = std::gcd(multiple, first);
   // Every allocation and every slice of one begins at a multiple of kAlignment.
-  address.alignment = multiple == 0 ? plan::kAlignment : std::gcd(multiple * size, plan::kAlignment);
-  address.pointer =
-      first == 0 ? access.pointer : b_.CreateGEP(element, access.pointer, Int(first));
+  address.alignment =
+      multiple == 0 ? plan::kAlignment : std::gcd(multiple * size, plan::kAlignment);
+  address.pointer = first == 0 ? access.pointer : b_.CreateGEP(element, access.pointer, Int(first));
   return address;
 }
 
@@ -110,15 +108,14 @@ Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* 
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int64_t l = 0; l < width_; ++l) {
-    Value* lane = b_.CreateAlignedLoad(element, b_.CreateExtractElement(pointers, l),
-                                       llvm::Align(size));
+    Value* lane =
+        b_.CreateAlignedLoad(element, b_.CreateExtractElement(pointers, l), llvm::Align(size));
     result = b_.CreateInsertElement(result, lane, l);
   }
   return result;
 }
 
-void NestEmitter::VectorStore(const Address& address, ElementType type, Value* value,
-                              Value* mask) {
+void NestEmitter::VectorStore(const Address& address, ElementType type, Value* value, Value* mask) {
   int64_t size = ByteWidth(type);
   if (!address.offsets && address.stride == 1) {
     llvm::Align align(address.alignment);
@@ -129,9 +126,9 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
     llvm::StoreInst* store = b_.CreateAlignedStore(value, address.pointer, align);
     if (nontemporal_ && address.alignment >= std::min<int64_t>(size * width_, cpu_.vector_bytes) &&
         size * width_ >= 16) {
-      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
-                         llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(
-                                                                b_.getInt32(1))));
+      store->setMetadata(
+          llvm::LLVMContext::MD_nontemporal,
+          llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
     }
     return;
   }
@@ -142,8 +139,8 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
     return;
   }
   for (int64_t l = 0; l < width_; ++l) {
-    b_.CreateAlignedStore(b_.CreateExtractElement(value, l),
-                          b_.CreateExtractElement(pointers, l), llvm::Align(size));
+    b_.CreateAlignedStore(b_.CreateExtractElement(value, l), b_.CreateExtractElement(pointers, l),
+                          llvm::Align(size));
   }
 }
 
@@ -161,8 +158,8 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
       if (!varies) condition = b_.CreateOrReduce(mask);
     }
     auto load = [&]() -> Value* {
-      if (!varies) return b_.CreateAlignedLoad(element, access.pointer,
-                                               llvm::Align(ByteWidth(access.type)));
+      if (!varies)
+        return b_.CreateAlignedLoad(element, access.pointer, llvm::Align(ByteWidth(access.type)));
       return VectorLoad(AddressOf(access, u), access.type, mask);
     };
     Value* value;
@@ -182,8 +179,8 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
       phi->addIncoming(llvm::Constant::getNullValue(loaded->getType()), before);
       value = phi;
     } else if (condition && llvm::cast<llvm::Constant>(condition)->isNullValue()) {
-      llvm::Type* type = varies ? llvm::FixedVectorType::get(element, static_cast<unsigned>(width_))
-                                : element;
+      llvm::Type* type =
+          varies ? llvm::FixedVectorType::get(element, static_cast<unsigned>(width_)) : element;
       value = llvm::Constant::getNullValue(type);
     } else {
       value = load();

@@ -126,6 +126,14 @@ void NestEmitter::SetReduced(int stage, int reduction, int result, Lanes value) 
   reduced_[stage][reduction][result] = std::move(value);
 }
 
+void NestEmitter::ForgetReduced() {
+  for (auto& stage : reduced_) {
+    for (auto& reduction : stage) {
+      for (Lanes& result : reduction) result = Lanes();
+    }
+  }
+}
+
 Value* NestEmitter::Use(int stage, int node, int copy, bool vector) {
   const Lanes& lanes = values_[stage][node];
   if (!lanes.known()) {
@@ -263,7 +271,7 @@ void NestEmitter::EmitNode(int stage, int n) {
       for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
         Values operands;
         for (int operand : node.operands) operands.push_back(Use(stage, operand, u, value.vector));
-        Result<Value*> result = EmitOp(b_, node, operands, types);
+        Result<Value*> result = EmitOp(b_, node, operands, types, MathOptions{cpu_.has_fma});
         if (!result.ok()) {
           Fail(result.status());
           return;
@@ -301,8 +309,8 @@ llvm::IntegerType* NestEmitter::IndexType(const Index& index, bool vector) {
 Value* NestEmitter::Ramp(int copy, int64_t factor, llvm::IntegerType* type) {
   std::vector<llvm::Constant*> lanes;
   for (int64_t l = 0; l < width_; ++l) {
-    lanes.push_back(llvm::ConstantInt::get(
-        type, static_cast<uint64_t>(factor * (copy * width_ + l)), true));
+    lanes.push_back(
+        llvm::ConstantInt::get(type, static_cast<uint64_t>(factor * (copy * width_ + l)), true));
   }
   return llvm::ConstantVector::get(lanes);
 }
@@ -320,10 +328,9 @@ Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vect
       if (term_vector) add_lanes(Ramp(copy, t.coefficient, type));
       continue;
     }
-    Value* atom = EmitAtom(stage, t.atom, copy, term_vector,
-                           term_vector ? type : b_.getInt64Ty());
-    Value* factor = llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient),
-                                           true);
+    Value* atom = EmitAtom(stage, t.atom, copy, term_vector, term_vector ? type : b_.getInt64Ty());
+    Value* factor =
+        llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient), true);
     Value* term = b_.CreateMul(atom, factor);
     if (term_vector) {
       add_lanes(term);

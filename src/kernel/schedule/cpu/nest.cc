@@ -12,9 +12,9 @@ namespace {
 constexpr double kOpCost = 0.5;
 constexpr double kTranscendentalCost = 12;
 constexpr double kAccessCost = 0.6;
-constexpr double kGatherCost = 0.8;         // per lane, with a gather instruction
-constexpr double kScalarAccessCost = 1.2;   // per lane, one by one
-constexpr double kCombineLanesCost = 14;    // of a vector of accumulators, once per reduction
+constexpr double kGatherCost = 0.8;        // per lane, with a gather instruction
+constexpr double kScalarAccessCost = 1.2;  // per lane, one by one
+constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once per reduction
 constexpr double kCyclesPerMicrosecond = 2500;
 // A task that is worth handing to another thread, in microseconds.
 constexpr double kTaskMicroseconds = 10;
@@ -123,9 +123,9 @@ class Scheduler {
     if (!stage.reductions.empty()) best.second += points * 4;
     for (int v : stage.variables) {
       if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyGeneral(stage))) continue;
-      double cost = points * PointCost(stage, v) +
-                    static_cast<double>(points_) * kCombineLanesCost *
-                        static_cast<double>(stage.reductions.size());
+      double cost = points * PointCost(stage, v) + static_cast<double>(points_) *
+                                                       kCombineLanesCost *
+                                                       static_cast<double>(stage.reductions.size());
       if (cost < best.second) best = {v, cost};
     }
     return best;
@@ -218,7 +218,8 @@ class Scheduler {
     int last = s_.parallel - 1;
     int64_t step = last == vector ? s_.vector_width * s_.stages[0].unroll : 1;
     int64_t block = static_cast<int64_t>(target / below);
-    block = std::clamp<int64_t>(CeilDiv(block, step) * step, step, CeilDiv(Extent(last), step) * step);
+    block =
+        std::clamp<int64_t>(CeilDiv(block, step) * step, step, CeilDiv(Extent(last), step) * step);
     s_.block = std::min(block, Extent(last));
     s_.items = s_.items / Extent(last) * CeilDiv(Extent(last), s_.block);
   }
@@ -248,7 +249,7 @@ class Scheduler {
     s_.items *= s_.chunks;
     for (const Reduction& r : first.reductions) {
       for (ElementType type : r.types) {
-        s_.scratch_bytes += CpuPartialBytes(type, points_, s_.chunks);
+        s_.scratch_bytes += CpuPartialBytes(type, points_) * s_.chunks;
       }
     }
   }
@@ -262,8 +263,8 @@ class Scheduler {
 
 }  // namespace
 
-int64_t CpuPartialBytes(ElementType type, int64_t points, int64_t chunks) {
-  return (ByteWidth(type) * points * chunks + 63) / 64 * 64;
+int64_t CpuPartialBytes(ElementType type, int64_t points) {
+  return (ByteWidth(type) * points + 63) / 64 * 64;
 }
 
 CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu) {

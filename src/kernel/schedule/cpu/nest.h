@@ -45,9 +45,9 @@ struct CpuNestSchedule {
   std::string ToString() const;
 };
 
-// The bytes that a split reduction's partial results of one type take in scratch: one for each chunk
-// and outer point, by chunk first.
-int64_t CpuPartialBytes(ElementType type, int64_t points, int64_t chunks);
+// The bytes that a split reduction's partial results of one type and one chunk take in scratch:
+// whole cache lines, which no two threads share.
+int64_t CpuPartialBytes(ElementType type, int64_t points);
 
 // The schedule depends on kernel and target alone, never on the number of threads: results must
 // have the same bits however many there are.

@@ -1,0 +1,121 @@
+#include "codegen/codegen.h"
+
+#include <algorithm>
+#include <numeric>
+#include <system_error>
+#include <thread>
+
+#include "base/strings.h"
+#include "codegen/cpu/entry.h"
+#include "codegen/cpu/nest.h"
+#include "codegen/llvm_session.h"
+
+namespace kiln::codegen {
+namespace {
+
+Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
+                  const target::Cpu& cpu) {
+  const plan::ScheduledKernel& kernel = program.kernels[static_cast<size_t>(index)];
+  llvm::Function* function =
+      session.AddFunction(session.KernelType(), KernelSymbol(program, index), true);
+  switch (kernel.form) {
+    case plan::ScheduledKernel::Form::kNest:
+      return EmitNest(function, kernel.kernel, kernel.cpu, cpu);
+    case plan::ScheduledKernel::Form::kGemm:
+    case plan::ScheduledKernel::Form::kPackLhs:
+    case plan::ScheduledKernel::Form::kPackRhs:
+      return Unimplemented("kernel ", kernel.kernel.name, ": matrix products by register tiles");
+  }
+  return OkStatus();
+}
+
+// One LLVM module's share of a program.
+struct Part {
+  std::vector<int> kernels;
+  bool entry = false;
+  // What comes of it.
+  Status status;
+  std::string object, text;
+};
+
+Status Compile(const plan::Program& program, const target::Cpu& cpu, const Options& options,
+               std::string_view name, Part& part) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, LlvmSession::ForCpu(name, cpu));
+  for (int k : part.kernels) {
+    KILN_RETURN_IF_ERROR(EmitKernel(*session, program, k, cpu));
+  }
+  if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program));
+  if (options.dump) part.text = session->Text();
+  if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
+  KILN_ASSIGN_OR_RETURN(part.object, session->Emit());
+  return OkStatus();
+}
+
+// About how long LLVM will take over a kernel.
+int64_t WeightOf(const plan::ScheduledKernel& kernel) {
+  int64_t weight = 20;
+  for (size_t s = 0; s < kernel.kernel.stages.size(); ++s) {
+    int64_t unroll = s < kernel.cpu.stages.size() ? kernel.cpu.stages[s].unroll : 1;
+    for (const kernel::Node& n : kernel.kernel.stages[s].nodes) {
+      bool heavy = n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
+      weight += (heavy ? 20 : 1) * (unroll + 1);
+    }
+  }
+  return weight;
+}
+
+// The heaviest kernels first, each to the part that has least.
+std::vector<Part> Deal(const plan::Program& program, size_t count) {
+  std::vector<Part> parts(count);
+  std::vector<int64_t> load(count, 0);
+  parts[0].entry = true;
+  load[0] = 20;
+  std::vector<int> order(program.kernels.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> weights;
+  for (const plan::ScheduledKernel& k : program.kernels) weights.push_back(WeightOf(k));
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return weights[static_cast<size_t>(a)] > weights[static_cast<size_t>(b)];
+  });
+  for (int k : order) {
+    auto least = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    parts[least].kernels.push_back(k);
+    load[least] += weights[static_cast<size_t>(k)];
+  }
+  return parts;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
+                                             const Options& options) {
+  size_t count = std::clamp<size_t>(static_cast<size_t>(std::max(options.threads, 1)), 1,
+                                    std::max<size_t>(program.kernels.size(), 1));
+  std::vector<Part> parts = Deal(program, count);
+  auto compile = [&](size_t i) {
+    parts[i].status = Compile(program, cpu, options, Cat(program.name, ".", i), parts[i]);
+  };
+  std::vector<std::thread> threads;
+  std::vector<size_t> left;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    try {
+      threads.emplace_back(compile, i);
+    } catch (const std::system_error&) {  // No thread to be had: it is done here.
+      left.push_back(i);
+    }
+  }
+  compile(0);
+  for (size_t i : left) compile(i);
+  for (std::thread& t : threads) t.join();
+  std::vector<std::string> objects;
+  std::string text;
+  for (Part& part : parts) {
+    text += part.text;
+    if (part.status.ok()) objects.push_back(std::move(part.object));
+  }
+  if (options.dump) options.dump("ir-no-opt.ll", text);
+  for (const Part& part : parts) KILN_RETURN_IF_ERROR(part.status);
+  return objects;
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,331 @@
+#include "codegen/cpu/entry.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/strings.h"
+#include "frame/frame.h"
+#include "llvm/IR/IRBuilder.h"
+#include "plan/calls.h"
+
+namespace kiln::codegen {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using Builder = llvm::IRBuilder<>;
+
+// A copy moves so much per item of its kernel, and up to the other so much without a kernel.
+constexpr int64_t kCopyItemBytes = 256 << 10;
+constexpr int64_t kInlineCopyBytes = 512;
+constexpr int64_t kVectorBytes = 64;
+
+constexpr int kCancelledCode = static_cast<int>(Code::kCancelled);
+constexpr std::string_view kCancelledMessage = "the execution was cancelled";
+
+class Entry {
+ public:
+  Entry(LlvmSession& session, const plan::Program& program, llvm::Function* function,
+        const std::vector<std::string>& call_targets)
+      : session_(session),
+        program_(program),
+        function_(function),
+        call_targets_(call_targets),
+        b_(BasicBlock::Create(session.context(), "entry", function)) {}
+
+  Status Emit(const plan::Steps& steps) {
+    frame_ = function_->getArg(0);
+    buffers_ = Field(KILN_FRAME_BUFFERS);
+    table_ = Field(KILN_FRAME_TABLE);
+    trace_ = b_.CreateIsNotNull(Field(KILN_FRAME_TRACE));
+    args_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), MostArgs(steps)));
+    KILN_RETURN_IF_ERROR(EmitSteps(steps));
+    b_.CreateRet(b_.getInt32(0));
+    return OkStatus();
+  }
+
+ private:
+  // --- The frame
+
+  Value* Field(int index) {
+    return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(
+                                            b_.getPtrTy(), frame_, static_cast<uint64_t>(index)));
+  }
+
+  Value* CallTable(int index, llvm::Type* result, std::vector<Value*> args) {
+    std::vector<llvm::Type*> types;
+    for (Value* a : args) types.push_back(a->getType());
+    Value* slot =
+        b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), table_, static_cast<uint64_t>(index));
+    return b_.CreateCall(llvm::FunctionType::get(result, types, false),
+                         b_.CreateLoad(b_.getPtrTy(), slot), args);
+  }
+
+  Value* Address(const plan::Slice& slice) {
+    Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers_,
+                                                static_cast<uint64_t>(slice.allocation));
+    Value* base = b_.CreateLoad(b_.getPtrTy(), slot);
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, static_cast<uint64_t>(slice.offset));
+  }
+
+  void StoreArg(size_t index, Value* pointer) {
+    b_.CreateStore(pointer, b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args_, index));
+  }
+
+  void StoreArgs(const std::vector<plan::Slice>& slices) {
+    for (size_t i = 0; i < slices.size(); ++i) StoreArg(i, Address(slices[i]));
+  }
+
+  // One array serves all steps; a copy's kernel takes three.
+  static uint64_t MostArgs(const plan::Steps& steps) {
+    uint64_t most = 3;
+    for (const plan::Step& step : steps) {
+      if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+        most = std::max<uint64_t>(most, launch->args.size());
+      } else if (const auto* call = std::get_if<plan::Call>(&step.what)) {
+        most = std::max<uint64_t>(most, call->args.size());
+      } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+        most = std::max({most, MostArgs(loop->condition), MostArgs(loop->body)});
+      } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+        for (const plan::Steps& b : conditional->branches) most = std::max(most, MostArgs(b));
+      }
+    }
+    return most;
+  }
+
+  // --- Control
+
+  BasicBlock* NewBlock(const char* name) {
+    return BasicBlock::Create(session_.context(), name, function_);
+  }
+
+  // Leaves with `code` unless it is 0.
+  void ReturnIfError(Value* code) {
+    BasicBlock *failed = NewBlock("failed"), *fine = NewBlock("fine");
+    b_.CreateCondBr(b_.CreateIsNotNull(code), failed, fine);
+    b_.SetInsertPoint(failed);
+    b_.CreateRet(code);
+    b_.SetInsertPoint(fine);
+  }
+
+  void EmitIf(Value* condition, const std::function<void()>& then) {
+    BasicBlock *inside = NewBlock("then"), *after = NewBlock("after");
+    b_.CreateCondBr(condition, inside, after);
+    b_.SetInsertPoint(inside);
+    then();
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+  }
+
+  Value* Text(std::string_view text) {
+    return b_.CreateGlobalString(llvm::StringRef(text.data(), text.size()), "", 0,
+                                 &session_.module());
+  }
+
+  void PollCancel() {
+    Value* flag = Field(KILN_FRAME_CANCEL);
+    EmitIf(b_.CreateIsNotNull(flag), [&] {
+      llvm::LoadInst* load = b_.CreateAlignedLoad(b_.getInt32Ty(), flag, llvm::Align(4));
+      load->setAtomic(llvm::AtomicOrdering::Monotonic);
+      BasicBlock *stop = NewBlock("cancelled"), *go = NewBlock("go");
+      b_.CreateCondBr(b_.CreateIsNotNull(load), stop, go);
+      b_.SetInsertPoint(stop);
+      b_.CreateRet(CallTable(KILN_TABLE_FAIL, b_.getInt32Ty(),
+                             {frame_, b_.getInt32(kCancelledCode), Text(kCancelledMessage),
+                              b_.getInt64(kCancelledMessage.size())}));
+      b_.SetInsertPoint(go);
+    });
+  }
+
+  // --- Steps
+
+  Status EmitSteps(const plan::Steps& steps) {
+    for (const plan::Step& step : steps) {
+      KILN_RETURN_IF_ERROR(std::visit([this](const auto& s) { return EmitStep(s); }, step.what));
+    }
+    return OkStatus();
+  }
+
+  // Runs all items of a kernel whose args are stored, and its finishing call.
+  void RunKernel(llvm::Function* kernel, int64_t items, int64_t tasks, bool finish) {
+    Value* count = b_.getInt64(static_cast<uint64_t>(items));
+    if (items <= 0) {
+      // Nothing to do but to finish.
+    } else if (tasks <= 1) {
+      b_.CreateCall(kernel, {frame_, args_, b_.getInt64(0), count});
+    } else {
+      CallTable(KILN_TABLE_PARALLEL_FOR, b_.getVoidTy(),
+                {frame_, kernel, args_, count, b_.getInt64(static_cast<uint64_t>(tasks))});
+    }
+    if (finish) {
+      b_.CreateCall(kernel, {frame_, args_, count, b_.getInt64(static_cast<uint64_t>(items) + 1)});
+    }
+  }
+
+  void Traced(int id, const std::function<void()>& step) {
+    auto call = [&](int function) {
+      if (id < 0) return;
+      EmitIf(trace_, [&] {
+        CallTable(function, b_.getVoidTy(), {frame_, b_.getInt32(static_cast<uint32_t>(id))});
+      });
+    };
+    call(KILN_TABLE_TRACE_BEGIN);
+    step();
+    call(KILN_TABLE_TRACE_END);
+  }
+
+  Status EmitStep(const plan::Launch& launch) {
+    const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    StoreArgs(launch.args);
+    llvm::FunctionCallee callee = session_.module().getOrInsertFunction(
+        KernelSymbol(program_, launch.kernel), session_.KernelType());
+    Traced(launch.id, [&] {
+      RunKernel(llvm::cast<llvm::Function>(callee.getCallee()), kernel.items, kernel.max_tasks,
+                kernel.finish);
+    });
+    return OkStatus();
+  }
+
+  Status EmitStep(const plan::Copy& copy) {
+    if (copy.from.bytes != copy.to.bytes) return Internal("a copy between slices of two sizes");
+    int64_t bytes = copy.from.bytes;
+    if (bytes == 0) return OkStatus();
+    Value *to = Address(copy.to), *from = Address(copy.from);
+    if (bytes <= kInlineCopyBytes) {
+      llvm::Align align(kVectorBytes);
+      b_.CreateMemCpyInline(to, align, from, align, b_.getInt64(static_cast<uint64_t>(bytes)));
+      return OkStatus();
+    }
+    StoreArg(0, to);
+    StoreArg(1, from);
+    StoreArg(2, b_.CreateIntToPtr(b_.getInt64(static_cast<uint64_t>(bytes)), b_.getPtrTy()));
+    int64_t items = (bytes + kCopyItemBytes - 1) / kCopyItemBytes;
+    RunKernel(CopyKernel(), items, items, false);
+    return OkStatus();
+  }
+
+  Status EmitStep(const plan::Call& call) {
+    StoreArgs(call.args);
+    auto at = std::find(call_targets_.begin(), call_targets_.end(), call.target);
+    auto number = static_cast<uint32_t>(at - call_targets_.begin());
+    ReturnIfError(CallTable(
+        KILN_TABLE_CALL, b_.getInt32Ty(),
+        {frame_, b_.getInt32(number), args_, Text(call.config), b_.getInt64(call.config.size())}));
+    return OkStatus();
+  }
+
+  Status EmitStep(const plan::While& loop) {
+    BasicBlock *head = NewBlock("while"), *body = NewBlock("body"), *after = NewBlock("done");
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    PollCancel();
+    KILN_RETURN_IF_ERROR(EmitSteps(loop.condition));
+    Value* predicate = b_.CreateLoad(b_.getInt8Ty(), Address(loop.predicate));
+    b_.CreateCondBr(b_.CreateIsNotNull(predicate), body, after);
+    b_.SetInsertPoint(body);
+    KILN_RETURN_IF_ERROR(EmitSteps(loop.body));
+    b_.CreateBr(head);
+    b_.SetInsertPoint(after);
+    return OkStatus();
+  }
+
+  Status EmitStep(const plan::Conditional& conditional) {
+    size_t count = conditional.branches.size();
+    if (count == 0 || (conditional.by_predicate && count != 2)) {
+      return Internal("a conditional of ", count, " branches");
+    }
+    std::vector<BasicBlock*> blocks;
+    for (size_t i = 0; i < count; ++i) blocks.push_back(NewBlock("branch"));
+    BasicBlock* after = NewBlock("joined");
+    Value* address = Address(conditional.index);
+    if (conditional.by_predicate) {
+      Value* predicate = b_.CreateLoad(b_.getInt8Ty(), address);
+      b_.CreateCondBr(b_.CreateIsNotNull(predicate), blocks[0], blocks[1]);
+    } else {
+      llvm::SwitchInst* table =
+          b_.CreateSwitch(b_.CreateLoad(b_.getInt32Ty(), address), blocks.back());
+      for (size_t i = 0; i + 1 < count; ++i) {
+        table->addCase(b_.getInt32(static_cast<uint32_t>(i)), blocks[i]);
+      }
+    }
+    for (size_t i = 0; i < count; ++i) {
+      b_.SetInsertPoint(blocks[i]);
+      KILN_RETURN_IF_ERROR(EmitSteps(conditional.branches[i]));
+      b_.CreateBr(after);
+    }
+    b_.SetInsertPoint(after);
+    return OkStatus();
+  }
+
+  // A kernel that copies args[2] bytes (as a number) from args[1] to args[0]. There is no memcpy
+  // to call.
+  llvm::Function* CopyKernel() {
+    constexpr const char* kName = "kiln.copy";
+    if (llvm::Function* known = session_.module().getFunction(kName)) return known;
+    llvm::Function* f = session_.AddFunction(session_.KernelType(), kName, false);
+    Builder b(BasicBlock::Create(session_.context(), "entry", f));
+    auto arg = [&](uint64_t i) {
+      return b.CreateLoad(b.getPtrTy(),
+                          b.CreateConstInBoundsGEP1_64(b.getPtrTy(), f->getArg(1), i));
+    };
+    Value *to = arg(0), *from = arg(1), *size = b.CreatePtrToInt(arg(2), b.getInt64Ty());
+    Value* item = b.getInt64(kCopyItemBytes);
+    Value* begin = b.CreateMul(f->getArg(2), item);
+    Value* end = b.CreateMul(f->getArg(3), item);
+    end = b.CreateSelect(b.CreateICmpSLT(end, size), end, size);
+    Value* whole = b.CreateAdd(
+        begin, b.CreateAnd(b.CreateSub(end, begin), b.getInt64(~uint64_t{kVectorBytes - 1})));
+    auto loop = [&](Value* first, Value* last, llvm::Type* type, int64_t step) {
+      BasicBlock* before = b.GetInsertBlock();
+      BasicBlock* inside = BasicBlock::Create(session_.context(), "loop", f);
+      BasicBlock* after = BasicBlock::Create(session_.context(), "after", f);
+      b.CreateCondBr(b.CreateICmpSLT(first, last), inside, after);
+      b.SetInsertPoint(inside);
+      llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
+      i->addIncoming(first, before);
+      Value* value = b.CreateAlignedLoad(type, b.CreateGEP(b.getInt8Ty(), from, i),
+                                         llvm::Align(static_cast<uint64_t>(step)));
+      b.CreateAlignedStore(value, b.CreateGEP(b.getInt8Ty(), to, i),
+                           llvm::Align(static_cast<uint64_t>(step)));
+      Value* next = b.CreateAdd(i, b.getInt64(static_cast<uint64_t>(step)));
+      i->addIncoming(next, inside);
+      b.CreateCondBr(b.CreateICmpSLT(next, last), inside, after);
+      b.SetInsertPoint(after);
+    };
+    loop(begin, whole, llvm::FixedVectorType::get(b.getInt8Ty(), kVectorBytes), kVectorBytes);
+    loop(whole, end, b.getInt8Ty(), 1);
+    b.CreateRetVoid();
+    return f;
+  }
+
+  LlvmSession& session_;
+  const plan::Program& program_;
+  llvm::Function* function_;
+  const std::vector<std::string>& call_targets_;
+  Builder b_;
+  Value* frame_ = nullptr;
+  Value* buffers_ = nullptr;
+  Value* table_ = nullptr;
+  Value* trace_ = nullptr;
+  Value* args_ = nullptr;
+};
+
+}  // namespace
+
+std::string KernelSymbol(const plan::Program& program, int index) {
+  return Cat("k", index, ".", program.kernels[static_cast<size_t>(index)].kernel.name);
+}
+
+Status EmitEntries(LlvmSession& session, const plan::Program& program) {
+  std::vector<std::string> targets = plan::CallTargets(program);
+  auto emit = [&](const char* symbol, const plan::Steps& steps) {
+    llvm::Function* function = session.AddFunction(session.EntryType(), symbol, true);
+    return Entry(session, program, function, targets).Emit(steps);
+  };
+  KILN_RETURN_IF_ERROR(emit(plan::kEntrySymbol, program.steps));
+  if (!program.prologue.empty())
+    KILN_RETURN_IF_ERROR(emit(plan::kPrologueSymbol, program.prologue));
+  return OkStatus();
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,77 @@
+#include "jit_test_util.h"
+
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include "base/strings.h"
+
+namespace kiln::testing {
+
+struct Jit::State {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+Jit::~Jit() = default;
+
+Result<std::unique_ptr<Jit>> Jit::Load(const std::vector<std::string>& objects) {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  auto failed = [](llvm::Error error) { return Internal(llvm::toString(std::move(error))); };
+  auto jit = llvm::orc::LLJITBuilder()
+                 .setLinkProcessSymbolsByDefault(false)
+                 .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                 .create();
+  if (!jit) return failed(jit.takeError());
+  for (const std::string& object : objects) {
+    if (auto error = (*jit)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object))) {
+      return failed(std::move(error));
+    }
+  }
+  std::unique_ptr<Jit> result(new Jit());
+  result->state_ = std::make_unique<State>();
+  result->state_->jit = std::move(*jit);
+  return result;
+}
+
+void* Jit::Lookup(const std::string& symbol) {
+  auto address = state_->jit->lookup(symbol);
+  if (!address) {
+    llvm::consumeError(address.takeError());
+    return nullptr;
+  }
+  return address->toPtr<void*>();
+}
+
+TestFrame::TestFrame(std::vector<void*> buffers) : buffers_(std::move(buffers)) {
+  table_.parallel_for = [](const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args,
+                           int64_t items, int64_t tasks) {
+    ++Of(frame).parallel_calls;
+    for (int64_t t = tasks; t-- > 0;) {
+      kernel(frame, args, items * t / tasks, items * (t + 1) / tasks);
+    }
+  };
+  table_.call = [](const kiln_frame* frame, int32_t target, void* const* args, const void* config,
+                   int64_t size) {
+    Of(frame).called = target;
+    Of(frame).config.assign(static_cast<const char*>(config), static_cast<size_t>(size));
+    Of(frame).events.push_back(Cat("call ", target));
+    return Of(frame).call_result;
+  };
+  table_.trace_begin = [](const kiln_frame* frame, int32_t step) {
+    Of(frame).events.push_back(Cat("begin ", step));
+  };
+  table_.trace_end = [](const kiln_frame* frame, int32_t step) {
+    Of(frame).events.push_back(Cat("end ", step));
+  };
+  table_.fail = [](const kiln_frame* frame, int32_t code, const char* message, int64_t size) {
+    Of(frame).events.push_back(std::string(message, static_cast<size_t>(size)));
+    return code;
+  };
+  frame_.buffers = buffers_.data();
+  frame_.table = &table_;
+  frame_.host = this;
+  frame_.threads = 2;
+}
+
+}  // namespace kiln::testing
