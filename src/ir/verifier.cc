@@ -52,6 +52,7 @@ class Checker {
       return InvalidArgument("module '", module_.name(), "' has no entry");
     }
     for (const auto& c : module_.computations()) KILN_RETURN_IF_ERROR(CheckStructure(*c));
+    KILN_RETURN_IF_ERROR(CheckUsers());
     KILN_RETURN_IF_ERROR(CheckCalls());
     for (const auto& c : module_.computations()) KILN_RETURN_IF_ERROR(CheckShapes(*c));
     return CheckAliases();
@@ -110,27 +111,22 @@ class Checker {
       return InvalidArgument("computation '", computation.name(),
                              "' lacks a parameter: the numbers have a gap");
     }
-    return CheckUsers(computation);
+    return OkStatus();
   }
 
   // Users are what operands say, each once.
-  Status CheckUsers(const Computation& computation) {
-    size_t count = 0;
-    for (const auto& i : computation.instructions()) {
-      std::unordered_set<const Instruction*> users;
-      for (const Instruction* user : i->users()) {
-        if (!users.insert(user).second) return Error(*i, "has a user twice");
-        if (!edges_.contains({i.get(), user})) {
-          return Error(*i, "has a user that does not use it");
+  Status CheckUsers() {
+    for (const auto& computation : module_.computations()) {
+      for (const auto& i : computation->instructions()) {
+        for (const Instruction* user : i->users()) {
+          if (edges_.erase({i.get(), user}) == 0) {
+            return Error(*i, "has a user that does not use it, or a user twice");
+          }
         }
       }
-      count += users.size();
     }
-    size_t expected = edges_.size();
-    edges_.clear();
-    if (count == expected) return OkStatus();
-    return InvalidArgument("computation '", computation.name(),
-                           "' has instructions that do not know all their users");
+    if (edges_.empty()) return OkStatus();
+    return Error(*edges_.begin()->first, "does not know all its users");
   }
 
   // Calls form no cycle, and do not nest too deep. Goes from the callees up without recursion.
