@@ -23,11 +23,12 @@ Status FromLlvm(llvm::Error error, std::string_view doing) {
 
 class OrcCode : public LinkedCode {
  public:
-  static Result<std::unique_ptr<LinkedCode>> Create(const std::vector<std::string>& objects) {
+  static Result<std::unique_ptr<LinkedCode>> Create(const std::vector<std::string>& objects,
+                                                    std::span<const LinkSymbol> symbols) {
     auto control = orc::SelfExecutorProcessControl::Create();
     if (!control) return FromLlvm(control.takeError(), "starting the linker");
     std::unique_ptr<OrcCode> code(new OrcCode(std::move(*control)));
-    KILN_RETURN_IF_ERROR(code->Add(objects));
+    KILN_RETURN_IF_ERROR(code->Add(objects, symbols));
     return std::unique_ptr<LinkedCode>(std::move(code));
   }
 
@@ -44,8 +45,6 @@ class OrcCode : public LinkedCode {
     return found->getAddress().toPtr<void*>();
   }
 
-  std::string errors;
-
  private:
   explicit OrcCode(std::unique_ptr<orc::ExecutorProcessControl> control)
       : session_(std::move(control)), layer_(session_) {
@@ -54,13 +53,16 @@ class OrcCode : public LinkedCode {
   }
 
   void Keep(llvm::Error error) {
-    errors += Cat(errors.empty() ? "" : "; ", llvm::toString(std::move(error)));
+    errors_ += Cat(errors_.empty() ? "" : "; ", llvm::toString(std::move(error)));
   }
 
-  Status Add(const std::vector<std::string>& objects) {
+  Status Add(const std::vector<std::string>& objects, std::span<const LinkSymbol> symbols) {
     library_ = &session_.createBareJITDylib("kiln");
-    // What LLVM's back end may call by itself.
     orc::SymbolMap table;
+    for (const LinkSymbol& s : symbols) {
+      table[session_.intern(s.name)] = {orc::ExecutorAddr::fromPtr(s.address),
+                                        llvm::JITSymbolFlags::Exported};
+    }
     auto add = [&](const char* name, auto* function) {
       table[session_.intern(name)] = {orc::ExecutorAddr::fromPtr(function),
                                       llvm::JITSymbolFlags::Exported};
@@ -83,12 +85,14 @@ class OrcCode : public LinkedCode {
   orc::ExecutionSession session_;
   orc::ObjectLinkingLayer layer_;
   orc::JITDylib* library_ = nullptr;
+  std::string errors_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<LinkedCode>> Link(const std::vector<std::string>& objects) {
-  return OrcCode::Create(objects);
+Result<std::unique_ptr<LinkedCode>> Link(const std::vector<std::string>& objects,
+                                         std::span<const LinkSymbol> symbols) {
+  return OrcCode::Create(objects, symbols);
 }
 
 }  // namespace kiln::device

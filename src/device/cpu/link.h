@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,15 @@ class LinkedCode {
   virtual void* Find(const std::string& symbol) = 0;
 };
 
-// Links relocatable objects against each other and a closed table: nothing is ever looked up in the
-// host process.
-Result<std::unique_ptr<LinkedCode>> Link(const std::vector<std::string>& objects);
+// One entry of the closed table that code may be linked against.
+struct LinkSymbol {
+  const char* name;
+  void* address;
+};
+
+// Links relocatable objects against each other and a closed table, which is `symbols` and what
+// LLVM's back end may call by itself: nothing is ever looked up in the host process.
+Result<std::unique_ptr<LinkedCode>> Link(const std::vector<std::string>& objects,
+                                         std::span<const LinkSymbol> symbols = {});
 
 }  // namespace kiln::device

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "kernel/kernel.h"
@@ -30,6 +31,13 @@ struct GpuNestSchedule {
 
   std::string ToString() const;
 };
+
+// The one load that walks memory across the innermost outer variable (`column`) while an outer one
+// (`row`) walks along it: what a transpose brings through shared memory.
+struct TransposeLoad {
+  int node = -1, row = -1, column = -1;
+};
+std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel);
 
 GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu);
 
