@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "codegen/cpu/entry.h"
 #include "codegen/cpu/nest.h"
+#include "codegen/cpu/product.h"
 #include "codegen/llvm_session.h"
 
 namespace kiln::codegen {
@@ -24,7 +25,7 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
     case plan::ScheduledKernel::Form::kGemm:
     case plan::ScheduledKernel::Form::kPackLhs:
     case plan::ScheduledKernel::Form::kPackRhs:
-      return Unimplemented("kernel ", kernel.kernel.name, ": matrix products by register tiles");
+      return EmitProduct(function, kernel, cpu);
   }
   return OkStatus();
 }

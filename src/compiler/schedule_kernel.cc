@@ -13,6 +13,16 @@ using plan::ScheduledKernel;
 // Products below this many operations are done sooner than another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
+int CountLoads(const kernel::Kernel& kernel, int param) {
+  int count = 0;
+  for (const kernel::Stage& stage : kernel.stages) {
+    for (const kernel::Node& n : stage.nodes) {
+      count += n.kind == kernel::Node::Kind::kLoad && n.param == param;
+    }
+  }
+  return count;
+}
+
 // Turns the kernel into a matrix product by a schedule of its own; false where it is none.
 Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
                              const std::function<bool(int)>& is_constant) {
@@ -21,6 +31,16 @@ Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
   kernel::GemmProblem& problem = contraction->problem;
   problem.b_constant = is_constant(contraction->b_param);
   KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
+  // Panels take the operand's place among the arguments, so nothing else may want to read it.
+  bool same = contraction->a_param == contraction->b_param;
+  bool a_again = same || CountLoads(scheduled.kernel, contraction->a_param) > 1;
+  bool b_again = same || CountLoads(scheduled.kernel, contraction->b_param) > 1;
+  bool b_packed = gemm.b == kernel::GemmB::kPrepacked;
+  if ((gemm.pack_a && a_again) || (b_packed && b_again)) {
+    gemm.pack_a = false;
+    if (b_packed) gemm.b = kernel::GemmB::kInPlace;
+    kernel::CompleteGemmSchedule(cpu, problem, gemm);
+  }
   int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.k;
   scheduled.form = ScheduledKernel::Form::kGemm;
   scheduled.items = gemm.items;

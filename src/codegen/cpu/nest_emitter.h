@@ -29,8 +29,12 @@ class NestEmitter {
  public:
   using Values = std::vector<llvm::Value*>;
 
+  // Emits into a new block, the function's first.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
               bool nontemporal);
+  // Emits into a function that has code already, from a point on.
+  NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
+              Builder::InsertPoint at);
 
   Builder& builder() { return b_; }
   const Status& status() const { return status_; }
@@ -115,6 +119,8 @@ class NestEmitter {
     std::vector<bool> done;
   };
 
+  void LoadArgs(llvm::Function* function);
+  void AddAccesses();
   void FindLive();
   bool Known(int stage, const kernel::Index& index) const;
   bool TermKnown(int stage, const kernel::Index::Term& term) const;
@@ -166,7 +172,6 @@ class NestEmitter {
   std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
   std::vector<Access> accesses_;
   std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
-  std::vector<std::vector<int>> stage_accesses_;              // by stage
   struct Emitted {
     int stage, node;
   };

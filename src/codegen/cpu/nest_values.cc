@@ -16,23 +16,43 @@ NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
       cpu_(cpu),
       nontemporal_(nontemporal),
       bound_(kernel.variables.size(), nullptr) {
-  for (size_t i = 0; i < kernel.params.size(); ++i) {
+  LoadArgs(function);
+  AddAccesses();
+}
+
+NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
+                         const target::Cpu& cpu, Builder::InsertPoint at)
+    : b_(function->getContext()),
+      kernel_(kernel),
+      cpu_(cpu),
+      nontemporal_(false),
+      bound_(kernel.variables.size(), nullptr) {
+  llvm::BasicBlock& entry = function->getEntryBlock();
+  b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+  LoadArgs(function);
+  b_.restoreIP(at);
+  AddAccesses();
+}
+
+void NestEmitter::LoadArgs(llvm::Function* function) {
+  for (size_t i = 0; i < kernel_.params.size(); ++i) {
     Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function->getArg(1), i);
     args_.push_back(b_.CreateLoad(b_.getPtrTy(), slot));
   }
+}
+
+void NestEmitter::AddAccesses() {
   FindLive();
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
-    const kernel::Stage& stage = kernel.stages[s];
+  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    const kernel::Stage& stage = kernel_.stages[s];
     values_.emplace_back(stage.nodes.size());
     reduced_.emplace_back();
     for (const auto& r : stage.reductions) reduced_.back().emplace_back(r.inputs.size());
-    stage_accesses_.emplace_back();
     load_access_.emplace_back(stage.nodes.size(), -1);
     store_access_.emplace_back(stage.stores.size(), -1);
     auto add = [&](const Index& index, int param) {
-      int id = AddAccess(index, kernel.params[param].type, args_[param]);
+      int id = AddAccess(index, kernel_.params[param].type, args_[param]);
       accesses_[id].stage = static_cast<int>(s);
-      stage_accesses_[s].push_back(id);
       return id;
     };
     for (size_t n = 0; n < stage.nodes.size(); ++n) {

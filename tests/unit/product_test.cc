@@ -1,0 +1,221 @@
+// Matrix products with what follows them, as kernels of a program.
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "codegen/codegen.h"
+#include "jit_test_util.h"
+#include "kernel/contraction.h"
+#include "kernel_test_util.h"
+#include "plan/plan.h"
+
+namespace kiln {
+namespace {
+
+using testing::Buffer;
+using testing::KernelBuilder;
+using testing::StageBuilder;
+using T = ElementType;
+
+// Runs a kernel as a product, packed as `change` says, and by plain loops.
+void RunProduct(const kernel::Kernel& kernel,
+                const std::function<void(kernel::GemmSchedule&)>& change = {}) {
+  for (int bytes : {16, 32, 64}) {
+    target::Cpu cpu = target::HostCpuWithVectors(bytes).cpu;
+    auto contraction = kernel::AsContraction(kernel, cpu);
+    ASSERT_TRUE(contraction.has_value());
+    auto schedule = kernel::ChooseGemmSchedule(cpu, contraction->problem);
+    ASSERT_TRUE(schedule.ok()) << schedule.status().ToString();
+    if (change) {
+      change(*schedule);
+      kernel::CompleteGemmSchedule(cpu, contraction->problem, *schedule);
+    }
+    SCOPED_TRACE(Cat(*schedule, "\n", kernel));
+    plan::Program program;
+    std::vector<std::unique_ptr<Buffer>> actual, expected, packed;
+    std::vector<void*> addresses;
+    std::vector<Buffer*> reference;
+    auto allocate = [&](Buffer& buffer) -> plan::Slice {
+      int64_t size = buffer.elements() * ByteWidth(buffer.type());
+      addresses.push_back(buffer.data());
+      program.allocations.push_back({plan::Allocation::Kind::kArena, 0, size});
+      return {static_cast<int>(program.allocations.size()) - 1, 0, size};
+    };
+    auto scratch = [&](int64_t size) {
+      packed.push_back(std::make_unique<Buffer>(T::kU8, size));
+      return allocate(*packed.back());
+    };
+    plan::Launch launch;
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      const kernel::Param& p = kernel.params[i];
+      for (auto* list : {&actual, &expected}) {
+        list->push_back(std::make_unique<Buffer>(p.type, p.elements));
+        if (p.role == kernel::Param::Role::kInput) list->back()->Fill(static_cast<unsigned>(i));
+      }
+      launch.args.push_back(allocate(*actual.back()));
+      reference.push_back(expected.back().get());
+    }
+    plan::ScheduledKernel product;
+    product.kernel = kernel;
+    product.form = plan::ScheduledKernel::Form::kGemm;
+    product.contraction = std::make_shared<const kernel::Contraction>(*contraction);
+    product.gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
+    product.items = schedule->items;
+    product.max_tasks = schedule->items;
+    auto pack = [&](plan::ScheduledKernel::Form form, int param, int64_t size, int64_t items) {
+      plan::ScheduledKernel k = product;
+      k.form = form;
+      k.items = items;
+      k.max_tasks = 1;
+      plan::Slice panels = scratch(size);
+      program.kernels.push_back(k);
+      program.steps.push_back({plan::Launch{static_cast<int>(program.kernels.size()) - 1,
+                                            {launch.args[static_cast<size_t>(param)], panels},
+                                            -1}});
+      launch.args[static_cast<size_t>(param)] = panels;
+    };
+    if (schedule->pack_a) {
+      pack(plan::ScheduledKernel::Form::kPackLhs, contraction->a_param, schedule->packed_a_bytes,
+           schedule->pack_a_items);
+    }
+    if (schedule->b == kernel::GemmB::kPrepacked) {
+      pack(plan::ScheduledKernel::Form::kPackRhs, contraction->b_param, schedule->packed_b_bytes,
+           schedule->pack_b_items);
+    }
+    if (schedule->scratch_bytes > 0) launch.args.push_back(scratch(schedule->scratch_bytes));
+    launch.kernel = static_cast<int>(program.kernels.size());
+    program.kernels.push_back(product);
+    program.steps.push_back({launch});
+    codegen::Options options;
+    options.verify = true;
+    options.threads = 2;
+    auto objects = codegen::GenerateCpu(program, cpu, options);
+    ASSERT_TRUE(objects.ok()) << objects.status().ToString();
+    auto jit = testing::Jit::Load(*objects);
+    ASSERT_TRUE(jit.ok()) << jit.status().ToString();
+    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(plan::kEntrySymbol));
+    ASSERT_NE(entry, nullptr);
+    testing::TestFrame frame(addresses);
+    ASSERT_EQ(entry(&frame.frame()), 0);
+    testing::Evaluate(kernel, reference);
+    for (auto& p : packed) EXPECT_TRUE(p->Intact());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_TRUE(actual[i]->Intact()) << "p" << i;
+      for (int64_t e = 0; e < actual[i]->elements(); ++e) {
+        ASSERT_EQ(actual[i]->Float(e), expected[i]->Float(e)) << "p" << i << "[" << e << "]";
+      }
+    }
+  }
+}
+
+// max(x . y + bias, 0) + residual, and a pred of it: [m, n] with vectors along n.
+KernelBuilder WithEpilogue(int64_t m, int64_t n, int64_t depth, T type = T::kF32) {
+  KernelBuilder k({m, n});
+  int x = k.Input(type, m * depth), y = k.Input(type, depth * n), bias = k.Input(type, n);
+  int residual = k.Input(type, m * n), column = k.Input(T::kF32, m);
+  int out = k.Output(type, m * n), positive = k.Output(T::kPred, m * n);
+  int d = k.Inner(depth, true);
+  StageBuilder s = k.Stage({d});
+  int product = s.Op(Opcode::kMultiply, type,
+                     {s.Load(x, k.Var(0) * depth + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
+  s.Reduce(kernel::Combiner::Kind::kSum, type, product, s.Constant(type, 0));
+  StageBuilder after = k.Stage();
+  kernel::Index at = k.Var(0) * n + k.Var(1);
+  int sum =
+      after.Op(Opcode::kAdd, type, {after.Reduced(0, 0, 0, type), after.Load(bias, k.Var(1))});
+  int zero = after.Constant(type, 0);
+  int value = after.Op(Opcode::kMaximum, type, {sum, zero});
+  value = after.Op(Opcode::kAdd, type, {value, after.Load(residual, at)});
+  int scale = after.Op(Opcode::kConvert, type, {after.Load(column, k.Var(0))});
+  value = after.Op(Opcode::kMultiply, type, {value, scale});
+  after.Store(out, at, value);
+  after.Store(positive, at, after.Op(Opcode::kCompare, T::kPred, {sum, zero}, Direction::kGt));
+  return k;
+}
+
+TEST(Product, EpilogueOfAllSizes) {
+  for (int64_t n : {1, 5, 16, 33, 100}) {
+    for (int64_t m : {1, 3, 30}) {
+      RunProduct(WithEpilogue(m, n, 7).kernel);
+      if (HasFatalFailure()) return;
+    }
+  }
+  RunProduct(WithEpilogue(9, 21, 12, T::kF64).kernel);
+}
+
+TEST(Product, PackedOperands) {
+  RunProduct(WithEpilogue(30, 70, 9).kernel, [](kernel::GemmSchedule& s) { s.pack_a = true; });
+  RunProduct(WithEpilogue(30, 70, 9).kernel,
+             [](kernel::GemmSchedule& s) { s.b = kernel::GemmB::kPrepacked; });
+  RunProduct(WithEpilogue(30, 70, 9).kernel,
+             [](kernel::GemmSchedule& s) { s.b = kernel::GemmB::kPackPanel; });
+}
+
+TEST(Product, SumsInBlocks) {
+  RunProduct(WithEpilogue(20, 40, 50).kernel, [](kernel::GemmSchedule& s) {
+    s.kind = kernel::GemmKind::kOuter;
+    s.kc = 16;
+  });
+}
+
+// A batch of products, stored as they are and transposed.
+TEST(Product, BatchAndTransposedResult) {
+  constexpr int64_t batch = 3, m = 17, n = 19, depth = 6;
+  for (bool transposed : {false, true}) {
+    KernelBuilder k({batch, m, n});
+    int x = k.Input(T::kF32, batch * m * depth), y = k.Input(T::kF32, batch * depth * n);
+    int out = k.Output(T::kF32, batch * m * n);
+    int d = k.Inner(depth, true);
+    StageBuilder s = k.Stage({d});
+    int product = s.Op(Opcode::kMultiply, T::kF32,
+                       {s.Load(x, k.Var(0) * (m * depth) + k.Var(1) * depth + k.Var(d)),
+                        s.Load(y, k.Var(0) * (depth * n) + k.Var(d) * n + k.Var(2))});
+    s.Reduce(kernel::Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
+    StageBuilder after = k.Stage();
+    kernel::Index at = k.Var(0) * (m * n);
+    at = at + (transposed ? k.Var(2) * m + k.Var(1) : k.Var(1) * n + k.Var(2));
+    after.Store(out, at, after.Reduced(0, 0, 0, T::kF32));
+    RunProduct(k.kernel);
+    if (HasFatalFailure()) return;
+    // The same with something to do for each element.
+    int value = after.Op(Opcode::kAdd, T::kF32, {0, after.Constant(T::kF32, 1)});
+    k.kernel.stages[1].stores[0].value = value;
+    RunProduct(k.kernel);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// A packed operand that the epilogue reads again would be read wrongly.
+TEST(Product, PackedOperandIsReadOnce) {
+  constexpr int64_t n = 16;
+  KernelBuilder k({n, n});
+  int x = k.Input(T::kF32, n * n), y = k.Input(T::kF32, n * n), out = k.Output(T::kF32, n * n);
+  int d = k.Inner(n, true);
+  StageBuilder s = k.Stage({d});
+  int product = s.Op(Opcode::kMultiply, T::kF32,
+                     {s.Load(x, k.Var(0) * n + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
+  s.Reduce(kernel::Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
+  StageBuilder after = k.Stage();
+  kernel::Index at = k.Var(0) * n + k.Var(1);
+  after.Store(
+      out, at,
+      after.Op(Opcode::kAdd, T::kF32, {after.Reduced(0, 0, 0, T::kF32), after.Load(x, at)}));
+  RunProduct(k.kernel);
+  target::Cpu cpu = target::HostCpu().cpu;
+  auto contraction = kernel::AsContraction(k.kernel, cpu);
+  ASSERT_TRUE(contraction.has_value());
+  auto schedule = kernel::ChooseGemmSchedule(cpu, contraction->problem);
+  ASSERT_TRUE(schedule.ok());
+  schedule->pack_a = contraction->a_param == x;
+  if (!schedule->pack_a) schedule->b = kernel::GemmB::kPrepacked;
+  kernel::CompleteGemmSchedule(cpu, contraction->problem, *schedule);
+  plan::Program program;
+  program.kernels.emplace_back();
+  program.kernels[0].kernel = k.kernel;
+  program.kernels[0].form = plan::ScheduledKernel::Form::kGemm;
+  program.kernels[0].contraction = std::make_shared<const kernel::Contraction>(*contraction);
+  program.kernels[0].gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
+  EXPECT_EQ(codegen::GenerateCpu(program, cpu, {}).status().code(), Code::kInternal);
+}
+
+}  // namespace
+}  // namespace kiln
