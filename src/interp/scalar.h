@@ -1,0 +1,151 @@
+// Ops on C++ scalars. Integer arithmetic is done unsigned, where overflow wraps.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "ops/attributes.h"
+
+namespace kiln::interp {
+
+template <typename T>
+concept Float = std::floating_point<T>;
+template <typename T>
+concept Int = std::integral<T> && !std::same_as<T, bool>;
+
+// Wide enough that no arithmetic on it is promoted to a signed int.
+template <typename T>
+using Wide = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+
+template <Int T>
+T Wrap(Wide<T> value) {
+  return static_cast<T>(value);
+}
+
+// NaN if either is; -0 is below +0.
+template <typename T>
+T Maximum(T x, T y) {
+  if constexpr (Float<T>) {
+    if (std::isnan(x) || std::isnan(y)) return std::numeric_limits<T>::quiet_NaN();
+    if (x == y) return std::signbit(x) ? y : x;
+  }
+  return x > y ? x : y;
+}
+template <typename T>
+T Minimum(T x, T y) {
+  if constexpr (Float<T>) {
+    if (std::isnan(x) || std::isnan(y)) return std::numeric_limits<T>::quiet_NaN();
+    if (x == y) return std::signbit(x) ? x : y;
+  }
+  return x < y ? x : y;
+}
+
+template <Int T>
+T Divide(T x, T y) {
+  if (y == 0) return static_cast<T>(-1);
+  if constexpr (std::signed_integral<T>) {
+    if (y == -1) return Wrap<T>(Wide<T>(0) - static_cast<Wide<T>>(x));
+  }
+  return static_cast<T>(x / y);
+}
+template <Int T>
+T Remainder(T x, T y) {
+  if (y == 0) return x;
+  if constexpr (std::signed_integral<T>) {
+    if (y == -1) return 0;
+  }
+  return static_cast<T>(x % y);
+}
+
+// By squaring, wrapping. A negative exponent leaves only the powers of 1 and -1.
+template <Int T>
+T Power(T base, T exponent) {
+  if constexpr (std::signed_integral<T>) {
+    if (exponent < 0) {
+      if (base == 1) return 1;
+      if (base == -1) return exponent % 2 == 0 ? T{1} : T{-1};
+      return 0;
+    }
+  }
+  Wide<T> result = 1, factor = static_cast<Wide<T>>(base);
+  for (auto e = static_cast<std::make_unsigned_t<T>>(exponent); e != 0; e >>= 1) {
+    if (e & 1) result *= factor;
+    factor *= factor;
+  }
+  return Wrap<T>(result);
+}
+
+// The amount is read as unsigned.
+template <Int T>
+bool ShiftsOut(T amount) {
+  return static_cast<std::make_unsigned_t<T>>(amount) >= sizeof(T) * 8;
+}
+template <Int T>
+T ShiftLeft(T x, T amount) {
+  return ShiftsOut(amount) ? T{0} : Wrap<T>(static_cast<Wide<T>>(x) << amount);
+}
+template <Int T>
+T ShiftRightLogical(T x, T amount) {
+  using U = std::make_unsigned_t<T>;
+  return ShiftsOut(amount) ? T{0} : static_cast<T>(static_cast<U>(x) >> amount);
+}
+template <Int T>
+T ShiftRightArithmetic(T x, T amount) {
+  using S = std::make_signed_t<T>;
+  S value = static_cast<S>(x);
+  if (ShiftsOut(amount)) return static_cast<T>(value < 0 ? S{-1} : S{0});
+  return static_cast<T>(value >> amount);
+}
+
+template <typename T>
+T Sign(T x) {
+  if constexpr (Float<T>) {
+    if (std::isnan(x) || x == 0) return x;
+  }
+  return static_cast<T>(x > T{0}) - static_cast<T>(x < T{0});
+}
+
+template <typename T>
+bool Compare(Direction direction, T x, T y) {
+  switch (direction) {
+    case Direction::kEq:
+      return x == y;
+    case Direction::kNe:
+      return x != y;
+    case Direction::kGe:
+      return x >= y;
+    case Direction::kGt:
+      return x > y;
+    case Direction::kLe:
+      return x <= y;
+    case Direction::kLt:
+      return x < y;
+  }
+  return false;
+}
+
+// Float to integer truncates and clamps, NaN to 0; to pred is 'not zero'; everything else is C++'s.
+template <typename To, typename From>
+To Convert(From x) {
+  if constexpr (std::same_as<To, bool>) {
+    return x != From{0};
+  } else if constexpr (Float<From> && Int<To>) {
+    if (std::isnan(x)) return 0;
+    // The bounds as floats: the upper one may round up to a power of two, which no To reaches.
+    if (x <= static_cast<From>(std::numeric_limits<To>::min())) {
+      return std::numeric_limits<To>::min();
+    }
+    if (x >= static_cast<From>(std::numeric_limits<To>::max())) {
+      return std::numeric_limits<To>::max();
+    }
+    return static_cast<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+}  // namespace kiln::interp
