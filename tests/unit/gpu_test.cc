@@ -1,0 +1,233 @@
+// The kernels of a graph as GPU code: PTX that the assembler takes, and results on the emulated GPU
+// that are the evaluator's.
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/codegen.h"
+#include "device/emulated/emulator.h"
+#include "hlo_test_util.h"
+#include "interp/interpreter.h"
+#include "ir/ir.h"
+#include "kernel/build.h"
+#include "kernel/schedule/gpu/nest.h"
+#include "literal_test_util.h"
+#include "passes/pipelines.h"
+
+namespace kiln {
+namespace {
+
+using testing::Difference;
+using testing::RandomLiteral;
+
+// ptxas of this machine, or "".
+std::string FindPtxas() {
+  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
+    if (std::filesystem::exists(path)) return path;
+  }
+  return "";
+}
+
+// What ptxas says against the text; "" for nothing.
+std::string Assemble(const std::string& ptxas, int sm, const std::string& ptx) {
+  auto folder = std::filesystem::temp_directory_path();
+  std::string base = (folder / Cat("kiln_ptx_", getpid())).string();
+  std::ofstream(base + ".ptx") << ptx;
+  std::string command =
+      Cat(ptxas, " -arch=sm_", sm, " -o /dev/null ", base, ".ptx > ", base, ".log 2>&1");
+  int status = std::system(command.c_str());
+  std::ifstream log(base + ".log");
+  std::string text((std::istreambuf_iterator<char>(log)), {});
+  std::filesystem::remove(base + ".ptx");
+  std::filesystem::remove(base + ".log");
+  return status == 0 ? "" : text + "\n" + ptx;
+}
+
+// The kernel alone as the evaluator sees it: the fusion's computation, or the one instruction.
+Result<Literal> Expected(const ir::Instruction& i, const std::vector<Literal>& arguments) {
+  if (i.opcode() == Opcode::kFusion) return interp::Evaluate(*i.called(0), arguments);
+  std::vector<const Literal*> operands;
+  std::vector<const ir::Instruction*> inputs = kernel::GroupOf(i).inputs;
+  for (const ir::Instruction* operand : i.operands()) {
+    operands.push_back(
+        &arguments[std::find(inputs.begin(), inputs.end(), operand) - inputs.begin()]);
+  }
+  return interp::EvaluateInstruction(i, operands);
+}
+
+class GpuKernels {
+ public:
+  // Every kernel of the fused module; how many were tried.
+  void CheckModule(const std::string& text) {
+    auto module = ir::ParseOrDie(text);
+    passes::PassContext context;
+    context.verify = true;
+    Status status = passes::RunPipeline("test", passes::CpuPipeline(), *module, context);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    for (const auto& i : module->entry()->instructions()) {
+      switch (i->opcode()) {
+        case Opcode::kParameter:
+        case Opcode::kConstant:
+        case Opcode::kTuple:
+        case Opcode::kGetTupleElement:
+          continue;
+        default:
+          Check(*i);
+      }
+    }
+  }
+
+  void Check(const ir::Instruction& i) {
+    kernel::Group group = kernel::GroupOf(i);
+    auto built = kernel::BuildKernel(group, Cat("k", kernels));
+    ASSERT_TRUE(built.ok()) << built.status().ToString();
+    plan::ScheduledKernel scheduled;
+    scheduled.kernel = *std::move(built);
+    ++kernels;
+    for (int sm : {75, 80, 90}) {
+      target::Gpu gpu = target::NvidiaGpu(sm).value().gpu;
+      scheduled.gpu = kernel::ScheduleNest(scheduled.kernel, gpu);
+      ++forms[static_cast<int>(scheduled.gpu.form)];
+      auto ptx = codegen::GeneratePtx(scheduled, gpu, {.verify = true});
+      ASSERT_TRUE(ptx.ok()) << ptx.status().ToString();
+      EXPECT_NE(ptx->find(Cat(".target sm_", sm)), std::string::npos);
+      static const std::string ptxas = FindPtxas();
+      if (!ptxas.empty()) {
+        EXPECT_EQ(Assemble(ptxas, sm, *ptx), "");
+        ++assembled;
+      }
+    }
+    Emulate(i, group, scheduled);
+  }
+
+  int kernels = 0, assembled = 0;
+  int forms[5] = {};
+
+ private:
+  void Emulate(const ir::Instruction& i, const kernel::Group& group,
+               const plan::ScheduledKernel& scheduled) {
+    target::Gpu gpu = target::NvidiaGpu(80).value().gpu;
+    auto object =
+        codegen::GenerateEmulated(scheduled, gpu, target::HostCpu().cpu, {.verify = true});
+    ASSERT_TRUE(object.ok()) << object.status().ToString();
+    auto emulated = device::EmulatedKernel::Load(scheduled, *object);
+    ASSERT_TRUE(emulated.ok()) << emulated.status().ToString();
+    std::vector<Literal> values;
+    for (const ir::Instruction* input : group.inputs) {
+      values.push_back(RandomLiteral(input->shape(), values.size() + 1));
+    }
+    auto expected = Expected(i, values);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    Literal actual(i.shape());
+    std::vector<void*> args;
+    for (Literal& value : values) args.push_back(value.data());
+    if (actual.shape().is_tuple()) {
+      for (Literal& element : actual.elements()) args.push_back(element.data());
+    } else {
+      args.push_back(actual.data());
+    }
+    Status status = (*emulated)->Launch(args);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(Difference(*expected, actual, 1e-5, 1e-5), "") << scheduled.gpu.ToString() << "\n"
+                                                             << scheduled.kernel.ToString();
+  }
+};
+
+constexpr char kReducers[] = R"(HloModule m
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+max { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b) }
+)";
+
+TEST(GpuKernels, ElementwiseTransposeAndReduce) {
+  GpuKernels gpu;
+  gpu.CheckModule(Cat(kReducers, R"(
+ENTRY e { x = f32[100,784] parameter(0)
+  y = f32[100,784] parameter(1)
+  b = f32[784] parameter(2)
+  bb = f32[100,784] broadcast(b), dimensions={1}
+  s = f32[100,784] add(x, bb)
+  t = f32[100,784] tanh(s)
+  l = f32[100,784] logistic(y)
+  m = f32[100,784] multiply(t, l)
+  n = f32[100,784] negate(y)
+  tr = f32[784,100] transpose(n), dimensions={1,0}
+  zero = f32[] constant(0)
+  ninf = f32[] constant(-inf)
+  rows = f32[100] reduce(x, ninf), dimensions={1}, to_apply=max
+  columns = f32[784] reduce(y, zero), dimensions={0}, to_apply=add
+  all = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add
+  ROOT r = (f32[784,100], f32[100], f32[784], f32[], f32[100,784]) tuple(tr, rows, columns, all, m) })"));
+  EXPECT_GE(gpu.kernels, 3);
+  using Form = kernel::GpuNestSchedule::Form;
+  EXPECT_GT(gpu.forms[static_cast<int>(Form::kTranspose)], 0);
+  EXPECT_GT(gpu.forms[static_cast<int>(Form::kRowReduce)], 0);
+  printf("  %d kernels, %d times through ptxas\n", gpu.kernels, gpu.assembled);
+}
+
+TEST(GpuKernels, SoftmaxRegressionWithoutItsDots) {
+  GpuKernels gpu;
+  gpu.CheckModule(Cat(kReducers, R"(
+ENTRY e { lo = f32[100,10] parameter(0)
+  l = f32[100,10] parameter(1)
+  zero = f32[] constant(0)
+  ninf = f32[] constant(-inf)
+  mx = f32[100] reduce(lo, ninf), dimensions={1}, to_apply=max
+  mxb = f32[100,10] broadcast(mx), dimensions={0}
+  sh = f32[100,10] subtract(lo, mxb)
+  e = f32[100,10] exponential(sh)
+  se = f32[100] reduce(e, zero), dimensions={1}, to_apply=add
+  lse = f32[100] log(se)
+  lseb = f32[100,10] broadcast(lse), dimensions={0}
+  lp = f32[100,10] subtract(sh, lseb)
+  ll = f32[100,10] multiply(l, lp)
+  tot = f32[] reduce(ll, zero), dimensions={0,1}, to_apply=add
+  seb = f32[100,10] broadcast(se), dimensions={0}
+  p = f32[100,10] divide(e, seb)
+  g = f32[100,10] subtract(p, l)
+  gb = f32[10] reduce(g, zero), dimensions={0}, to_apply=add
+  ROOT r = (f32[], f32[10], f32[100,10]) tuple(tot, gb, g) })"));
+  EXPECT_GE(gpu.kernels, 3);
+}
+
+TEST(GpuKernels, TypesGuardsAndGeneralReducers) {
+  GpuKernels gpu;
+  gpu.CheckModule(R"(HloModule m
+argmax { v = f64[] parameter(0)
+  i = s64[] parameter(1)
+  w = f64[] parameter(2)
+  j = s64[] parameter(3)
+  p = pred[] compare(v, w), direction=GE
+  x = f64[] select(p, v, w)
+  y = s64[] select(p, i, j)
+  ROOT t = (f64[], s64[]) tuple(x, y) }
+or { a = pred[] parameter(0)
+  b = pred[] parameter(1)
+  ROOT c = pred[] or(a, b) }
+ENTRY e { x = f64[9,41] parameter(0)
+  u = u8[5,33] parameter(1)
+  c = pred[7,300] parameter(2)
+  i = s64[9,41] iota(), iota_dimension=1
+  ninf = f64[] constant(-inf)
+  zero = s64[] constant(0)
+  no = pred[] constant(false)
+  v = u8[] constant(3)
+  a = (f64[9], s64[9]) reduce(x, i, ninf, zero), dimensions={1}, to_apply=argmax
+  o = pred[7] reduce(c, no), dimensions={1}, to_apply=or
+  p = u8[8,70] pad(u, v), padding=1_2x3_2_1
+  ROOT r = ((f64[9], s64[9]), pred[7], u8[8,70]) tuple(a, o, p) })");
+  EXPECT_GE(gpu.kernels, 3);
+}
+
+}  // namespace
+}  // namespace kiln

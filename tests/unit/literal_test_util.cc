@@ -1,0 +1,73 @@
+#include "literal_test_util.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "base/strings.h"
+
+namespace kiln::testing {
+
+Literal RandomLiteral(const Shape& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Literal literal(shape);
+  if (shape.is_tuple()) {
+    for (size_t i = 0; i < shape.elements().size(); ++i) {
+      literal.elements()[i] = RandomLiteral(shape.elements()[i], seed * 31 + i);
+    }
+    return literal;
+  }
+  VisitType(shape.type(), [&](auto zero) {
+    using T = decltype(zero);
+    for (T& value : literal.values<T>()) {
+      uint64_t bits = random();
+      if constexpr (std::same_as<T, bool>) {
+        value = bits & 1;
+      } else if constexpr (std::floating_point<T>) {
+        value = bits % 16 == 0 ? static_cast<T>(bits / 16 % 2)
+                               : static_cast<T>(static_cast<double>(bits >> 12) / (1ull << 50) - 2);
+      } else {
+        value = static_cast<T>(static_cast<int64_t>(bits % 19) - 9);
+      }
+    }
+  });
+  return literal;
+}
+
+std::vector<Literal> RandomArguments(const ir::Module& module, uint64_t seed) {
+  std::vector<Literal> arguments;
+  for (const ir::Instruction* p : module.entry()->parameters()) {
+    arguments.push_back(RandomLiteral(p->shape(), seed + arguments.size()));
+  }
+  return arguments;
+}
+
+std::string Difference(const Literal& expected, const Literal& actual, double relative,
+                       double absolute) {
+  if (!expected.shape().SameTypeAndDimensions(actual.shape())) {
+    return Cat("shape ", actual.shape(), ", expected ", expected.shape());
+  }
+  for (size_t i = 0; i < expected.elements().size(); ++i) {
+    std::string inner =
+        Difference(expected.elements()[i], actual.elements()[i], relative, absolute);
+    if (!inner.empty()) return Cat("element ", i, ": ", inner);
+  }
+  if (!expected.shape().is_array()) return "";
+  for (int64_t i = 0; i < expected.shape().num_elements(); ++i) {
+    bool same;
+    if (IsFloat(expected.shape().type())) {
+      double e = expected.AsDouble(i), a = actual.AsDouble(i);
+      double bound = std::max(absolute, relative * std::max(std::abs(e), std::abs(a)));
+      same = e == a || (std::isnan(e) && std::isnan(a)) || std::abs(e - a) <= bound;
+    } else {
+      same = expected.AsInt(i) == actual.AsInt(i);
+    }
+    if (!same) {
+      return Cat("element ", i, " of ", expected.shape(), ": ", actual.AsDouble(i), ", expected ",
+                 expected.AsDouble(i));
+    }
+  }
+  return "";
+}
+
+}  // namespace kiln::testing
