@@ -82,7 +82,9 @@ class Builder {
         return Unimplemented(OpcodeName(m->opcode()), ": shape ", m->shape(), " of '", m->name(),
                              "' has no compiled code");
       }
-      kernel_.op_names.push_back(m->op_name().empty() ? m->name() : m->op_name());
+      if (!m->IsConstant()) {
+        kernel_.op_names.push_back(m->op_name().empty() ? m->name() : m->op_name());
+      }
       if (IsHero(*m)) heroes_.push_back(m);
     }
     return OkStatus();

@@ -56,18 +56,9 @@ class Execution {
       for (const Literal& e : l.elements()) Put(e, next);
       return;
     }
-    // Memory is in the order of the parameter's layout.
-    const Shape& shape = signature_.parameters[next];
-    void* to = const_cast<void*>(arguments_[next++]);
-    if (l.byte_size() == 0) return;
-    std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
-    size_t width = static_cast<size_t>(ByteWidth(shape.type())), k = 0;
-    do {
-      int64_t offset = 0;
-      for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
-      std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(offset) * width,
-                  l.data() + width * k++, width);
-    } while (NextIndex(dims, index));
+    Transfer(shape, static_cast<std::byte*>(to), [&](std::byte* memory, size_t k, size_t width) {
+      std::memcpy(memory, l.data() + k, width);
+    });
   }
   Literal Get(const Shape& shape, size_t& next) const {
     Literal l(shape);
@@ -75,11 +66,27 @@ class Execution {
       for (size_t i = 0; i < shape.elements().size(); ++i) {
         l.elements()[i] = Get(shape.elements()[i], next);
       }
-    } else {
-      const void* from = results_[next++];
-      if (l.byte_size() > 0) std::memcpy(l.data(), from, static_cast<size_t>(l.byte_size()));
+      return l;
     }
+    auto* from = static_cast<std::byte*>(results_[next]);
+    Transfer(signature_.results[next++], from, [&](std::byte* memory, size_t k, size_t width) {
+      std::memcpy(l.data() + k, memory, width);
+    });
     return l;
+  }
+  // Calls f(element in memory, byte offset in row-major order, width): memory is in the order of
+  // the shape's layout, literals are row-major.
+  template <typename F>
+  static void Transfer(const Shape& shape, std::byte* memory, F&& f) {
+    if (shape.num_elements() == 0) return;
+    std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
+    size_t width = static_cast<size_t>(ByteWidth(shape.type())), k = 0;
+    do {
+      int64_t offset = 0;
+      for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
+      f(memory + static_cast<size_t>(offset) * width, k, width);
+      k += width;
+    } while (NextIndex(dims, index));
   }
 
   const plan::Signature& signature_;
