@@ -56,7 +56,8 @@ class Execution {
       for (const Literal& e : l.elements()) Put(e, next);
       return;
     }
-    Transfer(shape, static_cast<std::byte*>(to), [&](std::byte* memory, size_t k, size_t width) {
+    auto* to = static_cast<std::byte*>(const_cast<void*>(arguments_[next]));
+    Transfer(signature_.parameters[next++], to, [&](std::byte* memory, size_t k, size_t width) {
       std::memcpy(memory, l.data() + k, width);
     });
   }
