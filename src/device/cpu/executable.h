@@ -7,37 +7,30 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/trace.h"
 #include "device/cpu/link.h"
 #include "frame/frame.h"
 #include "plan/plan.h"
 #include "runtime/arena.h"
+#include "runtime/device.h"
 #include "runtime/thread_pool.h"
 
 namespace kiln::device {
 
-struct RunOptions {
-  int threads = 0;  // 0: all of the pool's
-  TraceSink* trace = nullptr;
-  const int32_t* cancel = nullptr;
-};
+using runtime::RunOptions;
 
-class CpuExecutable {
+class CpuExecutable : public runtime::LoadedExecutable {
  public:
   // Links the code and computes what depends on constants alone. Allocator and pool must outlive
   // the executable.
   static Result<std::unique_ptr<CpuExecutable>> Load(std::shared_ptr<const plan::Artefact> artefact,
                                                      runtime::Allocator& allocator,
                                                      runtime::ThreadPool& pool);
-  ~CpuExecutable();
+  ~CpuExecutable() override;
 
-  const plan::Program& program() const { return artefact_->program; }
+  const plan::Program& program() const override { return artefact_->program; }
 
-  // Runs to the end. Leaves in order, each at a multiple of plan::kAlignment and as large as its
-  // allocation; results do not overlap arguments or each other. Any number of threads may run one
-  // executable at once.
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
-             const RunOptions& options = {});
+             const RunOptions& options = {}) override;
 
  private:
   CpuExecutable(std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,

@@ -1,0 +1,27 @@
+// The machine's own processor.
+#pragma once
+
+#include "device/cpu/executable.h"
+#include "runtime/device.h"
+
+namespace kiln::device {
+
+class CpuDevice : public runtime::Device {
+ public:
+  // Allocator and pool must outlive the device and what it loads.
+  CpuDevice(std::string name, runtime::Allocator& allocator, runtime::ThreadPool& pool)
+      : Device(std::move(name), target::HostCpu()), allocator_(allocator), pool_(pool) {}
+
+  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
+      std::shared_ptr<const plan::Artefact> artefact) override {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<CpuExecutable> executable,
+                          CpuExecutable::Load(std::move(artefact), allocator_, pool_));
+    return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
+  }
+
+ private:
+  runtime::Allocator& allocator_;
+  runtime::ThreadPool& pool_;
+};
+
+}  // namespace kiln::device

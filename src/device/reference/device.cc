@@ -1,0 +1,83 @@
+#include "device/reference/device.h"
+
+#include <cstring>
+
+#include "interp/interpreter.h"
+
+namespace kiln::device {
+namespace {
+
+// Copies between a literal, which is row-major, and memory in the order of the shape's layout.
+void Transfer(const Shape& shape, std::byte* literal, std::byte* memory, bool to_memory) {
+  if (shape.num_elements() == 0) return;
+  std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
+  size_t width = static_cast<size_t>(ByteWidth(shape.type()));
+  do {
+    int64_t offset = 0;
+    for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
+    std::byte* at = memory + static_cast<size_t>(offset) * width;
+    std::memcpy(to_memory ? at : literal, to_memory ? literal : at, width);
+    literal += width;
+  } while (NextIndex(dims, index));
+}
+
+class ReferenceExecutable : public runtime::LoadedExecutable {
+ public:
+  explicit ReferenceExecutable(std::shared_ptr<const plan::Artefact> artefact)
+      : artefact_(std::move(artefact)) {}
+
+  const plan::Program& program() const override { return artefact_->program; }
+
+  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
+             const runtime::RunOptions& options) override {
+    std::vector<Literal> literals;
+    size_t next = 0;
+    for (const ir::Instruction* p : artefact_->module->entry()->parameters()) {
+      literals.push_back(Read(p->shape(), arguments, next));
+    }
+    KILN_ASSIGN_OR_RETURN(Literal value, interp::Evaluate(*artefact_->module, literals));
+    next = 0;
+    Write(value, results, next);
+    return OkStatus();
+  }
+
+ private:
+  static Literal Read(const Shape& shape, std::span<const void* const> leaves, size_t& next) {
+    Literal literal(shape);
+    if (shape.is_tuple()) {
+      for (size_t i = 0; i < shape.elements().size(); ++i) {
+        literal.elements()[i] = Read(shape.elements()[i], leaves, next);
+      }
+      return literal;
+    }
+    auto* memory = static_cast<std::byte*>(const_cast<void*>(leaves[next++]));
+    Transfer(shape, literal.data(), memory, false);
+    return literal;
+  }
+
+  void Write(Literal& value, std::span<void* const> leaves, size_t& next) const {
+    if (value.shape().is_tuple()) {
+      for (Literal& element : value.elements()) Write(element, leaves, next);
+      return;
+    }
+    const Shape& shape = artefact_->program.signature.results[next];
+    Transfer(shape, value.data(), static_cast<std::byte*>(leaves[next]), true);
+    ++next;
+  }
+
+  std::shared_ptr<const plan::Artefact> artefact_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::Load(
+    std::shared_ptr<const plan::Artefact> artefact) {
+  if (!artefact->module) {
+    return InvalidArgument("the artefact was compiled for ", artefact->target.ToString(),
+                           ", not for the reference device");
+  }
+  return std::unique_ptr<runtime::LoadedExecutable>(
+      std::make_unique<ReferenceExecutable>(std::move(artefact)));
+}
+
+}  // namespace kiln::device

@@ -1,0 +1,270 @@
+#include "session/session.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "base/strings.h"
+#include "codegen/codegen.h"
+#include "compiler/lower.h"
+#include "kernel/contraction.h"
+#include "passes/pipelines.h"
+
+namespace kiln::session {
+
+// One op's kernel, as a program of a single launch.
+struct Session::Op {
+  std::unique_ptr<runtime::LoadedExecutable> executable;
+};
+
+struct Session::Prepared {
+  explicit Prepared(runtime::Allocator& a) : allocator(a) {}
+  ~Prepared() {
+    for (size_t i = 0; i < constants.size(); ++i) {
+      allocator.Deallocate(constants[i], program.allocations[i].bytes);
+    }
+  }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  runtime::Allocator& allocator;
+  plan::Program program;
+  // By launch id.
+  std::vector<std::shared_ptr<Op>> ops;
+  std::unique_ptr<runtime::ArenaCache> arenas;
+  std::vector<std::byte*> constants;  // by allocation; null where it is none
+  RunInfo info;
+};
+
+Session::Session(const ir::Module& module, runtime::Device& device, runtime::Allocator& allocator)
+    : module_(module.Clone()), device_(device), allocator_(allocator) {}
+
+Session::~Session() = default;
+
+namespace {
+
+int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                               start)
+      .count();
+}
+
+// The module cut down to the fetches: its root is their tuple.
+Result<std::unique_ptr<ir::Module>> WithFetches(const ir::Module& module,
+                                                std::span<const std::string> fetches) {
+  std::unique_ptr<ir::Module> clone = module.Clone();
+  ir::Computation& entry = *clone->entry();
+  std::unordered_map<std::string, ir::Instruction*> by_name;
+  for (const auto& i : entry.instructions()) by_name[i->name()] = i.get();
+  std::vector<ir::Instruction*> values;
+  for (const std::string& fetch : fetches) {
+    auto it = by_name.find(fetch);
+    if (it == by_name.end()) return NotFound("there is no value '", fetch, "' to fetch");
+    values.push_back(it->second);
+  }
+  KILN_ASSIGN_OR_RETURN(ir::Instruction * root,
+                        entry.Add({.opcode = Opcode::kTuple, .operands = values}));
+  entry.set_root(root);
+  return clone;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module, runtime::Device& device,
+                                                 runtime::Allocator& allocator) {
+  if (device.target().kind != target::Kind::kCpu) {
+    return Unimplemented("sessions on the device ", device.name());
+  }
+  return std::unique_ptr<Session>(new Session(module, device, allocator));
+}
+
+Result<int> Session::Prepare(std::span<const std::string> fetches) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> key(fetches.begin(), fetches.end());
+  if (auto it = by_fetches_.find(key); it != by_fetches_.end()) return it->second;
+  auto start = std::chrono::steady_clock::now();
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Prepared> prepared, Build(fetches));
+  prepared->info.compile_microseconds = MicrosecondsSince(start);
+  prepared_.push_back(std::move(prepared));
+  int number = static_cast<int>(prepared_.size()) - 1;
+  by_fetches_[std::move(key)] = number;
+  return number;
+}
+
+Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::string> fetches) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, WithFetches(*module_, fetches));
+  passes::PassContext context;
+  context.target = &device_.target();
+  KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));
+  KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, device_.target()));
+  auto prepared = std::make_unique<Prepared>(allocator_);
+  prepared->program = std::move(lowered.program);
+  const plan::Program& p = prepared->program;
+  prepared->ops.resize(p.launches.size());
+  prepared->constants.resize(p.allocations.size(), nullptr);
+  KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.prologue));
+  KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.steps));
+  prepared->arenas = std::make_unique<runtime::ArenaCache>(allocator_, p.arena_bytes);
+  for (size_t i = 0; i < p.allocations.size(); ++i) {
+    const plan::Allocation& a = p.allocations[i];
+    if (a.kind != plan::Allocation::Kind::kConstant) continue;
+    KILN_ASSIGN_OR_RETURN(prepared->constants[i], allocator_.Allocate(a.bytes));
+    if (const auto& literal = p.constants[a.number]) {
+      std::memcpy(prepared->constants[i], literal->data(), static_cast<size_t>(a.bytes));
+    }
+  }
+  KILN_RETURN_IF_ERROR(RunSteps(*prepared, p.prologue, prepared->constants.data(), {}));
+  prepared->info.kernels = plan::CountKernels(p.steps);
+  prepared->info.temporary_bytes = p.arena_bytes;
+  return prepared;
+}
+
+Status Session::CompileSteps(Prepared& prepared, const plan::Steps& steps) {
+  for (const plan::Step& step : steps) {
+    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+      KILN_ASSIGN_OR_RETURN(prepared.ops[launch->id],
+                            Compile(prepared.program.kernels[launch->kernel], launch->args));
+    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+      KILN_RETURN_IF_ERROR(CompileSteps(prepared, loop->condition));
+      KILN_RETURN_IF_ERROR(CompileSteps(prepared, loop->body));
+    } else if (const auto* branch = std::get_if<plan::Conditional>(&step.what)) {
+      for (const plan::Steps& b : branch->branches) KILN_RETURN_IF_ERROR(CompileSteps(prepared, b));
+    }
+  }
+  return OkStatus();
+}
+
+Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::ScheduledKernel& kernel,
+                                                      const std::vector<plan::Slice>& args) {
+  std::string key = Cat(static_cast<int>(kernel.form), " ", kernel.kernel.ToString());
+  if (kernel.gemm) {
+    key += Cat(*kernel.gemm, " ", kernel.contraction->problem, " ", kernel.contraction->a_param);
+  }
+  auto it = ops_.find(key);
+  if (it != ops_.end()) return it->second;
+  auto artefact = std::make_shared<plan::Artefact>();
+  artefact->target = device_.target();
+  plan::Program& p = artefact->program;
+  p.name = kernel.kernel.name;
+  p.kernels = {kernel};
+  plan::Launch launch{.kernel = 0, .id = 0};
+  // Every argument is an allocation of its own, which Run is given as a parameter's leaf.
+  for (const plan::Slice& slice : args) {
+    int number = static_cast<int>(p.allocations.size());
+    p.allocations.push_back({plan::Allocation::Kind::kParameter, number, slice.bytes});
+    launch.args.push_back({number, 0, slice.bytes});
+  }
+  p.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
+  p.steps.push_back({std::move(launch)});
+  KILN_ASSIGN_OR_RETURN(artefact->objects,
+                        codegen::GenerateCpu(p, device_.target().cpu, codegen::Options()));
+  auto op = std::make_shared<Op>();
+  KILN_ASSIGN_OR_RETURN(op->executable, device_.Load(std::move(artefact)));
+  ops_[std::move(key)] = op;
+  return op;
+}
+
+const RunInfo& Session::InfoOf(int prepared) const {
+  std::lock_guard lock(mutex_);
+  return prepared_[prepared]->info;
+}
+
+const plan::Signature& Session::SignatureOf(int prepared) const {
+  std::lock_guard lock(mutex_);
+  return prepared_[prepared]->program.signature;
+}
+
+Status Session::Run(int prepared, std::span<const void* const> feeds,
+                    std::span<void* const> fetches, const runtime::RunOptions& options) {
+  const Prepared* p;
+  {
+    std::lock_guard lock(mutex_);
+    p = prepared_[prepared].get();
+  }
+  std::vector<std::byte*> buffers = p->constants;
+  std::byte* arena = nullptr;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const plan::Allocation& a = p->program.allocations[i];
+    switch (a.kind) {
+      case plan::Allocation::Kind::kParameter:
+        buffers[i] = static_cast<std::byte*>(const_cast<void*>(feeds[a.number]));
+        break;
+      case plan::Allocation::Kind::kResult:
+        buffers[i] = static_cast<std::byte*>(fetches[a.number]);
+        break;
+      case plan::Allocation::Kind::kConstant:
+        break;
+      case plan::Allocation::Kind::kArena:
+        if (a.bytes > 0) {
+          KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
+        }
+        buffers[i] = arena;
+        break;
+    }
+  }
+  Status status = RunSteps(*p, p->program.steps, buffers.data(), options);
+  if (arena) p->arenas->Release(arena);
+  return status;
+}
+
+Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
+                          std::byte* const* buffers, const runtime::RunOptions& options) const {
+  constexpr size_t kMaxArgs = 64;
+  const void* args[kMaxArgs];
+  if (launch.args.size() > kMaxArgs) {
+    return Unimplemented("an op of more than ", kMaxArgs, " operands");
+  }
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const plan::Slice& s = launch.args[i];
+    args[i] = buffers[s.allocation] + s.offset;
+  }
+  runtime::RunOptions quiet = options;
+  quiet.trace = nullptr;
+  int64_t start = options.trace ? TraceSink::Now() : 0;
+  Status status = prepared.ops[launch.id]->executable->Run({args, launch.args.size()}, {}, quiet);
+  if (options.trace) {
+    const plan::LaunchInfo& info = prepared.program.launches[launch.id];
+    options.trace->Add({info.kernel_name,
+                        "kernel",
+                        start,
+                        TraceSink::Now() - start,
+                        TraceSink::LaneOfThisThread(),
+                        {{"ops", Join(info.op_names, ", ")},
+                         {"bytes", Cat(info.bytes)},
+                         {"flops", Cat(info.flops)}}});
+  }
+  return status;
+}
+
+Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
+                         std::byte* const* buffers, const runtime::RunOptions& options) const {
+  auto at = [&](const plan::Slice& s) { return buffers[s.allocation] + s.offset; };
+  for (const plan::Step& step : steps) {
+    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+      KILN_RETURN_IF_ERROR(RunLaunch(prepared, *launch, buffers, options));
+    } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
+      std::memcpy(at(copy->to), at(copy->from), static_cast<size_t>(copy->from.bytes));
+    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+      while (true) {
+        if (options.cancel && *options.cancel != 0) return Cancelled("the run was cancelled");
+        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->condition, buffers, options));
+        if (*at(loop->predicate) == std::byte{0}) break;
+        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options));
+      }
+    } else if (const auto* branch = std::get_if<plan::Conditional>(&step.what)) {
+      auto count = static_cast<int32_t>(branch->branches.size());
+      int32_t index = 0;
+      if (branch->by_predicate) {
+        index = *at(branch->index) != std::byte{0} ? 0 : 1;
+      } else {
+        std::memcpy(&index, at(branch->index), sizeof(index));
+        if (index < 0 || index >= count) index = count - 1;
+      }
+      KILN_RETURN_IF_ERROR(RunSteps(prepared, branch->branches[index], buffers, options));
+    } else {
+      return Unimplemented("calls of library functions in a session");
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace kiln::session

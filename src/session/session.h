@@ -1,0 +1,73 @@
+// Runs a graph one op at a time: what execution without a compiler of whole graphs is, and what the
+// ops outside clusters get. Each op is a kernel of its own, compiled once and cached, and as good
+// as a single op can be: the same kernels, threads, and reuse of memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "plan/plan.h"
+#include "runtime/arena.h"
+#include "runtime/device.h"
+
+namespace kiln::session {
+
+// What a set of fetches takes per run.
+struct RunInfo {
+  int64_t kernels = 0;          // launches; loops' and branches' counted once
+  int64_t temporary_bytes = 0;  // beside feeds and fetches
+  int64_t compile_microseconds = 0;
+};
+
+class Session {
+ public:
+  // The module's entry gives the values that can be fetched; it is copied. Allocator and device
+  // must outlive the session.
+  static Result<std::unique_ptr<Session>> Create(const ir::Module& module, runtime::Device& device,
+                                                 runtime::Allocator& allocator);
+
+  ~Session();
+
+  // Makes ready to fetch the values of these instructions (by name) from all parameters: later runs
+  // of the same fetches find their kernels compiled. Returns a number for Run.
+  Result<int> Prepare(std::span<const std::string> fetches);
+  const RunInfo& InfoOf(int prepared) const;
+  const plan::Signature& SignatureOf(int prepared) const;
+
+  // One run. Feeds are the leaves of the module's parameters, fetches those of the prepared ones.
+  // Several threads may run at once.
+  Status Run(int prepared, std::span<const void* const> feeds, std::span<void* const> fetches,
+             const runtime::RunOptions& options = {});
+
+ private:
+  struct Op;
+  struct Prepared;
+  Session(const ir::Module& module, runtime::Device& device, runtime::Allocator& allocator);
+  Result<std::shared_ptr<Op>> Compile(const plan::ScheduledKernel& kernel,
+                                      const std::vector<plan::Slice>& args);
+  Status CompileSteps(Prepared& prepared, const plan::Steps& steps);
+  Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> fetches);
+  Status RunSteps(const Prepared& prepared, const plan::Steps& steps, std::byte* const* buffers,
+                  const runtime::RunOptions& options) const;
+  Status RunLaunch(const Prepared& prepared, const plan::Launch& launch, std::byte* const* buffers,
+                   const runtime::RunOptions& options) const;
+
+  std::unique_ptr<ir::Module> module_;
+  runtime::Device& device_;
+  runtime::Allocator& allocator_;
+  mutable std::mutex mutex_;
+  // Kernels by what they are.
+  std::unordered_map<std::string, std::shared_ptr<Op>> ops_;
+  std::map<std::vector<std::string>, int> by_fetches_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+};
+
+}  // namespace kiln::session
