@@ -128,8 +128,9 @@ void RunAllWays(const Kernel& kernel) {
       for (int v = 0; v < kernel.outer; ++v) {
         CpuNestSchedule s = Plain(kernel);
         s.vector_width = width;
-        for (auto& stage : s.stages) stage = {v, unroll};
+        for (auto& stage : s.stages) stage = {v, unroll, unroll == 1};
         RunKernel(kernel, s, cpu);
+        for (auto& stage : s.stages) stage.masked = false;
         // The same in blocks.
         s.parallel = v + 1;
         s.block = int64_t{width} * unroll;
@@ -144,7 +145,7 @@ void RunAllWays(const Kernel& kernel) {
       bool any = false;
       for (size_t i = 0; i < kernel.stages.size(); ++i) {
         if (kernel.stages[i].variables.empty() || AnyGeneral(kernel.stages[i])) continue;
-        s.stages[i] = {kernel.stages[i].variables.back(), unroll};
+        s.stages[i] = {kernel.stages[i].variables.back(), unroll, unroll == 1};
         any = true;
       }
       if (any) RunKernel(kernel, s, cpu);

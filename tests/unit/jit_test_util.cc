@@ -1,46 +1,12 @@
 #include "jit_test_util.h"
 
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
-#include <llvm/Support/TargetSelect.h>
-
 #include "base/strings.h"
 
 namespace kiln::testing {
 
-struct Jit::State {
-  std::unique_ptr<llvm::orc::LLJIT> jit;
-};
-
-Jit::~Jit() = default;
-
 Result<std::unique_ptr<Jit>> Jit::Load(const std::vector<std::string>& objects) {
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  auto failed = [](llvm::Error error) { return Internal(llvm::toString(std::move(error))); };
-  auto jit = llvm::orc::LLJITBuilder()
-                 .setLinkProcessSymbolsByDefault(false)
-                 .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
-                 .create();
-  if (!jit) return failed(jit.takeError());
-  for (const std::string& object : objects) {
-    if (auto error = (*jit)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object))) {
-      return failed(std::move(error));
-    }
-  }
-  std::unique_ptr<Jit> result(new Jit());
-  result->state_ = std::make_unique<State>();
-  result->state_->jit = std::move(*jit);
-  return result;
-}
-
-void* Jit::Lookup(const std::string& symbol) {
-  auto address = state_->jit->lookup(symbol);
-  if (!address) {
-    llvm::consumeError(address.takeError());
-    return nullptr;
-  }
-  return address->toPtr<void*>();
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::LinkedCode> code, device::Link(objects));
+  return std::unique_ptr<Jit>(new Jit(std::move(code)));
 }
 
 TestFrame::TestFrame(std::vector<void*> buffers) : buffers_(std::move(buffers)) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "device/cpu/link.h"
 #include "frame/frame.h"
 
 namespace kiln::testing {
@@ -14,13 +15,12 @@ namespace kiln::testing {
 class Jit {
  public:
   static Result<std::unique_ptr<Jit>> Load(const std::vector<std::string>& objects);
-  ~Jit();
   // NULL where there is no such symbol.
-  void* Lookup(const std::string& symbol);
+  void* Lookup(const std::string& symbol) { return code_->Find(symbol); }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  explicit Jit(std::unique_ptr<device::LinkedCode> code) : code_(std::move(code)) {}
+  std::unique_ptr<device::LinkedCode> code_;
 };
 
 // A frame over these buffers. parallel_for runs its pieces one after another, the last one first:

@@ -320,6 +320,9 @@ Status EmitEntries(LlvmSession& session, const plan::Program& program) {
   std::vector<std::string> targets = plan::CallTargets(program);
   auto emit = [&](const char* symbol, const plan::Steps& steps) {
     llvm::Function* function = session.AddFunction(session.EntryType(), symbol, true);
+    // It runs through once: the fast way of making it is good enough.
+    function->addFnAttr(llvm::Attribute::OptimizeNone);
+    function->addFnAttr(llvm::Attribute::NoInline);
     return Entry(session, program, function, targets).Emit(steps);
   };
   KILN_RETURN_IF_ERROR(emit(plan::kEntrySymbol, program.steps));

@@ -121,8 +121,8 @@ class NestCode {
     const OuterLoop& loop = loops[at];
     Values none;
     if (loop.variable == vector_variable()) {
-      e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0].unroll,
-                    none, [&](Values&) { point(); });
+      e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0], none,
+                    [&](Values&) { point(); });
       return;
     }
     e_.ScalarLoop(loop.variable, loop.range, none, [&](Values&) {
@@ -286,7 +286,7 @@ class NestCode {
       }
     }
     if (own && v == schedule_.stages[s].vector_variable) {
-      e_.VectorLoop(v, range, schedule_.vector_width, schedule_.stages[s].unroll, carried,
+      e_.VectorLoop(v, range, schedule_.vector_width, schedule_.stages[s], carried,
                     [&](Values& values) { EmitInner(s, order, at + 1, own, values); });
     } else {
       e_.ScalarLoop(v, range, carried, [&](Values& values) {

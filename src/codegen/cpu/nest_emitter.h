@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "codegen/elemental.h"
 #include "kernel/kernel.h"
+#include "kernel/schedule/cpu/nest.h"
 #include "llvm/IR/Function.h"
 #include "target/target.h"
 
@@ -62,8 +63,9 @@ class NestEmitter {
   };
   Range FullRange(int variable);
   // Runs `body` with the variable bound to vectors that cover the range: unrolled ones, then single
-  // and masked or scalar ones.
-  void VectorLoop(int variable, const Range& range, int64_t width, int unroll, Values& carried,
+  // and masked or scalar ones; or masked ones alone.
+  void VectorLoop(int variable, const Range& range, int64_t width,
+                  const kernel::CpuStageSchedule& schedule, Values& carried,
                   const std::function<void(Values& carried)>& body);
   // The same for a scalar loop.
   void ScalarLoop(int variable, const Range& range, Values& carried,

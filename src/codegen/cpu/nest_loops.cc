@@ -74,8 +74,9 @@ void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,
   });
 }
 
-void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width, int unroll,
-                             Values& carried, const std::function<void(Values&)>& body) {
+void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
+                             const kernel::CpuStageSchedule& schedule, Values& carried,
+                             const std::function<void(Values&)>& body) {
   auto loop = [&](Value* begin, Value* end, int64_t lanes, int copies, bool nonempty, bool masked) {
     Loop(begin, end, lanes * copies, nonempty, carried, [&](Value* i, Values& values) {
       Mark mark = GetMark();
@@ -98,6 +99,10 @@ void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width, in
     return b_.CreateAdd(begin, b_.CreateAnd(length, Int(-step)));
   };
   bool nonempty = !range.maybe_empty;
+  if (schedule.masked && cpu_.has_masks && range.multiple % width != 0) {
+    return loop(range.begin, range.end, width, 1, nonempty, true);
+  }
+  int unroll = schedule.unroll;
   int64_t step = width * unroll;
   Value* begin = range.begin;
   Value* end = whole_end(begin, step);

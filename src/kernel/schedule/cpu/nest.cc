@@ -163,35 +163,43 @@ class Scheduler {
     if (!any) s_.vector_width = 1;
   }
 
-  int UnrollOf(const Stage& stage) const {
-    int ops = 0, loads = 0;
+  // About how many instructions a point takes.
+  static int WeightOf(const Stage& stage) {
+    int weight = static_cast<int>(stage.stores.size());
     for (const Node& n : stage.nodes) {
-      loads += n.kind == Node::Kind::kLoad;
+      weight += n.kind == Node::Kind::kLoad;
       if (n.kind != Node::Kind::kOp) continue;
-      ops += HasTrait(n.opcode, kTranscendental) ? 20 : 1;
+      weight += HasTrait(n.opcode, kTranscendental) ? 20 : 1;
     }
-    int weight = ops + loads + static_cast<int>(stage.stores.size());
+    return weight;
+  }
+
+  static int UnrollOf(const Stage& stage) {
+    int weight = WeightOf(stage);
     if (!stage.reductions.empty()) {
-      int accumulators = static_cast<int>(stage.reductions.size());
-      return weight <= 12 && accumulators <= 3 ? 4 : weight <= 40 ? 2 : 1;
+      return weight <= 12 && stage.reductions.size() <= 3 ? 4 : weight <= 40 ? 2 : 1;
     }
     return weight <= 4 ? 4 : weight <= 16 ? 2 : 1;
   }
 
   void ChooseUnroll() {
     int outer_unroll = 64;
+    bool outer_masked = false;
     for (size_t s = 0; s < s_.stages.size(); ++s) {
       CpuStageSchedule& stage = s_.stages[s];
       if (stage.vector_variable < 0) continue;
       int64_t vectors = Extent(stage.vector_variable) / s_.vector_width;
       stage.unroll = UnrollOf(kernel_.stages[s]);
       while (stage.unroll > 1 && stage.unroll > vectors) stage.unroll /= 2;
+      stage.masked = cpu_.has_masks && stage.unroll == 1 && WeightOf(kernel_.stages[s]) > 16;
       outer_unroll = std::min(outer_unroll, stage.unroll);
+      outer_masked |= stage.masked;
     }
     // Along an outer variable all stages take the same steps.
     for (CpuStageSchedule& stage : s_.stages) {
       if (stage.vector_variable >= 0 && stage.vector_variable < kernel_.outer) {
         stage.unroll = outer_unroll;
+        stage.masked = outer_masked && outer_unroll == 1;
       }
     }
   }
@@ -274,7 +282,8 @@ CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu) {
 std::string CpuNestSchedule::ToString() const {
   std::string out = Cat("width ", vector_width, " (");
   for (size_t s = 0; s < stages.size(); ++s) {
-    out += Cat(s > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll);
+    out += Cat(s > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll,
+               stages[s].masked ? " masked" : "");
   }
   out += Cat(") parallel ", parallel, " block ", block);
   if (split > 0) out += Cat(" split ", split, " in ", chunks, " scratch ", scratch_bytes);

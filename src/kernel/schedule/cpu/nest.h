@@ -18,6 +18,9 @@ struct CpuStageSchedule {
   // Independent vectors in flight along it. For a reduction along it they are independent
   // accumulators, combined as a fixed tree: accumulator i with i + n/2, and lanes alike.
   int unroll = 1;
+  // One loop whose every vector has a mask, in place of one of whole vectors and another for the
+  // rest: half the code, where the mask costs little beside the work.
+  bool masked = false;
 };
 
 struct CpuNestSchedule {
