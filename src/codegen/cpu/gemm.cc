@@ -20,10 +20,14 @@ class GemmLoops {
     a_ = e.Arg(operands.a);
     b_ = e.Arg(operands.b);
     if (!epilogue) c_ = e.Arg(operands.c);
-    if (s_.scratch_bytes > 0) scratch_ = e.Arg(operands.scratch);
+    // Every call has a slot of its own, that of its first item, and keeps it warm: calls that run
+    // at the same time have different first items.
+    if (s_.scratch_bytes > 0) {
+      slot_ = e.Offset(e.Arg(operands.scratch), e.Scale(e.function->getArg(2), s_.slot_bytes));
+    }
     direct_ =
         !epilogue && s_.kind == GemmKind::kOuter && s_.k_blocks == 1 && (p_.c_n == 1 || p_.n == 1);
-    if (!direct_) {
+    if (!direct_ && s_.k_blocks == 1) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
       tile->setAlignment(llvm::Align(64));
@@ -78,7 +82,6 @@ class GemmLoops {
       b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b));
     }
     if (c_ != nullptr) c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c));
-    if (scratch_ != nullptr) slot_ = e_.Offset(scratch_, e_.Scale(item, s_.slot_bytes));
 
     const Run tiles = BlockRun(m_block, s_.block_m, s_.m_tiles);
     const Run panels = BlockRun(n_block, s_.block_n, s_.n_panels);
@@ -94,8 +97,9 @@ class GemmLoops {
     if (s_.b != GemmB::kPrepacked) {
       b = e_.Offset(b, e_.Scale(k_first, p_.b_k * e_.element_bytes));
     }
-    auto pack = [&](Value* panel, Value* packed) {
-      gemm::EmitPackPanel(e_, b, e_.PanelVector(e_.Add(panels.first, panel)), k_, packed);
+    b_block_ = b;
+    auto pack = [&](Value* panel, Value* count) {
+      gemm::EmitPackPanels(e_, b, panel, count, k_, slot_, e_.Int(s_.panel_bytes));
     };
     auto packed = [&](Value* panel) { return e_.Offset(slot_, e_.Scale(panel, s_.panel_bytes)); };
     auto panel_b = [&](Value* panel) {
@@ -110,9 +114,7 @@ class GemmLoops {
       return e_.Offset(b, e_.PackedBOffset(batch_, k_block, e_.Add(panels.first, panel), k_));
     };
     if (s_.panels_inner) {
-      if (s_.b == GemmB::kPackPanel) {
-        e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* i) { pack(i, packed(i)); });
-      }
+      if (s_.b == GemmB::kPackPanel) pack(panels.first, panels.count);
       e_.Loop(e_.Int(0), tiles.count, 1, "tile", [&](Value* i) {
         e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
           SetPanel(e_.Add(panels.first, j), panel_b(j));
@@ -122,7 +124,7 @@ class GemmLoops {
       return;
     }
     e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
-      if (s_.b == GemmB::kPackPanel) pack(j, slot_);
+      if (s_.b == GemmB::kPackPanel) pack(e_.Add(panels.first, j), e_.Int(1));
       SetPanel(e_.Add(panels.first, j), panel_b(j));
       e_.Loop(e_.Int(0), tiles.count, 1, "tile",
               [&](Value* i) { Tile(a, k_first, tiles.first, i, j); });
@@ -168,30 +170,83 @@ class GemmLoops {
       o.b_k = in_place ? p_.b_k * e_.element_bytes : s_.nv * e_.vector_bytes;
       o.b_aligned = !in_place;
       o.mask = in_place ? mask_ : nullptr;
+      SetPrefetch(tile, o);
       std::vector<Value*> sums = gemm::EmitOuterTile(e_, o);
       if (direct_) return StoreDirect(sums);
-      for (size_t i = 0; i < sums.size(); ++i) {
-        Value* to = e_.Offset(tile_, static_cast<int64_t>(i) * e_.vector_bytes);
-        e_.StoreVector(sums[i], to, nullptr, true);
+      if (s_.k_blocks > 1) {
+        // Sums of the blocks of k before this one wait in the item's slot.
+        const int64_t tile_bytes = s_.mr * s_.nv * e_.vector_bytes;
+        Value* index = e_.Add(e_.Scale(tile, s_.block_n), panel_in_block);
+        const int64_t packed = s_.slot_bytes - s_.block_m * s_.block_n * tile_bytes;
+        tile_ = e_.Offset(slot_, e_.Add(e_.Scale(index, tile_bytes), e_.Int(packed)));
+        e_.If(
+            e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { StoreTile(sums, false); },
+            [&] { StoreTile(sums, true); });
+        return e_.If(e_.b.CreateICmpEQ(k_block_, e_.Int(s_.k_blocks - 1)),
+                     [&] { FinishTile(tile_index); });
       }
+      StoreTile(sums, false);
     }
-    // Rows and vectors that an earlier tile or panel covers are not visited again.
+    FinishTile(tile_index);
+  }
+
+  // Puts a register tile into memory, on top of what is there or in its place.
+  void StoreTile(const std::vector<Value*>& sums, bool add) {
+    for (size_t i = 0; i < sums.size(); ++i) {
+      Value* to = e_.Offset(tile_, static_cast<int64_t>(i) * e_.vector_bytes);
+      Value* sum = add ? e_.Sum(e_.LoadVector(to, nullptr, true), sums[i]) : sums[i];
+      e_.StoreVector(sum, to, nullptr, true);
+    }
+  }
+
+  // Hands the vectors of a tile in memory on, but for the rows and vectors that an earlier tile or
+  // panel has covered.
+  void FinishTile(Value* tile_index) {
     Value* first_row = e_.Int(0);
     if (p_.m % s_.mr != 0) first_row = e_.b.CreateSub(e_.Scale(tile_index, s_.mr), row_);
     Value* first_vector = e_.Int(0);
     if (e_.n_vectors % s_.nv != 0) {
       first_vector = e_.b.CreateSub(e_.Scale(panel_, s_.nv), vector_);
     }
-    Value* partials = nullptr;
-    if (s_.k_blocks > 1) {
-      const int64_t tile_bytes = s_.mr * s_.nv * e_.vector_bytes;
-      Value* index = e_.Add(e_.Scale(tile, s_.block_n), panel_in_block);
-      const int64_t packed = s_.slot_bytes - s_.block_m * s_.block_n * tile_bytes;
-      partials = e_.Offset(slot_, e_.Add(e_.Scale(index, tile_bytes), e_.Int(packed)));
-    }
     e_.Loop(first_row, e_.Int(s_.mr), 1, "row", [&](Value* i) {
-      e_.Loop(first_vector, e_.Int(s_.nv), 1, "vector", [&](Value* v) { Finish(i, v, partials); });
+      e_.Loop(first_vector, e_.Int(s_.nv), 1, "vector", [&](Value* v) { Finish(i, v); });
     });
+  }
+
+  // The next block of B comes into the cache while this one is used: each tile fetches a share of
+  // the panel that stands in the next block where its own panel stands in this.
+  void SetPrefetch(Value* tile, gemm::TileOperands& o) {
+    if (!s_.prefetch_b) return;
+    const int64_t ahead = s_.panels_inner ? s_.block_n : 1;
+    const int64_t row_bytes = s_.nv * e_.vector_bytes;
+    if (s_.b == GemmB::kPrepacked) {
+      const int64_t panel_bytes = s_.kc * row_bytes;
+      const int64_t share = (panel_bytes + s_.block_m - 1) / s_.block_m;
+      Value* next = e_.Offset(o.b, e_.Add(e_.Int(ahead * panel_bytes), e_.Scale(tile, share)));
+      o.prefetch_step = (share * s_.unroll + s_.kc - 1) / s_.kc;
+      for (int64_t at = 0; at < o.prefetch_step; at += 64) {
+        o.prefetch.push_back(e_.Offset(next, at));
+      }
+      return;
+    }
+    if (p_.b_n != 1) return;
+    // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
+    // Those that find nothing left fetch what is in the cache.
+    const int64_t b_k = p_.b_k * e_.element_bytes;
+    const int64_t row_lines = (row_bytes + 63) / 64;
+    const int64_t lines = s_.unroll * row_lines;
+    const int64_t share = (lines + s_.block_m - 1) / s_.block_m;
+    Value* next = e_.Offset(b_block_, e_.Scale(vector_, e_.vector_bytes));
+    next = e_.Offset(next, s_.k_blocks > 1 ? s_.kc * b_k : ahead * row_bytes);
+    for (int64_t i = 0; i < share; ++i) {
+      Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
+      Value* row = e_.b.CreateUDiv(line, e_.Int(row_lines));
+      Value* at = e_.b.CreateURem(line, e_.Int(row_lines));
+      Value* pointer = e_.Offset(next, e_.Add(e_.Scale(row, b_k), e_.Scale(at, 64)));
+      Value* left = e_.b.CreateICmpSLT(line, e_.Int(lines));
+      o.prefetch.push_back(e_.b.CreateSelect(left, pointer, o.b));
+    }
+    o.prefetch_step = s_.unroll * b_k;
   }
 
   // Inner products fill the tile in memory, nr columns at a time.
@@ -238,25 +293,10 @@ class GemmLoops {
   }
 
   // One vector of the tile in memory.
-  void Finish(Value* i, Value* v, Value* partials) {
-    Value* offset = e_.Add(e_.Scale(i, s_.nv * e_.vector_bytes), e_.Scale(v, e_.vector_bytes));
-    Value* slot = e_.Offset(tile_, offset);
+  void Finish(Value* i, Value* v) {
+    Value* slot = e_.Offset(
+        tile_, e_.Add(e_.Scale(i, s_.nv * e_.vector_bytes), e_.Scale(v, e_.vector_bytes)));
     Value* value = e_.LoadVector(slot, nullptr, true);
-    if (partials == nullptr) return Result(i, v, slot, value);
-    Value* partial = e_.Offset(partials, offset);
-    Value* sum = e_.Sum(e_.LoadVector(partial, nullptr, true), value);
-    Value* total = e_.b.CreateSelect(e_.b.CreateICmpEQ(k_block_, e_.Int(0)), value, sum);
-    e_.If(
-        e_.b.CreateICmpEQ(k_block_, e_.Int(s_.k_blocks - 1)),
-        [&] {
-          e_.StoreVector(total, slot, nullptr, true);
-          Result(i, v, slot, total);
-        },
-        [&] { e_.StoreVector(total, partial, nullptr, true); });
-  }
-
-  // A finished vector, which is in the tile at `slot` too.
-  void Result(Value* i, Value* v, Value* slot, Value* value) {
     GemmVector result;
     result.value = value;
     result.batch = indices_;
@@ -284,7 +324,7 @@ class GemmLoops {
   Value* a_ = nullptr;
   Value* b_ = nullptr;
   Value* c_ = nullptr;
-  Value* scratch_ = nullptr;
+  Value* slot_ = nullptr;
   Value* tile_ = nullptr;  // a register tile in memory, row by row
   // Accumulators go straight to C.
   bool direct_ = false;
@@ -292,13 +332,13 @@ class GemmLoops {
   Value* batch_ = nullptr;
   std::vector<Value*> indices_;
   Value* c_item_ = nullptr;
-  Value* slot_ = nullptr;
   Value* k_block_ = nullptr;
   Value* k_ = nullptr;
   Value* panel_ = nullptr;
   Value* vector_ = nullptr;
   Value* mask_ = nullptr;
   Value* b_panel_ = nullptr;
+  Value* b_block_ = nullptr;  // B from the block of k on, unpacked
   Value* row_ = nullptr;
 };
 

@@ -107,6 +107,12 @@ llvm::Constant* Emitter::Mask(int64_t count) {
   return llvm::ConstantVector::get(lanes);
 }
 
+void Emitter::Prefetch(Value* pointer) {
+  // For reading, into the second cache and outwards, data.
+  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()},
+                    {pointer, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+}
+
 void Emitter::Fence() {
   b.CreateFence(llvm::AtomicOrdering::AcquireRelease, llvm::SyncScope::SingleThread);
 }

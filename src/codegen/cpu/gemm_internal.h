@@ -45,6 +45,7 @@ struct Emitter {
   // Lane i is set when i < count.
   llvm::Value* Mask(llvm::Value* count);
   llvm::Constant* Mask(int64_t count);
+  void Prefetch(llvm::Value* pointer);
   // Keeps the instruction scheduler from moving loads across.
   void Fence();
 
@@ -79,8 +80,11 @@ struct TileOperands {
   int64_t a_k;
   int64_t b_k;
   bool b_aligned = false;
-  llvm::Value* mask = nullptr;             // of the panel's last vector, when B is read in place
-  llvm::Value* k = nullptr;                // steps
+  llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
+  llvm::Value* k = nullptr;     // steps
+  // Of outer products: cache lines to prefetch, and how many bytes to go on per iteration.
+  std::vector<llvm::Value*> prefetch = {};
+  int64_t prefetch_step = 0;
   std::vector<llvm::Value*> columns = {};  // of inner products: offsets of the columns from b
 };
 
@@ -90,10 +94,10 @@ std::vector<llvm::Value*> EmitOuterTile(Emitter& e, const TileOperands& operands
 // Emits mr * nr inner products; scalars, row by row.
 std::vector<llvm::Value*> EmitInnerTile(Emitter& e, const TileOperands& operands);
 
-// Packs the panel whose first vector is `first_vector`: k steps of nv vectors. `source` is B's
-// first column at the first step.
-void EmitPackPanel(Emitter& e, llvm::Value* source, llvm::Value* first_vector, llvm::Value* k,
-                   llvm::Value* packed);
+// Packs `count` panels from `panel` on, panel_bytes apart: of each, k steps of nv vectors.
+// `source` is B's first column at the first step.
+void EmitPackPanels(Emitter& e, llvm::Value* source, llvm::Value* panel, llvm::Value* count,
+                    llvm::Value* k, llvm::Value* packed, llvm::Value* panel_bytes);
 
 Status Check(const kernel::GemmProblem& problem, const kernel::GemmSchedule& schedule);
 

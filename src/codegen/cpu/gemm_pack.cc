@@ -2,6 +2,8 @@
 //
 // A: [batch][tile][k][mr]. B: [batch][k block][panel][k][nv vectors]; lanes beyond n hold values
 // that are computed with and never stored.
+#include <numeric>
+
 #include "codegen/cpu/gemm_internal.h"
 
 namespace kiln::codegen::gemm {
@@ -10,81 +12,99 @@ using llvm::Value;
 
 namespace {
 
-// Transposes a square of vectors: result[i] lane j is rows[j] lane i.
-std::vector<Value*> Transpose(Emitter& e, std::vector<Value*> rows) {
+// Transposes `lanes` pieces of 128 bits, `narrow` elements each: result i has element i of all.
+// The pieces are first put together so that the shuffles stay within 128 bits, which is cheap on
+// every x86: vector j holds those whose number is j modulo `narrow`.
+std::vector<Value*> Transpose(Emitter& e, const std::vector<Value*>& pieces, int narrow) {
   const int lanes = e.s.lanes;
-  // Lanes that share 128 bits are interleaved, wider pieces exchanged whole: those are the cheap
-  // shuffles of every x86.
-  const int narrow = std::min<int>(lanes, static_cast<int>(16 / e.element_bytes));
-  for (int width = 1; width < lanes; width *= 2) {
-    std::vector<Value*> next(rows.size());
-    for (int i = 0; i < lanes; ++i) {
-      if (i & width) continue;
-      std::vector<int> low;
-      std::vector<int> high;
-      if (width < narrow) {
-        // Units of `width` lanes of both rows alternate, within each group of `narrow` lanes.
-        for (int group = 0; group < lanes; group += narrow) {
-          for (int unit = 0; unit < narrow / 2; unit += width) {
-            for (int source = 0; source < 2; ++source) {
-              for (int lane = 0; lane < width; ++lane) {
-                low.push_back(source * lanes + group + unit + lane);
-                high.push_back(source * lanes + group + narrow / 2 + unit + lane);
-              }
+  std::vector<Value*> rows;
+  for (int j = 0; j < narrow; ++j) {
+    std::vector<Value*> parts;
+    for (int i = j; i < lanes; i += narrow) parts.push_back(pieces[static_cast<size_t>(i)]);
+    for (int width = narrow; width < lanes; width *= 2) {
+      std::vector<int> both(static_cast<size_t>(2 * width));
+      std::iota(both.begin(), both.end(), 0);
+      for (size_t i = 0; 2 * i < parts.size(); ++i) {
+        parts[i] = e.b.CreateShuffleVector(parts[2 * i], parts[2 * i + 1], both);
+      }
+      parts.resize(parts.size() / 2);
+    }
+    rows.push_back(parts[0]);
+  }
+  for (int width = 1; width < narrow; width *= 2) {
+    // Units of `width` elements of both rows alternate, first the lower half of them.
+    std::vector<int> masks[2];
+    for (int half = 0; half < 2; ++half) {
+      for (int group = 0; group < lanes; group += narrow) {
+        for (int unit = 0; unit < narrow / 2; unit += width) {
+          for (int source = 0; source < 2; ++source) {
+            for (int lane = 0; lane < width; ++lane) {
+              masks[half].push_back(source * lanes + group + half * narrow / 2 + unit + lane);
             }
           }
         }
-      } else {
-        for (int lane = 0; lane < lanes; ++lane) {
-          const int source = (lane & width) ? lanes : 0;
-          low.push_back(source + (lane & ~width));
-          high.push_back(source + (lane | width));
-        }
       }
+    }
+    std::vector<Value*> next(rows.size());
+    for (int i = 0; i < narrow; ++i) {
+      if (i & width) continue;
       Value* x = rows[static_cast<size_t>(i)];
       Value* y = rows[static_cast<size_t>(i + width)];
-      next[static_cast<size_t>(i)] = e.b.CreateShuffleVector(x, y, low);
-      next[static_cast<size_t>(i + width)] = e.b.CreateShuffleVector(x, y, high);
+      next[static_cast<size_t>(i)] = e.b.CreateShuffleVector(x, y, masks[0]);
+      next[static_cast<size_t>(i + width)] = e.b.CreateShuffleVector(x, y, masks[1]);
     }
     rows = std::move(next);
   }
-  // Interleaving leaves the columns of a group in bit-reversed order.
-  std::vector<Value*> columns(rows.size());
-  for (int i = 0; i < lanes; ++i) {
-    int reversed = 0;
-    for (int bit = 1, mirror = narrow / 2; bit < narrow; bit *= 2, mirror /= 2) {
-      if (i & bit) reversed |= mirror;
-    }
-    columns[static_cast<size_t>(i)] = rows[static_cast<size_t>(i - i % narrow + reversed)];
-  }
-  return columns;
+  // Of four rows the middle ones have changed places.
+  if (narrow == 4) std::swap(rows[1], rows[2]);
+  return rows;
 }
 
-// Rows of B as they are.
-void PackRows(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
+// How many steps of k ahead of the copy rows of B are prefetched: they are too far apart for the
+// hardware to see a pattern.
+constexpr int64_t kPrefetchSteps = 8;
+
+// Rows of B as they are, through all panels at once: they are long pieces of memory then.
+void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
+              Value* panel_bytes) {
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
-  Value* mask = nullptr;
-  if (e.ragged) {
-    Value* last = e.Add(first_vector, e.Int(e.s.nv - 1));
-    mask = e.Mask(e.b.CreateSub(e.Int(e.p.n), e.Scale(last, e.s.lanes)));
-  }
-  Value* from = e.Offset(source, e.Scale(first_vector, e.vector_bytes));
+  const int64_t source_step = e.p.b_k * e.element_bytes;
   e.Loop(e.Int(0), k, 1, "pack", [&](Value* step) {
-    Value* in = e.Offset(from, e.Scale(step, e.p.b_k * e.element_bytes));
-    Value* out = e.Offset(packed, e.Scale(step, row_bytes));
-    for (int v = 0; v < e.s.nv; ++v) {
-      Value* row =
-          e.LoadVector(e.Offset(in, v * e.vector_bytes), v == e.s.nv - 1 ? mask : nullptr, false);
-      e.StoreVector(row, e.Offset(out, v * e.vector_bytes), nullptr, true);
-    }
+    Value* row = e.Offset(source, e.Scale(step, source_step));
+    Value* to = e.Offset(packed, e.Scale(step, row_bytes));
+    e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
+      Value* first_vector = e.PanelVector(e.Add(panel, i));
+      Value* in = e.Offset(row, e.Scale(first_vector, e.vector_bytes));
+      Value* out = e.Offset(to, e.b.CreateMul(i, panel_bytes));
+      for (int64_t line = 0; line < row_bytes; line += 64) {
+        e.Prefetch(e.Offset(in, kPrefetchSteps * source_step + line));
+      }
+      Value* mask = nullptr;
+      if (e.ragged) {
+        Value* last = e.Add(first_vector, e.Int(e.s.nv - 1));
+        mask = e.Mask(e.b.CreateSub(e.Int(e.p.n), e.Scale(last, e.s.lanes)));
+      }
+      for (int v = 0; v < e.s.nv; ++v) {
+        Value* vector =
+            e.LoadVector(e.Offset(in, v * e.vector_bytes), v == e.s.nv - 1 ? mask : nullptr, false);
+        e.StoreVector(vector, e.Offset(out, v * e.vector_bytes), nullptr, true);
+      }
+    });
   });
 }
 
-// B whose columns are contiguous: squares are transposed in registers. The last square is moved
-// back so that it ends with k, and columns beyond n repeat the last one.
+// Elements in 128 bits.
+int Narrow(const Emitter& e) {
+  return std::min<int>(e.s.lanes, static_cast<int>(16 / e.element_bytes));
+}
+
+// B whose columns are contiguous: pieces of all columns of a vector are transposed in registers.
+// The last piece is moved back so that it ends with k, and columns beyond n repeat the last one.
 void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
   const int lanes = e.s.lanes;
+  const int narrow = Narrow(e);
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
+  auto* piece = llvm::FixedVectorType::get(e.element, static_cast<unsigned>(narrow));
   e.Loop(e.Int(0), e.Int(e.s.nv), 1, "pack.v", [&](Value* v) {
     Value* first = e.Scale(e.Add(first_vector, v), lanes);
     std::vector<Value*> columns;
@@ -94,17 +114,17 @@ void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value
       columns.push_back(e.Offset(source, e.Scale(column, e.p.b_n * e.element_bytes)));
     }
     Value* out = e.Offset(packed, e.Scale(v, e.vector_bytes));
-    e.Loop(e.Int(0), k, lanes, "pack.k", [&](Value* step) {
-      step = e.Min(step, e.b.CreateSub(k, e.Int(lanes)));
-      std::vector<Value*> square;
+    e.Loop(e.Int(0), k, narrow, "pack.k", [&](Value* step) {
+      step = e.Min(step, e.b.CreateSub(k, e.Int(narrow)));
+      std::vector<Value*> pieces;
       for (Value* column : columns) {
-        square.push_back(
-            e.LoadVector(e.Offset(column, e.Scale(step, e.element_bytes)), nullptr, false));
+        Value* in = e.Offset(column, e.Scale(step, e.element_bytes));
+        pieces.push_back(e.Load(piece, in, e.element_bytes));
       }
-      square = Transpose(e, square);
+      pieces = Transpose(e, pieces, narrow);
       Value* to = e.Offset(out, e.Scale(step, row_bytes));
-      for (int i = 0; i < lanes; ++i) {
-        e.StoreVector(square[static_cast<size_t>(i)], e.Offset(to, i * row_bytes), nullptr, true);
+      for (int i = 0; i < narrow; ++i) {
+        e.StoreVector(pieces[static_cast<size_t>(i)], e.Offset(to, i * row_bytes), nullptr, true);
       }
     });
   });
@@ -128,17 +148,38 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* k, Valu
   });
 }
 
+// The mr elements of A for one step of k.
+void PackSplats(Emitter& e, Value* in, Value* out) {
+  if (e.p.a_m == 1) {
+    for (int i = 0; i < e.s.mr; i += e.s.lanes) {
+      const int count = std::min(e.s.lanes, e.s.mr - i);
+      Value* mask = count < e.s.lanes ? e.Mask(int64_t{count}) : nullptr;
+      Value* rows = e.LoadVector(e.Offset(in, i * e.element_bytes), mask, false);
+      e.StoreVector(rows, e.Offset(out, i * e.element_bytes), mask, false);
+    }
+    return;
+  }
+  for (int i = 0; i < e.s.mr; ++i) {
+    Value* value = e.Load(e.element, e.Offset(in, i * e.p.a_m * e.element_bytes), e.element_bytes);
+    e.b.CreateAlignedStore(value, e.Offset(out, i * e.element_bytes),
+                           llvm::Align(static_cast<uint64_t>(e.element_bytes)));
+  }
+}
+
 }  // namespace
 
-void EmitPackPanel(Emitter& e, Value* source, Value* first_vector, Value* k, Value* packed) {
-  const int64_t shortest = e.p.k - (e.s.k_blocks - 1) * e.s.kc;
+void EmitPackPanels(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
+                    Value* panel_bytes) {
   if (e.p.b_n == 1 || e.p.n == 1) {
-    PackRows(e, source, first_vector, k, packed);
-  } else if (e.p.b_k == 1 && shortest >= e.s.lanes) {
-    PackColumns(e, source, first_vector, k, packed);
-  } else {
-    PackElements(e, source, first_vector, k, packed);
+    return PackRows(e, source, panel, count, k, packed, panel_bytes);
   }
+  const int64_t shortest = e.p.k - (e.s.k_blocks - 1) * e.s.kc;
+  const bool columns = e.p.b_k == 1 && shortest >= Narrow(e);
+  e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
+    Value* first_vector = e.PanelVector(e.Add(panel, i));
+    Value* out = e.Offset(packed, e.b.CreateMul(i, panel_bytes));
+    (columns ? PackColumns : PackElements)(e, source, first_vector, k, out);
+  });
 }
 
 }  // namespace kiln::codegen::gemm
@@ -156,32 +197,22 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
   Value* from = e.Arg(source);
   Value* to = e.Arg(packed);
   const int64_t step_bytes = schedule.mr * e.element_bytes;
-  // An item is one tile of rows.
+  // An item is some steps of k of all tiles: few rows of memory, read from end to end.
+  const int64_t chunks = (problem.k + kernel::kPackSteps - 1) / kernel::kPackSteps;
   e.Loop(function->getArg(2), function->getArg(3), 1, "item", [&](Value* item) {
-    Value* tile = schedule.m_tiles == 1 ? e.Int(0) : e.b.CreateURem(item, e.Int(schedule.m_tiles));
-    Value* batch = schedule.m_tiles == 1 ? item : e.b.CreateUDiv(item, e.Int(schedule.m_tiles));
-    Value* in =
+    Value* batch = e.b.CreateUDiv(item, e.Int(chunks));
+    Value* first = e.Scale(e.b.CreateURem(item, e.Int(chunks)), kernel::kPackSteps);
+    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(problem.k), first));
+    Value* batch_in =
         e.Offset(from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a));
-    in = e.Offset(in, e.Scale(e.TileRow(tile), problem.a_m * e.element_bytes));
-    Value* out = e.Offset(to, e.PackedAOffset(batch, tile, e.Int(0)));
-    e.Loop(e.Int(0), e.Int(problem.k), 1, "pack", [&](Value* k) {
-      Value* x = e.Offset(in, e.Scale(k, problem.a_k * e.element_bytes));
-      Value* y = e.Offset(out, e.Scale(k, step_bytes));
-      if (problem.a_m != 1) {
-        for (int i = 0; i < schedule.mr; ++i) {
-          Value* value =
-              e.Load(e.element, e.Offset(x, i * problem.a_m * e.element_bytes), e.element_bytes);
-          e.b.CreateAlignedStore(value, e.Offset(y, i * e.element_bytes),
-                                 llvm::Align(static_cast<uint64_t>(e.element_bytes)));
-        }
-        return;
-      }
-      for (int i = 0; i < schedule.mr; i += schedule.lanes) {
-        const int count = std::min(schedule.lanes, schedule.mr - i);
-        Value* mask = count < schedule.lanes ? e.Mask(int64_t{count}) : nullptr;
-        Value* rows = e.LoadVector(e.Offset(x, i * e.element_bytes), mask, false);
-        e.StoreVector(rows, e.Offset(y, i * e.element_bytes), mask, false);
-      }
+    e.Loop(e.Int(0), e.Int(schedule.m_tiles), 1, "tile", [&](Value* tile) {
+      Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.element_bytes));
+      in = e.Offset(in, e.Scale(first, problem.a_k * e.element_bytes));
+      Value* out = e.Offset(to, e.PackedAOffset(batch, tile, first));
+      e.Loop(e.Int(0), count, 1, "pack", [&](Value* k) {
+        gemm::PackSplats(e, e.Offset(in, e.Scale(k, problem.a_k * e.element_bytes)),
+                         e.Offset(out, e.Scale(k, step_bytes)));
+      });
     });
   });
   e.b.CreateRetVoid();
@@ -210,7 +241,7 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
     in = e.Offset(in, e.Scale(k_block, schedule.kc * problem.b_k * e.element_bytes));
     Value* k = e.KCount(k_block);
     Value* out = e.Offset(to, e.PackedBOffset(batch, k_block, panel, k));
-    gemm::EmitPackPanel(e, in, e.PanelVector(panel), k, out);
+    gemm::EmitPackPanels(e, in, panel, e.Int(1), k, out, e.Int(0));
   });
   e.b.CreateRetVoid();
   return OkStatus();

@@ -28,16 +28,20 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   e.Fence();
 }
 
-// A loop of `iterations` steps over two advancing pointers and the accumulators.
-void AccumulateLoop(Emitter& e, Value*& a, int64_t a_step, Value*& b, int64_t b_step,
-                    Value* iterations, std::vector<Value*>& accumulators,
-                    const std::function<void(Value*, Value*)>& body) {
+// A pointer and how far it goes on per iteration, in bytes.
+struct Cursor {
+  Value* pointer;
+  int64_t step;
+};
+
+// A loop of `iterations` over advancing pointers and the accumulators.
+void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
+                    std::vector<Value*>& accumulators, const std::function<void()>& body) {
   if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(iterations)) {
     if (c->isZero()) return;
     if (c->isOne()) {
-      body(a, b);
-      a = e.Offset(a, a_step);
-      b = e.Offset(b, b_step);
+      body();
+      for (Cursor& cursor : cursors) cursor.pointer = e.Offset(cursor.pointer, cursor.step);
       return;
     }
   }
@@ -53,16 +57,18 @@ void AccumulateLoop(Emitter& e, Value*& a, int64_t a_step, Value*& b, int64_t b_
     phis.push_back(node);
     return node;
   };
-  Value* a_now = phi(a);
-  Value* b_now = phi(b);
+  for (Cursor& cursor : cursors) cursor.pointer = phi(cursor.pointer);
   Value* left = phi(iterations);
   for (Value*& accumulator : accumulators) accumulator = phi(accumulator);
-  body(a_now, b_now);
-  a = e.Offset(a_now, a_step);
-  b = e.Offset(b_now, b_step);
+  body();
+  std::vector<Value*> next;
+  for (Cursor& cursor : cursors) {
+    cursor.pointer = e.Offset(cursor.pointer, cursor.step);
+    next.push_back(cursor.pointer);
+  }
   left = builder.CreateSub(left, e.Int(1));
+  next.push_back(left);
   auto* latch = builder.GetInsertBlock();
-  std::vector<Value*> next = {a, b, left};
   next.insert(next.end(), accumulators.begin(), accumulators.end());
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
   auto* exit = llvm::BasicBlock::Create(e.function->getContext(), "", e.function);
@@ -107,9 +113,9 @@ Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
 std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   std::vector<Value*> accumulators(static_cast<size_t>(e.s.mr * e.s.nv),
                                    llvm::Constant::getNullValue(e.vector));
-  Value* a = o.a;
-  Value* b = o.b;
   const int unroll = e.s.unroll;
+  std::vector<Cursor> cursors = {{o.a, unroll * o.a_k}, {o.b, unroll * o.b_k}};
+  for (Value* line : o.prefetch) cursors.push_back({line, o.prefetch_step});
   Value* iterations = o.k;
   int64_t tail = 0;
   if (auto* k = llvm::dyn_cast<llvm::ConstantInt>(o.k)) {
@@ -118,13 +124,15 @@ std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   } else if (unroll > 1) {
     iterations = e.b.CreateUDiv(o.k, e.Int(unroll));
   }
-  AccumulateLoop(e, a, unroll * o.a_k, b, unroll * o.b_k, iterations, accumulators,
-                 [&](Value* a_now, Value* b_now) {
-                   for (int step = 0; step < unroll; ++step) {
-                     OuterStep(e, o, a_now, b_now, step, accumulators);
-                   }
-                 });
-  for (int step = 0; step < tail; ++step) OuterStep(e, o, a, b, step, accumulators);
+  AccumulateLoop(e, cursors, iterations, accumulators, [&] {
+    for (size_t i = 2; i < cursors.size(); ++i) e.Prefetch(cursors[i].pointer);
+    for (int step = 0; step < unroll; ++step) {
+      OuterStep(e, o, cursors[0].pointer, cursors[1].pointer, step, accumulators);
+    }
+  });
+  for (int step = 0; step < tail; ++step) {
+    OuterStep(e, o, cursors[0].pointer, cursors[1].pointer, step, accumulators);
+  }
   return accumulators;
 }
 
@@ -133,7 +141,10 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   const int nr = e.s.nr;
   std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
                                    llvm::Constant::getNullValue(e.vector));
-  auto step = [&](Value* a, Value* b, Value* mask) {
+  std::vector<Cursor> cursors = {{o.a, e.vector_bytes}, {o.b, e.vector_bytes}};
+  auto step = [&](Value* mask) {
+    Value* a = cursors[0].pointer;
+    Value* b = cursors[1].pointer;
     std::vector<Value*> rows;
     for (int i = 0; i < mr; ++i) rows.push_back(e.LoadVector(e.Offset(a, i * o.a_m), mask, false));
     for (int j = 0; j < nr; ++j) {
@@ -145,13 +156,10 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
     }
     e.Fence();
   };
-  Value* a = o.a;
-  Value* b = o.b;
   const int64_t steps = e.p.k / e.s.lanes;
   const int64_t tail = e.p.k % e.s.lanes;
-  AccumulateLoop(e, a, e.vector_bytes, b, e.vector_bytes, e.Int(steps), accumulators,
-                 [&](Value* a_now, Value* b_now) { step(a_now, b_now, nullptr); });
-  if (tail > 0) step(a, b, e.Mask(tail));
+  AccumulateLoop(e, cursors, e.Int(steps), accumulators, [&] { step(nullptr); });
+  if (tail > 0) step(e.Mask(tail));
 
   // Sums groups of as many accumulators as there are lanes at once.
   std::vector<Value*> sums;

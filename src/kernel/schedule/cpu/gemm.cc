@@ -1,7 +1,7 @@
 #include "kernel/schedule/cpu/gemm.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 namespace kiln::kernel {
 namespace {
@@ -28,6 +28,208 @@ int MostRows(const target::Cpu& cpu, bool fma, int nv) {
   int mr = 0;
   while (mr < 30 && Fits(cpu, fma, mr + 1, nv)) ++mr;
   return mr;
+}
+
+// Estimated cycles of a tile for one step of k: two multiply-adds and two loads per cycle, and
+// chains of additions that must not wait for themselves.
+double StepCycles(int mr, int nv) { return std::max({mr * nv / 2.0, (mr + nv) / 2.0, 4.0}); }
+
+// Cycles that each tile takes beside its steps: its stores, mostly.
+double TileCycles(int mr, int nv) { return 12 + 0.75 * mr * nv; }
+
+// The register tile that covers C in the least time.
+void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  const int64_t vectors = CeilDiv(p.n, s.lanes);
+  // Rows of a transposed A are read across: every step begins a cache line, however few rows.
+  const bool across = p.a_k != 1 && p.k > 1;
+  // Rows that are a multiple of a page apart share the sets of the first cache.
+  const bool aliased =
+      p.a_k == 1 && p.k * ByteWidth(p.type) >= 2048 && p.a_m * ByteWidth(p.type) % 2048 == 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (int nv = 1; nv <= std::min<int64_t>(vectors, p.m <= 2 ? 8 : 6); ++nv) {
+    const int most = MostRows(cpu, s.fma, nv);
+    for (int mr = static_cast<int>(std::min<int64_t>(most, p.m)); mr >= 1; --mr) {
+      const double tiles =
+          static_cast<double>(CeilDiv(p.m, mr)) * static_cast<double>(CeilDiv(vectors, nv));
+      const double k = static_cast<double>(std::max<int64_t>(p.k, 1));
+      double cycles = tiles * (k * StepCycles(mr, nv) + TileCycles(mr, nv));
+      if (aliased && mr > 10) cycles *= 1.06;
+      if (across) cycles += tiles * k;
+      // Panels beyond the first cache take a little of every step.
+      const int64_t panel_bytes = p.k * nv * cpu.vector_bytes;
+      if (4 * panel_bytes > 3 * cpu.l1_bytes) cycles += tiles * k * 0.5;
+      if (cycles < best) {
+        best = cycles;
+        s.mr = mr;
+        s.nv = nv;
+      }
+    }
+  }
+  s.cycles = best * static_cast<double>(p.BatchSize());
+  s.kc = std::max<int64_t>(p.k, 1);
+  s.unroll = 2;
+}
+
+// Few rows or few columns, whose operands are contiguous along k: packing would cost more than it
+// brings.
+bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
+  const bool along_k = (p.a_k == 1 || p.k == 1) && (p.b_k == 1 || p.k == 1);
+  if (!along_k || p.k < 2 * s.lanes) return false;
+  if (p.n == 1) return true;
+  if (p.b_n == 1) return false;
+  if (p.b_constant) return p.m <= 4;
+  return p.m <= 8 || (p.m <= 24 && p.k >= 16 * s.lanes);
+}
+
+void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  s.kind = GemmKind::kInner;
+  s.kc = p.k;
+  // Accumulators, the rows' vectors and one of a column fit the registers.
+  const int registers = cpu.vector_registers - (s.fma ? 1 : 2);
+  const int most = static_cast<int>(std::min<int64_t>({8, s.lanes, p.n}));
+  s.nr = 1;
+  while (2 * s.nr <= (p.m <= 2 ? most : std::min(most, 4))) s.nr *= 2;
+  const int rows = std::min(registers / (s.nr + 1), 8);
+  s.mr = static_cast<int>(CeilDiv(p.m, CeilDiv(p.m, rows)));
+  // Some 64 kB of B stay in the cache until all rows have met them.
+  s.nv = static_cast<int>(std::min<int64_t>(2, CeilDiv(p.n, s.lanes)));
+  s.block_m = CeilDiv(p.m, s.mr);
+  s.block_n = 1;
+  if (p.n <= s.nv * s.lanes) s.block_m = std::max<int64_t>(1, CeilDiv(s.block_m, 16));
+  s.cycles = static_cast<double>(p.BatchSize() * p.m * p.n) * static_cast<double>(p.k) / s.lanes;
+}
+
+// Rows of B this wide are a stream that the hardware prefetches well: about a page.
+constexpr int64_t kStreamBytes = 4096;
+
+// How B meets A.
+enum class Traffic {
+  // All of B stays in the second cache: a tile of A meets all of it while in the first.
+  kResident,
+  // B is used where it is, a few steps of k at a time, so that the rows in use need no more
+  // translations of addresses than the machine keeps, and are wide pieces of memory.
+  kStream,
+  // A stays in the cache, and panels of B pass by.
+  kPass,
+  // As many packed panels as stay in the second cache meet all of A.
+  kBlock,
+};
+
+Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  const int64_t bytes = ByteWidth(p.type);
+  const int64_t m_tiles = CeilDiv(p.m, s.mr);
+  const bool resident = p.k * p.n * bytes <= cpu.l2_bytes / 2;
+  const bool a_resident = p.m * p.k * bytes <= cpu.l2_bytes / 3;
+  const bool rows = p.b_n == 1 || p.n == 1;
+  const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
+  if (rows && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
+    if (resident) return Traffic::kResident;
+    if (m_tiles == 1) return Traffic::kStream;
+    if (!p.b_constant) {
+      if (p.m >= 96 && a_resident && p.b_k * bytes < kStreamBytes) return Traffic::kPass;
+      if (p.m <= 256) return Traffic::kStream;
+    }
+  }
+  s.b = p.b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
+  if (p.b_constant && resident) return Traffic::kResident;
+  return p.b_constant && a_resident ? Traffic::kPass : Traffic::kBlock;
+}
+
+// How far the items of a cut are from an even split over a few threads.
+double Imbalance(const GemmProblem& p, const GemmSchedule& s, int64_t block_m, int64_t block_n) {
+  const int64_t m_tiles = CeilDiv(p.m, s.mr);
+  const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
+  const int64_t m_blocks = CeilDiv(m_tiles, block_m);
+  const int64_t n_blocks = CeilDiv(panels, block_n);
+  const int64_t items = p.BatchSize() * m_blocks * n_blocks;
+  const double total = static_cast<double>(p.BatchSize() * m_tiles * panels);
+  double sum = 0;
+  for (auto [threads, weight] : {std::pair(2, 0.3), {4, 0.15}, {8, 0.1}, {16, 0.05}}) {
+    const double most = static_cast<double>(CeilDiv(items, threads) * block_m * block_n);
+    sum += weight * std::clamp(most * threads / total - 1, 0.0, 1.0);
+  }
+  return sum;
+}
+
+// Counts of panels from `most` down to `least`.
+std::vector<int64_t> PanelCounts(int64_t most, int64_t panels, int64_t least) {
+  std::vector<int64_t> sizes;
+  most = std::clamp<int64_t>(most, 1, panels);
+  for (int64_t n = most; n >= std::min(most, least); --n) sizes.push_back(n);
+  return sizes;
+}
+
+void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
+  // A that is read across costs more than its packing once some panels have met it.
+  s.pack_a = p.a_k != 1 && p.k > 1 && p.m > 1 && CeilDiv(p.n, s.lanes) >= 16;
+  const int64_t bytes = ByteWidth(p.type);
+  const int64_t m_tiles = CeilDiv(p.m, s.mr);
+  const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
+  const int64_t row_bytes = s.nv * s.lanes * bytes;
+  std::vector<int64_t> m_sizes = {m_tiles};
+  std::vector<int64_t> n_sizes = {1};
+  const Traffic traffic = ChooseTraffic(cpu, p, s);
+  switch (traffic) {
+    case Traffic::kResident:
+      s.panels_inner = true;
+      m_sizes = {1};
+      n_sizes.clear();
+      for (int64_t n = panels; n >= 1; n = n == 1 ? 0 : CeilDiv(n, 2)) n_sizes.push_back(n);
+      break;
+    case Traffic::kStream: {
+      s.panels_inner = true;
+      s.prefetch_b = m_tiles > 1;
+      s.kc = CeilDiv(p.k, CeilDiv(p.k, m_tiles > 1 ? 64 : 32));
+      if (m_tiles > 1) m_sizes = {m_tiles, CeilDiv(m_tiles, 2), CeilDiv(m_tiles, 4)};
+      const int64_t width =
+          std::clamp<int64_t>(p.n * bytes / 4, 3 * kStreamBytes / 8, kStreamBytes);
+      const int64_t most = CeilDiv(width, row_bytes);
+      n_sizes = PanelCounts(most, panels, CeilDiv(most, 2));
+      break;
+    }
+    case Traffic::kPass:
+      s.prefetch_b = true;
+      break;
+    case Traffic::kBlock:
+      s.panels_inner = true;
+      s.prefetch_b = s.b == GemmB::kPrepacked;
+      // So many steps of several panels that they stay in the cache.
+      if (p.k > 2048) s.kc = RoundUp(CeilDiv(p.k, CeilDiv(p.k, 768)), 2);
+      m_sizes = {m_tiles, CeilDiv(m_tiles, 2), CeilDiv(m_tiles, 4)};
+      n_sizes =
+          PanelCounts(std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes)), panels, 1);
+      break;
+  }
+  const double a_bytes = static_cast<double>(p.m * p.k * bytes);
+  const double b_bytes = static_cast<double>(p.k * p.n * bytes);
+  const double l2 = static_cast<double>(cpu.l2_bytes) / 2;
+  double best = std::numeric_limits<double>::infinity();
+  const double tile_cycles = static_cast<double>(p.k) * StepCycles(s.mr, s.nv);
+  for (int64_t m : m_sizes) {
+    for (int64_t n : n_sizes) {
+      // To find an item's place costs some 30 cycles; packing as much as 24 rows.
+      double cost = Imbalance(p, s, m, n) + 30 / (tile_cycles * static_cast<double>(m * n));
+      if (s.b == GemmB::kPackPanel) {
+        cost += 24.0 * static_cast<double>(CeilDiv(m_tiles, m)) / static_cast<double>(p.m);
+      }
+      // Blocks of panels read all of A.
+      if (traffic == Traffic::kBlock) cost += 2 / static_cast<double>(n * s.nv * s.lanes);
+      if (traffic == Traffic::kStream) {
+        cost += 0.15 * std::max(0.0, 1 - static_cast<double>(n * row_bytes) / kStreamBytes);
+        // Blocks of one operand read the other again, from beyond the caches when it is large.
+        const double again_a =
+            a_bytes > l2 ? a_bytes * static_cast<double>(CeilDiv(panels, n) - 1) : 0;
+        const double again_b =
+            b_bytes > l2 ? b_bytes * static_cast<double>(CeilDiv(m_tiles, m) - 1) : 0;
+        cost += 0.25 * (again_a + again_b) / (a_bytes + b_bytes);
+      }
+      if (cost < best) {
+        best = cost;
+        s.block_m = m;
+        s.block_n = n;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -130,8 +332,9 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.b_shared = std::all_of(p.batch.begin(), p.batch.end(), [](auto& d) { return d.b == 0; });
 
   const int64_t row_bytes = s.nv * s.lanes * bytes;
-  s.pack_a_items = s.pack_a ? s.m_tiles * (s.a_shared ? 1 : p.BatchSize()) : 0;
-  s.packed_a_bytes = RoundUp(s.pack_a_items * s.mr * p.k * bytes, 64);
+  const int64_t a_batches = s.a_shared ? 1 : p.BatchSize();
+  s.pack_a_items = s.pack_a ? a_batches * CeilDiv(p.k, kPackSteps) : 0;
+  s.packed_a_bytes = s.pack_a ? RoundUp(a_batches * s.m_tiles * s.mr * p.k * bytes, 64) : 0;
   const int64_t b_batches = s.b_shared ? 1 : p.BatchSize();
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;
   s.packed_b_bytes =
@@ -142,8 +345,8 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.scratch_bytes = s.slot_bytes * s.items;
   const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
                        static_cast<double>(p.n) * static_cast<double>(p.k);
-  // Below some ten microseconds of work a second thread costs more than it brings.
-  s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / 1e5), 1, s.items);
+  // A piece of work of less than some hundred nanoseconds costs more than it brings.
+  s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / 3e4), 1, s.items);
 }
 
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& p) {
@@ -154,23 +357,19 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   GemmSchedule s;
   s.lanes = static_cast<int>(cpu.vector_bytes / ByteWidth(p.type));
   s.fma = cpu.has_fma;
-  const int64_t vectors = CeilDiv(p.n, s.lanes);
-  s.nv = static_cast<int>(std::min<int64_t>(vectors, 2));
-  s.mr = MostRows(cpu, s.fma, s.nv);
-  s.mr = static_cast<int>(CeilDiv(p.m, CeilDiv(p.m, s.mr)));
-  s.kc = p.k;
-  s.block_m = 24;
-  s.block_n = 1;
-  if (p.b_constant) {
-    s.b = GemmB::kPrepacked;
-  } else if (p.b_n != 1 && p.n != 1) {
-    s.b = GemmB::kPackPanel;
+  if (PrefersInner(cpu, p, s)) {
+    ChooseInner(cpu, p, s);
+  } else {
+    ChooseTile(cpu, p, s);
+    ChooseBlocks(cpu, p, s);
   }
-  s.unroll = 2;
   CompleteGemmSchedule(cpu, p, s);
   return s;
 }
 
-bool PrefersTransposedGemm(const target::Cpu& cpu, const GemmProblem& problem) { return false; }
+bool PrefersTransposedGemm(const GemmProblem& p) {
+  if (p.m == 1) return false;
+  return p.n == 1 || (p.c_m == 1 && p.c_n != 1);
+}
 
 }  // namespace kiln::kernel

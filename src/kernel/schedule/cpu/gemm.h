@@ -49,6 +49,9 @@ struct GemmProblem {
   std::string ToString() const;
 };
 
+// Steps of k in an item of the kernel that packs A.
+inline constexpr int64_t kPackSteps = 32;
+
 enum class GemmKind {
   // Outer products: splats of A times vectors of B along n.
   kOuter,
@@ -92,6 +95,8 @@ struct GemmSchedule {
   int64_t k_blocks = 1;
   // Steps of k per iteration of the inner loop.
   int unroll = 1;
+  // The tiles of a block prefetch the next block of prepacked B.
+  bool prefetch_b = false;
   // Work items of the kernel, and the pieces of them that are worth their dispatch.
   int64_t items = 1;
   int64_t max_tasks = 1;
@@ -106,7 +111,7 @@ struct GemmSchedule {
   int64_t panel_bytes = 0;
   int64_t slot_bytes = 0;
   int64_t scratch_bytes = 0;
-  // Items of the two packing kernels.
+  // Items of the two packing kernels: kPackSteps steps of k of A, and panels of B.
   int64_t pack_a_items = 0;
   int64_t pack_b_items = 0;
   // Estimated cycles of one thread, to compare schedules with.
@@ -125,8 +130,8 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 
-// Whether the transposed reading of the problem has the faster schedule. A caller that can index
-// its epilogue either way asks before it chooses.
-bool PrefersTransposedGemm(const target::Cpu& cpu, const GemmProblem& problem);
+// Whether the problem should be given transposed: its result is contiguous along m, or has one
+// column. A caller that can index its epilogue either way asks before it chooses.
+bool PrefersTransposedGemm(const GemmProblem& problem);
 
 }  // namespace kiln::kernel
