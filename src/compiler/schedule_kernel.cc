@@ -29,16 +29,14 @@ Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
   auto contraction = kernel::AsContraction(scheduled.kernel, cpu);
   if (!contraction) return false;
   kernel::GemmProblem& problem = contraction->problem;
-  problem.b_constant = is_constant(contraction->b_param);
-  KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
   // Panels take the operand's place among the arguments, so nothing else may want to read it.
   bool same = contraction->a_param == contraction->b_param;
   bool a_again = same || CountLoads(scheduled.kernel, contraction->a_param) > 1;
   bool b_again = same || CountLoads(scheduled.kernel, contraction->b_param) > 1;
-  bool b_packed = gemm.b == kernel::GemmB::kPrepacked;
-  if ((gemm.pack_a && a_again) || (b_packed && b_again)) {
+  problem.b_constant = !b_again && is_constant(contraction->b_param);
+  KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
+  if (gemm.pack_a && a_again) {
     gemm.pack_a = false;
-    if (b_packed) gemm.b = kernel::GemmB::kInPlace;
     kernel::CompleteGemmSchedule(cpu, problem, gemm);
   }
   int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.k;

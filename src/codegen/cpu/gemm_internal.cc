@@ -224,6 +224,12 @@ Value* Emitter::PackedAOffset(Value* batch, Value* tile, Value* k) {
 Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
   if (!kernel::HasGemm(p.type)) return Unimplemented("gemm of ", TypeName(p.type));
   if (p.m < 1 || p.n < 1 || p.k < 0) return InvalidArgument("gemm of no elements");
+  const bool rows = p.b_n == 1 || p.n == 1;
+  const bool along_k = (p.a_k == 1 && p.b_k == 1) || p.k <= 1;
+  if (s.b == kernel::GemmB::kInPlace &&
+      !(s.kind == kernel::GemmKind::kInner ? along_k && !s.pack_a : rows)) {
+    return InvalidArgument("gemm in place needs vectors of contiguous elements: ", p);
+  }
   if (s.items < 1 || s.mr < 1 || s.nv < 1) return InvalidArgument("incomplete gemm schedule");
   return OkStatus();
 }

@@ -307,7 +307,8 @@ std::string GemmSchedule::ToString() const {
   if (pack_a) out += " pack-a";
   out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
              "*", kc, panels_inner ? " panels-inner" : "", items_along_m ? " items-along-m" : "",
-             " items ", items, " scratch ", scratch_bytes);
+             prefetch_b ? " prefetch" : "", fma ? "" : " no-fma", " unroll ", unroll, " items ",
+             items, " scratch ", scratch_bytes);
   return out;
 }
 
@@ -367,7 +368,7 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   return s;
 }
 
-bool PrefersTransposedGemm(const GemmProblem& p) {
+bool PrefersTransposedGemm(const target::Cpu&, const GemmProblem& p) {
   if (p.m == 1) return false;
   return p.n == 1 || (p.c_m == 1 && p.c_n != 1);
 }

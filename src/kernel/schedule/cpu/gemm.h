@@ -132,6 +132,6 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
 
 // Whether the problem should be given transposed: its result is contiguous along m, or has one
 // column. A caller that can index its epilogue either way asks before it chooses.
-bool PrefersTransposedGemm(const GemmProblem& problem);
+bool PrefersTransposedGemm(const target::Cpu& cpu, const GemmProblem& problem);
 
 }  // namespace kiln::kernel
