@@ -17,9 +17,9 @@
 namespace kiln::codegen {
 namespace {
 
-// Switches of LLVM's back end that are no target options. What is emitted here has its addresses and
-// its order as they should be: strength reduction and machine scheduling take a third of the time
-// and make nothing faster.
+// Switches of LLVM's back end that are no target options. What is emitted here has its addresses
+// and its order as they should be: strength reduction and machine scheduling take a third of the
+// time and make nothing faster.
 void SetBackEndSwitches() {
   const char* switches[] = {"kiln", "-disable-lsr", "-enable-misched=false"};
   std::string text;
