@@ -98,6 +98,13 @@ int64_t OuterPoints(const Kernel& k) {
   return points;
 }
 
+bool NoInner(const Kernel& k) {
+  for (const kernel::Stage& stage : k.stages) {
+    if (!stage.variables.empty()) return false;
+  }
+  return true;
+}
+
 // The plain schedule: scalar code, one item.
 CpuNestSchedule Plain(const Kernel& kernel) {
   CpuNestSchedule s;
@@ -131,6 +138,12 @@ void RunAllWays(const Kernel& kernel) {
         for (auto& stage : s.stages) stage = {v, unroll, unroll == 1};
         RunKernel(kernel, s, cpu);
         for (auto& stage : s.stages) stage.masked = false;
+        // In squares with every other outer variable.
+        for (int w = 0; w < kernel.outer && NoInner(kernel) && unroll == 1; ++w) {
+          CpuNestSchedule squares = s;
+          squares.tile_variable = w;
+          if (w != v) RunKernel(kernel, squares, cpu);
+        }
         // The same in blocks.
         s.parallel = v + 1;
         s.block = int64_t{width} * unroll;

@@ -89,7 +89,7 @@ class NestCode {
       int64_t extent = kernel_.variables[v].extent;
       int64_t block = v == p - 1 ? std::min(schedule_.block, extent) : 1;
       Value* first = b_.CreateMul(take((extent + block - 1) / block, v == 0), e_.Int(block));
-      if (block == 1 && v != vector_variable()) {
+      if (block == 1 && v != vector_variable() && v != schedule_.tile_variable) {
         e_.Bind(v, first);
         bound.push_back(v);
         continue;
@@ -110,8 +110,12 @@ class NestCode {
   }
 
   void EmitOuter(std::vector<OuterLoop> loops, const std::function<void()>& point) {
-    std::stable_partition(loops.begin(), loops.end(),
-                          [&](const OuterLoop& l) { return l.variable != vector_variable(); });
+    // The vector variable's loop goes inside all others but that of tiles.
+    auto depth = [&](const OuterLoop& l) {
+      return l.variable == vector_variable() ? 1 : l.variable == schedule_.tile_variable ? 2 : 0;
+    };
+    std::stable_sort(loops.begin(), loops.end(),
+                     [&](const OuterLoop& a, const OuterLoop& b) { return depth(a) < depth(b); });
     EmitOuterFrom(loops, 0, point);
   }
 
@@ -122,8 +126,11 @@ class NestCode {
     Values none;
     if (loop.variable == vector_variable()) {
       e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0], none,
-                    [&](Values&) { point(); });
+                    [&](Values&) { EmitOuterFrom(loops, at + 1, point); });
       return;
+    }
+    if (loop.variable == schedule_.tile_variable) {
+      return e_.TileLoop(loop.variable, loop.range, point);
     }
     e_.ScalarLoop(loop.variable, loop.range, none, [&](Values&) {
       e_.EmitReadyInAll();
@@ -486,6 +493,7 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
     const std::vector<int>& variables = kernel.stages[s].variables;
     int v = stage.vector_variable;
     if (!IsPowerOfTwo(stage.unroll) || stage.unroll > 64) return fail("unroll");
+    if (stage.unroll > 1 && schedule.vector_width == 1) return fail("unrolled scalar code");
     if (v >= kernel.outer) {
       if (std::find(variables.begin(), variables.end(), v) == variables.end()) {
         return fail("vector variable of another stage");
@@ -506,6 +514,14 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
   }
   if (outer_vector >= 0 && outer_vector < schedule.parallel - 1) {
     return fail("the vector variable is a parallel one without blocks");
+  }
+  if (int tile = schedule.tile_variable; tile >= 0) {
+    if (tile >= kernel.outer || tile == outer_vector || outer_vector < 0) return fail("tiles");
+    if (tile < schedule.parallel - 1) return fail("tiles of a parallel variable without blocks");
+    for (size_t s = 0; s < kernel.stages.size(); ++s) {
+      if (!kernel.stages[s].variables.empty()) return fail("tiles around inner loops");
+      if (schedule.stages[s].unroll != 1) return fail("tiles that are unrolled");
+    }
   }
   if (schedule.split > 0 &&
       (kernel.stages[0].variables.empty() || kernel.stages[0].reductions.empty())) {

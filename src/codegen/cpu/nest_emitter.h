@@ -24,6 +24,8 @@ struct Lanes {
   std::vector<llvm::Value*> copies;
   bool vector = false;
   bool known() const { return !copies.empty(); }
+  // What is the same for all copies is there once.
+  llvm::Value* Copy(int u) const { return copies[copies.size() == 1 ? 0 : static_cast<size_t>(u)]; }
 };
 
 class NestEmitter {
@@ -67,7 +69,10 @@ class NestEmitter {
   void VectorLoop(int variable, const Range& range, int64_t width,
                   const kernel::CpuStageSchedule& schedule, Values& carried,
                   const std::function<void(Values& carried)>& body);
-  // The same for a scalar loop.
+  // Inside a VectorLoop: runs `body` with the variable's points as copies, and for what is left one
+  // by one.
+  void TileLoop(int variable, const Range& range, const std::function<void()>& body);
+  // A scalar loop.
   void ScalarLoop(int variable, const Range& range, Values& carried,
                   const std::function<void(Values& carried)>& body);
 
@@ -84,10 +89,14 @@ class NestEmitter {
   void BindVector(int variable, llvm::Value* value, int64_t width, int copies, llvm::Value* mask,
                   int64_t aligned);
   void UnbindVector();
+  // Makes the copies those of `count` points of another variable from `value` on.
+  void BindTile(int variable, llvm::Value* value, int count);
+  void UnbindTile();
+  // How many lanes of a masked vector count, as i64.
+  void SetLanesLeft(llvm::Value* left) { lanes_left_ = left; }
   int64_t width() const { return width_; }
   int copies() const { return copies_; }
   llvm::Value* mask() const { return mask_; }
-  bool vector_bound() const { return vector_variable_ >= 0; }
 
   // --- Values (nest_values.cc)
   // Emits the nodes of a stage, and the parts of its addresses, that can be and have not been.
@@ -135,8 +144,10 @@ class NestEmitter {
                          llvm::IntegerType* type);
   llvm::Value* EmitAtom(int stage, const kernel::Atom& atom, int copy, bool vector,
                         llvm::IntegerType* type);
-  // <factor * (copy * width + lane)>.
-  llvm::Value* Ramp(int copy, int64_t factor, llvm::IntegerType* type);
+  // <first + factor * lane>.
+  llvm::Value* Ramp(int64_t first, int64_t factor, llvm::IntegerType* type);
+  // How far copy `copy` is along a variable from the first.
+  int64_t CopyOffset(int variable, int copy) const;
   bool IsVectorIndex(int stage, const kernel::Index& index) const;
   llvm::IntegerType* IndexType(const kernel::Index& index, bool vector);
 
@@ -144,6 +155,7 @@ class NestEmitter {
   struct Address {
     llvm::Value* pointer = nullptr;  // of lane 0, or the base of `offsets`
     int64_t stride = 0;              // in elements
+    int64_t tile_stride = 0;         // of the tile variable
     llvm::Value* offsets = nullptr;  // <width x int>, where there is no stride
     int64_t alignment = 1;
   };
@@ -151,6 +163,9 @@ class NestEmitter {
   llvm::Value* GatherPointers(const Address& address, ElementType type);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
   void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask);
+  bool IsSquare(const Address& address) const;
+  // The vectors of all copies, loaded along the tile variable and transposed.
+  Values LoadSquare(const Address& address, ElementType type);
   Lanes LoadFrom(const Access& access, const Lanes& guard);
   void StoreTo(const Access& access, const Lanes& value);
 
@@ -167,6 +182,8 @@ class NestEmitter {
   int copies_ = 1;
   int64_t aligned_ = 1;
   llvm::Value* mask_ = nullptr;
+  llvm::Value* lanes_left_ = nullptr;
+  int tile_variable_ = -1;
 
   std::vector<bool> dead_;                                // by stage
   std::vector<std::vector<bool>> live_;                   // by stage and node

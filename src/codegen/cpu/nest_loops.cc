@@ -80,13 +80,15 @@ void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
   auto loop = [&](Value* begin, Value* end, int64_t lanes, int copies, bool nonempty, bool masked) {
     Loop(begin, end, lanes * copies, nonempty, carried, [&](Value* i, Values& values) {
       Mark mark = GetMark();
-      Value* mask = nullptr;
+      Value *mask = nullptr, *lanes_left = nullptr;
       if (masked) {
-        Value* left = Splat(b_, b_.CreateTrunc(b_.CreateSub(end, i), b_.getInt32Ty()), lanes);
+        lanes_left = b_.CreateSub(end, i);
+        Value* left = Splat(b_, b_.CreateTrunc(lanes_left, b_.getInt32Ty()), lanes);
         width_ = lanes;
         mask = b_.CreateICmpULT(Ramp(0, 1, b_.getInt32Ty()), left);
       }
       BindVector(variable, i, lanes, copies, mask, std::gcd(range.aligned, lanes));
+      SetLanesLeft(lanes_left);
       body(values);
       UnbindVector();
       Rewind(mark);
@@ -121,6 +123,31 @@ void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
     }
     loop(begin, range.end, 1, 1, false, false);
   }
+}
+
+void NestEmitter::TileLoop(int variable, const Range& range, const std::function<void()>& body) {
+  Values none;
+  auto single = [&](Values&) { body(); };
+  // Without vectors there is nothing to transpose.
+  if (width_ == 1) return ScalarLoop(variable, range, none, single);
+  // What does not depend on the tile's variable.
+  EmitReadyInAll();
+  Range rest = range;
+  if (range.multiple % width_ != 0) {
+    Value* length = b_.CreateSub(range.end, range.begin);
+    rest.begin = b_.CreateAdd(range.begin, b_.CreateAnd(length, Int(-width_)));
+    rest.maybe_empty = true;
+  }
+  Value* end = range.multiple % width_ == 0 ? range.end : rest.begin;
+  bool nonempty = !range.maybe_empty && range.multiple % width_ == 0;
+  Loop(range.begin, end, width_, nonempty, none, [&](Value* i, Values&) {
+    Mark mark = GetMark();
+    BindTile(variable, i, static_cast<int>(width_));
+    body();
+    UnbindTile();
+    Rewind(mark);
+  });
+  if (range.multiple % width_ != 0) ScalarLoop(variable, rest, none, single);
 }
 
 }  // namespace kiln::codegen

@@ -49,17 +49,19 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   int64_t size = ByteWidth(access.type);
   int64_t multiple = access.index.constant();
   for (const Index::Term& t : access.index.terms()) {
-    bool lanes = t.atom.kind == Atom::Kind::kVariable && t.atom.id == vector_variable_;
+    bool variable = t.atom.kind == Atom::Kind::kVariable;
+    bool lanes = variable && t.atom.id == vector_variable_;
     if (lanes) address.stride += t.coefficient;
+    if (variable && t.atom.id == tile_variable_) address.tile_stride += t.coefficient;
     multiple = std::gcd(multiple, t.coefficient * (lanes ? aligned_ : 1));
-    if (lanes || !TermIsVector(access.stage, t)) continue;
+    if (variable || !TermIsVector(access.stage, t)) continue;
     llvm::IntegerType* type = IndexType(access.index, true);
     Value* atom = EmitAtom(access.stage, t.atom, copy, true, type);
     Value* term = b_.CreateMul(
         atom, llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient), true));
     address.offsets = address.offsets ? b_.CreateAdd(address.offsets, term) : term;
   }
-  int64_t first = address.stride * copy * width_;
+  int64_t first = tile_variable_ >= 0 ? address.tile_stride * copy : address.stride * copy * width_;
   multiple = std::gcd(multiple, first);
   // Every allocation and every slice of one begins at a multiple of kAlignment.
   address.alignment =
@@ -144,23 +146,75 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
   }
 }
 
+bool NestEmitter::IsSquare(const Address& address) const {
+  return tile_variable_ >= 0 && copies_ == width_ && !address.offsets && address.tile_stride == 1 &&
+         std::abs(address.stride) > 1;
+}
+
+NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType type) {
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  Values rows;
+  for (int64_t l = 0; l < width_; ++l) {
+    Value* offset = Int(l * address.stride);
+    if (lanes_left_) {
+      // Lanes beyond the end repeat the last one.
+      Value* last = b_.CreateSub(lanes_left_, Int(1));
+      Value* lane = b_.CreateSelect(b_.CreateICmpSLT(last, Int(l)), last, Int(l));
+      offset = b_.CreateMul(lane, Int(address.stride));
+    }
+    rows.push_back(b_.CreateAlignedLoad(vector, b_.CreateGEP(element, address.pointer, offset),
+                                        llvm::Align(ByteWidth(type))));
+  }
+  // Swaps the blocks off the diagonal, half as large each time.
+  for (int64_t d = width_ / 2; d > 0; d /= 2) {
+    std::vector<int> low, high;
+    for (int64_t l = 0; l < width_; ++l) {
+      low.push_back(static_cast<int>((l & d) ? width_ + l - d : l));
+      high.push_back(static_cast<int>((l & d) ? width_ + l : l + d));
+    }
+    for (int64_t i = 0; i < width_; ++i) {
+      if (i & d) continue;
+      Value *&a = rows[static_cast<size_t>(i)], *&b = rows[static_cast<size_t>(i + d)];
+      Value* upper = b_.CreateShuffleVector(a, b, low);
+      b = b_.CreateShuffleVector(a, b, high);
+      a = upper;
+    }
+  }
+  return rows;
+}
+
 // Memory is touched only where the guard and the mask hold; elsewhere the value is 0.
 Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
   Lanes result;
   llvm::Type* element = MemoryType(b_.getContext(), access.type);
   bool varies = IsVectorIndex(access.stage, access.index);
   result.vector = varies || guard.vector;
+  if (varies && !guard.known()) {
+    if (Address address = AddressOf(access, 0); IsSquare(address)) {
+      for (Value* v : LoadSquare(address, access.type)) {
+        result.copies.push_back(FromMemory(b_, v, access.type));
+      }
+      return result;
+    }
+  }
   for (int u = 0; u < (result.vector ? copies_ : 1); ++u) {
     Value* mask = result.vector ? mask_ : nullptr;
     Value* condition = guard.known() && !guard.vector ? guard.copies[0] : nullptr;
     if (guard.vector) {
-      mask = mask ? b_.CreateAnd(mask, guard.copies[u]) : guard.copies[u];
+      mask = mask ? b_.CreateAnd(mask, guard.Copy(u)) : guard.Copy(u);
       if (!varies) condition = b_.CreateOrReduce(mask);
     }
     auto load = [&]() -> Value* {
       if (!varies)
         return b_.CreateAlignedLoad(element, access.pointer, llvm::Align(ByteWidth(access.type)));
-      return VectorLoad(AddressOf(access, u), access.type, mask);
+      Address address = AddressOf(access, u);
+      if (address.stride == 0 && !address.offsets && !guard.vector) {
+        Value* scalar =
+            b_.CreateAlignedLoad(element, address.pointer, llvm::Align(ByteWidth(access.type)));
+        return Splat(b_, scalar, width_);
+      }
+      return VectorLoad(address, access.type, mask);
     };
     Value* value;
     if (condition && !llvm::isa<llvm::Constant>(condition)) {
@@ -197,7 +251,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
 void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
   bool vector = width_ > 1;
   for (int u = 0; u < (vector ? copies_ : 1); ++u) {
-    Value* v = value.vector ? value.copies[u] : value.copies[0];
+    Value* v = value.Copy(u);
     if (vector && !value.vector) v = Splat(b_, v, width_);
     v = ToMemory(b_, v, access.type);
     if (vector) {

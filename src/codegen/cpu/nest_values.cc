@@ -126,7 +126,24 @@ void NestEmitter::UnbindVector() {
   vector_variable_ = -1;
   width_ = copies_ = 1;
   aligned_ = 1;
-  mask_ = nullptr;
+  mask_ = lanes_left_ = nullptr;
+}
+
+void NestEmitter::BindTile(int variable, Value* value, int count) {
+  bound_[variable] = value;
+  tile_variable_ = variable;
+  copies_ = count;
+}
+
+void NestEmitter::UnbindTile() {
+  bound_[tile_variable_] = nullptr;
+  tile_variable_ = -1;
+  copies_ = 1;
+}
+
+int64_t NestEmitter::CopyOffset(int variable, int copy) const {
+  if (variable == tile_variable_) return copy;
+  return variable == vector_variable_ && tile_variable_ < 0 ? copy * width_ : 0;
 }
 
 void NestEmitter::Rewind(Mark mark) {
@@ -162,7 +179,7 @@ Value* NestEmitter::Use(int stage, int node, int copy, bool vector) {
     llvm::Type* type = RegisterType(b_.getContext(), kernel_.stages[stage].nodes[node].type);
     return Splat(b_, llvm::Constant::getNullValue(type), vector ? width_ : 1);
   }
-  if (lanes.vector) return lanes.copies[copy];
+  if (lanes.vector) return lanes.Copy(copy);
   return vector ? Splat(b_, lanes.copies[0], width_) : lanes.copies[0];
 }
 
@@ -190,7 +207,7 @@ bool NestEmitter::TermIsVector(int stage, const Index::Term& term) const {
   if (width_ == 1) return false;
   switch (term.atom.kind) {
     case Atom::Kind::kVariable:
-      return term.atom.id == vector_variable_;
+      return term.atom.id == vector_variable_ || term.atom.id == tile_variable_;
     case Atom::Kind::kDiv:
     case Atom::Kind::kMod:
       return IsVectorIndex(stage, *term.atom.inner);
@@ -326,11 +343,10 @@ llvm::IntegerType* NestEmitter::IndexType(const Index& index, bool vector) {
   return vector && FitsInt32(index) ? b_.getInt32Ty() : b_.getInt64Ty();
 }
 
-Value* NestEmitter::Ramp(int copy, int64_t factor, llvm::IntegerType* type) {
+Value* NestEmitter::Ramp(int64_t first, int64_t factor, llvm::IntegerType* type) {
   std::vector<llvm::Constant*> lanes;
   for (int64_t l = 0; l < width_; ++l) {
-    lanes.push_back(
-        llvm::ConstantInt::get(type, static_cast<uint64_t>(factor * (copy * width_ + l)), true));
+    lanes.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(first + factor * l), true));
   }
   return llvm::ConstantVector::get(lanes);
 }
@@ -343,9 +359,13 @@ Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vect
   for (const Index::Term& t : index.terms()) {
     bool term_vector = vector && TermIsVector(stage, t);
     if (t.atom.kind == Atom::Kind::kVariable) {
-      // The vector variable's first lane is a scalar; the others follow at constant distances.
-      scalar = b_.CreateAdd(scalar, b_.CreateMul(bound_[t.atom.id], Int(t.coefficient)));
-      if (term_vector) add_lanes(Ramp(copy, t.coefficient, type));
+      // The first lane of the first copy is a scalar; the others follow at constant distances.
+      int variable = static_cast<int>(t.atom.id);
+      scalar = b_.CreateAdd(scalar, b_.CreateMul(bound_[variable], Int(t.coefficient)));
+      if (term_vector) {
+        add_lanes(Ramp(CopyOffset(variable, copy) * t.coefficient,
+                       variable == vector_variable_ ? t.coefficient : 0, type));
+      }
       continue;
     }
     Value* atom = EmitAtom(stage, t.atom, copy, term_vector, term_vector ? type : b_.getInt64Ty());

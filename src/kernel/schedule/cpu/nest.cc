@@ -14,6 +14,7 @@ constexpr double kTranscendentalCost = 12;
 constexpr double kAccessCost = 0.6;
 constexpr double kGatherCost = 0.8;        // per lane, with a gather instruction
 constexpr double kScalarAccessCost = 1.2;  // per lane, one by one
+constexpr double kTransposeCost = 0.3;     // per lane, in squares
 constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once per reduction
 constexpr double kCyclesPerMicrosecond = 2500;
 // A task that is worth handing to another thread, in microseconds.
@@ -37,6 +38,7 @@ class Scheduler {
   CpuNestSchedule Run() {
     s_.vector_width = Width();
     ChooseVectors();
+    ChooseTile();
     ChooseUnroll();
     ChooseItems();
     ChooseSplit();
@@ -66,6 +68,30 @@ class Scheduler {
     return cpu_.vector_bytes / (has[4] ? 4 : has[8] ? 8 : 1);
   }
 
+  // The outer variable along which an access is contiguous, where it may be a tile's.
+  int TileOf(const Index& index, int vector) const {
+    if (vector < 0 || vector >= kernel_.outer || Extent(vector) < s_.vector_width) return -1;
+    if (s_.vector_width < 4 || s_.vector_width > 16) return -1;
+    for (const Stage& stage : kernel_.stages) {
+      if (!stage.variables.empty()) return -1;
+    }
+    for (int v = 0; v < kernel_.outer; ++v) {
+      if (v != vector && Extent(v) >= s_.vector_width && index.StrideOf(v) == 1) return v;
+    }
+    return -1;
+  }
+
+  void ChooseTile() {
+    int vector = s_.stages[0].vector_variable;
+    for (const Stage& stage : kernel_.stages) {
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || n.guard >= 0 || s_.tile_variable >= 0) continue;
+        std::optional<int64_t> stride = vector < 0 ? std::nullopt : n.index.StrideOf(vector);
+        if (stride && std::abs(*stride) > 1) s_.tile_variable = TileOf(n.index, vector);
+      }
+    }
+  }
+
   int64_t StagePoints(const Stage& stage) const {
     int64_t points = points_;
     for (int v : stage.variables) points *= Extent(v);
@@ -83,7 +109,7 @@ class Scheduler {
       lanes = static_cast<double>(extent) / static_cast<double>(steps);
     }
     double cost = 0;
-    auto access = [&](const Index& index) {
+    auto access = [&](const Index& index, bool load) {
       if (vector < 0) {
         cost += kAccessCost;
         return;
@@ -91,19 +117,21 @@ class Scheduler {
       std::optional<int64_t> stride = index.StrideOf(vector);
       if (stride && *stride >= -1 && *stride <= 1) {
         cost += kAccessCost / lanes;
+      } else if (load && stride && TileOf(index, vector) >= 0) {
+        cost += kTransposeCost;
       } else {
         cost += cpu_.has_masks ? kGatherCost : kScalarAccessCost;
         if (!stride) cost += 4 * kOpCost / lanes;
       }
     };
     for (const Node& n : stage.nodes) {
-      if (n.kind == Node::Kind::kLoad) access(n.index);
+      if (n.kind == Node::Kind::kLoad) access(n.index, n.guard < 0);
       if (n.kind == Node::Kind::kInRange) cost += 2 * kOpCost / lanes;
       if (n.kind != Node::Kind::kOp) continue;
       bool heavy = HasTrait(n.opcode, kTranscendental);
       cost += (heavy ? kTranscendentalCost : kOpCost) / lanes;
     }
-    for (const Store& s : stage.stores) access(s.index);
+    for (const Store& s : stage.stores) access(s.index, false);
     cost += static_cast<double>(stage.reductions.size()) * kOpCost / lanes;
     return cost;
   }
@@ -182,6 +210,26 @@ class Scheduler {
     return weight <= 4 ? 4 : weight <= 16 ? 2 : 1;
   }
 
+  // Of a reduction with vectors along an outer variable. More vectors side by side read longer
+  // pieces of memory at a time; those that are left over are read one by one.
+  int ColumnUnroll(const Stage& stage, int64_t vectors) const {
+    int weight = WeightOf(stage);
+    int most =
+        cpu_.vector_registers / 2 / std::max<int>(static_cast<int>(stage.reductions.size()), 1);
+    most = weight <= 2 ? most : weight <= 6 ? most / 2 : weight <= 12 ? 4 : weight <= 40 ? 2 : 1;
+    int best = 1;
+    double best_cost = static_cast<double>(vectors);
+    for (int unroll = 2; unroll <= most && unroll <= vectors; unroll *= 2) {
+      double whole = static_cast<double>(vectors / unroll * unroll) * (0.4 + 0.6 / unroll);
+      double cost = whole + static_cast<double>(vectors % unroll);
+      if (cost < best_cost) {
+        best = unroll;
+        best_cost = cost;
+      }
+    }
+    return best;
+  }
+
   void ChooseUnroll() {
     int outer_unroll = 64;
     bool outer_masked = false;
@@ -189,9 +237,14 @@ class Scheduler {
       CpuStageSchedule& stage = s_.stages[s];
       if (stage.vector_variable < 0) continue;
       int64_t vectors = Extent(stage.vector_variable) / s_.vector_width;
-      stage.unroll = UnrollOf(kernel_.stages[s]);
+      bool outer = stage.vector_variable < kernel_.outer;
+      stage.unroll = outer && !kernel_.stages[s].reductions.empty()
+                         ? ColumnUnroll(kernel_.stages[s], vectors)
+                         : UnrollOf(kernel_.stages[s]);
+      if (s_.tile_variable >= 0) stage.unroll = 1;
       while (stage.unroll > 1 && stage.unroll > vectors) stage.unroll /= 2;
-      stage.masked = cpu_.has_masks && stage.unroll == 1 && WeightOf(kernel_.stages[s]) > 16;
+      stage.masked = cpu_.has_masks && stage.unroll == 1 && WeightOf(kernel_.stages[s]) > 16 &&
+                     s_.tile_variable < 0;
       outer_unroll = std::min(outer_unroll, stage.unroll);
       outer_masked |= stage.masked;
     }
@@ -215,6 +268,8 @@ class Scheduler {
     int vector = s_.stages[0].vector_variable;
     bool outer_vector = vector >= 0 && vector < kernel_.outer;
     int most = outer_vector ? vector + 1 : kernel_.outer;
+    int tile = s_.tile_variable;
+    if (tile >= 0) most = std::min(most, tile + 1);
     // The points below the first p variables, for the first p where they are no more than an item
     // should have.
     double below = n;
@@ -225,6 +280,7 @@ class Scheduler {
     if (s_.parallel == 0) return;
     int last = s_.parallel - 1;
     int64_t step = last == vector ? s_.vector_width * s_.stages[0].unroll : 1;
+    if (last == tile) step = s_.vector_width;
     int64_t block = static_cast<int64_t>(target / below);
     block =
         std::clamp<int64_t>(CeilDiv(block, step) * step, step, CeilDiv(Extent(last), step) * step);
@@ -285,6 +341,7 @@ std::string CpuNestSchedule::ToString() const {
     out += Cat(s > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll,
                stages[s].masked ? " masked" : "");
   }
+  if (tile_variable >= 0) out += Cat(", tiles of d", tile_variable);
   out += Cat(") parallel ", parallel, " block ", block);
   if (split > 0) out += Cat(" split ", split, " in ", chunks, " scratch ", scratch_bytes);
   out += Cat(" items ", items, " tasks ", max_tasks);

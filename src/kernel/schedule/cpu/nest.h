@@ -26,6 +26,11 @@ struct CpuStageSchedule {
 struct CpuNestSchedule {
   int vector_width = 1;  // elements in a vector, the same for every type in the kernel
   std::vector<CpuStageSchedule> stages;
+  // An outer variable, or -1. With it a step takes vector_width points of this variable instead of
+  // unrolling along the vector variable, so that what is contiguous along the one but not along the
+  // other is moved in squares, which are transposed in registers. No stage has inner variables
+  // then.
+  int tile_variable = -1;
 
   // Work items: the points of the first `parallel` outer variables, the last of these in blocks of
   // `block` points (a multiple of what a vector step takes, where it is the vector variable).
