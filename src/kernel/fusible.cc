@@ -68,6 +68,12 @@ bool IsView(const Instruction& i) {
          i.opcode() == Opcode::kSlice || i.opcode() == Opcode::kBroadcast;
 }
 
+// A reduce of several operands hands its results out by get-tuple-element, outside the kernel.
+bool IsOneReduceOfSeveral(const Instruction& i) {
+  const Instruction* root = i.opcode() == Opcode::kFusion ? i.called(0)->root() : &i;
+  return root->opcode() == Opcode::kReduce && root->shape().is_tuple();
+}
+
 // Calls f(parameter) for every parameter of fusion `consumer` that is `producer`.
 template <typename F>
 void ForEachUse(const Instruction& producer, const Instruction& consumer, F&& f) {
@@ -208,9 +214,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
         !x->operand(0)->shape().SameDimensions(y->operand(0)->shape())) {
       return No("reductions over different dimensions");
     }
-    // A tuple-shaped reduce hands its results out by get-tuple-element, outside the kernel.
-    if ((a.opcode() == Opcode::kReduce && HasSeveralOutputs(a)) ||
-        (b.opcode() == Opcode::kReduce && HasSeveralOutputs(b))) {
+    if (IsOneReduceOfSeveral(a) || IsOneReduceOfSeveral(b)) {
       return No("a reduce of several operands stays alone");
     }
   }
@@ -273,6 +277,8 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
   for (size_t s = 0; s < kernel->stages.size(); ++s) {
     for (const Node& n : kernel->stages[s].nodes) {
       if (n.kind != Node::Kind::kLoad || n.param != param) continue;
+      // The factors of a product are read by tiles, in an order of its schedule's own.
+      if (s == 0 && RoleOf(instruction) == FusionRole::kDot) return false;
       if (s > stored_in || (s == stored_in && !(n.index == store->index))) return false;
       // An earlier stage of the same outer point reads other points than the later one writes,
       // unless both walk the outer variables alone.

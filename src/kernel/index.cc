@@ -312,8 +312,9 @@ std::vector<Index> Delinearise(const Index& offset, std::span<const int64_t> dim
   for (size_t i = dims.size(); i-- > 0;) {
     Index quotient = offset.FloorDiv(stride);
     // The first dimension needs no remainder: the offset lies inside the array.
-    indices[i] = dims[i] == 1 ? Index(0) : i == 0 ? quotient : quotient.Mod(dims[i]);
-    stride *= dims[i];
+    indices[i] = dims[i] <= 1 ? Index(0) : i == 0 ? quotient : quotient.Mod(dims[i]);
+    // An array with a size of 0 has no element to find; its index only must not divide by 0.
+    stride *= std::max<int64_t>(dims[i], 1);
   }
   return indices;
 }

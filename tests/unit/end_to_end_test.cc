@@ -14,7 +14,9 @@
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/text.h"
+#include "ir/verifier.h"
 #include "literal_test_util.h"
+#include "random_module.h"
 
 namespace kiln {
 namespace {
@@ -369,6 +371,36 @@ ENTRY e { x = f32[100000] parameter(0)
   EXPECT_EQ(plan::CountKernels(loaded->artefact->program.steps), 1);
   // No intermediate: what is left is the partial sums.
   EXPECT_LT(loaded->artefact->program.arena_bytes, 64 << 10);
+}
+
+// Fused code for three vector widths, and op by op, against the evaluator.
+TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
+  const char* seeds = std::getenv("KILN_RANDOM_SEEDS");
+  const int count = seeds ? std::atoi(seeds) : 120;
+  const char* first = std::getenv("KILN_RANDOM_FIRST_SEED");
+  const int begin = first ? std::atoi(first) : 0;
+  testing::Coverage coverage;
+  for (int seed = begin; seed < begin + count; ++seed) {
+    auto module = testing::RandomModule(seed, {}, &coverage);
+    Status valid = ir::Verify(*module);
+    ASSERT_TRUE(valid.ok()) << valid.ToString();
+    std::vector<Literal> arguments = RandomArguments(*module, seed);
+    auto expected = interp::Evaluate(*module, arguments);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    constexpr int kVectorBytes[] = {64, 32, 16};
+    for (bool fuse : {true, false}) {
+      auto loaded = Load(*module, fuse, kVectorBytes[seed % 3]);
+      ASSERT_TRUE(loaded.ok()) << "seed " << seed << ": " << loaded.status().ToString() << "\n"
+                               << ir::ToHloText(*module);
+      Execution run(*loaded->artefact);
+      run.SetArguments(arguments);
+      ASSERT_TRUE(loaded->executable->Run(run.arguments(), run.results()).ok());
+      std::string difference = Difference(*expected, run.Result(), 1e-3, 1e-3);
+      ASSERT_EQ(difference, "") << "seed " << seed << (fuse ? ", fused" : ", op by op") << "\n"
+                                << ir::ToHloText(*module) << loaded->artefact->program.ToString();
+    }
+  }
+  if (count >= 120) EXPECT_GT(coverage.size(), 150u);
 }
 
 // The corpora's modules have no expected values: compiled code and evaluator must agree.

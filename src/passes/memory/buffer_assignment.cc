@@ -212,33 +212,42 @@ class Assigner {
 
   bool LoopState(int b) const { return loop_state_.contains(b); }
 
-  // The last instruction that reads an array, through tuples; null where that is the computation's
-  // caller or cannot be told.
+  // The last instruction that reads the memory of an array, under whatever name; null where that is
+  // the computation's caller or cannot be told.
   const Instruction* LastUse(const Instruction* value) const {
+    while (value->opcode() == Opcode::kReshape && IsAlias(*value)) value = value->operand(0);
+    if (value->opcode() == Opcode::kGetTupleElement && !IsOnlyElement(value)) return nullptr;
     const Instruction* last = nullptr;
-    for (const Instruction* user : value->users()) {
-      if (IsAlias(*user)) return nullptr;
-      if (!last || PositionOf(user) > PositionOf(last)) last = user;
-    }
-    if (value->IsRoot()) return nullptr;
-    if (value->opcode() == Opcode::kGetTupleElement || value->opcode() == Opcode::kParameter) {
-      return LastUseOfLeaf(value, last);
+    std::vector<const Instruction*> names = {value};
+    while (!names.empty()) {
+      const Instruction* name = names.back();
+      names.pop_back();
+      if (name->IsRoot()) return nullptr;
+      for (const Instruction* user : name->users()) {
+        if (user->opcode() == Opcode::kReshape && IsAlias(*user)) {
+          names.push_back(user);
+        } else if (IsAlias(*user)) {
+          return nullptr;
+        } else if (!last || PositionOf(user) > PositionOf(last)) {
+          last = user;
+        }
+      }
     }
     return last;
   }
 
-  // An element of a tuple may be taken out several times, and the tuple itself may be used whole.
-  const Instruction* LastUseOfLeaf(const Instruction* value, const Instruction* last) const {
-    if (value->opcode() == Opcode::kParameter) return last;
-    const Instruction* tuple = value->operand(0);
+  // Whether no other get-tuple-element takes the same element out, and nobody the whole tuple.
+  static bool IsOnlyElement(const Instruction* element) {
+    const Instruction* tuple = element->operand(0);
+    if (tuple->IsRoot()) return false;
     for (const Instruction* user : tuple->users()) {
-      if (user == value) continue;
-      if (user->opcode() != Opcode::kGetTupleElement) return nullptr;
-      if (user->attributes().Int(Attr::kIndex) == value->attributes().Int(Attr::kIndex)) {
-        return nullptr;
+      if (user == element) continue;
+      if (user->opcode() != Opcode::kGetTupleElement ||
+          user->attributes().Int(Attr::kIndex) == element->attributes().Int(Attr::kIndex)) {
+        return false;
       }
     }
-    return tuple->IsRoot() ? nullptr : last;
+    return true;
   }
 
   // while: its leaves are the state's buffers, which condition and body know as their parameter.

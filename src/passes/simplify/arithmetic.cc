@@ -66,8 +66,8 @@ Instruction* Arithmetic(Instruction* i) {
     case Opcode::kAbs:
       // abs(abs(x)) => abs(x)
       if (operand(0)->opcode() == Opcode::kAbs) return operand(0);
-      // abs(negate(x)) => abs(x)
-      if (operand(0)->opcode() == Opcode::kNegate) {
+      // abs(negate(x)) => abs(x)   (not unsigned integers, whose absolute value is themselves)
+      if (operand(0)->opcode() == Opcode::kNegate && !IsUnsigned(i->shape().type())) {
         return Make(i, Opcode::kAbs, {operand(0)->operand(0)});
       }
       return nullptr;

@@ -1,0 +1,658 @@
+#include "random_module.h"
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <set>
+
+#include "base/strings.h"
+
+namespace kiln::testing {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF32, ElementType::kF64,
+                                  ElementType::kS32, ElementType::kS64, ElementType::kU8,
+                                  ElementType::kPred};
+constexpr int64_t kMaxElements = 20000;
+
+class Generator {
+ public:
+  Generator(uint64_t seed, const RandomModuleOptions& options)
+      : random_(seed * 2654435761u + 1),
+        options_(options),
+        module_(std::make_unique<ir::Module>(Cat("random_", seed))) {}
+
+  std::unique_ptr<ir::Module> Run() {
+    c_ = module_->AddComputation("main");
+    module_->set_entry(c_);
+    int parameters = Pick(2, 5);
+    for (int i = 0; i < parameters; ++i) AddParameter(RandomShape());
+    for (int i = 0; i < options_.ops; ++i) Step();
+    std::vector<Instruction*> results;
+    for (const auto& i : c_->instructions()) {
+      if (i->users().empty() && i->opcode() != Opcode::kParameter) results.push_back(i.get());
+    }
+    if (results.size() > 8) results.resize(8);
+    if (results.empty()) results.push_back(values_.back());
+    c_->set_root(Add({.opcode = Opcode::kTuple, .operands = results}));
+    module_->SortComputations();
+    return std::move(module_);
+  }
+
+ private:
+  int Pick(int low, int high) {
+    return low + static_cast<int>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool Chance(int percent) { return Pick(1, 100) <= percent; }
+
+  int64_t RandomSize() {
+    static constexpr int64_t kSizes[] = {1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 100};
+    return Chance(2) ? 0 : kSizes[Pick(0, std::size(kSizes) - 1)];
+  }
+
+  Shape RandomShape() {
+    int rank = Chance(70) ? Pick(1, 3) : Pick(0, options_.max_rank);
+    std::vector<int64_t> dims;
+    int64_t elements = 1;
+    for (int d = 0; d < rank; ++d) {
+      int64_t size = RandomSize();
+      if (elements * size > kMaxElements) size = 1;
+      elements *= size;
+      dims.push_back(size);
+    }
+    return Shape(kTypes[Pick(0, std::size(kTypes) - 1)], std::span<const int64_t>(dims));
+  }
+
+  // Adds to the current computation; a generator that makes invalid ops is broken itself.
+  Instruction* Add(ir::InstructionSpec spec) {
+    auto made = c_->Add(std::move(spec));
+    if (!made.ok()) {
+      std::cerr << "random module: " << made.status().ToString() << "\n";
+      std::abort();
+    }
+    return *made;
+  }
+
+  Instruction* AddParameter(const Shape& shape) {
+    int64_t number = static_cast<int64_t>(c_->parameters().size());
+    Instruction* p = Add({.opcode = Opcode::kParameter,
+                          .attributes = {{Attr::kParameterNumber, number}},
+                          .shape = shape});
+    Keep(p, true);
+    return p;
+  }
+
+  // Makes a value an operand of later ops.
+  Instruction* Keep(Instruction* value, bool exact) {
+    values_.push_back(value);
+    if (exact || !IsFloat(value->shape().type())) exact_.insert(value);
+    return value;
+  }
+  bool IsExact(const Instruction* value) const { return exact_.contains(value); }
+
+  Instruction* AnyValue() {
+    // Young ones more often, so that chains grow.
+    int n = static_cast<int>(values_.size());
+    return values_[Chance(60) ? Pick(std::max(0, n - 6), n - 1) : Pick(0, n - 1)];
+  }
+  Instruction* AnyExact(Instruction* fallback) {
+    for (int i = 0; i < 8; ++i) {
+      Instruction* v = AnyValue();
+      if (IsExact(v)) return v;
+    }
+    return IsExact(fallback) ? fallback : values_[0];
+  }
+
+  Instruction* Scalar(ElementType type, double value) {
+    return Add({.opcode = Opcode::kConstant,
+                .shape = Shape::Scalar(type),
+                .literal = std::make_shared<const Literal>(Literal::ScalarOf(type, value))});
+  }
+  Instruction* Full(const Shape& shape, double value) {
+    return Add({.opcode = Opcode::kBroadcast,
+                .operands = {Scalar(shape.type(), value)},
+                .attributes = {{Attr::kDimensions, Ints{}}},
+                .shape = shape});
+  }
+  Instruction* Unary(Opcode opcode, Instruction* x) {
+    return Add({.opcode = opcode, .operands = {x}});
+  }
+  Instruction* Binary(Opcode opcode, Instruction* x, Instruction* y) {
+    return Add({.opcode = opcode, .operands = {x, y}});
+  }
+  Instruction* Clamped(Instruction* x, double low, double high) {
+    ElementType type = x->shape().type();
+    return Add({.opcode = Opcode::kClamp, .operands = {Scalar(type, low), x, Scalar(type, high)}});
+  }
+
+  // Another value of the shape and type of x: one that exists, or one made for it.
+  Instruction* Like(Instruction* x) {
+    std::vector<Instruction*> fitting;
+    for (Instruction* v : values_) {
+      if (v->shape() == x->shape()) fitting.push_back(v);
+    }
+    if (fitting.size() > 1 && Chance(70))
+      return fitting[Pick(0, static_cast<int>(fitting.size()) - 1)];
+    if (Chance(50)) return Full(x->shape(), IsPred(x->shape().type()) ? Pick(0, 1) : Pick(1, 3));
+    // A vector along one dimension, spread over the others.
+    if (x->shape().rank() > 0 && x->shape().num_elements() > 0) {
+      int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
+      Instruction* v = AddParameter(Shape(x->shape().type(), {x->shape().dim(d)}));
+      return Add({.opcode = Opcode::kBroadcast,
+                  .operands = {v},
+                  .attributes = {{Attr::kDimensions, Ints{d}}},
+                  .shape = x->shape()});
+    }
+    return AddParameter(x->shape());
+  }
+
+  void Step() {
+    switch (Pick(0, options_.control_flow ? 19 : 16)) {
+      case 0:
+      case 1:
+      case 2:
+        StepUnary(AnyValue());
+        break;
+      case 3:
+      case 4:
+      case 5:
+        StepBinary(AnyValue());
+        break;
+      case 6:
+        StepCompareSelect();
+        break;
+      case 7:
+        StepConvert();
+        break;
+      case 8:
+        StepBroadcast();
+        break;
+      case 9:
+        StepReshape();
+        break;
+      case 10:
+        StepTranspose();
+        break;
+      case 11:
+        StepSlice();
+        break;
+      case 12:
+        StepConcatenate();
+        break;
+      case 13:
+        StepPad();
+        break;
+      case 14:
+      case 15:
+        StepReduce();
+        break;
+      case 16:
+        StepDot();
+        break;
+      case 17:
+        StepWhile();
+        break;
+      case 18:
+        StepConditional();
+        break;
+      case 19:
+        StepCall();
+        break;
+    }
+  }
+
+  // One elementwise op of x that keeps its shape and type.
+  Instruction* StepUnary(Instruction* x) {
+    ElementType type = x->shape().type();
+    if (IsPred(type)) return Keep(Unary(Opcode::kNot, x), true);
+    if (IsInteger(type)) {
+      static constexpr Opcode kOps[] = {Opcode::kAbs, Opcode::kNegate, Opcode::kSign,
+                                        Opcode::kNot, Opcode::kPopcnt, Opcode::kCountLeadingZeros,
+                                        Opcode::kCopy};
+      return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], x), true);
+    }
+    if (IsExact(x) && Chance(40)) {
+      static constexpr Opcode kOps[] = {Opcode::kCeil,   Opcode::kFloor,           Opcode::kSign,
+                                        Opcode::kCopy,   Opcode::kRoundNearestAfz, Opcode::kAbs,
+                                        Opcode::kNegate, Opcode::kRoundNearestEven};
+      return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], x), true);
+    }
+    Instruction* positive = nullptr;
+    switch (Pick(0, 9)) {
+      case 0:
+        return Keep(Unary(Opcode::kExponential, Clamped(x, -3, 3)), false);
+      case 1:
+        return Keep(Unary(Opcode::kExponentialMinusOne, Clamped(x, -3, 3)), false);
+      case 2:
+        return Keep(Unary(Opcode::kTanh, x), false);
+      case 3:
+        return Keep(Unary(Opcode::kLogistic, x), false);
+      case 4:
+        return Keep(Unary(Opcode::kNegate, x), IsExact(x));
+      case 5:
+        return Keep(Unary(Opcode::kAbs, x), IsExact(x));
+      default:
+        positive = Binary(Opcode::kAdd, Unary(Opcode::kAbs, x), Full(x->shape(), 0.5));
+    }
+    static constexpr Opcode kOps[] = {Opcode::kLog, Opcode::kLogPlusOne, Opcode::kSqrt,
+                                      Opcode::kRsqrt};
+    return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], positive), false);
+  }
+
+  Instruction* StepBinary(Instruction* x) {
+    Instruction* y = Like(x);
+    ElementType type = x->shape().type();
+    if (IsPred(type)) {
+      static constexpr Opcode kOps[] = {Opcode::kAnd, Opcode::kOr,       Opcode::kXor,
+                                        Opcode::kAdd, Opcode::kMultiply, Opcode::kMaximum};
+      return Keep(Binary(kOps[Pick(0, std::size(kOps) - 1)], x, y), true);
+    }
+    if (IsInteger(type)) {
+      static constexpr Opcode kOps[] = {Opcode::kAdd,
+                                        Opcode::kSubtract,
+                                        Opcode::kMultiply,
+                                        Opcode::kDivide,
+                                        Opcode::kRemainder,
+                                        Opcode::kPower,
+                                        Opcode::kMaximum,
+                                        Opcode::kMinimum,
+                                        Opcode::kAnd,
+                                        Opcode::kOr,
+                                        Opcode::kXor,
+                                        Opcode::kShiftLeft,
+                                        Opcode::kShiftRightArithmetic,
+                                        Opcode::kShiftRightLogical};
+      return Keep(Binary(kOps[Pick(0, std::size(kOps) - 1)], x, y), true);
+    }
+    switch (Pick(0, 7)) {
+      case 0:
+        return Keep(Binary(Opcode::kAdd, x, y), false);
+      case 1:
+        return Keep(Binary(Opcode::kSubtract, x, y), false);
+      case 2:
+        return Keep(Clamped(Binary(Opcode::kMultiply, x, y), -8, 8), false);
+      case 3:
+        return Keep(Binary(Opcode::kMaximum, x, y), IsExact(x) && IsExact(y));
+      case 4:
+        return Keep(Binary(Opcode::kMinimum, x, y), IsExact(x) && IsExact(y));
+      case 5:
+        if (IsExact(x) && IsExact(y)) return Keep(Binary(Opcode::kRemainder, x, y), true);
+        return Keep(Binary(Opcode::kAdd, x, y), false);
+      case 6: {
+        Instruction* d = Binary(Opcode::kAdd, Unary(Opcode::kAbs, y), Full(x->shape(), 0.5));
+        return Keep(Binary(Opcode::kDivide, x, d), false);
+      }
+      default: {
+        Instruction* base =
+            Binary(Opcode::kAdd, Unary(Opcode::kAbs, Clamped(x, -3, 3)), Full(x->shape(), 0.5));
+        return Keep(Binary(Opcode::kPower, base, Clamped(y, -2, 2)), false);
+      }
+    }
+  }
+
+  void StepCompareSelect() {
+    Instruction* x = AnyExact(AnyValue());
+    Instruction* y = Full(x->shape(), IsPred(x->shape().type()) ? 1 : Pick(0, 2));
+    Instruction* p =
+        Keep(Add({.opcode = Opcode::kCompare,
+                  .operands = {x, y},
+                  .attributes = {{Attr::kDirection, static_cast<Direction>(Pick(0, 5))}}}),
+             true);
+    if (IsFloat(x->shape().type()) && Chance(30)) Keep(Unary(Opcode::kIsFinite, x), true);
+    for (Instruction* v : values_) {
+      if (v == p || !v->shape().SameDimensions(p->shape()) || Chance(50)) continue;
+      Instruction* w = Like(v);
+      Keep(Add({.opcode = Opcode::kSelect, .operands = {p, v, w}}), IsExact(v) && IsExact(w));
+      return;
+    }
+  }
+
+  void StepConvert() {
+    Instruction* x = AnyValue();
+    ElementType to = kTypes[Pick(0, std::size(kTypes) - 1)];
+    if (!IsFloat(to)) x = AnyExact(x);
+    Shape shape = x->shape();
+    shape.set_type(to);
+    Keep(Add({.opcode = Opcode::kConvert, .operands = {x}, .shape = shape}), IsExact(x));
+  }
+
+  void StepBroadcast() {
+    Instruction* x = AnyValue();
+    if (x->shape().rank() >= options_.max_rank) return;
+    std::vector<int64_t> dims;
+    Ints mapping;
+    int64_t elements = std::max<int64_t>(x->shape().num_elements(), 1);
+    for (int64_t d = 0; d <= x->shape().rank(); ++d) {
+      int64_t size = RandomSize();
+      if (static_cast<int>(dims.size()) < options_.max_rank && Chance(40) &&
+          elements * size <= kMaxElements) {
+        elements *= std::max<int64_t>(size, 1);
+        dims.push_back(size);
+      }
+      if (d == x->shape().rank()) break;
+      mapping.push_back(static_cast<int64_t>(dims.size()));
+      dims.push_back(x->shape().dim(d));
+    }
+    Keep(Add({.opcode = Opcode::kBroadcast,
+              .operands = {x},
+              .attributes = {{Attr::kDimensions, mapping}},
+              .shape = Shape(x->shape().type(), std::span<const int64_t>(dims))}),
+         IsExact(x));
+  }
+
+  void StepReshape() {
+    Instruction* x = AnyValue();
+    // Neighbours merged, or one dimension split by a divisor, or a 1 put in.
+    std::vector<int64_t> dims = x->shape().dims();
+    int rank = static_cast<int>(dims.size());
+    if (rank >= 2 && Chance(50)) {
+      int d = Pick(0, rank - 2);
+      dims[d] *= dims[d + 1];
+      dims.erase(dims.begin() + d + 1);
+    } else if (rank >= 1 && rank < options_.max_rank) {
+      int d = Pick(0, rank - 1);
+      int64_t divisor = 1;
+      for (int64_t k : {2, 3, 4, 5, 7, 8}) {
+        if (dims[d] > 0 && dims[d] % k == 0 && Chance(50)) divisor = k;
+      }
+      dims[d] /= divisor;
+      dims.insert(dims.begin() + d + Pick(0, 1), divisor);
+    }
+    Keep(Add({.opcode = Opcode::kReshape,
+              .operands = {x},
+              .shape = Shape(x->shape().type(), std::span<const int64_t>(dims))}),
+         IsExact(x));
+  }
+
+  void StepTranspose() {
+    Instruction* x = AnyValue();
+    Ints permutation;
+    for (int64_t d = 0; d < x->shape().rank(); ++d) permutation.push_back(d);
+    std::shuffle(permutation.begin(), permutation.end(), random_);
+    Keep(Add({.opcode = Opcode::kTranspose,
+              .operands = {x},
+              .attributes = {{Attr::kDimensions, permutation}}}),
+         IsExact(x));
+  }
+
+  void StepSlice() {
+    Instruction* x = AnyValue();
+    std::vector<SliceDimension> slices;
+    for (int64_t d = 0; d < x->shape().rank(); ++d) {
+      int size = static_cast<int>(x->shape().dim(d));
+      SliceDimension s{0, size, 1};
+      if (size > 0 && Chance(60)) {
+        s.start = Pick(0, size - 1);
+        s.limit = Chance(95) ? Pick(static_cast<int>(s.start) + 1, size) : s.start;
+        s.stride = Pick(1, 3);
+      }
+      slices.push_back(s);
+    }
+    Keep(Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}),
+         IsExact(x));
+  }
+
+  void StepConcatenate() {
+    Instruction* x = AnyValue();
+    if (x->shape().rank() == 0 || x->shape().num_elements() > kMaxElements / 3) return;
+    int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
+    Instruction* y = Like(x);
+    std::vector<Instruction*> operands = {x, y};
+    if (Chance(30)) operands.push_back(x);
+    Keep(Add({.opcode = Opcode::kConcatenate,
+              .operands = operands,
+              .attributes = {{Attr::kDimensions, Ints{d}}}}),
+         IsExact(x) && IsExact(y));
+  }
+
+  void StepPad() {
+    Instruction* x = AnyValue();
+    if (x->shape().num_elements() > kMaxElements / 8) return;
+    std::vector<PaddingDimension> padding;
+    int64_t elements = 1;
+    for (int64_t d = 0; d < x->shape().rank(); ++d) {
+      int64_t size = x->shape().dim(d);
+      PaddingDimension p;
+      if (Chance(60)) {
+        p.low = Pick(-1, 2);
+        p.high = Pick(-1, 2);
+        p.interior = Chance(30) ? Pick(1, 2) : 0;
+      }
+      auto padded = [&] {
+        return size + p.low + p.high + std::max<int64_t>(size - 1, 0) * p.interior;
+      };
+      if (padded() < 0 || elements * padded() > kMaxElements) p = {};
+      elements *= std::max<int64_t>(padded(), 1);
+      padding.push_back(p);
+    }
+    Instruction* value = Scalar(x->shape().type(), Pick(0, 1));
+    Keep(Add({.opcode = Opcode::kPad,
+              .operands = {x, value},
+              .attributes = {{Attr::kPadding, padding}}}),
+         IsExact(x));
+  }
+
+  Computation* Reducer(Opcode opcode, ElementType type) {
+    Computation* reducer = module_->AddComputation(Cat("reduce_", OpcodeName(opcode)));
+    std::vector<Instruction*> p;
+    for (int64_t n = 0; n < 2; ++n) {
+      p.push_back(*reducer->Add({.opcode = Opcode::kParameter,
+                                 .attributes = {{Attr::kParameterNumber, n}},
+                                 .shape = Shape::Scalar(type)}));
+    }
+    reducer->set_root(*reducer->Add({.opcode = opcode, .operands = {p[0], p[1]}}));
+    return reducer;
+  }
+
+  // max by the first operand, carrying the second along; the later one on ties.
+  Computation* ArgMax(ElementType key, ElementType value) {
+    Computation* c = module_->AddComputation("argmax");
+    const ElementType types[] = {key, value, key, value};
+    std::vector<Instruction*> p;
+    for (int64_t n = 0; n < 4; ++n) {
+      p.push_back(*c->Add({.opcode = Opcode::kParameter,
+                           .attributes = {{Attr::kParameterNumber, n}},
+                           .shape = Shape::Scalar(types[n])}));
+    }
+    Instruction* first = *c->Add({.opcode = Opcode::kCompare,
+                                  .operands = {p[0], p[2]},
+                                  .attributes = {{Attr::kDirection, Direction::kGt}}});
+    Instruction* k = *c->Add({.opcode = Opcode::kSelect, .operands = {first, p[0], p[2]}});
+    Instruction* v = *c->Add({.opcode = Opcode::kSelect, .operands = {first, p[1], p[3]}});
+    c->set_root(*c->Add({.opcode = Opcode::kTuple, .operands = {k, v}}));
+    return c;
+  }
+
+  Ints SomeDimensions(const Shape& shape) {
+    Ints dims;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      if (Chance(50)) dims.push_back(d);
+    }
+    return dims;
+  }
+
+  void StepReduce() {
+    Instruction* x = AnyValue();
+    ElementType type = x->shape().type();
+    Ints dims = SomeDimensions(x->shape());
+    if (Chance(20)) {
+      x = AnyExact(x);
+      dims = SomeDimensions(x->shape());
+      Shape shape = x->shape();
+      shape.set_type(ElementType::kS32);
+      if (shape.rank() == 0 || IsPred(x->shape().type())) return;
+      Instruction* index = Add({.opcode = Opcode::kIota,
+                                .attributes = {{Attr::kIotaDimension, int64_t{0}}},
+                                .shape = shape});
+      Instruction* r =
+          Add({.opcode = Opcode::kReduce,
+               .operands = {x, index, Scalar(x->shape().type(), 0), Scalar(ElementType::kS32, -1)},
+               .attributes = {{Attr::kDimensions, dims}},
+               .called = {ArgMax(x->shape().type(), ElementType::kS32)}});
+      for (int64_t k = 0; k < 2; ++k) {
+        Keep(Add({.opcode = Opcode::kGetTupleElement,
+                  .operands = {r},
+                  .attributes = {{Attr::kIndex, k}}}),
+             true);
+      }
+      return;
+    }
+    Opcode opcode = Opcode::kAdd;
+    bool exact = !IsFloat(type);
+    if (IsPred(type)) {
+      opcode = Chance(50) ? Opcode::kOr : Opcode::kAnd;
+    } else if (Chance(40)) {
+      opcode = Chance(50) ? Opcode::kMaximum : Opcode::kMinimum;
+      exact = IsExact(x);
+    } else if (IsInteger(type) && Chance(30)) {
+      opcode = Chance(50) ? Opcode::kMultiply : Opcode::kXor;
+    }
+    Keep(Add({.opcode = Opcode::kReduce,
+              .operands = {x, Scalar(type, IsPred(type) ? Pick(0, 1) : Pick(0, 2))},
+              .attributes = {{Attr::kDimensions, dims}},
+              .called = {Reducer(opcode, type)}}),
+         exact);
+  }
+
+  void StepDot() {
+    Instruction* x = AnyValue();
+    if (IsFloat(x->shape().type())) x = Clamped(x, -4, 4);
+    const Shape& s = x->shape();
+    Ints batch, contracting, rhs_batch, rhs_contracting;
+    std::vector<int64_t> rhs;
+    int64_t result = 1;
+    for (int64_t d = 0; d < s.rank(); ++d) {
+      int what = Pick(0, 3);
+      if (what == 0) {
+        batch.push_back(d);
+        rhs_batch.push_back(static_cast<int64_t>(rhs.size()));
+        rhs.push_back(s.dim(d));
+      } else if (what <= 2) {
+        contracting.push_back(d);
+        rhs_contracting.push_back(static_cast<int64_t>(rhs.size()));
+        rhs.push_back(s.dim(d));
+      }
+      if (what == 0 || what == 3) result *= s.dim(d);
+    }
+    if (Chance(70)) {
+      int64_t n = RandomSize();
+      if (result * n <= kMaxElements && Product(rhs) * n <= kMaxElements) rhs.push_back(n);
+    }
+    Instruction* y = AddParameter(Shape(s.type(), std::span<const int64_t>(rhs)));
+    Keep(Add({.opcode = Opcode::kDot,
+              .operands = {x, y},
+              .attributes = {{Attr::kLhsBatchDims, batch},
+                             {Attr::kRhsBatchDims, rhs_batch},
+                             {Attr::kLhsContractingDims, contracting},
+                             {Attr::kRhsContractingDims, rhs_contracting}},
+              .shape = Shape::Scalar(s.type())}),
+         false);
+  }
+
+  // A computation of one parameter and a few elementwise ops, with the shape of its parameter.
+  Computation* Function(const char* name, const Shape& shape, int ops) {
+    Computation* saved_c = c_;
+    std::vector<Instruction*> saved_values = std::move(values_);
+    values_.clear();
+    c_ = module_->AddComputation(name);
+    Instruction* x = AddParameter(shape);
+    // Its only operands are its parameter and what is made of it: no further parameters.
+    for (int i = 0; i < ops; ++i) x = StepUnary(x);
+    c_->set_root(x);
+    Computation* function = c_;
+    c_ = saved_c;
+    values_ = std::move(saved_values);
+    return function;
+  }
+
+  void StepWhile() {
+    Instruction* x = AnyValue();
+    Instruction* y = Like(x);
+    Shape state = Shape::Tuple({Shape::Scalar(ElementType::kS32), x->shape(), x->shape()});
+    Computation* saved_c = c_;
+    std::vector<Instruction*> saved_values = std::move(values_);
+    values_.clear();
+    auto element = [&](Instruction* tuple, int64_t k) {
+      return Add({.opcode = Opcode::kGetTupleElement,
+                  .operands = {tuple},
+                  .attributes = {{Attr::kIndex, k}}});
+    };
+    auto parameter = [&] {
+      return Add({.opcode = Opcode::kParameter,
+                  .attributes = {{Attr::kParameterNumber, int64_t{0}}},
+                  .shape = state});
+    };
+    Computation* condition = module_->AddComputation("condition");
+    c_ = condition;
+    Instruction* trips = Scalar(ElementType::kS32, Pick(0, 3));
+    condition->set_root(Add({.opcode = Opcode::kCompare,
+                             .operands = {element(parameter(), 0), trips},
+                             .attributes = {{Attr::kDirection, Direction::kLt}}}));
+    Computation* body = module_->AddComputation("body");
+    c_ = body;
+    Instruction* p = parameter();
+    Instruction* next = Binary(Opcode::kAdd, element(p, 0), Scalar(ElementType::kS32, 1));
+    Instruction *a = element(p, 1), *b = element(p, 2);
+    Instruction* changed = StepUnary(a);
+    std::vector<Instruction*> results = {next, changed, b};
+    if (Chance(50)) results = {next, b, changed};
+    if (Chance(20)) results = {next, changed, changed};
+    body->set_root(Add({.opcode = Opcode::kTuple, .operands = results}));
+    c_ = saved_c;
+    values_ = std::move(saved_values);
+    Instruction* start =
+        Add({.opcode = Opcode::kTuple, .operands = {Scalar(ElementType::kS32, 0), x, y}});
+    Instruction* loop =
+        Add({.opcode = Opcode::kWhile, .operands = {start}, .called = {condition, body}});
+    for (int64_t k = 1; k < 3; ++k) Keep(element(loop, k), false);
+  }
+
+  void StepConditional() {
+    Instruction* x = AnyValue();
+    std::vector<Computation*> branches = {Function("branch_a", x->shape(), Pick(0, 2)),
+                                          Function("branch_b", x->shape(), Pick(0, 2))};
+    Instruction* index = Scalar(ElementType::kPred, Pick(0, 1));
+    std::vector<Instruction*> operands = {index, x, Like(x)};
+    if (Chance(50)) {
+      index = AddParameter(Shape::Scalar(ElementType::kS32));
+      branches.push_back(Function("branch_c", x->shape(), 1));
+      operands = {index, x, Like(x), x};
+    }
+    Keep(Add({.opcode = Opcode::kConditional, .operands = operands, .called = branches}), false);
+  }
+
+  void StepCall() {
+    Instruction* x = AnyValue();
+    Keep(Add({.opcode = Opcode::kCall,
+              .operands = {x},
+              .called = {Function("function", x->shape(), Pick(1, 3))}}),
+         false);
+  }
+
+  std::mt19937_64 random_;
+  const RandomModuleOptions& options_;
+  std::unique_ptr<ir::Module> module_;
+  Computation* c_ = nullptr;
+  std::vector<Instruction*> values_;
+  std::set<const Instruction*> exact_;
+};
+
+}  // namespace
+
+std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options,
+                                         Coverage* coverage) {
+  std::unique_ptr<ir::Module> module = Generator(seed, options).Run();
+  if (coverage) {
+    for (const auto& c : module->computations()) {
+      for (const auto& i : c->instructions()) {
+        if (i->shape().is_array()) ++(*coverage)[{i->opcode(), i->shape().type()}];
+      }
+    }
+  }
+  return module;
+}
+
+}  // namespace kiln::testing

@@ -1,0 +1,28 @@
+// Random valid modules over the op table, for tests that compare two ways to evaluate them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "ir/ir.h"
+
+namespace kiln::testing {
+
+struct RandomModuleOptions {
+  int ops = 24;  // about so many, helpers of theirs apart
+  int max_rank = 6;
+  bool control_flow = true;
+};
+
+// How often each (op, element type) was made: what a set of seeds covers.
+using Coverage = std::map<std::pair<Opcode, ElementType>, int>;
+
+// The same module for the same seed. Values stay small, and ops that are not continuous (compare,
+// floor, float to integer, ...) get operands that are computed exactly, so that evaluators that
+// round differently agree.
+std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options = {},
+                                         Coverage* coverage = nullptr);
+
+}  // namespace kiln::testing
