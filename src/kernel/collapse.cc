@@ -1,6 +1,8 @@
 #include "kernel/collapse.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace kiln::kernel {
 namespace {
@@ -70,6 +72,35 @@ void Merge(Kernel& kernel, int a, int b) {
   Erase(kernel, b);
 }
 
+// Puts the outer variables in the order in which the first output's memory runs: a result whose
+// layout is not row-major is then walked along its memory, too.
+void OrderByOutput(Kernel& kernel) {
+  const Store* store = nullptr;
+  for (const Stage& stage : kernel.stages) {
+    if (!stage.stores.empty()) store = &stage.stores[0];
+  }
+  if (!store) return;
+  std::vector<std::pair<int64_t, int>> order;  // stride, old variable
+  for (int v = 0; v < kernel.outer; ++v) {
+    auto stride = store->index.StrideOf(v);
+    if (!stride) return;
+    order.push_back({*stride, v});
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<Variable> variables = kernel.variables;
+  std::vector<Index> replacements(variables.size());
+  for (size_t v = 0; v < variables.size(); ++v) {
+    replacements[v] = Index::Variable(static_cast<int64_t>(v), variables[v].extent);
+  }
+  for (int at = 0; at < kernel.outer; ++at) {
+    int old = order[at].second;
+    kernel.variables[at] = variables[old];
+    replacements[old] = Index::Variable(at, variables[old].extent);
+  }
+  Renumber(kernel, replacements);
+}
+
 // The first pair of neighbours in `chain` that may merge, merged.
 bool MergeOne(Kernel& kernel, const std::vector<int>& chain) {
   for (size_t i = chain.size(); i-- > 1;) {
@@ -90,6 +121,7 @@ void CollapseVariables(Kernel& kernel) {
   for (size_t i = kernel.variables.size(); i-- > 0;) {
     if (kernel.variables[i].extent == 1) Erase(kernel, static_cast<int>(i));
   }
+  OrderByOutput(kernel);
   auto outer_chain = [&] {
     std::vector<int> chain;
     for (int i = 0; i < kernel.outer; ++i) chain.push_back(i);

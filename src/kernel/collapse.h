@@ -7,7 +7,7 @@ namespace kiln::kernel {
 
 // Neighbouring variables of the same kind (outer, or inner of the same stages and both or neither
 // reduced) become one where all indices stay as simple as they are: fewer loops, longer vectors.
-// Drops variables of extent 1.
+// Drops variables of extent 1, and puts the outer ones in the order of the first output's memory.
 void CollapseVariables(Kernel& kernel);
 
 }  // namespace kiln::kernel
