@@ -53,6 +53,20 @@ Status CheckStatic(const ir::Module& module) {
   return OkStatus();
 }
 
+// Every kernel but the packing of operands, which is the CPU's affair, by its GPU schedule.
+Status DumpPtx(const plan::Program& program, const std::string& prefix, const Options& options) {
+  KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
+  for (const plan::ScheduledKernel& k : program.kernels) {
+    if (k.kernel.stages.empty()) continue;
+    plan::ScheduledKernel kernel;
+    kernel.kernel = k.kernel;
+    kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);
+    KILN_ASSIGN_OR_RETURN(std::string ptx, codegen::GeneratePtx(kernel, gpu.gpu, {}));
+    options.dump(Cat(prefix, k.kernel.name, ".ptx"), ptx);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
@@ -79,7 +93,7 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     context.verify = options.verify || kDebug;
     context.after_pass = [&](const passes::PassEvent& event) {
       if (options.on_pass) options.on_pass(event.pass, event.microseconds, event.changed);
-      if (options.dump && event.changed) {
+      if (options.dump) {
         dump(Cat(Padded(event.index, 4), ".", event.pipeline, ".after_", event.pass, ".dot"),
              ir::ToDot(event.module));
       }
@@ -93,6 +107,9 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     if (options.dump) {
       dump(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
       dump("plan.txt", lowered.program.ToString());
+      if (options.dump_ptx_sm != 0) {
+        KILN_RETURN_IF_ERROR(DumpPtx(lowered.program, prefix, options));
+      }
     }
     artefact.program = std::move(lowered.program);
     codegen::Options codegen;

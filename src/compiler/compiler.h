@@ -24,6 +24,9 @@ struct Options {
   // Receives every stage as text under XLA's file names ("module_0001.name.suffix"); see dump.h.
   std::function<void(const std::string& file_name, std::string_view text)> dump;
   int64_t module_number = 0;  // in those names
+  // Where not 0 and `dump` is set, every kernel is dumped as PTX for this architecture too (75, 80,
+  // 86, 89 or 90), whatever the target is: what the same kernels are on a GPU.
+  int dump_ptx_sm = 0;
   // (pass, microseconds, changed) after each pass.
   std::function<void(std::string_view pass, int64_t microseconds, bool changed)> on_pass;
 };

@@ -19,12 +19,12 @@ using ir::Instruction;
 using passes::Buffer;
 using passes::BufferAssignment;
 
-// Letters, digits, '_' and '.': what a symbol of an object file may be made of.
+// Letters, digits and '_': what a symbol of an object file and of PTX may be made of.
 std::string SymbolName(std::string_view name) {
   std::string symbol(name);
   for (char& c : symbol) {
-    bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                c == '_' || c == '.';
+    bool fine =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     if (!fine) c = '_';
   }
   return symbol;

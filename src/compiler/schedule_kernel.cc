@@ -84,7 +84,7 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
   pack.form = form;
   pack.contraction = product.contraction;
   pack.gemm = product.gemm;
-  pack.kernel.name = Cat(product.kernel.name, left ? ".pack_lhs" : ".pack_rhs");
+  pack.kernel.name = Cat(product.kernel.name, left ? "_pack_lhs" : "_pack_rhs");
   pack.kernel.op_names = {Cat(left ? "pack left operand of " : "pack right operand of ",
                               Join(product.kernel.op_names, ", "))};
   kernel::Param source = product.kernel.params[left ? c.a_param : c.b_param];

@@ -103,7 +103,7 @@ struct Kernel {
   enum class Kind : uint8_t { kNest };
 
   Kind kind = Kind::kNest;
-  std::string name;                   // a symbol: letters, digits, '_' and '.'
+  std::string name;                   // a symbol: letters, digits and '_'
   std::vector<std::string> op_names;  // what it does, for timelines: one per fused instruction
   std::vector<Param> params;
   std::vector<Variable> variables;  // ids of Index::Variable
