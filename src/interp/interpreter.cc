@@ -3,14 +3,11 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/float_environment.h"
 #include "base/strings.h"
 #include "interp/elementwise.h"
 #include "interp/reduction.h"
 #include "interp/shape_ops.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace kiln::interp {
 namespace {
@@ -18,18 +15,6 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 using Value = std::shared_ptr<const Literal>;
-
-// Round to nearest and no flush to zero, whatever the caller has set.
-class DefaultFloatEnvironment {
- public:
-#if defined(__x86_64__)
-  DefaultFloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
-  ~DefaultFloatEnvironment() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_;
-#endif
-};
 
 class Run {
  public:

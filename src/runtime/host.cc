@@ -2,11 +2,8 @@
 
 #include <algorithm>
 
+#include "base/float_environment.h"
 #include "base/strings.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace kiln::runtime {
 namespace {
@@ -86,18 +83,6 @@ constexpr kiln_frame_table kTable = {
 }  // namespace
 
 const kiln_frame_table& HostTable() { return kTable; }
-
-#if defined(__x86_64__)
-DefaultFloatEnvironment::DefaultFloatEnvironment() : saved_(_mm_getcsr()) {
-  // All exceptions masked, round to nearest, neither flush-to-zero nor denormals-are-zero.
-  constexpr unsigned kDefault = 0x1f80;
-  if (saved_ != kDefault) _mm_setcsr(kDefault);
-}
-DefaultFloatEnvironment::~DefaultFloatEnvironment() { _mm_setcsr(saved_); }
-#else
-DefaultFloatEnvironment::DefaultFloatEnvironment() = default;
-DefaultFloatEnvironment::~DefaultFloatEnvironment() = default;
-#endif
 
 Status StatusOf(const HostRun& run, int32_t code) {
   if (code == 0 && run.code == 0) return OkStatus();

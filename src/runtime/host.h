@@ -27,19 +27,6 @@ struct HostRun {
 // The one table that all runs share.
 const kiln_frame_table& HostTable();
 
-// Sets the floating-point environment that kernels assume (round to nearest, no flush to zero, no
-// traps) for the scope, and restores the caller's.
-class DefaultFloatEnvironment {
- public:
-  DefaultFloatEnvironment();
-  ~DefaultFloatEnvironment();
-  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
-  DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
-
- private:
-  unsigned saved_ = 0;
-};
-
 // The failure that a run has left, or OK for code 0.
 Status StatusOf(const HostRun& run, int32_t code);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/float_environment.h"
 #include "base/strings.h"
 #include "runtime/host.h"
 
@@ -69,7 +70,7 @@ Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
   frame.host = &run;
   frame.threads =
       options.threads > 0 ? std::min(options.threads, pool_.threads()) : pool_.threads();
-  runtime::DefaultFloatEnvironment environment;
+  DefaultFloatEnvironment environment;
   int32_t code = entry(&frame);
   return code == 0 && run.code == 0 ? OkStatus() : runtime::StatusOf(run, code);
 }

@@ -6,9 +6,9 @@
 #include <deque>
 #include <vector>
 
+#include "base/float_environment.h"
 #include "base/strings.h"
 #include "device/emulated/fiber.h"
-#include "runtime/host.h"
 
 namespace kiln::device {
 namespace {
@@ -148,7 +148,7 @@ Status EmulatedKernel::Launch(std::span<void* const> args) {
   block.shared.resize(static_cast<size_t>(schedule_.shared_bytes) / sizeof(std::max_align_t) + 1);
   block.function = thread_;
   block.args = args.data();
-  runtime::DefaultFloatEnvironment environment;
+  DefaultFloatEnvironment environment;
   Block* outside = current;
   current = &block;
   Status status;
