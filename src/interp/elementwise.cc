@@ -1,6 +1,7 @@
 #include "interp/elementwise.h"
 
-#include "base/strings.h"
+#include <cstring>
+
 #include "interp/scalar.h"
 
 namespace kiln::interp {
@@ -8,308 +9,242 @@ namespace {
 
 using ir::Instruction;
 
-// Transcendental functions of f32 are computed in double and rounded once; those of f64 in long
-// double.
-template <Float T>
-using More = std::conditional_t<std::same_as<T, float>, double, long double>;
-
-template <Float T>
-bool UnaryFloat(Opcode opcode, T x, T& out) {
-  const More<T> w = x;
-  switch (opcode) {
-    case Opcode::kCeil:
-      out = std::ceil(x);
-      return true;
-    case Opcode::kFloor:
-      out = std::floor(x);
-      return true;
-    case Opcode::kRoundNearestAfz:
-      out = std::round(x);
-      return true;
-    case Opcode::kRoundNearestEven:
-      out = std::nearbyint(x);
-      return true;
-    case Opcode::kExponential:
-      out = static_cast<T>(std::exp(w));
-      return true;
-    case Opcode::kExponentialMinusOne:
-      out = static_cast<T>(std::expm1(w));
-      return true;
-    case Opcode::kLog:
-      out = static_cast<T>(std::log(w));
-      return true;
-    case Opcode::kLogPlusOne:
-      out = static_cast<T>(std::log1p(w));
-      return true;
-    case Opcode::kLogistic:
-      // The form that does not overflow keeps the small results of large negative x.
-      out = static_cast<T>(w < 0 ? std::exp(w) / (1 + std::exp(w)) : 1 / (1 + std::exp(-w)));
-      return true;
-    case Opcode::kRsqrt:
-      out = static_cast<T>(1 / std::sqrt(w));
-      return true;
-    case Opcode::kSqrt:
-      out = std::sqrt(x);
-      return true;
-    case Opcode::kTanh:
-      out = static_cast<T>(std::tanh(w));
-      return true;
-    case Opcode::kAbs:
-      out = std::abs(x);
-      return true;
-    case Opcode::kNegate:
-      out = -x;
-      return true;
-    case Opcode::kSign:
-      out = Sign(x);
-      return true;
-    default:
-      return false;
-  }
-}
-
-template <Int T>
-bool UnaryInt(Opcode opcode, T x, T& out) {
-  using U = std::make_unsigned_t<T>;
-  switch (opcode) {
-    case Opcode::kAbs:
-      out = x < 0 ? Wrap<T>(Wide<T>(0) - static_cast<Wide<T>>(x)) : x;
-      return true;
-    case Opcode::kNegate:
-      out = Wrap<T>(Wide<T>(0) - static_cast<Wide<T>>(x));
-      return true;
-    case Opcode::kSign:
-      out = Sign(x);
-      return true;
-    case Opcode::kNot:
-      out = static_cast<T>(~x);
-      return true;
-    case Opcode::kPopcnt:
-      out = static_cast<T>(std::popcount(static_cast<U>(x)));
-      return true;
-    case Opcode::kCountLeadingZeros:
-      out = static_cast<T>(std::countl_zero(static_cast<U>(x)));
-      return true;
-    default:
-      return false;
-  }
-}
-
 template <typename T>
-bool Unary(Opcode opcode, T x, T& out) {
-  if (opcode == Opcode::kCopy) {
-    out = x;
-    return true;
-  }
-  if constexpr (Float<T>) return UnaryFloat(opcode, x, out);
-  if constexpr (Int<T>) return UnaryInt(opcode, x, out);
-  if (opcode == Opcode::kNot) {
-    out = !x;
-    return true;
-  }
-  return false;
+constexpr uint32_t MaskOf() {
+  if (std::same_as<T, bool>) return kPredType;
+  return Float<T> ? kFloatType : kIntType;
 }
 
+// Elements of one operand. Buffers are aligned for their elements.
 template <typename T>
-bool BinaryLogic(Opcode opcode, T x, T y, T& out) {
-  switch (opcode) {
-    case Opcode::kAnd:
-      out = static_cast<T>(x & y);
-      return true;
-    case Opcode::kOr:
-      out = static_cast<T>(x | y);
-      return true;
-    case Opcode::kXor:
-      out = static_cast<T>(x ^ y);
-      return true;
-    default:
-      return false;
-  }
-}
+class Elements {
+ public:
+  explicit Elements(const ElementwiseOperand& operand)
+      : data_(reinterpret_cast<const T*>(operand.data)), step_(operand.repeats ? 0 : 1) {}
+  T operator[](int64_t k) const { return data_[k * step_]; }
 
-template <Int T>
-bool BinaryInt(Opcode opcode, T x, T y, T& out) {
-  const auto a = static_cast<Wide<T>>(x), b = static_cast<Wide<T>>(y);
-  switch (opcode) {
-    case Opcode::kAdd:
-      out = Wrap<T>(a + b);
-      return true;
-    case Opcode::kSubtract:
-      out = Wrap<T>(a - b);
-      return true;
-    case Opcode::kMultiply:
-      out = Wrap<T>(a * b);
-      return true;
-    case Opcode::kDivide:
-      out = Divide(x, y);
-      return true;
-    case Opcode::kRemainder:
-      out = Remainder(x, y);
-      return true;
-    case Opcode::kPower:
-      out = Power(x, y);
-      return true;
-    case Opcode::kShiftLeft:
-      out = ShiftLeft(x, y);
-      return true;
-    case Opcode::kShiftRightArithmetic:
-      out = ShiftRightArithmetic(x, y);
-      return true;
-    case Opcode::kShiftRightLogical:
-      out = ShiftRightLogical(x, y);
-      return true;
-    default:
-      return BinaryLogic(opcode, x, y, out);
-  }
-}
+ private:
+  const T* data_;
+  int64_t step_;
+};
 
-template <Float T>
-bool BinaryFloat(Opcode opcode, T x, T y, T& out) {
-  switch (opcode) {
-    case Opcode::kAdd:
-      out = x + y;
-      return true;
-    case Opcode::kSubtract:
-      out = x - y;
-      return true;
-    case Opcode::kMultiply:
-      out = x * y;
-      return true;
-    case Opcode::kDivide:
-      out = x / y;
-      return true;
-    case Opcode::kRemainder:
-      out = std::fmod(x, y);
-      return true;
-    case Opcode::kPower:
-      out = static_cast<T>(std::pow(More<T>(x), More<T>(y)));
-      return true;
-    default:
-      return false;
-  }
-}
+struct Job {
+  const Instruction& instruction;
+  std::span<const ElementwiseOperand> operands;
+  std::byte* out;
+  int64_t count;
 
-template <typename T>
-bool Binary(Opcode opcode, T x, T y, T& out) {
-  if (opcode == Opcode::kMaximum || opcode == Opcode::kMinimum) {
-    out = opcode == Opcode::kMaximum ? Maximum(x, y) : Minimum(x, y);
-    return true;
+  template <typename T>
+  T* Out() const {
+    return reinterpret_cast<T*>(out);
   }
-  if constexpr (Float<T>) return BinaryFloat(opcode, x, y, out);
-  if constexpr (Int<T>) return BinaryInt(opcode, x, y, out);
-  if constexpr (std::same_as<T, bool>) {
-    if (opcode == Opcode::kAdd) opcode = Opcode::kOr;
-    if (opcode == Opcode::kMultiply) opcode = Opcode::kAnd;
-    return BinaryLogic(opcode, x, y, out);
+  Status NoCode(ElementType type) const {
+    return Unimplemented(OpcodeName(instruction.opcode()),
+                         ": the evaluator has no code for element type ", TypeName(type));
   }
-  return false;
-}
+};
 
-Status NoSuchOp(const Instruction& i) {
-  return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ", i.shape());
-}
-
-Result<Literal> EvaluateCompare(const Instruction& i, const Literal& x, const Literal& y) {
-  Literal out(i.shape());
-  Direction direction = i.attributes().DirectionOf(Attr::kDirection);
-  VisitType(x.shape().type(), [&](auto zero) {
+// Calls f<T>() with the C++ type of the operand whose number is `typed_by`, where the op's row in
+// ops.def allows the type: the functions behind it have code for those types alone.
+template <uint32_t mask, typename F>
+Status ForType(const Job& job, size_t typed_by, F&& f) {
+  ElementType type = job.operands[typed_by].type;
+  if (!IsSupported(type)) return job.NoCode(type);
+  return VisitType(type, [&](auto zero) -> Status {
     using T = decltype(zero);
-    auto a = x.values<T>(), b = y.values<T>();
-    auto o = out.values<bool>();
-    for (size_t k = 0; k < o.size(); ++k) o[k] = Compare(direction, a[k], b[k]);
-  });
-  return out;
-}
-
-Result<Literal> EvaluateSelect(const Instruction& i, const Literal& pred, const Literal& on_true,
-                               const Literal& on_false) {
-  Literal out(i.shape());
-  auto p = pred.values<bool>();
-  size_t width = static_cast<size_t>(ByteWidth(i.shape().type()));
-  size_t n = static_cast<size_t>(i.shape().num_elements());
-  for (size_t k = 0; k < n; ++k) {
-    const Literal& from = p[pred.shape().rank() == 0 ? 0 : k] ? on_true : on_false;
-    std::memcpy(out.data() + k * width, from.data() + k * width, width);
-  }
-  return out;
-}
-
-Result<Literal> EvaluateClamp(const Instruction& i, const Literal& low, const Literal& x,
-                              const Literal& high) {
-  Literal out(i.shape());
-  VisitType(i.shape().type(), [&](auto zero) {
-    using T = decltype(zero);
-    auto o = out.values<T>();
-    auto l = low.values<T>(), h = high.values<T>(), v = x.values<T>();
-    for (size_t k = 0; k < o.size(); ++k) {
-      T least = l[low.shape().rank() == 0 ? 0 : k], most = h[high.shape().rank() == 0 ? 0 : k];
-      o[k] = Minimum(Maximum(v[k], least), most);
+    if constexpr ((MaskOf<T>() & mask) != 0) {
+      f(zero);
+      return OkStatus();
+    } else {
+      return job.NoCode(type);
     }
   });
-  return out;
 }
 
-Result<Literal> EvaluateConvert(const Instruction& i, const Literal& operand) {
-  Literal out(i.shape());
-  VisitType(operand.shape().type(), [&](auto from) {
+template <uint32_t mask, typename F>
+Status Unary(const Job& job, F&& f) {
+  return ForType<mask>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> x(job.operands[0]);
+    auto* out = job.Out<decltype(f(zero))>();
+    for (int64_t k = 0; k < job.count; ++k) out[k] = f(x[k]);
+  });
+}
+
+// A function that rounds: f has the wider type.
+template <typename F>
+Status Rounded(const Job& job, F&& f) {
+  return Unary<kFloatType>(job, [&](auto x) {
+    using T = decltype(x);
+    return static_cast<T>(f(Wider<T>{x}));
+  });
+}
+
+template <uint32_t mask, typename F>
+Status Binary(const Job& job, F&& f) {
+  return ForType<mask>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> x(job.operands[0]), y(job.operands[1]);
+    auto* out = job.Out<decltype(f(zero, zero))>();
+    for (int64_t k = 0; k < job.count; ++k) out[k] = f(x[k], y[k]);
+  });
+}
+
+Status ConvertElements(const Job& job) {
+  ElementType to = job.instruction.shape().type();
+  if (!IsSupported(to)) return job.NoCode(to);
+  return ForType<kAny>(job, 0, [&](auto from) {
     using From = decltype(from);
-    VisitType(i.shape().type(), [&](auto to) {
-      using To = decltype(to);
-      auto x = operand.values<From>();
-      auto o = out.values<To>();
-      for (size_t k = 0; k < o.size(); ++k) o[k] = Convert<To>(x[k]);
+    Elements<From> x(job.operands[0]);
+    VisitType(to, [&](auto zero) {
+      using To = decltype(zero);
+      To* out = job.Out<To>();
+      for (int64_t k = 0; k < job.count; ++k) out[k] = Convert<To>(x[k]);
     });
   });
-  return out;
+}
+
+Status ClampElements(const Job& job) {
+  return ForType<kAny>(job, 1, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> low(job.operands[0]), x(job.operands[1]), high(job.operands[2]);
+    T* out = job.Out<T>();
+    for (int64_t k = 0; k < job.count; ++k) out[k] = Minimum(Maximum(x[k], low[k]), high[k]);
+  });
+}
+
+// Moves bits: a NaN comes out as it went in.
+Status CopyElements(const Job& job) {
+  const ElementwiseOperand& x = job.operands[0];
+  size_t width = static_cast<size_t>(ByteWidth(x.type));
+  for (size_t k = 0; k < static_cast<size_t>(job.count); ++k) {
+    std::memcpy(job.out + k * width, x.data + (x.repeats ? 0 : k * width), width);
+  }
+  return OkStatus();
+}
+
+Status SelectElements(const Job& job) {
+  Elements<bool> pred(job.operands[0]);
+  size_t width = static_cast<size_t>(ByteWidth(job.operands[1].type));
+  for (int64_t k = 0; k < job.count; ++k) {
+    const ElementwiseOperand& from = job.operands[pred[k] ? 1 : 2];
+    size_t at = static_cast<size_t>(k) * width;
+    std::memcpy(job.out + at, from.data + (from.repeats ? 0 : at), width);
+  }
+  return OkStatus();
 }
 
 }  // namespace
 
-Result<Literal> EvaluateElementwise(const Instruction& i,
-                                    std::span<const Literal* const> operands) {
+Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOperand> operands,
+                           std::byte* out, int64_t count) {
+  Job job{i, operands, out, count};
   switch (i.opcode()) {
+    case Opcode::kAbs:
+      return Unary<kIntType | kFloatType>(job, [](auto x) { return Abs(x); });
+    case Opcode::kCeil:
+      return Unary<kFloatType>(job, [](auto x) { return std::ceil(x); });
     case Opcode::kConvert:
-      return EvaluateConvert(i, *operands[0]);
-    case Opcode::kCompare:
-      return EvaluateCompare(i, *operands[0], *operands[1]);
-    case Opcode::kSelect:
-      return EvaluateSelect(i, *operands[0], *operands[1], *operands[2]);
-    case Opcode::kClamp:
-      return EvaluateClamp(i, *operands[0], *operands[1], *operands[2]);
-    case Opcode::kIsFinite: {
-      Literal out(i.shape());
-      auto o = out.values<bool>();
-      for (size_t k = 0; k < o.size(); ++k) {
-        o[k] = std::isfinite(operands[0]->AsDouble(static_cast<int64_t>(k)));
-      }
-      return out;
+      return ConvertElements(job);
+    case Opcode::kCopy:
+      return CopyElements(job);
+    case Opcode::kCountLeadingZeros:
+      return Unary<kIntType>(job, [](auto x) {
+        return static_cast<decltype(x)>(
+            std::countl_zero(static_cast<std::make_unsigned_t<decltype(x)>>(x)));
+      });
+    case Opcode::kExponential:
+      return Rounded(job, [](auto x) { return std::exp(x); });
+    case Opcode::kExponentialMinusOne:
+      return Rounded(job, [](auto x) { return std::expm1(x); });
+    case Opcode::kFloor:
+      return Unary<kFloatType>(job, [](auto x) { return std::floor(x); });
+    case Opcode::kIsFinite:
+      return Unary<kFloatType>(job, [](auto x) { return static_cast<bool>(std::isfinite(x)); });
+    case Opcode::kLog:
+      return Rounded(job, [](auto x) { return std::log(x); });
+    case Opcode::kLogPlusOne:
+      return Rounded(job, [](auto x) { return std::log1p(x); });
+    case Opcode::kLogistic:
+      return Unary<kFloatType>(job, [](auto x) { return Logistic(x); });
+    case Opcode::kNegate:
+      return Unary<kIntType | kFloatType>(job, [](auto x) { return Negate(x); });
+    case Opcode::kNot:
+      return Unary<kLogic>(job, [](auto x) { return Not(x); });
+    case Opcode::kPopcnt:
+      return Unary<kIntType>(job, [](auto x) {
+        return static_cast<decltype(x)>(
+            std::popcount(static_cast<std::make_unsigned_t<decltype(x)>>(x)));
+      });
+    case Opcode::kRoundNearestAfz:
+      return Unary<kFloatType>(job, [](auto x) { return std::round(x); });
+    case Opcode::kRoundNearestEven:
+      // The evaluator's environment rounds to nearest even.
+      return Unary<kFloatType>(job, [](auto x) { return std::nearbyint(x); });
+    case Opcode::kRsqrt:
+      return Rounded(job, [](auto x) { return 1 / std::sqrt(x); });
+    case Opcode::kSign:
+      return Unary<kIntType | kFloatType>(job, [](auto x) { return Sign(x); });
+    case Opcode::kSqrt:
+      return Unary<kFloatType>(job, [](auto x) { return std::sqrt(x); });
+    case Opcode::kTanh:
+      return Rounded(job, [](auto x) { return std::tanh(x); });
+    case Opcode::kAdd:
+      return Binary<kAny>(job, [](auto x, auto y) { return Add(x, y); });
+    case Opcode::kAnd:
+      return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x & y); });
+    case Opcode::kCompare: {
+      Direction direction = i.attributes().DirectionOf(Attr::kDirection);
+      return Binary<kAny>(job, [=](auto x, auto y) { return Compare(direction, x, y); });
     }
-    default:
+    case Opcode::kDivide:
+      return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Divide(x, y); });
+    case Opcode::kMaximum:
+      return Binary<kAny>(job, [](auto x, auto y) { return Maximum(x, y); });
+    case Opcode::kMinimum:
+      return Binary<kAny>(job, [](auto x, auto y) { return Minimum(x, y); });
+    case Opcode::kMultiply:
+      return Binary<kAny>(job, [](auto x, auto y) { return Multiply(x, y); });
+    case Opcode::kOr:
+      return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x | y); });
+    case Opcode::kPower:
+      return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Power(x, y); });
+    case Opcode::kRemainder:
+      return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Remainder(x, y); });
+    case Opcode::kShiftLeft:
+      return Binary<kIntType>(job, [](auto x, auto y) { return ShiftLeft(x, y); });
+    case Opcode::kShiftRightArithmetic:
+      return Binary<kIntType>(job, [](auto x, auto y) { return ShiftRightArithmetic(x, y); });
+    case Opcode::kShiftRightLogical:
+      return Binary<kIntType>(job, [](auto x, auto y) { return ShiftRightLogical(x, y); });
+    case Opcode::kSubtract:
+      return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Subtract(x, y); });
+    case Opcode::kXor:
+      return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x ^ y); });
+    case Opcode::kClamp:
+      return ClampElements(job);
+    case Opcode::kSelect:
+      return SelectElements(job);
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kIota:
+    case Opcode::kBroadcast:
+    case Opcode::kConcatenate:
+    case Opcode::kPad:
+    case Opcode::kReshape:
+    case Opcode::kSlice:
+    case Opcode::kTranspose:
+    case Opcode::kDot:
+    case Opcode::kReduce:
+    case Opcode::kCall:
+    case Opcode::kConditional:
+    case Opcode::kFusion:
+    case Opcode::kGetTupleElement:
+    case Opcode::kTuple:
+    case Opcode::kWhile:
       break;
   }
-  Literal out(i.shape());
-  bool known = true;
-  VisitType(i.shape().type(), [&](auto zero) {
-    using T = decltype(zero);
-    auto o = out.values<T>();
-    auto x = operands[0]->values<T>();
-    if (operands.size() == 1) {
-      for (size_t k = 0; k < o.size() && known; ++k) {
-        T value{};
-        known = Unary<T>(i.opcode(), x[k], value);
-        o[k] = value;
-      }
-    } else {
-      auto y = operands[1]->values<T>();
-      for (size_t k = 0; k < o.size() && known; ++k) {
-        T value{};
-        known = Binary<T>(i.opcode(), x[k], y[k], value);
-        o[k] = value;
-      }
-    }
-  });
-  if (!known) return NoSuchOp(i);
-  return out;
+  return Internal(OpcodeName(i.opcode()), " is not elementwise");
 }
 
 }  // namespace kiln::interp

@@ -1,13 +1,26 @@
-// Elementwise ops on single values: the semantics of ops.def, by the letter.
+// Elementwise ops: the semantics of ops.def, by the letter.
 #pragma once
+
+#include <cstddef>
+#include <span>
 
 #include "base/status.h"
 #include "ir/ir.h"
-#include "tensor/literal.h"
 
 namespace kiln::interp {
 
-Result<Literal> EvaluateElementwise(const ir::Instruction& instruction,
-                                    std::span<const Literal* const> operands);
+// One operand's elements in row-major order.
+struct ElementwiseOperand {
+  const std::byte* data;
+  ElementType type;
+  bool repeats;  // a scalar that stands for as many equal elements as there are
+};
+
+// `count` elements into `out`, which has the type of the instruction's result. Only the opcode, the
+// attributes and the element types are looked at: a reducer applies its instructions to one element
+// at a time by this, too.
+Status EvaluateElementwise(const ir::Instruction& instruction,
+                           std::span<const ElementwiseOperand> operands, std::byte* out,
+                           int64_t count);
 
 }  // namespace kiln::interp

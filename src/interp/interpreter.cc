@@ -1,102 +1,281 @@
 #include "interp/interpreter.h"
 
+#include <cfenv>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "base/float_environment.h"
 #include "base/strings.h"
+#include "interp/dot.h"
 #include "interp/elementwise.h"
-#include "interp/reduction.h"
+#include "interp/reduce.h"
 #include "interp/shape_ops.h"
+#include "interp/value.h"
 
 namespace kiln::interp {
 namespace {
 
 using ir::Computation;
 using ir::Instruction;
-using Value = std::shared_ptr<const Literal>;
+
+// The environment of kernels; and as long double has a control word of its own on x86, C's default
+// one around it.
+class EvaluatorEnvironment {
+ public:
+  EvaluatorEnvironment() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+    inner_.emplace();
+  }
+  ~EvaluatorEnvironment() {
+    inner_.reset();
+    std::fesetenv(&saved_);
+  }
+  EvaluatorEnvironment(const EvaluatorEnvironment&) = delete;
+  EvaluatorEnvironment& operator=(const EvaluatorEnvironment&) = delete;
+
+ private:
+  std::fenv_t saved_;
+  std::optional<DefaultFloatEnvironment> inner_;
+};
+
+// A computation made ready to run: what the root needs, in order, and when each value was used
+// last.
+struct Program {
+  struct Line {
+    const Instruction* instruction;
+    std::vector<size_t> operands;  // the lines that they come from
+    std::vector<size_t> dead;      // lines whose values nobody uses after this one
+  };
+  std::vector<Line> lines;
+  size_t root = 0;
+};
+
+Program MakeProgram(const Computation& computation) {
+  Program program;
+  std::unordered_map<const Instruction*, size_t> line_of;
+  // Operands come before users, so that one sweep backwards finds everything that is needed.
+  for (const auto& i : computation.instructions()) {
+    if (HasTrait(i->opcode(), kSideEffect) || i.get() == computation.root()) line_of[i.get()] = 0;
+  }
+  const auto& all = computation.instructions();
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    if (!line_of.contains(it->get())) continue;
+    for (const Instruction* operand : (*it)->operands()) line_of[operand] = 0;
+  }
+  std::unordered_map<size_t, size_t> last_use;
+  for (const auto& owned : all) {
+    auto entry = line_of.find(owned.get());
+    if (entry == line_of.end()) continue;
+    size_t number = program.lines.size();
+    entry->second = number;
+    Program::Line line{owned.get(), {}, {}};
+    for (const Instruction* operand : owned->operands()) {
+      line.operands.push_back(line_of.at(operand));
+      last_use[line_of.at(operand)] = number;
+    }
+    program.lines.push_back(std::move(line));
+  }
+  program.root = line_of.at(computation.root());
+  for (auto [value, user] : last_use) {
+    if (value != program.root) program.lines[user].dead.push_back(value);
+  }
+  return program;
+}
+
+Status CheckSupported(const Instruction& i, const Shape& shape) {
+  if (shape.is_array() && (!IsSupported(shape.type()) || !shape.is_static())) {
+    return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ", shape);
+  }
+  return OkStatus();
+}
 
 class Run {
  public:
-  explicit Run(const Options& options) : options_(options), budget_(options.max_instructions) {}
+  explicit Run(const Options& options)
+      : limit_(options.max_instructions), budget_(options.max_instructions) {}
 
-  Result<Value> Call(const Computation& c, std::vector<Value> arguments) {
-    std::unordered_map<const Instruction*, Value> values;
-    std::unordered_map<const Instruction*, int64_t> uses_left;
-    for (const auto& i : c.instructions())
-      uses_left[i.get()] = static_cast<int64_t>(i->users().size());
-    for (const auto& owned : c.instructions()) {
-      const Instruction* i = owned.get();
-      if (--budget_ < 0) {
-        return Status(Code::kDeadlineExceeded, Cat("evaluation took more than ",
-                                                   options_.max_instructions, " instructions"));
+  Result<Value> Call(const Computation& computation, std::vector<Value> arguments) {
+    const Program& program = ProgramOf(computation);
+    std::vector<Value> values(program.lines.size());
+    for (size_t k = 0; k < program.lines.size(); ++k) {
+      const Program::Line& line = program.lines[k];
+      const Instruction& i = *line.instruction;
+      KILN_RETURN_IF_ERROR(Charge(1));
+      if (i.opcode() == Opcode::kParameter) {
+        values[k] =
+            std::move(arguments[static_cast<size_t>(i.attributes().Int(Attr::kParameterNumber))]);
+        continue;
       }
       std::vector<Value> operands;
-      for (const Instruction* operand : i->operands()) operands.push_back(values.at(operand));
-      KILN_ASSIGN_OR_RETURN(values[i], Step(*i, operands, arguments));
-      // A value goes with its last user.
-      for (size_t k = 0; k < operands.size(); ++k) {
-        const Instruction* operand = i->operand(static_cast<int64_t>(k));
-        bool seen = false;
-        for (size_t before = 0; before < k; ++before) {
-          seen |= i->operand(static_cast<int64_t>(before)) == operand;
-        }
-        if (!seen && --uses_left[operand] == 0 && operand != c.root()) values[operand].reset();
-      }
+      operands.reserve(line.operands.size());
+      for (size_t operand : line.operands) operands.push_back(values[operand]);
+      for (size_t dead : line.dead) values[dead] = Value();
+      KILN_ASSIGN_OR_RETURN(values[k], Execute(i, std::move(operands)));
     }
-    return values.at(c.root());
+    return std::move(values[program.root]);
+  }
+
+  // An instruction other than a parameter. Operands that are not used later are the only owners of
+  // their arrays: a called computation can free them.
+  Result<Value> Execute(const Instruction& i, std::vector<Value> operands) {
+    switch (i.opcode()) {
+      case Opcode::kConstant:
+        return Value::Sharing(i.shared_literal());
+      case Opcode::kTuple:
+        return Value(std::move(operands));
+      case Opcode::kGetTupleElement:
+        return operands[0].element(i.attributes().Int(Attr::kIndex));
+      case Opcode::kCall:
+      case Opcode::kFusion:
+        return Call(*i.called(0), std::move(operands));
+      case Opcode::kWhile:
+        return While(i, std::move(operands[0]));
+      case Opcode::kConditional:
+        return Conditional(i, std::move(operands));
+      case Opcode::kParameter:
+        break;
+      case Opcode::kIota:
+      case Opcode::kBroadcast:
+      case Opcode::kConcatenate:
+      case Opcode::kPad:
+      case Opcode::kReshape:
+      case Opcode::kSlice:
+      case Opcode::kTranspose:
+        return OnArrays(i, operands, EvaluateShapeOp);
+      case Opcode::kDot:
+        return OnArrays(i, operands, EvaluateDot);
+      case Opcode::kReduce:
+        return OnArrays(i, operands, [this](const Instruction& r, auto arrays) {
+          return EvaluateReduce(r, arrays, ContextOfReduce());
+        });
+      case Opcode::kAbs:
+      case Opcode::kCeil:
+      case Opcode::kConvert:
+      case Opcode::kCopy:
+      case Opcode::kCountLeadingZeros:
+      case Opcode::kExponential:
+      case Opcode::kExponentialMinusOne:
+      case Opcode::kFloor:
+      case Opcode::kIsFinite:
+      case Opcode::kLog:
+      case Opcode::kLogPlusOne:
+      case Opcode::kLogistic:
+      case Opcode::kNegate:
+      case Opcode::kNot:
+      case Opcode::kPopcnt:
+      case Opcode::kRoundNearestAfz:
+      case Opcode::kRoundNearestEven:
+      case Opcode::kRsqrt:
+      case Opcode::kSign:
+      case Opcode::kSqrt:
+      case Opcode::kTanh:
+      case Opcode::kAdd:
+      case Opcode::kAnd:
+      case Opcode::kCompare:
+      case Opcode::kDivide:
+      case Opcode::kMaximum:
+      case Opcode::kMinimum:
+      case Opcode::kMultiply:
+      case Opcode::kOr:
+      case Opcode::kPower:
+      case Opcode::kRemainder:
+      case Opcode::kShiftLeft:
+      case Opcode::kShiftRightArithmetic:
+      case Opcode::kShiftRightLogical:
+      case Opcode::kSubtract:
+      case Opcode::kXor:
+      case Opcode::kClamp:
+      case Opcode::kSelect:
+        return OnArrays(i, operands, Elementwise);
+    }
+    return Internal("parameter '", i.name(), "' is evaluated without arguments");
   }
 
  private:
-  Result<Value> Step(const Instruction& i, const std::vector<Value>& operands,
-                     const std::vector<Value>& arguments) {
-    switch (i.opcode()) {
-      case Opcode::kParameter:
-        return arguments[static_cast<size_t>(i.attributes().Int(Attr::kParameterNumber))];
-      case Opcode::kConstant:
-        return i.shared_literal();
-      case Opcode::kCall:
-      case Opcode::kFusion:
-        return Call(*i.called(0), operands);
-      case Opcode::kWhile:
-        return While(i, operands[0]);
-      case Opcode::kConditional:
-        return Conditional(i, operands);
-      default:
-        break;
+  const Program& ProgramOf(const Computation& computation) {
+    auto [it, fresh] = programs_.try_emplace(&computation);
+    if (fresh) it->second = std::make_unique<Program>(MakeProgram(computation));
+    return *it->second;
+  }
+
+  Status Charge(int64_t instructions) {
+    if (instructions > budget_) {
+      return Status(Code::kDeadlineExceeded,
+                    Cat("evaluation took more than ", limit_, " instructions"));
     }
-    std::vector<const Literal*> literals;
-    for (const Value& v : operands) literals.push_back(v.get());
-    Options rest = options_;
-    rest.max_instructions = budget_;
-    if (i.opcode() == Opcode::kReduce) {
-      KILN_ASSIGN_OR_RETURN(Literal value, EvaluateReduce(i, literals, rest));
-      return std::make_shared<const Literal>(std::move(value));
+    budget_ -= instructions;
+    return OkStatus();
+  }
+
+  // f(instruction, operands as literals) gives a literal.
+  template <typename F>
+  Result<Value> OnArrays(const Instruction& i, const std::vector<Value>& operands, F&& f) {
+    std::vector<const Literal*> arrays;
+    arrays.reserve(operands.size());
+    for (const Value& operand : operands) {
+      arrays.push_back(&operand.array());
+      KILN_RETURN_IF_ERROR(CheckSupported(i, operand.array().shape()));
     }
-    KILN_ASSIGN_OR_RETURN(Literal value, EvaluateInstruction(i, literals));
-    return std::make_shared<const Literal>(std::move(value));
+    KILN_RETURN_IF_ERROR(CheckSupported(i, i.shape()));
+    KILN_ASSIGN_OR_RETURN(Literal result, f(i, std::span<const Literal* const>(arrays)));
+    return Value(std::move(result));
+  }
+
+  static Result<Literal> Elementwise(const Instruction& i, std::span<const Literal* const> arrays) {
+    Literal out(i.shape());
+    std::vector<ElementwiseOperand> operands;
+    for (const Literal* array : arrays) {
+      bool repeats = array->shape().is_scalar() && !i.shape().is_scalar();
+      operands.push_back({array->data(), array->shape().type(), repeats});
+    }
+    KILN_RETURN_IF_ERROR(EvaluateElementwise(i, operands, out.data(), out.shape().num_elements()));
+    return out;
+  }
+
+  ReduceContext ContextOfReduce() {
+    auto call = [this](const Computation& computation,
+                       std::vector<Literal> arguments) -> Result<std::vector<Literal>> {
+      std::vector<Value> values;
+      for (Literal& argument : arguments) values.emplace_back(std::move(argument));
+      KILN_ASSIGN_OR_RETURN(Value value, Call(computation, std::move(values)));
+      Literal result = std::move(value).Take();
+      if (result.shape().is_tuple()) return std::move(result.elements());
+      std::vector<Literal> results;
+      results.push_back(std::move(result));
+      return results;
+    };
+    return {call, [this](int64_t instructions) { return Charge(instructions); }};
   }
 
   Result<Value> While(const Instruction& i, Value state) {
     while (true) {
       KILN_ASSIGN_OR_RETURN(Value go_on, Call(*i.called(0), {state}));
-      if (!go_on->values<bool>()[0]) return state;
-      KILN_ASSIGN_OR_RETURN(state, Call(*i.called(1), {state}));
+      if (!go_on.array().values<bool>()[0]) return state;
+      std::vector<Value> arguments;
+      arguments.push_back(std::move(state));
+      KILN_ASSIGN_OR_RETURN(state, Call(*i.called(1), std::move(arguments)));
     }
   }
 
-  Result<Value> Conditional(const Instruction& i, const std::vector<Value>& operands) {
-    int64_t branches = static_cast<int64_t>(i.called().size()), branch;
-    if (IsPred(operands[0]->shape().type())) {
-      branch = operands[0]->values<bool>()[0] ? 0 : 1;
+  Result<Value> Conditional(const Instruction& i, std::vector<Value> operands) {
+    const Literal& index = operands[0].array();
+    int64_t branches = static_cast<int64_t>(i.called().size()), branch = 0;
+    if (IsPred(index.shape().type())) {
+      branch = index.values<bool>()[0] ? 0 : 1;
     } else {
-      branch = operands[0]->values<int32_t>()[0];
+      branch = index.values<int32_t>()[0];
       if (branch < 0 || branch >= branches) branch = branches - 1;
     }
-    return Call(*i.called(branch), {operands[static_cast<size_t>(branch) + 1]});
+    std::vector<Value> arguments;
+    arguments.push_back(std::move(operands[static_cast<size_t>(branch) + 1]));
+    operands.clear();
+    return Call(*i.called(branch), std::move(arguments));
   }
 
-  const Options& options_;
+  std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
+  int64_t limit_;
   int64_t budget_;
 };
 
@@ -115,11 +294,11 @@ Result<Literal> Evaluate(const Computation& computation, std::span<const Literal
       return InvalidArgument("argument ", i, " of '", computation.name(), "' has shape ",
                              arguments[i].shape(), "; ", wanted, " is expected");
     }
-    values.push_back(std::make_shared<const Literal>(arguments[i]));
+    values.push_back(Value::Borrowed(arguments[i]));
   }
-  DefaultFloatEnvironment environment;
+  EvaluatorEnvironment environment;
   KILN_ASSIGN_OR_RETURN(Value result, Run(options).Call(computation, std::move(values)));
-  return *result;
+  return std::move(result).Take();
 }
 
 Result<Literal> Evaluate(const ir::Module& module, std::span<const Literal> arguments,
@@ -127,38 +306,13 @@ Result<Literal> Evaluate(const ir::Module& module, std::span<const Literal> argu
   return Evaluate(*module.entry(), arguments, options);
 }
 
-Result<Literal> EvaluateInstruction(const Instruction& i,
+Result<Literal> EvaluateInstruction(const Instruction& instruction,
                                     std::span<const Literal* const> operands) {
-  bool supported = true;
-  auto check = [&](const Shape& shape) {
-    ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) {
-      supported &= !leaf.is_array() || (IsSupported(leaf.type()) && leaf.is_static());
-    });
-  };
-  check(i.shape());
-  for (const Literal* operand : operands) check(operand->shape());
-  if (!supported) {
-    return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for '", i.name(),
-                         "' of shape ", i.shape());
-  }
-  if (IsElementwise(i.opcode())) return EvaluateElementwise(i, operands);
-  switch (i.opcode()) {
-    case Opcode::kConstant:
-      return i.literal();
-    case Opcode::kTuple: {
-      std::vector<Literal> elements;
-      for (const Literal* operand : operands) elements.push_back(*operand);
-      return Literal::Tuple(std::move(elements));
-    }
-    case Opcode::kGetTupleElement:
-      return operands[0]->elements()[static_cast<size_t>(i.attributes().Int(Attr::kIndex))];
-    case Opcode::kDot:
-      return EvaluateDot(i, operands);
-    case Opcode::kReduce:
-      return EvaluateReduce(i, operands, {});
-    default:
-      return EvaluateShapeOp(i, operands);
-  }
+  std::vector<Value> values;
+  for (const Literal* operand : operands) values.push_back(Value::Borrowed(*operand));
+  EvaluatorEnvironment environment;
+  KILN_ASSIGN_OR_RETURN(Value result, Run({}).Execute(instruction, std::move(values)));
+  return std::move(result).Take();
 }
 
 }  // namespace kiln::interp

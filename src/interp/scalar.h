@@ -1,4 +1,4 @@
-// Ops on C++ scalars. Integer arithmetic is done unsigned, where overflow wraps.
+// Ops on C++ scalars, one function each. Integer arithmetic is done unsigned, where overflow wraps.
 #pragma once
 
 #include <bit>
@@ -26,6 +26,115 @@ T Wrap(Wide<T> value) {
   return static_cast<T>(value);
 }
 
+// Functions that round are computed in a wider type and rounded once: f32 in double, f64 in long
+// double, which is no wider on some machines.
+template <Float T>
+using Wider = std::conditional_t<std::same_as<T, float>, double, long double>;
+
+template <typename T>
+T Abs(T x) {
+  if constexpr (Float<T>) return std::fabs(x);
+  if constexpr (Int<T>) return x < 0 ? Wrap<T>(Wide<T>{0} - static_cast<Wide<T>>(x)) : x;
+}
+
+template <typename T>
+T Negate(T x) {
+  if constexpr (Float<T>) return -x;
+  if constexpr (Int<T>) return Wrap<T>(Wide<T>{0} - static_cast<Wide<T>>(x));
+}
+
+template <typename T>
+T Sign(T x) {
+  if constexpr (Float<T>) {
+    if (std::isnan(x) || x == 0) return x;
+  }
+  return static_cast<T>((x > T{0}) - (x < T{0}));
+}
+
+template <typename T>
+T Not(T x) {
+  if constexpr (std::same_as<T, bool>) return !x;
+  if constexpr (Int<T>) return static_cast<T>(~x);
+}
+
+template <Float T>
+T Logistic(T x) {
+  // Each form keeps its digits where the other one's intermediate results overflow or cancel.
+  Wider<T> w = x;
+  if (w >= 0) return static_cast<T>(1 / (1 + std::exp(-w)));
+  Wider<T> e = std::exp(w);
+  return static_cast<T>(e / (1 + e));
+}
+
+template <typename T>
+T Add(T x, T y) {
+  if constexpr (std::same_as<T, bool>) return x || y;
+  if constexpr (Float<T>) return x + y;
+  if constexpr (Int<T>) return Wrap<T>(static_cast<Wide<T>>(x) + static_cast<Wide<T>>(y));
+}
+
+template <typename T>
+T Subtract(T x, T y) {
+  if constexpr (Float<T>) return x - y;
+  if constexpr (Int<T>) return Wrap<T>(static_cast<Wide<T>>(x) - static_cast<Wide<T>>(y));
+}
+
+template <typename T>
+T Multiply(T x, T y) {
+  if constexpr (std::same_as<T, bool>) return x && y;
+  if constexpr (Float<T>) return x * y;
+  if constexpr (Int<T>) return Wrap<T>(static_cast<Wide<T>>(x) * static_cast<Wide<T>>(y));
+}
+
+template <typename T>
+T Divide(T x, T y) {
+  if constexpr (Float<T>) {
+    return x / y;
+  } else {
+    if (y == 0) return static_cast<T>(-1);
+    if constexpr (std::signed_integral<T>) {
+      // The smallest value has no positive counterpart: wrap.
+      if (y == -1) return Negate(x);
+    }
+    return static_cast<T>(x / y);
+  }
+}
+
+template <typename T>
+T Remainder(T x, T y) {
+  if constexpr (Float<T>) {
+    return std::fmod(x, y);
+  } else {
+    if (y == 0) return x;
+    if constexpr (std::signed_integral<T>) {
+      if (y == -1) return 0;
+    }
+    return static_cast<T>(x % y);
+  }
+}
+
+template <typename T>
+T Power(T base, T exponent) {
+  if constexpr (Float<T>) {
+    return static_cast<T>(std::pow(Wider<T>{base}, Wider<T>{exponent}));
+  } else {
+    if constexpr (std::signed_integral<T>) {
+      if (exponent < 0) {
+        if (base == 1) return 1;
+        if (base == -1) return exponent % 2 == 0 ? T{1} : T{-1};
+        return 0;
+      }
+    }
+    // By squaring, wrapping.
+    Wide<T> result = 1, factor = static_cast<Wide<T>>(base);
+    for (auto e = static_cast<std::make_unsigned_t<T>>(exponent); e != 0; e >>= 1) {
+      if (e & 1) result *= factor;
+      factor *= factor;
+    }
+    return Wrap<T>(result);
+  }
+}
+
 // NaN if either is; -0 is below +0.
 template <typename T>
 T Maximum(T x, T y) {
@@ -42,41 +151,6 @@ T Minimum(T x, T y) {
     if (x == y) return std::signbit(x) ? x : y;
   }
   return x < y ? x : y;
-}
-
-template <Int T>
-T Divide(T x, T y) {
-  if (y == 0) return static_cast<T>(-1);
-  if constexpr (std::signed_integral<T>) {
-    if (y == -1) return Wrap<T>(Wide<T>(0) - static_cast<Wide<T>>(x));
-  }
-  return static_cast<T>(x / y);
-}
-template <Int T>
-T Remainder(T x, T y) {
-  if (y == 0) return x;
-  if constexpr (std::signed_integral<T>) {
-    if (y == -1) return 0;
-  }
-  return static_cast<T>(x % y);
-}
-
-// By squaring, wrapping. A negative exponent leaves only the powers of 1 and -1.
-template <Int T>
-T Power(T base, T exponent) {
-  if constexpr (std::signed_integral<T>) {
-    if (exponent < 0) {
-      if (base == 1) return 1;
-      if (base == -1) return exponent % 2 == 0 ? T{1} : T{-1};
-      return 0;
-    }
-  }
-  Wide<T> result = 1, factor = static_cast<Wide<T>>(base);
-  for (auto e = static_cast<std::make_unsigned_t<T>>(exponent); e != 0; e >>= 1) {
-    if (e & 1) result *= factor;
-    factor *= factor;
-  }
-  return Wrap<T>(result);
 }
 
 // The amount is read as unsigned.
@@ -99,14 +173,6 @@ T ShiftRightArithmetic(T x, T amount) {
   S value = static_cast<S>(x);
   if (ShiftsOut(amount)) return static_cast<T>(value < 0 ? S{-1} : S{0});
   return static_cast<T>(value >> amount);
-}
-
-template <typename T>
-T Sign(T x) {
-  if constexpr (Float<T>) {
-    if (std::isnan(x) || x == 0) return x;
-  }
-  return static_cast<T>(x > T{0}) - static_cast<T>(x < T{0});
 }
 
 template <typename T>

@@ -1,128 +1,169 @@
 #include "interp/shape_ops.h"
 
+#include <algorithm>
+
 #include "base/strings.h"
+#include "interp/strided.h"
 
 namespace kiln::interp {
 namespace {
 
 using ir::Instruction;
 
+// A walk over part of an array: its first element, and how far each step goes.
+struct View {
+  int64_t offset = 0;
+  std::vector<int64_t> strides;
+};
+
+template <typename Word>
+void CopyWords(const std::byte* from, const View& source, std::byte* to, const View& target,
+               std::span<const int64_t> dims) {
+  std::vector<int64_t> places;
+  places.reserve(static_cast<size_t>(Product(dims)));
+  ForEachOffset(dims, source.strides, [&](int64_t at) { places.push_back(source.offset + at); });
+  size_t next = 0;
+  ForEachOffset(dims, target.strides, [&](int64_t at) {
+    std::memcpy(to + (target.offset + at) * static_cast<int64_t>(sizeof(Word)),
+                from + places[next++] * static_cast<int64_t>(sizeof(Word)), sizeof(Word));
+  });
+}
+
+// to[target of index] = from[source of index] for every index of `dims`.
+Status Copy(const Instruction& i, const Literal& from, const View& source, Literal& to,
+            const View& target, std::span<const int64_t> dims) {
+  switch (ByteWidth(to.shape().type())) {
+    case 1:
+      CopyWords<uint8_t>(from.data(), source, to.data(), target, dims);
+      return OkStatus();
+    case 4:
+      CopyWords<uint32_t>(from.data(), source, to.data(), target, dims);
+      return OkStatus();
+    case 8:
+      CopyWords<uint64_t>(from.data(), source, to.data(), target, dims);
+      return OkStatus();
+    default:
+      return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ",
+                           i.shape());
+  }
+}
+
+// The result's elements in order, read from the operand by `source`.
+Result<Literal> Gather(const Instruction& i, const Literal& from, const View& source) {
+  Literal out(i.shape());
+  std::vector<int64_t> dims = out.shape().dims();
+  KILN_RETURN_IF_ERROR(Copy(i, from, source, out, {0, RowMajorStrides(dims)}, dims));
+  return out;
+}
+
 Literal Iota(const Instruction& i) {
   Literal out(i.shape());
-  int64_t dimension = i.attributes().Int(Attr::kIotaDimension);
   std::vector<int64_t> dims = i.shape().dims();
-  int64_t stride = RowMajorStrides(dims)[dimension];
+  std::vector<int64_t> steps(dims.size(), 0);
+  steps[static_cast<size_t>(i.attributes().Int(Attr::kIotaDimension))] = 1;
   VisitType(i.shape().type(), [&](auto zero) {
     using T = decltype(zero);
     auto o = out.values<T>();
-    for (size_t k = 0; k < o.size(); ++k) {
-      o[k] = static_cast<T>(static_cast<int64_t>(k) / stride % dims[dimension]);
-    }
+    size_t next = 0;
+    ForEachOffset(dims, steps, [&](int64_t count) { o[next++] = static_cast<T>(count); });
   });
   return out;
 }
 
-// Writes `from` into `to` at offset + sum of index * stride, index running over `from`; elements
-// that fall outside `to` by the per-dimension positions are dropped.
-void Scatter(const Literal& from, std::span<const int64_t> low, std::span<const int64_t> step,
-             Literal& to) {
-  std::vector<int64_t> dims = from.shape().dims(), out_dims = to.shape().dims();
-  std::vector<int64_t> strides = RowMajorStrides(out_dims);
-  if (Product(dims) == 0) return;
-  size_t width = static_cast<size_t>(ByteWidth(to.shape().type()));
-  std::vector<int64_t> index(dims.size());
-  const std::byte* source = from.data();
-  do {
-    int64_t offset = 0;
-    bool inside = true;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      int64_t position = low[d] + index[d] * step[d];
-      inside &= position >= 0 && position < out_dims[d];
-      offset += position * strides[d];
-    }
-    if (inside) std::memcpy(to.data() + static_cast<size_t>(offset) * width, source, width);
-    source += width;
-  } while (NextIndex(dims, index));
+Result<Literal> Broadcast(const Instruction& i, const Literal& x) {
+  std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
+  View source{0, std::vector<int64_t>(static_cast<size_t>(i.shape().rank()), 0)};
+  for (size_t d = 0; d < strides.size(); ++d) source.strides[i.dimensions()[d]] = strides[d];
+  return Gather(i, x, source);
 }
 
-Literal Concatenate(const Instruction& i, std::span<const Literal* const> operands) {
+Result<Literal> Transpose(const Instruction& i, const Literal& x) {
+  std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
+  View source;
+  for (int64_t d : i.dimensions()) source.strides.push_back(strides[d]);
+  return Gather(i, x, source);
+}
+
+Result<Literal> Slice(const Instruction& i, const Literal& x) {
+  std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
+  View source;
+  const auto& slices = i.attributes().Slices(Attr::kSlice);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    source.offset += strides[d] * slices[d].start;
+    // A stride may be any number where it is not used.
+    bool steps = i.shape().dim(static_cast<int64_t>(d)) > 1;
+    source.strides.push_back(steps ? strides[d] * slices[d].stride : 0);
+  }
+  return Gather(i, x, source);
+}
+
+Result<Literal> Concatenate(const Instruction& i, std::span<const Literal* const> operands) {
   Literal out(i.shape());
-  size_t rank = static_cast<size_t>(i.shape().rank());
-  std::vector<int64_t> low(rank, 0), step(rank, 1);
-  int64_t dimension = i.dimensions()[0];
+  View target{0, RowMajorStrides(i.shape().dims())};
+  int64_t along = i.dimensions()[0];
   for (const Literal* operand : operands) {
-    Scatter(*operand, low, step, out);
-    low[dimension] += operand->shape().dim(dimension);
+    std::vector<int64_t> dims = operand->shape().dims();
+    KILN_RETURN_IF_ERROR(Copy(i, *operand, {0, RowMajorStrides(dims)}, out, target, dims));
+    target.offset += dims[along] * target.strides[along];
   }
   return out;
 }
 
-Literal Pad(const Instruction& i, const Literal& operand, const Literal& value) {
-  Literal out(i.shape());
-  CopyStrided(value, 0, std::vector<int64_t>(i.shape().rank(), 0), out);
-  std::vector<int64_t> low, step;
-  for (const PaddingDimension& p : i.attributes().Padding(Attr::kPadding)) {
-    low.push_back(p.low);
-    step.push_back(p.interior + 1);
+Result<Literal> Pad(const Instruction& i, const Literal& x, const Literal& value) {
+  std::vector<int64_t> out_dims = i.shape().dims();
+  KILN_ASSIGN_OR_RETURN(Literal out,
+                        Gather(i, value, {0, std::vector<int64_t>(out_dims.size(), 0)}));
+  // Which of the operand's positions are inside the result, dimension by dimension. The amounts may
+  // be as large as an int64, so their products need more.
+  using Big = __int128;
+  View source, target;
+  std::vector<int64_t> dims;
+  std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
+  std::vector<int64_t> out_strides = RowMajorStrides(out_dims);
+  const auto& padding = i.attributes().Padding(Attr::kPadding);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    Big low = padding[d].low, step = Big{padding[d].interior} + 1;
+    Big first = low < 0 ? (-low + step - 1) / step : 0;
+    Big room = out_dims[d] - low;
+    Big limit = std::min<Big>(x.shape().dim(static_cast<int64_t>(d)),
+                              room > 0 ? (room + step - 1) / step : 0);
+    if (first >= limit) return out;
+    dims.push_back(static_cast<int64_t>(limit - first));
+    source.offset += static_cast<int64_t>(first) * strides[d];
+    source.strides.push_back(strides[d]);
+    target.offset += static_cast<int64_t>(low + first * step) * out_strides[d];
+    target.strides.push_back(dims.back() > 1 ? static_cast<int64_t>(step) * out_strides[d] : 0);
   }
-  Scatter(operand, low, step, out);
+  KILN_RETURN_IF_ERROR(Copy(i, x, source, out, target, dims));
   return out;
 }
 
 }  // namespace
 
-void CopyStrided(const Literal& from, int64_t offset, std::span<const int64_t> strides,
-                 Literal& to) {
-  std::vector<int64_t> dims = to.shape().dims();
-  if (Product(dims) == 0) return;
-  size_t width = static_cast<size_t>(ByteWidth(to.shape().type()));
-  std::vector<int64_t> index(dims.size());
-  std::byte* out = to.data();
-  do {
-    int64_t at = offset;
-    for (size_t d = 0; d < dims.size(); ++d) at += index[d] * strides[d];
-    std::memcpy(out, from.data() + static_cast<size_t>(at) * width, width);
-    out += width;
-  } while (NextIndex(dims, index));
-}
-
 Result<Literal> EvaluateShapeOp(const Instruction& i, std::span<const Literal* const> operands) {
-  if (i.opcode() == Opcode::kIota) return Iota(i);
-  const Literal& x = *operands[0];
-  std::vector<int64_t> from_strides = RowMajorStrides(x.shape().dims());
-  std::vector<int64_t> strides(static_cast<size_t>(i.shape().rank()), 0);
-  int64_t offset = 0;
   switch (i.opcode()) {
+    case Opcode::kIota:
+      return Iota(i);
     case Opcode::kBroadcast:
-      for (size_t d = 0; d < i.dimensions().size(); ++d)
-        strides[i.dimensions()[d]] = from_strides[d];
-      break;
-    case Opcode::kReshape: {
-      Literal out(i.shape());
-      std::memcpy(out.data(), x.data(), static_cast<size_t>(x.byte_size()));
-      return out;
-    }
-    case Opcode::kTranspose:
-      for (size_t d = 0; d < strides.size(); ++d) strides[d] = from_strides[i.dimensions()[d]];
-      break;
-    case Opcode::kSlice: {
-      const auto& slices = i.attributes().Slices(Attr::kSlice);
-      for (size_t d = 0; d < strides.size(); ++d) {
-        strides[d] = from_strides[d] * slices[d].stride;
-        offset += from_strides[d] * slices[d].start;
-      }
-      break;
-    }
+      return Broadcast(i, *operands[0]);
     case Opcode::kConcatenate:
       return Concatenate(i, operands);
     case Opcode::kPad:
-      return Pad(i, x, *operands[1]);
+      return Pad(i, *operands[0], *operands[1]);
+    case Opcode::kReshape: {
+      Literal out(i.shape());
+      if (out.byte_size() > 0) {
+        std::memcpy(out.data(), operands[0]->data(), static_cast<size_t>(out.byte_size()));
+      }
+      return out;
+    }
+    case Opcode::kSlice:
+      return Slice(i, *operands[0]);
+    case Opcode::kTranspose:
+      return Transpose(i, *operands[0]);
     default:
       return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for it");
   }
-  Literal out(i.shape());
-  CopyStrided(x, offset, strides, out);
-  return out;
 }
 
 }  // namespace kiln::interp

@@ -1,13 +1,12 @@
-// Reductions and dots.
+// Sums of products.
 #pragma once
 
 #include "base/status.h"
-#include "interp/interpreter.h"
+#include "ir/ir.h"
+#include "tensor/literal.h"
 
 namespace kiln::interp {
 
-Result<Literal> EvaluateReduce(const ir::Instruction& instruction,
-                               std::span<const Literal* const> operands, const Options& options);
 Result<Literal> EvaluateDot(const ir::Instruction& instruction,
                             std::span<const Literal* const> operands);
 

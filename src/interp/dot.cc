@@ -1,0 +1,94 @@
+#include "interp/dot.h"
+
+#include <algorithm>
+
+#include "interp/scalar.h"
+#include "interp/strided.h"
+
+namespace kiln::interp {
+namespace {
+
+using ir::Instruction;
+
+bool Contains(const Ints& list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// Where one operand's elements lie, by batch, free and contracting index.
+struct Side {
+  std::vector<int64_t> batch, free, contracting;
+};
+
+Side SideOf(const Shape& shape, const Ints& batch, const Ints& contracting) {
+  std::vector<int64_t> dims = shape.dims(), strides = RowMajorStrides(dims);
+  Ints free;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (!Contains(batch, d) && !Contains(contracting, d)) free.push_back(d);
+  }
+  auto offsets = [&](const Ints& chosen) {
+    std::vector<int64_t> sizes, steps;
+    for (int64_t d : chosen) {
+      sizes.push_back(dims[d]);
+      steps.push_back(strides[d]);
+    }
+    return OffsetsOf(sizes, steps);
+  };
+  return {offsets(batch), offsets(free), offsets(contracting)};
+}
+
+// One element: the sum of x[xk] * y[yk]. Floats are summed in double (f64 in long double, where
+// that is wider) and rounded once.
+template <typename To, typename From>
+To Sum(const From* x, const From* y, const std::vector<int64_t>& xk,
+       const std::vector<int64_t>& yk) {
+  if constexpr (std::same_as<To, bool>) {
+    bool any = false;
+    for (size_t k = 0; k < xk.size(); ++k) any |= x[xk[k]] && y[yk[k]];
+    return any;
+  } else if constexpr (Int<To>) {
+    Wide<To> sum = 0;
+    for (size_t k = 0; k < xk.size(); ++k) {
+      sum += static_cast<Wide<To>>(static_cast<To>(x[xk[k]])) *
+             static_cast<Wide<To>>(static_cast<To>(y[yk[k]]));
+    }
+    return Wrap<To>(sum);
+  } else {
+    Wider<To> sum = 0;
+    for (size_t k = 0; k < xk.size(); ++k) {
+      sum += static_cast<Wider<To>>(x[xk[k]]) * static_cast<Wider<To>>(y[yk[k]]);
+    }
+    return static_cast<To>(sum);
+  }
+}
+
+}  // namespace
+
+Result<Literal> EvaluateDot(const Instruction& i, std::span<const Literal* const> operands) {
+  const Literal &lhs = *operands[0], &rhs = *operands[1];
+  const Attributes& a = i.attributes();
+  Side x = SideOf(lhs.shape(), a.IntsOf(Attr::kLhsBatchDims), a.IntsOf(Attr::kLhsContractingDims));
+  Side y = SideOf(rhs.shape(), a.IntsOf(Attr::kRhsBatchDims), a.IntsOf(Attr::kRhsContractingDims));
+  Literal out(i.shape());
+  VisitType(out.shape().type(), [&](auto to) {
+    VisitType(lhs.shape().type(), [&](auto from) {
+      using To = decltype(to);
+      using From = decltype(from);
+      // Inference lets the result be of the operands' type or a wider one of its kind.
+      if constexpr (Float<To> == Float<From> && Int<To> == Int<From>) {
+        auto u = lhs.values<From>(), v = rhs.values<From>();
+        To* next = out.values<To>().data();
+        for (size_t b = 0; b < x.batch.size(); ++b) {
+          for (int64_t m : x.free) {
+            for (int64_t n : y.free) {
+              *next++ = Sum<To>(u.data() + x.batch[b] + m, v.data() + y.batch[b] + n, x.contracting,
+                                y.contracting);
+            }
+          }
+        }
+      }
+    });
+  });
+  return out;
+}
+
+}  // namespace kiln::interp

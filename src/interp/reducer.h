@@ -1,0 +1,40 @@
+// A reducer made of scalar elementwise ops, ready to be applied element by element.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "interp/elementwise.h"
+
+namespace kiln::interp {
+
+// Calling a reducer as a computation costs literals and maps for each element; this keeps its
+// values in slots of one word, and applies the evaluator's own elementwise ops to them.
+class Reducer {
+ public:
+  // Nothing where the computation has other ops than elementwise ones and constants, or calls.
+  static std::optional<Reducer> Make(const ir::Computation& computation);
+  Reducer(Reducer&&) = default;
+
+  // The memory of a parameter and of a result, of one scalar each.
+  std::byte* parameter(int64_t i) { return At(parameters_[static_cast<size_t>(i)]); }
+  const std::byte* result(int64_t i) { return At(results_[static_cast<size_t>(i)]); }
+  Status Apply();
+  int64_t instruction_count() const { return static_cast<int64_t>(lines_.size()) + 1; }
+
+ private:
+  struct Line {
+    const ir::Instruction* instruction;
+    std::vector<ElementwiseOperand> operands;
+    std::byte* out;
+  };
+
+  Reducer() = default;
+  std::byte* At(size_t slot) { return reinterpret_cast<std::byte*>(&slots_[slot]); }
+
+  std::vector<uint64_t> slots_;
+  std::vector<size_t> parameters_, results_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace kiln::interp

@@ -1,0 +1,34 @@
+// Values inside the evaluator: tuples are made and taken apart without copying arrays.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tensor/literal.h"
+
+namespace kiln::interp {
+
+// An array (or token), or a tuple of values. Copies share.
+class Value {
+ public:
+  Value() = default;
+  explicit Value(Literal literal);
+  explicit Value(std::vector<Value> elements)
+      : elements_(std::make_shared<const std::vector<Value>>(std::move(elements))) {}
+  // The literal is kept, or, by Borrowed, outlives the value.
+  static Value Sharing(std::shared_ptr<const Literal> literal);
+  static Value Borrowed(const Literal& literal) {
+    return Sharing(std::shared_ptr<const Literal>(std::shared_ptr<void>(), &literal));
+  }
+
+  const Literal& array() const { return *array_; }
+  const Value& element(int64_t i) const { return (*elements_)[static_cast<size_t>(i)]; }
+  // The value as one literal: moved out where nothing else shares it, else copied.
+  Literal Take() &&;
+
+ private:
+  std::shared_ptr<const Literal> array_;
+  std::shared_ptr<const std::vector<Value>> elements_;  // of a tuple
+};
+
+}  // namespace kiln::interp
