@@ -20,8 +20,8 @@ class GemmLoops {
     a_ = e.Arg(operands.a);
     b_ = e.Arg(operands.b);
     if (!epilogue) c_ = e.Arg(operands.c);
-    // Every call has a slot of its own, that of its first item, and keeps it warm: calls that run
-    // at the same time have different first items.
+    // A call uses the slots from its first item on, and those again and again: they stay warm, and
+    // calls that run at the same time do not meet.
     if (s_.scratch_bytes > 0) {
       slot_ = e.Offset(e.Arg(operands.scratch), e.Scale(e.function->getArg(2), s_.slot_bytes));
     }
@@ -36,8 +36,9 @@ class GemmLoops {
   }
 
   void Emit() {
-    e_.Loop(e_.function->getArg(2), e_.function->getArg(3), 1, "item",
-            [&](Value* item) { Item(item); });
+    Value* end = e_.function->getArg(3);
+    e_.StepLoop(e_.function->getArg(2), end, "item",
+                [&](Value* item) { return Items(item, e_.b.CreateSub(end, item)); });
     e_.b.CreateRetVoid();
   }
 
@@ -48,12 +49,6 @@ class GemmLoops {
     Value* count;
   };
 
-  Run BlockRun(Value* block, int64_t size, int64_t total) {
-    Value* first = e_.Scale(block, size);
-    if (total % size == 0) return {first, e_.Int(size)};
-    return {first, e_.Min(e_.Int(size), e_.b.CreateSub(e_.Int(total), first))};
-  }
-
   // Takes the remainder by `count` off `rest`.
   Value* TakeIndex(Value*& rest, int64_t count) {
     if (count == 1) return e_.Int(0);
@@ -62,16 +57,39 @@ class GemmLoops {
     return index;
   }
 
-  void Item(Value* item) {
+  // Does as many of the next `left` items as make a block, and returns their count.
+  Value* Items(Value* item, Value* left) {
     Value* rest = item;
-    Value* m_block = nullptr;
-    Value* n_block = nullptr;
-    if (s_.items_along_m) {
-      m_block = TakeIndex(rest, s_.m_blocks);
-      n_block = TakeIndex(rest, s_.n_blocks);
+    Run panels;
+    Run tiles;
+    Value* done;
+    auto most_panels = [&](Value* items) {
+      if (s_.block_n == 1) return static_cast<Value*>(e_.Int(1));
+      Value* count = e_.Min(items, e_.b.CreateSub(e_.Int(s_.n_panels), panels.first));
+      return s_.block_n < s_.n_panels ? e_.Min(count, e_.Int(s_.block_n)) : count;
+    };
+    auto most_tiles = [&](Value* blocks) {
+      Value* left_tiles = e_.b.CreateSub(e_.Int(s_.m_tiles), tiles.first);
+      return e_.Min(e_.Scale(blocks, s_.block_m), left_tiles);
+    };
+    if (s_.items_along_m && s_.m_blocks > 1) {
+      // All rows of some panels, or some rows of one.
+      Value* m_block = TakeIndex(rest, s_.m_blocks);
+      panels.first = TakeIndex(rest, s_.n_panels);
+      tiles.first = e_.Scale(m_block, s_.block_m);
+      Value* all = e_.Int(s_.m_blocks);
+      Value* whole =
+          e_.b.CreateAnd(e_.b.CreateICmpEQ(m_block, e_.Int(0)), e_.b.CreateICmpSGE(left, all));
+      Value* blocks = e_.Min(e_.b.CreateSub(all, m_block), left);
+      panels.count = e_.b.CreateSelect(whole, most_panels(e_.b.CreateUDiv(left, all)), e_.Int(1));
+      tiles.count = most_tiles(blocks);
+      done = e_.b.CreateMul(panels.count, blocks);
     } else {
-      n_block = TakeIndex(rest, s_.n_blocks);
-      m_block = TakeIndex(rest, s_.m_blocks);
+      panels.first = TakeIndex(rest, s_.n_panels);
+      panels.count = most_panels(left);
+      tiles.first = e_.Scale(TakeIndex(rest, s_.m_blocks), s_.block_m);
+      tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.Int(s_.block_m) : most_tiles(e_.Int(1));
+      done = panels.count;
     }
     batch_ = p_.BatchSize() == 1 ? e_.Int(0) : rest;
     indices_ = e_.BatchIndices(batch_);
@@ -83,13 +101,12 @@ class GemmLoops {
     }
     if (c_ != nullptr) c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c));
 
-    const Run tiles = BlockRun(m_block, s_.block_m, s_.m_tiles);
-    const Run panels = BlockRun(n_block, s_.block_n, s_.n_panels);
     e_.Loop(e_.Int(0), e_.Int(s_.k_blocks), 1, "k.block",
             [&](Value* k_block) { Block(a, b, k_block, tiles, panels); });
+    return done;
   }
 
-  // All tiles of an item, for one block of k.
+  // All tiles of the items, for one block of k.
   void Block(Value* a, Value* b, Value* k_block, const Run& tiles, const Run& panels) {
     k_block_ = k_block;
     k_ = e_.KCount(k_block);
@@ -99,9 +116,9 @@ class GemmLoops {
     }
     b_block_ = b;
     auto pack = [&](Value* panel, Value* count) {
-      gemm::EmitPackPanels(e_, b, panel, count, k_, slot_, e_.Int(s_.panel_bytes));
+      gemm::EmitPackPanels(e_, b, panel, count, k_, slot_, e_.Int(s_.panel_stride));
     };
-    auto packed = [&](Value* panel) { return e_.Offset(slot_, e_.Scale(panel, s_.panel_bytes)); };
+    auto packed = [&](Value* panel) { return e_.Offset(slot_, e_.Scale(panel, s_.panel_stride)); };
     auto panel_b = [&](Value* panel) {
       switch (s_.b) {
         case GemmB::kInPlace:
@@ -174,11 +191,10 @@ class GemmLoops {
       std::vector<Value*> sums = gemm::EmitOuterTile(e_, o);
       if (direct_) return StoreDirect(sums);
       if (s_.k_blocks > 1) {
-        // Sums of the blocks of k before this one wait in the item's slot.
-        const int64_t tile_bytes = s_.mr * s_.nv * e_.vector_bytes;
-        Value* index = e_.Add(e_.Scale(tile, s_.block_n), panel_in_block);
-        const int64_t packed = s_.slot_bytes - s_.block_m * s_.block_n * tile_bytes;
-        tile_ = e_.Offset(slot_, e_.Add(e_.Scale(index, tile_bytes), e_.Int(packed)));
+        // Sums of the blocks of k before this one wait in the panel's slot.
+        tile_ = e_.Offset(slot_, e_.Add(e_.Scale(panel_in_block, s_.panel_stride),
+                                        e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
+        tile_ = e_.Offset(tile_, s_.panel_bytes);
         e_.If(
             e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { StoreTile(sums, false); },
             [&] { StoreTile(sums, true); });
@@ -219,9 +235,10 @@ class GemmLoops {
     if (!s_.prefetch_b) return;
     const int64_t ahead = s_.panels_inner ? s_.block_n : 1;
     const int64_t row_bytes = s_.nv * e_.vector_bytes;
+    const int64_t tiles = s_.items_along_m ? s_.m_tiles : s_.block_m;
     if (s_.b == GemmB::kPrepacked) {
       const int64_t panel_bytes = s_.kc * row_bytes;
-      const int64_t share = (panel_bytes + s_.block_m - 1) / s_.block_m;
+      const int64_t share = (panel_bytes + tiles - 1) / tiles;
       Value* next = e_.Offset(o.b, e_.Add(e_.Int(ahead * panel_bytes), e_.Scale(tile, share)));
       o.prefetch_step = (share * s_.unroll + s_.kc - 1) / s_.kc;
       for (int64_t at = 0; at < o.prefetch_step; at += 64) {
@@ -235,7 +252,7 @@ class GemmLoops {
     const int64_t b_k = p_.b_k * e_.element_bytes;
     const int64_t row_lines = (row_bytes + 63) / 64;
     const int64_t lines = s_.unroll * row_lines;
-    const int64_t share = (lines + s_.block_m - 1) / s_.block_m;
+    const int64_t share = (lines + tiles - 1) / tiles;
     Value* next = e_.Offset(b_block_, e_.Scale(vector_, e_.vector_bytes));
     next = e_.Offset(next, s_.k_blocks > 1 ? s_.kc * b_k : ahead * row_bytes);
     for (int64_t i = 0; i < share; ++i) {

@@ -126,11 +126,19 @@ void Emitter::Loop(Value* begin, Value* end, int64_t step, const char* name,
     if (extent <= 0) return;
     if (extent <= step) return body(begin);
   }
+  StepLoop(begin, end, name, [&](Value* index) {
+    body(index);
+    return Int(step);
+  });
+}
+
+void Emitter::StepLoop(Value* begin, Value* end, const char* name,
+                       const std::function<Value*(Value*)>& body) {
   llvm::LLVMContext& context = function->getContext();
   auto* before = b.GetInsertBlock();
   auto* head = llvm::BasicBlock::Create(context, name, function);
   auto* exit = llvm::BasicBlock::Create(context, "", function);
-  if (first && last) {
+  if (llvm::isa<llvm::ConstantInt>(begin) && llvm::isa<llvm::ConstantInt>(end)) {
     b.CreateBr(head);
   } else {
     b.CreateCondBr(b.CreateICmpSLT(begin, end), head, exit);
@@ -138,8 +146,7 @@ void Emitter::Loop(Value* begin, Value* end, int64_t step, const char* name,
   b.SetInsertPoint(head);
   llvm::PHINode* index = b.CreatePHI(i64, 2, name);
   index->addIncoming(begin, before);
-  body(index);
-  Value* next = b.CreateAdd(index, Int(step));
+  Value* next = b.CreateAdd(index, body(index));
   index->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, end), head, exit);
   exit->moveAfter(b.GetInsertBlock());

@@ -52,6 +52,9 @@ struct Emitter {
   // for (i = begin; i < end; i += step). A loop that runs once by its constants is straight code.
   void Loop(llvm::Value* begin, llvm::Value* end, int64_t step, const char* name,
             const std::function<void(llvm::Value*)>& body);
+  // The same with the step that `body` returns.
+  void StepLoop(llvm::Value* begin, llvm::Value* end, const char* name,
+                const std::function<llvm::Value*(llvm::Value*)>& body);
   void If(llvm::Value* condition, const std::function<void()>& then,
           const std::function<void()>& otherwise = {});
 

@@ -135,30 +135,6 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   return p.b_constant && a_resident ? Traffic::kPass : Traffic::kBlock;
 }
 
-// How far the items of a cut are from an even split over a few threads.
-double Imbalance(const GemmProblem& p, const GemmSchedule& s, int64_t block_m, int64_t block_n) {
-  const int64_t m_tiles = CeilDiv(p.m, s.mr);
-  const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
-  const int64_t m_blocks = CeilDiv(m_tiles, block_m);
-  const int64_t n_blocks = CeilDiv(panels, block_n);
-  const int64_t items = p.BatchSize() * m_blocks * n_blocks;
-  const double total = static_cast<double>(p.BatchSize() * m_tiles * panels);
-  double sum = 0;
-  for (auto [threads, weight] : {std::pair(2, 0.3), {4, 0.15}, {8, 0.1}, {16, 0.05}}) {
-    const double most = static_cast<double>(CeilDiv(items, threads) * block_m * block_n);
-    sum += weight * std::clamp(most * threads / total - 1, 0.0, 1.0);
-  }
-  return sum;
-}
-
-// Counts of panels from `most` down to `least`.
-std::vector<int64_t> PanelCounts(int64_t most, int64_t panels, int64_t least) {
-  std::vector<int64_t> sizes;
-  most = std::clamp<int64_t>(most, 1, panels);
-  for (int64_t n = most; n >= std::min(most, least); --n) sizes.push_back(n);
-  return sizes;
-}
-
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   // A that is read across costs more than its packing once some panels have met it.
   s.pack_a = p.a_k != 1 && p.k > 1 && p.m > 1 && CeilDiv(p.n, s.lanes) >= 16;
@@ -166,28 +142,25 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   const int64_t m_tiles = CeilDiv(p.m, s.mr);
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
   const int64_t row_bytes = s.nv * s.lanes * bytes;
-  std::vector<int64_t> m_sizes = {m_tiles};
-  std::vector<int64_t> n_sizes = {1};
-  const Traffic traffic = ChooseTraffic(cpu, p, s);
-  switch (traffic) {
+  // Threads divide what is the larger of A and B.
+  s.items_along_m = p.n >= p.m;
+  int64_t items = 64;  // divide well among the threads of today's machines
+  switch (ChooseTraffic(cpu, p, s)) {
     case Traffic::kResident:
       s.panels_inner = true;
-      m_sizes = {1};
-      n_sizes.clear();
-      for (int64_t n = panels; n >= 1; n = n == 1 ? 0 : CeilDiv(n, 2)) n_sizes.push_back(n);
+      s.block_n = panels;
+      if (!s.items_along_m) items = std::numeric_limits<int64_t>::max();
       break;
-    case Traffic::kStream: {
+    case Traffic::kStream:
       s.panels_inner = true;
       s.prefetch_b = m_tiles > 1;
       s.kc = CeilDiv(p.k, CeilDiv(p.k, m_tiles > 1 ? 64 : 32));
-      if (m_tiles > 1) m_sizes = {m_tiles, CeilDiv(m_tiles, 2), CeilDiv(m_tiles, 4)};
-      const int64_t width =
-          std::clamp<int64_t>(p.n * bytes / 4, 3 * kStreamBytes / 8, kStreamBytes);
-      const int64_t most = CeilDiv(width, row_bytes);
-      n_sizes = PanelCounts(most, panels, CeilDiv(most, 2));
+      s.block_n = CeilDiv(kStreamBytes, row_bytes);
+      // Blocks of rows read all of B again.
+      items = s.items_along_m ? 1 : panels * std::min<int64_t>(4, p.m / p.n);
       break;
-    }
     case Traffic::kPass:
+      s.items_along_m = true;
       s.prefetch_b = true;
       break;
     case Traffic::kBlock:
@@ -195,41 +168,13 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       s.prefetch_b = s.b == GemmB::kPrepacked;
       // So many steps of several panels that they stay in the cache.
       if (p.k > 2048) s.kc = RoundUp(CeilDiv(p.k, CeilDiv(p.k, 768)), 2);
-      m_sizes = {m_tiles, CeilDiv(m_tiles, 2), CeilDiv(m_tiles, 4)};
-      n_sizes =
-          PanelCounts(std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes)), panels, 1);
+      s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes));
+      s.items_along_m = true;
+      // Each item has room for a packed panel.
+      if (s.b == GemmB::kPackPanel) items = 16;
       break;
   }
-  const double a_bytes = static_cast<double>(p.m * p.k * bytes);
-  const double b_bytes = static_cast<double>(p.k * p.n * bytes);
-  const double l2 = static_cast<double>(cpu.l2_bytes) / 2;
-  double best = std::numeric_limits<double>::infinity();
-  const double tile_cycles = static_cast<double>(p.k) * StepCycles(s.mr, s.nv);
-  for (int64_t m : m_sizes) {
-    for (int64_t n : n_sizes) {
-      // To find an item's place costs some 30 cycles; packing as much as 24 rows.
-      double cost = Imbalance(p, s, m, n) + 30 / (tile_cycles * static_cast<double>(m * n));
-      if (s.b == GemmB::kPackPanel) {
-        cost += 24.0 * static_cast<double>(CeilDiv(m_tiles, m)) / static_cast<double>(p.m);
-      }
-      // Blocks of panels read all of A.
-      if (traffic == Traffic::kBlock) cost += 2 / static_cast<double>(n * s.nv * s.lanes);
-      if (traffic == Traffic::kStream) {
-        cost += 0.15 * std::max(0.0, 1 - static_cast<double>(n * row_bytes) / kStreamBytes);
-        // Blocks of one operand read the other again, from beyond the caches when it is large.
-        const double again_a =
-            a_bytes > l2 ? a_bytes * static_cast<double>(CeilDiv(panels, n) - 1) : 0;
-        const double again_b =
-            b_bytes > l2 ? b_bytes * static_cast<double>(CeilDiv(m_tiles, m) - 1) : 0;
-        cost += 0.25 * (again_a + again_b) / (a_bytes + b_bytes);
-      }
-      if (cost < best) {
-        best = cost;
-        s.block_m = m;
-        s.block_n = n;
-      }
-    }
-  }
+  s.block_m = CeilDiv(m_tiles, std::min(m_tiles, CeilDiv(items, panels * p.BatchSize())));
 }
 
 }  // namespace
@@ -327,8 +272,7 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   // A shorter last block runs the same loop: its count of steps must divide evenly too.
   if (s.k_blocks > 1 && (s.kc % s.unroll != 0 || p.k % s.unroll != 0)) s.unroll = 1;
   s.m_blocks = CeilDiv(s.m_tiles, s.block_m);
-  s.n_blocks = CeilDiv(s.n_panels, s.block_n);
-  s.items = p.BatchSize() * s.m_blocks * s.n_blocks;
+  s.items = p.BatchSize() * s.m_blocks * s.n_panels;
   s.a_shared = std::all_of(p.batch.begin(), p.batch.end(), [](auto& d) { return d.a == 0; });
   s.b_shared = std::all_of(p.batch.begin(), p.batch.end(), [](auto& d) { return d.b == 0; });
 
@@ -341,13 +285,14 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.packed_b_bytes =
       s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * p.k * row_bytes, 64) : 0;
   s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp(s.kc * row_bytes, 64) : 0;
-  s.slot_bytes = s.panel_bytes * (s.panels_inner ? s.block_n : 1);
-  if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.block_n * s.mr * row_bytes, 64);
+  s.slot_bytes = s.panel_bytes;
+  if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.mr * row_bytes, 64);
+  s.panel_stride = s.slot_bytes * (s.items_along_m ? s.m_blocks : 1);
   s.scratch_bytes = s.slot_bytes * s.items;
   const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
                        static_cast<double>(p.n) * static_cast<double>(p.k);
-  // A piece of work of less than some hundred nanoseconds costs more than it brings.
-  s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / 3e4), 1, s.items);
+  // Work of less than a microsecond is done sooner than it is shared.
+  s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / (1 << 18)), 1, s.items);
 }
 
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& p) {

@@ -84,8 +84,10 @@ struct GemmSchedule {
   // that it ends with C's last row or vector; packed panels are cut in the same way.
   int64_t m_tiles = 1;
   int64_t n_panels = 1;
-  // One item is block_m tiles by block_n panels; items run through blocks of n first unless
-  // items_along_m. Within an item tiles of rows are the inner loop, unless panels_inner.
+  // One item is a panel by block_m tiles. Items run along n first, or items_along_m. A call of the
+  // kernel does neighbouring items together, up to block_n panels of one block of rows, or of all
+  // rows: large calls move memory in large pieces, and small items divide among any number of
+  // threads. Tiles of rows are the inner loop, unless panels_inner.
   int64_t block_m = 1;
   int64_t block_n = 1;
   bool items_along_m = false;
@@ -101,15 +103,15 @@ struct GemmSchedule {
   int64_t items = 1;
   int64_t max_tasks = 1;
   int64_t m_blocks = 1;
-  int64_t n_blocks = 1;
   // Bytes of the packed forms, 0 where they are not used, and of the scratch operand, which has a
-  // slot of slot_bytes per item: packed panels, then partial sums. All are aligned to 64 bytes.
+  // slot of slot_bytes per item: a packed panel, then partial sums. All are aligned to 64 bytes.
   bool a_shared = false;  // the same A, or B, for every batch: packed once
   bool b_shared = false;
   int64_t packed_a_bytes = 0;
   int64_t packed_b_bytes = 0;
   int64_t panel_bytes = 0;
   int64_t slot_bytes = 0;
+  int64_t panel_stride = 0;  // of the slots that two neighbouring panels use
   int64_t scratch_bytes = 0;
   // Items of the two packing kernels: kPackSteps steps of k of A, and panels of B.
   int64_t pack_a_items = 0;
@@ -125,8 +127,8 @@ struct GemmSchedule {
 Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem);
 
 // Derives counts and sizes from what was chosen: kind, b, pack_a, mr, nv, nr, block_m, block_n,
-// items_along_m, panels_inner, kc and unroll. ChooseGemmSchedule ends with it; tests and tuners
-// call it after changing a choice.
+// items_along_m, panels_inner, kc, unroll and prefetch_b. ChooseGemmSchedule ends with it; tests
+// and tuners call it after changing a choice.
 void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& problem,
                           GemmSchedule& schedule);
 
