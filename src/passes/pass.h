@@ -36,6 +36,7 @@ struct PassContext {
 
 struct Pass {
   std::string_view name;
+  std::string_view summary;  // one line: what kiln-opt lists
   Result<bool> (*run)(ir::Module&, const PassContext&);
 };
 

@@ -6,17 +6,20 @@
 namespace kiln::passes {
 namespace {
 
+// The one place where a pass gets its name.
 constexpr Pass kPasses[] = {
-    {"inline-calls", InlineCalls},
-    {"dce", EliminateDeadCode},
-    {"cse", EliminateCommonSubexpressions},
-    {"constant-folding", FoldConstants},
-    {"tuple-simplifier", SimplifyTuples},
-    {"algebraic-simplifier", SimplifyAlgebra},
-    {"transpose-folding", FoldTransposes},
-    {"fusion", Fuse},
-    {"flatten-call-graph", FlattenCallGraphPass},
-    {"schedule", SchedulePass},
+    {"inline-calls", "puts the bodies of called computations in the place of their calls",
+     InlineCalls},
+    {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
+    {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
+    {"constant-folding", "evaluates what depends on constants alone", FoldConstants},
+    {"tuple-simplifier", "takes apart tuples that are only taken apart again", SimplifyTuples},
+    {"algebraic-simplifier", "applies the identities of the algebra of ops", SimplifyAlgebra},
+    {"transpose-folding", "makes dots read their operands transposed", FoldTransposes},
+    {"fusion", "makes producers, consumers and siblings one kernel each", Fuse},
+    {"flatten-call-graph", "gives every loop and branch computations of its own",
+     FlattenCallGraphPass},
+    {"schedule", "orders instructions so that little memory is live at once", SchedulePass},
 };
 
 }  // namespace
@@ -47,6 +50,14 @@ const Pipeline& OpByOpPipeline() {
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;
+}
+
+std::span<const NamedPipeline> AllPipelines() {
+  static constexpr NamedPipeline kPipelines[] = {
+      {"cpu", "compiling a whole graph for a CPU", CpuPipeline},
+      {"op-by-op", "every op a kernel of its own", OpByOpPipeline},
+  };
+  return kPipelines;
 }
 
 Result<bool> FlattenCallGraphPass(ir::Module& module, const PassContext& context) {

@@ -10,4 +10,11 @@ const Pipeline& CpuPipeline();
 // Every op a kernel of its own: nothing is rewritten or fused.
 const Pipeline& OpByOpPipeline();
 
+struct NamedPipeline {
+  std::string_view name;
+  std::string_view summary;
+  const Pipeline& (*get)();
+};
+std::span<const NamedPipeline> AllPipelines();
+
 }  // namespace kiln::passes

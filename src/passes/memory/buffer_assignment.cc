@@ -32,21 +32,27 @@ class Assigner {
       : module_(module), options_(options) {}
 
   Result<BufferAssignment> Run() {
-    Number(*module_.entry());
+    KILN_RETURN_IF_ERROR(Number(*module_.entry()));
     KILN_RETURN_IF_ERROR(MakeEntry());
     AssignOffsets();
     return std::move(out_);
   }
 
  private:
-  void Number(const Computation& c) {
+  Status Number(const Computation& c) {
+    if (!numbered_.insert(&c).second) {
+      return FailedPrecondition("computation '", c.name(),
+                                "' has several callers: flatten-call-graph must run before buffers "
+                                "are assigned");
+    }
     for (const auto& i : c.instructions()) {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
         begin_of_[i.get()] = next_position_++;
-        for (const Computation* callee : i->called()) Number(*callee);
+        for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(Number(*callee));
       }
       out_.position[i.get()] = next_position_++;
     }
+    return OkStatus();
   }
 
   int64_t PositionOf(const Instruction* i) const { return out_.position.at(i); }
@@ -152,7 +158,8 @@ class Assigner {
       case Opcode::kConditional:
         return MakeConditional(i);
       case Opcode::kCall:
-        return Internal("call: '", i->name(), "' was not inlined before buffer assignment");
+        return FailedPrecondition("call '", i->name(),
+                                  "': inline-calls must run before buffers are assigned");
       default: {
         auto placed = in_place.find(i);
         leaves = placed != in_place.end() ? placed->second : MakeKernel(i);
@@ -421,6 +428,7 @@ class Assigner {
   const ir::Module& module_;
   const AssignmentOptions& options_;
   BufferAssignment out_;
+  std::set<const Computation*> numbered_;
   std::unordered_map<const Instruction*, int64_t> begin_of_;
   std::set<int> loop_state_;
   int64_t next_position_ = 1;
