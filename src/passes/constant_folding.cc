@@ -8,9 +8,22 @@ namespace {
 
 using ir::Instruction;
 
-// What would only make large constants out of small descriptions stays.
+// The evaluator is no fast machine: a product of more terms than this is left to run time.
+constexpr int64_t kMaxTerms = 1 << 22;
+
+int64_t TermsOf(const Instruction& dot) {
+  int64_t terms = dot.shape().num_elements();
+  for (int64_t d : dot.attributes().IntsOf(Attr::kLhsContractingDims)) {
+    terms *= std::max<int64_t>(dot.operand(0)->shape().dim(d), 1);
+  }
+  return terms;
+}
+
+// What would only make large constants out of small descriptions stays, and so does what takes
+// long. A literal is in row-major order, and no array of another layout can be one.
 bool IsWorthFolding(const Instruction& i, const PassContext& context) {
   if (i.operand_count() == 0 || !i.shape().is_array() || !i.shape().is_static()) return false;
+  if (!i.shape().is_row_major()) return false;
   switch (i.opcode()) {
     case Opcode::kBroadcast:
     case Opcode::kTuple:
@@ -29,7 +42,8 @@ bool IsWorthFolding(const Instruction& i, const PassContext& context) {
     operand_bytes += operand->shape().byte_size();
   }
   return i.shape().byte_size() <= std::max(context.fold_limit_bytes, operand_bytes) &&
-         operand_bytes <= 16 * context.fold_limit_bytes;
+         operand_bytes <= 16 * context.fold_limit_bytes &&
+         (i.opcode() != Opcode::kDot || TermsOf(i) <= kMaxTerms);
 }
 
 }  // namespace

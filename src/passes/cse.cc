@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -16,9 +18,20 @@ size_t HashBytes(const Literal& literal) {
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(literal.data()), n});
 }
 
+// The operands; a commutative op's two in an order of their own, so that x + y equals y + x.
+std::span<Instruction* const> Ordered(const Instruction& i, std::array<Instruction*, 2>& storage) {
+  if (!HasTrait(i.opcode(), kCommutative) || i.operand_count() != 2 ||
+      i.operand(0)->id() <= i.operand(1)->id()) {
+    return i.operands();
+  }
+  storage = {i.operand(1), i.operand(0)};
+  return storage;
+}
+
 size_t HashOf(const Instruction& i) {
   size_t hash = static_cast<size_t>(i.opcode()) * 31 + i.attributes().Hash();
-  for (const Instruction* operand : i.operands()) {
+  std::array<Instruction*, 2> ordered;
+  for (const Instruction* operand : Ordered(i, ordered)) {
     hash = hash * 1000003 + static_cast<size_t>(operand->id());
   }
   if (i.shape().is_array()) {
@@ -57,8 +70,10 @@ bool SameComputation(const Computation& a, const Computation& b) {
 }
 
 bool Same(const Instruction& a, const Instruction& b) {
+  std::array<Instruction*, 2> of_a, of_b;
   if (a.opcode() != b.opcode() || !(a.shape() == b.shape()) ||
-      !(a.attributes() == b.attributes()) || !std::ranges::equal(a.operands(), b.operands()) ||
+      !(a.attributes() == b.attributes()) ||
+      !std::ranges::equal(Ordered(a, of_a), Ordered(b, of_b)) ||
       a.called().size() != b.called().size()) {
     return false;
   }

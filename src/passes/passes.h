@@ -9,7 +9,8 @@ namespace kiln::passes {
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
 // Removes what no root needs, and computations that nobody calls.
 Result<bool> EliminateDeadCode(ir::Module& module, const PassContext& context);
-// Makes equal instructions one.
+// Makes equal instructions one: same op, operands (of a commutative op in any order) and
+// computations.
 Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context);
 // Evaluates what depends on constants alone.
 Result<bool> FoldConstants(ir::Module& module, const PassContext& context);
