@@ -21,10 +21,10 @@ extern "C" {
 #define KILN_VERSION (KILN_VERSION_MAJOR * 1000000 + KILN_VERSION_MINOR * 1000 + KILN_VERSION_PATCH)
 
 /** The version of the library that is running: major * 1000000 + minor * 1000 + patch.
- *  Callable from any thread at any time. */
+ *  Any thread. \since 0.1 */
 KILN_API int32_t kiln_version(void);
 
-/** The same as text, "0.1.0". The string is constant and is never freed. */
+/** The same as text, "0.1.0". Constant. Any thread. \since 0.1 */
 KILN_API const char* kiln_version_string(void);
 
 #ifdef __cplusplus

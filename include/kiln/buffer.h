@@ -1,0 +1,112 @@
+/** @file
+ *  Buffers: arrays on a device, in row-major order.
+ *
+ *  Host memory is given in three ways: copied during the call; borrowed, until an event says that
+ *  the library is done with it; or adopted, with a function that frees it. Memory at a multiple of
+ *  ::KILN_ALIGNMENT is used where it is; other memory works too, and is copied around each
+ *  execution. */
+#ifndef KILN_BUFFER_H_
+#define KILN_BUFFER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kiln/device.h"
+#include "kiln/error.h"
+#include "kiln/event.h"
+#include "kiln/export.h"
+#include "kiln/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Host memory at a multiple of this is used without a copy, in bytes. */
+#define KILN_ALIGNMENT 64
+
+/** An array on a device. Reading one from several threads is fine; writing one, by an execution
+ *  that has it as a result, is for one at a time. \since 0.1 */
+typedef struct kiln_buffer kiln_buffer;
+
+/** Makes a buffer of zeros, in memory of the context's allocator.
+ *  @param dims `rank` sizes, none negative; may be NULL with rank 0
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return INVALID_ARGUMENT for sizes whose product overflows, RESOURCE_EXHAUSTED
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_create(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
+                                        size_t rank, kiln_buffer** buffer);
+
+/** Makes a buffer with a copy of `bytes` bytes at `data`, which must be the size of the array. The
+ *  memory is the caller's again when the call returns. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype,
+                                           const int64_t* dims, size_t rank, const void* data,
+                                           size_t bytes, kiln_buffer** buffer);
+
+/** Makes a buffer of the caller's memory: executions read it, or write it where the buffer is one of
+ *  their results. The caller may change or read it between executions.
+ *  @param data `bytes` bytes, which must stay until `done`
+ *  @param done unless NULL, receives one reference to an event: the memory is the caller's alone
+ *         when it is ready, some time after the last reference to the buffer is given back
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_borrow_host(kiln_device* device, kiln_dtype dtype,
+                                             const int64_t* dims, size_t rank, void* data,
+                                             size_t bytes, kiln_event** done, kiln_buffer** buffer);
+
+/** Makes a buffer of memory that the library shall free.
+ *  @param deleter called once with `user_data` when the memory is no longer needed; not called when
+ *         this function fails
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtype,
+                                            const int64_t* dims, size_t rank, void* data,
+                                            size_t bytes, void (*deleter)(void* user_data),
+                                            void* user_data, kiln_buffer** buffer);
+
+/** Waits for the buffer's value and copies it to `data`.
+ *  @param bytes the size of the array, as kiln_buffer_shape() tells it
+ *  @return the error of the execution that should have made the value, if it failed
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_copy_to_host(kiln_buffer* buffer, void* data, size_t bytes);
+
+/** Copies a buffer to another device, or within one. Waits for its value.
+ *  @param copy receives one reference
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_copy_to_device(kiln_buffer* buffer, kiln_device* device,
+                                                kiln_buffer** copy);
+
+/** Waits for the buffer's value and tells where its elements are, for reading without a copy. The
+ *  address is good for as long as the buffer lives and no execution writes it.
+ *  @return FAILED_PRECONDITION where the device's memory is not the host's
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_data(kiln_buffer* buffer, const void** data);
+
+/** Element type, sizes and bytes. `shape->dims` lives as long as the buffer. Any thread.
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_buffer_shape(const kiln_buffer* buffer, kiln_shape* shape);
+
+/** The device it is on, borrowed; NULL for NULL. Any thread. \since 0.1 */
+KILN_API kiln_device* kiln_buffer_device(const kiln_buffer* buffer);
+
+/** Makes an event that is ready when the buffer's value is.
+ *  @param event receives one reference
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_ready(kiln_buffer* buffer, kiln_event** event);
+
+/** Adds a reference; NULL is taken. Any thread. \since 0.1 */
+KILN_API void kiln_buffer_retain(kiln_buffer* buffer);
+
+/** Gives a reference back; NULL is taken. Executions that use the buffer go on. Any thread.
+ *  \since 0.1 */
+KILN_API void kiln_buffer_release(kiln_buffer* buffer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_BUFFER_H_ */

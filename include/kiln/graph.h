@@ -1,0 +1,104 @@
+/** @file
+ *  Graphs under construction: by the builder functions of ops.h, or read from HLO text. */
+#ifndef KILN_GRAPH_H_
+#define KILN_GRAPH_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kiln/context.h"
+#include "kiln/error.h"
+#include "kiln/export.h"
+#include "kiln/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A computation from parameters to results. Used by one thread at a time. \since 0.1 */
+typedef struct kiln_graph kiln_graph;
+
+/** A value in a graph, made by a builder function. 0 is none. Another graph's value is refused, and
+ *  so is 0 itself: after the first mistake every builder call returns 0, and kiln_graph_status() and
+ *  what takes the graph tell what the mistake was. \since 0.1 */
+typedef uint64_t kiln_value;
+
+/** Begins an empty graph.
+ *  @param name what dumps and messages call it; any text, may be NULL with length 0
+ *  @param name_length bytes of `name`
+ *  @param graph receives one reference, which the caller gives back with kiln_graph_release()
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, size_t name_length,
+                                       kiln_graph** graph);
+
+/** Reads a module in HLO text, the form in which XLA and Kiln print it. Its entry computation is the
+ *  graph, which can be added to.
+ *  @param graph receives one reference
+ *  @return INVALID_ARGUMENT beginning with "line L, column C: "; UNIMPLEMENTED naming an op or type
+ *          that Kiln does not have
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text,
+                                              size_t text_length, kiln_graph** graph);
+
+/** Adds a reference; NULL is taken. Any thread. \since 0.1 */
+KILN_API void kiln_graph_retain(kiln_graph* graph);
+
+/** Gives a reference back; NULL is taken. Any thread. \since 0.1 */
+KILN_API void kiln_graph_release(kiln_graph* graph);
+
+/** The first mistake that a builder function met, naming the op and the shapes of its operands; NULL
+ *  if there was none. The error belongs to the caller. \since 0.1 */
+KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
+
+/** Says what the graph computes. One value is the result itself; any other number becomes a tuple of
+ *  them, in order, whose leaves are the results. May be called again. \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
+                                            size_t value_count);
+
+/** A number that stands for a symbol wherever this graph's functions take or give sizes: a dimension
+ *  whose size is put in when the graph is compiled. The same name gives the same number, and equal
+ *  symbols are equal sizes. It is negative; 0 after a mistake (kiln_graph_status()).
+ *  @param name an identifier of at most 15 characters \since 0.1 */
+KILN_API int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length);
+
+/** The number of parameters of the graph. 0 for NULL. \since 0.1 */
+KILN_API size_t kiln_graph_parameter_count(const kiln_graph* graph);
+
+/** The value of a parameter, 0 if there is none of that number. \since 0.1 */
+KILN_API kiln_value kiln_graph_parameter(kiln_graph* graph, size_t number);
+
+/** The value that the graph computes (kiln_graph_set_results()), 0 if none is set. \since 0.1 */
+KILN_API kiln_value kiln_graph_result(kiln_graph* graph);
+
+/** The value of a name, as HLO text prints it, without the '%'.
+ *  @return NOT_FOUND \since 0.1 */
+KILN_API kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t name_length,
+                                           kiln_value* value);
+
+/** The shape of a value. `shape->dims` lives as long as the graph. \since 0.1 */
+KILN_API kiln_error* kiln_graph_value_shape(kiln_graph* graph, kiln_value value, kiln_shape* shape);
+
+/** The name of a value as HLO text prints it, with a 0 behind it; lives as long as the graph. NULL
+ *  for a value that is not this graph's. \since 0.1 */
+KILN_API const char* kiln_graph_value_name(kiln_graph* graph, kiln_value value, size_t* length);
+
+/** Says where a value comes from in the words of the program that builds the graph ("layer1/add"):
+ *  dumps, timelines and messages show it (HLO's op_name). \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_op_name(kiln_graph* graph, kiln_value value, const char* name,
+                                            size_t name_length);
+
+/** The graph as HLO text, which XLA reads too. Results must be set.
+ *  @param text receives one reference \since 0.1 */
+KILN_API kiln_error* kiln_graph_to_hlo_text(const kiln_graph* graph, kiln_text** text);
+
+/** The graph in Graphviz' language. Results must be set.
+ *  @param text receives one reference \since 0.1 */
+KILN_API kiln_error* kiln_graph_to_dot(const kiln_graph* graph, kiln_text** text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_GRAPH_H_ */
