@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/strings.h"
+#include "ops/attributes.h"
+#include "tools/kiln_gen/tables.h"
+
+namespace kiln::gen {
+namespace {
+
+struct Description {
+  std::string_view name;
+  std::string_view doc;
+};
+
+// What the names of operands and of called computations mean. The op's documentation says the rest.
+constexpr Description kNames[] = {
+    {"operand", "the operand"},
+    {"operands", "the operands"},
+    {"lhs", "the left operand"},
+    {"rhs", "the right operand"},
+    {"min", "the lower bound"},
+    {"max", "the upper bound"},
+    {"pred", "what chooses, a pred"},
+    {"on_true", "the value where it is true"},
+    {"on_false", "the value where it is false"},
+    {"padding_value", "the scalar to pad with"},
+    {"init_values", "for each operand a scalar of its element type, to begin with"},
+    {"index", "what chooses the branch"},
+    {"to_apply", "the computation, which is copied"},
+    {"condition", "a computation to one pred, which is copied"},
+    {"body", "a computation to a value of the operand's shape, which is copied"},
+    {"branch_computations", "the branches, one for each operand, which are copied"},
+};
+
+constexpr std::string_view kEnumerators[] = {
+#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) #Name,
+#include "ops/ops.def"
+#undef KILN_OP
+};
+
+constexpr std::string_view kAttributeEnumerators[] = {
+#define KILN_ATTRIBUTE(Name, text, kind, doc) #Name,
+#include "ops/attributes.def"
+#undef KILN_ATTRIBUTE
+};
+
+bool EndsWith(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+std::string Underscored(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+// A sentence as the rest of another one: without its full stop, and without its capital unless
+// that begins a name.
+std::string AsPhrase(std::string_view sentence) {
+  EndsWith(sentence, ".");
+  std::string out(sentence);
+  bool capital = out.size() > 1 && out[0] >= 'A' && out[0] <= 'Z';
+  if (capital && out[1] >= 'a' && out[1] <= 'z') out[0] += 'a' - 'A';
+  return out;
+}
+
+ArgumentKind KindOf(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::kInt:
+      return ArgumentKind::kInt;
+    case AttrKind::kInts:
+      return ArgumentKind::kInts;
+    case AttrKind::kBool:
+      return ArgumentKind::kBool;
+    case AttrKind::kDirection:
+      return ArgumentKind::kDirection;
+    case AttrKind::kSlices:
+      return ArgumentKind::kSlices;
+    case AttrKind::kPadding:
+      return ArgumentKind::kPadding;
+    case AttrKind::kText:
+      return ArgumentKind::kText;
+  }
+  return ArgumentKind::kInt;
+}
+
+Result<std::string> Describe(const OpInfo& op, std::string_view name) {
+  for (const Description& row : kNames) {
+    if (row.name != name) continue;
+    bool same_shape = name == "rhs" && (op.traits & kElementwise);
+    return Cat(row.doc, same_shape ? ", of the left one's shape" : "");
+  }
+  return NotFound(op.name, ": '", name, "' needs a description in src/tools/kiln_gen/builders.cc");
+}
+
+Status AddOperands(const OpInfo& op, std::vector<Argument>& arguments) {
+  for (std::string_view name : Split(op.operands, ' ')) {
+    bool one_or_more = EndsWith(name, "...");
+    bool any_number = EndsWith(name, "*");
+    KILN_ASSIGN_OR_RETURN(std::string doc, Describe(op, name));
+    arguments.push_back({one_or_more || any_number ? ArgumentKind::kValues : ArgumentKind::kValue,
+                         std::string(name), any_number, "", std::move(doc)});
+  }
+  return OkStatus();
+}
+
+Status AddAttributes(const OpInfo& op, std::vector<Argument>& arguments) {
+  const Argument type{ArgumentKind::kType, "dtype", false, "", "the result's element type"};
+  const Argument dims{ArgumentKind::kDims, "dims", false, "", ""};
+  for (std::string_view name : Split(op.attributes, ' ')) {
+    bool optional = EndsWith(name, "?");
+    if (name == "@type" || name == "@shape") {
+      arguments.push_back(type);
+      arguments.back().optional = optional;
+    }
+    if (name == "@dims" || name == "@shape") arguments.push_back(dims);
+    if (name.starts_with('@')) continue;
+    if (IsComputationAttribute(name)) {
+      KILN_ASSIGN_OR_RETURN(std::string doc, Describe(op, name));
+      bool several = name == "branch_computations";
+      arguments.push_back({several ? ArgumentKind::kGraphs : ArgumentKind::kGraph,
+                           std::string(name), optional, "", std::move(doc)});
+      continue;
+    }
+    const AttrInfo* info = AttrByName(name);
+    if (!info) return NotFound(op.name, ": attributes.def has no '", name, "'");
+    arguments.push_back({KindOf(info->kind), std::string(name), optional,
+                         std::string(kAttributeEnumerators[static_cast<int>(info->key)]),
+                         AsPhrase(info->doc)});
+  }
+  return OkStatus();
+}
+
+Parameter CountOf(const Argument& argument) {
+  return {"size_t", argument.name + "_count", Cat("length of `", argument.name, "`")};
+}
+
+}  // namespace
+
+std::vector<Parameter> ParametersOf(const Argument& argument) {
+  const std::string& name = argument.name;
+  const std::string none = argument.optional ? "; may be NULL with count 0" : "";
+  const Parameter rank{"size_t", "rank", "number of dimensions"};
+  switch (argument.kind) {
+    case ArgumentKind::kValue:
+      return {{"kiln_value", name, argument.doc}};
+    case ArgumentKind::kValues:
+      return {{"const kiln_value*", name, argument.doc + none}, CountOf(argument)};
+    case ArgumentKind::kInt:
+      return {{"int64_t", name, argument.doc}};
+    case ArgumentKind::kInts:
+      return {{"const int64_t*", name, argument.doc + none}, CountOf(argument)};
+    case ArgumentKind::kBool:
+      return {{"int32_t", name, argument.doc + " (0 or 1)"}};
+    case ArgumentKind::kDirection:
+      return {{"kiln_direction", name, argument.doc}};
+    case ArgumentKind::kSlices:
+      return {{"const int64_t*", "start", "per dimension the first position"},
+              {"const int64_t*", "limit", "per dimension the position to stop before"},
+              {"const int64_t*", "stride", "per dimension the distance of positions, at least 1"},
+              rank};
+    case ArgumentKind::kPadding:
+      return {{"const int64_t*", "low", "per dimension elements added below; negative: cut off"},
+              {"const int64_t*", "high", "per dimension elements added above; negative: cut off"},
+              {"const int64_t*", "interior",
+               "per dimension elements added between two neighbours, not negative"},
+              rank};
+    case ArgumentKind::kText:
+      return {{"const char*", name, argument.doc},
+              {"size_t", name + "_length", Cat("bytes of `", name, "`")}};
+    case ArgumentKind::kGraph:
+      return {{"const kiln_graph*", name, argument.doc}};
+    case ArgumentKind::kGraphs:
+      return {{"const kiln_graph* const*", name, argument.doc}, CountOf(argument)};
+    case ArgumentKind::kType:
+      return {{"kiln_dtype", name,
+               argument.doc + (argument.optional ? "; 0: that of the operands" : "")}};
+    case ArgumentKind::kDims:
+      return {{"const int64_t*", name,
+               "the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with "
+               "rank 0"},
+              {"size_t", "rank", "number of the result's dimensions"}};
+  }
+  return {};
+}
+
+std::vector<Parameter> ParametersOf(const Builder& builder) {
+  std::vector<Parameter> all = {{"kiln_graph*", "graph", "the graph to add to"}};
+  for (const Argument& argument : builder.arguments) {
+    for (Parameter& parameter : ParametersOf(argument)) all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
+Result<std::vector<Builder>> Builders() {
+  std::vector<Builder> builders;
+  for (int i = 0; i < kOpcodeCount; ++i) {
+    Opcode opcode = static_cast<Opcode>(i);
+    // Parameters are numbered and constants filled by functions of builder.h; fusions are the
+    // compiler's.
+    if (opcode == Opcode::kParameter || opcode == Opcode::kConstant || opcode == Opcode::kFusion) {
+      continue;
+    }
+    const OpInfo& op = InfoOf(opcode);
+    Builder builder{&op, std::string(kEnumerators[i]), Underscored(op.name), {}};
+    KILN_RETURN_IF_ERROR(AddOperands(op, builder.arguments));
+    KILN_RETURN_IF_ERROR(AddAttributes(op, builder.arguments));
+    builders.push_back(std::move(builder));
+  }
+  return builders;
+}
+
+}  // namespace kiln::gen
