@@ -33,7 +33,7 @@ typedef int32_t kiln_direction;
 typedef int32_t kiln_reducer;
 /** @name Reducers and what an empty reduction gives */
 /** @{ */
-#define KILN_REDUCER_SUM 1     /**< add, from 0 (of floats from -0); of pred: or */
+#define KILN_REDUCER_SUM 1     /**< add, from 0; of pred: or */
 #define KILN_REDUCER_PRODUCT 2 /**< multiply, from 1; of pred: and */
 #define KILN_REDUCER_MAX 3     /**< maximum, from the smallest value (of floats from -inf) */
 #define KILN_REDUCER_MIN 4     /**< minimum, from the largest value (of floats from +inf) */

@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "capi/error.h"
+#include "capi/graph.h"
 #include "kiln/builder.h"
 #include "kiln/graph.h"
 #include "ops/attributes.h"
@@ -14,12 +17,13 @@
 
 namespace kiln::capi {
 
-// Collects what an op is made of; the first mistake (a foreign value, a NULL list) is kept for
-// AddOp. Nothing here is called with exceptions left uncaught: see AddOp.
+// Collects what an op is made of. The first mistake (a foreign value, a NULL list) is kept, and told
+// by Finish with the op's name.
 class OpBuilder {
  public:
   OpBuilder(kiln_graph& graph, Opcode opcode) : graph_(graph), opcode_(opcode) {}
 
+  // Operands in the order of the op table.
   void Operand(kiln_value value);
   void Operands(const char* name, const kiln_value* values, size_t count);
   void Int(Attr key, int64_t value);
@@ -32,28 +36,56 @@ class OpBuilder {
                 size_t count);
   void Region(const char* name, const kiln_graph* graph);
   void Regions(const char* name, const kiln_graph* const* graphs, size_t count);
-  // The parts of the result's shape that operands do not determine.
+  // The parts of the result's shape that operands do not determine. The type 0 counts as left out.
   void Type(kiln_dtype dtype);
   void Dims(const int64_t* dims, size_t rank);
+  void Dims(std::vector<Dimension> dims) { dims_ = std::move(dims); }
+  void Name(std::string_view name) { name_ = name; }
+  void Value(std::shared_ptr<const Literal> literal) { literal_ = std::move(literal); }
 
-  // Infers, adds, and returns the new value; 0 with the mistake kept in the graph.
-  kiln_value Finish();
+  // Infers and adds.
+  Result<ir::Instruction*> Finish();
 
  private:
   void Fail(Status status);
+  void BroadcastScalar();
+  Result<std::vector<ir::Computation*>> CopyRegions();
+
   kiln_graph& graph_;
   Opcode opcode_;
   Status status_;
   std::vector<ir::Instruction*> operands_;
   Attributes attributes_;
-  std::vector<const kiln_graph*> regions_;
+  std::vector<std::pair<const char*, const kiln_graph*>> regions_;
   std::optional<ElementType> type_;
   std::optional<std::vector<Dimension>> dims_;
+  std::shared_ptr<const Literal> literal_;
+  std::string name_;
 };
 
-// Runs `fill(OpBuilder&)` and finishes, unless the graph is NULL or has had a mistake; exceptions
-// become mistakes of the graph.
+// build() -> Result<ir::Instruction*> as a builder function: nothing is done for a NULL graph or
+// after a mistake, and mistakes and exceptions become the graph's.
+template <typename Build>
+kiln_value Built(kiln_graph* graph, Build&& build) noexcept {
+  if (!graph || !graph->status().ok()) return 0;
+  try {
+    Result<ir::Instruction*> built = build();
+    if (built.ok()) return graph->IdOf(*built);
+    graph->Fail(built.status());
+  } catch (...) {
+    graph->Fail(StatusOfException());
+  }
+  return 0;
+}
+
+// The same for one op, which fill(OpBuilder&) describes.
 template <typename Fill>
-kiln_value AddOp(kiln_graph* graph, Opcode opcode, Fill&& fill);
+kiln_value AddOp(kiln_graph* graph, Opcode opcode, Fill&& fill) noexcept {
+  return Built(graph, [&] {
+    OpBuilder op(*graph, opcode);
+    fill(op);
+    return op.Finish();
+  });
+}
 
 }  // namespace kiln::capi

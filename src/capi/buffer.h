@@ -1,0 +1,68 @@
+// Arrays on a device, and which queued executions they take part in.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "capi/context.h"
+#include "capi/event.h"
+#include "capi/handle.h"
+#include "kiln/buffer.h"
+#include "tensor/shape.h"
+
+struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
+ public:
+  // Memory of the context's allocator, its contents undefined.
+  static kiln::Result<kiln::capi::Ref<kiln_buffer>> Allocate(kiln_device& device,
+                                                             const kiln::Shape& shape);
+  // Memory of the user's. `deleter` may be null.
+  static kiln::capi::Ref<kiln_buffer> Wrap(kiln_device& device, const kiln::Shape& shape,
+                                           std::byte* data,
+                                           std::unique_ptr<kiln::capi::Deferred> deleter);
+  ~kiln_buffer();
+
+  kiln_context& context() const { return *context_; }
+  kiln_device& device() const { return device_; }
+  const kiln::Shape& shape() const { return shape_; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  bool is_aligned() const;
+  // Ready when the memory is the user's alone again.
+  void set_done(kiln::capi::Ref<kiln_event> done) { done_ = std::move(done); }
+
+  // Waits for the queued execution that makes the value, if there is one; its failure if it failed.
+  kiln::Status WaitForValue();
+  // Waits until no queued execution reads or writes it.
+  void WaitForUses();
+  // The event of the queued execution that makes the value, or null.
+  kiln::capi::Ref<kiln_event> value() const;
+  // An execution has been queued that reads it, or writes it.
+  void AddUse(const kiln::capi::Ref<kiln_event>& event, bool writes);
+  // It has been written by an execution that is over.
+  void SetWritten();
+
+ private:
+  kiln_buffer(kiln_device& device, const kiln::Shape& shape, std::byte* data);
+
+  kiln::capi::Ref<kiln_context> context_;
+  kiln_device& device_;
+  const kiln::Shape shape_;
+  const std::vector<int64_t> dims_;
+  const int64_t bytes_;
+  std::byte* const data_;
+  bool is_owned_ = false;
+  std::unique_ptr<kiln::capi::Deferred> deleter_;
+  kiln::capi::Ref<kiln_event> done_;
+
+  // Whether one of the events below is set, so that most calls need not lock.
+  std::atomic<bool> has_uses_{false};
+  mutable std::mutex mutex_;
+  // Queued executions of a context run in order: the last one that touches a buffer is the last to
+  // end.
+  kiln::capi::Ref<kiln_event> value_, last_use_;
+};

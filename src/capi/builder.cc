@@ -1,0 +1,233 @@
+// Builder functions beside those that come from the op table.
+#include "kiln/builder.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/strings.h"
+#include "capi/op_builder.h"
+#include "capi/options.h"
+
+namespace kiln::capi {
+namespace {
+
+using ir::Instruction;
+
+// A scalar of `type`, or an error where the type has no such value.
+Result<Literal> ScalarOf(ElementType type, double value) {
+  if (!IsSupported(type)) return Unimplemented("constant of the element type ", TypeName(type));
+  if (IsFloat(type)) return Literal::ScalarOf(type, value);
+  auto refuse = [&] { return InvalidArgument("scalar: ", value, " is not a value of ", TypeName(type)); };
+  if (std::trunc(value) != value || std::isinf(value)) return refuse();
+  return VisitType(type, [&](auto zero) -> Result<Literal> {
+    using T = decltype(zero);
+    using Limits = std::numeric_limits<T>;
+    // 2^digits is exact as a double, where the largest value may not be.
+    if (value < static_cast<double>(Limits::lowest()) ||
+        value >= std::ldexp(1.0, Limits::digits)) {
+      return refuse();
+    }
+    return Literal::Scalar<T>(type, static_cast<T>(value));
+  });
+}
+
+// What a reducer folds with, and its neutral element.
+struct Reducer {
+  Opcode opcode;
+  Literal neutral;
+};
+
+Result<Reducer> ReducerOf(kiln_reducer reducer, ElementType type) {
+  if (!IsSupported(type)) return Unimplemented("reduce of the element type ", TypeName(type));
+  return VisitType(type, [&](auto zero) -> Result<Reducer> {
+    using T = decltype(zero);
+    using Limits = std::numeric_limits<T>;
+    auto make = [&](Opcode opcode, T neutral) -> Result<Reducer> {
+      return Reducer{opcode, Literal::Scalar<T>(type, neutral)};
+    };
+    T lowest = Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+    T highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    switch (reducer) {
+      case KILN_REDUCER_SUM:
+        return make(Opcode::kAdd, T(0));
+      case KILN_REDUCER_PRODUCT:
+        return make(Opcode::kMultiply, T(1));
+      case KILN_REDUCER_MAX:
+        return make(Opcode::kMaximum, lowest);
+      case KILN_REDUCER_MIN:
+        return make(Opcode::kMinimum, highest);
+      case KILN_REDUCER_OR:
+        return make(Opcode::kOr, T(0));
+      case KILN_REDUCER_XOR:
+        return make(Opcode::kXor, T(0));
+      case KILN_REDUCER_AND:
+        if constexpr (std::is_same_v<T, bool>) {
+          return make(Opcode::kAnd, true);
+        } else if constexpr (std::is_integral_v<T>) {
+          return make(Opcode::kAnd, static_cast<T>(~T(0)));
+        } else {
+          return make(Opcode::kAnd, T(0));  // refused by inference, which names the op
+        }
+      default:
+        return InvalidArgument("reduce: ", reducer, " is not a reducer");
+    }
+  });
+}
+
+Result<ir::Computation*> ReducerComputation(kiln_graph& graph, Opcode opcode, ElementType type) {
+  return graph.Helper(Cat(OpcodeName(opcode), "_", TypeName(type)), [&]() -> Result<ir::Computation*> {
+    ir::Computation* c =
+        graph.module().AddComputation(Cat(OpcodeName(opcode), "_", TypeName(type)));
+    std::vector<Instruction*> operands;
+    for (int64_t i = 0; i < 2; ++i) {
+      KILN_ASSIGN_OR_RETURN(Instruction * parameter,
+                            c->Add({.opcode = Opcode::kParameter,
+                                    .attributes = {{Attr::kParameterNumber, i}},
+                                    .shape = Shape::Scalar(type)}));
+      operands.push_back(parameter);
+    }
+    KILN_ASSIGN_OR_RETURN(Instruction * root, c->Add({.opcode = opcode, .operands = operands}));
+    c->set_root(root);
+    return c;
+  });
+}
+
+Result<Instruction*> AddConstant(kiln_graph& graph, Literal literal) {
+  Shape shape = literal.shape();
+  return graph.Add({.opcode = Opcode::kConstant,
+                    .shape = std::move(shape),
+                    .literal = std::make_shared<const Literal>(std::move(literal))});
+}
+
+Result<Instruction*> AddParameter(kiln_graph& graph, const Shape& shape, const char* name,
+                                  size_t name_length) {
+  KILN_ASSIGN_OR_RETURN(std::string_view text, TextOf("name", name, name_length));
+  auto number = static_cast<int64_t>(graph.entry().parameters().size());
+  return graph.Add({.opcode = Opcode::kParameter,
+                    .attributes = {{Attr::kParameterNumber, number}},
+                    .shape = shape,
+                    .name = std::string(text)});
+}
+
+// The array `value`, of `graph`, whose dimensions another op takes.
+Result<Instruction*> Like(const kiln_graph& graph, kiln_value value) {
+  auto like = graph.ValueOf(value);
+  if (!like.ok()) return like.status().WithContext("like");
+  if (!(*like)->shape().is_array()) {
+    return InvalidArgument("like has the shape ", (*like)->shape(), "; expected an array");
+  }
+  return *like;
+}
+
+// The op with the dimensions of `like`; fill(OpBuilder&, like) gives the rest.
+template <typename Fill>
+kiln_value AddLike(kiln_graph* graph, Opcode opcode, kiln_value like, Fill&& fill) {
+  return Built(graph, [&]() -> Result<Instruction*> {
+    auto value = Like(*graph, like);
+    if (!value.ok()) return value.status().WithContext(OpcodeName(opcode));
+    OpBuilder op(*graph, opcode);
+    fill(op, **value);
+    op.Dims((*value)->shape().dimensions());
+    return op.Finish();
+  });
+}
+
+}  // namespace
+}  // namespace kiln::capi
+
+using namespace kiln;        // NOLINT: the functions below are the namespace's face
+using namespace kiln::capi;  // NOLINT
+
+kiln_value kiln_op_parameter(kiln_graph* graph, kiln_dtype dtype, const int64_t* dims, size_t rank,
+                             const char* name, size_t name_length) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    if (!IsElementType(dtype)) {
+      return InvalidArgument("parameter: dtype ", dtype, " is not an element type");
+    }
+    auto dimensions = graph->Dimensions(dims, rank);
+    if (!dimensions.ok()) return dimensions.status().WithContext("parameter");
+    return AddParameter(*graph, Shape(static_cast<ElementType>(dtype), *std::move(dimensions)),
+                        name, name_length);
+  });
+}
+
+kiln_value kiln_op_parameter_like(kiln_graph* graph, const kiln_graph* other, kiln_value like,
+                                  const char* name, size_t name_length) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    KILN_RETURN_IF_ERROR(NotNull("parameter", {{"other", other}}));
+    auto value = other->ValueOf(like);
+    if (!value.ok()) return value.status().WithContext("parameter: like");
+    return AddParameter(*graph, (*value)->shape(), name, name_length);
+  });
+}
+
+kiln_value kiln_op_constant(kiln_graph* graph, kiln_dtype dtype, const int64_t* dims, size_t rank,
+                            const void* data, size_t bytes) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    auto shape = ShapeOf(dtype, dims, rank);
+    if (!shape.ok()) return shape.status().WithContext("constant");
+    if (bytes != static_cast<size_t>(shape->byte_size())) {
+      return InvalidArgument("constant: bytes is ", bytes, "; ", *shape, " takes ",
+                             shape->byte_size());
+    }
+    if (!data && bytes > 0) return InvalidArgument("constant: data is NULL");
+    Literal literal(*shape);
+    if (bytes > 0) std::memcpy(literal.data(), data, bytes);
+    return AddConstant(*graph, std::move(literal));
+  });
+}
+
+kiln_value kiln_op_scalar(kiln_graph* graph, kiln_dtype dtype, double value) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    if (!IsElementType(dtype)) {
+      return InvalidArgument("constant: dtype ", dtype, " is not an element type");
+    }
+    KILN_ASSIGN_OR_RETURN(Literal literal, ScalarOf(static_cast<ElementType>(dtype), value));
+    return AddConstant(*graph, std::move(literal));
+  });
+}
+
+kiln_value kiln_op_broadcast_like(kiln_graph* graph, kiln_value operand, kiln_value like,
+                                  const int64_t* dimensions, size_t dimensions_count) {
+  return AddLike(graph, Opcode::kBroadcast, like, [&](OpBuilder& op, const ir::Instruction&) {
+    op.Operand(operand);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+  });
+}
+
+kiln_value kiln_op_reshape_like(kiln_graph* graph, kiln_value operand, kiln_value like) {
+  return AddLike(graph, Opcode::kReshape, like,
+                 [&](OpBuilder& op, const ir::Instruction&) { op.Operand(operand); });
+}
+
+kiln_value kiln_op_iota_like(kiln_graph* graph, kiln_value like, int64_t iota_dimension) {
+  return AddLike(graph, Opcode::kIota, like, [&](OpBuilder& op, const ir::Instruction& value) {
+    op.Int(Attr::kIotaDimension, iota_dimension);
+    op.Type(static_cast<kiln_dtype>(value.shape().type()));
+  });
+}
+
+kiln_value kiln_op_reduce_by(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                             size_t dimensions_count, kiln_reducer reducer) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    auto value = graph->ValueOf(operand);
+    if (!value.ok()) return value.status().WithContext("reduce: operand");
+    const Shape& shape = (*value)->shape();
+    if (!shape.is_array()) {
+      return InvalidArgument("reduce: the operand has the shape ", shape, "; expected an array");
+    }
+    if (!dimensions && dimensions_count > 0) {
+      return InvalidArgument("reduce: dimensions is NULL, with ", dimensions_count, " numbers");
+    }
+    KILN_ASSIGN_OR_RETURN(Reducer what, ReducerOf(reducer, shape.type()));
+    KILN_ASSIGN_OR_RETURN(ir::Computation * fold,
+                          ReducerComputation(*graph, what.opcode, shape.type()));
+    KILN_ASSIGN_OR_RETURN(ir::Instruction * init, AddConstant(*graph, std::move(what.neutral)));
+    return graph->Add(
+        {.opcode = Opcode::kReduce,
+         .operands = {*value, init},
+         .attributes = {{Attr::kDimensions, Ints(dimensions, dimensions + dimensions_count)}},
+         .called = {fold}});
+  });
+}

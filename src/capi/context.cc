@@ -1,0 +1,194 @@
+#include "capi/context.h"
+
+#include <sched.h>
+
+#include <cstdio>
+
+#include "base/strings.h"
+#include "capi/error.h"
+#include "capi/options.h"
+#include "device/cpu/device.h"
+#include "device/reference/device.h"
+
+using kiln::Cat;
+using kiln::InvalidArgument;
+using kiln::OkStatus;
+using kiln::Result;
+using kiln::Status;
+using kiln::capi::Deferred;
+using kiln::capi::Guard;
+using kiln::capi::NotNull;
+using kiln::capi::Queue;
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+kiln::runtime::AllocatorHooks HooksOf(const kiln_context_options& options) {
+  return {options.allocate, options.deallocate, options.allocator_user_data};
+}
+
+int AvailableProcessors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Result<int> ThreadsOf(const kiln_context_options& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return InvalidArgument("kiln_context_options.threads is ", options.threads,
+                           "; expected 0 (for all) to ", kMaxThreads);
+  }
+  return options.threads == 0 ? std::min(AvailableProcessors(), kMaxThreads) : options.threads;
+}
+
+Status Check(const kiln_context_options& options) {
+  if (!options.allocate != !options.deallocate) {
+    return InvalidArgument(
+        "kiln_context_options has one of allocate and deallocate; both or neither must be set");
+  }
+  if (options.log_level < KILN_LOG_DEFAULT || options.log_level > KILN_LOG_OFF) {
+    return InvalidArgument("kiln_context_options.log_level is ", options.log_level,
+                           ", which is none");
+  }
+  if (options.reserved != 0) return InvalidArgument("kiln_context_options.reserved is not 0");
+  return OkStatus();
+}
+
+class DeferredLog : public Deferred {
+ public:
+  DeferredLog(kiln_context& context, kiln_log_level level, std::string_view message)
+      : context_(context), level_(level), message_(message) {}
+  void Call() noexcept override { context_.Log(level_, message_); }
+
+ private:
+  kiln_context& context_;
+  kiln_log_level level_;
+  std::string message_;
+};
+
+}  // namespace
+
+kiln_context::kiln_context(const kiln_context_options& options, int threads)
+    : options_(options), allocator_(HooksOf(options)), pool_(threads) {
+  auto add = [&](std::unique_ptr<kiln::runtime::Device> device, bool shares_host_memory) {
+    std::string description = device->target().ToString();
+    devices_.push_back({this, std::move(device), std::move(description), shares_host_memory});
+  };
+  add(std::make_unique<kiln::device::CpuDevice>("CPU:0", allocator_, pool_), true);
+  add(std::make_unique<kiln::device::CpuDevice>("XLA_CPU:0", allocator_, pool_), false);
+  add(std::make_unique<kiln::device::ReferenceDevice>("REFERENCE:0"), true);
+}
+
+kiln_context::~kiln_context() {
+  RunDeferred();
+  if (options_.allocator_destroy) options_.allocator_destroy(options_.allocator_user_data);
+  if (options_.log_destroy) options_.log_destroy(options_.log_user_data);
+}
+
+void kiln_context::DropUser() noexcept {
+  if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) queue_.Drain();
+  RunDeferred();
+}
+
+void kiln_context::CallOrDefer(std::unique_ptr<Deferred> call) noexcept {
+  if (!Queue::OnThread() || callbacks_from_any_thread()) {
+    call->Call();
+    return;
+  }
+  std::lock_guard lock(deferred_mutex_);
+  *last_deferred_ = std::move(call);
+  last_deferred_ = &(*last_deferred_)->next;
+  has_deferred_.store(true, std::memory_order_release);
+}
+
+void kiln_context::RunDeferred() noexcept {
+  if (!has_deferred_.load(std::memory_order_acquire) || Queue::OnThread()) return;
+  std::unique_ptr<Deferred> first;
+  {
+    std::lock_guard lock(deferred_mutex_);
+    first = std::move(first_deferred_);
+    last_deferred_ = &first_deferred_;
+    has_deferred_.store(false, std::memory_order_release);
+  }
+  while (first) {
+    first->Call();
+    first = std::move(first->next);
+  }
+}
+
+void kiln_context::Log(kiln_log_level level, std::string_view message) noexcept {
+  kiln_log_level least =
+      options_.log_level == KILN_LOG_DEFAULT ? KILN_LOG_WARNING : options_.log_level;
+  if (level < least) return;
+  if (options_.log && Queue::OnThread() && !callbacks_from_any_thread()) {
+    try {
+      CallOrDefer(std::make_unique<DeferredLog>(*this, level, message));
+    } catch (...) {
+      // No memory to keep the message in: it is lost.
+    }
+    return;
+  }
+  std::lock_guard lock(log_mutex_);
+  if (options_.log) {
+    options_.log(options_.log_user_data, level, message.data(), message.size());
+  } else {
+    std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(message.size()), message.data());
+  }
+}
+
+std::shared_ptr<kiln::TraceSink> kiln_context::trace() const {
+  if (!is_tracing_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(trace_mutex_);
+  return trace_;
+}
+
+Status kiln_context::StartTrace(std::shared_ptr<kiln::TraceSink> trace) {
+  std::lock_guard lock(trace_mutex_);
+  if (trace_) return kiln::FailedPrecondition("another trace of the context is recording");
+  trace_ = std::move(trace);
+  is_tracing_.store(true, std::memory_order_release);
+  return OkStatus();
+}
+
+void kiln_context::StopTrace(const kiln::TraceSink* trace) noexcept {
+  std::lock_guard lock(trace_mutex_);
+  if (trace_.get() != trace) return;
+  is_tracing_.store(false, std::memory_order_release);
+  trace_.reset();
+}
+
+void kiln_context_options_init(kiln_context_options* options, size_t size) {
+  kiln::capi::InitOptions(options, size);
+}
+
+kiln_error* kiln_context_create(const kiln_context_options* options, kiln_context** context) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_context_create", {{"context", context}}));
+    KILN_ASSIGN_OR_RETURN(kiln_context_options read,
+                          kiln::capi::ReadOptions("kiln_context_options", options));
+    KILN_RETURN_IF_ERROR(Check(read));
+    KILN_ASSIGN_OR_RETURN(int threads, ThreadsOf(read));
+    *context = HandOver(kiln::capi::MakeRef<kiln_context>(read, threads));
+    return OkStatus();
+  });
+}
+
+void kiln_context_retain(kiln_context* context) { kiln::capi::RetainHandle(context); }
+
+void kiln_context_release(kiln_context* context) { kiln::capi::ReleaseHandle(context); }
+
+int32_t kiln_context_threads(const kiln_context* context) {
+  return context ? context->threads() : 0;
+}
+
+kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_context_memory", {{"context", context}, {"info", info}}));
+    kiln_memory_info now = KILN_MEMORY_INFO_INIT;
+    now.live_bytes = context->allocator().live_bytes();
+    now.peak_bytes = context->allocator().peak_bytes();
+    return kiln::capi::WriteStruct("kiln_memory_info", now, info);
+  });
+}

@@ -1,0 +1,105 @@
+// The context: what everything made from it shares.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/trace.h"
+#include "capi/handle.h"
+#include "capi/queue.h"
+#include "kiln/context.h"
+#include "kiln/device.h"
+#include "runtime/arena.h"
+#include "runtime/device.h"
+#include "runtime/thread_pool.h"
+
+// It lives as long as its context, and its references are the context's.
+struct kiln_device {
+  kiln_context* owner;
+  std::unique_ptr<kiln::runtime::Device> device;
+  std::string description;
+  // Whether its memory is the host's, so that buffers are shared without a copy.
+  bool shares_host_memory;
+
+  kiln_context& context() const { return *owner; }
+  const std::string& name() const { return device->name(); }
+};
+
+namespace kiln::capi {
+
+// A call of the user's function that waits for a thread of his. Made beforehand, so that putting it
+// off cannot fail.
+struct Deferred {
+  virtual ~Deferred() = default;
+  virtual void Call() noexcept = 0;
+  std::unique_ptr<Deferred> next;
+};
+
+}  // namespace kiln::capi
+
+struct kiln_context : kiln::capi::Counted<kiln_context> {
+ public:
+  // `options` are complete and have been checked.
+  explicit kiln_context(const kiln_context_options& options, int threads);
+  ~kiln_context();
+
+  kiln_context& context() { return *this; }
+  kiln::capi::Ref<kiln_context> Share() { return kiln::capi::Ref<kiln_context>::Share(this); }
+
+  // References in the user's hands, of any object of the context.
+  void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }
+  void DropUser() noexcept;
+
+  kiln::runtime::Allocator& allocator() { return allocator_; }
+  const kiln::runtime::Allocator& allocator() const { return allocator_; }
+  int threads() const { return pool_.threads(); }
+  std::vector<kiln_device>& devices() { return devices_; }
+  const std::vector<kiln_device>& devices() const { return devices_; }
+  kiln::capi::Queue& queue() { return queue_; }
+  int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
+
+  bool callbacks_from_any_thread() const { return options_.callbacks_from_any_thread != 0; }
+  // Whether executions may go on after the call that asks for them: not where that would take a
+  // thread that is not there, or a callback on a thread that may not make it.
+  bool runs_asynchronously() const {
+    return threads() > 1 && (!options_.allocate || callbacks_from_any_thread());
+  }
+
+  // Calls at once where this thread may, else with the next call of the user's.
+  void CallOrDefer(std::unique_ptr<kiln::capi::Deferred> call) noexcept;
+  // Makes the calls that have been put off; on the user's threads only.
+  void RunDeferred() noexcept;
+  void Log(kiln_log_level level, std::string_view message) noexcept;
+
+  // The recording that is going on, or null.
+  std::shared_ptr<kiln::TraceSink> trace() const;
+  kiln::Status StartTrace(std::shared_ptr<kiln::TraceSink> trace);
+  void StopTrace(const kiln::TraceSink* trace) noexcept;
+
+ private:
+  void LogNow(kiln_log_level level, std::string_view message) noexcept;
+
+  const kiln_context_options options_;
+  kiln::runtime::Allocator allocator_;
+  kiln::runtime::ThreadPool pool_;
+  std::vector<kiln_device> devices_;
+  std::atomic<int64_t> users_{0}, modules_{1};
+
+  std::atomic<bool> has_deferred_{false};
+  std::mutex deferred_mutex_, log_mutex_;
+  std::unique_ptr<kiln::capi::Deferred> first_deferred_;
+  std::unique_ptr<kiln::capi::Deferred>* last_deferred_ = &first_deferred_;
+
+  std::atomic<bool> is_tracing_{false};
+  mutable std::mutex trace_mutex_;
+  std::shared_ptr<kiln::TraceSink> trace_;
+
+  // The last member: its jobs are done before the rest goes.
+  kiln::capi::Queue queue_;
+};

@@ -1,0 +1,90 @@
+#include "kiln/device.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "capi/context.h"
+#include "capi/error.h"
+
+namespace {
+
+using kiln::InvalidArgument;
+using kiln::NotFound;
+using kiln::OkStatus;
+using kiln::Result;
+using kiln::Status;
+
+char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+// "KIND:NUMBER" of a name in one of the forms of kiln_context_find_device; not yet of a device.
+Result<std::string> CanonicalName(std::string_view name) {
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(), Upper);
+  std::string_view rest = upper;
+  if (kiln::StartsWith(rest, "/")) {
+    // TensorFlow's form: /job:J/replica:R/task:T/device:KIND:N, with parts left out at will. There
+    // is one process, which is its own job.
+    std::string_view device;
+    for (std::string_view part : kiln::Split(rest.substr(1), '/')) {
+      if (kiln::StartsWith(part, "DEVICE:")) {
+        device = part.substr(std::string_view("DEVICE:").size());
+      } else if (part != "JOB:LOCALHOST" && part != "REPLICA:0" && part != "TASK:0") {
+        return NotFound("device '", name, "': there is no '", part, "', only this process");
+      }
+    }
+    rest = device;
+  }
+  if (rest.empty()) return InvalidArgument("'", name, "' names no device");
+  return std::string(rest.find(':') == std::string_view::npos ? kiln::Cat(rest, ":0")
+                                                              : std::string(rest));
+}
+
+const char* Text(const std::string* text, size_t* length) {
+  if (length) *length = text ? text->size() : 0;
+  return text ? text->c_str() : nullptr;
+}
+
+}  // namespace
+
+size_t kiln_context_device_count(const kiln_context* context) {
+  return context ? context->devices().size() : 0;
+}
+
+kiln_device* kiln_context_device(kiln_context* context, size_t index) {
+  return context && index < context->devices().size() ? &context->devices()[index] : nullptr;
+}
+
+kiln_error* kiln_context_find_device(kiln_context* context, const char* name, size_t name_length,
+                                     kiln_device** device) {
+  return kiln::capi::Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(kiln::capi::NotNull("kiln_context_find_device",
+                                             {{"context", context}, {"device", device}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    KILN_ASSIGN_OR_RETURN(std::string wanted, CanonicalName(text));
+    std::vector<std::string> names;
+    for (kiln_device& d : context->devices()) {
+      if (d.name() == wanted) {
+        *device = &d;
+        return OkStatus();
+      }
+      names.push_back(d.name());
+    }
+    return NotFound("there is no device '", text, "'; there are ", kiln::Join(names, ", "));
+  });
+}
+
+const char* kiln_device_name(const kiln_device* device, size_t* length) {
+  return Text(device ? &device->name() : nullptr, length);
+}
+
+const char* kiln_device_description(const kiln_device* device, size_t* length) {
+  return Text(device ? &device->description : nullptr, length);
+}
+
+void kiln_device_retain(kiln_device* device) {
+  if (device) kiln::capi::RetainHandle(device->owner);
+}
+
+void kiln_device_release(kiln_device* device) {
+  if (device) kiln::capi::ReleaseHandle(device->owner);
+}

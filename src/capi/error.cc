@@ -1,0 +1,90 @@
+#include "capi/error.h"
+
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+#include "base/strings.h"
+
+namespace kiln::capi {
+namespace {
+
+// Needs no memory (its message is short enough for the string itself), and is never gone: what
+// callers give back leaves the first reference.
+kiln_error* OutOfMemory() noexcept {
+  static kiln_error error(Code::kResourceExhausted, "out of memory");
+  error.Retain();
+  return &error;
+}
+
+// Made when the library is loaded, so that reporting needs no memory.
+const Status out_of_memory = ResourceExhausted("out of memory");
+
+}  // namespace
+
+kiln_error* ToError(const Status& status) noexcept {
+  if (status.ok()) return nullptr;
+  try {
+    return new kiln_error(status.code(), status.message());
+  } catch (...) {
+    return OutOfMemory();
+  }
+}
+
+Status StatusOfException() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return out_of_memory;
+    } catch (const std::length_error&) {
+      return out_of_memory;
+    } catch (const std::system_error& e) {
+      return ResourceExhausted("the system refused: ", e.what());
+    } catch (const std::exception& e) {
+      return Internal("unexpected exception: ", e.what());
+    } catch (...) {
+      return Internal("unexpected exception");
+    }
+  } catch (...) {
+    return out_of_memory;
+  }
+}
+
+kiln_error* ErrorOfException() noexcept { return ToError(StatusOfException()); }
+
+Status NotNull(std::string_view function, std::initializer_list<NamedPointer> pointers) {
+  for (const NamedPointer& p : pointers) {
+    if (!p.pointer) return InvalidArgument(function, ": ", p.name, " is NULL");
+  }
+  return OkStatus();
+}
+
+Result<std::string_view> TextOf(std::string_view name, const char* text, size_t length) {
+  if (!text && length > 0) return InvalidArgument(name, " is NULL, with a length of ", length);
+  return std::string_view(text ? text : "", length);
+}
+
+}  // namespace kiln::capi
+
+kiln_code kiln_error_code(const kiln_error* error) {
+  return error ? static_cast<kiln_code>(error->code) : KILN_OK;
+}
+
+const char* kiln_error_message(const kiln_error* error, size_t* length) {
+  if (length) *length = error ? error->message.size() : 0;
+  return error ? error->message.c_str() : "";
+}
+
+void kiln_error_retain(kiln_error* error) {
+  if (error) error->Retain();
+}
+
+void kiln_error_release(kiln_error* error) {
+  if (error) error->Release();
+}
+
+// CodeName's views are of literals, which end with a 0.
+const char* kiln_code_name(kiln_code code) {
+  return kiln::CodeName(static_cast<kiln::Code>(code)).data();
+}

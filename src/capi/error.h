@@ -1,0 +1,56 @@
+// Failures on their way out: kiln_error, and the guard around every function that can fail.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "capi/handle.h"
+#include "kiln/error.h"
+
+struct kiln_error : kiln::capi::Counted<kiln_error> {
+  kiln_error(kiln::Code c, std::string_view m) : code(c), message(m) {}
+  const kiln::Code code;
+  const std::string message;
+};
+
+namespace kiln::capi {
+
+// NULL for success. Where there is no memory for the error, it is the static one that says so.
+kiln_error* ToError(const Status& status) noexcept;
+// What the exception that is being handled says: out of memory, of threads, or a mistake of ours.
+kiln_error* ErrorOfException() noexcept;
+Status StatusOfException() noexcept;
+
+// Runs f() -> Status and hands the outcome over; nothing is thrown across the ABI.
+template <typename F>
+kiln_error* Guard(F&& f) noexcept {
+  try {
+    return ToError(f());
+  } catch (...) {
+    return ErrorOfException();
+  }
+}
+
+// The same for functions that answer in another way: `otherwise` where f throws.
+template <typename T, typename F>
+T GuardValue(T otherwise, F&& f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    return otherwise;
+  }
+}
+
+// Fails on the first pointer that is NULL: NotNull("kiln_graph_compile", {{"graph", graph}}).
+struct NamedPointer {
+  std::string_view name;
+  const void* pointer;
+};
+Status NotNull(std::string_view function, std::initializer_list<NamedPointer> pointers);
+
+// A pair of text and length of the user's; NULL is taken with length 0.
+Result<std::string_view> TextOf(std::string_view name, const char* text, size_t length);
+
+}  // namespace kiln::capi

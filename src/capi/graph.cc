@@ -1,0 +1,344 @@
+#include "capi/graph.h"
+
+#include <atomic>
+#include <limits>
+
+#include "base/strings.h"
+#include "capi/error.h"
+#include "capi/options.h"
+#include "capi/text.h"
+#include "ir/dot.h"
+#include "ir/text.h"
+
+using kiln::Cat;
+using kiln::Dimension;
+using kiln::FailedPrecondition;
+using kiln::InvalidArgument;
+using kiln::NotFound;
+using kiln::OkStatus;
+using kiln::Opcode;
+using kiln::Result;
+using kiln::Shape;
+using kiln::Status;
+using kiln::capi::Guard;
+using kiln::capi::GuardValue;
+using kiln::capi::NotNull;
+using kiln::ir::Instruction;
+
+namespace {
+
+// Ids are told apart by their graphs, in all of the process.
+uint32_t NextSerial() {
+  static std::atomic<uint32_t> next{1};
+  uint32_t serial = next.fetch_add(1, std::memory_order_relaxed);
+  return serial != 0 ? serial : NextSerial();
+}
+
+// The numbers that stand for symbols: kFirstSymbol, and on from there.
+constexpr int64_t kFirstSymbol = std::numeric_limits<int64_t>::min();
+constexpr size_t kMaxSymbols = 1 << 16;
+
+void ClearLayout(Shape& shape) {
+  if (shape.is_array()) shape.set_minor_to_major({});
+  for (Shape& element : shape.mutable_elements()) ClearLayout(element);
+}
+
+// Buffers are in row-major order, and so is all that goes in and out of a graph.
+void ClearLayouts(kiln::ir::Module& module) {
+  for (const auto& computation : module.computations()) {
+    for (const auto& instruction : computation->instructions()) {
+      Shape shape = instruction->shape();
+      ClearLayout(shape);
+      instruction->set_shape(std::move(shape));
+    }
+  }
+}
+
+// A name that files can have and HLO text can say.
+std::string ModuleName(std::string_view wanted) {
+  std::string name(wanted.substr(0, 100));
+  for (char& c : name) {
+    bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 c == '_' || c == '-' || c == '.';
+    if (!keeps) c = '_';
+  }
+  bool begins = !name.empty() && name[0] != '.' && name[0] != '-' && !(name[0] >= '0' && name[0] <= '9');
+  return begins ? name : "graph" + name;
+}
+
+}  // namespace
+
+kiln_graph::kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> module)
+    : context_(context.Share()), module_(std::move(module)), serial_(NextSerial()) {
+  module_->set_is_scheduled(false);
+  if (!module_->entry()) module_->set_entry(module_->AddComputation("main"));
+  for (const auto& instruction : entry().instructions()) Register(instruction.get());
+}
+
+void kiln_graph::Fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+Status kiln_graph::CheckComplete() const {
+  KILN_RETURN_IF_ERROR(status_);
+  if (!entry().root()) {
+    return FailedPrecondition("the graph '", module_->name(),
+                              "' has no results; kiln_graph_set_results says what it computes");
+  }
+  return OkStatus();
+}
+
+void kiln_graph::Register(Instruction* instruction) {
+  indices_[instruction] = values_.size();
+  values_.push_back(instruction);
+  ++version_;
+}
+
+Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
+  Opcode opcode = spec.opcode;
+  KILN_ASSIGN_OR_RETURN(Instruction * added, entry().Add(std::move(spec)));
+  Register(added);
+  // What no room below can hold is refused here, by name.
+  Status supported;
+  ForEachLeaf(added->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
+    if (supported.ok() && leaf.is_array() && !IsSupported(leaf.type())) {
+      supported = kiln::Unimplemented(OpcodeName(opcode), " of the element type ",
+                                      TypeName(leaf.type()));
+    }
+  });
+  KILN_RETURN_IF_ERROR(supported);
+  return added;
+}
+
+void kiln_graph::SetRoot(Instruction* root) {
+  entry().set_root(root);
+  ++version_;
+}
+
+kiln_value kiln_graph::IdOf(const Instruction* instruction) const {
+  return uint64_t{serial_} << 32 | (indices_.at(instruction) + 1);
+}
+
+std::optional<size_t> kiln_graph::IndexOf(kiln_value value) const {
+  uint64_t index = (value & 0xffffffff) - 1;
+  if (value >> 32 != serial_ || index >= values_.size()) return std::nullopt;
+  return static_cast<size_t>(index);
+}
+
+Result<Instruction*> kiln_graph::ValueOf(kiln_value value) const {
+  if (auto index = IndexOf(value)) return values_[*index];
+  if (value == 0) return InvalidArgument("the value is 0, which is none");
+  if (value >> 32 != serial_) {
+    return InvalidArgument("the value ", value, " belongs to another graph than '", module_->name(),
+                           "'");
+  }
+  return InvalidArgument("the graph '", module_->name(), "' has no value ", value);
+}
+
+Result<int64_t> kiln_graph::SymbolNumber(std::string_view name) {
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    if (symbols_[i] == name) return kFirstSymbol + static_cast<int64_t>(i);
+  }
+  KILN_RETURN_IF_ERROR(Dimension::Symbol(name).status());
+  if (symbols_.size() >= kMaxSymbols) return InvalidArgument("more than ", kMaxSymbols, " symbols");
+  symbols_.emplace_back(name);
+  return kFirstSymbol + static_cast<int64_t>(symbols_.size()) - 1;
+}
+
+Result<std::vector<Dimension>> kiln_graph::Dimensions(const int64_t* dims, size_t rank) const {
+  if (!dims && rank > 0) return InvalidArgument("dims is NULL, with a rank of ", rank);
+  if (rank > static_cast<size_t>(kiln::kMaxRank)) {
+    return InvalidArgument("rank ", rank, "; the largest is ", kiln::kMaxRank);
+  }
+  std::vector<Dimension> dimensions;
+  for (size_t i = 0; i < rank; ++i) {
+    if (dims[i] >= 0) {
+      dimensions.push_back(dims[i]);
+      continue;
+    }
+    auto symbol = static_cast<uint64_t>(dims[i]) - static_cast<uint64_t>(kFirstSymbol);
+    if (symbol >= symbols_.size()) {
+      return InvalidArgument("dims[", i, "] is ", dims[i],
+                             ", which is neither a size nor a symbol of the graph");
+    }
+    KILN_ASSIGN_OR_RETURN(Dimension dimension, Dimension::Symbol(symbols_[symbol]));
+    dimensions.push_back(dimension);
+  }
+  return dimensions;
+}
+
+Result<const std::vector<int64_t>*> kiln_graph::DimsOf(const Instruction& value) {
+  auto it = dims_.find(&value);
+  if (it != dims_.end()) return &it->second;
+  std::vector<int64_t> dims;
+  for (const Dimension& dimension : value.shape().dimensions()) {
+    if (dimension.is_bounded()) {
+      return kiln::Unimplemented("the bounded dimensions of '", value.name(), "', ", value.shape());
+    }
+    int64_t size = dimension.size();
+    if (dimension.is_symbol()) {
+      KILN_ASSIGN_OR_RETURN(size, SymbolNumber(dimension.symbol()));
+    }
+    dims.push_back(size);
+  }
+  return &(dims_[&value] = std::move(dims));
+}
+
+Result<kiln::ir::Computation*> kiln_graph::CopyRegion(const kiln_graph& region) {
+  if (&region == this) return InvalidArgument("a graph cannot be a region of its own");
+  KILN_RETURN_IF_ERROR(region.CheckComplete());
+  auto key = std::make_pair(region.serial_, region.version_);
+  if (auto it = regions_.find(key); it != regions_.end()) return it->second;
+  kiln::ir::Computation* copy =
+      module_->CloneComputation(region.entry(), region.module().name());
+  regions_[key] = copy;
+  return copy;
+}
+
+kiln_error* kiln_graph_create(kiln_context* context, const char* name, size_t name_length,
+                              kiln_graph** graph) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_create", {{"context", context}, {"graph", graph}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    *graph = HandOver(kiln::capi::MakeRef<kiln_graph>(
+        *context, std::make_unique<kiln::ir::Module>(ModuleName(text))));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, size_t text_length,
+                                     kiln_graph** graph) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_graph_from_hlo_text", {{"context", context}, {"graph", graph}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view hlo, kiln::capi::TextOf("text", text, text_length));
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module, kiln::ir::ParseHloText(hlo));
+    ClearLayouts(*module);
+    module->set_name(ModuleName(module->name()));
+    *graph = HandOver(kiln::capi::MakeRef<kiln_graph>(*context, std::move(module)));
+    return OkStatus();
+  });
+}
+
+void kiln_graph_retain(kiln_graph* graph) { kiln::capi::RetainHandle(graph); }
+
+void kiln_graph_release(kiln_graph* graph) { kiln::capi::ReleaseHandle(graph); }
+
+kiln_error* kiln_graph_status(const kiln_graph* graph) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_status", {{"graph", graph}}));
+    return graph->status();
+  });
+}
+
+kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
+                                   size_t value_count) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_set_results", {{"graph", graph}}));
+    KILN_RETURN_IF_ERROR(graph->status());
+    if (!values && value_count > 0) return InvalidArgument("kiln_graph_set_results: values is NULL");
+    std::vector<Instruction*> results;
+    for (size_t i = 0; i < value_count; ++i) {
+      auto result = graph->ValueOf(values[i]);
+      if (!result.ok()) return result.status().WithContext(Cat("result ", i));
+      results.push_back(*result);
+    }
+    Instruction* root = nullptr;
+    if (value_count == 1) {
+      root = results[0];
+    } else {
+      KILN_ASSIGN_OR_RETURN(root, graph->Add({.opcode = Opcode::kTuple, .operands = results}));
+    }
+    graph->SetRoot(root);
+    return OkStatus();
+  });
+}
+
+int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length) {
+  if (!graph) return 0;
+  return GuardValue<int64_t>(0, [&]() -> int64_t {
+    auto text = kiln::capi::TextOf("name", name, name_length);
+    Result<int64_t> number = text.ok() ? graph->SymbolNumber(*text) : text.status();
+    if (number.ok()) return *number;
+    graph->Fail(number.status());
+    return 0;
+  });
+}
+
+size_t kiln_graph_parameter_count(const kiln_graph* graph) {
+  return graph ? graph->entry().parameters().size() : 0;
+}
+
+kiln_value kiln_graph_parameter(kiln_graph* graph, size_t number) {
+  if (!graph || number >= graph->entry().parameters().size()) return 0;
+  return graph->IdOf(graph->entry().parameters()[number]);
+}
+
+kiln_value kiln_graph_result(kiln_graph* graph) {
+  return graph && graph->entry().root() ? graph->IdOf(graph->entry().root()) : 0;
+}
+
+kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t name_length,
+                                  kiln_value* value) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_find_value", {{"graph", graph}, {"value", value}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view wanted, kiln::capi::TextOf("name", name, name_length));
+    for (const Instruction* i : graph->values()) {
+      if (i->name() == wanted) {
+        *value = graph->IdOf(i);
+        return OkStatus();
+      }
+    }
+    return NotFound("the graph '", graph->module().name(), "' has no value of the name '", wanted,
+                    "'");
+  });
+}
+
+kiln_error* kiln_graph_value_shape(kiln_graph* graph, kiln_value value, kiln_shape* shape) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_value_shape", {{"graph", graph}, {"shape", shape}}));
+    KILN_ASSIGN_OR_RETURN(Instruction * instruction, graph->ValueOf(value));
+    KILN_ASSIGN_OR_RETURN(const std::vector<int64_t>* dims, graph->DimsOf(*instruction));
+    return kiln::capi::WriteStruct("kiln_shape",
+                                   kiln::capi::DescribeShape(instruction->shape(), *dims), shape);
+  });
+}
+
+const char* kiln_graph_value_name(kiln_graph* graph, kiln_value value, size_t* length) {
+  const Instruction* instruction = nullptr;
+  if (graph) {
+    if (auto index = graph->IndexOf(value)) instruction = graph->values()[*index];
+  }
+  if (length) *length = instruction ? instruction->name().size() : 0;
+  return instruction ? instruction->name().c_str() : nullptr;
+}
+
+kiln_error* kiln_graph_set_op_name(kiln_graph* graph, kiln_value value, const char* name,
+                                   size_t name_length) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_set_op_name", {{"graph", graph}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    KILN_ASSIGN_OR_RETURN(Instruction * instruction, graph->ValueOf(value));
+    instruction->set_op_name(std::string(text));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_graph_to_hlo_text(const kiln_graph* graph, kiln_text** text) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_to_hlo_text", {{"graph", graph}, {"text", text}}));
+    KILN_RETURN_IF_ERROR(graph->CheckComplete());
+    // The copy has the computations in order, and none that are not needed.
+    *text = new kiln_text(kiln::ir::ToHloText(*graph->module().Clone()));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_graph_to_dot(const kiln_graph* graph, kiln_text** text) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_to_dot", {{"graph", graph}, {"text", text}}));
+    KILN_RETURN_IF_ERROR(graph->CheckComplete());
+    *text = new kiln_text(kiln::ir::ToDot(*graph->module().Clone()));
+    return OkStatus();
+  });
+}

@@ -1,0 +1,79 @@
+// Graphs under construction: a module whose entry grows, and the ids of its values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "capi/context.h"
+#include "capi/handle.h"
+#include "ir/ir.h"
+#include "kiln/graph.h"
+
+struct kiln_graph : kiln::capi::Counted<kiln_graph> {
+ public:
+  // An empty module, or one that was read and verified, whose layouts have been cleared.
+  kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> module);
+
+  kiln_context& context() const { return *context_; }
+  kiln::ir::Module& module() { return *module_; }
+  const kiln::ir::Module& module() const { return *module_; }
+  kiln::ir::Computation& entry() const { return *module_->entry(); }
+  // Grows with every change: what was copied of a graph is still the same at the same version.
+  uint64_t version() const { return version_; }
+  uint32_t serial() const { return serial_; }
+
+  // The first mistake of a builder function; those after it do nothing.
+  const kiln::Status& status() const { return status_; }
+  void Fail(kiln::Status status);
+  // Fails where there was a mistake, or where no results are set.
+  kiln::Status CheckComplete() const;
+
+  // Adds an instruction to the entry, with all checks of inference.
+  kiln::Result<kiln::ir::Instruction*> Add(kiln::ir::InstructionSpec spec);
+  void SetRoot(kiln::ir::Instruction* root);
+  kiln_value IdOf(const kiln::ir::Instruction* instruction) const;
+  kiln::Result<kiln::ir::Instruction*> ValueOf(kiln_value value) const;
+  // By position in their ids.
+  const std::vector<kiln::ir::Instruction*>& values() const { return values_; }
+  // The position of a value of this graph's, if it is one.
+  std::optional<size_t> IndexOf(kiln_value value) const;
+
+  kiln::Result<int64_t> SymbolNumber(std::string_view name);
+  // Sizes as the user writes them: numbers, and those that stand for symbols.
+  kiln::Result<std::vector<kiln::Dimension>> Dimensions(const int64_t* dims, size_t rank) const;
+  // Sizes as the user reads them; the vector lives as long as the graph.
+  kiln::Result<const std::vector<int64_t>*> DimsOf(const kiln::ir::Instruction& value);
+
+  // A copy of `region` in this module, made once per version.
+  kiln::Result<kiln::ir::Computation*> CopyRegion(const kiln_graph& region);
+  // A computation that the builder makes for itself ("add" of f32), made once per key.
+  template <typename Make>
+  kiln::Result<kiln::ir::Computation*> Helper(const std::string& key, Make make) {
+    if (auto it = helpers_.find(key); it != helpers_.end()) return it->second;
+    KILN_ASSIGN_OR_RETURN(kiln::ir::Computation * made, make());
+    helpers_[key] = made;
+    return made;
+  }
+
+ private:
+  void Register(kiln::ir::Instruction* instruction);
+
+  kiln::capi::Ref<kiln_context> context_;
+  std::unique_ptr<kiln::ir::Module> module_;
+  const uint32_t serial_;
+  uint64_t version_ = 0;
+  kiln::Status status_;
+  std::vector<kiln::ir::Instruction*> values_;
+  std::unordered_map<const kiln::ir::Instruction*, size_t> indices_;
+  std::vector<std::string> symbols_;
+  std::unordered_map<const kiln::ir::Instruction*, std::vector<int64_t>> dims_;
+  std::map<std::pair<uint32_t, uint64_t>, kiln::ir::Computation*> regions_;
+  std::map<std::string, kiln::ir::Computation*> helpers_;
+};

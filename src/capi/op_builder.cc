@@ -1,0 +1,159 @@
+#include "capi/op_builder.h"
+
+#include "base/strings.h"
+#include "capi/region.h"
+
+namespace kiln::capi {
+
+void OpBuilder::Fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+void OpBuilder::Operand(kiln_value value) {
+  auto instruction = graph_.ValueOf(value);
+  if (instruction.ok()) {
+    operands_.push_back(*instruction);
+    return;
+  }
+  std::vector<std::string_view> names = Split(InfoOf(opcode_).operands, ' ');
+  std::string_view name = operands_.size() < names.size() ? names[operands_.size()] : "operand";
+  Fail(instruction.status().WithContext(Cat("operand ", name)));
+}
+
+void OpBuilder::Operands(const char* name, const kiln_value* values, size_t count) {
+  if (!values && count > 0) return Fail(InvalidArgument(name, " is NULL, with ", count, " values"));
+  for (size_t i = 0; i < count; ++i) {
+    auto instruction = graph_.ValueOf(values[i]);
+    if (!instruction.ok()) return Fail(instruction.status().WithContext(Cat(name, "[", i, "]")));
+    operands_.push_back(*instruction);
+  }
+}
+
+void OpBuilder::Int(Attr key, int64_t value) { attributes_.Set(key, value); }
+
+void OpBuilder::IntList(Attr key, bool optional, const int64_t* values, size_t count) {
+  if (!values && count > 0) {
+    return Fail(InvalidArgument(InfoOf(key).name, " is NULL, with ", count, " numbers"));
+  }
+  if (optional && count == 0) return;
+  attributes_.Set(key, Ints(values, values + count));
+}
+
+void OpBuilder::Order(Attr key, kiln_direction direction) {
+  if (direction < KILN_EQ || direction > KILN_LT) {
+    return Fail(InvalidArgument(InfoOf(key).name, " is ", direction, ", which is no order"));
+  }
+  attributes_.Set(key, static_cast<Direction>(direction));
+}
+
+void OpBuilder::Slices(Attr key, const int64_t* starts, const int64_t* limits,
+                       const int64_t* strides, size_t count) {
+  if (count > 0 && (!starts || !limits)) {
+    return Fail(InvalidArgument(starts ? "limit" : "start", " is NULL, with ", count, " numbers"));
+  }
+  std::vector<SliceDimension> slices;
+  for (size_t i = 0; i < count; ++i) {
+    slices.push_back({starts[i], limits[i], strides ? strides[i] : 1});
+  }
+  attributes_.Set(key, std::move(slices));
+}
+
+void OpBuilder::Paddings(Attr key, const int64_t* low, const int64_t* high,
+                         const int64_t* interior, size_t count) {
+  if (count > 0 && (!low || !high)) {
+    return Fail(InvalidArgument(low ? "high" : "low", " is NULL, with ", count, " numbers"));
+  }
+  std::vector<PaddingDimension> paddings;
+  for (size_t i = 0; i < count; ++i) {
+    paddings.push_back({low[i], high[i], interior ? interior[i] : 0});
+  }
+  attributes_.Set(key, std::move(paddings));
+}
+
+void OpBuilder::Region(const char* name, const kiln_graph* graph) {
+  if (!graph) return Fail(InvalidArgument(name, " is NULL"));
+  regions_.emplace_back(name, graph);
+}
+
+void OpBuilder::Regions(const char* name, const kiln_graph* const* graphs, size_t count) {
+  if (!graphs && count > 0) return Fail(InvalidArgument(name, " is NULL, with ", count, " graphs"));
+  for (size_t i = 0; i < count; ++i) Region(name, graphs[i]);
+}
+
+void OpBuilder::Type(kiln_dtype dtype) {
+  if (dtype == 0) return;
+  if (!IsElementType(dtype)) {
+    return Fail(InvalidArgument("dtype ", dtype, " is not an element type"));
+  }
+  type_ = static_cast<ElementType>(dtype);
+}
+
+void OpBuilder::Dims(const int64_t* dims, size_t rank) {
+  auto dimensions = graph_.Dimensions(dims, rank);
+  if (!dimensions.ok()) return Fail(dimensions.status());
+  dims_ = *std::move(dimensions);
+}
+
+// XLA's builders do the same: a scalar goes with an array of any shape.
+void OpBuilder::BroadcastScalar() {
+  if (!IsElementwise(opcode_) || operands_.size() != 2) return;
+  const Shape& lhs = operands_[0]->shape();
+  const Shape& rhs = operands_[1]->shape();
+  if (!lhs.is_array() || !rhs.is_array() || lhs.is_scalar() == rhs.is_scalar()) return;
+  if (lhs.type() != rhs.type()) return;
+  ir::Instruction*& scalar = operands_[lhs.is_scalar() ? 0 : 1];
+  auto broadcast = graph_.Add({.opcode = Opcode::kBroadcast,
+                               .operands = {scalar},
+                               .attributes = {{Attr::kDimensions, Ints()}},
+                               .shape = lhs.is_scalar() ? rhs : lhs});
+  if (broadcast.ok()) scalar = *broadcast;
+}
+
+Result<std::vector<ir::Computation*>> OpBuilder::CopyRegions() {
+  std::vector<ir::Computation*> called;
+  for (size_t i = 0; i < regions_.size(); ++i) {
+    auto [name, region] = regions_[i];
+    auto copy = graph_.CopyRegion(*region);
+    if (!copy.ok()) return copy.status().WithContext(name);
+    // What the region is called with, where HLO wants one value that may be a tuple.
+    const ir::Instruction* argument = nullptr;
+    if (opcode_ == Opcode::kWhile && !operands_.empty()) argument = operands_[0];
+    if (opcode_ == Opcode::kConditional && i + 1 < operands_.size()) argument = operands_[i + 1];
+    bool gives_state = opcode_ == Opcode::kWhile && i == 1;
+    if (argument) {
+      KILN_ASSIGN_OR_RETURN(ir::Computation * adapted,
+                            TakeTuple(**copy, argument->shape(), gives_state));
+      called.push_back(adapted);
+    } else {
+      called.push_back(*copy);
+    }
+  }
+  return called;
+}
+
+Result<ir::Instruction*> OpBuilder::Finish() {
+  if (!status_.ok()) return status_.WithContext(OpcodeName(opcode_));
+  BroadcastScalar();
+  auto called = CopyRegions();
+  if (!called.ok()) return called.status().WithContext(OpcodeName(opcode_));
+  std::optional<Shape> declared;
+  if (dims_ || type_) {
+    ElementType type = type_ ? *type_ : ElementType::kInvalid;
+    if (!type_ && !operands_.empty() && operands_[0]->shape().is_array()) {
+      type = operands_[0]->shape().type();
+    }
+    // What has no type yet has operands that inference will refuse.
+    if (type != ElementType::kInvalid) {
+      declared = Shape(type, dims_ ? *std::move(dims_) : std::vector<Dimension>());
+    }
+  }
+  return graph_.Add({.opcode = opcode_,
+                     .operands = std::move(operands_),
+                     .attributes = std::move(attributes_),
+                     .called = *std::move(called),
+                     .shape = std::move(declared),
+                     .literal = std::move(literal_),
+                     .name = std::move(name_)});
+}
+
+}  // namespace kiln::capi

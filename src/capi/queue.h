@@ -1,0 +1,40 @@
+// The thread that runs what a context executes asynchronously: one job after the other, in order.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+namespace kiln::capi {
+
+class Queue {
+ public:
+  class Job {
+   public:
+    virtual ~Job() = default;
+    virtual void Run() noexcept = 0;
+  };
+
+  Queue();
+  // Runs what is left.
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  // The thread is made with the first job. Throws bad_alloc or system_error, and then has not taken
+  // the job.
+  void Push(std::unique_ptr<Job> job);
+  // Waits until every job that was pushed has run and is gone. Does nothing on the queue's thread.
+  void Drain();
+
+  // Whether this thread is a queue's: there the user's functions may be called only if he allows it.
+  static bool OnThread();
+
+ private:
+  struct State;
+  static void Work(std::shared_ptr<State> state);
+
+  std::shared_ptr<State> state_;
+  std::thread thread_;
+};
+
+}  // namespace kiln::capi

@@ -1,0 +1,56 @@
+#include "base/strings.h"
+#include "capi/options.h"
+#include "capi/text.h"
+
+namespace kiln::capi {
+
+kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims) {
+  kiln_shape described = KILN_SHAPE_INIT;
+  if (shape.is_array()) {
+    described.dtype = static_cast<kiln_dtype>(shape.type());
+    described.rank = dims.size();
+    described.dims = dims.data();
+  } else {
+    described.dtype = KILN_TUPLE;
+    described.rank = shape.elements().size();
+  }
+  described.byte_size = shape.is_static() ? shape.byte_size() : -1;
+  return described;
+}
+
+Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank) {
+  if (!IsElementType(dtype)) return InvalidArgument("dtype ", dtype, " is not an element type");
+  if (!dims && rank > 0) return InvalidArgument("dims is NULL, with a rank of ", rank);
+  if (rank > static_cast<size_t>(kMaxRank)) {
+    return InvalidArgument("rank ", rank, "; the largest is ", kMaxRank);
+  }
+  Shape shape(static_cast<ElementType>(dtype), std::span<const int64_t>(dims, rank));
+  KILN_RETURN_IF_ERROR(ValidateShape(shape));
+  return shape;
+}
+
+}  // namespace kiln::capi
+
+// The views are of literals, which end with a 0.
+const char* kiln_dtype_name(kiln_dtype dtype) {
+  return dtype == KILN_TUPLE ? "tuple"
+                             : kiln::TypeName(static_cast<kiln::ElementType>(dtype)).data();
+}
+
+int32_t kiln_dtype_bits(kiln_dtype dtype) {
+  if (!kiln::IsElementType(dtype)) return 0;
+  return static_cast<int32_t>(8 * kiln::ByteWidth(static_cast<kiln::ElementType>(dtype)));
+}
+
+const char* kiln_text_data(const kiln_text* text, size_t* length) {
+  if (length) *length = text ? text->text.size() : 0;
+  return text ? text->text.c_str() : nullptr;
+}
+
+void kiln_text_retain(kiln_text* text) {
+  if (text) text->Retain();
+}
+
+void kiln_text_release(kiln_text* text) {
+  if (text) text->Release();
+}
