@@ -8,6 +8,11 @@ from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_ui
 
 from ._schema import ErrorPointer, Op, Parameter
 
+VERSION = (0, 1, 0)
+
+# Memory at a multiple of this is used without a copy.
+ALIGNMENT = 64
+
 DTYPES = {
     'pred': 1,
     's8': 2,
@@ -37,6 +42,7 @@ DTYPES = {
     'f8e3m4': 29,
     'f4e2m1fn': 32,
     'f8e8m0fnu': 33,
+    'tuple': 13,
 }
 
 CODES = {

@@ -4,6 +4,7 @@
 #include "base/strings.h"
 #include "kiln/builder.h"
 #include "kiln/context.h"
+#include "kiln/types.h"
 #include "ops/attributes.h"
 #include "tensor/element_type.h"
 #include "tools/kiln_gen/tables.h"
@@ -40,6 +41,8 @@ ConstantGroup Types() {
 #define KILN_ELEMENT_TYPE(Name, text, number, bits, category) add(#Name, text, number);
 #include "tensor/element_types.def"
 #undef KILN_ELEMENT_TYPE
+  // No type of elements, and so none of the library's inside.
+  group.constants.push_back({"tuple", "KILN_TUPLE", "", KILN_TUPLE});
   return group;
 }
 

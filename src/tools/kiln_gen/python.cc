@@ -1,8 +1,9 @@
 // The table that Python's binding is made from.
 #include <algorithm>
-#include <optional>
 
 #include "base/strings.h"
+#include "kiln/buffer.h"
+#include "kiln/version.h"
 #include "tools/kiln_gen/writers.h"
 
 namespace kiln::gen {
@@ -133,13 +134,17 @@ std::string OpRow(const Builder& builder) {
 
 std::string PythonTable(const std::vector<Builder>& builders,
                         const std::vector<ConstantGroup>& constants) {
-  std::string out =
-      Cat("\"\"\"The tables of the C ABI: functions, constants and ops.\n\n",
-          Wrapped("", "", Notice("src/capi/api.def, src/ops/ops.def and src/ops/attributes.def")),
-          "\"\"\"\n\n"
-          "from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, "
-          "c_void_p\n\n"
-          "from ._schema import ErrorPointer, Op, Parameter\n");
+  std::string out = Cat(
+      "\"\"\"The tables of the C ABI: functions, constants and ops.\n\n",
+      Wrapped("", "", Notice("src/capi/api.def, src/ops/ops.def and src/ops/attributes.def")),
+      "\"\"\"\n\n"
+      "from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, "
+      "c_void_p\n\n"
+      "from ._schema import ErrorPointer, Op, Parameter\n\n"
+      "VERSION = (",
+      KILN_VERSION_MAJOR, ", ", KILN_VERSION_MINOR, ", ", KILN_VERSION_PATCH,
+      ")\n\n# Memory at a multiple of this is used without a copy.\nALIGNMENT = ", KILN_ALIGNMENT,
+      "\n");
   for (const ConstantGroup& group : constants) {
     out += Cat("\n", group.name, " = {\n");
     for (const Constant& constant : group.constants) {

@@ -1,0 +1,102 @@
+"""The structs of the C ABI; the headers say what their fields mean."""
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+
+LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_void_p, c_size_t)
+DestroyFunction = ctypes.CFUNCTYPE(None, c_void_p)
+ReadyFunction = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+
+
+class Output(ctypes.Structure):
+    """A struct that the library fills in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.struct_size = ctypes.sizeof(self)
+
+
+class Shape(Output):
+    """kiln_shape"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('dtype', c_int32),
+                ('reserved', c_int32),
+                ('rank', c_size_t),
+                ('dims', POINTER(c_int64)),
+                ('byte_size', c_int64)]
+
+
+class MemoryInfo(Output):
+    """kiln_memory_info"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('live_bytes', c_int64),
+                ('peak_bytes', c_int64)]
+
+
+class ProgramInfo(Output):
+    """kiln_program_info"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('kernels', c_int64),
+                ('temporary_bytes', c_int64),
+                ('compile_microseconds', c_int64)]
+
+
+class SymbolSize(ctypes.Structure):
+    """kiln_symbol_size"""
+
+    _fields_ = [('name', c_char_p),
+                ('name_length', c_size_t),
+                ('size', c_int64)]
+
+
+class ContextOptions(ctypes.Structure):
+    """kiln_context_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('threads', c_int32),
+                ('callbacks_from_any_thread', c_int32),
+                ('allocate', c_void_p),
+                ('deallocate', c_void_p),
+                ('allocator_user_data', c_void_p),
+                ('allocator_destroy', c_void_p),
+                ('log', LogFunction),
+                ('log_user_data', c_void_p),
+                ('log_destroy', DestroyFunction),
+                ('log_level', c_int32),
+                ('reserved', c_int32)]
+
+
+class CompileOptions(ctypes.Structure):
+    """kiln_compile_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('device', c_void_p),
+                ('replicas', c_int32),
+                ('partitions', c_int32),
+                ('symbols', POINTER(SymbolSize)),
+                ('symbol_count', c_size_t),
+                ('disabled_passes', c_char_p),
+                ('disabled_passes_length', c_size_t),
+                ('verify', c_int32),
+                ('dump_ptx_sm', c_int32),
+                ('dump_folder', c_char_p),
+                ('dump_folder_length', c_size_t)]
+
+
+class ExecuteOptions(ctypes.Structure):
+    """kiln_execute_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('threads', c_int32),
+                ('reserved', c_int32),
+                ('cancel', POINTER(c_int32))]
+
+
+class SessionOptions(ctypes.Structure):
+    """kiln_session_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('device', c_void_p)]

@@ -1,0 +1,109 @@
+"""The context, and timelines of what it does."""
+
+import ctypes
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from . import _structs
+from ._handle import Handle, drop, forget, held, hold
+from ._library import KilnError, lib, made, made_text, options, text
+from ._table import LOG_LEVELS
+from .device import Device
+from .graph import Graph
+
+
+class MemoryInfo(NamedTuple):
+    """What the allocator of a context has given out, in bytes."""
+
+    live_bytes: int
+    peak_bytes: int
+
+
+class Trace(Handle):
+    """A recording of what a context does; ends with its `with` block or with `stop`."""
+
+    _noun = 'trace'
+
+    def stop(self) -> None:
+        """Ends the recording."""
+        lib.kiln_trace_stop(self)
+
+    def to_json(self) -> str:
+        """What was recorded, in Chrome's trace event format."""
+        return made_text(lib.kiln_trace_to_json, self)
+
+    def __exit__(self, *_exception: Any) -> None:
+        self.stop()
+
+
+_LEVEL_NAMES = {number: name for name, number in LOG_LEVELS.items()}
+
+
+@_structs.LogFunction
+def _call_log(number: int, level: int, message: int, length: int) -> None:
+    held(number)(_LEVEL_NAMES.get(level, str(level)),
+                 ctypes.string_at(message, length).decode('utf-8', 'replace'))
+
+
+class Context(Handle):
+    """All of the library's state: threads, devices and caches.
+
+    Args:
+        threads: threads that run kernels, the caller's included; 0: as many as the process may use
+        callbacks_from_any_thread: the library's threads may call Python
+        log: called with the level's name and the message; None: messages go to standard error
+        log_level: messages below it are dropped: INFO, WARNING, ERROR or OFF
+    """
+
+    _noun = 'context'
+
+    def __init__(self, threads: int = 0, callbacks_from_any_thread: bool = False,
+                 log: Optional[Callable[[str, str], None]] = None,
+                 log_level: str = 'DEFAULT') -> None:
+        fields: Dict[str, Any] = {'threads': threads,
+                                  'callbacks_from_any_thread': int(callbacks_from_any_thread),
+                                  'log_level': LOG_LEVELS[log_level.upper()]}
+        number = 0
+        if log is not None:
+            number = hold(log)
+            fields.update(log=_call_log, log_user_data=number, log_destroy=forget)
+        made_options = options(_structs.ContextOptions, lib.kiln_context_options_init, **fields)
+        try:
+            address = made(lib.kiln_context_create, ctypes.byref(made_options))
+        except KilnError:
+            drop(number)
+            raise
+        super().__init__(address)
+
+    @property
+    def threads(self) -> int:
+        """Threads that run kernels, the caller's included."""
+        return lib.kiln_context_threads(self)
+
+    @property
+    def memory(self) -> MemoryInfo:
+        """What its allocator has given out."""
+        struct = _structs.MemoryInfo()
+        lib.kiln_context_memory(self, ctypes.byref(struct))
+        return MemoryInfo(struct.live_bytes, struct.peak_bytes)
+
+    @property
+    def devices(self) -> List[Device]:
+        """The devices that there are."""
+        return [Device.borrowed(lib.kiln_context_device(self, i))
+                for i in range(lib.kiln_context_device_count(self))]
+
+    def device(self, name: str = 'CPU:0') -> Device:
+        """A device by name: 'CPU:0', 'CPU', or TensorFlow's long form."""
+        return Device.borrowed(made(lib.kiln_context_find_device, self, *text(name)))
+
+    def graph(self, name: str = '') -> Graph:
+        """Begins an empty graph."""
+        return Graph(self, made(lib.kiln_graph_create, self, *text(name)))
+
+    def graph_from_hlo_text(self, hlo: str) -> Graph:
+        """Reads a module in HLO text, the form in which XLA and Kiln print it."""
+        return Graph(self, made(lib.kiln_graph_from_hlo_text, self, *text(hlo)))
+
+    def trace(self) -> Trace:
+        """Begins to record what the context does: `with context.trace() as trace: ...`"""
+        return Trace(made(lib.kiln_trace_start, self))

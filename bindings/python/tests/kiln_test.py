@@ -1,0 +1,367 @@
+"""The package on NumPy's arrays."""
+
+import gc
+import json
+import os
+import tempfile
+import threading
+import unittest
+import weakref
+
+import numpy
+
+import kiln
+
+
+def aligned(shape, dtype=numpy.float32):
+    """An array of zeros that the library uses where it is."""
+    size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
+    memory = numpy.zeros(size + kiln.ALIGNMENT, numpy.uint8)
+    skip = -memory.ctypes.data % kiln.ALIGNMENT
+    return memory[skip:skip + size].view(dtype).reshape(shape)
+
+
+class KilnTest(unittest.TestCase):
+
+    def setUp(self):
+        self.context = kiln.Context(threads=2)
+        self.cpu = self.context.device()
+
+    def tearDown(self):
+        self.context.close()
+
+    def axpy(self):
+        """y + a * x, for a scalar a and vectors of 5."""
+        graph = self.context.graph('axpy')
+        a = graph.parameter('f32', [], 'a')
+        x = graph.parameter('f32', [5], 'x')
+        y = graph.parameter('f32', [5], 'y')
+        graph.set_results(graph.broadcast_like(a, x) * x + y)
+        return graph
+
+    def test_runs_where_the_arrays_are(self):
+        executable = self.axpy().compile()
+        self.assertEqual(executable.argument_names, ['a', 'x', 'y'])
+        self.assertEqual(executable.argument_shapes[1], kiln.Shape('f32', (5,), 20))
+        self.assertEqual(executable.result_shapes, [kiln.Shape('f32', (5,), 20)])
+        self.assertEqual(executable.info.kernels, 1)
+        a, x, y, out = aligned(()), aligned(5), aligned(5), aligned(5)
+        a[...] = 2
+        x[:] = numpy.arange(5)
+        y[:] = 10
+        buffers = [self.cpu.borrow(array) for array in (a, x, y, out)]
+        for buffer, array in zip(buffers, (a, x, y, out)):
+            self.assertEqual(buffer.address, array.ctypes.data)
+            self.assertEqual(numpy.asarray(buffer).ctypes.data, array.ctypes.data)
+        results = executable.run(buffers[:3], [buffers[3]])
+        self.assertIs(results[0], buffers[3])
+        self.assertEqual(out.tolist(), [10, 12, 14, 16, 18])
+        x[0] = 7  # the next execution sees it
+        executable.run(buffers[:3], [buffers[3]])
+        self.assertEqual(out[0], 24)
+
+    def test_results_are_read_without_a_copy(self):
+        a, x, y = numpy.float32(3), numpy.ones(5, numpy.float32), numpy.zeros(5, numpy.float32)
+        result, = self.axpy().compile()(a, x, y)
+        view = numpy.asarray(result)
+        self.assertEqual(view.ctypes.data, result.address)
+        self.assertEqual(view.dtype, numpy.float32)
+        self.assertFalse(view.flags.writeable)
+        self.assertEqual(result.address % kiln.ALIGNMENT, 0)
+        result.close()  # the view holds on to the memory
+        del result
+        gc.collect()
+        self.assertEqual(view.tolist(), [3] * 5)
+
+    def test_borrowed_arrays_live_as_long_as_they_are_used(self):
+        array = aligned(5)
+        owner = weakref.ref(array)
+        buffer = self.cpu.borrow(array)
+        del array
+        gc.collect()
+        self.assertIsNotNone(owner())
+        buffer.close()
+        gc.collect()
+        self.assertIsNone(owner())
+
+    def test_copies(self):
+        array = numpy.arange(6, dtype=numpy.int32).reshape(2, 3)
+        buffer = self.cpu.copy(array.T)  # not in row-major order
+        self.assertEqual(buffer.shape, kiln.Shape('s32', (3, 2), 24))
+        self.assertEqual(numpy.asarray(buffer).tolist(), array.T.tolist())
+        self.assertEqual(buffer.tobytes(), array.T.tobytes())
+        self.assertEqual(repr(buffer), '<kiln.Buffer s32[3,2]>')
+        with self.assertRaises(ValueError):
+            self.cpu.borrow(array.T)
+        other = buffer.to(self.context.device('REFERENCE:0'))
+        self.assertEqual(other.device.name, 'REFERENCE:0')
+        self.assertEqual(other.tobytes(), buffer.tobytes())
+        self.assertEqual(numpy.asarray(self.cpu.zeros('f64', [2])).tolist(), [0, 0])
+        self.assertEqual(self.cpu.copy(b'\x01\x02').shape.dtype, 'u8')
+
+    def test_types(self):
+        for name, kind in (('pred', bool), ('s8', numpy.int8), ('u16', numpy.uint16),
+                           ('s64', numpy.int64), ('f16', numpy.float16), ('f64', float),
+                           ('c64', numpy.complex64)):
+            array = numpy.ones(3, kind)
+            buffer = self.cpu.copy(array)
+            self.assertEqual(buffer.shape.dtype, name)
+            self.assertEqual(numpy.asarray(buffer).dtype, array.dtype)
+        bits = numpy.full(4, 0x3f80, numpy.uint16)
+        buffer = self.cpu.copy(bits, dtype='bf16')
+        self.assertEqual(buffer.shape, kiln.Shape('bf16', (4,), 8))
+        self.assertEqual(numpy.asarray(buffer).view(numpy.uint16).tolist(), bits.tolist())
+        with self.assertRaises(ValueError):
+            self.cpu.copy(bits, dtype='f32')
+        with self.assertRaises(ValueError):
+            self.cpu.copy(numpy.zeros(3, 'datetime64[s]'))
+        with self.assertRaises(ValueError):
+            self.cpu.zeros('f33')
+
+    def test_read_only_arrays_are_arguments_alone(self):
+        array = aligned(5)
+        array.flags.writeable = False
+        buffer = self.cpu.borrow(array)
+        with self.assertRaises(ValueError):
+            self.axpy().compile().run([numpy.float32(1), array, array], [buffer])
+
+    def test_operators(self):
+        graph = self.context.graph()
+        x = graph.parameter(numpy.float32, [4])
+        y = graph.parameter(numpy.dtype('float32'), [4])
+        graph.set_results(x + y, x - 1, 1 - x, 2 / x, -x, abs(y), x ** 2, x > y, (x > y) & (y > x),
+                          x % 2)
+        a = numpy.array([1, 2, 3, 4], numpy.float32)
+        b = numpy.array([-4, 3, -2, 5], numpy.float32)
+        expected = [a + b, a - 1, 1 - a, 2 / a, -a, abs(b), a ** 2, a > b, (a > b) & (b > a),
+                    numpy.fmod(a, 2)]
+        for result, want in zip(graph.compile()(a, b), expected):
+            numpy.testing.assert_array_equal(numpy.asarray(result), want)
+        with self.assertRaises(TypeError):
+            x + 'one'  # pylint: disable=pointless-statement
+
+    def test_ops_of_the_table(self):
+        graph = self.context.graph()
+        x = graph.parameter('f32', [2, 3])
+        region = self.context.graph('larger')
+        region.set_results(region.maximum(region.parameter('f32'), region.parameter('f32')))
+        lowest = graph.scalar('f32', float('-inf'))
+        weights = graph.constant(numpy.arange(6, dtype=numpy.float32).reshape(3, 2))
+        graph.set_results(
+            graph.reduce([x], [lowest], [1], region),
+            graph.reduce_by(x, [0], 'product'),
+            graph.dot(x, weights, lhs_contracting_dims=[1], rhs_contracting_dims=[0]),
+            graph.slice(x, start=[0, 0], limit=[2, 3], stride=[1, 2]),
+            graph.slice(x, [1, 0], [2, 2]),
+            graph.pad(x, lowest, low=[1, 0], high=[0, -1]),
+            graph.transpose(x, [1, 0]),
+            graph.concatenate([x, x], [0]),
+            graph.convert(x, 's32'),
+            graph.compare(x, graph.negate(x), 'LT'),
+            graph.not_(x > 0.0),
+            graph.iota(1, 's32', [2, 2]),
+            graph.get_tuple_element(graph.tuple([x, lowest]), 0))
+        array = numpy.array([[1, -2, 3], [4, 5, -6]], numpy.float32)
+        low = -numpy.inf
+        expected = [array.max(1), array.prod(0), array @ numpy.arange(6).reshape(3, 2),
+                    array[:, ::2], array[1:2, 0:2],
+                    [[low, low], [1, -2], [4, 5]], array.T, numpy.concatenate([array, array]),
+                    array.astype(int), array < -array, ~(array > 0), [[0, 1], [0, 1]], array]
+        for result, want in zip(graph.compile()(array), expected):
+            numpy.testing.assert_array_equal(numpy.asarray(result), want)
+        self.assertIn('lhs_contracting_dims', str(kiln.Graph.dot.__signature__))
+        self.assertIn('contracting', kiln.Graph.dot.__doc__)
+
+    def test_loops(self):
+        """Doubles until the value is at least 100."""
+        start = self.context.graph()
+        x = start.parameter('s32', [], 'x')
+        condition = self.context.graph('condition')
+        condition.set_results(condition.parameter_like(x) < 100)
+        body = self.context.graph('body')
+        body.set_results(body.parameter_like(x) * 2)
+        start.set_results(start.while_(x, condition, body))
+        result, = start.compile()(numpy.int32(3))
+        self.assertEqual(numpy.asarray(result), 192)
+
+    def test_symbols(self):
+        graph = self.context.graph()
+        n = graph.symbol('n')
+        x = graph.parameter('f32', [n], 'x')
+        self.assertEqual(x.shape, kiln.Shape('f32', (n,), -1))
+        graph.set_results(graph.reduce_by(x, [0]))
+        with self.assertRaises(kiln.KilnError) as raised:
+            graph.compile()
+        self.assertEqual(raised.exception.code, kiln.Code.INVALID_ARGUMENT)
+        for size in (3, 1000):
+            result, = graph.compile(symbols={'n': size})(numpy.ones(size, numpy.float32))
+            self.assertEqual(numpy.asarray(result), size)
+
+    def test_text(self):
+        graph = self.axpy()
+        x = graph.parameters[1]
+        self.assertEqual(graph.find(x.name), x)
+        self.assertIn('f32[5]', repr(x))
+        graph.result.set_op_name('layer/add')
+        hlo = graph.to_hlo_text()
+        self.assertIn('layer/add', hlo)
+        self.assertIn('digraph', graph.to_dot())
+        again = self.context.graph_from_hlo_text(hlo)
+        self.assertEqual(again.to_hlo_text(), hlo)
+        with tempfile.TemporaryDirectory() as folder:
+            again.compile(dump_folder=folder, verify=True)
+            self.assertTrue(os.listdir(folder))
+
+    def test_errors_of_builders(self):
+        graph = self.context.graph()
+        x = graph.parameter('f32', [3])
+        y = graph.parameter('f32', [4])
+        with self.assertRaises(kiln.KilnError) as raised:
+            graph.add(x, y)
+        self.assertEqual(raised.exception.code, kiln.Code.INVALID_ARGUMENT)
+        for piece in ('add', 'f32[3]', 'f32[4]'):
+            self.assertIn(piece, raised.exception.message)
+        self.assertTrue(str(raised.exception).startswith('INVALID_ARGUMENT: '))
+        with self.assertRaises(kiln.KilnError):
+            graph.check()
+        with self.assertRaises(TypeError):
+            graph.add(x)
+        with self.assertRaises(ValueError):
+            graph.compare(x, x, 'ABOUT')
+
+    def test_errors_of_programs(self):
+        executable = self.axpy().compile()
+        with self.assertRaises(kiln.KilnError) as raised:
+            executable(numpy.float32(1), numpy.zeros(5, numpy.float32), numpy.zeros(4, 'f4'))
+        self.assertEqual(raised.exception.code, kiln.Code.INVALID_ARGUMENT)
+        self.assertIn('f32[4]', raised.exception.message)
+        with self.assertRaises(kiln.KilnError) as raised:
+            self.context.device('TPU:0')
+        self.assertEqual(raised.exception.code, kiln.Code.NOT_FOUND)
+        with self.assertRaises(kiln.KilnError) as raised:
+            self.context.graph_from_hlo_text('HloModule m\n\nnonsense')
+        self.assertTrue(raised.exception.message.startswith('line '))
+
+    def test_closed_objects_are_refused(self):
+        graph = self.axpy()
+        graph.close()
+        graph.close()
+        with self.assertRaises(ValueError):
+            graph.to_hlo_text()
+        buffer = self.cpu.zeros('f32')
+        with buffer:
+            pass
+        with self.assertRaises(ValueError):
+            buffer.tobytes()
+
+    def test_asynchronous(self):
+        executable = self.axpy().compile()
+        x = aligned(5)
+        x[:] = 1
+        first, event = executable.start([numpy.float32(2), x, x])
+        second, last = executable.start([numpy.float32(2), first[0], first[0]])
+        del first
+        event.wait()
+        self.assertTrue(event.ready)
+        last.wait(60.0)
+        self.assertEqual(numpy.asarray(second[0]).tolist(), [9] * 5)
+        second[0].event().wait()
+        with self.assertRaises(kiln.KilnError) as raised:
+            event.on_ready(print)
+        self.assertEqual(raised.exception.code, kiln.Code.FAILED_PRECONDITION)
+
+    def test_callbacks(self):
+        called = threading.Event()
+        errors = []
+
+        def callback(error):
+            errors.append(error)
+            called.set()
+
+        with kiln.Context(threads=2, callbacks_from_any_thread=True) as context:
+            graph = context.graph()
+            graph.set_results(graph.parameter('f32', [3]) + 1.0)
+            x = numpy.zeros(3, numpy.float32)
+            _, event = graph.compile().start([x])
+            alive = weakref.ref(callback)
+            event.on_ready(callback)
+            del callback
+            self.assertTrue(called.wait(60))
+            event.wait()
+        self.assertEqual(errors, [None])
+        del event
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_cancellation(self):
+        graph = self.context.graph()
+        x = graph.parameter('s32')
+        condition = self.context.graph()
+        condition.set_results(condition.parameter_like(x) >= 0)
+        body = self.context.graph()
+        body.set_results(body.parameter_like(x) * 1)
+        graph.set_results(graph.while_(x, condition, body))
+        cancel = kiln.Cancellation()
+        timer = threading.Timer(0.05, cancel.set)
+        timer.start()
+        with self.assertRaises(kiln.KilnError) as raised:
+            graph.compile().run([numpy.int32(1)], cancel=cancel)
+        timer.join()
+        self.assertEqual(raised.exception.code, kiln.Code.CANCELLED)
+
+    def test_session(self):
+        graph = self.axpy()
+        a, x, y = graph.parameters
+        session = kiln.Session(graph)
+        arrays = {a: numpy.float32(2), x: numpy.full(5, 3, numpy.float32),
+                  y: numpy.ones(5, numpy.float32)}
+        self.assertGreater(session.prepare(list(arrays), [graph.result]).kernels, 1)
+        out = aligned(5)
+        result, = session.run(arrays, [graph.result], [self.cpu.borrow(out)])
+        self.assertEqual(result.address, out.ctypes.data)
+        self.assertEqual(out.tolist(), [7] * 5)
+        with self.assertRaises(kiln.KilnError) as raised:
+            session.run({a: numpy.float32(2)}, [graph.result])
+        self.assertIn('x', raised.exception.message)
+
+    def test_the_reference_agrees(self):
+        arrays = [numpy.float32(0.1), numpy.linspace(0, 1, 5, dtype=numpy.float32),
+                  numpy.linspace(2, 3, 5, dtype=numpy.float32)]
+        graph = self.axpy()
+        results = [graph.compile(device)(*arrays)[0].tobytes()
+                   for device in (self.cpu, self.context.device('REFERENCE'))]
+        numpy.testing.assert_allclose(*(numpy.frombuffer(r, numpy.float32) for r in results),
+                                      rtol=1e-6)
+
+    def test_context(self):
+        self.assertEqual(self.context.threads, 2)
+        self.assertIn('CPU:0', [device.name for device in self.context.devices])
+        self.assertEqual(repr(self.cpu), '<kiln.Device CPU:0>')
+        self.assertTrue(self.cpu.description)
+        before = self.context.memory.live_bytes
+        buffer = self.cpu.zeros('f32', [1000])
+        self.assertGreaterEqual(self.context.memory.live_bytes, before + 4000)
+        buffer.close()
+        self.assertEqual(self.context.memory.live_bytes, before)
+        with self.assertRaises(kiln.KilnError):
+            kiln.Context(threads=-1)
+        log = []
+        kiln.Context(log=lambda level, message: log.append((level, message))).close()
+
+    def test_trace(self):
+        with self.context.trace() as trace:
+            self.axpy().compile()(numpy.float32(1), numpy.zeros(5, 'f4'), numpy.zeros(5, 'f4'))
+        events = json.loads(trace.to_json())['traceEvents']
+        self.assertTrue(any('name' in event for event in events))
+
+    def test_objects_outlive_their_context(self):
+        with kiln.Context(threads=1) as context:
+            graph = context.graph()
+            graph.set_results(graph.parameter('f32', [2]) * 2.0)
+            executable = graph.compile()
+        result, = executable(numpy.ones(2, numpy.float32))
+        self.assertEqual(numpy.asarray(result).tolist(), [2, 2])
+
+
+if __name__ == '__main__':
+    unittest.main()
