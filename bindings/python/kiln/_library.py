@@ -6,7 +6,6 @@ import os
 from typing import Any, Callable, Iterable, Optional, Tuple, Type, TypeVar
 
 from ._schema import ErrorPointer
-from ._structs import Output
 from ._table import CODES, FUNCTIONS, VERSION
 
 S = TypeVar('S', bound=ctypes.Structure)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Option
 from . import _ops
 from ._arrays import DType, Shape, dtype_number, host_array, shape_of
 from ._handle import Handle
-from ._library import decoded, ints, lib, made, made_text, text
+from ._library import decoded, ints, lib, made_text, text
 from ._table import REDUCERS
 from .device import Device
 from .executable import Executable, compile_graph

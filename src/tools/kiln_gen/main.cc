@@ -100,7 +100,7 @@ Result<std::vector<File>> Files(const fs::path& root) {
   };
 }
 
-int Run(const fs::path& root, bool check) {
+int Run(const char* program, const fs::path& root, bool check) {
   Result<std::vector<File>> files = Files(root);
   if (!files.ok()) {
     std::fprintf(stderr, "kiln-gen: %s\n", std::string(files.status().message()).c_str());
@@ -119,7 +119,7 @@ int Run(const fs::path& root, bool check) {
     }
   }
   if (!check || drifted == 0) return 0;
-  std::printf("`kiln-gen --root %s` mends this\n", root.string().c_str());
+  std::printf("`%s --root %s` mends this\n", program, root.string().c_str());
   return 1;
 }
 
@@ -144,5 +144,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: kiln-gen --root REPOSITORY [--check]\n");
     return 2;
   }
-  return kiln::gen::Run(*root, check);
+  return kiln::gen::Run(argv[0], *root, check);
 }
