@@ -43,8 +43,8 @@ KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype
                                            const int64_t* dims, size_t rank, const void* data,
                                            size_t bytes, kiln_buffer** buffer);
 
-/** Makes a buffer of the caller's memory: executions read it, or write it where the buffer is one of
- *  their results. The caller may change or read it between executions.
+/** Makes a buffer of the caller's memory: executions read it, or write it where the buffer is one
+ * of their results. The caller may change or read it between executions.
  *  @param data `bytes` bytes, which must stay until `done`
  *  @param done unless NULL, receives one reference to an event: the memory is the caller's alone
  *         when it is ready, some time after the last reference to the buffer is given back

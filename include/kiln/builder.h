@@ -1,7 +1,7 @@
 /** @file
- *  Builder functions beside those of ops.h, which are made from the op table: parameters, constants,
- *  and shorter ways to say what ops say. Each returns 0 after a mistake, as all builder functions
- *  do; see ::kiln_value. A graph is built by one thread at a time. */
+ *  Builder functions beside those of ops.h, which are made from the op table: parameters,
+ * constants, and shorter ways to say what ops say. Each returns 0 after a mistake, as all builder
+ * functions do; see ::kiln_value. A graph is built by one thread at a time. */
 #ifndef KILN_BUILDER_H_
 #define KILN_BUILDER_H_
 
@@ -63,8 +63,8 @@ KILN_API kiln_value kiln_op_constant(kiln_graph* graph, kiln_dtype dtype, const 
 KILN_API kiln_value kiln_op_scalar(kiln_graph* graph, kiln_dtype dtype, double value);
 
 /** kiln_op_broadcast() to the dimensions of `like`.
- *  @param dimensions for each dimension of `operand`, the one of `like` that it becomes; may be NULL
- *         with count 0, for a scalar \since 0.1 */
+ *  @param dimensions for each dimension of `operand`, the one of `like` that it becomes; may be
+ * NULL with count 0, for a scalar \since 0.1 */
 KILN_API kiln_value kiln_op_broadcast_like(kiln_graph* graph, kiln_value operand, kiln_value like,
                                            const int64_t* dimensions, size_t dimensions_count);
 

@@ -33,9 +33,8 @@ typedef int32_t kiln_log_level;
  *  Callbacks get the `user_data` next to them. They must not throw or call back into the objects
  *  that are being used. Unless `callbacks_from_any_thread` is set, they are called only on threads
  *  that are inside a call of this library; what the library's own threads have to say waits for the
- *  next such call, and asynchronous work that needs an allocator callback is done by the thread that
- *  asks for it.
- *  \since 0.1 */
+ *  next such call, and asynchronous work that needs an allocator callback is done by the thread
+ * that asks for it. \since 0.1 */
 typedef struct kiln_context_options {
   size_t struct_size; /**< set by kiln_context_options_init() */
   int32_t threads;    /**< threads that run kernels, the caller's included: 0 for as many as the

@@ -21,22 +21,22 @@ extern "C" {
 typedef int32_t kiln_code;
 /** @name Codes of errors */
 /** @{ */
-#define KILN_OK 0                   /**< no error: what kiln_error_code() tells of NULL */
-#define KILN_CANCELLED 1            /**< the caller asked for the end */
-#define KILN_UNKNOWN 2              /**< none of the others */
-#define KILN_INVALID_ARGUMENT 3     /**< an argument is wrong whatever the state */
-#define KILN_DEADLINE_EXCEEDED 4    /**< a wait ran out of time */
-#define KILN_NOT_FOUND 5            /**< there is nothing of that name */
-#define KILN_ALREADY_EXISTS 6       /**< there is one already */
-#define KILN_PERMISSION_DENIED 7    /**< the system refused */
-#define KILN_RESOURCE_EXHAUSTED 8   /**< out of memory or of another resource */
-#define KILN_FAILED_PRECONDITION 9  /**< the object is not in a state for the call */
-#define KILN_ABORTED 10             /**< given up on because of a conflict */
-#define KILN_OUT_OF_RANGE 11        /**< beyond the end */
-#define KILN_UNIMPLEMENTED 12       /**< not there yet; the message names the op */
-#define KILN_INTERNAL 13            /**< a mistake of the library */
-#define KILN_UNAVAILABLE 14         /**< not at present */
-#define KILN_DATA_LOSS 15           /**< data are damaged */
+#define KILN_OK 0                  /**< no error: what kiln_error_code() tells of NULL */
+#define KILN_CANCELLED 1           /**< the caller asked for the end */
+#define KILN_UNKNOWN 2             /**< none of the others */
+#define KILN_INVALID_ARGUMENT 3    /**< an argument is wrong whatever the state */
+#define KILN_DEADLINE_EXCEEDED 4   /**< a wait ran out of time */
+#define KILN_NOT_FOUND 5           /**< there is nothing of that name */
+#define KILN_ALREADY_EXISTS 6      /**< there is one already */
+#define KILN_PERMISSION_DENIED 7   /**< the system refused */
+#define KILN_RESOURCE_EXHAUSTED 8  /**< out of memory or of another resource */
+#define KILN_FAILED_PRECONDITION 9 /**< the object is not in a state for the call */
+#define KILN_ABORTED 10            /**< given up on because of a conflict */
+#define KILN_OUT_OF_RANGE 11       /**< beyond the end */
+#define KILN_UNIMPLEMENTED 12      /**< not there yet; the message names the op */
+#define KILN_INTERNAL 13           /**< a mistake of the library */
+#define KILN_UNAVAILABLE 14        /**< not at present */
+#define KILN_DATA_LOSS 15          /**< data are damaged */
 /** @} */
 
 /** A failure: code and message. Reference counted. \since 0.1 */

@@ -31,21 +31,21 @@ typedef struct kiln_symbol_size {
 
 /** How a graph is compiled. Zero everywhere means the defaults. \since 0.1 */
 typedef struct kiln_compile_options {
-  size_t struct_size;  /**< set by kiln_compile_options_init() */
-  kiln_device* device; /**< borrowed; NULL: its first, CPU:0 */
-  int32_t replicas;    /**< 0 and 1 are one; more is UNIMPLEMENTED */
-  int32_t partitions;  /**< 0 and 1 are one; more is UNIMPLEMENTED */
+  size_t struct_size;              /**< set by kiln_compile_options_init() */
+  kiln_device* device;             /**< borrowed; NULL: its first, CPU:0 */
+  int32_t replicas;                /**< 0 and 1 are one; more is UNIMPLEMENTED */
+  int32_t partitions;              /**< 0 and 1 are one; more is UNIMPLEMENTED */
   const kiln_symbol_size* symbols; /**< a size for each symbol of the graph's */
   size_t symbol_count;             /**< number of `symbols` */
   const char* disabled_passes;     /**< names of passes to leave out, with commas between */
   size_t disabled_passes_length;   /**< its number of characters */
-  int32_t verify;                  /**< 1: check the graph after every pass and all code that is made;
-                                        slow, for finding mistakes of the compiler */
+  int32_t verify;          /**< 1: check the graph after every pass and all code that is made;
+                                slow, for finding mistakes of the compiler */
   int32_t dump_ptx_sm;     /**< unless 0, kernels are dumped as PTX for this architecture too: 75,
                                 80, 86, 89 or 90 */
   const char* dump_folder; /**< unless NULL, every stage is written into this folder, made where it
-                                is missing: HLO text before and after, the graph after each pass, the
-                                plan, LLVM IR; under XLA's names, module_0001.NAME.… */
+                                is missing: HLO text before and after, the graph after each pass,
+                              the plan, LLVM IR; under XLA's names, module_0001.NAME.… */
   size_t dump_folder_length; /**< its number of bytes */
 } kiln_compile_options;
 
@@ -63,7 +63,8 @@ KILN_API void kiln_compile_options_init(kiln_compile_options* options, size_t si
  *          RESOURCE_EXHAUSTED
  *
  *  Several graphs may be compiled at once by several threads. \since 0.1 */
-KILN_API kiln_error* kiln_graph_compile(const kiln_graph* graph, const kiln_compile_options* options,
+KILN_API kiln_error* kiln_graph_compile(const kiln_graph* graph,
+                                        const kiln_compile_options* options,
                                         kiln_executable** executable);
 
 /** Adds a reference; NULL is taken. Any thread. \since 0.1 */
@@ -86,8 +87,8 @@ KILN_API size_t kiln_executable_argument_count(const kiln_executable* executable
 KILN_API kiln_error* kiln_executable_argument_shape(const kiln_executable* executable, size_t index,
                                                     kiln_shape* shape);
 
-/** The name of an argument, with a 0 behind it; lives as long as the executable. NULL where there is
- *  none of that number. Any thread. \since 0.1 */
+/** The name of an argument, with a 0 behind it; lives as long as the executable. NULL where there
+ * is none of that number. Any thread. \since 0.1 */
 KILN_API const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
                                                    size_t* length);
 
@@ -124,9 +125,9 @@ typedef struct kiln_execute_options {
   int32_t threads;    /**< threads to use, at most the context's; 0: the context's. The results have
                            the same bits for any number */
   int32_t reserved;   /**< 0 */
-  const int32_t* cancel; /**< unless NULL, looked at by loops of the program and before it starts: not
-                              0 ends the execution with CANCELLED. It must stay until the execution
-                              has ended, and may be set by any thread */
+  const int32_t* cancel; /**< unless NULL, looked at by loops of the program and before it starts:
+                            not 0 ends the execution with CANCELLED. It must stay until the
+                            execution has ended, and may be set by any thread */
 } kiln_execute_options;
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_execute_options). A size below
@@ -137,8 +138,8 @@ KILN_API void kiln_execute_options_init(kiln_execute_options* options, size_t si
  *  @param options may be NULL: the defaults
  *  @param arguments `argument_count` buffers on the executable's device, of the shapes it asks for
  *  @param results `result_count` places. Where one is NULL, it receives one reference to a new
- *         buffer; where it holds a buffer, the result is written into that one, which must be of the
- *         right shape and share no memory with an argument or another result
+ *         buffer; where it holds a buffer, the result is written into that one, which must be of
+ * the right shape and share no memory with an argument or another result
  *  @return INVALID_ARGUMENT naming the argument and its shape; the error of an argument that should
  *          have been made by an execution that failed; RESOURCE_EXHAUSTED; CANCELLED. Where the
  *          execution had begun, the contents of given results are undefined
@@ -156,14 +157,14 @@ KILN_API kiln_error* kiln_executable_run(kiln_executable* executable,
  *  @param results per device, its list of results as in kiln_executable_run()
  *  @param result_count the length of each of these lists
  *  @param device_count the number of lists: replicas times partitions, which is 1
- *  @param events unless NULL, `device_count` places that receive one reference each to an event that
- *         is ready when the execution on that device has ended; the buffers of the results can be
- *         used at once, as arguments too, and what needs their values waits for them. When the
- *         execution fails, so does what uses them. NULL: the call returns when all has ended
+ *  @param events unless NULL, `device_count` places that receive one reference each to an event
+ * that is ready when the execution on that device has ended; the buffers of the results can be used
+ * at once, as arguments too, and what needs their values waits for them. When the execution fails,
+ * so does what uses them. NULL: the call returns when all has ended
  *  @return what can be seen beforehand, as in kiln_executable_run(); the rest goes to the events
  *
- *  Executions of one context that are asked for in this way run one after the other, in order. With a
- *  context of one thread they run during the call. Buffers that take part may be given back at any
+ *  Executions of one context that are asked for in this way run one after the other, in order. With
+ * a context of one thread they run during the call. Buffers that take part may be given back at any
  *  time. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_execute(kiln_executable* executable,
                                              const kiln_execute_options* options,

@@ -19,8 +19,8 @@ extern "C" {
 typedef struct kiln_graph kiln_graph;
 
 /** A value in a graph, made by a builder function. 0 is none. Another graph's value is refused, and
- *  so is 0 itself: after the first mistake every builder call returns 0, and kiln_graph_status() and
- *  what takes the graph tell what the mistake was. \since 0.1 */
+ *  so is 0 itself: after the first mistake every builder call returns 0, and kiln_graph_status()
+ * and what takes the graph tell what the mistake was. \since 0.1 */
 typedef uint64_t kiln_value;
 
 /** Begins an empty graph.
@@ -32,8 +32,8 @@ typedef uint64_t kiln_value;
 KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, size_t name_length,
                                        kiln_graph** graph);
 
-/** Reads a module in HLO text, the form in which XLA and Kiln print it. Its entry computation is the
- *  graph, which can be added to.
+/** Reads a module in HLO text, the form in which XLA and Kiln print it. Its entry computation is
+ * the graph, which can be added to.
  *  @param graph receives one reference
  *  @return INVALID_ARGUMENT beginning with "line L, column C: "; UNIMPLEMENTED naming an op or type
  *          that Kiln does not have
@@ -48,18 +48,18 @@ KILN_API void kiln_graph_retain(kiln_graph* graph);
 /** Gives a reference back; NULL is taken. Any thread. \since 0.1 */
 KILN_API void kiln_graph_release(kiln_graph* graph);
 
-/** The first mistake that a builder function met, naming the op and the shapes of its operands; NULL
- *  if there was none. The error belongs to the caller. \since 0.1 */
+/** The first mistake that a builder function met, naming the op and the shapes of its operands;
+ * NULL if there was none. The error belongs to the caller. \since 0.1 */
 KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
 
-/** Says what the graph computes. One value is the result itself; any other number becomes a tuple of
- *  them, in order, whose leaves are the results. May be called again. \since 0.1 */
+/** Says what the graph computes. One value is the result itself; any other number becomes a tuple
+ * of them, in order, whose leaves are the results. May be called again. \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
                                             size_t value_count);
 
-/** A number that stands for a symbol wherever this graph's functions take or give sizes: a dimension
- *  whose size is put in when the graph is compiled. The same name gives the same number, and equal
- *  symbols are equal sizes. It is negative; 0 after a mistake (kiln_graph_status()).
+/** A number that stands for a symbol wherever this graph's functions take or give sizes: a
+ * dimension whose size is put in when the graph is compiled. The same name gives the same number,
+ * and equal symbols are equal sizes. It is negative; 0 after a mistake (kiln_graph_status()).
  *  @param name an identifier of at most 15 characters \since 0.1 */
 KILN_API int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length);
 

@@ -130,9 +130,8 @@ Result<Ref<kiln_buffer>> Copy(kiln_device& device, const Shape& shape, const voi
 void WarnOfAlignment(const kiln_buffer& buffer) {
   if (buffer.is_aligned() || buffer.bytes() == 0) return;
   buffer.context().Log(
-      KILN_LOG_INFO,
-      kiln::Cat("memory of ", buffer.shape(), " is not at a multiple of ", KILN_ALIGNMENT,
-                " bytes; it will be copied around each execution"));
+      KILN_LOG_INFO, kiln::Cat("memory of ", buffer.shape(), " is not at a multiple of ",
+                               KILN_ALIGNMENT, " bytes; it will be copied around each execution"));
 }
 
 }  // namespace
@@ -140,8 +139,7 @@ void WarnOfAlignment(const kiln_buffer& buffer) {
 kiln_error* kiln_buffer_create(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
                                size_t rank, kiln_buffer** buffer) {
   return Guard([&]() -> Status {
-    KILN_RETURN_IF_ERROR(
-        NotNull("kiln_buffer_create", {{"device", device}, {"buffer", buffer}}));
+    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_create", {{"device", device}, {"buffer", buffer}}));
     KILN_ASSIGN_OR_RETURN(Shape shape, kiln::capi::ShapeOf(dtype, dims, rank));
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, kiln_buffer::Allocate(*device, shape));
     if (made->bytes() > 0) std::memset(made->data(), 0, static_cast<size_t>(made->bytes()));
@@ -192,10 +190,10 @@ kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtype, const 
                                    void (*deleter)(void* user_data), void* user_data,
                                    kiln_buffer** buffer) {
   return Guard([&]() -> Status {
-    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_adopt_host",
-                                 {{"device", device},
-                                  {"deleter", reinterpret_cast<const void*>(deleter)},
-                                  {"buffer", buffer}}));
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_buffer_adopt_host", {{"device", device},
+                                           {"deleter", reinterpret_cast<const void*>(deleter)},
+                                           {"buffer", buffer}}));
     KILN_ASSIGN_OR_RETURN(Shape shape, CheckHost(dtype, dims, rank, data, bytes));
     Ref<kiln_buffer> made;
     if (device->shares_host_memory) {
@@ -214,10 +212,9 @@ kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtype, const 
 kiln_error* kiln_buffer_copy_to_host(kiln_buffer* buffer, void* data, size_t bytes) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_copy_to_host", {{"buffer", buffer}}));
-    KILN_RETURN_IF_ERROR(
-        CheckHost(static_cast<kiln_dtype>(buffer->shape().type()), buffer->dims().data(),
-                  buffer->dims().size(), data, bytes)
-            .status());
+    KILN_RETURN_IF_ERROR(CheckHost(static_cast<kiln_dtype>(buffer->shape().type()),
+                                   buffer->dims().data(), buffer->dims().size(), data, bytes)
+                             .status());
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
     if (bytes > 0) std::memcpy(data, buffer->data(), bytes);
     buffer->context().RunDeferred();

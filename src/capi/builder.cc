@@ -18,14 +18,15 @@ using ir::Instruction;
 Result<Literal> ScalarOf(ElementType type, double value) {
   if (!IsSupported(type)) return Unimplemented("constant of the element type ", TypeName(type));
   if (IsFloat(type)) return Literal::ScalarOf(type, value);
-  auto refuse = [&] { return InvalidArgument("scalar: ", value, " is not a value of ", TypeName(type)); };
+  auto refuse = [&] {
+    return InvalidArgument("scalar: ", value, " is not a value of ", TypeName(type));
+  };
   if (std::trunc(value) != value || std::isinf(value)) return refuse();
   return VisitType(type, [&](auto zero) -> Result<Literal> {
     using T = decltype(zero);
     using Limits = std::numeric_limits<T>;
     // 2^digits is exact as a double, where the largest value may not be.
-    if (value < static_cast<double>(Limits::lowest()) ||
-        value >= std::ldexp(1.0, Limits::digits)) {
+    if (value < static_cast<double>(Limits::lowest()) || value >= std::ldexp(1.0, Limits::digits)) {
       return refuse();
     }
     return Literal::Scalar<T>(type, static_cast<T>(value));
@@ -76,21 +77,22 @@ Result<Reducer> ReducerOf(kiln_reducer reducer, ElementType type) {
 }
 
 Result<ir::Computation*> ReducerComputation(kiln_graph& graph, Opcode opcode, ElementType type) {
-  return graph.Helper(Cat(OpcodeName(opcode), "_", TypeName(type)), [&]() -> Result<ir::Computation*> {
-    ir::Computation* c =
-        graph.module().AddComputation(Cat(OpcodeName(opcode), "_", TypeName(type)));
-    std::vector<Instruction*> operands;
-    for (int64_t i = 0; i < 2; ++i) {
-      KILN_ASSIGN_OR_RETURN(Instruction * parameter,
-                            c->Add({.opcode = Opcode::kParameter,
-                                    .attributes = {{Attr::kParameterNumber, i}},
-                                    .shape = Shape::Scalar(type)}));
-      operands.push_back(parameter);
-    }
-    KILN_ASSIGN_OR_RETURN(Instruction * root, c->Add({.opcode = opcode, .operands = operands}));
-    c->set_root(root);
-    return c;
-  });
+  return graph.Helper(
+      Cat(OpcodeName(opcode), "_", TypeName(type)), [&]() -> Result<ir::Computation*> {
+        ir::Computation* c =
+            graph.module().AddComputation(Cat(OpcodeName(opcode), "_", TypeName(type)));
+        std::vector<Instruction*> operands;
+        for (int64_t i = 0; i < 2; ++i) {
+          KILN_ASSIGN_OR_RETURN(Instruction * parameter,
+                                c->Add({.opcode = Opcode::kParameter,
+                                        .attributes = {{Attr::kParameterNumber, i}},
+                                        .shape = Shape::Scalar(type)}));
+          operands.push_back(parameter);
+        }
+        KILN_ASSIGN_OR_RETURN(Instruction * root, c->Add({.opcode = opcode, .operands = operands}));
+        c->set_root(root);
+        return c;
+      });
 }
 
 Result<Instruction*> AddConstant(kiln_graph& graph, Literal literal) {
@@ -174,6 +176,11 @@ kiln_value kiln_op_constant(kiln_graph* graph, kiln_dtype dtype, const int64_t* 
     if (!data && bytes > 0) return InvalidArgument("constant: data is NULL");
     Literal literal(*shape);
     if (bytes > 0) std::memcpy(literal.data(), data, bytes);
+    if (IsPred(shape->type())) {
+      for (uint8_t b : literal.values<uint8_t>()) {
+        if (b > 1) return InvalidArgument("constant: a pred is the byte ", b, "; expected 0 or 1");
+      }
+    }
     return AddConstant(*graph, std::move(literal));
   });
 }

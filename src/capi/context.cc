@@ -184,8 +184,7 @@ int32_t kiln_context_threads(const kiln_context* context) {
 
 kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info) {
   return Guard([&]() -> Status {
-    KILN_RETURN_IF_ERROR(
-        NotNull("kiln_context_memory", {{"context", context}, {"info", info}}));
+    KILN_RETURN_IF_ERROR(NotNull("kiln_context_memory", {{"context", context}, {"info", info}}));
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     now.live_bytes = context->allocator().live_bytes();
     now.peak_bytes = context->allocator().peak_bytes();

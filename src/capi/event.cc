@@ -73,9 +73,9 @@ kiln_error* kiln_event_on_ready(kiln_event* event,
                                 void (*callback)(void* user_data, const kiln_error* error),
                                 void* user_data, void (*destroy)(void* user_data)) {
   return Guard([&]() -> Status {
-    KILN_RETURN_IF_ERROR(NotNull(
-        "kiln_event_on_ready",
-        {{"event", event}, {"callback", reinterpret_cast<const void*>(callback)}}));
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_event_on_ready",
+                {{"event", event}, {"callback", reinterpret_cast<const void*>(callback)}}));
     if (!event->context().callbacks_from_any_thread()) {
       return kiln::FailedPrecondition(
           "kiln_event_on_ready: the context was made without callbacks_from_any_thread");

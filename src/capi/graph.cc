@@ -62,7 +62,8 @@ std::string ModuleName(std::string_view wanted) {
                  c == '_' || c == '-' || c == '.';
     if (!keeps) c = '_';
   }
-  bool begins = !name.empty() && name[0] != '.' && name[0] != '-' && !(name[0] >= '0' && name[0] <= '9');
+  bool begins =
+      !name.empty() && name[0] != '.' && name[0] != '-' && !(name[0] >= '0' && name[0] <= '9');
   return begins ? name : "graph" + name;
 }
 
@@ -102,8 +103,8 @@ Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
   Status supported;
   ForEachLeaf(added->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
     if (supported.ok() && leaf.is_array() && !IsSupported(leaf.type())) {
-      supported = kiln::Unimplemented(OpcodeName(opcode), " of the element type ",
-                                      TypeName(leaf.type()));
+      supported =
+          kiln::Unimplemented(OpcodeName(opcode), " of the element type ", TypeName(leaf.type()));
     }
   });
   KILN_RETURN_IF_ERROR(supported);
@@ -189,8 +190,7 @@ Result<kiln::ir::Computation*> kiln_graph::CopyRegion(const kiln_graph& region) 
   KILN_RETURN_IF_ERROR(region.CheckComplete());
   auto key = std::make_pair(region.serial_, region.version_);
   if (auto it = regions_.find(key); it != regions_.end()) return it->second;
-  kiln::ir::Computation* copy =
-      module_->CloneComputation(region.entry(), region.module().name());
+  kiln::ir::Computation* copy = module_->CloneComputation(region.entry(), region.module().name());
   regions_[key] = copy;
   return copy;
 }
@@ -236,7 +236,8 @@ kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_set_results", {{"graph", graph}}));
     KILN_RETURN_IF_ERROR(graph->status());
-    if (!values && value_count > 0) return InvalidArgument("kiln_graph_set_results: values is NULL");
+    if (!values && value_count > 0)
+      return InvalidArgument("kiln_graph_set_results: values is NULL");
     std::vector<Instruction*> results;
     for (size_t i = 0; i < value_count; ++i) {
       auto result = graph->ValueOf(values[i]);

@@ -20,7 +20,8 @@ class Counted {
 
   void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
   void Release() const {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const T*>(this);
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete static_cast<const T*>(this);
   }
 
  protected:

@@ -58,8 +58,8 @@ void OpBuilder::Slices(Attr key, const int64_t* starts, const int64_t* limits,
   attributes_.Set(key, std::move(slices));
 }
 
-void OpBuilder::Paddings(Attr key, const int64_t* low, const int64_t* high,
-                         const int64_t* interior, size_t count) {
+void OpBuilder::Paddings(Attr key, const int64_t* low, const int64_t* high, const int64_t* interior,
+                         size_t count) {
   if (count > 0 && (!low || !high)) {
     return Fail(InvalidArgument(low ? "high" : "low", " is NULL, with ", count, " numbers"));
   }

@@ -17,8 +17,8 @@
 
 namespace kiln::capi {
 
-// Collects what an op is made of. The first mistake (a foreign value, a NULL list) is kept, and told
-// by Finish with the op's name.
+// Collects what an op is made of. The first mistake (a foreign value, a NULL list) is kept, and
+// told by Finish with the op's name.
 class OpBuilder {
  public:
   OpBuilder(kiln_graph& graph, Opcode opcode) : graph_(graph), opcode_(opcode) {}

@@ -34,7 +34,8 @@ Result<T> ReadOptions(std::string_view name, const T* options) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(options);
   for (size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] != 0) {
-      return InvalidArgument(name, " has an option at byte ", i, ", which this version of the "
+      return InvalidArgument(name, " has an option at byte ", i,
+                             ", which this version of the "
                              "library does not know");
     }
   }

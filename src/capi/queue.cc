@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 
 namespace kiln::capi {
 namespace {
@@ -36,12 +35,13 @@ Queue::~Queue() {
   }
 }
 
-void Queue::Push(std::unique_ptr<Job> job) {
-  std::lock_guard lock(state_->mutex);
+std::unique_lock<std::mutex> Queue::Take(std::unique_ptr<Job> job) {
+  std::unique_lock lock(state_->mutex);
   if (!thread_.joinable()) thread_ = std::thread(Work, state_);
   state_->jobs.push_back(std::move(job));
   ++state_->pending;
   state_->wake.notify_one();
+  return lock;
 }
 
 void Queue::Drain() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <thread>
 
 namespace kiln::capi {
@@ -21,16 +22,22 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   // The thread is made with the first job. Throws bad_alloc or system_error, and then has not taken
-  // the job.
-  void Push(std::unique_ptr<Job> job);
+  // the job. `on_taken` is called before the job can run.
+  template <typename F>
+  void Push(std::unique_ptr<Job> job, F&& on_taken) {
+    auto lock = Take(std::move(job));
+    on_taken();
+  }
   // Waits until every job that was pushed has run and is gone. Does nothing on the queue's thread.
   void Drain();
 
-  // Whether this thread is a queue's: there the user's functions may be called only if he allows it.
+  // Whether this thread is a queue's: there the user's functions may be called only if he allows
+  // it.
   static bool OnThread();
 
  private:
   struct State;
+  std::unique_lock<std::mutex> Take(std::unique_ptr<Job> job);
   static void Work(std::shared_ptr<State> state);
 
   std::shared_ptr<State> state_;

@@ -18,11 +18,10 @@ Result<ir::Computation*> TakeTuple(ir::Computation& region, const Shape& argumen
                                       .shape = argument}));
   std::vector<ir::Instruction*> elements;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    KILN_ASSIGN_OR_RETURN(
-        ir::Instruction * element,
-        wrapper->Add({.opcode = Opcode::kGetTupleElement,
-                      .operands = {tuple},
-                      .attributes = {{Attr::kIndex, static_cast<int64_t>(i)}}}));
+    KILN_ASSIGN_OR_RETURN(ir::Instruction * element,
+                          wrapper->Add({.opcode = Opcode::kGetTupleElement,
+                                        .operands = {tuple},
+                                        .attributes = {{Attr::kIndex, static_cast<int64_t>(i)}}}));
     elements.push_back(element);
   }
   KILN_ASSIGN_OR_RETURN(

@@ -1,5 +1,6 @@
 #include "compiler/compiler.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/strings.h"
@@ -41,9 +42,20 @@ std::string_view PlatformOf(const target::Target& target) {
   return "";
 }
 
+bool HasBound(const Shape& shape) {
+  for (const Dimension& d : shape.dimensions()) {
+    if (d.is_bounded()) return true;
+  }
+  return std::any_of(shape.elements().begin(), shape.elements().end(), HasBound);
+}
+
 Status CheckStatic(const ir::Module& module) {
   for (const auto& c : module.computations()) {
     for (const auto& i : c->instructions()) {
+      if (HasBound(i->shape())) {
+        return Unimplemented(OpcodeName(i->opcode()), " of bounded dimensions, '", i->name(),
+                             "' of the shape ", i->shape());
+      }
       if (!i->shape().is_static()) {
         return InvalidArgument("'", i->name(), "' has the shape ", i->shape(),
                                "; sizes must be put in for symbols before compiling");

@@ -8,6 +8,7 @@
 #include "compiler/lower.h"
 #include "kernel/contraction.h"
 #include "passes/pipelines.h"
+#include "session/subgraph.h"
 
 namespace kiln::session {
 
@@ -48,25 +49,6 @@ int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-// The module cut down to the fetches: its root is their tuple.
-Result<std::unique_ptr<ir::Module>> WithFetches(const ir::Module& module,
-                                                std::span<const std::string> fetches) {
-  std::unique_ptr<ir::Module> clone = module.Clone();
-  ir::Computation& entry = *clone->entry();
-  std::unordered_map<std::string, ir::Instruction*> by_name;
-  for (const auto& i : entry.instructions()) by_name[i->name()] = i.get();
-  std::vector<ir::Instruction*> values;
-  for (const std::string& fetch : fetches) {
-    auto it = by_name.find(fetch);
-    if (it == by_name.end()) return NotFound("there is no value '", fetch, "' to fetch");
-    values.push_back(it->second);
-  }
-  KILN_ASSIGN_OR_RETURN(ir::Instruction * root,
-                        entry.Add({.opcode = Opcode::kTuple, .operands = values}));
-  entry.set_root(root);
-  return clone;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module, runtime::Device& device,
@@ -77,21 +59,24 @@ Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module, runti
   return std::unique_ptr<Session>(new Session(module, device, allocator));
 }
 
-Result<int> Session::Prepare(std::span<const std::string> fetches) {
+Result<int> Session::Prepare(std::span<const std::string> feeds,
+                             std::span<const std::string> fetches) {
   std::lock_guard lock(mutex_);
-  std::vector<std::string> key(fetches.begin(), fetches.end());
-  if (auto it = by_fetches_.find(key); it != by_fetches_.end()) return it->second;
+  auto key = std::make_pair(std::vector(feeds.begin(), feeds.end()),
+                            std::vector(fetches.begin(), fetches.end()));
+  if (auto it = by_names_.find(key); it != by_names_.end()) return it->second;
   auto start = std::chrono::steady_clock::now();
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Prepared> prepared, Build(fetches));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Prepared> prepared, Build(feeds, fetches));
   prepared->info.compile_microseconds = MicrosecondsSince(start);
   prepared_.push_back(std::move(prepared));
   int number = static_cast<int>(prepared_.size()) - 1;
-  by_fetches_[std::move(key)] = number;
+  by_names_[std::move(key)] = number;
   return number;
 }
 
-Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::string> fetches) {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, WithFetches(*module_, fetches));
+Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::string> feeds,
+                                                          std::span<const std::string> fetches) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Subgraph(*module_, feeds, fetches));
   passes::PassContext context;
   context.target = &device_.target();
   KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -29,21 +30,24 @@ struct RunInfo {
 
 class Session {
  public:
-  // The module's entry gives the values that can be fetched; it is copied. Allocator and device
+  // The module's entry gives the values that can be fed and fetched; it is copied, and has no
+  // symbols. Allocator and device
   // must outlive the session.
   static Result<std::unique_ptr<Session>> Create(const ir::Module& module, runtime::Device& device,
                                                  runtime::Allocator& allocator);
 
   ~Session();
 
-  // Makes ready to fetch the values of these instructions (by name) from all parameters: later runs
-  // of the same fetches find their kernels compiled. Returns a number for Run.
-  Result<int> Prepare(std::span<const std::string> fetches);
+  // Makes ready to compute the values of some instructions of the entry from those of others, all
+  // arrays, by name: later runs of the same feeds and fetches find their kernels compiled. Any
+  // array can be fed: what it would be computed from is not needed then. Fails where a fetch needs
+  // a parameter that is not fed. Returns a number for Run.
+  Result<int> Prepare(std::span<const std::string> feeds, std::span<const std::string> fetches);
   const RunInfo& InfoOf(int prepared) const;
   const plan::Signature& SignatureOf(int prepared) const;
 
-  // One run. Feeds are the leaves of the module's parameters, fetches those of the prepared ones.
-  // Several threads may run at once.
+  // One run, with memory for the prepared feeds and fetches, in their order. Several threads may
+  // run at once.
   Status Run(int prepared, std::span<const void* const> feeds, std::span<void* const> fetches,
              const runtime::RunOptions& options = {});
 
@@ -54,7 +58,8 @@ class Session {
   Result<std::shared_ptr<Op>> Compile(const plan::ScheduledKernel& kernel,
                                       const std::vector<plan::Slice>& args);
   Status CompileSteps(Prepared& prepared, const plan::Steps& steps);
-  Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> fetches);
+  Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> feeds,
+                                          std::span<const std::string> fetches);
   Status RunSteps(const Prepared& prepared, const plan::Steps& steps, std::byte* const* buffers,
                   const runtime::RunOptions& options) const;
   Status RunLaunch(const Prepared& prepared, const plan::Launch& launch, std::byte* const* buffers,
@@ -66,7 +71,7 @@ class Session {
   mutable std::mutex mutex_;
   // Kernels by what they are.
   std::unordered_map<std::string, std::shared_ptr<Op>> ops_;
-  std::map<std::vector<std::string>, int> by_fetches_;
+  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, int> by_names_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/trace.h"
@@ -54,10 +55,10 @@ TEST_F(SessionTest, FetchesAgreeWithTheEvaluator) {
   {
     auto session = Session::Create(*module, device_, allocator_);
     ASSERT_TRUE(session.ok()) << session.status().ToString();
-    std::vector<std::string> fetches = {"sum", "h"};
-    auto prepared = (*session)->Prepare(fetches);
+    std::vector<std::string> inputs = {"x", "w"}, fetches = {"sum", "h"};
+    auto prepared = (*session)->Prepare(inputs, fetches);
     ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
-    EXPECT_EQ((*session)->Prepare(fetches).value(), *prepared);
+    EXPECT_EQ((*session)->Prepare(inputs, fetches).value(), *prepared);
     // Every op is a kernel: dot, broadcast, add, reduce, and the loop's three.
     EXPECT_GE((*session)->InfoOf(*prepared).kernels, 7);
 
@@ -87,13 +88,53 @@ TEST_F(SessionTest, FetchesAgreeWithTheEvaluator) {
   EXPECT_EQ(allocator_.live_bytes(), 0);
 }
 
-TEST_F(SessionTest, UnknownFetchIsNotFound) {
+TEST_F(SessionTest, AnythingCanBeFed) {
+  auto module = ir::ParseOrDie(kGraph);
+  {
+    auto session = Session::Create(*module, device_, allocator_);
+    ASSERT_TRUE(session.ok());
+    // With h fed, neither the parameters nor the product are needed.
+    std::vector<std::string> inputs = {"h"}, fetches = {"y", "h"};
+    auto prepared = (*session)->Prepare(inputs, fetches);
+    ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
+    alignas(64) float h[16 * 8], y[16 * 8], same[16 * 8];
+    for (int i = 0; i < 16 * 8; ++i) h[i] = 0.01f * static_cast<float>(i);
+    const void* feeds[] = {h};
+    void* results[] = {y, same};
+    ASSERT_TRUE((*session)->Run(*prepared, feeds, results).ok());
+    for (int i = 0; i < 16 * 8; ++i) {
+      EXPECT_NEAR(y[i], std::tanh(std::tanh(std::tanh(h[i]))), 1e-6);
+      EXPECT_EQ(same[i], h[i]);
+    }
+  }
+  EXPECT_EQ(allocator_.live_bytes(), 0);
+}
+
+struct BadRequest {
+  std::vector<std::string> feeds, fetches;
+  Code code;
+  std::string_view message;
+};
+
+TEST_F(SessionTest, RefusesWhatItCannotCompute) {
   auto module = ir::ParseOrDie(kGraph);
   auto session = Session::Create(*module, device_, allocator_);
-  std::vector<std::string> fetches = {"nothing"};
-  auto prepared = (*session)->Prepare(fetches);
-  ASSERT_FALSE(prepared.ok());
-  EXPECT_EQ(prepared.status().code(), Code::kNotFound);
+  ASSERT_TRUE(session.ok());
+  const BadRequest requests[] = {
+      {{"x", "w"}, {"nothing"}, Code::kNotFound, "there is no value 'nothing' to be fetched"},
+      {{"nothing"}, {"h"}, Code::kNotFound, "there is no value 'nothing' to be fed"},
+      {{"x"}, {"h"}, Code::kInvalidArgument, "the parameter 'w', f32[32,8], is needed"},
+      {{"x", "w"}, {"s"}, Code::kInvalidArgument, "only arrays can be fetched"},
+      {{"x", "w", "x"}, {"h"}, Code::kInvalidArgument, "'x' is fed twice"},
+      {{"x", "w"}, {"h", "h"}, Code::kInvalidArgument, "'h' is fetched twice"},
+  };
+  for (const BadRequest& request : requests) {
+    auto prepared = (*session)->Prepare(request.feeds, request.fetches);
+    ASSERT_FALSE(prepared.ok()) << request.message;
+    EXPECT_EQ(prepared.status().code(), request.code);
+    EXPECT_NE(prepared.status().message().find(request.message), std::string::npos)
+        << prepared.status().ToString();
+  }
 }
 
 }  // namespace

@@ -1,0 +1,271 @@
+#include "capi/call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+#include "capi/error.h"
+#include "capi/options.h"
+
+namespace kiln::capi {
+namespace {
+
+// Aligned memory in the place of a buffer's that is not, for one run.
+class Staging {
+ public:
+  explicit Staging(runtime::Allocator& allocator) : allocator_(allocator) {}
+  ~Staging() {
+    for (const Copy& copy : copies_) allocator_.Deallocate(copy.memory, copy.bytes);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // Where the run finds the buffer's elements, or leaves them.
+  Result<std::byte*> MemoryOf(const kiln_buffer& buffer, bool is_result) {
+    if (buffer.is_aligned() || buffer.bytes() == 0) return buffer.data();
+    copies_.reserve(copies_.size() + 1);
+    KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(buffer.bytes()));
+    copies_.push_back({memory, buffer.data(), buffer.bytes(), is_result});
+    if (!is_result) std::memcpy(memory, buffer.data(), static_cast<size_t>(buffer.bytes()));
+    return memory;
+  }
+  void CopyResults() const {
+    for (const Copy& copy : copies_) {
+      if (copy.is_result) {
+        std::memcpy(copy.home, copy.memory, static_cast<size_t>(copy.bytes));
+      }
+    }
+  }
+
+ private:
+  struct Copy {
+    std::byte* memory;
+    std::byte* home;
+    int64_t bytes;
+    bool is_result;
+  };
+  runtime::Allocator& allocator_;
+  std::vector<Copy> copies_;
+};
+
+bool IsCancelled(const kiln_execute_options& options) {
+  return options.cancel && __atomic_load_n(options.cancel, __ATOMIC_RELAXED) != 0;
+}
+
+Status CheckCount(std::string_view what, const Callee& callee, size_t given, size_t expected,
+                  const void* list) {
+  if (given != expected) {
+    return InvalidArgument("'", callee.name(), "': ", given, " ", what, "s are given; expected ",
+                           expected);
+  }
+  if (!list && given > 0) {
+    return InvalidArgument("'", callee.name(), "': the list of ", what, "s is NULL");
+  }
+  return OkStatus();
+}
+
+Status CheckOptions(const kiln_execute_options& options) {
+  if (options.threads < 0) {
+    return InvalidArgument("kiln_execute_options.threads is ", options.threads);
+  }
+  if (options.reserved != 0) return InvalidArgument("kiln_execute_options.reserved is not 0");
+  return OkStatus();
+}
+
+}  // namespace
+
+Status Call::BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffer,
+                        const Shape& shape, std::vector<Ref<kiln_buffer>>& bound) const {
+  auto fail = [&](const auto&... what) {
+    const auto& names = callee_->signature().parameter_names;
+    std::string label = kind == "argument" && number < names.size()
+                            ? Cat(kind, " ", number, " '", names[number], "'")
+                            : Cat(kind, " ", number);
+    return InvalidArgument("'", callee_->name(), "': ", label, what...);
+  };
+  if (!buffer) return fail(" is NULL; expected ", shape);
+  kiln_device& device = callee_->device();
+  if (&buffer->device() != &device) {
+    return fail(" is on ", buffer->device().name(),
+                &buffer->context() == &device.context() ? "" : " of another context", "; expected ",
+                device.name());
+  }
+  if (!buffer->shape().SameTypeAndDimensions(shape)) {
+    return fail(" is ", buffer->shape(), "; expected ", shape);
+  }
+  bound.push_back(Ref<kiln_buffer>::Share(buffer));
+  return OkStatus();
+}
+
+Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute_options* options,
+                        kiln_buffer* const* arguments, size_t argument_count,
+                        kiln_buffer* const* results, size_t result_count) {
+  Call call(std::move(callee));
+  const plan::Signature& signature = call.callee_->signature();
+  KILN_ASSIGN_OR_RETURN(call.options_, ReadOptions("kiln_execute_options", options));
+  KILN_RETURN_IF_ERROR(CheckOptions(call.options_));
+  KILN_RETURN_IF_ERROR(CheckCount("argument", *call.callee_, argument_count,
+                                  signature.parameters.size(), arguments));
+  KILN_RETURN_IF_ERROR(
+      CheckCount("result", *call.callee_, result_count, signature.results.size(), results));
+  call.arguments_.reserve(argument_count);
+  call.results_.reserve(result_count);
+  for (size_t i = 0; i < argument_count; ++i) {
+    KILN_RETURN_IF_ERROR(
+        call.BindBuffer("argument", i, arguments[i], signature.parameters[i], call.arguments_));
+  }
+  bool any_given = false;
+  for (size_t i = 0; i < result_count; ++i) {
+    if (results[i]) {
+      any_given = true;
+      KILN_RETURN_IF_ERROR(
+          call.BindBuffer("result", i, results[i], signature.results[i], call.results_));
+    } else {
+      KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made,
+                            kiln_buffer::Allocate(call.callee_->device(), signature.results[i]));
+      call.results_.push_back(std::move(made));
+    }
+  }
+  if (any_given) KILN_RETURN_IF_ERROR(call.CheckOverlaps(results));
+  return call;
+}
+
+Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
+  struct Range {
+    const std::byte* begin;
+    const std::byte* end;
+    bool is_result;
+    size_t number;
+  };
+  std::vector<Range> ranges;
+  ranges.reserve(arguments_.size() + results_.size());
+  auto add = [&](const kiln_buffer& buffer, bool is_result, size_t number) {
+    if (buffer.bytes() == 0) return;
+    ranges.push_back({buffer.data(), buffer.data() + buffer.bytes(), is_result, number});
+  };
+  for (size_t i = 0; i < arguments_.size(); ++i) add(*arguments_[i], false, i);
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (given_results[i]) add(*results_[i], true, i);
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  // Of the ranges so far, the argument and the result that reach farthest.
+  const Range* argument = nullptr;
+  const Range* result = nullptr;
+  for (const Range& range : ranges) {
+    const Range* other = nullptr;
+    if (result && range.begin < result->end) other = result;
+    if (range.is_result && argument && range.begin < argument->end) other = argument;
+    if (other) {
+      const Range& of = range.is_result ? range : *other;
+      const Range& with = range.is_result ? *other : range;
+      return InvalidArgument("'", callee_->name(), "': result ", of.number, " shares memory with ",
+                             with.is_result ? "result " : "argument ", with.number);
+    }
+    const Range*& farthest = range.is_result ? result : argument;
+    if (!farthest || range.end > farthest->end) farthest = &range;
+  }
+  return OkStatus();
+}
+
+Status Call::Run() const {
+  if (IsCancelled(options_)) return Cancelled("'", callee_->name(), "' was cancelled");
+  kiln_context& context = callee_->device().context();
+  Staging staging(context.allocator());
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  in.reserve(arguments_.size());
+  out.reserve(results_.size());
+  for (const Ref<kiln_buffer>& argument : arguments_) {
+    KILN_ASSIGN_OR_RETURN(std::byte * memory, staging.MemoryOf(*argument, false));
+    in.push_back(memory);
+  }
+  for (const Ref<kiln_buffer>& result : results_) {
+    KILN_ASSIGN_OR_RETURN(std::byte * memory, staging.MemoryOf(*result, true));
+    out.push_back(memory);
+  }
+  std::shared_ptr<TraceSink> trace = context.trace();
+  int64_t start = trace ? TraceSink::Now() : 0;
+  KILN_RETURN_IF_ERROR(callee_->Run(
+      in, out, {.threads = options_.threads, .trace = trace.get(), .cancel = options_.cancel}));
+  if (trace) {
+    trace->Add({callee_->name(),
+                "execute",
+                start,
+                TraceSink::Now() - start,
+                TraceSink::LaneOfThisThread(),
+                {{"device", callee_->device().name()}}});
+  }
+  staging.CopyResults();
+  return OkStatus();
+}
+
+Status Call::RunNow() {
+  for (const Ref<kiln_buffer>& argument : arguments_) {
+    KILN_RETURN_IF_ERROR(argument->WaitForValue());
+  }
+  for (const Ref<kiln_buffer>& result : results_) result->WaitForUses();
+  KILN_RETURN_IF_ERROR(Run());
+  for (const Ref<kiln_buffer>& result : results_) result->SetWritten();
+  return OkStatus();
+}
+
+// A run in the queue. The event outlives the rest, and with it the context does.
+class Call::QueuedRun : public Queue::Job {
+ public:
+  QueuedRun(Call call, Ref<kiln_event> event) : event_(std::move(event)), call_(std::move(call)) {
+    for (const Ref<kiln_buffer>& argument : call_.arguments_) {
+      if (Ref<kiln_event> value = argument->value()) inputs_.push_back(std::move(value));
+    }
+  }
+
+  // From now on the buffers wait for this run.
+  void Announce() const {
+    for (const Ref<kiln_buffer>& argument : call_.arguments_) argument->AddUse(event_, false);
+    for (const Ref<kiln_buffer>& result : call_.results_) result->AddUse(event_, true);
+  }
+
+  void Run() noexcept override {
+    Status status;
+    try {
+      status = RunOnce();
+    } catch (...) {
+      status = StatusOfException();
+    }
+    event_->Finish(std::move(status));
+  }
+
+ private:
+  Status RunOnce() const {
+    // They were queued before, and have ended.
+    for (const Ref<kiln_event>& input : inputs_) KILN_RETURN_IF_ERROR(input->Wait());
+    return call_.Run();
+  }
+
+  Ref<kiln_event> event_;
+  Call call_;
+  std::vector<Ref<kiln_event>> inputs_;
+};
+
+Result<Ref<kiln_event>> Call::Start() && {
+  kiln_context& context = callee_->device().context();
+  auto event = MakeRef<kiln_event>(context);
+  auto run = std::make_unique<QueuedRun>(std::move(*this), event);
+  if (!context.runs_asynchronously()) {
+    run->Announce();
+    run->Run();
+    return event;
+  }
+  // Queued while announced: another thread that finds the buffers in use finds the run queued.
+  const QueuedRun& announced = *run;
+  context.queue().Push(std::move(run), [&] { announced.Announce(); });
+  return event;
+}
+
+void HandOverResults(const std::vector<Ref<kiln_buffer>>& bound, kiln_buffer** results) {
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (!results[i]) results[i] = HandOver(bound[i]);
+  }
+}
+
+}  // namespace kiln::capi

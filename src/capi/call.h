@@ -1,0 +1,71 @@
+// One run of a program with the user's buffers: checked, given memory, and run, now or in the
+// queue.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "capi/buffer.h"
+#include "capi/context.h"
+#include "capi/event.h"
+#include "kiln/executable.h"
+#include "plan/plan.h"
+#include "runtime/device.h"
+
+namespace kiln::capi {
+
+// What can be run: an executable, or what a session has prepared.
+class Callee {
+ public:
+  Callee(std::string name, kiln_device& device) : name_(std::move(name)), device_(device) {}
+  virtual ~Callee() = default;
+
+  const std::string& name() const { return name_; }  // in timelines and messages
+  kiln_device& device() const { return device_; }
+  virtual const plan::Signature& signature() const = 0;
+  // What runtime::LoadedExecutable::Run says.
+  virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
+                     const runtime::RunOptions& options) const = 0;
+
+ private:
+  const std::string name_;
+  kiln_device& device_;
+};
+
+class Call {
+ public:
+  // Checks options, counts, devices and shapes, and makes the results that are NULL.
+  static Result<Call> Bind(std::shared_ptr<const Callee> callee,
+                           const kiln_execute_options* options, kiln_buffer* const* arguments,
+                           size_t argument_count, kiln_buffer* const* results, size_t result_count);
+
+  // Waits for the arguments' values and for other uses of the results, and runs on this thread.
+  Status RunNow();
+  // Puts the run into the context's queue, or runs it on this thread where the context does nothing
+  // behind the user's back. A failure of the run is the event's.
+  Result<Ref<kiln_event>> Start() &&;
+  // The buffers that were given or made; what was made is the caller's to hand over.
+  const std::vector<Ref<kiln_buffer>>& results() const { return results_; }
+
+ private:
+  class QueuedRun;
+  explicit Call(std::shared_ptr<const Callee> callee) : callee_(std::move(callee)) {}
+  Status BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffer, const Shape& shape,
+                    std::vector<Ref<kiln_buffer>>& bound) const;
+  Status CheckOverlaps(kiln_buffer* const* given_results) const;
+  // Once the arguments' values are there.
+  Status Run() const;
+
+  std::shared_ptr<const Callee> callee_;
+  kiln_execute_options options_;
+  std::vector<Ref<kiln_buffer>> arguments_, results_;
+};
+
+// After success: a reference to each result that the user had no buffer for.
+void HandOverResults(const std::vector<Ref<kiln_buffer>>& bound, kiln_buffer** results);
+
+}  // namespace kiln::capi

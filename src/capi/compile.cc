@@ -1,0 +1,164 @@
+// kiln_graph_compile: options, symbols, the compiler, dumps, and loading.
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/strings.h"
+#include "base/trace.h"
+#include "capi/dump_folder.h"
+#include "capi/error.h"
+#include "capi/executable.h"
+#include "capi/graph.h"
+#include "capi/options.h"
+#include "compiler/compiler.h"
+#include "ir/specialise.h"
+#include "passes/pass.h"
+
+using kiln::Cat;
+using kiln::InvalidArgument;
+using kiln::OkStatus;
+using kiln::Result;
+using kiln::Status;
+using kiln::capi::Guard;
+using kiln::capi::NotNull;
+
+namespace {
+
+Status CheckOptions(const kiln_compile_options& options) {
+  auto one = [](std::string_view name, int32_t count) -> Status {
+    if (count < 0) return InvalidArgument("kiln_compile_options.", name, " is ", count);
+    if (count > 1) return kiln::Unimplemented(count, " ", name, " of an executable");
+    return OkStatus();
+  };
+  KILN_RETURN_IF_ERROR(one("replicas", options.replicas));
+  KILN_RETURN_IF_ERROR(one("partitions", options.partitions));
+  if (options.dump_ptx_sm != 0) {
+    KILN_RETURN_IF_ERROR(kiln::target::NvidiaGpu(options.dump_ptx_sm).status());
+  }
+  return OkStatus();
+}
+
+Result<std::set<std::string>> DisabledPasses(const kiln_compile_options& options) {
+  KILN_ASSIGN_OR_RETURN(
+      std::string_view text,
+      kiln::capi::TextOf("kiln_compile_options.disabled_passes", options.disabled_passes,
+                         options.disabled_passes_length));
+  std::set<std::string> disabled;
+  for (std::string_view piece : kiln::Split(text, ',')) {
+    std::string_view name = kiln::Trim(piece);
+    if (name.empty()) continue;
+    if (!kiln::passes::FindPass(name)) {
+      std::vector<std::string_view> names;
+      for (const kiln::passes::Pass& pass : kiln::passes::AllPasses()) names.push_back(pass.name);
+      return kiln::NotFound("kiln_compile_options.disabled_passes: there is no pass '", name,
+                            "'; there are ", kiln::Join(names, ", "));
+    }
+    disabled.emplace(name);
+  }
+  return disabled;
+}
+
+Result<std::map<std::string, int64_t>> SymbolSizes(const kiln_compile_options& options) {
+  if (!options.symbols && options.symbol_count > 0) {
+    return InvalidArgument("kiln_compile_options.symbols is NULL");
+  }
+  std::map<std::string, int64_t> sizes;
+  for (size_t i = 0; i < options.symbol_count; ++i) {
+    const kiln_symbol_size& symbol = options.symbols[i];
+    KILN_ASSIGN_OR_RETURN(std::string_view name,
+                          kiln::capi::TextOf("the symbol's name", symbol.name, symbol.name_length));
+    if (symbol.size < 0) {
+      return InvalidArgument("symbol '", name, "' is given the size ", symbol.size);
+    }
+    if (!sizes.emplace(name, symbol.size).second) {
+      return InvalidArgument("symbol '", name, "' is given a size twice");
+    }
+  }
+  return sizes;
+}
+
+// A copy of the module with numbers in the place of its symbols.
+Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
+                                                      const std::map<std::string, int64_t>& sizes) {
+  for (const auto& computation : module.computations()) {
+    for (const auto& instruction : computation->instructions()) {
+      if (!instruction->shape().is_static()) return kiln::ir::Specialise(module, sizes);
+    }
+  }
+  return module.Clone();
+}
+
+Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
+                                                 const kiln_compile_options& options) {
+  kiln_context& context = graph.context();
+  kiln_device& device = options.device ? *options.device : context.devices().front();
+  if (&device.context() != &context) {
+    return InvalidArgument("the device ", device.name(), " is of another context than the graph");
+  }
+  KILN_RETURN_IF_ERROR(CheckOptions(options));
+  kiln::compiler::Options compiler;
+  compiler.threads = context.threads();
+  compiler.verify = options.verify != 0;
+  KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
+  KILN_ASSIGN_OR_RETURN(auto sizes, SymbolSizes(options));
+  KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
+  compiler.module_number = context.NextModuleNumber();
+
+  KILN_ASSIGN_OR_RETURN(std::string_view folder_name,
+                        kiln::capi::TextOf("kiln_compile_options.dump_folder", options.dump_folder,
+                                           options.dump_folder_length));
+  std::optional<kiln::capi::DumpFolder> folder;
+  if (!folder_name.empty()) {
+    KILN_ASSIGN_OR_RETURN(folder, kiln::capi::DumpFolder::Open(folder_name));
+    compiler.dump = [&](const std::string& name, std::string_view text) {
+      folder->Write(name, text);
+    };
+    compiler.dump_ptx_sm = options.dump_ptx_sm;
+  }
+  std::shared_ptr<kiln::TraceSink> trace = context.trace();
+  auto record = [&](std::string_view name, std::string_view category, int64_t start) {
+    trace->Add({std::string(name),
+                std::string(category),
+                start,
+                kiln::TraceSink::Now() - start,
+                kiln::TraceSink::LaneOfThisThread(),
+                {}});
+  };
+  if (trace) {
+    compiler.on_pass = [&](std::string_view pass, int64_t microseconds, bool) {
+      record(pass, "pass", kiln::TraceSink::Now() - 1000 * microseconds);
+    };
+  }
+  std::string name = module->name();
+  int64_t start = kiln::TraceSink::Now();
+  auto compiled = kiln::compiler::Compile(std::move(module), device.device->target(), compiler);
+  if (folder) KILN_RETURN_IF_ERROR(folder->status());
+  if (!compiled.ok()) return compiled.status();
+  auto artefact = std::make_shared<const kiln::plan::Artefact>(*std::move(compiled));
+  KILN_ASSIGN_OR_RETURN(auto loaded, device.device->Load(artefact));
+  if (trace) record(Cat("compile ", name), "compile", start);
+  int64_t microseconds = (kiln::TraceSink::Now() - start) / 1000;
+  context.Log(KILN_LOG_INFO,
+              Cat("compiled '", name, "' for ", device.name(), " in ", microseconds, " us"));
+  return kiln::capi::MakeRef<kiln_executable>(device, std::move(loaded), microseconds);
+}
+
+}  // namespace
+
+void kiln_compile_options_init(kiln_compile_options* options, size_t size) {
+  kiln::capi::InitOptions(options, size);
+}
+
+kiln_error* kiln_graph_compile(const kiln_graph* graph, const kiln_compile_options* options,
+                               kiln_executable** executable) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_graph_compile", {{"graph", graph}, {"executable", executable}}));
+    KILN_RETURN_IF_ERROR(graph->CheckComplete());
+    KILN_ASSIGN_OR_RETURN(kiln_compile_options read,
+                          kiln::capi::ReadOptions("kiln_compile_options", options));
+    KILN_ASSIGN_OR_RETURN(kiln::capi::Ref<kiln_executable> compiled, Compile(*graph, read));
+    *executable = HandOver(std::move(compiled));
+    return OkStatus();
+  });
+}

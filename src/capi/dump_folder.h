@@ -1,0 +1,31 @@
+// A folder that the stages of a compilation are written into.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace kiln::capi {
+
+class DumpFolder {
+ public:
+  // Makes the folder where it is missing.
+  static Result<DumpFolder> Open(std::string_view path);
+
+  // Writes a file wholly or not at all. Any thread; the first failure is kept.
+  void Write(const std::string& name, std::string_view text);
+  const Status& status() const { return status_; }
+
+ private:
+  explicit DumpFolder(std::string path) : path_(std::move(path)) {}
+  Status WriteFile(const std::string& name, std::string_view text) const;
+
+  std::string path_;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  Status status_;
+};
+
+}  // namespace kiln::capi

@@ -1,0 +1,162 @@
+#include "capi/executable.h"
+
+#include "capi/error.h"
+#include "capi/options.h"
+
+using kiln::InvalidArgument;
+using kiln::OkStatus;
+using kiln::OutOfRange;
+using kiln::Shape;
+using kiln::Status;
+using kiln::capi::Call;
+using kiln::capi::Guard;
+using kiln::capi::NotNull;
+
+namespace {
+
+class LoadedCallee : public kiln::capi::Callee {
+ public:
+  LoadedCallee(kiln_device& device, std::unique_ptr<kiln::runtime::LoadedExecutable> loaded)
+      : Callee(loaded->program().name, device), loaded_(std::move(loaded)) {}
+
+  const kiln::plan::Signature& signature() const override { return loaded_->program().signature; }
+  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
+             const kiln::runtime::RunOptions& options) const override {
+    return loaded_->Run(arguments, results, options);
+  }
+
+ private:
+  const std::unique_ptr<kiln::runtime::LoadedExecutable> loaded_;
+};
+
+std::vector<std::vector<int64_t>> DimsOf(const std::vector<Shape>& shapes) {
+  std::vector<std::vector<int64_t>> dims;
+  for (const Shape& shape : shapes) dims.push_back(shape.dims());
+  return dims;
+}
+
+Status WriteShapeOf(std::string_view what, const std::vector<Shape>& shapes,
+                    const std::vector<std::vector<int64_t>>& dims, size_t index,
+                    kiln_shape* shape) {
+  if (index >= shapes.size()) {
+    return OutOfRange("there is no ", what, " ", index, "; there are ", shapes.size());
+  }
+  return kiln::capi::WriteStruct("kiln_shape",
+                                 kiln::capi::DescribeShape(shapes[index], dims[index]), shape);
+}
+
+}  // namespace
+
+kiln_executable::kiln_executable(kiln_device& device,
+                                 std::unique_ptr<kiln::runtime::LoadedExecutable> loaded,
+                                 int64_t compile_microseconds)
+    : context_(device.context().Share()),
+      program_(loaded->program()),
+      compile_microseconds_(compile_microseconds),
+      argument_dims_(DimsOf(program_.signature.parameters)),
+      result_dims_(DimsOf(program_.signature.results)) {
+  callee_ = std::make_shared<LoadedCallee>(device, std::move(loaded));
+}
+
+void kiln_executable_retain(kiln_executable* executable) { kiln::capi::RetainHandle(executable); }
+
+void kiln_executable_release(kiln_executable* executable) { kiln::capi::ReleaseHandle(executable); }
+
+kiln_device* kiln_executable_device(const kiln_executable* executable) {
+  return executable ? &executable->device() : nullptr;
+}
+
+size_t kiln_executable_argument_count(const kiln_executable* executable) {
+  return executable ? executable->program().signature.parameters.size() : 0;
+}
+
+kiln_error* kiln_executable_argument_shape(const kiln_executable* executable, size_t index,
+                                           kiln_shape* shape) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_argument_shape", {{"executable", executable}, {"shape", shape}}));
+    return WriteShapeOf("argument", executable->program().signature.parameters,
+                        executable->argument_dims(), index, shape);
+  });
+}
+
+const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
+                                          size_t* length) {
+  const std::string* name = nullptr;
+  if (executable) {
+    const auto& names = executable->program().signature.parameter_names;
+    if (index < names.size()) name = &names[index];
+  }
+  if (length) *length = name ? name->size() : 0;
+  return name ? name->c_str() : nullptr;
+}
+
+size_t kiln_executable_result_count(const kiln_executable* executable) {
+  return executable ? executable->program().signature.results.size() : 0;
+}
+
+kiln_error* kiln_executable_result_shape(const kiln_executable* executable, size_t index,
+                                         kiln_shape* shape) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_result_shape", {{"executable", executable}, {"shape", shape}}));
+    return WriteShapeOf("result", executable->program().signature.results,
+                        executable->result_dims(), index, shape);
+  });
+}
+
+kiln_error* kiln_executable_info(const kiln_executable* executable, kiln_program_info* info) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_info", {{"executable", executable}, {"info", info}}));
+    kiln_program_info told = KILN_PROGRAM_INFO_INIT;
+    told.kernels = kiln::plan::CountKernels(executable->program().steps);
+    told.temporary_bytes = executable->program().arena_bytes;
+    told.compile_microseconds = executable->compile_microseconds();
+    return kiln::capi::WriteStruct("kiln_program_info", told, info);
+  });
+}
+
+void kiln_execute_options_init(kiln_execute_options* options, size_t size) {
+  kiln::capi::InitOptions(options, size);
+}
+
+kiln_error* kiln_executable_run(kiln_executable* executable, const kiln_execute_options* options,
+                                kiln_buffer* const* arguments, size_t argument_count,
+                                kiln_buffer** results, size_t result_count) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_executable_run", {{"executable", executable}}));
+    KILN_ASSIGN_OR_RETURN(Call call, Call::Bind(executable->callee(), options, arguments,
+                                                argument_count, results, result_count));
+    KILN_RETURN_IF_ERROR(call.RunNow());
+    HandOverResults(call.results(), results);
+    executable->context().RunDeferred();
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_executable_execute(kiln_executable* executable,
+                                    const kiln_execute_options* options,
+                                    kiln_buffer* const* const* arguments, size_t argument_count,
+                                    kiln_buffer** const* results, size_t result_count,
+                                    size_t device_count, kiln_event** events) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_execute",
+                {{"executable", executable}, {"arguments", arguments}, {"results", results}}));
+    if (device_count != 1) {
+      return InvalidArgument("'", executable->callee()->name(), "': ", device_count,
+                             " lists of arguments are given; expected 1, for one device");
+    }
+    KILN_ASSIGN_OR_RETURN(Call call, Call::Bind(executable->callee(), options, arguments[0],
+                                                argument_count, results[0], result_count));
+    // Kept beside the call, which goes to the queue.
+    std::vector<kiln::capi::Ref<kiln_buffer>> bound = call.results();
+    KILN_ASSIGN_OR_RETURN(kiln::capi::Ref<kiln_event> event, std::move(call).Start());
+    if (!events) KILN_RETURN_IF_ERROR(event->Wait());
+    HandOverResults(bound, results[0]);
+    if (events) events[0] = HandOver(std::move(event));
+    executable->context().RunDeferred();
+    return OkStatus();
+  });
+}

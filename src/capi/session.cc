@@ -1,0 +1,189 @@
+#include "kiln/session.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/strings.h"
+#include "capi/call.h"
+#include "capi/error.h"
+#include "capi/graph.h"
+#include "capi/options.h"
+#include "session/session.h"
+
+namespace kiln::capi {
+namespace {
+
+// One way to run a session.
+class PreparedCallee : public Callee {
+ public:
+  PreparedCallee(std::string name, kiln_device& device, std::shared_ptr<session::Session> session,
+                 int number)
+      : Callee(std::move(name), device),
+        session_(std::move(session)),
+        number_(number),
+        signature_(session_->SignatureOf(number)) {}
+
+  const session::RunInfo& info() const { return session_->InfoOf(number_); }
+  const plan::Signature& signature() const override { return signature_; }
+  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
+             const runtime::RunOptions& options) const override {
+    return session_->Run(number_, arguments, results, options);
+  }
+
+ private:
+  const std::shared_ptr<session::Session> session_;
+  const int number_;
+  const plan::Signature& signature_;
+};
+
+}  // namespace
+}  // namespace kiln::capi
+
+using kiln::InvalidArgument;
+using kiln::OkStatus;
+using kiln::Result;
+using kiln::Status;
+using kiln::capi::Call;
+using kiln::capi::Guard;
+using kiln::capi::NotNull;
+using kiln::capi::PreparedCallee;
+
+struct kiln_session : kiln::capi::Counted<kiln_session> {
+ public:
+  kiln_session(const kiln_graph& graph, kiln_device& device,
+               std::shared_ptr<kiln::session::Session> session)
+      : context_(graph.context().Share()),
+        device_(device),
+        session_(std::move(session)),
+        name_(graph.module().name()),
+        first_value_(graph.values().empty() ? 0 : graph.IdOf(graph.values().front())) {
+    for (const kiln::ir::Instruction* value : graph.values()) value_names_.push_back(value->name());
+  }
+
+  kiln_context& context() const { return *context_; }
+
+  // The way to compute `fetches` from `feeds`, made with the first call for them.
+  Result<std::shared_ptr<const PreparedCallee>> Prepare(const kiln_value* feeds, size_t feed_count,
+                                                        const kiln_value* fetches,
+                                                        size_t fetch_count) {
+    std::pair key(std::vector(feeds, feeds + feed_count),
+                  std::vector(fetches, fetches + fetch_count));
+    std::lock_guard lock(mutex_);
+    if (auto it = prepared_.find(key); it != prepared_.end()) return it->second;
+    KILN_ASSIGN_OR_RETURN(std::vector<std::string> feed_names, NamesOf("feed", key.first));
+    KILN_ASSIGN_OR_RETURN(std::vector<std::string> fetch_names, NamesOf("fetch", key.second));
+    KILN_ASSIGN_OR_RETURN(int number, session_->Prepare(feed_names, fetch_names));
+    auto prepared = std::make_shared<const PreparedCallee>(name_, device_, session_, number);
+    prepared_.emplace(std::move(key), prepared);
+    return prepared;
+  }
+
+ private:
+  Result<std::vector<std::string>> NamesOf(std::string_view what,
+                                           const std::vector<kiln_value>& values) const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < values.size(); ++i) {
+      // Ids of a graph are numbers in a row; see kiln_graph::IdOf.
+      uint64_t index = values[i] - first_value_;
+      if (values[i] == 0 || index >= value_names_.size()) {
+        return InvalidArgument(what, " ", i, ": the value ", values[i],
+                               " is not one that the graph '", name_,
+                               "' had when the session was made");
+      }
+      names.push_back(value_names_[index]);
+    }
+    return names;
+  }
+
+  kiln::capi::Ref<kiln_context> context_;
+  kiln_device& device_;
+  std::shared_ptr<kiln::session::Session> session_;
+  const std::string name_;
+  const kiln_value first_value_;
+  std::vector<std::string> value_names_;
+  std::mutex mutex_;
+  std::map<std::pair<std::vector<kiln_value>, std::vector<kiln_value>>,
+           std::shared_ptr<const PreparedCallee>>
+      prepared_;
+};
+
+namespace {
+
+Status CheckLists(std::string_view function, const kiln_value* feeds, size_t feed_count,
+                  const kiln_value* fetches, size_t fetch_count) {
+  if (!feeds && feed_count > 0) return InvalidArgument(function, ": feeds is NULL");
+  if (!fetches && fetch_count > 0) return InvalidArgument(function, ": fetches is NULL");
+  return OkStatus();
+}
+
+}  // namespace
+
+void kiln_session_options_init(kiln_session_options* options, size_t size) {
+  kiln::capi::InitOptions(options, size);
+}
+
+kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_options* options,
+                                kiln_session** session) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_session_create", {{"graph", graph}, {"session", session}}));
+    KILN_RETURN_IF_ERROR(graph->status());
+    KILN_ASSIGN_OR_RETURN(kiln_session_options read,
+                          kiln::capi::ReadOptions("kiln_session_options", options));
+    kiln_context& context = graph->context();
+    kiln_device& device = read.device ? *read.device : context.devices().front();
+    if (&device.context() != &context) {
+      return InvalidArgument("the device ", device.name(), " is of another context than the graph");
+    }
+    for (const kiln::ir::Instruction* value : graph->values()) {
+      if (!value->shape().is_static()) {
+        return kiln::Unimplemented("a session of a graph with symbols: '", value->name(), "' is ",
+                                   value->shape());
+      }
+    }
+    KILN_ASSIGN_OR_RETURN(auto made, kiln::session::Session::Create(graph->module(), *device.device,
+                                                                    context.allocator()));
+    *session = HandOver(kiln::capi::MakeRef<kiln_session>(
+        *graph, device, std::shared_ptr<kiln::session::Session>(std::move(made))));
+    return OkStatus();
+  });
+}
+
+void kiln_session_retain(kiln_session* session) { kiln::capi::RetainHandle(session); }
+
+void kiln_session_release(kiln_session* session) { kiln::capi::ReleaseHandle(session); }
+
+kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds, size_t feed_count,
+                                 const kiln_value* fetches, size_t fetch_count,
+                                 kiln_program_info* info) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_session_prepare", {{"session", session}}));
+    KILN_RETURN_IF_ERROR(
+        CheckLists("kiln_session_prepare", feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));
+    if (!info) return OkStatus();
+    kiln_program_info told = KILN_PROGRAM_INFO_INIT;
+    told.kernels = prepared->info().kernels;
+    told.temporary_bytes = prepared->info().temporary_bytes;
+    told.compile_microseconds = prepared->info().compile_microseconds;
+    return kiln::capi::WriteStruct("kiln_program_info", told, info);
+  });
+}
+
+kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* options,
+                             const kiln_value* feeds, kiln_buffer* const* feed_buffers,
+                             size_t feed_count, const kiln_value* fetches,
+                             kiln_buffer** fetch_buffers, size_t fetch_count) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_session_run", {{"session", session}}));
+    KILN_RETURN_IF_ERROR(CheckLists("kiln_session_run", feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(Call call, Call::Bind(prepared, options, feed_buffers, feed_count,
+                                                fetch_buffers, fetch_count));
+    KILN_RETURN_IF_ERROR(call.RunNow());
+    HandOverResults(call.results(), fetch_buffers);
+    session->context().RunDeferred();
+    return OkStatus();
+  });
+}
