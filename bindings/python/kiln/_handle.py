@@ -1,5 +1,6 @@
 """Objects of the library, and Python objects that the library holds."""
 
+import ctypes
 import itertools
 import weakref
 from typing import Any, ClassVar, Dict
@@ -30,11 +31,11 @@ class Handle:
     def _as_parameter_(self) -> int:
         """What ctypes passes to functions."""
         if not self._finalizer.alive:
-            raise ValueError('the {} is closed'.format(self._noun))
+            raise ctypes.ArgumentError('the {} is closed'.format(self._noun))
         return self._address
 
     def close(self) -> None:
-        """Gives the object back; using it afterwards is a ValueError."""
+        """Gives the object back; using it afterwards raises `ctypes.ArgumentError`."""
         self._finalizer()
 
     def __enter__(self) -> Any:

@@ -1,10 +1,12 @@
 """The package on NumPy's arrays."""
 
+import ctypes
 import gc
 import json
 import os
 import tempfile
 import threading
+import time
 import unittest
 import weakref
 
@@ -59,6 +61,18 @@ class KilnTest(unittest.TestCase):
         x[0] = 7  # the next execution sees it
         executable.run(buffers[:3], [buffers[3]])
         self.assertEqual(out[0], 24)
+
+    def test_memory_that_is_not_aligned(self):
+        executable = self.axpy().compile()
+        memory = aligned(20)
+        x, out = memory[1:6], memory[7:12]
+        x[:] = 1
+        results = executable.run([numpy.float32(2), x, x], [self.cpu.borrow(out)])
+        self.assertEqual(results[0].address, out.ctypes.data)
+        self.assertEqual(memory.tolist(), [0] + [1] * 5 + [0] + [3] * 5 + [0] * 8)
+        results, event = executable.start([numpy.float32(3), x, x], results)
+        event.wait()
+        self.assertEqual(out.tolist(), [4] * 5)
 
     def test_results_are_read_without_a_copy(self):
         a, x, y = numpy.float32(3), numpy.ones(5, numpy.float32), numpy.zeros(5, numpy.float32)
@@ -246,13 +260,15 @@ class KilnTest(unittest.TestCase):
         graph = self.axpy()
         graph.close()
         graph.close()
-        with self.assertRaises(ValueError):
+        with self.assertRaises(ctypes.ArgumentError):
             graph.to_hlo_text()
         buffer = self.cpu.zeros('f32')
         with buffer:
             pass
-        with self.assertRaises(ValueError):
+        with self.assertRaises(ctypes.ArgumentError):
             buffer.tobytes()
+        with self.assertRaises(ctypes.ArgumentError):
+            self.axpy().compile()(buffer, buffer, buffer)
 
     def test_asynchronous(self):
         executable = self.axpy().compile()
@@ -289,8 +305,10 @@ class KilnTest(unittest.TestCase):
             self.assertTrue(called.wait(60))
             event.wait()
         self.assertEqual(errors, [None])
-        del event
-        gc.collect()
+        # The library's thread lets go of it a moment after the call.
+        deadline = time.monotonic() + 60
+        while alive() is not None and time.monotonic() < deadline:
+            time.sleep(0.001)
         self.assertIsNone(alive())
 
     def test_cancellation(self):
