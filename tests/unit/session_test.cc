@@ -25,10 +25,10 @@ cond { s = (s32[], f32[16,8]) parameter(0)
   ROOT p = pred[] compare(i, n), direction=LT }
 body { s = (s32[], f32[16,8]) parameter(0)
   i = s32[] get-tuple-element(s), index=0
-  x = f32[16,8] get-tuple-element(s), index=1
+  v = f32[16,8] get-tuple-element(s), index=1
   one = s32[] constant(1)
   j = s32[] add(i, one)
-  t = f32[16,8] tanh(x)
+  t = f32[16,8] tanh(v)
   ROOT r = (s32[], f32[16,8]) tuple(j, t) }
 ENTRY e { x = f32[16,32] parameter(0)
   w = f32[32,8] parameter(1)
@@ -37,8 +37,8 @@ ENTRY e { x = f32[16,32] parameter(0)
   kb = f32[16,8] broadcast(k), dimensions={1}
   h = f32[16,8] add(d, kb)
   zero = s32[] constant(0)
-  s = (s32[], f32[16,8]) tuple(zero, h)
-  l = (s32[], f32[16,8]) while(s), condition=cond, body=body
+  state = (s32[], f32[16,8]) tuple(zero, h)
+  l = (s32[], f32[16,8]) while(state), condition=cond, body=body
   y = f32[16,8] get-tuple-element(l), index=1
   z = f32[] constant(0)
   ROOT sum = f32[16] reduce(y, z), dimensions={1}, to_apply=add })";
@@ -124,7 +124,7 @@ TEST_F(SessionTest, RefusesWhatItCannotCompute) {
       {{"x", "w"}, {"nothing"}, Code::kNotFound, "there is no value 'nothing' to be fetched"},
       {{"nothing"}, {"h"}, Code::kNotFound, "there is no value 'nothing' to be fed"},
       {{"x"}, {"h"}, Code::kInvalidArgument, "the parameter 'w', f32[32,8], is needed"},
-      {{"x", "w"}, {"s"}, Code::kInvalidArgument, "only arrays can be fetched"},
+      {{"x", "w"}, {"state"}, Code::kInvalidArgument, "only arrays can be fetched"},
       {{"x", "w", "x"}, {"h"}, Code::kInvalidArgument, "'x' is fed twice"},
       {{"x", "w"}, {"h", "h"}, Code::kInvalidArgument, "'h' is fetched twice"},
   };
