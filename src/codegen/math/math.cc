@@ -89,18 +89,21 @@ Value* MathEmitter::ExpTail(Value* r) {
 
 Value* MathEmitter::Exp(Value* x) {
   bool wide = IsDouble(x);
-  // Beyond these every result is infinite or 0; a NaN fails both tests and stays.
+  // Beyond these every result is infinite or 0; a NaN fails both tests and stays. A 0 that came of
+  // a product that underflows would cost ten times the rest, and masks make many of them.
   Value* high = Number(x, wide ? 710.0 : 89.0);
-  Value* low = Number(x, wide ? -746.0 : -104.0);
+  Value* vanishes = b_.CreateFCmpOLT(x, Number(x, wide ? -746.0 : -104.0));
+  Value* zero = Number(x, 0.0);
   x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
-  x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
+  x = b_.CreateSelect(vanishes, zero, x);
   Reduced e = ReduceByLn2(x);
   Value* r2 = b_.CreateFMul(e.r, e.r);
   Value* sum = b_.CreateFAdd(MulAdd(ExpTail(e.r), r2, e.r), Number(x, 1.0));
   // 2^n in two factors: the first product stays normal, the second rounds once.
   Value* half = b_.CreateAShr(e.n, Integer(x, 1));
   Value* rest = b_.CreateSub(e.n, half);
-  return b_.CreateFMul(b_.CreateFMul(sum, PowerOfTwo(half)), PowerOfTwo(rest));
+  Value* product = b_.CreateFMul(b_.CreateFMul(sum, PowerOfTwo(half)), PowerOfTwo(rest));
+  return b_.CreateSelect(vanishes, zero, product);
 }
 
 Value* MathEmitter::Expm1(Value* x) {
