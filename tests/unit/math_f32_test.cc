@@ -1,0 +1,284 @@
+// Every elementary function of one f32 operand at every bit pattern, and those of two at many, as
+// programs compute them, against the C library's double. docs/numerics.md has what the slow ones
+// print.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "math_test_util.h"
+
+namespace kiln {
+namespace {
+
+using testing::CheckMath;
+using testing::Expected;
+using testing::kMathBlock;
+
+constexpr double kNearest = 0.5;
+
+struct UnaryFunction {
+  const char* op;
+  double (*reference)(double);
+  double bound;
+};
+
+const UnaryFunction kUnary[] = {
+    {"exponential", [](double x) { return std::exp(x); }, 3},
+    {"exponential-minus-one", [](double x) { return std::expm1(x); }, 3},
+    // The C library takes its time over what has no value.
+    {"log", [](double x) { return x < 0 ? NAN : std::log(x); }, 3},
+    {"log-plus-one", [](double x) { return x < -1 ? NAN : std::log1p(x); }, 3},
+    {"logistic",
+     [](double x) {
+       double e = std::abs(x) > 700 ? 0 : std::exp(-std::abs(x));
+       return (x < 0 ? e : 1) / (1 + e);
+     },
+     3},
+    {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 3},
+    {"sqrt", [](double x) { return std::sqrt(x); }, kNearest},
+    {"tanh", [](double x) { return std::tanh(x); }, 3},
+};
+
+struct BinaryFunction {
+  const char* op;
+  double (*reference)(double, double);
+  double bound;
+};
+
+const BinaryFunction kBinary[] = {
+    {"power", [](double x, double y) { return std::pow(x, y); }, 3},
+    {"remainder", [](double x, double y) { return std::fmod(x, y); }, kNearest},
+};
+
+// Bit patterns `stride` apart, all of them once around.
+void CheckUnary(const UnaryFunction& f, uint64_t stride) {
+  int64_t blocks = static_cast<int64_t>((1ull << 32) / (stride * kMathBlock)) + 1;
+  CheckMath<float>(
+      f.op, 1, blocks, f.bound,
+      [stride](int64_t block, float* x, float*) {
+        auto bits = static_cast<uint32_t>(static_cast<uint64_t>(block * kMathBlock) * stride);
+        for (int64_t i = 0; i < kMathBlock; ++i, bits += static_cast<uint32_t>(stride)) {
+          x[i] = std::bit_cast<float>(bits);
+        }
+      },
+      [f = f.reference](const float* x, const float*, Expected<float>* out, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) out[i].value = f(static_cast<double>(x[i]));
+      });
+}
+
+// Pairs: any bits, numbers of everyday sizes, bases near 1 with large exponents, whole numbers,
+// operands close to each other, and every pair of special values.
+void FillPairs(int64_t block, float* x, float* y) {
+  std::mt19937_64 random(static_cast<uint64_t>(block) + 1);
+  auto any = [&] { return std::bit_cast<float>(static_cast<uint32_t>(random())); };
+  auto modest = [&] {
+    return static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-53 * 100 - 50);
+  };
+  auto whole = [&] { return static_cast<float>(static_cast<int64_t>(random() % 401) - 200); };
+  constexpr float kSpecial[] = {0.0f,
+                                -0.0f,
+                                1.0f,
+                                -1.0f,
+                                0.5f,
+                                -0.5f,
+                                2.0f,
+                                -2.0f,
+                                3.0f,
+                                -3.0f,
+                                0x1p24f,
+                                -0x1p24f,
+                                0x1p23f,
+                                0x1.8p23f,
+                                INFINITY,
+                                -INFINITY,
+                                NAN,
+                                0x1p-126f,
+                                -0x1p-126f,
+                                0x1p-149f,
+                                -0x1p-149f,
+                                0x1.fffffep127f,
+                                -0x1.fffffep127f,
+                                0x1.fffffep-1f,
+                                0x1.000002p0f,
+                                128.0f,
+                                -128.0f,
+                                1e10f,
+                                149.0f,
+                                -149.0f};
+  for (int64_t i = 0; i < kMathBlock; ++i) {
+    switch (random() % 6) {
+      case 0:
+        x[i] = any(), y[i] = any();
+        break;
+      case 1:
+        x[i] = modest(), y[i] = modest();
+        break;
+      case 2: {
+        float near =
+            1 + static_cast<float>(static_cast<int64_t>(random() % 8192) - 4096) * 0x1p-23f;
+        x[i] = near, y[i] = modest() * static_cast<float>(1 << random() % 24);
+        break;
+      }
+      case 3:
+        x[i] = random() % 2 ? modest() : any(), y[i] = whole();
+        break;
+      case 4:
+        x[i] = any();
+        y[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(x[i]) +
+                                    static_cast<uint32_t>(random() % (1 << 27)) - (1u << 26));
+        break;
+      case 5:
+        x[i] = kSpecial[random() % std::size(kSpecial)];
+        y[i] = kSpecial[random() % std::size(kSpecial)];
+        break;
+    }
+  }
+}
+
+void CheckBinary(const BinaryFunction& f, int64_t blocks) {
+  CheckMath<float>(
+      f.op, 2, blocks, f.bound, FillPairs,
+      [f = f.reference](const float* x, const float* y, Expected<float>* out, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) {
+          out[i].value = f(static_cast<double>(x[i]), static_cast<double>(y[i]));
+        }
+      });
+}
+
+std::string NameOf(const char* op) {
+  std::string name = op;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+// What must come out to the bit, subnormal operands and results among it.
+TEST(MathF32, SpecialValues) {
+  constexpr float kTiny = 0x1p-149f, kSubnormal = 0x1.23456p-130f, kMin = 0x1p-126f;
+  struct Case {
+    const char* op;
+    float x, y, expected;
+  };
+  const Case cases[] = {
+      {"exponential", -0.0f, 0, 1},
+      {"exponential", kTiny, 0, 1},
+      {"exponential", -INFINITY, 0, 0},
+      {"exponential", INFINITY, 0, INFINITY},
+      {"exponential", -104, 0, 0},
+      {"exponential", -103.5f, 0, kTiny},
+      {"exponential", 89, 0, INFINITY},
+      {"exponential-minus-one", -0.0f, 0, -0.0f},
+      {"exponential-minus-one", kTiny, 0, kTiny},
+      {"exponential-minus-one", -kSubnormal, 0, -kSubnormal},
+      {"exponential-minus-one", -INFINITY, 0, -1},
+      {"exponential-minus-one", INFINITY, 0, INFINITY},
+      {"log", 0.0f, 0, -INFINITY},
+      {"log", -0.0f, 0, -INFINITY},
+      {"log", 1, 0, 0},
+      {"log", -kTiny, 0, NAN},
+      {"log", INFINITY, 0, INFINITY},
+      {"log", -INFINITY, 0, NAN},
+      {"log-plus-one", -0.0f, 0, -0.0f},
+      {"log-plus-one", -kTiny, 0, -kTiny},
+      {"log-plus-one", kSubnormal, 0, kSubnormal},
+      {"log-plus-one", -1, 0, -INFINITY},
+      {"log-plus-one", -0x1.000002p0f, 0, NAN},
+      {"log-plus-one", INFINITY, 0, INFINITY},
+      {"logistic", -0.0f, 0, 0.5f},
+      {"logistic", kTiny, 0, 0.5f},
+      {"logistic", -INFINITY, 0, 0},
+      {"logistic", INFINITY, 0, 1},
+      {"logistic", -103.5f, 0, kTiny},
+      {"rsqrt", 0.0f, 0, INFINITY},
+      {"rsqrt", -0.0f, 0, -INFINITY},
+      {"rsqrt", 0x1p-148f, 0, 0x1p74f},
+      {"rsqrt", -kTiny, 0, NAN},
+      {"rsqrt", INFINITY, 0, 0},
+      {"sqrt", -0.0f, 0, -0.0f},
+      {"sqrt", 0x1p-148f, 0, 0x1p-74f},
+      {"sqrt", -kTiny, 0, NAN},
+      {"sqrt", INFINITY, 0, INFINITY},
+      {"tanh", -0.0f, 0, -0.0f},
+      {"tanh", kTiny, 0, kTiny},
+      {"tanh", -kSubnormal, 0, -kSubnormal},
+      {"tanh", -INFINITY, 0, -1},
+      {"tanh", INFINITY, 0, 1},
+      {"power", NAN, 0, 1},
+      {"power", 1, NAN, 1},
+      {"power", -1, INFINITY, 1},
+      {"power", 2, -149, kTiny},
+      {"power", 2, -151, 0},
+      {"power", kSubnormal, 1, kSubnormal},
+      {"power", -0.0f, 3, -0.0f},
+      {"power", -0.0f, -3, -INFINITY},
+      {"power", -0.0f, 2, 0},
+      {"power", -2, 0.5f, NAN},
+      {"power", -INFINITY, 3, -INFINITY},
+      {"power", 0.5f, -INFINITY, INFINITY},
+      {"remainder", -0.0f, 1, -0.0f},
+      {"remainder", kSubnormal, kMin, kSubnormal},
+      {"remainder", -kMin, kSubnormal, -(kMin - 14 * kSubnormal)},
+      {"remainder", 5, INFINITY, 5},
+      {"remainder", INFINITY, 5, NAN},
+      {"remainder", 5, 0, NAN},
+      {"remainder", -6, 3, -0.0f},
+  };
+  testing::MathBlock<float> x, y, out;
+  for (const char* op : {"exponential", "exponential-minus-one", "log", "log-plus-one", "logistic",
+                         "rsqrt", "sqrt", "tanh", "power", "remainder"}) {
+    bool binary = op == std::string("power") || op == std::string("remainder");
+    std::vector<Case> own;
+    for (const Case& c : cases) {
+      if (op == std::string(c.op)) own.push_back(c);
+    }
+    for (int v = 0; v < testing::kMathVariants; ++v) {
+      auto variant = static_cast<testing::MathVariant>(v);
+      auto program = testing::CompileMath<float>(op, binary ? 2 : 1, variant);
+      ASSERT_TRUE(program);
+      std::fill_n(x.get(), kMathBlock, NAN);
+      std::fill_n(y.get(), kMathBlock, 2.0f);
+      for (size_t i = 0; i < own.size(); ++i) x.get()[i] = own[i].x, y.get()[i] = own[i].y;
+      const void* arguments[] = {x.get(), y.get()};
+      void* results[] = {out.get()};
+      ASSERT_TRUE(program->Run(std::span(arguments, binary ? 2 : 1), results).ok());
+      for (size_t i = 0; i < own.size(); ++i) {
+        float got = out.get()[i], expected = own[i].expected;
+        EXPECT_TRUE(std::isnan(expected)
+                        ? std::isnan(got)
+                        : std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(expected))
+            << op << " " << testing::NameOf(variant) << " of " << own[i].x << ", " << own[i].y
+            << ": " << got << " for " << expected;
+      }
+      // NaN for NaN, in whole vectors and in the rest.
+      for (int64_t i = std::ssize(own); i < kMathBlock; ++i) {
+        ASSERT_TRUE(std::isnan(out.get()[i])) << op << " at " << i;
+      }
+    }
+  }
+}
+
+class MathF32Sampled : public ::testing::TestWithParam<UnaryFunction> {};
+TEST_P(MathF32Sampled, SampledBitPatterns) { CheckUnary(GetParam(), 4099); }
+
+class MathF32All : public ::testing::TestWithParam<UnaryFunction> {};
+TEST_P(MathF32All, EveryBitPattern) { CheckUnary(GetParam(), 1); }
+
+class MathF32Pairs : public ::testing::TestWithParam<BinaryFunction> {};
+TEST_P(MathF32Pairs, Few) { CheckBinary(GetParam(), 8); }
+
+class MathF32ManyPairs : public ::testing::TestWithParam<BinaryFunction> {};
+TEST_P(MathF32ManyPairs, Many) { CheckBinary(GetParam(), 1024); }
+
+auto name_of = [](const auto& info) { return NameOf(info.param.op); };
+INSTANTIATE_TEST_SUITE_P(Sampled, MathF32Sampled, ::testing::ValuesIn(kUnary), name_of);
+INSTANTIATE_TEST_SUITE_P(Sampled, MathF32Pairs, ::testing::ValuesIn(kBinary), name_of);
+// Tests whose names begin with Slow run in `make test-all`.
+INSTANTIATE_TEST_SUITE_P(SlowMath, MathF32All, ::testing::ValuesIn(kUnary), name_of);
+INSTANTIATE_TEST_SUITE_P(SlowMath, MathF32ManyPairs, ::testing::ValuesIn(kBinary), name_of);
+
+}  // namespace
+}  // namespace kiln
