@@ -25,7 +25,8 @@ Status KernelJit::Compile() {
 }
 
 kiln_kernel_fn KernelJit::Find(const std::string& name) const {
-  return reinterpret_cast<kiln_kernel_fn>(code_->Find(name));
+  Result<void*> address = code_->Find(name);
+  return address.ok() ? reinterpret_cast<kiln_kernel_fn>(*address) : nullptr;
 }
 
 }  // namespace kiln::testing

@@ -16,7 +16,10 @@ class Jit {
  public:
   static Result<std::unique_ptr<Jit>> Load(const std::vector<std::string>& objects);
   // NULL where there is no such symbol.
-  void* Lookup(const std::string& symbol) { return code_->Find(symbol); }
+  void* Lookup(const std::string& symbol) {
+    Result<void*> address = code_->Find(symbol);
+    return address.ok() ? *address : nullptr;
+  }
 
  private:
   explicit Jit(std::unique_ptr<device::LinkedCode> code) : code_(std::move(code)) {}

@@ -5,6 +5,7 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
+#include "plan/calls.h"
 #include "runtime/host.h"
 
 namespace kiln::device {
@@ -30,12 +31,25 @@ CpuExecutable::~CpuExecutable() {
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(
     std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
     runtime::ThreadPool& pool) {
+  // The frame knows no function that a program could call by name: better said here than in a run.
+  std::vector<std::string> targets = plan::CallTargets(artefact->program);
+  if (!targets.empty()) {
+    return Unimplemented(artefact->program.name, ": no function is registered for calls of '",
+                         Join(targets, "', '"), "'");
+  }
   std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact), allocator, pool));
-  KILN_ASSIGN_OR_RETURN(e->code_, Link(e->artefact_->objects));
-  e->entry_ = reinterpret_cast<kiln_entry_fn>(e->code_->Find(plan::kEntrySymbol));
-  if (!e->entry_) return Internal("the code of '", e->program().name, "' has no entry");
+  Result<std::unique_ptr<LinkedCode>> code = Link(e->artefact_->objects);
+  if (!code.ok()) return code.status().WithContext(e->program().name);
+  e->code_ = *std::move(code);
+  KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(plan::kEntrySymbol));
   KILN_RETURN_IF_ERROR(e->LoadConstants());
   return e;
+}
+
+Result<kiln_entry_fn> CpuExecutable::FindEntry(const char* symbol) {
+  Result<void*> address = code_->Find(symbol);
+  if (!address.ok()) return address.status().WithContext(program().name);
+  return reinterpret_cast<kiln_entry_fn>(*address);
 }
 
 Status CpuExecutable::LoadConstants() {
@@ -51,8 +65,7 @@ Status CpuExecutable::LoadConstants() {
     if (literal) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
   }
   if (p.prologue.empty()) return OkStatus();
-  auto prologue = reinterpret_cast<kiln_entry_fn>(code_->Find(plan::kPrologueSymbol));
-  if (!prologue) return Internal("the code of '", p.name, "' has no prologue");
+  KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(plan::kPrologueSymbol));
   return RunEntry(prologue, fixed_.data(), {});
 }
 

@@ -35,6 +35,7 @@ class CpuExecutable : public runtime::LoadedExecutable {
  private:
   CpuExecutable(std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
                 runtime::ThreadPool& pool);
+  Result<kiln_entry_fn> FindEntry(const char* symbol);
   Status LoadConstants();
   Status RunEntry(kiln_entry_fn entry, void* const* buffers, const RunOptions& options);
 

@@ -36,13 +36,12 @@ class OrcCode : public LinkedCode {
     if (auto error = session_.endSession()) llvm::consumeError(std::move(error));
   }
 
-  void* Find(const std::string& symbol) override {
+  Result<void*> Find(const std::string& symbol) override {
     auto found = session_.lookup({library_}, session_.intern(symbol));
-    if (!found) {
-      Keep(found.takeError());
-      return nullptr;
-    }
-    return found->getAddress().toPtr<void*>();
+    if (found) return found->getAddress().toPtr<void*>();
+    // What went wrong in linking has been reported already, and is the cause of this.
+    Keep(found.takeError());
+    return Internal("linking the code of ", symbol, ": ", errors_);
   }
 
  private:

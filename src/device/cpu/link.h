@@ -14,8 +14,9 @@ namespace kiln::device {
 class LinkedCode {
  public:
   virtual ~LinkedCode() = default;
-  // Null where there is no such symbol.
-  virtual void* Find(const std::string& symbol) = 0;
+  // The address of a symbol. INTERNAL names what is missing: the symbol itself, or what the code
+  // wants and neither the objects nor the closed table have.
+  virtual Result<void*> Find(const std::string& symbol) = 0;
 };
 
 // One entry of the closed table that code may be linked against.

@@ -131,8 +131,8 @@ Result<std::unique_ptr<EmulatedKernel>> EmulatedKernel::Load(const plan::Schedul
       {"kiln.gpu.shared", reinterpret_cast<void*>(&SharedMemory)},
   };
   KILN_ASSIGN_OR_RETURN(e->code_, Link({object}, table));
-  e->thread_ = reinterpret_cast<void (*)(void* const*)>(e->code_->Find("kiln_thread"));
-  if (!e->thread_) return Internal("kernel ", e->name_, " has no emulated code");
+  KILN_ASSIGN_OR_RETURN(void* thread, e->code_->Find("kiln_thread"));
+  e->thread_ = reinterpret_cast<void (*)(void* const*)>(thread);
   return e;
 #endif
 }
