@@ -69,7 +69,12 @@ Result<std::byte*> ArenaCache::Acquire() {
     // Room for every arena there is, so that Release cannot fail.
     free_.reserve(static_cast<size_t>(++arenas_));
   }
-  return allocator_.Allocate(bytes_);
+  Result<std::byte*> arena = allocator_.Allocate(bytes_);
+  if (!arena.ok()) {
+    std::lock_guard lock(mutex_);
+    --arenas_;
+  }
+  return arena;
 }
 
 void ArenaCache::Release(std::byte* arena) {

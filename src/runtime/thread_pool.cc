@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -50,8 +51,10 @@ struct ThreadPool::State {
 
   explicit State(int threads) {
     workers.reserve(threads - 1);
-    for (int i = 1; i < threads; ++i) {
-      workers.emplace_back([this] { Work(); });
+    try {
+      for (int i = 1; i < threads; ++i) workers.emplace_back([this] { Work(); });
+    } catch (const std::system_error&) {
+      // The system gives no more: those there are, and the caller, do all the tasks.
     }
   }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -64,6 +66,22 @@ TEST(ThreadPool, WakesParkedThreadsAndTakesNestedRuns) {
         &context);
     EXPECT_EQ(context.inner.load(), 12);
   }
+}
+
+// Threads with stacks larger than the address space cannot be made.
+TEST(ThreadPool, DoesWithTheThreadsThatTheSystemGives) {
+  pthread_attr_t normal, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&normal), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 50), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  ThreadPool pool(3);
+  ASSERT_EQ(pthread_setattr_default_np(&normal), 0);
+  std::atomic<int> done{0};
+  pool.Run(
+      7, [](void* context, int64_t) { static_cast<std::atomic<int>*>(context)->fetch_add(1); },
+      &done);
+  EXPECT_EQ(done.load(), 7);
 }
 
 TEST(Allocator, CountsAndFailsWithSizes) {
