@@ -99,10 +99,10 @@ body { s = (s32[], f32[200,128]) parameter(0)
   one = s32[] constant(1)
   j = s32[] add(i, one)
   ROOT r = (s32[], f32[200,128]) tuple(j, t) }
-ENTRY e { x = f32[200,128] parameter(0)
+ENTRY e { input = f32[200,128] parameter(0)
   w = f32[128,128] constant()",
              Numbers(128, 128), R"()
-  d = f32[200,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  d = f32[200,128] dot(input, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
   zero = s32[] constant(0)
   s = (s32[], f32[200,128]) tuple(zero, d)
   l = (s32[], f32[200,128]) while(s), condition=condition, body=body
@@ -225,17 +225,18 @@ TEST(Allocation, ExecutablesOutliveEveryFailure) {
 TEST(Allocation, SessionsOutliveEveryFailure) {
   std::unique_ptr<Buffers> expected = Expected();
   auto module = ir::ParseOrDie(Text());
+  std::vector<std::string> inputs = {"input"};
   std::vector<std::string> fetches = {"sums", "products"};
   auto attempt = [&](Hooks& hooks, runtime::Allocator& allocator,
                      device::CpuDevice& cpu) -> Status {
     auto session = session::Session::Create(*module, cpu, allocator);
     if (!session.ok()) return session.status();
     Status first;
-    auto prepared = (*session)->Prepare(fetches);
+    auto prepared = (*session)->Prepare(inputs, fetches);
     if (!prepared.ok()) {
       first = prepared.status();
       hooks.FailAt(0, false);
-      prepared = (*session)->Prepare(fetches);
+      prepared = (*session)->Prepare(inputs, fetches);
       if (!prepared.ok()) {
         ADD_FAILURE() << prepared.status().ToString();
         return first;
