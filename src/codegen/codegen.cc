@@ -90,8 +90,9 @@ std::vector<Part> Deal(const plan::Program& program, size_t count) {
 
 Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
                                              const Options& options) {
-  size_t count = std::clamp<size_t>(static_cast<size_t>(std::max(options.threads, 1)), 1,
-                                    std::max<size_t>(program.kernels.size(), 1));
+  // What is dumped is one module, which LLVM's tools read.
+  size_t threads_wanted = options.dump ? 1 : static_cast<size_t>(std::max(options.threads, 1));
+  size_t count = std::clamp<size_t>(threads_wanted, 1, std::max<size_t>(program.kernels.size(), 1));
   std::vector<Part> parts = Deal(program, count);
   auto compile = [&](size_t i) {
     parts[i].status = Compile(program, cpu, options, Cat(program.name, ".", i), parts[i]);
@@ -109,12 +110,10 @@ Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const
   for (size_t i : left) compile(i);
   for (std::thread& t : threads) t.join();
   std::vector<std::string> objects;
-  std::string text;
   for (Part& part : parts) {
-    text += part.text;
     if (part.status.ok()) objects.push_back(std::move(part.object));
   }
-  if (options.dump) options.dump("ir-no-opt.ll", text);
+  if (options.dump) options.dump("ir-no-opt.ll", parts[0].text);
   for (const Part& part : parts) KILN_RETURN_IF_ERROR(part.status);
   return objects;
 }

@@ -105,11 +105,12 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     context.verify = options.verify || kDebug;
     context.after_pass = [&](const passes::PassEvent& event) {
       if (options.on_pass) options.on_pass(event.pass, event.microseconds, event.changed);
-      if (options.dump) {
-        dump(Cat(Padded(event.index, 4), ".", event.pipeline, ".after_", event.pass, ".dot"),
-             ir::ToDot(event.module));
-      }
     };
+    if (options.dump) {
+      context.at_stage = [&](const passes::Stage& stage) {
+        dump(Cat(passes::DumpName(stage), ".dot"), ir::ToDot(stage.module));
+      };
+    }
     KILN_RETURN_IF_ERROR(passes::RunPipeline(
         "optimization", options.fuse ? passes::CpuPipeline() : passes::OpByOpPipeline(), *module,
         context));

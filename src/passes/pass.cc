@@ -11,37 +11,62 @@ namespace {
 // Rewrites strictly reduce an order, so that this is met only by a pass that breaks its word.
 constexpr int kMaxRounds = 64;
 
-Result<bool> RunOne(std::string_view pipeline, std::string_view name, int64_t index,
-                    ir::Module& module, const PassContext& context) {
-  const Pass* pass = FindPass(name);
-  if (!pass) return InvalidArgument("there is no pass '", name, "'");
-  if (context.disabled.contains(std::string(name))) return false;
-  auto start = std::chrono::steady_clock::now();
-  auto changed = pass->run(module, context);
-  if (!changed.ok()) return changed.status().WithContext(name);
-  int64_t microseconds = std::chrono::duration_cast<std::chrono::microseconds>(
-                             std::chrono::steady_clock::now() - start)
-                             .count();
-  if (context.after_pass) {
-    context.after_pass({pipeline, name, index, microseconds, *changed, module});
+// One run of a pipeline.
+class Run {
+ public:
+  Run(std::string_view pipeline, ir::Module& module, const PassContext& context)
+      : pipeline_(pipeline), module_(module), context_(context) {}
+
+  Result<bool> One(std::string_view name) {
+    const Pass* pass = FindPass(name);
+    if (!pass) return InvalidArgument("there is no pass '", name, "'");
+    if (context_.disabled.contains(std::string(name))) return false;
+    EnterStage(name);
+    auto start = std::chrono::steady_clock::now();
+    auto changed = pass->run(module_, context_);
+    if (!changed.ok()) return changed.status().WithContext(name);
+    int64_t microseconds = std::chrono::duration_cast<std::chrono::microseconds>(
+                               std::chrono::steady_clock::now() - start)
+                               .count();
+    last_ = name;
+    if (context_.after_pass) context_.after_pass({pipeline_, name, microseconds, *changed});
+    if (context_.verify) {
+      Status status = ir::Verify(module_);
+      if (!status.ok()) return Internal("after pass ", name, ": ", status.message());
+    }
+    return *changed;
   }
-  if (context.verify) {
-    Status status = ir::Verify(module);
-    if (!status.ok()) return Internal("after pass ", name, ": ", status.message());
+
+  void End() { EnterStage("pipeline-end"); }
+
+ private:
+  void EnterStage(std::string_view before) {
+    if (context_.at_stage) context_.at_stage({pipeline_, last_, before, index_++, module_});
   }
-  return *changed;
-}
+
+  const std::string_view pipeline_;
+  ir::Module& module_;
+  const PassContext& context_;
+  std::string_view last_ = "pipeline-start";
+  int64_t index_ = 0;
+};
 
 }  // namespace
 
+std::string DumpName(const Stage& stage) {
+  std::string index = Cat(stage.index);
+  return Cat(std::string(index.size() < 4 ? 4 - index.size() : 0, '0'), index, ".", stage.pipeline,
+             ".after_", stage.after, ".before_", stage.before);
+}
+
 Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& module,
                    const PassContext& context) {
-  int64_t index = 0;
+  Run run(name, module, context);
   for (const PipelineStep& step : pipeline) {
     for (int round = 0;; ++round) {
       bool changed = false;
       for (std::string_view pass : step.passes) {
-        KILN_ASSIGN_OR_RETURN(bool one, RunOne(name, pass, index++, module, context));
+        KILN_ASSIGN_OR_RETURN(bool one, run.One(pass));
         changed |= one;
       }
       if (!changed || !step.to_fixed_point) break;
@@ -50,6 +75,7 @@ Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& 
       }
     }
   }
+  run.End();
   return OkStatus();
 }
 

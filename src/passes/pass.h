@@ -18,9 +18,15 @@ namespace kiln::passes {
 
 struct PassEvent {
   std::string_view pipeline, pass;
-  int64_t index = 0;  // of this run of a pass in its pipeline
   int64_t microseconds = 0;
   bool changed = false;
+};
+
+// A module between two passes: what dumps show. Before the first pass `after` is "pipeline-start",
+// after the last one `before` is "pipeline-end".
+struct Stage {
+  std::string_view pipeline, after, before;
+  int64_t index = 0;  // of this stage in its pipeline
   const ir::Module& module;
 };
 
@@ -32,6 +38,8 @@ struct PassContext {
   // Constant folding makes no literal of more bytes than this, unless its operands have more.
   int64_t fold_limit_bytes = 1 << 20;
   std::function<void(const PassEvent&)> after_pass;
+  // At the start of each pass, so that what it fails on is there, and once more at the end.
+  std::function<void(const Stage&)> at_stage;
 };
 
 struct Pass {
@@ -50,6 +58,9 @@ using Pipeline = std::vector<PipelineStep>;
 // All passes, by name.
 std::span<const Pass> AllPasses();
 const Pass* FindPass(std::string_view name);
+
+// The name of a stage's dump in XLA's way, behind the module's: "0002.cpu.after_dce.before_cse".
+std::string DumpName(const Stage& stage);
 
 // Fails where a pass fails, and with INTERNAL where one leaves the module broken or a fixed point
 // is not reached.

@@ -163,6 +163,11 @@ class Runner {
     context.disabled = job_.disabled;
     context.verify = arguments_.verify;
     context.after_pass = [&](const passes::PassEvent& event) { After(event); };
+    if (!arguments_.dump_folder.empty()) {
+      context.at_stage = [&](const passes::Stage& stage) {
+        Dump(stage.module, passes::DumpName(stage));
+      };
+    }
     KILN_RETURN_IF_ERROR(passes::RunPipeline(job_.name, job_.pipeline, module, context));
     return dump_status_;
   }
@@ -189,8 +194,6 @@ class Runner {
     ++time.runs;
     time.changes += event.changed;
     time.microseconds += event.microseconds;
-    if (arguments_.dump_folder.empty()) return;
-    Dump(event.module, Cat(FourDigits(event.index), ".", event.pipeline, ".after_", event.pass));
   }
 
   void Dump(const ir::Module& module, const std::string& stage) {

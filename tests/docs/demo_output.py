@@ -1,0 +1,346 @@
+#!/usr/bin/python3
+"""usage: demo_output.py --demo PROGRAM --opt KILN_OPT --digits DIR [--llvm-as LLVM_AS]
+
+Runs docs/examples/mnist_softmax.c for a few steps and checks what it leaves behind: figures,
+timelines in Chrome's format, and the graph at every stage under XLA's names, each in a form that
+its readers take. Then feeds it damaged data. What needs Graphviz or ptxas is looked at where they
+are installed.
+"""
+
+import argparse
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+STEPS = 12
+TRACED_STEPS = 5
+SIDES = {'op_by_op': 'timeline.no_jit.json', 'compiled': 'timeline.jit.json'}
+PREFIX = 'module_0001.mnist_softmax.'
+STAGE = re.compile(r'(\d{4})\.optimization\.after_([a-z-]+)\.before_([a-z-]+)\.(dot|svg)')
+args = None
+
+
+def demo(*arguments, **environment):
+    return subprocess.run([args.demo, '--threads', '2', *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120,
+                          env=dict(os.environ, **environment))
+
+
+def no_constants(name):
+    raise ValueError(f'{name} is no JSON')
+
+
+def write_idx(path, sizes, data, magic=0x800):
+    with open(path, 'wb') as f:
+        f.write(struct.pack(f'>{1 + len(sizes)}I', magic + len(sizes), *sizes) + data)
+
+
+class OutputTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.out = f'{cls.scratch.name}/not there/yet'
+        cls.result = demo('--steps', str(STEPS), '--out', cls.out)
+        cls.files = sorted(os.listdir(cls.out)) if os.path.isdir(cls.out) else []
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def read(self, name):
+        with open(f'{self.out}/{name}') as f:
+            return f.read()
+
+    def accepts(self, *command, **options):
+        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, **options)
+        self.assertEqual(result.returncode, 0, f'{command}\n{result.stdout}')
+        return result.stdout
+
+    def figures(self):
+        return json.loads(self.read('demo.json'), parse_constant=no_constants)
+
+    def test_succeeds_quietly(self):
+        self.assertEqual(self.result.returncode, 0, self.result.stderr)
+        self.assertEqual(self.result.stderr, '')
+        # The progress bar is for terminals.
+        self.assertNotIn('\r', self.result.stdout)
+        for word in ('op by op', 'compiled', 'kernels per step', 'times as fast'):
+            self.assertIn(word, self.result.stdout)
+
+    def test_figures(self):
+        figures = self.figures()
+        self.assertEqual(list(figures), [*SIDES, 'ratio', 'max_rel_loss_difference'])
+        types = {'step_us_median': float, 'kernels_per_step': int, 'temporary_bytes': int,
+                 'compile_ms': float, 'test_accuracy': float}
+        for side in SIDES:
+            self.assertEqual({key: type(value) for key, value in figures[side].items()}, types)
+            self.assertGreater(figures[side]['step_us_median'], 0)
+            self.assertGreater(figures[side]['compile_ms'], 0)
+            self.assertGreaterEqual(figures[side]['temporary_bytes'], 0)
+            # Guessing gives 0.1; some steps are much better.
+            self.assertGreater(figures[side]['test_accuracy'], 0.3)
+            self.assertLessEqual(figures[side]['test_accuracy'], 1)
+        ops, whole = figures['op_by_op'], figures['compiled']
+        self.assertLess(whole['kernels_per_step'], ops['kernels_per_step'])
+        self.assertLess(whole['temporary_bytes'], ops['temporary_bytes'])
+        self.assertAlmostEqual(figures['ratio'] * whole['step_us_median'] / ops['step_us_median'],
+                               1, places=2)
+        self.assertIs(type(figures['max_rel_loss_difference']), float)
+        self.assertLessEqual(figures['max_rel_loss_difference'], 1e-5)
+        self.assertGreaterEqual(figures['max_rel_loss_difference'], 0)
+
+    def bars(self, name):
+        """The bars of a timeline, whose format is checked."""
+        timeline = json.loads(self.read(name), parse_constant=no_constants)
+        self.assertIs(type(timeline), dict)
+        self.assertIn(timeline.get('displayTimeUnit', 'ms'), ('ms', 'ns'))
+        self.assertIs(type(timeline['traceEvents']), list)
+        bars = []
+        for event in timeline['traceEvents']:
+            self.assertIs(type(event['name']), str)
+            self.assertNotEqual(event['name'], '')
+            self.assertIs(type(event['pid']), int)
+            self.assertIs(type(event['tid']), int)
+            self.assertIn(event['ph'], ('X', 'M'))
+            for key, value in event.get('args', {}).items():
+                self.assertIs(type(key), str)
+                self.assertIn(type(value), (str, int, float))
+            if event['ph'] == 'M':
+                self.assertIn(event['name'], ('thread_name', 'process_name'))
+                continue
+            self.assertIs(type(event['cat']), str)
+            for time in ('ts', 'dur'):
+                self.assertIn(type(event[time]), (int, float))
+                self.assertGreaterEqual(event[time], 0)
+            bars.append(event)
+        return bars
+
+    def check_nesting(self, bars):
+        """On one thread bars follow each other or lie in each other, down to what times resolve."""
+        open_until = {}
+        for bar in sorted(bars, key=lambda b: (b['ts'], -b['dur'])):
+            ends = open_until.setdefault((bar['pid'], bar['tid']), [])
+            end = bar['ts'] + bar['dur']
+            while ends and ends[-1] <= bar['ts'] + 0.002:
+                ends.pop()
+            if ends:
+                self.assertLessEqual(end, ends[-1] + 0.002, bar)
+            ends.append(end)
+
+    def test_timelines(self):
+        ops_of = {}
+        for side, name in SIDES.items():
+            bars = self.bars(name)
+            self.check_nesting(bars)
+            steps = [b for b in bars if b['cat'] == 'execute']
+            kernels = [b for b in bars if b['cat'] == 'kernel']
+            self.assertEqual([b['name'] for b in steps], ['mnist_softmax'] * TRACED_STEPS)
+            for step in steps:
+                inside = [k for k in kernels
+                          if step['ts'] <= k['ts'] <= step['ts'] + step['dur']]
+                self.assertEqual(len(inside), self.figures()[side]['kernels_per_step'])
+            self.assertEqual(len(kernels), TRACED_STEPS * self.figures()[side]['kernels_per_step'])
+            ops_of[side] = [k['args']['ops'].split(', ') for k in kernels]
+        self.assertEqual({len(ops) for ops in ops_of['op_by_op']}, {1})
+        self.assertGreater(max(len(ops) for ops in ops_of['compiled']), 3)
+        # Bars say what they compute in the words of the program.
+        named = [{op for ops in ops_of[side] for op in ops if '/' in op} for side in SIDES]
+        self.assertEqual(named[0], named[1])
+        self.assertGreaterEqual(named[0], {'forward/matmul', 'forward/exp', 'loss/mean',
+                                           'gradient/weights', 'update/bias'})
+
+    def test_no_other_files(self):
+        left = [name for name in self.files if not name.startswith(PREFIX)]
+        self.assertEqual(left, ['demo.json', *sorted(SIDES.values())])
+        suffixes = {name[len(PREFIX):] for name in self.files if name.startswith(PREFIX)}
+        plain = {s for s in suffixes if not STAGE.fullmatch(s) and not s.endswith('.ptx')}
+        self.assertEqual(plain, {'before_optimizations.txt', 'cpu_after_optimizations.txt',
+                                 'cpu_after_optimizations-buffer-assignment.txt', 'plan.txt',
+                                 'ir-no-opt.ll'})
+        for name in self.files:
+            self.assertGreater(os.path.getsize(f'{self.out}/{name}'), 0, name)
+
+    def test_graph_after_every_pass(self):
+        stages = [m for m in (STAGE.fullmatch(n[len(PREFIX):]) for n in self.files) if m]
+        graphs = [m for m in stages if m[4] == 'dot']
+        self.assertGreater(len(graphs), 10)
+        self.assertEqual([int(m[1]) for m in graphs], list(range(len(graphs))))
+        self.assertEqual(graphs[0][2], 'pipeline-start')
+        self.assertEqual(graphs[-1][3], 'pipeline-end')
+        for earlier, later in zip(graphs, graphs[1:]):
+            self.assertEqual(earlier[3], later[2])
+        pictures = [m[1] for m in stages if m[4] == 'svg']
+        dot = shutil.which('dot')
+        self.assertEqual(pictures, [graphs[0][1], graphs[-1][1]] if dot else [])
+        for stage in stages:
+            path = f'{self.out}/{PREFIX}{stage[0]}'
+            if stage[4] == 'svg':
+                root = xml.etree.ElementTree.parse(path).getroot()
+                self.assertEqual(root.tag, '{http://www.w3.org/2000/svg}svg')
+            elif dot:
+                self.accepts(dot, '-Tcanon', path)
+        # Fusions are boxes around their ops.
+        self.assertNotIn('label="fusion ', self.read(PREFIX + graphs[0][0]))
+        self.assertIn('label="fusion ', self.read(PREFIX + graphs[-1][0]))
+
+    def test_stages_can_be_read_again(self):
+        for suffix in ('before_optimizations.txt', 'cpu_after_optimizations.txt'):
+            text = self.accepts(args.opt, '--verify', f'{self.out}/{PREFIX}{suffix}')
+            self.assertEqual(text.strip(), self.read(PREFIX + suffix).strip())
+        kernels = self.figures()['compiled']['kernels_per_step']
+        self.assertEqual(self.read(PREFIX + 'plan.txt').count('\n  launch '), kernels)
+        if args.llvm_as:
+            self.accepts(args.llvm_as, '-o', os.devnull, f'{self.out}/{PREFIX}ir-no-opt.ll')
+
+    def test_ptx(self):
+        names = [name for name in self.files if name.endswith('.ptx')]
+        self.assertEqual(len(names), self.figures()['compiled']['kernels_per_step'])
+        ptxas = shutil.which('ptxas', path=os.environ['PATH'] + ':/usr/local/cuda/bin')
+        for name in names:
+            self.assertIn('.target sm_80', self.read(name))
+            if ptxas:
+                self.accepts(ptxas, '-arch=sm_80', '-o', os.devnull, f'{self.out}/{name}')
+
+    def test_again_into_the_same_folder(self):
+        with tempfile.TemporaryDirectory() as out:
+            others = ['module_0001.other.plan.txt', 'notes.txt']
+            stale = 'module_0009.mnist_softmax.0099.optimization.after_a.before_b.dot'
+            for name in (stale, *others):
+                with open(f'{out}/{name}', 'w') as f:
+                    f.write('digraph {')
+            result = demo('--steps', '1', '--out', out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(sorted(os.listdir(out)), sorted(self.files + others))
+
+    def test_without_graphviz(self):
+        with tempfile.TemporaryDirectory() as out:
+            result = demo('--steps', '1', '--out', out, PATH=out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn('Graphviz is not installed', result.stdout)
+            self.assertEqual([n for n in os.listdir(out) if '.svg' in n], [])
+
+    def test_progress_on_a_terminal(self):
+        with tempfile.TemporaryDirectory() as out:
+            ours, theirs = pty.openpty()
+            child = subprocess.Popen([args.demo, '--steps', '100', '--out', out], stdout=theirs)
+            os.close(theirs)
+            text = b''
+            try:
+                while True:
+                    piece = os.read(ours, 4096)
+                    if not piece:
+                        break
+                    text += piece
+            except OSError:  # what Linux says at the end
+                pass
+            os.close(ours)
+            self.assertEqual(child.wait(), 0)
+            for side in (b'op by op', b'compiled'):
+                self.assertRegex(text, rb'\r' + side + rb' +\[#{20} {20}\] 50/100')
+
+
+class DataTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = f'{folder.name}/out'
+        self.data = f'{folder.name}/data'
+        shutil.copytree(args.digits, self.data)
+        self.images = f'{self.data}/train-images-idx3-ubyte'
+        self.labels = f'{self.data}/train-labels-idx1-ubyte'
+
+    def run_demo(self):
+        return demo('--steps', '2', '--data', self.data, '--out', self.out)
+
+    def refused(self, *pieces):
+        result = self.run_demo()
+        self.assertEqual(result.returncode, 1, result.stderr)
+        for piece in pieces:
+            self.assertIn(piece, result.stderr)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_missing(self):
+        os.remove(self.labels)
+        self.refused('cannot read', self.labels, 'No such file')
+
+    def test_bad_magic_number(self):
+        write_idx(self.images, [1500, 8, 8], bytes(1500 * 64), magic=0xd00)
+        self.refused(self.images, 'bad magic number 0x00000d03; expected 0x00000803')
+        shutil.copy(f'{args.digits}/train-labels-idx1-ubyte', self.images)
+        self.refused('bad magic number 0x00000801; expected 0x00000803')
+
+    def test_compressed(self):
+        with open(self.images, 'wb') as f:
+            f.write(b'\x1f\x8b\x08\0')
+        self.refused('gunzip')
+
+    def test_truncated(self):
+        for keep in (0, 3, 4, 15, 16, 5000):
+            shutil.copy(f'{args.digits}/train-images-idx3-ubyte', self.images)
+            os.truncate(self.images, keep)
+            self.refused(self.images, 'truncated')
+
+    def test_too_long(self):
+        with open(self.images, 'ab') as f:
+            f.write(b'\0')
+        self.refused('too long: its sizes make 96000 bytes of data, there are 96001')
+
+    def test_empty_and_huge(self):
+        write_idx(self.images, [0, 8, 8], b'')
+        self.refused('empty, or too large')
+        write_idx(self.images, [0xffffffff] * 3, bytes(64))
+        self.refused('empty, or too large')
+
+    def test_counts_differ(self):
+        write_idx(self.labels, [1499], bytes(1499))
+        self.refused('1500 images', '1499 labels')
+
+    def test_no_digit(self):
+        write_idx(self.labels, [1500], bytes(1499) + b'\x0a')
+        self.refused('label 1499 is 10')
+
+    def test_fewer_images_than_a_batch_of_another_shape(self):
+        write_idx(self.images, [3, 28, 28], bytes(range(256)) * 9 + bytes(48))
+        write_idx(self.labels, [3], bytes([0, 1, 2]))
+        write_idx(f'{self.data}/t10k-images-idx3-ubyte', [1, 1, 5], bytes(5))
+        write_idx(f'{self.data}/t10k-labels-idx1-ubyte', [1], bytes([0]))
+        result = self.run_demo()
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_arguments(self):
+        for arguments in (['--steps', '0'], ['--steps', 'many'], ['--steps', '3x'], ['--threads'],
+                          ['--threads', '-1'], ['--what', '1'], ['digits']):
+            result = demo(*arguments)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn(arguments[0], result.stderr)
+        self.assertIn('usage', demo('--what', '1').stderr)
+        with open(self.out, 'w') as f:
+            f.write('in the way of the folder')
+        result = self.run_demo()
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(self.out, result.stderr)
+
+
+def main():
+    global args
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--demo', required=True)
+    parser.add_argument('--opt', required=True)
+    parser.add_argument('--digits', required=True)
+    parser.add_argument('--llvm-as', default='')
+    args, rest = parser.parse_known_args()
+    unittest.main(argv=['demo_output.py', *rest])
+
+
+if __name__ == '__main__':
+    main()
