@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/strings.h"
 #include "capi/error.h"
@@ -214,15 +215,15 @@ Status Call::RunNow() {
 class Call::QueuedRun : public Queue::Job {
  public:
   QueuedRun(Call call, Ref<kiln_event> event) : event_(std::move(event)), call_(std::move(call)) {
-    for (const Ref<kiln_buffer>& argument : call_.arguments_) {
+    for (const Ref<kiln_buffer>& argument : call_->arguments_) {
       if (Ref<kiln_event> value = argument->value()) inputs_.push_back(std::move(value));
     }
   }
 
   // From now on the buffers wait for this run.
   void Announce() const {
-    for (const Ref<kiln_buffer>& argument : call_.arguments_) argument->AddUse(event_, false);
-    for (const Ref<kiln_buffer>& result : call_.results_) result->AddUse(event_, true);
+    for (const Ref<kiln_buffer>& argument : call_->arguments_) argument->AddUse(event_, false);
+    for (const Ref<kiln_buffer>& result : call_->results_) result->AddUse(event_, true);
   }
 
   void Run() noexcept override {
@@ -232,6 +233,9 @@ class Call::QueuedRun : public Queue::Job {
     } catch (...) {
       status = StatusOfException();
     }
+    // Whoever waits for the event finds that nothing is held any more.
+    inputs_.clear();
+    call_.reset();
     event_->Finish(std::move(status));
   }
 
@@ -239,11 +243,11 @@ class Call::QueuedRun : public Queue::Job {
   Status RunOnce() const {
     // They were queued before, and have ended.
     for (const Ref<kiln_event>& input : inputs_) KILN_RETURN_IF_ERROR(input->Wait());
-    return call_.Run();
+    return call_->Run();
   }
 
   Ref<kiln_event> event_;
-  Call call_;
+  std::optional<Call> call_;
   std::vector<Ref<kiln_event>> inputs_;
 };
 

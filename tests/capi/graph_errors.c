@@ -1,0 +1,356 @@
+/* Mistakes while a graph is built: each is an error that names the op and the shapes, and the first
+ * one stays. */
+#include <math.h>
+#include <stdint.h>
+
+#include "testing.h"
+
+static kiln_context* context;
+
+static kiln_graph* graph(void) { return make_graph(context, "wrong"); }
+
+static void shapes_and_types(void) {
+  kiln_graph* g = graph();
+  CHECK(kiln_op_add(g, f32_parameter(g, "a", 2), f32_parameter(g, "b", 3)) == 0);
+  FAILS(KILN_INVALID_ARGUMENT, "f32[2]", kiln_graph_status(g));
+  FAILS(KILN_INVALID_ARGUMENT, "f32[3]", kiln_graph_status(g));
+  /* Nothing after it counts, and everything that takes the graph tells it. */
+  CHECK(f32_parameter(g, "c", 4) == 0);
+  CHECK(kiln_op_add(g, 0, 0) == 0);
+  kiln_value none = 0;
+  kiln_text* text = NULL;
+  kiln_executable* executable = NULL;
+  kiln_session* session = NULL;
+  FAILS(KILN_INVALID_ARGUMENT, "add", kiln_graph_set_results(g, &none, 1));
+  FAILS(KILN_INVALID_ARGUMENT, "add", kiln_graph_compile(g, NULL, &executable));
+  FAILS(KILN_INVALID_ARGUMENT, "add", kiln_graph_to_hlo_text(g, &text));
+  FAILS(KILN_INVALID_ARGUMENT, "add", kiln_graph_to_dot(g, &text));
+  FAILS(KILN_INVALID_ARGUMENT, "add", kiln_session_create(g, NULL, &session));
+  CHECK(!text && !executable && !session);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "add", g);
+
+  g = graph();
+  int64_t two = 2;
+  kiln_value s = kiln_op_parameter(g, KILN_S32, &two, 1, "s", 1);
+  CHECK(kiln_op_multiply(g, f32_parameter(g, "a", 2), s) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "s32[2]", g);
+
+  g = graph();
+  s = kiln_op_parameter(g, KILN_S32, &two, 1, "s", 1);
+  CHECK(kiln_op_tanh(g, s) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "tanh", g);
+
+  /* A scalar goes with any shape, but not with any type. */
+  g = graph();
+  CHECK(kiln_op_add(g, f32_parameter(g, "a", 2), kiln_op_scalar(g, KILN_F64, 1)) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f64[]", g);
+
+  g = graph();
+  int64_t lhs_dims[] = {2, 3}, rhs_dims[] = {4, 5}, one = 1, zero = 0;
+  kiln_value lhs = kiln_op_parameter(g, KILN_F32, lhs_dims, 2, "lhs", 3);
+  kiln_value rhs = kiln_op_parameter(g, KILN_F32, rhs_dims, 2, "rhs", 3);
+  CHECK(kiln_op_dot(g, lhs, rhs, NULL, 0, NULL, 0, &one, 1, &zero, 1, 0) == 0);
+  FAILS(KILN_INVALID_ARGUMENT, "f32[2,3]", kiln_graph_status(g));
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[4,5]", g);
+}
+
+static void axes(void) {
+  int64_t dims[] = {2, 3}, axis = 2, twice[] = {0, 0}, negative = -1;
+  kiln_graph* g = graph();
+  kiln_value x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  CHECK(kiln_op_reduce_by(g, x, &axis, 1, KILN_REDUCER_SUM) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "reduce", g);
+
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  CHECK(kiln_op_transpose(g, x, twice, 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "transpose", g);
+
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  CHECK(kiln_op_reduce_by(g, x, &negative, 1, KILN_REDUCER_MAX) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "reduce", g);
+
+  g = graph();
+  CHECK(kiln_op_iota(g, 2, KILN_S32, dims, 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "iota", g);
+
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  int64_t start[] = {0, 2}, limit[] = {2, 4};
+  CHECK(kiln_op_slice(g, x, start, limit, NULL, 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[2,3]", g);
+
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  int64_t seven = 7;
+  CHECK(kiln_op_reshape(g, x, &seven, 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[7]", g);
+
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  CHECK(kiln_op_reduce_by(g, x, &axis, 1, 99) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "99 is not a reducer", g);
+
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
+  int64_t first = 0;
+  CHECK(kiln_op_reduce_by(g, x, &first, 1, KILN_REDUCER_AND) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "and", g);
+}
+
+/* Sizes that are none, and counts that overflow. */
+static void sizes(void) {
+  int64_t huge[] = {INT64_MAX, INT64_MAX}, bytes[] = {INT64_MAX}, negative[] = {-3};
+  int64_t many[70] = {0};
+  kiln_graph* g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F32, huge, 2, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "9223372036854775807", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F64, bytes, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "parameter", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F32, negative, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "dims[0] is -3", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F32, many, 70, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "rank 70", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F32, many, SIZE_MAX, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "rank", g);
+  g = graph();
+  CHECK(kiln_op_broadcast(g, kiln_op_scalar(g, KILN_F32, 1), NULL, 0, huge, 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "broadcast", g);
+  g = graph();
+  kiln_value x = f32_parameter(g, "x", 4);
+  int64_t low[] = {INT64_MAX}, high[] = {INT64_MAX};
+  CHECK(kiln_op_pad(g, x, kiln_op_scalar(g, KILN_F32, 0), low, high, NULL, 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "pad", g);
+  g = graph();
+  int64_t half[] = {INT64_MAX / 4};
+  x = kiln_op_parameter(g, KILN_U8, half, 1, "x", 1);
+  kiln_value five[] = {x, x, x, x, x};
+  CHECK(x != 0);
+  CHECK(kiln_op_concatenate(g, five, 5, low, 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "concatenate", g);
+}
+
+static void values(void) {
+  kiln_graph* g = graph();
+  kiln_graph* other = graph();
+  kiln_value foreign = f32_parameter(other, "x", 2);
+  CHECK(kiln_op_negate(g, foreign) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "belongs to another graph", g);
+  g = graph();
+  CHECK(kiln_op_negate(g, 0) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "negate: operand operand: the value is 0", g);
+  g = graph();
+  kiln_value x = f32_parameter(g, "x", 2);
+  CHECK(kiln_op_add(g, x, x + 1000) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "add: operand rhs", g);
+  g = graph();
+  FAILS(KILN_INVALID_ARGUMENT, "result 0", kiln_graph_set_results(g, &foreign, 1));
+  OK(kiln_graph_status(g)); /* what is no builder function changes nothing */
+  FAILS(KILN_INVALID_ARGUMENT, "values is NULL", kiln_graph_set_results(g, NULL, 1));
+  kiln_shape shape = KILN_SHAPE_INIT;
+  FAILS(KILN_INVALID_ARGUMENT, "another graph", kiln_graph_value_shape(g, foreign, &shape));
+  CHECK(kiln_graph_value_name(g, foreign, NULL) == NULL);
+  FAILS(KILN_INVALID_ARGUMENT, "another graph", kiln_graph_set_op_name(g, foreign, "n", 1));
+  kiln_value found = 17;
+  FAILS(KILN_NOT_FOUND, "'nothing'", kiln_graph_find_value(g, "nothing", 7, &found));
+  CHECK(found == 17);
+  CHECK(kiln_graph_parameter(g, 0) == 0);
+  CHECK(kiln_graph_result(g) == 0);
+  kiln_executable* executable = NULL;
+  FAILS(KILN_FAILED_PRECONDITION, "has no results", kiln_graph_compile(g, NULL, &executable));
+  kiln_graph_release(g);
+  kiln_graph_release(other);
+  /* A graph that has gone gives its ids to nobody. */
+  g = graph();
+  f32_parameter(g, "x", 2);
+  CHECK(kiln_op_negate(g, foreign) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "belongs to another graph", g);
+}
+
+static void nulls_and_enums(void) {
+  int64_t two = 2;
+  float data[2] = {1, 2};
+  CHECK(kiln_op_parameter(NULL, KILN_F32, &two, 1, "x", 1) == 0);
+  CHECK(kiln_op_add(NULL, 1, 2) == 0);
+  CHECK(kiln_graph_parameter_count(NULL) == 0);
+  CHECK(kiln_graph_symbol(NULL, "N", 1) == 0);
+  FAILS(KILN_INVALID_ARGUMENT, "graph is NULL", kiln_graph_status(NULL));
+  kiln_graph* g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F32, NULL, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "dims is NULL", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_F32, &two, 1, NULL, 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "name is NULL", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, 77, &two, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "dtype 77", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_TUPLE, &two, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "dtype 13", g);
+  g = graph();
+  CHECK(kiln_op_parameter(g, KILN_BF16, &two, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_UNIMPLEMENTED, "bf16", g);
+  g = graph();
+  CHECK(kiln_op_constant(g, KILN_F32, &two, 1, data, 4) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[2] takes 8", g);
+  g = graph();
+  CHECK(kiln_op_constant(g, KILN_F32, &two, 1, NULL, 8) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "data is NULL", g);
+  g = graph();
+  CHECK(kiln_op_constant(g, KILN_PRED, &two, 1, "\1\2", 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "pred", g);
+  g = graph();
+  CHECK(kiln_op_convert(g, f32_parameter(g, "x", 2), 77) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "convert: dtype 77", g);
+  g = graph();
+  CHECK(kiln_op_convert(g, f32_parameter(g, "x", 2), 0) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "convert", g);
+  g = graph();
+  kiln_value x = f32_parameter(g, "x", 2);
+  CHECK(kiln_op_compare(g, x, x, 6) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "compare: direction is 6", g);
+  g = graph();
+  CHECK(kiln_op_tuple(g, NULL, 3) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "tuple: operands is NULL", g);
+  g = graph();
+  CHECK(kiln_op_transpose(g, f32_parameter(g, "x", 2), NULL, 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "transpose: dimensions is NULL", g);
+  g = graph();
+  CHECK(kiln_op_slice(g, f32_parameter(g, "x", 2), NULL, &two, NULL, 1) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "start is NULL", g);
+}
+
+/* Numbers that a type does not have. */
+static void scalars(void) {
+  static const struct {
+    kiln_dtype dtype;
+    double value;
+  } wrong[] = {{KILN_S32, 0.5}, {KILN_S32, 2147483648.0}, {KILN_U8, -1},
+               {KILN_U8, 256},  {KILN_PRED, 2},           {KILN_S64, 9223372036854775808.0},
+               {KILN_S32, NAN}, {KILN_S64, INFINITY},     {KILN_S64, -1e300}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    kiln_graph* g = graph();
+    CHECK(kiln_op_scalar(g, wrong[i].dtype, wrong[i].value) == 0);
+    BUILD_FAILS(KILN_INVALID_ARGUMENT, "is not a value of", g);
+  }
+  kiln_graph* g = graph();
+  CHECK(kiln_op_scalar(g, KILN_S64, -9223372036854775808.0) != 0);
+  CHECK(kiln_op_scalar(g, KILN_S32, -2147483648.0) != 0);
+  CHECK(kiln_op_scalar(g, KILN_U8, 255) != 0);
+  CHECK(kiln_op_scalar(g, KILN_F32, 1e300) != 0); /* rounds to infinity */
+  CHECK(kiln_op_scalar(g, KILN_F64, NAN) != 0);
+  OK(kiln_graph_status(g));
+  kiln_graph_release(g);
+}
+
+static void regions(void) {
+  kiln_graph* g = graph();
+  kiln_value x = f32_parameter(g, "x", 4);
+  kiln_value zero = kiln_op_scalar(g, KILN_F32, 0);
+  int64_t axis = 0;
+  CHECK(kiln_op_reduce(g, &x, 1, &zero, 1, &axis, 1, NULL) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "reduce: to_apply is NULL", g);
+
+  g = graph();
+  x = f32_parameter(g, "x", 4);
+  zero = kiln_op_scalar(g, KILN_F32, 0);
+  CHECK(kiln_op_reduce(g, &x, 1, &zero, 1, &axis, 1, g) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "cannot be a region of its own", g);
+
+  kiln_graph* region = make_graph(context, "region");
+  g = graph();
+  x = f32_parameter(g, "x", 4);
+  zero = kiln_op_scalar(g, KILN_F32, 0);
+  CHECK(kiln_op_reduce(g, &x, 1, &zero, 1, &axis, 1, region) == 0);
+  BUILD_FAILS(KILN_FAILED_PRECONDITION, "to_apply: the graph 'region' has no results", g);
+
+  /* One operand too few. */
+  kiln_value a = kiln_op_parameter(region, KILN_F32, NULL, 0, "a", 1);
+  OK(kiln_graph_set_results(region, &a, 1));
+  g = graph();
+  x = f32_parameter(g, "x", 4);
+  zero = kiln_op_scalar(g, KILN_F32, 0);
+  CHECK(kiln_op_reduce(g, &x, 1, &zero, 1, &axis, 1, region) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "reduce", g);
+
+  /* The region's own mistake is told. */
+  kiln_op_add(region, a, 0);
+  g = graph();
+  x = f32_parameter(g, "x", 4);
+  zero = kiln_op_scalar(g, KILN_F32, 0);
+  CHECK(kiln_op_reduce(g, &x, 1, &zero, 1, &axis, 1, region) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "add: operand rhs", g);
+  kiln_graph_release(region);
+
+  /* A condition that gives no pred. */
+  kiln_graph* same = make_graph(context, "same");
+  a = kiln_op_parameter(same, KILN_F32, NULL, 0, "a", 1);
+  OK(kiln_graph_set_results(same, &a, 1));
+  g = graph();
+  zero = kiln_op_scalar(g, KILN_F32, 0);
+  CHECK(kiln_op_while(g, zero, same, same) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "while", g);
+  kiln_graph_release(same);
+}
+
+static void symbols(void) {
+  kiln_graph* g = graph();
+  CHECK(kiln_graph_symbol(g, "1x", 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "1x", g);
+  g = graph();
+  CHECK(kiln_graph_symbol(g, "a_name_that_is_too_long", 23) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "too_long", g);
+  g = graph();
+  int64_t n = kiln_graph_symbol(g, "N", 1), m = kiln_graph_symbol(g, "M", 1);
+  CHECK(n < 0 && m < 0 && n != m && kiln_graph_symbol(g, "N", 1) == n);
+  kiln_value x = kiln_op_parameter(g, KILN_F32, &n, 1, "x", 1);
+  kiln_value y = kiln_op_parameter(g, KILN_F32, &m, 1, "y", 1);
+  CHECK(kiln_op_add(g, x, y) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[N]", g);
+}
+
+static void hlo_text(void) {
+  static const struct {
+    const char *text, *message;
+    kiln_code code;
+  } wrong[] = {
+      {"", "line 1, column 1", KILN_INVALID_ARGUMENT},
+      {"HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT y = f32[2] neg(x)\n}", "line 4",
+       KILN_UNIMPLEMENTED},
+      {"HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n  ROOT y = f32[3] negate(x)\n}",
+       "line 4", KILN_INVALID_ARGUMENT},
+      {"HloModule m\nENTRY e { ROOT y = f32[2] negate(z) }", "line 2, column",
+       KILN_INVALID_ARGUMENT},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    kiln_graph* g = NULL;
+    FAILS(wrong[i].code, wrong[i].message,
+          kiln_graph_from_hlo_text(context, wrong[i].text, strlen(wrong[i].text), &g));
+    CHECK(g == NULL);
+  }
+  kiln_graph* g = NULL;
+  FAILS(KILN_INVALID_ARGUMENT, "text is NULL", kiln_graph_from_hlo_text(context, NULL, 3, &g));
+}
+
+int main(void) {
+  context = make_context(1);
+  shapes_and_types();
+  axes();
+  sizes();
+  values();
+  nulls_and_enums();
+  scalars();
+  regions();
+  symbols();
+  hlo_text();
+  kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
+  OK(kiln_context_memory(context, &memory));
+  CHECK(memory.live_bytes == 0);
+  kiln_context_release(context);
+  return test_result();
+}
