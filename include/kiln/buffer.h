@@ -4,7 +4,9 @@
  *  Host memory is given in three ways: copied during the call; borrowed, until an event says that
  *  the library is done with it; or adopted, with a function that frees it. Memory at a multiple of
  *  ::KILN_ALIGNMENT is used where it is; other memory works too, and is copied around each
- *  execution. */
+ *  execution. A device whose memory is not the host's (XLA_CPU:0) copies in all three cases, at once:
+ *  then results do not reach the caller's memory, and the event is ready, or the deleter has been
+ *  called, when the function returns. */
 #ifndef KILN_BUFFER_H_
 #define KILN_BUFFER_H_
 

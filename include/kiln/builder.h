@@ -1,7 +1,15 @@
 /** @file
- *  Builder functions beside those of ops.h, which are made from the op table: parameters,
- * constants, and shorter ways to say what ops say. Each returns 0 after a mistake, as all builder
- * functions do; see ::kiln_value. A graph is built by one thread at a time. */
+ *  Builder functions beside those of ops.h, which are made from the op table: parameters, constants,
+ *  and shorter ways to say what ops say.
+ *
+ *  For all builder functions, these and those of ops.h:
+ *  - each returns 0 after a mistake; see ::kiln_value. A graph is built by one thread at a time;
+ *  - a scalar goes with an array in elementwise functions of two operands, and is broadcast. Other
+ *    shapes must be equal: nothing else is broadcast unless it is said;
+ *  - a region (the computation of a reduction, a loop's condition and body, the branches of a
+ *    conditional) is a graph of its own with results set. It is copied, and may be given back;
+ *  - a region that is called with a tuple takes it as one parameter, or with one parameter for each
+ *    element. */
 #ifndef KILN_BUILDER_H_
 #define KILN_BUILDER_H_
 
