@@ -4,9 +4,9 @@
  *  Host memory is given in three ways: copied during the call; borrowed, until an event says that
  *  the library is done with it; or adopted, with a function that frees it. Memory at a multiple of
  *  ::KILN_ALIGNMENT is used where it is; other memory works too, and is copied around each
- *  execution. A device whose memory is not the host's (XLA_CPU:0) copies in all three cases, at once:
- *  then results do not reach the caller's memory, and the event is ready, or the deleter has been
- *  called, when the function returns. */
+ *  execution. A device whose memory is not the host's (XLA_CPU:0) copies in all three cases, at
+ *  once: then results do not reach the caller's memory, and the event is ready, or the deleter has
+ *  been called, when the function returns. */
 #ifndef KILN_BUFFER_H_
 #define KILN_BUFFER_H_
 
@@ -46,7 +46,7 @@ KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype
                                            size_t bytes, kiln_buffer** buffer);
 
 /** Makes a buffer of the caller's memory: executions read it, or write it where the buffer is one
- * of their results. The caller may change or read it between executions.
+ *  of their results. The caller may change or read it between executions.
  *  @param data `bytes` bytes, which must stay until `done`
  *  @param done unless NULL, receives one reference to an event: the memory is the caller's alone
  *         when it is ready, some time after the last reference to the buffer is given back

@@ -1,6 +1,6 @@
 /** @file
- *  Builder functions beside those of ops.h, which are made from the op table: parameters, constants,
- *  and shorter ways to say what ops say.
+ *  Builder functions beside those of ops.h, which are made from the op table: parameters,
+ *  constants, and shorter ways to say what ops say.
  *
  *  For all builder functions, these and those of ops.h:
  *  - each returns 0 after a mistake; see ::kiln_value. A graph is built by one thread at a time;

@@ -34,7 +34,7 @@ typedef int32_t kiln_log_level;
  *  that are being used. Unless `callbacks_from_any_thread` is set, they are called only on threads
  *  that are inside a call of this library; what the library's own threads have to say waits for the
  *  next such call, and asynchronous work that needs an allocator callback is done by the thread
- * that asks for it. \since 0.1 */
+ *  that asks for it. \since 0.1 */
 typedef struct kiln_context_options {
   size_t struct_size; /**< set by kiln_context_options_init() */
   int32_t threads;    /**< threads that run kernels, the caller's included: 0 for as many as the

@@ -19,7 +19,7 @@ typedef struct kiln_event kiln_event;
 /** Waits for the event.
  *  @param timeout_ns nanoseconds to wait at most; negative: for as long as it takes; 0: not at all
  *  @return NULL when the work has succeeded, its error when it has failed, DEADLINE_EXCEEDED when
- * it is still going on
+ *          it is still going on
  *
  *  Any thread, any number of them. \since 0.1 */
 KILN_API kiln_error* kiln_event_wait(kiln_event* event, int64_t timeout_ns);

@@ -88,7 +88,7 @@ KILN_API kiln_error* kiln_executable_argument_shape(const kiln_executable* execu
                                                     kiln_shape* shape);
 
 /** The name of an argument, with a 0 behind it; lives as long as the executable. NULL where there
- * is none of that number. Any thread. \since 0.1 */
+ *  is none of that number. Any thread. \since 0.1 */
 KILN_API const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
                                                    size_t* length);
 
@@ -139,7 +139,7 @@ KILN_API void kiln_execute_options_init(kiln_execute_options* options, size_t si
  *  @param arguments `argument_count` buffers on the executable's device, of the shapes it asks for
  *  @param results `result_count` places. Where one is NULL, it receives one reference to a new
  *         buffer; where it holds a buffer, the result is written into that one, which must be of
- * the right shape and share no memory with an argument or another result
+ *         the right shape and share no memory with an argument or another result
  *  @return INVALID_ARGUMENT naming the argument and its shape; the error of an argument that should
  *          have been made by an execution that failed; RESOURCE_EXHAUSTED; CANCELLED. Where the
  *          execution had begun, the contents of given results are undefined
@@ -158,14 +158,14 @@ KILN_API kiln_error* kiln_executable_run(kiln_executable* executable,
  *  @param result_count the length of each of these lists
  *  @param device_count the number of lists: replicas times partitions, which is 1
  *  @param events unless NULL, `device_count` places that receive one reference each to an event
- * that is ready when the execution on that device has ended; the buffers of the results can be used
- * at once, as arguments too, and what needs their values waits for them. When the execution fails,
- * so does what uses them. NULL: the call returns when all has ended
+ *         that is ready when the execution on that device has ended; the buffers of the results can
+ *         be used at once, as arguments too, and what needs their values waits for them. When the
+ *         execution fails, so does what uses them. NULL: the call returns when all has ended
  *  @return what can be seen beforehand, as in kiln_executable_run(); the rest goes to the events
  *
  *  Executions of one context that are asked for in this way run one after the other, in order. With
- * a context of one thread they run during the call. Buffers that take part may be given back at any
- *  time. Any thread. \since 0.1 */
+ *  a context of one thread they run during the call. Buffers that take part may be given back at
+ *  any time. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_execute(kiln_executable* executable,
                                              const kiln_execute_options* options,
                                              kiln_buffer* const* const* arguments,

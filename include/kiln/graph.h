@@ -20,7 +20,7 @@ typedef struct kiln_graph kiln_graph;
 
 /** A value in a graph, made by a builder function. 0 is none. Another graph's value is refused, and
  *  so is 0 itself: after the first mistake every builder call returns 0, and kiln_graph_status()
- * and what takes the graph tell what the mistake was. \since 0.1 */
+ *  and what takes the graph tell what the mistake was. \since 0.1 */
 typedef uint64_t kiln_value;
 
 /** Begins an empty graph.
@@ -33,7 +33,7 @@ KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, 
                                        kiln_graph** graph);
 
 /** Reads a module in HLO text, the form in which XLA and Kiln print it. Its entry computation is
- * the graph, which can be added to.
+ *  the graph, which can be added to.
  *  @param graph receives one reference
  *  @return INVALID_ARGUMENT beginning with "line L, column C: "; UNIMPLEMENTED naming an op or type
  *          that Kiln does not have
@@ -53,13 +53,13 @@ KILN_API void kiln_graph_release(kiln_graph* graph);
 KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
 
 /** Says what the graph computes. One value is the result itself; any other number becomes a tuple
- * of them, in order, whose leaves are the results. May be called again. \since 0.1 */
+ *  of them, in order, whose leaves are the results. May be called again. \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
                                             size_t value_count);
 
 /** A number that stands for a symbol wherever this graph's functions take or give sizes: a
- * dimension whose size is put in when the graph is compiled. The same name gives the same number,
- * and equal symbols are equal sizes. It is negative; 0 after a mistake (kiln_graph_status()).
+ *  dimension whose size is put in when the graph is compiled. The same name gives the same number,
+ *  and equal symbols are equal sizes. It is negative; 0 after a mistake (kiln_graph_status()).
  *  @param name an identifier of at most 15 characters \since 0.1 */
 KILN_API int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length);
 

@@ -2,7 +2,7 @@
  *  Sessions: a graph that runs with feeds and fetches, one op at a time.
  *
  *  This is what execution without compiling whole graphs is: each op is a kernel of its own,
- * compiled once, kept, and as good as a single op can be. */
+ *  compiled once, kept, and as good as a single op can be. */
 #ifndef KILN_SESSION_H_
 #define KILN_SESSION_H_
 
