@@ -20,7 +20,7 @@ std::string ValidName(std::string_view wanted) {
   for (char& c : name) {
     if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '.' && c != '-') c = '_';
   }
-  if (name.empty() || !is_letter(name[0])) name.insert(0, "_");
+  if (name.empty() || !is_letter(name[0])) name.insert(name.begin(), '_');
   return name;
 }
 
