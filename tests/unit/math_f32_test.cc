@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct UnaryFunction {
   double (*reference)(double);
   double bound;
 };
+void PrintTo(const UnaryFunction& f, std::ostream* to) { *to << f.op; }
 
 const UnaryFunction kUnary[] = {
     {"exponential", [](double x) { return std::exp(x); }, 3},
@@ -49,6 +51,7 @@ struct BinaryFunction {
   double (*reference)(double, double);
   double bound;
 };
+void PrintTo(const BinaryFunction& f, std::ostream* to) { *to << f.op; }
 
 const BinaryFunction kBinary[] = {
     {"power", [](double x, double y) { return std::pow(x, y); }, 3},

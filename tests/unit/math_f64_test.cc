@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <string>
 
@@ -58,6 +59,7 @@ struct Function {
   void (*reference)(Big& b, double y);
   double bound;
 };
+void PrintTo(const Function& f, std::ostream* to) { *to << f.op; }
 
 const Function kFunctions[] = {
     {"exponential", 1, [](Big& b, double) { mpfr_exp(b.value, b.value, kRound); }, 3},
