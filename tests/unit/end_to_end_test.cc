@@ -11,6 +11,7 @@
 
 #include "compiler/compiler.h"
 #include "device/cpu/executable.h"
+#include "guarded_memory.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/text.h"
@@ -98,7 +99,7 @@ class Execution {
   std::vector<std::pair<std::byte*, int64_t>> memory_;
 };
 
-runtime::Allocator Execution::allocator;
+runtime::Allocator Execution::allocator(testing::GuardedMemory());
 
 struct Loaded {
   std::shared_ptr<const plan::Artefact> artefact;
@@ -375,10 +376,7 @@ ENTRY e { x = f32[100000] parameter(0)
 
 // Fused code for three vector widths, and op by op, against the evaluator.
 TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
-  const char* seeds = std::getenv("KILN_RANDOM_SEEDS");
-  const int count = seeds ? std::atoi(seeds) : 120;
-  const char* first = std::getenv("KILN_RANDOM_FIRST_SEED");
-  const int begin = first ? std::atoi(first) : 0;
+  const auto [begin, count] = testing::RandomSeeds(120);
   testing::Coverage coverage;
   for (int seed = begin; seed < begin + count; ++seed) {
     auto module = testing::RandomModule(seed, {}, &coverage);

@@ -1,6 +1,7 @@
 #include "random_module.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <set>
@@ -653,6 +654,12 @@ std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOption
     }
   }
   return module;
+}
+
+Seeds RandomSeeds(int default_count) {
+  const char* first = std::getenv("KILN_RANDOM_FIRST_SEED");
+  const char* count = std::getenv("KILN_RANDOM_SEEDS");
+  return {first ? std::atoi(first) : 0, count ? std::atoi(count) : default_count};
 }
 
 }  // namespace kiln::testing

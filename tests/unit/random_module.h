@@ -25,4 +25,10 @@ using Coverage = std::map<std::pair<Opcode, ElementType>, int>;
 std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options = {},
                                          Coverage* coverage = nullptr);
 
+// The seeds of a test: KILN_RANDOM_SEEDS of them from KILN_RANDOM_FIRST_SEED on, where set.
+struct Seeds {
+  int first = 0, count = 0;
+};
+Seeds RandomSeeds(int default_count);
+
 }  // namespace kiln::testing
