@@ -32,7 +32,7 @@ typedef struct kiln_symbol_size {
 /** How a graph is compiled. Zero everywhere means the defaults. \since 0.1 */
 typedef struct kiln_compile_options {
   size_t struct_size;              /**< set by kiln_compile_options_init() */
-  kiln_device* device;             /**< borrowed; NULL: its first, CPU:0 */
+  kiln_device* device;             /**< borrowed; NULL: the context's first, CPU:0 */
   int32_t replicas;                /**< 0 and 1 are one; more is UNIMPLEMENTED */
   int32_t partitions;              /**< 0 and 1 are one; more is UNIMPLEMENTED */
   const kiln_symbol_size* symbols; /**< a size for each symbol of the graph's */
@@ -108,7 +108,7 @@ typedef struct kiln_program_info {
   size_t struct_size;           /**< set by the caller: sizeof(kiln_program_info) */
   int64_t kernels;              /**< kernels that a run starts; a loop's or branch's count once */
   int64_t temporary_bytes;      /**< memory of a run beside arguments, results and constants */
-  int64_t compile_microseconds; /**< how long compiling took */
+  int64_t compile_microseconds; /**< how long compiling took, dumps included */
 } kiln_program_info;
 
 /** Makes an empty ::kiln_program_info of a variable, with its struct_size set. */

@@ -26,7 +26,7 @@ typedef struct kiln_session kiln_session;
 /** How a session is made. Zero everywhere means the defaults. \since 0.1 */
 typedef struct kiln_session_options {
   size_t struct_size;  /**< set by kiln_session_options_init() */
-  kiln_device* device; /**< where ops run, borrowed; NULL: its first, CPU:0 */
+  kiln_device* device; /**< where ops run, borrowed; NULL: CPU:0 */
 } kiln_session_options;
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_session_options). A size below

@@ -221,6 +221,15 @@ class OutputTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(sorted(os.listdir(out)), sorted(self.files + others))
 
+    def test_as_make_demo_runs_it(self):
+        with tempfile.TemporaryDirectory() as out:
+            result = demo('--out', out)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(f'{out}/demo.json') as f:
+                figures = json.load(f)
+            for side in SIDES:
+                self.assertGreaterEqual(figures[side]['test_accuracy'], 0.88)
+
     def test_without_graphviz(self):
         with tempfile.TemporaryDirectory() as out:
             result = demo('--steps', '1', '--out', out, PATH=out)
