@@ -1,90 +1,187 @@
+// Sums, differences, products and quotients. x - y is x + (-y) to the bit, since only the sign of a
+// zero could differ and does not; but x + 0 is not x where x is -0, and x * 0 and x - x are NaN for
+// infinities: what is said of integers alone fails for floats.
+
+#include <bit>
 #include <cmath>
 
 #include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
 
 namespace kiln::passes::simplify {
 namespace {
 
 using ir::Instruction;
 
-bool IsInt(const Instruction* i) { return IsInteger(i->shape().type()); }
+bool IsNegate(const Instruction* x) { return x->opcode() == Opcode::kNegate; }
+
+// The two factors of a product that has no other user, or null.
+bool IsOwnProduct(const Instruction* x) {
+  return x->opcode() == Opcode::kMultiply && IsUsedOnce(x);
+}
+
+// x*a + x*b => x * (a + b), with + or -   (integers)
+Instruction* CommonFactor(Instruction* i) {
+  Instruction *p = i->operand(0), *q = i->operand(1);
+  if (!IsInt(i) || !IsOwnProduct(p) || !IsOwnProduct(q)) return nullptr;
+  for (int64_t k : {0, 1}) {
+    for (int64_t l : {0, 1}) {
+      if (p->operand(k) != q->operand(l)) continue;
+      Instruction* rest = MakeShaped(i, WithType(i->shape(), i->shape().type()), i->opcode(),
+                                     {p->operand(1 - k), q->operand(1 - l)});
+      return Make(i, Opcode::kMultiply, {p->operand(k), rest});
+    }
+  }
+  return nullptr;
+}
+
+Instruction* Add(Instruction* i) {
+  if (IsPred(i)) return nullptr;
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *x = i->operand(1 - k), *y = i->operand(k);
+    // x + 0 => x   (integers; floats where the zero is -0)
+    if (y->IsConstantOf(IsInt(i) ? 0.0 : -0.0)) return x;
+    // x + -y => x - y
+    if (IsNegate(y) && !WillBeConstant(y)) return Make(i, Opcode::kSubtract, {x, y->operand(0)});
+    // y + (x - y) => x   (integers)
+    if (IsInt(i) && x->opcode() == Opcode::kSubtract && x->operand(1) == y) return x->operand(0);
+  }
+  return CommonFactor(i);
+}
+
+Instruction* Subtract(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // x - 0 => x   (floats where the zero is +0)
+  if (y->IsConstantOf(0.0)) return x;
+  // 0 - x => -x   (floats where the zero is -0)
+  if (x->IsConstantOf(IsInt(i) ? 0.0 : -0.0)) return Make(i, Opcode::kNegate, {y});
+  // x - -y => x + y
+  if (IsNegate(y)) return Make(i, Opcode::kAdd, {x, y->operand(0)});
+  if (!IsInt(i)) return nullptr;
+  // x - x => 0   (integers)
+  if (IsSame(x, y)) return SplatNumber(i, i->shape(), 0);
+  // (x + y) - y => x,  (x + y) - x => y   (integers)
+  if (x->opcode() == Opcode::kAdd) {
+    for (int64_t k = 0; k < 2; ++k) {
+      if (x->operand(k) == y) return x->operand(1 - k);
+    }
+  }
+  // (x - y) - x => -y   (integers)
+  if (x->opcode() == Opcode::kSubtract && x->operand(0) == y) {
+    return Make(i, Opcode::kNegate, {x->operand(1)});
+  }
+  // x - (x - y) => y   (integers)
+  if (y->opcode() == Opcode::kSubtract && y->operand(0) == x) return y->operand(1);
+  // x - c => x + -c   (integers; form: constants meet in sums)
+  if (IsConstantTerm(y) && !WillBeConstant(x)) {
+    return Make(i, Opcode::kAdd, {x, OnConstants(i, Opcode::kNegate, y)});
+  }
+  return CommonFactor(i);
+}
+
+Instruction* Negate(Instruction* i) {
+  Instruction* x = i->operand(0);
+  // --x => x
+  if (IsNegate(x)) return x->operand(0);
+  // -(x - y) => y - x   (integers; for floats 0 would become -0)
+  if (IsInt(i) && x->opcode() == Opcode::kSubtract) {
+    return Make(i, Opcode::kSubtract, {x->operand(1), x->operand(0)});
+  }
+  // -(x * c) => x * -c
+  // -(x / c) => x / -c   (floats; the quotient of the least integer by -c wraps otherwise) where
+  //                      nobody else needs the quotient
+  bool divides = x->opcode() == Opcode::kDivide && IsFloat(i) && IsUsedOnce(x);
+  if ((x->opcode() == Opcode::kMultiply || divides) && IsConstantTerm(x->operand(1)) &&
+      !WillBeConstant(x->operand(0))) {
+    return Make(i, x->opcode(), {x->operand(0), OnConstants(i, Opcode::kNegate, x->operand(1))});
+  }
+  return nullptr;
+}
+
+// Products and quotients of floats are symmetric to the bit; products of integers wrap, and are.
+Instruction* Signs(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  if (!IsNegate(x)) return nullptr;
+  // -x * -y => x * y,  -x / -y => x / y
+  if (IsNegate(y)) return Make(i, i->opcode(), {x->operand(0), y->operand(0)});
+  // -x * c => x * -c,  -x / c => x / -c
+  if (IsConstantTerm(y) && !WillBeConstant(x)) {
+    return Make(i, i->opcode(), {x->operand(0), OnConstants(i, Opcode::kNegate, y)});
+  }
+  return nullptr;
+}
+
+Instruction* Multiply(Instruction* i) {
+  if (IsPred(i)) return nullptr;
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // x * 1 => x
+  if (y->IsConstantOf(1.0)) return x;
+  // x * 0 => 0   (integers)
+  if (IsInt(i) && y->IsConstantOf(0.0)) return y;
+  // x * -1 => -x
+  if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
+  // |x| * |x| => x * x   (the least integer's absolute value is itself: its square wraps alike)
+  if (x == y && x->opcode() == Opcode::kAbs) {
+    return Make(i, Opcode::kMultiply, {x->operand(0), x->operand(0)});
+  }
+  return Signs(i);
+}
+
+// 1 / c where that is exact, so that x / c and x * (1 / c) round the same number: c is a power of
+// two whose reciprocal the type has.
+std::optional<Literal> ExactReciprocal(const Instruction* c) {
+  std::optional<Literal> splat = SplatOf(c);
+  if (!splat || !IsFloat(c)) return std::nullopt;
+  bool exact = false;
+  Literal result = *splat;
+  VisitType(splat->shape().type(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      T value = splat->values<T>()[0];
+      int exponent = 0;
+      T reciprocal = T{1} / value;
+      exact = std::isfinite(value) && std::isfinite(reciprocal) && reciprocal != 0 &&
+              std::abs(std::frexp(value, &exponent)) == T{0.5};
+      result.values<T>()[0] = reciprocal;
+    }
+  });
+  return exact ? std::optional(result) : std::nullopt;
+}
+
+Instruction* Divide(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // x / 1 => x
+  if (y->IsConstantOf(1.0)) return x;
+  // x / -1 => -x   (the least integer wraps in both)
+  if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
+  if (!IsFloat(i)) return nullptr;
+  // x / c => x * (1/c)   (where 1/c is exact)
+  if (std::optional<Literal> reciprocal = ExactReciprocal(y)) {
+    Shape shape = WithType(y->shape(), y->shape().type());
+    return Make(i, Opcode::kMultiply, {x, Splat(i, shape, *reciprocal)});
+  }
+  return Signs(i);
+}
 
 }  // namespace
 
-Instruction* Arithmetic(Instruction* i) {
-  auto operand = [&](int64_t k) { return i->operand(k); };
+Instruction* AddAndSubtract(Instruction* i) {
   switch (i->opcode()) {
     case Opcode::kAdd:
-      // x + 0 => x   (integers; floats where the zero is -0, since -0 + +0 is +0)
-      // 0 + x => x
-      for (int64_t k = 0; k < 2; ++k) {
-        if (operand(1 - k)->IsConstantOf(IsInt(i) ? 0.0 : -0.0) && !IsPred(i->shape().type())) {
-          return operand(k);
-        }
-      }
-      return nullptr;
+      return Add(i);
     case Opcode::kSubtract:
-      // x - 0 => x   (floats where the zero is +0)
-      if (operand(1)->IsConstantOf(0.0)) return operand(0);
-      // x - x => 0   (integers)
-      if (IsInt(i) && operand(0) == operand(1)) {
-        Instruction* zero = i->parent()->Create(
-            {.opcode = Opcode::kConstant,
-             .shape = Shape::Scalar(i->shape().type()),
-             .literal = std::make_shared<const Literal>(Shape::Scalar(i->shape().type()))},
-            i);
-        return i->shape().rank() == 0
-                   ? zero
-                   : Make(i, Opcode::kBroadcast, {zero}, {{Attr::kDimensions, Ints{}}});
-      }
-      return nullptr;
-    case Opcode::kMultiply:
-      for (int64_t k = 0; k < 2; ++k) {
-        // x * 1 => x,  1 * x => x
-        if (operand(1 - k)->IsConstantOf(1.0) && !IsPred(i->shape().type())) return operand(k);
-        // x * 0 => 0   (integers)
-        if (IsInt(i) && operand(1 - k)->IsConstantOf(0.0)) return operand(1 - k);
-      }
-      return nullptr;
-    case Opcode::kDivide:
-      // x / 1 => x
-      if (operand(1)->IsConstantOf(1.0)) return operand(0);
-      return nullptr;
-    case Opcode::kPower:
-      // power(x, 1) => x
-      if (operand(1)->IsConstantOf(1.0)) return operand(0);
-      // power(x, 2) => x * x
-      if (operand(1)->IsConstantOf(2.0)) {
-        return Make(i, Opcode::kMultiply, {operand(0), operand(0)});
-      }
-      return nullptr;
+      return Subtract(i);
     case Opcode::kNegate:
-    case Opcode::kNot:
-      // negate(negate(x)) => x,  not(not(x)) => x
-      if (operand(0)->opcode() == i->opcode()) return operand(0)->operand(0);
-      return nullptr;
-    case Opcode::kAbs:
-      // abs(abs(x)) => abs(x)
-      if (operand(0)->opcode() == Opcode::kAbs) return operand(0);
-      // abs(negate(x)) => abs(x)   (not unsigned integers, whose absolute value is themselves)
-      if (operand(0)->opcode() == Opcode::kNegate && !IsUnsigned(i->shape().type())) {
-        return Make(i, Opcode::kAbs, {operand(0)->operand(0)});
-      }
-      return nullptr;
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-      // maximum(x, x) => x,  minimum(x, x) => x,  x and x => x,  x or x => x
-      if (operand(0) == operand(1)) return operand(0);
-      return nullptr;
-    case Opcode::kCopy:
-      // copy(copy(x)) => copy(x)
-      if (operand(0)->opcode() == Opcode::kCopy) return operand(0);
-      return nullptr;
+      return Negate(i);
     default:
       return nullptr;
   }
+}
+
+Instruction* MultiplyAndDivide(Instruction* i) {
+  if (i->opcode() == Opcode::kMultiply) return Multiply(i);
+  if (i->opcode() == Opcode::kDivide) return Divide(i);
+  return nullptr;
 }
 
 }  // namespace kiln::passes::simplify

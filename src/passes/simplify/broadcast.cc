@@ -1,25 +1,107 @@
+#include <algorithm>
+
 #include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
 
 namespace kiln::passes::simplify {
+namespace {
 
 using ir::Instruction;
 
-Instruction* BroadcastRules(Instruction* i) {
-  if (i->opcode() != Opcode::kBroadcast) return nullptr;
-  Instruction* x = i->operand(0);
-  // broadcast(x) => x   where nothing is added and nothing moves
-  bool in_order = true;
-  for (size_t d = 0; d < i->dimensions().size(); ++d) {
-    in_order &= i->dimensions()[d] == static_cast<int64_t>(d);
+// An expensive op on few elements is a kernel of its own, as no consumer would repeat it; below so
+// many elements that costs more than doing the op for each.
+constexpr int64_t kWorthAKernel = 1024;
+
+bool IsExpensive(const Instruction* i) {
+  return HasTrait(i->opcode(), kTranscendental) || i->opcode() == Opcode::kDivide ||
+         i->opcode() == Opcode::kRemainder || i->opcode() == Opcode::kSqrt;
+}
+
+// Whether the operand may be a scalar beside arrays, as the op defines it.
+bool MayStayScalar(const Instruction* i, int64_t k) {
+  return (i->opcode() == Opcode::kSelect && k == 0) || (i->opcode() == Opcode::kClamp && k != 1);
+}
+
+// op(broadcast(x), broadcast(y), spread(s)) => broadcast(op(x, y, spread(s)))
+// where x and y have the same dimensions and go to the same places
+Instruction* OpOfBroadcasts(Instruction* i) {
+  if (!IsElementwise(i->opcode()) || i->opcode() == Opcode::kCopy || i->shape().rank() == 0) {
+    return nullptr;
   }
+  // The broadcast of an array that the others must agree with; null where all repeat scalars.
+  const Instruction* lead = nullptr;
+  bool all_constant = true, any_spread = false;
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    const Instruction* x = i->operand(k);
+    all_constant &= IsConstantTerm(x);
+    bool scalar = x->shape().is_scalar();
+    bool spread = x->opcode() == Opcode::kBroadcast && x->operand(0)->shape().is_scalar();
+    any_spread |= spread;
+    if (scalar || spread || SplatOf(x)) continue;
+    if (x->opcode() != Opcode::kBroadcast) return nullptr;
+    if (lead && (lead->dimensions() != x->dimensions() ||
+                 !lead->operand(0)->shape().SameDimensions(x->operand(0)->shape()))) {
+      return nullptr;
+    }
+    lead = x;
+  }
+  // An array of one repeated constant has become a broadcast before.
+  if (!lead && !any_spread) return nullptr;
+  Shape small = lead ? WithType(lead->operand(0)->shape(), i->shape().type())
+                     : Shape::Scalar(i->shape().type());
+  if (small.num_elements() >= i->shape().num_elements()) return nullptr;
+  if (IsExpensive(i) && !all_constant && i->shape().num_elements() < kWorthAKernel) return nullptr;
+  std::vector<Instruction*> operands;
+  for (int64_t k = 0; k < i->operand_count(); ++k) {
+    Instruction* x = i->operand(k);
+    if (Instruction* scalar = ScalarOf(i, x)) {
+      bool stays = MayStayScalar(i, k) && x->shape().is_scalar();
+      operands.push_back(stays ? scalar : Spread(i, WithType(small, x->shape().type()), scalar));
+    } else {
+      operands.push_back(x->operand(0));
+    }
+  }
+  Instruction* op = MakeShaped(i, small, i->opcode(), std::move(operands), i->attributes());
+  return Make(i, Opcode::kBroadcast, {op},
+              {{Attr::kDimensions, lead ? lead->dimensions() : Ints{}}});
+}
+
+Instruction* OfBroadcast(Instruction* i) {
+  Instruction* x = i->operand(0);
+  bool in_order = std::ranges::is_sorted(i->dimensions());
+  // broadcast(x) => x   where nothing is added and nothing moves
   if (in_order && x->shape() == i->shape()) return x;
   // broadcast(broadcast(x)) => broadcast(x)
   if (x->opcode() == Opcode::kBroadcast) {
     Ints both;
-    for (int64_t d : x->dimensions()) both.push_back(i->dimensions()[d]);
+    for (int64_t d : x->dimensions()) both.push_back(i->dimensions()[static_cast<size_t>(d)]);
+    return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, both}});
+  }
+  // broadcast(x) => reshape(x)   where only dimensions of size 1 are added and nothing moves
+  if (in_order && x->shape().num_elements() == i->shape().num_elements()) {
+    return Make(i, Opcode::kReshape, {x});
+  }
+  // broadcast(reshape(x)) => broadcast(x)   where the reshape only adds dimensions of size 1
+  if (x->opcode() == Opcode::kReshape) {
+    std::optional<Ints> places = InsertedOnes(x->operand(0)->shape().dims(), x->shape().dims());
+    if (!places) return nullptr;
+    Ints both;
+    for (int64_t d : *places) both.push_back(i->dimensions()[static_cast<size_t>(d)]);
     return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, both}});
   }
   return nullptr;
+}
+
+}  // namespace
+
+Instruction* BroadcastRules(Instruction* i) {
+  // constant({c, c, ...}) => broadcast(c)   (form)
+  if (i->IsConstant() && i->shape().rank() > 0 && i->shape().num_elements() > 1) {
+    std::optional<Literal> splat = SplatOf(i);
+    return splat ? Splat(i, i->shape(), *std::move(splat)) : nullptr;
+  }
+  if (i->opcode() == Opcode::kBroadcast) return OfBroadcast(i);
+  return OpOfBroadcasts(i);
 }
 
 }  // namespace kiln::passes::simplify

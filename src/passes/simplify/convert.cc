@@ -1,13 +1,57 @@
 #include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
 
 namespace kiln::passes::simplify {
+namespace {
 
 using ir::Instruction;
 
+// Whether every value of one type is a value of the other.
+bool Holds(ElementType small, ElementType large) {
+  if (small == large) return true;
+  int64_t digits = BitWidth(small);
+  switch (CategoryOf(large)) {
+    case TypeCategory::kBoolean:
+    case TypeCategory::kComplex:
+      return false;
+    case TypeCategory::kSigned:
+      if (IsPred(small)) return true;
+      return (IsSigned(small) && digits < BitWidth(large)) ||
+             (IsUnsigned(small) && digits < BitWidth(large));
+    case TypeCategory::kUnsigned:
+      if (IsPred(small)) return true;
+      return IsUnsigned(small) && digits < BitWidth(large);
+    case TypeCategory::kFloat: {
+      if (IsPred(small)) return true;
+      if (small == ElementType::kF32) return large == ElementType::kF64;
+      int64_t mantissa = large == ElementType::kF64 ? 53 : large == ElementType::kF32 ? 24 : 0;
+      return IsInteger(small) && digits - (IsSigned(small) ? 1 : 0) <= mantissa;
+    }
+  }
+  return false;
+}
+
+// Whether from `a` to `b` to `c` is from `a` to `c`.
+bool MayPassBy(ElementType a, ElementType b, ElementType c) {
+  // Integers that get narrower lose their upper bits, on one way or on another.
+  if (IsInteger(a) && IsInteger(b) && IsInteger(c) && BitWidth(c) <= BitWidth(b)) return true;
+  if (!Holds(a, b)) return false;
+  // A float clamps to an integer's range, where an integer wraps.
+  return !(IsFloat(b) && IsInteger(c) && IsInteger(a)) || Holds(a, c);
+}
+
+}  // namespace
+
 Instruction* ConvertRules(Instruction* i) {
   if (i->opcode() != Opcode::kConvert) return nullptr;
+  Instruction* x = i->operand(0);
   // convert(x) => x   where the type is x's already
-  if (i->operand(0)->shape().type() == i->shape().type()) return i->operand(0);
+  if (x->shape().type() == i->shape().type()) return x;
+  // convert(convert(x)) => convert(x)   where the first one loses nothing that the second one keeps
+  if (x->opcode() == Opcode::kConvert &&
+      MayPassBy(x->operand(0)->shape().type(), x->shape().type(), i->shape().type())) {
+    return Make(i, Opcode::kConvert, {x->operand(0)});
+  }
   return nullptr;
 }
 

@@ -1,62 +1,104 @@
 #include "passes/simplify/simplify.h"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "passes/passes.h"
 
 namespace kiln::passes {
 namespace simplify {
 
-ir::Instruction* MakeShaped(ir::Instruction* at, const Shape& shape, Opcode opcode,
-                            std::vector<ir::Instruction*> operands, Attributes attributes) {
-  return at->parent()->Create({.opcode = opcode,
-                               .operands = std::move(operands),
-                               .attributes = std::move(attributes),
-                               .shape = shape,
-                               .op_name = at->op_name()},
-                              at);
+std::span<const Family> Families() {
+  static constexpr Family kFamilies[] = {
+      {"empty arrays", EmptyArrays},
+      {"association", Association},
+      {"add and subtract", AddAndSubtract},
+      {"multiply and divide", MultiplyAndDivide},
+      {"powers and remainders", PowersAndRemainders},
+      {"signs and rounding", SignsAndRounding},
+      {"logic", LogicRules},
+      {"extrema and clamp", ExtremaAndClamp},
+      {"compare", CompareRules},
+      {"select", SelectRules},
+      {"convert", ConvertRules},
+      {"reshape", ReshapeRules},
+      {"transpose", TransposeRules},
+      {"slice", SliceRules},
+      {"concatenate", ConcatenateRules},
+      {"pad", PadRules},
+      {"reduce", ReduceRules},
+      {"dot", DotRules},
+      {"broadcast", BroadcastRules},
+  };
+  return kFamilies;
 }
 
-ir::Instruction* Make(ir::Instruction* at, Opcode opcode, std::vector<ir::Instruction*> operands,
-                      Attributes attributes) {
-  return MakeShaped(at, at->shape(), opcode, std::move(operands), std::move(attributes));
-}
-
-// Rules see arrays of known sizes, and nothing that is dead: replacing that would never end.
 bool MayReplace(const ir::Instruction& i) {
   if (i.users().empty() && !i.IsRoot()) return false;
-  auto is_static_array = [](const Shape& s) { return s.is_array() && s.is_static(); };
-  return is_static_array(i.shape()) &&
+  auto is_plain = [](const Shape& s) {
+    return s.is_array() && s.is_static() && IsSupported(s.type());
+  };
+  return is_plain(i.shape()) &&
          std::ranges::all_of(i.operands(), [&](const ir::Instruction* operand) {
-           return is_static_array(operand->shape());
+           return is_plain(operand->shape());
          });
 }
 
-}  // namespace simplify
+namespace {
 
-Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context) {
-  constexpr ir::Instruction* (*kFamilies[])(ir::Instruction*) = {
-      simplify::Arithmetic,          simplify::CompareAndSelect,
-      simplify::ReshapeAndTranspose, simplify::BroadcastRules,
-      simplify::SliceConcatenatePad, simplify::ConvertRules,
-      simplify::ReduceRules,         simplify::DotRules,
-  };
-  bool changed = false;
-  for (const auto& c : module.computations()) {
-    for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      ir::Instruction* i = (it++)->get();
-      if (!simplify::MayReplace(*i)) continue;
-      for (auto family : kFamilies) {
-        ir::Instruction* simpler = family(i);
-        // A layout is part of what a root or a loop's state promises, and no rule's to change.
-        if (!simpler || simpler == i || !(simpler->shape() == i->shape())) continue;
-        c->ReplaceAllUses(i, simpler);
-        if (i->users().empty()) c->Remove(i);
-        changed = true;
-        break;
+// Removes an instruction that nobody needs any more, and those of its operands that then are not.
+// Rules that ask for the only user of a value depend on it.
+void RemoveDead(ir::Computation* c, ir::Instruction* instruction) {
+  std::vector<ir::Instruction*> work = {instruction};
+  while (!work.empty()) {
+    ir::Instruction* dead = work.back();
+    work.pop_back();
+    std::vector<ir::Instruction*> operands(dead->operands().begin(), dead->operands().end());
+    std::ranges::sort(operands);
+    operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
+    c->Remove(dead);
+    for (ir::Instruction* operand : operands) {
+      if (operand->users().empty() && !operand->IsRoot() &&
+          operand->opcode() != Opcode::kParameter && !HasTrait(operand->opcode(), kSideEffect)) {
+        work.push_back(operand);
       }
     }
   }
+}
+
+ir::Instruction* Simpler(ir::Instruction* i) {
+  if (!MayReplace(*i)) return nullptr;
+  for (const Family& family : Families()) {
+    ir::Instruction* simpler = family.rewrite(i);
+    // A layout is part of what a root or a loop's state promises, and no rule's to change.
+    if (simpler && simpler != i && simpler->shape() == i->shape()) return simpler;
+  }
+  return nullptr;
+}
+
+bool SimplifyComputation(ir::Computation* c) {
+  bool changed = false;
+  for (auto it = c->instructions().begin(); it != c->instructions().end();) {
+    ir::Instruction* i = (it++)->get();
+    const int64_t before = c->parent()->NextId();
+    ir::Instruction* simpler = Simpler(i);
+    if (!simpler) continue;
+    changed = true;
+    c->ReplaceAllUses(i, simpler);
+    if (i->users().empty()) RemoveDead(c, i);
+    // What was made in its place may be simplified further: there it goes on.
+    while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
+  }
+  return changed;
+}
+
+}  // namespace
+}  // namespace simplify
+
+Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  for (const auto& c : module.computations()) changed |= simplify::SimplifyComputation(c.get());
   return changed;
 }
 

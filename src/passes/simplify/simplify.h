@@ -1,10 +1,26 @@
 // The algebraic simplifier: one function per family of ops, each a list of rewrites that are headed
 // by their algebra.
 //
-// Order: a rewrite must strictly reduce (number of instructions that are not free to repeat, then
-// bytes of all results, then instructions), so that the fixed point ends. Floats keep IEEE 754's
-// results to the bit but for the payload of NaNs; a rule that cannot promise that says so and asks.
+// Order: a rewrite strictly reduces the computation in the first of these where it changes it, so
+// that the fixed point ends:
+//   work   what the instructions that the root needs do: their elements (of reductions and products
+//          the elements that are folded), each at the weight of its op;
+//   count  how many instructions the root needs;
+//   terms  the same, each counted as often as it is used: a rewrite that passes by an instruction
+//          counts, whoever else keeps that instruction;
+//   form   operands and ops that have a simpler form: a constant on the left of an op whose
+//   operands
+//          may change places, a constant subtracted, an array of one repeated constant, a broadcast
+//          that repeats nothing, arithmetic on preds and selects among them.
+// What depends on constants alone is folded anyway: it is counted after all the rest.
+// tests/unit/passes_simplify_test.cc measures it, for every rewrite of random computations.
+//
+// Numbers: results keep their bits, but for the sign and payload of NaNs. What an op's own bound
+// allows beside (another order of a sum, x * x for power(x, 2)) says so where it stands.
 #pragma once
+
+#include <span>
+#include <string_view>
 
 #include "ir/ir.h"
 
@@ -12,19 +28,38 @@ namespace kiln::passes::simplify {
 
 // What replaces the instruction: an instruction of the same shape that exists or was created before
 // it; null where no rule applies.
-ir::Instruction* Arithmetic(ir::Instruction* i);
-ir::Instruction* CompareAndSelect(ir::Instruction* i);
-ir::Instruction* ReshapeAndTranspose(ir::Instruction* i);
-ir::Instruction* BroadcastRules(ir::Instruction* i);
-ir::Instruction* SliceConcatenatePad(ir::Instruction* i);
+using Rewrite = ir::Instruction* (*)(ir::Instruction* i);
+
+struct Family {
+  std::string_view name;
+  Rewrite rewrite;
+};
+
+// In the order in which they are asked.
+std::span<const Family> Families();
+
+// Rules see arrays of known sizes and types, and nothing that is dead: replacing that would never
+// end.
+bool MayReplace(const ir::Instruction& i);
+
+ir::Instruction* EmptyArrays(ir::Instruction* i);
+ir::Instruction* Association(ir::Instruction* i);
+ir::Instruction* AddAndSubtract(ir::Instruction* i);
+ir::Instruction* MultiplyAndDivide(ir::Instruction* i);
+ir::Instruction* PowersAndRemainders(ir::Instruction* i);
+ir::Instruction* SignsAndRounding(ir::Instruction* i);
+ir::Instruction* LogicRules(ir::Instruction* i);
+ir::Instruction* ExtremaAndClamp(ir::Instruction* i);
+ir::Instruction* CompareRules(ir::Instruction* i);
+ir::Instruction* SelectRules(ir::Instruction* i);
 ir::Instruction* ConvertRules(ir::Instruction* i);
+ir::Instruction* BroadcastRules(ir::Instruction* i);
+ir::Instruction* ReshapeRules(ir::Instruction* i);
+ir::Instruction* TransposeRules(ir::Instruction* i);
+ir::Instruction* SliceRules(ir::Instruction* i);
+ir::Instruction* ConcatenateRules(ir::Instruction* i);
+ir::Instruction* PadRules(ir::Instruction* i);
 ir::Instruction* ReduceRules(ir::Instruction* i);
 ir::Instruction* DotRules(ir::Instruction* i);
-
-// Helpers of the rules: a new instruction before `at`, of `at`'s shape unless one is given.
-ir::Instruction* Make(ir::Instruction* at, Opcode opcode, std::vector<ir::Instruction*> operands,
-                      Attributes attributes = {});
-ir::Instruction* MakeShaped(ir::Instruction* at, const Shape& shape, Opcode opcode,
-                            std::vector<ir::Instruction*> operands, Attributes attributes = {});
 
 }  // namespace kiln::passes::simplify

@@ -1,0 +1,171 @@
+// Orders. A NaN is neither below, above nor equal to anything, itself included.
+
+#include "passes/simplify/facts.h"
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+// The order between y and x that the one between x and y is.
+Direction Flipped(Direction direction) {
+  switch (direction) {
+    case Direction::kEq:
+    case Direction::kNe:
+      return direction;
+    case Direction::kGe:
+      return Direction::kLe;
+    case Direction::kGt:
+      return Direction::kLt;
+    case Direction::kLe:
+      return Direction::kGe;
+    case Direction::kLt:
+      return Direction::kGt;
+  }
+  return direction;
+}
+
+bool Holds(Direction direction, const Literal& x, const Literal& y) {
+  return VisitType(x.shape().type(), [&](auto zero) {
+    using T = decltype(zero);
+    T a = x.values<T>()[0], b = y.values<T>()[0];
+    switch (direction) {
+      case Direction::kEq:
+        return a == b;
+      case Direction::kNe:
+        return a != b;
+      case Direction::kGe:
+        return a >= b;
+      case Direction::kGt:
+        return a > b;
+      case Direction::kLe:
+        return a <= b;
+      case Direction::kLt:
+        return a < b;
+    }
+    return false;
+  });
+}
+
+Instruction* Truth(Instruction* i, bool value) { return SplatNumber(i, i->shape(), value); }
+
+// `if_true` where p holds and `if_false` where not, for a p of i's shape.
+Instruction* ByPred(Instruction* i, Instruction* p, bool if_true, bool if_false) {
+  if (if_true == if_false) return Truth(i, if_true);
+  return if_true ? p : Make(i, Opcode::kNot, {p});
+}
+
+// compare(x, x)
+Instruction* WithItself(Instruction* i, Direction direction) {
+  switch (direction) {
+    case Direction::kGt:
+    case Direction::kLt:
+      // x < x => false,  x > x => false
+      return Truth(i, false);
+    case Direction::kEq:
+    case Direction::kGe:
+    case Direction::kLe:
+      // x == x => true,  x >= x => true,  x <= x => true   (no floats)
+      return IsFloat(i->operand(0)) ? nullptr : Truth(i, true);
+    case Direction::kNe:
+      // x != x => false   (no floats)
+      return IsFloat(i->operand(0)) ? nullptr : Truth(i, false);
+  }
+  return nullptr;
+}
+
+// Where the constant is the least or greatest value there is, or 0 and x is not negative.
+Instruction* WithExtreme(Instruction* i, Direction direction) {
+  Instruction *x = i->operand(0), *c = i->operand(1);
+  bool is_zero = c->IsConstantOf(0.0) || c->IsConstantOf(-0.0);
+  bool is_least = (IsFloat(x) ? false : IsLowest(c)) || (is_zero && IsNonNegative(x));
+  bool is_greatest = IsFloat(x) ? false : IsHighest(c);
+  // x < least => false,  x > greatest => false   (a NaN is not below 0 either)
+  if (is_least && direction == Direction::kLt) return Truth(i, false);
+  if (is_greatest && direction == Direction::kGt) return Truth(i, false);
+  // x >= least => true,  x <= greatest => true   (no floats)
+  if (is_least && direction == Direction::kGe && !IsFloat(x)) return Truth(i, true);
+  if (is_greatest && direction == Direction::kLe) return Truth(i, true);
+  // x < -inf => false,  x > inf => false
+  if (IsFloat(x) && IsLowest(c) && direction == Direction::kLt) return Truth(i, false);
+  if (IsFloat(x) && IsHighest(c) && direction == Direction::kGt) return Truth(i, false);
+  return nullptr;
+}
+
+// compare(x, c), c being one repeated constant
+Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  if (Instruction* known = WithExtreme(i, direction)) return known;
+  // p == true => p,  p == false => not p, and so on
+  // compare(convert(p), c) => p, not p, true or false   (by what 1 and 0 give)
+  Instruction* p = x->opcode() == Opcode::kConvert ? x->operand(0) : x;
+  if (IsPred(p)) {
+    bool of_one = Holds(direction, Literal::ScalarOf(x->shape().type(), 1), c);
+    bool of_zero = Holds(direction, Literal::ScalarOf(x->shape().type(), 0), c);
+    return ByPred(i, p, of_one, of_zero);
+  }
+  // compare(select(p, a, b), c) => p, not p, true or false   (by what the constants a and b give)
+  if (x->opcode() == Opcode::kSelect && x->operand(0)->shape().SameDimensions(i->shape())) {
+    std::optional<Literal> a = SplatOf(x->operand(1)), b = SplatOf(x->operand(2));
+    if (a && b) return ByPred(i, x->operand(0), Holds(direction, *a, c), Holds(direction, *b, c));
+  }
+  bool equality = direction == Direction::kEq || direction == Direction::kNe;
+  // x + c == d => x == d - c   (integers; == and != only, since sums wrap)
+  if (IsInt(x) && equality && x->opcode() == Opcode::kAdd && IsConstantTerm(x->operand(1))) {
+    return Make(i, Opcode::kCompare,
+                {x->operand(0), OnConstants(i, Opcode::kSubtract, y, x->operand(1))},
+                {{Attr::kDirection, direction}});
+  }
+  // -x < c => x > -c   (floats; integers: == and != only, since the least one is its own negative)
+  if (x->opcode() == Opcode::kNegate && (IsFloat(x) || equality)) {
+    return Make(i, Opcode::kCompare, {x->operand(0), OnConstants(i, Opcode::kNegate, y)},
+                {{Attr::kDirection, Flipped(direction)}});
+  }
+  return nullptr;
+}
+
+// compare(iota, c) => true or false   where the count lies on one side of c
+Instruction* OfCount(Instruction* i, Direction direction, const Literal& c) {
+  const Instruction* x = i->operand(0);
+  if (x->opcode() != Opcode::kIota || !IsInt(x)) return nullptr;
+  int64_t last = x->shape().dim(x->attributes().Int(Attr::kIotaDimension)) - 1;
+  if (last < 0 || (x->shape().type() != ElementType::kS64 && last > INT32_MAX) ||
+      BitWidth(x->shape().type()) < 32) {
+    return nullptr;
+  }
+  int64_t value = c.AsInt(0);
+  bool below = last < value, above = value < 0;
+  if (!below && !above) return nullptr;
+  // Every count relates to c as 0 does.
+  return Truth(i, Holds(direction, Literal::ScalarOf(c.shape().type(), 0), c));
+}
+
+}  // namespace
+
+Instruction* CompareRules(Instruction* i) {
+  if (i->opcode() != Opcode::kCompare) return nullptr;
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  if (!IsSupported(x->shape().type())) return nullptr;
+  Direction direction = i->attributes().DirectionOf(Attr::kDirection);
+  if (IsSame(x, y)) return WithItself(i, direction);
+  // c < x => x > c   (form)
+  if (IsConstantTerm(x) && !WillBeConstant(y)) {
+    return Make(i, Opcode::kCompare, {y, x}, {{Attr::kDirection, Flipped(direction)}});
+  }
+  // -x < -y => x > y   (floats; integers: == and != only)
+  bool equality = direction == Direction::kEq || direction == Direction::kNe;
+  if (x->opcode() == Opcode::kNegate && y->opcode() == Opcode::kNegate &&
+      (IsFloat(x) || equality)) {
+    return Make(i, Opcode::kCompare, {x->operand(0), y->operand(0)},
+                {{Attr::kDirection, Flipped(direction)}});
+  }
+  if (std::optional<Literal> c = SplatOf(y); c && !WillBeConstant(x)) {
+    if (Instruction* simpler = WithConstant(i, direction, *c)) return simpler;
+    return OfCount(i, direction, *c);
+  }
+  return nullptr;
+}
+
+}  // namespace kiln::passes::simplify

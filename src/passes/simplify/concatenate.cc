@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+using Slices = std::vector<SliceDimension>;
+
+// Whether b takes, along d, what follows a's part of the same array, and the same of the other
+// dimensions.
+bool AreAdjacent(const Instruction* a, const Instruction* b, size_t d) {
+  if (a->opcode() != Opcode::kSlice || b->opcode() != Opcode::kSlice ||
+      a->operand(0) != b->operand(0)) {
+    return false;
+  }
+  const Slices& x = a->attributes().Slices(Attr::kSlice);
+  const Slices& y = b->attributes().Slices(Attr::kSlice);
+  for (size_t k = 0; k < x.size(); ++k) {
+    if (k != d && x[k] != y[k]) return false;
+  }
+  return x[d].stride == 1 && y[d].stride == 1 && x[d].limit == y[d].start;
+}
+
+bool IsSpread(const Instruction* x) {
+  return x->opcode() == Opcode::kBroadcast && x->operand(0)->shape().is_scalar();
+}
+
+// Whether b continues a, so that one slice or broadcast is both.
+bool Continues(const Instruction* a, const Instruction* b, size_t d) {
+  return AreAdjacent(a, b, d) ||
+         (IsSpread(a) && IsSpread(b) && IsSame(a->operand(0), b->operand(0)));
+}
+
+// concatenate(x[a:b], x[b:c]) => x[a:c]
+// concatenate(spread(s), spread(s)) => spread(s)
+// for a run of operands each of which continues the one before
+Instruction* Joined(Instruction* i, std::span<Instruction* const> run, size_t d) {
+  std::vector<int64_t> dims = run[0]->shape().dims();
+  dims[d] = 0;
+  for (const Instruction* x : run) dims[d] += x->shape().dim(static_cast<int64_t>(d));
+  Shape shape = ShapeOf(i->shape().type(), dims);
+  if (IsSpread(run[0])) return Spread(i, shape, run[0]->operand(0));
+  Slices slices = run[0]->attributes().Slices(Attr::kSlice);
+  slices[d].limit = run.back()->attributes().Slices(Attr::kSlice)[d].limit;
+  return MakeShaped(i, shape, Opcode::kSlice, {run[0]->operand(0)},
+                    {{Attr::kSlice, std::move(slices)}});
+}
+
+// Joins runs of operands that nobody else needs, or all of them.
+std::vector<Instruction*> JoinRuns(Instruction* i, const std::vector<Instruction*>& parts,
+                                   size_t d) {
+  std::vector<Instruction*> joined;
+  auto may_join = [&](const Instruction* x) { return !x->IsRoot() && x->users().size() == 1; };
+  for (size_t k = 0; k < parts.size();) {
+    size_t end = k + 1;
+    bool own = may_join(parts[k]);
+    while (end < parts.size() && Continues(parts[end - 1], parts[end], d)) {
+      own &= may_join(parts[end++]);
+    }
+    std::span<Instruction* const> run(parts.data() + k, end - k);
+    if (run.size() > 1 && (own || run.size() == parts.size())) {
+      joined.push_back(Joined(i, run, d));
+    } else {
+      joined.insert(joined.end(), run.begin(), run.end());
+    }
+    k = end;
+  }
+  return joined;
+}
+
+// concatenate(spread(s), x) => pad(x, s),  concatenate(x, spread(s)) => pad(x, s)
+Instruction* AsPad(Instruction* i, size_t d) {
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *edge = i->operand(k), *x = i->operand(1 - k);
+    if (!IsSpread(edge)) continue;
+    std::vector<PaddingDimension> padding(static_cast<size_t>(i->shape().rank()));
+    int64_t amount = edge->shape().dim(static_cast<int64_t>(d));
+    (k == 0 ? padding[d].low : padding[d].high) = amount;
+    return Make(i, Opcode::kPad, {x, edge->operand(0)}, {{Attr::kPadding, std::move(padding)}});
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Instruction* ConcatenateRules(Instruction* i) {
+  if (i->opcode() != Opcode::kConcatenate || i->shape().num_elements() == 0) return nullptr;
+  // concatenate(x) => x
+  if (i->operand_count() == 1) return i->operand(0);
+  size_t d = static_cast<size_t>(i->dimensions()[0]);
+  std::vector<Instruction*> parts;
+  for (Instruction* x : i->operands()) {
+    // concatenate(x, {}) => concatenate(x)
+    if (x->shape().num_elements() == 0) continue;
+    if (x->opcode() == Opcode::kConcatenate && x->dimensions() == i->dimensions() &&
+        IsUsedOnce(x)) {
+      // concatenate(concatenate(x, y), z) => concatenate(x, y, z)   where nobody else needs it
+      parts.insert(parts.end(), x->operands().begin(), x->operands().end());
+    } else {
+      parts.push_back(x);
+    }
+  }
+  parts = JoinRuns(i, parts, d);
+  if (!std::ranges::equal(parts, i->operands())) {
+    return parts.size() == 1 ? parts[0]
+                             : Make(i, Opcode::kConcatenate, std::move(parts),
+                                    {{Attr::kDimensions, i->dimensions()}});
+  }
+  return i->operand_count() == 2 ? AsPad(i, d) : nullptr;
+}
+
+}  // namespace kiln::passes::simplify

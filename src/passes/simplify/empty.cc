@@ -1,0 +1,29 @@
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+
+using ir::Instruction;
+
+Instruction* EmptyArrays(Instruction* i) {
+  if (i->shape().num_elements() != 0) return nullptr;
+  switch (i->opcode()) {
+    // What the caller or an earlier run has made, and what may not end.
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+      return nullptr;
+    default:
+      break;
+  }
+  // op(...) => {}   where the result has no elements
+  return i->parent()->Create({.opcode = Opcode::kConstant,
+                              .shape = i->shape(),
+                              .literal = std::make_shared<const Literal>(i->shape()),
+                              .op_name = i->op_name()},
+                             i);
+}
+
+}  // namespace kiln::passes::simplify

@@ -1,0 +1,87 @@
+// Maximum, minimum and clamp. A NaN among the operands is the result, and +0 is above -0: so both
+// are associative and idempotent to the bit, and the infinities are neutral on their sides.
+
+#include "passes/simplify/facts.h"
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+Instruction* Extremum(Instruction* i) {
+  bool is_max = i->opcode() == Opcode::kMaximum;
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // max(x, least) => x,  min(x, greatest) => x
+  if (is_max ? IsLowest(y) : IsHighest(y)) return x;
+  if (!IsFloat(i)) {
+    // max(x, greatest) => greatest,  min(x, least) => least   (integers: x may be NaN)
+    if (is_max ? IsHighest(y) : IsLowest(y)) return y;
+    // max(x, min(x, y)) => x,  min(x, max(x, y)) => x   (integers: y may be NaN)
+    Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
+    for (int64_t k = 0; k < 2; ++k) {
+      Instruction *inner = i->operand(k), *other = i->operand(1 - k);
+      if (inner->opcode() == mirror &&
+          (IsSame(inner->operand(0), other) || IsSame(inner->operand(1), other))) {
+        return other;
+      }
+    }
+  }
+  // max(x, c) => x   where x is not negative and c not above 0
+  if (is_max) {
+    std::optional<Literal> c = SplatOf(y);
+    if (c && c->AsDouble(0) <= 0 && IsNonNegative(x)) return x;
+  }
+  // max(-x, -y) => -min(x, y),  min(-x, -y) => -max(x, y)   (floats; the least integer wraps)
+  if (IsFloat(i) && x->opcode() == Opcode::kNegate && y->opcode() == Opcode::kNegate &&
+      IsUsedOnce(x) && IsUsedOnce(y)) {
+    Shape shape = WithType(i->shape(), i->shape().type());
+    Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
+    return Make(i, Opcode::kNegate, {MakeShaped(i, shape, mirror, {x->operand(0), y->operand(0)})});
+  }
+  return nullptr;
+}
+
+Instruction* Clamp(Instruction* i) {
+  Instruction *low = i->operand(0), *x = i->operand(1), *high = i->operand(2);
+  auto wide = [&](Instruction* bound) {
+    Shape shape = WithType(i->shape(), i->shape().type());
+    return bound->shape().is_scalar() ? Spread(i, shape, bound) : bound;
+  };
+  // clamp(least, x, h) => min(x, h),  clamp(l, x, greatest) => max(x, l)
+  if (IsLowest(low)) return Make(i, Opcode::kMinimum, {x, wide(high)});
+  if (IsHighest(high)) return Make(i, Opcode::kMaximum, {x, wide(low)});
+  // clamp(l, clamp(l, x, h), h) => clamp(l, x, h)   (also where l is above h)
+  if (x->opcode() == Opcode::kClamp && IsSame(x->operand(0), low) && IsSame(x->operand(2), high)) {
+    return x;
+  }
+  // clamp(c, x, c) => c   (integers: x may be NaN)
+  if (!IsFloat(i) && IsSame(low, high)) return wide(low);
+  // clamp(spread(l), x, spread(h)) => clamp(l, x, h)
+  auto is_spread = [](const Instruction* bound) {
+    return bound->opcode() == Opcode::kBroadcast && bound->operand(0)->shape().is_scalar();
+  };
+  if (is_spread(low) || is_spread(high)) {
+    return Make(
+        i, Opcode::kClamp,
+        {is_spread(low) ? low->operand(0) : low, x, is_spread(high) ? high->operand(0) : high});
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Instruction* ExtremaAndClamp(Instruction* i) {
+  switch (i->opcode()) {
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+      return Extremum(i);
+    case Opcode::kClamp:
+      return Clamp(i);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kiln::passes::simplify

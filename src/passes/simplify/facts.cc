@@ -1,0 +1,124 @@
+#include "passes/simplify/facts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+// How far up it is looked: questions stay cheap.
+constexpr int kDepth = 6;
+
+// Whether the op hands elements of its first operand on, and makes none of its own.
+bool IsView(const Instruction* x) {
+  switch (x->opcode()) {
+    case Opcode::kBroadcast:
+    case Opcode::kReshape:
+    case Opcode::kTranspose:
+    case Opcode::kSlice:
+    case Opcode::kCopy:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsNonNegativeAt(const Instruction* x, int depth) {
+  ElementType type = x->shape().type();
+  if (IsUnsigned(type) || IsPred(x)) return true;
+  if (depth == 0 || !x->shape().is_array()) return false;
+  auto operand = [&](int64_t k) { return IsNonNegativeAt(x->operand(k), depth - 1); };
+  if (std::optional<Literal> splat = SplatOf(x)) {
+    double value = splat->AsDouble(0);
+    return !std::isnan(value) && !std::signbit(value);
+  }
+  if (IsView(x)) return operand(0);
+  switch (x->opcode()) {
+    case Opcode::kExponential:
+    case Opcode::kLogistic:
+    case Opcode::kPopcnt:
+    case Opcode::kCountLeadingZeros:
+      return true;
+    case Opcode::kIota:
+      return type == ElementType::kS64 || x->shape().num_elements() <= INT32_MAX;
+    case Opcode::kAbs:
+      // Not of integers: the least one's absolute value is itself.
+      return IsFloat(x);
+    case Opcode::kSqrt:
+      return operand(0);
+    case Opcode::kConvert:
+      // Integers that get narrower wrap.
+      return operand(0) && (IsFloat(x) || !IsInt(x->operand(0)) ||
+                            BitWidth(type) > BitWidth(x->operand(0)->shape().type()) ||
+                            type == x->operand(0)->shape().type());
+    case Opcode::kMultiply:
+      return IsFloat(x) && (x->operand(0) == x->operand(1) || (operand(0) && operand(1)));
+    case Opcode::kAdd:
+    case Opcode::kDivide:
+      return IsFloat(x) && operand(0) && operand(1);
+    case Opcode::kMaximum:
+      return operand(0) || operand(1);
+    case Opcode::kMinimum:
+      return operand(0) && operand(1);
+    case Opcode::kClamp:
+      return operand(2) && (operand(0) || operand(1));
+    case Opcode::kSelect:
+      return operand(1) && operand(2);
+    default:
+      return false;
+  }
+}
+
+bool IsIntegralAt(const Instruction* x, int depth) {
+  if (!IsFloat(x)) return true;
+  if (depth == 0 || !x->shape().is_array()) return false;
+  auto operand = [&](int64_t k) { return IsIntegralAt(x->operand(k), depth - 1); };
+  if (std::optional<Literal> splat = SplatOf(x)) {
+    double value = splat->AsDouble(0);
+    return value == std::trunc(value);
+  }
+  if (IsView(x)) return operand(0);
+  switch (x->opcode()) {
+    case Opcode::kCeil:
+    case Opcode::kFloor:
+    case Opcode::kRoundNearestAfz:
+    case Opcode::kRoundNearestEven:
+    case Opcode::kSign:
+    case Opcode::kIota:
+      return true;
+    case Opcode::kConvert:
+      // A float stays integral where it becomes narrower or wider: large ones all are.
+      return operand(0);
+    case Opcode::kAbs:
+    case Opcode::kNegate:
+      return operand(0);
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+      return operand(0) && operand(1);
+    case Opcode::kSelect:
+      return operand(1) && operand(2);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool IsNonNegative(const Instruction* x) { return IsNonNegativeAt(x, kDepth); }
+
+bool IsIntegral(const Instruction* x) { return IsIntegralAt(x, kDepth); }
+
+bool IsFinite(const Instruction* x) {
+  if (!IsFloat(x)) return true;
+  if (std::optional<Literal> splat = SplatOf(x)) return std::isfinite(splat->AsDouble(0));
+  if (x->opcode() == Opcode::kIota) return true;
+  // Every integer is in the range of f32 and f64.
+  return x->opcode() == Opcode::kConvert && !IsFloat(x->operand(0)) &&
+         (x->shape().type() == ElementType::kF32 || x->shape().type() == ElementType::kF64);
+}
+
+}  // namespace kiln::passes::simplify

@@ -1,0 +1,15 @@
+// What is known of a value's elements from how it was made. "No" means "not known".
+#pragma once
+
+#include "ir/ir.h"
+
+namespace kiln::passes::simplify {
+
+// No element is below 0 or -0. NaNs may be among them.
+bool IsNonNegative(const ir::Instruction* x);
+// Every element is an integer, an infinity or a NaN.
+bool IsIntegral(const ir::Instruction* x);
+// No element is an infinity or a NaN.
+bool IsFinite(const ir::Instruction* x);
+
+}  // namespace kiln::passes::simplify

@@ -1,0 +1,164 @@
+// Bits of integers, and preds: of those, the sum is the disjunction, the product the conjunction,
+// the maximum "or" and the minimum "and".
+
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+bool IsNot(const Instruction* x) { return x->opcode() == Opcode::kNot; }
+
+// Whether one is the other with every bit inverted.
+bool AreComplements(const Instruction* x, const Instruction* y) {
+  return (IsNot(x) && x->operand(0) == y) || (IsNot(y) && y->operand(0) == x);
+}
+
+// Of a pred: x + y => x or y, x * y => x and y, max(x, y) => x or y, min(x, y) => x and y   (form)
+Instruction* OfPreds(Instruction* i) {
+  switch (i->opcode()) {
+    case Opcode::kAdd:
+    case Opcode::kMaximum:
+      return Make(i, Opcode::kOr, {i->operand(0), i->operand(1)});
+    case Opcode::kMultiply:
+    case Opcode::kMinimum:
+      return Make(i, Opcode::kAnd, {i->operand(0), i->operand(1)});
+    default:
+      return nullptr;
+  }
+}
+
+// And, or: each is the other's mirror, with all bits set and none exchanged.
+Instruction* AndOr(Instruction* i) {
+  bool is_and = i->opcode() == Opcode::kAnd;
+  Opcode mirror = is_and ? Opcode::kOr : Opcode::kAnd;
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  bool none = y->IsConstantOf(0.0), all = IsAllOnes(y);
+  // x and 1...1 => x,  x or 0 => x
+  if (is_and ? all : none) return x;
+  // x and 0 => 0,  x or 1...1 => 1...1
+  if (is_and ? none : all) return y;
+  // x and not x => 0,  x or not x => 1...1
+  if (AreComplements(x, y)) {
+    return is_and ? SplatNumber(i, i->shape(), 0) : SplatAllOnes(i, i->shape());
+  }
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *inner = i->operand(k), *other = i->operand(1 - k);
+    if (inner->opcode() != mirror) continue;
+    // x and (x or y) => x,  x or (x and y) => x
+    if (IsSame(inner->operand(0), other) || IsSame(inner->operand(1), other)) return other;
+  }
+  return nullptr;
+}
+
+Instruction* Xor(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // x xor x => 0
+  if (IsSame(x, y)) return SplatNumber(i, i->shape(), 0);
+  // x xor 0 => x
+  if (y->IsConstantOf(0.0)) return x;
+  // x xor 1...1 => not x
+  if (IsAllOnes(y)) return Make(i, Opcode::kNot, {x});
+  // x xor not x => 1...1
+  if (AreComplements(x, y)) return SplatAllOnes(i, i->shape());
+  for (int64_t k = 0; k < 2; ++k) {
+    Instruction *inner = i->operand(k), *other = i->operand(1 - k);
+    if (inner->opcode() != Opcode::kXor) continue;
+    // x xor (x xor y) => y
+    for (int64_t l = 0; l < 2; ++l) {
+      if (inner->operand(l) == other) return inner->operand(1 - l);
+    }
+  }
+  // not x xor not y => x xor y
+  if (IsNot(x) && IsNot(y)) return Make(i, Opcode::kXor, {x->operand(0), y->operand(0)});
+  return nullptr;
+}
+
+// What holds where the order does not; of floats only equality has one.
+std::optional<Direction> Opposite(Direction direction, bool is_float) {
+  switch (direction) {
+    case Direction::kEq:
+      return Direction::kNe;
+    case Direction::kNe:
+      return Direction::kEq;
+    case Direction::kGe:
+      return is_float ? std::nullopt : std::optional(Direction::kLt);
+    case Direction::kGt:
+      return is_float ? std::nullopt : std::optional(Direction::kLe);
+    case Direction::kLe:
+      return is_float ? std::nullopt : std::optional(Direction::kGt);
+    case Direction::kLt:
+      return is_float ? std::nullopt : std::optional(Direction::kGe);
+  }
+  return std::nullopt;
+}
+
+Instruction* Not(Instruction* i) {
+  Instruction* x = i->operand(0);
+  // not not x => x
+  if (IsNot(x)) return x->operand(0);
+  // not (x < y) => x >= y, and so on   (of floats, which may have no order, == and != only)
+  if (x->opcode() == Opcode::kCompare) {
+    std::optional<Direction> opposite = Opposite(x->attributes().DirectionOf(Attr::kDirection),
+                                                 !IsInt(x->operand(0)) && !IsPred(x->operand(0)));
+    if (opposite) {
+      return Make(i, Opcode::kCompare, {x->operand(0), x->operand(1)},
+                  {{Attr::kDirection, *opposite}});
+    }
+  }
+  // not (not x and not y) => x or y,  not (not x or not y) => x and y
+  if ((x->opcode() == Opcode::kAnd || x->opcode() == Opcode::kOr) && IsNot(x->operand(0)) &&
+      IsNot(x->operand(1))) {
+    return Make(i, x->opcode() == Opcode::kAnd ? Opcode::kOr : Opcode::kAnd,
+                {x->operand(0)->operand(0), x->operand(1)->operand(0)});
+  }
+  return nullptr;
+}
+
+// Whether the amount is a constant that, read as unsigned, is not below the width.
+bool ShiftsOut(const Instruction* amount) {
+  std::optional<Literal> splat = SplatOf(amount);
+  if (!splat) return false;
+  int64_t bits = splat->AsInt(0);
+  return bits < 0 || bits >= BitWidth(amount->shape().type());
+}
+
+Instruction* Shift(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // x << 0 => x,  0 << y => 0; either way
+  if (y->IsConstantOf(0.0) || x->IsConstantOf(0.0)) return x;
+  if (i->opcode() == Opcode::kShiftRightArithmetic) {
+    // -1 >> y => -1
+    return IsAllOnes(x) ? x : nullptr;
+  }
+  // x << y => 0   where y is not below the width
+  if (ShiftsOut(y)) return SplatNumber(i, i->shape(), 0);
+  return nullptr;
+}
+
+}  // namespace
+
+Instruction* LogicRules(Instruction* i) {
+  if (IsPred(i)) {
+    if (Instruction* simpler = OfPreds(i)) return simpler;
+  }
+  switch (i->opcode()) {
+    case Opcode::kAnd:
+    case Opcode::kOr:
+      return AndOr(i);
+    case Opcode::kXor:
+      return Xor(i);
+    case Opcode::kNot:
+      return Not(i);
+    case Opcode::kShiftLeft:
+    case Opcode::kShiftRightArithmetic:
+    case Opcode::kShiftRightLogical:
+      return Shift(i);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kiln::passes::simplify

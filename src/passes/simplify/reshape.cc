@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+// reshape(broadcast(x)) => broadcast(x)   where the reshape only adds or removes dimensions of size
+// 1, those it removes are not x's, and nobody else needs the broadcast
+Instruction* OfBroadcast(Instruction* i) {
+  const Instruction* x = i->operand(0);
+  // A repeated scalar has any shape.
+  if (x->operand(0)->shape().is_scalar()) return Spread(i, i->shape(), x->operand(0));
+  if (!IsUsedOnce(x)) return nullptr;
+  std::vector<int64_t> from = x->shape().dims(), to = i->shape().dims();
+  // Where each dimension of the broadcast is in the reshape; -1 where it is gone.
+  Ints places(from.size(), -1);
+  size_t d = 0;
+  for (size_t k = 0; k < from.size(); ++k) {
+    while (d < to.size() && to[d] == 1 && from[k] != 1) ++d;
+    if (d < to.size() && to[d] == from[k]) {
+      places[k] = static_cast<int64_t>(d++);
+    } else if (from[k] != 1) {
+      return nullptr;
+    }
+  }
+  Ints dimensions;
+  for (int64_t k : x->dimensions()) {
+    if (places[static_cast<size_t>(k)] < 0) return nullptr;
+    dimensions.push_back(places[static_cast<size_t>(k)]);
+  }
+  return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, dimensions}});
+}
+
+}  // namespace
+
+// Every reshape of row-major memory is a name for it, and costs nothing.
+Instruction* ReshapeRules(Instruction* i) {
+  // iota() => 0   where the dimension it counts has one element
+  if (i->opcode() == Opcode::kIota &&
+      i->shape().dim(i->attributes().Int(Attr::kIotaDimension)) == 1) {
+    return SplatNumber(i, i->shape(), 0);
+  }
+  if (i->opcode() != Opcode::kReshape) return nullptr;
+  Instruction* x = i->operand(0);
+  // reshape(x) => x   where the shape is x's already
+  if (x->shape() == i->shape()) return x;
+  // reshape(reshape(x)) => reshape(x)
+  if (x->opcode() == Opcode::kReshape) return Make(i, Opcode::kReshape, {x->operand(0)});
+  if (x->opcode() == Opcode::kBroadcast) return OfBroadcast(i);
+  // reshape(iota()) => iota()   where the reshape only adds dimensions of size 1
+  if (x->opcode() == Opcode::kIota) {
+    if (std::optional<Ints> places = InsertedOnes(x->shape().dims(), i->shape().dims())) {
+      int64_t d = (*places)[static_cast<size_t>(x->attributes().Int(Attr::kIotaDimension))];
+      return Make(i, Opcode::kIota, {}, {{Attr::kIotaDimension, d}});
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace kiln::passes::simplify

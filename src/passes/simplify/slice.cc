@@ -1,0 +1,159 @@
+#include <algorithm>
+
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+using Slices = std::vector<SliceDimension>;
+
+// The last index that is taken, of a slice that takes any.
+int64_t LastOf(const SliceDimension& s) {
+  return s.start + (s.limit - s.start - 1) / s.stride * s.stride;
+}
+
+bool TakesAll(const SliceDimension& s, int64_t size) {
+  return s.start == 0 && s.stride == 1 && s.limit == size;
+}
+
+// A new slice of x, or x where it takes all of it.
+Instruction* MakeSlice(Instruction* at, const Shape& shape, Instruction* x, Slices slices) {
+  bool all = true;
+  for (size_t d = 0; d < slices.size(); ++d) {
+    all &= TakesAll(slices[d], x->shape().dim(static_cast<int64_t>(d)));
+  }
+  if (all) return x;
+  return MakeShaped(at, shape, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
+}
+
+// slice(slice(x)) => slice(x)
+Instruction* OfSlice(Instruction* i, Slices slices) {
+  const Instruction* x = i->operand(0);
+  const Slices& inner = x->attributes().Slices(Attr::kSlice);
+  for (size_t d = 0; d < slices.size(); ++d) {
+    int64_t stride = slices[d].stride * inner[d].stride;
+    int64_t first = inner[d].start + slices[d].start * inner[d].stride;
+    slices[d] = {first, first + (i->shape().dim(static_cast<int64_t>(d)) - 1) * stride + 1, stride};
+  }
+  return Make(i, Opcode::kSlice, {x->operand(0)}, {{Attr::kSlice, std::move(slices)}});
+}
+
+// slice(broadcast(x)) => broadcast(slice(x))   where x is cut, too, only if nobody else needs the
+// broadcast
+Instruction* OfBroadcast(Instruction* i, const Slices& slices) {
+  const Instruction* x = i->operand(0);
+  Instruction* small = x->operand(0);
+  Slices inner;
+  std::vector<int64_t> dims;
+  for (int64_t d : x->dimensions()) {
+    inner.push_back(slices[static_cast<size_t>(d)]);
+    dims.push_back(i->shape().dim(d));
+  }
+  Shape shape = ShapeOf(i->shape().type(), dims);
+  if (!small->shape().SameDimensions(shape)) {
+    if (!IsUsedOnce(x)) return nullptr;
+    small = MakeSlice(i, shape, small, std::move(inner));
+  }
+  return Make(i, Opcode::kBroadcast, {small}, {{Attr::kDimensions, x->dimensions()}});
+}
+
+// slice(transpose(x)) => transpose(slice(x))   where nobody else needs the transpose
+Instruction* OfTranspose(Instruction* i, const Slices& slices) {
+  const Instruction* x = i->operand(0);
+  if (!IsUsedOnce(x)) return nullptr;
+  Slices inner(slices.size());
+  std::vector<int64_t> dims(slices.size());
+  for (size_t d = 0; d < slices.size(); ++d) {
+    size_t from = static_cast<size_t>(x->dimensions()[d]);
+    inner[from] = slices[d];
+    dims[from] = i->shape().dim(static_cast<int64_t>(d));
+  }
+  Instruction* small =
+      MakeSlice(i, ShapeOf(i->shape().type(), dims), x->operand(0), std::move(inner));
+  return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, x->dimensions()}});
+}
+
+// slice(iota()) => iota()   where the count begins at 0 and goes by 1
+Instruction* OfIota(Instruction* i, const Slices& slices) {
+  int64_t d = i->operand(0)->attributes().Int(Attr::kIotaDimension);
+  const SliceDimension& s = slices[static_cast<size_t>(d)];
+  if (s.start != 0 || s.stride != 1) return nullptr;
+  return Make(i, Opcode::kIota, {}, {{Attr::kIotaDimension, d}});
+}
+
+// slice(concatenate(..., x, ...)) => slice(x)
+// slice(concatenate(w, x, y, z)) => slice(concatenate(x, y))   where it takes nothing of w and z,
+// and nobody else needs the concatenation
+Instruction* OfConcatenate(Instruction* i, Slices slices) {
+  const Instruction* x = i->operand(0);
+  size_t d = static_cast<size_t>(x->dimensions()[0]);
+  int64_t first = slices[d].start, last = LastOf(slices[d]);
+  std::vector<Instruction*> needed;
+  int64_t begin = 0, begin_of_needed = 0, size_of_needed = 0;
+  for (Instruction* part : x->operands()) {
+    int64_t size = part->shape().dim(static_cast<int64_t>(d)), end = begin + size;
+    if (size > 0 && begin <= last && end > first) {
+      if (needed.empty()) begin_of_needed = begin;
+      needed.push_back(part);
+      size_of_needed += size;
+    }
+    begin = end;
+  }
+  slices[d] = {first - begin_of_needed, last - begin_of_needed + 1, slices[d].stride};
+  if (needed.size() == 1) return MakeSlice(i, i->shape(), needed[0], std::move(slices));
+  if (static_cast<int64_t>(needed.size()) == x->operand_count() || !IsUsedOnce(x)) return nullptr;
+  std::vector<int64_t> dims = x->shape().dims();
+  dims[d] = size_of_needed;
+  Instruction* small = MakeShaped(i, ShapeOf(i->shape().type(), dims), Opcode::kConcatenate,
+                                  std::move(needed), {{Attr::kDimensions, x->dimensions()}});
+  return MakeSlice(i, i->shape(), small, std::move(slices));
+}
+
+// slice(pad(x, v)) => slice(x)       where it takes elements of x only
+// slice(pad(x, v)) => broadcast(v)   where it takes none of x
+Instruction* OfPad(Instruction* i, Slices slices) {
+  const Instruction* x = i->operand(0);
+  const auto& padding = x->attributes().Padding(Attr::kPadding);
+  bool inside = true;
+  for (size_t d = 0; d < slices.size(); ++d) {
+    const PaddingDimension& p = padding[d];
+    int64_t size = x->operand(0)->shape().dim(static_cast<int64_t>(d));
+    int64_t first = slices[d].start - p.low, last = LastOf(slices[d]) - p.low;
+    int64_t extent = size == 0 ? 0 : (size - 1) * (p.interior + 1) + 1;
+    if (last < 0 || first >= extent) return Spread(i, i->shape(), x->operand(1));
+    inside &= p.interior == 0 && first >= 0 && last < extent;
+    slices[d] = {first, last + 1, slices[d].stride};
+  }
+  return inside ? MakeSlice(i, i->shape(), x->operand(0), std::move(slices)) : nullptr;
+}
+
+}  // namespace
+
+// Here no slice is empty: those are gone as empty arrays.
+Instruction* SliceRules(Instruction* i) {
+  if (i->opcode() != Opcode::kSlice || i->shape().num_elements() == 0) return nullptr;
+  Instruction* x = i->operand(0);
+  // slice(x) => x   where it takes everything
+  if (x->shape() == i->shape()) return x;
+  const Slices& slices = i->attributes().Slices(Attr::kSlice);
+  switch (x->opcode()) {
+    case Opcode::kSlice:
+      return OfSlice(i, slices);
+    case Opcode::kBroadcast:
+      return OfBroadcast(i, slices);
+    case Opcode::kTranspose:
+      return OfTranspose(i, slices);
+    case Opcode::kIota:
+      return OfIota(i, slices);
+    case Opcode::kConcatenate:
+      return OfConcatenate(i, slices);
+    case Opcode::kPad:
+      return OfPad(i, slices);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kiln::passes::simplify

@@ -1,0 +1,61 @@
+// What the rules are made of: new instructions, and questions about those that are there.
+#pragma once
+
+#include <optional>
+
+#include "ir/ir.h"
+
+namespace kiln::passes::simplify {
+
+// A new instruction before `at`, of `at`'s shape, or of another one.
+ir::Instruction* Make(ir::Instruction* at, Opcode opcode, std::vector<ir::Instruction*> operands,
+                      Attributes attributes = {});
+ir::Instruction* MakeShaped(ir::Instruction* at, const Shape& shape, Opcode opcode,
+                            std::vector<ir::Instruction*> operands, Attributes attributes = {});
+// A reduce like `at`, of other operands along other dimensions.
+ir::Instruction* MakeReduce(ir::Instruction* at, const Shape& shape, ir::Instruction* operand,
+                            ir::Instruction* init, Ints dimensions);
+
+// Shapes of intermediate values are row-major.
+Shape ShapeOf(ElementType type, std::span<const int64_t> dims);
+Shape WithType(const Shape& shape, ElementType type);
+
+// The scalar that every element of x is, where x is a constant or a broadcast of one.
+std::optional<Literal> SplatOf(const ir::Instruction* x);
+// The scalar that x repeats: x itself, or what it is the broadcast of; made where x is an array of
+// one repeated constant. Null where x is nothing of the kind.
+ir::Instruction* ScalarOf(ir::Instruction* at, ir::Instruction* x);
+// Whether x is a constant or a broadcast of one.
+bool IsConstantTerm(const ir::Instruction* x);
+// Whether x depends on constants alone, and will be one; no where that takes long to see.
+bool WillBeConstant(const ir::Instruction* x);
+// Whether both have the same elements: they are one instruction, or repeat the same scalar.
+bool IsSame(const ir::Instruction* a, const ir::Instruction* b);
+bool IsSigned(const ir::Instruction* x);
+bool IsInt(const ir::Instruction* x);
+bool IsFloat(const ir::Instruction* x);
+bool IsPred(const ir::Instruction* x);
+// Whether every bit of x is set: -1, the largest unsigned value, true.
+bool IsAllOnes(const ir::Instruction* x);
+// Whether x is the least or greatest value of its type; of floats the infinities.
+bool IsLowest(const ir::Instruction* x);
+bool IsHighest(const ir::Instruction* x);
+// Whether x is used once, by one instruction, and no result.
+bool IsUsedOnce(const ir::Instruction* x);
+
+// A scalar repeated to a shape; itself where that is a scalar, a reshape where it has one element.
+ir::Instruction* Spread(ir::Instruction* at, const Shape& shape, ir::Instruction* scalar);
+ir::Instruction* Splat(ir::Instruction* at, const Shape& shape, Literal scalar);
+ir::Instruction* SplatNumber(ir::Instruction* at, const Shape& shape, double value);
+ir::Instruction* SplatAllOnes(ir::Instruction* at, const Shape& shape);
+// An op on constant terms, of `a`'s shape; its value, where they repeat one scalar each.
+ir::Instruction* OnConstants(ir::Instruction* at, Opcode opcode, ir::Instruction* a,
+                             ir::Instruction* b = nullptr);
+
+// Where each dimension of `from` is in `to`, which has the same ones and others of size 1 between.
+std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const int64_t> to);
+
+// The op that a reducer of one array consists of.
+std::optional<Opcode> ReducerOf(const ir::Instruction& reduce);
+
+}  // namespace kiln::passes::simplify
