@@ -44,6 +44,13 @@ class Execution {
     size_t next = 0;
     return Get(signature_.result_shape, next);
   }
+  bool SameBits(const Execution& other) const {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      auto bytes = static_cast<size_t>(signature_.results[i].byte_size());
+      if (std::memcmp(results_[i], other.results_[i], bytes) != 0) return false;
+    }
+    return true;
+  }
   std::span<const void* const> arguments() const { return arguments_; }
   std::span<void* const> results() const { return results_; }
 
@@ -399,6 +406,40 @@ TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
     }
   }
   if (count >= 120) EXPECT_GT(coverage.size(), 150u);
+}
+
+// Arrays that are worth several threads: as many as there are give the same bits as one.
+TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
+  const auto [begin, count] = testing::RandomSeeds(24);
+  runtime::ThreadPool pool(3);
+  int shared = 0;
+  for (int seed = begin; seed < begin + count; ++seed) {
+    auto module = testing::RandomModule(seed, {.ops = 8, .max_rank = 4, .max_elements = 800000});
+    std::vector<Literal> arguments = RandomArguments(*module, seed);
+    auto expected = interp::Evaluate(*module, arguments);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    auto loaded = Load(*module, seed % 4 != 0, seed % 3 == 0 ? 32 : 64);
+    ASSERT_TRUE(loaded.ok()) << "seed " << seed << ": " << loaded.status().ToString() << "\n"
+                             << ir::ToHloText(*module);
+    auto wide = device::CpuExecutable::Load(loaded->artefact, Execution::allocator, pool);
+    ASSERT_TRUE(wide.ok()) << wide.status().ToString();
+    for (const plan::ScheduledKernel& k : loaded->artefact->program.kernels) {
+      shared += k.max_tasks > 1;
+    }
+    Execution alone(*loaded->artefact), together(*loaded->artefact);
+    alone.SetArguments(arguments);
+    together.SetArguments(arguments);
+    ASSERT_TRUE(loaded->executable->Run(alone.arguments(), alone.results(), {.threads = 1}).ok());
+    ASSERT_TRUE((*wide)->Run(together.arguments(), together.results()).ok());
+    std::string difference = Difference(*expected, alone.Result(), 1e-2, 1e-2);
+    ASSERT_EQ(difference, "") << "seed " << seed << "\n"
+                              << ir::ToHloText(*module) << loaded->artefact->program.ToString();
+    ASSERT_TRUE(alone.SameBits(together))
+        << "seed " << seed << "\n"
+        << ir::ToHloText(*module) << loaded->artefact->program.ToString();
+  }
+  printf("  %d kernels on several threads\n", shared);
+  if (count >= 24) EXPECT_GT(shared, 8);
 }
 
 // The corpora's modules have no expected values: compiled code and evaluator must agree.

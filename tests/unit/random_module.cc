@@ -17,7 +17,9 @@ using ir::Instruction;
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF32, ElementType::kF64,
                                   ElementType::kS32, ElementType::kS64, ElementType::kU8,
                                   ElementType::kPred};
-constexpr int64_t kMaxElements = 20000;
+
+// Programs of arrays that are no larger run on one thread.
+constexpr int64_t kSmall = 20000;
 
 class Generator {
  public:
@@ -51,16 +53,21 @@ class Generator {
 
   int64_t RandomSize() {
     static constexpr int64_t kSizes[] = {1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 100};
+    static constexpr int64_t kLargeSizes[] = {128, 257, 512, 999, 4096};
+    if (options_.max_elements > kSmall && Chance(60)) {
+      return kLargeSizes[Pick(0, std::size(kLargeSizes) - 1)];
+    }
     return Chance(2) ? 0 : kSizes[Pick(0, std::size(kSizes) - 1)];
   }
 
   Shape RandomShape() {
     int rank = Chance(70) ? Pick(1, 3) : Pick(0, options_.max_rank);
+    if (options_.max_elements > kSmall && Chance(70)) rank = Pick(2, 3);
     std::vector<int64_t> dims;
     int64_t elements = 1;
     for (int d = 0; d < rank; ++d) {
       int64_t size = RandomSize();
-      if (elements * size > kMaxElements) size = 1;
+      if (elements * size > options_.max_elements) size = 1;
       elements *= size;
       dims.push_back(size);
     }
@@ -329,7 +336,7 @@ class Generator {
     for (int64_t d = 0; d <= x->shape().rank(); ++d) {
       int64_t size = RandomSize();
       if (static_cast<int>(dims.size()) < options_.max_rank && Chance(40) &&
-          elements * size <= kMaxElements) {
+          elements * size <= options_.max_elements) {
         elements *= std::max<int64_t>(size, 1);
         dims.push_back(size);
       }
@@ -398,7 +405,7 @@ class Generator {
 
   void StepConcatenate() {
     Instruction* x = AnyValue();
-    if (x->shape().rank() == 0 || x->shape().num_elements() > kMaxElements / 3) return;
+    if (x->shape().rank() == 0 || x->shape().num_elements() > options_.max_elements / 3) return;
     int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
     Instruction* y = Like(x);
     std::vector<Instruction*> operands = {x, y};
@@ -411,7 +418,7 @@ class Generator {
 
   void StepPad() {
     Instruction* x = AnyValue();
-    if (x->shape().num_elements() > kMaxElements / 8) return;
+    if (x->shape().num_elements() > options_.max_elements / 8) return;
     std::vector<PaddingDimension> padding;
     int64_t elements = 1;
     for (int64_t d = 0; d < x->shape().rank(); ++d) {
@@ -425,7 +432,7 @@ class Generator {
       auto padded = [&] {
         return size + p.low + p.high + std::max<int64_t>(size - 1, 0) * p.interior;
       };
-      if (padded() < 0 || elements * padded() > kMaxElements) p = {};
+      if (padded() < 0 || elements * padded() > options_.max_elements) p = {};
       elements *= std::max<int64_t>(padded(), 1);
       padding.push_back(p);
     }
@@ -540,7 +547,10 @@ class Generator {
     }
     if (Chance(70)) {
       int64_t n = RandomSize();
-      if (result * n <= kMaxElements && Product(rhs) * n <= kMaxElements) rhs.push_back(n);
+      if (result * n <= options_.max_elements && Product(rhs) * n <= options_.max_elements &&
+          s.num_elements() * n <= 100 * options_.max_elements) {
+        rhs.push_back(n);
+      }
     }
     Instruction* y = AddParameter(Shape(s.type(), std::span<const int64_t>(rhs)));
     Keep(Add({.opcode = Opcode::kDot,

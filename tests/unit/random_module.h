@@ -13,6 +13,7 @@ namespace kiln::testing {
 struct RandomModuleOptions {
   int ops = 24;  // about so many, helpers of theirs apart
   int max_rank = 6;
+  int64_t max_elements = 20000;
   bool control_flow = true;
 };
 
