@@ -93,7 +93,7 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
     const plan::Allocation& a = p.allocations[i];
     if (a.kind != plan::Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(prepared->constants[i], allocator_.Allocate(a.bytes));
-    if (const auto& literal = p.constants[a.number]) {
+    if (const auto& literal = p.constants[a.number]; literal && a.bytes > 0) {
       std::memcpy(prepared->constants[i], literal->data(), static_cast<size_t>(a.bytes));
     }
   }

@@ -28,7 +28,8 @@ class Literal {
   template <typename T>
   static Literal Array(const Shape& shape, std::span<const T> values) {
     Literal l(shape);
-    std::memcpy(l.data(), values.data(), values.size_bytes());
+    // An empty one may have no address, which memcpy must not be given.
+    if (!values.empty()) std::memcpy(l.data(), values.data(), values.size_bytes());
     return l;
   }
   // Scalar of any supported type from a number, converted as by C++.

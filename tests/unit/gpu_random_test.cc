@@ -43,6 +43,7 @@ class Arguments {
   void Add(const Literal& literal) {
     bytes_.push_back(literal.shape().byte_size());
     memory_.push_back(Allocator().Allocate(bytes_.back()).value());
+    if (bytes_.back() == 0) return;
     std::memcpy(memory_.back(), literal.data(), static_cast<size_t>(bytes_.back()));
   }
   void AddResult(Literal& literal) {
@@ -52,6 +53,7 @@ class Arguments {
   }
   void GetResults() const {
     for (auto [literal, i] : results_) {
+      if (bytes_[i] == 0) continue;
       std::memcpy(literal->data(), memory_[i], static_cast<size_t>(bytes_[i]));
     }
   }

@@ -62,7 +62,7 @@ Status CpuExecutable::LoadConstants() {
     constants_.push_back(memory);
     fixed_[i] = memory;
     const auto& literal = p.constants[a.number];
-    if (literal) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
+    if (literal && a.bytes > 0) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
   }
   if (p.prologue.empty()) return OkStatus();
   KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(plan::kPrologueSymbol));

@@ -6,7 +6,8 @@
 namespace kiln::kernel {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// For a >= 0 of any size: "no limit" is one, too.
+int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
 // Whether a tile's accumulators, vectors of B and a splat of A fit the registers.
