@@ -5,12 +5,12 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "passes/control/computations.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
 namespace {
 
-using ir::Computation;
 using ir::Instruction;
 
 size_t HashBytes(const Literal& literal) {
@@ -44,31 +44,6 @@ size_t HashOf(const Instruction& i) {
   return hash;
 }
 
-// Equal but for names, instruction by instruction.
-bool SameComputation(const Computation& a, const Computation& b) {
-  if (&a == &b) return true;
-  if (a.instruction_count() != b.instruction_count()) return false;
-  std::unordered_map<const Instruction*, const Instruction*> map;
-  auto ib = b.instructions().begin();
-  for (const auto& x : a.instructions()) {
-    const Instruction* y = (ib++)->get();
-    if (x->opcode() != y->opcode() || !(x->shape() == y->shape()) ||
-        !(x->attributes() == y->attributes()) || x->operand_count() != y->operand_count() ||
-        x->called().size() != y->called().size()) {
-      return false;
-    }
-    for (int64_t o = 0; o < x->operand_count(); ++o) {
-      if (map.at(x->operand(o)) != y->operand(o)) return false;
-    }
-    for (size_t c = 0; c < x->called().size(); ++c) {
-      if (!SameComputation(*x->called(c), *y->called(c))) return false;
-    }
-    if (x->IsConstant() && !(x->literal() == y->literal())) return false;
-    map[x.get()] = y;
-  }
-  return map.at(a.root()) == b.root();
-}
-
 bool Same(const Instruction& a, const Instruction& b) {
   std::array<Instruction*, 2> of_a, of_b;
   if (a.opcode() != b.opcode() || !(a.shape() == b.shape()) ||
@@ -78,7 +53,7 @@ bool Same(const Instruction& a, const Instruction& b) {
     return false;
   }
   for (size_t c = 0; c < a.called().size(); ++c) {
-    if (!SameComputation(*a.called(c), *b.called(c))) return false;
+    if (!IsSameComputation(*a.called(c), *b.called(c))) return false;
   }
   return !a.IsConstant() || a.literal() == b.literal();
 }

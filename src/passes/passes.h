@@ -18,6 +18,10 @@ Result<bool> FoldConstants(ir::Module& module, const PassContext& context);
 Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context);
 // Identities of the algebra of ops; see simplify/.
 Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
+// Conditionals whose branch is known, and results and operands that nobody reads; see control/.
+Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context);
+// Loops that run never or once, state that does not change, and state that nobody reads.
+Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context);
 // dot(transpose(x), y) => dot(x, y) with other dimension numbers.
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.

@@ -15,6 +15,10 @@ constexpr Pass kPasses[] = {
     {"constant-folding", "evaluates what depends on constants alone", FoldConstants},
     {"tuple-simplifier", "takes apart tuples that are only taken apart again", SimplifyTuples},
     {"algebraic-simplifier", "applies the identities of the algebra of ops", SimplifyAlgebra},
+    {"conditional-simplifier", "does away with conditionals whose branch is known, and their waste",
+     SimplifyConditionals},
+    {"while-simplifier", "does away with loops that run once at most, and with idle state",
+     SimplifyWhiles},
     {"transpose-folding", "makes dots read their operands transposed", FoldTransposes},
     {"fusion", "makes producers, consumers and siblings one kernel each", Fuse},
     {"flatten-call-graph", "gives every loop and branch computations of its own",
@@ -36,7 +40,9 @@ const Pass* FindPass(std::string_view name) {
 const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"inline-calls"}},
-      {{"tuple-simplifier", "algebraic-simplifier", "constant-folding", "cse", "dce"}, true},
+      {{"tuple-simplifier", "algebraic-simplifier", "constant-folding", "conditional-simplifier",
+        "while-simplifier", "cse", "dce"},
+       true},
       {{"transpose-folding", "dce"}},
       {{"fusion", "cse", "dce"}},
       {{"flatten-call-graph", "schedule"}},

@@ -15,6 +15,10 @@ namespace kiln::testing {
 // the rest.
 std::unique_ptr<ir::Module> Fodder(uint64_t seed, int ops);
 
+// Loops and conditionals in each other, some of them sharing computations, with state and operands
+// that are needed, idle, constant, swapped or handed through. All loops end.
+std::unique_ptr<ir::Module> ControlFodder(uint64_t seed);
+
 // Arguments with NaNs, infinities, zeros of both signs and extreme values among them.
 std::vector<Literal> SpecialArguments(const ir::Module& module, uint64_t seed);
 

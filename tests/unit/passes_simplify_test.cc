@@ -322,7 +322,7 @@ void RunSeeds(uint64_t first, uint64_t count, int ops) {
   }
 }
 
-TEST(PassesSimplify, EveryRewriteKeepsTheValueAndReducesTheOrder) { RunSeeds(1, 400, 24); }
+TEST(PassesSimplify, EveryRewriteKeepsTheValueAndReducesTheOrder) { RunSeeds(1, 1500, 24); }
 
 TEST(SlowPassesSimplify, EveryRewriteKeepsTheValueAndReducesTheOrder) {
   RunSeeds(10000, 10000, 40);

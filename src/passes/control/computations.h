@@ -1,0 +1,41 @@
+// What passes do with called computations.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace kiln::passes {
+
+// Copies the computation's instructions to before `at`, with values in place of its parameters, and
+// returns the copy of its root.
+ir::Instruction* CopyBody(ir::Instruction* at, const ir::Computation& computation,
+                          std::span<ir::Instruction* const> arguments);
+
+// Equal but for names, instruction by instruction.
+bool IsSameComputation(const ir::Computation& a, const ir::Computation& b);
+
+// The instruction's callee number k, copied first where others call it, too: to be changed.
+ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
+
+// The element k of a tuple, made before `at` (null: at the end), here and below; the operand itself
+// where the tuple is made here.
+ir::Instruction* ElementOf(ir::Instruction* tuple, int64_t k, ir::Instruction* at);
+
+// The tuple of those elements that are kept, made before `at`.
+ir::Instruction* KeptElements(ir::Instruction* tuple, const std::vector<bool>& keep,
+                              ir::Instruction* at);
+// The whole tuple of `shape` again, from a tuple of its kept elements; zeros, which nobody reads,
+// in the others' places.
+ir::Instruction* WholeTuple(ir::Instruction* kept, const Shape& shape,
+                            const std::vector<bool>& keep, ir::Instruction* at);
+
+// Makes the computation take and read the kept elements of its one parameter alone. Nobody may read
+// the others.
+void ShrinkParameter(ir::Computation* computation, const std::vector<bool>& keep);
+
+// Which elements of a tuple are read by themselves; all where somebody needs the whole tuple.
+std::vector<bool> ElementsRead(const ir::Instruction* tuple);
+
+}  // namespace kiln::passes

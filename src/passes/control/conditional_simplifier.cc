@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <ranges>
+
+#include "passes/control/computations.h"
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+// The branch that a constant index picks: of a pred the first if true, of an s32 the last one if it
+// is out of range.
+std::optional<int64_t> KnownBranch(const Instruction& i) {
+  int64_t branches = static_cast<int64_t>(i.called().size());
+  if (branches == 1) return 0;
+  const Instruction* index = i.operand(0);
+  if (!index->IsConstant()) return std::nullopt;
+  int64_t value = index->literal().AsInt(0);
+  if (IsPred(index->shape().type())) return value ? 0 : 1;
+  return value < 0 || value >= branches ? branches - 1 : value;
+}
+
+bool BranchesAreTheSame(const Instruction& i) {
+  for (size_t b = 1; b < i.called().size(); ++b) {
+    if (i.operand(static_cast<int64_t>(b) + 1) != i.operand(1) ||
+        !IsSameComputation(*i.called(0), *i.called(static_cast<int64_t>(b)))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Whether the branch computes nothing: it hands out what it gets, and constants.
+bool IsFree(const Computation& branch) {
+  return std::ranges::all_of(branch.instructions(), [](const auto& i) {
+    return HasTrait(i->opcode(), kFree) || i->opcode() == Opcode::kReshape;
+  });
+}
+
+// select(p, x, y), element by element.
+Instruction* SelectBetween(Instruction* at, Instruction* p, Instruction* x, Instruction* y) {
+  if (x == y) return x;
+  if (!x->shape().is_tuple()) {
+    return at->parent()->Create({.opcode = Opcode::kSelect,
+                                 .operands = {p, x, y},
+                                 .shape = x->shape(),
+                                 .op_name = at->op_name()},
+                                at);
+  }
+  std::vector<Instruction*> elements;
+  for (size_t k = 0; k < x->shape().elements().size(); ++k) {
+    int64_t element = static_cast<int64_t>(k);
+    elements.push_back(SelectBetween(at, p, ElementOf(x, element, at), ElementOf(y, element, at)));
+  }
+  return at->parent()->Create(
+      {.opcode = Opcode::kTuple, .operands = std::move(elements), .shape = x->shape()}, at);
+}
+
+bool HasArraysOnly(const Shape& shape) {
+  bool arrays = true;
+  ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) {
+    arrays &= leaf.is_array() && leaf.is_row_major();
+  });
+  return arrays;
+}
+
+// What the conditional is, where that can be said.
+Instruction* Known(Instruction* i) {
+  auto copy = [&](int64_t branch) {
+    Instruction* argument = i->operand(branch + 1);
+    return CopyBody(i, *i->called(branch), {&argument, 1});
+  };
+  // conditional(constant, ...) => the branch
+  if (std::optional<int64_t> branch = KnownBranch(*i)) return copy(*branch);
+  // conditional(p, x, x), branches f and f => f(x)
+  if (BranchesAreTheSame(*i)) return copy(0);
+  // conditional(p, x, y) => select(p, x, y)   where the branches do nothing
+  if (IsPred(i->operand(0)->shape().type()) && IsFree(*i->called(0)) && IsFree(*i->called(1)) &&
+      HasArraysOnly(i->shape())) {
+    Instruction* x = copy(0);
+    return SelectBetween(i, i->operand(0), x, copy(1));
+  }
+  return nullptr;
+}
+
+// Results that nobody reads are not made.
+bool DropResults(Instruction* i) {
+  if (!i->shape().is_tuple()) return false;
+  std::vector<bool> keep = ElementsRead(i);
+  if (std::ranges::all_of(keep, [](bool k) { return k; })) return false;
+  if (std::ranges::none_of(keep, [](bool k) { return k; })) return false;  // It is dead.
+  Shape whole = i->shape();
+  for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {
+    Computation* branch = OwnCallee(i, b);
+    branch->set_root(KeptElements(branch->root(), keep, nullptr));
+  }
+  Computation* c = i->parent();
+  Instruction* small = c->Create({.opcode = Opcode::kConditional,
+                                  .operands = {i->operands().begin(), i->operands().end()},
+                                  .attributes = i->attributes(),
+                                  .called = {i->called().begin(), i->called().end()},
+                                  .shape = i->called(0)->root()->shape(),
+                                  .op_name = i->op_name()},
+                                 i);
+  c->ReplaceAllUses(i, WholeTuple(small, whole, keep, i));
+  c->Remove(i);
+  return true;
+}
+
+// Elements of a branch's operand that it does not read need not be there.
+bool DropOperands(Instruction* i) {
+  bool changed = false;
+  for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {
+    const Instruction* parameter = i->called(b)->parameter(0);
+    if (!parameter->shape().is_tuple()) continue;
+    std::vector<bool> keep = ElementsRead(parameter);
+    if (std::ranges::all_of(keep, [](bool k) { return k; })) continue;
+    ShrinkParameter(OwnCallee(i, b), keep);
+    Computation* c = i->parent();
+    c->ReplaceOperand(i, b + 1, KeptElements(i->operand(b + 1), keep, i));
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  // Callers first: what is known of a branch may decide what is in it.
+  std::vector<Computation*> order = module.CalleesFirst();
+  for (Computation* c : std::views::reverse(order)) {
+    for (auto it = c->instructions().begin(); it != c->instructions().end();) {
+      Instruction* i = (it++)->get();
+      if (i->opcode() != Opcode::kConditional) continue;
+      if (Instruction* known = Known(i)) {
+        c->ReplaceAllUses(i, known);
+        c->Remove(i);
+        changed = true;
+        continue;
+      }
+      changed |= DropOperands(i);
+      changed |= DropResults(i);
+    }
+  }
+  if (changed) {
+    module.RemoveUnusedComputations();
+    module.SortComputations();
+  }
+  return changed;
+}
+
+}  // namespace kiln::passes

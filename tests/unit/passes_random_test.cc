@@ -1,0 +1,118 @@
+// Every registered pass by itself, and the pipelines, on random modules: the results stay.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/strings.h"
+#include "interp/interpreter.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "literal_test_util.h"
+#include "passes/pipelines.h"
+#include "passes_fodder.h"
+#include "random_module.h"
+
+namespace kiln::passes {
+namespace {
+
+using testing::BitDifference;
+using testing::ControlFodder;
+using testing::Difference;
+using testing::Fodder;
+using testing::RandomArguments;
+using testing::RandomModule;
+using testing::SpecialArguments;
+
+// Sums in another order and powers as products are what the algebraic simplifier may change; the
+// other passes move work, and never a bit.
+bool KeepsBits(std::string_view pass) { return pass != "algebraic-simplifier" && pass != "cpu"; }
+
+Pipeline PipelineOf(std::string_view name) {
+  for (const NamedPipeline& pipeline : AllPipelines()) {
+    if (pipeline.name == name) return pipeline.get();
+  }
+  return {{.passes = {name}}};
+}
+
+// Runs a pass or a pipeline, with the verifier after each pass, and compares what the evaluator
+// makes of the module. Returns whether anything changed.
+bool Check(std::string_view name, const ir::Module& module, const std::vector<Literal>& arguments,
+           bool exact) {
+  auto changed_module = module.Clone();
+  PassContext context;
+  context.verify = true;
+  bool changed = false;
+  context.after_pass = [&](const PassEvent& event) { changed |= event.changed; };
+  std::string before = ir::ToHloText(*changed_module);
+  Status status = RunPipeline("test", PipelineOf(name), *changed_module, context);
+  EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << before;
+  if (!status.ok()) return false;
+  std::string after = ir::ToHloText(*changed_module);
+  if (!changed) {
+    EXPECT_EQ(before, after) << "changed, and says it did not";
+    return false;
+  }
+  // A loop that a pass made endless is found.
+  const interp::Options options{.max_instructions = 1'000'000};
+  auto expected = interp::Evaluate(module, arguments, options);
+  auto actual = interp::Evaluate(*changed_module, arguments, options);
+  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
+  EXPECT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << after;
+  if (!expected.ok() || !actual.ok()) return true;
+  // The bound of a sum of some thousand f32, and of a power.
+  EXPECT_EQ(exact ? BitDifference(*expected, *actual) : Difference(*expected, *actual, 1e-5, 1e-5),
+            "")
+      << before << "\nbecame\n"
+      << after;
+  return true;
+}
+
+std::vector<std::string_view> Names() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : AllPasses()) names.push_back(pass.name);
+  for (const NamedPipeline& pipeline : AllPipelines()) names.push_back(pipeline.name);
+  return names;
+}
+
+class PassesRandom : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  void Run(uint64_t first, uint64_t count) {
+    const std::string_view name = GetParam();
+    int changes = 0;
+    for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+      SCOPED_TRACE(Cat(name, ", seed ", static_cast<int64_t>(seed)));
+      auto graph = RandomModule(seed);
+      changes += Check(name, *graph, RandomArguments(*graph, seed), KeepsBits(name));
+      for (uint64_t k = 0; k < 3; ++k) {
+        auto control = ControlFodder(seed * 3 + k);
+        changes += Check(name, *control, RandomArguments(*control, seed), true);
+      }
+      // What rounds differently may differ in everything after that, with such arguments.
+      if (!KeepsBits(name)) continue;
+      auto fodder = Fodder(seed, 30);
+      changes += Check(name, *fodder, SpecialArguments(*fodder, seed), true);
+    }
+    EXPECT_GT(changes, static_cast<int>(count / 40)) << "the pass found hardly anything to do";
+  }
+};
+
+TEST_P(PassesRandom, KeepsResults) { Run(1, 400); }
+
+INSTANTIATE_TEST_SUITE_P(All, PassesRandom, ::testing::ValuesIn(Names()), [](const auto& info) {
+  std::string name(info.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+class SlowPassesRandom : public PassesRandom {};
+TEST_P(SlowPassesRandom, KeepsResults) { Run(1000, 5000); }
+INSTANTIATE_TEST_SUITE_P(SlowAll, SlowPassesRandom, ::testing::ValuesIn(Names()),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kiln::passes
