@@ -510,8 +510,7 @@ static void scan_dumps(const char* folder, int remove_all, char first[256], char
 /* Compiles once more, with every stage written into the folder, and draws the graph at the start
  * and at the end of the passes. */
 static void write_dumps(const kiln_graph* graph, const char* folder) {
-  kiln_compile_options options;
-  kiln_compile_options_init(&options, sizeof(options));
+  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
   options.dump_folder = folder;
   options.dump_folder_length = strlen(folder);
   options.dump_ptx_sm = 80;
@@ -607,8 +606,7 @@ static options read_options(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   options o = read_options(argc, argv);
-  kiln_context_options context_options;
-  kiln_context_options_init(&context_options, sizeof(context_options));
+  kiln_context_options context_options = KILN_CONTEXT_OPTIONS_INIT;
   context_options.threads = o.threads;
   kiln_context* context;
   check(kiln_context_create(&context_options, &context), "context");

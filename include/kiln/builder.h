@@ -70,6 +70,11 @@ KILN_API kiln_value kiln_op_constant(kiln_graph* graph, kiln_dtype dtype, const 
  *  nearest even. \since 0.1 */
 KILN_API kiln_value kiln_op_scalar(kiln_graph* graph, kiln_dtype dtype, double value);
 
+/** The matrix product, as a kiln_op_dot(): the last dimension of `lhs` times the second to last of
+ *  `rhs`, or the only one of a vector; the dimensions before are batches, and equal in both.
+ *  \since 0.1 */
+KILN_API kiln_value kiln_op_matmul(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
 /** kiln_op_broadcast() to the dimensions of `like`.
  *  @param dimensions for each dimension of `operand`, the one of `like` that it becomes; may be
  * NULL with count 0, for a scalar \since 0.1 */

@@ -57,6 +57,10 @@ typedef struct kiln_context_options {
   int32_t reserved;         /**< 0 */
 } kiln_context_options;
 
+/** Makes default ::kiln_context_options of a variable. */
+#define KILN_CONTEXT_OPTIONS_INIT \
+  { sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_context_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
 KILN_API void kiln_context_options_init(kiln_context_options* options, size_t size);

@@ -49,6 +49,10 @@ typedef struct kiln_compile_options {
   size_t dump_folder_length; /**< its number of bytes */
 } kiln_compile_options;
 
+/** Makes default ::kiln_compile_options of a variable. */
+#define KILN_COMPILE_OPTIONS_INIT \
+  { sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0 }
+
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
 KILN_API void kiln_compile_options_init(kiln_compile_options* options, size_t size);
@@ -129,6 +133,10 @@ typedef struct kiln_execute_options {
                             not 0 ends the execution with CANCELLED. It must stay until the
                             execution has ended, and may be set by any thread */
 } kiln_execute_options;
+
+/** Makes default ::kiln_execute_options of a variable. */
+#define KILN_EXECUTE_OPTIONS_INIT \
+  { sizeof(kiln_execute_options), 0, 0, NULL }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_execute_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */

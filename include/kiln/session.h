@@ -29,6 +29,10 @@ typedef struct kiln_session_options {
   kiln_device* device; /**< where ops run, borrowed; NULL: CPU:0 */
 } kiln_session_options;
 
+/** Makes default ::kiln_session_options of a variable. */
+#define KILN_SESSION_OPTIONS_INIT \
+  { sizeof(kiln_session_options), NULL }
+
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_session_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
 KILN_API void kiln_session_options_init(kiln_session_options* options, size_t size);

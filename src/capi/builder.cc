@@ -1,6 +1,7 @@
 // Builder functions beside those that come from the op table.
 #include "kiln/builder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -192,6 +193,29 @@ kiln_value kiln_op_scalar(kiln_graph* graph, kiln_dtype dtype, double value) {
     }
     KILN_ASSIGN_OR_RETURN(Literal literal, ScalarOf(static_cast<ElementType>(dtype), value));
     return AddConstant(*graph, std::move(literal));
+  });
+}
+
+kiln_value kiln_op_matmul(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    OpBuilder dot(*graph, Opcode::kDot);
+    dot.Operand(lhs);
+    dot.Operand(rhs);
+    auto left = graph->ValueOf(lhs), right = graph->ValueOf(rhs);
+    if (left.ok() && right.ok()) {
+      const Shape &a = (*left)->shape(), &b = (*right)->shape();
+      if (!a.is_array() || !b.is_array() || a.rank() == 0 || b.rank() == 0) {
+        return InvalidArgument("matmul of ", a, " and ", b, "; expected arrays of rank 1 or more");
+      }
+      Ints batches;
+      for (int64_t d = 0; d < std::max(a.rank(), b.rank()) - 2; ++d) batches.push_back(d);
+      const int64_t from_left = a.rank() - 1, from_right = std::max<int64_t>(b.rank() - 2, 0);
+      dot.IntList(Attr::kLhsBatchDims, true, batches.data(), batches.size());
+      dot.IntList(Attr::kRhsBatchDims, true, batches.data(), batches.size());
+      dot.IntList(Attr::kLhsContractingDims, true, &from_left, 1);
+      dot.IntList(Attr::kRhsContractingDims, true, &from_right, 1);
+    }
+    return dot.Finish();
   });
 }
 

@@ -54,6 +54,47 @@ static void shapes_and_types(void) {
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[4,5]", g);
 }
 
+/* Products of vectors, matrices and batches: the shapes that come out, and what does not fit. */
+static void products(void) {
+  static const struct {
+    size_t lhs_rank, rhs_rank, rank;
+    int64_t lhs[4], rhs[4], dims[4];
+  } cases[] = {
+      {1, 1, 0, {3}, {3}, {0}},
+      {2, 1, 1, {2, 3}, {3}, {2}},
+      {1, 2, 1, {3}, {3, 4}, {4}},
+      {2, 2, 2, {2, 3}, {3, 4}, {2, 4}},
+      {4, 4, 4, {5, 6, 2, 3}, {5, 6, 3, 4}, {5, 6, 2, 4}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    kiln_graph* g = graph();
+    kiln_value lhs = kiln_op_parameter(g, KILN_F32, cases[i].lhs, cases[i].lhs_rank, "l", 1);
+    kiln_value rhs = kiln_op_parameter(g, KILN_F32, cases[i].rhs, cases[i].rhs_rank, "r", 1);
+    kiln_value product = kiln_op_matmul(g, lhs, rhs);
+    OK(kiln_graph_status(g));
+    kiln_shape shape = KILN_SHAPE_INIT;
+    OK(kiln_graph_value_shape(g, product, &shape));
+    CHECK(shape.rank == cases[i].rank);
+    CHECK(memcmp(shape.dims, cases[i].dims, sizeof(int64_t) * shape.rank) == 0);
+    kiln_graph_release(g);
+  }
+  int64_t cube[] = {2, 3, 4}, other[] = {7, 4, 5};
+  kiln_graph* g = graph();
+  CHECK(kiln_op_matmul(g, f32_parameter(g, "x", 3), kiln_op_scalar(g, KILN_F32, 1)) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "matmul of f32[3] and f32[]", g);
+  g = graph();
+  kiln_value x = kiln_op_parameter(g, KILN_F32, cube, 3, "x", 1);
+  CHECK(kiln_op_matmul(g, x, f32_parameter(g, "y", 4)) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[2,3,4]", g);
+  g = graph();
+  x = kiln_op_parameter(g, KILN_F32, cube, 3, "x", 1);
+  CHECK(kiln_op_matmul(g, x, kiln_op_parameter(g, KILN_F32, other, 3, "y", 1)) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[7,4,5]", g);
+  g = graph();
+  CHECK(kiln_op_matmul(g, f32_parameter(g, "x", 3), 0) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "operand rhs", g);
+}
+
 static void axes(void) {
   int64_t dims[] = {2, 3}, axis = 2, twice[] = {0, 0}, negative = -1;
   kiln_graph* g = graph();
@@ -340,6 +381,7 @@ static void hlo_text(void) {
 int main(void) {
   context = make_context(1);
   shapes_and_types();
+  products();
   axes();
   sizes();
   values();

@@ -142,6 +142,7 @@ FUNCTIONS = {
         c_uint64,
         [c_void_p, c_int32, POINTER(c_int64), c_size_t, c_void_p, c_size_t]),
     'kiln_op_scalar': (c_uint64, [c_void_p, c_int32, c_double]),
+    'kiln_op_matmul': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_broadcast_like': (
         c_uint64,
         [c_void_p, c_uint64, c_uint64, POINTER(c_int64), c_size_t]),
