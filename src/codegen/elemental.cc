@@ -170,8 +170,14 @@ Value* FloatToInt(Builder& b, Value* x, ElementType to) {
   Value* above = b.CreateFCmpOGE(x, Number(x->getType(), high));
   Value* outside = b.CreateOr(b.CreateOr(below, above), b.CreateFCmpUNO(x, x));
   Value* safe = b.CreateSelect(outside, Number(x->getType(), 0), x);
-  llvm::Type* wide = bits < 32 ? WithScalar(b.getInt32Ty(), x->getType()) : target;
-  Value* result = b.CreateTrunc(b.CreateFPToSI(safe, wide), target);
+  Value* result;
+  if (bits < 32) {
+    // Every machine converts to signed 32 bits.
+    llvm::Type* wide = WithScalar(b.getInt32Ty(), x->getType());
+    result = b.CreateTrunc(b.CreateFPToSI(safe, wide), target);
+  } else {
+    result = is_signed ? b.CreateFPToSI(safe, target) : b.CreateFPToUI(safe, target);
+  }
   llvm::Constant* most = llvm::ConstantInt::get(
       target, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
   result = b.CreateSelect(above, most, result);

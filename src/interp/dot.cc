@@ -55,9 +55,11 @@ To Sum(const From* x, const From* y, const std::vector<int64_t>& xk,
   } else {
     Wider<To> sum = 0;
     for (size_t k = 0; k < xk.size(); ++k) {
-      sum += static_cast<Wider<To>>(x[xk[k]]) * static_cast<Wider<To>>(y[yk[k]]);
+      // Products of halves and floats are exact in double.
+      sum += Wider<To>{static_cast<ComputeType<From>>(x[xk[k]])} *
+             Wider<To>{static_cast<ComputeType<From>>(y[yk[k]])};
     }
-    return static_cast<To>(sum);
+    return RoundTo<To>(sum);
   }
 }
 
@@ -74,7 +76,7 @@ Result<Literal> EvaluateDot(const Instruction& i, std::span<const Literal* const
       using To = decltype(to);
       using From = decltype(from);
       // Inference lets the result be of the operands' type or a wider one of its kind.
-      if constexpr (Float<To> == Float<From> && Int<To> == Int<From>) {
+      if constexpr (FloatType<To> == FloatType<From> && Int<To> == Int<From>) {
         auto u = lhs.values<From>(), v = rhs.values<From>();
         To* next = out.values<To>().data();
         for (size_t b = 0; b < x.batch.size(); ++b) {

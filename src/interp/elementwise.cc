@@ -12,16 +12,18 @@ using ir::Instruction;
 template <typename T>
 constexpr uint32_t MaskOf() {
   if (std::same_as<T, bool>) return kPredType;
-  return Float<T> ? kFloatType : kIntType;
+  return FloatType<T> ? kFloatType : kIntType;
 }
 
-// Elements of one operand. Buffers are aligned for their elements.
+// Elements of one operand, halves as floats. Buffers are aligned for their elements.
 template <typename T>
 class Elements {
  public:
   explicit Elements(const ElementwiseOperand& operand)
       : data_(reinterpret_cast<const T*>(operand.data)), step_(operand.repeats ? 0 : 1) {}
-  T operator[](int64_t k) const { return data_[k * step_]; }
+  ComputeType<T> operator[](int64_t k) const {
+    return static_cast<ComputeType<T>>(data_[k * step_]);
+  }
 
  private:
   const T* data_;
@@ -61,22 +63,33 @@ Status ForType(const Job& job, size_t typed_by, F&& f) {
   });
 }
 
+// Stores a result of an op on elements of type T: a pred, or rounded to T.
+template <typename T, typename R>
+void Put(const Job& job, int64_t k, R result) {
+  if constexpr (FloatType<T> && Float<R>) {
+    job.Out<T>()[k] = RoundTo<T>(result);
+  } else {
+    job.Out<R>()[k] = result;
+  }
+}
+
+// f takes and gives what elements are computed in.
 template <uint32_t mask, typename F>
 Status Unary(const Job& job, F&& f) {
   return ForType<mask>(job, 0, [&](auto zero) {
     using T = decltype(zero);
     Elements<T> x(job.operands[0]);
-    auto* out = job.Out<decltype(f(zero))>();
-    for (int64_t k = 0; k < job.count; ++k) out[k] = f(x[k]);
+    for (int64_t k = 0; k < job.count; ++k) Put<T>(job, k, f(x[k]));
   });
 }
 
 // A function that rounds: f has the wider type.
 template <typename F>
 Status Rounded(const Job& job, F&& f) {
-  return Unary<kFloatType>(job, [&](auto x) {
-    using T = decltype(x);
-    return static_cast<T>(f(Wider<T>{x}));
+  return ForType<kFloatType>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> x(job.operands[0]);
+    for (int64_t k = 0; k < job.count; ++k) Put<T>(job, k, f(Wider<T>{x[k]}));
   });
 }
 
@@ -85,8 +98,21 @@ Status Binary(const Job& job, F&& f) {
   return ForType<mask>(job, 0, [&](auto zero) {
     using T = decltype(zero);
     Elements<T> x(job.operands[0]), y(job.operands[1]);
-    auto* out = job.Out<decltype(f(zero, zero))>();
-    for (int64_t k = 0; k < job.count; ++k) out[k] = f(x[k], y[k]);
+    for (int64_t k = 0; k < job.count; ++k) Put<T>(job, k, f(x[k], y[k]));
+  });
+}
+
+Status PowerElements(const Job& job) {
+  return ForType<kIntType | kFloatType>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> x(job.operands[0]), y(job.operands[1]);
+    for (int64_t k = 0; k < job.count; ++k) {
+      if constexpr (FloatType<T>) {
+        Put<T>(job, k, std::pow(Wider<T>{x[k]}, Wider<T>{y[k]}));
+      } else {
+        Put<T>(job, k, Power(x[k], y[k]));
+      }
+    }
   });
 }
 
@@ -95,11 +121,12 @@ Status ConvertElements(const Job& job) {
   if (!IsSupported(to)) return job.NoCode(to);
   return ForType<kAny>(job, 0, [&](auto from) {
     using From = decltype(from);
-    Elements<From> x(job.operands[0]);
+    const ElementwiseOperand& x = job.operands[0];
+    auto* in = reinterpret_cast<const From*>(x.data);
     VisitType(to, [&](auto zero) {
       using To = decltype(zero);
       To* out = job.Out<To>();
-      for (int64_t k = 0; k < job.count; ++k) out[k] = Convert<To>(x[k]);
+      for (int64_t k = 0; k < job.count; ++k) out[k] = Convert<To>(in[x.repeats ? 0 : k]);
     });
   });
 }
@@ -108,8 +135,9 @@ Status ClampElements(const Job& job) {
   return ForType<kAny>(job, 1, [&](auto zero) {
     using T = decltype(zero);
     Elements<T> low(job.operands[0]), x(job.operands[1]), high(job.operands[2]);
-    T* out = job.Out<T>();
-    for (int64_t k = 0; k < job.count; ++k) out[k] = Minimum(Maximum(x[k], low[k]), high[k]);
+    for (int64_t k = 0; k < job.count; ++k) {
+      Put<T>(job, k, Minimum(Maximum(x[k], low[k]), high[k]));
+    }
   });
 }
 
@@ -166,7 +194,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kLogPlusOne:
       return Rounded(job, [](auto x) { return std::log1p(x); });
     case Opcode::kLogistic:
-      return Unary<kFloatType>(job, [](auto x) { return Logistic(x); });
+      return Rounded(job, [](auto x) { return Logistic(x); });
     case Opcode::kNegate:
       return Unary<kIntType | kFloatType>(job, [](auto x) { return Negate(x); });
     case Opcode::kNot:
@@ -208,7 +236,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kOr:
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x | y); });
     case Opcode::kPower:
-      return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Power(x, y); });
+      return PowerElements(job);
     case Opcode::kRemainder:
       return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Remainder(x, y); });
     case Opcode::kShiftLeft:

@@ -28,23 +28,29 @@ Groups GroupsOf(const Shape& shape, const Ints& dimensions) {
   return {OffsetsOf(kept_dims, kept_strides), OffsetsOf(reduced_dims, reduced_strides)};
 }
 
-// Whether the computation is the sum of its two parameters.
-bool IsSum(const ir::Computation& c) {
+// Whether the computation is the sum, or the product, of its two parameters.
+bool IsRounding(const ir::Computation& c) {
   const Instruction* root = c.root();
-  return root->opcode() == Opcode::kAdd && c.parameters().size() == 2 &&
-         root->operand(0)->opcode() == Opcode::kParameter &&
+  return (root->opcode() == Opcode::kAdd || root->opcode() == Opcode::kMultiply) &&
+         c.parameters().size() == 2 && root->operand(0)->opcode() == Opcode::kParameter &&
          root->operand(1)->opcode() == Opcode::kParameter && root->operand(0) != root->operand(1);
 }
 
-// A sum of floats in double (of f64 in long double, where that is wider), rounded once.
-template <Float T>
-void Sum(const Literal& x, const Literal& init, const Groups& groups, Literal& out) {
+// A sum or product of floats in double (of f64 in long double, where that is wider), rounded once.
+template <FloatType T>
+void FoldWide(Opcode opcode, const Literal& x, const Literal& init, const Groups& groups,
+              Literal& out) {
+  using W = Wider<T>;
   const T* values = x.values<T>().data();
   T* next = out.values<T>().data();
   for (int64_t base : groups.kept) {
-    Wider<T> sum = init.values<T>()[0];
-    for (int64_t at : groups.reduced) sum += values[base + at];
-    *next++ = static_cast<T>(sum);
+    W result = static_cast<W>(init.values<T>()[0]);
+    if (opcode == Opcode::kAdd) {
+      for (int64_t at : groups.reduced) result += static_cast<W>(values[base + at]);
+    } else {
+      for (int64_t at : groups.reduced) result *= static_cast<W>(values[base + at]);
+    }
+    *next++ = RoundTo<T>(result);
   }
 }
 
@@ -128,11 +134,12 @@ class Fold {
 Result<Literal> EvaluateReduce(const Instruction& i, std::span<const Literal* const> operands,
                                const ReduceContext& context) {
   Groups groups = GroupsOf(operands[0]->shape(), i.dimensions());
-  if (i.shape().is_array() && IsFloat(i.shape().type()) && IsSum(*i.called(0))) {
+  if (i.shape().is_array() && IsFloat(i.shape().type()) && IsRounding(*i.called(0))) {
     Literal out(i.shape());
+    Opcode opcode = i.called(0)->root()->opcode();
     VisitType(i.shape().type(), [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (Float<T>) Sum<T>(*operands[0], *operands[1], groups, out);
+      if constexpr (FloatType<T>) FoldWide<T>(opcode, *operands[0], *operands[1], groups, out);
     });
     return out;
   }

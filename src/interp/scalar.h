@@ -1,4 +1,7 @@
 // Ops on C++ scalars, one function each. Integer arithmetic is done unsigned, where overflow wraps.
+// Halves come as floats and are rounded by whoever stores the result: a float sum, difference,
+// product, quotient or square root of two halves rounds to the half that is nearest to the true
+// one.
 #pragma once
 
 #include <bit>
@@ -9,6 +12,7 @@
 #include <type_traits>
 
 #include "ops/attributes.h"
+#include "tensor/float16.h"
 
 namespace kiln::interp {
 
@@ -26,10 +30,20 @@ T Wrap(Wide<T> value) {
   return static_cast<T>(value);
 }
 
-// Functions that round are computed in a wider type and rounded once: f32 in double, f64 in long
-// double, which is no wider on some machines.
-template <Float T>
-using Wider = std::conditional_t<std::same_as<T, float>, double, long double>;
+// Functions that round, and sums, are computed in a wider type and rounded once: f32 and halves in
+// double, f64 in long double, which is no wider on some machines.
+template <FloatType T>
+using Wider = std::conditional_t<std::same_as<T, double>, long double, double>;
+
+// To the type of an array, once.
+template <FloatType T, Float From>
+T RoundTo(From x) {
+  if constexpr (HalfType<T>) {
+    return T(static_cast<std::conditional_t<std::same_as<From, float>, float, double>>(x));
+  } else {
+    return static_cast<T>(x);
+  }
+}
 
 template <typename T>
 T Abs(T x) {
@@ -60,10 +74,9 @@ T Not(T x) {
 template <Float T>
 T Logistic(T x) {
   // Each form keeps its digits where the other one's intermediate results overflow or cancel.
-  Wider<T> w = x;
-  if (w >= 0) return static_cast<T>(1 / (1 + std::exp(-w)));
-  Wider<T> e = std::exp(w);
-  return static_cast<T>(e / (1 + e));
+  if (x >= 0) return 1 / (1 + std::exp(-x));
+  T e = std::exp(x);
+  return e / (1 + e);
 }
 
 template <typename T>
@@ -113,26 +126,22 @@ T Remainder(T x, T y) {
   }
 }
 
-template <typename T>
+template <Int T>
 T Power(T base, T exponent) {
-  if constexpr (Float<T>) {
-    return static_cast<T>(std::pow(Wider<T>{base}, Wider<T>{exponent}));
-  } else {
-    if constexpr (std::signed_integral<T>) {
-      if (exponent < 0) {
-        if (base == 1) return 1;
-        if (base == -1) return exponent % 2 == 0 ? T{1} : T{-1};
-        return 0;
-      }
+  if constexpr (std::signed_integral<T>) {
+    if (exponent < 0) {
+      if (base == 1) return 1;
+      if (base == -1) return exponent % 2 == 0 ? T{1} : T{-1};
+      return 0;
     }
-    // By squaring, wrapping.
-    Wide<T> result = 1, factor = static_cast<Wide<T>>(base);
-    for (auto e = static_cast<std::make_unsigned_t<T>>(exponent); e != 0; e >>= 1) {
-      if (e & 1) result *= factor;
-      factor *= factor;
-    }
-    return Wrap<T>(result);
   }
+  // By squaring, wrapping.
+  Wide<T> result = 1, factor = static_cast<Wide<T>>(base);
+  for (auto e = static_cast<std::make_unsigned_t<T>>(exponent); e != 0; e >>= 1) {
+    if (e & 1) result *= factor;
+    factor *= factor;
+  }
+  return Wrap<T>(result);
 }
 
 // NaN if either is; -0 is below +0.
@@ -194,10 +203,13 @@ bool Compare(Direction direction, T x, T y) {
   return false;
 }
 
-// Float to integer truncates and clamps, NaN to 0; to pred is 'not zero'; everything else is C++'s.
+// Float to integer truncates and clamps, NaN to 0; to pred is 'not zero'; everything else is C++'s,
+// with halves rounded once.
 template <typename To, typename From>
 To Convert(From x) {
-  if constexpr (std::same_as<To, bool>) {
+  if constexpr (HalfType<From> && !std::same_as<To, From>) {
+    return Convert<To>(static_cast<float>(x));
+  } else if constexpr (std::same_as<To, bool>) {
     return x != From{0};
   } else if constexpr (Float<From> && Int<To>) {
     if (std::isnan(x)) return 0;

@@ -36,6 +36,9 @@ Status Copy(const Instruction& i, const Literal& from, const View& source, Liter
     case 1:
       CopyWords<uint8_t>(from.data(), source, to.data(), target, dims);
       return OkStatus();
+    case 2:
+      CopyWords<uint16_t>(from.data(), source, to.data(), target, dims);
+      return OkStatus();
     case 4:
       CopyWords<uint32_t>(from.data(), source, to.data(), target, dims);
       return OkStatus();

@@ -112,16 +112,17 @@ Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
 }
 
 // "nan", "-nan", "nan(0x400001)": the bits of a NaN with that mantissa.
-template <typename T>
+template <FloatType T>
 bool ReadNan(std::string_view text, T* value) {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52;
-  constexpr Bits kMask = (Bits{1} << kMantissa) - 1;
+  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+  constexpr int kMantissa = std::numeric_limits<T>::digits - 1;
+  constexpr uint64_t kMask = (uint64_t{1} << kMantissa) - 1;
   bool negative = text.starts_with("-");
   if (negative) text.remove_prefix(1);
   if (!text.starts_with("nan")) return false;
   text.remove_prefix(3);
-  Bits mantissa = Bits{1} << (kMantissa - 1);
+  uint64_t mantissa = uint64_t{1} << (kMantissa - 1);
   if (!text.empty()) {
     if (!text.starts_with("(0x") || !text.ends_with(")")) return false;
     text = text.substr(3, text.size() - 4);
@@ -129,13 +130,13 @@ bool ReadNan(std::string_view text, T* value) {
     if (error != std::errc() || end != text.data() + text.size()) return false;
     if (mantissa == 0 || mantissa > kMask) return false;
   }
-  Bits exponent = (Bits{1} << (sizeof(T) * 8 - 1 - kMantissa)) - 1;
-  Bits sign = negative ? Bits{1} << (sizeof(T) * 8 - 1) : 0;
+  uint64_t exponent = (uint64_t{1} << (sizeof(T) * 8 - 1 - kMantissa)) - 1;
+  uint64_t sign = negative ? uint64_t{1} << (sizeof(T) * 8 - 1) : 0;
   *value = std::bit_cast<T>(static_cast<Bits>(sign | (exponent << kMantissa) | mantissa));
   return true;
 }
 
-template <typename T>
+template <std::floating_point T>
 bool ReadFloat(std::string_view text, T* value) {
   if (ReadNan(text, value)) return true;
   std::string_view digits = text;
@@ -166,13 +167,26 @@ bool ReadFloat(std::string_view text, T* value) {
   return true;
 }
 
+// By way of double, whose digits are so many more that no text of less than 17 digits comes out
+// differently. An infinity that is not written as one is an error here too.
+template <HalfType T>
+bool ReadFloat(std::string_view text, T* value) {
+  if (ReadNan(text, value)) return true;
+  double wide = 0;
+  if (!ReadFloat(text, &wide)) return false;
+  *value = T(wide);
+  return std::isinf(wide) || !std::isinf(static_cast<double>(*value));
+}
+
 bool ReadElement(std::string_view text, bool* value) {
   if (text == "true" || text == "1") return *value = true;
   *value = false;
   return text == "false" || text == "0";
 }
-bool ReadElement(std::string_view text, float* value) { return ReadFloat(text, value); }
-bool ReadElement(std::string_view text, double* value) { return ReadFloat(text, value); }
+template <FloatType T>
+bool ReadElement(std::string_view text, T* value) {
+  return ReadFloat(text, value);
+}
 template <std::integral T>
 bool ReadElement(std::string_view text, T* value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);

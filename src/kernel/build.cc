@@ -76,7 +76,7 @@ class Builder {
     }
     for (const Instruction* m : members_) {
       ForEachLeaf(m->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
-        unsupported_ |= !leaf.is_array() || !IsSupported(leaf.type());
+        unsupported_ |= !leaf.is_array() || !IsSupported(leaf.type()) || IsHalf(leaf.type());
       });
       if (unsupported_) {
         return Unimplemented(OpcodeName(m->opcode()), ": shape ", m->shape(), " of '", m->name(),

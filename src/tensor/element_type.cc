@@ -53,17 +53,18 @@ int64_t BitWidth(ElementType type) {
 int64_t ByteWidth(ElementType type) { return (BitWidth(type) + 7) / 8; }
 
 bool IsSupported(ElementType type) {
-  switch (type) {
-    case ElementType::kPred:
-    case ElementType::kU8:
-    case ElementType::kS32:
-    case ElementType::kS64:
-    case ElementType::kF32:
-    case ElementType::kF64:
-      return true;
-    default:
+  switch (CategoryOf(type)) {
+    case TypeCategory::kBoolean:
+      return IsPred(type);
+    case TypeCategory::kSigned:
+    case TypeCategory::kUnsigned:
+      return BitWidth(type) >= 8;
+    case TypeCategory::kFloat:
+      return BitWidth(type) >= 16;
+    case TypeCategory::kComplex:
       return false;
   }
+  return false;
 }
 
 }  // namespace kiln

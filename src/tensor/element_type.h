@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "tensor/float16.h"
+
 namespace kiln {
 
 enum class ElementType : int32_t {
@@ -31,6 +33,8 @@ inline bool IsSigned(ElementType t) { return CategoryOf(t) == TypeCategory::kSig
 inline bool IsUnsigned(ElementType t) { return CategoryOf(t) == TypeCategory::kUnsigned; }
 inline bool IsInteger(ElementType t) { return IsSigned(t) || IsUnsigned(t); }
 inline bool IsPred(ElementType t) { return t == ElementType::kPred; }
+// A float of 16 bits: its values are computed with as f32, and rounded.
+inline bool IsHalf(ElementType t) { return t == ElementType::kF16 || t == ElementType::kBF16; }
 
 // The types that every room carries through: what evaluator and compiled code accept.
 bool IsSupported(ElementType type);
@@ -42,12 +46,26 @@ auto VisitType(ElementType type, F&& f) {
   switch (type) {
     case ElementType::kPred:
       return f(bool{});
-    case ElementType::kU8:
-      return f(uint8_t{});
+    case ElementType::kS8:
+      return f(int8_t{});
+    case ElementType::kS16:
+      return f(int16_t{});
     case ElementType::kS32:
       return f(int32_t{});
     case ElementType::kS64:
       return f(int64_t{});
+    case ElementType::kU8:
+      return f(uint8_t{});
+    case ElementType::kU16:
+      return f(uint16_t{});
+    case ElementType::kU32:
+      return f(uint32_t{});
+    case ElementType::kU64:
+      return f(uint64_t{});
+    case ElementType::kF16:
+      return f(Float16{});
+    case ElementType::kBF16:
+      return f(BFloat16{});
     case ElementType::kF64:
       return f(double{});
     default:

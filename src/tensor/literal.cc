@@ -12,17 +12,48 @@ Shape RowMajor(Shape shape) {
   return shape;
 }
 
+// The bits of a float, and of its mantissa.
+template <FloatType T>
+struct FloatBits {
+  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+  static constexpr int kMantissa = std::numeric_limits<T>::digits - 1;
+};
+
 // The payload of a NaN that is not the usual one, so that its bits read back.
-template <typename T>
+template <FloatType T>
 void AppendPayload(std::string& out, T value) {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52;
-  Bits payload = std::bit_cast<Bits>(value) & ((Bits{1} << kMantissa) - 1);
-  if (payload == Bits{1} << (kMantissa - 1)) return;
+  using Bits = typename FloatBits<T>::Bits;
+  constexpr int kMantissa = FloatBits<T>::kMantissa;
+  uint64_t payload = std::bit_cast<Bits>(value) & ((uint64_t{1} << kMantissa) - 1);
+  if (payload == uint64_t{1} << (kMantissa - 1)) return;
   char buffer[20];
   out.append("(0x");
   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), payload, 16).ptr);
   out.append(")");
+}
+
+// The shortest text that reads back; of several the nearest.
+template <HalfType T>
+void AppendHalf(std::string& out, T value) {
+  double exact = static_cast<double>(value);
+  if (!std::isfinite(exact)) return AppendTo(out, exact);
+  std::string shortest;
+  AppendTo(shortest, exact);
+  for (int digits = 1; digits <= std::numeric_limits<T>::max_digits10; ++digits) {
+    char buffer[32];
+    auto end = std::to_chars(buffer, buffer + sizeof(buffer), exact, std::chars_format::scientific,
+                             digits - 1)
+                   .ptr;
+    double rounded = 0;
+    std::from_chars(buffer, end, rounded);
+    if (std::bit_cast<uint16_t>(T(rounded)) != std::bit_cast<uint16_t>(value)) continue;
+    std::string text;
+    AppendTo(text, rounded);
+    if (text.size() < shortest.size()) shortest = std::move(text);
+    break;
+  }
+  out += shortest;
 }
 
 void AppendElement(const Literal& l, int64_t i, std::string& out) {
@@ -36,9 +67,13 @@ void AppendElement(const Literal& l, int64_t i, std::string& out) {
         return;
       }
     }
-    AppendTo(out, value);
-    if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(value)) AppendPayload(out, value);
+    if constexpr (HalfType<T>) {
+      AppendHalf(out, value);
+    } else {
+      AppendTo(out, value);
+    }
+    if constexpr (FloatType<T>) {
+      if (value != value) AppendPayload(out, value);
     }
   });
 }

@@ -32,7 +32,7 @@ class Literal {
     if (!values.empty()) std::memcpy(l.data(), values.data(), values.size_bytes());
     return l;
   }
-  // Scalar of any supported type from a number, converted as by C++.
+  // Scalar of any supported type from a number, converted as by C++; half types round once.
   static Literal ScalarOf(ElementType type, double value);
 
   const Shape& shape() const { return shape_; }

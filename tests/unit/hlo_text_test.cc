@@ -204,14 +204,24 @@ ENTRY %e (x: f32[2]) -> f32[2] {
 
 TEST(HloText, Literals) {
   for (std::string_view text :
-       {"ROOT %c = f32[] constant(1e-05)", "ROOT %c = f32[] constant(0.1)",
+       {"ROOT %c = f32[] constant(1e-05)",
+        "ROOT %c = f32[] constant(0.1)",
         "ROOT %c = f32[5]{0} constant({nan, -nan, inf, -inf, -0})",
         "ROOT %c = f32[2]{0} constant({nan(0x400001), -nan(0x7fffff)})",
         "ROOT %c = f64[2]{0} constant({nan(0x1), 1.7976931348623157e+308})",
-        "ROOT %c = f32[2]{0} constant({1e-45, 3.4028235e+38})", "ROOT %c = pred[] constant(true)",
+        "ROOT %c = f32[2]{0} constant({1e-45, 3.4028235e+38})",
+        "ROOT %c = pred[] constant(true)",
         "ROOT %c = pred[2,3]{1,0} constant({ { 0, 1, 0 }, { 1, 0, 1 } })",
         "ROOT %c = s64[2]{0} constant({-9223372036854775808, 9223372036854775807})",
-        "ROOT %c = u8[2]{0} constant({0, 255})", "ROOT %c = f32[0]{0} constant({})",
+        "ROOT %c = u8[2]{0} constant({0, 255})",
+        "ROOT %c = s8[2]{0} constant({-128, 127})",
+        "ROOT %c = s16[2]{0} constant({-32768, 32767})",
+        "ROOT %c = u16[2]{0} constant({0, 65535})",
+        "ROOT %c = u32[2]{0} constant({0, 4294967295})",
+        "ROOT %c = u64[2]{0} constant({0, 18446744073709551615})",
+        "ROOT %c = f16[6]{0} constant({nan, -nan(0x1), inf, -0, 6e-08, 65504})",
+        "ROOT %c = bf16[6]{0} constant({nan(0x7f), -nan, -inf, 0.1, 9e-41, 3.39e+38})",
+        "ROOT %c = f32[0]{0} constant({})",
         "ROOT %c = f32[2,0]{1,0} constant({ {}, {} })",
         "ROOT %c = s32[2,1]{1,0} constant({ {1}, {2} })",
         "ROOT %c = s32[1,2,2]{2,1,0} constant({ { { 1, 2 }, { 3, 4 } } })",
@@ -221,6 +231,10 @@ TEST(HloText, Literals) {
   }
   EXPECT_EQ(Reprinted("ROOT %c = f32[3] constant({/*i0=0*/ 0x1.8p1, +1, 1e-60})"),
             "%c = f32[3]{0} constant({3, 1, 0})");
+  EXPECT_EQ(Reprinted("ROOT %c = f16[5] constant({0x1.8p1, 0x1.002p0, 0x1.006p0, 1e-60, 65519})"),
+            "%c = f16[5]{0} constant({3, 1, 1.002, 0, 65504})");
+  EXPECT_EQ(Reprinted("ROOT %c = bf16[3] constant({0x1.01p0, 0x1.03p0, 3.3895e38})"),
+            "%c = bf16[3]{0} constant({1, 1.016, 3.39e+38})");
   EXPECT_EQ(Reprinted("ROOT %c = pred[2] constant({true, false})"),
             "%c = pred[2]{0} constant({1, 0})");
   auto module = ParseOrDie(InEntry("ROOT %c = f32[2] constant({nan(0x400001), -nan(0x7fffff)})"));
@@ -270,8 +284,8 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
   for (const Case& c : std::initializer_list<Case>{
            {"x = f32[2 parameter(0)", "line 4, column 11: found 'parameter'; expected ']'"},
            {"x = f32[2] sort(y)", "UNIMPLEMENTED: line 4, column 12: op 'sort' is not implemented"},
-           {"x = bf16[2] parameter(0)",
-            "UNIMPLEMENTED: line 4, column 5: type 'bf16' is not implemented"},
+           {"x = c64[2] parameter(0)",
+            "UNIMPLEMENTED: line 4, column 5: type 'c64' is not implemented"},
            {"x = opaque[] parameter(0)", "UNIMPLEMENTED: line 4, column 5: type 'opaque' is not"},
            {"x = f32[?] parameter(0)",
             "UNIMPLEMENTED: line 4, column 9: a dimension without a bound"},
@@ -299,6 +313,11 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
            {"x = s32[] constant(2147483648)", "a number that s32 holds"},
            {"x = s32[] constant(1.5)", "a number that s32 holds"},
            {"x = u8[] constant(-1)", "a number that u8 holds"},
+           {"x = u8[] constant(256)", "a number that u8 holds"},
+           {"x = s8[] constant(-129)", "a number that s8 holds"},
+           {"x = u64[] constant(18446744073709551616)", "a number that u64 holds"},
+           {"x = f16[] constant(65520)", "a number that f16 holds"},
+           {"x = bf16[] constant(3.4e38)", "a number that bf16 holds"},
            {"x = pred[] constant(2)", "a number that pred holds"},
            {"x = f32[] parameter(1)", "parameter 0 in the computation above"},
            {"x = f32[] parameter(99999999)", "a parameter's number"},

@@ -211,9 +211,9 @@ TEST(InterpControl, WhatItCannotDoIsNamed) {
   EXPECT_EQ(ValueOfComplex([](ir::Computation& c, ir::Instruction*) {
               return c.Create({.opcode = Opcode::kIota,
                                .attributes = {{Attr::kIotaDimension, int64_t{0}}},
-                               .shape = Shape(ElementType::kBF16, {3})});
+                               .shape = Shape(ElementType::kF8E5M2, {3})});
             }),
-            "UNIMPLEMENTED: iota: the evaluator has no code for shape bf16[3]");
+            "UNIMPLEMENTED: iota: the evaluator has no code for shape f8e5m2[3]");
 }
 
 TEST(InterpControl, InstructionsThatTheRootDoesNotNeedAreSkipped) {

@@ -35,7 +35,7 @@ int64_t Buffer::Int(int64_t i) const {
 void Buffer::Set(int64_t i, double float_value, int64_t int_value) {
   VisitType(type_, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (FloatType<T>) {
       as<T>()[i] = static_cast<T>(float_value);
     } else {
       as<T>()[i] = static_cast<T>(int_value);
@@ -164,10 +164,16 @@ struct Number {
 bool IsFloatType(ElementType t) { return IsFloat(t); }
 
 Number Wrap(ElementType type, Number n) {
-  if (type == ElementType::kF32) n.f = static_cast<float>(n.f);
-  if (type == ElementType::kS32) n.i = static_cast<int32_t>(n.i);
-  if (type == ElementType::kU8) n.i = static_cast<uint8_t>(n.i);
-  if (type == ElementType::kPred) n.i = n.i != 0;
+  VisitType(type, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (FloatType<T>) {
+      n.f = static_cast<double>(static_cast<T>(n.f));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      n.i = n.i != 0;
+    } else {
+      n.i = static_cast<int64_t>(static_cast<T>(n.i));
+    }
+  });
   return n;
 }
 

@@ -23,8 +23,8 @@ Literal RandomLiteral(const Shape& shape, uint64_t seed) {
       uint64_t bits = random();
       if constexpr (std::same_as<T, bool>) {
         value = bits & 1;
-      } else if constexpr (std::floating_point<T>) {
-        value = bits % 16 == 0 ? static_cast<T>(bits / 16 % 2)
+      } else if constexpr (FloatType<T>) {
+        value = bits % 16 == 0 ? static_cast<T>(static_cast<double>(bits / 16 % 2))
                                : static_cast<T>(static_cast<double>(bits >> 12) / (1ull << 50) - 2);
       } else {
         value = static_cast<T>(static_cast<int64_t>(bits % 19) - 9);

@@ -29,13 +29,14 @@ T SpecialValue(Random& random) {
     if (pick == 1) return T{1};
     if (pick == 2) return Limits::max();
     if (pick == 3) return Limits::lowest();
-    if constexpr (std::floating_point<T>) {
+    if constexpr (FloatType<T>) {
       if (pick == 4) return -T{0};
       if (pick == 5) return Limits::quiet_NaN();
       if (pick == 6) return Limits::infinity();
       if (pick == 7) return -Limits::infinity();
       if (pick == 8) return Limits::denorm_min();
-      return static_cast<T>(static_cast<int64_t>(bits >> 8) % 4001 - 2000) / 256;
+      return static_cast<T>(static_cast<double>(static_cast<int64_t>(bits >> 8) % 4001 - 2000) /
+                            256);
     }
     return static_cast<T>(static_cast<int64_t>(bits >> 8) % 19 - 9);
   }
@@ -75,8 +76,10 @@ class Generator {
 
   Shape RandomShape() {
     ElementType type =
-        OneOf({ElementType::kF32, ElementType::kF32, ElementType::kF64, ElementType::kS32,
-               ElementType::kS32, ElementType::kS64, ElementType::kU8, ElementType::kPred});
+        OneOf({ElementType::kF32, ElementType::kF32, ElementType::kF64, ElementType::kF16,
+               ElementType::kBF16, ElementType::kS32, ElementType::kS32, ElementType::kS64,
+               ElementType::kS8, ElementType::kS16, ElementType::kU8, ElementType::kU16,
+               ElementType::kU32, ElementType::kU64, ElementType::kPred});
     std::vector<int64_t> dims;
     for (int d = Pick(0, 3); d > 0; --d) dims.push_back(Chance(4) ? 0 : OneOf({1, 1, 2, 3, 4}));
     return Shape(type, std::span<const int64_t>(dims));
@@ -123,7 +126,7 @@ class Generator {
       if constexpr (!std::same_as<T, bool>) {
         if (Chance(70)) value = static_cast<T>(OneOf({0, 0, 1, 1, 2, 3, 4, 8}));
         if constexpr (std::numeric_limits<T>::is_signed) {
-          if (Chance(30)) value = -value;
+          if (Chance(30)) value = static_cast<T>(-value);
         }
       }
     });
@@ -310,8 +313,10 @@ class Generator {
 
   void StepConvert(Instruction* x) {
     Shape shape = x->shape();
-    shape.set_type(OneOf({ElementType::kF32, ElementType::kF64, ElementType::kS32,
-                          ElementType::kS64, ElementType::kU8, ElementType::kPred}));
+    shape.set_type(OneOf({ElementType::kF32, ElementType::kF64, ElementType::kF16,
+                          ElementType::kBF16, ElementType::kS32, ElementType::kS64,
+                          ElementType::kS8, ElementType::kS16, ElementType::kU8, ElementType::kU16,
+                          ElementType::kU32, ElementType::kU64, ElementType::kPred}));
     Instruction* r = Keep(Add({.opcode = Opcode::kConvert, .operands = {x}, .shape = shape}));
     if (Chance(50)) StepConvert(r);
   }
@@ -487,6 +492,7 @@ class Generator {
     if (Chance(60) && result < 50) rhs.push_back(OneOf({1, 2, 3}));
     Instruction* y = Parameter(Shape(s.type(), std::span<const int64_t>(rhs)));
     ElementType type = s.type();
+    if (IsHalf(type) && Chance(30)) type = ElementType::kF32;
     if (type == ElementType::kF32 && Chance(20)) type = ElementType::kF64;
     if (type == ElementType::kS32 && Chance(20)) type = ElementType::kS64;
     Instruction* r = Keep(Add({.opcode = Opcode::kDot,
@@ -543,8 +549,8 @@ std::string BitDifference(const Literal& expected, const Literal& actual) {
     auto e = expected.values<T>(), a = actual.values<T>();
     for (size_t k = 0; k < e.size(); ++k) {
       if (std::memcmp(&e[k], &a[k], sizeof(T)) == 0) continue;
-      if constexpr (std::floating_point<T>) {
-        if (std::isnan(e[k]) && std::isnan(a[k])) continue;
+      if constexpr (FloatType<T>) {
+        if (e[k] != e[k] && a[k] != a[k]) continue;
       }
       return Cat("element ", k, " of ", expected.shape(), ": ",
                  actual.AsDouble(static_cast<int64_t>(k)), ", expected ",

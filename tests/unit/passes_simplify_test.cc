@@ -162,9 +162,13 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
   bool power = from.opcode() == Opcode::kPower, reduce = from.opcode() == Opcode::kReduce;
   bool dot = from.opcode() == Opcode::kDot;
   if (!power && !reduce && !dot) return false;
-  double epsilon = from.shape().type() == ElementType::kF32 ? 0x1p-23 : 0x1p-52;
-  double largest = from.shape().type() == ElementType::kF32 ? 3.4e38 : 1.7e308;
-  double smallest = from.shape().type() == ElementType::kF32 ? 0x1p-149 : 0x1p-1074;
+  double epsilon = 0, largest = 0, smallest = 0;
+  VisitType(from.shape().type(), [&](auto zero) {
+    using Limits = std::numeric_limits<decltype(zero)>;
+    epsilon = static_cast<double>(Limits::epsilon());
+    largest = static_cast<double>(Limits::max());
+    smallest = static_cast<double>(Limits::denorm_min());
+  });
   double scale = 0;
   if (reduce) {
     bool product = from.called(0)->root()->opcode() == Opcode::kMultiply;
@@ -179,7 +183,7 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
     double e = expected.AsDouble(k), a = actual.AsDouble(k);
     if (e == a || (std::isnan(e) && std::isnan(a))) continue;
     // A product of two f64 is rounded twice by the evaluator's dot.
-    if (dot && from.shape().type() == ElementType::kF32) return false;
+    if (dot && from.shape().type() != ElementType::kF64) return false;
     // A partial sum may overflow where the whole does not.
     if (reduce && !(scale < largest)) continue;
     double bound = 4 * epsilon * std::max(scale, std::abs(e)) + 2 * smallest;

@@ -136,13 +136,14 @@ std::optional<Literal> ExactReciprocal(const Instruction* c) {
   Literal result = *splat;
   VisitType(splat->shape().type(), [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (std::is_floating_point_v<T>) {
-      T value = splat->values<T>()[0];
+    if constexpr (FloatType<T>) {
+      double value = static_cast<double>(splat->values<T>()[0]), reciprocal = 1 / value;
       int exponent = 0;
-      T reciprocal = T{1} / value;
+      T rounded = static_cast<T>(reciprocal);
       exact = std::isfinite(value) && std::isfinite(reciprocal) && reciprocal != 0 &&
-              std::abs(std::frexp(value, &exponent)) == T{0.5};
-      result.values<T>()[0] = reciprocal;
+              static_cast<double>(rounded) == reciprocal &&
+              std::abs(std::frexp(value, &exponent)) == 0.5;
+      result.values<T>()[0] = rounded;
     }
   });
   return exact ? std::optional(result) : std::nullopt;

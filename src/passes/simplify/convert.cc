@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -5,6 +7,12 @@ namespace kiln::passes::simplify {
 namespace {
 
 using ir::Instruction;
+
+// The bits of a float's mantissa, with the hidden one.
+int64_t MantissaOf(ElementType type) {
+  return VisitType(
+      type, [](auto zero) -> int64_t { return std::numeric_limits<decltype(zero)>::digits; });
+}
 
 // Whether every value of one type is a value of the other.
 bool Holds(ElementType small, ElementType large) {
@@ -23,8 +31,9 @@ bool Holds(ElementType small, ElementType large) {
       return IsUnsigned(small) && digits < BitWidth(large);
     case TypeCategory::kFloat: {
       if (IsPred(small)) return true;
-      if (small == ElementType::kF32) return large == ElementType::kF64;
-      int64_t mantissa = large == ElementType::kF64 ? 53 : large == ElementType::kF32 ? 24 : 0;
+      // Neither of f16 and bf16 holds the other.
+      if (IsFloat(small)) return digits < BitWidth(large);
+      int64_t mantissa = MantissaOf(large);
       return IsInteger(small) && digits - (IsSigned(small) ? 1 : 0) <= mantissa;
     }
   }

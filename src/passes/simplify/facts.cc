@@ -27,6 +27,11 @@ bool IsView(const Instruction* x) {
   }
 }
 
+// The largest number that an iota counts to.
+int64_t LastCount(const Instruction* iota) {
+  return iota->shape().dim(iota->attributes().Int(Attr::kIotaDimension)) - 1;
+}
+
 bool IsNonNegativeAt(const Instruction* x, int depth) {
   ElementType type = x->shape().type();
   if (IsUnsigned(type) || IsPred(x)) return true;
@@ -44,7 +49,7 @@ bool IsNonNegativeAt(const Instruction* x, int depth) {
     case Opcode::kCountLeadingZeros:
       return true;
     case Opcode::kIota:
-      return type == ElementType::kS64 || x->shape().num_elements() <= INT32_MAX;
+      return IsFloat(x) || LastCount(x) < int64_t{1} << std::min<int64_t>(BitWidth(type) - 1, 62);
     case Opcode::kAbs:
       // Not of integers: the least one's absolute value is itself.
       return IsFloat(x);
@@ -115,10 +120,11 @@ bool IsIntegral(const Instruction* x) { return IsIntegralAt(x, kDepth); }
 bool IsFinite(const Instruction* x) {
   if (!IsFloat(x)) return true;
   if (std::optional<Literal> splat = SplatOf(x)) return std::isfinite(splat->AsDouble(0));
-  if (x->opcode() == Opcode::kIota) return true;
-  // Every integer is in the range of f32 and f64.
-  return x->opcode() == Opcode::kConvert && !IsFloat(x->operand(0)) &&
-         (x->shape().type() == ElementType::kF32 || x->shape().type() == ElementType::kF64);
+  // Every integer is in the range of the types but f16, where 65520 rounds to infinity.
+  bool narrow = x->shape().type() == ElementType::kF16;
+  if (x->opcode() == Opcode::kIota) return !narrow || LastCount(x) < 65520;
+  if (x->opcode() != Opcode::kConvert || IsFloat(x->operand(0))) return false;
+  return !narrow || BitWidth(x->operand(0)->shape().type()) == 8;
 }
 
 }  // namespace kiln::passes::simplify
