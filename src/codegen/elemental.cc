@@ -58,6 +58,7 @@ using namespace elemental;  // NOLINT: the other half of this file
 
 llvm::Type* RegisterType(llvm::LLVMContext& context, ElementType type) {
   if (IsPred(type)) return llvm::Type::getInt1Ty(context);
+  if (IsHalf(type)) return llvm::Type::getFloatTy(context);
   return MemoryType(context, type);
 }
 
@@ -67,11 +68,13 @@ llvm::Type* MemoryType(llvm::LLVMContext& context, ElementType type) {
   return llvm::IntegerType::get(context, static_cast<unsigned>(ByteWidth(type) * 8));
 }
 
-Value* FromMemory(Builder& b, Value* value, ElementType type) {
+Value* FromMemory(Builder& b, Value* value, ElementType type, MathOptions options) {
+  if (IsHalf(type)) return UnpackHalf(b, value, type, options);
   return IsPred(type) ? b.CreateIsNotNull(value) : value;
 }
 
-Value* ToMemory(Builder& b, Value* value, ElementType type) {
+Value* ToMemory(Builder& b, Value* value, ElementType type, MathOptions options) {
+  if (IsHalf(type)) return PackHalf(b, value, type, options);
   if (!IsPred(type)) return value;
   return b.CreateZExt(value, WithScalar(b.getInt8Ty(), value->getType()));
 }
@@ -79,6 +82,7 @@ Value* ToMemory(Builder& b, Value* value, ElementType type) {
 llvm::Constant* ConstantOf(llvm::LLVMContext& context, const Literal& literal) {
   ElementType type = literal.shape().type();
   llvm::Type* target = RegisterType(context, type);
+  if (IsHalf(type)) return llvm::ConstantFP::get(target, literal.AsDouble(0));
   if (type == ElementType::kF32) {
     uint32_t bits;
     std::memcpy(&bits, literal.data(), sizeof(bits));
@@ -160,6 +164,24 @@ Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Va
 
 namespace {
 
+// To a half type, with one rounding.
+Value* ToHalf(Builder& b, Value* value, ElementType from, ElementType to, MathOptions options) {
+  // An integer of which f32 does not hold all digits is above every f16 anyway.
+  bool sticky = IsInteger(from) && BitWidth(from) >= 32 && to == ElementType::kBF16;
+  if (sticky) {
+    value = IntToSticky(b, value, IsSigned(from));
+    from = BitWidth(from) == 64 ? ElementType::kF64 : ElementType::kF32;
+  }
+  if (from == ElementType::kF64) {
+    value = NarrowToOdd(b, value);
+  } else if (!IsFloat(from)) {
+    value = EmitConvert(b, value, from, ElementType::kF32, options);
+  }
+  // All values of these are values of both types.
+  if (BitWidth(from) == 8) return value;
+  return RoundToHalf(b, value, to, options);
+}
+
 // Truncates, clamps, and makes NaN 0. Bounds are powers of two, so they are exact in any float.
 Value* FloatToInt(Builder& b, Value* x, ElementType to) {
   llvm::Type* target = WithScalar(RegisterType(b.getContext(), to), x->getType());
@@ -188,7 +210,11 @@ Value* FloatToInt(Builder& b, Value* x, ElementType to) {
 
 }  // namespace
 
-Value* EmitConvert(Builder& b, Value* value, ElementType from, ElementType to) {
+Value* EmitConvert(Builder& b, Value* value, ElementType from, ElementType to,
+                   MathOptions options) {
+  if (from == to) return value;
+  if (IsHalf(from)) from = ElementType::kF32;
+  if (IsHalf(to)) return ToHalf(b, value, from, to, options);
   if (from == to) return value;
   llvm::Type* target = WithScalar(RegisterType(b.getContext(), to), value->getType());
   if (IsPred(to)) {
@@ -363,6 +389,22 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
   }
 }
 
+// The op in the type of registers.
+Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
+                       std::span<Value* const> operands, MathOptions math) {
+  switch (operands.size()) {
+    case 1:
+      return Unary(b, node.opcode, type, operands[0], math);
+    case 2:
+      return Binary(b, node, type, operands[0], operands[1], math);
+    default:
+      if (node.opcode == Opcode::kSelect) {
+        return b.CreateSelect(operands[0], operands[1], operands[2]);
+      }
+      return EmitMinimum(b, EmitMaximum(b, operands[1], operands[0], type), operands[2], type);
+  }
+}
+
 }  // namespace
 
 Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
@@ -380,20 +422,12 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
     return Internal(info.name, " of ", operands.size(), " operands of type ", TypeName(data),
                     " is no elementwise op");
   }
-  switch (operands.size()) {
-    case 1:
-      if (node.opcode == Opcode::kConvert) {
-        return EmitConvert(b, operands[0], types[0], node.type);
-      }
-      return Unary(b, node.opcode, data, operands[0], math);
-    case 2:
-      return Binary(b, node, data, operands[0], operands[1], math);
-    default:
-      if (node.opcode == Opcode::kSelect) {
-        return b.CreateSelect(operands[0], operands[1], operands[2]);
-      }
-      return EmitMinimum(b, EmitMaximum(b, operands[1], operands[0], data), operands[2], data);
+  if (node.opcode == Opcode::kConvert) {
+    return EmitConvert(b, operands[0], types[0], node.type, math);
   }
+  Result<Value*> result = Compute(b, node, data, operands, math);
+  if (!result.ok() || !IsHalf(node.type) || IsExactOnHalves(node.opcode)) return result;
+  return RoundToHalf(b, *result, node.type, math);
 }
 
 }  // namespace kiln::codegen

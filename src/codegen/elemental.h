@@ -14,12 +14,13 @@ namespace kiln::codegen {
 
 using Builder = llvm::IRBuilder<>;
 
-// The type of values in registers (pred is i1) and in memory (pred is i8).
+// The type of values in registers (pred is i1; f16 and bf16 are float, which holds a value of the
+// type) and in memory (pred is i8; f16 and bf16 are i16).
 llvm::Type* RegisterType(llvm::LLVMContext& context, ElementType type);
 llvm::Type* MemoryType(llvm::LLVMContext& context, ElementType type);
 // Between the two, for scalars and vectors.
-llvm::Value* FromMemory(Builder& b, llvm::Value* value, ElementType type);
-llvm::Value* ToMemory(Builder& b, llvm::Value* value, ElementType type);
+llvm::Value* FromMemory(Builder& b, llvm::Value* value, ElementType type, MathOptions options);
+llvm::Value* ToMemory(Builder& b, llvm::Value* value, ElementType type, MathOptions options);
 
 // A scalar constant; of a vector, see Splat.
 llvm::Constant* ConstantOf(llvm::LLVMContext& context, const Literal& literal);
@@ -36,7 +37,8 @@ llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType ty
                          llvm::Value* y);
 
 // Converts by the rules of the op convert.
-llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to);
+llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to,
+                         MathOptions options);
 
 // An elementwise op: the operands are all scalars or all vectors of one width. The builder may end
 // in another block than it began in. UNIMPLEMENTED, naming op and type, where there is no code.

@@ -25,4 +25,18 @@ llvm::Value* EmitMinimum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType
 llvm::Value* EmitIntDivide(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntRemainder(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntPower(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
+
+// --- f16 and bf16, which are f32 in registers (elemental_half.cc)
+// From and to the bits in memory. A value is packed exactly: ops have rounded it.
+llvm::Value* UnpackHalf(Builder& b, llvm::Value* bits, ElementType type, MathOptions options);
+llvm::Value* PackHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
+// The nearest value of the half type, of an f32.
+llvm::Value* RoundToHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
+// Whether the op, computed in f32 on values of a half type, always gives one.
+bool IsExactOnHalves(Opcode opcode);
+// f64, and integers of 32 or 64 bits, on the way to a half type: what RoundToHalf gives of these is
+// what rounding once gives. Integers of 64 bits become f64, the others f32.
+llvm::Value* NarrowToOdd(Builder& b, llvm::Value* x);
+llvm::Value* IntToSticky(Builder& b, llvm::Value* x, bool is_signed);
+
 }  // namespace kiln::codegen::elemental

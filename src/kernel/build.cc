@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "kernel/collapse.h"
 #include "kernel/combiner.h"
+#include "kernel/retype.h"
 #include "kernel/values.h"
 
 namespace kiln::kernel {
@@ -24,6 +25,13 @@ std::vector<Index> VariablesOf(std::span<const int64_t> dims, int64_t first) {
 
 bool IsHero(const Instruction& i) {
   return i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot;
+}
+
+// Sums and products of half types are rounded once, at last. The computation of a general reduction
+// is taken by the letter.
+ElementType AccumulatorOf(const Combiner& combiner, ElementType type) {
+  bool rounds = combiner.kind == Combiner::Kind::kSum || combiner.kind == Combiner::Kind::kProduct;
+  return IsHalf(type) && rounds ? ElementType::kF32 : type;
 }
 
 const Shape& FirstLeaf(const Shape& shape) {
@@ -44,6 +52,7 @@ class Builder {
     }
     AddCosts();
     CollapseVariables(kernel_);
+    RetypeMoves(kernel_);
     return std::move(kernel_);
   }
 
@@ -76,7 +85,7 @@ class Builder {
     }
     for (const Instruction* m : members_) {
       ForEachLeaf(m->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
-        unsupported_ |= !leaf.is_array() || !IsSupported(leaf.type()) || IsHalf(leaf.type());
+        unsupported_ |= !leaf.is_array() || !IsSupported(leaf.type());
       });
       if (unsupported_) {
         return Unimplemented(OpcodeName(m->opcode()), ": shape ", m->shape(), " of '", m->name(),
@@ -122,7 +131,8 @@ class Builder {
         [this, reductions](const Instruction& i) -> std::optional<StageValues::Sources::Reduced> {
           auto it = reduction_of_.find(&i);
           if (!reductions || it == reduction_of_.end()) return std::nullopt;
-          return StageValues::Sources::Reduced{0, it->second, &outer_};
+          return StageValues::Sources::Reduced{
+              0, it->second, &kernel_.stages[0].reductions[it->second].types, &outer_};
         }};
   }
 
@@ -246,15 +256,17 @@ class Builder {
     for (int64_t i = 0; i < count; ++i) {
       KILN_ASSIGN_OR_RETURN(int input, values.At(*hero.operand(i), full_));
       KILN_ASSIGN_OR_RETURN(int init, values.At(*hero.operand(count + i), {}));
-      reduction.inputs.push_back(input);
-      reduction.inits.push_back(init);
-      reduction.types.push_back(hero.operand(i)->shape().type());
+      ElementType type = AccumulatorOf(reduction.combiner, hero.operand(i)->shape().type());
+      reduction.inputs.push_back(values.Converted(input, type));
+      reduction.inits.push_back(values.Converted(init, type));
+      reduction.types.push_back(type);
     }
     kernel_.stages[0].reductions.push_back(std::move(reduction));
     return OkStatus();
   }
 
-  // dot[b.., m.., n..] = sum over k.. of lhs * rhs, taken in the result's type.
+  // dot[b.., m.., n..] = sum over k.. of lhs * rhs, taken in the result's type: in f32 and rounded
+  // at last for half types, in 32 bits of which the lower ones stay for narrower integers.
   Status AddDot(const Instruction& dot, StageValues& values) {
     const Attributes& a = dot.attributes();
     const Shape &lhs = dot.operand(0)->shape(), &rhs = dot.operand(1)->shape();
@@ -286,10 +298,14 @@ class Builder {
       if (!rhs_done[d]) rhs_index[d] = outer_[next++];
     }
     ElementType type = dot.shape().type();
+    if (IsHalf(type)) type = ElementType::kF32;
+    if (IsInteger(type) && BitWidth(type) < 32) {
+      type = IsSigned(type) ? ElementType::kS32 : ElementType::kU32;
+    }
     KILN_ASSIGN_OR_RETURN(int x, values.At(*dot.operand(0), lhs_index));
     KILN_ASSIGN_OR_RETURN(int y, values.At(*dot.operand(1), rhs_index));
-    if (lhs.type() != type) x = values.Op(Opcode::kConvert, type, {x});
-    if (rhs.type() != type) y = values.Op(Opcode::kConvert, type, {y});
+    x = values.Converted(x, type);
+    y = values.Converted(y, type);
     Reduction reduction;
     reduction.combiner = CombinerOf(Opcode::kAdd, type);
     reduction.inputs = {values.Op(Opcode::kMultiply, type, {x, y})};

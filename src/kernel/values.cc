@@ -17,6 +17,10 @@ int StageValues::Op(Opcode opcode, ElementType type, std::vector<int> operands) 
   return Add(std::move(node));
 }
 
+int StageValues::Converted(int node, ElementType type) {
+  return stage_.nodes[node].type == type ? node : Op(Opcode::kConvert, type, {node});
+}
+
 int StageValues::InRange(const Index& index, int64_t bound) {
   if (index.low() >= 0 && index.high() < bound) return -1;
   Node node{.kind = Node::Kind::kInRange, .type = ElementType::kPred};
@@ -54,12 +58,12 @@ Result<int> StageValues::ReducedAt(const Instruction& instruction, int result,
                          "' is read at another index than the kernel computes it at");
   }
   const Shape& shape = instruction.shape();
-  Node node{.kind = Node::Kind::kReduced,
-            .type = shape.is_tuple() ? shape.elements()[result].type() : shape.type()};
+  Node node{.kind = Node::Kind::kReduced, .type = (*reduced->types)[result]};
   node.stage = reduced->stage;
   node.reduction = reduced->reduction;
   node.result = result;
-  return Add(std::move(node));
+  return Converted(Add(std::move(node)),
+                   shape.is_tuple() ? shape.elements()[result].type() : shape.type());
 }
 
 Result<int> StageValues::Compute(const Instruction& instruction, const std::vector<Index>& index,

@@ -21,6 +21,8 @@ class StageValues {
     // The finished reduction that an instruction is (result `result` of it), or null.
     struct Reduced {
       int stage, reduction;
+      // Of its accumulators, by result: what the instruction's own types are converted from.
+      const std::vector<ElementType>* types;
       // The index at which this iteration may read it.
       const std::vector<Index>* at;
     };
@@ -39,6 +41,8 @@ class StageValues {
 
   int Add(Node node);
   int Op(Opcode opcode, ElementType type, std::vector<int> operands);
+  // A node's value in another type; the node itself where it has the type.
+  int Converted(int node, ElementType type);
 
  private:
   Result<int> Compute(const ir::Instruction& instruction, const std::vector<Index>& index,

@@ -77,6 +77,7 @@ Target HostCpu() {
   AddFeature(cpu, cpu.Has("avx2"), "lzcnt");
   AddFeature(cpu, cpu.Has("avx2"), "f16c");
   cpu.has_fma = cpu.Has("fma");
+  cpu.has_f16 = cpu.Has("f16c");
   SetVectors(cpu, HasAvx512(cpu) ? 64 : cpu.Has("avx2") ? 32 : 16);
   cpu.l1_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);
   cpu.l2_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, cpu.l2_bytes);
@@ -85,6 +86,7 @@ Target HostCpu() {
   cpu.triple = "aarch64-unknown-linux-gnu";
   cpu.features = {"neon"};
   cpu.has_fma = true;
+  cpu.has_f16 = true;
   cpu.vector_registers = 32;
 #endif
   return t;
@@ -98,6 +100,7 @@ Target HostCpuWithVectors(int bytes) {
            (bytes < 32 && (StartsWith(f, "avx") || f == "fma" || f == "f16c"));
   });
   t.cpu.has_fma = t.cpu.Has("fma");
+  t.cpu.has_f16 = t.cpu.Has("f16c");
   SetVectors(t.cpu, bytes);
   return t;
 }

@@ -19,6 +19,7 @@ struct Cpu {
   int vector_bytes = 16;              // of the widest vector registers worth using
   int vector_registers = 16;
   bool has_fma = false;
+  bool has_f16 = false;    // instructions that convert between f16 and f32
   bool has_masks = false;  // masked loads and stores cost what plain ones do (AVX-512, SVE)
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;

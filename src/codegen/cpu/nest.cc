@@ -383,7 +383,7 @@ class NestCode {
             operands.push_back(values[operand]);
             types.push_back(c.nodes[operand].type);
           }
-          Result<Value*> result = EmitOp(b_, node, operands, types, MathOptions{cpu_.has_fma});
+          Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
           if (!result.ok()) return e_.Fail(result.status());
           value = *result;
           break;

@@ -19,6 +19,8 @@
 
 namespace kiln::codegen {
 
+inline MathOptions MathOf(const target::Cpu& cpu) { return {cpu.has_fma, cpu.has_f16}; }
+
 // A value at the current point: one scalar, or one vector for each of the points' copies.
 struct Lanes {
   std::vector<llvm::Value*> copies;

@@ -193,7 +193,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
   if (varies && !guard.known()) {
     if (Address address = AddressOf(access, 0); IsSquare(address)) {
       for (Value* v : LoadSquare(address, access.type)) {
-        result.copies.push_back(FromMemory(b_, v, access.type));
+        result.copies.push_back(FromMemory(b_, v, access.type, MathOf(cpu_)));
       }
       return result;
     }
@@ -243,7 +243,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
       value = Splat(b_, value, width_);
       value = b_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
     }
-    result.copies.push_back(FromMemory(b_, value, access.type));
+    result.copies.push_back(FromMemory(b_, value, access.type, MathOf(cpu_)));
   }
   return result;
 }
@@ -253,7 +253,7 @@ void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
   for (int u = 0; u < (vector ? copies_ : 1); ++u) {
     Value* v = value.Copy(u);
     if (vector && !value.vector) v = Splat(b_, v, width_);
-    v = ToMemory(b_, v, access.type);
+    v = ToMemory(b_, v, access.type, MathOf(cpu_));
     if (vector) {
       VectorStore(AddressOf(access, u), access.type, v, mask_);
     } else {

@@ -274,8 +274,8 @@ void NestEmitter::EmitNode(int stage, int n) {
         llvm::IntegerType* type = IndexType(node.index, value.vector);
         Value* index = EmitIndex(stage, node.index, u, value.vector, type);
         value.copies.push_back(EmitConvert(
-            b_, index, type->getBitWidth() == 32 ? ElementType::kS32 : ElementType::kS64,
-            node.type));
+            b_, index, type->getBitWidth() == 32 ? ElementType::kS32 : ElementType::kS64, node.type,
+            MathOf(cpu_)));
       }
       break;
     case Node::Kind::kInRange:
@@ -308,7 +308,7 @@ void NestEmitter::EmitNode(int stage, int n) {
       for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
         Values operands;
         for (int operand : node.operands) operands.push_back(Use(stage, operand, u, value.vector));
-        Result<Value*> result = EmitOp(b_, node, operands, types, MathOptions{cpu_.has_fma});
+        Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
         if (!result.ok()) {
           Fail(result.status());
           return;

@@ -69,7 +69,7 @@ Result<std::string> GenerateEmulated(const plan::ScheduledKernel& kernel, const 
   llvm::LLVMContext& context = session->context();
   llvm::FunctionType* type = GpuKernelType(context, kernel.kernel);
   llvm::Function* f = session->AddFunction(type, "kernel", false);
-  KILN_RETURN_IF_ERROR(EmitGpuNest(f, kernel.kernel, kernel.gpu, {.has_fma = host.has_fma}));
+  KILN_RETURN_IF_ERROR(EmitGpuNest(f, kernel.kernel, kernel.gpu, {host.has_fma, host.has_f16}));
   auto* wrapper_type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                                                {llvm::PointerType::get(context, 0)}, false);
   llvm::Function* wrapper = session->AddFunction(wrapper_type, "kiln_thread", true);

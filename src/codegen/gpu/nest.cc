@@ -157,7 +157,7 @@ class GpuNest {
     llvm::Type* type = MemoryType(function_->getContext(), n.type);
     return FromMemory(
         b_, b_.CreateAlignedLoad(type, Address(n.param, n.index), llvm::Align(ByteWidth(n.type))),
-        n.type);
+        n.type, math_);
   }
 
   Value* GuardedLoad(int stage, const Node& n) {
@@ -199,7 +199,7 @@ class GpuNest {
         value = ConstantOf(function_->getContext(), *n.literal);
         break;
       case Node::Kind::kIndex:
-        value = EmitConvert(b_, Eval(n.index), ElementType::kS64, n.type);
+        value = EmitConvert(b_, Eval(n.index), ElementType::kS64, n.type, math_);
         break;
       case Node::Kind::kInRange:
         value = b_.CreateICmpULT(Eval(n.index), Int(n.bound));  // Negative ones are large.
@@ -225,7 +225,7 @@ class GpuNest {
   void EmitStores(int stage) {
     for (const kernel::Store& s : kernel_.stages[stage].stores) {
       ElementType type = kernel_.params[s.param].type;
-      Value* value = ToMemory(b_, At(stage, s.value), type);
+      Value* value = ToMemory(b_, At(stage, s.value), type, math_);
       b_.CreateAlignedStore(value, Address(s.param, s.index), llvm::Align(ByteWidth(type)));
     }
   }
@@ -359,7 +359,7 @@ class GpuNest {
           total = Combine(s.reductions[i], total, {gpu_.ShuffleDown(total[0], delta)});
         }
         If(b_.CreateICmpEQ(lane, Int(0)), [&] {
-          Value* value = ToMemory(b_, total[0], s.reductions[i].types[0]);
+          Value* value = ToMemory(b_, total[0], s.reductions[i].types[0], math_);
           b_.CreateAlignedStore(value, slot(i, warp, value->getType()), llvm::Align(8));
         });
       }
@@ -371,7 +371,8 @@ class GpuNest {
           std::vector<Value*> total;
           for (int w = 0; w < warps; ++w) {
             Value* value = FromMemory(
-                b_, b_.CreateAlignedLoad(memory, slot(i, Int(w), memory), llvm::Align(8)), type);
+                b_, b_.CreateAlignedLoad(memory, slot(i, Int(w), memory), llvm::Align(8)), type,
+                math_);
             total = w == 0 ? std::vector<Value*>{value} : Combine(s.reductions[i], total, {value});
           }
           FinishReduction(0, i, total);
@@ -418,7 +419,7 @@ class GpuNest {
         variables_[load.row] = b_.CreateAdd(first_row, x);
         variables_[load.column] = b_.CreateAdd(first_column, column);
         If(inside(), [&] {
-          b_.CreateAlignedStore(ToMemory(b_, Load(node), node.type), at(x, column),
+          b_.CreateAlignedStore(ToMemory(b_, Load(node), node.type, math_), at(x, column),
                                 llvm::Align(ByteWidth(node.type)));
         });
       });
@@ -430,7 +431,7 @@ class GpuNest {
         If(inside(), [&] {
           values_[0][load.node] = FromMemory(
               b_, b_.CreateAlignedLoad(memory, at(row, x), llvm::Align(ByteWidth(node.type))),
-              node.type);
+              node.type, math_);
           EmitStores(0);
         });
       });

@@ -62,10 +62,12 @@ class Scheduler {
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
         if (n.kind == Node::Kind::kIndex || n.kind == Node::Kind::kInRange) has[4] = true;
-        if (n.type != ElementType::kInvalid) has[ByteWidth(n.type)] = true;
+        if (n.type == ElementType::kInvalid) continue;
+        // Half types are computed in f32.
+        has[IsHalf(n.type) ? 4 : ByteWidth(n.type)] = true;
       }
     }
-    return cpu_.vector_bytes / (has[4] ? 4 : has[8] ? 8 : 1);
+    return cpu_.vector_bytes / (has[4] ? 4 : has[8] ? 8 : has[2] ? 2 : 1);
   }
 
   // The outer variable along which an access is contiguous, where it may be a tile's.

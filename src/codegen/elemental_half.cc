@@ -1,0 +1,175 @@
+// f16 and bf16. In registers they are f32 that hold exactly a value of the type: what an op makes
+// is rounded at once, so that ops that follow each other in one kernel round like ops in kernels of
+// their own, and what neither rounds nor computes costs nothing.
+#include "codegen/elemental_internal.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace kiln::codegen::elemental {
+
+using llvm::Value;
+
+namespace {
+
+// Parts of an f32's bits.
+constexpr uint32_t kAbs = 0x7fffffff, kInfinity = 0x7f800000, kQuiet = 0x00400000;
+// The least normal f16 and 2^16, the first power of two above all of them.
+constexpr uint32_t kLeastF16 = 0x38800000, kAboveF16 = 0x47800000;
+// The difference of the exponents' biases of f32 and f16, and of their infinities' exponents.
+constexpr uint32_t kRebiasF16 = 112u << 23, kRebiasInfinityF16 = 224u << 23;
+
+Value* Bits(Builder& b, Value* x) { return b.CreateBitCast(x, IntOf(x->getType())); }
+Value* Word(Value* like, uint32_t word) { return llvm::ConstantInt::get(like->getType(), word); }
+llvm::Type* FloatLike(Builder& b, Value* x) { return WithScalar(b.getFloatTy(), x->getType()); }
+
+// Rounded to the bits above the lowest `drop`, of a finite number's bits.
+Value* RoundBits(Builder& b, Value* bits, unsigned drop) {
+  Value* odd = b.CreateAnd(b.CreateLShr(bits, Word(bits, drop)), Word(bits, 1));
+  Value* up = b.CreateAdd(b.CreateAdd(bits, Word(bits, (1u << (drop - 1)) - 1)), odd);
+  return b.CreateAnd(up, Word(bits, ~((1u << drop) - 1)));
+}
+
+// A NaN with the upper bits of its payload, and quiet.
+Value* QuietBits(Builder& b, Value* bits, unsigned drop) {
+  return b.CreateOr(b.CreateAnd(bits, Word(bits, ~((1u << drop) - 1))), Word(bits, kQuiet));
+}
+
+Value* RoundToBf16(Builder& b, Value* x) {
+  Value* bits = Bits(b, x);
+  Value* rounded =
+      b.CreateSelect(b.CreateFCmpUNO(x, x), QuietBits(b, bits, 16), RoundBits(b, bits, 16));
+  return b.CreateBitCast(rounded, x->getType());
+}
+
+// Adding 0.5 leaves a multiple of 2^-24, the least f16, in the lowest bits of numbers below 2^-14.
+Value* AddHalf(Builder& b, Value* magnitude) {
+  return b.CreateFAdd(b.CreateBitCast(magnitude, FloatLike(b, magnitude)),
+                      Number(FloatLike(b, magnitude), 0.5));
+}
+
+Value* RoundToF16ByBits(Builder& b, Value* x) {
+  Value* bits = Bits(b, x);
+  Value* magnitude = b.CreateAnd(bits, Word(bits, kAbs));
+  Value* sign = b.CreateXor(bits, magnitude);
+  Value* rounded = RoundBits(b, magnitude, 13);
+  rounded = b.CreateSelect(b.CreateICmpULT(rounded, Word(bits, kAboveF16)), rounded,
+                           Word(bits, kInfinity));
+  Value* half = Number(x->getType(), 0.5);
+  Value* subnormal = Bits(b, b.CreateFSub(AddHalf(b, magnitude), half));
+  rounded = b.CreateSelect(b.CreateICmpULT(magnitude, Word(bits, kLeastF16)), subnormal, rounded);
+  rounded = b.CreateSelect(b.CreateICmpUGT(magnitude, Word(bits, kInfinity)),
+                           QuietBits(b, magnitude, 13), rounded);
+  return b.CreateBitCast(b.CreateOr(rounded, sign), x->getType());
+}
+
+Value* PackF16ByBits(Builder& b, Value* x) {
+  Value* bits = Bits(b, x);
+  Value* magnitude = b.CreateAnd(bits, Word(bits, kAbs));
+  Value* sign = b.CreateLShr(b.CreateXor(bits, magnitude), Word(bits, 16));
+  Value* rebias = b.CreateSelect(b.CreateICmpULT(magnitude, Word(bits, kAboveF16)),
+                                 Word(bits, kRebiasF16), Word(bits, kRebiasInfinityF16));
+  Value* packed = b.CreateLShr(b.CreateSub(magnitude, rebias), Word(bits, 13));
+  Value* half = Bits(b, Number(x->getType(), 0.5));
+  Value* subnormal = b.CreateSub(Bits(b, AddHalf(b, magnitude)), half);
+  packed = b.CreateSelect(b.CreateICmpULT(magnitude, Word(bits, kLeastF16)), subnormal, packed);
+  return b.CreateTrunc(b.CreateOr(packed, sign), WithScalar(b.getInt16Ty(), x->getType()));
+}
+
+Value* UnpackF16ByBits(Builder& b, Value* bits) {
+  Value* wide = b.CreateZExt(bits, WithScalar(b.getInt32Ty(), bits->getType()));
+  Value* magnitude = b.CreateAnd(wide, Word(wide, 0x7fff));
+  Value* sign = b.CreateShl(b.CreateXor(wide, magnitude), Word(wide, 16));
+  Value* rebias = b.CreateSelect(b.CreateICmpULT(magnitude, Word(wide, 0x7c00)),
+                                 Word(wide, kRebiasF16), Word(wide, kRebiasInfinityF16));
+  Value* normal = b.CreateAdd(b.CreateShl(magnitude, Word(wide, 13)), rebias);
+  llvm::Type* type = FloatLike(b, wide);
+  Value* subnormal = Bits(b, b.CreateFMul(b.CreateSIToFP(magnitude, type), Number(type, 0x1p-24)));
+  Value* value = b.CreateSelect(b.CreateICmpULT(magnitude, Word(wide, 0x400)), subnormal, normal);
+  return b.CreateBitCast(b.CreateOr(value, sign), type);
+}
+
+llvm::Type* HalfLike(Builder& b, Value* x) { return WithScalar(b.getHalfTy(), x->getType()); }
+
+}  // namespace
+
+Value* UnpackHalf(Builder& b, Value* bits, ElementType type, MathOptions options) {
+  if (type == ElementType::kF16) {
+    if (!options.has_f16) return UnpackF16ByBits(b, bits);
+    return b.CreateFPExt(b.CreateBitCast(bits, HalfLike(b, bits)), FloatLike(b, bits));
+  }
+  Value* wide = b.CreateZExt(bits, WithScalar(b.getInt32Ty(), bits->getType()));
+  return b.CreateBitCast(b.CreateShl(wide, Word(wide, 16)), FloatLike(b, bits));
+}
+
+Value* PackHalf(Builder& b, Value* x, ElementType type, MathOptions options) {
+  llvm::Type* bits = WithScalar(b.getInt16Ty(), x->getType());
+  if (type == ElementType::kF16) {
+    if (!options.has_f16) return PackF16ByBits(b, x);
+    // Where it has just been rounded, the f16 is there already.
+    auto* widened = llvm::dyn_cast<llvm::FPExtInst>(x);
+    Value* half = widened ? widened->getOperand(0) : b.CreateFPTrunc(x, HalfLike(b, x));
+    return b.CreateBitCast(half, bits);
+  }
+  Value* word = Bits(b, x);
+  return b.CreateTrunc(b.CreateLShr(word, Word(word, 16)), bits);
+}
+
+Value* RoundToHalf(Builder& b, Value* x, ElementType type, MathOptions options) {
+  if (type == ElementType::kBF16) return RoundToBf16(b, x);
+  if (!options.has_f16) return RoundToF16ByBits(b, x);
+  return b.CreateFPExt(b.CreateFPTrunc(x, HalfLike(b, x)), x->getType());
+}
+
+bool IsExactOnHalves(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kAbs:
+    case Opcode::kCeil:
+    case Opcode::kClamp:
+    case Opcode::kCopy:
+    case Opcode::kFloor:
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+    case Opcode::kNegate:
+    case Opcode::kRemainder:
+    case Opcode::kRoundNearestAfz:
+    case Opcode::kRoundNearestEven:
+    case Opcode::kSelect:
+    case Opcode::kSign:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// An f64 as an f32 that is on the same side of every number of up to 22 bits, and of every halfway
+// point between two: truncated, with the last bit set where anything was cut off ("round to odd").
+Value* NarrowToOdd(Builder& b, Value* x) {
+  llvm::Type* narrow = WithScalar(b.getFloatTy(), x->getType());
+  Value* nearest = b.CreateFPTrunc(x, narrow);
+  Value* back = b.CreateFPExt(nearest, x->getType());
+  Value* bits = Bits(b, nearest);
+  Value* inexact = b.CreateFCmpONE(back, x);
+  Value* away = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
+  bits = b.CreateSub(bits, b.CreateZExt(away, bits->getType()));
+  bits = b.CreateOr(bits, b.CreateZExt(inexact, bits->getType()));
+  return b.CreateBitCast(bits, narrow);
+}
+
+// An integer of 32 or 64 bits as a float that it fits, f32 or f64, with whatever does not fit it
+// left as one bit that is set. Rounded again to far fewer bits that is the nearest number.
+Value* IntToSticky(Builder& b, Value* x, bool is_signed) {
+  unsigned bits = x->getType()->getScalarSizeInBits();
+  unsigned digits = bits == 64 ? 53 : 24, drop = bits - digits;
+  llvm::Type* type = WithScalar(bits == 64 ? b.getDoubleTy() : b.getFloatTy(), x->getType());
+  auto number = [&](uint64_t n) { return llvm::ConstantInt::get(x->getType(), n); };
+  Value* rest = b.CreateAnd(x, number((uint64_t{1} << drop) - 1));
+  Value* sticky = b.CreateShl(b.CreateZExt(b.CreateIsNotNull(rest), x->getType()), number(drop));
+  Value* folded = b.CreateOr(b.CreateSub(x, rest), sticky);
+  Value* fits = is_signed ? b.CreateICmpULT(b.CreateAdd(x, number(uint64_t{1} << digits)),
+                                            number(uint64_t{2} << digits))
+                          : b.CreateICmpULT(x, number(uint64_t{1} << digits));
+  Value* safe = b.CreateSelect(fits, x, folded);
+  return is_signed ? b.CreateSIToFP(safe, type) : b.CreateUIToFP(safe, type);
+}
+
+}  // namespace kiln::codegen::elemental

@@ -1,0 +1,115 @@
+#include "kernel/retype.h"
+
+#include <numeric>
+
+namespace kiln::kernel {
+namespace {
+
+// Parameters and nodes as sets of what must have one type.
+class Types {
+ public:
+  explicit Types(const Kernel& kernel) {
+    size_t count = kernel.params.size();
+    for (const Stage& stage : kernel.stages) {
+      first_.push_back(count);
+      count += stage.nodes.size();
+    }
+    parent_.resize(count);
+    std::iota(parent_.begin(), parent_.end(), size_t{0});
+    computed_.resize(count, false);
+  }
+
+  size_t Param(int param) const { return static_cast<size_t>(param); }
+  size_t Node(size_t stage, int node) const { return first_[stage] + static_cast<size_t>(node); }
+
+  void Join(size_t a, size_t b) {
+    a = Find(a);
+    b = Find(b);
+    computed_[a] = computed_[a] || computed_[b];
+    parent_[b] = a;
+  }
+  void MarkComputed(size_t a) { computed_[Find(a)] = true; }
+  bool IsComputed(size_t a) { return computed_[Find(a)]; }
+
+ private:
+  size_t Find(size_t a) {
+    while (parent_[a] != a) a = parent_[a] = parent_[parent_[a]];
+    return a;
+  }
+
+  std::vector<size_t> first_, parent_;
+  std::vector<bool> computed_;
+};
+
+// Whether the operand's bits are what the op gives, or may give.
+bool IsMoved(Opcode opcode, size_t operand) {
+  return opcode == Opcode::kCopy || (opcode == Opcode::kSelect && operand > 0);
+}
+
+std::shared_ptr<const Literal> Retyped(const Literal& scalar) {
+  auto bits = std::make_shared<Literal>(Shape::Scalar(ElementType::kU16));
+  std::memcpy(bits->data(), scalar.data(), static_cast<size_t>(bits->byte_size()));
+  return bits;
+}
+
+}  // namespace
+
+void RetypeMoves(Kernel& kernel) {
+  bool any = false;
+  for (const Param& p : kernel.params) any |= IsHalf(p.type);
+  if (!any) return;
+  Types types(kernel);
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    const Stage& stage = kernel.stages[s];
+    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+      const Node& node = stage.nodes[n];
+      size_t self = types.Node(s, static_cast<int>(n));
+      switch (node.kind) {
+        case Node::Kind::kLoad:
+          types.Join(self, types.Param(node.param));
+          break;
+        case Node::Kind::kConstant:
+          break;
+        case Node::Kind::kOp:
+          for (size_t k = 0; k < node.operands.size(); ++k) {
+            size_t operand = types.Node(s, node.operands[k]);
+            if (IsMoved(node.opcode, k)) {
+              types.Join(self, operand);
+            } else {
+              types.MarkComputed(operand);
+            }
+          }
+          if (!IsMoved(node.opcode, node.operands.size() - 1)) types.MarkComputed(self);
+          break;
+        case Node::Kind::kIndex:
+        case Node::Kind::kInRange:
+        case Node::Kind::kReduced:
+        case Node::Kind::kArgument:
+          types.MarkComputed(self);
+          break;
+      }
+    }
+    for (const Reduction& r : stage.reductions) {
+      for (int input : r.inputs) types.MarkComputed(types.Node(s, input));
+      for (int init : r.inits) types.MarkComputed(types.Node(s, init));
+    }
+    for (const Store& store : stage.stores) {
+      types.Join(types.Param(store.param), types.Node(s, store.value));
+    }
+  }
+  for (size_t p = 0; p < kernel.params.size(); ++p) {
+    bool moved =
+        IsHalf(kernel.params[p].type) && !types.IsComputed(types.Param(static_cast<int>(p)));
+    if (moved) kernel.params[p].type = ElementType::kU16;
+  }
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    for (size_t n = 0; n < kernel.stages[s].nodes.size(); ++n) {
+      Node& node = kernel.stages[s].nodes[n];
+      if (!IsHalf(node.type) || types.IsComputed(types.Node(s, static_cast<int>(n)))) continue;
+      node.type = ElementType::kU16;
+      if (node.literal) node.literal = Retyped(*node.literal);
+    }
+  }
+}
+
+}  // namespace kiln::kernel
