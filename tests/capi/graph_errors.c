@@ -234,8 +234,8 @@ static void nulls_and_enums(void) {
   CHECK(kiln_op_parameter(g, KILN_TUPLE, &two, 1, "x", 1) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "dtype 13", g);
   g = graph();
-  CHECK(kiln_op_parameter(g, KILN_BF16, &two, 1, "x", 1) == 0);
-  BUILD_FAILS(KILN_UNIMPLEMENTED, "bf16", g);
+  CHECK(kiln_op_parameter(g, KILN_C64, &two, 1, "x", 1) == 0);
+  BUILD_FAILS(KILN_UNIMPLEMENTED, "c64", g);
   g = graph();
   CHECK(kiln_op_constant(g, KILN_F32, &two, 1, data, 4) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[2] takes 8", g);
