@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <random>
 
 #include "base/strings.h"
@@ -62,10 +63,11 @@ class Generator {
                 .attributes = {{Attr::kDirection, direction}}});
   }
 
-  // A value of the shape: one that exists, a constant, or an op.
+  // A value of the shape: one that exists, young ones more often, or a constant.
   Instruction* Value(const Shape& shape) {
-    for (int tries = 0; tries < 6; ++tries) {
-      Instruction* v = values_[Index()];
+    for (int tries = 0; tries < 8; ++tries) {
+      size_t k = Index();
+      Instruction* v = values_[Chance(50) ? k : std::max(k, Index())];
       if (v->shape() == shape) return v;
     }
     if (shape == kScalar) return Constant(Pick(0, 3));
@@ -75,6 +77,13 @@ class Generator {
                 .shape = shape});
   }
   Instruction* Op(const Shape& shape) {
+    if (shape == kArray && Chance(40)) {
+      // Elements move: not to be done in place.
+      std::vector<PaddingDimension> by_one = {{1, -1, 0}};
+      return Add({.opcode = Opcode::kPad,
+                  .operands = {Value(shape), Value(kScalar)},
+                  .attributes = {{Attr::kPadding, by_one}}});
+    }
     static constexpr Opcode kOps[] = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply,
                                       Opcode::kMaximum, Opcode::kXor};
     return Add({.opcode = kOps[Pick(0, 4)], .operands = {Value(shape), Value(shape)}});
@@ -123,6 +132,8 @@ class Generator {
     std::swap(initial[0], initial[counter]);
     Instruction* start = Add({.opcode = Opcode::kTuple, .operands = initial});
     Shape state = start->shape();
+    // A tuple is only a name.
+    if (Chance(40)) values_.push_back(Element(start, Pick(0, 1)));
     Computation* condition = Function("condition", [&] {
       Instruction* i = Element(Parameter(state), static_cast<int64_t>(counter));
       return Compare(i, Constant(Pick(0, 4)), Direction::kLt);

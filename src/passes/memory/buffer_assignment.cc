@@ -1,10 +1,11 @@
 #include "passes/memory/buffer_assignment.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/strings.h"
+#include "passes/memory/names.h"
+#include "passes/memory/offsets.h"
 
 namespace kiln::passes {
 namespace {
@@ -18,13 +19,8 @@ std::vector<Shape> LeavesOf(const Shape& shape) {
   return leaves;
 }
 
-// Names for memory that other instructions made: they have no buffer of their own.
-// A reshape of row-major memory only renames it.
-bool IsAlias(const Instruction& i) {
-  return i.opcode() == Opcode::kTuple || i.opcode() == Opcode::kGetTupleElement ||
-         (i.opcode() == Opcode::kReshape && i.shape().is_row_major() &&
-          i.operand(0)->shape().is_row_major());
-}
+// Buffers that values' leaves are to be made in; -1 where that is free.
+using Places = std::unordered_map<const Instruction*, std::vector<int>>;
 
 class Assigner {
  public:
@@ -34,7 +30,7 @@ class Assigner {
   Result<BufferAssignment> Run() {
     KILN_RETURN_IF_ERROR(Number(*module_.entry()));
     KILN_RETURN_IF_ERROR(MakeEntry());
-    AssignOffsets();
+    out_.arena_bytes = AssignOffsets(out_.buffers, options_.alignment);
     return std::move(out_);
   }
 
@@ -52,6 +48,7 @@ class Assigner {
       }
       out_.position[i.get()] = next_position_++;
     }
+    end_of_[&c] = next_position_ - 1;
     return OkStatus();
   }
 
@@ -87,7 +84,7 @@ class Assigner {
         out_.buffers.back().number = number++;
       }
     }
-    KILN_RETURN_IF_ERROR(MakeComputation(entry, nullptr, {}));
+    KILN_RETURN_IF_ERROR(MakeComputation(entry, next_position_, {}));
     // Results that are made here are made in the caller's memory; the others are copied there.
     const std::vector<int>& results = out_.leaves.at(entry.root());
     std::set<int> taken;
@@ -101,34 +98,30 @@ class Assigner {
     return OkStatus();
   }
 
-  // Walks in order of execution; users extend the ranges of what they read. `state`, of a loop's
-  // body, is where its results should end up.
-  Status MakeComputation(const Computation& c, const Instruction* caller,
-                         const std::vector<int>& state) {
-    std::unordered_map<const Instruction*, std::vector<int>> in_place;
-    if (!state.empty()) in_place = PlaceResults(c, state);
+  // Walks in order of execution; users extend the ranges of what they read. Its result is read at
+  // `end`. `places` are where values of the computation are to be made.
+  Status MakeComputation(const Computation& c, int64_t end, const Places& places) {
     for (const auto& owned : c.instructions()) {
       const Instruction* i = owned.get();
       if (i->opcode() == Opcode::kParameter) continue;
       for (const Instruction* operand : i->operands()) {
-        if (IsAlias(*i)) continue;  // Only real readers keep memory alive.
-        for (int b : out_.leaves.at(operand)) {
-          Touch(b, BeginOf(i));
-          // A loop copies its operand at its start; everyone else reads until the end.
-          if (i->opcode() != Opcode::kWhile) Touch(b, PositionOf(i));
-        }
+        if (IsName(*i)) continue;  // Only real readers keep memory alive.
+        // A loop copies its operand when it begins. What a branch reads extends what it reads.
+        for (int b : out_.leaves.at(operand)) Touch(b, BeginOf(i));
       }
-      KILN_RETURN_IF_ERROR(MakeInstruction(i, in_place));
+      auto place = places.find(i);
+      std::vector<int> wanted =
+          place != places.end() ? place->second
+                                : std::vector<int>(static_cast<size_t>(LeafCount(i->shape())), -1);
+      KILN_RETURN_IF_ERROR(MakeInstruction(i, wanted));
     }
-    int64_t end = caller ? PositionOf(caller) : next_position_;
     for (int b : out_.leaves.at(c.root())) Touch(b, end);
     return OkStatus();
   }
 
-  Status MakeInstruction(const Instruction* i,
-                         const std::unordered_map<const Instruction*, std::vector<int>>& in_place) {
+  Status MakeInstruction(const Instruction* i, const std::vector<int>& wanted) {
     std::vector<int> leaves;
-    if (i->opcode() == Opcode::kReshape && IsAlias(*i)) {
+    if (i->opcode() == Opcode::kReshape && IsName(*i)) {
       out_.leaves[i] = out_.leaves.at(i->operand(0));
       return OkStatus();
     }
@@ -154,16 +147,14 @@ class Assigner {
         }
         break;
       case Opcode::kWhile:
-        return MakeWhile(i);
+        return MakeWhile(i, wanted);
       case Opcode::kConditional:
-        return MakeConditional(i);
+        return MakeConditional(i, wanted);
       case Opcode::kCall:
         return FailedPrecondition("call '", i->name(),
                                   "': inline-calls must run before buffers are assigned");
-      default: {
-        auto placed = in_place.find(i);
-        leaves = placed != in_place.end() ? placed->second : MakeKernel(i);
-      }
+      default:
+        leaves = MakeKernel(i, wanted);
     }
     if (options_.scratch_bytes) {
       if (int64_t bytes = options_.scratch_bytes(*i); bytes > 0) {
@@ -174,104 +165,78 @@ class Assigner {
     return OkStatus();
   }
 
-  std::vector<int> MakeKernel(const Instruction* i) {
+  std::vector<int> MakeKernel(const Instruction* i, const std::vector<int>& wanted) {
     std::vector<int> leaves;
     std::vector<Shape> shapes = LeavesOf(i->shape());
-    std::set<int> shared;
+    std::set<int> taken(wanted.begin(), wanted.end());
     for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
-      int buffer = SharedBuffer(i, static_cast<int64_t>(leaf), shapes[leaf], shared);
+      int buffer = wanted[leaf];
+      if (buffer < 0) buffer = SharedBuffer(i, static_cast<int64_t>(leaf), shapes[leaf], taken);
       if (buffer < 0) {
         buffer = NewBuffer(Buffer::Kind::kArena, shapes[leaf].byte_size(), PositionOf(i));
       }
-      shared.insert(buffer);
+      Touch(buffer, PositionOf(i));
+      taken.insert(buffer);
       leaves.push_back(buffer);
     }
     return leaves;
+  }
+
+  // Whether the array is memory of a value made in its own computation, and whether nobody reads it
+  // after `i`. What a parameter names belongs to the caller.
+  bool DiesAt(const Instruction* i, Leaf origin, const Readers& readers) const {
+    return origin.instruction->opcode() != Opcode::kParameter && !readers.is_result &&
+           std::ranges::all_of(readers.readers, [&](const Reader& r) {
+             return PositionOf(r.instruction) <= PositionOf(i);
+           });
+  }
+
+  // Whether i reads the array only where it writes its result's leaf, under each of its names.
+  bool MayWriteOver(const Instruction* i, int64_t leaf, const Readers& readers) const {
+    return options_.may_share && std::ranges::all_of(readers.readers, [&](const Reader& r) {
+             return r.instruction != i || options_.may_share(*i, r.operand, leaf);
+           });
   }
 
   // A temporary that dies here and that the output may overwrite, or -1.
   int SharedBuffer(const Instruction* i, int64_t leaf, const Shape& shape,
                    const std::set<int>& taken) {
     if (!options_.may_share) return -1;
-    for (int64_t o = 0; o < i->operand_count(); ++o) {
-      const Instruction* operand = i->operand(o);
+    for (const Instruction* operand : i->operands()) {
       if (!operand->shape().is_array()) continue;
       int b = out_.leaves.at(operand)[0];
       if (out_.buffers[b].kind != Buffer::Kind::kArena || taken.contains(b) ||
-          out_.buffers[b].bytes != shape.byte_size() || LoopState(b) || LastUse(operand) != i ||
-          ReadTwice(i, b, o)) {
+          out_.buffers[b].bytes != shape.byte_size()) {
         continue;
       }
-      if (options_.may_share(*i, o, leaf)) return b;
+      Leaf origin = OriginOf({operand, 0});
+      Readers readers = ReadersOf(origin);
+      if (DiesAt(i, origin, readers) && MayWriteOver(i, leaf, readers)) return b;
     }
     return -1;
   }
 
-  // Whether another operand of i lives in buffer b too.
-  bool ReadTwice(const Instruction* i, int b, int64_t except) const {
-    for (int64_t o = 0; o < i->operand_count(); ++o) {
-      if (i->operand(o) == i->operand(except)) continue;
-      const std::vector<int>& of = out_.leaves.at(i->operand(o));
-      if (std::find(of.begin(), of.end(), b) != of.end()) return true;
-    }
-    return false;
-  }
-
-  bool LoopState(int b) const { return loop_state_.contains(b); }
-
-  // The last instruction that reads the memory of an array, under whatever name; null where that is
-  // the computation's caller or cannot be told.
-  const Instruction* LastUse(const Instruction* value) const {
-    while (value->opcode() == Opcode::kReshape && IsAlias(*value)) value = value->operand(0);
-    if (value->opcode() == Opcode::kGetTupleElement && !IsOnlyElement(value)) return nullptr;
-    const Instruction* last = nullptr;
-    std::vector<const Instruction*> names = {value};
-    while (!names.empty()) {
-      const Instruction* name = names.back();
-      names.pop_back();
-      if (name->IsRoot()) return nullptr;
-      for (const Instruction* user : name->users()) {
-        if (user->opcode() == Opcode::kReshape && IsAlias(*user)) {
-          names.push_back(user);
-        } else if (IsAlias(*user)) {
-          return nullptr;
-        } else if (!last || PositionOf(user) > PositionOf(last)) {
-          last = user;
-        }
-      }
-    }
-    return last;
-  }
-
-  // Whether no other get-tuple-element takes the same element out, and nobody the whole tuple.
-  static bool IsOnlyElement(const Instruction* element) {
-    const Instruction* tuple = element->operand(0);
-    if (tuple->IsRoot()) return false;
-    for (const Instruction* user : tuple->users()) {
-      if (user == element) continue;
-      if (user->opcode() != Opcode::kGetTupleElement ||
-          user->attributes().Int(Attr::kIndex) == element->attributes().Int(Attr::kIndex)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   // while: its leaves are the state's buffers, which condition and body know as their parameter.
-  Status MakeWhile(const Instruction* i) {
+  Status MakeWhile(const Instruction* i, const std::vector<int>& wanted) {
     std::vector<int> state;
-    for (const Shape& leaf : LeavesOf(i->shape())) {
-      int b = NewBuffer(Buffer::Kind::kArena, leaf.byte_size(), BeginOf(i));
+    std::vector<Shape> shapes = LeavesOf(i->shape());
+    std::set<int> taken(wanted.begin(), wanted.end());
+    for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
+      int b = wanted[leaf];
+      if (b < 0) b = InitialBuffer(i, static_cast<int64_t>(leaf), taken);
+      if (b < 0) b = NewBuffer(Buffer::Kind::kArena, shapes[leaf].byte_size(), BeginOf(i));
+      Touch(b, BeginOf(i));
       Touch(b, PositionOf(i));
-      loop_state_.insert(b);
+      taken.insert(b);
       state.push_back(b);
     }
     out_.leaves[i] = state;
     const Computation &condition = *i->called(0), &body = *i->called(1);
     out_.leaves[condition.parameter(0)] = state;
     out_.leaves[body.parameter(0)] = state;
-    KILN_RETURN_IF_ERROR(MakeComputation(condition, i, {}));
-    KILN_RETURN_IF_ERROR(MakeComputation(body, i, state));
+    KILN_RETURN_IF_ERROR(MakeComputation(condition, end_of_.at(&condition), {}));
+    KILN_RETURN_IF_ERROR(
+        MakeComputation(body, PositionOf(i), PlaceResults(body, state, body.parameter(0))));
     // A leaf whose next value is another leaf's present one goes over a buffer of its own.
     std::vector<int> temporaries(state.size(), -1);
     const std::vector<int>& results = out_.leaves.at(body.root());
@@ -284,145 +249,79 @@ class Assigner {
       }
     }
     out_.loop_temporaries[i] = std::move(temporaries);
-    KeepWhatLoopsRead(i);
     return OkStatus();
   }
 
-  // Memory that was made outside a loop and is read inside must last until the loop ends.
-  void KeepWhatLoopsRead(const Instruction* loop) {
-    int64_t begin = BeginOf(loop), end = PositionOf(loop);
-    for (Buffer& b : out_.buffers) {
-      if (b.begin < begin && b.end >= begin) b.end = std::max(b.end, end);
-    }
+  // The memory of a loop's initial value, where nobody else needs that any more; or -1.
+  int InitialBuffer(const Instruction* loop, int64_t leaf, const std::set<int>& taken) {
+    const Instruction* initial = loop->operand(0);
+    int b = out_.leaves.at(initial)[static_cast<size_t>(leaf)];
+    if (out_.buffers[b].kind != Buffer::Kind::kArena || taken.contains(b)) return -1;
+    Leaf origin = OriginOf({initial, leaf});
+    return DiesAt(loop, origin, ReadersOf(origin)) ? b : -1;
   }
 
-  Status MakeConditional(const Instruction* i) {
+  Status MakeConditional(const Instruction* i, const std::vector<int>& wanted) {
     std::vector<int> results;
-    for (const Shape& leaf : LeavesOf(i->shape())) {
-      int b = NewBuffer(Buffer::Kind::kArena, leaf.byte_size(), BeginOf(i));
+    std::vector<Shape> shapes = LeavesOf(i->shape());
+    for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
+      int b = wanted[leaf];
+      if (b < 0) b = NewBuffer(Buffer::Kind::kArena, shapes[leaf].byte_size(), BeginOf(i));
+      Touch(b, BeginOf(i));
       Touch(b, PositionOf(i));
-      loop_state_.insert(b);
       results.push_back(b);
     }
     out_.leaves[i] = results;
     for (size_t branch = 0; branch < i->called().size(); ++branch) {
-      const Computation& c = *i->called(branch);
-      const Instruction* operand = i->operand(static_cast<int64_t>(branch) + 1);
-      out_.leaves[c.parameter(0)] = out_.leaves.at(operand);
-      // Branches share their operands' memory, which others may still need.
-      for (int b : out_.leaves.at(operand)) loop_state_.insert(b);
-      KILN_RETURN_IF_ERROR(MakeComputation(c, i, {}));
+      const Computation& c = *i->called(static_cast<int64_t>(branch));
+      out_.leaves[c.parameter(0)] = out_.leaves.at(i->operand(static_cast<int64_t>(branch) + 1));
+      KILN_RETURN_IF_ERROR(MakeComputation(c, PositionOf(i), PlaceResults(c, results, nullptr)));
     }
     return OkStatus();
   }
 
-  // Results of a loop's body that may be computed right in the state: made by one kernel after all
-  // other readers of that leaf, which it reads, if at all, only where it writes.
-  std::unordered_map<const Instruction*, std::vector<int>> PlaceResults(
-      const Computation& body, const std::vector<int>& state) {
-    std::unordered_map<const Instruction*, std::vector<int>> placed;
-    const Instruction *root = body.root(), *parameter = body.parameter(0);
-    if (root->opcode() != Opcode::kTuple || !parameter->shape().is_tuple()) return placed;
-    for (const Instruction* user : parameter->users()) {
-      if (user->opcode() != Opcode::kGetTupleElement) return placed;
+  // Which values of a computation may be made right where its results should end up: in `targets`,
+  // by leaf. Where the targets are the state that the computation's `parameter` names, a value must
+  // not be made before all else that reads that leaf of the state is done.
+  Places PlaceResults(const Computation& c, const std::vector<int>& targets,
+                      const Instruction* parameter) {
+    Places places;
+    for (size_t leaf = 0; leaf < targets.size(); ++leaf) {
+      Leaf result = OriginOf({c.root(), static_cast<int64_t>(leaf)});
+      const Instruction* maker = result.instruction;
+      if (maker->opcode() == Opcode::kParameter || maker->IsConstant()) continue;
+      size_t count = static_cast<size_t>(LeafCount(maker->shape()));
+      auto& wanted = places.try_emplace(maker, std::vector<int>(count, -1)).first->second;
+      int& place = wanted[static_cast<size_t>(result.index)];
+      if (place >= 0) continue;  // The same value again is copied.
+      if (parameter && !IsLastReader({parameter, static_cast<int64_t>(leaf)}, result)) continue;
+      place = targets[leaf];
     }
-    for (int64_t leaf = 0; leaf < root->operand_count(); ++leaf) {
-      const Instruction* result = root->operand(leaf);
-      bool simple = root->shape().elements()[leaf].is_array() &&
-                    LeafCount(root->shape()) == root->operand_count() &&
-                    result->shape().is_array() && !placed.contains(result) && !IsAlias(*result) &&
-                    result->opcode() != Opcode::kWhile && result->opcode() != Opcode::kConstant &&
-                    result->opcode() != Opcode::kConditional &&
-                    result->opcode() != Opcode::kParameter;
-      if (!simple || !AfterAllReaders(*parameter, leaf, *result)) continue;
-      placed[result] = {state[leaf]};
-    }
-    return placed;
+    return places;
   }
 
-  bool AfterAllReaders(const Instruction& parameter, int64_t leaf, const Instruction& result) {
-    for (const Instruction* element : parameter.users()) {
-      if (element->attributes().Int(Attr::kIndex) != leaf) continue;
-      for (const Instruction* reader : element->users()) {
-        if (IsAlias(*reader) || PositionOf(reader) > PositionOf(&result)) return false;
-        if (reader != &result) continue;
-        for (int64_t o = 0; o < result.operand_count(); ++o) {
-          if (result.operand(o) == element &&
-              (!options_.may_share || !options_.may_share(result, o, 0))) {
+  // Whether `result` may be made over the leaf of the state.
+  bool IsLastReader(Leaf state, Leaf result) const {
+    Readers readers = ReadersOf(state);
+    const Instruction* maker = result.instruction;
+    if (readers.is_result) return false;
+    for (const Reader& r : readers.readers) {
+      if (PositionOf(r.instruction) > PositionOf(maker)) return false;
+      if (r.instruction != maker) continue;
+      switch (maker->opcode()) {
+        case Opcode::kWhile:
+          // It must begin with what is there.
+          if (OriginOf({maker->operand(0), result.index}) != state) return false;
+          break;
+        case Opcode::kConditional:
+          return false;
+        default:
+          if (!options_.may_share || !options_.may_share(*maker, r.operand, result.index)) {
             return false;
           }
-        }
       }
     }
     return true;
-  }
-
-  // Offsets in the order of time: the smallest free block that fits, else the arena grows.
-  void AssignOffsets() {
-    std::vector<int> order;
-    for (size_t b = 0; b < out_.buffers.size(); ++b) {
-      Buffer& buffer = out_.buffers[b];
-      if (buffer.kind == Buffer::Kind::kArena) order.push_back(static_cast<int>(b));
-    }
-    std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
-      const Buffer &a = out_.buffers[x], &b = out_.buffers[y];
-      return a.begin != b.begin ? a.begin < b.begin : a.bytes > b.bytes;
-    });
-    std::multimap<int64_t, int> live;        // by end
-    std::map<int64_t, int64_t> free_blocks;  // offset -> bytes
-    auto release = [&](int64_t offset, int64_t bytes) {
-      auto next = free_blocks.lower_bound(offset);
-      if (next != free_blocks.end() && offset + bytes == next->first) {
-        bytes += next->second;
-        next = free_blocks.erase(next);
-      }
-      if (next != free_blocks.begin()) {
-        auto before = std::prev(next);
-        if (before->first + before->second == offset) {
-          before->second += bytes;
-          return;
-        }
-      }
-      free_blocks[offset] = bytes;
-    };
-    for (int id : order) {
-      Buffer& b = out_.buffers[id];
-      while (!live.empty() && live.begin()->first < b.begin) {
-        const Buffer& dead = out_.buffers[live.begin()->second];
-        release(dead.offset, Padded(dead.bytes));
-        live.erase(live.begin());
-      }
-      int64_t bytes = Padded(b.bytes);
-      if (bytes == 0) continue;
-      auto best = free_blocks.end();
-      for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it) {
-        if (it->second >= bytes && (best == free_blocks.end() || it->second < best->second)) {
-          best = it;
-        }
-      }
-      if (best != free_blocks.end()) {
-        b.offset = best->first;
-        int64_t rest = best->second - bytes;
-        free_blocks.erase(best);
-        if (rest > 0) free_blocks[b.offset + bytes] = rest;
-      } else {
-        // The last free block may be extended where it touches the end.
-        b.offset = out_.arena_bytes;
-        if (!free_blocks.empty()) {
-          auto last = std::prev(free_blocks.end());
-          if (last->first + last->second == out_.arena_bytes) {
-            b.offset = last->first;
-            free_blocks.erase(last);
-          }
-        }
-        out_.arena_bytes = b.offset + bytes;
-      }
-      live.emplace(b.end, id);
-    }
-  }
-
-  int64_t Padded(int64_t bytes) const {
-    return (bytes + options_.alignment - 1) / options_.alignment * options_.alignment;
   }
 
   const ir::Module& module_;
@@ -430,23 +329,11 @@ class Assigner {
   BufferAssignment out_;
   std::set<const Computation*> numbered_;
   std::unordered_map<const Instruction*, int64_t> begin_of_;
-  std::set<int> loop_state_;
+  std::unordered_map<const Computation*, int64_t> end_of_;  // the last position in it
   int64_t next_position_ = 1;
 };
 
 }  // namespace
-
-int64_t LeafCount(const Shape& shape) {
-  int64_t n = 0;
-  ForEachLeaf(shape, [&](const Shape&, std::span<const int64_t>) { ++n; });
-  return n;
-}
-
-int64_t LeafOffset(const Shape& tuple, int64_t index) {
-  int64_t n = 0;
-  for (int64_t i = 0; i < index; ++i) n += LeafCount(tuple.elements()[i]);
-  return n;
-}
 
 Result<BufferAssignment> AssignBuffers(const ir::Module& module, const AssignmentOptions& options) {
   return Assigner(module, options).Run();
@@ -459,8 +346,17 @@ std::string BufferAssignment::ToString() const {
   for (const auto& [instruction, of] : leaves) {
     for (int b : of) users[b].push_back(instruction->name());
   }
+  for (const auto& [instruction, b] : scratch) {
+    users[b].push_back(Cat("scratch of ", instruction->name()));
+  }
+  for (const auto& [loop, of] : loop_temporaries) {
+    for (int b : of) {
+      if (b >= 0) users[b].push_back(Cat("exchange in ", loop->name()));
+    }
+  }
   for (size_t b = 0; b < buffers.size(); ++b) {
-    std::sort(users[b].begin(), users[b].end());
+    std::ranges::sort(users[b]);
+    users[b].erase(std::unique(users[b].begin(), users[b].end()), users[b].end());
     const Buffer& buffer = buffers[b];
     out +=
         Cat("buffer ", b, ": ", kKinds[static_cast<int>(buffer.kind)], " ",

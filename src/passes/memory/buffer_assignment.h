@@ -36,9 +36,10 @@ struct AssignmentOptions {
   int64_t alignment = 64;
 };
 
-// A loop's state has buffers of its own, which its operand is copied into, its condition and body
-// read, and its body's results are copied back to where they are not computed in place. A
-// conditional's results likewise have buffers of their own, which each branch fills.
+// A loop's state has buffers that its operand is copied into, its condition and body read, and its
+// body's results are copied back to; nothing is copied where the operand's memory is nobody else's
+// any more and becomes the state, and where results are made in the state itself. A conditional's
+// results likewise have buffers that each branch makes its results in, or copies them to.
 struct BufferAssignment {
   std::vector<Buffer> buffers;
   // Index into `buffers` of every leaf of every instruction of the entry, loops and branches.
@@ -58,9 +59,5 @@ struct BufferAssignment {
 
 // Every computation must have one caller (flatten-call-graph), and calls must be inlined.
 Result<BufferAssignment> AssignBuffers(const ir::Module& module, const AssignmentOptions& options);
-
-// The number of leaves of a shape, and of the leaves before element `index` of a tuple.
-int64_t LeafCount(const Shape& shape);
-int64_t LeafOffset(const Shape& tuple, int64_t index);
 
 }  // namespace kiln::passes

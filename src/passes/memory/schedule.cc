@@ -1,9 +1,12 @@
 #include "passes/memory/schedule.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
+
+#include "passes/memory/names.h"
 
 namespace kiln::passes {
 namespace {
@@ -15,52 +18,203 @@ bool OwnsItsCallees(const Instruction& i) {
   return i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional;
 }
 
-void ScheduleComputation(Computation& c) {
-  std::vector<Instruction*> order = c.PostOrder();
-  // Bytes that the computation of a value needs at its peak, as if nothing were shared.
-  std::unordered_map<const Instruction*, int64_t> peak;
-  auto by_peak = [&](std::vector<Instruction*> operands) {
-    std::stable_sort(operands.begin(), operands.end(), [&](Instruction* a, Instruction* b) {
-      return peak[a] - a->shape().byte_size() > peak[b] - b->shape().byte_size();
-    });
-    return operands;
-  };
-  for (Instruction* i : order) {
-    int64_t held = 0, most = 0;
-    for (Instruction* operand : by_peak({i->operands().begin(), i->operands().end()})) {
-      most = std::max(most, held + peak[operand]);
-      held += operand->shape().byte_size();
-    }
-    peak[i] = std::max(most, held + i->shape().byte_size());
+// Trying each ready instruction at each step takes long where there are more than this.
+constexpr int64_t kMaxForGreedy = 4096;
+
+// Orders of a computation's instructions, and what is live in them.
+class Scheduler {
+ public:
+  // `callee_peaks` are the bytes that loops and conditionals need inside.
+  Scheduler(const Computation& c, bool is_entry,
+            const std::unordered_map<const Computation*, int64_t>& callee_peaks)
+      : c_(c), post_order_(c.PostOrder()) {
+    for (Instruction* i : post_order_) Prepare(i, is_entry, callee_peaks);
   }
-  std::vector<Instruction*> schedule;
-  std::unordered_set<const Instruction*> done;
-  struct Visit {
-    Instruction* instruction;
-    std::vector<Instruction*> operands;
-    size_t next = 0;
+
+  // The order in which least is live at once, and how much that is.
+  std::pair<std::vector<Instruction*>, int64_t> Best() {
+    std::vector<Instruction*> best = DepthFirst();
+    int64_t least = Peak(best);
+    auto attempt = [&](std::vector<Instruction*> order) {
+      if (int64_t peak = Peak(order); peak < least) {
+        best = std::move(order);
+        least = peak;
+      }
+    };
+    attempt(WithParametersFirst(post_order_));
+    if (c_.instruction_count() <= kMaxForGreedy) attempt(Greedy(best));
+    return {std::move(best), least};
+  }
+
+ private:
+  // An array that an instruction makes.
+  struct Value {
+    int64_t bytes = 0;
+    int64_t readers = 0;  // instructions
+    bool stays = false;   // to the end, for the caller
   };
-  std::vector<Visit> stack;
-  auto enter = [&](Instruction* i) {
-    if (!done.insert(i).second) return;
-    stack.push_back({i, by_peak({i->operands().begin(), i->operands().end()})});
+  struct Step {
+    std::vector<size_t> makes, reads;  // values
+    int64_t inside = 0;
   };
-  auto visit = [&](Instruction* start) {
-    enter(start);
-    while (!stack.empty()) {
-      if (stack.back().next < stack.back().operands.size()) {
-        enter(stack.back().operands[stack.back().next++]);
-      } else {
-        schedule.push_back(stack.back().instruction);
-        stack.pop_back();
+
+  void Prepare(Instruction* i, bool is_entry,
+               const std::unordered_map<const Computation*, int64_t>& callee_peaks) {
+    Step& step = steps_[i];
+    for (const Computation* callee : i->called()) {
+      auto it = callee_peaks.find(callee);
+      if (it != callee_peaks.end()) step.inside = std::max(step.inside, it->second);
+    }
+    // Parameters and constants are there anyway, and names have no memory.
+    if (i->opcode() == Opcode::kParameter || i->IsConstant() || IsName(*i)) return;
+    int64_t index = 0;
+    ForEachLeaf(i->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
+      Readers readers = ReadersOf({i, index++});
+      // The entry's results are made in the caller's memory.
+      if (readers.is_result && is_entry) return;
+      Value value{leaf.byte_size(), 0, readers.is_result};
+      std::unordered_set<const Instruction*> seen;
+      for (const Reader& r : readers.readers) {
+        if (!seen.insert(r.instruction).second) continue;
+        steps_[r.instruction].reads.push_back(values_.size());
+        ++value.readers;
+      }
+      step.makes.push_back(values_.size());
+      values_.push_back(value);
+    });
+  }
+
+  int64_t Peak(const std::vector<Instruction*>& order) const {
+    std::vector<int64_t> readers;
+    for (const Value& v : values_) readers.push_back(v.readers);
+    int64_t live = 0, peak = 0;
+    for (const Instruction* i : order) {
+      const Step& step = steps_.at(i);
+      for (size_t v : step.makes) live += values_[v].bytes;
+      peak = std::max(peak, live + step.inside);
+      for (size_t v : step.reads) {
+        if (--readers[v] == 0 && !values_[v].stays) live -= values_[v].bytes;
+      }
+      for (size_t v : step.makes) {
+        if (values_[v].readers == 0 && !values_[v].stays) live -= values_[v].bytes;
       }
     }
-  };
-  for (Instruction* p : c.parameters()) visit(p);
-  visit(c.root());
-  for (Instruction* i : order) visit(i);
-  c.Reorder(schedule);
-}
+    return peak;
+  }
+
+  std::vector<Instruction*> WithParametersFirst(const std::vector<Instruction*>& order) const {
+    std::vector<Instruction*> result(c_.parameters().begin(), c_.parameters().end());
+    for (Instruction* i : order) {
+      if (i->opcode() != Opcode::kParameter) result.push_back(i);
+    }
+    return result;
+  }
+
+  // Depth first from the root, operands that need more memory on their way first: Sethi and
+  // Ullman's rule, for bytes.
+  std::vector<Instruction*> DepthFirst() const {
+    struct Need {
+      int64_t peak = 0, held = 0;
+    };
+    std::unordered_map<const Instruction*, Need> needs;
+    auto by_peak = [&](std::vector<Instruction*> operands) {
+      std::stable_sort(operands.begin(), operands.end(), [&](Instruction* a, Instruction* b) {
+        return needs[a].peak - needs[a].held > needs[b].peak - needs[b].held;
+      });
+      return operands;
+    };
+    for (Instruction* i : post_order_) {
+      Need need;
+      int64_t held = 0;
+      for (Instruction* operand : by_peak({i->operands().begin(), i->operands().end()})) {
+        need.peak = std::max(need.peak, held + needs[operand].peak);
+        held += needs[operand].held;
+      }
+      bool is_there = i->opcode() == Opcode::kParameter || i->IsConstant();
+      int64_t bytes = is_there ? 0 : i->shape().byte_size();
+      need.held = IsName(*i) ? std::min(held, bytes) : bytes;
+      need.peak = std::max(need.peak, IsName(*i) ? held : held + bytes + steps_.at(i).inside);
+      needs[i] = need;
+    }
+    std::vector<Instruction*> order;
+    std::unordered_set<const Instruction*> done;
+    struct Visit {
+      Instruction* instruction;
+      std::vector<Instruction*> operands;
+      size_t next = 0;
+    };
+    std::vector<Visit> stack;
+    auto enter = [&](Instruction* i) {
+      if (!done.insert(i).second) return;
+      stack.push_back({i, by_peak({i->operands().begin(), i->operands().end()})});
+    };
+    auto visit = [&](Instruction* start) {
+      enter(start);
+      while (!stack.empty()) {
+        if (stack.back().next < stack.back().operands.size()) {
+          enter(stack.back().operands[stack.back().next++]);
+        } else {
+          order.push_back(stack.back().instruction);
+          stack.pop_back();
+        }
+      }
+    };
+    for (Instruction* p : c_.parameters()) visit(p);
+    visit(c_.root());
+    for (Instruction* i : post_order_) visit(i);
+    return order;
+  }
+
+  // Of what is ready always what frees most, or takes least; of equals the first in `order`.
+  std::vector<Instruction*> Greedy(const std::vector<Instruction*>& order) const {
+    std::unordered_map<const Instruction*, size_t> waits_for, position;
+    for (size_t k = 0; k < order.size(); ++k) {
+      std::unordered_set<const Instruction*> operands(order[k]->operands().begin(),
+                                                      order[k]->operands().end());
+      waits_for[order[k]] = operands.size();
+      position[order[k]] = k;
+    }
+    std::vector<int64_t> readers;
+    for (const Value& v : values_) readers.push_back(v.readers);
+    auto gain = [&](const Instruction* i) {
+      const Step& step = steps_.at(i);
+      int64_t bytes = 0;
+      for (size_t v : step.reads) {
+        if (readers[v] == 1 && !values_[v].stays) bytes += values_[v].bytes;
+      }
+      for (size_t v : step.makes) bytes -= values_[v].bytes;
+      return bytes;
+    };
+    std::vector<Instruction*> ready, result;
+    auto run = [&](Instruction* i) {
+      result.push_back(i);
+      for (size_t v : steps_.at(i).reads) --readers[v];
+      for (Instruction* user : i->users()) {
+        if (--waits_for[user] == 0) ready.push_back(user);
+      }
+    };
+    for (Instruction* i : order) {
+      if (waits_for[i] == 0 && i->opcode() != Opcode::kParameter) ready.push_back(i);
+    }
+    for (Instruction* p : c_.parameters()) run(p);
+    while (!ready.empty()) {
+      size_t best = 0;
+      for (size_t k = 1; k < ready.size(); ++k) {
+        int64_t a = gain(ready[k]), b = gain(ready[best]);
+        if (a > b || (a == b && position[ready[k]] < position[ready[best]])) best = k;
+      }
+      Instruction* next = ready[best];
+      ready.erase(ready.begin() + static_cast<int64_t>(best));
+      run(next);
+    }
+    return result;
+  }
+
+  const Computation& c_;
+  std::vector<Instruction*> post_order_;
+  std::vector<Value> values_;
+  std::unordered_map<const Instruction*, Step> steps_;
+};
 
 }  // namespace
 
@@ -89,14 +243,21 @@ Result<bool> FlattenCallGraph(ir::Module& module) {
 }
 
 Result<bool> Schedule(ir::Module& module) {
-  std::vector<Computation*> work = {module.entry()};
-  while (!work.empty()) {
-    Computation* c = work.back();
-    work.pop_back();
-    ScheduleComputation(*c);
+  // Callees first: what they need at their peak counts where they are called.
+  std::unordered_map<const Computation*, int64_t> peaks;
+  std::unordered_set<const Computation*> programs = {module.entry()};
+  std::vector<Computation*> order = module.CalleesFirst();
+  for (Computation* c : std::views::reverse(order)) {
+    if (!programs.contains(c)) continue;
     for (const auto& i : c->instructions()) {
-      if (OwnsItsCallees(*i)) work.insert(work.end(), i->called().begin(), i->called().end());
+      if (OwnsItsCallees(*i)) programs.insert(i->called().begin(), i->called().end());
     }
+  }
+  for (Computation* c : order) {
+    if (!programs.contains(c)) continue;
+    auto [best, peak] = Scheduler(*c, c == module.entry(), peaks).Best();
+    c->Reorder(best);
+    peaks[c] = peak;
   }
   module.set_is_scheduled(true);
   return true;

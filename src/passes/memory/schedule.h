@@ -10,8 +10,9 @@ namespace kiln::passes {
 // place in the program.
 Result<bool> FlattenCallGraph(ir::Module& module);
 
-// Puts each computation's instructions into an order in which few bytes are live at once: depth
-// first from the root, operands that need more memory first (Sethi and Ullman's rule, for bytes).
+// Puts each computation's instructions into an order in which few bytes are live at once: the best
+// of depth first from the root, with operands that need more memory first or as they stand, and
+// greedily what frees most.
 Result<bool> Schedule(ir::Module& module);
 
 }  // namespace kiln::passes

@@ -1,0 +1,44 @@
+// Instructions that name memory which others made, and who reads what under whatever name.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace kiln::passes {
+
+// The number of leaves of a shape, and of the leaves before element `index` of a tuple.
+int64_t LeafCount(const Shape& shape);
+int64_t LeafOffset(const Shape& tuple, int64_t index);
+
+// Whether the instruction has no memory of its own: tuples, their elements, and reshapes of
+// row-major memory.
+bool IsName(const ir::Instruction& i);
+
+// One array of a value.
+struct Leaf {
+  const ir::Instruction* instruction = nullptr;
+  int64_t index = 0;
+  bool operator==(const Leaf&) const = default;
+};
+
+// What made the array: a kernel, a loop, a conditional, a parameter or a constant.
+Leaf OriginOf(Leaf leaf);
+
+// Someone who reads an array: leaf `index` of operand number `operand`.
+struct Reader {
+  const ir::Instruction* instruction = nullptr;
+  int64_t operand = 0, index = 0;
+};
+
+struct Readers {
+  std::vector<Reader> readers;
+  // Whether it is part of the computation's result, for its caller to read.
+  bool is_result = false;
+};
+
+// Who reads the array, directly or under another name.
+Readers ReadersOf(Leaf origin);
+
+}  // namespace kiln::passes

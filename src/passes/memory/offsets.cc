@@ -1,0 +1,154 @@
+#include "passes/memory/offsets.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace kiln::passes {
+namespace {
+
+// Looking at each pair of more buffers than this would take longer than the memory is worth.
+constexpr size_t kMaxForPairs = 2048;
+
+struct Item {
+  size_t buffer;
+  int64_t begin, end, bytes;
+  int64_t offset = 0;
+};
+
+// What is live at once, at its most: no arena is smaller.
+int64_t MostLive(const std::vector<Item>& items) {
+  std::map<int64_t, int64_t> change;
+  for (const Item& i : items) {
+    change[i.begin] += i.bytes;
+    change[i.end + 1] -= i.bytes;
+  }
+  int64_t live = 0, most = 0;
+  for (auto [at, bytes] : change) most = std::max(most, live += bytes);
+  return most;
+}
+
+// Free pieces of the arena, joined where they touch.
+class FreeList {
+ public:
+  void Release(int64_t offset, int64_t bytes) {
+    auto next = blocks_.lower_bound(offset);
+    if (next != blocks_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      next = blocks_.erase(next);
+    }
+    if (next != blocks_.begin()) {
+      auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        before->second += bytes;
+        return;
+      }
+    }
+    blocks_[offset] = bytes;
+  }
+
+  // The smallest piece that fits; the arena grows where there is none, from its last piece if that
+  // is free.
+  int64_t Take(int64_t bytes) {
+    auto best = blocks_.end();
+    for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
+      if (it->second >= bytes && (best == blocks_.end() || it->second < best->second)) best = it;
+    }
+    if (best != blocks_.end()) {
+      auto [offset, size] = *best;
+      blocks_.erase(best);
+      if (size > bytes) blocks_[offset + bytes] = size - bytes;
+      return offset;
+    }
+    int64_t offset = arena_;
+    if (!blocks_.empty()) {
+      auto last = std::prev(blocks_.end());
+      if (last->first + last->second == arena_) {
+        offset = last->first;
+        blocks_.erase(last);
+      }
+    }
+    arena_ = offset + bytes;
+    return offset;
+  }
+
+  int64_t arena() const { return arena_; }
+
+ private:
+  std::map<int64_t, int64_t> blocks_;  // offset -> bytes
+  int64_t arena_ = 0;
+};
+
+// The best fit in the order of time.
+int64_t BestFit(std::vector<Item>& items) {
+  std::ranges::stable_sort(items, [](const Item& a, const Item& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.bytes > b.bytes;
+  });
+  FreeList free;
+  std::multimap<int64_t, const Item*> live;  // by end
+  for (Item& i : items) {
+    while (!live.empty() && live.begin()->first < i.begin) {
+      free.Release(live.begin()->second->offset, live.begin()->second->bytes);
+      live.erase(live.begin());
+    }
+    i.offset = free.Take(i.bytes);
+    live.emplace(i.end, &i);
+  }
+  return free.arena();
+}
+
+// In the order given, each at the lowest place that is free for as long as it lives.
+int64_t LowestFit(std::vector<Item>& items) {
+  std::vector<const Item*> placed, neighbours;
+  int64_t arena = 0;
+  for (Item& i : items) {
+    neighbours.clear();
+    for (const Item* other : placed) {
+      if (other->begin <= i.end && i.begin <= other->end) neighbours.push_back(other);
+    }
+    std::ranges::sort(neighbours, {}, [](const Item* other) { return other->offset; });
+    i.offset = 0;
+    for (const Item* other : neighbours) {
+      if (other->offset >= i.offset + i.bytes) break;
+      i.offset = std::max(i.offset, other->offset + other->bytes);
+    }
+    placed.push_back(&i);
+    arena = std::max(arena, i.offset + i.bytes);
+  }
+  return arena;
+}
+
+}  // namespace
+
+int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment) {
+  std::vector<Item> best;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const Buffer& buffer = buffers[b];
+    if (buffer.kind != Buffer::Kind::kArena || buffer.bytes == 0) continue;
+    int64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
+    best.push_back({b, buffer.begin, buffer.end, bytes});
+  }
+  int64_t arena = BestFit(best);
+  // Other orders are tried only where holes are left.
+  if (best.size() <= kMaxForPairs && arena > MostLive(best)) {
+    auto attempt = [&](auto&& before) {
+      std::vector<Item> items = best;
+      std::ranges::stable_sort(items, before);
+      if (int64_t bytes = LowestFit(items); bytes < arena) {
+        arena = bytes;
+        best = std::move(items);
+      }
+    };
+    attempt([](const Item& a, const Item& b) { return a.bytes > b.bytes; });
+    attempt([](const Item& a, const Item& b) {
+      return a.bytes * (a.end - a.begin + 1) > b.bytes * (b.end - b.begin + 1);
+    });
+    attempt([](const Item& a, const Item& b) {
+      return a.begin != b.begin ? a.begin < b.begin : a.buffer < b.buffer;
+    });
+  }
+  for (const Item& i : best) buffers[i.buffer].offset = i.offset;
+  return arena;
+}
+
+}  // namespace kiln::passes
