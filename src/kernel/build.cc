@@ -121,19 +121,20 @@ class Builder {
     (role == Param::Role::kInput ? kernel_.bytes_read : kernel_.bytes_written) += shape.byte_size();
   }
 
-  // `reductions` says whether the stage comes after the reductions and may read their results.
-  StageValues::Sources Sources(bool reductions) {
-    return {
-        [this](const Instruction& i) {
-          auto it = param_of_.find(&i);
-          return it == param_of_.end() ? -1 : it->second;
-        },
-        [this, reductions](const Instruction& i) -> std::optional<StageValues::Sources::Reduced> {
-          auto it = reduction_of_.find(&i);
-          if (!reductions || it == reduction_of_.end()) return std::nullopt;
-          return StageValues::Sources::Reduced{
-              0, it->second, &kernel_.stages[0].reductions[it->second].types, &outer_};
-        }};
+  // Stage `stage` may read the reductions of the stages before it, and what they have put down.
+  StageValues::Sources Sources(int stage) {
+    return {[this, stage](const Instruction& i) {
+              if (auto it = param_of_.find(&i); it != param_of_.end()) return it->second;
+              auto it = kept_.find(&i);
+              return it != kept_.end() && it->second.IsThereIn(stage) ? it->second.param : -1;
+            },
+            [this, stage](const Instruction& i) -> std::optional<StageValues::Sources::Reduced> {
+              auto it = reduction_of_.find(&i);
+              if (it == reduction_of_.end() || it->second.stage >= stage) return std::nullopt;
+              auto [at, number] = it->second;
+              const auto& types = kernel_.stages[at].reductions[number].types;
+              return StageValues::Sources::Reduced{at, number, &types, &outer_};
+            }};
   }
 
   void AddOuter(std::span<const int64_t> dims) {
@@ -185,7 +186,7 @@ class Builder {
     std::vector<int64_t> dims = group_.roots[0]->shape().dims();
     AddOuter(dims);
     kernel_.stages.resize(1);
-    StageValues values(kernel_.stages[0], Sources(false));
+    StageValues values(kernel_.stages[0], Sources(0));
     int output = 0;
     for (const Instruction* root : group_.roots) {
       KILN_RETURN_IF_ERROR(StoreRoot(values, kernel_.stages[0], *root, output, dims));
@@ -207,38 +208,143 @@ class Builder {
     }
     std::vector<int64_t> dims = FirstLeaf(first.shape()).dims();
     AddOuter(dims);
+    FindLevels();
+    FollowHeroes();
+    std::vector<const Instruction*> whole, pointwise;
+    for (const Instruction* root : group_.roots)
+      (IsWhole(*root) ? whole : pointwise).push_back(root);
+    int levels = 0, last = -1;
+    for (const Instruction* hero : heroes_) levels = std::max(levels, LevelOf(hero));
+    for (const Instruction* root : whole) last = std::max(last, LevelOf(root));
+    const int inner = std::max(levels, last + 1);
+    KeepForLater();
     // Stages are made up front: values hold references to them.
-    kernel_.stages.resize(2);
-    StageValues values(kernel_.stages[0], Sources(false));
-    if (first.opcode() == Opcode::kDot) {
-      KILN_RETURN_IF_ERROR(AddDot(first, values));
-    } else {
-      for (const Instruction* hero : heroes_) KILN_RETURN_IF_ERROR(AddReduce(*hero, values));
+    kernel_.stages.resize(static_cast<size_t>(inner) + (pointwise.empty() ? 0 : 1));
+    for (int s = 0; s < inner; ++s) {
+      StageValues values(kernel_.stages[s], Sources(s));
+      KILN_RETURN_IF_ERROR(BuildInner(s, values));
     }
-    for (size_t r = 0; r < heroes_.size(); ++r) reduction_of_[heroes_[r]] = static_cast<int>(r);
-    PropagateDown();
-
-    StageValues after(kernel_.stages[1], Sources(true));
-    int output = 0;
-    for (const Instruction* root : group_.roots) {
-      bool whole = !index_of_.contains(root) && root->shape().is_array() &&
-                   first.opcode() == Opcode::kReduce &&
-                   root->shape().SameDimensions(first.operand(0)->shape());
-      if (whole) {  // An output of the size of what is reduced: stored on the way.
-        KILN_ASSIGN_OR_RETURN(int value, values.At(*root, full_));
-        StoreTo(kernel_.stages[0], output, root->shape(), full_, value);
-      } else {
-        KILN_RETURN_IF_ERROR(StoreRoot(after, kernel_.stages[1], *root, output, dims));
-      }
-      output += OutputCount(*root);
+    if (pointwise.empty()) return OkStatus();
+    StageValues after(kernel_.stages.back(), Sources(inner));
+    for (const Instruction* root : pointwise) {
+      KILN_RETURN_IF_ERROR(StoreRoot(after, kernel_.stages.back(), *root, OutputOf(*root), dims));
     }
     return OkStatus();
   }
 
-  Status AddReduce(const Instruction& hero, StageValues& values) {
-    std::vector<int64_t> operand_dims = hero.operand(0)->shape().dims();
-    const Ints& reduced = hero.dimensions();
+  // One stage over what is reduced: the reductions that wait for `s` others, and what is stored of
+  // the size of what is reduced.
+  Status BuildInner(int s, StageValues& values) {
+    for (const Instruction* hero : heroes_) {
+      if (LevelOf(hero) != s + 1) continue;
+      auto number = static_cast<int>(kernel_.stages[s].reductions.size());
+      if (hero->opcode() == Opcode::kDot) {
+        KILN_RETURN_IF_ERROR(AddDot(*hero, values));
+      } else {
+        KILN_RETURN_IF_ERROR(AddReduce(*hero, s, values));
+      }
+      reduction_of_[hero] = {s, number};
+    }
+    auto store = [&](const Instruction& value, int param, const Shape& shape) -> Status {
+      EnterInner(s);
+      KILN_ASSIGN_OR_RETURN(int node, values.At(value, full_));
+      kernel_.stages[s].stores.push_back({param, Linearise(full_, shape.strides()), node});
+      return OkStatus();
+    };
+    for (const Instruction* m : members_) {
+      auto it = kept_.find(m);
+      if (it == kept_.end() || it->second.stage != s) continue;
+      KILN_RETURN_IF_ERROR(store(*m, it->second.param, m->shape()));
+    }
+    for (const Instruction* root : group_.roots) {
+      if (!IsWhole(*root) || LevelOf(root) != s) continue;
+      KILN_RETURN_IF_ERROR(store(*root, first_output_ + OutputOf(*root), root->shape()));
+    }
+    return OkStatus();
+  }
+
+  // How many reductions, one after the other, a value waits for.
+  void FindLevels() {
+    for (const Instruction* m : members_) {
+      int level = 0;
+      for (const Instruction* operand : m->operands()) level = std::max(level, LevelOf(operand));
+      level_[m] = level + (IsHero(*m) ? 1 : 0);
+    }
+  }
+
+  int LevelOf(const Instruction* i) const {
+    auto it = level_.find(i);
+    return it == level_.end() ? 0 : it->second;
+  }
+
+  // Whether a root has an element for each of what is reduced, rather than for each result.
+  bool IsWhole(const Instruction& root) const {
+    return !index_of_.contains(&root) && root.shape().is_array() &&
+           heroes_[0]->opcode() == Opcode::kReduce &&
+           root.shape().SameDimensions(heroes_[0]->operand(0)->shape());
+  }
+
+  // The number of the first output that a root is.
+  int OutputOf(const Instruction& root) const {
+    int output = 0;
+    for (const Instruction* r : group_.roots) {
+      if (r == &root) break;
+      output += OutputCount(*r);
+    }
+    return output;
+  }
+
+  // What an inner stage needs of what it has to compute, by the values that are of the size of what
+  // is reduced.
+  std::unordered_set<const Instruction*> NeededIn(int s) const {
+    std::vector<const Instruction*> work;
+    for (const Instruction* hero : heroes_) {
+      if (LevelOf(hero) != s + 1) continue;
+      work.insert(work.end(), hero->operands().begin(), hero->operands().end());
+    }
+    for (const Instruction* root : group_.roots) {
+      if (IsWhole(*root) && LevelOf(root) == s) work.push_back(root);
+    }
+    std::unordered_set<const Instruction*> needed;
+    while (!work.empty()) {
+      const Instruction* i = work.back();
+      work.pop_back();
+      if (!level_.contains(i) || IsHero(*i) || index_of_.contains(i)) continue;
+      if (!needed.insert(i).second) continue;
+      if (auto it = kept_.find(i); it != kept_.end() && it->second.IsThereIn(s)) continue;
+      work.insert(work.end(), i->operands().begin(), i->operands().end());
+    }
+    return needed;
+  }
+
+  // What costs much, and is needed by a stage and by a later one again, waits between them in the
+  // memory of an output that is stored at last: softmax's exponentials where the result will be.
+  void KeepForLater() {
+    for (const Instruction* root : group_.roots) {
+      if (!IsWhole(*root)) continue;
+      const int last = LevelOf(root), param = first_output_ + OutputOf(*root);
+      std::vector<std::unordered_set<const Instruction*>> needed;
+      for (int s = 0; s <= last; ++s) needed.push_back(NeededIn(s));
+      // The latest one spares the most.
+      for (auto it = members_.rbegin(); it != members_.rend(); ++it) {
+        const Instruction* m = *it;
+        bool heavy = HasTrait(m->opcode(), kTranscendental) || m->opcode() == Opcode::kDivide ||
+                     m->opcode() == Opcode::kRemainder;
+        if (!heavy || kept_.contains(m) || m->shape() != root->shape()) continue;
+        const int first = LevelOf(m);
+        if (first >= last || !needed[last].contains(m) || !needed[first].contains(m)) continue;
+        kept_[m] = {first, last, param};
+        break;
+      }
+    }
+  }
+
+  // The inner variables, the same in every stage that walks what is reduced.
+  void EnterInner(int s) {
     if (full_.empty()) {
+      const Instruction& hero = *heroes_[0];
+      std::vector<int64_t> operand_dims = hero.operand(0)->shape().dims();
+      const Ints& reduced = hero.dimensions();
       int64_t next = kernel_.outer, kept = 0;
       for (size_t d = 0; d < operand_dims.size(); ++d) {
         if (std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(d)) == reduced.end()) {
@@ -247,9 +353,14 @@ class Builder {
         }
         full_.push_back(Index::Variable(next, operand_dims[d]));
         kernel_.variables.push_back({operand_dims[d], true});
-        kernel_.stages[0].variables.push_back(static_cast<int>(next++));
+        inner_.push_back(static_cast<int>(next++));
       }
     }
+    kernel_.stages[s].variables = inner_;
+  }
+
+  Status AddReduce(const Instruction& hero, int s, StageValues& values) {
+    EnterInner(s);
     Reduction reduction;
     KILN_ASSIGN_OR_RETURN(reduction.combiner, CombinerOf(*hero.called(0)));
     int64_t count = hero.operand_count() / 2;
@@ -261,7 +372,7 @@ class Builder {
       reduction.inits.push_back(values.Converted(init, type));
       reduction.types.push_back(type);
     }
-    kernel_.stages[0].reductions.push_back(std::move(reduction));
+    kernel_.stages[s].reductions.push_back(std::move(reduction));
     return OkStatus();
   }
 
@@ -319,7 +430,7 @@ class Builder {
 
   // The index of every member that depends on a hero, as a function of the outer point: reshapes
   // and transposes are bijections, so they can be followed from operand to user.
-  void PropagateDown() {
+  void FollowHeroes() {
     for (const Instruction* hero : heroes_) index_of_[hero] = outer_;
     for (const Instruction* m : members_) {
       if (index_of_.contains(m) || !m->shape().is_array()) continue;
@@ -362,9 +473,23 @@ class Builder {
   const Group& group_;
   Kernel kernel_;
   std::vector<const Instruction*> members_, heroes_;
-  std::unordered_map<const Instruction*, int> param_of_, reduction_of_;
+  std::unordered_map<const Instruction*, int> param_of_;
+  std::unordered_map<const Instruction*, int> level_;  // of members
+  // Of a reduction: its stage, and its number there.
+  struct Reduced {
+    int stage, number;
+  };
+  std::unordered_map<const Instruction*, Reduced> reduction_of_;
+  // Of a value that waits in an output's memory: the stage that puts it there, and the one that
+  // stores the output itself at last.
+  struct Kept {
+    int stage, last, param;
+    bool IsThereIn(int s) const { return s > stage && s <= last; }
+  };
+  std::unordered_map<const Instruction*, Kept> kept_;
   std::unordered_map<const Instruction*, std::vector<Index>> index_of_;
   std::vector<Index> outer_, full_;  // of a result element, of an element that is reduced
+  std::vector<int> inner_;
   int first_output_ = 0;
   bool unsupported_ = false;
 };

@@ -153,6 +153,18 @@ FusionDecision AfterHero(const Instruction& producer, const Instruction& consume
   return decision;
 }
 
+// Whether a reduction's result is spread over what was reduced, or reduced again.
+bool UsesReductionAgain(const Computation& fused) {
+  std::unordered_set<const Instruction*> reduced;
+  for (const auto& m : fused.instructions()) {
+    bool after = std::any_of(m->operands().begin(), m->operands().end(),
+                             [&](const Instruction* operand) { return reduced.contains(operand); });
+    if (after && (m->opcode() == Opcode::kBroadcast || m->opcode() == Opcode::kReduce)) return true;
+    if (after || m->opcode() == Opcode::kReduce) reduced.insert(m.get());
+  }
+  return false;
+}
+
 }  // namespace
 
 FusionRole RoleOf(const Instruction& instruction) {
@@ -163,7 +175,8 @@ FusionRole RoleOf(const Instruction& instruction) {
       return FusionRole::kDot;
     case Opcode::kFusion: {
       const Instruction* hero = HeroOf(instruction);
-      return hero ? RoleOf(*hero) : FusionRole::kElemental;
+      if (!hero) return FusionRole::kElemental;
+      return UsesReductionAgain(*instruction.called(0)) ? FusionRole::kRows : RoleOf(*hero);
     }
     default:
       return IsElemental(instruction) ? FusionRole::kElemental : FusionRole::kNone;
@@ -175,6 +188,8 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   FusionRole from = RoleOf(producer), to = RoleOf(consumer);
   if (from == FusionRole::kNone) return No("the producer is no part of a kernel");
   if (to == FusionRole::kNone) return No("the consumer is no part of a kernel");
+  if (from == FusionRole::kRows || to == FusionRole::kRows)
+    return No("a row kernel stays as it is");
   if (HasSeveralOutputs(producer)) return No("the producer has several outputs");
   if (OpCount(producer) + OpCount(consumer) > kMaxFusedOps) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
@@ -202,6 +217,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   FusionRole ra = RoleOf(a), rb = RoleOf(b);
   if (ra == FusionRole::kNone || rb == FusionRole::kNone) return No("no kernels");
   if (ra == FusionRole::kDot || rb == FusionRole::kDot) return No("a dot stays alone");
+  if (ra == FusionRole::kRows || rb == FusionRole::kRows) return No("a row kernel stays as it is");
   if (ra != rb) return No("kernels of different kinds");
   if (OpCount(a) + OpCount(b) > kMaxFusedOps) return No("too many ops in one kernel");
   if (a.operand_count() + b.operand_count() > kMaxKernelParams) {
@@ -262,32 +278,25 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
   auto at = std::find(group.inputs.begin(), group.inputs.end(), input);
   int param = static_cast<int>(at - group.inputs.begin());
   int out = static_cast<int>(group.inputs.size() + output);
-  const Store* store = nullptr;
-  size_t stored_in = 0;
-  for (size_t s = 0; s < kernel->stages.size(); ++s) {
-    for (const Store& candidate : kernel->stages[s].stores) {
-      if (candidate.param != out) continue;
-      store = &candidate;
-      stored_in = s;
-    }
-  }
-  if (!store || ByteWidth(kernel->params[param].type) != ByteWidth(kernel->params[out].type)) {
-    return false;
-  }
-  for (size_t s = 0; s < kernel->stages.size(); ++s) {
-    for (const Node& n : kernel->stages[s].nodes) {
-      if (n.kind != Node::Kind::kLoad || n.param != param) continue;
-      // The factors of a product are read by tiles, in an order of its schedule's own.
-      if (s == 0 && RoleOf(instruction) == FusionRole::kDot) return false;
-      if (s > stored_in || (s == stored_in && !(n.index == store->index))) return false;
-      // An earlier stage of the same outer point reads other points than the later one writes,
-      // unless both walk the outer variables alone.
-      if (s < stored_in && (!(n.index == store->index) || !kernel->stages[s].variables.empty())) {
-        return false;
+  if (ByteWidth(kernel->params[param].type) != ByteWidth(kernel->params[out].type)) return false;
+  bool stored = false;
+  for (size_t at = 0; at < kernel->stages.size(); ++at) {
+    for (const Store& store : kernel->stages[at].stores) {
+      if (store.param != out) continue;
+      stored = true;
+      for (size_t s = 0; s < kernel->stages.size(); ++s) {
+        for (const Node& n : kernel->stages[s].nodes) {
+          if (n.kind != Node::Kind::kLoad || n.param != param) continue;
+          // The factors of a product are read by tiles, in an order of its schedule's own.
+          if (s == 0 && RoleOf(instruction) == FusionRole::kDot) return false;
+          // What is read later would be gone. Earlier stages are done at the same outer point, and
+          // at equal indices (stages share their variables) no other outer point is touched.
+          if (s > at || !(n.index == store.index)) return false;
+        }
       }
     }
   }
-  return true;
+  return stored;
 }
 
 }  // namespace kiln::kernel

@@ -16,6 +16,8 @@ enum class FusionRole : uint8_t {
   kElemental,  // a formula at any index
   kReduce,     // holds one reduction, or several over the same dimensions of the same shape
   kDot,        // holds one dot
+  kRows,       // reductions over the same dimensions whose results are used on what was reduced:
+               // softmax, normalisations
 };
 FusionRole RoleOf(const ir::Instruction& instruction);
 

@@ -24,6 +24,8 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
 Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context);
 // dot(transpose(x), y) => dot(x, y) with other dimension numbers.
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
+// Reductions and what is made of the rows with their results, as fusions: softmax, normalisations.
+Result<bool> FuseRows(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.
 Result<bool> Fuse(ir::Module& module, const PassContext& context);
 // One caller for each loop's and branch's computation.

@@ -20,6 +20,8 @@ constexpr Pass kPasses[] = {
     {"while-simplifier", "does away with loops that run once at most, and with idle state",
      SimplifyWhiles},
     {"transpose-folding", "makes dots read their operands transposed", FoldTransposes},
+    {"row-fusion", "makes reductions and what uses their results on the same rows one kernel",
+     FuseRows},
     {"fusion", "makes producers, consumers and siblings one kernel each", Fuse},
     {"flatten-call-graph", "gives every loop and branch computations of its own",
      FlattenCallGraphPass},
@@ -44,7 +46,7 @@ const Pipeline& CpuPipeline() {
         "while-simplifier", "cse", "dce"},
        true},
       {{"transpose-folding", "dce"}},
-      {{"fusion", "cse", "dce"}},
+      {{"row-fusion", "fusion", "cse", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

@@ -238,8 +238,11 @@ class OutputTest(unittest.TestCase):
             self.assertEqual([n for n in os.listdir(out) if '.svg' in n], [])
 
     def test_progress_on_a_terminal(self):
-        with tempfile.TemporaryDirectory() as out:
+        try:
             ours, theirs = pty.openpty()
+        except OSError as error:
+            self.skipTest('no pseudo-terminal: %s' % error)
+        with tempfile.TemporaryDirectory() as out:
             child = subprocess.Popen([args.demo, '--steps', '100', '--out', out], stdout=theirs)
             os.close(theirs)
             text = b''

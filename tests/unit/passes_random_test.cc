@@ -12,6 +12,7 @@
 #include "passes/pipelines.h"
 #include "passes_fodder.h"
 #include "random_module.h"
+#include "random_rows.h"
 
 namespace kiln::passes {
 namespace {
@@ -22,6 +23,7 @@ using testing::Difference;
 using testing::Fodder;
 using testing::RandomArguments;
 using testing::RandomModule;
+using testing::RandomRowsModule;
 using testing::SpecialArguments;
 
 // Sums in another order and powers as products are what the algebraic simplifier may change; the
@@ -84,6 +86,8 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       SCOPED_TRACE(Cat(name, ", seed ", static_cast<int64_t>(seed)));
       auto graph = RandomModule(seed);
       changes += Check(name, *graph, RandomArguments(*graph, seed), KeepsBits(name));
+      auto rows = RandomRowsModule(seed);
+      changes += Check(name, *rows, RandomArguments(*rows, seed), KeepsBits(name));
       for (uint64_t k = 0; k < 3; ++k) {
         auto control = ControlFodder(seed * 3 + k);
         changes += Check(name, *control, RandomArguments(*control, seed), true);

@@ -102,7 +102,8 @@ class NestEmitter {
 
   // --- Values (nest_values.cc)
   // Emits the nodes of a stage, and the parts of its addresses, that can be and have not been.
-  void EmitReady(int stage);
+  // `ahead` of the stage nothing is read that the kernel itself writes.
+  void EmitReady(int stage, bool ahead = false);
   void EmitReadyInAll();
   // A node's value for a copy, as a vector where `vector`.
   llvm::Value* Use(int stage, int node, int copy, bool vector);
@@ -138,6 +139,7 @@ class NestEmitter {
   bool Known(int stage, const kernel::Index& index) const;
   bool TermKnown(int stage, const kernel::Index::Term& term) const;
   bool TermIsVector(int stage, const kernel::Index::Term& term) const;
+  bool ReadsOutput(const kernel::Node& node) const;
   bool Ready(int stage, const kernel::Node& node) const;
   void EmitNode(int stage, int node);
   void AdvanceAccess(int id);

@@ -245,10 +245,17 @@ bool NestEmitter::Ready(int stage, const Node& node) const {
   return false;
 }
 
-void NestEmitter::EmitReady(int stage) {
+bool NestEmitter::ReadsOutput(const Node& node) const {
+  return node.kind == Node::Kind::kLoad &&
+         kernel_.params[node.param].role == kernel::Param::Role::kOutput;
+}
+
+void NestEmitter::EmitReady(int stage, bool ahead) {
   const kernel::Stage& s = kernel_.stages[stage];
   for (size_t n = 0; n < s.nodes.size(); ++n) {
     if (!live_[stage][n] || values_[stage][n].known()) continue;
+    // What an earlier stage puts there is not there yet.
+    if (ahead && ReadsOutput(s.nodes[n])) continue;
     if (load_access_[stage][n] >= 0) AdvanceAccess(load_access_[stage][n]);
     if (Ready(stage, s.nodes[n])) EmitNode(stage, static_cast<int>(n));
   }
@@ -258,7 +265,7 @@ void NestEmitter::EmitReady(int stage) {
 }
 
 void NestEmitter::EmitReadyInAll() {
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s));
+  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s), true);
 }
 
 void NestEmitter::EmitNode(int stage, int n) {

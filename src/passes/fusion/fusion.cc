@@ -169,24 +169,6 @@ class Fuser {
   bool changed_ = false;
 };
 
-// Computations that run as programs, not inside kernels: the entry, loops and branches.
-std::vector<Computation*> Programs(ir::Module& module) {
-  std::vector<Computation*> result = {module.entry()};
-  std::unordered_set<const Computation*> seen = {module.entry()};
-  for (size_t i = 0; i < result.size(); ++i) {
-    for (const auto& instruction : result[i]->instructions()) {
-      if (instruction->opcode() != Opcode::kWhile &&
-          instruction->opcode() != Opcode::kConditional) {
-        continue;
-      }
-      for (Computation* callee : instruction->called()) {
-        if (seen.insert(callee).second) result.push_back(callee);
-      }
-    }
-  }
-  return result;
-}
-
 // A group that turned out to be no single kernel is taken apart again: each op is one by itself.
 void UnfuseWhatCannotBeBuilt(Computation& c) {
   std::vector<Instruction*> fusions;
@@ -203,7 +185,7 @@ void UnfuseWhatCannotBeBuilt(Computation& c) {
 Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   static const target::Target reference = target::Reference();
   bool changed = false;
-  for (Computation* c : Programs(module)) {
+  for (Computation* c : ProgramComputations(module)) {
     changed |= Fuser(*c, context.target ? *context.target : reference).Run();
     UnfuseWhatCannotBeBuilt(*c);
   }

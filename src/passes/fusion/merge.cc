@@ -1,6 +1,7 @@
 #include "passes/fusion/merge.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/strings.h"
 
@@ -96,6 +97,23 @@ class FusedBuilder {
 
 }  // namespace
 
+std::vector<Computation*> ProgramComputations(ir::Module& module) {
+  std::vector<Computation*> result = {module.entry()};
+  std::unordered_set<const Computation*> seen = {module.entry()};
+  for (size_t i = 0; i < result.size(); ++i) {
+    for (const auto& instruction : result[i]->instructions()) {
+      if (instruction->opcode() != Opcode::kWhile &&
+          instruction->opcode() != Opcode::kConditional) {
+        continue;
+      }
+      for (Computation* callee : instruction->called()) {
+        if (seen.insert(callee).second) result.push_back(callee);
+      }
+    }
+  }
+  return result;
+}
+
 Instruction* MergeProducer(Instruction* producer, Instruction* consumer) {
   Computation* c = consumer->parent();
   FusedBuilder builder(consumer);
@@ -140,6 +158,36 @@ Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
     }
   }
   for (Instruction* old : siblings) c->Remove(old);
+  return fusion;
+}
+
+Instruction* MergeGroup(const std::vector<Instruction*>& members,
+                        const std::vector<Instruction*>& outputs) {
+  Instruction* last = members.back();
+  Computation* c = last->parent();
+  FusedBuilder builder(last);
+  std::unordered_map<const Instruction*, Instruction*> inner;
+  for (const Instruction* m : members) {
+    inner[m] = builder.Emit(*m)[0];
+    builder.SetInside(m, inner[m]);
+  }
+  std::vector<Instruction*> results;
+  for (const Instruction* output : outputs) results.push_back(inner[output]);
+  Instruction* fusion = builder.Finish(results, last);
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    Instruction* value = fusion;
+    if (outputs.size() > 1) {
+      value = c->Create({.opcode = Opcode::kGetTupleElement,
+                         .operands = {fusion},
+                         .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
+                         .shape = outputs[k]->shape()},
+                        last);
+    }
+    c->ReplaceAllUses(outputs[k], value);
+  }
+  for (size_t i = members.size(); i-- > 0;) {
+    if (members[i]->users().empty() && !members[i]->IsRoot()) c->Remove(members[i]);
+  }
   return fusion;
 }
 

@@ -7,6 +7,9 @@
 
 namespace kiln::passes {
 
+// Computations that run as programs, not inside kernels: the entry, loops and branches.
+std::vector<ir::Computation*> ProgramComputations(ir::Module& module);
+
 // Puts `producer` (an instruction or a fusion of one output) into `consumer` (either). The fusion
 // takes the consumer's place; the producer stays where it has other users, and is removed
 // otherwise. The order of instructions may need PostOrder afterwards.
@@ -14,6 +17,12 @@ ir::Instruction* MergeProducer(ir::Instruction* producer, ir::Instruction* consu
 
 // Makes one fusion with the outputs of all, which do not depend on each other.
 ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
+
+// Makes one fusion of instructions, given with operands before users, none of them a fusion or of
+// several outputs. `outputs` are those of them that others use; what others use beside them stays
+// where it is, and is repeated inside. The order of instructions may need PostOrder afterwards.
+ir::Instruction* MergeGroup(const std::vector<ir::Instruction*>& members,
+                            const std::vector<ir::Instruction*>& outputs);
 
 // Puts a fusion's instructions back into its computation. Returns what was put there.
 std::vector<ir::Instruction*> Unfuse(ir::Instruction* fusion);

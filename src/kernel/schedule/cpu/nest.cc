@@ -16,6 +16,8 @@ constexpr double kGatherCost = 0.8;        // per lane, with a gather instructio
 constexpr double kScalarAccessCost = 1.2;  // per lane, one by one
 constexpr double kTransposeCost = 0.3;     // per lane, in squares
 constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once per reduction
+// The same, and the heavy ops behind it, where the next stage has to wait for the result.
+constexpr double kChainCost = 100;
 constexpr double kCyclesPerMicrosecond = 2500;
 // A task that is worth handing to another thread, in microseconds.
 constexpr double kTaskMicroseconds = 10;
@@ -145,6 +147,12 @@ class Scheduler {
     return false;
   }
 
+  // Whether rows are walked more than once.
+  bool IsChained() const {
+    return std::count_if(kernel_.stages.begin(), kernel_.stages.end(),
+                         [](const Stage& stage) { return !stage.variables.empty(); }) > 1;
+  }
+
   // The stage's best inner vector variable (-1: none pays) and what the stage then costs.
   std::pair<int, double> BestInner(const Stage& stage) const {
     double points = static_cast<double>(StagePoints(stage));
@@ -153,9 +161,9 @@ class Scheduler {
     if (!stage.reductions.empty()) best.second += points * 4;
     for (int v : stage.variables) {
       if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyGeneral(stage))) continue;
-      double cost = points * PointCost(stage, v) + static_cast<double>(points_) *
-                                                       kCombineLanesCost *
-                                                       static_cast<double>(stage.reductions.size());
+      double combine = kCombineLanesCost * static_cast<double>(stage.reductions.size());
+      if (IsChained()) combine = kChainCost;
+      double cost = points * PointCost(stage, v) + static_cast<double>(points_) * combine;
       if (cost < best.second) best = {v, cost};
     }
     return best;
