@@ -19,6 +19,8 @@ constexpr Pass kPasses[] = {
      SimplifyConditionals},
     {"while-simplifier", "does away with loops that run once at most, and with idle state",
      SimplifyWhiles},
+    {"while-invariant-code-motion", "makes before a loop what is the same in every iteration",
+     MoveInvariants},
     {"transpose-folding", "makes dots read their operands transposed", FoldTransposes},
     {"row-fusion", "makes reductions and what uses their results on the same rows one kernel",
      FuseRows},
@@ -43,7 +45,7 @@ const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"inline-calls"}},
       {{"tuple-simplifier", "algebraic-simplifier", "constant-folding", "conditional-simplifier",
-        "while-simplifier", "cse", "dce"},
+        "while-simplifier", "while-invariant-code-motion", "cse", "dce"},
        true},
       {{"transpose-folding", "dce"}},
       {{"row-fusion", "fusion", "cse", "dce"}},

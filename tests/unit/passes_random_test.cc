@@ -101,7 +101,7 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
   }
 };
 
-TEST_P(PassesRandom, KeepsResults) { Run(1, 400); }
+TEST_P(PassesRandom, KeepsResults) { Run(1, 250); }
 
 INSTANTIATE_TEST_SUITE_P(All, PassesRandom, ::testing::ValuesIn(Names()), [](const auto& info) {
   std::string name(info.param);
