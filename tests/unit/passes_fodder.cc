@@ -126,7 +126,12 @@ class Generator {
       if constexpr (!std::same_as<T, bool>) {
         if (Chance(70)) value = static_cast<T>(OneOf({0, 0, 1, 1, 2, 3, 4, 8}));
         if constexpr (std::numeric_limits<T>::is_signed) {
-          if (Chance(30)) value = static_cast<T>(-value);
+          if (!Chance(30)) return;
+          if constexpr (std::integral<T>) {
+            value = static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(value));
+          } else {
+            value = static_cast<T>(-value);
+          }
         }
       }
     });
