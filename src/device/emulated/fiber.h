@@ -32,6 +32,9 @@ class Fiber {
   void (*function_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool done_ = true;
+  // ThreadSanitizer's names of both sides, in a build with it.
+  void* inside_name_ = nullptr;
+  void* outside_name_ = nullptr;
 };
 
 }  // namespace kiln::device
