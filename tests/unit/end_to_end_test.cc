@@ -9,9 +9,8 @@
 #include <sstream>
 #include <thread>
 
+#include "compiled_test_util.h"
 #include "compiler/compiler.h"
-#include "device/cpu/executable.h"
-#include "guarded_memory.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/text.h"
@@ -23,114 +22,10 @@ namespace kiln {
 namespace {
 
 using testing::Difference;
+using testing::DifferenceOf;
+using testing::Execution;
+using testing::Load;
 using testing::RandomArguments;
-
-// Arguments and results of a run, in memory of their own.
-class Execution {
- public:
-  explicit Execution(const plan::Artefact& artefact) : signature_(artefact.program.signature) {
-    for (const Shape& s : signature_.parameters) arguments_.push_back(New(s));
-    for (const Shape& s : signature_.results) results_.push_back(New(s));
-  }
-  ~Execution() {
-    for (auto [memory, bytes] : memory_) allocator.Deallocate(memory, bytes);
-  }
-
-  void SetArguments(const std::vector<Literal>& literals) {
-    size_t next = 0;
-    for (const Literal& l : literals) Put(l, next);
-  }
-  Literal Result() const {
-    size_t next = 0;
-    return Get(signature_.result_shape, next);
-  }
-  bool SameBits(const Execution& other) const {
-    for (size_t i = 0; i < results_.size(); ++i) {
-      auto bytes = static_cast<size_t>(signature_.results[i].byte_size());
-      if (std::memcmp(results_[i], other.results_[i], bytes) != 0) return false;
-    }
-    return true;
-  }
-  std::span<const void* const> arguments() const { return arguments_; }
-  std::span<void* const> results() const { return results_; }
-
-  static runtime::Allocator allocator;
-
- private:
-  void* New(const Shape& s) {
-    memory_.push_back({allocator.Allocate(s.byte_size()).value(), s.byte_size()});
-    return memory_.back().first;
-  }
-  void Put(const Literal& l, size_t& next) {
-    if (l.shape().is_tuple()) {
-      for (const Literal& e : l.elements()) Put(e, next);
-      return;
-    }
-    auto* to = static_cast<std::byte*>(const_cast<void*>(arguments_[next]));
-    Transfer(signature_.parameters[next++], to, [&](std::byte* memory, size_t k, size_t width) {
-      std::memcpy(memory, l.data() + k, width);
-    });
-  }
-  Literal Get(const Shape& shape, size_t& next) const {
-    Literal l(shape);
-    if (shape.is_tuple()) {
-      for (size_t i = 0; i < shape.elements().size(); ++i) {
-        l.elements()[i] = Get(shape.elements()[i], next);
-      }
-      return l;
-    }
-    auto* from = static_cast<std::byte*>(results_[next]);
-    Transfer(signature_.results[next++], from, [&](std::byte* memory, size_t k, size_t width) {
-      std::memcpy(l.data() + k, memory, width);
-    });
-    return l;
-  }
-  // Calls f(element in memory, byte offset in row-major order, width): memory is in the order of
-  // the shape's layout, literals are row-major.
-  template <typename F>
-  static void Transfer(const Shape& shape, std::byte* memory, F&& f) {
-    if (shape.num_elements() == 0) return;
-    std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
-    size_t width = static_cast<size_t>(ByteWidth(shape.type())), k = 0;
-    do {
-      int64_t offset = 0;
-      for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
-      f(memory + static_cast<size_t>(offset) * width, k, width);
-      k += width;
-    } while (NextIndex(dims, index));
-  }
-
-  const plan::Signature& signature_;
-  std::vector<const void*> arguments_;
-  std::vector<void*> results_;
-  std::vector<std::pair<std::byte*, int64_t>> memory_;
-};
-
-runtime::Allocator Execution::allocator(testing::GuardedMemory());
-
-struct Loaded {
-  std::shared_ptr<const plan::Artefact> artefact;
-  std::unique_ptr<device::CpuExecutable> executable;
-};
-
-runtime::ThreadPool& Pool() {
-  static runtime::ThreadPool pool(2);
-  return pool;
-}
-
-Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes = 64) {
-  compiler::Options options;
-  options.verify = true;
-  options.fuse = fuse;
-  KILN_ASSIGN_OR_RETURN(
-      plan::Artefact artefact,
-      compiler::Compile(module.Clone(), target::HostCpuWithVectors(vector_bytes), options));
-  Loaded loaded;
-  loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
-  KILN_ASSIGN_OR_RETURN(loaded.executable,
-                        device::CpuExecutable::Load(loaded.artefact, Execution::allocator, Pool()));
-  return loaded;
-}
 
 // Fused and op by op, for three vector widths, against the evaluator.
 void Check(const std::string& text, double relative = 1e-5, double absolute = 1e-5) {
@@ -400,7 +295,7 @@ TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
       Execution run(*loaded->artefact);
       run.SetArguments(arguments);
       ASSERT_TRUE(loaded->executable->Run(run.arguments(), run.results()).ok());
-      std::string difference = Difference(*expected, run.Result(), 1e-3, 1e-3);
+      std::string difference = DifferenceOf(*module, *expected, run.Result(), 1e-3);
       ASSERT_EQ(difference, "") << "seed " << seed << (fuse ? ", fused" : ", op by op") << "\n"
                                 << ir::ToHloText(*module) << loaded->artefact->program.ToString();
     }
@@ -431,7 +326,7 @@ TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
     together.SetArguments(arguments);
     ASSERT_TRUE(loaded->executable->Run(alone.arguments(), alone.results(), {.threads = 1}).ok());
     ASSERT_TRUE((*wide)->Run(together.arguments(), together.results()).ok());
-    std::string difference = Difference(*expected, alone.Result(), 1e-2, 1e-2);
+    std::string difference = DifferenceOf(*module, *expected, alone.Result(), 1e-2);
     ASSERT_EQ(difference, "") << "seed " << seed << "\n"
                               << ir::ToHloText(*module) << loaded->artefact->program.ToString();
     ASSERT_TRUE(alone.SameBits(together))

@@ -145,7 +145,14 @@ class RandomGpuKernels {
     args.GetResults();
     ++kernels;
     ++forms[static_cast<int>(scheduled.gpu.form)];
-    std::string difference = testing::Difference(expected, actual, 1e-3, 1e-3);
+    double bound = 1e-3;
+    for (const kernel::Stage& stage : scheduled.kernel.stages) {
+      for (const kernel::Node& n : stage.nodes) {
+        if (n.type == ElementType::kF16) bound = std::max(bound, 0x1p-7);
+        if (n.type == ElementType::kBF16) bound = std::max(bound, 0x1p-4);
+      }
+    }
+    std::string difference = testing::Difference(expected, actual, bound, bound);
     if (difference.empty()) return "";
     return Cat(difference, "\n", scheduled.gpu.ToString(), "\n", scheduled.kernel.ToString());
   }

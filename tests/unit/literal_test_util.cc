@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <unordered_set>
 
 #include "base/strings.h"
 
@@ -66,6 +67,48 @@ std::string Difference(const Literal& expected, const Literal& actual, double re
       return Cat("element ", i, " of ", expected.shape(), ": ", actual.AsDouble(i), ", expected ",
                  expected.AsDouble(i));
     }
+  }
+  return "";
+}
+
+namespace {
+
+// Adds what a value is made of, called computations as a whole.
+void AddSources(const ir::Instruction* i, std::unordered_set<const ir::Instruction*>& sources) {
+  if (!sources.insert(i).second) return;
+  for (const ir::Instruction* operand : i->operands()) AddSources(operand, sources);
+  for (const ir::Computation* c : i->called()) {
+    for (const auto& inner : c->instructions()) AddSources(inner.get(), sources);
+  }
+}
+
+double BoundOf(const ir::Instruction* i, double bound) {
+  std::unordered_set<const ir::Instruction*> sources;
+  AddSources(i, sources);
+  for (const ir::Instruction* source : sources) {
+    if (!source->shape().is_array()) continue;
+    if (source->shape().type() == ElementType::kBF16) bound = std::max(bound, 0x1p-4);
+    if (source->shape().type() == ElementType::kF16) bound = std::max(bound, 0x1p-7);
+  }
+  return bound;
+}
+
+}  // namespace
+
+std::string DifferenceOf(const ir::Module& module, const Literal& expected, const Literal& actual,
+                         double bound) {
+  const ir::Instruction* root = module.entry()->root();
+  bool each = root->opcode() == Opcode::kTuple && expected.shape().is_tuple() &&
+              expected.elements().size() == actual.elements().size();
+  if (!each) {
+    bound = BoundOf(root, bound);
+    return Difference(expected, actual, bound, bound);
+  }
+  for (size_t i = 0; i < expected.elements().size(); ++i) {
+    double of_result = BoundOf(root->operand(static_cast<int64_t>(i)), bound);
+    std::string inner =
+        Difference(expected.elements()[i], actual.elements()[i], of_result, of_result);
+    if (!inner.empty()) return Cat("result ", i, ": ", inner);
   }
   return "";
 }

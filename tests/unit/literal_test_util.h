@@ -17,5 +17,9 @@ std::vector<Literal> RandomArguments(const ir::Module& module, uint64_t seed);
 // magnitude (or `absolute`), NaN with NaN; else what differs first.
 std::string Difference(const Literal& expected, const Literal& actual, double relative,
                        double absolute);
+// The same for results of a module, each with a bound for both; where values of a half type went
+// into a result, the bound is some steps of that type, if that is more.
+std::string DifferenceOf(const ir::Module& module, const Literal& expected, const Literal& actual,
+                         double bound);
 
 }  // namespace kiln::testing

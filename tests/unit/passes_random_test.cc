@@ -63,7 +63,8 @@ bool Check(std::string_view name, const ir::Module& module, const std::vector<Li
   EXPECT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << after;
   if (!expected.ok() || !actual.ok()) return true;
   // The bound of a sum of some thousand f32, and of a power.
-  EXPECT_EQ(exact ? BitDifference(*expected, *actual) : Difference(*expected, *actual, 1e-5, 1e-5),
+  EXPECT_EQ(exact ? BitDifference(*expected, *actual)
+                  : testing::DifferenceOf(module, *expected, *actual, 1e-5),
             "")
       << before << "\nbecame\n"
       << after;

@@ -14,9 +14,11 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF32, ElementType::kF64,
-                                  ElementType::kS32, ElementType::kS64, ElementType::kU8,
-                                  ElementType::kPred};
+constexpr ElementType kTypes[] = {
+    ElementType::kF32, ElementType::kF32,  ElementType::kF32, ElementType::kF64, ElementType::kF64,
+    ElementType::kF16, ElementType::kBF16, ElementType::kS32, ElementType::kS32, ElementType::kS64,
+    ElementType::kS8,  ElementType::kS16,  ElementType::kU8,  ElementType::kU16, ElementType::kU32,
+    ElementType::kU64, ElementType::kPred, ElementType::kPred};
 
 // Programs of arrays that are no larger run on one thread.
 constexpr int64_t kSmall = 20000;
@@ -131,6 +133,8 @@ class Generator {
   Instruction* Binary(Opcode opcode, Instruction* x, Instruction* y) {
     return Add({.opcode = opcode, .operands = {x, y}});
   }
+  // Sums of half types stay where a step is small.
+  Instruction* Tamed(Instruction* x) { return IsHalf(x->shape().type()) ? Clamped(x, -8, 8) : x; }
   Instruction* Clamped(Instruction* x, double low, double high) {
     ElementType type = x->shape().type();
     return Add({.opcode = Opcode::kClamp, .operands = {Scalar(type, low), x, Scalar(type, high)}});
@@ -518,11 +522,12 @@ class Generator {
     } else if (IsInteger(type) && Chance(30)) {
       opcode = Chance(50) ? Opcode::kMultiply : Opcode::kXor;
     }
-    Keep(Add({.opcode = Opcode::kReduce,
-              .operands = {x, Scalar(type, IsPred(type) ? Pick(0, 1) : Pick(0, 2))},
-              .attributes = {{Attr::kDimensions, dims}},
-              .called = {Reducer(opcode, type)}}),
-         exact);
+    Instruction* reduced =
+        Add({.opcode = Opcode::kReduce,
+             .operands = {x, Scalar(type, IsPred(type) ? Pick(0, 1) : Pick(0, 2))},
+             .attributes = {{Attr::kDimensions, dims}},
+             .called = {Reducer(opcode, type)}});
+    Keep(exact ? reduced : Tamed(reduced), exact);
   }
 
   void StepDot() {
@@ -553,13 +558,16 @@ class Generator {
       }
     }
     Instruction* y = AddParameter(Shape(s.type(), std::span<const int64_t>(rhs)));
-    Keep(Add({.opcode = Opcode::kDot,
-              .operands = {x, y},
-              .attributes = {{Attr::kLhsBatchDims, batch},
-                             {Attr::kRhsBatchDims, rhs_batch},
-                             {Attr::kLhsContractingDims, contracting},
-                             {Attr::kRhsContractingDims, rhs_contracting}},
-              .shape = Shape::Scalar(s.type())}),
+    ElementType to = s.type();
+    if (IsHalf(to) && Chance(30)) to = ElementType::kF32;
+    if (to == ElementType::kS8 && Chance(30)) to = ElementType::kS32;
+    Keep(Tamed(Add({.opcode = Opcode::kDot,
+                    .operands = {x, y},
+                    .attributes = {{Attr::kLhsBatchDims, batch},
+                                   {Attr::kRhsBatchDims, rhs_batch},
+                                   {Attr::kLhsContractingDims, contracting},
+                                   {Attr::kRhsContractingDims, rhs_contracting}},
+                    .shape = Shape::Scalar(to)})),
          false);
   }
 

@@ -1,0 +1,116 @@
+#include "compiled_test_util.h"
+
+#include <cstring>
+
+#include "compiler/compiler.h"
+#include "guarded_memory.h"
+
+namespace kiln::testing {
+namespace {
+
+// Calls f(element in memory, byte offset in row-major order, width): memory is in the order of
+// the shape's layout, literals are row-major.
+template <typename F>
+void Transfer(const Shape& shape, std::byte* memory, F&& f) {
+  if (shape.num_elements() == 0) return;
+  std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
+  size_t width = static_cast<size_t>(ByteWidth(shape.type())), k = 0;
+  do {
+    int64_t offset = 0;
+    for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
+    f(memory + static_cast<size_t>(offset) * width, k, width);
+    k += width;
+  } while (NextIndex(dims, index));
+}
+
+}  // namespace
+
+runtime::Allocator Execution::allocator(GuardedMemory());
+
+Execution::Execution(const plan::Artefact& artefact) : signature_(artefact.program.signature) {
+  for (const Shape& s : signature_.parameters) arguments_.push_back(New(s));
+  for (const Shape& s : signature_.results) results_.push_back(New(s));
+}
+
+Execution::~Execution() {
+  for (auto [memory, bytes] : memory_) allocator.Deallocate(memory, bytes);
+}
+
+void Execution::SetArguments(const std::vector<Literal>& literals) {
+  size_t next = 0;
+  for (const Literal& l : literals) Put(l, next);
+}
+
+Literal Execution::Result() const {
+  size_t next = 0;
+  return Get(signature_.result_shape, next);
+}
+
+bool Execution::SameBits(const Execution& other) const {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    auto bytes = static_cast<size_t>(signature_.results[i].byte_size());
+    if (std::memcmp(results_[i], other.results_[i], bytes) != 0) return false;
+  }
+  return true;
+}
+
+void* Execution::New(const Shape& s) {
+  memory_.push_back({allocator.Allocate(s.byte_size()).value(), s.byte_size()});
+  return memory_.back().first;
+}
+
+void Execution::Put(const Literal& l, size_t& next) {
+  if (l.shape().is_tuple()) {
+    for (const Literal& e : l.elements()) Put(e, next);
+    return;
+  }
+  auto* to = static_cast<std::byte*>(const_cast<void*>(arguments_[next]));
+  Transfer(signature_.parameters[next++], to, [&](std::byte* memory, size_t k, size_t width) {
+    std::memcpy(memory, l.data() + k, width);
+  });
+}
+
+Literal Execution::Get(const Shape& shape, size_t& next) const {
+  Literal l(shape);
+  if (shape.is_tuple()) {
+    for (size_t i = 0; i < shape.elements().size(); ++i) {
+      l.elements()[i] = Get(shape.elements()[i], next);
+    }
+    return l;
+  }
+  auto* from = static_cast<std::byte*>(results_[next]);
+  Transfer(signature_.results[next++], from, [&](std::byte* memory, size_t k, size_t width) {
+    std::memcpy(l.data() + k, memory, width);
+  });
+  return l;
+}
+
+runtime::ThreadPool& Pool() {
+  static runtime::ThreadPool pool(2);
+  return pool;
+}
+
+Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes) {
+  compiler::Options options;
+  options.verify = true;
+  options.fuse = fuse;
+  KILN_ASSIGN_OR_RETURN(
+      plan::Artefact artefact,
+      compiler::Compile(module.Clone(), target::HostCpuWithVectors(vector_bytes), options));
+  Loaded loaded;
+  loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
+  KILN_ASSIGN_OR_RETURN(loaded.executable,
+                        device::CpuExecutable::Load(loaded.artefact, Execution::allocator, Pool()));
+  return loaded;
+}
+
+Result<Literal> RunCompiled(const ir::Module& module, const std::vector<Literal>& arguments,
+                            bool fuse, int vector_bytes) {
+  KILN_ASSIGN_OR_RETURN(Loaded loaded, Load(module, fuse, vector_bytes));
+  Execution run(*loaded.artefact);
+  run.SetArguments(arguments);
+  KILN_RETURN_IF_ERROR(loaded.executable->Run(run.arguments(), run.results()));
+  return run.Result();
+}
+
+}  // namespace kiln::testing

@@ -1,0 +1,55 @@
+// Programs compiled for this machine, and their runs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "device/cpu/executable.h"
+#include "ir/ir.h"
+#include "plan/plan.h"
+#include "tensor/literal.h"
+
+namespace kiln::testing {
+
+// Arguments and results of a run, in memory of their own.
+class Execution {
+ public:
+  explicit Execution(const plan::Artefact& artefact);
+  ~Execution();
+
+  void SetArguments(const std::vector<Literal>& literals);
+  Literal Result() const;
+  bool SameBits(const Execution& other) const;
+  std::span<const void* const> arguments() const { return arguments_; }
+  std::span<void* const> results() const { return results_; }
+
+  static runtime::Allocator allocator;
+
+ private:
+  void* New(const Shape& s);
+  void Put(const Literal& l, size_t& next);
+  Literal Get(const Shape& shape, size_t& next) const;
+
+  const plan::Signature& signature_;
+  std::vector<const void*> arguments_;
+  std::vector<void*> results_;
+  std::vector<std::pair<std::byte*, int64_t>> memory_;
+};
+
+struct Loaded {
+  std::shared_ptr<const plan::Artefact> artefact;
+  std::unique_ptr<device::CpuExecutable> executable;
+};
+
+runtime::ThreadPool& Pool();
+
+// The module for this machine, with vectors of at most so many bytes.
+Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes = 64);
+// The same, run once.
+Result<Literal> RunCompiled(const ir::Module& module, const std::vector<Literal>& arguments,
+                            bool fuse, int vector_bytes = 64);
+
+}  // namespace kiln::testing
