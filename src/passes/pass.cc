@@ -8,8 +8,9 @@
 namespace kiln::passes {
 namespace {
 
-// Rewrites strictly reduce an order, so that this is met only by a pass that breaks its word.
-constexpr int kMaxRounds = 64;
+// Rewrites strictly reduce an order, so that more rounds than this and one for each instruction are
+// met only by a pass that breaks its word.
+constexpr int64_t kMaxRounds = 64;
 
 // One run of a pipeline.
 class Run {
@@ -63,14 +64,15 @@ Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& 
                    const PassContext& context) {
   Run run(name, module, context);
   for (const PipelineStep& step : pipeline) {
-    for (int round = 0;; ++round) {
+    const int64_t max_rounds = kMaxRounds + module.instruction_count();
+    for (int64_t round = 0;; ++round) {
       bool changed = false;
       for (std::string_view pass : step.passes) {
         KILN_ASSIGN_OR_RETURN(bool one, run.One(pass));
         changed |= one;
       }
       if (!changed || !step.to_fixed_point) break;
-      if (round >= kMaxRounds) {
+      if (round >= max_rounds) {
         return Internal("pipeline ", name, " does not settle: ", Join(step.passes, ", "));
       }
     }

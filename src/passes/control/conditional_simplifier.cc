@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 
 #include "passes/control/computations.h"
@@ -135,10 +136,13 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = (it++)->get();
       if (i->opcode() != Opcode::kConditional) continue;
+      const int64_t before = module.NextId();
       if (Instruction* known = Known(i)) {
         c->ReplaceAllUses(i, known);
         c->Remove(i);
         changed = true;
+        // What came out of it may be known as well: there it goes on.
+        while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }
       changed |= DropOperands(i);

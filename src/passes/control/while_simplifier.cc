@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <unordered_map>
 #include <unordered_set>
@@ -256,10 +257,13 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = (it++)->get();
       if (i->opcode() != Opcode::kWhile) continue;
+      const int64_t before = module.NextId();
       if (Instruction* unrolled = Unrolled(i)) {
         c->ReplaceAllUses(i, unrolled);
         c->Remove(i);
         changed = true;
+        // What came out of it may be known as well: there it goes on.
+        while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }
       if (!i->shape().is_tuple()) continue;

@@ -5,8 +5,9 @@ namespace kiln::passes {
 using ir::Instruction;
 
 int64_t LeafCount(const Shape& shape) {
+  if (!shape.is_tuple()) return 1;
   int64_t n = 0;
-  ForEachLeaf(shape, [&](const Shape&, std::span<const int64_t>) { ++n; });
+  for (const Shape& element : shape.elements()) n += LeafCount(element);
   return n;
 }
 
@@ -48,6 +49,13 @@ Readers ReadersOf(Leaf origin) {
     Leaf name = names.back();
     names.pop_back();
     result.is_result |= name.instruction->IsRoot();
+    std::vector<int64_t> first;  // leaves before each element of a tuple
+    if (name.instruction->shape().is_tuple()) {
+      first = {0};
+      for (const Shape& element : name.instruction->shape().elements()) {
+        first.push_back(first.back() + LeafCount(element));
+      }
+    }
     for (const Instruction* user : name.instruction->users()) {
       int64_t before = 0;  // leaves of the tuple before the operand
       for (int64_t o = 0; o < user->operand_count(); ++o) {
@@ -55,10 +63,9 @@ Readers ReadersOf(Leaf origin) {
           if (user->opcode() == Opcode::kTuple) {
             names.push_back({user, before + name.index});
           } else if (user->opcode() == Opcode::kGetTupleElement) {
-            int64_t first =
-                LeafOffset(name.instruction->shape(), user->attributes().Int(Attr::kIndex));
-            if (name.index >= first && name.index < first + LeafCount(user->shape())) {
-              names.push_back({user, name.index - first});
+            size_t k = static_cast<size_t>(user->attributes().Int(Attr::kIndex));
+            if (name.index >= first[k] && name.index < first[k + 1]) {
+              names.push_back({user, name.index - first[k]});
             }
           } else if (IsName(*user)) {
             names.push_back({user, name.index});

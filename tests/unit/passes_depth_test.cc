@@ -1,0 +1,126 @@
+// Deep and long programs: passes neither give up nor run out of stack.
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "hlo_test_util.h"
+#include "kernel/fusible.h"
+#include "passes/memory/buffer_assignment.h"
+#include "passes/pipelines.h"
+
+namespace kiln::passes {
+namespace {
+
+Status RunCpu(ir::Module& module) {
+  PassContext context;
+  context.verify = true;
+  return RunPipeline("test", CpuPipeline(), module, context);
+}
+
+// Loops in loops, each of which runs once.
+TEST(PassesDepth, NestedLoops) {
+  std::string text = R"(HloModule nested
+body_0 { p_0 = f32[] parameter(0)
+  ROOT n_0 = f32[] negate(p_0) }
+)";
+  constexpr int kDepth = 200;
+  for (int k = 1; k <= kDepth; ++k) {
+    text += Cat("condition_", k, " { s_", k, " = (s32[], f32[]) parameter(0)\n  i_", k,
+                " = s32[] get-tuple-element(s_", k, "), index=0\n  one_", k,
+                " = s32[] constant(1)\n  ROOT c_", k, " = pred[] compare(i_", k, ", one_", k,
+                "), direction=LT }\n");
+    text += Cat("loop_body_", k, " { t_", k, " = (s32[], f32[]) parameter(0)\n  j_", k,
+                " = s32[] get-tuple-element(t_", k, "), index=0\n  x_", k,
+                " = f32[] get-tuple-element(t_", k, "), index=1\n  step_", k,
+                " = s32[] constant(1)\n  next_", k, " = s32[] add(j_", k, ", step_", k, ")\n  y_",
+                k, " = f32[] call(x_", k, "), to_apply=body_", k - 1, "\n  ROOT r_", k,
+                " = (s32[], f32[]) tuple(next_", k, ", y_", k, ") }\n");
+    text += Cat("body_", k, " { p_", k, " = f32[] parameter(0)\n  zero_", k,
+                " = s32[] constant(0)\n  start_", k, " = (s32[], f32[]) tuple(zero_", k, ", p_", k,
+                ")\n  w_", k, " = (s32[], f32[]) while(start_", k, "), condition=condition_", k,
+                ", body=loop_body_", k, "\n  ROOT v_", k, " = f32[] get-tuple-element(w_", k,
+                "), index=1 }\n");
+  }
+  text += Cat("ENTRY main { x = f32[] parameter(0)\n  ROOT r = f32[] call(x), to_apply=body_",
+              kDepth, " }\n");
+  auto module = ir::ParseOrDie(text);
+  Status status = RunCpu(*module);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(ir::CountOps(*module, Opcode::kWhile), 0);
+}
+
+// Chains of one op on the next: of what undoes itself, of what pushes up step by step, and of what
+// stays.
+TEST(PassesDepth, LongChains) {
+  constexpr int kLength = 20000;
+  struct Case {
+    const char* op;
+    int64_t left;  // instructions at most
+  };
+  for (const Case& c :
+       {Case{"f32[8,8] negate(%s)", 1}, Case{"f32[8,8] transpose(%s), dimensions={1,0}", 1},
+        Case{"f32[8,8] copy(%s)", 1}}) {
+    std::string text = "HloModule chain\nENTRY main {\n  v0 = f32[8,8] parameter(0)\n";
+    for (int k = 1; k <= kLength; ++k) {
+      std::string op = c.op;
+      op.replace(op.find("%s"), 2, Cat("v", k - 1));
+      text += Cat(k == kLength ? "  ROOT v" : "  v", k, " = ", op, "\n");
+    }
+    auto module = ir::ParseOrDie(text + "}\n");
+    Status status = RunCpu(*module);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_LE(module->entry()->instruction_count(), c.left) << c.op;
+  }
+}
+
+// A slice of a pile of pads, concatenations and transposes goes up all of them.
+TEST(PassesDepth, SlicesGoUp) {
+  std::string text =
+      "HloModule up\nENTRY main {\n  v0 = f32[4,4] parameter(0)\n  y = f32[4,4] parameter(1)\n  z "
+      "= f32[] parameter(2)\n";
+  int k = 0;
+  for (; k < 900; k += 3) {
+    text += Cat("  v", k + 1, " = f32[8,4] concatenate(v", k, ", y), dimensions={0}\n");
+    text += Cat("  v", k + 2, " = f32[4,8] transpose(v", k + 1, "), dimensions={1,0}\n");
+    text += Cat("  v", k + 3, " = f32[4,4] slice(v", k + 2, "), slice={[0:4], [0:4]}\n");
+  }
+  auto module = ir::ParseOrDie(Cat(text, "  ROOT r = f32[4,4] negate(v", k, ")\n}\n"));
+  Status status = RunCpu(*module);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(ir::CountOps(*module, Opcode::kConcatenate), 0);
+  EXPECT_EQ(ir::CountOps(*module, Opcode::kTranspose), 0);
+}
+
+// Many arrays that live at once, and a loop with a large state: orders and assignments stay fast.
+TEST(PassesDepth, ManyValues) {
+  constexpr int kCount = 1500;
+  std::string shapes = "f32[8]";
+  for (int k = 1; k < kCount; ++k) shapes += ", f32[8]";
+  std::string text = Cat("HloModule many\ncondition { s_c = (", shapes, R"() parameter(0)
+  x_c = f32[8] get-tuple-element(s_c), index=0
+  first = f32[1] slice(x_c), slice={[0:1]}
+  one = f32[] reshape(first)
+  ten = f32[] constant(10)
+  ROOT p = pred[] compare(one, ten), direction=LT }
+body { s_b = ()",
+                         shapes, ") parameter(0)\n");
+  std::string results;
+  for (int k = 0; k < kCount; ++k) {
+    text += Cat("  e", k, " = f32[8] get-tuple-element(s_b), index=", k, "\n  n", k,
+                " = f32[8] exponential(e", k, ")\n");
+    results += Cat(k ? ", n" : "n", (k + 1) % kCount);
+  }
+  text +=
+      Cat("  ROOT t = (", shapes, ") tuple(", results, ") }\nENTRY main { s = (", shapes,
+          ") parameter(0)\n  ROOT w = (", shapes, ") while(s), condition=condition, body=body }\n");
+  auto module = ir::ParseOrDie(text);
+  Status status = RunCpu(*module);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  AssignmentOptions options;
+  options.may_share = kernel::MayShareBuffer;
+  auto assignment = AssignBuffers(*module, options);
+  ASSERT_TRUE(assignment.ok()) << assignment.status().ToString();
+}
+
+}  // namespace
+}  // namespace kiln::passes
