@@ -25,22 +25,6 @@ bool IsAssociative(const Instruction* i) {
   }
 }
 
-// Whether x * x is x.
-bool IsIdempotent(const Instruction* i) {
-  switch (i->opcode()) {
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-      return true;
-    case Opcode::kAdd:
-    case Opcode::kMultiply:
-      return IsPred(i);
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 // Below, * is any op that has the property.
@@ -49,7 +33,7 @@ Instruction* Association(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   // c * x => x * c   (form)
   if (IsConstantTerm(x) && !WillBeConstant(y)) return Make(i, i->opcode(), {y, x});
-  if (IsIdempotent(i)) {
+  if (IsIdempotent(i->opcode(), i->shape().type())) {
     // x * x => x
     if (IsSame(x, y)) return x;
     // x * (x * y) => x * y,  (x * y) * y => x * y

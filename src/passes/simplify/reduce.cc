@@ -15,22 +15,6 @@ bool Contains(const Ints& list, int64_t value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Whether x * x is x for the reducer, so that repeating an element changes nothing.
-bool IsIdempotent(const Instruction* i, Opcode reducer) {
-  switch (reducer) {
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-      return true;
-    case Opcode::kAdd:
-    case Opcode::kMultiply:
-      return IsPred(i);
-    default:
-      return false;
-  }
-}
-
 // reduce(x, init) => op(init, reshape(x))   where each result is made of one element
 Instruction* OfSingles(Instruction* i, Opcode reducer) {
   Instruction* x = i->operand(0);
@@ -82,7 +66,7 @@ Instruction* OfReduce(Instruction* i, Opcode reducer) {
       (reducer == Opcode::kAdd && (init->IsConstantOf(0.0) || init->IsConstantOf(-0.0))) ||
       (reducer == Opcode::kMultiply && init->IsConstantOf(1.0)) ||
       (reducer == Opcode::kXor && init->IsConstantOf(0.0));
-  if (!neutral && !IsIdempotent(i, reducer)) return nullptr;
+  if (!neutral && !IsIdempotent(reducer, i->shape().type())) return nullptr;
   Ints kept = Kept(x->operand(0)->shape().rank(), x->dimensions());
   Ints dimensions = x->dimensions();
   for (int64_t d : i->dimensions()) dimensions.push_back(kept[static_cast<size_t>(d)]);
@@ -95,7 +79,7 @@ Instruction* OfReduce(Instruction* i, Opcode reducer) {
 Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   bool is_sum = reducer == Opcode::kAdd && IsInt(i);
-  if (!is_sum && !IsIdempotent(i, reducer)) return nullptr;
+  if (!is_sum && !IsIdempotent(reducer, i->shape().type())) return nullptr;
   // The broadcast again, without those dimensions.
   std::vector<int64_t> dims, place(static_cast<size_t>(x->shape().rank()), -1);
   Ints dimensions, places;

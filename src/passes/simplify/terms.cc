@@ -199,6 +199,21 @@ Instruction* OnConstants(Instruction* at, Opcode opcode, Instruction* a, Instruc
   return Splat(at, shape, *std::move(value));
 }
 
+bool IsIdempotent(Opcode opcode, ElementType type) {
+  switch (opcode) {
+    case Opcode::kAnd:
+    case Opcode::kOr:
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+      return true;
+    case Opcode::kAdd:
+    case Opcode::kMultiply:
+      return kiln::IsPred(type);
+    default:
+      return false;
+  }
+}
+
 std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const int64_t> to) {
   Ints places;
   for (size_t d = 0; d < to.size(); ++d) {

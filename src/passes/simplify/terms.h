@@ -52,6 +52,9 @@ ir::Instruction* SplatAllOnes(ir::Instruction* at, const Shape& shape);
 ir::Instruction* OnConstants(ir::Instruction* at, Opcode opcode, ir::Instruction* a,
                              ir::Instruction* b = nullptr);
 
+// Whether x op x is x for every value of the type.
+bool IsIdempotent(Opcode opcode, ElementType type);
+
 // Where each dimension of `from` is in `to`, which has the same ones and others of size 1 between.
 std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const int64_t> to);
 
