@@ -120,11 +120,11 @@ bool IsIntegral(const Instruction* x) { return IsIntegralAt(x, kDepth); }
 bool IsFinite(const Instruction* x) {
   if (!IsFloat(x)) return true;
   if (std::optional<Literal> splat = SplatOf(x)) return std::isfinite(splat->AsDouble(0));
-  // Every integer is in the range of the types but f16, where 65520 rounds to infinity.
-  bool narrow = x->shape().type() == ElementType::kF16;
-  if (x->opcode() == Opcode::kIota) return !narrow || LastCount(x) < 65520;
-  if (x->opcode() != Opcode::kConvert || IsFloat(x->operand(0))) return false;
-  return !narrow || BitWidth(x->operand(0)->shape().type()) == 8;
+  // Every integer is in the range of these.
+  if (x->shape().type() != ElementType::kF32 && x->shape().type() != ElementType::kF64)
+    return false;
+  return x->opcode() == Opcode::kIota ||
+         (x->opcode() == Opcode::kConvert && !IsFloat(x->operand(0)));
 }
 
 }  // namespace kiln::passes::simplify

@@ -16,7 +16,7 @@ Instruction* Power(Instruction* i) {
   if (y->IsConstantOf(1.0)) return x;
   // power(x, 2) => x * x   (rounded once)
   if (y->IsConstantOf(2.0)) return Make(i, Opcode::kMultiply, {x, x});
-  // power(x, 3) => x * x * x   (floats: rounded twice, below 1 ULP)
+  // power(x, 3) => x * x * x   (floats: rounded twice, by half an ULP each)
   if (y->IsConstantOf(3.0)) {
     Shape shape = WithType(i->shape(), i->shape().type());
     return Make(i, Opcode::kMultiply, {MakeShaped(i, shape, Opcode::kMultiply, {x, x}), x});

@@ -33,9 +33,11 @@ Instruction* OfSlice(Instruction* i, Slices slices) {
   const Instruction* x = i->operand(0);
   const Slices& inner = x->attributes().Slices(Attr::kSlice);
   for (size_t d = 0; d < slices.size(); ++d) {
-    int64_t stride = slices[d].stride * inner[d].stride;
+    int64_t size = i->shape().dim(static_cast<int64_t>(d));
+    // Where one element is taken the strides may be any, also too large to be multiplied.
+    int64_t stride = size == 1 ? 1 : slices[d].stride * inner[d].stride;
     int64_t first = inner[d].start + slices[d].start * inner[d].stride;
-    slices[d] = {first, first + (i->shape().dim(static_cast<int64_t>(d)) - 1) * stride + 1, stride};
+    slices[d] = {first, first + (size - 1) * stride + 1, stride};
   }
   return Make(i, Opcode::kSlice, {x->operand(0)}, {{Attr::kSlice, std::move(slices)}});
 }
@@ -121,7 +123,7 @@ Instruction* OfPad(Instruction* i, Slices slices) {
     const PaddingDimension& p = padding[d];
     int64_t size = x->operand(0)->shape().dim(static_cast<int64_t>(d));
     int64_t first = slices[d].start - p.low, last = LastOf(slices[d]) - p.low;
-    int64_t extent = size == 0 ? 0 : (size - 1) * (p.interior + 1) + 1;
+    int64_t extent = size <= 1 ? size : (size - 1) * (p.interior + 1) + 1;
     if (last < 0 || first >= extent) return Spread(i, i->shape(), x->operand(1));
     inside &= p.interior == 0 && first >= 0 && last < extent;
     slices[d] = {first, last + 1, slices[d].stride};
