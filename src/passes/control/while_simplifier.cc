@@ -198,7 +198,6 @@ std::vector<bool> Needed(const Instruction& loop) {
   for (const Instruction* user : body.parameter(0)->users()) {
     if (user->opcode() != Opcode::kGetTupleElement) return all;
   }
-
   for (size_t k = 0; k < needed.size(); ++k) needed[k] = needed[k] || tested[k];
   // What a needed element's next value is made of is needed.
   std::vector<const Instruction*> work;
