@@ -75,9 +75,10 @@ class RowFuser {
   bool Run() {
     order_ = c_.PostOrder();
     for (size_t i = 0; i < order_.size(); ++i) {
-      position_[order_[i]] = i;
+      index_[order_[i]] = i;
       FindWhatFollowsReductions(order_[i]);
     }
+    FindPositions();
     bool changed = false;
     for (size_t i = order_.size(); i-- > 0;) {
       if (order_[i]) changed |= TryRoot(order_[i]);
@@ -87,6 +88,11 @@ class RowFuser {
   }
 
  private:
+  void FindPositions() {
+    position_.clear();
+    for (const Instruction* i : c_.PostOrder()) position_.emplace(i, position_.size());
+  }
+
   void FindWhatFollowsReductions(const Instruction* i) {
     if (!kernel::IsElemental(*i) && !IsReduction(*i)) return;
     for (const Instruction* operand : i->operands()) {
@@ -175,7 +181,7 @@ class RowFuser {
     std::unordered_set<const Instruction*> seen;
     auto add_operands = [&](const Instruction* of) {
       for (Instruction* operand : of->operands()) {
-        if (!position_.contains(operand) || !seen.insert(operand).second) continue;
+        if (!index_.contains(operand) || !seen.insert(operand).second) continue;
         candidates.push_back(operand);
         std::push_heap(candidates.begin(), candidates.end(), later);
       }
@@ -230,20 +236,25 @@ class RowFuser {
     std::reverse(region.begin(), region.end());
     std::vector<Instruction*> outputs(outputs_.rbegin(), outputs_.rend());
     for (const Instruction* member : members_) {
-      auto at = position_.find(member);
+      auto at = index_.find(member);
       order_[at->second] = nullptr;
-      position_.erase(at);
+      index_.erase(at);
+      position_.erase(member);
       after_reduction_.erase(member);
     }
     Instruction* fusion = MergeGroup(region, outputs);
-    if (kernel::BuildKernel(kernel::GroupOf(*fusion), "probe").ok()) return true;
-    Unfuse(fusion);
-    return false;
+    if (!kernel::BuildKernel(kernel::GroupOf(*fusion), "probe").ok()) Unfuse(fusion);
+    // What uses an output that is not the root may stand before what the region needs.
+    if (outputs.size() > 1) FindPositions();
+    return true;
   }
 
   Computation& c_;
   // What was there at first; null where it has become part of a kernel.
   std::vector<Instruction*> order_;
+  // Of what is left of that: where it stands there.
+  std::unordered_map<const Instruction*, size_t> index_;
+  // Of everything, in an order in which operands come first.
   std::unordered_map<const Instruction*, size_t> position_;
   // Elemental instructions that are made from a reduction's result.
   std::unordered_set<const Instruction*> after_reduction_;
