@@ -90,7 +90,8 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
   kernel::Param source = product.kernel.params[left ? c.a_param : c.b_param];
   int64_t packed_bytes = left ? product.gemm->packed_a_bytes : product.gemm->packed_b_bytes;
   pack.kernel.params = {
-      source, {kernel::Param::Role::kOutput, source.type, packed_bytes / ByteWidth(source.type)}};
+      source,
+      {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
   pack.kernel.bytes_read = source.elements * ByteWidth(source.type);
   pack.kernel.bytes_written = packed_bytes;
   pack.items = left ? product.gemm->pack_a_items : product.gemm->pack_b_items;

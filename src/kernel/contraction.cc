@@ -6,8 +6,18 @@
 namespace kiln::kernel {
 namespace {
 
-// The two loads whose product is summed; null where stage 0 is anything else.
-std::pair<const Node*, const Node*> FactorsOf(const Stage& stage) {
+// The load whose value a factor is, in another type perhaps; null where it is anything else.
+const Node* LoadOf(const Stage& stage, int factor) {
+  const Node* node = &stage.nodes[factor];
+  if (node->kind == Node::Kind::kOp && node->opcode == Opcode::kConvert) {
+    node = &stage.nodes[node->operands[0]];
+  }
+  bool plain = node->kind == Node::Kind::kLoad && node->guard < 0 && node->index.constant() == 0;
+  return plain ? node : nullptr;
+}
+
+// The two loads whose product is summed, in `type`; null where stage 0 is anything else.
+std::pair<const Node*, const Node*> FactorsOf(const Stage& stage, ElementType& type) {
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
   const Reduction& r = stage.reductions[0];
   if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1) return {};
@@ -16,11 +26,8 @@ std::pair<const Node*, const Node*> FactorsOf(const Stage& stage) {
   if (init.kind != Node::Kind::kConstant || init.literal->AsDouble(0) != 0) return {};
   const Node& product = stage.nodes[r.inputs[0]];
   if (product.kind != Node::Kind::kOp || product.opcode != Opcode::kMultiply) return {};
-  const Node *x = &stage.nodes[product.operands[0]], *y = &stage.nodes[product.operands[1]];
-  bool plain = x->kind == Node::Kind::kLoad && y->kind == Node::Kind::kLoad && x->guard < 0 &&
-               y->guard < 0 && x->index.constant() == 0 && y->index.constant() == 0;
-  if (!plain) return {};
-  return {x, y};
+  type = product.type;
+  return {LoadOf(stage, product.operands[0]), LoadOf(stage, product.operands[1])};
 }
 
 // How far a step of a variable moves the kernel's first output; nothing where it has no stride.
@@ -47,8 +54,9 @@ int PlainOutput(const Kernel& kernel) {
 
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
   const Stage& stage = kernel.stages[0];
-  auto [x, y] = FactorsOf(stage);
-  if (!x || !HasGemm(x->type) || x->type != y->type) return std::nullopt;
+  ElementType type = ElementType::kInvalid;
+  auto [x, y] = FactorsOf(stage, type);
+  if (!x || !y || !HasGemm(type)) return std::nullopt;
   if (stage.variables.size() > 1) return std::nullopt;
   for (const Variable& v : kernel.variables) {
     if (v.extent == 0) return std::nullopt;
@@ -83,7 +91,9 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   c.n_variable = column;
   c.c_param = PlainOutput(kernel);
   GemmProblem& p = c.problem;
-  p.type = x->type;
+  p.type = type;
+  p.a_type = x->type;
+  p.b_type = y->type;
   auto extent = [&](int v) { return v < 0 ? 1 : kernel.variables[v].extent; };
   auto stride = [](const std::vector<int64_t>& of, int v) { return v < 0 ? 0 : of[v]; };
   auto output = [&](int v) { return v < 0 ? 0 : OutputStride(kernel, v).value_or(0); };

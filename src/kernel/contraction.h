@@ -23,9 +23,10 @@ struct Contraction {
   int c_param = -1;
 };
 
-// Stage 0 must be one sum of a product of two plain loads of the same type, over one variable, with
-// constant strides; outer variables that neither m nor n can be are batch dimensions. Nothing where
-// the kernel is something else, or no schedule knows its type.
+// Stage 0 must be one sum of a product of two plain loads, either of which may be converted to the
+// product's type, over one variable, with constant strides; outer variables that neither m nor n
+// can be are batch dimensions. Nothing where the kernel is something else, or no schedule knows its
+// type.
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu);
 
 }  // namespace kiln::kernel

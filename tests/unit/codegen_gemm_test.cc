@@ -196,10 +196,37 @@ class Checker {
     bias_ = Array(p_.n, true);
     ForEachBatch([&](int64_t a, int64_t b, int64_t) {
       for (int64_t k = 0; k < p_.k; ++k) {
-        for (int64_t m = 0; m < p_.m; ++m) A(a, m, k) = Random<T>(random_);
-        for (int64_t n = 0; n < p_.n; ++n) B(b, k, n) = Random<T>(random_);
+        for (int64_t m = 0; m < p_.m; ++m) A(a, m, k) = Kept(p_.TypeOfA(), Random<T>(random_));
+        for (int64_t n = 0; n < p_.n; ++n) B(b, k, n) = Kept(p_.TypeOfB(), Random<T>(random_));
       }
     });
+  }
+
+  // What an array of elements of `type` keeps of a value.
+  template <typename To>
+  static To Element(T value) {
+    if constexpr (std::is_floating_point_v<T> && std::is_integral_v<To>) {
+      return std::isnan(value) ? To(77) : static_cast<To>(50 * value);
+    } else {
+      return static_cast<To>(value);
+    }
+  }
+  static T Kept(ElementType type, T value) {
+    return VisitType(type,
+                     [&](auto zero) { return static_cast<T>(Element<decltype(zero)>(value)); });
+  }
+  // An array's values as elements of `type`; they have been kept so.
+  static std::vector<std::byte> Stored(ElementType type, const std::vector<T>& values) {
+    std::vector<std::byte> bytes(values.size() * static_cast<size_t>(ByteWidth(type)));
+    VisitType(type, [&](auto zero) {
+      using To = decltype(zero);
+      auto* to = reinterpret_cast<To*>(bytes.data());
+      for (size_t i = 0; i < values.size(); ++i) {
+        bool blank = values[i] != values[i];
+        to[i] = blank ? Element<To>(values[i]) : static_cast<To>(values[i]);
+      }
+    });
+    return bytes;
   }
 
   T& A(int64_t batch, int64_t m, int64_t k) {
@@ -222,19 +249,20 @@ class Checker {
   }
 
   std::vector<T> Execute(bool pieces) {
-    auto guarded = [](const std::vector<T>& from) {
-      auto memory = std::make_unique<Guarded>(static_cast<int64_t>(from.size() * sizeof(T)));
-      std::memcpy(memory->data(), from.data(), from.size() * sizeof(T));
+    auto guarded = [](const auto& from) {
+      const size_t bytes = from.size() * sizeof(from[0]);
+      auto memory = std::make_unique<Guarded>(static_cast<int64_t>(bytes));
+      std::memcpy(memory->data(), from.data(), bytes);
       return memory;
     };
-    auto a = guarded(a_);
-    auto b = guarded(b_);
+    auto a = guarded(Stored(p_.TypeOfA(), a_));
+    auto b = guarded(Stored(p_.TypeOfB(), b_));
     auto c = guarded(c_);
     auto bias = guarded(bias_);
     Guarded packed_a(s_.packed_a_bytes), packed_b(s_.packed_b_bytes), scratch(s_.scratch_bytes);
     std::memset(scratch.data(), 0xff, static_cast<size_t>(s_.scratch_bytes));
-    void* a_at = static_cast<T*>(a->data()) - a_span_.low;
-    void* b_at = static_cast<T*>(b->data()) - b_span_.low;
+    void* a_at = static_cast<char*>(a->data()) - a_span_.low * ByteWidth(p_.TypeOfA());
+    void* b_at = static_cast<char*>(b->data()) - b_span_.low * ByteWidth(p_.TypeOfB());
     void* c_at = static_cast<T*>(c->data()) - c_span_.low;
     if (s_.pack_a) {
       Call(jit_->Find("pack_a"), {a_at, packed_a.data()}, s_.pack_a_items, pieces);
@@ -470,6 +498,48 @@ TEST(CodegenGemm, BatchesAndTypes) {
         Check({.cpu = cpu, .problem = p});
         if (IsFloat(type)) {
           Check({.cpu = cpu, .problem = p, .epilogue = Epilogue::kBiasRelu});
+        }
+      }
+    }
+  }
+}
+
+// Operands that are converted as they are read or packed.
+TEST(CodegenGemm, OperandsOfOtherTypes) {
+  struct Types {
+    ElementType type, a, b;
+  };
+  const Types all[] = {{kF32, ElementType::kF16, ElementType::kF16},
+                       {kF32, ElementType::kBF16, ElementType::kBF16},
+                       {kF32, kF32, ElementType::kBF16},
+                       {kF32, ElementType::kF16, ElementType::kS8},
+                       {ElementType::kF64, kF32, ElementType::kF64},
+                       {ElementType::kS32, ElementType::kS8, ElementType::kU8},
+                       {ElementType::kS32, ElementType::kS16, ElementType::kS32}};
+  for (const target::Cpu& cpu : Cpus()) {
+    for (const Types& types : all) {
+      for (auto [m, n, k] : {std::tuple(1, 40, 33), {3, 130, 70}, {53, 151, 90}, {40, 1, 19}}) {
+        for (int variant = 0; variant < 8; ++variant) {
+          GemmProblem p = GemmProblem::RowMajor(types.type, m, n, k, variant == 7 ? 2 : 1);
+          p.a_type = types.a;
+          p.b_type = types.b;
+          p.b_constant = variant == 1 || variant == 7;
+          if (variant == 2) p.b_k = 1, p.b_n = k;
+          if (variant == 3) p.a_m = 1, p.a_k = m;
+          if (variant == 4) p = p.Transposed();
+          if (variant < 5) {
+            Check({.cpu = cpu, .problem = p});
+            continue;
+          }
+          Check({.cpu = cpu, .problem = p, .change = [=](GemmSchedule& s) {
+                   if (s.kind == GemmKind::kInner) return;
+                   s.b = variant == 5   ? GemmB::kInPlace
+                         : variant == 6 ? GemmB::kPackPanel
+                                        : GemmB::kPrepacked;
+                   s.pack_a = variant != 6;
+                   s.kc = 32;
+                   s.prefetch_b = true;
+                 }});
         }
       }
     }

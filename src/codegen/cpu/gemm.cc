@@ -94,12 +94,13 @@ class GemmLoops {
     batch_ = p_.BatchSize() == 1 ? e_.Int(0) : rest;
     indices_ = e_.BatchIndices(batch_);
     Value* a = a_;
-    if (!s_.pack_a) a = e_.Offset(a, e_.BatchOffset(indices_, &GemmBatchDimension::a));
+    if (!s_.pack_a) a = e_.Offset(a, e_.BatchOffset(indices_, &GemmBatchDimension::a, e_.a_bytes));
     Value* b = b_;
     if (s_.b != GemmB::kPrepacked) {
-      b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b));
+      b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b, e_.b_bytes));
     }
-    if (c_ != nullptr) c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c));
+    if (c_ != nullptr)
+      c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c, e_.element_bytes));
 
     e_.Loop(e_.Int(0), e_.Int(s_.k_blocks), 1, "k.block",
             [&](Value* k_block) { Block(a, b, k_block, tiles, panels); });
@@ -112,7 +113,7 @@ class GemmLoops {
     k_ = e_.KCount(k_block);
     Value* k_first = e_.Scale(k_block, s_.kc);
     if (s_.b != GemmB::kPrepacked) {
-      b = e_.Offset(b, e_.Scale(k_first, p_.b_k * e_.element_bytes));
+      b = e_.Offset(b, e_.Scale(k_first, p_.b_k * e_.b_bytes));
     }
     b_block_ = b;
     auto pack = [&](Value* panel, Value* count) {
@@ -161,7 +162,7 @@ class GemmLoops {
     }
     b_panel_ = b;
     if (s_.b == GemmB::kInPlace && s_.kind == GemmKind::kOuter) {
-      b_panel_ = e_.Offset(b, e_.Scale(vector_, e_.vector_bytes));
+      b_panel_ = e_.Offset(b, e_.Scale(vector_, s_.lanes * e_.b_bytes));
     }
   }
 
@@ -169,22 +170,25 @@ class GemmLoops {
     Value* tile_index = e_.Add(first_tile, tile);
     row_ = e_.TileRow(tile_index);
     gemm::TileOperands o{};
+    o.a_type = s_.pack_a ? p_.type : p_.TypeOfA();
     if (s_.pack_a) {
       o.a = e_.Offset(a, e_.PackedAOffset(batch_, tile_index, k_first));
       o.a_m = e_.element_bytes;
       o.a_k = s_.mr * e_.element_bytes;
     } else {
-      o.a_m = p_.a_m * e_.element_bytes;
-      o.a_k = p_.a_k * e_.element_bytes;
+      o.a_m = p_.a_m * e_.a_bytes;
+      o.a_k = p_.a_k * e_.a_bytes;
       o.a = e_.Offset(e_.Offset(a, e_.Scale(row_, o.a_m)), e_.Scale(k_first, o.a_k));
     }
     o.b = b_panel_;
     o.k = k_;
+    const bool in_place = s_.b == GemmB::kInPlace;
+    o.b_type = in_place ? p_.TypeOfB() : p_.type;
+    o.b_vector = s_.lanes * (in_place ? e_.b_bytes : e_.element_bytes);
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
     } else {
-      const bool in_place = s_.b == GemmB::kInPlace;
-      o.b_k = in_place ? p_.b_k * e_.element_bytes : s_.nv * e_.vector_bytes;
+      o.b_k = in_place ? p_.b_k * e_.b_bytes : s_.nv * e_.vector_bytes;
       o.b_aligned = !in_place;
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
@@ -234,7 +238,9 @@ class GemmLoops {
   void SetPrefetch(Value* tile, gemm::TileOperands& o) {
     if (!s_.prefetch_b) return;
     const int64_t ahead = s_.panels_inner ? s_.block_n : 1;
-    const int64_t row_bytes = s_.nv * e_.vector_bytes;
+    const int64_t vector_bytes =
+        s_.lanes * (s_.b == GemmB::kPrepacked ? e_.element_bytes : e_.b_bytes);
+    const int64_t row_bytes = s_.nv * vector_bytes;
     const int64_t tiles = s_.items_along_m ? s_.m_tiles : s_.block_m;
     if (s_.b == GemmB::kPrepacked) {
       const int64_t panel_bytes = s_.kc * row_bytes;
@@ -249,11 +255,11 @@ class GemmLoops {
     if (p_.b_n != 1) return;
     // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
     // Those that find nothing left fetch what is in the cache.
-    const int64_t b_k = p_.b_k * e_.element_bytes;
+    const int64_t b_k = p_.b_k * e_.b_bytes;
     const int64_t row_lines = (row_bytes + 63) / 64;
     const int64_t lines = s_.unroll * row_lines;
     const int64_t share = (lines + tiles - 1) / tiles;
-    Value* next = e_.Offset(b_block_, e_.Scale(vector_, e_.vector_bytes));
+    Value* next = e_.Offset(b_block_, e_.Scale(vector_, vector_bytes));
     next = e_.Offset(next, s_.k_blocks > 1 ? s_.kc * b_k : ahead * row_bytes);
     for (int64_t i = 0; i < share; ++i) {
       Value* line = e_.Add(e_.Scale(tile, share), e_.Int(i));
@@ -271,7 +277,7 @@ class GemmLoops {
     Value* first = e_.Scale(vector_, s_.lanes);
     Value* count = e_.Int(s_.nv * s_.lanes);
     if (e_.ragged) count = e_.Min(count, e_.b.CreateSub(e_.Int(p_.n), first));
-    const int64_t column_bytes = p_.b_n * e_.element_bytes;
+    const int64_t column_bytes = p_.b_n * e_.b_bytes;
     e_.Loop(e_.Int(0), count, s_.nr, "column", [&](Value* j) {
       Value* column = e_.Add(first, j);
       o.columns.clear();

@@ -1,20 +1,11 @@
 #include "codegen/cpu/gemm_internal.h"
 
+#include "codegen/elemental.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace kiln::codegen::gemm {
 
 using llvm::Value;
-
-namespace {
-
-llvm::Type* LlvmType(llvm::LLVMContext& context, ElementType type) {
-  if (type == ElementType::kF32) return llvm::Type::getFloatTy(context);
-  if (type == ElementType::kF64) return llvm::Type::getDoubleTy(context);
-  return llvm::Type::getIntNTy(context, static_cast<unsigned>(BitWidth(type)));
-}
-
-}  // namespace
 
 Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
                  const kernel::GemmSchedule& schedule)
@@ -23,7 +14,9 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       s(schedule),
       b(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       element_bytes(ByteWidth(problem.type)),
-      element(LlvmType(function->getContext(), problem.type)),
+      a_bytes(ByteWidth(problem.TypeOfA())),
+      b_bytes(ByteWidth(problem.TypeOfB())),
+      element(RegisterType(function->getContext(), problem.type)),
       vector(llvm::FixedVectorType::get(element, static_cast<unsigned>(schedule.lanes))),
       i64(b.getInt64Ty()),
       vector_bytes(element_bytes * schedule.lanes),
@@ -75,6 +68,23 @@ Value* Emitter::Sum(Value* x, Value* y) {
 
 Value* Emitter::Load(llvm::Type* type, Value* pointer, int64_t align) {
   return b.CreateAlignedLoad(type, pointer, llvm::Align(static_cast<uint64_t>(align)));
+}
+
+Value* Emitter::LoadAs(ElementType from, Value* pointer) {
+  return LoadVectorAs(from, 1, pointer, nullptr, false);
+}
+
+Value* Emitter::LoadVectorAs(ElementType from, int lanes, Value* pointer, Value* mask,
+                             bool aligned) {
+  const MathOptions options{s.fma, s.f16};
+  const int64_t bytes = ByteWidth(from);
+  const llvm::Align align(static_cast<uint64_t>(aligned ? bytes * lanes : bytes));
+  llvm::Type* type = MemoryType(b.getContext(), from);
+  if (lanes > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes));
+  Value* loaded = mask == nullptr ? static_cast<Value*>(b.CreateAlignedLoad(type, pointer, align))
+                                  : b.CreateMaskedLoad(type, pointer, align, mask,
+                                                       llvm::Constant::getNullValue(type));
+  return EmitConvert(b, FromMemory(b, loaded, from, options), from, p.type, options);
 }
 
 Value* Emitter::LoadVector(Value* pointer, Value* mask, bool aligned) {
@@ -201,10 +211,10 @@ std::vector<Value*> Emitter::BatchIndices(Value* linear) {
 }
 
 Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
-                            int64_t kernel::GemmBatchDimension::*stride) {
+                            int64_t kernel::GemmBatchDimension::*stride, int64_t bytes) {
   Value* offset = Int(0);
   for (size_t i = 0; i < indices.size(); ++i) {
-    offset = Add(offset, Scale(indices[i], p.batch[i].*stride * element_bytes));
+    offset = Add(offset, Scale(indices[i], p.batch[i].*stride * bytes));
   }
   return offset;
 }

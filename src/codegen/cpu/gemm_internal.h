@@ -18,7 +18,8 @@ struct Emitter {
   const kernel::GemmProblem& p;
   const kernel::GemmSchedule& s;
   llvm::IRBuilder<> b;
-  int64_t element_bytes;
+  int64_t element_bytes;     // of products, sums, C and packed operands
+  int64_t a_bytes, b_bytes;  // of A and B as they come
   llvm::Type* element;
   llvm::FixedVectorType* vector;
   llvm::IntegerType* i64;
@@ -40,6 +41,11 @@ struct Emitter {
   llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
   llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
   llvm::Value* Load(llvm::Type* type, llvm::Value* pointer, int64_t align);
+  // Elements of type `from` in memory, converted to those that are computed with: one, or a vector
+  // of so many.
+  llvm::Value* LoadAs(ElementType from, llvm::Value* pointer);
+  llvm::Value* LoadVectorAs(ElementType from, int lanes, llvm::Value* pointer, llvm::Value* mask,
+                            bool aligned);
   llvm::Value* LoadVector(llvm::Value* pointer, llvm::Value* mask, bool aligned);
   void StoreVector(llvm::Value* value, llvm::Value* pointer, llvm::Value* mask, bool aligned);
   // Lane i is set when i < count.
@@ -64,7 +70,7 @@ struct Emitter {
   // Splits a linear batch index into one index per batch dimension.
   std::vector<llvm::Value*> BatchIndices(llvm::Value* linear);
   llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
-                           int64_t kernel::GemmBatchDimension::*stride);
+                           int64_t kernel::GemmBatchDimension::*stride, int64_t bytes);
   // Steps of k in block `k_block`.
   llvm::Value* KCount(llvm::Value* k_block);
   // Where a panel is in packed B, and a tile from step k on in packed A; in bytes. Operands that
@@ -75,13 +81,16 @@ struct Emitter {
 };
 
 // The operands of one register tile. Rows of A are a_m apart, steps of k a_k and b_k, vectors of B
-// one vector; all in bytes.
+// b_vector; all in bytes.
 struct TileOperands {
   llvm::Value* a;
   llvm::Value* b;
+  ElementType a_type;
+  ElementType b_type;
   int64_t a_m;
   int64_t a_k;
   int64_t b_k;
+  int64_t b_vector;
   bool b_aligned = false;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
   llvm::Value* k = nullptr;     // steps

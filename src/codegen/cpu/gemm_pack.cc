@@ -68,15 +68,16 @@ constexpr int64_t kPrefetchSteps = 8;
 void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
               Value* panel_bytes) {
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
-  const int64_t source_step = e.p.b_k * e.element_bytes;
+  const int64_t source_bytes = e.s.lanes * e.b_bytes;
+  const int64_t source_step = e.p.b_k * e.b_bytes;
   e.Loop(e.Int(0), k, 1, "pack", [&](Value* step) {
     Value* row = e.Offset(source, e.Scale(step, source_step));
     Value* to = e.Offset(packed, e.Scale(step, row_bytes));
     e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
       Value* first_vector = e.PanelVector(e.Add(panel, i));
-      Value* in = e.Offset(row, e.Scale(first_vector, e.vector_bytes));
+      Value* in = e.Offset(row, e.Scale(first_vector, source_bytes));
       Value* out = e.Offset(to, e.b.CreateMul(i, panel_bytes));
-      for (int64_t line = 0; line < row_bytes; line += 64) {
+      for (int64_t line = 0; line < e.s.nv * source_bytes; line += 64) {
         e.Prefetch(e.Offset(in, kPrefetchSteps * source_step + line));
       }
       Value* mask = nullptr;
@@ -85,8 +86,8 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
         mask = e.Mask(e.b.CreateSub(e.Int(e.p.n), e.Scale(last, e.s.lanes)));
       }
       for (int v = 0; v < e.s.nv; ++v) {
-        Value* vector =
-            e.LoadVector(e.Offset(in, v * e.vector_bytes), v == e.s.nv - 1 ? mask : nullptr, false);
+        Value* vector = e.LoadVectorAs(e.p.TypeOfB(), e.s.lanes, e.Offset(in, v * source_bytes),
+                                       v == e.s.nv - 1 ? mask : nullptr, false);
         e.StoreVector(vector, e.Offset(out, v * e.vector_bytes), nullptr, true);
       }
     });
@@ -104,22 +105,21 @@ void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value
   const int lanes = e.s.lanes;
   const int narrow = Narrow(e);
   const int64_t row_bytes = e.s.nv * e.vector_bytes;
-  auto* piece = llvm::FixedVectorType::get(e.element, static_cast<unsigned>(narrow));
   e.Loop(e.Int(0), e.Int(e.s.nv), 1, "pack.v", [&](Value* v) {
     Value* first = e.Scale(e.Add(first_vector, v), lanes);
     std::vector<Value*> columns;
     for (int i = 0; i < lanes; ++i) {
       Value* column = e.Add(first, e.Int(i));
       if (e.ragged) column = e.Min(column, e.Int(e.p.n - 1));
-      columns.push_back(e.Offset(source, e.Scale(column, e.p.b_n * e.element_bytes)));
+      columns.push_back(e.Offset(source, e.Scale(column, e.p.b_n * e.b_bytes)));
     }
     Value* out = e.Offset(packed, e.Scale(v, e.vector_bytes));
     e.Loop(e.Int(0), k, narrow, "pack.k", [&](Value* step) {
       step = e.Min(step, e.b.CreateSub(k, e.Int(narrow)));
       std::vector<Value*> pieces;
       for (Value* column : columns) {
-        Value* in = e.Offset(column, e.Scale(step, e.element_bytes));
-        pieces.push_back(e.Load(piece, in, e.element_bytes));
+        Value* in = e.Offset(column, e.Scale(step, e.b_bytes));
+        pieces.push_back(e.LoadVectorAs(e.p.TypeOfB(), narrow, in, nullptr, false));
       }
       pieces = Transpose(e, pieces, narrow);
       Value* to = e.Offset(out, e.Scale(step, row_bytes));
@@ -137,11 +137,10 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* k, Valu
   e.Loop(e.Int(0), e.Int(width), 1, "pack.n", [&](Value* i) {
     Value* column = e.Add(first, i);
     if (e.ragged) column = e.Min(column, e.Int(e.p.n - 1));
-    Value* in = e.Offset(source, e.Scale(column, e.p.b_n * e.element_bytes));
+    Value* in = e.Offset(source, e.Scale(column, e.p.b_n * e.b_bytes));
     Value* out = e.Offset(packed, e.Scale(i, e.element_bytes));
     e.Loop(e.Int(0), k, 1, "pack.k", [&](Value* step) {
-      Value* value = e.Load(e.element, e.Offset(in, e.Scale(step, e.p.b_k * e.element_bytes)),
-                            e.element_bytes);
+      Value* value = e.LoadAs(e.p.TypeOfB(), e.Offset(in, e.Scale(step, e.p.b_k * e.b_bytes)));
       e.b.CreateAlignedStore(value, e.Offset(out, e.Scale(step, width * e.element_bytes)),
                              llvm::Align(static_cast<uint64_t>(e.element_bytes)));
     });
@@ -154,13 +153,14 @@ void PackSplats(Emitter& e, Value* in, Value* out) {
     for (int i = 0; i < e.s.mr; i += e.s.lanes) {
       const int count = std::min(e.s.lanes, e.s.mr - i);
       Value* mask = count < e.s.lanes ? e.Mask(int64_t{count}) : nullptr;
-      Value* rows = e.LoadVector(e.Offset(in, i * e.element_bytes), mask, false);
+      Value* rows =
+          e.LoadVectorAs(e.p.TypeOfA(), e.s.lanes, e.Offset(in, i * e.a_bytes), mask, false);
       e.StoreVector(rows, e.Offset(out, i * e.element_bytes), mask, false);
     }
     return;
   }
   for (int i = 0; i < e.s.mr; ++i) {
-    Value* value = e.Load(e.element, e.Offset(in, i * e.p.a_m * e.element_bytes), e.element_bytes);
+    Value* value = e.LoadAs(e.p.TypeOfA(), e.Offset(in, i * e.p.a_m * e.a_bytes));
     e.b.CreateAlignedStore(value, e.Offset(out, i * e.element_bytes),
                            llvm::Align(static_cast<uint64_t>(e.element_bytes)));
   }
@@ -203,14 +203,14 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
     Value* batch = e.b.CreateUDiv(item, e.Int(chunks));
     Value* first = e.Scale(e.b.CreateURem(item, e.Int(chunks)), kernel::kPackSteps);
     Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(problem.k), first));
-    Value* batch_in =
-        e.Offset(from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a));
+    Value* batch_in = e.Offset(
+        from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a, e.a_bytes));
     e.Loop(e.Int(0), e.Int(schedule.m_tiles), 1, "tile", [&](Value* tile) {
-      Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.element_bytes));
-      in = e.Offset(in, e.Scale(first, problem.a_k * e.element_bytes));
+      Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.a_bytes));
+      in = e.Offset(in, e.Scale(first, problem.a_k * e.a_bytes));
       Value* out = e.Offset(to, e.PackedAOffset(batch, tile, first));
       e.Loop(e.Int(0), count, 1, "pack", [&](Value* k) {
-        gemm::PackSplats(e, e.Offset(in, e.Scale(k, problem.a_k * e.element_bytes)),
+        gemm::PackSplats(e, e.Offset(in, e.Scale(k, problem.a_k * e.a_bytes)),
                          e.Offset(out, e.Scale(k, step_bytes)));
       });
     });
@@ -236,9 +236,9 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
     Value* k_block =
         schedule.k_blocks == 1 ? e.Int(0) : e.b.CreateURem(outer, e.Int(schedule.k_blocks));
     Value* batch = e.b.CreateUDiv(item, e.Int(per_batch));
-    Value* in =
-        e.Offset(from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::b));
-    in = e.Offset(in, e.Scale(k_block, schedule.kc * problem.b_k * e.element_bytes));
+    Value* in = e.Offset(
+        from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::b, e.b_bytes));
+    in = e.Offset(in, e.Scale(k_block, schedule.kc * problem.b_k * e.b_bytes));
     Value* k = e.KCount(k_block);
     Value* out = e.Offset(to, e.PackedBOffset(batch, k_block, panel, k));
     gemm::EmitPackPanels(e, in, panel, e.Int(1), k, out, e.Int(0));

@@ -14,11 +14,12 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   const int nv = e.s.nv;
   std::vector<Value*> columns;
   for (int v = 0; v < nv; ++v) {
-    Value* pointer = e.Offset(b, step * o.b_k + v * e.vector_bytes);
-    columns.push_back(e.LoadVector(pointer, v == nv - 1 ? o.mask : nullptr, o.b_aligned));
+    Value* pointer = e.Offset(b, step * o.b_k + v * o.b_vector);
+    Value* mask = v == nv - 1 ? o.mask : nullptr;
+    columns.push_back(e.LoadVectorAs(o.b_type, e.s.lanes, pointer, mask, o.b_aligned));
   }
   for (int i = 0; i < mr; ++i) {
-    Value* scalar = e.Load(e.element, e.Offset(a, i * o.a_m + step * o.a_k), e.element_bytes);
+    Value* scalar = e.LoadAs(o.a_type, e.Offset(a, i * o.a_m + step * o.a_k));
     Value* row = e.b.CreateVectorSplat(static_cast<unsigned>(e.s.lanes), scalar);
     for (int v = 0; v < nv; ++v) {
       Value*& accumulator = accumulators[static_cast<size_t>(i * nv + v)];
@@ -141,14 +142,18 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
   const int nr = e.s.nr;
   std::vector<Value*> accumulators(static_cast<size_t>(mr * nr),
                                    llvm::Constant::getNullValue(e.vector));
-  std::vector<Cursor> cursors = {{o.a, e.vector_bytes}, {o.b, e.vector_bytes}};
+  std::vector<Cursor> cursors = {{o.a, e.s.lanes * e.a_bytes}, {o.b, e.s.lanes * e.b_bytes}};
   auto step = [&](Value* mask) {
     Value* a = cursors[0].pointer;
     Value* b = cursors[1].pointer;
     std::vector<Value*> rows;
-    for (int i = 0; i < mr; ++i) rows.push_back(e.LoadVector(e.Offset(a, i * o.a_m), mask, false));
+    for (int i = 0; i < mr; ++i) {
+      Value* row = e.Offset(a, i * o.a_m);
+      rows.push_back(e.LoadVectorAs(o.a_type, e.s.lanes, row, mask, false));
+    }
     for (int j = 0; j < nr; ++j) {
-      Value* column = e.LoadVector(e.Offset(b, o.columns[static_cast<size_t>(j)]), mask, false);
+      Value* first = e.Offset(b, o.columns[static_cast<size_t>(j)]);
+      Value* column = e.LoadVectorAs(o.b_type, e.s.lanes, first, mask, false);
       for (int i = 0; i < mr; ++i) {
         Value*& accumulator = accumulators[static_cast<size_t>(i * nr + j)];
         accumulator = e.MulAdd(rows[static_cast<size_t>(i)], column, accumulator);

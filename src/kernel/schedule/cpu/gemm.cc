@@ -10,6 +10,9 @@ namespace {
 int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
+// Whether B is of a narrower type than products are.
+bool IsConverted(const GemmProblem& p) { return ByteWidth(p.TypeOfB()) < ByteWidth(p.type); }
+
 // Whether a tile's accumulators, vectors of B and a splat of A fit the registers.
 bool Fits(const target::Cpu& cpu, bool fma, int mr, int nv) {
   int registers = mr * nv;
@@ -44,8 +47,8 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   // Rows of a transposed A are read across: every step begins a cache line, however few rows.
   const bool across = p.a_k != 1 && p.k > 1;
   // Rows that are a multiple of a page apart share the sets of the first cache.
-  const bool aliased =
-      p.a_k == 1 && p.k * ByteWidth(p.type) >= 2048 && p.a_m * ByteWidth(p.type) % 2048 == 0;
+  const int64_t a_bytes = ByteWidth(p.TypeOfA());
+  const bool aliased = p.a_k == 1 && p.k * a_bytes >= 2048 && p.a_m * a_bytes % 2048 == 0;
   double best = std::numeric_limits<double>::infinity();
   for (int nv = 1; nv <= std::min<int64_t>(vectors, p.m <= 2 ? 8 : 6); ++nv) {
     const int most = MostRows(cpu, s.fma, nv);
@@ -78,7 +81,7 @@ bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedu
   if (!along_k || p.k < 2 * s.lanes) return false;
   if (p.n == 1) return true;
   if (p.b_n == 1) return false;
-  if (p.b_constant) return p.m <= 4;
+  if (p.b_constant) return p.m <= (IsConverted(p) ? 8 : 4);
   return p.m <= 8 || (p.m <= 24 && p.k >= 16 * s.lanes);
 }
 
@@ -117,28 +120,32 @@ enum class Traffic {
 };
 
 Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
-  const int64_t bytes = ByteWidth(p.type);
+  const int64_t bytes = ByteWidth(p.TypeOfB());
   const int64_t m_tiles = CeilDiv(p.m, s.mr);
   const bool resident = p.k * p.n * bytes <= cpu.l2_bytes / 2;
-  const bool a_resident = p.m * p.k * bytes <= cpu.l2_bytes / 3;
+  const bool a_resident = p.m * p.k * ByteWidth(p.type) <= cpu.l2_bytes / 3;
+  // Packing would make a narrow operand wide that few rows read once.
+  const bool b_constant = p.b_constant && !(IsConverted(p) && p.m <= 8);
   const bool rows = p.b_n == 1 || p.n == 1;
   const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
   if (rows && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
     if (resident) return Traffic::kResident;
     if (m_tiles == 1) return Traffic::kStream;
-    if (!p.b_constant) {
+    if (!b_constant) {
       if (p.m >= 96 && a_resident && p.b_k * bytes < kStreamBytes) return Traffic::kPass;
       if (p.m <= 256) return Traffic::kStream;
     }
   }
-  s.b = p.b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
-  if (p.b_constant && resident) return Traffic::kResident;
-  return p.b_constant && a_resident ? Traffic::kPass : Traffic::kBlock;
+  s.b = b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
+  if (b_constant && resident) return Traffic::kResident;
+  return b_constant && a_resident ? Traffic::kPass : Traffic::kBlock;
 }
 
 void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   // A that is read across costs more than its packing once some panels have met it.
   s.pack_a = p.a_k != 1 && p.k > 1 && p.m > 1 && CeilDiv(p.n, s.lanes) >= 16;
+  // So does A that is converted element by element.
+  if (p.TypeOfA() != p.type && p.m > 1 && CeilDiv(p.n, s.lanes) >= 2 * s.nv) s.pack_a = true;
   const int64_t bytes = ByteWidth(p.type);
   const int64_t m_tiles = CeilDiv(p.m, s.mr);
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
@@ -211,6 +218,7 @@ GemmProblem GemmProblem::RowMajor(ElementType type, int64_t m, int64_t n, int64_
 GemmProblem GemmProblem::Transposed() const {
   GemmProblem t = *this;
   std::swap(t.m, t.n);
+  std::swap(t.a_type, t.b_type);
   t.a_m = b_n;
   t.a_k = b_k;
   t.b_k = a_k;
@@ -228,8 +236,12 @@ int64_t GemmProblem::BatchSize() const {
 }
 
 std::string GemmProblem::ToString() const {
-  std::string out = Cat(TypeName(type), " ", m, "x", n, "x", k, " a[", a_m, ",", a_k, "] b[", b_k,
-                        ",", b_n, "] c[", c_m, ",", c_n, "]");
+  std::string types = std::string(TypeName(type));
+  if (TypeOfA() != type || TypeOfB() != type) {
+    types += Cat(" of ", TypeName(TypeOfA()), " and ", TypeName(TypeOfB()));
+  }
+  std::string out = Cat(types, " ", m, "x", n, "x", k, " a[", a_m, ",", a_k, "] b[", b_k, ",", b_n,
+                        "] c[", c_m, ",", c_n, "]");
   for (const GemmBatchDimension& d : batch) {
     out += Cat(" batch ", d.size, " [", d.a, ",", d.b, ",", d.c, "]");
   }
@@ -304,6 +316,7 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   GemmSchedule s;
   s.lanes = static_cast<int>(cpu.vector_bytes / ByteWidth(p.type));
   s.fma = cpu.has_fma;
+  s.f16 = cpu.has_f16;
   if (PrefersInner(cpu, p, s)) {
     ChooseInner(cpu, p, s);
   } else {

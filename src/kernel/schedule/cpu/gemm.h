@@ -22,11 +22,15 @@ struct GemmBatchDimension {
   int64_t c = 0;
 };
 
-// Types with matrix products: f32, f64, s32, u32, s64 and u64.
+// Types that products are taken in: f32, f64, s32, u32, s64 and u64.
 bool HasGemm(ElementType type);
 
 struct GemmProblem {
-  ElementType type = ElementType::kF32;  // see HasGemm
+  ElementType type = ElementType::kF32;  // of products, sums and C; see HasGemm
+  // What A and B hold, where that is another type: it is converted when it is packed or, in place,
+  // whenever it is read.
+  ElementType a_type = ElementType::kInvalid;
+  ElementType b_type = ElementType::kInvalid;
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;
@@ -46,6 +50,8 @@ struct GemmProblem {
   // The same product read as C^T = B^T * A^T.
   GemmProblem Transposed() const;
   int64_t BatchSize() const;
+  ElementType TypeOfA() const { return a_type == ElementType::kInvalid ? type : a_type; }
+  ElementType TypeOfB() const { return b_type == ElementType::kInvalid ? type : b_type; }
   std::string ToString() const;
 };
 
@@ -75,7 +81,8 @@ struct GemmSchedule {
   // A is read from the packed form that the kernel of EmitGemmPackA makes.
   bool pack_a = false;
   bool fma = false;
-  int lanes = 1;  // elements of one vector
+  bool f16 = false;  // instructions that convert between f16 and f32
+  int lanes = 1;     // elements of one vector
   // The register tile: mr rows by nv vectors (kOuter) or by nr columns (kInner).
   int mr = 1;
   int nv = 1;
