@@ -31,9 +31,13 @@ class Compiled {
     executable_ = *std::move(loaded);
     for (const Shape& s : artefact_->program.signature.parameters) {
       float* p = Allocate(s.byte_size());
-      for (int64_t i = 0; s.type() == ElementType::kF32 && i < s.num_elements(); ++i) {
-        p[i] = static_cast<float>(i % 1000) * 1e-3f;
-      }
+      VisitType(s.type(), [&](auto zero) {
+        using T = decltype(zero);
+        for (int64_t i = 0; i < s.num_elements(); ++i) {
+          reinterpret_cast<T*>(p)[i] =
+              FloatType<T> ? T(static_cast<float>(i % 1000) * 1e-3f) : T(i % 100);
+        }
+      });
       arguments_.push_back(p);
     }
     for (const Shape& s : artefact_->program.signature.results) {
@@ -161,6 +165,40 @@ KILN_BENCH(cpu_kernel_rates) {
                "] reduce(e, zero), dimensions={1}, to_apply=add sb = ", shape,
                " broadcast(s), dimensions={0} ROOT q = ", shape, " divide(e, sb)"),
            2 * bytes, threads);
+    }
+  }
+}
+
+KILN_BENCH(cpu_types) {
+  for (const char* type : {"s8", "u8", "s16", "u16", "f16", "bf16", "u32", "f32"}) {
+    const int64_t width = ByteWidth(*TypeByName(type));
+    const bool is_float = IsFloat(*TypeByName(type));
+    const std::string shape = Cat(type, "[1024,1024]");
+    const std::string x = Cat("x = ", shape, " parameter(0) ");
+    const double bytes = static_cast<double>(width << 20);
+    Rate(report, Cat("cpu_types.axpy.", type),
+         Cat(x, "y = ", shape, " parameter(1) p = ", shape, " multiply(x, y) ROOT s = ", shape,
+             " add(p, x)"),
+         3 * bytes, 1);
+    Rate(report, Cat("cpu_types.transpose.", type),
+         Cat(x, "ROOT t = ", shape, " transpose(x), dimensions={1,0}"), 2 * bytes, 1);
+    if (is_float) {
+      Rate(report, Cat("cpu_types.tanh.", type), Cat(x, "ROOT t = ", shape, " tanh(x)"), 2 * bytes,
+           1);
+    }
+    Rate(report, Cat("cpu_types.convert_to_f32.", type),
+         Cat(x, "ROOT t = f32[1024,1024] convert(x)"), bytes + 4 * (1 << 20), 1);
+    Rate(report, Cat("cpu_types.convert_from_f32.", type),
+         Cat("x = f32[1024,1024] parameter(0) ROOT t = ", shape, " convert(x)"),
+         bytes + 4 * (1 << 20), 1);
+    for (auto [m, n, k] : {std::tuple{512, 512, 512}, {1, 4096, 1024}}) {
+      const double flops = 2.0 * m * n * k;
+      Compiled dot(Module(Cat("x = ", type, "[", m, ",", k, "] parameter(0) y = ", type, "[", k,
+                              ",", n, "] parameter(1) ROOT z = ", type, "[", m, ",", n,
+                              "] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}")),
+                   1);
+      report.Add(Cat("cpu_types.dot.", m, "x", n, "x", k, ".", type), flops / dot.Seconds() * 1e-9,
+                 "GFLOP/s");
     }
   }
 }

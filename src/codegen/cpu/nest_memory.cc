@@ -166,8 +166,12 @@ NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType 
     rows.push_back(b_.CreateAlignedLoad(vector, b_.CreateGEP(element, address.pointer, offset),
                                         llvm::Align(ByteWidth(type))));
   }
-  // Swaps the blocks off the diagonal, half as large each time.
-  for (int64_t d = width_ / 2; d > 0; d /= 2) {
+  // Swaps the blocks off the diagonal, half as large each time. Machines have one instruction for
+  // that down to blocks of four bytes, and for smaller elements another: to interleave the halves
+  // of 16 bytes.
+  int64_t size = ByteWidth(type);
+  int64_t group = size < 4 ? std::min(width_, 16 / size) : 1;
+  for (int64_t d = width_ / 2; d >= group; d /= 2) {
     std::vector<int> low, high;
     for (int64_t l = 0; l < width_; ++l) {
       low.push_back(static_cast<int>((l & d) ? width_ + l - d : l));
@@ -180,6 +184,24 @@ NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType 
       b = b_.CreateShuffleVector(a, b, high);
       a = upper;
     }
+  }
+  // Rows i and i + group/2 become rows 2i and 2i + 1: done once for each bit of a row's number.
+  for (int64_t step = 1; step < group; step *= 2) {
+    std::vector<int> masks[2];
+    for (int64_t l = 0; l < width_; ++l) {
+      int64_t of_group = l % group, from = l - of_group + of_group / 2;
+      if (l & 1) from += width_;
+      masks[0].push_back(static_cast<int>(from));
+      masks[1].push_back(static_cast<int>(from + group / 2));
+    }
+    Values next(rows.size());
+    for (int64_t i = 0; i < width_; ++i) {
+      int64_t row = i % group, first = i - row;
+      Value* a = rows[static_cast<size_t>(first + row / 2)];
+      Value* b = rows[static_cast<size_t>(first + row / 2 + group / 2)];
+      next[static_cast<size_t>(i)] = b_.CreateShuffleVector(a, b, masks[row & 1]);
+    }
+    rows = std::move(next);
   }
   return rows;
 }

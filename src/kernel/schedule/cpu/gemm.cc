@@ -128,7 +128,10 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   const bool b_constant = p.b_constant && !(IsConverted(p) && p.m <= 8);
   const bool rows = p.b_n == 1 || p.n == 1;
   const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
-  if (rows && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
+  // What many tiles would convert again is packed; narrow integers cost less to multiply where it
+  // can be seen that they are.
+  const bool again = IsConverted(p) && IsFloat(p.type) && m_tiles > 3;
+  if (rows && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
     if (resident) return Traffic::kResident;
     if (m_tiles == 1) return Traffic::kStream;
     if (!b_constant) {
@@ -145,7 +148,9 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   // A that is read across costs more than its packing once some panels have met it.
   s.pack_a = p.a_k != 1 && p.k > 1 && p.m > 1 && CeilDiv(p.n, s.lanes) >= 16;
   // So does A that is converted element by element.
-  if (p.TypeOfA() != p.type && p.m > 1 && CeilDiv(p.n, s.lanes) >= 2 * s.nv) s.pack_a = true;
+  if (p.TypeOfA() != p.type && p.m > 1 && CeilDiv(p.n, s.lanes) >= 2 * s.nv) {
+    s.pack_a = true;
+  }
   const int64_t bytes = ByteWidth(p.type);
   const int64_t m_tiles = CeilDiv(p.m, s.mr);
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);

@@ -8,6 +8,9 @@
 namespace kiln::kernel {
 namespace {
 
+// The most rows and columns that are transposed in registers.
+constexpr int kLargestSquare = 16;
+
 // Rough costs in cycles of a core, for comparing schedules with each other.
 constexpr double kOpCost = 0.5;
 constexpr double kTranscendentalCost = 12;
@@ -40,6 +43,7 @@ class Scheduler {
   CpuNestSchedule Run() {
     s_.vector_width = Width();
     ChooseVectors();
+    PreferSquares();
     ChooseTile();
     ChooseUnroll();
     ChooseItems();
@@ -75,7 +79,7 @@ class Scheduler {
   // The outer variable along which an access is contiguous, where it may be a tile's.
   int TileOf(const Index& index, int vector) const {
     if (vector < 0 || vector >= kernel_.outer || Extent(vector) < s_.vector_width) return -1;
-    if (s_.vector_width < 4 || s_.vector_width > 16) return -1;
+    if (s_.vector_width < 4 || s_.vector_width > kLargestSquare) return -1;
     for (const Stage& stage : kernel_.stages) {
       if (!stage.variables.empty()) return -1;
     }
@@ -83,6 +87,18 @@ class Scheduler {
       if (v != vector && Extent(v) >= s_.vector_width && index.StrideOf(v) == 1) return v;
     }
     return -1;
+  }
+
+  // Squares of narrow elements are smaller than vectors of them. Where something is transposed they
+  // may be worth it.
+  void PreferSquares() {
+    if (s_.vector_width <= kLargestSquare) return;
+    Scheduler squares(*this);
+    squares.s_.vector_width = kLargestSquare;
+    squares.ChooseVectors();
+    if (squares.cycles_ >= cycles_) return;
+    s_ = squares.s_;
+    cycles_ = squares.cycles_;
   }
 
   void ChooseTile() {
