@@ -19,9 +19,11 @@ namespace {
 
 // Switches of LLVM's back end that are no target options. What is emitted here has its addresses
 // and its order as they should be: strength reduction and machine scheduling take a third of the
-// time and make nothing faster.
+// time and make nothing faster. The pass against blocked store forwarding ends the process where a
+// masked load has become a plain one and its value is stored (LLVM 19).
 void SetBackEndSwitches() {
-  const char* switches[] = {"kiln", "-disable-lsr", "-enable-misched=false"};
+  const char* switches[] = {"kiln", "-disable-lsr", "-enable-misched=false",
+                            "-x86-disable-avoid-SFB"};
   std::string text;
   llvm::raw_string_ostream errors(text);
   llvm::cl::ParseCommandLineOptions(std::size(switches), switches, "", &errors);

@@ -227,6 +227,26 @@ ENTRY e { a = s32[77] parameter(0)
   ROOT t = (s32[77], s32[77], s32[77], s32[77], s32[77], s32[77], pred[77], pred[77], f32[77], u8[77], s64[77], s32[77], s32[77]) tuple(d, r, p, l, s, g, n, x, f, k, q, z, o) })");
 }
 
+// Vectors that begin in one operand and end in the next: memory beyond either is not read, not even
+// where the first half of the lanes has none of its own.
+TEST(EndToEnd, ConcatenationsReadOnlyTheirOperands) {
+  Check(R"(HloModule m
+ENTRY e { x = s64[2,4,7] parameter(0)
+  y = s64[6] parameter(1)
+  zero = s64[] constant(0)
+  one = s64[] constant(1)
+  zeros = s64[6,4,7] broadcast(zero), dimensions={}
+  ones = s64[6,4,7] broadcast(one), dimensions={}
+  c = s64[6,4,7] concatenate(x, x, x), dimensions={0}
+  p = pred[6,4,7] compare(c, zeros), direction=GT
+  b = s64[6,4,7] broadcast(y), dimensions={0}
+  s = s64[6,4,7] select(p, c, b)
+  q = pred[6,4,7] compare(s, ones), direction=GE
+  r = pred[6,4,7] select(q, p, q)
+  ROOT o = pred[6,4,14] concatenate(q, r), dimensions={2}
+})");
+}
+
 TEST(EndToEnd, ManyThreadsRunOneExecutable) {
   auto module = ir::ParseOrDie(Cat("HloModule m\n", kAdd, R"(
 ENTRY e { x = f32[300,40] parameter(0)

@@ -165,6 +165,7 @@ class NestEmitter {
   };
   Address AddressOf(const Access& access, int copy);
   llvm::Value* GatherPointers(const Address& address, ElementType type);
+  llvm::Value* MemoryMask(llvm::Value* mask);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
   void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask);
   bool IsSquare(const Address& address) const;

@@ -1,7 +1,9 @@
 // Loads and stores: addresses, masks, guards and strides.
+#include <algorithm>
 #include <numeric>
 
 #include "codegen/cpu/nest_emitter.h"
+#include "llvm/IR/InlineAsm.h"
 #include "plan/plan.h"
 
 namespace kiln::codegen {
@@ -83,7 +85,21 @@ Value* NestEmitter::GatherPointers(const Address& address, ElementType type) {
   return b_.CreateGEP(element, address.pointer, offsets);
 }
 
+// Without mask registers LLVM 19 makes a plain load of a masked one where a half of the mask is
+// constant, and takes lanes for set that are not: it loses track of masks of which only the sign
+// bits matter. An empty piece of assembly keeps it from looking into the mask.
+Value* NestEmitter::MemoryMask(Value* mask) {
+  if (!mask || llvm::isa<llvm::Constant>(mask) || cpu_.has_masks || !cpu_.Has("avx")) return mask;
+  auto bits = static_cast<unsigned>(std::clamp<int64_t>(8 * cpu_.vector_bytes / width_, 8, 64));
+  auto* type = llvm::FixedVectorType::get(b_.getIntNTy(bits), static_cast<unsigned>(width_));
+  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=x,0",
+                                        /*hasSideEffects=*/false);
+  Value* hidden = b_.CreateCall(assembly, {b_.CreateSExt(mask, type)});
+  return b_.CreateICmpSLT(hidden, llvm::Constant::getNullValue(type));
+}
+
 Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* mask) {
+  mask = MemoryMask(mask);
   llvm::Type* element = MemoryType(b_.getContext(), type);
   auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
   int64_t size = ByteWidth(type);
@@ -118,6 +134,7 @@ Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* 
 }
 
 void NestEmitter::VectorStore(const Address& address, ElementType type, Value* value, Value* mask) {
+  mask = MemoryMask(mask);
   int64_t size = ByteWidth(type);
   if (!address.offsets && address.stride == 1) {
     llvm::Align align(address.alignment);

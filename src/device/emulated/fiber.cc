@@ -78,9 +78,11 @@ Fiber::~Fiber() {
 #if defined(__x86_64__)
 
 void Fiber::Enter(Fiber* fiber) {
-  fiber->function_(fiber->argument_);
-  fiber->done_ = true;
-  fiber->Yield();
+  while (true) {
+    fiber->function_(fiber->argument_);
+    fiber->done_ = true;
+    fiber->Yield();
+  }
 }
 
 namespace {
@@ -92,7 +94,10 @@ thread_local Fiber* starting = nullptr;
 void Fiber::Start(void (*function)(void*), void* argument) {
   function_ = function;
   argument_ = argument;
+  // A run that has ended waits in Enter for the next one.
+  bool waits = done_ && inside_;
   done_ = false;
+  if (waits) return;
   DeleteName(inside_name_);
   inside_name_ = NewName();
   // As if `start` had been called with an aligned stack: the six saved registers, where to go on,
