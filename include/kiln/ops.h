@@ -187,6 +187,22 @@ KILN_API kiln_value kiln_op_not(kiln_graph* graph, kiln_value operand);
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand);
 
+/** The value as a float with so many bits of exponent and mantissa holds it, in the operand's type:
+ *  rounded to nearest even, too large is an infinity; with fewer bits of exponent than the type's
+ *  own, what would be subnormal is a zero. A NaN stays as it is, and is an infinity where no bit of
+ *  mantissa is left. The type's own bits or more change nothing.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param exponent_bits the number of bits of exponent, at least 1
+ *  @param mantissa_bits the number of bits of mantissa, at least 0
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_reduce_precision(kiln_graph* graph, kiln_value operand,
+                                             int64_t exponent_bits, int64_t mantissa_bits);
+
 /** The nearest integer; halves away from zero.
  *
  *  Takes floats.
@@ -447,6 +463,21 @@ KILN_API kiln_value kiln_op_clamp(kiln_graph* graph, kiln_value min, kiln_value 
 KILN_API kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true,
                                    kiln_value on_false);
 
+/** The operand's bits in another element type. To a type of a k-th of the width the result has one
+ *  more dimension, the last, of size k; to one of k times the width the operand's last dimension
+ *  must be of size k, and is gone. The part at index 0 is the one of the lowest bits. A pred is one
+ *  bit.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param dtype the result's element type
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_bitcast_convert(kiln_graph* graph, kiln_value operand,
+                                            kiln_dtype dtype);
+
 /** The operand repeated to a larger shape: its dimension i becomes the result's dimension
  *  dimensions[i], of the same size; the others are new. Each appears at most once.
  *
@@ -480,6 +511,19 @@ KILN_API kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* ope
                                         size_t operands_count, const int64_t* dimensions,
                                         size_t dimensions_count);
 
+/** The size of one dimension of the operand, as s32[].
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_get_dimension_size(kiln_graph* graph, kiln_value operand,
+                                               const int64_t* dimensions, size_t dimensions_count);
+
 /** The operand with copies of a scalar below, above and between its elements; negative amounts
  *  below and above cut elements off.
  *
@@ -511,6 +555,19 @@ KILN_API kiln_value kiln_op_pad(kiln_graph* graph, kiln_value operand, kiln_valu
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_reshape(kiln_graph* graph, kiln_value operand, const int64_t* dims,
                                     size_t rank);
+
+/** The elements in reverse order along some dimensions.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand,
+                                    const int64_t* dimensions, size_t dimensions_count);
 
 /** Every stride-th element from start to before limit, in each dimension.
  *
@@ -634,6 +691,34 @@ KILN_API kiln_value kiln_op_conditional(kiln_graph* graph, kiln_value index,
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_get_tuple_element(kiln_graph* graph, kiln_value operand,
                                               int64_t index);
+
+/** Applies a computation of N scalars to a scalar to the N operands, which have the same
+ *  dimensions, element by element. dimensions lists all of them, in order.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @param to_apply the computation, which is copied
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_map(kiln_graph* graph, const kiln_value* operands,
+                                size_t operands_count, const int64_t* dimensions,
+                                size_t dimensions_count, const kiln_graph* to_apply);
+
+/** The operand, which may be a tuple, whole: all of it is there before what uses any of it, and no
+ *  rewrite looks through it or makes two of them one.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_opt_barrier(kiln_graph* graph, kiln_value operand);
 
 /** Several values as one.
  *

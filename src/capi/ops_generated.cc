@@ -109,6 +109,15 @@ kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_reduce_precision(kiln_graph* graph, kiln_value operand, int64_t exponent_bits,
+                                    int64_t mantissa_bits) {
+  return AddOp(graph, Opcode::kReducePrecision, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Int(Attr::kExponentBits, exponent_bits);
+    op.Int(Attr::kMantissaBits, mantissa_bits);
+  });
+}
+
 kiln_value kiln_op_round_nearest_afz(kiln_graph* graph, kiln_value operand) {
   return AddOp(graph, Opcode::kRoundNearestAfz, [&](OpBuilder& op) {
     op.Operand(operand);
@@ -269,6 +278,13 @@ kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true
   });
 }
 
+kiln_value kiln_op_bitcast_convert(kiln_graph* graph, kiln_value operand, kiln_dtype dtype) {
+  return AddOp(graph, Opcode::kBitcastConvert, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Type(dtype);
+  });
+}
+
 kiln_value kiln_op_broadcast(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
                              size_t dimensions_count, const int64_t* dims, size_t rank) {
   return AddOp(graph, Opcode::kBroadcast, [&](OpBuilder& op) {
@@ -283,6 +299,14 @@ kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* operands,
                                size_t dimensions_count) {
   return AddOp(graph, Opcode::kConcatenate, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+  });
+}
+
+kiln_value kiln_op_get_dimension_size(kiln_graph* graph, kiln_value operand,
+                                      const int64_t* dimensions, size_t dimensions_count) {
+  return AddOp(graph, Opcode::kGetDimensionSize, [&](OpBuilder& op) {
+    op.Operand(operand);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
   });
 }
@@ -302,6 +326,14 @@ kiln_value kiln_op_reshape(kiln_graph* graph, kiln_value operand, const int64_t*
   return AddOp(graph, Opcode::kReshape, [&](OpBuilder& op) {
     op.Operand(operand);
     op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                           size_t dimensions_count) {
+  return AddOp(graph, Opcode::kReverse, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
   });
 }
 
@@ -373,6 +405,22 @@ kiln_value kiln_op_get_tuple_element(kiln_graph* graph, kiln_value operand, int6
   return AddOp(graph, Opcode::kGetTupleElement, [&](OpBuilder& op) {
     op.Operand(operand);
     op.Int(Attr::kIndex, index);
+  });
+}
+
+kiln_value kiln_op_map(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
+                       const int64_t* dimensions, size_t dimensions_count,
+                       const kiln_graph* to_apply) {
+  return AddOp(graph, Opcode::kMap, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+    op.Region("to_apply", to_apply);
+  });
+}
+
+kiln_value kiln_op_opt_barrier(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kOptBarrier, [&](OpBuilder& op) {
+    op.Operand(operand);
   });
 }
 

@@ -417,6 +417,11 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
     }
   }
   Arity arity = ArityOf(node.opcode);
+  if (node.opcode == Opcode::kBitcastConvert && operands.size() == 1) {
+    llvm::Type* to = WithScalar(MemoryType(b.getContext(), node.type), operands[0]->getType());
+    Value* bits = b.CreateBitCast(ToMemory(b, operands[0], data, math), to);
+    return FromMemory(b, bits, node.type, math);
+  }
   if (!IsElementwise(node.opcode) || !(info.types & TypeMaskOf(data)) ||
       arity.min != static_cast<int64_t>(operands.size())) {
     return Internal(info.name, " of ", operands.size(), " operands of type ", TypeName(data),
@@ -424,6 +429,9 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
   }
   if (node.opcode == Opcode::kConvert) {
     return EmitConvert(b, operands[0], types[0], node.type, math);
+  }
+  if (node.opcode == Opcode::kReducePrecision) {
+    return EmitReducePrecision(b, operands[0], data, node.exponent_bits, node.mantissa_bits, math);
   }
   Result<Value*> result = Compute(b, node, data, operands, math);
   if (!result.ok() || !IsHalf(node.type) || IsExactOnHalves(node.opcode)) return result;

@@ -25,6 +25,8 @@ llvm::Value* EmitMinimum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType
 llvm::Value* EmitIntDivide(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntRemainder(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntPower(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
+llvm::Value* EmitReducePrecision(Builder& b, llvm::Value* x, ElementType type,
+                                 int64_t exponent_bits, int64_t mantissa_bits, MathOptions options);
 
 // --- f16 and bf16, which are f32 in registers (elemental_half.cc)
 // From and to the bits in memory. A value is packed exactly: ops have rounded it.

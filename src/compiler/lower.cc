@@ -10,6 +10,7 @@
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
+#include "passes/memory/names.h"
 
 namespace kiln::compiler {
 namespace {
@@ -57,11 +58,10 @@ class Lowering {
 
  private:
   static bool IsKernel(const Instruction& i) {
+    if (passes::IsName(i)) return false;
     switch (i.opcode()) {
       case Opcode::kParameter:
       case Opcode::kConstant:
-      case Opcode::kTuple:
-      case Opcode::kGetTupleElement:
       case Opcode::kWhile:
       case Opcode::kConditional:
       case Opcode::kCall:
@@ -164,9 +164,7 @@ class Lowering {
   }
 
   void EmitLaunch(const Instruction& i, plan::Steps& steps) {
-    // A reshape of row-major memory is another name for it.
     const std::vector<int>& leaves = assignment_.leaves.at(&i);
-    if (i.opcode() == Opcode::kReshape && leaves == assignment_.leaves.at(i.operand(0))) return;
     plan::Launch launch;
     launch.kernel = kernel_of_.at(&i);
     for (const Instruction* input : InputsOf(i)) {

@@ -131,6 +131,31 @@ Status ConvertElements(const Job& job) {
   });
 }
 
+Status ReduceElements(const Job& job) {
+  const Attributes& a = job.instruction.attributes();
+  auto reduce = [&](auto word, int mantissa) {
+    using Bits = decltype(word);
+    Elements<Bits> x(job.operands[0]);
+    for (int64_t k = 0; k < job.count; ++k) {
+      job.Out<Bits>()[k] = ReducePrecision<Bits>(x[k], mantissa, a.Int(Attr::kExponentBits),
+                                                 a.Int(Attr::kMantissaBits));
+    }
+    return OkStatus();
+  };
+  switch (job.operands[0].type) {
+    case ElementType::kF64:
+      return reduce(uint64_t{}, 52);
+    case ElementType::kF32:
+      return reduce(uint32_t{}, 23);
+    case ElementType::kF16:
+      return reduce(uint16_t{}, 10);
+    case ElementType::kBF16:
+      return reduce(uint16_t{}, 7);
+    default:
+      return job.NoCode(job.operands[0].type);
+  }
+}
+
 Status ClampElements(const Job& job) {
   return ForType<kAny>(job, 1, [&](auto zero) {
     using T = decltype(zero);
@@ -204,6 +229,8 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
         return static_cast<decltype(x)>(
             std::popcount(static_cast<std::make_unsigned_t<decltype(x)>>(x)));
       });
+    case Opcode::kReducePrecision:
+      return ReduceElements(job);
     case Opcode::kRoundNearestAfz:
       return Unary<kFloatType>(job, [](auto x) { return std::round(x); });
     case Opcode::kRoundNearestEven:
@@ -256,10 +283,13 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kParameter:
     case Opcode::kConstant:
     case Opcode::kIota:
+    case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
     case Opcode::kConcatenate:
+    case Opcode::kGetDimensionSize:
     case Opcode::kPad:
     case Opcode::kReshape:
+    case Opcode::kReverse:
     case Opcode::kSlice:
     case Opcode::kTranspose:
     case Opcode::kDot:
@@ -268,6 +298,8 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kConditional:
     case Opcode::kFusion:
     case Opcode::kGetTupleElement:
+    case Opcode::kMap:
+    case Opcode::kOptBarrier:
     case Opcode::kTuple:
     case Opcode::kWhile:
       break;

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "interp/dot.h"
 #include "interp/elementwise.h"
+#include "interp/map.h"
 #include "interp/reduce.h"
 #include "interp/shape_ops.h"
 #include "interp/value.h"
@@ -136,11 +137,16 @@ class Run {
         return Conditional(i, std::move(operands));
       case Opcode::kParameter:
         break;
+      case Opcode::kOptBarrier:
+        return std::move(operands[0]);
       case Opcode::kIota:
+      case Opcode::kBitcastConvert:
       case Opcode::kBroadcast:
       case Opcode::kConcatenate:
+      case Opcode::kGetDimensionSize:
       case Opcode::kPad:
       case Opcode::kReshape:
+      case Opcode::kReverse:
       case Opcode::kSlice:
       case Opcode::kTranspose:
         return OnArrays(i, operands, EvaluateShapeOp);
@@ -148,7 +154,11 @@ class Run {
         return OnArrays(i, operands, EvaluateDot);
       case Opcode::kReduce:
         return OnArrays(i, operands, [this](const Instruction& r, auto arrays) {
-          return EvaluateReduce(r, arrays, ContextOfReduce());
+          return EvaluateReduce(r, arrays, ContextOfRegion());
+        });
+      case Opcode::kMap:
+        return OnArrays(i, operands, [this](const Instruction& m, auto arrays) {
+          return EvaluateMap(m, arrays, ContextOfRegion());
         });
       case Opcode::kAbs:
       case Opcode::kCeil:
@@ -165,6 +175,7 @@ class Run {
       case Opcode::kNegate:
       case Opcode::kNot:
       case Opcode::kPopcnt:
+      case Opcode::kReducePrecision:
       case Opcode::kRoundNearestAfz:
       case Opcode::kRoundNearestEven:
       case Opcode::kRsqrt:
@@ -234,7 +245,7 @@ class Run {
     return out;
   }
 
-  ReduceContext ContextOfReduce() {
+  RegionContext ContextOfRegion() {
     auto call = [this](const Computation& computation,
                        std::vector<Literal> arguments) -> Result<std::vector<Literal>> {
       std::vector<Value> values;

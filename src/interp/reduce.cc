@@ -58,7 +58,7 @@ void FoldWide(Opcode opcode, const Literal& x, const Literal& init, const Groups
 class Fold {
  public:
   Fold(const Instruction& i, std::span<const Literal* const> operands, const Groups& groups,
-       const ReduceContext& context)
+       const RegionContext& context)
       : instruction_(i), operands_(operands), groups_(groups), context_(context) {
     for (size_t k = 0; k < operands.size() / 2; ++k) {
       results_.emplace_back(i.shape().is_tuple() ? i.shape().elements()[k] : i.shape());
@@ -125,14 +125,14 @@ class Fold {
   const Instruction& instruction_;
   std::span<const Literal* const> operands_;
   const Groups& groups_;
-  const ReduceContext& context_;
+  const RegionContext& context_;
   std::vector<Literal> results_;
 };
 
 }  // namespace
 
 Result<Literal> EvaluateReduce(const Instruction& i, std::span<const Literal* const> operands,
-                               const ReduceContext& context) {
+                               const RegionContext& context) {
   Groups groups = GroupsOf(operands[0]->shape(), i.dimensions());
   if (i.shape().is_array() && IsFloat(i.shape().type()) && IsRounding(*i.called(0))) {
     Literal out(i.shape());

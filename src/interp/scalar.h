@@ -184,6 +184,32 @@ T ShiftRightArithmetic(T x, T amount) {
   return static_cast<T>(value >> amount);
 }
 
+// The nearest number of the format with so many bits of exponent and mantissa; see ops.def. The
+// bits are those of a float that has `mantissa` bits of it, one sign, and an exponent.
+template <std::unsigned_integral Bits>
+Bits ReducePrecision(Bits x, int mantissa, int64_t exponent_bits, int64_t mantissa_bits) {
+  const int exponent = static_cast<int>(sizeof(Bits)) * 8 - 1 - mantissa;
+  const Bits one = 1, sign = static_cast<Bits>(x & (one << (sizeof(Bits) * 8 - 1)));
+  const Bits infinity = static_cast<Bits>(((one << exponent) - 1) << mantissa);
+  Bits bits = static_cast<Bits>(x ^ sign);
+  if (bits > infinity) return mantissa_bits > 0 ? x : static_cast<Bits>(sign | infinity);  // NaN
+  if (mantissa_bits < mantissa) {
+    // Adds just under half of the last bit that is kept, or half where that bit is set; a carry
+    // into the exponent is the next power of two, or the infinity.
+    const Bits last = static_cast<Bits>(one << (mantissa - mantissa_bits));
+    bits = static_cast<Bits>(bits + (last >> 1) - 1 + ((bits & last) != 0));
+    bits &= static_cast<Bits>(~(last - 1));
+  }
+  if (exponent_bits < exponent) {
+    const int64_t middle = (int64_t{1} << (exponent - 1)) - 1;
+    const int64_t reach = (int64_t{1} << (exponent_bits - 1)) - 1;
+    const int64_t power = static_cast<int64_t>(bits >> mantissa);
+    if (power > middle + reach) bits = infinity;
+    if (power <= middle - reach) bits = 0;
+  }
+  return static_cast<Bits>(sign | bits);
+}
+
 template <typename T>
 bool Compare(Direction direction, T x, T y) {
   switch (direction) {

@@ -80,6 +80,38 @@ Result<Literal> Broadcast(const Instruction& i, const Literal& x) {
   return Gather(i, x, source);
 }
 
+Result<Literal> Reverse(const Instruction& i, const Literal& x) {
+  std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
+  View source{0, strides};
+  for (int64_t d : i.dimensions()) {
+    // A dimension of size 0 has no last element.
+    source.offset += strides[d] * std::max<int64_t>(x.shape().dim(d) - 1, 0);
+    source.strides[d] = -strides[d];
+  }
+  return Gather(i, x, source);
+}
+
+// Bit k of an array whose elements are `width` bits each, in as many bytes as they need. The lowest
+// bits come first.
+struct Bits {
+  explicit Bits(ElementType type)
+      : width(IsPred(type) ? 1 : BitWidth(type)), bytes(ByteWidth(type)) {}
+  int64_t ByteOf(int64_t bit) const { return bit / width * bytes + bit % width / 8; }
+  int64_t width, bytes;
+};
+
+// The new dimension is the last: bits are in the same order before and after.
+Literal BitcastConvert(const Instruction& i, const Literal& x) {
+  Literal out(i.shape());
+  Bits from(x.shape().type()), to(i.shape().type());
+  for (int64_t bit = 0; bit < x.shape().num_elements() * from.width; ++bit) {
+    auto source = static_cast<unsigned>(x.data()[from.ByteOf(bit)]);
+    unsigned value = source >> (bit % from.width % 8) & 1;
+    out.data()[to.ByteOf(bit)] |= static_cast<std::byte>(value << (bit % to.width % 8));
+  }
+  return out;
+}
+
 Result<Literal> Transpose(const Instruction& i, const Literal& x) {
   std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
   View source;
@@ -149,8 +181,14 @@ Result<Literal> EvaluateShapeOp(const Instruction& i, std::span<const Literal* c
       return Iota(i);
     case Opcode::kBroadcast:
       return Broadcast(i, *operands[0]);
+    case Opcode::kBitcastConvert:
+      return BitcastConvert(i, *operands[0]);
     case Opcode::kConcatenate:
       return Concatenate(i, operands);
+    case Opcode::kGetDimensionSize: {
+      int64_t size = operands[0]->shape().dim(i.dimensions()[0]);
+      return Literal::Scalar(ElementType::kS32, static_cast<int32_t>(size));
+    }
     case Opcode::kPad:
       return Pad(i, *operands[0], *operands[1]);
     case Opcode::kReshape: {
@@ -160,6 +198,8 @@ Result<Literal> EvaluateShapeOp(const Instruction& i, std::span<const Literal* c
       }
       return out;
     }
+    case Opcode::kReverse:
+      return Reverse(i, *operands[0]);
     case Opcode::kSlice:
       return Slice(i, *operands[0]);
     case Opcode::kTranspose:

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "kernel/collapse.h"
 #include "kernel/combiner.h"
+#include "kernel/region.h"
 #include "kernel/retype.h"
 #include "kernel/values.h"
 
@@ -525,9 +526,14 @@ bool IsElemental(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kConstant:
       return instruction.shape().rank() == 0;
+    case Opcode::kMap:
+      return IsScalarRegion(*instruction.called(0));
     case Opcode::kIota:
+    case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
+    case Opcode::kGetDimensionSize:
     case Opcode::kReshape:
+    case Opcode::kReverse:
     case Opcode::kTranspose:
     case Opcode::kSlice:
     case Opcode::kPad:

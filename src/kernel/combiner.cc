@@ -1,8 +1,6 @@
 #include "kernel/combiner.h"
 
-#include <unordered_map>
-
-#include "base/strings.h"
+#include "kernel/region.h"
 
 namespace kiln::kernel {
 namespace {
@@ -51,37 +49,17 @@ Combiner CombinerOf(Opcode opcode, ElementType type) {
 
 Result<Combiner> CombinerOf(const ir::Computation& computation) {
   Combiner combiner;
-  std::unordered_map<const ir::Instruction*, int> node_of;
-  const ir::Instruction* root = computation.root();
-  for (const auto& instruction : computation.instructions()) {
-    const ir::Instruction& i = *instruction;
-    if (i.opcode() == Opcode::kTuple && &i == root) continue;
-    Node node{.kind = Node::Kind::kOp, .type = i.shape().type(), .opcode = i.opcode()};
-    if (i.opcode() == Opcode::kParameter) {
-      node =
-          Argument(static_cast<int>(i.attributes().Int(Attr::kParameterNumber)), i.shape().type());
-    } else if (i.opcode() == Opcode::kConstant) {
-      node.kind = Node::Kind::kConstant;
-      node.literal = i.shared_literal();
-    } else if (IsElementwise(i.opcode()) && i.shape().is_scalar()) {
-      node.direction = i.attributes().DirectionOf(Attr::kDirection);
-      for (const ir::Instruction* operand : i.operands()) {
-        node.operands.push_back(node_of.at(operand));
-      }
-    } else {
-      return Unimplemented("reduce: its computation '", computation.name(), "' holds the op '",
-                           OpcodeName(i.opcode()), "', which is not elementwise on scalars");
-    }
-    node_of[&i] = static_cast<int>(combiner.nodes.size());
+  auto add = [&](Node node) {
     combiner.nodes.push_back(std::move(node));
-  }
-  if (root->opcode() == Opcode::kTuple) {
-    for (const ir::Instruction* operand : root->operands()) {
-      combiner.results.push_back(node_of.at(operand));
-    }
-  } else {
-    combiner.results.push_back(node_of.at(root));
-  }
+    return static_cast<int>(combiner.nodes.size()) - 1;
+  };
+  auto argument = [&](int64_t number) {
+    return add(Argument(static_cast<int>(number), computation.parameter(number)->shape().type()));
+  };
+  auto results = AddRegion(computation, argument, add);
+  if (!results.ok()) return results.status().WithContext("reduce");
+  combiner.results = *std::move(results);
+  const ir::Instruction* root = computation.root();
   if (computation.parameters().size() == 2 && root->operand_count() == 2) {
     const ir::Instruction *a = computation.parameter(0), *b = computation.parameter(1);
     const ir::Instruction *x = root->operand(0), *y = root->operand(1);

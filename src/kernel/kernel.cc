@@ -44,6 +44,9 @@ std::string NodeText(const Node& n) {
   for (size_t i = 0; i < n.operands.size(); ++i) text += Cat(i > 0 ? ", %" : "%", n.operands[i]);
   text += ")";
   if (n.opcode == Opcode::kCompare) text += Cat(" ", DirectionName(n.direction));
+  if (n.opcode == Opcode::kReducePrecision) {
+    text += Cat(" e", n.exponent_bits, "m", n.mantissa_bits);
+  }
   return text;
 }
 
@@ -56,6 +59,7 @@ void AppendNodes(const std::vector<Node>& nodes, std::string_view indent, std::s
 
 bool Node::operator==(const Node& o) const {
   return kind == o.kind && type == o.type && opcode == o.opcode && direction == o.direction &&
+         exponent_bits == o.exponent_bits && mantissa_bits == o.mantissa_bits &&
          operands == o.operands && index == o.index && bound == o.bound && param == o.param &&
          guard == o.guard && stage == o.stage && reduction == o.reduction && result == o.result &&
          SameLiteral(literal, o.literal);

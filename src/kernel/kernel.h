@@ -43,7 +43,8 @@ struct Node {
     kIndex,     // `index` as a number of the node's type
     kInRange,   // pred: 0 <= `index` < `bound`
     kLoad,      // params[param] at `index`; where `guard` is false, 0 without touching memory
-    kOp,        // an elementwise op of the op table on `operands` (compare: `direction`)
+    kOp,        // an elementwise op of the op table on `operands` (compare: `direction`), or a
+                // bitcast-convert between types of one width
     kReduced,   // result `result` of reduction `reduction` of an earlier stage `stage`
     kArgument,  // argument `result` of the enclosing combiner
   };
@@ -51,6 +52,7 @@ struct Node {
   ElementType type = ElementType::kInvalid;
   Opcode opcode = Opcode::kAdd;
   Direction direction = Direction::kEq;
+  int64_t exponent_bits = 0, mantissa_bits = 0;  // of reduce-precision
   std::vector<int> operands;
   Index index;
   int64_t bound = 0;

@@ -71,6 +71,8 @@ void RetypeMoves(Kernel& kernel) {
         case Node::Kind::kConstant:
           break;
         case Node::Kind::kOp:
+          // Between two types of one width nothing is computed, and neither need be the other.
+          if (node.opcode == Opcode::kBitcastConvert) break;
           for (size_t k = 0; k < node.operands.size(); ++k) {
             size_t operand = types.Node(s, node.operands[k]);
             if (IsMoved(node.opcode, k)) {

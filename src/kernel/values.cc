@@ -1,6 +1,7 @@
 #include "kernel/values.h"
 
 #include "base/strings.h"
+#include "kernel/region.h"
 
 namespace kiln::kernel {
 
@@ -93,6 +94,8 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       node.index = index[instruction.attributes().Int(Attr::kIotaDimension)];
       return Add(std::move(node));
     }
+    case Opcode::kBitcastConvert:
+      return BitcastConvert(instruction, index, guard);
     case Opcode::kBroadcast: {
       std::vector<Index> from;
       for (int64_t d : instruction.dimensions()) from.push_back(index[d]);
@@ -110,6 +113,11 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       for (size_t i = 0; i < index.size(); ++i) from[instruction.dimensions()[i]] = index[i];
       return At(*instruction.operand(0), from, guard);
     }
+    case Opcode::kReverse: {
+      std::vector<Index> from = index;
+      for (int64_t d : instruction.dimensions()) from[d] = from[d] * -1 + (shape.dim(d) - 1);
+      return At(*instruction.operand(0), from, guard);
+    }
     case Opcode::kSlice: {
       std::vector<Index> from;
       const auto& slices = instruction.attributes().Slices(Attr::kSlice);
@@ -118,6 +126,10 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       }
       return At(*instruction.operand(0), from, guard);
     }
+    case Opcode::kGetDimensionSize:
+      return Number(shape.type(), instruction.operand(0)->shape().dim(instruction.dimensions()[0]));
+    case Opcode::kMap:
+      return Map(instruction, index, guard);
     case Opcode::kPad:
       return Pad(instruction, index, guard);
     case Opcode::kConcatenate:
@@ -143,9 +155,23 @@ Result<int> StageValues::Elementwise(const Instruction& instruction,
     KILN_ASSIGN_OR_RETURN(int node, At(*operand, scalar ? std::vector<Index>() : index, guard));
     operands.push_back(node);
   }
-  int node = Op(instruction.opcode(), instruction.shape().type(), std::move(operands));
-  stage_.nodes[node].direction = instruction.attributes().DirectionOf(Attr::kDirection);
-  return node;
+  Node node = ElementwiseNode(instruction);
+  node.operands = std::move(operands);
+  return Add(std::move(node));
+}
+
+Result<int> StageValues::Map(const Instruction& instruction, const std::vector<Index>& index,
+                             int guard) {
+  std::vector<int> operands;
+  for (const Instruction* operand : instruction.operands()) {
+    KILN_ASSIGN_OR_RETURN(int node, At(*operand, index, guard));
+    operands.push_back(node);
+  }
+  auto argument = [&](int64_t number) { return operands[static_cast<size_t>(number)]; };
+  auto add = [&](Node node) { return Add(std::move(node)); };
+  auto results = AddRegion(*instruction.called(0), argument, add);
+  if (!results.ok()) return results.status().WithContext("map");
+  return (*results)[0];
 }
 
 // pad(x)[i] = x[(i - low) / (interior + 1)] where that is whole and inside x, else the padding.

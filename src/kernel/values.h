@@ -52,6 +52,11 @@ class StageValues {
   Result<int> Pad(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);
   Result<int> Concatenate(const ir::Instruction& instruction, const std::vector<Index>& index,
                           int guard);
+  Result<int> Map(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);
+  Result<int> BitcastConvert(const ir::Instruction& instruction, const std::vector<Index>& index,
+                             int guard);
+  Result<int> BitsOfNode(int node, ElementType type, ElementType word);
+  int Number(ElementType type, int64_t value);
   // Node of 0 <= index < bound; -1 where the index's range proves it.
   int InRange(const Index& index, int64_t bound);
   // The conjunction of two guards, either of which may be -1.

@@ -37,6 +37,8 @@ Result<Shape> InferGetTupleElement(const InferenceInput& input) {
   return operand.elements()[index];
 }
 
+Result<Shape> InferOptBarrier(const InferenceInput& input) { return OperandShape(input, 0); }
+
 Result<Shape> InferCall(const InferenceInput& input) {
   constexpr std::string_view kKinds[] = {"kLoop", "kInput", "kOutput", "kCustom"};
   if (const AttrValue* kind = input.attributes.Find(Attr::kFusionKind)) {

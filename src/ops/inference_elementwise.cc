@@ -36,6 +36,38 @@ Result<Shape> InferConvert(const InferenceInput& input) {
   return WithType(OperandShape(input, 0), input.declared->type());
 }
 
+// The scalar computation has the operands' types.
+Result<Shape> InferMap(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& first = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  bool all = static_cast<int64_t>(dimensions.size()) == first.rank();
+  for (size_t d = 0; d < dimensions.size(); ++d) all &= dimensions[d] == static_cast<int64_t>(d);
+  if (!all) {
+    return Error(input, "; dimensions must be all of the operand's ", first.rank(), ", in order");
+  }
+  std::vector<Shape> scalars;
+  for (const Shape* operand : input.operands) {
+    if (!operand->SameDimensions(first)) {
+      return Error(input, "; the operands' dimensions must be equal");
+    }
+    scalars.push_back(Shape::Scalar(operand->type()));
+  }
+  const ProgramShape& function = input.called[0];
+  bool fits = function.parameters.size() == scalars.size();
+  for (size_t i = 0; fits && i < scalars.size(); ++i) {
+    fits = function.parameters[i].SameTypeAndDimensions(scalars[i]);
+  }
+  if (!fits) {
+    return Error(input, "; the computation takes ", ShapeList(function.parameters), "; expected ",
+                 ShapeList(scalars));
+  }
+  if (!function.result.is_scalar()) {
+    return Error(input, "; the computation gives ", function.result, "; expected a scalar");
+  }
+  return WithType(first, function.result.type());
+}
+
 Result<Shape> InferBinary(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireEqual(input));
   return WithoutLayout(OperandShape(input, 0));
@@ -61,6 +93,15 @@ Result<Shape> InferClamp(const InferenceInput& input) {
     }
   }
   return WithoutLayout(operand);
+}
+
+Result<Shape> InferReducePrecision(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  int64_t exponent = input.attributes.Int(Attr::kExponentBits);
+  int64_t mantissa = input.attributes.Int(Attr::kMantissaBits);
+  if (exponent < 1) return Error(input, "; exponent_bits is ", exponent, "; expected at least 1");
+  if (mantissa < 0) return Error(input, "; mantissa_bits is ", mantissa, "; expected at least 0");
+  return WithoutLayout(OperandShape(input, 0));
 }
 
 Result<Shape> InferSelect(const InferenceInput& input) {

@@ -76,6 +76,29 @@ Result<Shape> InferIota(const InferenceInput& input) {
   return WithoutLayout(shape);
 }
 
+Result<Shape> InferBitcastConvert(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
+  const Shape& operand = OperandShape(input, 0);
+  ElementType from = operand.type(), to = input.declared->type();
+  if (IsComplex(from) != IsComplex(to)) {
+    return Error(input, "; its bits are none of ", TypeName(to));
+  }
+  auto bits = [](ElementType type) { return IsPred(type) ? 1 : BitWidth(type); };
+  int64_t narrow = std::min(bits(from), bits(to)), wide = std::max(bits(from), bits(to));
+  std::vector<Dimension> dimensions = operand.dimensions();
+  if (bits(to) < bits(from)) {
+    dimensions.push_back(wide / narrow);
+  } else if (bits(to) > bits(from)) {
+    if (dimensions.empty() || dimensions.back() != Dimension(wide / narrow)) {
+      return Error(input, "; the last dimension must be of size ", wide / narrow,
+                   ", to be one element of ", TypeName(to));
+    }
+    dimensions.pop_back();
+  }
+  return Shape(to, std::move(dimensions));
+}
+
 Result<Shape> InferBroadcast(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
@@ -128,6 +151,21 @@ Result<Shape> InferConcatenate(const InferenceInput& input) {
   return result;
 }
 
+Result<Shape> InferGetDimensionSize(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  if (dimensions.size() != 1) {
+    return Error(input, "; dimensions has ", dimensions.size(), " entries; expected 1");
+  }
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, operand.rank()));
+  const Dimension& dimension = operand.dimension(dimensions[0]);
+  if (dimension.size() > INT32_MAX) {
+    return Error(input, "; the size of dimension ", dimensions[0], " does not fit in an s32");
+  }
+  return Shape::Scalar(ElementType::kS32);
+}
+
 Result<Shape> InferPad(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);
@@ -173,6 +211,14 @@ Result<Shape> InferReshape(const InferenceInput& input) {
   Shape result = WithoutLayout(*input.declared);
   result.set_type(operand.type());
   return result;
+}
+
+Result<Shape> InferReverse(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  KILN_RETURN_IF_ERROR(
+      RequireAxes(input, "dimensions", input.attributes.IntsOf(Attr::kDimensions), operand.rank()));
+  return WithoutLayout(operand);
 }
 
 // On a dimension that is a symbol, limit -1 is its size, whatever that will be; start 0 and stride

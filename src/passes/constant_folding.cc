@@ -32,6 +32,7 @@ bool IsWorthFolding(const Instruction& i, const PassContext& context) {
     case Opcode::kConditional:
     case Opcode::kCall:
     case Opcode::kFusion:
+    case Opcode::kOptBarrier:
       return false;
     default:
       break;

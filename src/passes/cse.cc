@@ -66,7 +66,11 @@ Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext
     std::unordered_multimap<size_t, Instruction*> seen;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = (it++)->get();
-      if (i->opcode() == Opcode::kParameter || HasTrait(i->opcode(), kSideEffect)) continue;
+      // Two barriers keep apart what is made behind them.
+      if (i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kOptBarrier ||
+          HasTrait(i->opcode(), kSideEffect)) {
+        continue;
+      }
       size_t hash = HashOf(*i);
       Instruction* twin = nullptr;
       auto [first, last] = seen.equal_range(hash);

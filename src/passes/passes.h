@@ -7,6 +7,8 @@ namespace kiln::passes {
 
 // call(x), to_apply=f => f's body in its place; also inside reducers' and loops' computations.
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
+// map(x), to_apply=f => f's ops on all elements at once, where they are elementwise.
+Result<bool> InlineMaps(ir::Module& module, const PassContext& context);
 // Removes what no root needs, and computations that nobody calls.
 Result<bool> EliminateDeadCode(ir::Module& module, const PassContext& context);
 // Makes equal instructions one: same op, operands (of a commutative op in any order) and

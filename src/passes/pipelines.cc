@@ -10,6 +10,7 @@ namespace {
 constexpr Pass kPasses[] = {
     {"inline-calls", "puts the bodies of called computations in the place of their calls",
      InlineCalls},
+    {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
     {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
     {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
     {"constant-folding", "evaluates what depends on constants alone", FoldConstants},
@@ -43,7 +44,7 @@ const Pass* FindPass(std::string_view name) {
 
 const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"inline-calls"}},
+      {{"inline-calls", "inline-maps"}},
       {{"tuple-simplifier", "algebraic-simplifier", "constant-folding", "conditional-simplifier",
         "while-simplifier", "while-invariant-code-motion", "cse", "dce"},
        true},

@@ -1,9 +1,14 @@
 #include "compiled_test_util.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 
 #include "compiler/compiler.h"
 #include "guarded_memory.h"
+#include "hlo_test_util.h"
+#include "interp/interpreter.h"
+#include "literal_test_util.h"
 
 namespace kiln::testing {
 namespace {
@@ -111,6 +116,26 @@ Result<Literal> RunCompiled(const ir::Module& module, const std::vector<Literal>
   run.SetArguments(arguments);
   KILN_RETURN_IF_ERROR(loaded.executable->Run(run.arguments(), run.results()));
   return run.Result();
+}
+
+void Check(const std::string& text, double relative, double absolute) {
+  auto module = ir::ParseOrDie(text);
+  std::vector<Literal> arguments = RandomArguments(*module, 7);
+  auto expected = interp::Evaluate(*module, arguments);
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  for (bool fuse : {true, false}) {
+    for (int bytes : {64, 32, 16}) {
+      auto loaded = Load(*module, fuse, bytes);
+      ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+      Execution run(*loaded->artefact);
+      run.SetArguments(arguments);
+      Status status = loaded->executable->Run(run.arguments(), run.results());
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      EXPECT_EQ(Difference(*expected, run.Result(), relative, absolute), "")
+          << (fuse ? "fused, " : "op by op, ") << bytes << "-byte vectors\n"
+          << loaded->artefact->program.ToString();
+    }
+  }
 }
 
 }  // namespace kiln::testing

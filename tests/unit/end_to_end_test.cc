@@ -21,32 +21,12 @@
 namespace kiln {
 namespace {
 
+using testing::Check;
 using testing::Difference;
 using testing::DifferenceOf;
 using testing::Execution;
 using testing::Load;
 using testing::RandomArguments;
-
-// Fused and op by op, for three vector widths, against the evaluator.
-void Check(const std::string& text, double relative = 1e-5, double absolute = 1e-5) {
-  auto module = ir::ParseOrDie(text);
-  std::vector<Literal> arguments = RandomArguments(*module, 7);
-  auto expected = interp::Evaluate(*module, arguments);
-  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-  for (bool fuse : {true, false}) {
-    for (int bytes : {64, 32, 16}) {
-      auto loaded = Load(*module, fuse, bytes);
-      ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-      Execution run(*loaded->artefact);
-      run.SetArguments(arguments);
-      Status status = loaded->executable->Run(run.arguments(), run.results());
-      ASSERT_TRUE(status.ok()) << status.ToString();
-      EXPECT_EQ(Difference(*expected, run.Result(), relative, absolute), "")
-          << (fuse ? "fused, " : "op by op, ") << bytes << "-byte vectors\n"
-          << loaded->artefact->program.ToString();
-    }
-  }
-}
 
 constexpr char kAdd[] = R"(
 add { a = f32[] parameter(0)

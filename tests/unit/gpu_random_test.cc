@@ -109,6 +109,7 @@ class RandomGpuKernels {
       case Opcode::kConstant:
       case Opcode::kTuple:
       case Opcode::kGetTupleElement:
+      case Opcode::kOptBarrier:
       case Opcode::kWhile:
       case Opcode::kConditional:
       case Opcode::kCall:

@@ -160,7 +160,7 @@ class Machine {
           of = RunConditional(i, operands);
           break;
         default:
-          if (i->opcode() == Opcode::kReshape && leaves == assignment_.leaves.at(i->operand(0))) {
+          if (IsName(*i)) {
             of = *operands[0];
           } else {
             of = RunKernel(i, operands);
@@ -333,10 +333,7 @@ void Check(std::unique_ptr<ir::Module> module, std::string_view pipeline, uint64
   options.may_share = kernel::MayShareBuffer;
   // Some kernels want scratch; which ones depends on the seed.
   options.scratch_bytes = [&](const Instruction& i) -> int64_t {
-    if (i.opcode() == Opcode::kTuple || i.opcode() == Opcode::kGetTupleElement ||
-        i.opcode() == Opcode::kConstant || i.opcode() == Opcode::kReshape) {
-      return 0;
-    }
+    if (IsName(i) || i.IsConstant()) return 0;
     return (static_cast<uint64_t>(i.id()) * 0x9e3779b9u + seed) % 5 == 0 ? 200 : 0;
   };
   auto assignment = AssignBuffers(*module, options);

@@ -217,7 +217,7 @@ class Generator {
       case 11:
         return StepTranspose(Any());
       case 12:
-        return StepSlice(Any());
+        return Chance(60) ? StepSlice(Any()) : Chance(50) ? StepReverse(Any()) : StepBits(Any());
       case 13:
         return Chance(50) ? StepConcatenate(Any()) : StepPad(Any());
       case 14:
@@ -390,6 +390,49 @@ class Generator {
       slices.push_back(s);
     }
     Keep(Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}));
+  }
+
+  void StepReverse(Instruction* x) {
+    for (int n = Pick(1, 2); n > 0; --n) {
+      Ints dimensions;
+      for (int64_t d = 0; d < x->shape().rank(); ++d) {
+        if (Chance(60)) dimensions.push_back(d);
+      }
+      x = Keep(Add({.opcode = Opcode::kReverse,
+                    .operands = {x},
+                    .attributes = {{Attr::kDimensions, dimensions}}}));
+    }
+  }
+
+  void StepBits(Instruction* x) {
+    ElementType type = x->shape().type();
+    if (Chance(15) && x->shape().rank() > 0) {
+      int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
+      Keep(Add({.opcode = Opcode::kGetDimensionSize,
+                .operands = {x},
+                .attributes = {{Attr::kDimensions, Ints{d}}}}));
+    } else if (IsFloat(type) && Chance(60)) {
+      for (int n = Pick(1, 2); n > 0; --n) {
+        x = Keep(Add({.opcode = Opcode::kReducePrecision,
+                      .operands = {x},
+                      .attributes = {{Attr::kExponentBits, int64_t{OneOf({1, 5, 8, 11})}},
+                                     {Attr::kMantissaBits, int64_t{OneOf({0, 7, 23, 52})}}}}));
+      }
+    } else if (type == ElementType::kF32 || type == ElementType::kS32) {
+      // To another type and on to a third, which may be the first.
+      std::vector<int64_t> dims = x->shape().dims();
+      if (Chance(50)) {
+        Shape same(type == ElementType::kF32 ? ElementType::kS32 : ElementType::kF32, dims);
+        x = Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = same}));
+      }
+      Shape last(OneOf({ElementType::kF32, ElementType::kS32}), dims);
+      if (dims.size() < 4) {
+        dims.push_back(4);
+        Shape bytes(ElementType::kU8, dims);
+        x = Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = bytes}));
+      }
+      Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = last}));
+    }
   }
 
   Instruction* Part(Instruction* x, int64_t d, int64_t start, int64_t limit) {

@@ -43,6 +43,7 @@ double Weight(const Instruction& i) {
     case Opcode::kSlice:
     case Opcode::kPad:
     case Opcode::kConcatenate:
+    case Opcode::kReverse:
     case Opcode::kCopy:
       return 1;
     case Opcode::kClamp:
@@ -101,6 +102,7 @@ double FormOf(const Instruction& i, const std::vector<bool>& is_constant) {
   form += i.opcode() == Opcode::kBroadcast &&
           i.shape().num_elements() == i.operand(0)->shape().num_elements();
   form += i.opcode() == Opcode::kSubtract && is_constant[1] && !is_constant[0];
+  if (i.opcode() == Opcode::kReverse) form += static_cast<double>(i.dimensions().size());
   form += i.IsConstant() && i.shape().rank() > 0 && i.shape().num_elements() > 1 &&
           i.literal().IsSplat();
   return form;

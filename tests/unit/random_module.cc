@@ -162,7 +162,7 @@ class Generator {
   }
 
   void Step() {
-    switch (Pick(0, options_.control_flow ? 19 : 16)) {
+    switch (Pick(0, options_.control_flow ? 22 : 18)) {
       case 0:
       case 1:
       case 2:
@@ -205,13 +205,22 @@ class Generator {
         StepDot();
         break;
       case 17:
-        StepWhile();
+        StepReverse();
         break;
       case 18:
-        StepConditional();
+        StepBits();
         break;
       case 19:
+        StepWhile();
+        break;
+      case 20:
+        StepConditional();
+        break;
+      case 21:
         StepCall();
+        break;
+      case 22:
+        Chance(60) ? StepMap() : StepBarrier();
         break;
     }
   }
@@ -388,6 +397,75 @@ class Generator {
               .operands = {x},
               .attributes = {{Attr::kDimensions, permutation}}}),
          IsExact(x));
+  }
+
+  void StepReverse() {
+    Instruction* x = AnyValue();
+    Ints dimensions;
+    for (int64_t d = 0; d < x->shape().rank(); ++d) {
+      if (Chance(60)) dimensions.push_back(d);
+    }
+    Keep(Add({.opcode = Opcode::kReverse,
+              .operands = {x},
+              .attributes = {{Attr::kDimensions, dimensions}}}),
+         IsExact(x));
+  }
+
+  // Integers in other words, floats with fewer bits.
+  void StepBits() {
+    Instruction* x = AnyExact(AnyValue());
+    const Shape& s = x->shape();
+    if (!IsExact(x)) return;
+    if (IsFloat(s.type())) {
+      Keep(Add({.opcode = Opcode::kReducePrecision,
+                .operands = {x},
+                .attributes = {{Attr::kExponentBits, int64_t{Pick(1, 9)}},
+                               {Attr::kMantissaBits, int64_t{Pick(0, 25)}}}}),
+           true);
+      return;
+    }
+    std::vector<int64_t> dims = s.dims();
+    if (s.type() == ElementType::kS32 && s.num_elements() <= options_.max_elements / 4 &&
+        s.rank() < options_.max_rank) {
+      dims.push_back(4);
+      Shape bytes(ElementType::kU8, std::span<const int64_t>(dims));
+      x = Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = bytes});
+      Keep(x, true);
+      if (Chance(50))
+        Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = s}), true);
+    } else if (!dims.empty() && dims.back() == 8 && IsPred(s.type())) {
+      dims.pop_back();
+      Shape bytes(ElementType::kU8, std::span<const int64_t>(dims));
+      Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = bytes}), true);
+    }
+  }
+
+  void StepMap() {
+    Instruction* x = AnyValue();
+    Ints dimensions(static_cast<size_t>(x->shape().rank()));
+    for (size_t d = 0; d < dimensions.size(); ++d) dimensions[d] = static_cast<int64_t>(d);
+    Computation* f = Function("function", Shape::Scalar(x->shape().type()), Pick(0, 2));
+    Keep(Add({.opcode = Opcode::kMap,
+              .operands = {x},
+              .attributes = {{Attr::kDimensions, dimensions}},
+              .called = {f}}),
+         false);
+  }
+
+  void StepBarrier() {
+    Instruction *x = AnyValue(), *y = AnyValue();
+    if (Chance(40)) {
+      Keep(Add({.opcode = Opcode::kOptBarrier, .operands = {x}}), IsExact(x));
+      return;
+    }
+    Instruction* t = Add({.opcode = Opcode::kTuple, .operands = {x, y}});
+    t = Add({.opcode = Opcode::kOptBarrier, .operands = {t}});
+    for (int64_t k = 0; k < 2; ++k) {
+      Keep(Add({.opcode = Opcode::kGetTupleElement,
+                .operands = {t},
+                .attributes = {{Attr::kIndex, k}}}),
+           IsExact(k == 0 ? x : y));
+    }
   }
 
   void StepSlice() {

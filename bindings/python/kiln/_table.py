@@ -227,6 +227,7 @@ FUNCTIONS = {
     'kiln_op_negate': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_not': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_popcnt': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_reduce_precision': (c_uint64, [c_void_p, c_uint64, c_int64, c_int64]),
     'kiln_op_round_nearest_afz': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_round_nearest_even': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_rsqrt': (c_uint64, [c_void_p, c_uint64]),
@@ -250,17 +251,20 @@ FUNCTIONS = {
     'kiln_op_xor': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_clamp': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64]),
     'kiln_op_select': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64]),
+    'kiln_op_bitcast_convert': (c_uint64, [c_void_p, c_uint64, c_int32]),
     'kiln_op_broadcast': (
         c_uint64,
         [c_void_p, c_uint64, POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t]),
     'kiln_op_concatenate': (
         c_uint64,
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t]),
+    'kiln_op_get_dimension_size': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_pad': (
         c_uint64,
         [c_void_p, c_uint64, c_uint64, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64),
          c_size_t]),
     'kiln_op_reshape': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
+    'kiln_op_reverse': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_slice': (
         c_uint64,
         [c_void_p, c_uint64, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), c_size_t]),
@@ -278,6 +282,10 @@ FUNCTIONS = {
         c_uint64,
         [c_void_p, c_uint64, POINTER(c_uint64), c_size_t, POINTER(c_void_p), c_size_t]),
     'kiln_op_get_tuple_element': (c_uint64, [c_void_p, c_uint64, c_int64]),
+    'kiln_op_map': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t, c_void_p]),
+    'kiln_op_opt_barrier': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_tuple': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t]),
     'kiln_op_while': (c_uint64, [c_void_p, c_uint64, c_void_p, c_void_p]),
 }
@@ -369,6 +377,17 @@ OPS = {
         'The number of set bits.',
         [
             Parameter('operand', 'value', False),
+        ]),
+    'reduce_precision': Op(
+        'The value as a float with so many bits of exponent and mantissa holds it, in the '
+        "operand's type: rounded to nearest even, too large is an infinity; with fewer bits of "
+        "exponent than the type's own, what would be subnormal is a zero. A NaN stays as it is, "
+        "and is an infinity where no bit of mantissa is left. The type's own bits or more change "
+        'nothing.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('exponent_bits', 'int', False),
+            Parameter('mantissa_bits', 'int', False),
         ]),
     'round_nearest_afz': Op(
         'The nearest integer; halves away from zero.',
@@ -511,6 +530,15 @@ OPS = {
             Parameter('on_true', 'value', False),
             Parameter('on_false', 'value', False),
         ]),
+    'bitcast_convert': Op(
+        "The operand's bits in another element type. To a type of a k-th of the width the result "
+        "has one more dimension, the last, of size k; to one of k times the width the operand's "
+        'last dimension must be of size k, and is gone. The part at index 0 is the one of the '
+        'lowest bits. A pred is one bit.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('dtype', 'dtype', False),
+        ]),
     'broadcast': Op(
         "The operand repeated to a larger shape: its dimension i becomes the result's dimension "
         'dimensions[i], of the same size; the others are new. Each appears at most once.',
@@ -523,6 +551,12 @@ OPS = {
         'The operands one after the other along one dimension.',
         [
             Parameter('operands', 'values', False),
+            Parameter('dimensions', 'ints', False),
+        ]),
+    'get_dimension_size': Op(
+        'The size of one dimension of the operand, as s32[].',
+        [
+            Parameter('operand', 'value', False),
             Parameter('dimensions', 'ints', False),
         ]),
     'pad': Op(
@@ -538,6 +572,12 @@ OPS = {
         [
             Parameter('operand', 'value', False),
             Parameter('dims', 'dims', False),
+        ]),
+    'reverse': Op(
+        'The elements in reverse order along some dimensions.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('dimensions', 'ints', False),
         ]),
     'slice': Op(
         'Every stride-th element from start to before limit, in each dimension.',
@@ -596,6 +636,20 @@ OPS = {
         [
             Parameter('operand', 'value', False),
             Parameter('index', 'int', False),
+        ]),
+    'map': Op(
+        'Applies a computation of N scalars to a scalar to the N operands, which have the same '
+        'dimensions, element by element. dimensions lists all of them, in order.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('dimensions', 'ints', False),
+            Parameter('to_apply', 'graph', False),
+        ]),
+    'opt_barrier': Op(
+        'The operand, which may be a tuple, whole: all of it is there before what uses any of it, '
+        'and no rewrite looks through it or makes two of them one.',
+        [
+            Parameter('operand', 'value', False),
         ]),
     'tuple': Op(
         'Several values as one.',

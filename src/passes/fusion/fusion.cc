@@ -29,7 +29,9 @@ bool IsFreeToRepeat(const Instruction& i) {
     case Opcode::kBroadcast:
     case Opcode::kReshape:
     case Opcode::kIota:
+    case Opcode::kReverse:
     case Opcode::kSlice:
+    case Opcode::kGetDimensionSize:
       return true;
     default:
       return false;

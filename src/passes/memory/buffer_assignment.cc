@@ -121,10 +121,6 @@ class Assigner {
 
   Status MakeInstruction(const Instruction* i, const std::vector<int>& wanted) {
     std::vector<int> leaves;
-    if (i->opcode() == Opcode::kReshape && IsName(*i)) {
-      out_.leaves[i] = out_.leaves.at(i->operand(0));
-      return OkStatus();
-    }
     switch (i->opcode()) {
       case Opcode::kTuple:
         for (const Instruction* operand : i->operands()) {
@@ -154,9 +150,9 @@ class Assigner {
         return FailedPrecondition("call '", i->name(),
                                   "': inline-calls must run before buffers are assigned");
       default:
-        leaves = MakeKernel(i, wanted);
+        leaves = IsName(*i) ? out_.leaves.at(i->operand(0)) : MakeKernel(i, wanted);
     }
-    if (options_.scratch_bytes) {
+    if (options_.scratch_bytes && !IsName(*i)) {
       if (int64_t bytes = options_.scratch_bytes(*i); bytes > 0) {
         out_.scratch[i] = NewBuffer(Buffer::Kind::kArena, bytes, PositionOf(i));
       }

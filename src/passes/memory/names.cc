@@ -18,9 +18,18 @@ int64_t LeafOffset(const Shape& tuple, int64_t index) {
 }
 
 bool IsName(const Instruction& i) {
-  return i.opcode() == Opcode::kTuple || i.opcode() == Opcode::kGetTupleElement ||
-         (i.opcode() == Opcode::kReshape && i.shape().is_row_major() &&
-          i.operand(0)->shape().is_row_major());
+  switch (i.opcode()) {
+    case Opcode::kTuple:
+    case Opcode::kGetTupleElement:
+    case Opcode::kOptBarrier:
+      return true;
+    case Opcode::kBitcastConvert:
+    case Opcode::kReshape:
+      return i.shape().is_row_major() && i.operand(0)->shape().is_row_major() &&
+             i.shape().byte_size() == i.operand(0)->shape().byte_size();
+    default:
+      return false;
+  }
 }
 
 Leaf OriginOf(Leaf leaf) {

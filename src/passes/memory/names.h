@@ -12,8 +12,8 @@ namespace kiln::passes {
 int64_t LeafCount(const Shape& shape);
 int64_t LeafOffset(const Shape& tuple, int64_t index);
 
-// Whether the instruction has no memory of its own: tuples, their elements, and reshapes of
-// row-major memory.
+// Whether the instruction has no memory of its own: tuples, their elements, barriers, and row-major
+// memory under another shape or type.
 bool IsName(const ir::Instruction& i);
 
 // One array of a value.

@@ -14,6 +14,7 @@ Instruction* EmptyArrays(Instruction* i) {
     case Opcode::kWhile:
     case Opcode::kConditional:
     case Opcode::kCall:
+    case Opcode::kOptBarrier:
       return nullptr;
     default:
       break;

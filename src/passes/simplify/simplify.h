@@ -8,10 +8,10 @@
 //   count  how many instructions the root needs;
 //   terms  the same, each counted as often as it is used: a rewrite that passes by an instruction
 //          counts, whoever else keeps that instruction;
-//   form   operands and ops that have a simpler form: a constant on the left of an op whose
-//   operands
-//          may change places, a constant subtracted, an array of one repeated constant, a broadcast
-//          that repeats nothing, arithmetic on preds and selects among them.
+//   form   operands and ops that have a simpler form: a constant on the left of an op whose two
+//          operands may change places, a constant subtracted, an array of one repeated constant, a
+//          broadcast that repeats nothing, dimensions reversed in vain, arithmetic on preds and
+//          selects among them.
 // What depends on constants alone is folded anyway: it is counted after all the rest.
 // tests/unit/passes_simplify_test.cc measures it, for every rewrite of random computations.
 //
@@ -53,9 +53,11 @@ ir::Instruction* ExtremaAndClamp(ir::Instruction* i);
 ir::Instruction* CompareRules(ir::Instruction* i);
 ir::Instruction* SelectRules(ir::Instruction* i);
 ir::Instruction* ConvertRules(ir::Instruction* i);
+ir::Instruction* BitRules(ir::Instruction* i);
 ir::Instruction* BroadcastRules(ir::Instruction* i);
 ir::Instruction* ReshapeRules(ir::Instruction* i);
 ir::Instruction* TransposeRules(ir::Instruction* i);
+ir::Instruction* ReverseRules(ir::Instruction* i);
 ir::Instruction* SliceRules(ir::Instruction* i);
 ir::Instruction* ConcatenateRules(ir::Instruction* i);
 ir::Instruction* PadRules(ir::Instruction* i);

@@ -101,6 +101,7 @@ bool WillBeConstant(const Instruction* x) {
     work.pop_back();
     if (i->IsConstant()) continue;
     if (i->operand_count() == 0 || seen.size() > kBudget) return false;
+    if (i->opcode() == Opcode::kOptBarrier) return false;
     for (const Instruction* operand : i->operands()) {
       if (seen.insert(operand).second) work.push_back(operand);
     }

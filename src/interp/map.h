@@ -1,0 +1,14 @@
+// A scalar computation applied element by element.
+#pragma once
+
+#include "base/status.h"
+#include "interp/region.h"
+#include "ir/ir.h"
+#include "tensor/literal.h"
+
+namespace kiln::interp {
+
+Result<Literal> EvaluateMap(const ir::Instruction& instruction,
+                            std::span<const Literal* const> operands, const RegionContext& context);
+
+}  // namespace kiln::interp

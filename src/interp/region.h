@@ -1,0 +1,20 @@
+// What ops that apply a computation to elements need of the evaluation around them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "tensor/literal.h"
+
+namespace kiln::interp {
+
+struct RegionContext {
+  // A computation's result, a tuple's elements one by one.
+  std::function<Result<std::vector<Literal>>(const ir::Computation&, std::vector<Literal>)> call;
+  // Fails once more instructions than allowed have been executed.
+  std::function<Status(int64_t instructions)> charge;
+};
+
+}  // namespace kiln::interp

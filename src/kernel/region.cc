@@ -1,0 +1,85 @@
+#include "kernel/region.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace kiln::kernel {
+
+using ir::Computation;
+using ir::Instruction;
+
+namespace {
+
+bool IsPart(const Instruction& i) {
+  if (i.opcode() == Opcode::kTuple) return i.IsRoot();
+  if (!i.shape().is_scalar()) return false;
+  if (IsSameScalar(i)) return true;
+  return i.opcode() == Opcode::kParameter || i.IsConstant() || IsElementwise(i.opcode());
+}
+
+}  // namespace
+
+bool IsSameScalar(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kBroadcast:
+    case Opcode::kReshape:
+    case Opcode::kReverse:
+    case Opcode::kTranspose:
+      return i.shape().is_scalar() && i.operand(0)->shape().is_scalar();
+    default:
+      return false;
+  }
+}
+
+Node ElementwiseNode(const Instruction& instruction) {
+  Node node{
+      .kind = Node::Kind::kOp, .type = instruction.shape().type(), .opcode = instruction.opcode()};
+  const Attributes& a = instruction.attributes();
+  node.direction = a.DirectionOf(Attr::kDirection);
+  node.exponent_bits = a.Int(Attr::kExponentBits);
+  node.mantissa_bits = a.Int(Attr::kMantissaBits);
+  return node;
+}
+
+bool IsScalarRegion(const Computation& computation) {
+  return std::ranges::all_of(computation.instructions(), [](const auto& i) { return IsPart(*i); });
+}
+
+Result<std::vector<int>> AddRegion(const Computation& computation,
+                                   const std::function<int(int64_t)>& argument,
+                                   const std::function<int(Node)>& add) {
+  std::unordered_map<const Instruction*, int> node_of;
+  for (const auto& instruction : computation.instructions()) {
+    const Instruction& i = *instruction;
+    if (!IsPart(i)) {
+      return Unimplemented("computation '", computation.name(), "' holds the op '",
+                           OpcodeName(i.opcode()), "', which is not elementwise on scalars");
+    }
+    if (i.opcode() == Opcode::kTuple) continue;
+    if (i.opcode() == Opcode::kParameter) {
+      node_of[&i] = argument(i.attributes().Int(Attr::kParameterNumber));
+      continue;
+    }
+    if (IsSameScalar(i)) {
+      node_of[&i] = node_of.at(i.operand(0));
+      continue;
+    }
+    Node node = ElementwiseNode(i);
+    if (i.IsConstant()) {
+      node.kind = Node::Kind::kConstant;
+      node.literal = i.shared_literal();
+    }
+    for (const Instruction* operand : i.operands()) node.operands.push_back(node_of.at(operand));
+    node_of[&i] = add(std::move(node));
+  }
+  std::vector<int> results;
+  const Instruction* root = computation.root();
+  if (root->opcode() == Opcode::kTuple) {
+    for (const Instruction* operand : root->operands()) results.push_back(node_of.at(operand));
+  } else {
+    results.push_back(node_of.at(root));
+  }
+  return results;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,77 @@
+#include <unordered_map>
+
+#include "kernel/region.h"
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+// The shape of a scalar, spread over the map's elements.
+Shape Spread(const Instruction& map, const Shape& scalar) {
+  Shape shape(scalar.type(), map.shape().dimensions());
+  shape.set_minor_to_major(map.shape().minor_to_major());
+  return shape;
+}
+
+// Copies the function's instructions to before the map, each for all elements at once.
+void Inline(Computation& c, Instruction* map) {
+  const Computation& function = *map->called(0);
+  std::unordered_map<const Instruction*, Instruction*> inlined;
+  for (const auto& i : function.instructions()) {
+    if (i->opcode() == Opcode::kParameter) {
+      inlined[i.get()] = map->operand(i->attributes().Int(Attr::kParameterNumber));
+      continue;
+    }
+    if (kernel::IsSameScalar(*i)) {
+      inlined[i.get()] = inlined.at(i->operand(0));
+      continue;
+    }
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : i->operands()) operands.push_back(inlined.at(operand));
+    ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
+    Instruction*& copy = inlined[i.get()];
+    if (i->IsConstant()) {
+      copy = c.Create(std::move(spec), map);
+      copy = c.Create({.opcode = Opcode::kBroadcast,
+                       .operands = {copy},
+                       .attributes = {{Attr::kDimensions, Ints()}},
+                       .shape = Spread(*map, i->shape()),
+                       .op_name = map->op_name()},
+                      map);
+      continue;
+    }
+    spec.shape = Spread(*map, i->shape());
+    copy = c.Create(std::move(spec), map);
+  }
+  Instruction* result = inlined.at(function.root());
+  // The function may hand a parameter through, which has a layout of its own.
+  if (!(result->shape() == map->shape())) {
+    result = c.Create({.opcode = Opcode::kCopy, .operands = {result}, .shape = map->shape()}, map);
+  }
+  c.ReplaceAllUses(map, result);
+  c.Remove(map);
+}
+
+}  // namespace
+
+Result<bool> InlineMaps(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  // Functions first: what is copied has no maps in it any more.
+  for (Computation* c : module.CalleesFirst()) {
+    std::vector<Instruction*> maps;
+    for (const auto& i : c->instructions()) {
+      if (i->opcode() == Opcode::kMap && kernel::IsScalarRegion(*i->called(0))) {
+        maps.push_back(i.get());
+      }
+    }
+    for (Instruction* map : maps) Inline(*c, map);
+    changed |= !maps.empty();
+  }
+  if (changed) module.RemoveUnusedComputations();
+  return changed;
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,78 @@
+#include <optional>
+
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+// The bits of a float type's parts; none where they are not known here.
+struct Format {
+  int64_t exponent, mantissa;
+};
+std::optional<Format> FormatOf(ElementType type) {
+  switch (type) {
+    case ElementType::kF64:
+      return Format{11, 52};
+    case ElementType::kF32:
+      return Format{8, 23};
+    case ElementType::kBF16:
+      return Format{8, 7};
+    case ElementType::kF16:
+      return Format{5, 10};
+    default:
+      return std::nullopt;
+  }
+}
+
+int64_t WidthOf(const Instruction* x) { return IsPred(x) ? 1 : BitWidth(x->shape().type()); }
+
+// reduce-precision(x) => x   where x's type has no more bits
+// reduce-precision(reduce-precision(x)) => reduce-precision(x)   where the inner one keeps as many
+// bits of each kind
+Instruction* ReducePrecision(Instruction* i) {
+  Instruction* x = i->operand(0);
+  auto bits = [](const Instruction* r) {
+    return Format{r->attributes().Int(Attr::kExponentBits),
+                  r->attributes().Int(Attr::kMantissaBits)};
+  };
+  auto holds = [](Format a, Format b) {
+    return a.exponent >= b.exponent && a.mantissa >= b.mantissa;
+  };
+  Format wanted = bits(i);
+  std::optional<Format> type = FormatOf(x->shape().type());
+  if (type && holds(wanted, *type)) return x;
+  // What has few bits already stays as it is.
+  if (x->opcode() == Opcode::kReducePrecision && holds(wanted, bits(x))) return x;
+  return nullptr;
+}
+
+}  // namespace
+
+Instruction* BitRules(Instruction* i) {
+  switch (i->opcode()) {
+    case Opcode::kReducePrecision:
+      return ReducePrecision(i);
+    case Opcode::kGetDimensionSize:
+      // get-dimension-size(x) => n
+      return SplatNumber(i, i->shape(),
+                         static_cast<double>(i->operand(0)->shape().dim(i->dimensions()[0])));
+    case Opcode::kBitcastConvert: {
+      Instruction* x = i->operand(0);
+      // bitcast-convert(x) => x   where the type is x's already
+      if (x->shape() == i->shape()) return x;
+      if (x->opcode() != Opcode::kBitcastConvert) return nullptr;
+      // bitcast-convert(bitcast-convert(x)) => bitcast-convert(x)   where two of the three types
+      // have one width, so that the dimensions come out the same
+      int64_t a = WidthOf(x->operand(0)), b = WidthOf(x), c = WidthOf(i);
+      if (a != b && b != c && a != c) return nullptr;
+      return Make(i, Opcode::kBitcastConvert, {x->operand(0)});
+    }
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kiln::passes::simplify
