@@ -511,6 +511,88 @@ KILN_API kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* ope
                                         size_t operands_count, const int64_t* dimensions,
                                         size_t dimensions_count);
 
+/** A slice of fixed size that begins where the start indices say, integer scalars, one for each
+ *  dimension. A start that would take the slice out of the operand is moved to the nearest one that
+ *  does not: clamp(0, start, operand's size - slice's size).
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param start_indices integers: where slices begin; may be NULL with count 0
+ *  @param start_indices_count length of `start_indices`
+ *  @param dynamic_slice_sizes the size of the slice in each dimension
+ *  @param dynamic_slice_sizes_count length of `dynamic_slice_sizes`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_dynamic_slice(kiln_graph* graph, kiln_value operand,
+                                          const kiln_value* start_indices,
+                                          size_t start_indices_count,
+                                          const int64_t* dynamic_slice_sizes,
+                                          size_t dynamic_slice_sizes_count);
+
+/** The operand with a slice of it replaced by the update. It begins where the start indices say,
+ *  integer scalars, one for each dimension, moved as for dynamic-slice. Where nothing else needs
+ *  the operand it is updated in place.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param update what the slice becomes, of the operand's element type
+ *  @param start_indices integers: where slices begin; may be NULL with count 0
+ *  @param start_indices_count length of `start_indices`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_dynamic_update_slice(kiln_graph* graph, kiln_value operand,
+                                                 kiln_value update,
+                                                 const kiln_value* start_indices,
+                                                 size_t start_indices_count);
+
+/** Slices of the operand, one for each index vector: the vector's components say where in the
+ *  dimensions of start_index_map it begins, moved as for dynamic-slice; in the batching dimensions
+ *  it is where the vector itself stands; elsewhere it begins at 0. The result has the dimensions of
+ *  the indices but the vectors', and, at offset_dims, those of the slices that are neither
+ *  collapsed nor batching.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param start_indices integers: where slices begin
+ *  @param offset_dims the result's dimensions that run within the slices, in ascending order
+ *  @param offset_dims_count length of `offset_dims`
+ *  @param collapsed_slice_dims the operand's dimensions that slices, of size 1 there, do not keep,
+ *         in ascending order
+ *  @param collapsed_slice_dims_count length of `collapsed_slice_dims`
+ *  @param start_index_map the operand's dimension that each component of an index vector is for
+ *  @param start_index_map_count length of `start_index_map`
+ *  @param operand_batching_dims the operand's dimensions that go along with dimensions of the
+ *         indices, in ascending order; may be NULL with count 0
+ *  @param operand_batching_dims_count length of `operand_batching_dims`
+ *  @param start_indices_batching_dims the dimensions of the indices that these go along with, in
+ *         their order; may be NULL with count 0
+ *  @param start_indices_batching_dims_count length of `start_indices_batching_dims`
+ *  @param index_vector_dim the dimension of the indices that holds index vectors; their number of
+ *         dimensions, where each index is a vector of one component
+ *  @param slice_sizes the size of the slices in each dimension of the operand
+ *  @param slice_sizes_count length of `slice_sizes`
+ *  @param indices_are_sorted whether the index vectors are in ascending order, which may be relied
+ *         on (0 or 1)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_gather(kiln_graph* graph, kiln_value operand,
+                                   kiln_value start_indices, const int64_t* offset_dims,
+                                   size_t offset_dims_count, const int64_t* collapsed_slice_dims,
+                                   size_t collapsed_slice_dims_count,
+                                   const int64_t* start_index_map, size_t start_index_map_count,
+                                   const int64_t* operand_batching_dims,
+                                   size_t operand_batching_dims_count,
+                                   const int64_t* start_indices_batching_dims,
+                                   size_t start_indices_batching_dims_count,
+                                   int64_t index_vector_dim, const int64_t* slice_sizes,
+                                   size_t slice_sizes_count, int32_t indices_are_sorted);
+
 /** The size of one dimension of the operand, as s32[].
  *
  *  Takes any element type.
@@ -568,6 +650,62 @@ KILN_API kiln_value kiln_op_reshape(kiln_graph* graph, kiln_value operand, const
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand,
                                     const int64_t* dimensions, size_t dimensions_count);
+
+/** The operands with windows of them updated, one for each index vector: element by element they
+ *  become what a computation of 2N scalars (N elements of the operands, then N of the updates) to N
+ *  results gives. The vector's components say where in the dimensions of
+ *  scatter_dims_to_operand_dims the window begins; in the batching dimensions it is where the
+ *  vector itself stands; elsewhere it begins at 0. A window that is not wholly inside the operand
+ *  is left out. Windows are taken in row-major order of their index vectors, so that colliding
+ *  updates give the same bits at any time. N results are a tuple. Where nothing else needs an
+ *  operand it is updated in place.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param scatter_indices integers: the index vectors
+ *  @param updates for each operand what is put in, of its element type
+ *  @param updates_count length of `updates`
+ *  @param update_window_dims the updates' dimensions that run within the windows, in ascending
+ *         order
+ *  @param update_window_dims_count length of `update_window_dims`
+ *  @param inserted_window_dims the operand's dimensions that the windows, of size 1 there, do not
+ *         have, in ascending order
+ *  @param inserted_window_dims_count length of `inserted_window_dims`
+ *  @param scatter_dims_to_operand_dims the operand's dimension that each component of an index
+ *         vector is for
+ *  @param scatter_dims_to_operand_dims_count length of `scatter_dims_to_operand_dims`
+ *  @param input_batching_dims the operand's dimensions that go along with dimensions of the
+ *         indices, in ascending order; may be NULL with count 0
+ *  @param input_batching_dims_count length of `input_batching_dims`
+ *  @param scatter_indices_batching_dims the dimensions of the indices that these go along with, in
+ *         their order; may be NULL with count 0
+ *  @param scatter_indices_batching_dims_count length of `scatter_indices_batching_dims`
+ *  @param index_vector_dim the dimension of the indices that holds index vectors; their number of
+ *         dimensions, where each index is a vector of one component
+ *  @param indices_are_sorted whether the index vectors are in ascending order, which may be relied
+ *         on (0 or 1)
+ *  @param unique_indices whether no two updates go to one element, which may be relied on (0 or 1)
+ *  @param to_apply the computation, which is copied
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operands,
+                                    size_t operands_count, kiln_value scatter_indices,
+                                    const kiln_value* updates, size_t updates_count,
+                                    const int64_t* update_window_dims,
+                                    size_t update_window_dims_count,
+                                    const int64_t* inserted_window_dims,
+                                    size_t inserted_window_dims_count,
+                                    const int64_t* scatter_dims_to_operand_dims,
+                                    size_t scatter_dims_to_operand_dims_count,
+                                    const int64_t* input_batching_dims,
+                                    size_t input_batching_dims_count,
+                                    const int64_t* scatter_indices_batching_dims,
+                                    size_t scatter_indices_batching_dims_count,
+                                    int64_t index_vector_dim, int32_t indices_are_sorted,
+                                    int32_t unique_indices, const kiln_graph* to_apply);
 
 /** Every stride-th element from start to before limit, in each dimension.
  *

@@ -31,6 +31,13 @@ void OpBuilder::Operands(const char* name, const kiln_value* values, size_t coun
 
 void OpBuilder::Int(Attr key, int64_t value) { attributes_.Set(key, value); }
 
+void OpBuilder::Bool(Attr key, bool optional, int32_t value) {
+  if (value != 0 && value != 1) {
+    return Fail(InvalidArgument(InfoOf(key).name, " is ", value, "; expected 0 or 1"));
+  }
+  if (value != 0 || !optional) attributes_.Set(key, value != 0);
+}
+
 void OpBuilder::IntList(Attr key, bool optional, const int64_t* values, size_t count) {
   if (!values && count > 0) {
     return Fail(InvalidArgument(InfoOf(key).name, " is NULL, with ", count, " numbers"));

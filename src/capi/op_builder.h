@@ -27,7 +27,8 @@ class OpBuilder {
   void Operand(kiln_value value);
   void Operands(const char* name, const kiln_value* values, size_t count);
   void Int(Attr key, int64_t value);
-  // An optional list that is empty counts as absent.
+  // What is optional and does not hold counts as absent, and so does an optional list that is empty.
+  void Bool(Attr key, bool optional, int32_t value);
   void IntList(Attr key, bool optional, const int64_t* values, size_t count);
   void Order(Attr key, kiln_direction direction);
   void Slices(Attr key, const int64_t* starts, const int64_t* limits, const int64_t* strides,

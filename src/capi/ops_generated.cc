@@ -303,6 +303,51 @@ kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* operands,
   });
 }
 
+kiln_value kiln_op_dynamic_slice(kiln_graph* graph, kiln_value operand,
+                                 const kiln_value* start_indices, size_t start_indices_count,
+                                 const int64_t* dynamic_slice_sizes,
+                                 size_t dynamic_slice_sizes_count) {
+  return AddOp(graph, Opcode::kDynamicSlice, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operands("start_indices", start_indices, start_indices_count);
+    op.IntList(Attr::kDynamicSliceSizes, false, dynamic_slice_sizes, dynamic_slice_sizes_count);
+  });
+}
+
+kiln_value kiln_op_dynamic_update_slice(kiln_graph* graph, kiln_value operand, kiln_value update,
+                                        const kiln_value* start_indices,
+                                        size_t start_indices_count) {
+  return AddOp(graph, Opcode::kDynamicUpdateSlice, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(update);
+    op.Operands("start_indices", start_indices, start_indices_count);
+  });
+}
+
+kiln_value kiln_op_gather(kiln_graph* graph, kiln_value operand, kiln_value start_indices,
+                          const int64_t* offset_dims, size_t offset_dims_count,
+                          const int64_t* collapsed_slice_dims, size_t collapsed_slice_dims_count,
+                          const int64_t* start_index_map, size_t start_index_map_count,
+                          const int64_t* operand_batching_dims,
+                          size_t operand_batching_dims_count,
+                          const int64_t* start_indices_batching_dims,
+                          size_t start_indices_batching_dims_count, int64_t index_vector_dim,
+                          const int64_t* slice_sizes, size_t slice_sizes_count,
+                          int32_t indices_are_sorted) {
+  return AddOp(graph, Opcode::kGather, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(start_indices);
+    op.IntList(Attr::kOffsetDims, false, offset_dims, offset_dims_count);
+    op.IntList(Attr::kCollapsedSliceDims, false, collapsed_slice_dims, collapsed_slice_dims_count);
+    op.IntList(Attr::kStartIndexMap, false, start_index_map, start_index_map_count);
+    op.IntList(Attr::kOperandBatchingDims, true, operand_batching_dims, operand_batching_dims_count);
+    op.IntList(Attr::kStartIndicesBatchingDims, true, start_indices_batching_dims, start_indices_batching_dims_count);
+    op.Int(Attr::kIndexVectorDim, index_vector_dim);
+    op.IntList(Attr::kSliceSizes, false, slice_sizes, slice_sizes_count);
+    op.Bool(Attr::kIndicesAreSorted, true, indices_are_sorted);
+  });
+}
+
 kiln_value kiln_op_get_dimension_size(kiln_graph* graph, kiln_value operand,
                                       const int64_t* dimensions, size_t dimensions_count) {
   return AddOp(graph, Opcode::kGetDimensionSize, [&](OpBuilder& op) {
@@ -334,6 +379,34 @@ kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand, const int64_t*
   return AddOp(graph, Opcode::kReverse, [&](OpBuilder& op) {
     op.Operand(operand);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+  });
+}
+
+kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
+                           kiln_value scatter_indices, const kiln_value* updates,
+                           size_t updates_count, const int64_t* update_window_dims,
+                           size_t update_window_dims_count, const int64_t* inserted_window_dims,
+                           size_t inserted_window_dims_count,
+                           const int64_t* scatter_dims_to_operand_dims,
+                           size_t scatter_dims_to_operand_dims_count,
+                           const int64_t* input_batching_dims, size_t input_batching_dims_count,
+                           const int64_t* scatter_indices_batching_dims,
+                           size_t scatter_indices_batching_dims_count, int64_t index_vector_dim,
+                           int32_t indices_are_sorted, int32_t unique_indices,
+                           const kiln_graph* to_apply) {
+  return AddOp(graph, Opcode::kScatter, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.Operand(scatter_indices);
+    op.Operands("updates", updates, updates_count);
+    op.IntList(Attr::kUpdateWindowDims, false, update_window_dims, update_window_dims_count);
+    op.IntList(Attr::kInsertedWindowDims, false, inserted_window_dims, inserted_window_dims_count);
+    op.IntList(Attr::kScatterDimsToOperandDims, false, scatter_dims_to_operand_dims, scatter_dims_to_operand_dims_count);
+    op.IntList(Attr::kInputBatchingDims, true, input_batching_dims, input_batching_dims_count);
+    op.IntList(Attr::kScatterIndicesBatchingDims, true, scatter_indices_batching_dims, scatter_indices_batching_dims_count);
+    op.Int(Attr::kIndexVectorDim, index_vector_dim);
+    op.Bool(Attr::kIndicesAreSorted, true, indices_are_sorted);
+    op.Bool(Attr::kUniqueIndices, true, unique_indices);
+    op.Region("to_apply", to_apply);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "codegen/cpu/entry.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/product.h"
+#include "codegen/cpu/scatter.h"
 #include "codegen/llvm_session.h"
 
 namespace kiln::codegen {
@@ -21,6 +22,9 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
       session.AddFunction(session.KernelType(), KernelSymbol(program, index), true);
   switch (kernel.form) {
     case plan::ScheduledKernel::Form::kNest:
+      if (kernel.kernel.kind == kernel::Kernel::Kind::kScatter) {
+        return EmitScatter(function, kernel.kernel, kernel.cpu, cpu);
+      }
       return EmitNest(function, kernel.kernel, kernel.cpu, cpu);
     case plan::ScheduledKernel::Form::kGemm:
     case plan::ScheduledKernel::Form::kPackLhs:

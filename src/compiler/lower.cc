@@ -42,6 +42,7 @@ class Lowering {
     passes::AssignmentOptions options;
     options.alignment = plan::kAlignment;
     options.may_share = kernel::MayShareBuffer;
+    options.updated_operand = kernel::UpdatedOperand;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
       auto it = kernel_of_.find(&i);
       if (it == kernel_of_.end()) return 0;
@@ -171,6 +172,13 @@ class Lowering {
       launch.args.push_back(SliceOf(assignment_.BufferOf(input)));
     }
     for (int b : leaves) launch.args.push_back(SliceOf(b));
+    // What a kernel leaves of an output as it is must be there.
+    const std::vector<kernel::Param>& params =
+        program_.kernels[static_cast<size_t>(launch.kernel)].kernel.params;
+    for (size_t p = 0; p < params.size(); ++p) {
+      int from = params[p].in_place_of;
+      if (from >= 0) EmitCopy(launch.args[static_cast<size_t>(from)], launch.args[p], steps);
+    }
     // The kernel's scratch: what a packed left operand takes, then its own.
     if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
       plan::Slice scratch = SliceOf(it->second);

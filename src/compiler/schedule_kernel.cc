@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "kernel/contraction.h"
+#include "kernel/schedule/cpu/scatter.h"
 
 namespace kiln::compiler {
 namespace {
@@ -58,7 +59,9 @@ Result<ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Targ
     case target::Kind::kCpu: {
       KILN_ASSIGN_OR_RETURN(bool product, ScheduleProduct(scheduled, target.cpu, is_constant));
       if (product) return scheduled;
-      scheduled.cpu = kernel::ScheduleNest(scheduled.kernel, target.cpu);
+      scheduled.cpu = scheduled.kernel.kind == kernel::Kernel::Kind::kScatter
+                          ? kernel::ScheduleScatter(scheduled.kernel, target.cpu)
+                          : kernel::ScheduleNest(scheduled.kernel, target.cpu);
       scheduled.items = scheduled.cpu.items;
       scheduled.max_tasks = scheduled.cpu.max_tasks;
       scheduled.finish = scheduled.cpu.split > 0;

@@ -286,10 +286,14 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
     case Opcode::kConcatenate:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+    case Opcode::kGather:
     case Opcode::kGetDimensionSize:
     case Opcode::kPad:
     case Opcode::kReshape:
     case Opcode::kReverse:
+    case Opcode::kScatter:
     case Opcode::kSlice:
     case Opcode::kTranspose:
     case Opcode::kDot:

@@ -13,6 +13,7 @@
 #include "interp/reduce.h"
 #include "interp/shape_ops.h"
 #include "interp/value.h"
+#include "interp/windows.h"
 
 namespace kiln::interp {
 namespace {
@@ -150,6 +151,14 @@ class Run {
       case Opcode::kSlice:
       case Opcode::kTranspose:
         return OnArrays(i, operands, EvaluateShapeOp);
+      case Opcode::kDynamicSlice:
+      case Opcode::kDynamicUpdateSlice:
+      case Opcode::kGather:
+        return OnArrays(i, operands, EvaluateWindowOp);
+      case Opcode::kScatter:
+        return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
+          return EvaluateScatter(s, arrays, ContextOfRegion());
+        });
       case Opcode::kDot:
         return OnArrays(i, operands, EvaluateDot);
       case Opcode::kReduce:

@@ -65,6 +65,15 @@ void SubstituteSlice(Instruction& slice, const Shape& symbolic_operand) {
   slice.mutable_attributes().Set(Attr::kSlice, std::move(slices));
 }
 
+// A dynamic slice or a gather likewise takes the whole of a symbol as size -1.
+void SubstituteSizes(Instruction& instruction, Attr key) {
+  Ints sizes = instruction.attributes().IntsOf(key);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0) sizes[i] = instruction.operand(0)->shape().dim(static_cast<int64_t>(i));
+  }
+  instruction.mutable_attributes().Set(key, std::move(sizes));
+}
+
 }  // namespace
 
 Result<Sizes> MatchSymbols(const Module& module, std::span<const Shape> arguments) {
@@ -96,6 +105,10 @@ Result<std::unique_ptr<Module>> Specialise(const Module& module, const Sizes& si
       instruction->set_shape(std::move(shape));
       if (instruction->opcode() == Opcode::kSlice) {
         SubstituteSlice(*instruction, original.at(instruction->operand(0))->shape());
+      } else if (instruction->opcode() == Opcode::kDynamicSlice) {
+        SubstituteSizes(*instruction, Attr::kDynamicSliceSizes);
+      } else if (instruction->opcode() == Opcode::kGather) {
+        SubstituteSizes(*instruction, Attr::kSliceSizes);
       }
     }
   }

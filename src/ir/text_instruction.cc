@@ -145,6 +145,8 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
         return scanner_.FailAt(at, "each attribute once");
       }
       KILN_ASSIGN_OR_RETURN(AttrValue value, ReadAttribute(scanner_, info->kind));
+      // What may be left out and does not hold is not there.
+      if (value == AttrValue(false)) continue;
       pending.spec.attributes.Set(info->key, std::move(value));
     } else if (TakesCallee(opcode, name)) {
       KILN_RETURN_IF_ERROR(ReadCallees(name, pending, depth));

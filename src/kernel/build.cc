@@ -9,6 +9,7 @@
 #include "kernel/combiner.h"
 #include "kernel/region.h"
 #include "kernel/retype.h"
+#include "kernel/scatter.h"
 #include "kernel/values.h"
 
 namespace kiln::kernel {
@@ -25,7 +26,8 @@ std::vector<Index> VariablesOf(std::span<const int64_t> dims, int64_t first) {
 }
 
 bool IsHero(const Instruction& i) {
-  return i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot;
+  return i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot ||
+         i.opcode() == Opcode::kScatter;
 }
 
 // Sums and products of half types are rounded once, at last. The computation of a general reduction
@@ -48,6 +50,8 @@ class Builder {
     KILN_RETURN_IF_ERROR(AddParams());
     if (heroes_.empty()) {
       KILN_RETURN_IF_ERROR(BuildLoop());
+    } else if (heroes_[0]->opcode() == Opcode::kScatter) {
+      KILN_RETURN_IF_ERROR(BuildScattering());
     } else {
       KILN_RETURN_IF_ERROR(BuildReduction());
     }
@@ -119,7 +123,6 @@ class Builder {
 
   void AddParam(Param::Role role, const Shape& shape) {
     kernel_.params.push_back({role, shape.type(), shape.num_elements()});
-    (role == Param::Role::kInput ? kernel_.bytes_read : kernel_.bytes_written) += shape.byte_size();
   }
 
   // Stage `stage` may read the reductions of the stages before it, and what they have put down.
@@ -183,7 +186,40 @@ class Builder {
     return root.shape().is_tuple() ? static_cast<int>(root.shape().elements().size()) : 1;
   }
 
+  // The only output, where it is an array of the caller's that is written in part.
+  const Instruction* UpdatedInPlace() const {
+    const Instruction& root = *group_.roots[0];
+    if (group_.roots.size() != 1 || root.opcode() != Opcode::kDynamicUpdateSlice) return nullptr;
+    const Instruction& operand = *root.operand(0);
+    bool same_memory = param_of_.contains(&operand) && operand.shape() == root.shape();
+    return same_memory ? &root : nullptr;
+  }
+
+  // Writes the region of the update, and leaves the rest of the operand as it is.
+  Status BuildUpdate(const Instruction& root) {
+    AddOuter(root.operand(1)->shape().dims());
+    kernel_.stages.resize(1);
+    StageValues values(kernel_.stages[0], Sources(false));
+    KILN_ASSIGN_OR_RETURN(std::vector<Index> index, values.UpdateStarts(root));
+    for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + outer_[d];
+    KILN_ASSIGN_OR_RETURN(int value, values.At(*root.operand(1), outer_));
+    StoreTo(kernel_.stages[0], 0, root.shape(), index, value);
+    kernel_.params[static_cast<size_t>(first_output_)].in_place_of = param_of_.at(root.operand(0));
+    return OkStatus();
+  }
+
+  Status BuildScattering() {
+    if (heroes_.size() > 1 || group_.roots.size() > 1 || group_.roots[0] != heroes_[0]) {
+      return Unimplemented("scatter: '", heroes_[0]->name(), "' cannot be one kernel with others");
+    }
+    kernel_.stages.resize(1);
+    auto sources = Sources(false);
+    StageValues values(kernel_.stages[0], sources);
+    return BuildScatter(*heroes_[0], first_output_, sources.param_of, values, kernel_);
+  }
+
   Status BuildLoop() {
+    if (const Instruction* root = UpdatedInPlace()) return BuildUpdate(*root);
     std::vector<int64_t> dims = group_.roots[0]->shape().dims();
     AddOuter(dims);
     kernel_.stages.resize(1);
@@ -363,7 +399,7 @@ class Builder {
   Status AddReduce(const Instruction& hero, int s, StageValues& values) {
     EnterInner(s);
     Reduction reduction;
-    KILN_ASSIGN_OR_RETURN(reduction.combiner, CombinerOf(*hero.called(0)));
+    KILN_ASSIGN_OR_RETURN(reduction.combiner, CombinerOf(hero));
     int64_t count = hero.operand_count() / 2;
     for (int64_t i = 0; i < count; ++i) {
       KILN_ASSIGN_OR_RETURN(int input, values.At(*hero.operand(i), full_));
@@ -469,6 +505,32 @@ class Builder {
       kernel_.flops += points * flops;
       kernel_.transcendentals += points * transcendentals;
     }
+    AddBytes(outer);
+  }
+
+  // No more than an array has is counted, and no more than is read or written of it.
+  void AddBytes(int64_t outer) {
+    std::vector<int64_t> touched(kernel_.params.size());
+    for (const Stage& stage : kernel_.stages) {
+      int64_t points = outer;
+      for (int v : stage.variables) points *= kernel_.variables[v].extent;
+      auto touch = [&](int param) {
+        int64_t& sum = touched[static_cast<size_t>(param)];
+        sum = std::min(sum + points, kernel_.params[static_cast<size_t>(param)].elements);
+      };
+      for (const Node& n : stage.nodes) {
+        if (n.kind == Node::Kind::kLoad) touch(n.param);
+      }
+      for (const Store& s : stage.stores) touch(s.param);
+      for (const Update& u : stage.updates) {
+        for (int param : u.params) touch(param);
+      }
+    }
+    for (size_t p = 0; p < touched.size(); ++p) {
+      const Param& param = kernel_.params[p];
+      (param.role == Param::Role::kInput ? kernel_.bytes_read : kernel_.bytes_written) +=
+          touched[p] * ByteWidth(param.type);
+    }
   }
 
   const Group& group_;
@@ -531,6 +593,9 @@ bool IsElemental(const Instruction& instruction) {
     case Opcode::kIota:
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+    case Opcode::kGather:
     case Opcode::kGetDimensionSize:
     case Opcode::kReshape:
     case Opcode::kReverse:

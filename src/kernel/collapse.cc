@@ -17,6 +17,9 @@ void ForEachIndex(Kernel& kernel, F&& f) {
       }
     }
     for (Store& store : stage.stores) f(store.index);
+    for (Update& update : stage.updates) {
+      for (Index& index : update.indices) f(index);
+    }
   }
 }
 
@@ -75,14 +78,15 @@ void Merge(Kernel& kernel, int a, int b) {
 // Puts the outer variables in the order in which the first output's memory runs: a result whose
 // layout is not row-major is then walked along its memory, too.
 void OrderByOutput(Kernel& kernel) {
-  const Store* store = nullptr;
+  const Index* output = nullptr;
   for (const Stage& stage : kernel.stages) {
-    if (!stage.stores.empty()) store = &stage.stores[0];
+    if (!stage.stores.empty()) output = &stage.stores[0].index;
+    if (!stage.updates.empty()) output = &stage.updates[0].indices[0];
   }
-  if (!store) return;
+  if (!output) return;
   std::vector<std::pair<int64_t, int>> order;  // stride, old variable
   for (int v = 0; v < kernel.outer; ++v) {
-    auto stride = store->index.StrideOf(v);
+    auto stride = output->StrideOf(v);
     if (!stride) return;
     order.push_back({*stride, v});
   }

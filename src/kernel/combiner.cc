@@ -47,7 +47,8 @@ Combiner CombinerOf(Opcode opcode, ElementType type) {
   return combiner;
 }
 
-Result<Combiner> CombinerOf(const ir::Computation& computation) {
+Result<Combiner> CombinerOf(const ir::Instruction& user) {
+  const ir::Computation& computation = *user.called(0);
   Combiner combiner;
   auto add = [&](Node node) {
     combiner.nodes.push_back(std::move(node));
@@ -57,7 +58,7 @@ Result<Combiner> CombinerOf(const ir::Computation& computation) {
     return add(Argument(static_cast<int>(number), computation.parameter(number)->shape().type()));
   };
   auto results = AddRegion(computation, argument, add);
-  if (!results.ok()) return results.status().WithContext("reduce");
+  if (!results.ok()) return results.status().WithContext(OpcodeName(user.opcode()));
   combiner.results = *std::move(results);
   const ir::Instruction* root = computation.root();
   if (computation.parameters().size() == 2 && root->operand_count() == 2) {

@@ -1,4 +1,4 @@
-// The computation of a reduce as a combiner.
+// Computations that fold elements, as combiners.
 #pragma once
 
 #include "base/status.h"
@@ -7,9 +7,9 @@
 
 namespace kiln::kernel {
 
-// `computation` takes 2n scalars and gives n. UNIMPLEMENTED where it holds more than elementwise
-// ops and constants.
-Result<Combiner> CombinerOf(const ir::Computation& computation);
+// The computation that an instruction calls takes 2n scalars and gives n. UNIMPLEMENTED where it
+// holds more than elementwise ops and constants.
+Result<Combiner> CombinerOf(const ir::Instruction& user);
 
 // A combiner that is one op of two arguments of a type: the sum of a dot.
 Combiner CombinerOf(Opcode opcode, ElementType type);

@@ -33,19 +33,30 @@ bool IsExpensive(const Instruction& i) {
          i.opcode() == Opcode::kRemainder;
 }
 
-// The one reduce or dot of an instruction or fusion; several reduces: the first; or null.
+bool IsHero(Opcode opcode) {
+  return opcode == Opcode::kReduce || opcode == Opcode::kDot || opcode == Opcode::kScatter;
+}
+
+// The one reduce, dot or scatter of an instruction or fusion; several reduces: the first; or null.
 const Instruction* HeroOf(const Instruction& i) {
-  if (i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot) return &i;
+  if (IsHero(i.opcode())) return &i;
   if (i.opcode() != Opcode::kFusion) return nullptr;
   for (const auto& m : i.called(0)->instructions()) {
-    if (m->opcode() == Opcode::kReduce || m->opcode() == Opcode::kDot) return m.get();
+    if (IsHero(m->opcode())) return m.get();
   }
   return nullptr;
+}
+
+const Instruction& RootOf(const Instruction& i) {
+  return i.opcode() == Opcode::kFusion ? *i.called(0)->root() : i;
 }
 
 // The dimensions that the kernel's outer loops run over.
 std::vector<Dimension> IterationOf(const Instruction& i) {
   const Instruction* of = &i;
+  if (UpdatedOperand(i, 0) >= 0 && RootOf(i).opcode() == Opcode::kDynamicUpdateSlice) {
+    return RootOf(i).operand(1)->shape().dimensions();
+  }
   if (const Instruction* hero = HeroOf(i)) {
     of = hero;
   } else if (i.opcode() == Opcode::kFusion) {
@@ -90,7 +101,7 @@ bool FeedsHero(const Instruction* value) {
     const Instruction* i = work.back();
     work.pop_back();
     if (!seen.insert(i).second) continue;
-    if (i->opcode() == Opcode::kReduce || i->opcode() == Opcode::kDot) return true;
+    if (IsHero(i->opcode())) return true;
     for (const Instruction* user : i->users()) work.push_back(user);
   }
   return false;
@@ -114,6 +125,67 @@ bool OnlyElementwiseFrom(const Instruction* value) {
     }
   }
   return true;
+}
+
+// What an operand of a member of `i`, which may be a fusion, is outside.
+const Instruction* Outside(const Instruction& i, const Instruction* operand) {
+  if (i.opcode() != Opcode::kFusion || operand->opcode() != Opcode::kParameter) return operand;
+  return i.operand(operand->attributes().Int(Attr::kParameterNumber));
+}
+
+// Whether `reader` reads of array x only what `update`, a dynamic-update-slice of x, writes, and
+// element by element.
+bool ReadsOnlyUpdated(const Instruction& reader, const Instruction* x, const Instruction& update) {
+  const Instruction& root = RootOf(update);
+  auto fits = [&](const Instruction& slice) {
+    if (slice.opcode() != Opcode::kDynamicSlice ||
+        !slice.shape().SameDimensions(root.operand(1)->shape()) ||
+        Outside(reader, slice.operand(0)) != x) {
+      return false;
+    }
+    for (int64_t d = 0; d < x->shape().rank(); ++d) {
+      if (Outside(reader, slice.operand(d + 1)) != Outside(update, root.operand(d + 2))) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (reader.opcode() != Opcode::kFusion) return fits(reader);
+  for (int64_t o = 0; o < reader.operand_count(); ++o) {
+    if (reader.operand(o) != x) continue;
+    for (const Instruction* user : reader.called(0)->parameter(o)->users()) {
+      if (!fits(*user) || !OnlyElementwiseFrom(user)) return false;
+    }
+  }
+  return true;
+}
+
+// An update in place leaves most of an array alone; in a kernel of another kind all of it would be
+// written.
+FusionDecision WithUpdate(const Instruction& producer, const Instruction& consumer) {
+  if (int64_t u = UpdatedOperand(producer, 0); u >= 0) {
+    const Instruction* x = producer.operand(u);
+    // What must be kept is copied anyway.
+    if (x->opcode() != Opcode::kParameter && !x->IsConstant()) {
+      return No("the producer updates an array in place");
+    }
+  }
+  bool scatters = RoleOf(consumer) == FusionRole::kScatter;
+  int64_t outputs = scatters && consumer.shape().is_tuple()
+                        ? static_cast<int64_t>(consumer.shape().elements().size())
+                        : 1;
+  for (int64_t output = 0; output < outputs; ++output) {
+    int64_t u = UpdatedOperand(consumer, output);
+    if (u < 0) continue;
+    const Instruction* x = consumer.operand(u);
+    if (x == &producer) return No("the consumer updates the producer's array in place");
+    for (const Instruction* operand : producer.operands()) {
+      if (operand == x && (scatters || !ReadsOnlyUpdated(producer, x, consumer))) {
+        return No("the producer reads what the consumer updates in place");
+      }
+    }
+  }
+  return {true, ""};
 }
 
 FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer, FusionRole role) {
@@ -173,6 +245,8 @@ FusionRole RoleOf(const Instruction& instruction) {
       return FusionRole::kReduce;
     case Opcode::kDot:
       return FusionRole::kDot;
+    case Opcode::kScatter:
+      return FusionRole::kScatter;
     case Opcode::kFusion: {
       const Instruction* hero = HeroOf(instruction);
       if (!hero) return FusionRole::kElemental;
@@ -195,10 +269,14 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
   }
+  if (FusionDecision update = WithUpdate(producer, consumer); !update.fuse) return update;
   if (from == FusionRole::kElemental) {
     // Elements that are read several times would be computed several times.
     const Instruction* hero = HeroOf(consumer);
-    int64_t reads = hero ? hero->operand(0)->shape().num_elements() : 1;
+    int64_t reads = hero ? hero->operand(hero->operand_count() - 1)->shape().num_elements() : 1;
+    if (hero && hero->opcode() != Opcode::kScatter) {
+      reads = hero->operand(0)->shape().num_elements();
+    }
     if (!hero) {
       for (const Dimension& d : IterationOf(consumer)) reads *= d.size();
     }
@@ -208,6 +286,7 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
     return to == FusionRole::kElemental ? FusionDecision{true, ""}
                                         : IntoHero(producer, consumer, to);
   }
+  if (from == FusionRole::kScatter) return No("a scatter's result is memory");
   if (to != FusionRole::kElemental) return No("two reductions are two kernels");
   return AfterHero(producer, consumer);
 }
@@ -218,7 +297,11 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   if (ra == FusionRole::kNone || rb == FusionRole::kNone) return No("no kernels");
   if (ra == FusionRole::kDot || rb == FusionRole::kDot) return No("a dot stays alone");
   if (ra == FusionRole::kRows || rb == FusionRole::kRows) return No("a row kernel stays as it is");
+  if (ra == FusionRole::kScatter || rb == FusionRole::kScatter) return No("a scatter stays alone");
   if (ra != rb) return No("kernels of different kinds");
+  if (UpdatedOperand(a, 0) >= 0 || UpdatedOperand(b, 0) >= 0) {
+    return No("an update in place stays alone");
+  }
   if (OpCount(a) + OpCount(b) > kMaxFusedOps) return No("too many ops in one kernel");
   if (a.operand_count() + b.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
@@ -267,6 +350,20 @@ Cost CostOf(const Instruction& instruction) {
   return cost;
 }
 
+int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
+  const Instruction* root = &instruction;
+  if (root->opcode() == Opcode::kFusion) root = root->called(0)->root();
+  if (root->opcode() == Opcode::kTuple) return -1;
+  int64_t operand = -1;
+  if (root->opcode() == Opcode::kDynamicUpdateSlice) operand = 0;
+  if (root->opcode() == Opcode::kScatter) operand = output;
+  if (operand < 0 || root == &instruction) return operand;
+  // Of a fusion it is a parameter, or is made inside.
+  const Instruction* updated = root->operand(operand);
+  if (updated->opcode() != Opcode::kParameter) return -1;
+  return updated->attributes().Int(Attr::kParameterNumber);
+}
+
 bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output) {
   if (RoleOf(instruction) == FusionRole::kNone) return false;
   Group group = GroupOf(instruction);
@@ -278,6 +375,14 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
   auto at = std::find(group.inputs.begin(), group.inputs.end(), input);
   int param = static_cast<int>(at - group.inputs.begin());
   int out = static_cast<int>(group.inputs.size() + output);
+  // What is copied to the output first may not be what the kernel has yet to read.
+  int updated = kernel->params[static_cast<size_t>(out)].in_place_of;
+  if (updated >= 0 && updated != param) return false;
+  if (kernel->kind == Kernel::Kind::kScatter) {
+    const std::vector<Node>& nodes = kernel->stages[0].nodes;
+    return std::ranges::none_of(
+        nodes, [&](const Node& n) { return n.kind == Node::Kind::kLoad && n.param == param; });
+  }
   if (ByteWidth(kernel->params[param].type) != ByteWidth(kernel->params[out].type)) return false;
   bool stored = false;
   for (size_t at = 0; at < kernel->stages.size(); ++at) {

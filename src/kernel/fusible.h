@@ -18,6 +18,7 @@ enum class FusionRole : uint8_t {
   kDot,        // holds one dot
   kRows,       // reductions over the same dimensions whose results are used on what was reduced:
                // softmax, normalisations
+  kScatter,    // is a scatter, and what its indices and updates are made of
 };
 FusionRole RoleOf(const ir::Instruction& instruction);
 
@@ -39,6 +40,11 @@ struct Cost {
   int64_t bytes_read = 0, bytes_written = 0, flops = 0, transcendentals = 0;
 };
 Cost CostOf(const ir::Instruction& instruction);
+
+// The operand that output `output` of the instruction's kernel is, but for the part that the kernel
+// writes: the two had better be one memory, or the operand is copied. -1 where the output is made
+// anew.
+int64_t UpdatedOperand(const ir::Instruction& instruction, int64_t output);
 
 // Whether the kernel reads each element of operand `operand` only at the index at which it writes
 // output `output`, so that both may share their memory.

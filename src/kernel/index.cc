@@ -21,6 +21,7 @@ bool Before(const Atom& a, const Atom& b) {
   if (a.kind != b.kind) return a.kind < b.kind;
   if (a.id != b.id) return a.id < b.id;
   if (a.divisor != b.divisor) return a.divisor < b.divisor;
+  if (a.kind == Atom::Kind::kValue) return false;
   if (a.inner == b.inner || a.inner == nullptr || b.inner == nullptr) return false;
   return a.inner->ToString() < b.inner->ToString();
 }
@@ -79,6 +80,7 @@ Parts SplitBy(const Index& index, int64_t divisor) {
 
 bool Atom::operator==(const Atom& other) const {
   if (kind != other.kind || id != other.id || divisor != other.divisor) return false;
+  if (kind == Kind::kValue) return true;
   if (inner == other.inner) return true;
   return inner && other.inner && *inner == *other.inner;
 }
@@ -95,8 +97,11 @@ Index Index::Variable(int64_t id, int64_t extent) {
       1, Atom{.kind = Atom::Kind::kVariable, .id = id, .high = std::max<int64_t>(extent - 1, 0)});
 }
 
-Index Index::Value(int64_t id, int64_t low, int64_t high) {
-  return OfTerm(1, Atom{.kind = Atom::Kind::kValue, .id = id, .low = low, .high = high});
+Index Index::Value(int64_t id, int64_t low, int64_t high, Index depends) {
+  if (low == high) return low;
+  Atom atom{.kind = Atom::Kind::kValue, .id = id, .low = low, .high = high};
+  atom.inner = std::make_shared<const Index>(std::move(depends));
+  return OfTerm(1, std::move(atom));
 }
 
 int64_t Index::low() const {
@@ -205,10 +210,9 @@ std::optional<int64_t> Index::StrideOf(int64_t variable) const {
         break;
       case Atom::Kind::kDiv:
       case Atom::Kind::kMod:
+      case Atom::Kind::kValue:
         if (t.atom.inner->DependsOn(variable)) return std::nullopt;
         break;
-      case Atom::Kind::kValue:
-        return std::nullopt;
     }
   }
   return stride;
@@ -222,10 +226,9 @@ bool Index::DependsOn(int64_t variable) const {
         break;
       case Atom::Kind::kDiv:
       case Atom::Kind::kMod:
+      case Atom::Kind::kValue:
         if (t.atom.inner->DependsOn(variable)) return true;
         break;
-      case Atom::Kind::kValue:
-        return true;
     }
   }
   return false;
@@ -246,7 +249,7 @@ Index Index::Substitute(std::span<const Index> replacements) const {
         value = t.atom.inner->Substitute(replacements).Mod(t.atom.divisor);
         break;
       case Atom::Kind::kValue:
-        value = OfTerm(1, t.atom);
+        value = Value(t.atom.id, t.atom.low, t.atom.high, t.atom.inner->Substitute(replacements));
         break;
     }
     result = result + value * t.coefficient;

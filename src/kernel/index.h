@@ -25,7 +25,7 @@ struct Atom {
   Kind kind = Kind::kVariable;
   int64_t id = 0;                      // of the variable, or of the node (kValue)
   int64_t divisor = 0;                 // of kDiv, kMod
-  std::shared_ptr<const Index> inner;  // of kDiv, kMod
+  std::shared_ptr<const Index> inner;  // of kDiv, kMod; of kValue: on whose variables it depends
   int64_t low = 0, high = 0;           // inclusive range of the atom's value
   bool operator==(const Atom& other) const;
 };
@@ -42,8 +42,9 @@ class Index {
   Index(int64_t constant) : constant_(constant) {}  // NOLINT: a number is an index
   // Iteration variable `id`, counting 0 ... extent-1. A variable of extent 1 is the constant 0.
   static Index Variable(int64_t id, int64_t extent);
-  // The value of node `id`, known to lie in [low, high].
-  static Index Value(int64_t id, int64_t low, int64_t high);
+  // The value of node `id`, known to lie in [low, high], which depends on the variables that
+  // `depends` has.
+  static Index Value(int64_t id, int64_t low, int64_t high, Index depends);
   static Index OfTerm(int64_t coefficient, Atom atom);
 
   int64_t constant() const { return constant_; }

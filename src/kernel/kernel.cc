@@ -66,10 +66,11 @@ bool Node::operator==(const Node& o) const {
 }
 
 std::string Kernel::ToString() const {
-  std::string out = "nest (";
+  std::string out = kind == Kind::kScatter ? "scatter (" : "nest (";
   for (size_t i = 0; i < params.size(); ++i) {
     out += Cat(i > 0 ? ", p" : "p", i, ": ", params[i].role == Param::Role::kOutput ? "out " : "",
                TypeName(params[i].type), "[", params[i].elements, "]");
+    if (params[i].in_place_of >= 0) out += Cat(" in place of p", params[i].in_place_of);
   }
   out += ") outer (";
   for (int i = 0; i < outer; ++i) out += Cat(i > 0 ? ", d" : "d", i, " < ", variables[i].extent);
@@ -95,6 +96,15 @@ std::string Kernel::ToString() const {
     }
     for (const Store& s : stage.stores)
       out += Cat("    p", s.param, "[", s.index, "] = %", s.value, "\n");
+    for (const Update& u : stage.updates) {
+      out += Cat("    update (", Join(u.inputs, ", "), ")");
+      if (u.guard >= 0) out += Cat(" if %", u.guard);
+      out += Cat(" by (", Join(u.combiner.results, ", "), ") of\n");
+      AppendNodes(u.combiner.nodes, "      ", out);
+      for (size_t k = 0; k < u.params.size(); ++k) {
+        out += Cat("      p", u.params[k], "[", u.indices[k], "]\n");
+      }
+    }
   }
   return out;
 }

@@ -1,7 +1,7 @@
 // What a fused group becomes: a kernel, as data. It knows no graph, no device and no LLVM; CPU and
 // GPU code are made from the same kernel by different schedules, and equal kernels are one.
 //
-// A kernel of kind kNest runs
+// A kernel runs
 //
 //   for every point of the outer variables (independent of each other)
 //     for each stage, in order
@@ -11,7 +11,7 @@
 // Elementwise work is one stage without inner variables. A reduction is a stage whose inner
 // variables are the reduced dimensions, and one more for what is done with the result. A dot is a
 // reduction of a product, recognised by its form (contraction.h) and given a schedule of its own.
-// Softmax is three stages over one row.
+// Softmax is three stages over one row. A kernel of kind kScatter has updates in place of stores.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,9 @@ struct Param {
   Role role = Role::kInput;
   ElementType type = ElementType::kInvalid;
   int64_t elements = 0;
+  // Of an output that the kernel writes in part: the input whose elements the others are. When the
+  // kernel runs the two are one memory, or what is in the input has been copied to the output.
+  int in_place_of = -1;
 };
 
 // One scalar value of a stage, of type `type`. Nodes are in an order in which operands come first;
@@ -89,9 +92,19 @@ struct Store {
   int value = -1;  // a node of the stage
 };
 
+// Elements of outputs become what a combiner makes of them and of new values.
+struct Update {
+  int guard = -1;  // node of type pred, or -1 for always; where it is false nothing is done
+  Combiner combiner;
+  std::vector<int> inputs;     // nodes of the stage
+  std::vector<int> params;     // outputs, which are read as well
+  std::vector<Index> indices;  // of each
+};
+
 struct Variable {
   int64_t extent = 1;
-  bool reduction = false;  // only inner variables
+  // Only of inner variables: the points of a reduction, or of updates that go in order.
+  bool reduction = false;
 };
 
 struct Stage {
@@ -99,10 +112,17 @@ struct Stage {
   std::vector<Node> nodes;
   std::vector<Reduction> reductions;
   std::vector<Store> stores;  // run at every point of the stage
+  std::vector<Update> updates;
 };
 
 struct Kernel {
-  enum class Kind : uint8_t { kNest };
+  enum class Kind : uint8_t {
+    kNest,
+    // One stage of updates: at each outer point, and for each point of the inner variables that are
+    // marked as a reduction's, in order, at all points of the others. No two outer points, and no
+    // two of these others, update the same element.
+    kScatter,
+  };
 
   Kind kind = Kind::kNest;
   std::string name;                   // a symbol: letters, digits and '_'

@@ -46,6 +46,19 @@ bool IsMoved(Opcode opcode, size_t operand) {
   return opcode == Opcode::kCopy || (opcode == Opcode::kSelect && operand > 0);
 }
 
+// Whether an update puts its inputs where it finds others, and computes nothing.
+bool Replaces(const Update& update) {
+  size_t count = update.inputs.size();
+  for (const Node& n : update.combiner.nodes) {
+    if (n.kind != Node::Kind::kArgument) return false;
+  }
+  for (size_t k = 0; k < count; ++k) {
+    const Node& result = update.combiner.nodes[static_cast<size_t>(update.combiner.results[k])];
+    if (result.result != static_cast<int>(count + k)) return false;
+  }
+  return true;
+}
+
 std::shared_ptr<const Literal> Retyped(const Literal& scalar) {
   auto bits = std::make_shared<Literal>(Shape::Scalar(ElementType::kU16));
   std::memcpy(bits->data(), scalar.data(), static_cast<size_t>(bits->byte_size()));
@@ -95,6 +108,13 @@ void RetypeMoves(Kernel& kernel) {
       for (int input : r.inputs) types.MarkComputed(types.Node(s, input));
       for (int init : r.inits) types.MarkComputed(types.Node(s, init));
     }
+    for (const Update& update : stage.updates) {
+      bool replaces = Replaces(update);
+      for (size_t k = 0; k < update.params.size(); ++k) {
+        types.Join(types.Param(update.params[k]), types.Node(s, update.inputs[k]));
+        if (!replaces) types.MarkComputed(types.Param(update.params[k]));
+      }
+    }
     for (const Store& store : stage.stores) {
       types.Join(types.Param(store.param), types.Node(s, store.value));
     }
@@ -110,6 +130,14 @@ void RetypeMoves(Kernel& kernel) {
       if (!IsHalf(node.type) || types.IsComputed(types.Node(s, static_cast<int>(n)))) continue;
       node.type = ElementType::kU16;
       if (node.literal) node.literal = Retyped(*node.literal);
+    }
+    for (Update& update : kernel.stages[s].updates) {
+      if (!Replaces(update)) continue;
+      // Its arguments are the elements that are there, then the new ones.
+      for (Node& n : update.combiner.nodes) {
+        size_t of = static_cast<size_t>(n.result) % update.params.size();
+        n.type = kernel.params[static_cast<size_t>(update.params[of])].type;
+      }
     }
   }
 }

@@ -126,6 +126,12 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       }
       return At(*instruction.operand(0), from, guard);
     }
+    case Opcode::kDynamicSlice:
+      return DynamicSlice(instruction, index, guard);
+    case Opcode::kDynamicUpdateSlice:
+      return DynamicUpdateSlice(instruction, index, guard);
+    case Opcode::kGather:
+      return Gather(instruction, index, guard);
     case Opcode::kGetDimensionSize:
       return Number(shape.type(), instruction.operand(0)->shape().dim(instruction.dimensions()[0]));
     case Opcode::kMap:

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
+#include "ops/windows.h"
 
 namespace kiln::kernel {
 
@@ -39,6 +40,17 @@ class StageValues {
   Result<int> ReducedAt(const ir::Instruction& instruction, int result,
                         const std::vector<Index>& index);
 
+  // Where the update of a dynamic-update-slice begins, in each dimension.
+  Result<std::vector<Index>> UpdateStarts(const ir::Instruction& instruction, int guard = -1);
+  // The value of an integer node as an index, of any value that its type has.
+  Result<Index> Position(int node);
+  // The same of a node that lies in [0, high] wherever the index is used.
+  Result<Index> Within(int node, int64_t high);
+  // The conjunction of two nodes, either of which may be -1 for what always holds.
+  int Both(int a, int b);
+  // Node of 0 <= index < bound; -1 where the index's range proves it.
+  int InRange(const Index& index, int64_t bound);
+
   int Add(Node node);
   int Op(Opcode opcode, ElementType type, std::vector<int> operands);
   // A node's value in another type; the node itself where it has the type.
@@ -57,19 +69,36 @@ class StageValues {
                              int guard);
   Result<int> BitsOfNode(int node, ElementType type, ElementType word);
   int Number(ElementType type, int64_t value);
-  // Node of 0 <= index < bound; -1 where the index's range proves it.
-  int InRange(const Index& index, int64_t bound);
-  // The conjunction of two guards, either of which may be -1.
-  int Both(int a, int b);
+  Result<int> DynamicSlice(const ir::Instruction& instruction, const std::vector<Index>& index,
+                           int guard);
+  Result<int> DynamicUpdateSlice(const ir::Instruction& instruction,
+                                 const std::vector<Index>& index, int guard);
+  Result<int> Gather(const ir::Instruction& instruction, const std::vector<Index>& index,
+                     int guard);
+  // clamp(0, start[at], high)
+  Result<Index> StartOf(const ir::Instruction& start, const std::vector<Index>& at, int64_t high,
+                        int guard);
+  Result<Index> Clamped(int node, int64_t high);
+  Result<Index> DependenceOf(int node) const;
 
   struct Memo {
     std::vector<Index> index;
     int guard;
     int node;
   };
+  struct ClampMemo {
+    int node;
+    int64_t high;
+    Index index;
+  };
   Stage& stage_;
   Sources sources_;
   std::unordered_map<const ir::Instruction*, std::vector<Memo>> memo_;
+  std::vector<ClampMemo> clamped_;
 };
+
+// The index of a component of the index vector that belongs to an element of the windows' array.
+std::vector<Index> VectorIndex(const WindowMap& map, const std::vector<Index>& index,
+                               int64_t component);
 
 }  // namespace kiln::kernel

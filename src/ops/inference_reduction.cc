@@ -48,6 +48,24 @@ Result<ElementType> DotType(const InferenceInput& input) {
 
 }  // namespace
 
+Status RequireReducer(const InferenceInput& input, const std::vector<Shape>& scalars) {
+  const ProgramShape& reducer = input.called[0];
+  size_t n = scalars.size();
+  bool fits = reducer.parameters.size() == 2 * n;
+  for (size_t i = 0; fits && i < 2 * n; ++i) {
+    fits = reducer.parameters[i].SameTypeAndDimensions(scalars[i % n]);
+  }
+  if (!fits) {
+    return Error(input, "; the computation takes ", ShapeList(reducer.parameters),
+                 "; expected accumulators ", ShapeList(scalars), " and elements of the same types");
+  }
+  Shape expected = n == 1 ? scalars[0] : Shape::Tuple(scalars);
+  if (!reducer.result.SameTypeAndDimensions(expected)) {
+    return Error(input, "; the computation gives ", reducer.result, "; expected ", expected);
+  }
+  return OkStatus();
+}
+
 Result<Shape> InferDot(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& lhs = OperandShape(input, 0);
@@ -91,7 +109,6 @@ Result<Shape> InferReduce(const InferenceInput& input) {
     if (!Contains(dimensions, d)) kept.push_back(first.dimension(d));
   }
 
-  // The reducer: N accumulators and N elements to N results, scalars of the operands' types.
   std::vector<Shape> scalars, results;
   for (size_t i = 0; i < n; ++i) {
     const Shape& operand = *input.operands[i];
@@ -105,19 +122,7 @@ Result<Shape> InferReduce(const InferenceInput& input) {
     scalars.push_back(scalar);
     results.push_back(Shape(operand.type(), kept));
   }
-  const ProgramShape& reducer = input.called[0];
-  bool fits = reducer.parameters.size() == 2 * n;
-  for (size_t i = 0; fits && i < 2 * n; ++i) {
-    fits = reducer.parameters[i].SameTypeAndDimensions(scalars[i % n]);
-  }
-  if (!fits) {
-    return Error(input, "; the computation takes ", ShapeList(reducer.parameters),
-                 "; expected accumulators ", ShapeList(scalars), " and elements of the same types");
-  }
-  Shape expected = n == 1 ? scalars[0] : Shape::Tuple(scalars);
-  if (!reducer.result.SameTypeAndDimensions(expected)) {
-    return Error(input, "; the computation gives ", reducer.result, "; expected ", expected);
-  }
+  KILN_RETURN_IF_ERROR(RequireReducer(input, scalars));
   if (n == 1) return std::move(results[0]);
   return Shape::Tuple(std::move(results));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "ops/inference.h"
@@ -37,6 +38,9 @@ Status RequireDeclaredArray(const InferenceInput& input);
 // Each number is in [0, rank) and none occurs twice; `what` names the list in messages.
 Status RequireAxes(const InferenceInput& input, std::string_view what, const Ints& axes,
                    int64_t rank);
+
+// The called computation takes N accumulators and N elements, scalars like these, to N results.
+Status RequireReducer(const InferenceInput& input, const std::vector<Shape>& scalars);
 
 // "(f32[2], s32[])", and the first few of many.
 std::string ShapeList(std::span<const Shape> shapes);

@@ -222,6 +222,7 @@ Result<std::string> Emit(const ir::Module& module, const std::string& kind) {
   if (kind == "buffers") {
     passes::AssignmentOptions options;
     options.may_share = kernel::MayShareBuffer;
+    options.updated_operand = kernel::UpdatedOperand;
     KILN_ASSIGN_OR_RETURN(passes::BufferAssignment assignment,
                           passes::AssignBuffers(module, options));
     return assignment.ToString();

@@ -307,7 +307,7 @@ TEST(CpuNest, IndicesOutOfMemory) {
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
   int which = s.Op(Opcode::kAdd, T::kS32, {s.Load(at, i), s.Constant(T::kS32, 10)});
-  s.Store(out, i, s.Load(x, Index::Value(which, 0, table - 1)));
+  s.Store(out, i, s.Load(x, Index::Value(which, 0, table - 1, i)));
   RunAllWays(k.kernel);
 }
 

@@ -90,5 +90,121 @@ TEST(InferenceBits, OptBarrier) {
   ExpectError("expected 1", "x = f32[2];y = f32[2]", "opt-barrier(x, y)");
 }
 
+TEST(InferenceWindows, DynamicSlice) {
+  EXPECT_EQ(ShapeOf("x = f32[5,N];i = s32[]", "dynamic-slice(x, i, i), dynamic_slice_sizes={2,-1}"),
+            "f32[2,N]");
+  EXPECT_EQ(ShapeOf("x = f32[5,N];i = s32[]", "dynamic-slice(x, i, i), dynamic_slice_sizes={5,3}"),
+            "f32[5,3]");
+  ExpectError("dynamic_slice_sizes has 1 entries", "x = f32[5,6];i = s32[]",
+              "dynamic-slice(x, i, i), dynamic_slice_sizes={2}");
+  ExpectError("there are 1 start indices; expected 2", "x = f32[5,6];i = s32[]",
+              "dynamic-slice(x, i), dynamic_slice_sizes={2,2}");
+  ExpectError("integer scalars of one type", "x = f32[5,6];i = s32[];j = s64[]",
+              "dynamic-slice(x, i, j), dynamic_slice_sizes={2,2}");
+  ExpectError("integer scalars of one type", "x = f32[5];i = f32[]",
+              "dynamic-slice(x, i), dynamic_slice_sizes={2}");
+  ExpectError("the slice of dimension 0 is 6; expected 0 to 5", "x = f32[5];i = s32[]",
+              "dynamic-slice(x, i), dynamic_slice_sizes={6}");
+  ExpectError("the slice of dimension 0 is -1", "x = f32[5];i = s32[]",
+              "dynamic-slice(x, i), dynamic_slice_sizes={-1}");
+}
+
+TEST(InferenceWindows, DynamicUpdateSlice) {
+  EXPECT_EQ(ShapeOf("x = f32[5,N];u = f32[2,N];i = s32[]", "dynamic-update-slice(x, u, i, i)"),
+            "f32[5,N]");
+  ExpectError("one element type and rank", "x = f32[5];u = s32[2];i = s32[]",
+              "dynamic-update-slice(x, u, i)");
+  ExpectError("one element type and rank", "x = f32[5,5];u = f32[2];i = s32[]",
+              "dynamic-update-slice(x, u, i, i)");
+  ExpectError("the update of dimension 0 is 6", "x = f32[5];u = f32[6];i = s32[]",
+              "dynamic-update-slice(x, u, i)");
+  ExpectError("dimension 0 of the update is M", "x = f32[N];u = f32[M];i = s32[]",
+              "dynamic-update-slice(x, u, i)");
+}
+
+constexpr char kRows[] =
+    "gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
+    "index_vector_dim=1, slice_sizes={1,4}";
+
+TEST(InferenceWindows, Gather) {
+  EXPECT_EQ(ShapeOf("x = f32[V,4];i = s32[N]", kRows), "f32[N,4]");
+  EXPECT_EQ(ShapeOf("x = f32[3,D];i = s64[2,5,1]",
+                    "gather(x, i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, "
+                    "index_vector_dim=2, slice_sizes={1,-1}"),
+            "f32[D,2,5]");
+  EXPECT_EQ(ShapeOf("x = f32[3,4,5];i = s64[3,7,2]",
+                    "gather(x, i), offset_dims={2}, collapsed_slice_dims={1}, "
+                    "start_index_map={2,1}, operand_batching_dims={0}, "
+                    "start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,2}"),
+            "f32[3,7,2]");
+  auto expect = [](std::string_view part, std::string_view operands, std::string_view attributes) {
+    ExpectError(part, operands, Cat("gather(x, i), ", attributes));
+  };
+  constexpr char kOperands[] = "x = f32[3,4];i = s32[5]";
+  ExpectError("the indices must be integers", "x = f32[3,4];i = f32[5]", kRows);
+  ExpectError("the slice of dimension 1 is 4; expected 0 to 3", "x = f32[3,3];i = s32[5]", kRows);
+  expect("index_vector_dim is 2; expected 0 to 1", kOperands,
+         "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, "
+         "slice_sizes={1,4}");
+  expect("start_index_map has 1 entries; expected 5", kOperands,
+         "offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, "
+         "slice_sizes={1,4}");
+  expect("offset_dims has 2; expected a dimension from 0 to below 2", kOperands,
+         "offset_dims={2}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+         "slice_sizes={1,4}");
+  expect("offset_dims has 2 entries; expected 1", kOperands,
+         "offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+         "slice_sizes={1,4}");
+  expect("offset_dims must be in ascending order", "x = f32[3,4,5];i = s32[5]",
+         "offset_dims={2,1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+         "slice_sizes={1,4,5}");
+  expect("slice_sizes of dimension 0 is 2; the slices do not keep it", kOperands,
+         "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+         "slice_sizes={2,4}");
+  expect("slice_sizes has 1 entries; expected 2", kOperands,
+         "offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+         "slice_sizes={1}");
+  expect("start_index_map with operand_batching_dims has 0 twice", kOperands,
+         "offset_dims={}, collapsed_slice_dims={1}, start_index_map={0}, "
+         "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, "
+         "slice_sizes={1,1}");
+  expect("dimension 0 of the operand goes with dimension 0 of the indices", kOperands,
+         "offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, "
+         "operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, "
+         "slice_sizes={1,1}");
+}
+
+TEST(InferenceWindows, Scatter) {
+  constexpr char kAdd[] = R"(
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }
+pair { a = f32[] parameter(0)
+  b = s32[] parameter(1)
+  c = f32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT r = (f32[], s32[]) tuple(a, d) })";
+  constexpr char kOf[] =
+      "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+      "index_vector_dim=1, to_apply=";
+  std::string of_one = Cat("scatter(x, i, u), ", kOf, "add");
+  EXPECT_EQ(ShapeOf("x = f32[V,D];i = s32[N];u = f32[N,D]", of_one, kAdd), "f32[V,D]");
+  EXPECT_EQ(ShapeOf("x = f32[3,4];y = s32[3,4];i = s32[5];u = f32[5,2];v = s32[5,2]",
+                    Cat("scatter(x, y, i, u, v), ", kOf, "pair"), kAdd),
+            "(f32[3,4], s32[3,4])");
+  ExpectError("as many updates as operands", "x = f32[3,4];i = s32[5];u = f32[5,4]",
+              Cat("scatter(x, x, i, u), ", kOf, "add"), kAdd);
+  ExpectError("each update must have its operand's element type",
+              "x = f32[3,4];i = s32[5];u = s32[5,4]", of_one, kAdd);
+  ExpectError("the window of dimension 1 is 5; expected 0 to 4",
+              "x = f32[3,4];i = s32[5];u = f32[5,5]", of_one, kAdd);
+  ExpectError("dimension 0 of the updates must be dimension 0 of the indices, of size 6",
+              "x = f32[3,4];i = s32[6];u = f32[5,4]", of_one, kAdd);
+  ExpectError("the updates have 3 dimensions; expected 2", "x = f32[3,4];i = s32[5];u = f32[5,4,1]",
+              of_one, kAdd);
+  ExpectError("the computation takes", "x = f32[3,4];i = s32[5];u = f32[5,4]",
+              Cat("scatter(x, i, u), ", kOf, "pair"), kAdd);
+}
+
 }  // namespace
 }  // namespace kiln

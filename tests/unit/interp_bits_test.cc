@@ -32,8 +32,7 @@ TEST(InterpShape, BitcastConvert) {
   EXPECT_EQ(Eval("s64[] bitcast-convert(f32[2] constant({0, 1}))"), "4575657221408423936");
   EXPECT_EQ(Eval("u8[0,4] bitcast-convert(f32[0] constant({}))"), "{  }");
   // A pred is one bit of a byte or word, and no other element's bits are lost.
-  EXPECT_EQ(Eval("pred[8] bitcast-convert(u8[] constant(141))"),
-            "{1, 0, 1, 1, 0, 0, 0, 1}");
+  EXPECT_EQ(Eval("pred[8] bitcast-convert(u8[] constant(141))"), "{1, 0, 1, 1, 0, 0, 0, 1}");
   EXPECT_EQ(Eval("u8[] bitcast-convert(pred[8] constant({1, 0, 1, 1, 0, 0, 0, 1}))"), "141");
   EXPECT_EQ(Eval("pred[2] bitcast-convert(pred[2] constant({1, 0}))"), "{1, 0}");
 }

@@ -74,7 +74,7 @@ _KINDS: Dict[str, _Kind] = {
     'dims': _Kind(lambda dims: list(ints(dims))),
 }
 # What an optional parameter is when it is left out.
-_ABSENT = {'ints': (), 'dtype': 0, 'text': ''}
+_ABSENT = {'ints': (), 'dtype': 0, 'text': '', 'bool': False}
 
 
 def _python_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
@@ -96,9 +96,11 @@ def _method(name: str, op: Op) -> Callable[..., Any]:
     function = getattr(lib, 'kiln_op_' + name)
     taken = [(_KINDS[p.kind].convert, [q.name for q in _python_parameters(p)])
              for p in op.parameters]
+    # What may be left out comes last.
+    parameters = sorted((q for p in op.parameters for q in _python_parameters(p)),
+                        key=lambda q: q.default is not inspect.Parameter.empty)
     signature = inspect.Signature(
-        [inspect.Parameter('self', inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-        + [q for p in op.parameters for q in _python_parameters(p)])
+        [inspect.Parameter('self', inspect.Parameter.POSITIONAL_OR_KEYWORD)] + parameters)
 
     def method(*positional: Any, **named: Any) -> Any:
         bound = signature.bind(*positional, **named)

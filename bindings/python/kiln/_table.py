@@ -258,6 +258,17 @@ FUNCTIONS = {
     'kiln_op_concatenate': (
         c_uint64,
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t]),
+    'kiln_op_dynamic_slice': (
+        c_uint64,
+        [c_void_p, c_uint64, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t]),
+    'kiln_op_dynamic_update_slice': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, POINTER(c_uint64), c_size_t]),
+    'kiln_op_gather': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t,
+         POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t,
+         c_int64, POINTER(c_int64), c_size_t, c_int32]),
     'kiln_op_get_dimension_size': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_pad': (
         c_uint64,
@@ -265,6 +276,12 @@ FUNCTIONS = {
          c_size_t]),
     'kiln_op_reshape': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_reverse': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
+    'kiln_op_scatter': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, c_uint64, POINTER(c_uint64), c_size_t,
+         POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t,
+         POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t, c_int64, c_int32, c_int32,
+         c_void_p]),
     'kiln_op_slice': (
         c_uint64,
         [c_void_p, c_uint64, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), c_size_t]),
@@ -553,6 +570,42 @@ OPS = {
             Parameter('operands', 'values', False),
             Parameter('dimensions', 'ints', False),
         ]),
+    'dynamic_slice': Op(
+        'A slice of fixed size that begins where the start indices say, integer scalars, one for '
+        'each dimension. A start that would take the slice out of the operand is moved to the '
+        "nearest one that does not: clamp(0, start, operand's size - slice's size).",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('start_indices', 'values', False),
+            Parameter('dynamic_slice_sizes', 'ints', False),
+        ]),
+    'dynamic_update_slice': Op(
+        'The operand with a slice of it replaced by the update. It begins where the start indices '
+        'say, integer scalars, one for each dimension, moved as for dynamic-slice. Where nothing '
+        'else needs the operand it is updated in place.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('update', 'value', False),
+            Parameter('start_indices', 'values', False),
+        ]),
+    'gather': Op(
+        "Slices of the operand, one for each index vector: the vector's components say where in "
+        'the dimensions of start_index_map it begins, moved as for dynamic-slice; in the batching '
+        'dimensions it is where the vector itself stands; elsewhere it begins at 0. The result '
+        "has the dimensions of the indices but the vectors', and, at offset_dims, those of the "
+        'slices that are neither collapsed nor batching.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('start_indices', 'value', False),
+            Parameter('offset_dims', 'ints', False),
+            Parameter('collapsed_slice_dims', 'ints', False),
+            Parameter('start_index_map', 'ints', False),
+            Parameter('operand_batching_dims', 'ints', True),
+            Parameter('start_indices_batching_dims', 'ints', True),
+            Parameter('index_vector_dim', 'int', False),
+            Parameter('slice_sizes', 'ints', False),
+            Parameter('indices_are_sorted', 'bool', True),
+        ]),
     'get_dimension_size': Op(
         'The size of one dimension of the operand, as s32[].',
         [
@@ -578,6 +631,29 @@ OPS = {
         [
             Parameter('operand', 'value', False),
             Parameter('dimensions', 'ints', False),
+        ]),
+    'scatter': Op(
+        'The operands with windows of them updated, one for each index vector: element by element '
+        'they become what a computation of 2N scalars (N elements of the operands, then N of the '
+        "updates) to N results gives. The vector's components say where in the dimensions of "
+        'scatter_dims_to_operand_dims the window begins; in the batching dimensions it is where '
+        'the vector itself stands; elsewhere it begins at 0. A window that is not wholly inside '
+        'the operand is left out. Windows are taken in row-major order of their index vectors, so '
+        'that colliding updates give the same bits at any time. N results are a tuple. Where '
+        'nothing else needs an operand it is updated in place.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('scatter_indices', 'value', False),
+            Parameter('updates', 'values', False),
+            Parameter('update_window_dims', 'ints', False),
+            Parameter('inserted_window_dims', 'ints', False),
+            Parameter('scatter_dims_to_operand_dims', 'ints', False),
+            Parameter('input_batching_dims', 'ints', True),
+            Parameter('scatter_indices_batching_dims', 'ints', True),
+            Parameter('index_vector_dim', 'int', False),
+            Parameter('indices_are_sorted', 'bool', True),
+            Parameter('unique_indices', 'bool', True),
+            Parameter('to_apply', 'graph', False),
         ]),
     'slice': Op(
         'Every stride-th element from start to before limit, in each dimension.',

@@ -61,10 +61,7 @@ class NestCode {
   }
 
  private:
-  struct OuterLoop {
-    int variable;
-    Range range;
-  };
+  using OuterLoop = NestEmitter::ItemLoop;
 
   int vector_variable() const { return schedule_.stages[0].vector_variable; }
   bool IsOuter(int variable) const { return variable >= 0 && variable < kernel_.outer; }
@@ -73,39 +70,19 @@ class NestCode {
 
   void EmitItem(Value* item) {
     NestEmitter::Mark mark = e_.GetMark();
-    Value* rest = item;
-    auto take = [&](int64_t count, bool last) -> Value* {
-      if (count == 1) return e_.Int(0);
-      if (last) return rest;
-      Value* value = b_.CreateURem(rest, e_.Int(count));
-      rest = b_.CreateUDiv(rest, e_.Int(count));
-      return value;
-    };
-    int p = schedule_.parallel;
-    if (schedule_.split > 0) chunk_ = take(schedule_.chunks, p == 0);
-    std::vector<OuterLoop> loops;
-    std::vector<int> bound;
-    for (int v = p - 1; v >= 0; --v) {
-      int64_t extent = kernel_.variables[v].extent;
-      int64_t block = v == p - 1 ? std::min(schedule_.block, extent) : 1;
-      Value* first = b_.CreateMul(take((extent + block - 1) / block, v == 0), e_.Int(block));
-      if (block == 1 && v != vector_variable() && v != schedule_.tile_variable) {
-        e_.Bind(v, first);
-        bound.push_back(v);
-        continue;
+    if (schedule_.split > 0) {
+      // Chunks are the innermost part of an item's number.
+      chunk_ = item;
+      if (schedule_.parallel > 0) {
+        chunk_ = b_.CreateURem(item, e_.Int(schedule_.chunks));
+        item = b_.CreateUDiv(item, e_.Int(schedule_.chunks));
       }
-      Range range{first, b_.CreateAdd(first, e_.Int(block)), block, block};
-      if (extent % block != 0) {
-        Value* limit = e_.Int(extent);
-        range.end = b_.CreateSelect(b_.CreateICmpSLT(range.end, limit), range.end, limit);
-        range.multiple = std::gcd(block, extent);
-      }
-      loops.push_back({v, range});
     }
-    for (int v = p; v < kernel_.outer; ++v) loops.push_back({v, e_.FullRange(v)});
+    NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
+    std::vector<OuterLoop> loops = std::move(ranges.loops);
     e_.EmitReadyInAll();
     EmitOuter(std::move(loops), [&] { EmitPoint(); });
-    for (int v : bound) e_.Unbind(v);
+    for (int v : ranges.bound) e_.Unbind(v);
     e_.Rewind(mark);
   }
 
@@ -361,42 +338,12 @@ class NestCode {
 
   void FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_t per_result,
                    Values& carried) {
-    const Combiner& c = r.combiner;
     size_t n = r.inputs.size();
-    Values values;
-    for (const Node& node : c.nodes) {
-      Value* value = nullptr;
-      switch (node.kind) {
-        case Node::Kind::kArgument: {
-          size_t i = static_cast<size_t>(node.result);
-          value = i < n ? carried[at + i * per_result + copy]
-                        : e_.Use(s, r.inputs[i - n], copy, vectors());
-          break;
-        }
-        case Node::Kind::kConstant:
-          value = Splat(b_, ConstantOf(b_.getContext(), *node.literal), e_.width());
-          break;
-        case Node::Kind::kOp: {
-          Values operands;
-          std::vector<ElementType> types;
-          for (int operand : node.operands) {
-            operands.push_back(values[operand]);
-            types.push_back(c.nodes[operand].type);
-          }
-          Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
-          if (!result.ok()) return e_.Fail(result.status());
-          value = *result;
-          break;
-        }
-        case Node::Kind::kIndex:
-        case Node::Kind::kInRange:
-        case Node::Kind::kLoad:
-        case Node::Kind::kReduced:
-          return e_.Fail(Internal("kernel ", kernel_.name, ": a combiner that reads memory"));
-      }
-      values.push_back(value);
-    }
-    for (size_t k = 0; k < n; ++k) carried[at + k * per_result + copy] = values[c.results[k]];
+    Values arguments;
+    for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + copy]);
+    for (int input : r.inputs) arguments.push_back(e_.Use(s, input, copy, vectors()));
+    Values results = e_.EmitCombiner(r.combiner, arguments);
+    for (size_t k = 0; k < results.size(); ++k) carried[at + k * per_result + copy] = results[k];
   }
 
   // In a fixed tree: i with i + n/2, and lanes alike.

@@ -74,6 +74,17 @@ class NestEmitter {
   // Inside a VectorLoop: runs `body` with the variable's points as copies, and for what is left one
   // by one.
   void TileLoop(int variable, const Range& range, const std::function<void()>& body);
+  // What an item of a schedule covers: outer variables of one point, which are bound, and ranges of
+  // the others. The caller unbinds them.
+  struct ItemLoop {
+    int variable;
+    Range range;
+  };
+  struct Item {
+    std::vector<ItemLoop> loops;
+    std::vector<int> bound;
+  };
+  Item OpenItem(llvm::Value* item, const kernel::CpuNestSchedule& schedule);
   // A scalar loop.
   void ScalarLoop(int variable, const Range& range, Values& carried,
                   const std::function<void(Values& carried)>& body);
@@ -109,6 +120,14 @@ class NestEmitter {
   llvm::Value* Use(int stage, int node, int copy, bool vector);
   // One of the stage's stores, for all copies.
   void EmitStore(int stage, int store);
+  // Whether a node's value is known, and is not a vector.
+  bool IsKnownScalar(int stage, int node) const {
+    return values_[stage][node].known() && !values_[stage][node].vector;
+  }
+  // One of the stage's updates, for all copies; its guard is the caller's affair.
+  void EmitUpdate(int stage, int update);
+  // What a combiner makes of its arguments, which are all scalars or all vectors.
+  Values EmitCombiner(const kernel::Combiner& combiner, const Values& arguments);
   // Results of a reduction, for kReduced nodes.
   void SetReduced(int stage, int reduction, int result, Lanes value);
   void ForgetReduced();
@@ -196,6 +215,7 @@ class NestEmitter {
   std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
   std::vector<Access> accesses_;
   std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
+  std::vector<std::vector<std::vector<int>>> update_access_;  // by stage, update and result
   struct Emitted {
     int stage, node;
   };

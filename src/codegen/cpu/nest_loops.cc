@@ -1,4 +1,5 @@
 // Loops, over scalars and over vectors with their tails.
+#include <algorithm>
 #include <numeric>
 
 #include "codegen/cpu/nest_emitter.h"
@@ -61,6 +62,37 @@ void NestEmitter::Loop(Value* begin, Value* end, int64_t step, bool nonempty, Va
 NestEmitter::Range NestEmitter::FullRange(int variable) {
   int64_t extent = kernel_.variables[variable].extent;
   return {Int(0), Int(extent), std::max<int64_t>(extent, 1), 0, extent == 0};
+}
+
+NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedule& schedule) {
+  Item item;
+  auto take = [&](int64_t count, bool last) -> Value* {
+    if (count == 1) return Int(0);
+    if (last) return rest;
+    Value* value = b_.CreateURem(rest, Int(count));
+    rest = b_.CreateUDiv(rest, Int(count));
+    return value;
+  };
+  int p = schedule.parallel, vector = schedule.stages[0].vector_variable;
+  for (int v = p - 1; v >= 0; --v) {
+    int64_t extent = kernel_.variables[v].extent;
+    int64_t block = v == p - 1 ? std::min(schedule.block, extent) : 1;
+    Value* first = b_.CreateMul(take((extent + block - 1) / block, v == 0), Int(block));
+    if (block == 1 && v != vector && v != schedule.tile_variable) {
+      Bind(v, first);
+      item.bound.push_back(v);
+      continue;
+    }
+    Range range{first, b_.CreateAdd(first, Int(block)), block, block};
+    if (extent % block != 0) {
+      Value* limit = Int(extent);
+      range.end = b_.CreateSelect(b_.CreateICmpSLT(range.end, limit), range.end, limit);
+      range.multiple = std::gcd(block, extent);
+    }
+    item.loops.push_back({v, range});
+  }
+  for (int v = p; v < kernel_.outer; ++v) item.loops.push_back({v, FullRange(v)});
+  return item;
 }
 
 void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,

@@ -310,6 +310,37 @@ void NestEmitter::EmitStore(int stage, int store) {
   StoreTo(accesses_[store_access_[stage][store]], values_[stage][s.value]);
 }
 
+void NestEmitter::EmitUpdate(int stage, int number) {
+  const kernel::Update& update = kernel_.stages[stage].updates[number];
+  const std::vector<int>& ids = update_access_[stage][number];
+  size_t count = ids.size();
+  bool vector = width_ > 1;
+  // What is there, where the combiner asks for it: all of it is read before any is written.
+  std::vector<bool> wanted(count, false);
+  for (const kernel::Node& n : update.combiner.nodes) {
+    bool is_old = n.kind == kernel::Node::Kind::kArgument && static_cast<size_t>(n.result) < count;
+    if (is_old) wanted[static_cast<size_t>(n.result)] = true;
+  }
+  std::vector<Lanes> old(count), results(count);
+  for (size_t k = 0; k < count; ++k) {
+    results[k].vector = vector;
+    if (wanted[k]) old[k] = LoadFrom(accesses_[ids[k]], Lanes());
+  }
+  for (int u = 0; u < (vector ? copies_ : 1); ++u) {
+    Values arguments;
+    for (size_t k = 0; k < count; ++k) {
+      Value* value = wanted[k] ? old[k].Copy(u) : nullptr;
+      if (value && vector && !old[k].vector) value = Splat(b_, value, width_);
+      arguments.push_back(value);
+    }
+    for (int input : update.inputs) arguments.push_back(Use(stage, input, u, vector));
+    Values next = EmitCombiner(update.combiner, arguments);
+    if (next.size() != count) return;
+    for (size_t k = 0; k < count; ++k) results[k].copies.push_back(next[k]);
+  }
+  for (size_t k = 0; k < count; ++k) StoreTo(accesses_[ids[k]], results[k]);
+}
+
 void NestEmitter::LoadAccess(int id, Lanes& value) {
   Mark mark = GetMark();
   AdvanceAccess(id);

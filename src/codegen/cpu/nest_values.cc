@@ -64,6 +64,13 @@ void NestEmitter::AddAccesses() {
     for (size_t i = 0; i < stage.stores.size() && !dead_[s]; ++i) {
       store_access_[s][i] = add(stage.stores[i].index, stage.stores[i].param);
     }
+    update_access_.emplace_back(stage.updates.size());
+    for (size_t i = 0; i < stage.updates.size() && !dead_[s]; ++i) {
+      const kernel::Update& update = stage.updates[i];
+      for (size_t k = 0; k < update.params.size(); ++k) {
+        update_access_[s][i].push_back(add(update.indices[k], update.params[k]));
+      }
+    }
   }
 }
 
@@ -96,6 +103,12 @@ void NestEmitter::FindLive() {
       if (dead) continue;
       mark(s.value);
       ForEachValue(s.index, mark);
+    }
+    for (const auto& u : stage.updates) {
+      if (dead) continue;
+      if (u.guard >= 0) mark(u.guard);
+      for (int n : u.inputs) mark(n);
+      for (const Index& index : u.indices) ForEachValue(index, mark);
     }
     for (size_t n = stage.nodes.size(); n-- > 0;) {
       if (!live[n]) continue;
@@ -262,6 +275,9 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
   for (int id : store_access_[stage]) {
     if (id >= 0) AdvanceAccess(id);
   }
+  for (const std::vector<int>& update : update_access_[stage]) {
+    for (int id : update) AdvanceAccess(id);
+  }
 }
 
 void NestEmitter::EmitReadyInAll() {
@@ -327,6 +343,46 @@ void NestEmitter::EmitNode(int stage, int n) {
   }
   values_[stage][n] = std::move(value);
   emitted_.push_back({stage, n});
+}
+
+NestEmitter::Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& arguments) {
+  Values values;
+  for (const Node& node : c.nodes) {
+    Value* value = nullptr;
+    switch (node.kind) {
+      case Node::Kind::kArgument:
+        value = arguments[static_cast<size_t>(node.result)];
+        break;
+      case Node::Kind::kConstant:
+        value = Splat(b_, ConstantOf(b_.getContext(), *node.literal), width_);
+        break;
+      case Node::Kind::kOp: {
+        Values operands;
+        std::vector<ElementType> types;
+        for (int operand : node.operands) {
+          operands.push_back(values[static_cast<size_t>(operand)]);
+          types.push_back(c.nodes[static_cast<size_t>(operand)].type);
+        }
+        Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
+        if (!result.ok()) {
+          Fail(result.status());
+          return {};
+        }
+        value = *result;
+        break;
+      }
+      case Node::Kind::kIndex:
+      case Node::Kind::kInRange:
+      case Node::Kind::kLoad:
+      case Node::Kind::kReduced:
+        Fail(Internal("kernel ", kernel_.name, ": a combiner that reads memory"));
+        return {};
+    }
+    values.push_back(value);
+  }
+  Values results;
+  for (int result : c.results) results.push_back(values[static_cast<size_t>(result)]);
+  return results;
 }
 
 // --- Indices

@@ -120,13 +120,14 @@ class GpuNest {
   }
 
   // --- Values
-  Value* EvalAtom(const Atom& atom) {
+  Value* EvalAtom(int stage, const Atom& atom) {
     if (atom.kind == Atom::Kind::kVariable) return variables_[atom.id];
     if (atom.kind == Atom::Kind::kValue) {
-      Fail(Unimplemented("kernel ", kernel_.name, ": indices that are computed, on a GPU"));
-      return Int(0);
+      ElementType type = kernel_.stages[stage].nodes[atom.id].type;
+      return b_.CreateIntCast(At(stage, static_cast<int>(atom.id)), b_.getInt64Ty(),
+                              IsSigned(type));
     }
-    Value* inner = Eval(*atom.inner);
+    Value* inner = Eval(stage, *atom.inner);
     Value* divisor = Int(atom.divisor);
     bool mod = atom.kind == Atom::Kind::kMod;
     if (atom.inner->low() >= 0) {
@@ -140,33 +141,44 @@ class GpuNest {
     return b_.CreateSelect(below, b_.CreateSub(quotient, Int(1)), quotient);
   }
 
-  Value* Eval(const Index& index) {
+  // An index; `stage` is that of the values in it.
+  Value* Eval(int stage, const Index& index) {
     Value* sum = Int(index.constant());
     for (const Index::Term& t : index.terms()) {
-      sum = b_.CreateAdd(sum, b_.CreateMul(EvalAtom(t.atom), Int(t.coefficient)));
+      sum = b_.CreateAdd(sum, b_.CreateMul(EvalAtom(stage, t.atom), Int(t.coefficient)));
     }
     return sum;
   }
 
-  Value* Address(int param, const Index& index) {
-    llvm::Type* type = MemoryType(function_->getContext(), kernel_.params[param].type);
-    return b_.CreateGEP(type, function_->getArg(param), Eval(index));
+  // Emits the values in an index, where they hold for all that follows.
+  void EvalValues(int stage, const Index& index) {
+    for (const Index::Term& t : index.terms()) {
+      if (t.atom.kind == Atom::Kind::kValue) At(stage, static_cast<int>(t.atom.id));
+      if (t.atom.inner) EvalValues(stage, *t.atom.inner);
+    }
   }
 
-  Value* Load(const Node& n) {
+  Value* Address(int stage, int param, const Index& index) {
+    llvm::Type* type = MemoryType(function_->getContext(), kernel_.params[param].type);
+    return b_.CreateGEP(type, function_->getArg(param), Eval(stage, index));
+  }
+
+  Value* Load(int stage, const Node& n) {
     llvm::Type* type = MemoryType(function_->getContext(), n.type);
-    return FromMemory(
-        b_, b_.CreateAlignedLoad(type, Address(n.param, n.index), llvm::Align(ByteWidth(n.type))),
-        n.type, math_);
+    return FromMemory(b_,
+                      b_.CreateAlignedLoad(type, Address(stage, n.param, n.index),
+                                           llvm::Align(ByteWidth(n.type))),
+                      n.type, math_);
   }
 
   Value* GuardedLoad(int stage, const Node& n) {
     Value* guard = At(stage, n.guard);
+    EvalValues(stage, n.index);
     llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = NewBlock("load"),
                      *after = NewBlock("loaded");
     b_.CreateCondBr(guard, inside, after);
     b_.SetInsertPoint(inside);
-    Value* value = Load(n);
+    Value* value = Load(stage, n);
     llvm::BasicBlock* end = b_.GetInsertBlock();
     b_.CreateBr(after);
     b_.SetInsertPoint(after);
@@ -199,13 +211,13 @@ class GpuNest {
         value = ConstantOf(function_->getContext(), *n.literal);
         break;
       case Node::Kind::kIndex:
-        value = EmitConvert(b_, Eval(n.index), ElementType::kS64, n.type, math_);
+        value = EmitConvert(b_, Eval(stage, n.index), ElementType::kS64, n.type, math_);
         break;
       case Node::Kind::kInRange:
-        value = b_.CreateICmpULT(Eval(n.index), Int(n.bound));  // Negative ones are large.
+        value = b_.CreateICmpULT(Eval(stage, n.index), Int(n.bound));  // Negative ones are large.
         break;
       case Node::Kind::kLoad:
-        value = n.guard < 0 ? Load(n) : GuardedLoad(stage, n);
+        value = n.guard < 0 ? Load(stage, n) : GuardedLoad(stage, n);
         break;
       case Node::Kind::kReduced:
         value = reduced_[n.stage][n.reduction][n.result];
@@ -226,7 +238,35 @@ class GpuNest {
     for (const kernel::Store& s : kernel_.stages[stage].stores) {
       ElementType type = kernel_.params[s.param].type;
       Value* value = ToMemory(b_, At(stage, s.value), type, math_);
-      b_.CreateAlignedStore(value, Address(s.param, s.index), llvm::Align(ByteWidth(type)));
+      b_.CreateAlignedStore(value, Address(stage, s.param, s.index), llvm::Align(ByteWidth(type)));
+    }
+  }
+
+  // The old elements are read where the guard holds, all before any is written.
+  void EmitUpdates(int stage) {
+    for (const kernel::Update& u : kernel_.stages[stage].updates) {
+      auto body = [&] {
+        std::vector<Value*> old, inputs, addresses;
+        for (size_t k = 0; k < u.params.size(); ++k) {
+          ElementType type = kernel_.params[u.params[k]].type;
+          addresses.push_back(Address(stage, u.params[k], u.indices[k]));
+          Value* value = b_.CreateAlignedLoad(MemoryType(function_->getContext(), type),
+                                              addresses.back(), llvm::Align(ByteWidth(type)));
+          old.push_back(FromMemory(b_, value, type, math_));
+          inputs.push_back(At(stage, u.inputs[k]));
+        }
+        std::vector<Value*> next = CombineByNodes(u.combiner, old, inputs);
+        for (size_t k = 0; k < next.size(); ++k) {
+          ElementType type = kernel_.params[u.params[k]].type;
+          b_.CreateAlignedStore(ToMemory(b_, next[k], type, math_), addresses[k],
+                                llvm::Align(ByteWidth(type)));
+        }
+      };
+      if (u.guard < 0) {
+        body();
+      } else {
+        If(At(stage, u.guard), body);
+      }
     }
   }
 
@@ -255,8 +295,13 @@ class GpuNest {
     if (r.combiner.kind != kernel::Combiner::Kind::kGeneral) {
       return {EmitCombine(b_, r.combiner.kind, r.types[0], x[0], y[0])};
     }
+    return CombineByNodes(r.combiner, x, y);
+  }
+
+  std::vector<Value*> CombineByNodes(const kernel::Combiner& combiner, const std::vector<Value*>& x,
+                                     const std::vector<Value*>& y) {
     std::vector<Value*> nodes;
-    for (const Node& n : r.combiner.nodes) {
+    for (const Node& n : combiner.nodes) {
       if (n.kind == Node::Kind::kArgument) {
         size_t k = static_cast<size_t>(n.result);
         nodes.push_back(k < x.size() ? x[k] : y[k - x.size()]);
@@ -265,11 +310,11 @@ class GpuNest {
       } else {
         std::vector<Value*> operands;
         for (int o : n.operands) operands.push_back(nodes[o]);
-        nodes.push_back(Op(n, r.combiner.nodes, operands));
+        nodes.push_back(Op(n, combiner.nodes, operands));
       }
     }
     std::vector<Value*> results;
-    for (int result : r.combiner.results) results.push_back(nodes[result]);
+    for (int result : combiner.results) results.push_back(nodes[result]);
     return results;
   }
 
@@ -310,6 +355,7 @@ class GpuNest {
       if (depth == s.variables.size()) {
         Accumulate(stage, accumulators);
         EmitStores(stage);
+        EmitUpdates(stage);
         return;
       }
       int v = s.variables[depth];
@@ -419,7 +465,7 @@ class GpuNest {
         variables_[load.row] = b_.CreateAdd(first_row, x);
         variables_[load.column] = b_.CreateAdd(first_column, column);
         If(inside(), [&] {
-          b_.CreateAlignedStore(ToMemory(b_, Load(node), node.type, math_), at(x, column),
+          b_.CreateAlignedStore(ToMemory(b_, Load(0, node), node.type, math_), at(x, column),
                                 llvm::Align(ByteWidth(node.type)));
         });
       });

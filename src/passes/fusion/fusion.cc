@@ -29,6 +29,7 @@ bool IsFreeToRepeat(const Instruction& i) {
     case Opcode::kBroadcast:
     case Opcode::kReshape:
     case Opcode::kIota:
+    case Opcode::kDynamicSlice:
     case Opcode::kReverse:
     case Opcode::kSlice:
     case Opcode::kGetDimensionSize:
@@ -74,12 +75,28 @@ class Fuser {
     });
   }
 
+  // Whether `later` would read an array of the producer's operands after somebody has updated it in
+  // place, who then has to copy it.
+  bool ReadsAfterUpdate(const Instruction& producer, const Instruction& later) {
+    for (const Instruction* x : producer.operands()) {
+      for (const Instruction* user : x->users()) {
+        if (user == &producer || user == &later) continue;
+        int64_t updated = kernel::UpdatedOperand(*user, 0);
+        if (updated >= 0 && user->operand(updated) == x && DependsOn(&later, user)) return true;
+      }
+    }
+    return false;
+  }
+
   Instruction* ProducerFor(Instruction* consumer) {
     for (Instruction* producer : consumer->operands()) {
       if (producer->opcode() == Opcode::kParameter) continue;
       bool alone = producer->users().size() == 1 && !producer->IsRoot();
       if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(*producer)) continue;
-      if (kernel::CanFuseProducer(*producer, *consumer, target_).fuse) return producer;
+      if (kernel::CanFuseProducer(*producer, *consumer, target_).fuse &&
+          !ReadsAfterUpdate(*producer, *consumer)) {
+        return producer;
+      }
     }
     return nullptr;
   }
@@ -124,7 +141,7 @@ class Fuser {
   bool AreSiblings(const Instruction* a, const Instruction* b) {
     return a != b && OutputCount(*a) + OutputCount(*b) <= kMaxOutputs && !a->IsRoot() &&
            !b->IsRoot() && kernel::CanFuseSiblings(*a, *b, target_).fuse && !DependsOn(a, b) &&
-           !DependsOn(b, a);
+           !DependsOn(b, a) && !ReadsAfterUpdate(*a, *b) && !ReadsAfterUpdate(*b, *a);
   }
 
   static bool IsKernel(const Instruction& i) {

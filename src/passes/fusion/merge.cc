@@ -59,7 +59,8 @@ class FusedBuilder {
     body_->set_root(root);
     std::string kind = "kLoop";
     for (const auto& member : body_->instructions()) {
-      if (member->opcode() == Opcode::kReduce) kind = "kInput";
+      bool folds = member->opcode() == Opcode::kReduce || member->opcode() == Opcode::kScatter;
+      if (folds) kind = "kInput";
       if (member->opcode() == Opcode::kDot) kind = "kOutput";
     }
     return outer_->Create({.opcode = Opcode::kFusion,

@@ -276,6 +276,31 @@ class Assigner {
     return OkStatus();
   }
 
+  // Who makes a result; before it who makes the array that it updates in place, and so on: if all
+  // are made in one place, nothing is copied. The first comes last.
+  std::vector<Leaf> UpdatesOf(Leaf result) const {
+    std::vector<Leaf> chain = {result};
+    while (options_.updated_operand) {
+      Leaf last = chain.back();
+      const Instruction* i = last.instruction;
+      Leaf from;
+      if (i->opcode() == Opcode::kWhile) {
+        from = OriginOf({i->operand(0), last.index});
+      } else {
+        int64_t operand = options_.updated_operand(*i, last.index);
+        if (operand < 0) break;
+        from = OriginOf({i->operand(operand), 0});
+        if (!MayWriteOver(i, last.index, ReadersOf(from))) break;
+      }
+      if (from.instruction->IsConstant() || from.instruction->opcode() == Opcode::kConditional ||
+          !DiesAt(i, from, ReadersOf(from))) {
+        break;
+      }
+      chain.push_back(from);
+    }
+    return chain;
+  }
+
   // Which values of a computation may be made right where its results should end up: in `targets`,
   // by leaf. Where the targets are the state that the computation's `parameter` names, a value must
   // not be made before all else that reads that leaf of the state is done.
@@ -286,14 +311,23 @@ class Assigner {
       Leaf result = OriginOf({c.root(), static_cast<int64_t>(leaf)});
       const Instruction* maker = result.instruction;
       if (maker->opcode() == Opcode::kParameter || maker->IsConstant()) continue;
-      size_t count = static_cast<size_t>(LeafCount(maker->shape()));
-      auto& wanted = places.try_emplace(maker, std::vector<int>(count, -1)).first->second;
-      int& place = wanted[static_cast<size_t>(result.index)];
-      if (place >= 0) continue;  // The same value again is copied.
-      if (parameter && !IsLastReader({parameter, static_cast<int64_t>(leaf)}, result)) continue;
-      place = targets[leaf];
+      if (PlaceOf(places, result) >= 0) continue;  // The same value again is copied.
+      std::vector<Leaf> chain = UpdatesOf(result);
+      Leaf state{parameter, static_cast<int64_t>(leaf)};
+      while (parameter && !chain.empty() && !IsLastReader(state, chain.back())) chain.pop_back();
+      for (const Leaf& made : chain) {
+        int& place = PlaceOf(places, made);
+        if (place >= 0) break;
+        place = targets[leaf];
+      }
     }
     return places;
+  }
+
+  static int& PlaceOf(Places& places, Leaf leaf) {
+    size_t count = static_cast<size_t>(LeafCount(leaf.instruction->shape()));
+    auto& wanted = places.try_emplace(leaf.instruction, std::vector<int>(count, -1)).first->second;
+    return wanted[static_cast<size_t>(leaf.index)];
   }
 
   // Whether `result` may be made over the leaf of the state.

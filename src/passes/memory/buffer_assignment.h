@@ -33,6 +33,9 @@ struct AssignmentOptions {
   std::function<int64_t(const ir::Instruction&)> scratch_bytes;
   // Whether a kernel may write an output over an operand that dies with it.
   std::function<bool(const ir::Instruction&, int64_t operand, int64_t output)> may_share;
+  // The operand that a kernel's output should be one memory with, as the kernel writes a part of it
+  // only; -1 for none. Where they are two, the operand is copied to the output first.
+  std::function<int64_t(const ir::Instruction&, int64_t output)> updated_operand;
   int64_t alignment = 64;
 };
 

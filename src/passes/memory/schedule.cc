@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "kernel/fusible.h"
 #include "passes/memory/names.h"
 
 namespace kiln::passes {
@@ -29,6 +30,42 @@ class Scheduler {
             const std::unordered_map<const Computation*, int64_t>& callee_peaks)
       : c_(c), post_order_(c.PostOrder()) {
     for (Instruction* i : post_order_) Prepare(i, is_entry, callee_peaks);
+  }
+
+  // An order in which arrays are updated in place where that is possible: whoever else reads the
+  // array comes first, with all that it needs, unless it needs the update itself.
+  static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order) {
+    for (size_t at = 0; at < order.size(); ++at) {
+      const Instruction* update = order[at];
+      int64_t operand = IsName(*update) ? -1 : kernel::UpdatedOperand(*update, 0);
+      if (operand < 0) continue;
+      std::unordered_set<const Instruction*> wanted;
+      for (const Reader& r : ReadersOf(OriginOf({update->operand(operand), 0})).readers) {
+        wanted.insert(r.instruction);
+      }
+      wanted.erase(update);
+      for (size_t k = 0; k < at; ++k) wanted.erase(order[k]);
+      if (wanted.empty()) continue;
+      // What of the rest the update is needed for, and what of it the others need.
+      std::unordered_set<const Instruction*> after = {update}, before;
+      for (size_t k = at + 1; k < order.size(); ++k) {
+        if (std::ranges::any_of(order[k]->operands(),
+                                [&](const Instruction* o) { return after.contains(o); })) {
+          after.insert(order[k]);
+        }
+      }
+      for (size_t k = order.size(); k-- > at + 1;) {
+        if (after.contains(order[k])) continue;
+        bool needed = wanted.contains(order[k]) ||
+                      std::ranges::any_of(order[k]->users(),
+                                          [&](const Instruction* u) { return before.contains(u); });
+        if (needed) before.insert(order[k]);
+      }
+      std::stable_partition(order.begin() + static_cast<int64_t>(at), order.end(),
+                            [&](Instruction* i) { return before.contains(i); });
+      at += before.size();
+    }
+    return order;
   }
 
   // The order in which least is live at once, and how much that is.
@@ -256,7 +293,7 @@ Result<bool> Schedule(ir::Module& module) {
   for (Computation* c : order) {
     if (!programs.contains(c)) continue;
     auto [best, peak] = Scheduler(*c, c == module.entry(), peaks).Best();
-    c->Reorder(best);
+    c->Reorder(Scheduler::UpdatesLast(std::move(best)));
     peaks[c] = peak;
   }
   module.set_is_scheduled(true);

@@ -33,7 +33,8 @@ Instruction* ReverseRules(Instruction* i) {
     if (x->IsConstant()) equal |= x->literal().IsSplat();
     if (!equal) needed.push_back(d);
   }
-  if (needed.empty() || needed.size() < dimensions.size()) return MakeReverse(i, x, std::move(needed));
+  if (needed.empty() || needed.size() < dimensions.size())
+    return MakeReverse(i, x, std::move(needed));
   if (x->opcode() == Opcode::kReverse) {
     // reverse(reverse(x)) => reverse(x)   along the dimensions that one of the two names
     Ints once;

@@ -27,6 +27,7 @@ std::span<const Family> Families() {
       {"transpose", TransposeRules},
       {"reverse", ReverseRules},
       {"slice", SliceRules},
+      {"windows", WindowRules},
       {"concatenate", ConcatenateRules},
       {"pad", PadRules},
       {"reduce", ReduceRules},

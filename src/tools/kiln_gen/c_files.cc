@@ -45,7 +45,7 @@ std::string BuilderCall(const Argument& argument) {
     case ArgumentKind::kInts:
       return Cat("op.IntList(", key, ", ", argument.optional, ", ", list, ");");
     case ArgumentKind::kBool:
-      return Cat("op.Bool(", key, ", ", name, ");");
+      return Cat("op.Bool(", key, ", ", argument.optional, ", ", name, ");");
     case ArgumentKind::kDirection:
       return Cat("op.Order(", key, ", ", name, ");");
     case ArgumentKind::kSlices:

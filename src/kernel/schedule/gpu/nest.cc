@@ -85,6 +85,10 @@ GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
   int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
   const Stage& stage = kernel.stages[0];
   bool has_reductions = !stage.reductions.empty();
+  if (kernel.kind == Kernel::Kind::kScatter) {
+    s.blocks = std::clamp<int64_t>((points + s.threads - 1) / s.threads, 1, most_blocks);
+    return s;
+  }
   if (IsTreeReduction(kernel) && InnerPoints(kernel, stage) >= kMinRow && points > 0) {
     bool row = IsContiguousAlong(stage, stage.variables.back());
     // With few results a thread each would leave the machine idle, whatever the strides are.

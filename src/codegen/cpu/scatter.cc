@@ -1,0 +1,111 @@
+#include "codegen/cpu/scatter.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/strings.h"
+#include "codegen/cpu/nest_emitter.h"
+
+namespace kiln::codegen {
+namespace {
+
+using kernel::CpuNestSchedule;
+using kernel::Kernel;
+using llvm::Value;
+using ItemLoop = NestEmitter::ItemLoop;
+using Values = NestEmitter::Values;
+
+class ScatterCode {
+ public:
+  ScatterCode(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
+              const target::Cpu& cpu)
+      : function_(function),
+        kernel_(kernel),
+        schedule_(schedule),
+        e_(function, kernel, cpu, /*nontemporal=*/false),
+        b_(e_.builder()) {}
+
+  Status Emit() {
+    bool empty =
+        std::ranges::any_of(kernel_.variables, [](const auto& v) { return v.extent == 0; });
+    if (!empty) {
+      e_.EmitReady(0);
+      Values none;
+      e_.Loop(function_->getArg(2), function_->getArg(3), 1, false, none,
+              [&](Value* item, Values&) { EmitItem(item); });
+    }
+    b_.CreateRetVoid();
+    return e_.status();
+  }
+
+ private:
+  // Outer variables, then the index vectors in order, then the windows; vectors innermost.
+  void EmitItem(Value* item) {
+    NestEmitter::Mark mark = e_.GetMark();
+    NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
+    std::vector<ItemLoop> loops = std::move(ranges.loops);
+    for (int v : kernel_.stages[0].variables) loops.push_back({v, e_.FullRange(v)});
+    std::ranges::stable_partition(loops, [&](const ItemLoop& l) {
+      return l.variable != schedule_.stages[0].vector_variable;
+    });
+    EmitFrom(loops, 0, false);
+    for (int v : ranges.bound) e_.Unbind(v);
+    e_.Rewind(mark);
+  }
+
+  // `tested` tells that the guard is known to hold.
+  void EmitFrom(const std::vector<ItemLoop>& loops, size_t at, bool tested) {
+    e_.EmitReady(0);
+    int guard = kernel_.stages[0].updates[0].guard;
+    if (guard >= 0 && !tested && e_.IsKnownScalar(0, guard)) {
+      // Of a window that is not inside nothing is done.
+      llvm::LLVMContext& context = b_.getContext();
+      auto* inside = llvm::BasicBlock::Create(context, "inside", function_);
+      auto* after = llvm::BasicBlock::Create(context, "outside", function_);
+      b_.CreateCondBr(e_.Use(0, guard, 0, false), inside, after);
+      b_.SetInsertPoint(inside);
+      NestEmitter::Mark mark = e_.GetMark();
+      EmitFrom(loops, at, true);
+      e_.Rewind(mark);
+      b_.CreateBr(after);
+      b_.SetInsertPoint(after);
+      return;
+    }
+    if (at == loops.size()) {
+      if (guard >= 0 && !tested) {
+        e_.Fail(Internal("kernel ", kernel_.name, ": a guard that differs between lanes"));
+        return;
+      }
+      e_.EmitUpdate(0, 0);
+      return;
+    }
+    const ItemLoop& loop = loops[at];
+    Values none;
+    auto next = [&](Values&) { EmitFrom(loops, at + 1, tested); };
+    if (loop.variable == schedule_.stages[0].vector_variable) {
+      e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0], none,
+                    next);
+    } else {
+      e_.ScalarLoop(loop.variable, loop.range, none, next);
+    }
+  }
+
+  llvm::Function* function_;
+  const Kernel& kernel_;
+  const CpuNestSchedule& schedule_;
+  NestEmitter e_;
+  Builder& b_;
+};
+
+}  // namespace
+
+Status EmitScatter(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
+                   const target::Cpu& cpu) {
+  bool fits = kernel.stages.size() == 1 && kernel.stages[0].updates.size() == 1 &&
+              kernel.stages[0].stores.empty() && schedule.stages.size() == 1 &&
+              schedule.split == 0 && schedule.tile_variable < 0;
+  if (!fits) return Internal("schedule of kernel ", kernel.name, ": it is not one of updates");
+  return ScatterCode(function, kernel, schedule, cpu).Emit();
+}
+
+}  // namespace kiln::codegen

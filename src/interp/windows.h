@@ -1,0 +1,19 @@
+// Ops that read or write windows where other operands say.
+#pragma once
+
+#include "base/status.h"
+#include "interp/region.h"
+#include "ir/ir.h"
+#include "tensor/literal.h"
+
+namespace kiln::interp {
+
+// dynamic-slice, dynamic-update-slice and gather.
+Result<Literal> EvaluateWindowOp(const ir::Instruction& instruction,
+                                 std::span<const Literal* const> operands);
+
+Result<Literal> EvaluateScatter(const ir::Instruction& instruction,
+                                std::span<const Literal* const> operands,
+                                const RegionContext& context);
+
+}  // namespace kiln::interp

@@ -1,0 +1,132 @@
+#include "kernel/scatter.h"
+
+#include <algorithm>
+
+#include "kernel/combiner.h"
+#include "ops/windows.h"
+
+namespace kiln::kernel {
+namespace {
+
+using ir::Instruction;
+
+class ScatterBuilder {
+ public:
+  ScatterBuilder(const Instruction& scatter, StageValues& values, Kernel& kernel)
+      : scatter_(scatter),
+        count_(scatter.operand_count() / 2),
+        operand_(scatter.operand(0)->shape()),
+        indices_(*scatter.operand(count_)),
+        updates_(scatter.operand(count_ + 1)->shape()),
+        map_(WindowMapOf(Opcode::kScatter, scatter.attributes(), operand_.rank(),
+                         indices_.shape().rank())),
+        values_(values),
+        kernel_(kernel) {}
+
+  // An index for each of the updates' dimensions.
+  void AddVariables() {
+    enum Part { kOuter, kVectors, kWindow };
+    std::vector<Part> parts(static_cast<size_t>(updates_.rank()), kOuter);
+    bool unique = Holds(Attr::kUniqueIndices);
+    for (size_t d = 0; d < map_.outside.size() && !unique; ++d) {
+      if (map_.outside[d] < 0) continue;
+      bool batch = std::ranges::find(map_.batch, static_cast<int64_t>(d)) != map_.batch.end();
+      if (!batch) parts[static_cast<size_t>(map_.outside[d])] = kVectors;
+    }
+    for (size_t d = 0; d < map_.window.size() && !unique; ++d) {
+      bool moves = map_.component[d] >= 0;
+      if (map_.window[d] >= 0 && moves) parts[static_cast<size_t>(map_.window[d])] = kWindow;
+    }
+    index_.resize(parts.size());
+    for (Part part : {kOuter, kVectors, kWindow}) {
+      for (size_t u = 0; u < parts.size(); ++u) {
+        if (parts[u] != part) continue;
+        int id = static_cast<int>(kernel_.variables.size());
+        int64_t extent = updates_.dim(static_cast<int64_t>(u));
+        index_[u] = Index::Variable(id, extent);
+        // Index vectors are taken in order.
+        kernel_.variables.push_back({extent, part == kVectors});
+        if (part == kOuter) {
+          kernel_.outer = id + 1;
+        } else {
+          kernel_.stages[0].variables.push_back(id);
+        }
+      }
+    }
+  }
+
+  // Where in the operand the update at index_ goes, and under which condition.
+  Result<std::vector<Index>> Target(int* guard) {
+    std::vector<Index> target;
+    for (size_t d = 0; d < map_.window.size(); ++d) {
+      int64_t window = map_.window[d];
+      int64_t size = window >= 0 ? updates_.dim(window) : 1;
+      int64_t room = operand_.dim(static_cast<int64_t>(d)) - size;
+      Index at;
+      if (map_.component[d] >= 0) {
+        KILN_ASSIGN_OR_RETURN(int node,
+                              values_.At(indices_, VectorIndex(map_, index_, map_.component[d])));
+        KILN_ASSIGN_OR_RETURN(Index position, values_.Position(node));
+        *guard = values_.Both(*guard, values_.InRange(position, room + 1));
+        KILN_ASSIGN_OR_RETURN(at, values_.Within(node, room));
+      }
+      if (map_.batch[d] >= 0) {
+        at = at + index_[static_cast<size_t>(map_.outside[static_cast<size_t>(map_.batch[d])])];
+      }
+      if (window >= 0) at = at + index_[static_cast<size_t>(window)];
+      target.push_back(std::move(at));
+    }
+    return target;
+  }
+
+  Status Build(int first_output, const std::function<int(const Instruction&)>& param_of) {
+    AddVariables();
+    Update update;
+    KILN_ASSIGN_OR_RETURN(update.combiner, CombinerOf(scatter_));
+    KILN_ASSIGN_OR_RETURN(std::vector<Index> target, Target(&update.guard));
+    for (int64_t k = 0; k < count_; ++k) {
+      const Instruction& operand = *scatter_.operand(k);
+      const Shape& result =
+          scatter_.shape().is_tuple() ? scatter_.shape().elements()[k] : scatter_.shape();
+      int input = param_of(operand), output = first_output + static_cast<int>(k);
+      if (input < 0 || operand.shape() != result) {
+        return Unimplemented("scatter: operand '", operand.name(), "' of '", scatter_.name(),
+                             "' is not memory that can be updated in place");
+      }
+      kernel_.params[static_cast<size_t>(output)].in_place_of = input;
+      KILN_ASSIGN_OR_RETURN(int value, values_.At(*scatter_.operand(count_ + 1 + k), index_));
+      update.inputs.push_back(value);
+      update.params.push_back(output);
+      update.indices.push_back(Linearise(target, result.strides()));
+    }
+    kernel_.kind = Kernel::Kind::kScatter;
+    kernel_.stages[0].updates.push_back(std::move(update));
+    return OkStatus();
+  }
+
+ private:
+  bool Holds(Attr key) const {
+    const AttrValue* value = scatter_.attributes().Find(key);
+    return value && std::get<bool>(*value);
+  }
+
+  const Instruction& scatter_;
+  int64_t count_;
+  const Shape& operand_;
+  const Instruction& indices_;
+  const Shape& updates_;
+  WindowMap map_;
+  StageValues& values_;
+  Kernel& kernel_;
+  std::vector<Index> index_;
+};
+
+}  // namespace
+
+Status BuildScatter(const Instruction& scatter, int first_output,
+                    const std::function<int(const Instruction&)>& param_of, StageValues& values,
+                    Kernel& kernel) {
+  return ScatterBuilder(scatter, values, kernel).Build(first_output, param_of);
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,123 @@
+#include "kernel/schedule/cpu/scatter.h"
+
+#include <algorithm>
+
+namespace kiln::kernel {
+namespace {
+
+// Rough costs in cycles of a core.
+constexpr double kUpdateCycles = 4;  // of a scalar or of a vector
+constexpr double kCyclesPerMicrosecond = 2500;
+constexpr double kTaskMicroseconds = 10;
+// Items that each go through all index vectors: enough for a few threads, and no more.
+constexpr int64_t kOrderedItems = 8;
+// Neighbours that one item should update at least, so that cache lines are used whole.
+constexpr int64_t kItemRowBytes = 256;
+constexpr int64_t kMinVector = 4;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool NodeDependsOn(const Stage& stage, int node, int variable) {
+  std::vector<bool> seen(stage.nodes.size());
+  std::vector<int> work = {node};
+  while (!work.empty()) {
+    size_t at = static_cast<size_t>(work.back());
+    work.pop_back();
+    if (seen[at]) continue;
+    seen[at] = true;
+    const Node& n = stage.nodes[at];
+    if (n.index.DependsOn(variable)) return true;
+    work.insert(work.end(), n.operands.begin(), n.operands.end());
+    if (n.guard >= 0) work.push_back(n.guard);
+  }
+  return false;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, const target::Cpu& cpu)
+      : kernel_(kernel), cpu_(cpu), stage_(kernel.stages[0]), update_(stage_.updates[0]) {
+    s_.stages.resize(1);
+  }
+
+  CpuNestSchedule Run() {
+    ChooseVector();
+    ChooseItems();
+    return s_;
+  }
+
+ private:
+  int64_t Extent(int v) const { return kernel_.variables[static_cast<size_t>(v)].extent; }
+
+  // Along what lies side by side in the results, wherever the window begins.
+  void ChooseVector() {
+    int64_t bytes = 1;
+    for (int param : update_.params) {
+      bytes = std::max(bytes, ByteWidth(kernel_.params[static_cast<size_t>(param)].type));
+    }
+    int best = -1;
+    for (int v = 0; v < static_cast<int>(kernel_.variables.size()); ++v) {
+      if (kernel_.variables[static_cast<size_t>(v)].reduction || Extent(v) < kMinVector) continue;
+      bool fits =
+          std::ranges::all_of(update_.indices, [&](const Index& i) { return i.StrideOf(v) == 1; });
+      if (update_.guard >= 0) fits = fits && !NodeDependsOn(stage_, update_.guard, v);
+      if (fits && (best < 0 || Extent(v) > Extent(best))) best = v;
+    }
+    if (best < 0) return;
+    s_.vector_width = static_cast<int>(std::max<int64_t>(cpu_.vector_bytes / bytes, 1));
+    // Short windows are done whole by narrower vectors.
+    while (!cpu_.has_masks && s_.vector_width > Extent(best)) s_.vector_width /= 2;
+    if (s_.vector_width == 1) return;
+    CpuStageSchedule& stage = s_.stages[0];
+    stage.vector_variable = best;
+    int64_t vectors = Extent(best) / s_.vector_width;
+    stage.unroll = vectors >= 16 && update_.combiner.nodes.size() <= 4 ? 4 : vectors >= 4 ? 2 : 1;
+  }
+
+  void ChooseItems() {
+    double points = 1;
+    int64_t ordered = 1;
+    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
+      points *= static_cast<double>(kernel_.variables[v].extent);
+      if (kernel_.variables[v].reduction) ordered *= kernel_.variables[v].extent;
+    }
+    if (points == 0) {
+      s_.items = 0;
+      return;
+    }
+    double microseconds = points * kUpdateCycles / s_.vector_width / kCyclesPerMicrosecond;
+    if (microseconds < 2 * kTaskMicroseconds) return;
+    int64_t wanted = std::max<int64_t>(static_cast<int64_t>(microseconds / kTaskMicroseconds), 1);
+    if (ordered > 1) wanted = std::min(wanted, kOrderedItems);
+    int vector = s_.stages[0].vector_variable;
+    bool outer_vector = vector >= 0 && vector < kernel_.outer;
+    int most = outer_vector ? vector + 1 : kernel_.outer;
+    while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(s_.parallel++);
+    if (s_.parallel == 0) return;
+    int last = s_.parallel - 1;
+    int64_t step = 1;
+    if (last == vector) {
+      int64_t bytes = ByteWidth(kernel_.params[static_cast<size_t>(update_.params[0])].type);
+      step = std::max<int64_t>(s_.vector_width * s_.stages[0].unroll, kItemRowBytes / bytes);
+    }
+    int64_t before = s_.items / Extent(last);
+    int64_t block = CeilDiv(Extent(last), std::max<int64_t>(CeilDiv(wanted, before), 1));
+    s_.block = std::min(CeilDiv(block, step) * step, Extent(last));
+    s_.items = before * CeilDiv(Extent(last), s_.block);
+    s_.max_tasks = std::clamp<int64_t>(wanted, 1, s_.items);
+  }
+
+  const Kernel& kernel_;
+  const target::Cpu& cpu_;
+  const Stage& stage_;
+  const Update& update_;
+  CpuNestSchedule s_;
+};
+
+}  // namespace
+
+CpuNestSchedule ScheduleScatter(const Kernel& kernel, const target::Cpu& cpu) {
+  return Scheduler(kernel, cpu).Run();
+}
+
+}  // namespace kiln::kernel

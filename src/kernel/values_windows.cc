@@ -1,0 +1,191 @@
+// Elements that other operands say where to read: their positions are values of the kernel, moved
+// into the range in which the window lies inside the array.
+#include <algorithm>
+#include <map>
+
+#include "kernel/values.h"
+#include "ops/windows.h"
+
+namespace kiln::kernel {
+
+using ir::Instruction;
+
+namespace {
+
+// The largest value of an integer type, as far as an index needs to know.
+int64_t LargestOf(ElementType type) {
+  int64_t bits = BitWidth(type) - (IsSigned(type) ? 1 : 0);
+  return bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
+}
+
+void CollectVariables(const Index& index, std::map<int64_t, Atom>& variables) {
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.kind == Atom::Kind::kVariable) variables.emplace(t.atom.id, t.atom);
+    if (t.atom.inner) CollectVariables(*t.atom.inner, variables);
+  }
+}
+
+}  // namespace
+
+// The variables that a node depends on, as the terms of an index.
+Result<Index> StageValues::DependenceOf(int node) const {
+  std::map<int64_t, Atom> variables;
+  std::vector<bool> seen(stage_.nodes.size());
+  std::vector<int> work = {node};
+  while (!work.empty()) {
+    int at = work.back();
+    work.pop_back();
+    if (seen[static_cast<size_t>(at)]) continue;
+    seen[static_cast<size_t>(at)] = true;
+    const Node& n = stage_.nodes[static_cast<size_t>(at)];
+    if (n.kind == Node::Kind::kReduced) {
+      return Unimplemented("a position that a reduction of the same kernel computes");
+    }
+    CollectVariables(n.index, variables);
+    work.insert(work.end(), n.operands.begin(), n.operands.end());
+    if (n.guard >= 0) work.push_back(n.guard);
+  }
+  Index sum;
+  for (const auto& [id, atom] : variables) sum = sum + Index::OfTerm(1, atom);
+  return sum;
+}
+
+Result<Index> StageValues::Position(int node) {
+  const Node& n = stage_.nodes[static_cast<size_t>(node)];
+  int64_t most = LargestOf(n.type);
+  if (n.kind == Node::Kind::kConstant) {
+    int64_t value = n.literal->AsInt(0);
+    return Index(value < 0 && !IsSigned(n.type) ? INT64_MAX : value);
+  }
+  if (n.kind == Node::Kind::kIndex && n.index.low() >= 0 && n.index.high() <= most) return n.index;
+  // What is above an int64 reads as a negative number: neither is inside any array.
+  int64_t least = IsSigned(n.type) ? -most - 1 : most == INT64_MAX ? INT64_MIN : 0;
+  KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
+  return Index::Value(node, least, most, std::move(depends));
+}
+
+Result<Index> StageValues::Within(int node, int64_t high) {
+  KILN_ASSIGN_OR_RETURN(Index position, Position(node));
+  high = std::max<int64_t>(high, 0);
+  if (position.is_constant()) return Index(std::clamp<int64_t>(position.constant(), 0, high));
+  const Node& n = stage_.nodes[static_cast<size_t>(node)];
+  if (n.kind == Node::Kind::kIndex) return position;
+  KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
+  return Index::Value(node, 0, std::min(high, LargestOf(n.type)), std::move(depends));
+}
+
+Result<Index> StageValues::Clamped(int node, int64_t high) {
+  for (const ClampMemo& m : clamped_) {
+    if (m.node == node && m.high == high) return m.index;
+  }
+  KILN_ASSIGN_OR_RETURN(Index position, Position(node));
+  ElementType type = stage_.nodes[static_cast<size_t>(node)].type;
+  Index result;
+  if (position.is_constant()) {
+    result = std::clamp<int64_t>(position.constant(), 0, high);
+  } else if (position.low() >= 0 && position.high() <= high) {
+    result = position;
+  } else {
+    int value = node;
+    if (IsSigned(type)) value = Op(Opcode::kMaximum, type, {value, Number(type, 0)});
+    bool above = LargestOf(type) > high || (!IsSigned(type) && LargestOf(type) == INT64_MAX);
+    if (above) value = Op(Opcode::kMinimum, type, {value, Number(type, high)});
+    KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(value));
+    result = Index::Value(value, 0, std::min(high, LargestOf(type)), std::move(depends));
+  }
+  clamped_.push_back({node, high, result});
+  return result;
+}
+
+Result<Index> StageValues::StartOf(const Instruction& start, const std::vector<Index>& at,
+                                   int64_t high, int guard) {
+  if (high <= 0) return Index(0);
+  KILN_ASSIGN_OR_RETURN(int node, At(start, at, guard));
+  return Clamped(node, high);
+}
+
+// dynamic-slice(x, s)[i] = x[clamp(s) + i]
+Result<int> StageValues::DynamicSlice(const Instruction& instruction,
+                                      const std::vector<Index>& index, int guard) {
+  const Instruction& operand = *instruction.operand(0);
+  std::vector<Index> from;
+  for (size_t d = 0; d < index.size(); ++d) {
+    int64_t dim = static_cast<int64_t>(d);
+    int64_t high = operand.shape().dim(dim) - instruction.shape().dim(dim);
+    KILN_ASSIGN_OR_RETURN(Index start, StartOf(*instruction.operand(dim + 1), {}, high, guard));
+    from.push_back(index[d] + start);
+  }
+  return At(operand, from, guard);
+}
+
+Result<std::vector<Index>> StageValues::UpdateStarts(const Instruction& instruction, int guard) {
+  const Shape& update = instruction.operand(1)->shape();
+  std::vector<Index> starts;
+  for (int64_t d = 0; d < update.rank(); ++d) {
+    int64_t high = instruction.shape().dim(d) - update.dim(d);
+    KILN_ASSIGN_OR_RETURN(Index start, StartOf(*instruction.operand(d + 2), {}, high, guard));
+    starts.push_back(std::move(start));
+  }
+  return starts;
+}
+
+// dynamic-update-slice(x, u, s)[i] = u[i - clamp(s)] where that is inside u, else x[i].
+Result<int> StageValues::DynamicUpdateSlice(const Instruction& instruction,
+                                            const std::vector<Index>& index, int guard) {
+  const Instruction &operand = *instruction.operand(0), &update = *instruction.operand(1);
+  if (update.shape().num_elements() == 0) return At(operand, index, guard);
+  KILN_ASSIGN_OR_RETURN(std::vector<Index> starts, UpdateStarts(instruction, guard));
+  std::vector<Index> from;
+  int inside = -1;
+  for (size_t d = 0; d < index.size(); ++d) {
+    from.push_back(index[d] - starts[d]);
+    int64_t size = update.shape().dim(static_cast<int64_t>(d));
+    // The whole of a dimension has no outside.
+    if (size < operand.shape().dim(static_cast<int64_t>(d))) {
+      inside = Both(inside, InRange(from.back(), size));
+    }
+  }
+  if (inside < 0) return At(update, from, guard);
+  KILN_ASSIGN_OR_RETURN(int value, At(update, from, Both(guard, inside)));
+  KILN_ASSIGN_OR_RETURN(int old, At(operand, index, guard));
+  return Op(Opcode::kSelect, instruction.shape().type(), {inside, value, old});
+}
+
+Result<int> StageValues::Gather(const Instruction& instruction, const std::vector<Index>& index,
+                                int guard) {
+  const Instruction &operand = *instruction.operand(0), &indices = *instruction.operand(1);
+  const Shape& shape = operand.shape();
+  // Slices of size 0 that are not kept leave elements that nothing is said of.
+  if (shape.num_elements() == 0) return Number(instruction.shape().type(), 0);
+  WindowMap map =
+      WindowMapOf(Opcode::kGather, instruction.attributes(), shape.rank(), indices.shape().rank());
+  const Ints& sizes = instruction.attributes().IntsOf(Attr::kSliceSizes);
+  std::vector<Index> from;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    Index position;
+    if (map.component[d] >= 0) {
+      std::vector<Index> at = VectorIndex(map, index, map.component[d]);
+      KILN_ASSIGN_OR_RETURN(
+          position, StartOf(indices, at, shape.dim(static_cast<int64_t>(d)) - sizes[d], guard));
+    }
+    if (map.window[d] >= 0) position = position + index[static_cast<size_t>(map.window[d])];
+    if (map.batch[d] >= 0) {
+      int64_t outside = map.outside[static_cast<size_t>(map.batch[d])];
+      position = position + index[static_cast<size_t>(outside)];
+    }
+    from.push_back(std::move(position));
+  }
+  return At(operand, from, guard);
+}
+
+std::vector<Index> VectorIndex(const WindowMap& map, const std::vector<Index>& index,
+                               int64_t component) {
+  std::vector<Index> at;
+  for (size_t d = 0; d < map.outside.size(); ++d) {
+    bool of_vector = static_cast<int64_t>(d) == map.index_vector_dim;
+    at.push_back(of_vector ? Index(component) : index[static_cast<size_t>(map.outside[d])]);
+  }
+  return at;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,33 @@
+// How the dimensions of gather and scatter belong together. The two are mirror images: what the
+// slices are in a gather's result, the windows are in a scatter's updates.
+#pragma once
+
+#include "ops/attributes.h"
+#include "ops/op.h"
+
+namespace kiln {
+
+// The attributes under one name for both ops.
+struct WindowAttributes {
+  Attr window_dims, dropped_dims, start_map, operand_batch, indices_batch;
+};
+WindowAttributes WindowAttributesOf(Opcode opcode);
+
+// An array of windows is a gather's result, or a scatter's updates. Its element at an index is one
+// of the operand's (for d in the operand's dimensions, what is absent counting as 0) at
+//   start[component[d]] + index[window[d]] + index[outside[batch[d]]]
+// where start is the index vector at index[outside[...]].
+struct WindowMap {
+  int64_t index_vector_dim = 0;
+  // By dimension of the operand; -1 where there is none.
+  Ints window;     // the dimension of the windows' array that runs within a window
+  Ints component;  // the component of the index vector that says where windows begin
+  Ints batch;      // the dimension of the indices that it goes along with
+  // By dimension of the indices: the dimension of the windows' array; -1 of the index vector's.
+  Ints outside;
+};
+// For attributes that inference has checked.
+WindowMap WindowMapOf(Opcode opcode, const Attributes& attributes, int64_t operand_rank,
+                      int64_t indices_rank);
+
+}  // namespace kiln
