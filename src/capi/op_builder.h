@@ -27,7 +27,7 @@ class OpBuilder {
   void Operand(kiln_value value);
   void Operands(const char* name, const kiln_value* values, size_t count);
   void Int(Attr key, int64_t value);
-  // What is optional and does not hold counts as absent, and so does an optional list that is empty.
+  // What is optional and does not hold counts as absent, and so does an optional empty list.
   void Bool(Attr key, bool optional, int32_t value);
   void IntList(Attr key, bool optional, const int64_t* values, size_t count);
   void Order(Attr key, kiln_direction direction);

@@ -27,7 +27,7 @@ class ScatterBuilder {
   void AddVariables() {
     enum Part { kOuter, kVectors, kWindow };
     std::vector<Part> parts(static_cast<size_t>(updates_.rank()), kOuter);
-    bool unique = Holds(Attr::kUniqueIndices);
+    bool unique = Holds(Attr::kUniqueIndices) && !WindowsMayOverlap();
     for (size_t d = 0; d < map_.outside.size() && !unique; ++d) {
       if (map_.outside[d] < 0) continue;
       bool batch = std::ranges::find(map_.batch, static_cast<int64_t>(d)) != map_.batch.end();
@@ -108,6 +108,15 @@ class ScatterBuilder {
   bool Holds(Attr key) const {
     const AttrValue* value = scatter_.attributes().Find(key);
     return value && std::get<bool>(*value);
+  }
+
+  // Windows at different places share elements where they are larger than one element.
+  bool WindowsMayOverlap() const {
+    for (size_t d = 0; d < map_.window.size(); ++d) {
+      int64_t window = map_.window[d];
+      if (map_.component[d] >= 0 && window >= 0 && updates_.dim(window) > 1) return true;
+    }
+    return false;
   }
 
   const Instruction& scatter_;

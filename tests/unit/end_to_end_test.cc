@@ -303,6 +303,23 @@ TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
   if (count >= 120) EXPECT_GT(coverage.size(), 150u);
 }
 
+TEST(RandomGraphs, MoveElementsOfEveryType) {
+  testing::Coverage coverage;
+  for (int seed = 0; seed < 1500; ++seed) testing::RandomModule(seed, {}, &coverage);
+  for (Opcode opcode :
+       {Opcode::kReverse, Opcode::kBitcastConvert, Opcode::kMap, Opcode::kOptBarrier,
+        Opcode::kDynamicSlice, Opcode::kDynamicUpdateSlice, Opcode::kGather, Opcode::kScatter}) {
+    for (ElementType type :
+         {ElementType::kPred, ElementType::kS8, ElementType::kS16, ElementType::kS32,
+          ElementType::kS64, ElementType::kU8, ElementType::kU16, ElementType::kU32,
+          ElementType::kU64, ElementType::kF16, ElementType::kBF16, ElementType::kF32,
+          ElementType::kF64}) {
+      int made = coverage[{opcode, type}];
+      EXPECT_GT(made, 0) << OpcodeName(opcode) << " of " << TypeName(type);
+    }
+  }
+}
+
 // Arrays that are worth several threads: as many as there are give the same bits as one.
 TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
   const auto [begin, count] = testing::RandomSeeds(24);

@@ -51,6 +51,10 @@ class Arguments {
     memory_.push_back(Allocator().Allocate(bytes_.back()).value());
     results_.push_back({&literal, memory_.size() - 1});
   }
+  // What a kernel leaves of an output as it is.
+  void Copy(size_t from, size_t to) {
+    if (bytes_[to] > 0) std::memcpy(memory_[to], memory_[from], static_cast<size_t>(bytes_[to]));
+  }
   void GetResults() const {
     for (auto [literal, i] : results_) {
       if (bytes_[i] == 0) continue;
@@ -140,6 +144,10 @@ class RandomGpuKernels {
       for (Literal& element : actual.elements()) args.AddResult(element);
     } else {
       args.AddResult(actual);
+    }
+    for (size_t p = 0; p < scheduled.kernel.params.size(); ++p) {
+      int from = scheduled.kernel.params[p].in_place_of;
+      if (from >= 0) args.Copy(static_cast<size_t>(from), p);
     }
     Status status = (*emulated)->Launch(args.addresses());
     if (!status.ok()) return status.ToString();

@@ -84,7 +84,7 @@ TEST(InterpWindows, GatherWindows) {
   EXPECT_EQ(GatherOf(kTable, "u8[2,2] constant({{0, 1}, {1, 200}})", "s32[2,2,1]",
                      "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={1,0}, "
                      "index_vector_dim=1, slice_sizes={2,1}"),
-            "{ { { 3 }, { 5 } }, { { 4 }, { 6 } } }");
+            "{ { {3}, {5} }, { {4}, {6} } }");
   // Single elements by one vector, and by a scalar index.
   EXPECT_EQ(GatherOf(kTable, "s32[2] constant({2, 1})", "s32[]",
                      "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, "
@@ -120,7 +120,7 @@ std::string ScatterOf(std::string_view operand, std::string_view indices, std::s
   return ValueOf(
       Cat("HloModule m\nf { a = s32[] parameter(0)\n  b = s32[] parameter(1)\n"
           "  ROOT r = s32[] ",
-          op, "(a, b) }\nsecond { a = s32[] parameter(0)\n  ROOT b = s32[] parameter(1) }\n",
+          op == "second" ? "add" : op, "(a, b) }\nsecond { a = s32[] parameter(0)\n  ROOT b = s32[] parameter(1) }\n",
           "ENTRY e {\n  x = ", operand, "\n  i = ", indices, "\n  u = ", updates,
           "\n  ROOT r = scatter(x, i, u), ", attributes,
           ", to_apply=", op == "second" ? "second" : "f", "\n}\n"));

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/strings.h"
+#include "random_moves.h"
 
 namespace kiln::testing {
 namespace {
@@ -195,7 +196,7 @@ class Generator {
   }
 
   void Step() {
-    switch (Pick(0, 15)) {
+    switch (Pick(0, 16)) {
       case 0:
       case 1:
         return StepUnary(Any());
@@ -224,6 +225,8 @@ class Generator {
         return StepReduce(Any());
       case 15:
         return Chance(60) ? StepDot(Any()) : StepIota();
+      case 16:
+        return StepWindows(Any());
     }
   }
 
@@ -402,6 +405,11 @@ class Generator {
                     .operands = {x},
                     .attributes = {{Attr::kDimensions, dimensions}}}));
     }
+  }
+
+  void StepWindows(Instruction* x) {
+    MoveOp op = RandomWindowOp({*module_, *c_, random_, values_, kMaxElements, 5}, x);
+    for (Instruction* r : op.results) Keep(r);
   }
 
   void StepBits(Instruction* x) {

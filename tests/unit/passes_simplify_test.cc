@@ -47,7 +47,7 @@ double Weight(const Instruction& i) {
     case Opcode::kCopy:
       return 1;
     case Opcode::kClamp:
-      return 4;
+    case Opcode::kGather:
     case Opcode::kReduce:
       return 4;
     case Opcode::kDivide:

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "random_moves.h"
 
 namespace kiln::testing {
 namespace {
@@ -162,7 +163,7 @@ class Generator {
   }
 
   void Step() {
-    switch (Pick(0, options_.control_flow ? 22 : 18)) {
+    switch (Pick(0, options_.control_flow ? 24 : 20)) {
       case 0:
       case 1:
       case 2:
@@ -205,21 +206,21 @@ class Generator {
         StepDot();
         break;
       case 17:
-        StepReverse();
-        break;
       case 18:
-        StepBits();
-        break;
       case 19:
-        StepWhile();
-        break;
       case 20:
-        StepConditional();
+        StepMoves();
         break;
       case 21:
-        StepCall();
+        StepWhile();
         break;
       case 22:
+        StepConditional();
+        break;
+      case 23:
+        StepCall();
+        break;
+      case 24:
         Chance(60) ? StepMap() : StepBarrier();
         break;
     }
@@ -399,45 +400,15 @@ class Generator {
          IsExact(x));
   }
 
-  void StepReverse() {
+  void StepMoves() {
+    MoveSource source{*module_, *c_, random_, values_, options_.max_elements, options_.max_rank};
     Instruction* x = AnyValue();
-    Ints dimensions;
-    for (int64_t d = 0; d < x->shape().rank(); ++d) {
-      if (Chance(60)) dimensions.push_back(d);
-    }
-    Keep(Add({.opcode = Opcode::kReverse,
-              .operands = {x},
-              .attributes = {{Attr::kDimensions, dimensions}}}),
-         IsExact(x));
-  }
-
-  // Integers in other words, floats with fewer bits.
-  void StepBits() {
-    Instruction* x = AnyExact(AnyValue());
-    const Shape& s = x->shape();
-    if (!IsExact(x)) return;
-    if (IsFloat(s.type())) {
-      Keep(Add({.opcode = Opcode::kReducePrecision,
-                .operands = {x},
-                .attributes = {{Attr::kExponentBits, int64_t{Pick(1, 9)}},
-                               {Attr::kMantissaBits, int64_t{Pick(0, 25)}}}}),
-           true);
-      return;
-    }
-    std::vector<int64_t> dims = s.dims();
-    if (s.type() == ElementType::kS32 && s.num_elements() <= options_.max_elements / 4 &&
-        s.rank() < options_.max_rank) {
-      dims.push_back(4);
-      Shape bytes(ElementType::kU8, std::span<const int64_t>(dims));
-      x = Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = bytes});
-      Keep(x, true);
-      if (Chance(50))
-        Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = s}), true);
-    } else if (!dims.empty() && dims.back() == 8 && IsPred(s.type())) {
-      dims.pop_back();
-      Shape bytes(ElementType::kU8, std::span<const int64_t>(dims));
-      Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = bytes}), true);
-    }
+    if (Chance(40)) x = AnyExact(x);
+    MoveOp op = IsExact(x) && Chance(50) ? RandomBitsOp(source, x) : RandomWindowOp(source, x);
+    bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
+      return i->opcode() == Opcode::kParameter || IsExact(i);
+    });
+    for (Instruction* r : op.results) Keep(op.rounds ? Tamed(r) : r, exact);
   }
 
   void StepMap() {

@@ -188,8 +188,8 @@ Instruction* WindowRules(Instruction* i) {
     }
     case Opcode::kScatter:
       // scatter(x, s, u) => x   where u has no elements
-      if (i->operand(2)->shape().num_elements() == 0) return i->operand(0);
-      return nullptr;
+      if (i->operand_count() > 3) return nullptr;
+      return i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
     default:
       return nullptr;
   }
