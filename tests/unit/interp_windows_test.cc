@@ -120,7 +120,8 @@ std::string ScatterOf(std::string_view operand, std::string_view indices, std::s
   return ValueOf(
       Cat("HloModule m\nf { a = s32[] parameter(0)\n  b = s32[] parameter(1)\n"
           "  ROOT r = s32[] ",
-          op == "second" ? "add" : op, "(a, b) }\nsecond { a = s32[] parameter(0)\n  ROOT b = s32[] parameter(1) }\n",
+          op == "second" ? "add" : op,
+          "(a, b) }\nsecond { a = s32[] parameter(0)\n  ROOT b = s32[] parameter(1) }\n",
           "ENTRY e {\n  x = ", operand, "\n  i = ", indices, "\n  u = ", updates,
           "\n  ROOT r = scatter(x, i, u), ", attributes,
           ", to_apply=", op == "second" ? "second" : "f", "\n}\n"));
