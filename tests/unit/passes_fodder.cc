@@ -366,18 +366,25 @@ class Generator {
     } else if (n < 4) {
       dims.insert(dims.begin() + Pick(0, n), 1);
     }
-    Keep(Add({.opcode = Opcode::kReshape,
-              .operands = {x},
-              .shape = Shape(x->shape().type(), std::span<const int64_t>(dims))}));
+    AfterRearrangement(Add({.opcode = Opcode::kReshape,
+                            .operands = {x},
+                            .shape = Shape(x->shape().type(), std::span<const int64_t>(dims))}));
+  }
+
+  // Ops behind what moves elements: it goes behind them.
+  void AfterRearrangement(Instruction* r) {
+    values_.push_back(r);
+    if (Chance(30)) StepUnary(r);
+    if (Chance(20)) StepReduce(values_.back());
   }
 
   void StepTranspose(Instruction* x) {
     Ints permutation;
     for (int64_t d = 0; d < x->shape().rank(); ++d) permutation.push_back(d);
     std::shuffle(permutation.begin(), permutation.end(), random_);
-    Keep(Add({.opcode = Opcode::kTranspose,
-              .operands = {x},
-              .attributes = {{Attr::kDimensions, permutation}}}));
+    AfterRearrangement(Add({.opcode = Opcode::kTranspose,
+                            .operands = {x},
+                            .attributes = {{Attr::kDimensions, permutation}}}));
   }
 
   void StepSlice(Instruction* x) {
@@ -468,7 +475,8 @@ class Generator {
     Instruction* r = Keep(Add({.opcode = Opcode::kConcatenate,
                                .operands = operands,
                                .attributes = {{Attr::kDimensions, Ints{d}}}}));
-    if (Chance(50)) StepSlice(r);
+    if (Chance(50)) return StepSlice(r);
+    if (Chance(30)) StepReduce(r);
   }
 
   void StepPad(Instruction* x) {
@@ -491,6 +499,7 @@ class Generator {
                                .attributes = {{Attr::kPadding, padding}}}));
     if (Chance(40)) StepSlice(r);
     if (Chance(30)) StepPad(r);
+    if (Chance(20)) StepReduce(r);
   }
 
   Computation* Reducer(Opcode opcode, ElementType type) {
@@ -546,7 +555,8 @@ class Generator {
       if (what == 0 || what == 3) result *= s.dim(d);
     }
     if (Chance(60) && result < 50) rhs.push_back(OneOf({1, 2, 3}));
-    Instruction* y = Parameter(Shape(s.type(), std::span<const int64_t>(rhs)));
+    Shape of_rhs(s.type(), std::span<const int64_t>(rhs));
+    Instruction* y = Chance(20) ? Spread(of_rhs, Constant(s.type())) : Parameter(of_rhs);
     ElementType type = s.type();
     if (IsHalf(type) && Chance(30)) type = ElementType::kF32;
     if (type == ElementType::kF32 && Chance(20)) type = ElementType::kF64;

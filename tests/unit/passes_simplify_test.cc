@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -52,7 +53,7 @@ double Weight(const Instruction& i) {
       return 4;
     case Opcode::kDivide:
     case Opcode::kRemainder:
-      return 8;
+      return IsInteger(i.shape().type()) ? 16 : 8;
     case Opcode::kDot:
       return 16;
     case Opcode::kPower:
@@ -79,13 +80,13 @@ double Points(const Instruction& i) {
 // What simplify.h calls the order.
 struct Order {
   // Of what depends on data.
-  double work = 0, count = 0, terms = 0, form = 0;
+  double work = 0, count = 0, terms = 0, form = 0, moved = 0;
   // Of everything.
   double all_work = 0, all_form = 0, all_count = 0, all_terms = 0;
   auto operator<=>(const Order&) const = default;
   std::string ToString() const {
-    return Cat("work ", work, ", count ", count, ", terms ", terms, ", form ", form,
-               "; of all: ", all_work, ", ", all_count, ", ", all_terms, ", ", all_form);
+    return Cat("work ", work, ", count ", count, ", terms ", terms, ", form ", form, ", moved ",
+               moved, "; of all: ", all_work, ", ", all_count, ", ", all_terms, ", ", all_form);
   }
 };
 
@@ -122,12 +123,13 @@ Order OrderOf(const ir::Computation& c) {
   struct Term {
     bool constant;
     double data, all;
+    std::set<const Instruction*> rearrangements;  // among what it is made of
   };
   std::unordered_map<const Instruction*, Term> terms;
   for (const auto& owned : c.instructions()) {
     const Instruction& i = *owned;
     if (!needed.contains(&i)) continue;
-    Term term{i.IsConstant(), 1, 1};
+    Term term{i.IsConstant(), 1, 1, {}};
     if (i.operand_count() > 0) term.constant = true;
     std::vector<bool> is_constant;
     for (const Instruction* operand : i.operands()) {
@@ -136,16 +138,24 @@ Order OrderOf(const ir::Computation& c) {
       term.constant &= of.constant;
       term.data += of.data;
       term.all += of.all;
+      term.rearrangements.insert(of.rearrangements.begin(), of.rearrangements.end());
     }
     if (term.constant) term.data = 0;
     double done = Weight(i) * Points(i), form = FormOf(i, is_constant);
     order.all_work += done;
     order.all_form += form;
-    order.all_count += 1;
+    bool spread = i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().is_scalar() &&
+                  i.shape().num_elements() > 1;
+    order.all_count += !spread;
     if (!term.constant) {
       order.work += done;
       order.form += form;
-      order.count += 1;
+      order.count += !spread;
+      if (i.opcode() == Opcode::kReshape || i.opcode() == Opcode::kTranspose) {
+        term.rearrangements.insert(&i);
+      } else if (!spread) {
+        order.moved += static_cast<double>(term.rearrangements.size());
+      }
     }
     terms[&i] = term;
     if (&i == c.root()) {
@@ -172,6 +182,20 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
     smallest = static_cast<double>(Limits::denorm_min());
   });
   double scale = 0;
+  bool sums = reduce;
+  if (dot) {
+    for (int64_t d : from.attributes().IntsOf(Attr::kLhsContractingDims)) {
+      sums |= from.operand(0)->shape().dim(d) > 1;
+    }
+    double largest_factor = 0;
+    for (int64_t k = 0; k < operands[0]->shape().num_elements(); ++k) {
+      scale += std::abs(operands[0]->AsDouble(k));
+    }
+    for (int64_t k = 0; k < operands[1]->shape().num_elements(); ++k) {
+      largest_factor = std::max(largest_factor, std::abs(operands[1]->AsDouble(k)));
+    }
+    scale *= largest_factor;
+  }
   if (reduce) {
     bool product = from.called(0)->root()->opcode() == Opcode::kMultiply;
     for (const Literal* x : operands) {
@@ -184,10 +208,10 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
   for (int64_t k = 0; k < expected.shape().num_elements(); ++k) {
     double e = expected.AsDouble(k), a = actual.AsDouble(k);
     if (e == a || (std::isnan(e) && std::isnan(a))) continue;
-    // A product of two f64 is rounded twice by the evaluator's dot.
-    if (dot && from.shape().type() != ElementType::kF64) return false;
-    // A partial sum may overflow where the whole does not.
-    if (reduce && !(scale < largest)) continue;
+    // Without sums there is one rounding; of f64 the evaluator's dot has two.
+    if (dot && !sums && from.shape().type() != ElementType::kF64) return false;
+    // A partial sum, or a product, may overflow where the whole does not.
+    if (sums && !(scale < largest)) continue;
     double bound = 4 * epsilon * std::max(scale, std::abs(e)) + 2 * smallest;
     if (!(std::abs(e - a) <= bound)) return false;
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "passes/simplify/facts.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -116,8 +117,10 @@ Instruction* Multiply(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   // x * 1 => x
   if (y->IsConstantOf(1.0)) return x;
-  // x * 0 => 0   (integers)
-  if (IsInt(i) && y->IsConstantOf(0.0)) return y;
+  // x * 0 => 0   (integers; floats where x is finite and not negative)
+  if (y->IsConstantOf(0.0) && (IsInt(i) || (IsFinite(x) && IsNonNegative(x)))) {
+    return y;
+  }
   // x * -1 => -x
   if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
   // |x| * |x| => x * x   (the least integer's absolute value is itself: its square wraps alike)
@@ -149,13 +152,32 @@ std::optional<Literal> ExactReciprocal(const Instruction* c) {
   return exact ? std::optional(result) : std::nullopt;
 }
 
+// Quotients of integers.
+Instruction* OfIntegers(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  // x / c => 0   (integers, where 0 <= x < c)
+  if (IsBelow(x, y)) return SplatNumber(i, i->shape(), 0);
+  std::optional<int64_t> exponent = PowerOfTwo(y);
+  if (!exponent || WillBeConstant(x)) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  auto bits = [&](int64_t n) { return SplatNumber(i, shape, static_cast<double>(n)); };
+  // x / 2^n => x >> n   (integers, where x is not negative)
+  if (IsNonNegative(x)) return Make(i, Opcode::kShiftRightLogical, {x, bits(*exponent)});
+  // x / 2^n => (x + ((x >> w - 1) >>> w - n)) >> n   (integers of w bits, >>> bringing in zeros:
+  // 2^n
+  // - 1 is added to what is negative)
+  Instruction* bias = RoundingBias(i, x, *exponent);
+  return Make(i, Opcode::kShiftRightArithmetic,
+              {MakeShaped(i, shape, Opcode::kAdd, {x, bias}), bits(*exponent)});
+}
+
 Instruction* Divide(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   // x / 1 => x
   if (y->IsConstantOf(1.0)) return x;
   // x / -1 => -x   (the least integer wraps in both)
   if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
-  if (!IsFloat(i)) return nullptr;
+  if (!IsFloat(i)) return OfIntegers(i);
   // x / c => x * (1/c)   (where 1/c is exact)
   if (std::optional<Literal> reciprocal = ExactReciprocal(y)) {
     Shape shape = WithType(y->shape(), y->shape().type());

@@ -81,6 +81,12 @@ Instruction* OfBroadcast(Instruction* i) {
   if (in_order && x->shape().num_elements() == i->shape().num_elements()) {
     return Make(i, Opcode::kReshape, {x});
   }
+  // broadcast(iota()) => iota()
+  if (x->opcode() == Opcode::kIota) {
+    int64_t d = x->attributes().Int(Attr::kIotaDimension);
+    return Make(i, Opcode::kIota, {},
+                {{Attr::kIotaDimension, i->dimensions()[static_cast<size_t>(d)]}});
+  }
   // broadcast(reshape(x)) => broadcast(x)   where the reshape only adds dimensions of size 1
   if (x->opcode() == Opcode::kReshape) {
     std::optional<Ints> places = InsertedOnes(x->operand(0)->shape().dims(), x->shape().dims());

@@ -161,6 +161,14 @@ Instruction* CompareRules(Instruction* i) {
     return Make(i, Opcode::kCompare, {x->operand(0), y->operand(0)},
                 {{Attr::kDirection, Flipped(direction)}});
   }
+  // compare(convert(x), convert(y)) => compare(x, y)   where both are of one type, each of whose
+  // values the other type has
+  if (x->opcode() == Opcode::kConvert && y->opcode() == Opcode::kConvert &&
+      x->operand(0)->shape().type() == y->operand(0)->shape().type() &&
+      HoldsAll(x->operand(0)->shape().type(), x->shape().type())) {
+    return Make(i, Opcode::kCompare, {x->operand(0), y->operand(0)},
+                {{Attr::kDirection, direction}});
+  }
   if (std::optional<Literal> c = SplatOf(y); c && !WillBeConstant(x)) {
     if (Instruction* simpler = WithConstant(i, direction, *c)) return simpler;
     return OfCount(i, direction, *c);

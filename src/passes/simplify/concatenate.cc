@@ -24,10 +24,6 @@ bool AreAdjacent(const Instruction* a, const Instruction* b, size_t d) {
   return x[d].stride == 1 && y[d].stride == 1 && x[d].limit == y[d].start;
 }
 
-bool IsSpread(const Instruction* x) {
-  return x->opcode() == Opcode::kBroadcast && x->operand(0)->shape().is_scalar();
-}
-
 // Whether b continues a, so that one slice or broadcast is both.
 bool Continues(const Instruction* a, const Instruction* b, size_t d) {
   return AreAdjacent(a, b, d) ||

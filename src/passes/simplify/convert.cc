@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "passes/simplify/facts.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -14,8 +15,9 @@ int64_t MantissaOf(ElementType type) {
       type, [](auto zero) -> int64_t { return std::numeric_limits<decltype(zero)>::digits; });
 }
 
-// Whether every value of one type is a value of the other.
-bool Holds(ElementType small, ElementType large) {
+}  // namespace
+
+bool HoldsAll(ElementType small, ElementType large) {
   if (small == large) return true;
   int64_t digits = BitWidth(small);
   switch (CategoryOf(large)) {
@@ -40,13 +42,15 @@ bool Holds(ElementType small, ElementType large) {
   return false;
 }
 
+namespace {
+
 // Whether from `a` to `b` to `c` is from `a` to `c`.
 bool MayPassBy(ElementType a, ElementType b, ElementType c) {
   // Integers that get narrower lose their upper bits, on one way or on another.
   if (IsInteger(a) && IsInteger(b) && IsInteger(c) && BitWidth(c) <= BitWidth(b)) return true;
-  if (!Holds(a, b)) return false;
+  if (!HoldsAll(a, b)) return false;
   // A float clamps to an integer's range, where an integer wraps.
-  return !(IsFloat(b) && IsInteger(c) && IsInteger(a)) || Holds(a, c);
+  return !(IsFloat(b) && IsInteger(c) && IsInteger(a)) || HoldsAll(a, c);
 }
 
 }  // namespace

@@ -12,31 +12,126 @@ bool Contains(const Ints& list, int64_t value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// One factor of a product without sums, in the result's shape: batch dimensions go first, the free
-// ones to where the result has them.
-Instruction* Factor(Instruction* i, int64_t side, int64_t first_free) {
-  Instruction* x = i->operand(side);
+// One operand of a dot, by what its dimensions are for.
+struct Side {
+  Instruction* x;
+  const Ints& batch;
+  const Ints& contracting;
+  // Where its dimensions go in the result: batch dimensions first, the free ones to where the
+  // result has them. -1 for those that are summed over.
+  Ints places;
+  bool has_free = false;  // of more than one element
+};
+
+Side SideOf(Instruction* i, int64_t side) {
   const Attributes& a = i->attributes();
-  const Ints& batch = a.IntsOf(side == 0 ? Attr::kLhsBatchDims : Attr::kRhsBatchDims);
-  const Ints& contracting =
-      a.IntsOf(side == 0 ? Attr::kLhsContractingDims : Attr::kRhsContractingDims);
+  Side s{i->operand(side), a.IntsOf(side == 0 ? Attr::kLhsBatchDims : Attr::kRhsBatchDims),
+         a.IntsOf(side == 0 ? Attr::kLhsContractingDims : Attr::kRhsContractingDims)};
+  int64_t next = static_cast<int64_t>(s.batch.size());
+  // The free dimensions of the left side stand before those of the right one.
+  if (side == 1) {
+    next = i->operand(0)->shape().rank() - static_cast<int64_t>(s.contracting.size());
+  }
+  for (int64_t d = 0; d < s.x->shape().rank(); ++d) {
+    if (Contains(s.contracting, d)) {
+      s.places.push_back(-1);
+      continue;
+    }
+    auto in_batch = std::ranges::find(s.batch, d);
+    bool is_free = in_batch == s.batch.end();
+    s.places.push_back(is_free ? next++ : in_batch - s.batch.begin());
+    s.has_free |= is_free && s.x->shape().dim(d) > 1;
+  }
+  return s;
+}
+
+// x in the result's type: products are taken in it.
+Instruction* InResultType(Instruction* i, Instruction* x) {
+  if (x->shape().type() == i->shape().type()) return x;
+  return MakeShaped(i, WithType(x->shape(), i->shape().type()), Opcode::kConvert, {x});
+}
+
+// An array whose dimensions go to these places of the result, spread over the others.
+Instruction* InResultShape(Instruction* i, Instruction* x, const Ints& places) {
+  if (std::ranges::is_sorted(places) && x->shape().rank() == i->shape().rank()) return x;
+  return MakeShaped(i, WithType(i->shape(), i->shape().type()), Opcode::kBroadcast, {x},
+                    {{Attr::kDimensions, places}});
+}
+
+// One factor of a product without sums, in the result's shape.
+Instruction* Factor(Instruction* i, const Side& side) {
+  Instruction* x = side.x;
   std::vector<int64_t> dims;
   Ints places;
-  for (int64_t d = 0; d < x->shape().rank(); ++d) {
-    if (Contains(contracting, d)) continue;
-    auto in_batch = std::ranges::find(batch, d);
-    places.push_back(in_batch == batch.end() ? first_free++ : in_batch - batch.begin());
-    dims.push_back(x->shape().dim(d));
+  for (size_t d = 0; d < side.places.size(); ++d) {
+    if (side.places[d] < 0) continue;
+    places.push_back(side.places[d]);
+    dims.push_back(x->shape().dim(static_cast<int64_t>(d)));
   }
   Shape shape = ShapeOf(x->shape().type(), dims);
   if (!x->shape().SameDimensions(shape)) x = MakeShaped(i, shape, Opcode::kReshape, {x});
-  // The product is taken in the result's type.
-  if (x->shape().type() != i->shape().type()) {
-    x = MakeShaped(i, WithType(shape, i->shape().type()), Opcode::kConvert, {x});
+  return InResultShape(i, InResultType(i, x), places);
+}
+
+// The sum of x along what is summed over, in the result's shape.
+Instruction* Summed(Instruction* i, const Side& side, Instruction* x) {
+  Ints places, contracting;
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < side.places.size(); ++d) {
+    if (side.places[d] < 0) {
+      contracting.push_back(static_cast<int64_t>(d));
+    } else {
+      places.push_back(side.places[d]);
+      dims.push_back(x->shape().dim(static_cast<int64_t>(d)));
+    }
   }
-  if (std::ranges::is_sorted(places) && shape.rank() == i->shape().rank()) return x;
-  return MakeShaped(i, WithType(i->shape(), i->shape().type()), Opcode::kBroadcast, {x},
-                    {{Attr::kDimensions, places}});
+  Shape shape = ShapeOf(i->shape().type(), dims);
+  return InResultShape(i, MakeSum(i, shape, x, std::move(contracting)), places);
+}
+
+// dot(x, ones) => broadcast(reduce(x, +)),  dot(ones, y) => broadcast(reduce(y, +))   (order)
+Instruction* WithOnes(Instruction* i, const Side& x, const Side& ones) {
+  if (!ones.x->IsConstantOf(1.0) || IsPred(i)) return nullptr;
+  return Summed(i, x, InResultType(i, x.x));
+}
+
+// A dot of so many products is a kernel with a schedule of its own; of fewer, a sum that is fused
+// with what is around it is cheaper.
+constexpr int64_t kFewProducts = 1024;
+
+// dot(x, v) => reduce(x * broadcast(v), +),  dot(v, y) => reduce(broadcast(v) * y, +)   where v has
+// only dimensions that the other side has, and there are few products   (order; f32 and f64: each
+// product is rounded. Narrower floats stay dots, which round no product.)
+Instruction* OfVector(Instruction* i, const Side& x, const Side& v) {
+  ElementType type = i->shape().type();
+  if (!IsInteger(type) && type != ElementType::kF32 && type != ElementType::kF64) return nullptr;
+  if (v.has_free || x.x->shape().num_elements() > kFewProducts) return nullptr;
+  // v without its dimensions of size 1, and where the others are in x.
+  std::vector<int64_t> dims;
+  Ints in_x;
+  for (int64_t d = 0; d < v.x->shape().rank(); ++d) {
+    auto batch = std::ranges::find(v.batch, d), contracting = std::ranges::find(v.contracting, d);
+    if (batch != v.batch.end()) {
+      in_x.push_back(x.batch[static_cast<size_t>(batch - v.batch.begin())]);
+    } else if (contracting != v.contracting.end()) {
+      in_x.push_back(x.contracting[static_cast<size_t>(contracting - v.contracting.begin())]);
+    } else {
+      continue;
+    }
+    dims.push_back(v.x->shape().dim(d));
+  }
+  Instruction* small = v.x;
+  Shape shape = ShapeOf(small->shape().type(), dims);
+  if (!small->shape().SameDimensions(shape)) {
+    small = MakeShaped(i, shape, Opcode::kReshape, {small});
+  }
+  small = InResultType(i, small);
+  Shape wide = WithType(x.x->shape(), type);
+  if (!std::ranges::is_sorted(in_x) || small->shape().rank() != wide.rank()) {
+    small = MakeShaped(i, wide, Opcode::kBroadcast, {small}, {{Attr::kDimensions, in_x}});
+  }
+  Instruction* product = MakeShaped(i, wide, Opcode::kMultiply, {InResultType(i, x.x), small});
+  return Summed(i, x, product);
 }
 
 }  // namespace
@@ -50,17 +145,22 @@ Instruction* DotRules(Instruction* i) {
   if (terms == 0) return SplatNumber(i, i->shape(), 0);
   // dot(x, y) => broadcast(x) * broadcast(y) + 0   where each sum has one term; the sum begins at
   // +0, which makes +0 of -0   (a negative product that underflows is a zero of either sign)
+  Side lhs = SideOf(i, 0), rhs = SideOf(i, 1);
   if (terms == 1) {
-    int64_t batch = static_cast<int64_t>(a.IntsOf(Attr::kLhsBatchDims).size());
-    int64_t contracting = static_cast<int64_t>(a.IntsOf(Attr::kLhsContractingDims).size());
-    int64_t left = i->operand(0)->shape().rank() - batch - contracting;
-    Instruction *x = Factor(i, 0, batch), *y = Factor(i, 1, batch + left);
+    Instruction *x = Factor(i, lhs), *y = Factor(i, rhs);
     if (!IsFloat(i)) return Make(i, Opcode::kMultiply, {x, y});
     Shape shape = WithType(i->shape(), i->shape().type());
     return Make(i, Opcode::kAdd,
                 {MakeShaped(i, shape, Opcode::kMultiply, {x, y}), SplatNumber(i, shape, 0)});
   }
-  return nullptr;
+  // dot(x, 0) => 0,  dot(0, y) => 0   (integers)
+  if (!IsFloat(i) && (lhs.x->IsConstantOf(0.0) || rhs.x->IsConstantOf(0.0))) {
+    return SplatNumber(i, i->shape(), 0);
+  }
+  if (Instruction* sum = WithOnes(i, lhs, rhs)) return sum;
+  if (Instruction* sum = WithOnes(i, rhs, lhs)) return sum;
+  if (Instruction* sum = OfVector(i, lhs, rhs)) return sum;
+  return OfVector(i, rhs, lhs);
 }
 
 }  // namespace kiln::passes::simplify

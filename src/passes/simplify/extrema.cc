@@ -10,6 +10,26 @@ namespace {
 
 using ir::Instruction;
 
+// min(max(x, l), h) => clamp(l, x, h)   where l and h repeat a constant each, and nobody else needs
+// the inner one
+// max(min(x, h), l) => clamp(l, x, h)   the same, and where l is not above h
+Instruction* AsClamp(Instruction* i) {
+  bool is_max = i->opcode() == Opcode::kMaximum;
+  Instruction *inner = i->operand(0), *bound = i->operand(1);
+  if (inner->opcode() != (is_max ? Opcode::kMinimum : Opcode::kMaximum) || !IsUsedOnce(inner)) {
+    return nullptr;
+  }
+  std::optional<Literal> outer_value = SplatOf(bound), inner_value = SplatOf(inner->operand(1));
+  if (!outer_value || !inner_value || SplatOf(inner->operand(0))) return nullptr;
+  double low = (is_max ? *outer_value : *inner_value).AsDouble(0);
+  double high = (is_max ? *inner_value : *outer_value).AsDouble(0);
+  // Large integers may round to one double; equal zeros may be -0 above +0. Both are rare.
+  if (is_max && !(low < high)) return nullptr;
+  Instruction* l = ScalarOf(i, is_max ? bound : inner->operand(1));
+  Instruction* h = ScalarOf(i, is_max ? inner->operand(1) : bound);
+  return l && h ? Make(i, Opcode::kClamp, {l, inner->operand(0), h}) : nullptr;
+}
+
 Instruction* Extremum(Instruction* i) {
   bool is_max = i->opcode() == Opcode::kMaximum;
   Instruction *x = i->operand(0), *y = i->operand(1);
@@ -40,7 +60,7 @@ Instruction* Extremum(Instruction* i) {
     Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
     return Make(i, Opcode::kNegate, {MakeShaped(i, shape, mirror, {x->operand(0), y->operand(0)})});
   }
-  return nullptr;
+  return AsClamp(i);
 }
 
 Instruction* Clamp(Instruction* i) {

@@ -53,6 +53,10 @@ bool IsNonNegativeAt(const Instruction* x, int depth) {
     case Opcode::kAbs:
       // Not of integers: the least one's absolute value is itself.
       return IsFloat(x);
+    case Opcode::kAnd:
+      return operand(0) || operand(1);
+    case Opcode::kRemainder:
+      return operand(0);
     case Opcode::kSqrt:
       return operand(0);
     case Opcode::kConvert:
@@ -111,7 +115,46 @@ bool IsIntegralAt(const Instruction* x, int depth) {
   }
 }
 
+// The largest value that the integer x can have, where it is not negative and that is known.
+std::optional<int64_t> LargestOf(const Instruction* x, int depth) {
+  if (depth == 0 || !IsInt(x) || !x->shape().is_array()) return std::nullopt;
+  auto positive = [](const Instruction* c) -> std::optional<int64_t> {
+    std::optional<Literal> splat = SplatOf(c);
+    if (!splat || splat->AsInt(0) < 0) return std::nullopt;
+    return splat->AsInt(0);
+  };
+  if (std::optional<int64_t> value = positive(x)) return value;
+  if (IsView(x)) return LargestOf(x->operand(0), depth - 1);
+  switch (x->opcode()) {
+    case Opcode::kIota: {
+      int64_t last = LastCount(x), bits = BitWidth(x->shape().type());
+      bool fits = last < int64_t{1} << std::min<int64_t>(bits - 1, 62);
+      return fits ? std::optional(last) : std::nullopt;
+    }
+    case Opcode::kPopcnt:
+    case Opcode::kCountLeadingZeros:
+      return BitWidth(x->shape().type());
+    case Opcode::kAnd: {
+      std::optional<int64_t> a = positive(x->operand(0)), b = positive(x->operand(1));
+      return a && b ? std::min(*a, *b) : a ? a : b;
+    }
+    case Opcode::kRemainder: {
+      std::optional<int64_t> c = positive(x->operand(1));
+      if (!c || *c == 0 || !IsNonNegativeAt(x->operand(0), depth - 1)) return std::nullopt;
+      return *c - 1;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
+
+bool IsBelow(const Instruction* x, const Instruction* c) {
+  std::optional<int64_t> largest = LargestOf(x, kDepth);
+  std::optional<Literal> bound = SplatOf(c);
+  return largest && bound && IsInt(c) && *largest < bound->AsInt(0);
+}
 
 bool IsNonNegative(const Instruction* x) { return IsNonNegativeAt(x, kDepth); }
 

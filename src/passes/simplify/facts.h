@@ -9,7 +9,12 @@ namespace kiln::passes::simplify {
 bool IsNonNegative(const ir::Instruction* x);
 // Every element is an integer, an infinity or a NaN.
 bool IsIntegral(const ir::Instruction* x);
+// Every element of the integer x is from 0 to below those of the constant c.
+bool IsBelow(const ir::Instruction* x, const ir::Instruction* c);
 // No element is an infinity or a NaN.
 bool IsFinite(const ir::Instruction* x);
+
+// Whether every value of one type is a value of the other.
+bool HoldsAll(ElementType small, ElementType large);
 
 }  // namespace kiln::passes::simplify

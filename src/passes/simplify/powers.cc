@@ -1,3 +1,4 @@
+#include "passes/simplify/facts.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -5,6 +6,23 @@ namespace kiln::passes::simplify {
 namespace {
 
 using ir::Instruction;
+
+// power(x, n) => x * x * ... by squaring   (integers, n up to 32)
+Instruction* OfIntegers(Instruction* i) {
+  std::optional<Literal> splat = SplatOf(i->operand(1));
+  if (!splat || WillBeConstant(i->operand(0))) return nullptr;
+  int64_t n = splat->AsInt(0);
+  if (n < 2 || n > 32) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  Instruction *result = nullptr, *square = i->operand(0);
+  for (; n > 0; n >>= 1) {
+    if (n & 1) {
+      result = result ? MakeShaped(i, shape, Opcode::kMultiply, {result, square}) : square;
+    }
+    if (n > 1) square = MakeShaped(i, shape, Opcode::kMultiply, {square, square});
+  }
+  return result;
+}
 
 Instruction* Power(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
@@ -16,15 +34,28 @@ Instruction* Power(Instruction* i) {
   if (y->IsConstantOf(1.0)) return x;
   // power(x, 2) => x * x   (rounded once)
   if (y->IsConstantOf(2.0)) return Make(i, Opcode::kMultiply, {x, x});
+  Shape shape = WithType(i->shape(), i->shape().type());
+  auto product = [&](Instruction* a, Instruction* b) {
+    return MakeShaped(i, shape, Opcode::kMultiply, {a, b});
+  };
   // power(x, 3) => x * x * x   (floats: rounded twice, by half an ULP each)
-  if (y->IsConstantOf(3.0)) {
-    Shape shape = WithType(i->shape(), i->shape().type());
-    return Make(i, Opcode::kMultiply, {MakeShaped(i, shape, Opcode::kMultiply, {x, x}), x});
+  if (y->IsConstantOf(3.0)) return Make(i, Opcode::kMultiply, {product(x, x), x});
+  // power(x, 4) => (x * x) * (x * x)   (floats: rounded twice, by half an ULP each and twice the
+  // first one; where x * x leaves the range of normal numbers, the result leaves that of all)
+  if (y->IsConstantOf(4.0)) {
+    Instruction* square = product(x, x);
+    return Make(i, Opcode::kMultiply, {square, square});
+  }
+  if (IsInt(i)) return OfIntegers(i);
+  // power(x, 0.5) => sqrt(x),  power(x, -0.5) => rsqrt(x)   (floats, where x is not negative: they
+  // differ at -0 and -inf)
+  if (IsNonNegative(x)) {
+    if (y->IsConstantOf(0.5)) return Make(i, Opcode::kSqrt, {x});
+    if (y->IsConstantOf(-0.5)) return Make(i, Opcode::kRsqrt, {x});
   }
   // power(x, -1) => 1 / x   (floats; rounded once. power(x, -2) is not 1 / (x * x), which overflows
-  // where the result is still above 0, nor is power(x, 0.5) sqrt(x): they differ at -0 and -inf.)
-  if (IsFloat(i) && y->IsConstantOf(-1.0)) {
-    Shape shape = WithType(i->shape(), i->shape().type());
+  // where the result is still above 0.)
+  if (y->IsConstantOf(-1.0)) {
     return Make(i, Opcode::kDivide, {SplatNumber(i, shape, 1), x});
   }
   return nullptr;
@@ -39,7 +70,23 @@ Instruction* Remainder(Instruction* i) {
   if (y->IsConstantOf(1.0) || y->IsConstantOf(-1.0) || IsSame(x, y) || x->IsConstantOf(0.0)) {
     return SplatNumber(i, i->shape(), 0);
   }
-  return nullptr;
+  // x % c => x   (integers, where 0 <= x < c)
+  if (IsBelow(x, y)) return x;
+  std::optional<int64_t> exponent = PowerOfTwo(y);
+  if (!exponent || WillBeConstant(x)) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  Literal mask = *SplatOf(y);
+  VisitType(shape.type(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::integral<T>) mask.values<T>()[0] = static_cast<T>(mask.values<T>()[0] - 1);
+  });
+  // x % 2^n => x and 2^n - 1   (integers, where x is not negative)
+  if (IsNonNegative(x)) return Make(i, Opcode::kAnd, {x, Splat(i, shape, std::move(mask))});
+  // x % 2^n => ((x + b) and 2^n - 1) - b,  b = (x >> w - 1) >>> w - n   (integers of w bits)
+  Instruction* bias = RoundingBias(i, x, *exponent);
+  Instruction* sum = MakeShaped(i, shape, Opcode::kAdd, {x, bias});
+  Instruction* low = MakeShaped(i, shape, Opcode::kAnd, {sum, Splat(i, shape, std::move(mask))});
+  return Make(i, Opcode::kSubtract, {low, bias});
 }
 
 }  // namespace

@@ -27,22 +27,28 @@ Instruction* OfSingles(Instruction* i, Opcode reducer) {
 }
 
 // reduce(transpose(x)) => reduce(x)   where the dimensions that stay keep their places   (order)
+// reduce(transpose(x)) => transpose(reduce(x))   where they do not, and nobody else needs the
+// transpose   (order)
 Instruction* OfTranspose(Instruction* i) {
   const Instruction* x = i->operand(0);
-  Ints dimensions;
-  int64_t last = -1;
+  Ints dimensions, kept;
   for (int64_t d = 0; d < x->shape().rank(); ++d) {
     int64_t from = x->dimensions()[static_cast<size_t>(d)];
-    if (Contains(i->dimensions(), d)) {
-      dimensions.push_back(from);
-    } else if (from < last) {
-      return nullptr;
-    } else {
-      last = from;
-    }
+    (Contains(i->dimensions(), d) ? dimensions : kept).push_back(from);
   }
   std::ranges::sort(dimensions);
-  return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), std::move(dimensions));
+  if (std::ranges::is_sorted(kept)) {
+    return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), std::move(dimensions));
+  }
+  if (!IsUsedOnce(x)) return nullptr;
+  Ints sorted = kept, permutation;
+  std::ranges::sort(sorted);
+  std::vector<int64_t> dims;
+  for (int64_t d : sorted) dims.push_back(x->operand(0)->shape().dim(d));
+  for (int64_t d : kept) permutation.push_back(std::ranges::find(sorted, d) - sorted.begin());
+  Instruction* small = MakeReduce(i, ShapeOf(i->shape().type(), dims), x->operand(0), i->operand(1),
+                                  std::move(dimensions));
+  return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, std::move(permutation)}});
 }
 
 // The dimensions that stay of an array of this rank.
@@ -54,19 +60,22 @@ Ints Kept(int64_t rank, const Ints& reduced) {
   return kept;
 }
 
+// Whether init counts once however often it is taken. -0 is the neutral element of a sum of floats;
+// with +0 a sum of -0 is +0 at once or at last.
+bool CountsOnce(const Instruction* init, Opcode reducer) {
+  return (reducer == Opcode::kAdd && (init->IsConstantOf(0.0) || init->IsConstantOf(-0.0))) ||
+         (reducer == Opcode::kMultiply && init->IsConstantOf(1.0)) ||
+         (reducer == Opcode::kXor && init->IsConstantOf(0.0)) ||
+         IsIdempotent(reducer, init->shape().type());
+}
+
 // reduce(reduce(x, init), init) => reduce(x, init)   where nobody else needs the inner one, and
 // init counts once however often it is taken   (order)
 Instruction* OfReduce(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (ReducerOf(*x) != reducer || !IsUsedOnce(x)) return nullptr;
   if (!IsSame(x->operand(1), i->operand(1))) return nullptr;
-  // -0 is the neutral element of a sum of floats; with +0 a sum of -0 is +0 at once or at last.
-  const Instruction* init = i->operand(1);
-  bool neutral =
-      (reducer == Opcode::kAdd && (init->IsConstantOf(0.0) || init->IsConstantOf(-0.0))) ||
-      (reducer == Opcode::kMultiply && init->IsConstantOf(1.0)) ||
-      (reducer == Opcode::kXor && init->IsConstantOf(0.0));
-  if (!neutral && !IsIdempotent(reducer, i->shape().type())) return nullptr;
+  if (!CountsOnce(i->operand(1), reducer)) return nullptr;
   Ints kept = Kept(x->operand(0)->shape().rank(), x->dimensions());
   Ints dimensions = x->dimensions();
   for (int64_t d : i->dimensions()) dimensions.push_back(kept[static_cast<size_t>(d)]);
@@ -74,11 +83,24 @@ Instruction* OfReduce(Instruction* i, Opcode reducer) {
   return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), std::move(dimensions));
 }
 
+// Whether `times` repetitions of x sum up to x * times: of integers. Of floats, where the number is
+// a value of the type, nothing else is summed, and the sum begins at a zero: then one rounding
+// takes the place of several, and overflow is overflow.
+bool IsMultiple(const Instruction* i, int64_t times, bool nothing_else) {
+  if (IsInt(i)) return true;
+  if (!IsFloat(i) || !nothing_else) return false;
+  if (!i->operand(1)->IsConstantOf(0.0) && !i->operand(1)->IsConstantOf(-0.0)) return false;
+  double exact = static_cast<double>(times);
+  return Literal::ScalarOf(i->shape().type(), exact).AsDouble(0) == exact;
+}
+
 // reduce(broadcast(x)) => reduce(x)   where dimensions that only repeat x are reduced by an op for
-// which that changes nothing, or sums of integers, which become multiples
+// which that changes nothing
+// reduce(broadcast(x)) => reduce(x * n)   of sums, n being how often x is repeated   (floats: where
+// nothing else is summed and n is a value of the type; rounded once)
 Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
-  bool is_sum = reducer == Opcode::kAdd && IsInt(i);
+  bool is_sum = reducer == Opcode::kAdd && !IsPred(i);
   if (!is_sum && !IsIdempotent(reducer, i->shape().type())) return nullptr;
   // The broadcast again, without those dimensions.
   std::vector<int64_t> dims, place(static_cast<size_t>(x->shape().rank()), -1);
@@ -94,7 +116,7 @@ Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
     if (reduced) dimensions.push_back(static_cast<int64_t>(dims.size()));
     dims.push_back(x->shape().dim(d));
   }
-  if (times == 1) return nullptr;
+  if (times == 1 || (is_sum && !IsMultiple(i, times, dimensions.empty()))) return nullptr;
   for (int64_t d : x->dimensions()) places.push_back(place[static_cast<size_t>(d)]);
   Shape shape = ShapeOf(i->shape().type(), dims);
   Instruction* small = x->operand(0);
@@ -105,7 +127,7 @@ Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
     Literal factor(Shape::Scalar(shape.type()));
     VisitType(shape.type(), [&](auto zero) {
       using T = decltype(zero);
-      factor.values<T>()[0] = static_cast<T>(times);
+      factor.values<T>()[0] = static_cast<T>(times);  // Integers wrap.
     });
     small = MakeShaped(i, shape, Opcode::kMultiply, {small, Splat(i, shape, std::move(factor))});
   }
@@ -113,6 +135,106 @@ Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
     return MakeReduce(i, i->shape(), small, i->operand(1), std::move(dimensions));
   }
   return Make(i, reducer, {Spread(i, shape, i->operand(1)), small});
+}
+
+// reduce(concatenate(x, y)) => op(reduce(x), reduce(y))   where the dimension of the concatenation
+// is reduced, nobody else needs it, and init counts once however often it is taken   (order)
+Instruction* OfConcatenate(Instruction* i, Opcode reducer) {
+  const Instruction* x = i->operand(0);
+  if (!IsUsedOnce(x) || !CountsOnce(i->operand(1), reducer)) return nullptr;
+  if (!Contains(i->dimensions(), x->dimensions()[0])) return nullptr;
+  // Each part more is a kernel, or an op on results.
+  if (x->operand_count() > 4 ||
+      (x->operand_count() - 1) * 4 * i->shape().num_elements() >= x->shape().num_elements()) {
+    return nullptr;
+  }
+  Shape shape = WithType(i->shape(), i->shape().type());
+  Instruction* result = nullptr;
+  for (int64_t k = 0; k < x->operand_count(); ++k) {
+    Instruction* part = MakeReduce(i, shape, x->operand(k), i->operand(1), i->dimensions());
+    bool last = k + 1 == x->operand_count();
+    result = result ? MakeShaped(i, last ? i->shape() : shape, reducer, {result, part}) : part;
+  }
+  return result;
+}
+
+// Whether the value is neutral where it is folded among others that begin with init.
+bool IsNeutral(const Instruction* value, const Instruction* init, Opcode reducer) {
+  switch (reducer) {
+    case Opcode::kAdd:
+      // +0 makes +0 of a sum of -0 only: no matter where that begins at +0.
+      return value->IsConstantOf(IsFloat(value) ? -0.0 : 0.0) ||
+             (value->IsConstantOf(0.0) && init->IsConstantOf(0.0));
+    case Opcode::kMultiply:
+      return value->IsConstantOf(1.0);
+    case Opcode::kMaximum:
+      return IsLowest(value);
+    case Opcode::kMinimum:
+      return IsHighest(value);
+    case Opcode::kAnd:
+      return IsAllOnes(value);
+    case Opcode::kOr:
+    case Opcode::kXor:
+      return value->IsConstantOf(0.0);
+    default:
+      return false;
+  }
+}
+
+// reduce(pad(x, v)) => reduce(x)   where only dimensions that are reduced are padded, nothing is
+// cut off, and v is neutral   (order)
+Instruction* OfPad(Instruction* i, Opcode reducer) {
+  const Instruction* x = i->operand(0);
+  if (!IsNeutral(x->operand(1), i->operand(1), reducer)) return nullptr;
+  int64_t d = 0;
+  for (const PaddingDimension& p : x->attributes().Padding(Attr::kPadding)) {
+    if (p.low < 0 || p.high < 0) return nullptr;
+    if (!Contains(i->dimensions(), d++) && p != PaddingDimension{}) return nullptr;
+  }
+  return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), i->dimensions());
+}
+
+// reduce(reshape(x)) => reshape(reduce(x))   where dimensions are merged and split among those that
+// are reduced and among those that stay   (order)
+Instruction* OfReshape(Instruction* i) {
+  const Instruction* x = i->operand(0);
+  std::vector<int64_t> from = x->operand(0)->shape().dims(), to = x->shape().dims();
+  // Groups of dimensions that hold the same elements; those of size 1 belong anywhere.
+  Ints dimensions;
+  std::vector<int64_t> kept;
+  size_t f = 0, t = 0;
+  while (f < from.size() || t < to.size()) {
+    size_t first_f = f, first_t = t;
+    int64_t elements_f = f < from.size() ? from[f++] : 1, elements_t = 1;
+    while (elements_f != elements_t || (t < to.size() && to[t] == 1)) {
+      if (elements_t < elements_f || (elements_t == elements_f && t < to.size())) {
+        elements_t *= to[t++];
+      } else {
+        elements_f *= from[f++];
+      }
+    }
+    bool any_reduced = false, any_kept = false;
+    for (size_t d = first_t; d < t; ++d) {
+      if (to[d] == 1) continue;
+      (Contains(i->dimensions(), static_cast<int64_t>(d)) ? any_reduced : any_kept) = true;
+    }
+    if (any_reduced && any_kept) return nullptr;
+    for (size_t d = first_f; d < f; ++d) {
+      if (any_reduced) {
+        dimensions.push_back(static_cast<int64_t>(d));
+      } else {
+        kept.push_back(from[d]);
+      }
+    }
+  }
+  if (dimensions.empty()) return nullptr;
+  Shape shape = ShapeOf(i->shape().type(), kept);
+  if (shape.SameDimensions(i->shape())) {
+    return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), std::move(dimensions));
+  }
+  if (!IsUsedOnce(x) || WillBeConstant(x)) return nullptr;
+  return Make(i, Opcode::kReshape,
+              {MakeReduce(i, shape, x->operand(0), i->operand(1), std::move(dimensions))});
 }
 
 }  // namespace
@@ -132,12 +254,12 @@ Instruction* ReduceRules(Instruction* i) {
       return OfReduce(i, *reducer);
     case Opcode::kBroadcast:
       return OfBroadcast(i, *reducer);
-    case Opcode::kReshape: {
-      // reduce(reshape(x)) => reduce(x)   where everything is reduced
-      if (static_cast<int64_t>(i->dimensions().size()) != x->shape().rank()) return nullptr;
-      Ints all = Kept(x->operand(0)->shape().rank(), {});
-      return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), std::move(all));
-    }
+    case Opcode::kReshape:
+      return OfReshape(i);
+    case Opcode::kConcatenate:
+      return OfConcatenate(i, *reducer);
+    case Opcode::kPad:
+      return OfPad(i, *reducer);
     default:
       return nullptr;
   }

@@ -33,6 +33,7 @@ std::span<const Family> Families() {
       {"reduce", ReduceRules},
       {"dot", DotRules},
       {"broadcast", BroadcastRules},
+      {"rearrangement", RearrangementRules},
   };
   return kFamilies;
 }
@@ -101,7 +102,11 @@ bool SimplifyComputation(ir::Computation* c) {
 
 Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  for (const auto& c : module.computations()) changed |= simplify::SimplifyComputation(c.get());
+  std::vector<ir::Computation*> computations;
+  for (const auto& c : module.computations()) computations.push_back(c.get());
+  for (ir::Computation* c : computations) changed |= simplify::SimplifyComputation(c);
+  // Rules may have added reducers.
+  if (module.computations().size() > computations.size()) module.SortComputations();
   return changed;
 }
 

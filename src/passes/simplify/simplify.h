@@ -5,13 +5,14 @@
 // that the fixed point ends:
 //   work   what the instructions that the root needs do: their elements (of reductions and products
 //          the elements that are folded), each at the weight of its op;
-//   count  how many instructions the root needs;
+//   count  how many instructions the root needs, but for repeated scalars;
 //   terms  the same, each counted as often as it is used: a rewrite that passes by an instruction
 //          counts, whoever else keeps that instruction;
 //   form   operands and ops that have a simpler form: a constant on the left of an op whose two
 //          operands may change places, a constant subtracted, an array of one repeated constant, a
 //          broadcast that repeats nothing, dimensions reversed in vain, arithmetic on preds and
-//          selects among them.
+//          selects among them;
+//   moved  how many ops come after a reshape or a transpose, for each of those.
 // What depends on constants alone is folded anyway: it is counted after all the rest.
 // tests/unit/passes_simplify_test.cc measures it, for every rewrite of random computations.
 //
@@ -64,5 +65,6 @@ ir::Instruction* ConcatenateRules(ir::Instruction* i);
 ir::Instruction* PadRules(ir::Instruction* i);
 ir::Instruction* ReduceRules(ir::Instruction* i);
 ir::Instruction* DotRules(ir::Instruction* i);
+ir::Instruction* RearrangementRules(ir::Instruction* i);
 
 }  // namespace kiln::passes::simplify

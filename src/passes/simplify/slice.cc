@@ -77,6 +77,61 @@ Instruction* OfTranspose(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
+// slice(reduce(x)) => reduce(slice(x))   where nobody else needs the reduction, and a quarter of it
+// or more is left out
+Instruction* OfReduce(Instruction* i, const Slices& slices) {
+  Instruction* x = i->operand(0);
+  if (!IsUsedOnce(x) || x->operand_count() != 2) return nullptr;
+  if (4 * i->shape().num_elements() > 3 * x->shape().num_elements()) return nullptr;
+  Instruction* whole = x->operand(0);
+  Slices inner;
+  std::vector<int64_t> dims;
+  int64_t next = 0;
+  for (int64_t d = 0; d < whole->shape().rank(); ++d) {
+    bool reduced = std::ranges::find(x->dimensions(), d) != x->dimensions().end();
+    inner.push_back(reduced ? SliceDimension{0, whole->shape().dim(d), 1}
+                            : slices[static_cast<size_t>(next)]);
+    dims.push_back(reduced ? whole->shape().dim(d) : i->shape().dim(next++));
+  }
+  Instruction* small = MakeSlice(i, ShapeOf(whole->shape().type(), dims), whole, std::move(inner));
+  return i->parent()->Create({.opcode = Opcode::kReduce,
+                              .operands = {small, x->operand(1)},
+                              .attributes = x->attributes(),
+                              .called = {x->called(0)},
+                              .shape = i->shape(),
+                              .op_name = i->op_name()},
+                             i);
+}
+
+// slice(reshape(x)) => reshape(slice(x))   where the reshape only adds or removes dimensions of
+// size 1, and nobody else needs it
+Instruction* OfReshape(Instruction* i, const Slices& slices) {
+  const Instruction* x = i->operand(0);
+  if (!IsUsedOnce(x) || WillBeConstant(x)) return nullptr;
+  Instruction* whole = x->operand(0);
+  std::vector<int64_t> from = whole->shape().dims(), dims;
+  Slices inner;
+  size_t t = 0;
+  auto skip_ones = [&] {
+    while (t < slices.size() && x->shape().dim(static_cast<int64_t>(t)) == 1) ++t;
+  };
+  for (int64_t size : from) {
+    if (size == 1) {
+      inner.push_back({0, 1, 1});
+      dims.push_back(1);
+      continue;
+    }
+    skip_ones();
+    if (t == slices.size() || x->shape().dim(static_cast<int64_t>(t)) != size) return nullptr;
+    dims.push_back(i->shape().dim(static_cast<int64_t>(t)));
+    inner.push_back(slices[t++]);
+  }
+  skip_ones();
+  if (t < slices.size()) return nullptr;
+  Instruction* small = MakeSlice(i, ShapeOf(i->shape().type(), dims), whole, std::move(inner));
+  return Make(i, Opcode::kReshape, {small});
+}
+
 // slice(iota()) => iota()   where the count begins at 0 and goes by 1
 Instruction* OfIota(Instruction* i, const Slices& slices) {
   int64_t d = i->operand(0)->attributes().Int(Attr::kIotaDimension);
@@ -147,6 +202,10 @@ Instruction* SliceRules(Instruction* i) {
       return OfBroadcast(i, slices);
     case Opcode::kTranspose:
       return OfTranspose(i, slices);
+    case Opcode::kReduce:
+      return OfReduce(i, slices);
+    case Opcode::kReshape:
+      return OfReshape(i, slices);
     case Opcode::kIota:
       return OfIota(i, slices);
     case Opcode::kConcatenate:

@@ -1,5 +1,6 @@
 #include "passes/simplify/terms.h"
 
+#include <bit>
 #include <limits>
 #include <unordered_set>
 
@@ -136,6 +137,10 @@ bool IsHighest(const Instruction* x) {
   return IsSupported(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), true));
 }
 
+bool IsSpread(const Instruction* x) {
+  return x->opcode() == Opcode::kBroadcast && x->operand(0)->shape().is_scalar();
+}
+
 bool IsUsedOnce(const Instruction* x) {
   if (x->users().size() != 1 || x->IsRoot()) return false;
   int64_t uses = 0;
@@ -236,6 +241,50 @@ std::optional<Opcode> ReducerOf(const Instruction& reduce) {
     return std::nullopt;
   }
   return root->opcode();
+}
+
+Instruction* MakeSum(Instruction* at, const Shape& shape, Instruction* x, Ints dimensions) {
+  ElementType type = shape.type();
+  ir::Computation* sum = at->parent()->parent()->AddComputation("sum");
+  std::vector<Instruction*> terms;
+  for (int64_t n : {0, 1}) {
+    terms.push_back(sum->Create({.opcode = Opcode::kParameter,
+                                 .attributes = {{Attr::kParameterNumber, n}},
+                                 .shape = Shape::Scalar(type)}));
+  }
+  sum->set_root(sum->Create(
+      {.opcode = Opcode::kAdd, .operands = std::move(terms), .shape = Shape::Scalar(type)}));
+  return at->parent()->Create({.opcode = Opcode::kReduce,
+                               .operands = {x, SplatNumber(at, Shape::Scalar(type), 0)},
+                               .attributes = {{Attr::kDimensions, std::move(dimensions)}},
+                               .called = {sum},
+                               .shape = shape,
+                               .op_name = at->op_name()},
+                              at);
+}
+
+std::optional<int64_t> PowerOfTwo(const Instruction* x) {
+  std::optional<Literal> splat = SplatOf(x);
+  if (!splat || !IsInt(x)) return std::nullopt;
+  return VisitType(x->shape().type(), [&](auto zero) -> std::optional<int64_t> {
+    using T = decltype(zero);
+    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+      T value = splat->values<T>()[0];
+      using Unsigned = std::make_unsigned_t<T>;
+      if (value > 0 && std::has_single_bit(static_cast<Unsigned>(value))) {
+        return std::countr_zero(static_cast<Unsigned>(value));
+      }
+    }
+    return std::nullopt;
+  });
+}
+
+Instruction* RoundingBias(Instruction* at, Instruction* x, int64_t n) {
+  Shape shape = WithType(x->shape(), x->shape().type());
+  int64_t width = BitWidth(shape.type());
+  auto bits = [&](int64_t k) { return SplatNumber(at, shape, static_cast<double>(k)); };
+  Instruction* sign = MakeShaped(at, shape, Opcode::kShiftRightArithmetic, {x, bits(width - 1)});
+  return MakeShaped(at, shape, Opcode::kShiftRightLogical, {sign, bits(width - n)});
 }
 
 }  // namespace kiln::passes::simplify

@@ -40,6 +40,8 @@ bool IsAllOnes(const ir::Instruction* x);
 // Whether x is the least or greatest value of its type; of floats the infinities.
 bool IsLowest(const ir::Instruction* x);
 bool IsHighest(const ir::Instruction* x);
+// Whether x repeats one scalar.
+bool IsSpread(const ir::Instruction* x);
 // Whether x is used once, by one instruction, and no result.
 bool IsUsedOnce(const ir::Instruction* x);
 
@@ -60,5 +62,14 @@ std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const 
 
 // The op that a reducer of one array consists of.
 std::optional<Opcode> ReducerOf(const ir::Instruction& reduce);
+// The sum of x along dimensions, beginning at +0.
+ir::Instruction* MakeSum(ir::Instruction* at, const Shape& shape, ir::Instruction* x,
+                         Ints dimensions);
+
+// The exponent of the power of two that every element of x is, for a constant integer x.
+std::optional<int64_t> PowerOfTwo(const ir::Instruction* x);
+// What is added to integers before they are shifted right by n > 0 bits, so that they round towards
+// zero: 2^n - 1 where x is negative, else 0.
+ir::Instruction* RoundingBias(ir::Instruction* at, ir::Instruction* x, int64_t n);
 
 }  // namespace kiln::passes::simplify

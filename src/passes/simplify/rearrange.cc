@@ -1,0 +1,71 @@
+// Reshapes and transposes go towards the root, where they meet others and are merged, or are what a
+// reduction, a product or a broadcast takes in anyway. What comes before them is one elementwise
+// group on the arrays as they lie in memory.
+
+#include <algorithm>
+
+#include "passes/simplify/simplify.h"
+#include "passes/simplify/terms.h"
+
+namespace kiln::passes::simplify {
+namespace {
+
+using ir::Instruction;
+
+bool IsRearrangement(const Instruction* x) {
+  return x->opcode() == Opcode::kReshape || x->opcode() == Opcode::kTranspose;
+}
+
+// Whether both move the elements of one shape alike.
+bool MoveAlike(const Instruction* x, const Instruction* y) {
+  return x->opcode() == y->opcode() &&
+         x->operand(0)->shape().SameDimensions(y->operand(0)->shape()) &&
+         (x->opcode() == Opcode::kReshape || x->dimensions() == y->dimensions());
+}
+
+// What of x is needed is needed by i alone.
+bool IsUsedOnlyBy(const Instruction* x, const Instruction* i) {
+  return !x->IsRoot() && x->users().size() == 1 && x->users()[0] == i;
+}
+
+}  // namespace
+
+Instruction* RearrangementRules(Instruction* i) {
+  // A copy is there for its layout.
+  if (!IsElementwise(i->opcode()) || i->opcode() == Opcode::kCopy) return nullptr;
+  const Instruction* lead = nullptr;
+  for (const Instruction* x : i->operands()) {
+    if (x->shape().is_scalar() && !i->shape().is_scalar()) continue;
+    if (IsRearrangement(x)) {
+      if (!IsUsedOnlyBy(x, i) || (lead && !MoveAlike(lead, x))) return nullptr;
+      if (!x->operand(0)->shape().is_row_major()) return nullptr;
+      lead = x;
+    } else if (!IsSpread(x) || x->shape().num_elements() == 1) {
+      return nullptr;
+    }
+  }
+  if (!lead || WillBeConstant(lead)) return nullptr;
+  // Elements are moved while they are narrow.
+  bool widens = i->opcode() == Opcode::kConvert &&
+                BitWidth(i->shape().type()) > BitWidth(lead->shape().type());
+  if (widens && lead->opcode() == Opcode::kTranspose) return nullptr;
+  // op(reshape(x), reshape(y), spread(s)) => reshape(op(x, y, spread(s)))   where x and y have the
+  // same dimensions, and nobody else needs the reshapes
+  // op(transpose(x), transpose(y), spread(s)) => transpose(op(x, y, spread(s)))   where both move
+  // alike, and nobody else needs the transposes; no conversion to a wider type
+  Shape shape = WithType(lead->operand(0)->shape(), i->shape().type());
+  std::vector<Instruction*> operands;
+  for (Instruction* x : i->operands()) {
+    if (IsRearrangement(x)) {
+      operands.push_back(x->operand(0));
+    } else if (x->shape().is_scalar() && !i->shape().is_scalar()) {
+      operands.push_back(x);
+    } else {
+      operands.push_back(Spread(i, WithType(shape, x->shape().type()), x->operand(0)));
+    }
+  }
+  Instruction* op = MakeShaped(i, shape, i->opcode(), std::move(operands), i->attributes());
+  return Make(i, lead->opcode(), {op}, lead->attributes());
+}
+
+}  // namespace kiln::passes::simplify
