@@ -1,7 +1,6 @@
 #include "codegen/codegen.h"
 
 #include <algorithm>
-#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -49,7 +48,7 @@ Status Compile(const plan::Program& program, const target::Cpu& cpu, const Optio
   for (int k : part.kernels) {
     KILN_RETURN_IF_ERROR(EmitKernel(*session, program, k, cpu));
   }
-  if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program));
+  if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program, cpu));
   if (options.dump) part.text = session->Text();
   if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
   KILN_ASSIGN_OR_RETURN(part.object, session->Emit());
@@ -69,14 +68,42 @@ int64_t WeightOf(const plan::ScheduledKernel& kernel) {
   return weight;
 }
 
+struct Uses {
+  bool called = false, inlined = false;
+};
+
+void CountUses(const plan::Steps& steps, std::vector<Uses>& uses) {
+  for (const plan::Step& step : steps) {
+    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+      Uses& of = uses[static_cast<size_t>(launch->kernel)];
+      (launch->inlined ? of.inlined : of.called) = true;
+    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+      CountUses(loop->condition, uses);
+      CountUses(loop->body, uses);
+    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+      for (const plan::Steps& branch : conditional->branches) CountUses(branch, uses);
+    }
+  }
+}
+
+// The kernels that are functions, not only pieces of loops.
+std::vector<int> Functions(const plan::Program& program) {
+  std::vector<Uses> uses(program.kernels.size());
+  CountUses(program.steps, uses);
+  std::vector<int> functions;
+  for (size_t k = 0; k < uses.size(); ++k) {
+    if (uses[k].called || !uses[k].inlined) functions.push_back(static_cast<int>(k));
+  }
+  return functions;
+}
+
 // The heaviest kernels first, each to the part that has least.
 std::vector<Part> Deal(const plan::Program& program, size_t count) {
   std::vector<Part> parts(count);
   std::vector<int64_t> load(count, 0);
   parts[0].entry = true;
   load[0] = 20;
-  std::vector<int> order(program.kernels.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int> order = Functions(program);
   std::vector<int64_t> weights;
   for (const plan::ScheduledKernel& k : program.kernels) weights.push_back(WeightOf(k));
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "compiler/fuse_loops.h"
 #include "compiler/schedule_kernel.h"
 #include "kernel/build.h"
 #include "kernel/contraction.h"
@@ -54,6 +55,7 @@ class Lowering {
     MakeAllocations();
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
+    if (target_.kind == target::Kind::kCpu) FuseLoops(program_);
     return Lowered{std::move(program_), assignment_.ToString()};
   }
 
@@ -265,6 +267,8 @@ class Lowering {
       int from = temporaries[leaf] >= 0 ? temporaries[leaf] : next[leaf];
       EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);
     }
+    loop.id = static_cast<int>(program_.launches.size());
+    program_.launches.push_back({SymbolName(i.name()), {i.name()}, 0, 0});
     steps.push_back({std::move(loop)});
     return OkStatus();
   }

@@ -30,7 +30,8 @@ struct StepPrinter {
   }
   void operator()(const Launch& l) {
     const ScheduledKernel& k = program.kernels[l.kernel];
-    out += Cat(Indent(), "launch k", l.kernel, " ", k.kernel.name, "(", SlicesText(l.args), ")");
+    out += Cat(Indent(), l.inlined ? "inline k" : "launch k", l.kernel, " ", k.kernel.name, "(",
+               SlicesText(l.args), ")");
     if (l.id >= 0) out += Cat("  // ", Join(program.launches[l.id].op_names, ", "));
     out += "\n";
   }
@@ -41,7 +42,9 @@ struct StepPrinter {
     out += Cat(Indent(), "call ", c.target, "(", SlicesText(c.args), ")\n");
   }
   void operator()(const While& w) {
-    out += Cat(Indent(), "while\n");
+    out += Cat(Indent(), w.fused ? "fused while" : "while");
+    if (w.id >= 0) out += Cat("  // ", Join(program.launches[w.id].op_names, ", "));
+    out += "\n";
     Print(w.condition);
     out += Cat(Indent(), "is true at ", SliceText(w.predicate), " do\n");
     Print(w.body);

@@ -70,6 +70,9 @@ struct Launch {
   int kernel = -1;
   std::vector<Slice> args;
   int id = -1;  // index into Program::launches
+  // Its code stands in the fused loop that it is in: no call. Of nests in one task, without
+  // scratch.
+  bool inlined = false;
 };
 struct Copy {
   Slice from, to;
@@ -84,6 +87,9 @@ struct While {
   Steps condition;
   Slice predicate;  // one pred, written by the condition's steps
   Steps body;
+  int id = -1;  // index into Program::launches: its name in timelines
+  // One piece of code, in which kernels may stand inlined.
+  bool fused = false;
 };
 struct Conditional {
   Slice index;  // one pred (true is branch 0) or one s32 (out of range is the last branch)
@@ -94,7 +100,7 @@ struct Step {
   std::variant<Launch, Copy, Call, While, Conditional> what;
 };
 
-// What a launch is called in timelines.
+// What a launch, or a loop, is called in timelines.
 struct LaunchInfo {
   std::string kernel_name;
   std::vector<std::string> op_names;

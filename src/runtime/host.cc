@@ -1,6 +1,7 @@
 #include "runtime/host.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/float_environment.h"
 #include "base/strings.h"
@@ -53,18 +54,22 @@ int32_t Call(const kiln_frame* frame, int32_t target, void* const* args, const v
 }
 
 void TraceBegin(const kiln_frame* frame, int32_t step) {
-  RunOf(frame).step_start_ns = TraceSink::Now();
+  HostRun& run = RunOf(frame);
+  if (run.depth < std::size(run.step_starts_ns)) run.step_starts_ns[run.depth] = TraceSink::Now();
+  ++run.depth;
 }
 
 void TraceEnd(const kiln_frame* frame, int32_t step) {
   HostRun& run = RunOf(frame);
   int64_t now = TraceSink::Now();
+  if (--run.depth >= std::size(run.step_starts_ns)) return;
+  int64_t start = run.step_starts_ns[run.depth];
   const plan::LaunchInfo& launch = run.program->launches[step];
   TraceEvent event;
   event.name = launch.kernel_name;
   event.category = "kernel";
-  event.start_ns = run.step_start_ns;
-  event.duration_ns = now - run.step_start_ns;
+  event.start_ns = start;
+  event.duration_ns = now - start;
   event.lane = TraceSink::LaneOfThisThread();
   event.args = {{"ops", Join(launch.op_names, ", ")},
                 {"bytes", Cat(launch.bytes)},

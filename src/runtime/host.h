@@ -21,7 +21,9 @@ struct HostRun {
   int32_t code = 0;
   std::string message;
   // Of the step that trace_begin announced last; steps do not nest.
-  int64_t step_start_ns = 0;
+  // Of the steps that are being traced, each inside the one before; deeper ones are left out.
+  int64_t step_starts_ns[16] = {};
+  size_t depth = 0;
 };
 
 // The one table that all runs share.

@@ -4,82 +4,12 @@
 #include <memory>
 
 #include "base/strings.h"
-#include "compiler/compiler.h"
-#include "device/cpu/executable.h"
+#include "compiled.h"
 #include "harness.h"
-#include "ir/text.h"
 #include "machine.h"
 
 namespace kiln::bench {
 namespace {
-
-// A compiled program with arguments and results of its own.
-class Compiled {
- public:
-  Compiled(std::string_view text, int threads) : pool_(threads) {
-    auto artefact = Compile(text);
-    if (!artefact.ok()) {
-      error_ = artefact.status().ToString();
-      return;
-    }
-    artefact_ = std::make_shared<const plan::Artefact>(*std::move(artefact));
-    auto loaded = device::CpuExecutable::Load(artefact_, allocator_, pool_);
-    if (!loaded.ok()) {
-      error_ = loaded.status().ToString();
-      return;
-    }
-    executable_ = *std::move(loaded);
-    for (const Shape& s : artefact_->program.signature.parameters) {
-      float* p = Allocate(s.byte_size());
-      VisitType(s.type(), [&](auto zero) {
-        using T = decltype(zero);
-        for (int64_t i = 0; i < s.num_elements(); ++i) {
-          reinterpret_cast<T*>(p)[i] =
-              FloatType<T> ? T(static_cast<float>(i % 1000) * 1e-3f) : T(i % 100);
-        }
-      });
-      arguments_.push_back(p);
-    }
-    for (const Shape& s : artefact_->program.signature.results) {
-      results_.push_back(Allocate(s.byte_size()));
-    }
-  }
-
-  static Result<plan::Artefact> Compile(std::string_view text, int threads = 1) {
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ParseHloText(text));
-    compiler::Options options;
-    options.threads = threads;
-    return compiler::Compile(std::move(module), target::HostCpu(), options);
-  }
-
-  void Run() {
-    if (executable_ && !executable_->Run(arguments_, results_).ok()) failed_ = true;
-  }
-  double Seconds() {
-    return Measure([this] { Run(); }).median;
-  }
-  bool ok() const { return executable_ != nullptr && !failed_; }
-  const plan::Program& program() const { return artefact_->program; }
-  const float* result(size_t i) const { return static_cast<const float*>(results_[i]); }
-  const std::string& error() const { return error_; }
-
- private:
-  float* Allocate(int64_t bytes) {
-    memory_.push_back(std::unique_ptr<void, void (*)(void*)>(
-        std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64 + 64)), &std::free));
-    return static_cast<float*>(memory_.back().get());
-  }
-
-  runtime::Allocator allocator_;
-  runtime::ThreadPool pool_;
-  std::shared_ptr<const plan::Artefact> artefact_;
-  std::unique_ptr<device::CpuExecutable> executable_;
-  std::vector<std::unique_ptr<void, void (*)(void*)>> memory_;
-  std::vector<const void*> arguments_;
-  std::vector<void*> results_;
-  std::string error_;
-  bool failed_ = false;
-};
 
 constexpr std::string_view kAdd =
     "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"

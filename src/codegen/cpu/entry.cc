@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/strings.h"
+#include "codegen/cpu/nest.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
 #include "plan/calls.h"
@@ -25,26 +26,46 @@ constexpr std::string_view kCancelledMessage = "the execution was cancelled";
 
 class Entry {
  public:
-  Entry(LlvmSession& session, const plan::Program& program, llvm::Function* function,
-        const std::vector<std::string>& call_targets)
+  Entry(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu,
+        llvm::Function* function, const std::vector<std::string>& call_targets)
       : session_(session),
         program_(program),
+        cpu_(cpu),
         function_(function),
         call_targets_(call_targets),
-        b_(BasicBlock::Create(session.context(), "entry", function)) {}
+        bases_(program.allocations.size(), nullptr),
+        start_(BasicBlock::Create(session.context(), "entry", function)),
+        b_(start_) {}
 
+  // The program, or a part of it.
   Status Emit(const plan::Steps& steps) {
-    frame_ = function_->getArg(0);
-    buffers_ = Field(KILN_FRAME_BUFFERS);
-    table_ = Field(KILN_FRAME_TABLE);
-    trace_ = b_.CreateIsNotNull(Field(KILN_FRAME_TRACE));
-    args_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), MostArgs(steps)));
+    EmitStart(MostArgs(steps));
     KILN_RETURN_IF_ERROR(EmitSteps(steps));
     b_.CreateRet(b_.getInt32(0));
     return OkStatus();
   }
 
+  // One loop, in a function that is optimised.
+  Status EmitLoopFunction(const plan::While& loop) {
+    EmitStart(std::max(MostArgs(loop.condition), MostArgs(loop.body)));
+    BasicBlock* first = NewBlock("first");
+    hoists_ = b_.CreateBr(first);
+    b_.SetInsertPoint(first);
+    KILN_RETURN_IF_ERROR(EmitLoop(loop));
+    b_.CreateRet(b_.getInt32(0));
+    return OkStatus();
+  }
+
  private:
+  void EmitStart(uint64_t most_args) {
+    frame_ = function_->getArg(0);
+    buffers_ = Field(KILN_FRAME_BUFFERS);
+    table_ = Field(KILN_FRAME_TABLE);
+    cancel_ = Field(KILN_FRAME_CANCEL);
+    trace_ = b_.CreateIsNotNull(Field(KILN_FRAME_TRACE));
+    args_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), most_args));
+  }
+
   // --- The frame
 
   Value* Field(int index) {
@@ -61,10 +82,25 @@ class Entry {
                          b_.CreateLoad(b_.getPtrTy(), slot), args);
   }
 
+  Value* LoadBase(Builder& b, int allocation) {
+    return b.CreateLoad(
+        b.getPtrTy(),
+        b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers_, static_cast<uint64_t>(allocation)));
+  }
+
+  // In a function of a loop it is loaded before the loop.
+  Value* Base(int allocation) {
+    if (!hoists_) return LoadBase(b_, allocation);
+    Value*& base = bases_[static_cast<size_t>(allocation)];
+    if (!base) {
+      Builder before(hoists_);
+      base = LoadBase(before, allocation);
+    }
+    return base;
+  }
+
   Value* Address(const plan::Slice& slice) {
-    Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers_,
-                                                static_cast<uint64_t>(slice.allocation));
-    Value* base = b_.CreateLoad(b_.getPtrTy(), slot);
+    Value* base = Base(slice.allocation);
     return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, static_cast<uint64_t>(slice.offset));
   }
 
@@ -123,9 +159,8 @@ class Entry {
   }
 
   void PollCancel() {
-    Value* flag = Field(KILN_FRAME_CANCEL);
-    EmitIf(b_.CreateIsNotNull(flag), [&] {
-      llvm::LoadInst* load = b_.CreateAlignedLoad(b_.getInt32Ty(), flag, llvm::Align(4));
+    EmitIf(b_.CreateIsNotNull(cancel_), [&] {
+      llvm::LoadInst* load = b_.CreateAlignedLoad(b_.getInt32Ty(), cancel_, llvm::Align(4));
       load->setAtomic(llvm::AtomicOrdering::Monotonic);
       BasicBlock *stop = NewBlock("cancelled"), *go = NewBlock("go");
       b_.CreateCondBr(b_.CreateIsNotNull(load), stop, go);
@@ -176,6 +211,11 @@ class Entry {
 
   Status EmitStep(const plan::Launch& launch) {
     const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    if (launch.inlined) {
+      std::vector<Value*> args;
+      for (const plan::Slice& slice : launch.args) args.push_back(Address(slice));
+      return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
+    }
     StoreArgs(launch.args);
     llvm::FunctionCallee callee = session_.module().getOrInsertFunction(
         KernelSymbol(program_, launch.kernel), session_.KernelType());
@@ -214,7 +254,24 @@ class Entry {
     return OkStatus();
   }
 
+  // A loop with code of kernels in it is a function of its own: the entry's code is not optimised.
   Status EmitStep(const plan::While& loop) {
+    if (hoists_) return EmitLoop(loop);
+    if (!loop.fused) {
+      Status status;
+      Traced(loop.id, [&] { status = EmitLoop(loop); });
+      return status;
+    }
+    std::string name =
+        Cat("loop", loop.id, ".", program_.launches[static_cast<size_t>(loop.id)].kernel_name);
+    llvm::Function* function = session_.AddFunction(session_.EntryType(), name, false);
+    KILN_RETURN_IF_ERROR(
+        Entry(session_, program_, cpu_, function, call_targets_).EmitLoopFunction(loop));
+    Traced(loop.id, [&] { ReturnIfError(b_.CreateCall(function, {frame_})); });
+    return OkStatus();
+  }
+
+  Status EmitLoop(const plan::While& loop) {
     BasicBlock *head = NewBlock("while"), *body = NewBlock("body"), *after = NewBlock("done");
     b_.CreateBr(head);
     b_.SetInsertPoint(head);
@@ -300,12 +357,17 @@ class Entry {
 
   LlvmSession& session_;
   const plan::Program& program_;
+  const target::Cpu& cpu_;
   llvm::Function* function_;
   const std::vector<std::string>& call_targets_;
+  std::vector<Value*> bases_;  // of allocations, as far as they are loaded
+  BasicBlock* start_;
   Builder b_;
+  llvm::Instruction* hoists_ = nullptr;  // what a loop wants once goes before this
   Value* frame_ = nullptr;
   Value* buffers_ = nullptr;
   Value* table_ = nullptr;
+  Value* cancel_ = nullptr;
   Value* trace_ = nullptr;
   Value* args_ = nullptr;
 };
@@ -316,14 +378,14 @@ std::string KernelSymbol(const plan::Program& program, int index) {
   return Cat("k", index, ".", program.kernels[static_cast<size_t>(index)].kernel.name);
 }
 
-Status EmitEntries(LlvmSession& session, const plan::Program& program) {
+Status EmitEntries(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu) {
   std::vector<std::string> targets = plan::CallTargets(program);
   auto emit = [&](const char* symbol, const plan::Steps& steps) {
     llvm::Function* function = session.AddFunction(session.EntryType(), symbol, true);
     // It runs through once: the fast way of making it is good enough.
     function->addFnAttr(llvm::Attribute::OptimizeNone);
     function->addFnAttr(llvm::Attribute::NoInline);
-    return Entry(session, program, function, targets).Emit(steps);
+    return Entry(session, program, cpu, function, targets).Emit(steps);
   };
   KILN_RETURN_IF_ERROR(emit(plan::kEntrySymbol, program.steps));
   if (!program.prologue.empty())

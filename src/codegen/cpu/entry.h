@@ -15,6 +15,6 @@ std::string KernelSymbol(const plan::Program& program, int index);
 
 // Adds kiln_entry and, where the program has a prologue, kiln_prologue to the session's module.
 // Kernels that are not defined in it are declared.
-Status EmitEntries(LlvmSession& session, const plan::Program& program);
+Status EmitEntries(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu);
 
 }  // namespace kiln::codegen

@@ -31,13 +31,19 @@ class NestCode {
         cpu_(cpu),
         e_(function, kernel, cpu, schedule.nontemporal),
         b_(e_.builder()) {}
+  NestCode(Builder::InsertPoint at, Values args, const Kernel& kernel,
+           const CpuNestSchedule& schedule, const target::Cpu& cpu)
+      : function_(at.getBlock()->getParent()),
+        kernel_(kernel),
+        schedule_(schedule),
+        cpu_(cpu),
+        e_(std::move(args), kernel, cpu, at),
+        b_(e_.builder()) {}
 
   Status Emit() {
-    for (int v = 0; v < kernel_.outer; ++v) {
-      if (kernel_.variables[v].extent == 0) {
-        b_.CreateRetVoid();
-        return OkStatus();
-      }
+    if (IsEmpty()) {
+      b_.CreateRetVoid();
+      return OkStatus();
     }
     PrepareSplit();
     e_.EmitReadyInAll();
@@ -60,7 +66,24 @@ class NestCode {
     return e_.status();
   }
 
+  // All items, and nothing that ends the function.
+  Result<Builder::InsertPoint> EmitInline() {
+    if (!IsEmpty()) {
+      e_.EmitReadyInAll();
+      Values none;
+      e_.Loop(e_.Int(0), e_.Int(schedule_.items), 1, schedule_.items > 0, none,
+              [&](Value* item, Values&) { EmitItem(item); });
+    }
+    KILN_RETURN_IF_ERROR(e_.status());
+    return b_.saveIP();
+  }
+
  private:
+  bool IsEmpty() const {
+    return std::any_of(kernel_.variables.begin(), kernel_.variables.begin() + kernel_.outer,
+                       [](const kernel::Variable& v) { return v.extent == 0; });
+  }
+
   using OuterLoop = NestEmitter::ItemLoop;
 
   int vector_variable() const { return schedule_.stages[0].vector_variable; }
@@ -483,6 +506,18 @@ Status EmitNest(llvm::Function* function, const Kernel& kernel, const CpuNestSch
                 const target::Cpu& cpu) {
   KILN_RETURN_IF_ERROR(Check(kernel, schedule));
   return NestCode(function, kernel, schedule, cpu).Emit();
+}
+
+Status EmitNestInline(Builder& b, Values args, const Kernel& kernel,
+                      const CpuNestSchedule& schedule, const target::Cpu& cpu) {
+  KILN_RETURN_IF_ERROR(Check(kernel, schedule));
+  if (schedule.split > 0 || schedule.nontemporal) {
+    return Internal("kernel ", kernel.name, " is too large to stand inside other code");
+  }
+  KILN_ASSIGN_OR_RETURN(Builder::InsertPoint end,
+                        NestCode(b.saveIP(), std::move(args), kernel, schedule, cpu).EmitInline());
+  b.restoreIP(end);
+  return OkStatus();
 }
 
 }  // namespace kiln::codegen

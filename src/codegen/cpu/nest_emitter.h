@@ -40,6 +40,9 @@ class NestEmitter {
   // Emits into a function that has code already, from a point on.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
               Builder::InsertPoint at);
+  // The same, with the parameters' addresses at hand.
+  NestEmitter(Values args, const kernel::Kernel& kernel, const target::Cpu& cpu,
+              Builder::InsertPoint at);
 
   Builder& builder() { return b_; }
   const Status& status() const { return status_; }

@@ -133,6 +133,15 @@ void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
     return b_.CreateAdd(begin, b_.CreateAnd(length, Int(-step)));
   };
   bool nonempty = !range.maybe_empty;
+  if (schedule.halving) {
+    Value* begin = range.begin;
+    for (int64_t lanes = width; lanes > 0; lanes /= 2) {
+      Value* end = whole_end(begin, lanes);
+      loop(begin, end, lanes, 1, false, false);
+      begin = end;
+    }
+    return;
+  }
   if (schedule.masked && cpu_.has_masks && range.multiple % width != 0) {
     return loop(range.begin, range.end, width, 1, nonempty, true);
   }

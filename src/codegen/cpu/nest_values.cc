@@ -34,6 +34,18 @@ NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
   AddAccesses();
 }
 
+NestEmitter::NestEmitter(Values args, const kernel::Kernel& kernel, const target::Cpu& cpu,
+                         Builder::InsertPoint at)
+    : b_(at.getBlock()->getContext()),
+      kernel_(kernel),
+      cpu_(cpu),
+      nontemporal_(false),
+      args_(std::move(args)),
+      bound_(kernel.variables.size(), nullptr) {
+  b_.restoreIP(at);
+  AddAccesses();
+}
+
 void NestEmitter::LoadArgs(llvm::Function* function) {
   for (size_t i = 0; i < kernel_.params.size(); ++i) {
     Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function->getArg(1), i);

@@ -187,6 +187,13 @@ class Assigner {
            });
   }
 
+  // Whether the loop has the array in its state as something that it does not change.
+  static bool IsKeptBy(const Instruction& loop, const Readers& readers) {
+    return std::ranges::any_of(readers.readers, [&](const Reader& r) {
+      return r.instruction == &loop && KeepsLeaf(loop, r.index);
+    });
+  }
+
   // Whether i reads the array only where it writes its result's leaf, under each of its names.
   bool MayWriteOver(const Instruction* i, int64_t leaf, const Readers& readers) const {
     return options_.may_share && std::ranges::all_of(readers.readers, [&](const Reader& r) {
@@ -217,14 +224,20 @@ class Assigner {
     std::vector<int> state;
     std::vector<Shape> shapes = LeavesOf(i->shape());
     std::set<int> taken(wanted.begin(), wanted.end());
+    // What the loop does not change stays where it is.
+    std::vector<bool> kept;
     for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
-      int b = wanted[leaf];
+      kept.push_back(KeepsLeaf(*i, static_cast<int64_t>(leaf)));
+      state.push_back(kept.back() ? out_.leaves.at(i->operand(0))[leaf] : wanted[leaf]);
+      if (kept.back()) taken.insert(state.back());
+    }
+    for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
+      int& b = state[leaf];
       if (b < 0) b = InitialBuffer(i, static_cast<int64_t>(leaf), taken);
       if (b < 0) b = NewBuffer(Buffer::Kind::kArena, shapes[leaf].byte_size(), BeginOf(i));
       Touch(b, BeginOf(i));
       Touch(b, PositionOf(i));
       taken.insert(b);
-      state.push_back(b);
     }
     out_.leaves[i] = state;
     const Computation &condition = *i->called(0), &body = *i->called(1);
@@ -286,6 +299,7 @@ class Assigner {
       Leaf from;
       if (i->opcode() == Opcode::kWhile) {
         from = OriginOf({i->operand(0), last.index});
+        if (IsKeptBy(*i, ReadersOf(from))) break;
       } else {
         int64_t operand = options_.updated_operand(*i, last.index);
         if (operand < 0) break;
@@ -342,6 +356,7 @@ class Assigner {
         case Opcode::kWhile:
           // It must begin with what is there.
           if (OriginOf({maker->operand(0), result.index}) != state) return false;
+          if (IsKeptBy(*maker, readers)) return false;
           break;
         case Opcode::kConditional:
           return false;

@@ -32,8 +32,14 @@ bool IsName(const Instruction& i) {
   }
 }
 
+bool KeepsLeaf(const Instruction& i, int64_t leaf) {
+  if (i.opcode() != Opcode::kWhile) return false;
+  const ir::Computation& body = *i.called(1);
+  return OriginOf({body.root(), leaf}) == Leaf{body.parameter(0), leaf};
+}
+
 Leaf OriginOf(Leaf leaf) {
-  while (IsName(*leaf.instruction)) {
+  while (IsName(*leaf.instruction) || KeepsLeaf(*leaf.instruction, leaf.index)) {
     const Instruction& i = *leaf.instruction;
     if (i.opcode() == Opcode::kTuple) {
       int64_t operand = 0;
@@ -80,6 +86,7 @@ Readers ReadersOf(Leaf origin) {
             names.push_back({user, name.index});
           } else {
             result.readers.push_back({user, o, name.index});
+            if (KeepsLeaf(*user, name.index)) names.push_back({user, name.index});
           }
         }
         if (user->opcode() == Opcode::kTuple) before += LeafCount(user->operand(o)->shape());

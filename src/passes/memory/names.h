@@ -16,6 +16,10 @@ int64_t LeafOffset(const Shape& tuple, int64_t index);
 // memory under another shape or type.
 bool IsName(const ir::Instruction& i);
 
+// Whether the instruction is a loop that hands the leaf of its state on as it was: there it names
+// the memory of the loop's operand, and the state's parameter in condition and body does, too.
+bool KeepsLeaf(const ir::Instruction& i, int64_t leaf);
+
 // One array of a value.
 struct Leaf {
   const ir::Instruction* instruction = nullptr;
@@ -23,7 +27,7 @@ struct Leaf {
   bool operator==(const Leaf&) const = default;
 };
 
-// What made the array: a kernel, a loop, a conditional, a parameter or a constant.
+// What made the array: a kernel, a loop that changes it, a conditional, a parameter or a constant.
 Leaf OriginOf(Leaf leaf);
 
 // Someone who reads an array: leaf `index` of operand number `operand`.

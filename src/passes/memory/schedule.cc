@@ -33,15 +33,29 @@ class Scheduler {
   }
 
   // An order in which arrays are updated in place where that is possible: whoever else reads the
-  // array comes first, with all that it needs, unless it needs the update itself.
-  static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order) {
-    for (size_t at = 0; at < order.size(); ++at) {
+  // array comes first, with all that it needs, unless it needs the update itself. In a loop's body
+  // what makes a part of the next state updates that part of `state`.
+  static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order,
+                                               const Instruction* state) {
+    std::unordered_map<const Instruction*, std::vector<Leaf>> next;
+    for (int64_t leaf = 0; state && leaf < LeafCount(state->shape()); ++leaf) {
+      const Instruction* maker = OriginOf({state->parent()->root(), leaf}).instruction;
+      if (maker->opcode() != Opcode::kParameter) next[maker].push_back({state, leaf});
+    }
+    std::unordered_set<const Instruction*> seen;
+    for (size_t at = 0; at < order.size();) {
       const Instruction* update = order[at];
+      if (!seen.insert(update).second) {
+        ++at;
+        continue;
+      }
+      std::vector<Leaf> arrays;
+      if (auto it = next.find(update); it != next.end()) arrays = it->second;
       int64_t operand = IsName(*update) ? -1 : kernel::UpdatedOperand(*update, 0);
-      if (operand < 0) continue;
+      if (operand >= 0) arrays.push_back(OriginOf({update->operand(operand), 0}));
       std::unordered_set<const Instruction*> wanted;
-      for (const Reader& r : ReadersOf(OriginOf({update->operand(operand), 0})).readers) {
-        wanted.insert(r.instruction);
+      for (const Leaf& array : arrays) {
+        for (const Reader& r : ReadersOf(array).readers) wanted.insert(r.instruction);
       }
       wanted.erase(update);
       for (size_t k = 0; k < at; ++k) wanted.erase(order[k]);
@@ -63,7 +77,6 @@ class Scheduler {
       }
       std::stable_partition(order.begin() + static_cast<int64_t>(at), order.end(),
                             [&](Instruction* i) { return before.contains(i); });
-      at += before.size();
     }
     return order;
   }
@@ -106,7 +119,9 @@ class Scheduler {
     if (i->opcode() == Opcode::kParameter || i->IsConstant() || IsName(*i)) return;
     int64_t index = 0;
     ForEachLeaf(i->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
-      Readers readers = ReadersOf({i, index++});
+      Leaf made{i, index++};
+      if (KeepsLeaf(*i, made.index)) return;
+      Readers readers = ReadersOf(made);
       // The entry's results are made in the caller's memory.
       if (readers.is_result && is_entry) return;
       Value value{leaf.byte_size(), 0, readers.is_result};
@@ -282,18 +297,20 @@ Result<bool> FlattenCallGraph(ir::Module& module) {
 Result<bool> Schedule(ir::Module& module) {
   // Callees first: what they need at their peak counts where they are called.
   std::unordered_map<const Computation*, int64_t> peaks;
-  std::unordered_set<const Computation*> programs = {module.entry()};
+  std::unordered_set<const Computation*> programs = {module.entry()}, bodies;
   std::vector<Computation*> order = module.CalleesFirst();
   for (Computation* c : std::views::reverse(order)) {
     if (!programs.contains(c)) continue;
     for (const auto& i : c->instructions()) {
       if (OwnsItsCallees(*i)) programs.insert(i->called().begin(), i->called().end());
+      if (i->opcode() == Opcode::kWhile) bodies.insert(i->called(1));
     }
   }
   for (Computation* c : order) {
     if (!programs.contains(c)) continue;
     auto [best, peak] = Scheduler(*c, c == module.entry(), peaks).Best();
-    c->Reorder(Scheduler::UpdatesLast(std::move(best)));
+    const Instruction* state = bodies.contains(c) ? c->parameter(0) : nullptr;
+    c->Reorder(Scheduler::UpdatesLast(std::move(best), state));
     peaks[c] = peak;
   }
   module.set_is_scheduled(true);

@@ -1,6 +1,7 @@
 #include "kernel/schedule/cpu/nest.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/strings.h"
@@ -46,6 +47,7 @@ class Scheduler {
     PreferSquares();
     ChooseTile();
     ChooseUnroll();
+    ChooseHalving();
     ChooseItems();
     ChooseSplit();
     s_.items = std::max<int64_t>(s_.items, 0);
@@ -283,6 +285,19 @@ class Scheduler {
     }
   }
 
+  // Kernels of a few numbers take as long as one waits for these.
+  void ChooseHalving() {
+    int v = s_.stages[0].vector_variable;
+    if (v < 0 || v >= kernel_.outer || s_.tile_variable >= 0 || points_ != Extent(v)) return;
+    if (kernel_.stages.size() > 1 || !kernel_.stages[0].variables.empty()) return;
+    if (points_ >= 2 * s_.vector_width || points_ % s_.vector_width == 0) return;
+    if (std::popcount(static_cast<uint64_t>(points_)) * WeightOf(kernel_.stages[0]) > 24) return;
+    while (s_.vector_width > points_) s_.vector_width /= 2;
+    s_.stages[0].unroll = 1;
+    s_.stages[0].masked = false;
+    s_.stages[0].halving = true;
+  }
+
   void ChooseItems() {
     if (points_ == 0) {
       s_.items = 0;
@@ -365,7 +380,9 @@ std::string CpuNestSchedule::ToString() const {
   std::string out = Cat("width ", vector_width, " (");
   for (size_t s = 0; s < stages.size(); ++s) {
     out += Cat(s > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll,
-               stages[s].masked ? " masked" : "");
+               stages[s].masked    ? " masked"
+               : stages[s].halving ? " halving"
+                                   : "");
   }
   if (tile_variable >= 0) out += Cat(", tiles of d", tile_variable);
   out += Cat(") parallel ", parallel, " block ", block);

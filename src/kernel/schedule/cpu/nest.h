@@ -21,6 +21,10 @@ struct CpuStageSchedule {
   // One loop whose every vector has a mask, in place of one of whole vectors and another for the
   // rest: half the code, where the mask costs little beside the work.
   bool masked = false;
+  // What is left of whole vectors goes in vectors of half the width, a quarter, and so on. What a
+  // masked store has written is not to be had before it is in the cache; a loop that goes round by
+  // memory waits for that at each step.
+  bool halving = false;
 };
 
 struct CpuNestSchedule {

@@ -1,0 +1,87 @@
+#include "compiler/fuse_loops.h"
+
+#include <algorithm>
+
+namespace kiln::compiler {
+namespace {
+
+using plan::ScheduledKernel;
+using plan::Steps;
+
+// A loop of more steps is left to itself, for the sake of compile time: what a call costs is little
+// beside what such a body does.
+constexpr int64_t kMaxSteps = 256;
+// The nodes of all kernels that stand in one loop's code.
+constexpr int64_t kMaxNodes = 4000;
+// A call costs less than a hundredth of what a kernel of more work takes.
+constexpr int64_t kMaxWork = 1 << 14;
+
+int64_t CountNodes(const ScheduledKernel& k) {
+  int64_t nodes = 0;
+  for (const kernel::Stage& stage : k.kernel.stages) {
+    nodes += static_cast<int64_t>(stage.nodes.size() + stage.stores.size());
+  }
+  return nodes;
+}
+
+bool MayStandInline(const ScheduledKernel& k) {
+  if (k.form != ScheduledKernel::Form::kNest || k.kernel.kind != kernel::Kernel::Kind::kNest) {
+    return false;
+  }
+  if (k.max_tasks > 1 || k.finish || k.cpu.scratch_bytes > 0 || k.cpu.nontemporal) return false;
+  int64_t work = CountNodes(k);
+  for (const kernel::Variable& v : k.kernel.variables) {
+    if (work > kMaxWork) return false;
+    work *= std::max<int64_t>(v.extent, 1);
+  }
+  return work <= kMaxWork;
+}
+
+int64_t CountSteps(const Steps& steps) {
+  int64_t count = 0;
+  for (const plan::Step& step : steps) {
+    ++count;
+    if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+      count += CountSteps(loop->condition) + CountSteps(loop->body);
+    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+      for (const Steps& branch : conditional->branches) count += CountSteps(branch);
+    }
+  }
+  return count;
+}
+
+class Fuser {
+ public:
+  explicit Fuser(plan::Program& program) : program_(program) {}
+
+  void Walk(Steps& steps, bool inside) {
+    for (plan::Step& step : steps) {
+      if (auto* loop = std::get_if<plan::While>(&step.what)) {
+        bool outermost =
+            !inside && CountSteps(loop->condition) + CountSteps(loop->body) <= kMaxSteps;
+        if (outermost) nodes_left_ = kMaxNodes;
+        loop->fused = inside || outermost;
+        Walk(loop->condition, loop->fused);
+        Walk(loop->body, loop->fused);
+      } else if (auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+        for (Steps& branch : conditional->branches) Walk(branch, inside);
+      } else if (auto* launch = std::get_if<plan::Launch>(&step.what); launch && inside) {
+        const ScheduledKernel& k = program_.kernels[static_cast<size_t>(launch->kernel)];
+        int64_t nodes = CountNodes(k);
+        if (nodes > nodes_left_ || !MayStandInline(k)) continue;
+        launch->inlined = true;
+        nodes_left_ -= nodes;
+      }
+    }
+  }
+
+ private:
+  plan::Program& program_;
+  int64_t nodes_left_ = 0;
+};
+
+}  // namespace
+
+void FuseLoops(plan::Program& program) { Fuser(program).Walk(program.steps, false); }
+
+}  // namespace kiln::compiler
