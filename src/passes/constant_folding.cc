@@ -49,6 +49,7 @@ bool IsWorthFolding(const Instruction& i, const PassContext& context) {
 
 }  // namespace
 
+// op(c, d) => constant   where what it is made of is not much smaller
 Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (const auto& c : module.computations()) {

@@ -60,6 +60,8 @@ bool Same(const Instruction& a, const Instruction& b) {
 
 }  // namespace
 
+// g(f(x), f(x)) => g(y, y)   where y = f(x) is made once; f may be any op, with equal computations,
+// and a commutative one has its operands in any order
 Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (const auto& c : module.computations()) {

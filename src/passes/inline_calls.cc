@@ -6,6 +6,7 @@ namespace kiln::passes {
 using ir::Computation;
 using ir::Instruction;
 
+// call(f, x) => f(x)
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context) {
   bool changed = false;
   // Callees first: what is copied has no calls in it any more.

@@ -16,7 +16,8 @@ Shape Spread(const Instruction& map, const Shape& scalar) {
   return shape;
 }
 
-// Copies the function's instructions to before the map, each for all elements at once.
+// Copies the function's instructions to before the map:
+// map(f, x) => f(x)   each op for all elements at once
 void Inline(Computation& c, Instruction* map) {
   const Computation& function = *map->called(0);
   std::unordered_map<const Instruction*, Instruction*> inlined;

@@ -30,6 +30,8 @@ bool FreeDimensionsKeepOrder(const Ints& permutation, const Ints& batch, const I
   return true;
 }
 
+// dot(transpose(x), y) => dot(x, y),  dot(x, transpose(y)) => dot(x, y)   with other dimension
+// numbers, where the free dimensions keep their order
 bool FoldInto(Computation& c, Instruction* dot, int64_t side) {
   Instruction* transpose = dot->operand(side);
   if (transpose->opcode() != Opcode::kTranspose) return false;

@@ -73,11 +73,11 @@ Instruction* Known(Instruction* i) {
     Instruction* argument = i->operand(branch + 1);
     return CopyBody(i, *i->called(branch), {&argument, 1});
   };
-  // conditional(constant, ...) => the branch
+  // conditional(c, f(x), g(y)) => f(x)   where the branch is known
   if (std::optional<int64_t> branch = KnownBranch(*i)) return copy(*branch);
-  // conditional(p, x, x), branches f and f => f(x)
+  // conditional(p, f(x), f(x)) => f(x)
   if (BranchesAreTheSame(*i)) return copy(0);
-  // conditional(p, x, y) => select(p, x, y)   where the branches do nothing
+  // conditional(p, f(x), g(y)) => select(p, f(x), g(y))   where the branches do nothing
   if (IsPred(i->operand(0)->shape().type()) && IsFree(*i->called(0)) && IsFree(*i->called(1)) &&
       HasArraysOnly(i->shape())) {
     Instruction* x = copy(0);
@@ -86,7 +86,8 @@ Instruction* Known(Instruction* i) {
   return nullptr;
 }
 
-// Results that nobody reads are not made.
+// conditional(p, f(x), g(y)) => conditional(p, f'(x), g'(y))   where nobody reads some results: the
+// branches do not make them
 bool DropResults(Instruction* i) {
   if (!i->shape().is_tuple()) return false;
   std::vector<bool> keep = ElementsRead(i);
@@ -110,7 +111,8 @@ bool DropResults(Instruction* i) {
   return true;
 }
 
-// Elements of a branch's operand that it does not read need not be there.
+// conditional(p, f(x), g(y)) => conditional(p, f(x'), g(y'))   where a branch does not read some
+// elements of its operand
 bool DropOperands(Instruction* i) {
   bool changed = false;
   for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {

@@ -35,6 +35,8 @@ bool IsElement(const Instruction* i, const Instruction* tuple) {
   return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple;
 }
 
+// while(x) => while(x, y)   where y is made before the loop of what no iteration changes, and is no
+// larger
 class Mover {
  public:
   explicit Mover(Instruction* loop) : loop_(loop) {}

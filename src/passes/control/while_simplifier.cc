@@ -145,7 +145,7 @@ bool UseInvariants(Instruction* loop) {
         elements.push_back(user);
       }
     }
-    // get-tuple-element(while(x), k) => get-tuple-element(x, k)
+    // get-tuple-element(while(x), k) => get-tuple-element(x, k)   where no iteration changes it
     for (Instruction* element : elements) {
       c->ReplaceAllUses(element, ElementOf(initial, k, element));
       changed = true;
@@ -153,7 +153,8 @@ bool UseInvariants(Instruction* loop) {
     if (initial->opcode() != Opcode::kTuple) continue;
     const Instruction* value = initial->operand(k);
     if (!ConstantOf(value)) continue;
-    // In condition and body: get-tuple-element(state, k) => constant
+    // get-tuple-element(state, k) => c   in condition and body, where no iteration changes it and
+    // it begins as the constant c
     for (int64_t callee : {0, 1}) {
       auto reads = [&](const Instruction* user, const Computation* of) {
         bool only_result = user->users().size() == 1 && user->users()[0] == of->root() &&
@@ -224,7 +225,7 @@ std::vector<bool> Needed(const Instruction& loop) {
   return needed;
 }
 
-// Takes elements of the state away that only carry themselves along.
+// while(x) => while(x')   without the elements of the state that only carry themselves along
 bool DropElements(Instruction* loop) {
   std::vector<bool> keep = Needed(*loop);
   if (std::ranges::all_of(keep, [](bool k) { return k; })) return false;

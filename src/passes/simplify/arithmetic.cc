@@ -21,7 +21,7 @@ bool IsOwnProduct(const Instruction* x) {
   return x->opcode() == Opcode::kMultiply && IsUsedOnce(x);
 }
 
-// x*a + x*b => x * (a + b), with + or -   (integers)
+// x * a + x * b => x * (a + b),  x * a - x * b => x * (a - b)   (integers)
 Instruction* CommonFactor(Instruction* i) {
   Instruction *p = i->operand(0), *q = i->operand(1);
   if (!IsInt(i) || !IsOwnProduct(p) || !IsOwnProduct(q)) return nullptr;

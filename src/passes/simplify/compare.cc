@@ -98,7 +98,7 @@ Instruction* WithExtreme(Instruction* i, Direction direction) {
 Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   if (Instruction* known = WithExtreme(i, direction)) return known;
-  // p == true => p,  p == false => not p, and so on
+  // p == true => p,  p == false => not p   and so on
   // compare(convert(p), c) => p, not p, true or false   (by what 1 and 0 give)
   Instruction* p = x->opcode() == Opcode::kConvert ? x->operand(0) : x;
   if (IsPred(p)) {

@@ -12,7 +12,7 @@ using ir::Instruction;
 
 // min(max(x, l), h) => clamp(l, x, h)   where l and h repeat a constant each, and nobody else needs
 // the inner one
-// max(min(x, h), l) => clamp(l, x, h)   the same, and where l is not above h
+// max(min(x, h), l) => clamp(l, x, h)   where, beside, l is below h
 Instruction* AsClamp(Instruction* i) {
   bool is_max = i->opcode() == Opcode::kMaximum;
   Instruction *inner = i->operand(0), *bound = i->operand(1);

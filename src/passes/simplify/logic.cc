@@ -16,7 +16,8 @@ bool AreComplements(const Instruction* x, const Instruction* y) {
   return (IsNot(x) && x->operand(0) == y) || (IsNot(y) && y->operand(0) == x);
 }
 
-// Of a pred: x + y => x or y, x * y => x and y, max(x, y) => x or y, min(x, y) => x and y   (form)
+// x + y => x or y,  x * y => x and y   (preds; form)
+// max(x, y) => x or y,  min(x, y) => x and y   (preds; form)
 Instruction* OfPreds(Instruction* i) {
   switch (i->opcode()) {
     case Opcode::kAdd:
@@ -99,7 +100,7 @@ Instruction* Not(Instruction* i) {
   Instruction* x = i->operand(0);
   // not not x => x
   if (IsNot(x)) return x->operand(0);
-  // not (x < y) => x >= y, and so on   (of floats, which may have no order, == and != only)
+  // not (x < y) => x >= y   and so on (of floats, which may have no order, == and != only)
   if (x->opcode() == Opcode::kCompare) {
     std::optional<Direction> opposite = Opposite(x->attributes().DirectionOf(Attr::kDirection),
                                                  !IsInt(x->operand(0)) && !IsPred(x->operand(0)));
@@ -127,7 +128,7 @@ bool ShiftsOut(const Instruction* amount) {
 
 Instruction* Shift(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
-  // x << 0 => x,  0 << y => 0; either way
+  // x << 0 => x,  0 << y => 0   shifts to the right as well
   if (y->IsConstantOf(0.0) || x->IsConstantOf(0.0)) return x;
   if (i->opcode() == Opcode::kShiftRightArithmetic) {
     // -1 >> y => -1

@@ -7,7 +7,7 @@ namespace {
 
 using ir::Instruction;
 
-// power(x, n) => x * x * ... by squaring   (integers, n up to 32)
+// power(x, n) => power(x * x, n / 2)   and times x where n is odd (integers, n up to 32)
 Instruction* OfIntegers(Instruction* i) {
   std::optional<Literal> splat = SplatOf(i->operand(1));
   if (!splat || WillBeConstant(i->operand(0))) return nullptr;
@@ -82,7 +82,7 @@ Instruction* Remainder(Instruction* i) {
   });
   // x % 2^n => x and 2^n - 1   (integers, where x is not negative)
   if (IsNonNegative(x)) return Make(i, Opcode::kAnd, {x, Splat(i, shape, std::move(mask))});
-  // x % 2^n => ((x + b) and 2^n - 1) - b,  b = (x >> w - 1) >>> w - n   (integers of w bits)
+  // x % 2^n => ((x + b) and 2^n - 1) - b   where b = (x >> w - 1) >>> w - n   (integers of w bits)
   Instruction* bias = RoundingBias(i, x, *exponent);
   Instruction* sum = MakeShaped(i, shape, Opcode::kAdd, {x, bias});
   Instruction* low = MakeShaped(i, shape, Opcode::kAnd, {sum, Splat(i, shape, std::move(mask))});

@@ -17,14 +17,14 @@ Instruction* ByOrder(Instruction* i) {
   if (!straight && !crossed) return nullptr;
   switch (p->attributes().DirectionOf(Attr::kDirection)) {
     case Direction::kEq:
-      // select(x == y, x, y) => y
+      // select(x == y, x, y) => y   (integers)
       return b;
     case Direction::kNe:
-      // select(x != y, x, y) => x
+      // select(x != y, x, y) => x   (integers)
       return a;
     case Direction::kGe:
     case Direction::kGt:
-      // select(x > y, x, y) => max(x, y),  select(x > y, y, x) => min(x, y)
+      // select(x > y, x, y) => max(x, y),  select(x > y, y, x) => min(x, y)   (integers)
       return Make(i, straight ? Opcode::kMaximum : Opcode::kMinimum, {a, b});
     case Direction::kLe:
     case Direction::kLt:

@@ -34,7 +34,7 @@ Instruction* SignsAndRounding(Instruction* i) {
     case Opcode::kFloor:
     case Opcode::kRoundNearestAfz:
     case Opcode::kRoundNearestEven:
-      // floor(x) => x, and so on   where x is integral already (-0 and infinities stay)
+      // floor(x) => x   and so on, where x is integral already (-0 and infinities stay)
       if (IsIntegral(i->operand(0))) return i->operand(0);
       return nullptr;
     case Opcode::kIsFinite: {

@@ -1,7 +1,8 @@
 // usage: kiln-gen --root REPOSITORY [--check]
 //
-// Writes the files that are made from the op table and the table of functions, where they differ
-// from what is there; with --check it tells which differ, and returns 1.
+// Writes the files that are made from the op table, the table of functions and the headers of the
+// simplifier's rules, where they differ from what is there; with --check it tells which differ, and
+// returns 1.
 
 #include <unistd.h>
 
@@ -88,6 +89,7 @@ Result<Headers> ReadHeaders(const fs::path& root) {
 Result<std::vector<File>> Files(const fs::path& root) {
   KILN_ASSIGN_OR_RETURN(Headers headers, ReadHeaders(root));
   KILN_ASSIGN_OR_RETURN(std::vector<Builder> builders, Builders());
+  KILN_ASSIGN_OR_RETURN(std::string rules, RulesReference(root.string()));
   std::vector<ConstantGroup> constants = ConstantGroups();
   return std::vector<File>{
       {"include/kiln/ops.h", OpsHeader(builders)},
@@ -97,6 +99,7 @@ Result<std::vector<File>> Files(const fs::path& root) {
       {"bindings/python/kiln/_table.py", PythonTable(builders, constants)},
       {"docs/reference/ops.md", OpsReference(builders)},
       {"docs/reference/api.md", ApiReference(builders, headers)},
+      {"docs/reference/simplifier.md", rules},
   };
 }
 

@@ -24,6 +24,9 @@ std::string OpsReference(const std::vector<Builder>& builders);  // docs/referen
 // docs/reference/api.md
 std::string ApiReference(const std::vector<Builder>& builders, const Headers& headers);
 
+// docs/reference/simplifier.md, from the sources below `root`; fails where a header is none.
+Result<std::string> RulesReference(const std::string& root);
+
 // --- What they share
 
 inline constexpr size_t kColumns = 100;

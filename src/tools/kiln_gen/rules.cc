@@ -1,0 +1,174 @@
+// The table of the simplifier's rules, from the comments that head them.
+//
+// A header is a line of a comment that holds " => ", and the lines of the comment behind it up to
+// the next header:
+//   lhs => rhs   where a condition holds   (a remark, of float numbers for example)
+// Several rules of one header are parted by a comma and two spaces, the condition from the algebra
+// by three.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "base/strings.h"
+#include "tools/kiln_gen/writers.h"
+
+namespace kiln::gen {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Rule {
+  std::string algebra, condition;
+};
+
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+void Append(std::string& text, std::string_view more) {
+  if (!text.empty() && !more.empty()) text += ' ';
+  text += more;
+}
+
+// A header's first line: algebra, and what of the condition stands behind it.
+Rule FirstLine(std::string_view line) {
+  size_t gap = line.find("   ");
+  if (gap == std::string_view::npos) return {std::string(line), ""};
+  return {std::string(line.substr(0, gap)), std::string(Trimmed(line.substr(gap)))};
+}
+
+// Fails where a line is no header, though it looks like one.
+Status Check(const Rule& rule, std::string_view path, int line) {
+  bool prose = rule.algebra.size() > 1 && rule.algebra[0] >= 'A' && rule.algebra[0] <= 'Z';
+  if (!prose && !rule.algebra.ends_with('.') && !rule.algebra.ends_with("=>")) return OkStatus();
+  return InvalidArgument(path, ":", line, ": \"", rule.algebra,
+                         "\" does not head a rule: lhs => rhs   where condition   (remark)");
+}
+
+Result<std::vector<Rule>> RulesOf(const fs::path& root, const std::string& path) {
+  std::ifstream stream(root / path);
+  std::vector<Rule> rules;
+  bool open = false;
+  int number = 0;
+  for (std::string text; std::getline(stream, text);) {
+    ++number;
+    std::string_view line = Trimmed(text);
+    if (!line.starts_with("// ")) {
+      open = false;
+      continue;
+    }
+    line = Trimmed(line.substr(3));
+    if (line.find(" => ") != std::string_view::npos) {
+      rules.push_back(FirstLine(line));
+      open = true;
+      KILN_RETURN_IF_ERROR(Check(rules.back(), path, number));
+    } else if (open) {
+      Append(rules.back().condition, line);
+    }
+  }
+  if (!stream.eof()) return Unavailable(path, ": cannot be read");
+  return rules;
+}
+
+// Text of C comments as Markdown that shows as it stands.
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == ' ' && out.ends_with(' ')) continue;
+    if (c == '|' || c == '*' || c == '_' || c == '<' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// In a cell, code may hold anything but '|'.
+std::string Code(std::string_view algebra) {
+  std::string out;
+  for (size_t at = 0; at <= algebra.size();) {
+    size_t end = std::min(algebra.find(",  ", at), algebra.size());
+    std::string_view one = algebra.substr(at, end - at);
+    if (!out.empty()) out += "<br>";
+    out += '`';
+    for (char c : one) out += c == '|' ? "\\|" : std::string(1, c);
+    out += '`';
+    at = end + 3;
+  }
+  return out;
+}
+
+struct Section {
+  std::string title, text;
+  size_t rules = 0;
+};
+
+// The rules of the files of one folder, not of those below it.
+Result<std::vector<Section>> SectionsOf(const fs::path& root, const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root / folder, error)) {
+    if (entry.path().extension() == ".cc") {
+      paths.push_back(Cat(folder, "/", entry.path().filename().string()));
+    }
+  }
+  if (error) return Unavailable(folder, ": ", error.message());
+  std::ranges::sort(paths);
+  std::vector<Section> sections;
+  for (const std::string& path : paths) {
+    KILN_ASSIGN_OR_RETURN(std::vector<Rule> rules, RulesOf(root, path));
+    if (rules.empty()) continue;
+    std::string title = path.substr(folder.size() + 1);
+    title.resize(title.size() - 3);
+    std::ranges::replace(title, '_', '-');
+    Section& section = sections.emplace_back();
+    section.title = title;
+    section.rules = rules.size();
+    section.text = Cat("[", path.substr(4), "](../../", path, ")\n\n| rule | holds |\n|---|---|\n");
+    for (const Rule& rule : rules) {
+      section.text += Cat("| ", Code(rule.algebra), " | ", Escaped(rule.condition), " |\n");
+    }
+  }
+  return sections;
+}
+
+}  // namespace
+
+Result<std::string> RulesReference(const std::string& root) {
+  KILN_ASSIGN_OR_RETURN(auto algebra, SectionsOf(root, "src/passes/simplify"));
+  KILN_ASSIGN_OR_RETURN(auto control, SectionsOf(root, "src/passes/control"));
+  KILN_ASSIGN_OR_RETURN(auto others, SectionsOf(root, "src/passes"));
+  size_t count = 0;
+  for (const auto* sections : {&algebra, &control, &others}) {
+    for (const Section& section : *sections) count += section.rules;
+  }
+  std::string out = Cat(
+      "<!-- ", Notice("the headers of the rules in src/passes"),
+      " -->\n# Rules of the simplifier\n\n", "The ", count,
+      " rewrites that keep a program's meaning and make it smaller. Results keep their bits,\n"
+      "but for the sign and payload of NaNs, unless a rule says how it rounds. None makes a NaN "
+      "of\n"
+      "finite operands, where no sum or product overflows on the way.\n"
+      "\n"
+      "- `c`, `d` are constants, or a constant repeated; `spread(s)` repeats a scalar.\n"
+      "- `op` is any elementwise op.\n"
+      "- *order*: sums of floats are taken in another order.\n"
+      "- *form*: nothing is saved, but other rules see more.\n"
+      "- `>>>` brings in zeros, `>>` the sign.\n"
+      "\n"
+      "Every rule reduces an order, so that rewriting ends; `src/passes/simplify/simplify.h` has "
+      "it.\n"
+      "A rule of no use to a program can be left out with its pass "
+      "([Debugging](../debugging.md#which-pass-was-it)).\n"
+      "\n## algebraic-simplifier\n");
+  for (const Section& section : algebra) out += Cat("\n### ", section.title, "\n\n", section.text);
+  for (const auto* sections : {&control, &others}) {
+    for (const Section& section : *sections)
+      out += Cat("\n## ", section.title, "\n\n", section.text);
+  }
+  return out;
+}
+
+}  // namespace kiln::gen
