@@ -10,7 +10,9 @@ DEMO_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
 CMAKE_ARGS ?=
-FUZZ_SECONDS ?= 60
+SECONDS ?= 60
+# The first seed of random programs: another one each day.
+FUZZ_SEED ?= $(shell echo $$(($$(date +%s) / 86400 * 1000000)))
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 type_release := Release
@@ -70,12 +72,14 @@ bench: | $(B)/ ## measure: a table, and JSON lines in build/bench.jsonl
 	@$(ninja) kiln-bench
 	@$(B)/bin/kiln-bench --json $(B)/bench.jsonl $(BENCH_ARGS)
 
-fuzz: | $(B)/ ## run each fuzzer for FUZZ_SECONDS (60); CONFIG=asan makes it sharper
+fuzz: | $(B)/ ## random programs and inputs for SECONDS (60); CONFIG=asan makes it sharper
 	@$(packages) test
 	@$(call configure,-DKILN_BUILD_TESTS=ON)
 	@$(ninja) kiln-fuzzers
-	@for fuzzer in $(B)/bin/fuzz-*; do \
-	  echo "$$fuzzer" && $$fuzzer --seconds $(FUZZ_SECONDS) || exit 1; done
+	@set -- $(B)/bin/fuzz-*; each=$$(($(SECONDS) / 2 / $$# + 1)); \
+	for fuzzer in "$$@"; do \
+	  echo "$$fuzzer" && $$fuzzer --seconds $$each --seed $(FUZZ_SEED) || exit 1; done
+	@$(B)/bin/kiln-fuzz-graphs --coverage --seconds $$(($(SECONDS) / 2)) --first $(FUZZ_SEED)
 
 docs: | $(B)/ ## write the reference pages into build/docs
 	@$(packages) docs

@@ -1,25 +1,10 @@
-// The kernels of seeded random graphs, as GPU code on the emulated GPU, each on the values that the
-// evaluator has at its operands, against what the evaluator has at its result.
+// The kernels of seeded random graphs on the emulated GPU.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstring>
-#include <map>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "base/strings.h"
-#include "codegen/codegen.h"
-#include "device/emulated/emulator.h"
-#include "guarded_memory.h"
-#include "interp/interpreter.h"
+#include "gpu_random_check.h"
 #include "ir/text.h"
-#include "kernel/build.h"
-#include "kernel/schedule/gpu/nest.h"
-#include "literal_test_util.h"
-#include "passes/pipelines.h"
+#include "random_check.h"
 #include "random_module.h"
 
 namespace kiln {
@@ -27,158 +12,15 @@ namespace {
 
 using Form = kernel::GpuNestSchedule::Form;
 
-int64_t NumberOf(const ir::Instruction& parameter) {
-  auto all = parameter.parent()->parameters();
-  return std::find(all.begin(), all.end(), &parameter) - all.begin();
-}
-
-// Copies of literals, in memory of their own.
-class Arguments {
- public:
-  ~Arguments() {
-    for (size_t i = 0; i < memory_.size(); ++i) {
-      Allocator().Deallocate(static_cast<std::byte*>(memory_[i]), bytes_[i]);
-    }
-  }
-  void Add(const Literal& literal) {
-    bytes_.push_back(literal.shape().byte_size());
-    memory_.push_back(Allocator().Allocate(bytes_.back()).value());
-    if (bytes_.back() == 0) return;
-    std::memcpy(memory_.back(), literal.data(), static_cast<size_t>(bytes_.back()));
-  }
-  void AddResult(Literal& literal) {
-    bytes_.push_back(literal.shape().byte_size());
-    memory_.push_back(Allocator().Allocate(bytes_.back()).value());
-    results_.push_back({&literal, memory_.size() - 1});
-  }
-  // What a kernel leaves of an output as it is.
-  void Copy(size_t from, size_t to) {
-    if (bytes_[to] > 0) std::memcpy(memory_[to], memory_[from], static_cast<size_t>(bytes_[to]));
-  }
-  void GetResults() const {
-    for (auto [literal, i] : results_) {
-      if (bytes_[i] == 0) continue;
-      std::memcpy(literal->data(), memory_[i], static_cast<size_t>(bytes_[i]));
-    }
-  }
-  std::span<void* const> addresses() const { return memory_; }
-
- private:
-  static runtime::Allocator& Allocator() {
-    static runtime::Allocator allocator(testing::GuardedMemory());
-    return allocator;
-  }
-  std::vector<void*> memory_;
-  std::vector<int64_t> bytes_;
-  std::vector<std::pair<Literal*, size_t>> results_;
-};
-
-class RandomGpuKernels {
- public:
-  // Runs the entry one instruction at a time; "" or what went wrong.
-  std::string Check(ir::Module& module, const passes::Pipeline& pipeline, uint64_t seed) {
-    passes::PassContext context;
-    context.verify = true;
-    Status status = passes::RunPipeline("test", pipeline, module, context);
-    if (!status.ok()) return status.ToString();
-    std::vector<Literal> arguments = testing::RandomArguments(module, seed);
-    std::map<const ir::Instruction*, Literal> values;
-    for (const auto& i : module.entry()->instructions()) {
-      if (i->opcode() == Opcode::kParameter) {
-        values.emplace(i.get(), arguments[static_cast<size_t>(NumberOf(*i))]);
-        continue;
-      }
-      std::vector<Literal> operands;
-      std::vector<const Literal*> pointers;
-      for (const ir::Instruction* o : i->operands()) pointers.push_back(&values.at(o));
-      for (const Literal* o : pointers) operands.push_back(*o);
-      auto value = i->opcode() == Opcode::kFusion ? interp::Evaluate(*i->called(0), operands)
-                                                  : interp::EvaluateInstruction(*i, pointers);
-      if (!value.ok()) return value.status().ToString();
-      std::string difference = CheckKernel(*i, values, *value);
-      if (!difference.empty()) return Cat(i->name(), ": ", difference);
-      values.emplace(i.get(), *std::move(value));
-    }
-    return "";
-  }
-
-  int kernels = 0;
-  int forms[5] = {};
-
- private:
-  std::string CheckKernel(const ir::Instruction& i,
-                          const std::map<const ir::Instruction*, Literal>& values,
-                          const Literal& expected) {
-    switch (i.opcode()) {
-      case Opcode::kConstant:
-      case Opcode::kTuple:
-      case Opcode::kGetTupleElement:
-      case Opcode::kOptBarrier:
-      case Opcode::kWhile:
-      case Opcode::kConditional:
-      case Opcode::kCall:
-        return "";
-      default:
-        break;
-    }
-    kernel::Group group = kernel::GroupOf(i);
-    auto built = kernel::BuildKernel(group, "k");
-    if (!built.ok()) return built.status().ToString();
-    plan::ScheduledKernel scheduled;
-    scheduled.kernel = *std::move(built);
-    target::Gpu gpu = target::NvidiaGpu(80).value().gpu;
-    scheduled.gpu = kernel::ScheduleNest(scheduled.kernel, gpu);
-    auto object = codegen::GenerateEmulated(scheduled, gpu, target::HostCpu().cpu, {});
-    if (!object.ok()) return object.status().ToString();
-    auto emulated = device::EmulatedKernel::Load(scheduled, *object);
-    if (!emulated.ok()) return emulated.status().ToString();
-    Arguments args;
-    for (const ir::Instruction* input : group.inputs) {
-      // A fusion's inputs are its computation's parameters.
-      const ir::Instruction* from = input;
-      if (i.opcode() == Opcode::kFusion) from = i.operand(NumberOf(*input));
-      args.Add(values.at(from));
-    }
-    Literal actual(i.shape());
-    if (actual.shape().is_tuple()) {
-      for (Literal& element : actual.elements()) args.AddResult(element);
-    } else {
-      args.AddResult(actual);
-    }
-    for (size_t p = 0; p < scheduled.kernel.params.size(); ++p) {
-      int from = scheduled.kernel.params[p].in_place_of;
-      if (from >= 0) args.Copy(static_cast<size_t>(from), p);
-    }
-    Status status = (*emulated)->Launch(args.addresses());
-    if (!status.ok()) return status.ToString();
-    args.GetResults();
-    ++kernels;
-    ++forms[static_cast<int>(scheduled.gpu.form)];
-    double bound = 1e-3;
-    for (const kernel::Stage& stage : scheduled.kernel.stages) {
-      for (const kernel::Node& n : stage.nodes) {
-        if (n.type == ElementType::kF16) bound = std::max(bound, 0x1p-7);
-        if (n.type == ElementType::kBF16) bound = std::max(bound, 0x1p-4);
-      }
-    }
-    std::string difference = testing::Difference(expected, actual, bound, bound);
-    if (difference.empty()) return "";
-    return Cat(difference, "\n", scheduled.gpu.ToString(), "\n", scheduled.kernel.ToString());
-  }
-};
-
 TEST(RandomGraphs, GpuKernelsAgreeWithEvaluator) {
   testing::Seeds seeds = testing::RandomSeeds(24);
-  RandomGpuKernels gpu;
+  const testing::RandomCheck& check = testing::RandomCheckByName("gpu");
+  testing::RandomGpuKernels gpu;
   for (int seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
-    testing::RandomModuleOptions options;
-    options.control_flow = seed % 4 == 0;
-    auto module = testing::RandomModule(seed, options);
-    std::string text = ir::ToHloText(*module);
-    bool fuse = seed % 2 == 0;
+    auto module = check.make(seed);
     std::string problem =
-        gpu.Check(*module, fuse ? passes::CpuPipeline() : passes::OpByOpPipeline(), seed);
-    ASSERT_EQ(problem, "") << "seed " << seed << (fuse ? ", fused" : ", op by op") << "\n" << text;
+        gpu.Check(*module, seed % 2 == 0 ? passes::CpuPipeline() : passes::OpByOpPipeline(), seed);
+    ASSERT_EQ(problem, "") << testing::Report(check, seed, problem);
   }
   printf("  %d kernels\n", gpu.kernels);
   if (seeds.count < 24) return;

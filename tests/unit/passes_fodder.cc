@@ -45,8 +45,9 @@ T SpecialValue(Random& random) {
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed)
-      : random_(seed * 0x9e3779b97f4a7c15u + 12345),
+  Generator(uint64_t seed, FodderKind kind)
+      : kind_(kind),
+        random_(seed * 0x9e3779b97f4a7c15u + 12345),
         module_(std::make_unique<ir::Module>(Cat("fodder_", seed))) {}
 
   std::unique_ptr<ir::Module> Run(int ops) {
@@ -244,8 +245,10 @@ class Generator {
                   Opcode::kRoundNearestEven, Opcode::kExponential, Opcode::kSqrt, Opcode::kLogistic,
                   Opcode::kCopy, Opcode::kIsFinite});
     }
+    if (IsExact() && HasTrait(op, kTranscendental) && op != Opcode::kSqrt) op = Opcode::kNegate;
     Keep(Add({.opcode = op, .operands = {x}}));
   }
+  bool IsExact() const { return kind_ == FodderKind::kExact; }
 
   void StepBinary(Instruction* x) {
     ElementType type = x->shape().type();
@@ -271,6 +274,7 @@ class Generator {
                   Opcode::kShiftLeft, Opcode::kShiftRightArithmetic, Opcode::kShiftRightLogical,
                   Opcode::kRemainder, Opcode::kDivide});
     }
+    if (IsExact() && op == Opcode::kPower && IsFloat(type)) op = Opcode::kMinimum;
     Instruction* r = Keep(Add({.opcode = op, .operands = {x, y}}));
     // Another one of the same op, or of its mirror: association and absorption.
     if (Chance(25)) {
@@ -416,9 +420,11 @@ class Generator {
 
   void StepWindows(Instruction* x) {
     MoveOp op = RandomWindowOp({*module_, *c_, random_, values_, kMaxElements, 5}, x);
+    if (IsExact() && op.rounds) return;
     for (Instruction* r : op.results) Keep(r);
   }
 
+  // The bits of a NaN are nobody's promise.
   void StepBits(Instruction* x) {
     ElementType type = x->shape().type();
     if (Chance(15) && x->shape().rank() > 0) {
@@ -433,7 +439,7 @@ class Generator {
                       .attributes = {{Attr::kExponentBits, int64_t{OneOf({1, 5, 8, 11})}},
                                      {Attr::kMantissaBits, int64_t{OneOf({0, 7, 23, 52})}}}}));
       }
-    } else if (type == ElementType::kF32 || type == ElementType::kS32) {
+    } else if (!IsExact() && (type == ElementType::kF32 || type == ElementType::kS32)) {
       // To another type and on to a third, which may be the first.
       std::vector<int64_t> dims = x->shape().dims();
       if (Chance(50)) {
@@ -526,6 +532,8 @@ class Generator {
     for (int64_t d = 0; d < x->shape().rank(); ++d) {
       if (Chance(50)) dims.push_back(d);
     }
+    bool rounds = opcode == Opcode::kAdd || opcode == Opcode::kMultiply;
+    if (IsExact() && IsFloat(type) && rounds) opcode = Opcode::kMaximum;
     bool again = x->opcode() == Opcode::kReduce;
     if (again) opcode = x->called(0)->root()->opcode();
     Instruction* init = again && Chance(70) ? x->operand(1) : Constant(type);
@@ -537,6 +545,7 @@ class Generator {
   }
 
   void StepDot(Instruction* x) {
+    if (IsExact() && IsFloat(x->shape().type())) return;
     const Shape& s = x->shape();
     Ints batch, contracting, rhs_batch, rhs_contracting;
     std::vector<int64_t> rhs;
@@ -578,6 +587,7 @@ class Generator {
     Keep(Add({.opcode = Opcode::kIota, .attributes = {{Attr::kIotaDimension, d}}, .shape = shape}));
   }
 
+  const FodderKind kind_;
   std::mt19937_64 random_;
   std::unique_ptr<ir::Module> module_;
   Computation* c_ = nullptr;
@@ -586,7 +596,9 @@ class Generator {
 
 }  // namespace
 
-std::unique_ptr<ir::Module> Fodder(uint64_t seed, int ops) { return Generator(seed).Run(ops); }
+std::unique_ptr<ir::Module> Fodder(uint64_t seed, int ops, FodderKind kind) {
+  return Generator(seed, kind).Run(ops);
+}
 
 std::vector<Literal> SpecialArguments(const ir::Module& module, uint64_t seed) {
   std::mt19937_64 random(seed + 99);

@@ -11,9 +11,12 @@
 
 namespace kiln::testing {
 
+// kExact leaves out what compiled code and passes may round otherwise than the evaluator.
+enum class FodderKind : uint8_t { kAny, kExact };
+
 // The same module for the same seed. The root is a tuple of what nothing else uses, and of some of
 // the rest.
-std::unique_ptr<ir::Module> Fodder(uint64_t seed, int ops);
+std::unique_ptr<ir::Module> Fodder(uint64_t seed, int ops, FodderKind kind = FodderKind::kAny);
 
 // Loops and conditionals in each other, some of them sharing computations, with state and operands
 // that are needed, idle, constant, swapped or handed through. All loops end.

@@ -175,7 +175,7 @@ class Generator {
         StepBinary(AnyValue());
         break;
       case 6:
-        StepCompareSelect();
+        Chance(65) ? StepCompareSelect() : StepCountOrClamp();
         break;
       case 7:
         StepConvert();
@@ -229,7 +229,7 @@ class Generator {
   // One elementwise op of x that keeps its shape and type.
   Instruction* StepUnary(Instruction* x) {
     ElementType type = x->shape().type();
-    if (IsPred(type)) return Keep(Unary(Opcode::kNot, x), true);
+    if (IsPred(type)) return Keep(Unary(Chance(80) ? Opcode::kNot : Opcode::kCopy, x), true);
     if (IsInteger(type)) {
       static constexpr Opcode kOps[] = {Opcode::kAbs, Opcode::kNegate, Opcode::kSign,
                                         Opcode::kNot, Opcode::kPopcnt, Opcode::kCountLeadingZeros,
@@ -268,8 +268,9 @@ class Generator {
     Instruction* y = Like(x);
     ElementType type = x->shape().type();
     if (IsPred(type)) {
-      static constexpr Opcode kOps[] = {Opcode::kAnd, Opcode::kOr,       Opcode::kXor,
-                                        Opcode::kAdd, Opcode::kMultiply, Opcode::kMaximum};
+      static constexpr Opcode kOps[] = {Opcode::kAnd,    Opcode::kOr,       Opcode::kXor,
+                                        Opcode::kAdd,    Opcode::kMultiply, Opcode::kMaximum,
+                                        Opcode::kMinimum};
       return Keep(Binary(kOps[Pick(0, std::size(kOps) - 1)], x, y), true);
     }
     if (IsInteger(type)) {
@@ -330,6 +331,28 @@ class Generator {
       Keep(Add({.opcode = Opcode::kSelect, .operands = {p, v, w}}), IsExact(v) && IsExact(w));
       return;
     }
+  }
+
+  // Counts, and clamps between scalars or arrays.
+  void StepCountOrClamp() {
+    Instruction* x = AnyValue();
+    ElementType type = x->shape().type();
+    if (Chance(50) && x->shape().rank() > 0 && !IsPred(type)) {
+      int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
+      // Narrow types count a little way, and halves exactly.
+      if (x->shape().dim(d) > 100) return;
+      Keep(Add({.opcode = Opcode::kIota,
+                .attributes = {{Attr::kIotaDimension, d}},
+                .shape = x->shape()}),
+           true);
+      return;
+    }
+    auto bound = [&](double value) {
+      return Chance(50) ? Scalar(type, value) : Full(x->shape(), value);
+    };
+    int low = IsPred(type) ? Pick(0, 1) : Pick(0, 3), high = IsPred(type) ? 1 : Pick(low, 7);
+    Instruction* l = bound(low);
+    Keep(Add({.opcode = Opcode::kClamp, .operands = {l, x, bound(high)}}), IsExact(x));
   }
 
   void StepConvert() {
@@ -710,17 +733,8 @@ class Generator {
 
 }  // namespace
 
-std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options,
-                                         Coverage* coverage) {
-  std::unique_ptr<ir::Module> module = Generator(seed, options).Run();
-  if (coverage) {
-    for (const auto& c : module->computations()) {
-      for (const auto& i : c->instructions()) {
-        if (i->shape().is_array()) ++(*coverage)[{i->opcode(), i->shape().type()}];
-      }
-    }
-  }
-  return module;
+std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options) {
+  return Generator(seed, options).Run();
 }
 
 Seeds RandomSeeds(int default_count) {

@@ -17,14 +17,10 @@ struct RandomModuleOptions {
   bool control_flow = true;
 };
 
-// How often each (op, element type) was made: what a set of seeds covers.
-using Coverage = std::map<std::pair<Opcode, ElementType>, int>;
-
 // The same module for the same seed. Values stay small, and ops that are not continuous (compare,
 // floor, float to integer, ...) get operands that are computed exactly, so that evaluators that
 // round differently agree.
-std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options = {},
-                                         Coverage* coverage = nullptr);
+std::unique_ptr<ir::Module> RandomModule(uint64_t seed, const RandomModuleOptions& options = {});
 
 // The seeds of a test: KILN_RANDOM_SEEDS of them from KILN_RANDOM_FIRST_SEED on, where set.
 struct Seeds {

@@ -1,0 +1,25 @@
+// Makes a failing module small: fewer results, instructions and elements, as long as it fails.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ir/ir.h"
+
+namespace kiln::tools {
+
+struct ReduceOptions {
+  // How often the module is tried at most.
+  int64_t max_tries = 2000;
+};
+
+// Whether a module, which is valid, shows the failure. What it does of itself must not end the
+// process.
+using Fails = std::function<bool(const ir::Module&)>;
+
+// A module that fails and from which nothing more could be taken, or the tries were up. `module`
+// fails. The same module and answers give the same result.
+std::unique_ptr<ir::Module> Reduce(const ir::Module& module, const Fails& fails,
+                                   const ReduceOptions& options = {});
+
+}  // namespace kiln::tools

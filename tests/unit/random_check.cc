@@ -1,0 +1,198 @@
+#include "random_check.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "base/strings.h"
+#include "compiled_test_util.h"
+#include "gpu_random_check.h"
+#include "interp/interpreter.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "literal_test_util.h"
+#include "passes/pipelines.h"
+#include "passes_fodder.h"
+#include "random_module.h"
+#include "random_rows.h"
+#include "tools/reduce/reduce.h"
+
+namespace kiln::testing {
+namespace {
+
+// Loops that a pass made endless, or a module that was cut down, end.
+constexpr interp::Options kBounded{.max_instructions = 1'000'000};
+
+using Compare = std::string (*)(const ir::Module&, const Literal&, const Literal&);
+
+std::string Roughly(const ir::Module& module, const Literal& expected, const Literal& actual) {
+  return DifferenceOf(module, expected, actual, 1e-3);
+}
+// What is added in another order.
+std::string Rounded(const ir::Module& module, const Literal& expected, const Literal& actual) {
+  return DifferenceOf(module, expected, actual, 1e-5);
+}
+std::string Exactly(const ir::Module& module, const Literal& expected, const Literal& actual) {
+  return BitDifference(expected, actual);
+}
+
+std::string Compiled(const ir::Module& module, const std::vector<Literal>& arguments, uint64_t seed,
+                     Compare compare) {
+  auto expected = interp::Evaluate(module, arguments, kBounded);
+  if (!expected.ok()) return "";
+  constexpr int kVectorBytes[] = {64, 32, 16};
+  for (bool fuse : {true, false}) {
+    auto loaded = Load(module, fuse, kVectorBytes[seed % 3]);
+    if (!loaded.ok()) return loaded.status().ToString();
+    Execution run(*loaded->artefact);
+    run.SetArguments(arguments);
+    Status status = loaded->executable->Run(run.arguments(), run.results());
+    if (!status.ok()) return status.ToString();
+    std::string difference = compare(module, *expected, run.Result());
+    if (difference.empty()) continue;
+    return Cat(fuse ? "fused: " : "op by op: ", difference, "\n",
+               loaded->artefact->program.ToString());
+  }
+  return "";
+}
+
+std::string RunCompiledCheck(const ir::Module& module, uint64_t seed) {
+  return Compiled(module, RandomArguments(module, seed), seed, Roughly);
+}
+std::string RunCompiledExactly(const ir::Module& module, uint64_t seed) {
+  return Compiled(module, RandomArguments(module, seed), seed, Exactly);
+}
+
+// On one thread and on several: the same bits.
+std::string RunThreads(const ir::Module& module, uint64_t seed) {
+  static runtime::ThreadPool pool(3);
+  std::vector<Literal> arguments = RandomArguments(module, seed);
+  auto expected = interp::Evaluate(module, arguments, kBounded);
+  if (!expected.ok()) return "";
+  auto loaded = Load(module, seed % 4 != 0, seed % 3 == 0 ? 32 : 64);
+  if (!loaded.ok()) return loaded.status().ToString();
+  auto wide = device::CpuExecutable::Load(loaded->artefact, Execution::allocator, pool);
+  if (!wide.ok()) return wide.status().ToString();
+  Execution alone(*loaded->artefact), together(*loaded->artefact);
+  alone.SetArguments(arguments);
+  together.SetArguments(arguments);
+  Status status = loaded->executable->Run(alone.arguments(), alone.results(), {.threads = 1});
+  if (status.ok()) status = (*wide)->Run(together.arguments(), together.results());
+  if (!status.ok()) return status.ToString();
+  std::string difference = DifferenceOf(module, *expected, alone.Result(), 1e-2);
+  if (difference.empty() && !alone.SameBits(together)) difference = "threads give other bits";
+  if (difference.empty()) return "";
+  return Cat(difference, "\n", loaded->artefact->program.ToString());
+}
+
+std::string RunGpu(const ir::Module& module, uint64_t seed) {
+  std::vector<Literal> arguments = RandomArguments(module, seed);
+  if (!interp::Evaluate(module, arguments, kBounded).ok()) return "";
+  auto copy = module.Clone();
+  return RandomGpuKernels().Check(
+      *copy, seed % 2 == 0 ? passes::CpuPipeline() : passes::OpByOpPipeline(), seed);
+}
+
+// A pass or pipeline by itself, held against the module before it.
+std::string RunPass(std::string_view name, const passes::Pipeline& pipeline,
+                    const ir::Module& module, const std::vector<Literal>& arguments,
+                    const Literal& expected, Compare compare) {
+  auto changed = module.Clone();
+  passes::PassContext context;
+  context.verify = true;
+  Status status = passes::RunPipeline("test", pipeline, *changed, context);
+  if (!status.ok()) return Cat(name, ": ", status.ToString());
+  auto actual = interp::Evaluate(*changed, arguments, kBounded);
+  if (!actual.ok()) return Cat(name, ": ", actual.status().ToString());
+  std::string difference = compare(module, expected, *actual);
+  if (difference.empty()) return "";
+  return Cat(name, ": ", difference, "; it makes\n", ir::ToHloText(*changed));
+}
+
+// Sums in another order and powers as products are what the algebraic simplifier may change; the
+// other passes move work, and never a bit.
+std::string RunPasses(const ir::Module& module, const std::vector<Literal>& arguments,
+                      Compare inexact) {
+  auto expected = interp::Evaluate(module, arguments, kBounded);
+  if (!expected.ok()) return "";
+  for (const passes::Pass& pass : passes::AllPasses()) {
+    bool keeps_bits = pass.name != "algebraic-simplifier";
+    std::string problem = RunPass(pass.name, {{.passes = {pass.name}}}, module, arguments,
+                                  *expected, keeps_bits ? Exactly : inexact);
+    if (!problem.empty()) return problem;
+  }
+  for (const passes::NamedPipeline& pipeline : passes::AllPipelines()) {
+    std::string problem =
+        RunPass(pipeline.name, pipeline.get(), module, arguments, *expected, inexact);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string RunPassesRounded(const ir::Module& module, uint64_t seed) {
+  return RunPasses(module, RandomArguments(module, seed), Rounded);
+}
+std::string RunPassesExactly(const ir::Module& module, uint64_t seed) {
+  return RunPasses(module, RandomArguments(module, seed), Exactly);
+}
+
+// With NaNs, infinities, zeros of both signs and denormal numbers: passes, then compiled code.
+std::string RunSpecial(const ir::Module& module, uint64_t seed) {
+  std::vector<Literal> arguments = SpecialArguments(module, seed);
+  std::string problem = RunPasses(module, arguments, Exactly);
+  return problem.empty() ? Compiled(module, arguments, seed, Exactly) : problem;
+}
+
+std::unique_ptr<ir::Module> Graph(uint64_t seed) { return RandomModule(seed); }
+std::unique_ptr<ir::Module> LargeGraph(uint64_t seed) {
+  return RandomModule(seed, {.ops = 8, .max_rank = 4, .max_elements = 800000});
+}
+std::unique_ptr<ir::Module> GpuGraph(uint64_t seed) {
+  RandomModuleOptions options;
+  options.control_flow = seed % 4 == 0;
+  return RandomModule(seed, options);
+}
+std::unique_ptr<ir::Module> ExactFodder(uint64_t seed) {
+  return Fodder(seed, 20, FodderKind::kExact);
+}
+
+constexpr RandomCheck kChecks[] = {
+    {"compiled", "graphs, fused and op by op, against the evaluator", Graph, RunCompiledCheck},
+    {"rows", "programs over rows, fused and op by op, against the evaluator", RandomRowsModule,
+     RunCompiledCheck},
+    {"control", "loops and conditionals, fused and op by op, against the evaluator", ControlFodder,
+     RunCompiledExactly},
+    {"special", "exact ops on NaNs, infinities and denormal numbers: single passes and compiled",
+     ExactFodder, RunSpecial},
+    {"threads", "large graphs on one thread and on three", LargeGraph, RunThreads},
+    {"gpu", "the kernels of graphs on the emulated GPU, against the evaluator", GpuGraph, RunGpu},
+    {"passes", "graphs before and after every single pass, in the evaluator", Graph,
+     RunPassesRounded},
+    {"control-passes", "loops and conditionals before and after every single pass", ControlFodder,
+     RunPassesExactly},
+};
+
+}  // namespace
+
+std::span<const RandomCheck> RandomChecks() { return kChecks; }
+
+const RandomCheck& RandomCheckByName(std::string_view name) {
+  for (const RandomCheck& check : kChecks) {
+    if (check.name == name) return check;
+  }
+  std::abort();
+}
+
+std::string Report(const RandomCheck& check, uint64_t seed, const std::string& problem) {
+  auto module = check.make(seed);
+  auto small = tools::Reduce(
+      *module, [&](const ir::Module& candidate) { return !check.run(candidate, seed).empty(); },
+      {.max_tries = 400});
+  return Cat("seed ", static_cast<int64_t>(seed), " of '", check.name, "' (", check.what,
+             "); again: kiln-fuzz-graphs --only ", check.name, " --first ",
+             static_cast<int64_t>(seed), " --count 1\n", problem,
+             "\nthe smallest module that fails (", small->instruction_count(), " of ",
+             module->instruction_count(), " instructions): ", check.run(*small, seed), "\n",
+             ir::ToHloText(*small));
+}
+
+}  // namespace kiln::testing

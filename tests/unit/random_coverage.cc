@@ -1,0 +1,119 @@
+#include "random_coverage.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "random_module.h"
+
+namespace kiln::testing {
+namespace {
+
+constexpr ElementType kTypes[] = {
+    ElementType::kPred, ElementType::kS8,  ElementType::kS16, ElementType::kS32, ElementType::kS64,
+    ElementType::kU8,   ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kF16,
+    ElementType::kBF16, ElementType::kF32, ElementType::kF64};
+
+// More seeds than this are not asked for what is missing.
+constexpr int kMaxSeed = 20000;
+
+bool IsMadeByUsers(const OpInfo& op) {
+  return !(op.traits & kSessionOnly) && op.opcode != Opcode::kFusion;
+}
+
+bool Allows(const OpInfo& op, ElementType type) { return op.types & TypeMaskOf(type); }
+
+// The value whose elements the op works on.
+const Shape& DataOf(const ir::Instruction& i) {
+  if (i.shape().is_tuple() || i.operand_count() == 0) return i.shape();
+  switch (i.opcode()) {
+    case Opcode::kSelect:
+    case Opcode::kClamp:
+      return i.operand(1)->shape();
+    case Opcode::kGetTupleElement:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+    case Opcode::kMap:
+      return i.shape();
+    default:
+      return i.operand(0)->shape();
+  }
+}
+
+}  // namespace
+
+void AddCoverage(const ir::Module& module, Coverage& coverage) {
+  for (const auto& c : module.computations()) {
+    for (const auto& i : c->instructions()) {
+      ForEachLeaf(DataOf(*i), [&](const Shape& leaf, std::span<const int64_t>) {
+        ++coverage[{i->opcode(), leaf.type()}];
+      });
+    }
+  }
+}
+
+std::vector<std::pair<Opcode, ElementType>> MissingFrom(const Coverage& coverage) {
+  std::vector<std::pair<Opcode, ElementType>> missing;
+  for (int k = 0; k < kOpcodeCount; ++k) {
+    const OpInfo& op = InfoOf(static_cast<Opcode>(k));
+    if (!IsMadeByUsers(op)) continue;
+    for (ElementType type : kTypes) {
+      if (Allows(op, type) && !coverage.contains({op.opcode, type})) {
+        missing.push_back({op.opcode, type});
+      }
+    }
+  }
+  return missing;
+}
+
+std::string CoverageTable(const Coverage& coverage) {
+  std::string table;
+  char text[64];
+  std::snprintf(text, sizeof(text), "%-24s", "");
+  table += text;
+  for (ElementType type : kTypes) {
+    std::snprintf(text, sizeof(text), "%7s", std::string(TypeName(type)).c_str());
+    table += text;
+  }
+  table += '\n';
+  for (int k = 0; k < kOpcodeCount; ++k) {
+    const OpInfo& op = InfoOf(static_cast<Opcode>(k));
+    if (!IsMadeByUsers(op)) continue;
+    std::snprintf(text, sizeof(text), "%-24s", std::string(op.name).c_str());
+    table += text;
+    for (ElementType type : kTypes) {
+      auto it = coverage.find({op.opcode, type});
+      if (Allows(op, type)) {
+        std::snprintf(text, sizeof(text), "%7d", it == coverage.end() ? 0 : it->second);
+      } else {
+        std::snprintf(text, sizeof(text), "%7s", "-");
+      }
+      table += text;
+    }
+    table += '\n';
+  }
+  return table;
+}
+
+std::vector<int> CoveringSeeds(int count) {
+  std::vector<int> seeds;
+  Coverage coverage;
+  size_t missing = 0;
+  for (int seed = 0; seed < kMaxSeed; ++seed) {
+    if (seed >= count) {
+      if (missing == 0) break;
+      Coverage with = coverage;
+      AddCoverage(*RandomModule(seed), with);
+      size_t left = MissingFrom(with).size();
+      if (left == missing) continue;
+      coverage = std::move(with);
+      missing = left;
+    } else {
+      AddCoverage(*RandomModule(seed), coverage);
+      if (seed == count - 1) missing = MissingFrom(coverage).size();
+    }
+    seeds.push_back(seed);
+  }
+  return seeds;
+}
+
+}  // namespace kiln::testing

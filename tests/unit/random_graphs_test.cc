@@ -1,0 +1,74 @@
+// Random programs through the checks of random_check.h, and what the generator covers.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/strings.h"
+#include "compiled_test_util.h"
+#include "literal_test_util.h"
+#include "random_check.h"
+#include "random_coverage.h"
+#include "random_module.h"
+
+namespace kiln {
+namespace {
+
+using testing::Execution;
+using testing::Report;
+
+void RunSeeds(std::string_view name, const std::vector<int>& seeds) {
+  const testing::RandomCheck& check = testing::RandomCheckByName(name);
+  for (int seed : seeds) {
+    std::string problem = check.run(*check.make(seed), seed);
+    ASSERT_EQ(problem, "") << Report(check, seed, problem);
+  }
+}
+
+// So many seeds, but for what the environment says.
+void RunSeeds(std::string_view name, int count) {
+  const testing::Seeds range = testing::RandomSeeds(count);
+  std::vector<int> seeds;
+  for (int k = 0; k < range.count; ++k) seeds.push_back(range.first + k);
+  RunSeeds(name, seeds);
+}
+
+constexpr int kFastSeeds = 120;
+
+TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
+  if (std::getenv("KILN_RANDOM_SEEDS")) return RunSeeds("compiled", kFastSeeds);
+  RunSeeds("compiled", testing::CoveringSeeds(kFastSeeds));
+}
+
+TEST(RandomGraphs, ExactOpsAgreeToTheBitOnSpecialValues) { RunSeeds("special", 100); }
+
+// No pair that the op table allows is missing in the programs of CompiledAgreesWithEvaluator.
+TEST(RandomGraphs, CoverEveryOpOfEveryType) {
+  testing::Coverage coverage;
+  for (int seed : testing::CoveringSeeds(kFastSeeds)) {
+    testing::AddCoverage(*testing::RandomModule(seed), coverage);
+  }
+  for (auto [opcode, type] : testing::MissingFrom(coverage)) {
+    ADD_FAILURE() << "no " << OpcodeName(opcode) << " of " << TypeName(type);
+  }
+  if (HasFailure()) printf("%s", testing::CoverageTable(coverage).c_str());
+}
+
+// Arrays that are worth several threads: as many as there are give the same bits as one.
+TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
+  RunSeeds("threads", 24);
+  if (HasFailure()) return;
+  int shared = 0;
+  const testing::RandomCheck& check = testing::RandomCheckByName("threads");
+  for (int seed = 0; seed < 8; ++seed) {
+    auto loaded = testing::Load(*check.make(seed), true);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+    for (const plan::ScheduledKernel& k : loaded->artefact->program.kernels) {
+      shared += k.max_tasks > 1;
+    }
+  }
+  EXPECT_GT(shared, 3);
+}
+
+}  // namespace
+}  // namespace kiln

@@ -1,0 +1,92 @@
+// Making a failing module small.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "hlo_test_util.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes_fodder.h"
+#include "random_module.h"
+#include "tools/reduce/rebuild.h"
+#include "tools/reduce/reduce.h"
+
+namespace kiln::tools {
+namespace {
+
+int64_t CountOf(const ir::Module& module, Opcode opcode) {
+  int64_t count = 0;
+  for (const auto& c : module.computations()) {
+    for (const auto& i : c->instructions()) count += i->opcode() == opcode;
+  }
+  return count;
+}
+
+// "Fails" where an op is in it: what is left is that op and its operands.
+TEST(Reduce, LeavesTheOpThatFails) {
+  int reduced = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    auto module = testing::RandomModule(seed);
+    for (Opcode opcode : {Opcode::kDot, Opcode::kPad, Opcode::kReduce, Opcode::kGather}) {
+      if (CountOf(*module, opcode) == 0) continue;
+      auto small = Reduce(*module, [&](const ir::Module& m) { return CountOf(m, opcode) > 0; });
+      std::string text = ir::ToHloText(*small);
+      EXPECT_EQ(ir::Verify(*small).ToString(), "OK") << text;
+      EXPECT_EQ(CountOf(*small, opcode), 1) << text;
+      EXPECT_LE(small->entry()->instruction_count(), 9) << text;
+      int64_t elements = 0;
+      for (const auto& i : small->entry()->instructions()) {
+        if (i->shape().is_array()) elements = std::max(elements, i->shape().num_elements());
+      }
+      EXPECT_LE(elements, 64) << text;
+      ++reduced;
+    }
+  }
+  EXPECT_GT(reduced, 40);
+}
+
+// What matters may be in a loop in a branch.
+TEST(Reduce, TakesControlFlowApart) {
+  int reduced = 0;
+  for (uint64_t seed = 0; seed < 60 && reduced < 10; ++seed) {
+    auto module = testing::ControlFodder(seed);
+    if (CountOf(*module, Opcode::kMultiply) == 0) continue;
+    auto small =
+        Reduce(*module, [](const ir::Module& m) { return CountOf(m, Opcode::kMultiply) > 0; });
+    std::string text = ir::ToHloText(*small);
+    EXPECT_EQ(ir::Verify(*small).ToString(), "OK") << text;
+    EXPECT_EQ(CountOf(*small, Opcode::kWhile) + CountOf(*small, Opcode::kConditional), 0) << text;
+    EXPECT_LE(small->instruction_count(), 5) << text;
+    ++reduced;
+  }
+  EXPECT_EQ(reduced, 10);
+}
+
+// The same module and the same answers give the same text, within the tries.
+TEST(Reduce, IsRepeatableAndEnds) {
+  auto module = testing::RandomModule(7);
+  int64_t tries = 0;
+  auto fails = [&](const ir::Module& m) { return ++tries, CountOf(m, Opcode::kReduce) > 0; };
+  std::string first = ir::ToHloText(*Reduce(*module, fails, {.max_tries = 100}));
+  EXPECT_LE(tries, 100);
+  EXPECT_EQ(first, ir::ToHloText(*Reduce(*module, fails, {.max_tries = 100})));
+}
+
+TEST(Reduce, SizesChangeEverywhere) {
+  auto module = ir::ParseOrDie(R"(HloModule m
+ENTRY e { x = f32[6,7] parameter(0)
+  c = f32[6] constant({1, 2, 3, 4, 5, 6})
+  a = f32[6,7] broadcast(c), dimensions={0}
+  s = f32[6,7] add(x, a)
+  ROOT p = f32[5,7] slice(s), slice={[1:6], [0:7]} })");
+  auto small = Rebuild(*module, {.results = {}, .replaced = {}, .sizes = {{6, 3}, {7, 1}}});
+  ASSERT_TRUE(small.ok()) << small.status().ToString();
+  EXPECT_EQ((*small)->entry()->root()->shape().ToString(), "f32[2,1]");
+  std::string text = ir::ToHloText(**small);
+  EXPECT_NE(text.find("f32[3]{0} constant({1, 2, 3})"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace kiln::tools
