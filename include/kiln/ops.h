@@ -722,6 +722,48 @@ KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operand
 KILN_API kiln_value kiln_op_slice(kiln_graph* graph, kiln_value operand, const int64_t* start,
                                   const int64_t* limit, const int64_t* stride, size_t rank);
 
+/** The operands, of equal dimensions, with their elements along one dimension put in order; what
+ *  stands at one index of all operands stays together. The computation takes 2N scalars (of each
+ *  operand the left element, then the right one) and tells by a pred whether the left ones come
+ *  first. Elements of which neither comes before the other keep their order, whether is_stable is
+ *  set or not. Where the computation is no strict weak order (a plain LT of floats among NaNs is
+ *  none), the result is some order of the elements. N results are a tuple.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @param is_stable whether elements that are equal must keep their order, which they do in any
+ *         case (0 or 1)
+ *  @param to_apply the computation, which is copied
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_sort(kiln_graph* graph, const kiln_value* operands,
+                                 size_t operands_count, const int64_t* dimensions,
+                                 size_t dimensions_count, int32_t is_stable,
+                                 const kiln_graph* to_apply);
+
+/** The k largest (or smallest) elements along the last dimension, in order, and their positions
+ *  there as s32: a tuple of the two. Of equal elements the one at the lower position comes first,
+ *  whether is_stable is set or not. Floats are in total order: -NaN, -inf, the negative numbers,
+ *  -0, +0, the positive numbers, inf, NaN.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param k how many elements to find, at most the size of the last dimension
+ *  @param largest whether the largest elements are wanted, or the smallest (0 or 1)
+ *  @param is_stable whether elements that are equal must keep their order, which they do in any
+ *         case (0 or 1)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_topk(kiln_graph* graph, kiln_value operand, int64_t k,
+                                 int32_t largest, int32_t is_stable);
+
 /** The dimensions in another order: the result's dimension i is the operand's dimensions[i].
  *
  *  Takes any element type.

@@ -418,6 +418,27 @@ kiln_value kiln_op_slice(kiln_graph* graph, kiln_value operand, const int64_t* s
   });
 }
 
+kiln_value kiln_op_sort(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
+                        const int64_t* dimensions, size_t dimensions_count, int32_t is_stable,
+                        const kiln_graph* to_apply) {
+  return AddOp(graph, Opcode::kSort, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+    op.Bool(Attr::kIsStable, true, is_stable);
+    op.Region("to_apply", to_apply);
+  });
+}
+
+kiln_value kiln_op_topk(kiln_graph* graph, kiln_value operand, int64_t k, int32_t largest,
+                        int32_t is_stable) {
+  return AddOp(graph, Opcode::kTopK, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Int(Attr::kK, k);
+    op.Bool(Attr::kLargest, true, largest);
+    op.Bool(Attr::kIsStable, true, is_stable);
+  });
+}
+
 kiln_value kiln_op_transpose(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
                              size_t dimensions_count) {
   return AddOp(graph, Opcode::kTranspose, [&](OpBuilder& op) {

@@ -9,6 +9,7 @@
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/product.h"
 #include "codegen/cpu/scatter.h"
+#include "codegen/cpu/sort.h"
 #include "codegen/llvm_session.h"
 
 namespace kiln::codegen {
@@ -21,10 +22,15 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
       session.AddFunction(session.KernelType(), KernelSymbol(program, index), true);
   switch (kernel.form) {
     case plan::ScheduledKernel::Form::kNest:
-      if (kernel.kernel.kind == kernel::Kernel::Kind::kScatter) {
-        return EmitScatter(function, kernel.kernel, kernel.cpu, cpu);
+      switch (kernel.kernel.kind) {
+        case kernel::Kernel::Kind::kNest:
+          return EmitNest(function, kernel.kernel, kernel.cpu, cpu);
+        case kernel::Kernel::Kind::kScatter:
+          return EmitScatter(function, kernel.kernel, kernel.cpu, cpu);
+        case kernel::Kernel::Kind::kSort:
+          return EmitSort(session, function, kernel.kernel, *kernel.sort, cpu);
       }
-      return EmitNest(function, kernel.kernel, kernel.cpu, cpu);
+      break;
     case plan::ScheduledKernel::Form::kGemm:
     case plan::ScheduledKernel::Form::kPackLhs:
     case plan::ScheduledKernel::Form::kPackRhs:

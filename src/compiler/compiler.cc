@@ -65,11 +65,12 @@ Status CheckStatic(const ir::Module& module) {
   return OkStatus();
 }
 
-// Every kernel but the packing of operands, which is the CPU's affair, by its GPU schedule.
+// Every kernel but the packing of operands, which is the CPU's affair, and sorts, which have no
+// code for a GPU, by its GPU schedule.
 Status DumpPtx(const plan::Program& program, const std::string& prefix, const Options& options) {
   KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
   for (const plan::ScheduledKernel& k : program.kernels) {
-    if (k.kernel.stages.empty()) continue;
+    if (k.kernel.stages.empty() || k.kernel.kind == kernel::Kernel::Kind::kSort) continue;
     plan::ScheduledKernel kernel;
     kernel.kernel = k.kernel;
     kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "kernel/contraction.h"
 #include "kernel/schedule/cpu/scatter.h"
+#include "kernel/schedule/cpu/sort.h"
 
 namespace kiln::compiler {
 namespace {
@@ -57,6 +58,13 @@ Result<ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Targ
   scheduled.kernel = std::move(kernel);
   switch (target.kind) {
     case target::Kind::kCpu: {
+      if (scheduled.kernel.kind == kernel::Kernel::Kind::kSort) {
+        auto sort = kernel::ScheduleSort(scheduled.kernel, target.cpu);
+        scheduled.items = sort.items;
+        scheduled.max_tasks = sort.max_tasks;
+        scheduled.sort = std::make_shared<const kernel::CpuSortSchedule>(std::move(sort));
+        return scheduled;
+      }
       KILN_ASSIGN_OR_RETURN(bool product, ScheduleProduct(scheduled, target.cpu, is_constant));
       if (product) return scheduled;
       scheduled.cpu = scheduled.kernel.kind == kernel::Kernel::Kind::kScatter
@@ -77,6 +85,7 @@ Result<ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Targ
 
 int64_t ScratchBytes(const ScheduledKernel& kernel, const target::Target& target) {
   if (target.kind != target::Kind::kCpu) return kernel.gpu.scratch_bytes;
+  if (kernel.sort) return kernel.sort->scratch_bytes;
   return kernel.gemm ? kernel.gemm->scratch_bytes : kernel.cpu.scratch_bytes;
 }
 

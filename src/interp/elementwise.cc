@@ -295,6 +295,8 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kReverse:
     case Opcode::kScatter:
     case Opcode::kSlice:
+    case Opcode::kSort:
+    case Opcode::kTopK:
     case Opcode::kTranspose:
     case Opcode::kDot:
     case Opcode::kReduce:

@@ -12,6 +12,7 @@
 #include "interp/map.h"
 #include "interp/reduce.h"
 #include "interp/shape_ops.h"
+#include "interp/sort.h"
 #include "interp/value.h"
 #include "interp/windows.h"
 
@@ -159,6 +160,12 @@ class Run {
         return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
           return EvaluateScatter(s, arrays, ContextOfRegion());
         });
+      case Opcode::kSort:
+        return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
+          return EvaluateSort(s, arrays, ContextOfRegion());
+        });
+      case Opcode::kTopK:
+        return OnArrays(i, operands, EvaluateTopK);
       case Opcode::kDot:
         return OnArrays(i, operands, EvaluateDot);
       case Opcode::kReduce:

@@ -25,7 +25,7 @@ std::optional<Reducer> Reducer::Make(const Computation& computation) {
       reducer.parameters_[static_cast<size_t>(i.attributes().Int(Attr::kParameterNumber))] = slot;
     } else if (i.opcode() == Opcode::kConstant) {
       std::memcpy(memory, i.literal().data(), static_cast<size_t>(i.literal().byte_size()));
-    } else if (IsElementwise(i.opcode())) {
+    } else if (IsElementwise(i.opcode()) || ir::IsScalarBitcast(i)) {
       Line line{&i, {}, memory};
       for (const Instruction* operand : i.operands()) {
         line.operands.push_back(
@@ -49,6 +49,11 @@ std::optional<Reducer> Reducer::Make(const Computation& computation) {
 
 Status Reducer::Apply() {
   for (const Line& line : lines_) {
+    if (ir::IsScalarBitcast(*line.instruction)) {
+      const ElementwiseOperand& from = line.operands[0];
+      std::memcpy(line.out, from.data, static_cast<size_t>(ByteWidth(from.type)));
+      continue;
+    }
     KILN_RETURN_IF_ERROR(EvaluateElementwise(*line.instruction, line.operands, line.out, 1));
   }
   return OkStatus();

@@ -289,4 +289,9 @@ InstructionSpec CopySpec(const Instruction& i, std::vector<Instruction*> operand
                          .op_name = i.op_name()};
 }
 
+bool IsScalarBitcast(const Instruction& i) {
+  return i.opcode() == Opcode::kBitcastConvert && i.shape().is_scalar() &&
+         i.operand(0)->shape().is_scalar();
+}
+
 }  // namespace kiln::ir

@@ -204,4 +204,8 @@ class Module {
 // with other operands.
 InstructionSpec CopySpec(const Instruction& instruction, std::vector<Instruction*> operands);
 
+// Whether an instruction is the bits of a scalar as another scalar: a bitcast-convert between types
+// of one width.
+bool IsScalarBitcast(const Instruction& instruction);
+
 }  // namespace kiln::ir

@@ -1,6 +1,7 @@
 // One instruction of HLO text: "[ROOT] name = [shape] opcode(operands), attributes".
 #include "ir/text_parser.h"
 #include "ir/text_values.h"
+#include "ir/total_order.h"
 
 namespace kiln::ir {
 namespace {
@@ -162,7 +163,8 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
       bool own = type == "SIGNED"     ? IsSigned(operand)
                  : type == "UNSIGNED" ? IsUnsigned(operand) || IsPred(operand)
                                       : type == "FLOAT" && (IsFloat(operand) || IsComplex(operand));
-      if (!own) {
+      pending.total_order = type == "TOTALORDER" && IsFloat(operand);
+      if (!own && !pending.total_order) {
         return Unimplemented(scanner_.Where(at), ": compare with type=", type, " of ",
                              TypeName(operand), " is not implemented");
       }
@@ -280,6 +282,12 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
     }
   }
   for (const Pending::Callee& callee : pending.callees) spec.called.push_back(callee.computation);
+  auto is_float = [](const Instruction* x) {
+    return x->shape().is_array() && IsFloat(x->shape().type());
+  };
+  if (pending.total_order && std::all_of(spec.operands.begin(), spec.operands.end(), is_float)) {
+    for (Instruction*& x : spec.operands) x = TotalOrderKey(*scope.computation, x);
+  }
   Instruction* instruction = scope.computation->Create(std::move(spec));
   positions_.resize(static_cast<size_t>(instruction->id()) + 1);
   positions_[static_cast<size_t>(instruction->id())] = position;

@@ -46,6 +46,7 @@ class TextParser {
       Computation* computation;  // of one that is written in place
     };
     std::vector<Callee> callees;
+    bool total_order = false;  // of a compare
   };
 
   // text_parser.cc: the module and what is around instructions.

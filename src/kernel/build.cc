@@ -10,6 +10,7 @@
 #include "kernel/region.h"
 #include "kernel/retype.h"
 #include "kernel/scatter.h"
+#include "kernel/sort.h"
 #include "kernel/values.h"
 
 namespace kiln::kernel {
@@ -27,7 +28,7 @@ std::vector<Index> VariablesOf(std::span<const int64_t> dims, int64_t first) {
 
 bool IsHero(const Instruction& i) {
   return i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot ||
-         i.opcode() == Opcode::kScatter;
+         i.opcode() == Opcode::kScatter || IsSort(i);
 }
 
 // Sums and products of half types are rounded once, at last. The computation of a general reduction
@@ -52,6 +53,10 @@ class Builder {
       KILN_RETURN_IF_ERROR(BuildLoop());
     } else if (heroes_[0]->opcode() == Opcode::kScatter) {
       KILN_RETURN_IF_ERROR(BuildScattering());
+    } else if (IsSort(*heroes_[0])) {
+      KILN_RETURN_IF_ERROR(BuildSorting());
+      AddCosts();
+      return std::move(kernel_);
     } else {
       KILN_RETURN_IF_ERROR(BuildReduction());
     }
@@ -216,6 +221,16 @@ class Builder {
     auto sources = Sources(false);
     StageValues values(kernel_.stages[0], sources);
     return BuildScatter(*heroes_[0], first_output_, sources.param_of, values, kernel_);
+  }
+
+  Status BuildSorting() {
+    if (heroes_.size() > 1 || group_.roots.size() > 1 || group_.roots[0] != heroes_[0]) {
+      return Unimplemented(OpcodeName(heroes_[0]->opcode()), ": '", heroes_[0]->name(),
+                           "' cannot be one kernel with others");
+    }
+    kernel_.stages.resize(1);
+    StageValues values(kernel_.stages[0], Sources(0));
+    return BuildSort(*heroes_[0], first_output_, values, kernel_);
   }
 
   Status BuildLoop() {
@@ -525,6 +540,9 @@ class Builder {
       for (const Update& u : stage.updates) {
         for (int param : u.params) touch(param);
       }
+      if (!stage.sort) continue;
+      points = outer * stage.sort->keep;
+      for (int param : stage.sort->params) touch(param);
     }
     for (size_t p = 0; p < touched.size(); ++p) {
       const Param& param = kernel_.params[p];

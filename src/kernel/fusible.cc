@@ -34,10 +34,12 @@ bool IsExpensive(const Instruction& i) {
 }
 
 bool IsHero(Opcode opcode) {
-  return opcode == Opcode::kReduce || opcode == Opcode::kDot || opcode == Opcode::kScatter;
+  return opcode == Opcode::kReduce || opcode == Opcode::kDot || opcode == Opcode::kScatter ||
+         opcode == Opcode::kSort || opcode == Opcode::kTopK;
 }
 
-// The one reduce, dot or scatter of an instruction or fusion; several reduces: the first; or null.
+// The one reduce, dot, scatter or sort of an instruction or fusion; several reduces: the first; or
+// null.
 const Instruction* HeroOf(const Instruction& i) {
   if (IsHero(i.opcode())) return &i;
   if (i.opcode() != Opcode::kFusion) return nullptr;
@@ -247,6 +249,9 @@ FusionRole RoleOf(const Instruction& instruction) {
       return FusionRole::kDot;
     case Opcode::kScatter:
       return FusionRole::kScatter;
+    case Opcode::kSort:
+    case Opcode::kTopK:
+      return FusionRole::kSort;
     case Opcode::kFusion: {
       const Instruction* hero = HeroOf(instruction);
       if (!hero) return FusionRole::kElemental;
@@ -283,10 +288,14 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
     if (IsExpensive(producer) && producer.shape().num_elements() < reads) {
       return No("the consumer would repeat expensive work");
     }
+    // A sort may read an element more than once.
+    if (to == FusionRole::kSort && IsExpensive(producer)) return No("a sort would repeat its work");
     return to == FusionRole::kElemental ? FusionDecision{true, ""}
                                         : IntoHero(producer, consumer, to);
   }
-  if (from == FusionRole::kScatter) return No("a scatter's result is memory");
+  if (from == FusionRole::kScatter || from == FusionRole::kSort) {
+    return No("a scatter's or a sort's result is memory");
+  }
   if (to != FusionRole::kElemental) return No("two reductions are two kernels");
   return AfterHero(producer, consumer);
 }
@@ -298,6 +307,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   if (ra == FusionRole::kDot || rb == FusionRole::kDot) return No("a dot stays alone");
   if (ra == FusionRole::kRows || rb == FusionRole::kRows) return No("a row kernel stays as it is");
   if (ra == FusionRole::kScatter || rb == FusionRole::kScatter) return No("a scatter stays alone");
+  if (ra == FusionRole::kSort || rb == FusionRole::kSort) return No("a sort stays alone");
   if (ra != rb) return No("kernels of different kinds");
   if (UpdatedOperand(a, 0) >= 0 || UpdatedOperand(b, 0) >= 0) {
     return No("an update in place stays alone");

@@ -19,6 +19,7 @@ enum class FusionRole : uint8_t {
   kRows,       // reductions over the same dimensions whose results are used on what was reduced:
                // softmax, normalisations
   kScatter,    // is a scatter, and what its indices and updates are made of
+  kSort,       // is a sort or a topk, and what its operands are made of
 };
 FusionRole RoleOf(const ir::Instruction& instruction);
 

@@ -8,6 +8,9 @@ namespace {
 constexpr std::string_view kCombinerNames[] = {"general", "sum", "product", "max",
                                                "min",     "and", "or",      "xor"};
 
+constexpr std::string_view kKindNames[] = {"nest", "scatter", "sort"};
+constexpr std::string_view kOrderNames[] = {"integers", "total order", "numbers"};
+
 bool SameLiteral(const std::shared_ptr<const Literal>& a, const std::shared_ptr<const Literal>& b) {
   return a == b || (a && b && *a == *b);
 }
@@ -55,6 +58,24 @@ void AppendNodes(const std::vector<Node>& nodes, std::string_view indent, std::s
     out += Cat(indent, "%", i, " = ", NodeText(nodes[i]), "\n");
 }
 
+void AppendSort(const Sort& s, std::string& out) {
+  out += Cat("    sort (", Join(s.inputs, ", "), ") along d", s.variable, ", the first ", s.keep,
+             "\n");
+  for (size_t k = 0; k < s.params.size(); ++k) {
+    out += Cat("      p", s.params[k], "[", s.indices[k], "]\n");
+  }
+  if (s.key) {
+    out += Cat("      by ", kOrderNames[static_cast<int>(s.key->order)],
+               s.key->descending ? " descending" : "", s.key->is_element ? " themselves" : "",
+               ", (", Join(s.key->value.results, ", "), ") of\n");
+    AppendNodes(s.key->value.nodes, "        ", out);
+  }
+  if (s.comparator) {
+    out += Cat("      by (", Join(s.comparator->results, ", "), ") of\n");
+    AppendNodes(s.comparator->nodes, "        ", out);
+  }
+}
+
 }  // namespace
 
 bool Node::operator==(const Node& o) const {
@@ -66,7 +87,7 @@ bool Node::operator==(const Node& o) const {
 }
 
 std::string Kernel::ToString() const {
-  std::string out = kind == Kind::kScatter ? "scatter (" : "nest (";
+  std::string out = Cat(kKindNames[static_cast<int>(kind)], " (");
   for (size_t i = 0; i < params.size(); ++i) {
     out += Cat(i > 0 ? ", p" : "p", i, ": ", params[i].role == Param::Role::kOutput ? "out " : "",
                TypeName(params[i].type), "[", params[i].elements, "]");
@@ -105,6 +126,7 @@ std::string Kernel::ToString() const {
         out += Cat("      p", u.params[k], "[", u.indices[k], "]\n");
       }
     }
+    if (stage.sort) AppendSort(*stage.sort, out);
   }
   return out;
 }

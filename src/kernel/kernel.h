@@ -11,7 +11,8 @@
 // Elementwise work is one stage without inner variables. A reduction is a stage whose inner
 // variables are the reduced dimensions, and one more for what is done with the result. A dot is a
 // reduction of a product, recognised by its form (contraction.h) and given a schedule of its own.
-// Softmax is three stages over one row. A kernel of kind kScatter has updates in place of stores.
+// Softmax is three stages over one row. A kernel of kind kScatter has updates in place of stores,
+// and one of kind kSort a sort.
 #pragma once
 
 #include <cstdint>
@@ -101,6 +102,34 @@ struct Update {
   std::vector<Index> indices;  // of each
 };
 
+// What elements are ordered by, where that is one number of each.
+struct SortKey {
+  enum class Order : uint8_t {
+    kInteger,  // of integers and pred
+    kTotal,    // of floats' bits, by IEEE 754's total order
+    kNumber,   // of floats' values: zeros are equal, and NaNs, which come after all else
+  };
+  Combiner value;  // argument k is operand k's element; one result
+  Order order = Order::kInteger;
+  bool descending = false;
+  // The number is the only operand itself, so that the element can be made of it again. (Zeros and
+  // NaNs cannot in the order kNumber.)
+  bool is_element = false;
+};
+
+// The elements of one inner variable's points, put in order. It is stable.
+struct Sort {
+  int variable = -1;
+  std::vector<int> inputs;     // nodes of the stage: the operands' elements
+  std::vector<int> params;     // outputs: one for each input
+  std::vector<Index> indices;  // of each, the variable being the place in the order
+  int64_t keep = 0;            // how many places are stored, from the first
+  // One of the two, or both: arguments 2k and 2k+1 are operand k's left and right elements, and the
+  // one result is whether the left ones come first.
+  std::optional<Combiner> comparator;
+  std::optional<SortKey> key;
+};
+
 struct Variable {
   int64_t extent = 1;
   // Only of inner variables: the points of a reduction, or of updates that go in order.
@@ -113,6 +142,7 @@ struct Stage {
   std::vector<Reduction> reductions;
   std::vector<Store> stores;  // run at every point of the stage
   std::vector<Update> updates;
+  std::optional<Sort> sort;
 };
 
 struct Kernel {
@@ -122,6 +152,8 @@ struct Kernel {
     // marked as a reduction's, in order, at all points of the others. No two outer points, and no
     // two of these others, update the same element.
     kScatter,
+    // One stage with a sort, once for each outer point.
+    kSort,
   };
 
   Kind kind = Kind::kNest;

@@ -14,7 +14,8 @@ bool IsPart(const Instruction& i) {
   if (i.opcode() == Opcode::kTuple) return i.IsRoot();
   if (!i.shape().is_scalar()) return false;
   if (IsSameScalar(i)) return true;
-  return i.opcode() == Opcode::kParameter || i.IsConstant() || IsElementwise(i.opcode());
+  return i.opcode() == Opcode::kParameter || i.IsConstant() || IsElementwise(i.opcode()) ||
+         ir::IsScalarBitcast(i);
 }
 
 }  // namespace

@@ -16,8 +16,9 @@
 #include "target/target.h"
 
 namespace kiln::kernel {
-struct Contraction;   // kernel/contraction.h
-struct GemmSchedule;  // kernel/schedule/cpu/gemm.h
+struct Contraction;      // kernel/contraction.h
+struct GemmSchedule;     // kernel/schedule/cpu/gemm.h
+struct CpuSortSchedule;  // kernel/schedule/cpu/sort.h
 }  // namespace kiln::kernel
 
 namespace kiln::plan {
@@ -50,7 +51,8 @@ struct ScheduledKernel {
   enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs };
   kernel::Kernel kernel;
   Form form = Form::kNest;
-  kernel::CpuNestSchedule cpu;  // kNest on a CPU
+  kernel::CpuNestSchedule cpu;                          // kNest on a CPU
+  std::shared_ptr<const kernel::CpuSortSchedule> sort;  // of a sort, in place of `cpu`
   // Of kGemm, kPackLhs and kPackRhs on a CPU.
   std::shared_ptr<const kernel::Contraction> contraction;
   std::shared_ptr<const kernel::GemmSchedule> gemm;

@@ -333,7 +333,7 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
             "leads back to its own computation"},
            {"x = f32[] parameter(0)\ny = pred[] compare(x, x), direction=ABOVE",
             "found 'ABOVE'; expected EQ"},
-           {"x = f32[] parameter(0)\ny = pred[] compare(x, x), direction=LT, type=TOTALORDER",
+           {"x = s32[] parameter(0)\ny = pred[] compare(x, x), direction=LT, type=TOTALORDER",
             "UNIMPLEMENTED"},
            {"x = f32[] parameter(0)\ny = pred[] compare(x, x), direction=LT, direction=GT",
             "each attribute once"},

@@ -285,6 +285,10 @@ FUNCTIONS = {
     'kiln_op_slice': (
         c_uint64,
         [c_void_p, c_uint64, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), c_size_t]),
+    'kiln_op_sort': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t, c_int32, c_void_p]),
+    'kiln_op_topk': (c_uint64, [c_void_p, c_uint64, c_int64, c_int32, c_int32]),
     'kiln_op_transpose': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_dot': (
         c_uint64,
@@ -660,6 +664,31 @@ OPS = {
         [
             Parameter('operand', 'value', False),
             Parameter('slice', 'slices', False),
+        ]),
+    'sort': Op(
+        'The operands, of equal dimensions, with their elements along one dimension put in order; '
+        'what stands at one index of all operands stays together. The computation takes 2N '
+        'scalars (of each operand the left element, then the right one) and tells by a pred '
+        'whether the left ones come first. Elements of which neither comes before the other keep '
+        'their order, whether is_stable is set or not. Where the computation is no strict weak '
+        'order (a plain LT of floats among NaNs is none), the result is some order of the '
+        'elements. N results are a tuple.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('dimensions', 'ints', False),
+            Parameter('is_stable', 'bool', True),
+            Parameter('to_apply', 'graph', False),
+        ]),
+    'topk': Op(
+        'The k largest (or smallest) elements along the last dimension, in order, and their '
+        'positions there as s32: a tuple of the two. Of equal elements the one at the lower '
+        'position comes first, whether is_stable is set or not. Floats are in total order: -NaN, '
+        '-inf, the negative numbers, -0, +0, the positive numbers, inf, NaN.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('k', 'int', False),
+            Parameter('largest', 'bool', True),
+            Parameter('is_stable', 'bool', True),
         ]),
     'transpose': Op(
         "The dimensions in another order: the result's dimension i is the operand's "

@@ -121,6 +121,8 @@ class NestEmitter {
   void EmitReadyInAll();
   // A node's value for a copy, as a vector where `vector`.
   llvm::Value* Use(int stage, int node, int copy, bool vector);
+  // A bound variable's value for a copy, as a vector where it is the vector variable.
+  llvm::Value* Position(int variable, int copy, llvm::IntegerType* type);
   // One of the stage's stores, for all copies.
   void EmitStore(int stage, int store);
   // Whether a node's value is known, and is not a vector.

@@ -122,6 +122,9 @@ void NestEmitter::FindLive() {
       for (int n : u.inputs) mark(n);
       for (const Index& index : u.indices) ForEachValue(index, mark);
     }
+    if (stage.sort && !dead) {
+      for (int n : stage.sort->inputs) mark(n);
+    }
     for (size_t n = stage.nodes.size(); n-- > 0;) {
       if (!live[n]) continue;
       const Node& node = stage.nodes[n];
@@ -424,6 +427,12 @@ Value* NestEmitter::Ramp(int64_t first, int64_t factor, llvm::IntegerType* type)
     lanes.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(first + factor * l), true));
   }
   return llvm::ConstantVector::get(lanes);
+}
+
+Value* NestEmitter::Position(int variable, int copy, llvm::IntegerType* type) {
+  Index index = Index::Variable(variable, kernel_.variables[variable].extent);
+  Value* value = EmitIndex(0, index, copy, width_ > 1, type);
+  return width_ > 1 ? value : b_.CreateIntCast(value, type, true);
 }
 
 Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vector,

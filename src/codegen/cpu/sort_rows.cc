@@ -1,0 +1,264 @@
+// A row's elements on their way to scratch and back.
+#include <numeric>
+
+#include "codegen/cpu/sort_keys.h"
+#include "codegen/cpu/sort_phases.h"
+#include "codegen/elemental_internal.h"
+
+namespace kiln::codegen {
+
+using elemental::EmitWhile;
+using kernel::Index;
+using llvm::Value;
+using Values = NestEmitter::Values;
+
+namespace {
+
+class RowCode {
+ public:
+  RowCode(const SortContext& c, SortPhase& p)
+      : c_(c), s_(c.schedule), p_(p), e_(p.nest()), b_(p.b()) {
+    place_ = Index::Variable(variable(), size());
+    p.BindRow();
+    e_.EmitReady(0);
+  }
+
+  void Load() {
+    Value* to = p_.Pointer(SortState::kTo);
+    std::vector<int> accesses = s_.records ? RecordAccesses(to) : ElementAccesses(to);
+    bool loses = HasRestorePhase(c_);
+    p_.ForEachChunk([&](Value* chunk, Value* first, Value* end) {
+      Values lost;
+      if (loses) lost.push_back(b_.getFalse());
+      Vectors(first, end, lost, [&](Values& values) {
+        e_.EmitReady(0);
+        if (!s_.records) {
+          for (size_t k = 0; k < accesses.size(); ++k) Put(accesses[k], Input(k));
+          return;
+        }
+        Value* number = Key();
+        if (loses) {
+          Value* here = IsLostInKey(b_, number, key_type(), *c_.sort.key, math());
+          if (here->getType()->isVectorTy()) here = b_.CreateOrReduce(here);
+          values[0] = b_.CreateOr(values[0], here);
+        }
+        PutRecord(accesses, KeyOfNumber(b_, number, key_type(), *c_.sort.key, math()));
+      });
+      if (loses) b_.CreateStore(b_.CreateZExt(lost[0], b_.getInt64Ty()), FlagOf(chunk));
+    });
+  }
+
+  void Store() {
+    Value* from = p_.Pointer(SortState::kFrom);
+    std::vector<int> outputs = OutputAccesses();
+    if (s_.records && s_.place_bits > 0) return StorePlaces(from, outputs);
+    std::vector<int> accesses = s_.records ? RecordAccesses(from) : ElementAccesses(from);
+    Values none;
+    p_.ForEachChunk([&](Value*, Value* first, Value* end) {
+      Vectors(first, p_.Min(end, p_.Int(c_.sort.keep)), none, [&](Values&) {
+        for (size_t k = 0; k < outputs.size(); ++k) {
+          Lanes lanes;
+          e_.LoadAccess(accesses[k], lanes);
+          if (s_.records) {
+            lanes.copies[0] = NumberOfKey(b_, lanes.copies[0], key_type(), *c_.sort.key, math());
+          }
+          e_.StoreAccess(outputs[k], lanes);
+        }
+      });
+    });
+  }
+
+  // Zeros and NaNs as they were, in the order in which they were.
+  void Restore() {
+    Values none, lost = {p_.Int(0)};
+    e_.Loop(p_.Int(0), p_.Int(s_.chunks), 1, true, lost, [&](Value* chunk, Values& values) {
+      values[0] = b_.CreateOr(values[0], b_.CreateLoad(b_.getInt64Ty(), FlagOf(chunk)));
+    });
+    If(b_.CreateIsNotNull(lost[0]), [&] {
+      std::vector<int> outputs = OutputAccesses();
+      llvm::LLVMContext& context = b_.getContext();
+      Values next = {LowerBound(KeyOfZero(context, key_type(), *c_.sort.key)),
+                     LowerBound(KeyOfNan(context, key_type(), *c_.sort.key))};
+      e_.Loop(p_.Int(0), p_.Int(size()), 1, true, next, [&](Value* i, Values& at) {
+        NestEmitter::Mark mark = e_.GetMark();
+        e_.Bind(variable(), i);
+        e_.EmitReady(0);
+        Value* x = e_.Use(0, c_.sort.inputs[0], 0, false);
+        e_.Rewind(mark);
+        Value* zero = b_.CreateFCmpOEQ(x, llvm::ConstantFP::get(x->getType(), 0));
+        Value* nan = b_.CreateFCmpUNO(x, x);
+        Value* place = b_.CreateSelect(zero, at[0], at[1]);
+        Value* stored = b_.CreateICmpSLT(place, p_.Int(c_.sort.keep));
+        If(b_.CreateAnd(b_.CreateOr(zero, nan), stored), [&] {
+          e_.Bind(variable(), place);
+          e_.StoreAccess(outputs[0], {{x}, false});
+        });
+        e_.Unbind(variable());
+        at = {b_.CreateAdd(at[0], b_.CreateZExt(zero, b_.getInt64Ty())),
+              b_.CreateAdd(at[1], b_.CreateZExt(nan, b_.getInt64Ty()))};
+      });
+    });
+  }
+
+ private:
+  int variable() const { return c_.sort.variable; }
+  int64_t size() const { return c_.kernel.variables[static_cast<size_t>(variable())].extent; }
+  MathOptions math() const { return MathOf(c_.cpu); }
+  ElementType key_type() const {
+    const kernel::Combiner& value = c_.sort.key->value;
+    return value.nodes[static_cast<size_t>(value.results[0])].type;
+  }
+
+  // The vector loop over places of a chunk.
+  void Vectors(Value* first, Value* end, Values& carried,
+               const std::function<void(Values&)>& body) {
+    NestEmitter::Range range{first, end, 1, s_.chunks == 1 ? 0 : s_.chunk, true};
+    if (c_.sort.keep == size()) {
+      range.maybe_empty = false;
+      range.multiple = std::gcd(s_.chunk, size() - (s_.chunks - 1) * s_.chunk);
+    }
+    kernel::CpuStageSchedule schedule;
+    schedule.vector_variable = variable();
+    e_.VectorLoop(variable(), range, s_.vector_width, schedule, carried, body);
+  }
+
+  Lanes Input(size_t k) {
+    bool vector = e_.width() > 1;
+    return {{e_.Use(0, c_.sort.inputs[k], 0, vector)}, vector};
+  }
+  void Put(int access, Lanes lanes) { e_.StoreAccess(access, lanes); }
+
+  // The number that elements at the current point are ordered by.
+  Value* Key() {
+    Values arguments;
+    for (size_t k = 0; k < c_.sort.inputs.size(); ++k) arguments.push_back(Input(k).copies[0]);
+    Values results = e_.EmitCombiner(c_.sort.key->value, arguments);
+    if (!results.empty()) return results[0];
+    return llvm::Constant::getNullValue(RegisterType(b_.getContext(), key_type()));
+  }
+
+  std::vector<int> ElementAccesses(Value* at) {
+    std::vector<int> accesses;
+    for (size_t k = 0; k < c_.sort.inputs.size(); ++k) {
+      ElementType type = c_.kernel.stages[0].nodes[static_cast<size_t>(c_.sort.inputs[k])].type;
+      Value* base = p_.At(b_.getInt8Ty(), at, p_.Int(s_.offsets[k]));
+      accesses.push_back(e_.AddAccess(place_, type, base));
+    }
+    return accesses;
+  }
+
+  // Of a record of two words the place comes first.
+  std::vector<int> RecordAccesses(Value* at) {
+    switch (s_.record_bits()) {
+      case 8:
+        return {e_.AddAccess(place_, ElementType::kU8, at)};
+      case 16:
+        return {e_.AddAccess(place_, ElementType::kU16, at)};
+      case 32:
+        return {e_.AddAccess(place_, ElementType::kU32, at)};
+      case 64:
+        return {e_.AddAccess(place_, ElementType::kU64, at)};
+      default:
+        return {e_.AddAccess(place_ * 2, ElementType::kU64, at),
+                e_.AddAccess(place_ * 2 + 1, ElementType::kU64, at)};
+    }
+  }
+
+  void PutRecord(const std::vector<int>& accesses, Value* key) {
+    bool vector = e_.width() > 1;
+    if (s_.place_bits == 0) return Put(accesses[0], {{key}, vector});
+    Value* place = e_.Position(variable(), 0, b_.getInt64Ty());
+    key = b_.CreateZExt(key, place->getType());
+    if (s_.record_bits() == 128) {
+      Put(accesses[0], {{place}, vector});
+      Put(accesses[1], {{key}, vector});
+      return;
+    }
+    Put(accesses[0], {{b_.CreateOr(b_.CreateShl(key, 32), place)}, vector});
+  }
+
+  std::vector<int> OutputAccesses() {
+    std::vector<int> accesses;
+    for (size_t k = 0; k < c_.sort.params.size(); ++k) {
+      int param = c_.sort.params[k];
+      accesses.push_back(e_.AddAccess(
+          c_.sort.indices[k], c_.kernel.params[static_cast<size_t>(param)].type, e_.Arg(param)));
+    }
+    return accesses;
+  }
+
+  // Each place of the order gets the elements from where the record says.
+  void StorePlaces(Value* from, const std::vector<int>& outputs) {
+    llvm::Type* record = RecordType(c_);
+    Values none;
+    p_.ForEachChunk([&](Value*, Value* first, Value* end) {
+      Value* last = p_.Min(end, p_.Int(c_.sort.keep));
+      e_.Loop(first, last, 1, false, none, [&](Value* to, Values&) {
+        Value* place = b_.CreateLoad(b_.getInt64Ty(), p_.At(record, from, to));
+        if (s_.record_bits() == 64) place = b_.CreateAnd(place, p_.Int(UINT32_MAX));
+        NestEmitter::Mark mark = e_.GetMark();
+        e_.Bind(variable(), place);
+        e_.EmitReady(0);
+        Values values;
+        for (int input : c_.sort.inputs) values.push_back(e_.Use(0, input, 0, false));
+        e_.Rewind(mark);
+        e_.Bind(variable(), to);
+        for (size_t k = 0; k < outputs.size(); ++k) {
+          e_.StoreAccess(outputs[k], {{values[k]}, false});
+        }
+        e_.Unbind(variable());
+      });
+    });
+  }
+
+  // How many of the sorted records are below one.
+  Value* LowerBound(llvm::Constant* key) {
+    llvm::Type* record = RecordType(c_);
+    Value* from = p_.Pointer(SortState::kFrom);
+    return EmitWhile(
+        b_, {p_.Int(0), p_.Int(size())},
+        [&](const Values& v) { return b_.CreateICmpSLT(v[0], v[1]); },
+        [&](Values& v) {
+          Value* middle = b_.CreateLShr(b_.CreateAdd(v[0], v[1]), 1);
+          Value* below = b_.CreateICmpULT(b_.CreateLoad(record, p_.At(record, from, middle)), key);
+          v = {b_.CreateSelect(below, b_.CreateAdd(middle, p_.Int(1)), v[0]),
+               b_.CreateSelect(below, v[1], middle)};
+        })[0];
+  }
+
+  Value* FlagOf(Value* chunk) {
+    constexpr int64_t kLine = 64;
+    return p_.At(b_.getInt8Ty(), p_.Scratch(s_.flags), b_.CreateMul(chunk, p_.Int(kLine)));
+  }
+
+  void If(Value* condition, const std::function<void()>& then) {
+    llvm::Function* function = b_.GetInsertBlock()->getParent();
+    auto* inside = llvm::BasicBlock::Create(b_.getContext(), "then", function);
+    auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function);
+    b_.CreateCondBr(condition, inside, after);
+    b_.SetInsertPoint(inside);
+    then();
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+  }
+
+  const SortContext& c_;
+  const kernel::CpuSortSchedule& s_;
+  SortPhase& p_;
+  NestEmitter& e_;
+  Builder& b_;
+  Index place_;
+};
+
+}  // namespace
+
+void EmitLoadPhase(const SortContext& c, SortPhase& p) { RowCode(c, p).Load(); }
+void EmitStorePhase(const SortContext& c, SortPhase& p) { RowCode(c, p).Store(); }
+void EmitRestorePhase(const SortContext& c, SortPhase& p) { RowCode(c, p).Restore(); }
+
+bool HasRestorePhase(const SortContext& c) {
+  return c.schedule.records && c.schedule.place_bits == 0 &&
+         c.sort.key->order == kernel::SortKey::Order::kNumber;
+}
+
+}  // namespace kiln::codegen

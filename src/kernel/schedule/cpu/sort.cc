@@ -1,0 +1,106 @@
+#include "kernel/schedule/cpu/sort.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace kiln::kernel {
+namespace {
+
+constexpr int64_t kLine = 64;
+// Shorter rows are merged: counting costs the number of digits, however few elements there are.
+constexpr int64_t kMinRadix = 40;
+// Rows from which counts of more digits pay.
+constexpr int64_t kMinWideDigits = 32 << 10;
+// Rows of at least so many elements are cut into chunks of at least so many, and into no more
+// than this.
+constexpr int64_t kMinChunk = 8 << 10;
+constexpr int64_t kMaxChunks = 8;
+// With so many rows, rows are worked on at once rather than the chunks of one.
+constexpr int64_t kManyRows = 8;
+constexpr int64_t kMaxItems = 16;
+// About what a task must have to do, in elements of radix passes or of levels of merging.
+constexpr double kTaskSteps = 16 << 10;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t Aligned(int64_t bytes) { return CeilDiv(bytes, kLine) * kLine; }
+
+double LogTwo(int64_t n) {
+  double levels = 1;
+  while ((int64_t{1} << static_cast<int>(levels)) < n) ++levels;
+  return levels;
+}
+
+}  // namespace
+
+CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
+  CpuSortSchedule s;
+  const Stage& stage = kernel.stages[0];
+  const Sort& sort = *stage.sort;
+  int64_t n = kernel.variables[static_cast<size_t>(sort.variable)].extent;
+  for (int v = 0; v < kernel.outer; ++v) s.rows *= kernel.variables[static_cast<size_t>(v)].extent;
+  s.chunk = n;
+  if (s.rows == 0 || n == 0) {
+    s.items = 0;
+    return s;
+  }
+
+  std::vector<int64_t> widths;
+  int64_t widest = 4;
+  for (int input : sort.inputs) {
+    widths.push_back(ByteWidth(stage.nodes[static_cast<size_t>(input)].type));
+    widest = std::max(widest, widths.back());
+  }
+  s.records = sort.key && n <= (int64_t{1} << 32);
+  double steps = LogTwo(n);
+  if (s.records) {
+    const Combiner& value = sort.key->value;
+    s.key_bits =
+        static_cast<int>(8 * ByteWidth(value.nodes[static_cast<size_t>(value.results[0])].type));
+    s.place_bits = sort.key->is_element ? 0 : s.key_bits > 32 ? 64 : 32;
+    s.radix = n >= kMinRadix;
+    s.digit_bits = n >= kMinWideDigits && s.key_bits >= 32 ? 11 : 8;
+    widths = {s.record_bits() / 8};
+    widest = std::max<int64_t>(widest, std::min(s.record_bits() / 8, 8));
+    if (s.radix) steps = 1 + CeilDiv(s.key_bits, s.digit_bits);
+  }
+  s.vector_width = static_cast<int>(std::max<int64_t>(cpu.vector_bytes / widest, 1));
+  while (s.vector_width > 1 && s.vector_width > n) s.vector_width /= 2;
+
+  double tasks = static_cast<double>(s.rows) * static_cast<double>(n) * steps / kTaskSteps;
+  if (s.rows < kManyRows && n >= 2 * kMinChunk) {
+    s.chunks = std::clamp<int64_t>(n / kMinChunk, 1, kMaxChunks);
+    s.chunk = CeilDiv(CeilDiv(n, s.chunks), kLine) * kLine;
+    s.chunks = CeilDiv(n, s.chunk);
+    s.rows_per_item = s.rows;
+  } else {
+    int64_t wanted = static_cast<int64_t>(std::min<double>(tasks, static_cast<double>(kMaxItems)));
+    s.rows_per_item = CeilDiv(s.rows, std::clamp<int64_t>(wanted, 1, s.rows));
+    s.items = CeilDiv(s.rows, s.rows_per_item);
+    s.max_tasks = s.items;
+  }
+
+  s.flags = CpuSortSchedule::kStateBytes;
+  s.splits = s.flags + s.chunks * kLine;
+  s.counts = s.splits + Aligned((s.chunks + 1) * 8);
+  s.front = s.counts + (s.radix ? Aligned(s.chunks * s.buckets() * 4) : 0);
+  int64_t bytes = 0;
+  for (int64_t width : widths) {
+    s.offsets.push_back(bytes);
+    bytes += Aligned(n * width);
+  }
+  s.back = s.front + bytes;
+  s.item_bytes = s.back + bytes;
+  s.scratch_bytes = s.items * s.item_bytes;
+  return s;
+}
+
+std::string CpuSortSchedule::ToString() const {
+  std::string out = records ? Cat("records of ", record_bits(), " bits, keys of ", key_bits)
+                            : std::string("elements");
+  out += radix ? Cat(", digits of ", digit_bits, " bits") : ", merged";
+  return Cat(out, ", ", items, " items of ", rows_per_item, " rows, ", chunks, " chunks of ", chunk,
+             ", width ", vector_width, ", scratch ", scratch_bytes);
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,237 @@
+#include "kernel/sort.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "kernel/region.h"
+
+namespace kiln::kernel {
+namespace {
+
+using ir::Instruction;
+
+Node Argument(int number, ElementType type) {
+  Node node{.kind = Node::Kind::kArgument, .type = type};
+  node.result = number;
+  return node;
+}
+
+bool IsOp(const Node& n, Opcode opcode) { return n.kind == Node::Kind::kOp && n.opcode == opcode; }
+
+bool IsCompare(const Node& n, Direction direction) {
+  return IsOp(n, Opcode::kCompare) && n.direction == direction;
+}
+
+// The comparator's nodes, of which `left` and `right` are compared at last.
+class Matcher {
+ public:
+  explicit Matcher(const std::vector<Node>& nodes) : nodes_(nodes) {}
+
+  // Whether `right` is made of right elements as `left` is of left ones.
+  bool Mirrors(int left, int right) {
+    auto [it, fresh] = mirrors_.try_emplace({left, right}, false);
+    if (fresh) it->second = FindMirrors(left, right);
+    return mirrors_.at({left, right});
+  }
+
+  // A copy of what `node` is made of, of left elements alone.
+  int Copy(int node, Combiner& to, std::vector<int>& copies) const {
+    int& copy = copies[static_cast<size_t>(node)];
+    if (copy >= 0) return copy;
+    Node n = At(node);
+    if (n.kind == Node::Kind::kArgument) n.result /= 2;
+    for (int& operand : n.operands) operand = Copy(operand, to, copies);
+    to.nodes.push_back(std::move(n));
+    return copy = static_cast<int>(to.nodes.size()) - 1;
+  }
+
+  bool IsArgument(int node) const { return At(node).kind == Node::Kind::kArgument; }
+
+  // Of x in  bits(x) xor ((bits(x) >> width - 1) >>> 1),  which is x by the total order; or -1.
+  int TotallyOrdered(int node) const {
+    const Node& n = At(node);
+    if (!IsOp(n, Opcode::kXor)) return -1;
+    const Node& bits = At(n.operands[0]);
+    const Node& rest = At(n.operands[1]);
+    if (!IsOp(bits, Opcode::kBitcastConvert) || !IsOp(rest, Opcode::kShiftRightLogical)) return -1;
+    const Node& signs = At(rest.operands[0]);
+    bool fits = IsOp(signs, Opcode::kShiftRightArithmetic) && signs.operands[0] == n.operands[0] &&
+                IsNumber(rest.operands[1], 1) &&
+                IsNumber(signs.operands[1], static_cast<double>(8 * ByteWidth(n.type) - 1));
+    int x = bits.operands[0];
+    return fits && IsFloat(At(x).type) ? x : -1;
+  }
+
+  // Of x in  select(x != x, NaN, select(x == 0, 0, x)),  in either order; or -1.
+  int Canonical(int node) const {
+    bool zero = false, nan = false;
+    while (IsOp(At(node), Opcode::kSelect)) {
+      const Node& select = At(node);
+      const Node& test = At(select.operands[0]);
+      int rest = select.operands[2];
+      if (!zero && IsCompare(test, Direction::kEq) && IsNumber(test.operands[1], 0) &&
+          IsNumber(select.operands[1], 0) && Tests(test.operands[0], rest)) {
+        zero = true;
+      } else if (!nan && IsCompare(test, Direction::kNe) && test.operands[0] == test.operands[1] &&
+                 IsNan(select.operands[1]) && Tests(test.operands[0], rest)) {
+        nan = true;
+      } else {
+        return -1;
+      }
+      node = rest;
+    }
+    return zero && nan ? node : -1;
+  }
+
+ private:
+  bool FindMirrors(int left, int right) {
+    const Node &l = At(left), &r = At(right);
+    if (l.kind == Node::Kind::kArgument) {
+      return r.kind == Node::Kind::kArgument && l.result % 2 == 0 && r.result == l.result + 1;
+    }
+    if (l.operands.size() != r.operands.size()) return false;
+    for (size_t k = 0; k < l.operands.size(); ++k) {
+      if (!Mirrors(l.operands[k], r.operands[k])) return false;
+    }
+    Node same = r;
+    same.operands = l.operands;
+    return l == same;
+  }
+
+  const Node& At(int node) const { return nodes_[static_cast<size_t>(node)]; }
+
+  bool IsNumber(int node, double value) const {
+    const Node& n = At(node);
+    return n.kind == Node::Kind::kConstant && n.literal->IsAll(value);
+  }
+  bool IsNan(int node) const {
+    const Node& n = At(node);
+    if (n.kind != Node::Kind::kConstant || !IsFloat(n.type)) return false;
+    double value = n.literal->AsDouble(0);
+    return std::isnan(value) && !std::signbit(value);
+  }
+  // What is tested may be the value before other selects have changed its zeros or NaNs.
+  bool Tests(int tested, int value) const {
+    while (tested != value) {
+      if (!IsOp(At(value), Opcode::kSelect)) return false;
+      value = At(value).operands[2];
+    }
+    return true;
+  }
+
+  const std::vector<Node>& nodes_;
+  std::map<std::pair<int, int>, bool> mirrors_;
+};
+
+}  // namespace
+
+bool IsSort(const Instruction& i) {
+  return i.opcode() == Opcode::kSort || i.opcode() == Opcode::kTopK;
+}
+
+std::optional<SortKey> KeyOf(const Combiner& comparator, int64_t operands) {
+  const std::vector<Node>& nodes = comparator.nodes;
+  const Node& root = nodes[static_cast<size_t>(comparator.results[0])];
+  if (!IsCompare(root, Direction::kLt) && !IsCompare(root, Direction::kGt)) return std::nullopt;
+  Matcher match(nodes);
+  SortKey key;
+  key.descending = root.direction == Direction::kGt;
+  int left = root.operands[0], right = root.operands[1];
+  if (match.Mirrors(right, left)) {
+    std::swap(left, right);
+    key.descending = !key.descending;
+  }
+  if (!match.Mirrors(left, right)) return std::nullopt;
+  ElementType type = nodes[static_cast<size_t>(left)].type;
+  if (IsFloat(type)) {
+    key.order = SortKey::Order::kNumber;
+  } else if (int x = match.TotallyOrdered(left); x >= 0) {
+    left = x;
+    key.order = SortKey::Order::kTotal;
+    if (int y = match.Canonical(x); y >= 0) {
+      left = y;
+      key.order = SortKey::Order::kNumber;
+    }
+  }
+  std::vector<int> copies(nodes.size(), -1);
+  key.value.results = {match.Copy(left, key.value, copies)};
+  key.is_element = operands == 1 && match.IsArgument(left);
+  return key;
+}
+
+namespace {
+
+SortKey TotalOrderOf(ElementType type, bool descending) {
+  SortKey key;
+  key.value.nodes = {Argument(0, type)};
+  key.value.results = {0};
+  key.order = IsFloat(type) ? SortKey::Order::kTotal : SortKey::Order::kInteger;
+  key.descending = descending;
+  return key;
+}
+
+Status AddComparator(const Instruction& instruction, Sort& sort) {
+  const ir::Computation& computation = *instruction.called(0);
+  Combiner comparator;
+  auto add = [&](Node node) {
+    comparator.nodes.push_back(std::move(node));
+    return static_cast<int>(comparator.nodes.size()) - 1;
+  };
+  auto argument = [&](int64_t number) {
+    return add(Argument(static_cast<int>(number), computation.parameter(number)->shape().type()));
+  };
+  auto results = AddRegion(computation, argument, add);
+  if (!results.ok()) return results.status().WithContext("sort");
+  comparator.results = *std::move(results);
+  sort.key = KeyOf(comparator, instruction.operand_count());
+  sort.comparator = std::move(comparator);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status BuildSort(const Instruction& instruction, int first_output, StageValues& values,
+                 Kernel& kernel) {
+  const Shape& shape = instruction.operand(0)->shape();
+  bool top = instruction.opcode() == Opcode::kTopK;
+  int64_t along = top ? shape.rank() - 1 : instruction.dimensions()[0];
+  int64_t size = shape.dim(along);
+  std::vector<Index> index(static_cast<size_t>(shape.rank()));
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (d == along) continue;
+    index[static_cast<size_t>(d)] = Index::Variable(kernel.outer++, shape.dim(d));
+    kernel.variables.push_back({shape.dim(d), false});
+  }
+  Sort sort;
+  sort.variable = kernel.outer;
+  index[static_cast<size_t>(along)] = Index::Variable(sort.variable, size);
+  kernel.variables.push_back({size, true});
+  kernel.stages[0].variables = {sort.variable};
+  sort.keep = size;
+  for (const Instruction* operand : instruction.operands()) {
+    KILN_ASSIGN_OR_RETURN(int node, values.At(*operand, index));
+    sort.inputs.push_back(node);
+  }
+  if (top) {
+    sort.keep = instruction.attributes().Int(Attr::kK);
+    const AttrValue* largest = instruction.attributes().Find(Attr::kLargest);
+    sort.key = TotalOrderOf(shape.type(), largest && std::get<bool>(*largest));
+    sort.inputs.push_back(values.Add({.kind = Node::Kind::kIndex,
+                                      .type = ElementType::kS32,
+                                      .index = index[static_cast<size_t>(along)]}));
+  } else {
+    KILN_RETURN_IF_ERROR(AddComparator(instruction, sort));
+  }
+  for (size_t k = 0; k < sort.inputs.size(); ++k) {
+    bool several = instruction.shape().is_tuple();
+    const Shape& result = several ? instruction.shape().elements()[k] : instruction.shape();
+    sort.params.push_back(first_output + static_cast<int>(k));
+    sort.indices.push_back(Linearise(index, result.strides()));
+  }
+  kernel.kind = Kernel::Kind::kSort;
+  kernel.stages[0].sort = std::move(sort);
+  return OkStatus();
+}
+
+}  // namespace kiln::kernel
