@@ -70,7 +70,7 @@ Status CheckStatic(const ir::Module& module) {
 Status DumpPtx(const plan::Program& program, const std::string& prefix, const Options& options) {
   KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
   for (const plan::ScheduledKernel& k : program.kernels) {
-    if (k.kernel.stages.empty() || k.kernel.kind == kernel::Kernel::Kind::kSort) continue;
+    if (k.kernel.stages.empty()) continue;
     plan::ScheduledKernel kernel;
     kernel.kernel = k.kernel;
     kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);

@@ -70,10 +70,8 @@ void AppendSort(const Sort& s, std::string& out) {
                ", (", Join(s.key->value.results, ", "), ") of\n");
     AppendNodes(s.key->value.nodes, "        ", out);
   }
-  if (s.comparator) {
-    out += Cat("      by (", Join(s.comparator->results, ", "), ") of\n");
-    AppendNodes(s.comparator->nodes, "        ", out);
-  }
+  out += Cat("      by (", Join(s.comparator.results, ", "), ") of\n");
+  AppendNodes(s.comparator.nodes, "        ", out);
 }
 
 }  // namespace

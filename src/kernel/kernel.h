@@ -124,9 +124,10 @@ struct Sort {
   std::vector<int> params;     // outputs: one for each input
   std::vector<Index> indices;  // of each, the variable being the place in the order
   int64_t keep = 0;            // how many places are stored, from the first
-  // One of the two, or both: arguments 2k and 2k+1 are operand k's left and right elements, and the
-  // one result is whether the left ones come first.
-  std::optional<Combiner> comparator;
+  // Arguments 2k and 2k+1 are operand k's left and right elements, and the one result is whether
+  // the left ones come first.
+  Combiner comparator;
+  // The same order by one number, if it is one.
   std::optional<SortKey> key;
 };
 

@@ -162,13 +162,45 @@ std::optional<SortKey> KeyOf(const Combiner& comparator, int64_t operands) {
 
 namespace {
 
-SortKey TotalOrderOf(ElementType type, bool descending) {
-  SortKey key;
-  key.value.nodes = {Argument(0, type)};
-  key.value.results = {0};
-  key.order = IsFloat(type) ? SortKey::Order::kTotal : SortKey::Order::kInteger;
-  key.descending = descending;
-  return key;
+// The comparator of a topk: by the total order of the first operand.
+Combiner TotalOrderOf(ElementType type, bool descending) {
+  Combiner comparator;
+  auto add = [&](Node node) {
+    comparator.nodes.push_back(std::move(node));
+    return static_cast<int>(comparator.nodes.size()) - 1;
+  };
+  ElementType word = type;
+  if (IsFloat(type)) {
+    word = ByteWidth(type) == 2   ? ElementType::kS16
+           : ByteWidth(type) == 4 ? ElementType::kS32
+                                  : ElementType::kS64;
+  }
+  auto op = [&](Opcode opcode, int a, int b) {
+    Node node{.kind = Node::Kind::kOp, .type = word, .opcode = opcode, .operands = {a}};
+    if (b >= 0) node.operands.push_back(b);
+    return add(std::move(node));
+  };
+  auto number = [&](int64_t value) {
+    Literal literal = Literal::ScalarOf(word, static_cast<double>(value));
+    return add({.kind = Node::Kind::kConstant,
+                .type = word,
+                .literal = std::make_shared<const Literal>(std::move(literal))});
+  };
+  int sides[2];
+  for (int side : {0, 1}) {
+    int x = add(Argument(side, type));
+    if (IsFloat(type)) {
+      int bits = op(Opcode::kBitcastConvert, x, -1);
+      int signs = op(Opcode::kShiftRightArithmetic, bits, number(8 * ByteWidth(word) - 1));
+      x = op(Opcode::kXor, bits, op(Opcode::kShiftRightLogical, signs, number(1)));
+    }
+    sides[side] = x;
+  }
+  int root = op(Opcode::kCompare, sides[0], sides[1]);
+  comparator.nodes.back().type = ElementType::kPred;
+  comparator.nodes.back().direction = descending ? Direction::kGt : Direction::kLt;
+  comparator.results = {root};
+  return comparator;
 }
 
 Status AddComparator(const Instruction& instruction, Sort& sort) {
@@ -184,7 +216,6 @@ Status AddComparator(const Instruction& instruction, Sort& sort) {
   auto results = AddRegion(computation, argument, add);
   if (!results.ok()) return results.status().WithContext("sort");
   comparator.results = *std::move(results);
-  sort.key = KeyOf(comparator, instruction.operand_count());
   sort.comparator = std::move(comparator);
   return OkStatus();
 }
@@ -216,13 +247,14 @@ Status BuildSort(const Instruction& instruction, int first_output, StageValues& 
   if (top) {
     sort.keep = instruction.attributes().Int(Attr::kK);
     const AttrValue* largest = instruction.attributes().Find(Attr::kLargest);
-    sort.key = TotalOrderOf(shape.type(), largest && std::get<bool>(*largest));
+    sort.comparator = TotalOrderOf(shape.type(), largest && std::get<bool>(*largest));
     sort.inputs.push_back(values.Add({.kind = Node::Kind::kIndex,
                                       .type = ElementType::kS32,
                                       .index = index[static_cast<size_t>(along)]}));
   } else {
     KILN_RETURN_IF_ERROR(AddComparator(instruction, sort));
   }
+  sort.key = KeyOf(sort.comparator, static_cast<int64_t>(sort.inputs.size()));
   for (size_t k = 0; k < sort.inputs.size(); ++k) {
     bool several = instruction.shape().is_tuple();
     const Shape& result = several ? instruction.shape().elements()[k] : instruction.shape();

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "random_moves.h"
+#include "random_sorts.h"
 
 namespace kiln::testing {
 namespace {
@@ -427,6 +428,13 @@ class Generator {
     MoveSource source{*module_, *c_, random_, values_, options_.max_elements, options_.max_rank};
     Instruction* x = AnyValue();
     if (Chance(40)) x = AnyExact(x);
+    if (IsExact(x) && Chance(15)) {
+      MoveOp sort = RandomSort(source, x, [this](const Instruction* i) { return IsExact(i); });
+      bool exact = std::ranges::all_of(
+          sort.data, [&](auto* i) { return i->opcode() == Opcode::kIota || IsExact(i); });
+      for (Instruction* r : sort.results) Keep(r, exact);
+      return;
+    }
     MoveOp op = IsExact(x) && Chance(50) ? RandomBitsOp(source, x) : RandomWindowOp(source, x);
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
       return i->opcode() == Opcode::kParameter || IsExact(i);

@@ -48,7 +48,7 @@ class Elements {
         arguments.push_back(FromMemory(b_, (*of)[k], element_types_[k], MathOf(c_.cpu)));
       }
     }
-    Values results = p_.nest().EmitCombiner(*c_.sort.comparator, arguments);
+    Values results = p_.nest().EmitCombiner(c_.sort.comparator, arguments);
     return results.empty() ? b_.getFalse() : results[0];
   }
 

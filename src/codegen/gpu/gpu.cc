@@ -21,9 +21,6 @@ void PromoteStackSlots(llvm::Module& module) {
 }
 
 Status CheckForm(const plan::ScheduledKernel& kernel) {
-  if (kernel.kernel.kind == kernel::Kernel::Kind::kSort) {
-    return Unimplemented("kernel ", kernel.kernel.name, ": sort and topk on a GPU");
-  }
   if (kernel.form == plan::ScheduledKernel::Form::kNest) return OkStatus();
   return Unimplemented("kernel ", kernel.kernel.name, ": matrix products on a GPU");
 }

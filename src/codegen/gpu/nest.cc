@@ -48,6 +48,11 @@ class GpuNest {
   Status Emit() {
     Value* thread = gpu_.Thread();
     Value* block = gpu_.Block();
+    if (kernel_.stages[0].sort) {
+      EmitSort(*kernel_.stages[0].sort, thread, block);
+      b_.CreateRetVoid();
+      return status_;
+    }
     switch (schedule_.form) {
       case GpuNestSchedule::Form::kElementwise:
       case GpuNestSchedule::Form::kColumnReduce:
@@ -268,6 +273,60 @@ class GpuNest {
         If(At(stage, u.guard), body);
       }
     }
+  }
+
+  // --- Sorts: a thread for each element counts those that come before it, which is its place. With
+  // a comparator that is no order, places stay empty or are taken twice.
+
+  void EmitSort(const kernel::Sort& sort, Value* thread, Value* block) {
+    int64_t size = kernel_.variables[sort.variable].extent;
+    std::vector<int> all = OuterVariables();
+    all.push_back(sort.variable);
+    int64_t step = int64_t{schedule_.threads} * schedule_.blocks;
+    Value* first = b_.CreateAdd(b_.CreateMul(block, Int(schedule_.threads)), thread);
+    llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+    llvm::AllocaInst* place = at_entry.CreateAlloca(b_.getInt64Ty());
+    Loop(first, outer_points_ * size, step, [&](Value* point) {
+      Delinearise(point, all);
+      Value* own = variables_[sort.variable];
+      std::vector<Value*> mine = InputsOf(sort);
+      b_.CreateStore(Int(0), place);
+      Loop(Int(0), size, 1, [&](Value* other) {
+        variables_[sort.variable] = other;
+        for (auto& value : values_[0]) value = nullptr;
+        std::vector<Value*> theirs = InputsOf(sort);
+        Value* equal_before =
+            b_.CreateAnd(b_.CreateICmpSLT(other, own), b_.CreateNot(IsBefore(sort, mine, theirs)));
+        Value* before = b_.CreateOr(IsBefore(sort, theirs, mine), equal_before);
+        Value* count = b_.CreateLoad(b_.getInt64Ty(), place);
+        b_.CreateStore(b_.CreateAdd(count, b_.CreateZExt(before, b_.getInt64Ty())), place);
+      });
+      variables_[sort.variable] = b_.CreateLoad(b_.getInt64Ty(), place);
+      If(b_.CreateICmpSLT(variables_[sort.variable], Int(sort.keep)), [&] {
+        for (size_t k = 0; k < sort.params.size(); ++k) {
+          ElementType type = kernel_.params[sort.params[k]].type;
+          b_.CreateAlignedStore(ToMemory(b_, mine[k], type, math_),
+                                Address(0, sort.params[k], sort.indices[k]),
+                                llvm::Align(ByteWidth(type)));
+        }
+      });
+    });
+  }
+
+  std::vector<Value*> InputsOf(const kernel::Sort& sort) {
+    std::vector<Value*> inputs;
+    for (int input : sort.inputs) inputs.push_back(At(0, input));
+    return inputs;
+  }
+
+  Value* IsBefore(const kernel::Sort& sort, const std::vector<Value*>& x,
+                  const std::vector<Value*>& y) {
+    std::vector<Value*> arguments;
+    for (size_t k = 0; k < x.size(); ++k) {
+      arguments.push_back(x[k]);
+      arguments.push_back(y[k]);
+    }
+    return CombineByNodes(sort.comparator, arguments, {})[0];
   }
 
   // --- Reductions

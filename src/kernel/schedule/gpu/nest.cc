@@ -85,7 +85,8 @@ GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
   int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
   const Stage& stage = kernel.stages[0];
   bool has_reductions = !stage.reductions.empty();
-  if (kernel.kind == Kernel::Kind::kScatter) {
+  if (stage.sort) points *= kernel.variables[static_cast<size_t>(stage.sort->variable)].extent;
+  if (kernel.kind != Kernel::Kind::kNest) {
     s.blocks = std::clamp<int64_t>((points + s.threads - 1) / s.threads, 1, most_blocks);
     return s;
   }

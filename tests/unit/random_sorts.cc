@@ -1,0 +1,140 @@
+#include "random_sorts.h"
+
+#include <cstdlib>
+#include <iostream>
+
+namespace kiln::testing {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+class Generator {
+ public:
+  Generator(const MoveSource& source, Instruction* x,
+            const std::function<bool(const Instruction*)>& exact)
+      : source_(source), x_(x), exact_(exact) {}
+
+  MoveOp TopK() {
+    int64_t size = x_->shape().dim(x_->shape().rank() - 1);
+    Instruction* top =
+        Add(source_.computation, {.opcode = Opcode::kTopK,
+                                  .operands = {x_},
+                                  .attributes = {{Attr::kK, Chance(20) ? size : Pick(0, size)}}});
+    if (Chance(50)) top->mutable_attributes().Set(Attr::kLargest, true);
+    return {{Element(top, 0), Element(top, 1)}, {x_}};
+  }
+
+  MoveOp Sort() {
+    operands_ = {x_};
+    for (Instruction* v : source_.values) {
+      bool fits =
+          operands_.size() < 4 && v->shape().is_array() && v->shape().SameDimensions(x_->shape());
+      if (fits && Chance(25)) operands_.push_back(v);
+    }
+    if (Chance(25)) {
+      operands_.push_back(
+          Add(source_.computation,
+              {.opcode = Opcode::kIota,
+               .attributes = {{Attr::kIotaDimension, Pick(0, x_->shape().rank() - 1)}},
+               .shape = Shape(ElementType::kS32, x_->shape().dimensions())}));
+    }
+    Computation* before = Comparator();
+    Instruction* sort =
+        Add(source_.computation,
+            {.opcode = Opcode::kSort,
+             .operands = operands_,
+             .attributes = {{Attr::kDimensions, Ints{Pick(0, x_->shape().rank() - 1)}}},
+             .called = {before}});
+    if (Chance(30)) sort->mutable_attributes().Set(Attr::kIsStable, true);
+    MoveOp op;
+    op.data = {operands_.begin(), operands_.end()};
+    if (operands_.size() == 1) {
+      op.results = {sort};
+      return op;
+    }
+    for (size_t k = 0; k < operands_.size(); ++k) {
+      // Some of them nobody needs.
+      if (Chance(70)) op.results.push_back(Element(sort, static_cast<int64_t>(k)));
+    }
+    return op;
+  }
+
+ private:
+  int64_t Pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool Chance(int percent) { return Pick(1, 100) <= percent; }
+
+  static Instruction* Add(Computation& c, ir::InstructionSpec spec) {
+    auto made = c.Add(std::move(spec));
+    if (!made.ok()) {
+      std::cerr << "random sorts: " << made.status().ToString() << "\n";
+      std::abort();
+    }
+    return *made;
+  }
+  Instruction* Element(Instruction* tuple, int64_t k) {
+    return Add(source_.computation, {.opcode = Opcode::kGetTupleElement,
+                                     .operands = {tuple},
+                                     .attributes = {{Attr::kIndex, k}}});
+  }
+
+  static Instruction* Compare(Computation& c, Instruction* a, Instruction* b, Direction direction) {
+    return Add(c, {.opcode = Opcode::kCompare,
+                   .operands = {a, b},
+                   .attributes = {{Attr::kDirection, direction}}});
+  }
+
+  // By one operand, by a formula of one, or by one and where those are equal by another.
+  Computation* Comparator() {
+    Computation* c = source_.module.AddComputation("before");
+    std::vector<std::pair<Instruction*, Instruction*>> pairs;
+    std::vector<size_t> keys;
+    for (size_t k = 0; k < operands_.size(); ++k) {
+      Instruction* sides[2];
+      for (int side : {0, 1}) {
+        int64_t number = static_cast<int64_t>(2 * k) + side;
+        sides[side] = Add(*c, {.opcode = Opcode::kParameter,
+                               .attributes = {{Attr::kParameterNumber, number}},
+                               .shape = Shape::Scalar(operands_[k]->shape().type())});
+      }
+      pairs.push_back({sides[0], sides[1]});
+      if (k == 0 || exact_(operands_[k])) keys.push_back(k);
+    }
+    auto key = [&] { return keys[static_cast<size_t>(Pick(0, std::ssize(keys) - 1))]; };
+    auto [a, b] = pairs[key()];
+    Direction direction = Chance(50) ? Direction::kLt : Direction::kGt;
+    if (Chance(30) && !IsPred(a->shape().type())) {
+      a = Add(*c, {.opcode = Opcode::kAbs, .operands = {a}});
+      b = Add(*c, {.opcode = Opcode::kAbs, .operands = {b}});
+    }
+    if (Chance(20)) std::swap(a, b);
+    Instruction* before = Compare(*c, a, b, direction);
+    if (Chance(25)) {
+      auto [d, e] = pairs[key()];
+      before = Add(*c, {.opcode = Opcode::kSelect,
+                        .operands = {Compare(*c, a, b, Direction::kEq),
+                                     Compare(*c, d, e, Direction::kLt), before}});
+    }
+    c->set_root(before);
+    return c;
+  }
+
+  const MoveSource& source_;
+  Instruction* x_;
+  const std::function<bool(const Instruction*)>& exact_;
+  std::vector<Instruction*> operands_;
+};
+
+}  // namespace
+
+MoveOp RandomSort(const MoveSource& source, Instruction* x,
+                  const std::function<bool(const Instruction*)>& exact) {
+  if (x->shape().rank() == 0) return {};
+  bool top = source.random() % 4 == 0;
+  Generator generator(source, x, exact);
+  return top ? generator.TopK() : generator.Sort();
+}
+
+}  // namespace kiln::testing
