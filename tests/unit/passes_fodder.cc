@@ -83,7 +83,7 @@ class Generator {
                ElementType::kS8, ElementType::kS16, ElementType::kU8, ElementType::kU16,
                ElementType::kU32, ElementType::kU64, ElementType::kPred});
     std::vector<int64_t> dims;
-    for (int d = Pick(0, 3); d > 0; --d) dims.push_back(Chance(4) ? 0 : OneOf({1, 1, 2, 3, 4}));
+    for (int d = Pick(0, 3); d > 0; --d) dims.push_back(Chance(4) ? 0 : OneOf({1, 1, 2, 3, 4, 5}));
     return Shape(type, std::span<const int64_t>(dims));
   }
 
@@ -386,6 +386,13 @@ class Generator {
     Ints permutation;
     for (int64_t d = 0; d < x->shape().rank(); ++d) permutation.push_back(d);
     std::shuffle(permutation.begin(), permutation.end(), random_);
+    if (x->shape().rank() > 2 && Chance(40)) {
+      std::shuffle(permutation.begin(), permutation.end(), random_);
+      x = Add({.opcode = Opcode::kTranspose,
+               .operands = {x},
+               .attributes = {{Attr::kDimensions, permutation}}});
+      std::shuffle(permutation.begin(), permutation.end(), random_);
+    }
     AfterRearrangement(Add({.opcode = Opcode::kTranspose,
                             .operands = {x},
                             .attributes = {{Attr::kDimensions, permutation}}}));
@@ -403,7 +410,9 @@ class Generator {
       }
       slices.push_back(s);
     }
-    Keep(Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}));
+    Instruction* r = Keep(
+        Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}));
+    if (Chance(30) && r->shape().num_elements() > 1) StepSlice(r);
   }
 
   void StepReverse(Instruction* x) {
@@ -541,7 +550,7 @@ class Generator {
                                .operands = {x, init},
                                .attributes = {{Attr::kDimensions, dims}},
                                .called = {Reducer(opcode, type)}}));
-    if (Chance(30) && r->shape().rank() > 0) StepReduce(r);
+    if (Chance(40) && r->shape().rank() > 0) StepReduce(r);
   }
 
   void StepDot(Instruction* x) {
