@@ -225,7 +225,7 @@ class Generator {
       case 14:
         return StepReduce(Any());
       case 15:
-        return Chance(60) ? StepDot(Any()) : StepIota();
+        return Chance(50) ? StepDot(Any()) : Chance(60) ? StepIota() : StepSort(Any());
       case 16:
         return StepWindows(Any());
     }
@@ -587,6 +587,30 @@ class Generator {
                                               {Attr::kRhsContractingDims, rhs_contracting}},
                                .shape = Shape::Scalar(type)}));
     if (Chance(50)) StepTranspose(r);
+  }
+
+  // Not of floats: with NaNs less-than is no order.
+  void StepSort(Instruction* x) {
+    ElementType type = x->shape().type();
+    if (x->shape().rank() == 0 || IsFloat(type)) return;
+    auto direction = OneOf({Direction::kLt, Direction::kGt});
+    int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
+    for (int n = Pick(1, 2); n > 0; --n) {
+      Computation* comparator = module_->AddComputation("comparator");
+      std::vector<Instruction*> p;
+      for (int64_t k = 0; k < 2; ++k) {
+        p.push_back(*comparator->Add({.opcode = Opcode::kParameter,
+                                      .attributes = {{Attr::kParameterNumber, k}},
+                                      .shape = Shape::Scalar(type)}));
+      }
+      comparator->set_root(*comparator->Add({.opcode = Opcode::kCompare,
+                                             .operands = p,
+                                             .attributes = {{Attr::kDirection, direction}}}));
+      x = Keep(Add({.opcode = Opcode::kSort,
+                    .operands = {x},
+                    .attributes = {{Attr::kDimensions, Ints{d}}},
+                    .called = {comparator}}));
+    }
   }
 
   void StepIota() {
