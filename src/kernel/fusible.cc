@@ -129,6 +129,23 @@ bool OnlyElementwiseFrom(const Instruction* value) {
   return true;
 }
 
+// Whether all that is made from `value` has its elements where `value` has them.
+bool KeepsIndex(const Instruction* value) {
+  std::vector<const Instruction*> work = {value};
+  std::unordered_set<const Instruction*> seen;
+  while (!work.empty()) {
+    const Instruction* i = work.back();
+    work.pop_back();
+    if (!seen.insert(i).second) continue;
+    for (const Instruction* user : i->users()) {
+      if (user->opcode() == Opcode::kTuple) continue;
+      if (!IsElementwise(user->opcode()) || !user->shape().SameDimensions(i->shape())) return false;
+      work.push_back(user);
+    }
+  }
+  return true;
+}
+
 // What an operand of a member of `i`, which may be a fusion, is outside.
 const Instruction* Outside(const Instruction& i, const Instruction* operand) {
   if (i.opcode() != Opcode::kFusion || operand->opcode() != Opcode::kParameter) return operand;
@@ -326,6 +343,41 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
     if (IsOneReduceOfSeveral(a) || IsOneReduceOfSeveral(b)) {
       return No("a reduce of several operands stays alone");
     }
+  }
+  return {true, ""};
+}
+
+FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& consumer,
+                              const target::Target& target) {
+  FusionRole from = RoleOf(producer), to = RoleOf(consumer);
+  if (to != FusionRole::kElemental) return No("the consumer is more than elementwise work");
+  if (from != FusionRole::kElemental && from != FusionRole::kReduce && from != FusionRole::kDot) {
+    return No("the producer's kind takes nothing in");
+  }
+  if (OpCount(producer) + OpCount(consumer) > kMaxFusedOps) return No("too many ops in one kernel");
+  if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
+    return No("too many operands of one kernel");
+  }
+  if (UpdatedOperand(producer, 0) >= 0 || UpdatedOperand(consumer, 0) >= 0) {
+    return No("an update in place stays alone");
+  }
+  if (IsOneReduceOfSeveral(producer)) return No("a reduce of several operands stays alone");
+  std::vector<Dimension> points = IterationOf(producer);
+  auto walks = [&](const Shape& shape) { return shape.is_array() && shape.dimensions() == points; };
+  for (const Instruction* i : {&producer, &consumer}) {
+    const Shape& shape = i->shape();
+    bool all = shape.is_tuple()
+                   ? std::all_of(shape.elements().begin(), shape.elements().end(), walks)
+                   : walks(shape);
+    if (!all) return No("different iteration spaces");
+  }
+  for (int64_t o = 0; o < consumer.operand_count(); ++o) {
+    const Instruction* operand = consumer.operand(o);
+    if (operand->opcode() == Opcode::kGetTupleElement) operand = operand->operand(0);
+    if (operand != &producer) continue;
+    bool keeps = consumer.opcode() == Opcode::kFusion ? KeepsIndex(consumer.called(0)->parameter(o))
+                                                      : IsElementwise(consumer.opcode());
+    if (!keeps) return No("the consumer reads the producer's elements elsewhere");
   }
   return {true, ""};
 }

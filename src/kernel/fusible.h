@@ -35,6 +35,12 @@ FusionDecision CanFuseProducer(const ir::Instruction& producer, const ir::Instru
 FusionDecision CanFuseSiblings(const ir::Instruction& a, const ir::Instruction& b,
                                const target::Target& target);
 
+// Whether `consumer` may be computed in the kernel of `producer`, of which others use results, too:
+// both walk the same points, and the consumer reads the producer's elements where it writes its
+// own.
+FusionDecision CanFuseKeeping(const ir::Instruction& producer, const ir::Instruction& consumer,
+                              const target::Target& target);
+
 // What a kernel for the instruction moves and does: bytes of its operands and results, and
 // operations. Used to see whether a fusion pays.
 struct Cost {

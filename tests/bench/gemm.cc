@@ -57,8 +57,9 @@ struct Arrays {
   Memory a, b, c, bias;
 };
 
-codegen::GemmEpilogue BiasRelu(llvm::Function* f, const Shape3& s) {
-  return [f, n = s.n](llvm::IRBuilder<>& b, const codegen::GemmVector& v) {
+codegen::GemmEpilogue BiasRelu(const Shape3& s) {
+  return [n = s.n](llvm::IRBuilder<>& b, const codegen::GemmVector& v) {
+    llvm::Function* f = b.GetInsertBlock()->getParent();
     llvm::Type* type = v.value->getType();
     const llvm::Align align(4);
     auto at = [&](int arg, llvm::Value* index) {
@@ -99,7 +100,7 @@ class Product {
     jit_ = *std::move(jit);
     Status status = jit_->Add("gemm", [&](llvm::Function* f) {
       return codegen::EmitGemm(f, p, schedule_, {.a = 0, .b = 1, .c = 2, .scratch = 3},
-                               epilogue ? BiasRelu(f, s) : codegen::GemmEpilogue());
+                               epilogue ? BiasRelu(s) : codegen::GemmEpilogue());
     });
     const bool packed = schedule_.b == GemmB::kPrepacked;
     if (status.ok() && packed) {

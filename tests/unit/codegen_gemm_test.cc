@@ -103,7 +103,7 @@ class Checker {
     ASSERT_TRUE(jit.ok()) << jit.status().ToString();
     jit_ = *std::move(jit);
     Status added = jit_->Add("gemm", [&](llvm::Function* f) {
-      return EmitGemm(f, p_, s_, {.a = 0, .b = 1, .c = 2, .scratch = 3}, MakeEpilogue(f));
+      return EmitGemm(f, p_, s_, {.a = 0, .b = 1, .c = 2, .scratch = 3}, MakeEpilogue());
     });
     ASSERT_TRUE(added.ok()) << added.ToString();
     if (s_.pack_a) {
@@ -121,9 +121,10 @@ class Checker {
   }
 
   // max(C + bias, 0), or C added to what is in the result already.
-  GemmEpilogue MakeEpilogue(llvm::Function* f) {
+  GemmEpilogue MakeEpilogue() {
     if (case_.epilogue == Epilogue::kNone) return {};
-    return [this, f](llvm::IRBuilder<>& b, const GemmVector& v) {
+    return [this](llvm::IRBuilder<>& b, const GemmVector& v) {
+      llvm::Function* f = b.GetInsertBlock()->getParent();
       auto arg = [&](int i) {
         return b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), f->getArg(1), i));
       };

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/strings.h"
+#include "codegen/cpu/entry_functions.h"
 #include "codegen/cpu/nest.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
@@ -16,10 +17,8 @@ using llvm::BasicBlock;
 using llvm::Value;
 using Builder = llvm::IRBuilder<>;
 
-// A copy moves so much per item of its kernel, and up to the other so much without a kernel.
-constexpr int64_t kCopyItemBytes = 256 << 10;
+// Up to so much is copied without a kernel.
 constexpr int64_t kInlineCopyBytes = 512;
-constexpr int64_t kVectorBytes = 64;
 
 constexpr int kCancelledCode = static_cast<int>(Code::kCancelled);
 constexpr std::string_view kCancelledMessage = "the execution was cancelled";
@@ -181,22 +180,7 @@ class Entry {
     return OkStatus();
   }
 
-  // Runs all items of a kernel whose args are stored, and its finishing call.
-  void RunKernel(llvm::Function* kernel, int64_t items, int64_t tasks, bool finish) {
-    Value* count = b_.getInt64(static_cast<uint64_t>(items));
-    if (items <= 0) {
-      // Nothing to do but to finish.
-    } else if (tasks <= 1) {
-      b_.CreateCall(kernel, {frame_, args_, b_.getInt64(0), count});
-    } else {
-      CallTable(KILN_TABLE_PARALLEL_FOR, b_.getVoidTy(),
-                {frame_, kernel, args_, count, b_.getInt64(static_cast<uint64_t>(tasks))});
-    }
-    if (finish) {
-      b_.CreateCall(kernel, {frame_, args_, count, b_.getInt64(static_cast<uint64_t>(items) + 1)});
-    }
-  }
-
+  // A loop in a function of its own is traced as a whole.
   void Traced(int id, const std::function<void()>& step) {
     auto call = [&](int function) {
       if (id < 0) return;
@@ -216,13 +200,10 @@ class Entry {
       for (const plan::Slice& slice : launch.args) args.push_back(Address(slice));
       return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
     }
-    StoreArgs(launch.args);
     llvm::FunctionCallee callee = session_.module().getOrInsertFunction(
         KernelSymbol(program_, launch.kernel), session_.KernelType());
-    Traced(launch.id, [&] {
-      RunKernel(llvm::cast<llvm::Function>(callee.getCallee()), kernel.items, kernel.max_tasks,
-                kernel.finish);
-    });
+    b_.CreateCall(LaunchFunction(session_),
+                  {frame_, args_, callee.getCallee(), LaunchData(session_, launch, kernel)});
     return OkStatus();
   }
 
@@ -232,15 +213,20 @@ class Entry {
     if (bytes == 0) return OkStatus();
     Value *to = Address(copy.to), *from = Address(copy.from);
     if (bytes <= kInlineCopyBytes) {
-      llvm::Align align(kVectorBytes);
+      llvm::Align align(plan::kAlignment);
       b_.CreateMemCpyInline(to, align, from, align, b_.getInt64(static_cast<uint64_t>(bytes)));
       return OkStatus();
     }
     StoreArg(0, to);
     StoreArg(1, from);
     StoreArg(2, b_.CreateIntToPtr(b_.getInt64(static_cast<uint64_t>(bytes)), b_.getPtrTy()));
-    int64_t items = (bytes + kCopyItemBytes - 1) / kCopyItemBytes;
-    RunKernel(CopyKernel(), items, items, false);
+    llvm::Function* kernel = CopyKernel(session_);
+    Value* items = b_.getInt64(static_cast<uint64_t>(CopyItems(bytes)));
+    if (CopyItems(bytes) == 1) {
+      b_.CreateCall(kernel, {frame_, args_, b_.getInt64(0), items});
+    } else {
+      CallTable(KILN_TABLE_PARALLEL_FOR, b_.getVoidTy(), {frame_, kernel, args_, items, items});
+    }
     return OkStatus();
   }
 
@@ -312,47 +298,6 @@ class Entry {
     }
     b_.SetInsertPoint(after);
     return OkStatus();
-  }
-
-  // A kernel that copies args[2] bytes (as a number) from args[1] to args[0]. There is no memcpy
-  // to call.
-  llvm::Function* CopyKernel() {
-    constexpr const char* kName = "kiln.copy";
-    if (llvm::Function* known = session_.module().getFunction(kName)) return known;
-    llvm::Function* f = session_.AddFunction(session_.KernelType(), kName, false);
-    Builder b(BasicBlock::Create(session_.context(), "entry", f));
-    auto arg = [&](uint64_t i) {
-      return b.CreateLoad(b.getPtrTy(),
-                          b.CreateConstInBoundsGEP1_64(b.getPtrTy(), f->getArg(1), i));
-    };
-    Value *to = arg(0), *from = arg(1), *size = b.CreatePtrToInt(arg(2), b.getInt64Ty());
-    Value* item = b.getInt64(kCopyItemBytes);
-    Value* begin = b.CreateMul(f->getArg(2), item);
-    Value* end = b.CreateMul(f->getArg(3), item);
-    end = b.CreateSelect(b.CreateICmpSLT(end, size), end, size);
-    Value* whole = b.CreateAdd(
-        begin, b.CreateAnd(b.CreateSub(end, begin), b.getInt64(~uint64_t{kVectorBytes - 1})));
-    auto loop = [&](Value* first, Value* last, llvm::Type* type, int64_t step) {
-      BasicBlock* before = b.GetInsertBlock();
-      BasicBlock* inside = BasicBlock::Create(session_.context(), "loop", f);
-      BasicBlock* after = BasicBlock::Create(session_.context(), "after", f);
-      b.CreateCondBr(b.CreateICmpSLT(first, last), inside, after);
-      b.SetInsertPoint(inside);
-      llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
-      i->addIncoming(first, before);
-      Value* value = b.CreateAlignedLoad(type, b.CreateGEP(b.getInt8Ty(), from, i),
-                                         llvm::Align(static_cast<uint64_t>(step)));
-      b.CreateAlignedStore(value, b.CreateGEP(b.getInt8Ty(), to, i),
-                           llvm::Align(static_cast<uint64_t>(step)));
-      Value* next = b.CreateAdd(i, b.getInt64(static_cast<uint64_t>(step)));
-      i->addIncoming(next, inside);
-      b.CreateCondBr(b.CreateICmpSLT(next, last), inside, after);
-      b.SetInsertPoint(after);
-    };
-    loop(begin, whole, llvm::FixedVectorType::get(b.getInt8Ty(), kVectorBytes), kVectorBytes);
-    loop(whole, end, b.getInt8Ty(), 1);
-    b.CreateRetVoid();
-    return f;
   }
 
   LlvmSession& session_;

@@ -1,6 +1,10 @@
 #include "codegen/cpu/gemm.h"
 
+#include <string>
+
+#include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
+#include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
 
@@ -12,21 +16,57 @@ using llvm::Value;
 
 namespace {
 
+// Where the operands are: `c`, or the function `finish` to which tiles of results are handed.
+struct Operands {
+  Value* a = nullptr;
+  Value* b = nullptr;
+  Value* c = nullptr;
+  Value* scratch = nullptr;
+  Value* finish = nullptr;
+};
+
+// void finish(frame, args, tile, batch, row, first_row, vector, first_vector): of the tile in
+// memory that begins with a row and a vector of the results, the rows and vectors from the first
+// on.
+llvm::FunctionType* FinishType(llvm::LLVMContext& context) {
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context);
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                 {pointer, pointer, pointer, i64, i64, i64, i64, i64}, false);
+}
+
+// Vector (i, v) of a tile, which begins at a row and vector of the results.
+Value* SlotOf(Emitter& e, Value* tile, Value* i, Value* v) {
+  return e.Offset(tile, e.Add(e.Scale(i, e.s.nv * e.vector_bytes), e.Scale(v, e.vector_bytes)));
+}
+
+// Calls `body` for the vectors of a tile, but for the rows and vectors that an earlier tile or
+// panel has covered.
+void ForEachVector(Emitter& e, Value* first_row, Value* first_vector,
+                   const std::function<void(Value*, Value*)>& body) {
+  e.Loop(first_row, e.Int(e.s.mr), 1, "row", [&](Value* i) {
+    e.Loop(first_vector, e.Int(e.s.nv), 1, "vector", [&](Value* v) { body(i, v); });
+  });
+}
+
 // The loops around the register tile.
 class GemmLoops {
  public:
-  GemmLoops(Emitter& e, const GemmOperands& operands, const GemmEpilogue& epilogue)
-      : e_(e), p_(e.p), s_(e.s), epilogue_(epilogue) {
-    a_ = e.Arg(operands.a);
-    b_ = e.Arg(operands.b);
-    if (!epilogue) c_ = e.Arg(operands.c);
+  GemmLoops(Emitter& e, const Operands& operands)
+      : e_(e),
+        p_(e.p),
+        s_(e.s),
+        a_(operands.a),
+        b_(operands.b),
+        c_(operands.c),
+        finish_(operands.finish) {
     // A call uses the slots from its first item on, and those again and again: they stay warm, and
     // calls that run at the same time do not meet.
     if (s_.scratch_bytes > 0) {
-      slot_ = e.Offset(e.Arg(operands.scratch), e.Scale(e.function->getArg(2), s_.slot_bytes));
+      slot_ = e.Offset(operands.scratch, e.Scale(e.function->getArg(2), s_.slot_bytes));
     }
     direct_ =
-        !epilogue && s_.kind == GemmKind::kOuter && s_.k_blocks == 1 && (p_.c_n == 1 || p_.n == 1);
+        !finish_ && s_.kind == GemmKind::kOuter && s_.k_blocks == 1 && (p_.c_n == 1 || p_.n == 1);
     if (!direct_ && s_.k_blocks == 1) {
       auto* type = llvm::ArrayType::get(e.vector, static_cast<uint64_t>(s_.mr * s_.nv));
       llvm::AllocaInst* tile = e.b.CreateAlloca(type);
@@ -219,8 +259,6 @@ class GemmLoops {
     }
   }
 
-  // Hands the vectors of a tile in memory on, but for the rows and vectors that an earlier tile or
-  // panel has covered.
   void FinishTile(Value* tile_index) {
     Value* first_row = e_.Int(0);
     if (p_.m % s_.mr != 0) first_row = e_.b.CreateSub(e_.Scale(tile_index, s_.mr), row_);
@@ -228,9 +266,14 @@ class GemmLoops {
     if (e_.n_vectors % s_.nv != 0) {
       first_vector = e_.b.CreateSub(e_.Scale(panel_, s_.nv), vector_);
     }
-    e_.Loop(first_row, e_.Int(s_.mr), 1, "row", [&](Value* i) {
-      e_.Loop(first_vector, e_.Int(s_.nv), 1, "vector", [&](Value* v) { Finish(i, v); });
-    });
+    if (finish_) {
+      llvm::Function* f = e_.function;
+      e_.b.CreateCall(
+          FinishType(f->getContext()), finish_,
+          {f->getArg(0), f->getArg(1), tile_, batch_, row_, first_row, vector_, first_vector});
+      return;
+    }
+    ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) { StoreVector(i, v); });
   }
 
   // The next block of B comes into the cache while this one is used: each tile fetches a share of
@@ -315,22 +358,17 @@ class GemmLoops {
     }
   }
 
-  // One vector of the tile in memory.
-  void Finish(Value* i, Value* v) {
-    Value* slot = e_.Offset(
-        tile_, e_.Add(e_.Scale(i, s_.nv * e_.vector_bytes), e_.Scale(v, e_.vector_bytes)));
-    Value* value = e_.LoadVector(slot, nullptr, true);
-    GemmVector result;
-    result.value = value;
-    result.batch = indices_;
-    result.m = e_.Add(row_, i);
-    result.n = e_.Scale(e_.Add(vector_, v), s_.lanes);
-    Value* left = e_.b.CreateSub(e_.Int(p_.n), result.n);
-    if (e_.ragged) result.mask = e_.Mask(left);
-    if (epilogue_) return epilogue_(e_.b, result);
-    Value* to = e_.Offset(c_item_, e_.Scale(result.m, p_.c_m * e_.element_bytes));
-    to = e_.Offset(to, e_.Scale(result.n, p_.c_n * e_.element_bytes));
-    if (p_.c_n == 1 || p_.n == 1) return e_.StoreVector(value, to, result.mask, false);
+  // Puts one vector of the tile in memory into C.
+  void StoreVector(Value* i, Value* v) {
+    Value* slot = SlotOf(e_, tile_, i, v);
+    Value* n = e_.Scale(e_.Add(vector_, v), s_.lanes);
+    Value* left = e_.b.CreateSub(e_.Int(p_.n), n);
+    Value* to = e_.Offset(c_item_, e_.Scale(e_.Add(row_, i), p_.c_m * e_.element_bytes));
+    to = e_.Offset(to, e_.Scale(n, p_.c_n * e_.element_bytes));
+    if (p_.c_n == 1 || p_.n == 1) {
+      Value* mask = e_.ragged ? e_.Mask(left) : nullptr;
+      return e_.StoreVector(e_.LoadVector(slot, nullptr, true), to, mask, false);
+    }
     Value* lanes = e_.ragged ? e_.Min(left, e_.Int(s_.lanes)) : e_.Int(s_.lanes);
     e_.Loop(e_.Int(0), lanes, 1, "lane", [&](Value* lane) {
       Value* x =
@@ -343,10 +381,10 @@ class GemmLoops {
   Emitter& e_;
   const kernel::GemmProblem& p_;
   const kernel::GemmSchedule& s_;
-  const GemmEpilogue& epilogue_;
-  Value* a_ = nullptr;
-  Value* b_ = nullptr;
-  Value* c_ = nullptr;
+  Value* a_;
+  Value* b_;
+  Value* c_;
+  Value* finish_;
   Value* slot_ = nullptr;
   Value* tile_ = nullptr;  // a register tile in memory, row by row
   // Accumulators go straight to C.
@@ -365,6 +403,59 @@ class GemmLoops {
   Value* row_ = nullptr;
 };
 
+llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type,
+                            const std::string& name) {
+  auto* parent = const_cast<llvm::Module*>(like.getParent());
+  auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, parent);
+  f->copyAttributesFrom(&like);
+  f->setLinkage(llvm::Function::InternalLinkage);
+  return f;
+}
+
+// What a kernel does with a tile of its product.
+llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProblem& problem,
+                           const kernel::GemmSchedule& schedule, const GemmEpilogue& epilogue) {
+  llvm::Function* f = NewFunction(kernel, FinishType(kernel.getContext()),
+                                  Cat(std::string_view(kernel.getName()), ".finish"));
+  Emitter e(f, problem, schedule);
+  Value *tile = f->getArg(2), *row = f->getArg(4), *vector = f->getArg(6);
+  Value* first_row = problem.m % schedule.mr == 0 ? e.Int(0) : f->getArg(5);
+  Value* first_vector = e.n_vectors % schedule.nv == 0 ? e.Int(0) : f->getArg(7);
+  std::vector<Value*> batch = e.BatchIndices(f->getArg(3));
+  ForEachVector(e, first_row, first_vector, [&](Value* i, Value* v) {
+    GemmVector result;
+    result.value = e.LoadVector(SlotOf(e, tile, i, v), nullptr, true);
+    result.batch = batch;
+    result.m = e.Add(row, i);
+    result.n = e.Scale(e.Add(vector, v), schedule.lanes);
+    if (e.ragged) result.mask = e.Mask(e.b.CreateSub(e.Int(problem.n), result.n));
+    epilogue(e.b, result);
+  });
+  e.b.CreateRetVoid();
+  return f;
+}
+
+// The product itself, for all kernels that are followed by something: most of what LLVM has to do
+// for them is the same. void(frame, args, begin, end, a, b, scratch, finish)
+llvm::Function* SharedProduct(const llvm::Function& kernel, const kernel::GemmProblem& problem,
+                              const kernel::GemmSchedule& schedule) {
+  std::string name = Cat("product ", problem.ToString(), " ", schedule.ToString());
+  if (llvm::Function* known = kernel.getParent()->getFunction(name)) return known;
+  llvm::FunctionType* type = kernel.getFunctionType();
+  std::vector<llvm::Type*> types(type->params().begin(), type->params().end());
+  for (int i = 0; i < 4; ++i) types.push_back(types[0]);
+  llvm::Function* f =
+      NewFunction(kernel, llvm::FunctionType::get(type->getReturnType(), types, false), name);
+  Emitter e(f, problem, schedule);
+  Operands operands;
+  operands.a = f->getArg(4);
+  operands.b = f->getArg(5);
+  operands.scratch = f->getArg(6);
+  operands.finish = f->getArg(7);
+  GemmLoops(e, operands).Emit();
+  return f;
+}
+
 }  // namespace
 
 Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
@@ -372,7 +463,22 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const GemmEpilogue& epilogue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
   Emitter e(function, problem, schedule);
-  GemmLoops(e, operands, epilogue).Emit();
+  Operands at;
+  at.a = e.Arg(operands.a);
+  at.b = e.Arg(operands.b);
+  if (schedule.scratch_bytes > 0) at.scratch = e.Arg(operands.scratch);
+  if (!epilogue) {
+    at.c = e.Arg(operands.c);
+    GemmLoops(e, at).Emit();
+    return OkStatus();
+  }
+  at.finish = EmitFinish(*function, problem, schedule, epilogue);
+  if (!at.scratch) at.scratch = llvm::Constant::getNullValue(e.b.getPtrTy());
+  std::vector<Value*> args;
+  for (llvm::Argument& arg : function->args()) args.push_back(&arg);
+  args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
+  e.b.CreateCall(SharedProduct(*function, problem, schedule), args);
+  e.b.CreateRetVoid();
   return OkStatus();
 }
 

@@ -35,7 +35,8 @@ struct GemmVector {
 };
 
 // The elementwise code that follows a product: called once, in the loop over the vectors of a tile
-// of results that is still in the first cache. It stores what it computes; nothing else is stored.
+// of results that is still in the first cache. The builder stands in a function of its own, whose
+// first two parameters are those of the kernel. It stores what it computes; nothing else is stored.
 // Every element is visited exactly once, so that an output may take the place of an operand that
 // is read at the same index. It may add basic blocks, and leaves the builder at the end of its
 // code.

@@ -37,7 +37,8 @@ class NestEmitter {
   // Emits into a new block, the function's first.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
               bool nontemporal);
-  // Emits into a function that has code already, from a point on.
+  // Emits into a function that has code already, from a point on. Of many parameters the addresses
+  // are not kept in registers.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
               Builder::InsertPoint at);
   // The same, with the parameters' addresses at hand.
@@ -141,23 +142,37 @@ class NestEmitter {
 
   // Accesses that are in no stage: partial results of split reductions. `id` is what AddAccess
   // gave.
-  int AddAccess(kernel::Index index, ElementType type, llvm::Value* base);
+  int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base) {
+    return AddAccess(index, type, base, -1, -1);
+  }
   void LoadAccess(int id, Lanes& value);
   void StoreAccess(int id, const Lanes& value);
 
   llvm::Value* Arg(int index) { return args_[index]; }
 
  private:
-  // Where memory is accessed: address so far, and which terms of the index are in it.
-  struct Access {
+  // An index as far as it is known, apart from its constant: which terms are in the sum. Accesses
+  // at the same index share it, and with it the register that it takes.
+  struct Offset {
     kernel::Index index;
-    ElementType type = ElementType::kInvalid;
     int stage = -1;  // of kValue atoms
-    llvm::Value* pointer = nullptr;
+    llvm::Value* sum = nullptr;
     std::vector<bool> done;
+  };
+  // Where memory is accessed: constant + offset from the base, which is a parameter's address,
+  // loaded whenever it is wanted, where `base` is null.
+  struct Access {
+    ElementType type = ElementType::kInvalid;
+    llvm::Value* base = nullptr;
+    int param = -1;
+    int64_t constant = 0;
+    int offset = -1;
   };
 
   void LoadArgs(llvm::Function* function);
+  llvm::Value* LoadArg(int index);
+  int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base, int param,
+                int stage);
   void AddAccesses();
   void FindLive();
   bool Known(int stage, const kernel::Index& index) const;
@@ -187,6 +202,8 @@ class NestEmitter {
     llvm::Value* offsets = nullptr;  // <width x int>, where there is no stride
     int64_t alignment = 1;
   };
+  // The access's address, and so many elements further.
+  llvm::Value* PointerOf(const Access& access, int64_t further);
   Address AddressOf(const Access& access, int copy);
   llvm::Value* GatherPointers(const Address& address, ElementType type);
   llvm::Value* MemoryMask(llvm::Value* mask);
@@ -203,7 +220,7 @@ class NestEmitter {
   const target::Cpu& cpu_;
   bool nontemporal_;
   Status status_;
-  Values args_;
+  Values args_;  // null for those that are loaded when they are wanted
 
   std::vector<llvm::Value*> bound_;  // by variable
   int vector_variable_ = -1;
@@ -219,6 +236,7 @@ class NestEmitter {
   std::vector<std::vector<Lanes>> values_;                // by stage and node
   std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
   std::vector<Access> accesses_;
+  std::vector<Offset> offsets_;
   std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
   std::vector<std::vector<std::vector<int>>> update_access_;  // by stage, update and result
   struct Emitted {
@@ -226,8 +244,8 @@ class NestEmitter {
   };
   std::vector<Emitted> emitted_;
   struct Undo {
-    int access;
-    llvm::Value* pointer;
+    int offset;
+    llvm::Value* sum;
     std::vector<bool> done;
   };
   std::vector<Undo> undo_;

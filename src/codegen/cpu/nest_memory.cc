@@ -12,53 +12,66 @@ using kernel::Atom;
 using kernel::Index;
 using llvm::Value;
 
-int NestEmitter::AddAccess(Index index, ElementType type, Value* base) {
+int NestEmitter::AddAccess(const Index& index, ElementType type, Value* base, int param,
+                           int stage) {
   Access access;
   access.type = type;
-  access.done.assign(index.terms().size(), false);
-  llvm::Type* element = MemoryType(b_.getContext(), type);
-  access.pointer =
-      index.constant() == 0 ? base : b_.CreateGEP(element, base, Int(index.constant()));
-  access.index = std::move(index);
-  accesses_.push_back(std::move(access));
+  access.base = base;
+  access.param = param;
+  access.constant = index.constant();
+  auto same = [&](const Offset& o) { return o.stage == stage && o.index.terms() == index.terms(); };
+  auto known = std::find_if(offsets_.begin(), offsets_.end(), same);
+  access.offset = static_cast<int>(known - offsets_.begin());
+  if (known == offsets_.end()) {
+    offsets_.push_back({index, stage, nullptr, std::vector<bool>(index.terms().size(), false)});
+  }
+  accesses_.push_back(access);
   return static_cast<int>(accesses_.size()) - 1;
 }
 
 void NestEmitter::AdvanceAccess(int id) {
-  Access& access = accesses_[id];
-  Value* sum = nullptr;
-  std::vector<bool> done = access.done;
+  Offset& offset = offsets_[accesses_[id].offset];
+  Value* sum = offset.sum;
+  std::vector<bool> done = offset.done;
   for (size_t i = 0; i < done.size(); ++i) {
-    const Index::Term& term = access.index.terms()[i];
-    if (done[i] || !TermKnown(access.stage, term)) continue;
+    const Index::Term& term = offset.index.terms()[i];
+    if (done[i] || !TermKnown(offset.stage, term)) continue;
     // The vector variable counts with its first lane.
     bool variable = term.atom.kind == Atom::Kind::kVariable;
-    if (!variable && TermIsVector(access.stage, term)) continue;
-    Value* value = b_.CreateMul(EmitAtom(access.stage, term.atom, 0, false, b_.getInt64Ty()),
-                                Int(term.coefficient));
+    if (!variable && TermIsVector(offset.stage, term)) continue;
+    Value* value = EmitAtom(offset.stage, term.atom, 0, false, b_.getInt64Ty());
+    if (term.coefficient != 1) value = b_.CreateMul(value, Int(term.coefficient));
     sum = sum ? b_.CreateAdd(sum, value) : value;
     done[i] = true;
   }
-  if (!sum) return;
-  undo_.push_back({id, access.pointer, access.done});
-  access.done = std::move(done);
-  access.pointer = b_.CreateGEP(MemoryType(b_.getContext(), access.type), access.pointer, sum);
+  if (sum == offset.sum) return;
+  undo_.push_back({accesses_[id].offset, offset.sum, offset.done});
+  offset.sum = sum;
+  offset.done = std::move(done);
+}
+
+Value* NestEmitter::PointerOf(const Access& access, int64_t further) {
+  llvm::Type* element = MemoryType(b_.getContext(), access.type);
+  Value* pointer = access.base ? access.base : LoadArg(access.param);
+  if (Value* sum = offsets_[access.offset].sum) pointer = b_.CreateGEP(element, pointer, sum);
+  further += access.constant;
+  return further == 0 ? pointer : b_.CreateGEP(element, pointer, Int(further));
 }
 
 NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   Address address;
-  llvm::Type* element = MemoryType(b_.getContext(), access.type);
   int64_t size = ByteWidth(access.type);
-  int64_t multiple = access.index.constant();
-  for (const Index::Term& t : access.index.terms()) {
+  const Offset& offset = offsets_[access.offset];
+  int64_t multiple = access.constant;
+  for (const Index::Term& t : offset.index.terms()) {
     bool variable = t.atom.kind == Atom::Kind::kVariable;
     bool lanes = variable && t.atom.id == vector_variable_;
     if (lanes) address.stride += t.coefficient;
     if (variable && t.atom.id == tile_variable_) address.tile_stride += t.coefficient;
     multiple = std::gcd(multiple, t.coefficient * (lanes ? aligned_ : 1));
-    if (variable || !TermIsVector(access.stage, t)) continue;
-    llvm::IntegerType* type = IndexType(access.index, true);
-    Value* atom = EmitAtom(access.stage, t.atom, copy, true, type);
+    if (variable || !TermIsVector(offset.stage, t)) continue;
+    llvm::IntegerType* type = IndexType(offset.index, true);
+    Value* atom = EmitAtom(offset.stage, t.atom, copy, true, type);
     Value* term = b_.CreateMul(
         atom, llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient), true));
     address.offsets = address.offsets ? b_.CreateAdd(address.offsets, term) : term;
@@ -68,7 +81,7 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   // Every allocation and every slice of one begins at a multiple of kAlignment.
   address.alignment =
       multiple == 0 ? plan::kAlignment : std::gcd(multiple * size, plan::kAlignment);
-  address.pointer = first == 0 ? access.pointer : b_.CreateGEP(element, access.pointer, Int(first));
+  address.pointer = PointerOf(access, first);
   return address;
 }
 
@@ -227,7 +240,7 @@ NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType 
 Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
   Lanes result;
   llvm::Type* element = MemoryType(b_.getContext(), access.type);
-  bool varies = IsVectorIndex(access.stage, access.index);
+  bool varies = IsVectorIndex(offsets_[access.offset].stage, offsets_[access.offset].index);
   result.vector = varies || guard.vector;
   if (varies && !guard.known()) {
     if (Address address = AddressOf(access, 0); IsSquare(address)) {
@@ -246,7 +259,8 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
     }
     auto load = [&]() -> Value* {
       if (!varies)
-        return b_.CreateAlignedLoad(element, access.pointer, llvm::Align(ByteWidth(access.type)));
+        return b_.CreateAlignedLoad(element, PointerOf(access, 0),
+                                    llvm::Align(ByteWidth(access.type)));
       Address address = AddressOf(access, u);
       if (address.stride == 0 && !address.offsets && !guard.vector) {
         Value* scalar =
@@ -296,7 +310,7 @@ void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
     if (vector) {
       VectorStore(AddressOf(access, u), access.type, v, mask_);
     } else {
-      b_.CreateAlignedStore(v, access.pointer, llvm::Align(ByteWidth(access.type)));
+      b_.CreateAlignedStore(v, PointerOf(access, 0), llvm::Align(ByteWidth(access.type)));
     }
   }
 }

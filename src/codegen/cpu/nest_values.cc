@@ -9,6 +9,9 @@ using kernel::Index;
 using kernel::Node;
 using llvm::Value;
 
+// More addresses than this do not fit into registers beside what else code inside loops needs.
+constexpr size_t kMostKeptParams = 8;
+
 NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
                          const target::Cpu& cpu, bool nontemporal)
     : b_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
@@ -29,7 +32,11 @@ NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
       bound_(kernel.variables.size(), nullptr) {
   llvm::BasicBlock& entry = function->getEntryBlock();
   b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
-  LoadArgs(function);
+  if (kernel.params.size() <= kMostKeptParams) {
+    LoadArgs(function);
+  } else {
+    args_.assign(kernel.params.size(), nullptr);
+  }
   b_.restoreIP(at);
   AddAccesses();
 }
@@ -46,11 +53,14 @@ NestEmitter::NestEmitter(Values args, const kernel::Kernel& kernel, const target
   AddAccesses();
 }
 
+Value* NestEmitter::LoadArg(int index) {
+  Value* args = b_.GetInsertBlock()->getParent()->getArg(1);
+  return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args,
+                                                                    static_cast<uint64_t>(index)));
+}
+
 void NestEmitter::LoadArgs(llvm::Function* function) {
-  for (size_t i = 0; i < kernel_.params.size(); ++i) {
-    Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function->getArg(1), i);
-    args_.push_back(b_.CreateLoad(b_.getPtrTy(), slot));
-  }
+  for (size_t i = 0; i < kernel_.params.size(); ++i) args_.push_back(LoadArg(static_cast<int>(i)));
 }
 
 void NestEmitter::AddAccesses() {
@@ -63,9 +73,7 @@ void NestEmitter::AddAccesses() {
     load_access_.emplace_back(stage.nodes.size(), -1);
     store_access_.emplace_back(stage.stores.size(), -1);
     auto add = [&](const Index& index, int param) {
-      int id = AddAccess(index, kernel_.params[param].type, args_[param]);
-      accesses_[id].stage = static_cast<int>(s);
-      return id;
+      return AddAccess(index, kernel_.params[param].type, args_[param], param, static_cast<int>(s));
     };
     for (size_t n = 0; n < stage.nodes.size(); ++n) {
       const Node& node = stage.nodes[n];
@@ -180,9 +188,9 @@ void NestEmitter::Rewind(Mark mark) {
     emitted_.pop_back();
   }
   while (undo_.size() > mark.accesses) {
-    Access& access = accesses_[undo_.back().access];
-    access.pointer = undo_.back().pointer;
-    access.done = std::move(undo_.back().done);
+    Offset& offset = offsets_[undo_.back().offset];
+    offset.sum = undo_.back().sum;
+    offset.done = std::move(undo_.back().done);
     undo_.pop_back();
   }
 }

@@ -11,13 +11,13 @@ namespace {
 // The kernel's later stages, for one vector of the product.
 class Epilogue {
  public:
-  Epilogue(llvm::Function* function, const plan::ScheduledKernel& kernel, const target::Cpu& cpu)
-      : function_(function), kernel_(kernel), cpu_(cpu) {}
+  Epilogue(const plan::ScheduledKernel& kernel, const target::Cpu& cpu)
+      : kernel_(kernel), cpu_(cpu) {}
 
   void Emit(llvm::IRBuilder<>& b, const GemmVector& result) {
     const kernel::Contraction& c = *kernel_.contraction;
     int64_t lanes = kernel_.gemm->lanes;
-    NestEmitter e(function_, kernel_.kernel, cpu_, b.saveIP());
+    NestEmitter e(b.GetInsertBlock()->getParent(), kernel_.kernel, cpu_, b.saveIP());
     if (c.m_variable >= 0) e.Bind(c.m_variable, result.m);
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
       e.Bind(c.batch_variables[i], result.batch[i]);
@@ -44,7 +44,6 @@ class Epilogue {
   const Status& status() const { return status_; }
 
  private:
-  llvm::Function* function_;
   const plan::ScheduledKernel& kernel_;
   const target::Cpu& cpu_;
   Status status_;
@@ -93,7 +92,7 @@ Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel
   operands.c = c.c_param;
   operands.scratch = static_cast<int>(kernel.kernel.params.size());
   if (c.c_param >= 0) return EmitGemm(function, c.problem, *kernel.gemm, operands);
-  Epilogue epilogue(function, kernel, cpu);
+  Epilogue epilogue(kernel, cpu);
   KILN_RETURN_IF_ERROR(
       EmitGemm(function, c.problem, *kernel.gemm, operands,
                [&](llvm::IRBuilder<>& b, const GemmVector& v) { epilogue.Emit(b, v); }));

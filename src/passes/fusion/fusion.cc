@@ -4,7 +4,9 @@
 // say; whether it pays is decided here.
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "kernel/build.h"
 #include "kernel/fusible.h"
@@ -51,6 +53,7 @@ class Fuser {
 
   bool Run() {
     FuseProducers();
+    FuseKeeping();
     FuseSiblings();
     if (changed_) c_.Reorder(c_.PostOrder());
     return changed_;
@@ -103,33 +106,74 @@ class Fuser {
 
   void FuseProducers() {
     std::vector<Instruction*> order = c_.PostOrder();
-    std::unordered_set<const Instruction*> gone;
     for (size_t i = order.size(); i-- > 0;) {
       Instruction* consumer = order[i];
-      if (gone.contains(consumer)) continue;
+      if (gone_.contains(consumer)) continue;
       if (kernel::RoleOf(*consumer) == FusionRole::kNone || consumer->IsConstant()) continue;
       while (Instruction* producer = ProducerFor(consumer)) {
         bool last_use = producer->users().size() == 1 && !producer->IsRoot();
-        gone.insert(consumer);
-        if (last_use) gone.insert(producer);
+        gone_.insert(consumer);
+        if (last_use) gone_.insert(producer);
         consumer = MergeProducer(producer, consumer);
-        gone.erase(consumer);  // Memory may be given out again at an old address.
+        Revive(consumer);
         changed_ = true;
       }
+    }
+    gone_.clear();
+  }
+
+  static Instruction* KernelOf(Instruction* value) {
+    return value->opcode() == Opcode::kGetTupleElement ? value->operand(0) : value;
+  }
+
+  // Consumers go into the kernels of producers that others read, too. What else they read has to be
+  // there before: with the instructions numbered in an order of execution, the producer must be the
+  // last of a consumer's operands. The kernel of both keeps its number, and the order holds.
+  void FuseKeeping() {
+    std::vector<Instruction*> order = c_.PostOrder();
+    std::unordered_map<const Instruction*, size_t> number;
+    for (size_t k = 0; k < order.size(); ++k) {
+      bool is_there = order[k]->opcode() == Opcode::kParameter || order[k]->IsConstant();
+      number[order[k]] = is_there ? 0 : k + 1;
+    }
+    for (Instruction* consumer : order) {
+      if (gone_.contains(consumer) || !IsKernel(*consumer) || consumer->IsRoot()) continue;
+      Instruction* producer = nullptr;
+      for (Instruction* operand : consumer->operands()) {
+        Instruction* kernel = KernelOf(operand);
+        if (!producer || number.at(kernel) > number.at(producer)) producer = kernel;
+      }
+      if (!producer || !IsKeeper(*producer) || producer->IsRoot()) continue;
+      if (OutputCount(*producer) + OutputCount(*consumer) > kMaxOutputs) continue;
+      if (!kernel::CanFuseKeeping(*producer, *consumer, target_).fuse ||
+          ReadsAfterUpdate(*producer, *consumer)) {
+        continue;
+      }
+      size_t at = number.at(producer);
+      Forget(producer);
+      Forget(consumer);
+      Instruction* kernel = MergeKeeping(producer, consumer);
+      Revive(kernel);
+      number[kernel] = at;
+      for (Instruction* user : kernel->users()) number[user] = at;
+      changed_ = true;
     }
   }
 
   // Whether `a` needs `b`'s result; true as well where that would take too long to see.
   bool DependsOn(const Instruction* a, const Instruction* b) {
-    std::vector<const Instruction*> work = {a};
-    std::unordered_set<const Instruction*> seen;
-    while (!work.empty()) {
-      const Instruction* i = work.back();
-      work.pop_back();
+    work_ = {a};
+    ++search_;
+    for (int looked = 0; !work_.empty();) {
+      const Instruction* i = work_.back();
+      work_.pop_back();
       if (i == b) return true;
-      if (!seen.insert(i).second) continue;
-      if (seen.size() > kDependenceBudget) return true;
-      work.insert(work.end(), i->operands().begin(), i->operands().end());
+      auto id = static_cast<size_t>(i->id());
+      if (id >= seen_.size()) seen_.resize(2 * id + 1, 0);
+      if (seen_[id] == search_) continue;
+      seen_[id] = search_;
+      if (++looked > kDependenceBudget) return true;
+      work_.insert(work_.end(), i->operands().begin(), i->operands().end());
     }
     return false;
   }
@@ -149,10 +193,11 @@ class Fuser {
            (IsElementwise(i.opcode()) && kernel::RoleOf(i) == FusionRole::kElemental);
   }
 
+  static bool IsKeeper(const Instruction& i) { return IsKernel(i) || i.opcode() == Opcode::kDot; }
+
   void FuseSiblings() {
     for (Instruction* shared : c_.PostOrder()) {
-      // Merging removes users only, never the operand they share... unless that is a user itself.
-      if (!alive_.empty() && !alive_.contains(shared)) continue;
+      if (gone_.contains(shared)) continue;
       if (!shared->shape().is_array() || shared->shape().rank() == 0) continue;
       while (MergePair(shared)) {
       }
@@ -168,8 +213,9 @@ class Fuser {
     for (size_t a = 0; a < users.size(); ++a) {
       for (size_t b = a + 1; b < users.size(); ++b) {
         if (!AreSiblings(users[a], users[b])) continue;
-        MergeSiblings({users[a], users[b]});
-        RefreshAlive();
+        Forget(users[a]);
+        Forget(users[b]);
+        Revive(MergeSiblings({users[a], users[b]}));
         changed_ = true;
         return true;
       }
@@ -177,14 +223,24 @@ class Fuser {
     return false;
   }
 
-  void RefreshAlive() {
-    alive_.clear();
-    for (const auto& i : c_.instructions()) alive_.insert(i.get());
+  // With what takes its outputs apart.
+  void Forget(Instruction* kernel) {
+    gone_.insert(kernel);
+    if (kernel->shape().is_tuple()) gone_.insert(kernel->users().begin(), kernel->users().end());
+  }
+  // Memory may be given out again at an old address.
+  void Revive(Instruction* made) {
+    gone_.erase(made);
+    for (Instruction* user : made->users()) gone_.erase(user);
   }
 
   Computation& c_;
   const target::Target& target_;
-  std::unordered_set<const Instruction*> alive_;
+  std::unordered_set<const Instruction*> gone_;  // of those that a phase began with
+  // Of the search for a dependence: its number, and the last one that saw each instruction, by id.
+  int search_ = 0;
+  std::vector<int> seen_;
+  std::vector<const Instruction*> work_;
   bool changed_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "passes/fusion/merge.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -127,39 +128,84 @@ Instruction* MergeProducer(Instruction* producer, Instruction* consumer) {
   return fusion;
 }
 
-Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
-  Instruction* last = siblings.back();
-  Computation* c = last->parent();
-  FusedBuilder builder(last);
-  std::vector<Instruction*> outputs;
-  std::vector<size_t> first;
-  for (const Instruction* s : siblings) {
-    first.push_back(outputs.size());
-    for (Instruction* output : builder.Emit(*s)) outputs.push_back(output);
-  }
-  Instruction* fusion = builder.Finish(outputs, last);
-  for (size_t s = 0; s < siblings.size(); ++s) {
-    Instruction* old = siblings[s];
-    auto element = [&](size_t k) {
-      return c->Create({.opcode = Opcode::kGetTupleElement,
-                        .operands = {fusion},
-                        .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
-                        .shape = outputs[k]->shape()},
-                       last);
-    };
-    if (!old->shape().is_tuple()) {
-      c->ReplaceAllUses(old, element(first[s]));
+namespace {
+
+// The instructions that stand for a kernel's outputs: itself, or what takes its tuple apart (null
+// where nothing does; two of the same element are made one).
+std::vector<Instruction*> OutputsOf(Instruction* kernel) {
+  if (!kernel->shape().is_tuple()) return {kernel};
+  std::vector<Instruction*> outputs(kernel->shape().elements().size(), nullptr);
+  std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
+  for (Instruction* user : users) {
+    Instruction*& output = outputs[static_cast<size_t>(user->attributes().Int(Attr::kIndex))];
+    if (output) {
+      user->parent()->ReplaceAllUses(user, output);
+      user->parent()->Remove(user);
     } else {
-      // The outputs of a fusion of several are taken apart by its users.
-      std::vector<Instruction*> users(old->users().begin(), old->users().end());
-      for (Instruction* user : users) {
-        int64_t k = user->attributes().Int(Attr::kIndex);
-        c->ReplaceAllUses(user, element(first[s] + static_cast<size_t>(k)));
-        c->Remove(user);
-      }
+      output = user;
     }
   }
-  for (Instruction* old : siblings) c->Remove(old);
+  return outputs;
+}
+
+// Hands the results of a fusion on to the users of what they replace. A fusion of one output is
+// that output.
+void ReplaceOutputs(const std::vector<Instruction*>& old, Instruction* fusion) {
+  Computation* c = fusion->parent();
+  if (old.size() == 1) return c->ReplaceAllUses(old[0], fusion);
+  for (size_t k = 0; k < old.size(); ++k) {
+    if (!old[k]) continue;
+    c->ReplaceAllUses(old[k], c->Create({.opcode = Opcode::kGetTupleElement,
+                                         .operands = {fusion},
+                                         .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
+                                         .shape = old[k]->shape()}));
+  }
+}
+
+void RemoveKernel(Instruction* kernel) {
+  Computation* c = kernel->parent();
+  std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
+  for (Instruction* user : users) c->Remove(user);
+  c->Remove(kernel);
+}
+
+}  // namespace
+
+Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
+  FusedBuilder builder(consumer);
+  std::vector<Instruction*> old, results;
+  std::vector<Instruction*> made = OutputsOf(producer), inside = builder.Emit(*producer);
+  for (size_t k = 0; k < made.size(); ++k) {
+    if (!made[k]) continue;
+    builder.SetInside(made[k], inside[k]);
+    bool others =
+        made[k]->IsRoot() || std::any_of(made[k]->users().begin(), made[k]->users().end(),
+                                         [&](const Instruction* user) { return user != consumer; });
+    if (!others) continue;
+    old.push_back(made[k]);
+    results.push_back(inside[k]);
+  }
+  std::vector<Instruction*> last = OutputsOf(consumer);
+  inside = builder.Emit(*consumer);
+  old.insert(old.end(), last.begin(), last.end());
+  results.insert(results.end(), inside.begin(), inside.end());
+  Instruction* fusion = builder.Finish(results, consumer);
+  ReplaceOutputs(old, fusion);
+  RemoveKernel(consumer);
+  RemoveKernel(producer);
+  return fusion;
+}
+
+Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
+  FusedBuilder builder(siblings.back());
+  std::vector<Instruction*> old, results;
+  for (Instruction* s : siblings) {
+    for (Instruction* output : OutputsOf(s)) old.push_back(output);
+    for (Instruction* output : builder.Emit(*s)) results.push_back(output);
+  }
+  Instruction* fusion = builder.Finish(results, siblings.back());
+  ReplaceOutputs(old, fusion);
+  for (Instruction* s : siblings) RemoveKernel(s);
   return fusion;
 }
 

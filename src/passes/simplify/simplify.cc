@@ -33,7 +33,6 @@ std::span<const Family> Families() {
       {"reduce", ReduceRules},
       {"dot", DotRules},
       {"broadcast", BroadcastRules},
-      {"sort", SortRules},
       {"rearrangement", RearrangementRules},
   };
   return kFamilies;
