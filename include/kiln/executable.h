@@ -29,6 +29,14 @@ typedef struct kiln_symbol_size {
   int64_t size;       /**< the size to put in for it, not negative */
 } kiln_symbol_size;
 
+/** A result that is to be in the memory of an argument. \since 0.1 */
+typedef struct kiln_alias {
+  size_t result;   /**< the number of the result */
+  size_t argument; /**< the number of the argument, of the same type, sizes and layout */
+  int32_t must; /**< 1: executions must donate the argument; 0: where they do not, it is copied */
+  int32_t reserved; /**< 0 */
+} kiln_alias;
+
 /** How a graph is compiled. Zero everywhere means the defaults. \since 0.1 */
 typedef struct kiln_compile_options {
   size_t struct_size;              /**< set by kiln_compile_options_init() */
@@ -47,11 +55,14 @@ typedef struct kiln_compile_options {
                                 is missing: HLO text before and after, the graph after each pass,
                               the plan, LLVM IR; under XLA's names, module_0001.NAME.… */
   size_t dump_folder_length; /**< its number of bytes */
+  const kiln_alias* aliases; /**< results that are to be in the memory of arguments, beside those
+                                that the graph's text has told (input_output_alias) */
+  size_t alias_count;        /**< number of `aliases` */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT \
-  { sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0 }
+  { sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
@@ -107,6 +118,14 @@ KILN_API size_t kiln_executable_result_count(const kiln_executable* executable);
 KILN_API kiln_error* kiln_executable_result_shape(const kiln_executable* executable, size_t index,
                                                   kiln_shape* shape);
 
+/** The argument whose memory a result is in when that argument is donated.
+ *  @param argument receives its number, or -1 where the result has memory of its own
+ *  @return OUT_OF_RANGE where there is no result of that number
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_result_alias(const kiln_executable* executable, size_t index,
+                                                  int64_t* argument);
+
 /** What a program costs. \since 0.1 */
 typedef struct kiln_program_info {
   size_t struct_size;           /**< set by the caller: sizeof(kiln_program_info) */
@@ -123,20 +142,73 @@ typedef struct kiln_program_info {
 KILN_API kiln_error* kiln_executable_info(const kiln_executable* executable,
                                           kiln_program_info* info);
 
+/** The memory that an executable and a run of it take, in bytes as they are asked of the context's
+ *  allocator. \since 0.1 */
+typedef struct kiln_program_memory {
+  size_t struct_size;      /**< set by the caller: sizeof(kiln_program_memory) */
+  int64_t code_bytes;      /**< machine code and its constants; not of the allocator */
+  int64_t argument_bytes;  /**< all arguments */
+  int64_t output_bytes;    /**< all results */
+  int64_t alias_bytes;     /**< of the results, those that are in the memory of donated arguments */
+  int64_t temporary_bytes; /**< what a run needs beside these; it is kept for the next run */
+  int64_t scratch_bytes;   /**< of the temporaries, the most that one kernel has for itself */
+  int64_t constant_bytes;  /**< constants, and what is made of them, while the executable lives */
+  int64_t peak_bytes;      /**< what is allocated when most is, during a run whose arguments with an
+                                alias are donated: arguments, outputs less aliased ones, temporaries
+                                and constants */
+} kiln_program_memory;
+
+/** Makes an empty ::kiln_program_memory of a variable, with its struct_size set. */
+#define KILN_PROGRAM_MEMORY_INIT \
+  { sizeof(kiln_program_memory), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/** Tells what memory the executable takes. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_memory(const kiln_executable* executable,
+                                            kiln_program_memory* memory);
+
+/** What a run does, as XLA's cost analysis counts it. \since 0.1 */
+typedef struct kiln_program_cost {
+  size_t struct_size;      /**< set by the caller: sizeof(kiln_program_cost) */
+  int64_t flops;           /**< of the graph as it was given: one for each element of an elementwise
+                                op, two for each product of a dot, what reductions, maps and
+                                scatters apply, n log2 n of a sort; loops count once, of branches
+                                the largest */
+  int64_t transcendentals; /**< the elementwise ops among them that are transcendental, which
+                                `flops` leaves out */
+  int64_t bytes_accessed;  /**< what the kernels that the graph became read and write; a copy counts
+                                twice its size. 0 on REFERENCE, which has no kernels */
+} kiln_program_cost;
+
+/** Makes an empty ::kiln_program_cost of a variable, with its struct_size set. */
+#define KILN_PROGRAM_COST_INIT \
+  { sizeof(kiln_program_cost), 0, 0, 0 }
+
+/** Tells what a run does. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
+                                          kiln_program_cost* cost);
+
 /** How a program is executed. Zero everywhere means the defaults. \since 0.1 */
 typedef struct kiln_execute_options {
   size_t struct_size; /**< set by kiln_execute_options_init() */
   int32_t threads;    /**< threads to use, at most the context's; 0: the context's. The results have
                            the same bits for any number */
-  int32_t reserved;   /**< 0 */
-  const int32_t* cancel; /**< unless NULL, looked at by loops of the program and before it starts:
-                            not 0 ends the execution with CANCELLED. It must stay until the
-                            execution has ended, and may be set by any thread */
+  int32_t donate_aliased; /**< 1: all arguments that results have as aliases are donated, but for
+                               those that `kept` lists */
+  const int32_t* cancel;  /**< unless NULL, looked at by loops of the program and before it starts:
+                             not 0 ends the execution with CANCELLED. It must stay until the
+                             execution has ended, and may be set by any thread */
+  const size_t* donated;  /**< numbers of arguments that are donated: from when the execution has
+                               been accepted they cannot be used any more, and have no contents.
+                               Results that have them as aliases are made in their memory; what no
+                               result takes is given back with the buffer */
+  size_t donated_count;   /**< number of `donated` */
+  const size_t* kept;     /**< numbers of arguments that must not be donated */
+  size_t kept_count;      /**< number of `kept` */
 } kiln_execute_options;
 
 /** Makes default ::kiln_execute_options of a variable. */
 #define KILN_EXECUTE_OPTIONS_INIT \
-  { sizeof(kiln_execute_options), 0, 0, NULL }
+  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_execute_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
@@ -147,9 +219,11 @@ KILN_API void kiln_execute_options_init(kiln_execute_options* options, size_t si
  *  @param arguments `argument_count` buffers on the executable's device, of the shapes it asks for
  *  @param results `result_count` places. Where one is NULL, it receives one reference to a new
  *         buffer; where it holds a buffer, the result is written into that one, which must be of
- *         the right shape and share no memory with an argument or another result
- *  @return INVALID_ARGUMENT naming the argument and its shape; the error of an argument that should
- *          have been made by an execution that failed; RESOURCE_EXHAUSTED; CANCELLED. Where the
+ *         the right shape and share no memory with an argument or another result. The result that
+ *         is in the memory of a donated argument must be NULL
+ *  @return INVALID_ARGUMENT naming the argument and its shape; FAILED_PRECONDITION for a buffer
+ * that has been donated, and where an argument must be and is not; the error of an argument that
+ * should have been made by an execution that failed; RESOURCE_EXHAUSTED; CANCELLED. Where the
  *          execution had begun, the contents of given results are undefined
  *
  *  Any thread. \since 0.1 */

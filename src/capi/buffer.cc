@@ -48,6 +48,12 @@ Ref<kiln_buffer> kiln_buffer::Wrap(kiln_device& device, const Shape& shape, std:
   return buffer;
 }
 
+Ref<kiln_buffer> kiln_buffer::InMemoryOf(Ref<kiln_buffer> donor, const Shape& shape) {
+  auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(donor->device(), shape, donor->data()));
+  buffer->donor_ = std::move(donor);
+  return buffer;
+}
+
 kiln_buffer::~kiln_buffer() {
   if (is_owned_) context_->allocator().Deallocate(data_, bytes_);
   if (deleter_) context_->CallOrDefer(std::move(deleter_));
@@ -59,6 +65,9 @@ bool kiln_buffer::is_aligned() const {
 }
 
 Status kiln_buffer::WaitForValue() {
+  if (is_donated()) {
+    return FailedPrecondition("the buffer of ", shape_, " has been donated to an execution");
+  }
   if (!has_uses_.load(std::memory_order_acquire)) return OkStatus();
   Ref<kiln_event> event = value();
   return event ? event->Wait() : OkStatus();

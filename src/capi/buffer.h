@@ -23,6 +23,9 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   static kiln::capi::Ref<kiln_buffer> Wrap(kiln_device& device, const kiln::Shape& shape,
                                            std::byte* data,
                                            std::unique_ptr<kiln::capi::Deferred> deleter);
+  // A result in the memory of a donated buffer, which it keeps.
+  static kiln::capi::Ref<kiln_buffer> InMemoryOf(kiln::capi::Ref<kiln_buffer> donor,
+                                                 const kiln::Shape& shape);
   ~kiln_buffer();
 
   kiln_context& context() const { return *context_; }
@@ -35,7 +38,12 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   // Ready when the memory is the user's alone again.
   void set_done(kiln::capi::Ref<kiln_event> done) { done_ = std::move(done); }
 
+  // From now on it cannot be used; false where that is so already.
+  bool Donate() { return !donated_.exchange(true); }
+  void Undonate() { donated_.store(false); }
+  bool is_donated() const { return donated_.load(); }
   // Waits for the queued execution that makes the value, if there is one; its failure if it failed.
+  // FAILED_PRECONDITION where the buffer has been donated.
   kiln::Status WaitForValue();
   // Waits until no queued execution reads or writes it.
   void WaitForUses();
@@ -58,6 +66,8 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   bool is_owned_ = false;
   std::unique_ptr<kiln::capi::Deferred> deleter_;
   kiln::capi::Ref<kiln_event> done_;
+  kiln::capi::Ref<kiln_buffer> donor_;
+  std::atomic<bool> donated_{false};
 
   // Whether one of the events below is set, so that most calls need not lock.
   std::atomic<bool> has_uses_{false};

@@ -69,7 +69,10 @@ Status CheckOptions(const kiln_execute_options& options) {
   if (options.threads < 0) {
     return InvalidArgument("kiln_execute_options.threads is ", options.threads);
   }
-  if (options.reserved != 0) return InvalidArgument("kiln_execute_options.reserved is not 0");
+  if (options.donate_aliased != 0 && options.donate_aliased != 1) {
+    return InvalidArgument("kiln_execute_options.donate_aliased is ", options.donate_aliased,
+                           "; expected 0 or 1");
+  }
   return OkStatus();
 }
 
@@ -90,6 +93,10 @@ Status Call::BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffe
     return fail(" is on ", buffer->device().name(),
                 &buffer->context() == &device.context() ? "" : " of another context", "; expected ",
                 device.name());
+  }
+  if (buffer->is_donated()) {
+    return FailedPrecondition("'", callee_->name(), "': ", kind, " ", number,
+                              " has been donated to an execution");
   }
   if (!buffer->shape().SameTypeAndDimensions(shape)) {
     return fail(" is ", buffer->shape(), "; expected ", shape);
@@ -115,9 +122,19 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
     KILN_RETURN_IF_ERROR(
         call.BindBuffer("argument", i, arguments[i], signature.parameters[i], call.arguments_));
   }
-  bool any_given = false;
+  KILN_RETURN_IF_ERROR(call.ReadDonations());
+  bool any_given = !call.donated_.empty();
   for (size_t i = 0; i < result_count; ++i) {
-    if (results[i]) {
+    int alias = signature.aliases.empty() ? -1 : signature.aliases[i];
+    if (alias >= 0 && !call.donated_.empty() && call.donated_[static_cast<size_t>(alias)]) {
+      if (results[i]) {
+        return InvalidArgument("'", call.callee_->name(), "': a buffer is given for result ", i,
+                               ", which is in the memory of argument ", alias,
+                               "; expected NULL, as that is donated");
+      }
+      call.results_.push_back(kiln_buffer::InMemoryOf(call.arguments_[static_cast<size_t>(alias)],
+                                                      signature.results[i]));
+    } else if (results[i]) {
       any_given = true;
       KILN_RETURN_IF_ERROR(
           call.BindBuffer("result", i, results[i], signature.results[i], call.results_));
@@ -131,22 +148,76 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
   return call;
 }
 
+Status Call::ReadDonations() {
+  const plan::Signature& signature = callee_->signature();
+  std::vector<bool> donated(arguments_.size(), false);
+  auto mark = [&](std::string_view name, const size_t* list, size_t count, bool value) -> Status {
+    if (!list && count > 0) {
+      return InvalidArgument("kiln_execute_options.", name, " is NULL, with ", count, " numbers");
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (list[i] >= donated.size()) {
+        return InvalidArgument("kiln_execute_options.", name, ": '", callee_->name(),
+                               "' has no argument ", list[i], "; there are ", donated.size());
+      }
+      donated[list[i]] = value;
+    }
+    return OkStatus();
+  };
+  KILN_RETURN_IF_ERROR(mark("donated", options_.donated, options_.donated_count, true));
+  if (options_.donate_aliased != 0) {
+    for (int alias : signature.aliases) {
+      if (alias >= 0) donated[static_cast<size_t>(alias)] = true;
+    }
+  }
+  KILN_RETURN_IF_ERROR(mark("kept", options_.kept, options_.kept_count, false));
+  for (size_t r = 0; r < signature.must_alias.size(); ++r) {
+    size_t alias = static_cast<size_t>(std::max(signature.aliases[r], 0));
+    if (signature.must_alias[r] && !donated[alias]) {
+      return FailedPrecondition("'", callee_->name(), "': argument ", alias,
+                                " must be donated, as result ", r, " is in its memory");
+    }
+  }
+  if (std::find(donated.begin(), donated.end(), true) != donated.end()) {
+    donated_ = std::move(donated);
+  }
+  // What the user's lists say has been read.
+  options_.donated = options_.kept = nullptr;
+  return OkStatus();
+}
+
+Status Call::Donate() const {
+  for (size_t i = 0; i < donated_.size(); ++i) {
+    if (!donated_[i] || arguments_[i]->Donate()) continue;
+    for (size_t k = 0; k < i; ++k) {
+      if (donated_[k]) arguments_[k]->Undonate();
+    }
+    return FailedPrecondition("'", callee_->name(), "': argument ", i,
+                              " has been donated to an execution");
+  }
+  return OkStatus();
+}
+
 Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
   struct Range {
     const std::byte* begin;
     const std::byte* end;
-    bool is_result;
+    bool is_result;  // or an argument that is donated
+    std::string_view kind;
     size_t number;
   };
   std::vector<Range> ranges;
   ranges.reserve(arguments_.size() + results_.size());
-  auto add = [&](const kiln_buffer& buffer, bool is_result, size_t number) {
+  auto add = [&](const kiln_buffer& buffer, bool is_result, std::string_view kind, size_t number) {
     if (buffer.bytes() == 0) return;
-    ranges.push_back({buffer.data(), buffer.data() + buffer.bytes(), is_result, number});
+    ranges.push_back({buffer.data(), buffer.data() + buffer.bytes(), is_result, kind, number});
   };
-  for (size_t i = 0; i < arguments_.size(); ++i) add(*arguments_[i], false, i);
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    bool donated = !donated_.empty() && donated_[i];
+    add(*arguments_[i], donated, donated ? "donated argument" : "argument", i);
+  }
   for (size_t i = 0; i < results_.size(); ++i) {
-    if (given_results[i]) add(*results_[i], true, i);
+    if (given_results[i]) add(*results_[i], true, "result", i);
   }
   std::sort(ranges.begin(), ranges.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -160,8 +231,8 @@ Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
     if (other) {
       const Range& of = range.is_result ? range : *other;
       const Range& with = range.is_result ? *other : range;
-      return InvalidArgument("'", callee_->name(), "': result ", of.number, " shares memory with ",
-                             with.is_result ? "result " : "argument ", with.number);
+      return InvalidArgument("'", callee_->name(), "': ", of.kind, " ", of.number,
+                             " shares memory with ", with.kind, " ", with.number);
     }
     const Range*& farthest = range.is_result ? result : argument;
     if (!farthest || range.end > farthest->end) farthest = &range;
@@ -206,6 +277,10 @@ Status Call::RunNow() {
     KILN_RETURN_IF_ERROR(argument->WaitForValue());
   }
   for (const Ref<kiln_buffer>& result : results_) result->WaitForUses();
+  for (size_t i = 0; i < donated_.size(); ++i) {
+    if (donated_[i]) arguments_[i]->WaitForUses();
+  }
+  KILN_RETURN_IF_ERROR(Donate());
   KILN_RETURN_IF_ERROR(Run());
   for (const Ref<kiln_buffer>& result : results_) result->SetWritten();
   return OkStatus();
@@ -253,6 +328,7 @@ class Call::QueuedRun : public Queue::Job {
 
 Result<Ref<kiln_event>> Call::Start() && {
   kiln_context& context = callee_->device().context();
+  KILN_RETURN_IF_ERROR(Donate());
   auto event = MakeRef<kiln_event>(context);
   auto run = std::make_unique<QueuedRun>(std::move(*this), event);
   if (!context.runs_asynchronously()) {

@@ -57,12 +57,17 @@ class Call {
   Status BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffer, const Shape& shape,
                     std::vector<Ref<kiln_buffer>>& bound) const;
   Status CheckOverlaps(kiln_buffer* const* given_results) const;
+  // Which arguments are donated.
+  Status ReadDonations();
+  // Takes them: none where one of them has been donated already.
+  Status Donate() const;
   // Once the arguments' values are there.
   Status Run() const;
 
   std::shared_ptr<const Callee> callee_;
   kiln_execute_options options_;
   std::vector<Ref<kiln_buffer>> arguments_, results_;
+  std::vector<bool> donated_;  // by argument; empty where none is
 };
 
 // After success: a reference to each result that the user had no buffer for.

@@ -77,6 +77,62 @@ Result<std::map<std::string, int64_t>> SymbolSizes(const kiln_compile_options& o
   return sizes;
 }
 
+// An array of a value that has several: which part of it, the path inside that, and its shape.
+struct LeafPlace {
+  size_t part;
+  std::vector<int64_t> path;
+  kiln::Shape shape;
+};
+Result<LeafPlace> LeafAt(std::string_view what, const std::vector<kiln::Shape>& parts,
+                         size_t number) {
+  std::optional<LeafPlace> found;
+  size_t next = 0;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    kiln::ForEachLeaf(parts[part], [&](const kiln::Shape& leaf, std::span<const int64_t> path) {
+      if (next++ == number) found.emplace(part, std::vector(path.begin(), path.end()), leaf);
+    });
+  }
+  if (found) return *std::move(found);
+  return InvalidArgument("kiln_compile_options.aliases: there is no ", what, " ", number,
+                         "; there are ", next);
+}
+
+Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module) {
+  if (!options.aliases && options.alias_count > 0) {
+    return InvalidArgument("kiln_compile_options.aliases is NULL");
+  }
+  std::vector<kiln::Shape> parameters;
+  for (const auto* p : module.entry()->parameters()) parameters.push_back(p->shape());
+  for (size_t i = 0; i < options.alias_count; ++i) {
+    const kiln_alias& given = options.aliases[i];
+    if (given.reserved != 0) return InvalidArgument("kiln_alias.reserved is not 0");
+    KILN_ASSIGN_OR_RETURN(LeafPlace from, LeafAt("argument", parameters, given.argument));
+    KILN_ASSIGN_OR_RETURN(LeafPlace to,
+                          LeafAt("result", {module.entry()->root()->shape()}, given.result));
+    if (!to.shape.SameTypeAndDimensions(from.shape)) {
+      return InvalidArgument("kiln_compile_options.aliases: result ", given.result, " is ",
+                             to.shape, ", and argument ", given.argument, " ", from.shape);
+    }
+    kiln::ir::InputOutputAlias alias;
+    alias.output_index = std::move(to.path);
+    alias.parameter = static_cast<int64_t>(from.part);
+    alias.parameter_index = std::move(from.path);
+    alias.must_alias = given.must != 0;
+    for (const kiln::ir::InputOutputAlias& other : module.aliases()) {
+      if (other.output_index == alias.output_index) {
+        return InvalidArgument("kiln_compile_options.aliases: result ", given.result,
+                               " is an alias of two arguments");
+      }
+      if (other.parameter == alias.parameter && other.parameter_index == alias.parameter_index) {
+        return InvalidArgument("kiln_compile_options.aliases: argument ", given.argument,
+                               " is an alias of two results");
+      }
+    }
+    module.aliases().push_back(std::move(alias));
+  }
+  return OkStatus();
+}
+
 // A copy of the module with numbers in the place of its symbols.
 Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
                                                       const std::map<std::string, int64_t>& sizes) {
@@ -102,6 +158,7 @@ Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
   KILN_ASSIGN_OR_RETURN(auto sizes, SymbolSizes(options));
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
+  KILN_RETURN_IF_ERROR(AddAliases(options, *module));
   compiler.module_number = context.NextModuleNumber();
 
   KILN_ASSIGN_OR_RETURN(std::string_view folder_name,

@@ -2,6 +2,7 @@
 
 #include "capi/error.h"
 #include "capi/options.h"
+#include "plan/memory.h"
 
 using kiln::InvalidArgument;
 using kiln::OkStatus;
@@ -52,6 +53,7 @@ kiln_executable::kiln_executable(kiln_device& device,
                                  int64_t compile_microseconds)
     : context_(device.context().Share()),
       program_(loaded->program()),
+      code_bytes_(loaded->code_bytes()),
       compile_microseconds_(compile_microseconds),
       argument_dims_(DimsOf(program_.signature.parameters)),
       result_dims_(DimsOf(program_.signature.results)) {
@@ -114,6 +116,50 @@ kiln_error* kiln_executable_info(const kiln_executable* executable, kiln_program
     told.temporary_bytes = executable->program().arena_bytes;
     told.compile_microseconds = executable->compile_microseconds();
     return kiln::capi::WriteStruct("kiln_program_info", told, info);
+  });
+}
+
+kiln_error* kiln_executable_result_alias(const kiln_executable* executable, size_t index,
+                                         int64_t* argument) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_executable_result_alias",
+                                 {{"executable", executable}, {"argument", argument}}));
+    const std::vector<int>& aliases = executable->program().signature.aliases;
+    if (index >= aliases.size()) {
+      return OutOfRange("there is no result ", index, "; there are ", aliases.size());
+    }
+    *argument = aliases[index];
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_executable_memory(const kiln_executable* executable, kiln_program_memory* memory) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_memory", {{"executable", executable}, {"memory", memory}}));
+    kiln::plan::MemoryUse use = kiln::plan::MemoryOf(executable->program());
+    kiln_program_memory told = KILN_PROGRAM_MEMORY_INIT;
+    told.code_bytes = executable->code_bytes();
+    told.argument_bytes = use.arguments;
+    told.output_bytes = use.outputs;
+    told.alias_bytes = use.aliased;
+    told.temporary_bytes = use.temporaries;
+    told.scratch_bytes = use.scratch;
+    told.constant_bytes = use.constants;
+    told.peak_bytes = use.peak();
+    return kiln::capi::WriteStruct("kiln_program_memory", told, memory);
+  });
+}
+
+kiln_error* kiln_executable_cost(const kiln_executable* executable, kiln_program_cost* cost) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_executable_cost", {{"executable", executable}, {"cost", cost}}));
+    kiln_program_cost told = KILN_PROGRAM_COST_INIT;
+    told.flops = executable->program().flops;
+    told.transcendentals = executable->program().transcendentals;
+    told.bytes_accessed = kiln::plan::BytesAccessed(executable->program());
+    return kiln::capi::WriteStruct("kiln_program_cost", told, cost);
   });
 }
 

@@ -17,6 +17,7 @@ struct kiln_executable : kiln::capi::Counted<kiln_executable> {
   kiln_device& device() const { return callee_->device(); }
   const std::shared_ptr<const kiln::capi::Callee>& callee() const { return callee_; }
   const kiln::plan::Program& program() const { return program_; }
+  int64_t code_bytes() const { return code_bytes_; }
   int64_t compile_microseconds() const { return compile_microseconds_; }
   // The sizes that the user sees of arguments and results.
   const std::vector<std::vector<int64_t>>& argument_dims() const { return argument_dims_; }
@@ -27,6 +28,6 @@ struct kiln_executable : kiln::capi::Counted<kiln_executable> {
   kiln::capi::Ref<kiln_context> context_;
   std::shared_ptr<const kiln::capi::Callee> callee_;
   const kiln::plan::Program& program_;
-  int64_t compile_microseconds_;
+  int64_t code_bytes_, compile_microseconds_;
   std::vector<std::vector<int64_t>> argument_dims_, result_dims_;
 };

@@ -6,10 +6,12 @@
 #include "base/strings.h"
 #include "codegen/codegen.h"
 #include "compiler/lower.h"
+#include "ir/cost.h"
 #include "ir/dot.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/pipelines.h"
+#include "plan/memory.h"
 
 namespace kiln::compiler {
 namespace {
@@ -95,9 +97,12 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
 
   plan::Artefact artefact;
   artefact.target = target;
+  const ir::Operations operations = ir::OperationsOf(*module);
   if (target.kind == target::Kind::kReference) {
     artefact.program.signature = SignatureOf(*module);
     artefact.program.name = module->name();
+    artefact.program.flops = operations.flops;
+    artefact.program.transcendentals = operations.transcendentals;
     artefact.module = std::move(module);
   } else {
     passes::PassContext context;
@@ -118,9 +123,14 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     std::string after = Cat(PlatformOf(target), "_after_optimizations");
     if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module));
     KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, target));
+    lowered.program.flops = operations.flops;
+    lowered.program.transcendentals = operations.transcendentals;
     if (options.dump) {
       dump(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
       dump("plan.txt", lowered.program.ToString());
+      dump(Cat(after, "-memory-usage-report.txt"),
+           plan::MemoryReport(lowered.program) + lowered.memory_report);
+      dump(Cat(after, "-cost-analysis.txt"), plan::CostReport(lowered.program));
       if (options.dump_ptx_sm != 0) {
         KILN_RETURN_IF_ERROR(DumpPtx(lowered.program, prefix, options));
       }

@@ -50,13 +50,14 @@ class Lowering {
       const plan::ScheduledKernel& k = program_.kernels[it->second];
       return PackedLhsBytes(k) + ScratchBytes(k, target_);
     };
-    KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
     program_.signature = SignatureOf(module_);
+    options.aliases = program_.signature.aliases;
+    KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
     MakeAllocations();
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
     if (target_.kind == target::Kind::kCpu) FuseLoops(program_);
-    return Lowered{std::move(program_), assignment_.ToString()};
+    return Lowered{std::move(program_), assignment_.ToString(), assignment_.MemoryReport()};
   }
 
  private:
@@ -132,13 +133,17 @@ class Lowering {
     arena_ = static_cast<int>(program_.allocations.size());
     add(plan::Allocation::Kind::kArena, 0, assignment_.arena_bytes);
     program_.arena_bytes = assignment_.arena_bytes;
+    for (const auto& [instruction, b] : assignment_.scratch) {
+      program_.scratch_bytes = std::max(program_.scratch_bytes, assignment_.buffers[b].bytes);
+    }
   }
 
   plan::Slice SliceOf(int buffer) const {
     const Buffer& b = assignment_.buffers[buffer];
     switch (b.kind) {
       case Buffer::Kind::kParameter:
-        return {b.number, 0, b.bytes};
+        // Where it is a result's memory it is known as that.
+        return {b.result >= 0 ? first_result_ + b.result : b.number, 0, b.bytes};
       case Buffer::Kind::kResult:
         return {first_result_ + b.number, 0, b.bytes};
       case Buffer::Kind::kConstant:
@@ -290,13 +295,31 @@ class Lowering {
     return OkStatus();
   }
 
-  // Results that are parameters, constants, or another result again.
+  // Results that are parameters, constants, or another result again. What is in the memory of a
+  // result is read before the result is written there.
   void EmitResults() {
     const std::vector<int>& results = assignment_.leaves.at(module_.entry()->root());
-    for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+    auto to = [&](size_t leaf) {
       int64_t bytes = assignment_.buffers[results[leaf]].bytes;
-      EmitCopy(SliceOf(results[leaf]), {first_result_ + static_cast<int>(leaf), 0, bytes},
-               program_.steps);
+      return plan::Slice{first_result_ + static_cast<int>(leaf), 0, bytes};
+    };
+    const auto& temporaries = assignment_.result_temporaries;
+    auto is_home = [&](size_t leaf) { return assignment_.buffers[results[leaf]].result >= 0; };
+    auto is_aliased = [&](size_t leaf) { return program_.signature.aliases[leaf] >= 0; };
+    for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+      if (auto it = temporaries.find(static_cast<int64_t>(leaf)); it != temporaries.end()) {
+        EmitCopy(SliceOf(results[leaf]), SliceOf(it->second), program_.steps);
+      } else if (is_home(leaf) && !is_aliased(leaf)) {
+        EmitCopy(SliceOf(results[leaf]), to(leaf), program_.steps);
+      }
+    }
+    for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+      if (!is_home(leaf)) EmitCopy(SliceOf(results[leaf]), to(leaf), program_.steps);
+    }
+    for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+      if (auto it = temporaries.find(static_cast<int64_t>(leaf)); it != temporaries.end()) {
+        EmitCopy(SliceOf(it->second), to(leaf), program_.steps);
+      }
     }
   }
 
@@ -331,6 +354,33 @@ plan::Signature SignatureOf(const ir::Module& module) {
     signature.results.push_back(leaf);
   });
   signature.aliases.assign(signature.results.size(), -1);
+  signature.must_alias.assign(signature.results.size(), false);
+  for (const ir::InputOutputAlias& alias : module.aliases()) {
+    int64_t from = 0;
+    for (int64_t p = 0; p < alias.parameter; ++p) {
+      from += passes::LeafCount(entry.parameter(p)->shape());
+    }
+    auto leaf_at = [](const Shape* shape, const std::vector<int64_t>& index, int64_t first) {
+      for (int64_t k : index) {
+        first += passes::LeafOffset(*shape, k);
+        shape = &shape->elements()[static_cast<size_t>(k)];
+      }
+      return std::pair(first, shape);
+    };
+    auto [in, shape] =
+        leaf_at(&entry.parameter(alias.parameter)->shape(), alias.parameter_index, from);
+    int64_t out = leaf_at(&entry.root()->shape(), alias.output_index, 0).first;
+    for (int64_t k = 0; k < passes::LeafCount(*shape); ++k) {
+      size_t result = static_cast<size_t>(out + k), parameter = static_cast<size_t>(in + k);
+      // Memory is shared only where it is in one order.
+      bool taken = signature.aliases[result] >= 0 ||
+                   std::ranges::find(signature.aliases, static_cast<int>(parameter)) !=
+                       signature.aliases.end();
+      if (taken || !(signature.results[result] == signature.parameters[parameter])) continue;
+      signature.aliases[result] = static_cast<int>(parameter);
+      signature.must_alias[result] = alias.must_alias;
+    }
+  }
   return signature;
 }
 

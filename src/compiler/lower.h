@@ -13,7 +13,7 @@ namespace kiln::compiler {
 
 struct Lowered {
   plan::Program program;
-  std::string buffer_assignment;  // as text, for dumps
+  std::string buffer_assignment, memory_report;  // as text, for dumps
 };
 
 // What a caller passes and gets: the entry's leaves.

@@ -18,6 +18,8 @@ Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext
 Result<bool> FoldConstants(ir::Module& module, const PassContext& context);
 // Tuples taken apart again, and tuples of all the elements of one tuple.
 Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context);
+// Sorts of single elements, and operands of sorts that nobody needs.
+Result<bool> SimplifySorts(ir::Module& module, const PassContext& context);
 // Identities of the algebra of ops; see simplify/.
 Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
 // Conditionals whose branch is known, and results and operands that nobody reads; see control/.

@@ -15,6 +15,9 @@ constexpr Pass kPasses[] = {
     {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
     {"constant-folding", "evaluates what depends on constants alone", FoldConstants},
     {"tuple-simplifier", "takes apart tuples that are only taken apart again", SimplifyTuples},
+    {"sort-simplifier",
+     "does away with sorts of single elements, and with operands that are moved in vain",
+     SimplifySorts},
     {"algebraic-simplifier", "applies the identities of the algebra of ops", SimplifyAlgebra},
     {"conditional-simplifier", "does away with conditionals whose branch is known, and their waste",
      SimplifyConditionals},
@@ -45,8 +48,8 @@ const Pass* FindPass(std::string_view name) {
 const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"inline-calls", "inline-maps"}},
-      {{"tuple-simplifier", "algebraic-simplifier", "constant-folding", "conditional-simplifier",
-        "while-simplifier", "while-invariant-code-motion", "cse", "dce"},
+      {{"tuple-simplifier", "sort-simplifier", "algebraic-simplifier", "constant-folding",
+        "conditional-simplifier", "while-simplifier", "while-invariant-code-motion", "cse", "dce"},
        true},
       {{"transpose-folding", "dce"}},
       {{"row-fusion", "fusion", "cse", "dce"}},

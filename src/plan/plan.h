@@ -115,8 +115,11 @@ struct Signature {
   std::vector<std::string> parameter_names;
   std::vector<Shape> results;
   Shape result_shape;  // as the module has it, perhaps a tuple
-  // result leaf -> parameter leaf whose memory it is in when that argument is donated, or -1.
+  // result leaf -> parameter leaf whose memory it is in, or -1. When a run begins the two are one
+  // memory (the argument is donated), or the argument has been copied to the result.
   std::vector<int> aliases;
+  // Of a result leaf with an alias: whether the argument must be donated.
+  std::vector<bool> must_alias;
 };
 
 struct Program {
@@ -131,6 +134,8 @@ struct Program {
   std::vector<ScheduledKernel> kernels;
   std::vector<LaunchInfo> launches;
   int64_t arena_bytes = 0;
+  int64_t scratch_bytes = 0;               // of the arena, the most that one kernel has for itself
+  int64_t flops = 0, transcendentals = 0;  // by ir/cost.h, of the module as it was given
 
   // For people and for dumps.
   std::string ToString() const;

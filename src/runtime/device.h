@@ -28,10 +28,14 @@ class LoadedExecutable {
   virtual const plan::Program& program() const = 0;
 
   // Runs to the end. Arguments and results are leaves in order, each at a multiple of
-  // plan::kAlignment and as large as its shape; results overlap neither arguments nor each other.
-  // Any number of threads may run one executable at once.
+  // plan::kAlignment and as large as its shape; results overlap neither arguments nor each other,
+  // but that a result of the signature's aliases may be the argument's memory, which it then
+  // becomes. Any number of threads may run one executable at once.
   virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
                      const RunOptions& options) = 0;
+
+  // Machine code, and what belongs to it.
+  virtual int64_t code_bytes() const { return 0; }
 };
 
 class Device {

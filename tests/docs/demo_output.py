@@ -164,7 +164,9 @@ class OutputTest(unittest.TestCase):
         suffixes = {name[len(PREFIX):] for name in self.files if name.startswith(PREFIX)}
         plain = {s for s in suffixes if not STAGE.fullmatch(s) and not s.endswith('.ptx')}
         self.assertEqual(plain, {'before_optimizations.txt', 'cpu_after_optimizations.txt',
-                                 'cpu_after_optimizations-buffer-assignment.txt', 'plan.txt',
+                                 'cpu_after_optimizations-buffer-assignment.txt',
+                                 'cpu_after_optimizations-cost-analysis.txt',
+                                 'cpu_after_optimizations-memory-usage-report.txt', 'plan.txt',
                                  'ir-no-opt.ll'})
         for name in self.files:
             self.assertGreater(os.path.getsize(f'{self.out}/{name}'), 0, name)

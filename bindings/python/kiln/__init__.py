@@ -17,10 +17,11 @@ from ._library import Code, KilnError
 from ._table import ALIGNMENT, VERSION
 from .context import Context, MemoryInfo, Trace
 from .device import Buffer, Device, Event
-from .executable import Cancellation, Executable, ProgramInfo, Session
+from .executable import (Cancellation, Executable, ProgramCost, ProgramInfo, ProgramMemory,
+                         Session)
 from .graph import Graph, Value
 
 __all__ = ['ALIGNMENT', 'Buffer', 'Cancellation', 'Code', 'Context', 'Device', 'Event',
-           'Executable', 'Graph', 'KilnError', 'MemoryInfo', 'ProgramInfo', 'Session', 'Shape',
-           'Trace', 'VERSION', 'Value']
+           'Executable', 'Graph', 'KilnError', 'MemoryInfo', 'ProgramCost', 'ProgramInfo',
+           'ProgramMemory', 'Session', 'Shape', 'Trace', 'VERSION', 'Value']
 __version__ = '.'.join(map(str, VERSION))

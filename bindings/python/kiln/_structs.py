@@ -44,6 +44,29 @@ class ProgramInfo(Output):
                 ('compile_microseconds', c_int64)]
 
 
+class ProgramMemory(Output):
+    """kiln_program_memory"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('code_bytes', c_int64),
+                ('argument_bytes', c_int64),
+                ('output_bytes', c_int64),
+                ('alias_bytes', c_int64),
+                ('temporary_bytes', c_int64),
+                ('scratch_bytes', c_int64),
+                ('constant_bytes', c_int64),
+                ('peak_bytes', c_int64)]
+
+
+class ProgramCost(Output):
+    """kiln_program_cost"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('flops', c_int64),
+                ('transcendentals', c_int64),
+                ('bytes_accessed', c_int64)]
+
+
 class SymbolSize(ctypes.Structure):
     """kiln_symbol_size"""
 
@@ -69,6 +92,15 @@ class ContextOptions(ctypes.Structure):
                 ('reserved', c_int32)]
 
 
+class Alias(ctypes.Structure):
+    """kiln_alias"""
+
+    _fields_ = [('result', c_size_t),
+                ('argument', c_size_t),
+                ('must', c_int32),
+                ('reserved', c_int32)]
+
+
 class CompileOptions(ctypes.Structure):
     """kiln_compile_options"""
 
@@ -83,7 +115,9 @@ class CompileOptions(ctypes.Structure):
                 ('verify', c_int32),
                 ('dump_ptx_sm', c_int32),
                 ('dump_folder', c_char_p),
-                ('dump_folder_length', c_size_t)]
+                ('dump_folder_length', c_size_t),
+                ('aliases', POINTER(Alias)),
+                ('alias_count', c_size_t)]
 
 
 class ExecuteOptions(ctypes.Structure):
@@ -91,8 +125,12 @@ class ExecuteOptions(ctypes.Structure):
 
     _fields_ = [('struct_size', c_size_t),
                 ('threads', c_int32),
-                ('reserved', c_int32),
-                ('cancel', POINTER(c_int32))]
+                ('donate_aliased', c_int32),
+                ('cancel', POINTER(c_int32)),
+                ('donated', POINTER(c_size_t)),
+                ('donated_count', c_size_t),
+                ('kept', POINTER(c_size_t)),
+                ('kept_count', c_size_t)]
 
 
 class SessionOptions(ctypes.Structure):

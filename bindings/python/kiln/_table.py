@@ -186,6 +186,9 @@ FUNCTIONS = {
     'kiln_executable_argument_name': (c_char_p, [c_void_p, c_size_t, POINTER(c_size_t)]),
     'kiln_executable_result_count': (c_size_t, [c_void_p]),
     'kiln_executable_result_shape': (ErrorPointer, [c_void_p, c_size_t, c_void_p]),
+    'kiln_executable_result_alias': (ErrorPointer, [c_void_p, c_size_t, POINTER(c_int64)]),
+    'kiln_executable_memory': (ErrorPointer, [c_void_p, c_void_p]),
+    'kiln_executable_cost': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_executable_info': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_execute_options_init': (None, [c_void_p, c_size_t]),
     'kiln_executable_run': (

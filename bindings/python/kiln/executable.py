@@ -21,6 +21,27 @@ class ProgramInfo(NamedTuple):
     compile_microseconds: int
 
 
+class ProgramMemory(NamedTuple):
+    """The memory that an executable and a run of it take, in bytes."""
+
+    code_bytes: int
+    argument_bytes: int
+    output_bytes: int
+    alias_bytes: int
+    temporary_bytes: int
+    scratch_bytes: int
+    constant_bytes: int
+    peak_bytes: int
+
+
+class ProgramCost(NamedTuple):
+    """What a run does, as XLA's cost analysis counts it."""
+
+    flops: int
+    transcendentals: int
+    bytes_accessed: int
+
+
 class Cancellation:
     """Ends executions that were given it, with the code CANCELLED, once it is set."""
 
@@ -103,6 +124,20 @@ class Executable(Handle):
         struct = _structs.ProgramInfo()
         lib.kiln_executable_info(self, ctypes.byref(struct))
         return _info(struct)
+
+    @property
+    def memory(self) -> ProgramMemory:
+        """The memory that it takes."""
+        struct = _structs.ProgramMemory()
+        lib.kiln_executable_memory(self, ctypes.byref(struct))
+        return ProgramMemory(*(getattr(struct, name) for name in ProgramMemory._fields))
+
+    @property
+    def cost(self) -> ProgramCost:
+        """What a run does."""
+        struct = _structs.ProgramCost()
+        lib.kiln_executable_cost(self, ctypes.byref(struct))
+        return ProgramCost(*(getattr(struct, name) for name in ProgramCost._fields))
 
     def __call__(self, *arguments: Any) -> List[Buffer]:
         """`run` with the defaults."""

@@ -243,6 +243,15 @@ class KilnTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             graph.compare(x, x, 'ABOUT')
 
+    def test_memory_and_cost(self):
+        executable = self.axpy().compile()
+        memory = executable.memory
+        self.assertEqual((memory.argument_bytes, memory.output_bytes), (44, 20))
+        self.assertEqual(memory.peak_bytes, 64 + memory.temporary_bytes + memory.constant_bytes)
+        self.assertGreater(memory.code_bytes, 0)
+        self.assertEqual(executable.cost.flops, 10)
+        self.assertEqual(executable.cost.transcendentals, 0)
+
     def test_errors_of_programs(self):
         executable = self.axpy().compile()
         with self.assertRaises(kiln.KilnError) as raised:

@@ -112,8 +112,13 @@ class Driver {
       p.b().CreateRetVoid();
       return p.nest().status();
     };
-    KILN_RETURN_IF_ERROR(make("load", EmitLoadPhase, load_));
-    if (s_.radix) {
+    if (!s_.select) KILN_RETURN_IF_ERROR(make("load", EmitLoadPhase, load_));
+    if (s_.select) {
+      KILN_RETURN_IF_ERROR(make("order", EmitOrderPhase, order_));
+      auto scan = [this](const SortContext& c, SortPhase& p) { EmitScanPhase(c, p, order_); };
+      KILN_RETURN_IF_ERROR(make("scan", scan, scan_));
+      KILN_RETURN_IF_ERROR(make("pick", EmitPickPhase, pick_));
+    } else if (s_.radix) {
       KILN_RETURN_IF_ERROR(make("count", EmitCountPhase, count_));
       KILN_RETURN_IF_ERROR(make("place", EmitPlacePhase, place_));
       KILN_RETURN_IF_ERROR(make("move", EmitMovePhase, move_));
@@ -196,10 +201,15 @@ class Driver {
     Set(SortState::kRow, row);
     Places places{b_.CreateGEP(b_.getInt8Ty(), state_, b_.getInt64(Word(s_.front))),
                   b_.CreateGEP(b_.getInt8Ty(), state_, b_.getInt64(Word(s_.back)))};
-    Set(SortState::kTo, places.first);
-    CallChunks(load_);
-    places = s_.radix ? Radix(places) : Merges(places);
-    Set(SortState::kFrom, places.first);
+    if (s_.select) {
+      CallChunks(scan_);
+      CallOnce(pick_);
+    } else {
+      Set(SortState::kTo, places.first);
+      CallChunks(load_);
+      places = s_.radix ? Radix(places) : Merges(places);
+      Set(SortState::kFrom, places.first);
+    }
     CallChunks(store_);
     if (restore_) CallOnce(restore_);
   }
@@ -252,7 +262,7 @@ class Driver {
   Value *arguments_ = nullptr, *scratch_ = nullptr, *state_ = nullptr;
   Function *load_ = nullptr, *count_ = nullptr, *place_ = nullptr, *move_ = nullptr;
   Function *runs_ = nullptr, *split_ = nullptr, *merge_ = nullptr, *store_ = nullptr;
-  Function* restore_ = nullptr;
+  Function *restore_ = nullptr, *order_ = nullptr, *scan_ = nullptr, *pick_ = nullptr;
 };
 
 }  // namespace

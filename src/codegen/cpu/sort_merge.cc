@@ -108,6 +108,27 @@ void EmitMerge(SortPhase& p, Elements& elements, Value* from, Value* left, Value
   EmitCopyRun(p, elements, from, next[1], right_end, to, end);
 }
 
+// Merges the runs of from[first, end) until they are of `length` elements; gives where they came
+// out, which is `to` after an odd number of levels.
+Value* EmitMerges(SortPhase& p, Elements& elements, Value* from, Value* first, Value* end,
+                  Value* run, Value* length, Value* to) {
+  Builder& b = p.b();
+  return EmitWhile(
+      b, {run, from, to}, [&](const Values& v) { return b.CreateICmpSLT(v[0], length); },
+      [&](Values& v) {
+        Value *now = v[0], *source = v[1], *target = v[2];
+        EmitWhile(
+            b, {first}, [&](const Values& at) { return b.CreateICmpSLT(at[0], end); },
+            [&](Values& at) {
+              Value* middle = p.Min(b.CreateAdd(at[0], now), end);
+              Value* last = p.Min(b.CreateAdd(middle, now), end);
+              EmitMerge(p, elements, source, at[0], middle, middle, last, target, at[0]);
+              at[0] = last;
+            });
+        v = {b.CreateMul(now, p.Int(2)), target, source};
+      })[1];
+}
+
 int64_t SizeOf(const SortContext& c) {
   return c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent;
 }
@@ -134,26 +155,40 @@ int64_t LevelsOf(int64_t run, int64_t size) {
 }
 
 void EmitRunsPhase(const SortContext& c, SortPhase& p) {
-  Builder& b = p.b();
   Elements elements(c, p);
   Value *from = p.Pointer(SortState::kFrom), *to = p.Pointer(SortState::kTo);
   p.ForEachChunk([&](Value*, Value* first, Value* end) {
-    EmitWhile(
-        b, {p.Int(1), from, to},
-        [&](const Values& v) { return b.CreateICmpSLT(v[0], p.Int(c.schedule.chunk)); },
-        [&](Values& v) {
-          Value *run = v[0], *source = v[1], *target = v[2];
-          EmitWhile(
-              b, {first}, [&](const Values& at) { return b.CreateICmpSLT(at[0], end); },
-              [&](Values& at) {
-                Value* middle = p.Min(b.CreateAdd(at[0], run), end);
-                Value* last = p.Min(b.CreateAdd(middle, run), end);
-                EmitMerge(p, elements, source, at[0], middle, middle, last, target, at[0]);
-                at[0] = last;
-              });
-          v = {b.CreateMul(run, p.Int(2)), target, source};
-        });
+    EmitMerges(p, elements, from, first, end, p.Int(1), p.Int(c.schedule.chunk), to);
   });
+}
+
+void EmitOrderPhase(const SortContext& c, SortPhase& p) {
+  Builder& b = p.b();
+  Elements elements(c, p);
+  Value *front = p.Scratch(c.schedule.front), *back = p.Scratch(c.schedule.back);
+  Value* first = b.CreateMul(p.function()->getArg(2), p.Int(c.schedule.candidates));
+  Value* count = p.function()->getArg(3);
+  Value* end = b.CreateAdd(first, count);
+  Value* sorted = EmitMerges(p, elements, front, first, end, p.Int(1), count, back);
+  // Where it came out in the other place it goes back.
+  Value* home = b.CreateICmpEQ(sorted, front);
+  EmitCopyRun(p, elements, back, b.CreateSelect(home, end, first), end, front, first);
+}
+
+void EmitPickPhase(const SortContext& c, SortPhase& p) {
+  Builder& b = p.b();
+  Elements elements(c, p);
+  Value *front = p.Scratch(c.schedule.front), *back = p.Scratch(c.schedule.back);
+  Value* sorted = front;
+  if (c.schedule.chunks > 1) {
+    Value* at = p.Int(0);
+    for (int64_t chunk = 0; chunk < c.schedule.chunks; ++chunk) {
+      int64_t first = chunk * c.schedule.candidates;
+      at = EmitCopyRun(p, elements, front, p.Int(first), p.Int(first + c.sort.keep), back, at);
+    }
+    sorted = EmitMerges(p, elements, back, p.Int(0), at, p.Int(c.sort.keep), at, front);
+  }
+  p.SetState(SortState::kFrom, sorted);
 }
 
 // A chunk of what comes out of the merges is one piece of one of them: splits[c] is how many

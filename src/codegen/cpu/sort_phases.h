@@ -52,6 +52,7 @@ class SortPhase {
   // Calls f(chunk, first element, end) for each chunk of the phase's items.
   void ForEachChunk(
       const std::function<void(llvm::Value* chunk, llvm::Value* first, llvm::Value* end)>& f);
+  llvm::Function* function() { return function_; }
   // Binds the outer variables to those of the row.
   void BindRow();
 
@@ -77,7 +78,16 @@ int64_t LevelsOf(int64_t run, int64_t size);
 void EmitSplitPhase(const SortContext& context, SortPhase& p);
 void EmitMergePhase(const SortContext& context, SortPhase& p);
 
+// Of selection: sorts the first candidates of a chunk. The function's last two arguments are the
+// chunk and their number.
+void EmitOrderPhase(const SortContext& context, SortPhase& p);
+// Merges what the chunks have kept; it ends up at kFrom.
+void EmitPickPhase(const SortContext& context, SortPhase& p);
+
 // sort_rows.cc
+// The records of each chunk that come first, in order, as its first candidates. `order` is the
+// function of EmitOrderPhase.
+void EmitScanPhase(const SortContext& context, SortPhase& p, llvm::Function* order);
 // From the operands to what is sorted, and back.
 void EmitLoadPhase(const SortContext& context, SortPhase& p);
 void EmitStorePhase(const SortContext& context, SortPhase& p);

@@ -68,6 +68,61 @@ class RowCode {
     });
   }
 
+  // Records at or below the last of those that would be kept so far become candidates.
+  void Scan(llvm::Function* order) {
+    llvm::IntegerType* record = RecordType(c_);
+    llvm::Constant* none = llvm::Constant::getAllOnesValue(record);
+    Value* front = p_.Scratch(s_.front);
+    Values nothing;
+    p_.ForEachChunk([&](Value* chunk, Value* first, Value* end) {
+      Value* own = p_.At(record, front, b_.CreateMul(chunk, p_.Int(s_.candidates)));
+      auto sort = [&](Value* count) {
+        llvm::Function* f = p_.function();
+        b_.CreateCall(order, {f->getArg(0), f->getArg(1), chunk, count});
+      };
+      // How many candidates there are, and the record that what is wanted lies below.
+      Values state = {p_.Int(0), none};
+      Vectors(first, end, state, [&](Values& values) {
+        e_.EmitReady(0);
+        Value* key = KeyOfNumber(b_, Key(), key_type(), *c_.sort.key, math());
+        Value* most = b_.CreateTrunc(b_.CreateLShr(values[1], record->getBitWidth() / 2),
+                                     b_.getIntNTy(static_cast<unsigned>(s_.key_bits)));
+        Value* near = b_.CreateICmpULE(key, Splat(b_, most, e_.width()));
+        if (e_.mask()) near = b_.CreateAnd(near, e_.mask());
+        Value* any = near->getType()->isVectorTy() ? b_.CreateOrReduce(near) : near;
+        Value* start = e_.Position(variable(), 0, b_.getInt64Ty());
+        if (e_.width() > 1) start = b_.CreateExtractElement(start, uint64_t{0});
+        // Most vectors have none, and skip the lanes.
+        Value* lanes = b_.CreateSelect(any, p_.Int(e_.width()), p_.Int(0));
+        e_.Loop(p_.Int(0), lanes, 1, false, values, [&](Value* lane, Values& now) {
+          bool vector = e_.width() > 1;
+          Value* one = vector ? b_.CreateExtractElement(key, lane) : key;
+          Value* counts = vector ? b_.CreateExtractElement(near, lane) : near;
+          Value* place = b_.CreateZExt(b_.CreateAdd(start, lane), record);
+          Value* candidate = b_.CreateOr(
+              b_.CreateShl(b_.CreateZExt(one, record), record->getBitWidth() / 2), place);
+          counts = b_.CreateAnd(counts, b_.CreateICmpULT(candidate, now[1]));
+          // Written in any case, and overwritten where it does not count.
+          llvm::Align align(8);
+          b_.CreateAlignedStore(candidate, p_.At(record, own, now[0]), align);
+          now[0] = b_.CreateAdd(now[0], b_.CreateZExt(counts, b_.getInt64Ty()));
+          Value* full = b_.CreateICmpEQ(now[0], p_.Int(s_.candidates - 1));
+          e_.Loop(p_.Int(0), b_.CreateZExt(full, b_.getInt64Ty()), 1, false, now,
+                  [&](Value*, Values& after) {
+                    sort(after[0]);
+                    Value* last = p_.At(record, own, p_.Int(c_.sort.keep - 1));
+                    after = {p_.Int(c_.sort.keep), b_.CreateAlignedLoad(record, last, align)};
+                  });
+        });
+      });
+      sort(state[0]);
+      // Of fewer than are wanted the rest is what comes after everything.
+      e_.Loop(state[0], p_.Int(c_.sort.keep), 1, false, nothing, [&](Value* i, Values&) {
+        b_.CreateAlignedStore(none, p_.At(record, own, i), llvm::Align(8));
+      });
+    });
+  }
+
   // Zeros and NaNs as they were, in the order in which they were.
   void Restore() {
     Values none, lost = {p_.Int(0)};
@@ -113,7 +168,7 @@ class RowCode {
   void Vectors(Value* first, Value* end, Values& carried,
                const std::function<void(Values&)>& body) {
     NestEmitter::Range range{first, end, 1, s_.chunks == 1 ? 0 : s_.chunk, true};
-    if (c_.sort.keep == size()) {
+    if (c_.sort.keep == size() || s_.select) {
       range.maybe_empty = false;
       range.multiple = std::gcd(s_.chunk, size() - (s_.chunks - 1) * s_.chunk);
     }
@@ -253,6 +308,9 @@ class RowCode {
 }  // namespace
 
 void EmitLoadPhase(const SortContext& c, SortPhase& p) { RowCode(c, p).Load(); }
+void EmitScanPhase(const SortContext& c, SortPhase& p, llvm::Function* order) {
+  RowCode(c, p).Scan(order);
+}
 void EmitStorePhase(const SortContext& c, SortPhase& p) { RowCode(c, p).Store(); }
 void EmitRestorePhase(const SortContext& c, SortPhase& p) { RowCode(c, p).Restore(); }
 

@@ -17,7 +17,12 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const plan::Artefact> artefact,
     : artefact_(std::move(artefact)),
       allocator_(allocator),
       pool_(pool),
-      arenas_(allocator, artefact_->program.arena_bytes) {}
+      arenas_(allocator, artefact_->program.arena_bytes) {
+  const std::vector<int>& aliases = program().signature.aliases;
+  for (size_t r = 0; r < aliases.size(); ++r) {
+    if (aliases[r] >= 0) aliases_.push_back({static_cast<int>(r), aliases[r]});
+  }
+}
 
 CpuExecutable::~CpuExecutable() {
   size_t next = 0;
@@ -119,6 +124,15 @@ Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void
         }
         buffers[i] = arena;
         break;
+    }
+  }
+  // What is not donated is copied to where the program finds it, and the result will be.
+  for (auto [result, argument] : aliases_) {
+    if (results[static_cast<size_t>(result)] == arguments[static_cast<size_t>(argument)]) continue;
+    int64_t bytes = p.signature.results[static_cast<size_t>(result)].byte_size();
+    if (bytes > 0) {
+      std::memcpy(results[static_cast<size_t>(result)], arguments[static_cast<size_t>(argument)],
+                  static_cast<size_t>(bytes));
     }
   }
   Status status = RunEntry(entry_, buffers, options);

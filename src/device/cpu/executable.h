@@ -28,6 +28,7 @@ class CpuExecutable : public runtime::LoadedExecutable {
   ~CpuExecutable() override;
 
   const plan::Program& program() const override { return artefact_->program; }
+  int64_t code_bytes() const override { return code_->byte_size(); }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const RunOptions& options = {}) override;
@@ -48,6 +49,8 @@ class CpuExecutable : public runtime::LoadedExecutable {
   std::vector<std::byte*> constants_;
   // The addresses of all allocations that no run changes; null for the others.
   std::vector<void*> fixed_;
+  // (result, argument) that are to be one memory.
+  std::vector<std::pair<int, int>> aliases_;
 };
 
 }  // namespace kiln::device

@@ -8,6 +8,7 @@
 #include "llvm/ExecutionEngine/Orc/ExecutorProcessControl.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
 #include "llvm/ExecutionEngine/Orc/Shared/ExecutorSymbolDef.h"
+#include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace kiln::device {
@@ -35,6 +36,8 @@ class OrcCode : public LinkedCode {
   ~OrcCode() override {
     if (auto error = session_.endSession()) llvm::consumeError(std::move(error));
   }
+
+  int64_t byte_size() const override { return byte_size_; }
 
   Result<void*> Find(const std::string& symbol) override {
     auto found = session_.lookup({library_}, session_.intern(symbol));
@@ -74,6 +77,12 @@ class OrcCode : public LinkedCode {
     }
     for (const std::string& object : objects) {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kiln");
+      auto file = llvm::object::ObjectFile::createELFObjectFile(buffer->getMemBufferRef());
+      if (!file) return FromLlvm(file.takeError(), "reading an object");
+      for (const llvm::object::SectionRef& section : (*file)->sections()) {
+        bool loaded = llvm::object::ELFSectionRef(section).getFlags() & llvm::ELF::SHF_ALLOC;
+        if (loaded) byte_size_ += static_cast<int64_t>(section.getSize());
+      }
       if (auto error = layer_.add(*library_, std::move(buffer))) {
         return FromLlvm(std::move(error), "linking");
       }
@@ -85,6 +94,7 @@ class OrcCode : public LinkedCode {
   orc::ObjectLinkingLayer layer_;
   orc::JITDylib* library_ = nullptr;
   std::string errors_;
+  int64_t byte_size_ = 0;
 };
 
 }  // namespace

@@ -17,6 +17,8 @@ class LinkedCode {
   // The address of a symbol. INTERNAL names what is missing: the symbol itself, or what the code
   // wants and neither the objects nor the closed table have.
   virtual Result<void*> Find(const std::string& symbol) = 0;
+  // The objects' sections that are in memory: code and its constants.
+  virtual int64_t byte_size() const = 0;
 };
 
 // One entry of the closed table that code may be linked against.

@@ -77,18 +77,39 @@ class Assigner {
   Status MakeEntry() {
     const Computation& entry = *module_.entry();
     int number = 0;
+    std::vector<Leaf> of_parameter;
     for (const Instruction* p : entry.parameters()) {
       std::vector<int>& leaves = out_.leaves[p];
       for (const Shape& leaf : LeavesOf(p->shape())) {
         leaves.push_back(NewBuffer(Buffer::Kind::kParameter, leaf.byte_size(), 0));
         out_.buffers.back().number = number++;
+        of_parameter.push_back({p, static_cast<int64_t>(leaves.size()) - 1});
       }
     }
-    KILN_RETURN_IF_ERROR(MakeComputation(entry, next_position_, {}));
+    size_t count = static_cast<size_t>(LeafCount(entry.root()->shape()));
+    std::vector<int> targets(count, -1);
+    std::vector<Leaf> states(count);
+    for (size_t leaf = 0; leaf < options_.aliases.size(); ++leaf) {
+      if (options_.aliases[leaf] < 0) continue;
+      states[leaf] = of_parameter[static_cast<size_t>(options_.aliases[leaf])];
+      targets[leaf] = out_.leaves.at(states[leaf].instruction)[states[leaf].index];
+      out_.buffers[targets[leaf]].result = static_cast<int>(leaf);
+    }
+    KILN_RETURN_IF_ERROR(
+        MakeComputation(entry, next_position_, PlaceResults(entry, targets, states)));
     // Results that are made here are made in the caller's memory; the others are copied there.
     const std::vector<int>& results = out_.leaves.at(entry.root());
     std::set<int> taken;
     for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+      if (targets[leaf] >= 0) {
+        // A parameter may be another parameter's result.
+        int home = out_.buffers[results[leaf]].result;
+        if (home >= 0 && home != static_cast<int>(leaf)) {
+          out_.result_temporaries[static_cast<int64_t>(leaf)] =
+              NewBuffer(Buffer::Kind::kArena, out_.buffers[targets[leaf]].bytes, next_position_);
+        }
+        continue;
+      }
       Buffer& b = out_.buffers[results[leaf]];
       if (b.kind == Buffer::Kind::kArena && taken.insert(results[leaf]).second) {
         b.kind = Buffer::Kind::kResult;
@@ -244,8 +265,8 @@ class Assigner {
     out_.leaves[condition.parameter(0)] = state;
     out_.leaves[body.parameter(0)] = state;
     KILN_RETURN_IF_ERROR(MakeComputation(condition, end_of_.at(&condition), {}));
-    KILN_RETURN_IF_ERROR(
-        MakeComputation(body, PositionOf(i), PlaceResults(body, state, body.parameter(0))));
+    KILN_RETURN_IF_ERROR(MakeComputation(
+        body, PositionOf(i), PlaceResults(body, state, LeavesOfValue(body.parameter(0)))));
     // A leaf whose next value is another leaf's present one goes over a buffer of its own.
     std::vector<int> temporaries(state.size(), -1);
     const std::vector<int>& results = out_.leaves.at(body.root());
@@ -284,7 +305,7 @@ class Assigner {
     for (size_t branch = 0; branch < i->called().size(); ++branch) {
       const Computation& c = *i->called(static_cast<int64_t>(branch));
       out_.leaves[c.parameter(0)] = out_.leaves.at(i->operand(static_cast<int64_t>(branch) + 1));
-      KILN_RETURN_IF_ERROR(MakeComputation(c, PositionOf(i), PlaceResults(c, results, nullptr)));
+      KILN_RETURN_IF_ERROR(MakeComputation(c, PositionOf(i), PlaceResults(c, results, {})));
     }
     return OkStatus();
   }
@@ -315,20 +336,28 @@ class Assigner {
     return chain;
   }
 
+  static std::vector<Leaf> LeavesOfValue(const Instruction* value) {
+    std::vector<Leaf> leaves;
+    for (int64_t k = 0; k < LeafCount(value->shape()); ++k) leaves.push_back({value, k});
+    return leaves;
+  }
+
   // Which values of a computation may be made right where its results should end up: in `targets`,
-  // by leaf. Where the targets are the state that the computation's `parameter` names, a value must
+  // by leaf, where that is not -1. Where a target is what a leaf of `states` names, a value must
   // not be made before all else that reads that leaf of the state is done.
   Places PlaceResults(const Computation& c, const std::vector<int>& targets,
-                      const Instruction* parameter) {
+                      const std::vector<Leaf>& states) {
     Places places;
     for (size_t leaf = 0; leaf < targets.size(); ++leaf) {
+      if (targets[leaf] < 0) continue;
       Leaf result = OriginOf({c.root(), static_cast<int64_t>(leaf)});
       const Instruction* maker = result.instruction;
       if (maker->opcode() == Opcode::kParameter || maker->IsConstant()) continue;
       if (PlaceOf(places, result) >= 0) continue;  // The same value again is copied.
       std::vector<Leaf> chain = UpdatesOf(result);
-      Leaf state{parameter, static_cast<int64_t>(leaf)};
-      while (parameter && !chain.empty() && !IsLastReader(state, chain.back())) chain.pop_back();
+      Leaf state = states.empty() ? Leaf() : states[leaf];
+      while (state.instruction && !chain.empty() && !IsLastReader(state, chain.back()))
+        chain.pop_back();
       for (const Leaf& made : chain) {
         int& place = PlaceOf(places, made);
         if (place >= 0) break;
@@ -382,33 +411,6 @@ class Assigner {
 
 Result<BufferAssignment> AssignBuffers(const ir::Module& module, const AssignmentOptions& options) {
   return Assigner(module, options).Run();
-}
-
-std::string BufferAssignment::ToString() const {
-  static constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "arena"};
-  std::string out = Cat("arena: ", arena_bytes, " bytes\n");
-  std::vector<std::vector<std::string>> users(buffers.size());
-  for (const auto& [instruction, of] : leaves) {
-    for (int b : of) users[b].push_back(instruction->name());
-  }
-  for (const auto& [instruction, b] : scratch) {
-    users[b].push_back(Cat("scratch of ", instruction->name()));
-  }
-  for (const auto& [loop, of] : loop_temporaries) {
-    for (int b : of) {
-      if (b >= 0) users[b].push_back(Cat("exchange in ", loop->name()));
-    }
-  }
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    std::ranges::sort(users[b]);
-    users[b].erase(std::unique(users[b].begin(), users[b].end()), users[b].end());
-    const Buffer& buffer = buffers[b];
-    out +=
-        Cat("buffer ", b, ": ", kKinds[static_cast<int>(buffer.kind)], " ",
-            buffer.kind == Buffer::Kind::kArena ? buffer.offset : buffer.number, ", ", buffer.bytes,
-            " bytes, live ", buffer.begin, "..", buffer.end, ": ", Join(users[b], ", "), "\n");
-  }
-  return out;
 }
 
 }  // namespace kiln::passes

@@ -22,6 +22,8 @@ struct Buffer {
   };
   Kind kind = Kind::kArena;
   int number = 0;
+  // Of a parameter: the leaf of the result in whose memory it is when the program starts, or -1.
+  int result = -1;
   const ir::Instruction* constant = nullptr;
   int64_t offset = 0, bytes = 0;
   // First and last position (of BufferAssignment::position) at which the contents matter.
@@ -37,6 +39,9 @@ struct AssignmentOptions {
   // only; -1 for none. Where they are two, the operand is copied to the output first.
   std::function<int64_t(const ir::Instruction&, int64_t output)> updated_operand;
   int64_t alignment = 64;
+  // By leaf of the entry's result the leaf of the parameters whose memory is the result's, or -1;
+  // empty where there is none.
+  std::vector<int> aliases;
 };
 
 // A loop's state has buffers that its operand is copied into, its condition and body read, and its
@@ -50,6 +55,9 @@ struct BufferAssignment {
   std::unordered_map<const ir::Instruction*, int> scratch;
   // Of a while: one more buffer per state leaf that the body's result permutes (else -1).
   std::unordered_map<const ir::Instruction*, std::vector<int>> loop_temporaries;
+  // Of a result that is another result's memory when the program ends, by its leaf: a buffer that
+  // it goes over, as what is there is another result at first.
+  std::unordered_map<int64_t, int> result_temporaries;
   // Execution order, each computation at its caller's place.
   std::unordered_map<const ir::Instruction*, int64_t> position;
   int64_t arena_bytes = 0;
@@ -58,6 +66,8 @@ struct BufferAssignment {
     return leaves.at(instruction)[leaf];
   }
   std::string ToString() const;
+  // What is live when most is, and the largest buffers, as text.
+  std::string MemoryReport() const;
 };
 
 // Every computation must have one caller (flatten-call-graph), and calls must be inlined.

@@ -19,6 +19,9 @@ constexpr int64_t kMaxChunks = 8;
 // With so many rows, rows are worked on at once rather than the chunks of one.
 constexpr int64_t kManyRows = 8;
 constexpr int64_t kMaxItems = 16;
+// Where no more than this part of a row is wanted, the rest need not be sorted.
+constexpr int64_t kSelectPart = 16;
+constexpr int64_t kMinCandidates = 256;
 // About what a task must have to do, in elements of radix passes or of levels of merging.
 constexpr double kTaskSteps = 16 << 10;
 
@@ -58,10 +61,13 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
     s.key_bits =
         static_cast<int>(8 * ByteWidth(value.nodes[static_cast<size_t>(value.results[0])].type));
     s.place_bits = sort.key->is_element ? 0 : s.key_bits > 32 ? 64 : 32;
-    s.radix = n >= kMinRadix;
+    s.select = s.place_bits > 0 && sort.keep > 0 && sort.keep <= n / kSelectPart;
+    s.candidates = s.select ? Aligned(sort.keep + std::max(sort.keep, kMinCandidates)) : 0;
+    s.radix = n >= kMinRadix && !s.select;
     s.digit_bits = n >= kMinWideDigits && s.key_bits >= 32 ? 11 : 8;
     widths = {s.record_bits() / 8};
-    widest = std::max<int64_t>(widest, std::min(s.record_bits() / 8, 8));
+    if (!s.select) widest = std::max<int64_t>(widest, std::min(s.record_bits() / 8, 8));
+    if (s.select) steps = 1;
     if (s.radix) steps = 1 + CeilDiv(s.key_bits, s.digit_bits);
   }
   s.vector_width = static_cast<int>(std::max<int64_t>(cpu.vector_bytes / widest, 1));
@@ -87,7 +93,7 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
   int64_t bytes = 0;
   for (int64_t width : widths) {
     s.offsets.push_back(bytes);
-    bytes += Aligned(n * width);
+    bytes += Aligned((s.select ? s.chunks * s.candidates : n) * width);
   }
   s.back = s.front + bytes;
   s.item_bytes = s.back + bytes;
@@ -98,6 +104,7 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
 std::string CpuSortSchedule::ToString() const {
   std::string out = records ? Cat("records of ", record_bits(), " bits, keys of ", key_bits)
                             : std::string("elements");
+  if (select) out += Cat(", the first of ", candidates);
   out += radix ? Cat(", digits of ", digit_bits, " bits") : ", merged";
   return Cat(out, ", ", items, " items of ", rows_per_item, " rows, ", chunks, " chunks of ", chunk,
              ", width ", vector_width, ", scratch ", scratch_bytes);

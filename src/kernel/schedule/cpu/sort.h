@@ -26,6 +26,11 @@ struct CpuSortSchedule {
   int digit_bits = 8;
   int64_t buckets() const { return int64_t{1} << digit_bits; }
 
+  // Only the first places are wanted: each chunk keeps the first records that it has seen among at
+  // most `candidates`, which are sorted when they are too many; what chunks have kept is merged.
+  bool select = false;
+  int64_t candidates = 0;
+
   // A row is cut into so many chunks of so many elements, which are worked on at once.
   int64_t chunks = 1, chunk = 0;
   // An item is so many rows; with several chunks there is one item, which runs on the caller's
@@ -35,7 +40,8 @@ struct CpuSortSchedule {
 
   // Scratch of an item, in bytes from its beginning: what phases tell each other (kStateBytes), a
   // word for each chunk (which end up a cache line apart), the chunks' counts of each digit, and
-  // two places for what is sorted: `offsets` says where in each of them the operands are.
+  // two places for what is sorted (of all chunks' candidates): `offsets` says where in each of them
+  // the operands are.
   static constexpr int64_t kStateBytes = 64;
   int64_t flags = 0, splits = 0, counts = 0, front = 0, back = 0;
   std::vector<int64_t> offsets;

@@ -1,0 +1,23 @@
+// What a module does, by the definitions of XLA's HloCostAnalysis. It counts what the ops say, not
+// what a device makes of them.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/ir.h"
+
+namespace kiln::ir {
+
+// Of an elementwise op one for each element of its result: a transcendental operation where the op
+// table says so, else a flop, whatever the element type. A dot does two flops for each product. A
+// reduce, a map and a scatter do what their computation does as often as they apply it (a reduce of
+// n elements to m: n - m times), and a sort of n elements n times the logarithm of n to base 2,
+// rounded up. A loop counts once; of a conditional the branch that does most counts. Ops that move
+// elements do nothing.
+struct Operations {
+  int64_t flops = 0, transcendentals = 0;
+  bool operator==(const Operations&) const = default;
+};
+Operations OperationsOf(const Module& module);
+
+}  // namespace kiln::ir

@@ -1,0 +1,109 @@
+// Buffer assignments as text.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/strings.h"
+#include "passes/memory/buffer_assignment.h"
+
+namespace kiln::passes {
+namespace {
+
+constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "arena"};
+// So many of the largest buffers, and names of each, are worth their lines.
+constexpr size_t kMostBuffers = 20;
+constexpr size_t kMostNames = 8;
+
+// Who is in each buffer.
+std::vector<std::vector<std::string>> UsersOf(const BufferAssignment& assignment) {
+  std::vector<std::vector<std::string>> users(assignment.buffers.size());
+  auto add = [&](int b, std::string name) {
+    if (b >= 0) users[static_cast<size_t>(b)].push_back(std::move(name));
+  };
+  for (const auto& [instruction, of] : assignment.leaves) {
+    for (int b : of) add(b, instruction->name());
+  }
+  for (const auto& [instruction, b] : assignment.scratch) {
+    add(b, Cat("scratch of ", instruction->name()));
+  }
+  for (const auto& [loop, of] : assignment.loop_temporaries) {
+    for (int b : of) add(b, Cat("exchange in ", loop->name()));
+  }
+  for (const auto& [leaf, b] : assignment.result_temporaries)
+    add(b, Cat("exchange of result ", leaf));
+  for (auto& names : users) {
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  }
+  return users;
+}
+
+}  // namespace
+
+std::string BufferAssignment::ToString() const {
+  std::string out = Cat("arena: ", arena_bytes, " bytes\n");
+  std::vector<std::vector<std::string>> users = UsersOf(*this);
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const Buffer& buffer = buffers[b];
+    out +=
+        Cat("buffer ", b, ": ", kKinds[static_cast<int>(buffer.kind)], " ",
+            buffer.kind == Buffer::Kind::kArena ? buffer.offset : buffer.number, ", ", buffer.bytes,
+            " bytes, live ", buffer.begin, "..", buffer.end, ": ", Join(users[b], ", "), "\n");
+  }
+  return out;
+}
+
+std::string BufferAssignment::MemoryReport() const {
+  // What lives in the arena from one position to the next.
+  std::map<int64_t, int64_t> change;
+  for (const Buffer& b : buffers) {
+    if (b.kind != Buffer::Kind::kArena || b.bytes == 0) continue;
+    change[b.begin] += b.bytes;
+    change[b.end + 1] -= b.bytes;
+  }
+  int64_t live = 0, most = 0, at = 0;
+  for (auto [place, bytes] : change) {
+    live += bytes;
+    if (live > most) {
+      most = live;
+      at = place;
+    }
+  }
+  std::string name = "nothing";
+  for (const auto& [instruction, place] : position) {
+    if (place == at) name = instruction->name();
+  }
+  std::string out = Cat("\nMost temporaries live at once: ", most, " bytes in an arena of ",
+                        arena_bytes, ", at ", name, "\n");
+  if (most > 0) {
+    out += "Live temporaries by position:\n";
+    std::map<int64_t, std::string_view> names;
+    for (const auto& [instruction, place] : position) names[place] = instruction->name();
+    live = 0;
+    for (auto [place, bytes] : change) {
+      live += bytes;
+      auto named = names.find(place);
+      out += Cat("  ", place, ": ", live, named == names.end() ? "" : " ",
+                 named == names.end() ? std::string_view() : named->second, "\n");
+    }
+  }
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order,
+                           [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  if (order.size() > kMostBuffers) order.resize(kMostBuffers);
+  std::vector<std::vector<std::string>> users = UsersOf(*this);
+  out += "Largest buffers:\n";
+  for (size_t b : order) {
+    std::vector<std::string>& names = users[b];
+    size_t left = names.size() > kMostNames ? names.size() - kMostNames : 0;
+    names.resize(names.size() - left);
+    out += Cat("  ", buffers[b].bytes, " bytes, ", kKinds[static_cast<int>(buffers[b].kind)],
+               ", live ", buffers[b].begin, "..", buffers[b].end, ": ", Join(names, ", "));
+    if (left > 0) out += Cat(" and ", left, " more");
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace kiln::passes

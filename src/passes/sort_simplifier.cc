@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+Instruction* Element(Instruction* at, Instruction* tuple, int64_t index) {
+  return at->parent()->Create({.opcode = Opcode::kGetTupleElement,
+                               .operands = {tuple},
+                               .attributes = {{Attr::kIndex, index}},
+                               .shape = tuple->shape().elements()[static_cast<size_t>(index)]},
+                              at);
+}
+
+// sort(x, y, ...) => (x, y, ...)   along a dimension of size 1 at most
+Instruction* OfOneElement(Instruction* sort) {
+  if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbol()) return nullptr;
+  if (sort->operand(0)->shape().dim(sort->dimensions()[0]) > 1) return nullptr;
+  std::vector<Instruction*> operands(sort->operands().begin(), sort->operands().end());
+  Instruction* result = operands[0];
+  if (sort->shape().is_tuple()) {
+    std::vector<Shape> shapes;
+    for (const Instruction* operand : operands) shapes.push_back(operand->shape());
+    result = sort->parent()->Create({.opcode = Opcode::kTuple,
+                                     .operands = std::move(operands),
+                                     .shape = Shape::Tuple(std::move(shapes))},
+                                    sort);
+  }
+  // A layout is part of what a root or a loop's state promises.
+  return result->shape() == sort->shape() ? result : nullptr;
+}
+
+// Which operands are compared, or needed in their new order.
+std::vector<bool> NeededOperands(const Instruction& sort) {
+  std::vector<bool> needed(static_cast<size_t>(sort.operand_count()), sort.IsRoot());
+  for (const Instruction* user : sort.users()) {
+    if (user->opcode() != Opcode::kGetTupleElement) {
+      needed.assign(needed.size(), true);
+      break;
+    }
+    needed[static_cast<size_t>(user->attributes().Int(Attr::kIndex))] = true;
+  }
+  const Computation& comparator = *sort.called(0);
+  for (const Instruction* p : comparator.parameters()) {
+    if (p->users().empty() && !p->IsRoot()) continue;
+    needed[static_cast<size_t>(p->attributes().Int(Attr::kParameterNumber) / 2)] = true;
+  }
+  return needed;
+}
+
+// The comparator without the parameters of operands that are not needed.
+Computation* ComparatorOf(const Instruction& sort, const std::vector<bool>& needed) {
+  ir::Module& module = *sort.parent()->parent();
+  const Computation& old = *sort.called(0);
+  Computation* comparator = module.AddComputation(module.UniqueComputationName(old.name()));
+  std::vector<int64_t> number(needed.size());
+  int64_t next = 0;
+  for (size_t k = 0; k < needed.size(); ++k) {
+    number[k] = next;
+    next += needed[k] ? 2 : 0;
+  }
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  for (const auto& i : old.instructions()) {
+    std::vector<Instruction*> operands;
+    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
+    ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
+    if (i->opcode() == Opcode::kParameter) {
+      int64_t old_number = i->attributes().Int(Attr::kParameterNumber);
+      size_t operand = static_cast<size_t>(old_number / 2);
+      if (!needed[operand]) continue;
+      spec.attributes.Set(Attr::kParameterNumber, number[operand] + old_number % 2);
+    }
+    copies[i.get()] = comparator->Create(std::move(spec));
+  }
+  comparator->set_root(copies.at(old.root()));
+  return comparator;
+}
+
+// sort(x, y, ...) => sort(x, ...)   where y is neither compared nor needed in its new order
+bool DropOperands(Instruction* sort) {
+  if (!sort->shape().is_tuple()) return false;
+  std::vector<bool> needed = NeededOperands(*sort);
+  // One that orders nothing stays where nothing else is left.
+  if (std::ranges::find(needed, true) == needed.end()) needed[0] = true;
+  if (std::ranges::find(needed, false) == needed.end()) return false;
+  std::vector<Instruction*> operands;
+  std::vector<Shape> shapes;
+  std::vector<int64_t> place(needed.size(), -1);
+  for (size_t k = 0; k < needed.size(); ++k) {
+    if (!needed[k]) continue;
+    place[k] = static_cast<int64_t>(operands.size());
+    operands.push_back(sort->operand(static_cast<int64_t>(k)));
+    shapes.push_back(sort->shape().elements()[k]);
+  }
+  bool one = operands.size() == 1;
+  ir::InstructionSpec spec = ir::CopySpec(*sort, std::move(operands));
+  spec.called = {ComparatorOf(*sort, needed)};
+  spec.shape = one ? shapes[0] : Shape::Tuple(std::move(shapes));
+  Computation& c = *sort->parent();
+  Instruction* smaller = c.Create(std::move(spec), sort);
+  std::vector<Instruction*> users(sort->users().begin(), sort->users().end());
+  for (Instruction* user : users) {
+    int64_t index = place[static_cast<size_t>(user->attributes().Int(Attr::kIndex))];
+    c.ReplaceAllUses(user, one ? smaller : Element(user, smaller, index));
+    c.Remove(user);
+  }
+  c.Remove(sort);
+  return true;
+}
+
+bool Simplify(Computation& c) {
+  std::vector<Instruction*> sorts;
+  for (const auto& i : c.instructions()) {
+    bool dead = i->users().empty() && !i->IsRoot();
+    if (i->opcode() == Opcode::kSort && !dead) sorts.push_back(i.get());
+  }
+  bool changed = false;
+  for (Instruction* sort : sorts) {
+    if (Instruction* simpler = OfOneElement(sort)) {
+      c.ReplaceAllUses(sort, simpler);
+      c.Remove(sort);
+      changed = true;
+    } else {
+      changed |= DropOperands(sort);
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> SimplifySorts(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  std::vector<Computation*> computations;
+  for (const auto& c : module.computations()) computations.push_back(c.get());
+  for (Computation* c : computations) changed |= Simplify(*c);
+  if (changed) {
+    module.RemoveUnusedComputations();
+    module.SortComputations();
+  }
+  return changed;
+}
+
+}  // namespace kiln::passes
