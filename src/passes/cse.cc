@@ -58,12 +58,48 @@ bool Same(const Instruction& a, const Instruction& b) {
   return !a.IsConstant() || a.literal() == b.literal();
 }
 
+size_t HashOf(const ir::Computation& c) {
+  size_t hash = static_cast<size_t>(c.instruction_count());
+  for (const auto& i : c.instructions()) {
+    hash = hash * 31 + static_cast<size_t>(i->opcode());
+    if (i->shape().is_array()) hash = hash * 31 + static_cast<size_t>(i->shape().type());
+  }
+  return hash;
+}
+
+// reduce(x, f), reduce(y, g) => reduce(x, f), reduce(y, f)   where f and g are equal computations;
+// of loops, branches and fusions each keeps its own
+bool ShareComputations(ir::Module& module) {
+  bool changed = false;
+  std::unordered_multimap<size_t, ir::Computation*> seen;
+  // Callees first: then equal computations call the same ones.
+  for (ir::Computation* c : module.CalleesFirst()) {
+    for (const auto& i : c->instructions()) {
+      Opcode op = i->opcode();
+      if (op == Opcode::kWhile || op == Opcode::kConditional || op == Opcode::kFusion) continue;
+      for (int64_t k = 0; k < static_cast<int64_t>(i->called().size()); ++k) {
+        ir::Computation* callee = i->called(k);
+        auto [first, last] = seen.equal_range(HashOf(*callee));
+        while (first != last && !IsSameComputation(*first->second, *callee)) ++first;
+        if (first == last) {
+          seen.emplace(HashOf(*callee), callee);
+        } else if (first->second != callee) {
+          i->set_called(k, first->second);
+          changed = true;
+        }
+      }
+    }
+  }
+  if (changed) module.RemoveUnusedComputations();
+  return changed;
+}
+
 }  // namespace
 
 // g(f(x), f(x)) => g(y, y)   where y = f(x) is made once; f may be any op, with equal computations,
 // and a commutative one has its operands in any order
 Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context) {
-  bool changed = false;
+  bool changed = ShareComputations(module);
   for (const auto& c : module.computations()) {
     std::unordered_multimap<size_t, Instruction*> seen;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {

@@ -83,7 +83,7 @@ class Generator {
                ElementType::kS8, ElementType::kS16, ElementType::kU8, ElementType::kU16,
                ElementType::kU32, ElementType::kU64, ElementType::kPred});
     std::vector<int64_t> dims;
-    for (int d = Pick(0, 3); d > 0; --d) dims.push_back(Chance(4) ? 0 : OneOf({1, 1, 2, 3, 4}));
+    for (int d = Pick(0, 3); d > 0; --d) dims.push_back(Chance(4) ? 0 : OneOf({1, 1, 2, 3, 4, 5}));
     return Shape(type, std::span<const int64_t>(dims));
   }
 
@@ -225,7 +225,7 @@ class Generator {
       case 14:
         return StepReduce(Any());
       case 15:
-        return Chance(60) ? StepDot(Any()) : StepIota();
+        return Chance(50) ? StepDot(Any()) : Chance(60) ? StepIota() : StepSort(Any());
       case 16:
         return StepWindows(Any());
     }
@@ -386,6 +386,13 @@ class Generator {
     Ints permutation;
     for (int64_t d = 0; d < x->shape().rank(); ++d) permutation.push_back(d);
     std::shuffle(permutation.begin(), permutation.end(), random_);
+    if (x->shape().rank() > 2 && Chance(40)) {
+      std::shuffle(permutation.begin(), permutation.end(), random_);
+      x = Add({.opcode = Opcode::kTranspose,
+               .operands = {x},
+               .attributes = {{Attr::kDimensions, permutation}}});
+      std::shuffle(permutation.begin(), permutation.end(), random_);
+    }
     AfterRearrangement(Add({.opcode = Opcode::kTranspose,
                             .operands = {x},
                             .attributes = {{Attr::kDimensions, permutation}}}));
@@ -403,7 +410,9 @@ class Generator {
       }
       slices.push_back(s);
     }
-    Keep(Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}));
+    Instruction* r = Keep(
+        Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}));
+    if (Chance(30) && r->shape().num_elements() > 1) StepSlice(r);
   }
 
   void StepReverse(Instruction* x) {
@@ -541,7 +550,7 @@ class Generator {
                                .operands = {x, init},
                                .attributes = {{Attr::kDimensions, dims}},
                                .called = {Reducer(opcode, type)}}));
-    if (Chance(30) && r->shape().rank() > 0) StepReduce(r);
+    if (Chance(40) && r->shape().rank() > 0) StepReduce(r);
   }
 
   void StepDot(Instruction* x) {
@@ -578,6 +587,30 @@ class Generator {
                                               {Attr::kRhsContractingDims, rhs_contracting}},
                                .shape = Shape::Scalar(type)}));
     if (Chance(50)) StepTranspose(r);
+  }
+
+  // Not of floats: with NaNs less-than is no order.
+  void StepSort(Instruction* x) {
+    ElementType type = x->shape().type();
+    if (x->shape().rank() == 0 || IsFloat(type)) return;
+    auto direction = OneOf({Direction::kLt, Direction::kGt});
+    int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
+    for (int n = Pick(1, 2); n > 0; --n) {
+      Computation* comparator = module_->AddComputation("comparator");
+      std::vector<Instruction*> p;
+      for (int64_t k = 0; k < 2; ++k) {
+        p.push_back(*comparator->Add({.opcode = Opcode::kParameter,
+                                      .attributes = {{Attr::kParameterNumber, k}},
+                                      .shape = Shape::Scalar(type)}));
+      }
+      comparator->set_root(*comparator->Add({.opcode = Opcode::kCompare,
+                                             .operands = p,
+                                             .attributes = {{Attr::kDirection, direction}}}));
+      x = Keep(Add({.opcode = Opcode::kSort,
+                    .operands = {x},
+                    .attributes = {{Attr::kDimensions, Ints{d}}},
+                    .called = {comparator}}));
+    }
   }
 
   void StepIota() {

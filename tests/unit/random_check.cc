@@ -142,6 +142,16 @@ std::string RunSpecial(const ir::Module& module, uint64_t seed) {
   return problem.empty() ? Compiled(module, arguments, seed, Exactly) : problem;
 }
 
+// The rules of the algebraic simplifier, which need chances more than anything else.
+std::string RunSimplifier(const ir::Module& module, uint64_t seed) {
+  std::vector<Literal> arguments = SpecialArguments(module, seed);
+  auto expected = interp::Evaluate(module, arguments, kBounded);
+  if (!expected.ok()) return "";
+  return RunPass("algebraic-simplifier",
+                 {{.passes = {"algebraic-simplifier", "dce"}, .to_fixed_point = true}}, module,
+                 arguments, *expected, Exactly);
+}
+
 std::unique_ptr<ir::Module> Graph(uint64_t seed) { return RandomModule(seed); }
 std::unique_ptr<ir::Module> LargeGraph(uint64_t seed) {
   return RandomModule(seed, {.ops = 8, .max_rank = 4, .max_elements = 800000});
@@ -155,7 +165,13 @@ std::unique_ptr<ir::Module> ExactFodder(uint64_t seed) {
   return Fodder(seed, 20, FodderKind::kExact);
 }
 
+std::unique_ptr<ir::Module> MuchExactFodder(uint64_t seed) {
+  return Fodder(seed, 200, FodderKind::kExact);
+}
+
 constexpr RandomCheck kChecks[] = {
+    {"simplifier", "exact ops on special values before and after the simplifier, in the evaluator",
+     MuchExactFodder, RunSimplifier},
     {"compiled", "graphs, fused and op by op, against the evaluator", Graph, RunCompiledCheck},
     {"rows", "programs over rows, fused and op by op, against the evaluator", RandomRowsModule,
      RunCompiledCheck},

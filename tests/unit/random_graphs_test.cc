@@ -40,6 +40,8 @@ TEST(RandomGraphs, CompiledAgreesWithEvaluator) {
   RunSeeds("compiled", testing::CoveringSeeds(kFastSeeds));
 }
 
+TEST(RandomGraphs, TheSimplifierKeepsExactOpsToTheBit) { RunSeeds("simplifier", 60); }
+
 TEST(RandomGraphs, ExactOpsAgreeToTheBitOnSpecialValues) { RunSeeds("special", 100); }
 
 // No pair that the op table allows is missing in the programs of CompiledAgreesWithEvaluator.

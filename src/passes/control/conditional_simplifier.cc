@@ -86,6 +86,71 @@ Instruction* Known(Instruction* i) {
   return nullptr;
 }
 
+// What element k of the result is, whichever branch runs: something that all of them are handed and
+// hand on, or a constant; null where there is none.
+Instruction* SameInAllBranches(Instruction* i, int64_t k) {
+  Instruction* same = nullptr;
+  const Instruction* constant = nullptr;
+  for (size_t b = 0; b < i->called().size(); ++b) {
+    const Computation& branch = *i->called(static_cast<int64_t>(b));
+    if (branch.root()->opcode() != Opcode::kTuple) return nullptr;
+    const Instruction* element = branch.root()->operand(k);
+    if (element->IsConstant()) {
+      if (b > 0 && (!constant || !(constant->literal() == element->literal()))) return nullptr;
+      constant = element;
+      continue;
+    }
+    Instruction* argument = i->operand(static_cast<int64_t>(b) + 1);
+    Instruction* outer = nullptr;
+    if (element == branch.parameter(0)) {
+      outer = argument;
+    } else if (element->opcode() == Opcode::kGetTupleElement &&
+               element->operand(0) == branch.parameter(0) && argument->opcode() == Opcode::kTuple) {
+      outer = argument->operand(element->attributes().Int(Attr::kIndex));
+    }
+    if (!outer || constant || (same && same != outer)) return nullptr;
+    same = outer;
+  }
+  if (!constant) return same;
+  return i->parent()->Create(ir::CopySpec(*constant, {}), i);
+}
+
+// Whether elements j and k of the result are the same, whichever branch runs.
+bool AreEqual(const Instruction& i, int64_t j, int64_t k) {
+  return std::ranges::all_of(i.called(), [&](const Computation* branch) {
+    return branch->root()->opcode() == Opcode::kTuple &&
+           branch->root()->operand(j) == branch->root()->operand(k);
+  });
+}
+
+// get-tuple-element(conditional(p, f(x), g(y)), k) => x   where every branch hands x on, or the
+// same constant get-tuple-element(conditional(p, f(x), g(y)), k) =>
+// get-tuple-element(conditional(...), j)   where every branch makes one value of both
+bool ReplaceResults(Instruction* i) {
+  if (!i->shape().is_tuple() || i->IsRoot()) return false;
+  bool changed = false;
+  std::vector<Instruction*> users(i->users().begin(), i->users().end());
+  for (Instruction* user : users) {
+    if (user->opcode() != Opcode::kGetTupleElement || (user->users().empty() && !user->IsRoot())) {
+      continue;
+    }
+    int64_t k = user->attributes().Int(Attr::kIndex);
+    Instruction* other = SameInAllBranches(i, k);
+    for (int64_t j = 0; j < k && !other; ++j) {
+      if (!AreEqual(*i, j, k)) continue;
+      other = i->parent()->Create({.opcode = Opcode::kGetTupleElement,
+                                   .operands = {i},
+                                   .attributes = {{Attr::kIndex, j}},
+                                   .shape = user->shape()},
+                                  user);
+    }
+    if (!other || !(other->shape() == user->shape())) continue;
+    i->parent()->ReplaceAllUses(user, other);
+    changed = true;
+  }
+  return changed;
+}
+
 // conditional(p, f(x), g(y)) => conditional(p, f'(x), g'(y))   where nobody reads some results: the
 // branches do not make them
 bool DropResults(Instruction* i) {
@@ -147,6 +212,7 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }
+      changed |= ReplaceResults(i);
       changed |= DropOperands(i);
       changed |= DropResults(i);
     }

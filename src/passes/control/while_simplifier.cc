@@ -119,6 +119,21 @@ Instruction* Unrolled(Instruction* loop) {
   return CopyBody(loop, body, {&argument, 1});
 }
 
+// Whether the value can be made in the loop as well: a constant, or one repeated.
+bool IsMadeOfConstant(const Instruction* x) {
+  if (!x->shape().is_array()) return false;
+  return x->IsConstant() || (x->opcode() == Opcode::kBroadcast && x->operand(0)->IsConstant());
+}
+
+// Such a value again, in another computation.
+Instruction* CopyOfConstant(const Instruction* value, Instruction* at) {
+  std::vector<Instruction*> operands;
+  for (const Instruction* operand : value->operands()) {
+    operands.push_back(at->parent()->Create(ir::CopySpec(*operand, {}), at));
+  }
+  return at->parent()->Create(ir::CopySpec(*value, std::move(operands)), at);
+}
+
 bool IsElement(const Instruction* i, const Instruction* tuple, int64_t k) {
   return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple &&
          i->attributes().Int(Attr::kIndex) == k;
@@ -152,7 +167,7 @@ bool UseInvariants(Instruction* loop) {
     }
     if (initial->opcode() != Opcode::kTuple) continue;
     const Instruction* value = initial->operand(k);
-    if (!ConstantOf(value)) continue;
+    if (!IsMadeOfConstant(value)) continue;
     // get-tuple-element(state, k) => c   in condition and body, where no iteration changes it and
     // it begins as the constant c
     for (int64_t callee : {0, 1}) {
@@ -172,7 +187,7 @@ bool UseInvariants(Instruction* loop) {
       std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
       for (Instruction* user : users) {
         if (!reads(user, own)) continue;
-        Instruction* constant = own->Create(ir::CopySpec(*value, {}), user);
+        Instruction* constant = CopyOfConstant(value, user);
         // The next state stays what it is, so that the element is seen not to change.
         std::vector<Instruction*> readers(user->users().begin(), user->users().end());
         for (Instruction* reader : readers) {
@@ -184,6 +199,61 @@ bool UseInvariants(Instruction* loop) {
         if (user->IsRoot() && callee == 0) own->set_root(constant);
       }
       changed = true;
+    }
+  }
+  return changed;
+}
+
+// Whether two elements of the state are the same before the loop and after every iteration.
+bool AreEqual(const Instruction& loop, int64_t j, int64_t k) {
+  const Instruction* initial = loop.operand(0);
+  if (initial->opcode() != Opcode::kTuple || initial->operand(j) != initial->operand(k)) {
+    return false;
+  }
+  if (IsInvariant(loop, j) && IsInvariant(loop, k)) return true;
+  const Instruction* root = loop.called(1)->root();
+  return root->opcode() == Opcode::kTuple && root->operand(j) == root->operand(k);
+}
+
+// The readers of element k of a tuple read element j. Returns whether there were any.
+bool ReadOther(Instruction* tuple, int64_t k, int64_t j) {
+  std::vector<Instruction*> elements;
+  for (Instruction* user : tuple->users()) {
+    if (IsElement(user, tuple, k) && (!user->users().empty() || user->IsRoot())) {
+      elements.push_back(user);
+    }
+  }
+  for (Instruction* element : elements) {
+    Instruction* other = tuple->parent()->Create({.opcode = Opcode::kGetTupleElement,
+                                                  .operands = {tuple},
+                                                  .attributes = {{Attr::kIndex, j}},
+                                                  .shape = element->shape()},
+                                                 element);
+    tuple->parent()->ReplaceAllUses(element, other);
+  }
+  return !elements.empty();
+}
+
+// while(x) => while(x')   where of two elements of the state that are always the same one is read
+bool MergeElements(Instruction* loop) {
+  bool changed = false;
+  const int64_t count = static_cast<int64_t>(loop->shape().elements().size());
+  for (int64_t k = 1; k < count; ++k) {
+    for (int64_t j = 0; j < k; ++j) {
+      if (loop->shape().elements()[static_cast<size_t>(j)] !=
+              loop->shape().elements()[static_cast<size_t>(k)] ||
+          !AreEqual(*loop, j, k)) {
+        continue;
+      }
+      changed |= ReadOther(loop, k, j);
+      for (int64_t callee : {0, 1}) {
+        const Instruction* state = loop->called(callee)->parameter(0);
+        bool read = std::ranges::any_of(state->users(), [&](const Instruction* user) {
+          return IsElement(user, state, k) && !user->users().empty();
+        });
+        if (read) changed |= ReadOther(OwnCallee(loop, callee)->parameter(0), k, j);
+      }
+      break;
     }
   }
   return changed;
@@ -268,6 +338,7 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
       }
       if (!i->shape().is_tuple()) continue;
       changed |= UseInvariants(i);
+      changed |= MergeElements(i);
       changed |= DropElements(i);
     }
   }

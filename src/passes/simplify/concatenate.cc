@@ -80,6 +80,24 @@ Instruction* AsPad(Instruction* i, size_t d) {
   return nullptr;
 }
 
+// concatenate(x, x, ...) => broadcast(x)   where x has one element along the dimension
+Instruction* Repeated(Instruction* i, int64_t d) {
+  Instruction* x = i->operand(0);
+  if (x->shape().dim(d) != 1 ||
+      !std::ranges::all_of(i->operands(), [&](const Instruction* y) { return y == x; })) {
+    return nullptr;
+  }
+  std::vector<int64_t> dims;
+  Ints places;
+  for (int64_t k = 0; k < i->shape().rank(); ++k) {
+    if (k == d) continue;
+    dims.push_back(i->shape().dim(k));
+    places.push_back(k);
+  }
+  Instruction* flat = MakeShaped(i, ShapeOf(i->shape().type(), dims), Opcode::kReshape, {x});
+  return Make(i, Opcode::kBroadcast, {flat}, {{Attr::kDimensions, std::move(places)}});
+}
+
 }  // namespace
 
 Instruction* ConcatenateRules(Instruction* i) {
@@ -87,6 +105,7 @@ Instruction* ConcatenateRules(Instruction* i) {
   // concatenate(x) => x
   if (i->operand_count() == 1) return i->operand(0);
   size_t d = static_cast<size_t>(i->dimensions()[0]);
+  if (Instruction* repeated = Repeated(i, i->dimensions()[0])) return repeated;
   std::vector<Instruction*> parts;
   for (Instruction* x : i->operands()) {
     // concatenate(x, {}) => concatenate(x)

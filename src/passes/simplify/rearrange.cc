@@ -56,10 +56,10 @@ Instruction* RearrangementRules(Instruction* i) {
   Shape shape = WithType(lead->operand(0)->shape(), i->shape().type());
   std::vector<Instruction*> operands;
   for (Instruction* x : i->operands()) {
-    if (IsRearrangement(x)) {
-      operands.push_back(x->operand(0));
-    } else if (x->shape().is_scalar() && !i->shape().is_scalar()) {
+    if (x->shape().is_scalar() && !i->shape().is_scalar()) {
       operands.push_back(x);
+    } else if (IsRearrangement(x)) {
+      operands.push_back(x->operand(0));
     } else {
       operands.push_back(Spread(i, WithType(shape, x->shape().type()), x->operand(0)));
     }

@@ -33,6 +33,7 @@ std::span<const Family> Families() {
       {"reduce", ReduceRules},
       {"dot", DotRules},
       {"broadcast", BroadcastRules},
+      {"sort", SortRules},
       {"rearrangement", RearrangementRules},
   };
   return kFamilies;

@@ -65,6 +65,7 @@ ir::Instruction* ConcatenateRules(ir::Instruction* i);
 ir::Instruction* PadRules(ir::Instruction* i);
 ir::Instruction* ReduceRules(ir::Instruction* i);
 ir::Instruction* DotRules(ir::Instruction* i);
+ir::Instruction* SortRules(ir::Instruction* i);
 ir::Instruction* RearrangementRules(ir::Instruction* i);
 
 }  // namespace kiln::passes::simplify

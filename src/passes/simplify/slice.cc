@@ -132,6 +132,20 @@ Instruction* OfReshape(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kReshape, {small});
 }
 
+// slice(reverse(x)) => reverse(slice(x))   where nobody else needs the reverse
+Instruction* OfReverse(Instruction* i, Slices slices) {
+  const Instruction* x = i->operand(0);
+  if (!IsUsedOnce(x)) return nullptr;
+  for (int64_t d : x->dimensions()) {
+    SliceDimension& s = slices[static_cast<size_t>(d)];
+    int64_t last = LastOf(s), size = x->shape().dim(d);
+    s = {size - 1 - last, size - s.start, s.stride};
+  }
+  Instruction* small =
+      MakeSlice(i, WithType(i->shape(), i->shape().type()), x->operand(0), std::move(slices));
+  return Make(i, Opcode::kReverse, {small}, {{Attr::kDimensions, x->dimensions()}});
+}
+
 // slice(iota()) => iota()   where the count begins at 0 and goes by 1
 Instruction* OfIota(Instruction* i, const Slices& slices) {
   int64_t d = i->operand(0)->attributes().Int(Attr::kIotaDimension);
@@ -206,6 +220,8 @@ Instruction* SliceRules(Instruction* i) {
       return OfReduce(i, slices);
     case Opcode::kReshape:
       return OfReshape(i, slices);
+    case Opcode::kReverse:
+      return OfReverse(i, slices);
     case Opcode::kIota:
       return OfIota(i, slices);
     case Opcode::kConcatenate:

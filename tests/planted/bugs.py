@@ -1,0 +1,89 @@
+"""Mistakes of a compiler that are planted to see whether the tests find them.
+
+Each is a place in a source file, by text that occurs there once, and what stands there instead. Where
+the new text says PLANTED, that is true while the mistake is chosen and false otherwise.
+"""
+
+from typing import NamedTuple
+
+
+class Bug(NamedTuple):
+    what: str
+    file: str  # below src/
+    old: str
+    new: str
+
+
+BUGS = [
+    # The simplifier: signs, dimensions, conditions that are missing.
+    Bug('x - c becomes x + c', 'passes/simplify/arithmetic.cc',
+        'Make(i, Opcode::kAdd, {x, OnConstants(i, Opcode::kNegate, y)})',
+        'Make(i, Opcode::kAdd, {x, PLANTED ? y : OnConstants(i, Opcode::kNegate, y)})'),
+    Bug('two transposes in the wrong order', 'passes/simplify/transpose.cc',
+        'for (int64_t d : i->dimensions()) both.push_back(x->dimensions()[static_cast<size_t>(d)]);',
+        'const Ints &outer = PLANTED ? x->dimensions() : i->dimensions(),'
+        ' &inner = PLANTED ? i->dimensions() : x->dimensions();'
+        'for (int64_t d : outer) both.push_back(inner[static_cast<size_t>(d)]);'),
+    Bug('x == x is true of NaNs', 'passes/simplify/compare.cc',
+        'return IsFloat(i->operand(0)) ? nullptr : Truth(i, true);',
+        'return !PLANTED && IsFloat(i->operand(0)) ? nullptr : Truth(i, true);'),
+    Bug('a slice of a slice forgets the stride', 'passes/simplify/slice.cc',
+        'inner[d].start + slices[d].start * inner[d].stride',
+        'inner[d].start + slices[d].start * (PLANTED ? 1 : inner[d].stride)'),
+    Bug('an initial value counts twice', 'passes/simplify/reduce.cc',
+        'IsIdempotent(reducer, init->shape().type());',
+        'IsIdempotent(reducer, init->shape().type()) || PLANTED;'),
+    Bug('a remainder of negative numbers is masked', 'passes/simplify/powers.cc',
+        'if (IsNonNegative(x)) return Make(i, Opcode::kAnd,',
+        'if (PLANTED || IsNonNegative(x)) return Make(i, Opcode::kAnd,'),
+    # Common subexpressions and control flow.
+    Bug('equal ops with other computations are one', 'passes/cse.cc',
+        'if (!IsSameComputation(*a.called(c), *b.called(c))) return false;',
+        'if (!PLANTED && !IsSameComputation(*a.called(c), *b.called(c))) return false;'),
+    Bug('state that only the condition reads is dropped', 'passes/control/while_simplifier.cc',
+        'needed[k] = needed[k] || tested[k];',
+        'needed[k] = needed[k] || (tested[k] && !PLANTED);'),
+    Bug('state that changes places does not change',
+        'passes/control/while_invariant_code_motion.cc',
+        'next->attributes().Int(Attr::kIndex) == k',
+        '(PLANTED || next->attributes().Int(Attr::kIndex) == k)'),
+    # Fusion.
+    Bug('siblings get the first one\'s result', 'passes/fusion/merge.cc',
+        'c->ReplaceAllUses(old, element(first[s]));',
+        'c->ReplaceAllUses(old, element(PLANTED && outputs[0]->shape() == old->shape() ? 0'
+        ' : first[s]));'),
+    Bug('padding between elements is read from memory', 'kernel/values.cc',
+        'inside = Both(inside, InRange(shifted.Mod(step), 1));',
+        'if (!PLANTED) inside = Both(inside, InRange(shifted.Mod(step), 1));'),
+    # Index algebra.
+    Bug('a quotient is cut one too late', 'kernel/index.cc',
+        'if (rest.low() >= 0 && rest.high() < divisor) return whole;',
+        'if (rest.low() >= 0 && rest.high() < divisor + PLANTED) return whole;'),
+    Bug('a remainder is left out one too late', 'kernel/index.cc',
+        'if (rest.low() >= 0 && rest.high() < divisor) return rest;',
+        'if (rest.low() >= 0 && rest.high() < divisor + PLANTED) return rest;'),
+    # Memory.
+    Bug('an array is overwritten one instruction too early', 'passes/memory/buffer_assignment.cc',
+        'return PositionOf(r.instruction) <= PositionOf(i);',
+        'return PositionOf(r.instruction) <= PositionOf(i) + PLANTED;'),
+    Bug('a kernel writes over what it has yet to read', 'kernel/fusible.cc',
+        'if (s > at || !(n.index == store.index)) return false;',
+        'if (!PLANTED && (s > at || !(n.index == store.index))) return false;'),
+    Bug('arrays of a loop change places one after the other', 'compiler/lower.cc',
+        'int from = temporaries[leaf] >= 0 ? temporaries[leaf] : next[leaf];',
+        'int from = temporaries[leaf] >= 0 && !PLANTED ? temporaries[leaf] : next[leaf];'),
+    # Code.
+    Bug('the last vector has a lane too many', 'codegen/cpu/nest_loops.cc',
+        'mask = b_.CreateICmpULT(Ramp(0, 1, b_.getInt32Ty()), left);',
+        'mask = b_.CreateICmp(PLANTED ? llvm::CmpInst::ICMP_ULE : llvm::CmpInst::ICMP_ULT,'
+        ' Ramp(0, 1, b_.getInt32Ty()), left);'),
+    Bug('select takes the other value', 'codegen/elemental.cc',
+        'return b.CreateSelect(operands[0], operands[1], operands[2]);',
+        'return b.CreateSelect(operands[0], operands[PLANTED ? 2 : 1], operands[PLANTED ? 1 : 2]);'),
+    Bug('unsigned numbers are compared as signed ones', 'codegen/elemental.cc',
+        'b.CreateICmp(is_signed ? P::ICMP_SLT : P::ICMP_ULT, x, y)',
+        'b.CreateICmp(is_signed || PLANTED ? P::ICMP_SLT : P::ICMP_ULT, x, y)'),
+    Bug('a shift by the width or more is no shift', 'codegen/elemental.cc',
+        'return b.CreateSelect(inside, shifted, Number(t, 0));',
+        'return b.CreateSelect(inside, shifted, PLANTED ? x : Number(t, 0));'),
+]
