@@ -57,7 +57,7 @@ class Generator {
     for (int i = 0; i < ops; ++i) Step();
     std::vector<Instruction*> results;
     for (Instruction* v : values_) {
-      if (v->opcode() != Opcode::kParameter && (v->users().empty() || Chance(5))) {
+      if (v->opcode() != Opcode::kParameter && (v->users().empty() || Chance(IsExact() ? 15 : 5))) {
         results.push_back(v);
       }
     }
@@ -275,6 +275,12 @@ class Generator {
                   Opcode::kRemainder, Opcode::kDivide});
     }
     if (IsExact() && op == Opcode::kPower && IsFloat(type)) op = Opcode::kMinimum;
+    if ((op == Opcode::kDivide || op == Opcode::kRemainder) && IsInteger(type) && Chance(40)) {
+      y = Spread(x->shape(), Add({.opcode = Opcode::kConstant,
+                                  .shape = Shape::Scalar(type),
+                                  .literal = std::make_shared<const Literal>(
+                                      Literal::ScalarOf(type, OneOf({2, 4, 8, 64})))}));
+    }
     Instruction* r = Keep(Add({.opcode = op, .operands = {x, y}}));
     // Another one of the same op, or of its mirror: association and absorption.
     if (Chance(25)) {
@@ -406,13 +412,16 @@ class Generator {
       if (size > 0 && Chance(50)) {
         s.start = Pick(0, size - 1);
         s.limit = Chance(95) ? Pick(static_cast<int>(s.start) + 1, size) : s.start;
-        s.stride = OneOf({1, 1, 2});
+        s.stride = OneOf({1, 2});
       }
       slices.push_back(s);
     }
     Instruction* r = Keep(
         Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}));
-    if (Chance(30) && r->shape().num_elements() > 1) StepSlice(r);
+    bool strided = std::ranges::any_of(slices, [](const SliceDimension& s) {
+      return s.stride > 1 && s.limit - s.start > s.stride;
+    });
+    if (Chance(strided ? 80 : 20) && r->shape().num_elements() > 1) StepSlice(r);
   }
 
   void StepReverse(Instruction* x) {
@@ -445,8 +454,9 @@ class Generator {
       for (int n = Pick(1, 2); n > 0; --n) {
         x = Keep(Add({.opcode = Opcode::kReducePrecision,
                       .operands = {x},
-                      .attributes = {{Attr::kExponentBits, int64_t{OneOf({1, 5, 8, 11})}},
-                                     {Attr::kMantissaBits, int64_t{OneOf({0, 7, 23, 52})}}}}));
+                      .attributes = {
+                          {Attr::kExponentBits, int64_t{OneOf({1, 5, 8, 11})}},
+                          {Attr::kMantissaBits, int64_t{IsExact() ? 7 : OneOf({0, 7, 23, 52})}}}}));
       }
     } else if (!IsExact() && (type == ElementType::kF32 || type == ElementType::kS32)) {
       // To another type and on to a third, which may be the first.

@@ -166,7 +166,7 @@ std::unique_ptr<ir::Module> ExactFodder(uint64_t seed) {
 }
 
 std::unique_ptr<ir::Module> MuchExactFodder(uint64_t seed) {
-  return Fodder(seed, 200, FodderKind::kExact);
+  return Fodder(seed, 400, FodderKind::kExact);
 }
 
 constexpr RandomCheck kChecks[] = {

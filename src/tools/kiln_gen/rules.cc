@@ -160,8 +160,16 @@ Result<std::string> RulesReference(const std::string& root) {
       "\n"
       "Every rule reduces an order, so that rewriting ends; `src/passes/simplify/simplify.h` has "
       "it.\n"
-      "A rule of no use to a program can be left out with its pass "
+      "A pass of no use to a program can be left out "
       "([Debugging](../debugging.md#which-pass-was-it)).\n"
+      "\n"
+      "Not among them, as finite results would become infinities or zeros, or more than the last "
+      "bit\n"
+      "would change: `log(exp(x)) => x`, `exp(x) * exp(y) => exp(x + y)`, `x / exp(y) => x * "
+      "exp(-y)`,\n"
+      "`(x / y) / z => x / (y * z)`, `power(power(x, y), z) => power(x, y * z)`,\n"
+      "`x / c => x * (1/c)` where `1/c` is not exact, `(x * c) * d => x * (c * d)` of floats, and\n"
+      "conversions to narrower floats and back left out.\n"
       "\n## algebraic-simplifier\n");
   for (const Section& section : algebra) out += Cat("\n### ", section.title, "\n\n", section.text);
   for (const auto* sections : {&control, &others}) {
