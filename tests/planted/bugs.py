@@ -48,10 +48,11 @@ BUGS = [
         'next->attributes().Int(Attr::kIndex) == k',
         '(PLANTED || next->attributes().Int(Attr::kIndex) == k)'),
     # Fusion.
-    Bug('siblings get the first one\'s result', 'passes/fusion/merge.cc',
-        'c->ReplaceAllUses(old, element(first[s]));',
-        'c->ReplaceAllUses(old, element(PLANTED && outputs[0]->shape() == old->shape() ? 0'
-        ' : first[s]));'),
+    Bug('outputs of a fusion get the first one\'s value', 'passes/fusion/merge.cc',
+        """static_cast<int64_t>(k)}},
+                                         .shape = old[k]->shape()""",
+        """PLANTED && old[0] && old[0]->shape() == old[k]->shape() ? 0 : static_cast<int64_t>(k)}},
+                                         .shape = old[k]->shape()"""),
     Bug('padding between elements is read from memory', 'kernel/values.cc',
         'inside = Both(inside, InRange(shifted.Mod(step), 1));',
         'if (!PLANTED) inside = Both(inside, InRange(shifted.Mod(step), 1));'),
