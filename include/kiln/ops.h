@@ -829,6 +829,40 @@ KILN_API kiln_value kiln_op_reduce(kiln_graph* graph, const kiln_value* operands
                                    size_t init_values_count, const int64_t* dimensions,
                                    size_t dimensions_count, const kiln_graph* to_apply);
 
+/** Folds what is inside of a window that moves over the operands, as reduce does: the result has an
+ *  element for each of its places. Places of the window that are padding, or holes of a dilated
+ *  operand, are left out, so that nothing but the init value is there where all are. A window that
+ *  covers all before it, as in cumulative sums, takes one step for each element.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param init_values for each operand a scalar of its element type, to begin with
+ *  @param init_values_count length of `init_values`
+ *  @param window_dimensions per dimension the window's size, at least 1
+ *  @param window_strides per dimension how far the window moves at each step, at least 1; NULL: 1
+ *  @param base_dilations per dimension the distance of the operand's neighbours, at least 1; NULL:
+ *         1
+ *  @param window_dilations per dimension the distance of the window's neighbours, at least 1; NULL:
+ *         1
+ *  @param padding_low per dimension places added below; negative: cut off; NULL: 0
+ *  @param padding_high per dimension places added above; negative: cut off; NULL: 0
+ *  @param rank number of dimensions
+ *  @param to_apply the computation, which is copied
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* operands,
+                                          size_t operands_count, const kiln_value* init_values,
+                                          size_t init_values_count,
+                                          const int64_t* window_dimensions,
+                                          const int64_t* window_strides,
+                                          const int64_t* base_dilations,
+                                          const int64_t* window_dilations,
+                                          const int64_t* padding_low, const int64_t* padding_high,
+                                          size_t rank, const kiln_graph* to_apply);
+
 /** The computation's result for these arguments.
  *
  *  Takes any element type.

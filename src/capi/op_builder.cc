@@ -77,6 +77,23 @@ void OpBuilder::Paddings(Attr key, const int64_t* low, const int64_t* high, cons
   attributes_.Set(key, std::move(paddings));
 }
 
+void OpBuilder::Window(Attr key, const WindowLists& lists, size_t count) {
+  if (count > 0 && !lists.size) {
+    return Fail(InvalidArgument("window_dimensions is NULL, with ", count, " numbers"));
+  }
+  auto at = [](const int64_t* list, size_t i, int64_t usual) { return list ? list[i] : usual; };
+  std::vector<WindowDimension> window;
+  for (size_t i = 0; i < count; ++i) {
+    window.push_back({.size = lists.size[i],
+                      .stride = at(lists.stride, i, 1),
+                      .low = at(lists.low, i, 0),
+                      .high = at(lists.high, i, 0),
+                      .base_dilation = at(lists.base_dilation, i, 1),
+                      .window_dilation = at(lists.window_dilation, i, 1)});
+  }
+  attributes_.Set(key, std::move(window));
+}
+
 void OpBuilder::Region(const char* name, const kiln_graph* graph) {
   if (!graph) return Fail(InvalidArgument(name, " is NULL"));
   regions_.emplace_back(name, graph);

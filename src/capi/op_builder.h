@@ -35,6 +35,11 @@ class OpBuilder {
               size_t count);
   void Paddings(Attr key, const int64_t* low, const int64_t* high, const int64_t* interior,
                 size_t count);
+  // Each a number per dimension; NULL, but for the size, stands for what is usual.
+  struct WindowLists {
+    const int64_t *size, *stride, *base_dilation, *window_dilation, *low, *high;
+  };
+  void Window(Attr key, const WindowLists& lists, size_t count);
   void Region(const char* name, const kiln_graph* graph);
   void Regions(const char* name, const kiln_graph* const* graphs, size_t count);
   // The parts of the result's shape that operands do not determine. The type 0 counts as left out.

@@ -476,6 +476,21 @@ kiln_value kiln_op_reduce(kiln_graph* graph, const kiln_value* operands, size_t 
   });
 }
 
+kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* operands,
+                                 size_t operands_count, const kiln_value* init_values,
+                                 size_t init_values_count, const int64_t* window_dimensions,
+                                 const int64_t* window_strides, const int64_t* base_dilations,
+                                 const int64_t* window_dilations, const int64_t* padding_low,
+                                 const int64_t* padding_high, size_t rank,
+                                 const kiln_graph* to_apply) {
+  return AddOp(graph, Opcode::kReduceWindow, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.Operands("init_values", init_values, init_values_count);
+    op.Window(Attr::kWindow, {window_dimensions, window_strides, base_dilations, window_dilations, padding_low, padding_high}, rank);
+    op.Region("to_apply", to_apply);
+  });
+}
+
 kiln_value kiln_op_call(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
                         const kiln_graph* to_apply) {
   return AddOp(graph, Opcode::kCall, [&](OpBuilder& op) {

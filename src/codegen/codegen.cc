@@ -8,6 +8,7 @@
 #include "codegen/cpu/entry.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/product.h"
+#include "codegen/cpu/scan.h"
 #include "codegen/cpu/scatter.h"
 #include "codegen/cpu/sort.h"
 #include "codegen/llvm_session.h"
@@ -29,6 +30,8 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
           return EmitScatter(function, kernel.kernel, kernel.cpu, cpu);
         case kernel::Kernel::Kind::kSort:
           return EmitSort(session, function, kernel.kernel, *kernel.sort, cpu);
+        case kernel::Kernel::Kind::kScan:
+          return EmitScan(function, kernel.kernel, kernel.cpu, cpu);
       }
       break;
     case plan::ScheduledKernel::Form::kGemm:

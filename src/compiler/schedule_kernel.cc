@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "kernel/contraction.h"
+#include "kernel/schedule/cpu/scan.h"
 #include "kernel/schedule/cpu/scatter.h"
 #include "kernel/schedule/cpu/sort.h"
 
@@ -67,9 +68,19 @@ Result<ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Targ
       }
       KILN_ASSIGN_OR_RETURN(bool product, ScheduleProduct(scheduled, target.cpu, is_constant));
       if (product) return scheduled;
-      scheduled.cpu = scheduled.kernel.kind == kernel::Kernel::Kind::kScatter
-                          ? kernel::ScheduleScatter(scheduled.kernel, target.cpu)
-                          : kernel::ScheduleNest(scheduled.kernel, target.cpu);
+      switch (scheduled.kernel.kind) {
+        case kernel::Kernel::Kind::kNest:
+          scheduled.cpu = kernel::ScheduleNest(scheduled.kernel, target.cpu);
+          break;
+        case kernel::Kernel::Kind::kScatter:
+          scheduled.cpu = kernel::ScheduleScatter(scheduled.kernel, target.cpu);
+          break;
+        case kernel::Kernel::Kind::kScan:
+          scheduled.cpu = kernel::ScheduleScan(scheduled.kernel, target.cpu);
+          break;
+        case kernel::Kernel::Kind::kSort:
+          return Internal("kernel ", scheduled.kernel.name, ": a sort has a schedule of its own");
+      }
       scheduled.items = scheduled.cpu.items;
       scheduled.max_tasks = scheduled.cpu.max_tasks;
       scheduled.finish = scheduled.cpu.split > 0;

@@ -300,6 +300,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kTranspose:
     case Opcode::kDot:
     case Opcode::kReduce:
+    case Opcode::kReduceWindow:
     case Opcode::kCall:
     case Opcode::kConditional:
     case Opcode::kFusion:

@@ -169,6 +169,7 @@ class Run {
       case Opcode::kDot:
         return OnArrays(i, operands, EvaluateDot);
       case Opcode::kReduce:
+      case Opcode::kReduceWindow:
         return OnArrays(i, operands, [this](const Instruction& r, auto arrays) {
           return EvaluateReduce(r, arrays, ContextOfRegion());
         });

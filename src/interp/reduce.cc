@@ -15,6 +15,64 @@ using ir::Instruction;
 // Where each result's elements begin, and how far from there each element of its group lies.
 struct Groups {
   std::vector<int64_t> kept, reduced;
+
+  int64_t count() const { return static_cast<int64_t>(kept.size()); }
+  // The most elements that a result is made of.
+  int64_t most() const { return static_cast<int64_t>(reduced.size()); }
+  // Calls f with the offset of every element of a result, in row-major order, until it fails.
+  template <typename F>
+  Status ForEach(int64_t result, F&& f) const {
+    int64_t base = kept[static_cast<size_t>(result)];
+    for (int64_t at : reduced) KILN_RETURN_IF_ERROR(f(base + at));
+    return OkStatus();
+  }
+};
+
+// The same of a window that moves over an array.
+class Windows {
+ public:
+  Windows(const Shape& operand, const Shape& result, const std::vector<WindowDimension>& window)
+      : dims_(operand.dims()),
+        strides_(RowMajorStrides(dims_)),
+        places_(result.dims()),
+        window_(window) {}
+
+  int64_t count() const { return Product(places_); }
+  int64_t most() const {
+    int64_t most = 1;
+    for (size_t d = 0; d < dims_.size(); ++d) most *= std::min(window_[d].size, dims_[d]);
+    return most;
+  }
+
+  template <typename F>
+  Status ForEach(int64_t result, F&& f) const {
+    // The offsets along each dimension of what is neither padding nor a hole.
+    std::vector<std::vector<int64_t>> inside(dims_.size());
+    std::vector<int64_t> sizes(dims_.size());
+    for (size_t d = dims_.size(); d-- > 0;) {
+      const WindowDimension& w = window_[d];
+      int64_t place = result % places_[d];
+      result /= places_[d];
+      for (int64_t k = 0; k < w.size; ++k) {
+        int64_t at = place * w.stride + k * w.window_dilation - w.low;
+        if (at < 0 || at % w.base_dilation != 0 || at / w.base_dilation >= dims_[d]) continue;
+        inside[d].push_back(at / w.base_dilation * strides_[d]);
+      }
+      sizes[d] = static_cast<int64_t>(inside[d].size());
+    }
+    if (Product(sizes) == 0) return OkStatus();
+    std::vector<int64_t> index(sizes.size());
+    do {
+      int64_t offset = 0;
+      for (size_t d = 0; d < sizes.size(); ++d) offset += inside[d][static_cast<size_t>(index[d])];
+      KILN_RETURN_IF_ERROR(f(offset));
+    } while (NextIndex(sizes, index));
+    return OkStatus();
+  }
+
+ private:
+  std::vector<int64_t> dims_, strides_, places_;
+  const std::vector<WindowDimension>& window_;
 };
 
 Groups GroupsOf(const Shape& shape, const Ints& dimensions) {
@@ -37,27 +95,30 @@ bool IsRounding(const ir::Computation& c) {
 }
 
 // A sum or product of floats in double (of f64 in long double, where that is wider), rounded once.
-template <FloatType T>
-void FoldWide(Opcode opcode, const Literal& x, const Literal& init, const Groups& groups,
-              Literal& out) {
+template <FloatType T, typename G>
+void FoldWide(Opcode opcode, const Literal& x, const Literal& init, const G& groups, Literal& out) {
   using W = Wider<T>;
   const T* values = x.values<T>().data();
   T* next = out.values<T>().data();
-  for (int64_t base : groups.kept) {
+  for (int64_t r = 0; r < groups.count(); ++r) {
     W result = static_cast<W>(init.values<T>()[0]);
-    if (opcode == Opcode::kAdd) {
-      for (int64_t at : groups.reduced) result += static_cast<W>(values[base + at]);
-    } else {
-      for (int64_t at : groups.reduced) result *= static_cast<W>(values[base + at]);
-    }
-    *next++ = RoundTo<T>(result);
+    auto fold = [&](int64_t at) {
+      if (opcode == Opcode::kAdd) {
+        result += static_cast<W>(values[at]);
+      } else {
+        result *= static_cast<W>(values[at]);
+      }
+      return OkStatus();
+    };
+    if (Status status = groups.ForEach(r, fold); status.ok()) *next++ = RoundTo<T>(result);
   }
 }
 
 // The computation by the letter: a fold from the left in row-major order, from the init values.
+template <typename G>
 class Fold {
  public:
-  Fold(const Instruction& i, std::span<const Literal* const> operands, const Groups& groups,
+  Fold(const Instruction& i, std::span<const Literal* const> operands, const G& groups,
        const RegionContext& context)
       : instruction_(i), operands_(operands), groups_(groups), context_(context) {
     for (size_t k = 0; k < operands.size() / 2; ++k) {
@@ -67,7 +128,7 @@ class Fold {
 
   Status Run() {
     std::optional<Reducer> reducer = Reducer::Make(*instruction_.called(0));
-    for (size_t next = 0; next < groups_.kept.size(); ++next) {
+    for (int64_t next = 0; next < groups_.count(); ++next) {
       KILN_RETURN_IF_ERROR(reducer ? RunFast(*reducer, next) : RunCalls(next));
     }
     return OkStatus();
@@ -83,57 +144,57 @@ class Fold {
     return operands_[k]->data() + static_cast<size_t>(offset) * width(k);
   }
 
-  Status RunFast(Reducer& reducer, size_t next) {
-    int64_t steps = static_cast<int64_t>(groups_.reduced.size());
+  Status RunFast(Reducer& reducer, int64_t next) {
     int64_t cost = 0;
-    if (__builtin_mul_overflow(steps, reducer.instruction_count(), &cost)) cost = INT64_MAX;
+    if (__builtin_mul_overflow(groups_.most(), reducer.instruction_count(), &cost))
+      cost = INT64_MAX;
     KILN_RETURN_IF_ERROR(context_.charge(cost));
     std::vector<uint64_t> state(count());
     for (size_t k = 0; k < count(); ++k) {
       std::memcpy(&state[k], operands_[count() + k]->data(), width(k));
     }
-    for (int64_t at : groups_.reduced) {
+    KILN_RETURN_IF_ERROR(groups_.ForEach(next, [&](int64_t at) {
       for (size_t k = 0; k < count(); ++k) {
         std::memcpy(reducer.parameter(k), &state[k], width(k));
-        std::memcpy(reducer.parameter(count() + k), Element(k, groups_.kept[next] + at), width(k));
+        std::memcpy(reducer.parameter(count() + k), Element(k, at), width(k));
       }
       KILN_RETURN_IF_ERROR(reducer.Apply());
       for (size_t k = 0; k < count(); ++k) std::memcpy(&state[k], reducer.result(k), width(k));
-    }
-    for (size_t k = 0; k < count(); ++k) {
-      std::memcpy(results_[k].data() + next * width(k), &state[k], width(k));
-    }
+      return OkStatus();
+    }));
+    for (size_t k = 0; k < count(); ++k) Put(k, next, &state[k]);
     return OkStatus();
   }
 
-  Status RunCalls(size_t next) {
+  void Put(size_t k, int64_t next, const void* value) {
+    std::memcpy(results_[k].data() + static_cast<size_t>(next) * width(k), value, width(k));
+  }
+
+  Status RunCalls(int64_t next) {
     std::vector<Literal> state;
     for (size_t k = 0; k < count(); ++k) state.push_back(*operands_[count() + k]);
-    for (int64_t at : groups_.reduced) {
+    KILN_RETURN_IF_ERROR(groups_.ForEach(next, [&](int64_t at) {
       for (size_t k = 0; k < count(); ++k) {
         state.emplace_back(Shape::Scalar(operands_[k]->shape().type()));
-        std::memcpy(state.back().data(), Element(k, groups_.kept[next] + at), width(k));
+        std::memcpy(state.back().data(), Element(k, at), width(k));
       }
       KILN_ASSIGN_OR_RETURN(state, context_.call(*instruction_.called(0), std::move(state)));
-    }
-    for (size_t k = 0; k < count(); ++k) {
-      std::memcpy(results_[k].data() + next * width(k), state[k].data(), width(k));
-    }
+      return OkStatus();
+    }));
+    for (size_t k = 0; k < count(); ++k) Put(k, next, state[k].data());
     return OkStatus();
   }
 
   const Instruction& instruction_;
   std::span<const Literal* const> operands_;
-  const Groups& groups_;
+  const G& groups_;
   const RegionContext& context_;
   std::vector<Literal> results_;
 };
 
-}  // namespace
-
-Result<Literal> EvaluateReduce(const Instruction& i, std::span<const Literal* const> operands,
-                               const RegionContext& context) {
-  Groups groups = GroupsOf(operands[0]->shape(), i.dimensions());
+template <typename G>
+Result<Literal> Folded(const Instruction& i, std::span<const Literal* const> operands,
+                       const RegionContext& context, const G& groups) {
   if (i.shape().is_array() && IsFloat(i.shape().type()) && IsRounding(*i.called(0))) {
     Literal out(i.shape());
     Opcode opcode = i.called(0)->root()->opcode();
@@ -148,6 +209,19 @@ Result<Literal> EvaluateReduce(const Instruction& i, std::span<const Literal* co
   std::vector<Literal> results = fold.TakeResults();
   if (i.shape().is_array()) return std::move(results[0]);
   return Literal::Tuple(std::move(results));
+}
+
+}  // namespace
+
+Result<Literal> EvaluateReduce(const Instruction& i, std::span<const Literal* const> operands,
+                               const RegionContext& context) {
+  const Shape& operand = operands[0]->shape();
+  if (i.opcode() == Opcode::kReduceWindow) {
+    const Shape& result = i.shape().is_array() ? i.shape() : i.shape().elements()[0];
+    Windows windows(operand, result, i.attributes().Window(Attr::kWindow));
+    return Folded(i, operands, context, windows);
+  }
+  return Folded(i, operands, context, GroupsOf(operand, i.dimensions()));
 }
 
 }  // namespace kiln::interp

@@ -250,6 +250,52 @@ Result<AttrValue> ReadPadding(Scanner& scanner) {
   return AttrValue(std::move(padding));
 }
 
+// "{size=2x2 stride=1x2 pad=0_1x1_1 lhs_dilate=1x2 rhs_dilate=1x2 rhs_reversal=0x1}"; of a scalar
+// "{}".
+Result<AttrValue> ReadWindow(Scanner& scanner) {
+  std::vector<WindowDimension> window;
+  std::vector<std::string_view> seen;
+  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  while (!scanner.Take("}")) {
+    size_t at = scanner.position();
+    std::string_view key = scanner.TakeWord();
+    constexpr std::string_view kKeys[] = {"size",       "stride",     "pad",
+                                          "lhs_dilate", "rhs_dilate", "rhs_reversal"};
+    bool first = seen.empty(), known = std::ranges::find(kKeys, key) != std::end(kKeys);
+    if (!known || std::ranges::find(seen, key) != seen.end() || first != (key == "size")) {
+      return scanner.FailAt(at,
+                            "size, then each of stride, pad, lhs_dilate, rhs_dilate and "
+                            "rhs_reversal once at most, or '}'");
+    }
+    seen.push_back(key);
+    KILN_RETURN_IF_ERROR(scanner.Expect("="));
+    // Nothing follows where there are no dimensions.
+    bool none = !IsDigit(scanner.Raw()) && scanner.Raw() != '-';
+    for (size_t d = 0; !none; ++d) {
+      at = scanner.position();
+      if (first) window.emplace_back();
+      if (d >= window.size()) return scanner.FailAt(at, Cat(window.size(), " dimensions"));
+      WindowDimension& w = window[d];
+      KILN_ASSIGN_OR_RETURN(int64_t number, scanner.Integer());
+      if (key == "size") w.size = number;
+      if (key == "stride") w.stride = number;
+      if (key == "lhs_dilate") w.base_dilation = number;
+      if (key == "rhs_dilate") w.window_dilation = number;
+      if (key == "rhs_reversal") w.reversed = number != 0;
+      if (key == "pad") {
+        w.low = number;
+        KILN_RETURN_IF_ERROR(scanner.Expect("_"));
+        KILN_ASSIGN_OR_RETURN(w.high, scanner.Integer());
+      }
+      if (scanner.Take("x")) continue;
+      if (d + 1 != window.size()) return scanner.Fail(Cat(window.size(), " dimensions"));
+      break;
+    }
+    if (none && !window.empty()) return scanner.Fail(Cat(window.size(), " dimensions"));
+  }
+  return AttrValue(std::move(window));
+}
+
 }  // namespace
 
 bool LookingAtShape(Scanner& scanner) {
@@ -345,6 +391,8 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
       return ReadSlices(scanner);
     case AttrKind::kPadding:
       return ReadPadding(scanner);
+    case AttrKind::kWindow:
+      return ReadWindow(scanner);
     case AttrKind::kText: {
       if (scanner.Peek() == '"') {
         KILN_ASSIGN_OR_RETURN(std::string text, scanner.String());

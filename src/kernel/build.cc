@@ -12,6 +12,7 @@
 #include "kernel/scatter.h"
 #include "kernel/sort.h"
 #include "kernel/values.h"
+#include "kernel/window.h"
 
 namespace kiln::kernel {
 namespace {
@@ -28,14 +29,7 @@ std::vector<Index> VariablesOf(std::span<const int64_t> dims, int64_t first) {
 
 bool IsHero(const Instruction& i) {
   return i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot ||
-         i.opcode() == Opcode::kScatter || IsSort(i);
-}
-
-// Sums and products of half types are rounded once, at last. The computation of a general reduction
-// is taken by the letter.
-ElementType AccumulatorOf(const Combiner& combiner, ElementType type) {
-  bool rounds = combiner.kind == Combiner::Kind::kSum || combiner.kind == Combiner::Kind::kProduct;
-  return IsHalf(type) && rounds ? ElementType::kF32 : type;
+         i.opcode() == Opcode::kReduceWindow || i.opcode() == Opcode::kScatter || IsSort(i);
 }
 
 const Shape& FirstLeaf(const Shape& shape) {
@@ -259,7 +253,11 @@ class Builder {
       }
     }
     std::vector<int64_t> dims = FirstLeaf(first.shape()).dims();
-    AddOuter(dims);
+    if (auto scan = ScanFormOfFirst()) {
+      AddScan(dims, *scan);
+    } else {
+      AddOuter(dims);
+    }
     FindLevels();
     FollowHeroes();
     std::vector<const Instruction*> whole, pointwise;
@@ -277,6 +275,7 @@ class Builder {
       KILN_RETURN_IF_ERROR(BuildInner(s, values));
     }
     if (pointwise.empty()) return OkStatus();
+    if (kernel_.kind == Kernel::Kind::kScan) kernel_.stages.back().variables = inner_;
     StageValues after(kernel_.stages.back(), Sources(inner));
     for (const Instruction* root : pointwise) {
       KILN_RETURN_IF_ERROR(StoreRoot(after, kernel_.stages.back(), *root, OutputOf(*root), dims));
@@ -292,6 +291,9 @@ class Builder {
       auto number = static_cast<int>(kernel_.stages[s].reductions.size());
       if (hero->opcode() == Opcode::kDot) {
         KILN_RETURN_IF_ERROR(AddDot(*hero, values));
+      } else if (hero->opcode() == Opcode::kReduceWindow) {
+        kernel_.stages[s].variables = inner_;
+        KILN_RETURN_IF_ERROR(AddWindowReduction(*hero, outer_, kernel_.stages[s], values, kernel_));
       } else {
         KILN_RETURN_IF_ERROR(AddReduce(*hero, s, values));
       }
@@ -313,6 +315,27 @@ class Builder {
       KILN_RETURN_IF_ERROR(store(*root, first_output_ + OutputOf(*root), root->shape()));
     }
     return OkStatus();
+  }
+
+  std::optional<ScanForm> ScanFormOfFirst() const {
+    if (heroes_[0]->opcode() != Opcode::kReduceWindow) return std::nullopt;
+    return ScanFormOf(*heroes_[0]);
+  }
+
+  // Outer variables but for the dimension that is scanned, whose variable is an inner one; outer_
+  // is the index of a result's element all the same.
+  void AddScan(const std::vector<int64_t>& dims, const ScanForm& scan) {
+    size_t along = static_cast<size_t>(scan.dimension);
+    std::vector<int64_t> others = dims;
+    others.erase(others.begin() + scan.dimension);
+    AddOuter(others);
+    int id = kernel_.outer;
+    kernel_.variables.push_back({dims[along], true});
+    Index step = Index::Variable(id, dims[along]);
+    if (scan.backward) step = step * -1 + (dims[along] - 1);
+    outer_.insert(outer_.begin() + scan.dimension, step);
+    inner_ = {id};
+    kernel_.kind = Kernel::Kind::kScan;
   }
 
   // How many reductions, one after the other, a value waits for.

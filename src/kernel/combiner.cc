@@ -47,6 +47,11 @@ Combiner CombinerOf(Opcode opcode, ElementType type) {
   return combiner;
 }
 
+ElementType AccumulatorOf(const Combiner& combiner, ElementType type) {
+  bool rounds = combiner.kind == Combiner::Kind::kSum || combiner.kind == Combiner::Kind::kProduct;
+  return IsHalf(type) && rounds ? ElementType::kF32 : type;
+}
+
 Result<Combiner> CombinerOf(const ir::Instruction& user) {
   const ir::Computation& computation = *user.called(0);
   Combiner combiner;

@@ -11,6 +11,10 @@ namespace kiln::kernel {
 // holds more than elementwise ops and constants.
 Result<Combiner> CombinerOf(const ir::Instruction& user);
 
+// The type in which a reduction of elements of `type` accumulates. Sums and products of half types
+// are rounded once, at last. The computation of a general reduction is taken by the letter.
+ElementType AccumulatorOf(const Combiner& combiner, ElementType type);
+
 // A combiner that is one op of two arguments of a type: the sum of a dot.
 Combiner CombinerOf(Opcode opcode, ElementType type);
 

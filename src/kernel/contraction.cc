@@ -20,6 +20,7 @@ const Node* LoadOf(const Stage& stage, int factor) {
 std::pair<const Node*, const Node*> FactorsOf(const Stage& stage, ElementType& type) {
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
   const Reduction& r = stage.reductions[0];
+  if (r.guard >= 0) return {};
   if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1) return {};
   // The schedules' sums begin with 0.
   const Node& init = stage.nodes[r.inits[0]];

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "kernel/window.h"
 
 namespace kiln::kernel {
 namespace {
@@ -14,6 +15,8 @@ using ir::Instruction;
 // A kernel of more ops than this takes longer to compile than its traffic is worth.
 constexpr int64_t kMaxFusedOps = 96;
 constexpr int64_t kMaxKernelParams = 48;
+// How many cheap ops for each element may be done again rather than written and read.
+constexpr int64_t kMaxRepeatedOps = 16;
 
 FusionDecision No(std::string why) { return {false, std::move(why)}; }
 
@@ -34,12 +37,12 @@ bool IsExpensive(const Instruction& i) {
 }
 
 bool IsHero(Opcode opcode) {
-  return opcode == Opcode::kReduce || opcode == Opcode::kDot || opcode == Opcode::kScatter ||
-         opcode == Opcode::kSort || opcode == Opcode::kTopK;
+  return opcode == Opcode::kReduce || opcode == Opcode::kDot || opcode == Opcode::kReduceWindow ||
+         opcode == Opcode::kScatter || opcode == Opcode::kSort || opcode == Opcode::kTopK;
 }
 
-// The one reduce, dot, scatter or sort of an instruction or fusion; several reduces: the first; or
-// null.
+// The one reduction, dot, scatter or sort of an instruction or fusion; several reduces: the first;
+// or null.
 const Instruction* HeroOf(const Instruction& i) {
   if (IsHero(i.opcode())) return &i;
   if (i.opcode() != Opcode::kFusion) return nullptr;
@@ -264,6 +267,8 @@ FusionRole RoleOf(const Instruction& instruction) {
       return FusionRole::kReduce;
     case Opcode::kDot:
       return FusionRole::kDot;
+    case Opcode::kReduceWindow:
+      return FusionRole::kWindow;
     case Opcode::kScatter:
       return FusionRole::kScatter;
     case Opcode::kSort:
@@ -296,7 +301,13 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
     // Elements that are read several times would be computed several times.
     const Instruction* hero = HeroOf(consumer);
     int64_t reads = hero ? hero->operand(hero->operand_count() - 1)->shape().num_elements() : 1;
-    if (hero && hero->opcode() != Opcode::kScatter) {
+    if (hero && hero->opcode() == Opcode::kReduceWindow) {
+      reads = WindowReads(*hero);
+      int64_t repeats = reads / std::max<int64_t>(producer.shape().num_elements(), 1);
+      if (repeats > 1 && OpCount(producer) * repeats > kMaxRepeatedOps) {
+        return No("windows that overlap would repeat the producer's work");
+      }
+    } else if (hero && hero->opcode() != Opcode::kScatter) {
       reads = hero->operand(0)->shape().num_elements();
     }
     if (!hero) {
@@ -325,6 +336,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   if (ra == FusionRole::kRows || rb == FusionRole::kRows) return No("a row kernel stays as it is");
   if (ra == FusionRole::kScatter || rb == FusionRole::kScatter) return No("a scatter stays alone");
   if (ra == FusionRole::kSort || rb == FusionRole::kSort) return No("a sort stays alone");
+  if (ra == FusionRole::kWindow || rb == FusionRole::kWindow) return No("windows stay alone");
   if (ra != rb) return No("kernels of different kinds");
   if (UpdatedOperand(a, 0) >= 0 || UpdatedOperand(b, 0) >= 0) {
     return No("an update in place stays alone");
@@ -392,13 +404,14 @@ Cost CostOf(const Instruction& instruction) {
     if (!i.shape().is_array()) return;
     int64_t points = i.shape().num_elements();
     if (i.opcode() == Opcode::kReduce) points = i.operand(0)->shape().num_elements();
+    if (i.opcode() == Opcode::kReduceWindow) points = WindowReads(i);
     if (i.opcode() == Opcode::kDot) {
       points *= 2;
       for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
         points *= i.operand(0)->shape().dim(d);
       }
       cost.flops += points;
-    } else if (i.opcode() == Opcode::kReduce) {
+    } else if (i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kReduceWindow) {
       cost.flops += points;
     } else if (IsElementwise(i.opcode())) {
       (HasTrait(i.opcode(), kTranscendental) ? cost.transcendentals : cost.flops) += points;

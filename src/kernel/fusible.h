@@ -18,6 +18,7 @@ enum class FusionRole : uint8_t {
   kDot,        // holds one dot
   kRows,       // reductions over the same dimensions whose results are used on what was reduced:
                // softmax, normalisations
+  kWindow,     // holds one reduction over windows, or a scan
   kScatter,    // is a scatter, and what its indices and updates are made of
   kSort,       // is a sort or a topk, and what its operands are made of
 };

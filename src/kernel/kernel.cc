@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kCombinerNames[] = {"general", "sum", "product", "max",
                                                "min",     "and", "or",      "xor"};
 
-constexpr std::string_view kKindNames[] = {"nest", "scatter", "sort"};
+constexpr std::string_view kKindNames[] = {"nest", "scatter", "sort", "scan"};
 constexpr std::string_view kOrderNames[] = {"integers", "total order", "numbers"};
 
 bool SameLiteral(const std::shared_ptr<const Literal>& a, const std::shared_ptr<const Literal>& b) {
@@ -106,6 +106,7 @@ std::string Kernel::ToString() const {
     for (const Reduction& r : stage.reductions) {
       out += Cat("    reduce ", kCombinerNames[static_cast<int>(r.combiner.kind)], " of (",
                  Join(r.inputs, ", "), ") from (", Join(r.inits, ", "), ")");
+      if (r.guard >= 0) out += Cat(" if %", r.guard);
       if (r.combiner.kind == Combiner::Kind::kGeneral) {
         out += Cat(" by (", Join(r.combiner.results, ", "), ") of\n");
         AppendNodes(r.combiner.nodes, "      ", out);

@@ -12,7 +12,7 @@
 // variables are the reduced dimensions, and one more for what is done with the result. A dot is a
 // reduction of a product, recognised by its form (contraction.h) and given a schedule of its own.
 // Softmax is three stages over one row. A kernel of kind kScatter has updates in place of stores,
-// and one of kind kSort a sort.
+// one of kind kSort a sort, and one of kind kScan stores what its reductions are after every point.
 #pragma once
 
 #include <cstdint>
@@ -84,6 +84,7 @@ struct Reduction {
   Combiner combiner;
   std::vector<int> inputs;  // nodes of the stage
   std::vector<int> inits;   // nodes of the stage that depend on no inner variable
+  int guard = -1;  // node of type pred, or -1 for always; where it is false nothing is folded
   std::vector<ElementType> types;
 };
 
@@ -155,6 +156,10 @@ struct Kernel {
     kScatter,
     // One stage with a sort, once for each outer point.
     kSort,
+    // Two stages that share their one inner variable, which is a reduction's. At each outer point,
+    // and at each point of the inner variable in order, the first folds; then the second, whose
+    // nodes see the reductions as they are by then, stores.
+    kScan,
   };
 
   Kind kind = Kind::kNest;

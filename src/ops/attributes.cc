@@ -92,6 +92,11 @@ const std::vector<PaddingDimension>& Attributes::Padding(Attr key) const {
   return ValueOr(Find(key), empty);
 }
 
+const std::vector<WindowDimension>& Attributes::Window(Attr key) const {
+  static const std::vector<WindowDimension> empty;
+  return ValueOr(Find(key), empty);
+}
+
 const std::string& Attributes::Text(Attr key) const {
   static const std::string empty;
   return ValueOr(Find(key), empty);
@@ -133,6 +138,26 @@ std::string AttrValueText(const AttrValue& value) {
         if (interior) out += Cat("_", v[i].interior);
       }
       return out;
+    }
+    // What is as usual in all dimensions is not written.
+    std::string operator()(const std::vector<WindowDimension>& v) const {
+      if (v.empty()) return "{}";
+      std::string out = "{";
+      auto add = [&](std::string_view name, const WindowDimension& usual, auto text) {
+        bool differs = std::any_of(v.begin(), v.end(), [&](const WindowDimension& w) {
+          return name == "size" || text(w) != text(usual);
+        });
+        if (!differs) return;
+        out += Cat(out.size() > 1 ? " " : "", name, "=");
+        for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? "x" : "", text(v[i]));
+      };
+      add("size", {}, [](const WindowDimension& w) { return Cat(w.size); });
+      add("stride", {}, [](const WindowDimension& w) { return Cat(w.stride); });
+      add("pad", {}, [](const WindowDimension& w) { return Cat(w.low, "_", w.high); });
+      add("lhs_dilate", {}, [](const WindowDimension& w) { return Cat(w.base_dilation); });
+      add("rhs_dilate", {}, [](const WindowDimension& w) { return Cat(w.window_dilation); });
+      add("rhs_reversal", {}, [](const WindowDimension& w) { return Cat(w.reversed ? 1 : 0); });
+      return out + "}";
     }
   };
   return std::visit(Printer{}, value);

@@ -20,7 +20,7 @@ enum class Attr : uint8_t {
 #undef KILN_ATTRIBUTE
 };
 
-enum class AttrKind : uint8_t { kInt, kInts, kBool, kDirection, kSlices, kPadding, kText };
+enum class AttrKind : uint8_t { kInt, kInts, kBool, kDirection, kSlices, kPadding, kWindow, kText };
 
 // The order that a compare tests. Floats compare as IEEE 754 says: with a NaN only NE is true.
 enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
@@ -37,9 +37,19 @@ struct PaddingDimension {
   bool operator==(const PaddingDimension&) const = default;
 };
 
+// How a window moves along one dimension. The base is the operand with base_dilation - 1 holes
+// between neighbours, and `low` and `high` more places below and above (negative: less). At step i
+// the window's element k is the base's place i * stride + k * window_dilation.
+struct WindowDimension {
+  int64_t size = 1, stride = 1, low = 0, high = 0, base_dilation = 1, window_dilation = 1;
+  bool reversed = false;  // the window's elements the other way round
+  bool operator==(const WindowDimension&) const = default;
+};
+
 using Ints = std::vector<int64_t>;
-using AttrValue = std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
-                               std::vector<PaddingDimension>, std::string>;
+using AttrValue =
+    std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
+                 std::vector<PaddingDimension>, std::vector<WindowDimension>, std::string>;
 
 struct AttrInfo {
   Attr key;
@@ -69,6 +79,7 @@ class Attributes {
   Direction DirectionOf(Attr key) const;
   const std::vector<SliceDimension>& Slices(Attr key) const;
   const std::vector<PaddingDimension>& Padding(Attr key) const;
+  const std::vector<WindowDimension>& Window(Attr key) const;
   const std::string& Text(Attr key) const;
 
   bool operator==(const Attributes&) const = default;
@@ -78,7 +89,8 @@ class Attributes {
   std::vector<Entry> entries_;  // sorted by key
 };
 
-// HLO's text of a value: "{0,1}", "{[0:5:2], [1:3:1]}", "0_1_2x0_0_0", "LT", "3".
+// HLO's text of a value: "{0,1}", "{[0:5:2], [1:3:1]}", "0_1_2x0_0_0",
+// "{size=2x1 pad=0_1x0_0}", "LT", "3".
 std::string AttrValueText(const AttrValue& value);
 
 }  // namespace kiln

@@ -61,6 +61,8 @@ std::string_view KindText(AttrKind kind) {
       return "a list of slices";
     case AttrKind::kPadding:
       return "a padding";
+    case AttrKind::kWindow:
+      return "a window";
     case AttrKind::kText:
       return "a text";
   }

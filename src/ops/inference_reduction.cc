@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/inference_rules.h"
+#include "ops/window.h"
 
 namespace kiln::rules {
 namespace {
@@ -95,20 +96,13 @@ Result<Shape> InferDot(const InferenceInput& input) {
   return Shape(type, std::move(dimensions));
 }
 
-Result<Shape> InferReduce(const InferenceInput& input) {
-  KILN_RETURN_IF_ERROR(RequireTypes(input));
-  if (input.operands.size() % 2 != 0) {
-    return Error(input, "; expected as many init values as operands");
-  }
+namespace {
+
+// N operands of equal dimensions and N init values, which are folded to N results of these
+// dimensions.
+Result<Shape> InferFold(const InferenceInput& input, const std::vector<Dimension>& dimensions) {
   size_t n = input.operands.size() / 2;
   const Shape& first = OperandShape(input, 0);
-  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
-  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, first.rank()));
-  std::vector<Dimension> kept;
-  for (int64_t d = 0; d < first.rank(); ++d) {
-    if (!Contains(dimensions, d)) kept.push_back(first.dimension(d));
-  }
-
   std::vector<Shape> scalars, results;
   for (size_t i = 0; i < n; ++i) {
     const Shape& operand = *input.operands[i];
@@ -120,11 +114,63 @@ Result<Shape> InferReduce(const InferenceInput& input) {
       return Error(input, "; init value ", i, " must be ", scalar);
     }
     scalars.push_back(scalar);
-    results.push_back(Shape(operand.type(), kept));
+    results.push_back(Shape(operand.type(), dimensions));
   }
   KILN_RETURN_IF_ERROR(RequireReducer(input, scalars));
   if (n == 1) return std::move(results[0]);
   return Shape::Tuple(std::move(results));
+}
+
+Status RequireInits(const InferenceInput& input) {
+  if (input.operands.size() % 2 == 0) return OkStatus();
+  return Error(input, "; expected as many init values as operands");
+}
+
+}  // namespace
+
+Result<Shape> InferReduce(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireInits(input));
+  const Shape& first = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, first.rank()));
+  std::vector<Dimension> kept;
+  for (int64_t d = 0; d < first.rank(); ++d) {
+    if (!Contains(dimensions, d)) kept.push_back(first.dimension(d));
+  }
+  return InferFold(input, kept);
+}
+
+Result<Shape> InferReduceWindow(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireInits(input));
+  const Shape& first = OperandShape(input, 0);
+  const std::vector<WindowDimension>& window = input.attributes.Window(Attr::kWindow);
+  if (static_cast<int64_t>(window.size()) != first.rank()) {
+    return Error(input, "; the window has ", window.size(), " dimensions; expected ", first.rank());
+  }
+  std::vector<Dimension> places;
+  for (int64_t d = 0; d < first.rank(); ++d) {
+    const WindowDimension& w = window[static_cast<size_t>(d)];
+    const Dimension& size = first.dimension(d);
+    if (w.reversed) return Error(input, "; a window that is reversed is for convolutions");
+    if (!size.is_constant()) {
+      if (!IsTrivial(w)) {
+        return Error(input, "; dimension ", d, " is ", size, "; a window along it needs a number");
+      }
+      places.push_back(size);
+      continue;
+    }
+    std::optional<int64_t> count = WindowPlaces(w, size.size());
+    if (!count) {
+      return Error(input, "; dimension ", d, " of the window is ",
+                   AttrValueText(std::vector<WindowDimension>{w}),
+                   "; sizes, strides and dilations must be at least 1, and all of it must fit "
+                   "into 64 bits");
+    }
+    places.push_back(*count);
+  }
+  return InferFold(input, places);
 }
 
 }  // namespace kiln::rules

@@ -42,17 +42,26 @@ def _per_dimension(default: int) -> Callable[..., List[Any]]:
     return convert
 
 
+def _window(*lists: Any) -> List[Any]:
+    """The size per dimension, then five lists that may be None, for what is usual."""
+    given = [None if each is None else list(each) for each in lists]
+    rank = len(given[0])
+    if any(each is not None and len(each) != rank for each in given):
+        raise ValueError('the lists must have an element for each dimension')
+    return [None if each is None else ints(each)[0] for each in given] + [rank]
+
+
 class _Kind:
     """How a kind of parameter looks in Python, and what it becomes in C.
 
     Attributes:
         convert: makes the list of C's arguments from Python's
         names: Python's parameters, where they are not one of the parameter's own name
-        optional: the last of these may be left out
+        optional: how many of these may be left out, the last ones
     """
 
     def __init__(self, convert: Callable[..., List[Any]], *names: str,
-                 optional: bool = False) -> None:
+                 optional: int = 0) -> None:
         self.convert = convert
         self.names = names
         self.optional = optional
@@ -65,8 +74,10 @@ _KINDS: Dict[str, _Kind] = {
     'ints': _Kind(lambda numbers: list(ints(numbers))),
     'bool': _Kind(lambda truth: [int(truth)]),
     'direction': _Kind(_direction),
-    'slices': _Kind(_per_dimension(1), 'start', 'limit', 'stride', optional=True),
-    'padding': _Kind(_per_dimension(0), 'low', 'high', 'interior', optional=True),
+    'slices': _Kind(_per_dimension(1), 'start', 'limit', 'stride', optional=1),
+    'padding': _Kind(_per_dimension(0), 'low', 'high', 'interior', optional=1),
+    'window': _Kind(_window, 'window_dimensions', 'window_strides', 'base_dilations',
+                    'window_dilations', 'padding_low', 'padding_high', optional=5),
     'text': _Kind(lambda string: list(text(string))),
     'graph': _Kind(lambda graph: [graph]),
     'graphs': _Kind(_graphs),
@@ -83,9 +94,9 @@ def _python_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:
 
     kind = _KINDS[parameter.kind]
     if kind.names:
-        for name in kind.names[:-1]:
-            yield make(name)
-        yield make(kind.names[-1], None if kind.optional else inspect.Parameter.empty)
+        needed = len(kind.names) - kind.optional
+        for at, name in enumerate(kind.names):
+            yield make(name, inspect.Parameter.empty if at < needed else None)
     elif parameter.optional:
         yield make(parameter.name, _ABSENT[parameter.kind])
     else:

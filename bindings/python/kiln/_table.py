@@ -301,6 +301,11 @@ FUNCTIONS = {
         c_uint64,
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_int64),
          c_size_t, c_void_p]),
+    'kiln_op_reduce_window': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_int64),
+         POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64),
+         c_size_t, c_void_p]),
     'kiln_op_call': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t, c_void_p]),
     'kiln_op_conditional': (
         c_uint64,
@@ -723,6 +728,18 @@ OPS = {
             Parameter('operands', 'values', False),
             Parameter('init_values', 'values', False),
             Parameter('dimensions', 'ints', False),
+            Parameter('to_apply', 'graph', False),
+        ]),
+    'reduce_window': Op(
+        'Folds what is inside of a window that moves over the operands, as reduce does: the '
+        'result has an element for each of its places. Places of the window that are padding, or '
+        'holes of a dilated operand, are left out, so that nothing but the init value is there '
+        'where all are. A window that covers all before it, as in cumulative sums, takes one step '
+        'for each element.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('init_values', 'values', False),
+            Parameter('window', 'window', False),
             Parameter('to_apply', 'graph', False),
         ]),
     'call': Op(

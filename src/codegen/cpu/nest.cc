@@ -351,6 +351,9 @@ class NestCode {
           Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + u];
           Value* input = e_.Use(s, r.inputs[k], u, vectors());
           Value* next = EmitCombine(b_, r.combiner.kind, r.types[k], accumulator, input);
+          if (r.guard >= 0) {
+            next = b_.CreateSelect(e_.Use(s, r.guard, u, vectors()), next, accumulator);
+          }
           // Lanes beyond the end must not count; where lanes are outer points they do not matter.
           if (own && e_.mask()) next = b_.CreateSelect(e_.mask(), next, accumulator);
           accumulator = next;
@@ -366,7 +369,13 @@ class NestCode {
     for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + copy]);
     for (int input : r.inputs) arguments.push_back(e_.Use(s, input, copy, vectors()));
     Values results = e_.EmitCombiner(r.combiner, arguments);
-    for (size_t k = 0; k < results.size(); ++k) carried[at + k * per_result + copy] = results[k];
+    for (size_t k = 0; k < results.size(); ++k) {
+      Value*& accumulator = carried[at + k * per_result + copy];
+      if (r.guard >= 0) {
+        results[k] = b_.CreateSelect(e_.Use(s, r.guard, copy, vectors()), results[k], accumulator);
+      }
+      accumulator = results[k];
+    }
   }
 
   // In a fixed tree: i with i + n/2, and lanes alike.

@@ -118,6 +118,7 @@ void NestEmitter::FindLive() {
       for (int n : r.inputs) {
         if (!dead) mark(n);
       }
+      if (r.guard >= 0 && !dead) mark(r.guard);
     }
     for (const auto& s : stage.stores) {
       if (dead) continue;

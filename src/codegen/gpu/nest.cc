@@ -333,14 +333,14 @@ class GpuNest {
   // Accumulators live in stack slots, which become registers (see PromoteStackSlots).
   using Accumulators = std::vector<std::vector<llvm::AllocaInst*>>;
 
-  Accumulators MakeAccumulators(int stage) {
+  Accumulators MakeAccumulators(int stage, bool from_inits = false) {
     Accumulators result;
     for (const Reduction& r : kernel_.stages[stage].reductions) {
       auto& slots = result.emplace_back();
       for (size_t k = 0; k < r.types.size(); ++k) {
         llvm::IRBuilder<> at_entry(entry_, entry_->begin());
         slots.push_back(at_entry.CreateAlloca(RegisterType(function_->getContext(), r.types[k])));
-        bool general = r.combiner.kind == kernel::Combiner::Kind::kGeneral;
+        bool general = from_inits || r.combiner.kind == kernel::Combiner::Kind::kGeneral;
         Value* first = general ? At(stage, r.inits[k])
                                : IdentityOf(function_->getContext(), r.combiner.kind, r.types[k]);
         b_.CreateStore(first, slots.back());
@@ -391,8 +391,13 @@ class GpuNest {
     for (size_t i = 0; i < reductions.size(); ++i) {
       std::vector<Value*> inputs;
       for (int input : reductions[i].inputs) inputs.push_back(At(stage, input));
-      std::vector<Value*> next = Combine(reductions[i], Current(accumulators[i]), inputs);
-      for (size_t k = 0; k < next.size(); ++k) b_.CreateStore(next[k], accumulators[i][k]);
+      std::vector<Value*> last = Current(accumulators[i]);
+      std::vector<Value*> next = Combine(reductions[i], last, inputs);
+      int guard = reductions[i].guard;
+      for (size_t k = 0; k < next.size(); ++k) {
+        if (guard >= 0) next[k] = b_.CreateSelect(At(stage, guard), next[k], last[k]);
+        b_.CreateStore(next[k], accumulators[i][k]);
+      }
     }
   }
 
@@ -407,6 +412,18 @@ class GpuNest {
   }
 
   // --- Forms
+  // Both stages of a scan at each point of their variable.
+  void EmitScan() {
+    Accumulators accumulators = MakeAccumulators(0, /*from_inits=*/true);
+    int v = kernel_.stages[0].variables[0];
+    Loop(Int(0), kernel_.variables[v].extent, 1, [&](Value* i) {
+      variables_[v] = i;
+      Accumulate(0, accumulators);
+      for (size_t k = 0; k < accumulators.size(); ++k) reduced_[0][k] = Current(accumulators[k]);
+      EmitStores(1);
+    });
+  }
+
   void EmitSerialStage(int stage) {
     const Stage& s = kernel_.stages[stage];
     Accumulators accumulators = MakeAccumulators(stage);
@@ -433,6 +450,7 @@ class GpuNest {
     Value* first = b_.CreateAdd(b_.CreateMul(block, Int(schedule_.threads)), thread);
     Loop(first, outer_points_, schedule_.blocks * schedule_.threads, [&](Value* point) {
       Delinearise(point, OuterVariables());
+      if (kernel_.kind == kernel::Kernel::Kind::kScan) return EmitScan();
       for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitSerialStage(static_cast<int>(s));
     });
   }

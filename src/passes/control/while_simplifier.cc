@@ -59,6 +59,7 @@ class KnownValues {
       case Opcode::kCall:
       case Opcode::kFusion:
       case Opcode::kReduce:
+      case Opcode::kReduceWindow:
         return std::nullopt;
       default:
         break;

@@ -190,6 +190,7 @@ class Fuser {
 
   static bool IsKernel(const Instruction& i) {
     return i.opcode() == Opcode::kFusion || i.opcode() == Opcode::kReduce ||
+           i.opcode() == Opcode::kReduceWindow ||
            (IsElementwise(i.opcode()) && kernel::RoleOf(i) == FusionRole::kElemental);
   }
 

@@ -60,8 +60,10 @@ class FusedBuilder {
     body_->set_root(root);
     std::string kind = "kLoop";
     for (const auto& member : body_->instructions()) {
-      bool folds = member->opcode() == Opcode::kReduce || member->opcode() == Opcode::kScatter ||
-                   member->opcode() == Opcode::kSort || member->opcode() == Opcode::kTopK;
+      bool folds = member->opcode() == Opcode::kReduce ||
+                   member->opcode() == Opcode::kReduceWindow ||
+                   member->opcode() == Opcode::kScatter || member->opcode() == Opcode::kSort ||
+                   member->opcode() == Opcode::kTopK;
       if (folds) kind = "kInput";
       if (member->opcode() == Opcode::kDot) kind = "kOutput";
     }

@@ -86,6 +86,8 @@ ArgumentKind KindOf(AttrKind kind) {
       return ArgumentKind::kSlices;
     case AttrKind::kPadding:
       return ArgumentKind::kPadding;
+    case AttrKind::kWindow:
+      return ArgumentKind::kWindow;
     case AttrKind::kText:
       return ArgumentKind::kText;
   }
@@ -173,6 +175,20 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
               {"const int64_t*", "interior",
                "per dimension elements added between two neighbours, not negative"},
               rank};
+    case ArgumentKind::kWindow:
+      return {
+          {"const int64_t*", "window_dimensions", "per dimension the window's size, at least 1"},
+          {"const int64_t*", "window_strides",
+           "per dimension how far the window moves at each step, at least 1; NULL: 1"},
+          {"const int64_t*", "base_dilations",
+           "per dimension the distance of the operand's neighbours, at least 1; NULL: 1"},
+          {"const int64_t*", "window_dilations",
+           "per dimension the distance of the window's neighbours, at least 1; NULL: 1"},
+          {"const int64_t*", "padding_low",
+           "per dimension places added below; negative: cut off; NULL: 0"},
+          {"const int64_t*", "padding_high",
+           "per dimension places added above; negative: cut off; NULL: 0"},
+          rank};
     case ArgumentKind::kText:
       return {{"const char*", name, argument.doc},
               {"size_t", name + "_length", Cat("bytes of `", name, "`")}};

@@ -52,6 +52,10 @@ std::string BuilderCall(const Argument& argument) {
       return Cat("op.Slices(", key, ", start, limit, stride, rank);");
     case ArgumentKind::kPadding:
       return Cat("op.Paddings(", key, ", low, high, interior, rank);");
+    case ArgumentKind::kWindow:
+      return Cat("op.Window(", key,
+                 ", {window_dimensions, window_strides, base_dilations, window_dilations, "
+                 "padding_low, padding_high}, rank);");
     case ArgumentKind::kText:
       return Cat("op.Text(", key, ", ", name, ", ", name, "_length);");
     case ArgumentKind::kGraph:

@@ -64,6 +64,8 @@ std::string_view KindName(ArgumentKind kind) {
       return "slices";
     case ArgumentKind::kPadding:
       return "padding";
+    case ArgumentKind::kWindow:
+      return "window";
     case ArgumentKind::kText:
       return "text";
     case ArgumentKind::kGraph:

@@ -24,6 +24,7 @@ enum class ArgumentKind {
   kDirection,
   kSlices,
   kPadding,
+  kWindow,
   kText,
   kGraph,
   kGraphs,
