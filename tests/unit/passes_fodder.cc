@@ -437,7 +437,8 @@ class Generator {
   }
 
   void StepWindows(Instruction* x) {
-    MoveOp op = RandomWindowOp({*module_, *c_, random_, values_, kMaxElements, 5}, x);
+    MoveSource source{*module_, *c_, random_, values_, kMaxElements, 5};
+    MoveOp op = Chance(30) ? RandomReduceWindow(source, x) : RandomWindowOp(source, x);
     if (IsExact() && op.rounds) return;
     for (Instruction* r : op.results) Keep(r);
   }

@@ -435,7 +435,9 @@ class Generator {
       for (Instruction* r : sort.results) Keep(r, exact);
       return;
     }
-    MoveOp op = IsExact(x) && Chance(50) ? RandomBitsOp(source, x) : RandomWindowOp(source, x);
+    MoveOp op = Chance(25)                 ? RandomReduceWindow(source, x)
+                : IsExact(x) && Chance(50) ? RandomBitsOp(source, x)
+                                           : RandomWindowOp(source, x);
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
       return i->opcode() == Opcode::kParameter || IsExact(i);
     });

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/strings.h"
+#include "ops/window.h"
 
 namespace kiln::testing {
 namespace {
@@ -77,6 +78,39 @@ class Generator {
                      .shape = Shape(word, std::span<const int64_t>(dims))});
     op.results.push_back(Add(
         {.opcode = Opcode::kBitcastConvert, .operands = {op.results[0]}, .shape = x_->shape()}));
+    return op;
+  }
+
+  MoveOp ReduceWindow() {
+    MoveOp op{.data = {x_}};
+    Attributes attributes = {{Attr::kWindow, RandomWindow()}};
+    if (Chance(20)) {
+      Shape numbers = x_->shape();
+      numbers.set_type(ElementType::kS32);
+      Instruction* positions = OfShape(numbers);
+      Instruction* both =
+          Add({.opcode = Opcode::kReduceWindow,
+               .operands = {x_, positions, ScalarOf(type(), 0), ScalarOf(ElementType::kS32, -1)},
+               .attributes = std::move(attributes),
+               .called = {Larger()}});
+      for (int64_t k = 0; k < 2; ++k) {
+        op.results.push_back(Add({.opcode = Opcode::kGetTupleElement,
+                                  .operands = {both},
+                                  .attributes = {{Attr::kIndex, k}}}));
+      }
+      return op;
+    }
+    Computation* c = source_.module.AddComputation("window");
+    Instruction *total = Argument(*c, type()), *element = Argument(*c, type());
+    bool pred = IsPred(type()), sum = !pred && Chance(50);
+    Opcode opcode = sum ? Opcode::kAdd : Chance(50) ? Opcode::kMaximum : Opcode::kMinimum;
+    if (!IsFloat(type()) && Chance(30)) opcode = Chance(50) ? Opcode::kXor : Opcode::kAnd;
+    c->set_root(AddTo(*c, {.opcode = opcode, .operands = {total, element}}));
+    op.rounds = opcode == Opcode::kAdd;
+    op.results = {Add({.opcode = Opcode::kReduceWindow,
+                       .operands = {x_, ScalarOf(type(), Pick(0, pred ? 1 : 2))},
+                       .attributes = std::move(attributes),
+                       .called = {c}})};
     return op;
   }
 
@@ -315,14 +349,22 @@ class Generator {
     return c;
   }
 
-  // Of two arrays, the second one of s32: both are replaced where the first's element grows.
+  // Of two arrays, the second one of s32: both are replaced where the first's element grows, or
+  // stays and the second's falls. So the order does not matter.
   Computation* Larger() {
     Computation* c = source_.module.AddComputation("larger");
     Instruction *old = Argument(*c, type()), *position = Argument(*c, ElementType::kS32);
     Instruction *added = Argument(*c, type()), *at = Argument(*c, ElementType::kS32);
-    Instruction* grows = AddTo(*c, {.opcode = Opcode::kCompare,
-                                    .operands = {added, old},
-                                    .attributes = {{Attr::kDirection, Direction::kGt}}});
+    auto compare = [&](Instruction* a, Instruction* b, Direction direction) {
+      return AddTo(*c, {.opcode = Opcode::kCompare,
+                        .operands = {a, b},
+                        .attributes = {{Attr::kDirection, direction}}});
+    };
+    Instruction* same = compare(added, old, Direction::kEq);
+    Instruction* falls = compare(at, position, Direction::kLt);
+    same = AddTo(*c, {.opcode = Opcode::kAnd, .operands = {same, falls}});
+    Instruction* grows = compare(added, old, Direction::kGt);
+    grows = AddTo(*c, {.opcode = Opcode::kOr, .operands = {grows, same}});
     auto chosen = [&](Instruction* a, Instruction* b) {
       return AddTo(*c, {.opcode = Opcode::kSelect, .operands = {grows, a, b}});
     };
@@ -365,6 +407,47 @@ class Generator {
     return op;
   }
 
+  Instruction* ScalarOf(ElementType element, int64_t value) {
+    return Add({.opcode = Opcode::kConstant,
+                .shape = Shape::Scalar(element),
+                .literal = std::make_shared<const Literal>(
+                    Literal::ScalarOf(element, static_cast<double>(value)))});
+  }
+
+  // Along each dimension a window that moves not at all, a few elements, or over all before.
+  std::vector<WindowDimension> RandomWindow() {
+    std::vector<WindowDimension> window;
+    int64_t places = 1, reads = 1;
+    bool cumulative = Chance(40);
+    int64_t along = rank() > 0 ? Pick(0, rank() - 1) : 0;
+    for (int64_t d = 0; d < rank(); ++d) {
+      int64_t size = x_->shape().dim(d);
+      WindowDimension w;
+      if (cumulative && d == along && size > 0) {
+        w.size = size + (Chance(20) ? Pick(0, 3) : 0);
+        int64_t before = Chance(80) ? w.size - 1 : w.size, after = size - 1 - before;
+        (Chance(50) ? w.low : w.high) = before;
+        (w.low == before ? w.high : w.low) = after + (w.size - size);
+      } else if (!cumulative && Chance(60)) {
+        w = {.size = Pick(1, 4),
+             .stride = Pick(1, 3),
+             .low = Pick(-1, 3),
+             .high = Pick(-1, 3),
+             .base_dilation = Chance(20) ? 2 : 1,
+             .window_dilation = Chance(20) ? 2 : 1};
+      }
+      int64_t count = *WindowPlaces(w, size);
+      if (places * count > source_.max_elements || reads * count * w.size > 2000000) {
+        w = {};
+        count = size;
+      }
+      places *= std::max<int64_t>(count, 1);
+      reads *= std::max<int64_t>(count * w.size, 1);
+      window.push_back(w);
+    }
+    return window;
+  }
+
   const MoveSource& source_;
   Instruction* x_;
 };
@@ -373,6 +456,10 @@ class Generator {
 
 MoveOp RandomWindowOp(const MoveSource& source, Instruction* x) {
   return Generator(source, x).Window();
+}
+
+MoveOp RandomReduceWindow(const MoveSource& source, Instruction* x) {
+  return Generator(source, x).ReduceWindow();
 }
 
 MoveOp RandomBitsOp(const MoveSource& source, Instruction* x) {

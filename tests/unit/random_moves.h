@@ -1,4 +1,4 @@
-// Ops that move elements and bits, for the generators of random modules.
+// Ops that move elements and bits, and that fold what windows hold, for the generators of random modules.
 #pragma once
 
 #include <random>
@@ -31,5 +31,8 @@ MoveOp RandomWindowOp(const MoveSource& source, ir::Instruction* x);
 // A bitcast-convert, reduce-precision, get-dimension-size or reverse of `x`, whose elements must be
 // exact. What was a float is an integer or, bit by bit, the float that it was.
 MoveOp RandomBitsOp(const MoveSource& source, ir::Instruction* x);
+
+// A reduce-window of `x`: sums, extrema or bits, often cumulative, sometimes of two operands.
+MoveOp RandomReduceWindow(const MoveSource& source, ir::Instruction* x);
 
 }  // namespace kiln::testing
