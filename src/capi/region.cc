@@ -8,7 +8,12 @@ Result<ir::Computation*> TakeTuple(ir::Computation& region, const Shape& argumen
                                    bool gives_state) {
   if (!argument.is_tuple()) return &region;
   auto parameters = region.parameters();
-  if (parameters.size() == 1 && parameters[0]->shape().is_tuple()) return &region;
+  // A tuple of one, which is a tuple itself, is taken whole or as its element.
+  bool nested = argument.elements().size() == 1 && argument.elements()[0].is_tuple();
+  if (parameters.size() == 1 && parameters[0]->shape().is_tuple() &&
+      !(nested && parameters[0]->shape().SameTypeAndDimensions(argument.elements()[0]))) {
+    return &region;
+  }
   if (parameters.size() != argument.elements().size()) return &region;  // refused by inference
   ir::Module& module = *region.parent();
   ir::Computation* wrapper = module.AddComputation(Cat(region.name(), ".of_tuple"));
@@ -27,7 +32,7 @@ Result<ir::Computation*> TakeTuple(ir::Computation& region, const Shape& argumen
   KILN_ASSIGN_OR_RETURN(
       ir::Instruction * result,
       wrapper->Add({.opcode = Opcode::kCall, .operands = elements, .called = {&region}}));
-  if (gives_state && !result->shape().is_tuple()) {
+  if (gives_state && (nested || !result->shape().is_tuple())) {
     KILN_ASSIGN_OR_RETURN(result, wrapper->Add({.opcode = Opcode::kTuple, .operands = {result}}));
   }
   wrapper->set_root(result);

@@ -9,6 +9,8 @@ namespace kiln::passes {
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
 // map(x), to_apply=f => f's ops on all elements at once, where they are elementwise.
 Result<bool> InlineMaps(ir::Module& module, const PassContext& context);
+// constant((a, b)) => tuple(constant(a), constant(b))
+Result<bool> SplitConstants(ir::Module& module, const PassContext& context);
 // Removes what no root needs, and computations that nobody calls.
 Result<bool> EliminateDeadCode(ir::Module& module, const PassContext& context);
 // Makes equal instructions one: same op, operands (of a commutative op in any order) and

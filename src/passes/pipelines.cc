@@ -11,6 +11,7 @@ constexpr Pass kPasses[] = {
     {"inline-calls", "puts the bodies of called computations in the place of their calls",
      InlineCalls},
     {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
+    {"split-constants", "makes constant tuples tuples of constants", SplitConstants},
     {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
     {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
     {"constant-folding", "evaluates what depends on constants alone", FoldConstants},
@@ -47,7 +48,7 @@ const Pass* FindPass(std::string_view name) {
 
 const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"inline-calls", "inline-maps"}},
+      {{"inline-calls", "split-constants", "inline-maps"}},
       {{"tuple-simplifier", "sort-simplifier", "algebraic-simplifier", "constant-folding",
         "conditional-simplifier", "while-simplifier", "while-invariant-code-motion", "cse", "dce"},
        true},
@@ -60,7 +61,7 @@ const Pipeline& CpuPipeline() {
 
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"inline-calls", "dce"}},
+      {{"inline-calls", "split-constants", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

@@ -15,6 +15,7 @@
 #include "interp/interpreter.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "kernel/window.h"
 #include "passes/simplify/simplify.h"
 #include "passes_fodder.h"
 
@@ -51,6 +52,8 @@ double Weight(const Instruction& i) {
     case Opcode::kGather:
     case Opcode::kReduce:
       return 4;
+    case Opcode::kReduceWindow:
+      return 5;
     case Opcode::kDivide:
     case Opcode::kRemainder:
       return IsInteger(i.shape().type()) ? 16 : 8;
@@ -68,6 +71,9 @@ double Points(const Instruction& i) {
   double points = static_cast<double>(i.shape().num_elements());
   if (i.opcode() == Opcode::kReduce) {
     points = static_cast<double>(i.operand(0)->shape().num_elements());
+  }
+  if (i.opcode() == Opcode::kReduceWindow) {
+    points = static_cast<double>(kernel::WindowReads(i));
   }
   if (i.opcode() == Opcode::kDot) {
     for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {

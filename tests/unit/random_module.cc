@@ -458,6 +458,20 @@ class Generator {
 
   void StepBarrier() {
     Instruction *x = AnyValue(), *y = AnyValue();
+    if (Chance(30)) {
+      std::vector<Literal> parts = {Literal::ScalarOf(x->shape().type(), Pick(0, 1)),
+                                    Literal::ScalarOf(ElementType::kS32, Pick(0, 9))};
+      auto literal = std::make_shared<const Literal>(Literal::Tuple(std::move(parts)));
+      Instruction* t =
+          Add({.opcode = Opcode::kConstant, .shape = literal->shape(), .literal = literal});
+      for (int64_t k = 0; k < 2; ++k) {
+        Keep(Add({.opcode = Opcode::kGetTupleElement,
+                  .operands = {t},
+                  .attributes = {{Attr::kIndex, k}}}),
+             true);
+      }
+      return;
+    }
     if (Chance(40)) {
       Keep(Add({.opcode = Opcode::kOptBarrier, .operands = {x}}), IsExact(x));
       return;

@@ -437,7 +437,10 @@ class Generator {
              .window_dilation = Chance(20) ? 2 : 1};
       }
       int64_t count = *WindowPlaces(w, size);
-      if (places * count > source_.max_elements || reads * count * w.size > 2000000) {
+      int64_t rest = 1;
+      for (int64_t k = d + 1; k < rank(); ++k) rest *= std::max<int64_t>(x_->shape().dim(k), 1);
+      if (places * count * rest > source_.max_elements ||
+          reads * count * w.size * rest > source_.max_elements) {
         w = {};
         count = size;
       }

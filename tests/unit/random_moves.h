@@ -1,4 +1,5 @@
-// Ops that move elements and bits, and that fold what windows hold, for the generators of random modules.
+// Ops that move elements and bits, and that fold what windows hold, for the generators of random
+// modules.
 #pragma once
 
 #include <random>

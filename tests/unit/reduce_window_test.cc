@@ -245,6 +245,23 @@ ENTRY e { x = f32[20,30] parameter(0)
   ROOT o = f32[600] negate(r) })"));
 }
 
+// Windows over two dimensions one after the other, and long ones by blocks: the same elements.
+TEST(ReduceWindow, LongWindowsOfExtrema) {
+  Check(Cat("HloModule m\n", kReducers, R"(
+ENTRY e { x = f32[3,500] parameter(0)
+  y = s8[60,70] parameter(1)
+  d = f64[400] parameter(2)
+  low = f32[] constant(-inf)
+  half = f32[] constant(0.5)
+  most = s8[] constant(127)
+  dlow = f64[] constant(-inf)
+  a = f32[3,437] reduce-window(x, low), window={size=1x64}, to_apply=max
+  b = f32[3,500] reduce-window(x, half), window={size=1x101 pad=0_0x50_50}, to_apply=max
+  c = s8[56,62] reduce-window(y, most), window={size=15x29 pad=3_7x20_0}, to_apply=min
+  f = f64[300] reduce-window(d, dlow), window={size=165 pad=64_0}, to_apply=dmax
+  ROOT o = (f32[3,437], f32[3,500], s8[56,62], f64[300]) tuple(a, b, c, f) })"));
+}
+
 // The kernel of a module's root.
 kernel::Kernel KernelOf(std::string_view text) {
   auto module = ir::ParseOrDie(text);

@@ -158,7 +158,8 @@ Instruction* OfConcatenate(Instruction* i, Opcode reducer) {
   return result;
 }
 
-// Whether the value is neutral where it is folded among others that begin with init.
+}  // namespace
+
 bool IsNeutral(const Instruction* value, const Instruction* init, Opcode reducer) {
   switch (reducer) {
     case Opcode::kAdd:
@@ -180,6 +181,8 @@ bool IsNeutral(const Instruction* value, const Instruction* init, Opcode reducer
       return false;
   }
 }
+
+namespace {
 
 // reduce(pad(x, v)) => reduce(x)   where only dimensions that are reduced are padded, nothing is
 // cut off, and v is neutral   (order)

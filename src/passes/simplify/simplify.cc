@@ -31,6 +31,7 @@ std::span<const Family> Families() {
       {"concatenate", ConcatenateRules},
       {"pad", PadRules},
       {"reduce", ReduceRules},
+      {"reduce windows", ReduceWindowRules},
       {"dot", DotRules},
       {"broadcast", BroadcastRules},
       {"sort", SortRules},

@@ -64,6 +64,7 @@ ir::Instruction* WindowRules(ir::Instruction* i);
 ir::Instruction* ConcatenateRules(ir::Instruction* i);
 ir::Instruction* PadRules(ir::Instruction* i);
 ir::Instruction* ReduceRules(ir::Instruction* i);
+ir::Instruction* ReduceWindowRules(ir::Instruction* i);
 ir::Instruction* DotRules(ir::Instruction* i);
 ir::Instruction* SortRules(ir::Instruction* i);
 ir::Instruction* RearrangementRules(ir::Instruction* i);

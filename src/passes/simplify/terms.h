@@ -62,6 +62,8 @@ std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const 
 
 // The op that a reducer of one array consists of.
 std::optional<Opcode> ReducerOf(const ir::Instruction& reduce);
+// Whether a value is neutral where it is folded among others that begin with init.
+bool IsNeutral(const ir::Instruction* value, const ir::Instruction* init, Opcode reducer);
 // The sum of x along dimensions, beginning at +0.
 ir::Instruction* MakeSum(ir::Instruction* at, const Shape& shape, ir::Instruction* x,
                          Ints dimensions);
