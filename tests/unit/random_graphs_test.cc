@@ -62,7 +62,7 @@ TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
   if (HasFailure()) return;
   int shared = 0;
   const testing::RandomCheck& check = testing::RandomCheckByName("threads");
-  for (int seed = 0; seed < 8; ++seed) {
+  for (int seed = 0; seed < 16; ++seed) {
     auto loaded = testing::Load(*check.make(seed), true);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
     for (const plan::ScheduledKernel& k : loaded->artefact->program.kernels) {
