@@ -186,6 +186,93 @@ static void branches(void) {
   kiln_graph_release(negated);
 }
 
+/* Branch i of four adds 10 * i; numbers without a branch take the last one. */
+static void cases(void) {
+  const kiln_graph* regions[4];
+  for (int i = 0; i < 4; ++i) {
+    kiln_graph* region = make_graph(context, "add");
+    kiln_value x = f32_parameter(region, "x", 2);
+    kiln_value more = kiln_op_scalar(region, KILN_F32, 10 * i);
+    kiln_value sum = kiln_op_add(region, x, more);
+    OK(kiln_graph_set_results(region, &sum, 1));
+    regions[i] = region;
+  }
+  kiln_graph* g = make_graph(context, "case");
+  int64_t sizes[2] = {2, 1};
+  kiln_value x = f32_parameter(g, "x", 2), operands[4] = {x, x, x, x};
+  kiln_value number = kiln_op_reshape(g, f32_parameter(g, "number", 1), NULL, 0);
+  kiln_value index = kiln_op_convert(g, number, KILN_S32);
+  kiln_value chosen = kiln_op_conditional(g, index, operands, 4, regions, 4);
+  OK(kiln_graph_status(g));
+  OK(kiln_graph_set_results(g, &chosen, 1));
+  for (int i = -2; i < 6; ++i) {
+    const float xs[2] = {1, 2}, wanted = (float)i, *arguments[2] = {xs, &wanted};
+    float more = 10 * (float)(i < 0 || i > 3 ? 3 : i);
+    const float sums[2] = {1 + more, 2 + more}, *expected[1] = {sums};
+    for (int d = 0; d < 2; ++d) {
+      run(g, device_names[d], arguments, sizes, 2, expected, (const size_t[]){2}, 1);
+    }
+  }
+  kiln_graph_release(g);
+  for (int i = 0; i < 4; ++i) kiln_graph_release((kiln_graph*)regions[i]);
+}
+
+/* A state that is a tuple of one tuple, whose regions take and give that one. */
+static void nested_state(void) {
+  kiln_graph* g = make_graph(context, "nested");
+  int64_t two = 2;
+  kiln_value parts[2] = {kiln_op_scalar(g, KILN_S32, 0), f32_parameter(g, "x", two)};
+  kiln_value pair = kiln_op_tuple(g, parts, 2), state = kiln_op_tuple(g, &pair, 1);
+  kiln_graph* condition = make_graph(context, "condition");
+  kiln_value p = kiln_op_parameter_like(condition, g, pair, "pair", 4);
+  kiln_value more = kiln_op_compare(condition, kiln_op_get_tuple_element(condition, p, 0),
+                                    kiln_op_scalar(condition, KILN_S32, 3), KILN_LT);
+  OK(kiln_graph_set_results(condition, &more, 1));
+  kiln_graph* body = make_graph(context, "body");
+  p = kiln_op_parameter_like(body, g, pair, "pair", 4);
+  kiln_value i = kiln_op_get_tuple_element(body, p, 0), x = kiln_op_get_tuple_element(body, p, 1);
+  kiln_value next[2] = {kiln_op_add(body, i, kiln_op_scalar(body, KILN_S32, 1)),
+                        kiln_op_add(body, x, x)};
+  kiln_value both = kiln_op_tuple(body, next, 2);
+  OK(kiln_graph_set_results(body, &both, 1));
+  kiln_value loop = kiln_op_while(g, state, condition, body);
+  OK(kiln_graph_status(g));
+  kiln_value result = kiln_op_get_tuple_element(g, kiln_op_get_tuple_element(g, loop, 0), 1);
+  OK(kiln_graph_set_results(g, &result, 1));
+  const float in[2] = {1, -3}, out[2] = {8, -24}, *arguments[1] = {in}, *expected[1] = {out};
+  for (int d = 0; d < 2; ++d) {
+    run(g, device_names[d], arguments, &two, 1, expected, (const size_t[]){2}, 1);
+  }
+  kiln_graph_release(condition);
+  kiln_graph_release(body);
+  kiln_graph_release(g);
+}
+
+/* Cumulative sums, and sums of pairs. */
+static void windows(void) {
+  kiln_graph* sum = make_graph(context, "sum");
+  kiln_value a = scalar_parameter(sum, KILN_F32, "a"), b = scalar_parameter(sum, KILN_F32, "b");
+  kiln_value r = kiln_op_add(sum, a, b);
+  OK(kiln_graph_set_results(sum, &r, 1));
+  kiln_graph* g = make_graph(context, "windows");
+  int64_t size = 5, before = 4, two = 2;
+  kiln_value x = f32_parameter(g, "x", size), zero = kiln_op_scalar(g, KILN_F32, 0);
+  kiln_value both[2] = {
+      kiln_op_reduce_window(g, &x, 1, &zero, 1, &size, NULL, NULL, NULL, &before, NULL, 1, sum),
+      kiln_op_reduce_window(g, &x, 1, &zero, 1, &two, &two, NULL, NULL, NULL, NULL, 1, sum),
+  };
+  OK(kiln_graph_status(g));
+  OK(kiln_graph_set_results(g, both, 2));
+  const float in[5] = {1, 2, 3, 4, 5}, *arguments[1] = {in};
+  const float sums[5] = {1, 3, 6, 10, 15}, pairs[2] = {3, 7}, *expected[2] = {sums, pairs};
+  for (int d = 0; d < 2; ++d) {
+    run(g, device_names[d], arguments, &size, 1, expected, (const size_t[]){5, 2}, 2);
+  }
+  CHECK(!kiln_op_reduce_window(g, &x, 1, &zero, 1, NULL, NULL, NULL, NULL, NULL, NULL, 1, sum));
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "window_dimensions is NULL", g);
+  kiln_graph_release(sum);
+}
+
 static void reducers(void) {
   static const struct {
     kiln_reducer reducer;
@@ -268,6 +355,9 @@ int main(void) {
   loops();
   single_state();
   branches();
+  cases();
+  nested_state();
+  windows();
   reducers();
   symbols();
   results();
