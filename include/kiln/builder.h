@@ -27,14 +27,17 @@ extern "C" {
 /** The order that kiln_op_compare() tests. \since 0.1 */
 typedef int32_t kiln_direction;
 /** @name Orders
- *  Floats compare as IEEE 754 says: with a NaN only KILN_NE is true. */
+ *  Floats compare as IEEE 754 says: with a NaN only KILN_NE is true. Added to one of the others,
+ *  KILN_TOTAL_ORDER makes it IEEE 754's total order of floats, in which -0 is below +0 and NaNs
+ *  have a place beyond the infinities of their sign. */
 /** @{ */
-#define KILN_EQ 0 /**< equal */
-#define KILN_NE 1 /**< not equal */
-#define KILN_GE 2 /**< greater or equal */
-#define KILN_GT 3 /**< greater */
-#define KILN_LE 4 /**< less or equal */
-#define KILN_LT 5 /**< less */
+#define KILN_EQ 0          /**< equal */
+#define KILN_NE 1          /**< not equal */
+#define KILN_GE 2          /**< greater or equal */
+#define KILN_GT 3          /**< greater */
+#define KILN_LE 4          /**< less or equal */
+#define KILN_LT 5          /**< less */
+#define KILN_TOTAL_ORDER 8 /**< added to the others: by the total order */
 /** @} */
 
 /** What kiln_op_reduce_by() folds with. \since 0.1 */

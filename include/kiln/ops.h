@@ -45,6 +45,66 @@ KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_abs(kiln_graph* graph, kiln_value operand);
 
+/** The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1].
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_acos(kiln_graph* graph, kiln_value operand);
+
+/** The inverse hyperbolic cosine, not negative; NaN below 1.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_acosh(kiln_graph* graph, kiln_value operand);
+
+/** The angle between -pi/2 and pi/2 whose sine the operand is; NaN outside [-1, 1].
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_asin(kiln_graph* graph, kiln_value operand);
+
+/** The inverse hyperbolic sine.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_asinh(kiln_graph* graph, kiln_value operand);
+
+/** The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_atanh(kiln_graph* graph, kiln_value operand);
+
+/** The cube root, of negative numbers too.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_cbrt(kiln_graph* graph, kiln_value operand);
+
 /** The smallest integer that is not below the operand.
  *
  *  Takes floats.
@@ -77,6 +137,26 @@ KILN_API kiln_value kiln_op_convert(kiln_graph* graph, kiln_value operand, kiln_
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_copy(kiln_graph* graph, kiln_value operand);
 
+/** The hyperbolic cosine.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_cosh(kiln_graph* graph, kiln_value operand);
+
+/** The cosine of an angle in radians, of any size; NaN of an infinity.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_cosine(kiln_graph* graph, kiln_value operand);
+
 /** The number of zero bits above the highest set bit; the type's width for 0.
  *
  *  Takes integers.
@@ -86,6 +166,16 @@ KILN_API kiln_value kiln_op_copy(kiln_graph* graph, kiln_value operand);
  *
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_count_leading_zeros(kiln_graph* graph, kiln_value operand);
+
+/** The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to the operand.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_erf(kiln_graph* graph, kiln_value operand);
 
 /** e to the power of the operand.
  *
@@ -116,6 +206,16 @@ KILN_API kiln_value kiln_op_exponential_minus_one(kiln_graph* graph, kiln_value 
  *
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_floor(kiln_graph* graph, kiln_value operand);
+
+/** The imaginary part: of a real number 0.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_imag(kiln_graph* graph, kiln_value operand);
 
 /** Whether the operand is neither an infinity nor a NaN.
  *
@@ -187,6 +287,16 @@ KILN_API kiln_value kiln_op_not(kiln_graph* graph, kiln_value operand);
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand);
 
+/** The real part: a real number itself.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_real(kiln_graph* graph, kiln_value operand);
+
 /** The value as a float with so many bits of exponent and mantissa holds it, in the operand's type:
  *  rounded to nearest even, too large is an infinity; with fewer bits of exponent than the type's
  *  own, what would be subnormal is a zero. A NaN stays as it is, and is an infinity where no bit of
@@ -243,6 +353,26 @@ KILN_API kiln_value kiln_op_rsqrt(kiln_graph* graph, kiln_value operand);
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_sign(kiln_graph* graph, kiln_value operand);
 
+/** The sine of an angle in radians, of any size; NaN of an infinity.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_sine(kiln_graph* graph, kiln_value operand);
+
+/** The hyperbolic sine.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_sinh(kiln_graph* graph, kiln_value operand);
+
 /** The square root, correctly rounded; NaN below 0.
  *
  *  Takes floats.
@@ -252,6 +382,16 @@ KILN_API kiln_value kiln_op_sign(kiln_graph* graph, kiln_value operand);
  *
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_sqrt(kiln_graph* graph, kiln_value operand);
+
+/** The tangent of an angle in radians, of any size; NaN of an infinity.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_tan(kiln_graph* graph, kiln_value operand);
 
 /** The hyperbolic tangent.
  *
@@ -285,8 +425,21 @@ KILN_API kiln_value kiln_op_add(kiln_graph* graph, kiln_value lhs, kiln_value rh
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_and(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
+/** The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: where rhs is
+ *  0 or negative its sign tells the half, that of -0 too.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_atan2(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
 /** Whether the order holds between the operands, as pred. Floats as IEEE 754: with a NaN only NE is
- *  true; -0 equals 0.
+ *  true; -0 equals 0. With type TOTALORDER (of floats) IEEE 754's total order instead: -NaN \< -inf
+ *  \< ... \< -0 \< +0 \< ... \< inf \< NaN, NaNs by their bits.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -332,6 +485,17 @@ KILN_API kiln_value kiln_op_maximum(kiln_graph* graph, kiln_value lhs, kiln_valu
  *
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_minimum(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
+/** The upper half of the product, which has twice the bits; signed where the type is.
+ *
+ *  Takes integers.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_mulhi(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
 /** The product. Integers wrap; for pred it is the logical and.
  *
@@ -414,6 +578,21 @@ KILN_API kiln_value kiln_op_shift_right_arithmetic(kiln_graph* graph, kiln_value
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_shift_right_logical(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
+/** A float as a signed integer: of the two around it the one away from 0 where the fraction is
+ *  larger than random / 2^width, the other where it is not. random is unsigned and as wide as the
+ *  operand. Clamps to the type's range, and makes NaN 0.
+ *
+ *  Takes integers and floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param random unsigned numbers as wide as the operand's, of its dimensions
+ *  @param dtype the result's element type
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_stochastic_convert(kiln_graph* graph, kiln_value operand,
+                                               kiln_value random, kiln_dtype dtype);
+
 /** The difference; integers wrap.
  *
  *  Takes integers, floats and complex numbers.
@@ -462,6 +641,22 @@ KILN_API kiln_value kiln_op_clamp(kiln_graph* graph, kiln_value min, kiln_value 
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true,
                                    kiln_value on_false);
+
+/** The operand's elements in row-major order under other dimensions, without a copy. HLO text whose
+ *  layouts are not row-major means the order in memory; it is read as a transpose before, and one
+ *  behind.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_bitcast(kiln_graph* graph, kiln_value operand, const int64_t* dims,
+                                    size_t rank);
 
 /** The operand's bits in another element type. To a type of a k-th of the width the result has one
  *  more dimension, the last, of size k; to one of k times the width the operand's last dimension

@@ -47,6 +47,10 @@ void OpBuilder::IntList(Attr key, bool optional, const int64_t* values, size_t c
 }
 
 void OpBuilder::Order(Attr key, kiln_direction direction) {
+  if (direction >= KILN_TOTAL_ORDER) {
+    attributes_.Set(Attr::kOrderType, std::string("TOTALORDER"));
+    direction -= KILN_TOTAL_ORDER;
+  }
   if (direction < KILN_EQ || direction > KILN_LT) {
     return Fail(InvalidArgument(InfoOf(key).name, " is ", direction, ", which is no order"));
   }

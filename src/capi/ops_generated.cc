@@ -24,6 +24,42 @@ kiln_value kiln_op_abs(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_acos(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kAcos, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_acosh(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kAcosh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_asin(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kAsin, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_asinh(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kAsinh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_atanh(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kAtanh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_cbrt(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kCbrt, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
 kiln_value kiln_op_ceil(kiln_graph* graph, kiln_value operand) {
   return AddOp(graph, Opcode::kCeil, [&](OpBuilder& op) {
     op.Operand(operand);
@@ -43,8 +79,26 @@ kiln_value kiln_op_copy(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_cosh(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kCosh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_cosine(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kCosine, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
 kiln_value kiln_op_count_leading_zeros(kiln_graph* graph, kiln_value operand) {
   return AddOp(graph, Opcode::kCountLeadingZeros, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_erf(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kErf, [&](OpBuilder& op) {
     op.Operand(operand);
   });
 }
@@ -63,6 +117,12 @@ kiln_value kiln_op_exponential_minus_one(kiln_graph* graph, kiln_value operand) 
 
 kiln_value kiln_op_floor(kiln_graph* graph, kiln_value operand) {
   return AddOp(graph, Opcode::kFloor, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_imag(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kImag, [&](OpBuilder& op) {
     op.Operand(operand);
   });
 }
@@ -109,6 +169,12 @@ kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_real(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kReal, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
 kiln_value kiln_op_reduce_precision(kiln_graph* graph, kiln_value operand, int64_t exponent_bits,
                                     int64_t mantissa_bits) {
   return AddOp(graph, Opcode::kReducePrecision, [&](OpBuilder& op) {
@@ -142,8 +208,26 @@ kiln_value kiln_op_sign(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_sine(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kSine, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_sinh(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kSinh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
 kiln_value kiln_op_sqrt(kiln_graph* graph, kiln_value operand) {
   return AddOp(graph, Opcode::kSqrt, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_tan(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kTan, [&](OpBuilder& op) {
     op.Operand(operand);
   });
 }
@@ -163,6 +247,13 @@ kiln_value kiln_op_add(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
 
 kiln_value kiln_op_and(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
   return AddOp(graph, Opcode::kAnd, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
+kiln_value kiln_op_atan2(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kAtan2, [&](OpBuilder& op) {
     op.Operand(lhs);
     op.Operand(rhs);
   });
@@ -193,6 +284,13 @@ kiln_value kiln_op_maximum(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
 
 kiln_value kiln_op_minimum(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
   return AddOp(graph, Opcode::kMinimum, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
+kiln_value kiln_op_mulhi(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kMulhi, [&](OpBuilder& op) {
     op.Operand(lhs);
     op.Operand(rhs);
   });
@@ -247,6 +345,15 @@ kiln_value kiln_op_shift_right_logical(kiln_graph* graph, kiln_value lhs, kiln_v
   });
 }
 
+kiln_value kiln_op_stochastic_convert(kiln_graph* graph, kiln_value operand, kiln_value random,
+                                      kiln_dtype dtype) {
+  return AddOp(graph, Opcode::kStochasticConvert, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(random);
+    op.Type(dtype);
+  });
+}
+
 kiln_value kiln_op_subtract(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
   return AddOp(graph, Opcode::kSubtract, [&](OpBuilder& op) {
     op.Operand(lhs);
@@ -275,6 +382,14 @@ kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true
     op.Operand(pred);
     op.Operand(on_true);
     op.Operand(on_false);
+  });
+}
+
+kiln_value kiln_op_bitcast(kiln_graph* graph, kiln_value operand, const int64_t* dims,
+                           size_t rank) {
+  return AddOp(graph, Opcode::kBitcast, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Dims(dims, rank);
   });
 }
 

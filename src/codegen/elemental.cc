@@ -265,6 +265,57 @@ Value* EmitCompare(Builder& b, Direction direction, Value* x, Value* y, ElementT
   return nullptr;
 }
 
+Value* TotalOrderKey(Builder& b, Value* x) {
+  llvm::Type* t = IntOf(x->getType());
+  unsigned bits = t->getScalarSizeInBits();
+  Value* i = b.CreateBitCast(x, t);
+  Value* sign = b.CreateAShr(i, llvm::ConstantInt::get(t, bits - 1));
+  Value* most = llvm::ConstantInt::get(t, llvm::APInt::getSignedMaxValue(bits));
+  return b.CreateXor(i, b.CreateAnd(sign, most));
+}
+
+Value* EmitMultiplyHigh(Builder& b, Value* x, Value* y, bool is_signed) {
+  llvm::Type* t = x->getType();
+  unsigned bits = t->getScalarSizeInBits();
+  llvm::Type* wide = WithScalar(b.getIntNTy(2 * bits), t);
+  Value* product =
+      b.CreateMul(b.CreateIntCast(x, wide, is_signed), b.CreateIntCast(y, wide, is_signed));
+  return b.CreateTrunc(b.CreateLShr(product, llvm::ConstantInt::get(wide, bits)), t);
+}
+
+// Away from zero where the fraction is larger than the random number is as one. That of a half type
+// is no longer than a float's, and its 16 random digits are shifted to where they belong.
+Value* EmitStochasticConvert(Builder& b, Value* x, Value* random, ElementType from,
+                             ElementType to) {
+  llvm::Type* t = x->getType();
+  Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, magnitude);
+  Value* fraction = b.CreateFSub(magnitude, whole);
+  // The fraction is below 1, so that the digits it has fit the unsigned type; those below them are
+  // cut off. Infinities and NaNs have none, and are settled below.
+  int digits = static_cast<int>(BitWidth(from));
+  Value* fixed = b.CreateFMul(fraction, Number(t, std::ldexp(1.0, digits)));
+  Value* number = b.CreateFCmpORD(fixed, fixed);
+  fixed = b.CreateSelect(number, fixed, Number(t, 0));
+  llvm::Type* unsigned_type = random->getType();
+  Value* limit = digits < 32 ? b.CreateTrunc(b.CreateFPToSI(fixed, WithScalar(b.getInt32Ty(), t)),
+                                             unsigned_type)
+                             : b.CreateFPToUI(fixed, unsigned_type);
+  Value* up = b.CreateICmpULT(random, limit);
+  Value* toward = FloatToInt(b, x, to);
+  // A number that has a fraction is far from the ends of the type, or beyond them.
+  llvm::Type* target = toward->getType();
+  unsigned bits = target->getScalarSizeInBits();
+  double high = std::ldexp(1.0, static_cast<int>(bits) - 1);
+  Value* inside =
+      b.CreateAnd(b.CreateFCmpOGT(x, Number(t, -high)), b.CreateFCmpOLT(x, Number(t, high)));
+  Value* most = llvm::ConstantInt::get(target, llvm::APInt::getSignedMaxValue(bits));
+  inside = b.CreateAnd(inside, b.CreateICmpNE(toward, most));
+  Value* step =
+      b.CreateSelect(b.CreateFCmpOLT(x, Number(t, 0)), Number(target, -1), Number(target, 1));
+  return b.CreateSelect(b.CreateAnd(up, inside), b.CreateAdd(toward, step), toward);
+}
+
 Value* EmitSign(Builder& b, Value* x, ElementType type) {
   llvm::Type* t = x->getType();
   if (IsFloat(type)) {
@@ -306,6 +357,32 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, Math
       if (IsFloat(type)) return intrinsic(llvm::Intrinsic::fabs);
       if (!IsSigned(type)) return x;
       return b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse());
+    case Opcode::kAcos:
+      return math.Acos(x);
+    case Opcode::kAcosh:
+      return math.Acosh(x);
+    case Opcode::kAsin:
+      return math.Asin(x);
+    case Opcode::kAsinh:
+      return math.Asinh(x);
+    case Opcode::kAtanh:
+      return math.Atanh(x);
+    case Opcode::kCbrt:
+      return math.Cbrt(x);
+    case Opcode::kCosh:
+      return math.Cosh(x);
+    case Opcode::kCosine:
+      return math.Cos(x);
+    case Opcode::kErf:
+      return math.Erf(x);
+    case Opcode::kSine:
+      return math.Sin(x);
+    case Opcode::kSinh:
+      return math.Sinh(x);
+    case Opcode::kTan:
+      return math.Tan(x);
+    case Opcode::kImag:
+      return Number(t, 0);
     case Opcode::kCeil:
       return intrinsic(llvm::Intrinsic::ceil);
     case Opcode::kFloor:
@@ -331,6 +408,7 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, Math
     case Opcode::kTanh:
       return math.Tanh(x);
     case Opcode::kCopy:
+    case Opcode::kReal:
       return x;
     case Opcode::kCountLeadingZeros:
       return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, b.getFalse());
@@ -370,7 +448,18 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
       return b.CreateXor(x, y);
     case Opcode::kSubtract:
       return IsFloat(type) ? b.CreateFSub(x, y) : b.CreateSub(x, y);
+    case Opcode::kAtan2:
+      return MathEmitter(b, math).Atan2(x, y);
+    case Opcode::kMulhi:
+      return EmitMultiplyHigh(b, x, y, IsSigned(type));
+    case Opcode::kStochasticConvert:
+      return EmitStochasticConvert(b, x, y, type, node.type);
     case Opcode::kCompare:
+      if (node.total_order) {
+        // As integers: signed ones, of which the negative ones are turned round.
+        x = TotalOrderKey(b, x), y = TotalOrderKey(b, y);
+        type = type == ElementType::kF64 ? ElementType::kS64 : ElementType::kS32;
+      }
       return EmitCompare(b, node.direction, x, y, type);
     case Opcode::kDivide:
       return IsFloat(type) ? b.CreateFDiv(x, y) : EmitIntDivide(b, x, y, IsSigned(type));

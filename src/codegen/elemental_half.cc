@@ -128,7 +128,9 @@ bool IsExactOnHalves(Opcode opcode) {
     case Opcode::kFloor:
     case Opcode::kMaximum:
     case Opcode::kMinimum:
+    case Opcode::kImag:
     case Opcode::kNegate:
+    case Opcode::kReal:
     case Opcode::kRemainder:
     case Opcode::kRoundNearestAfz:
     case Opcode::kRoundNearestEven:

@@ -116,6 +116,51 @@ Status PowerElements(const Job& job) {
   });
 }
 
+Status Atan2Elements(const Job& job) {
+  return ForType<kFloatType>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> y(job.operands[0]), x(job.operands[1]);
+    for (int64_t k = 0; k < job.count; ++k) {
+      Put<T>(job, k, std::atan2(Wider<T>{y[k]}, Wider<T>{x[k]}));
+    }
+  });
+}
+
+// By the bits, which a conversion of a NaN might change.
+Status CompareTotalOrder(const Job& job) {
+  Direction direction = job.instruction.attributes().DirectionOf(Attr::kDirection);
+  return ForType<kFloatType>(job, 0, [&](auto zero) {
+    using Bits = SignedBits<sizeof(zero)>;
+    auto key = [&](size_t operand, int64_t k) {
+      const ElementwiseOperand& from = job.operands[operand];
+      Bits bits;
+      std::memcpy(&bits, from.data + (from.repeats ? 0 : k) * static_cast<int64_t>(sizeof(Bits)),
+                  sizeof(Bits));
+      return TotalOrderKey(bits);
+    };
+    for (int64_t k = 0; k < job.count; ++k) {
+      job.Out<bool>()[k] = Compare(direction, key(0, k), key(1, k));
+    }
+  });
+}
+
+Status StochasticConvertElements(const Job& job) {
+  return ForType<kFloatType>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    using Random = std::make_unsigned_t<SignedBits<sizeof(T)>>;
+    Elements<T> x(job.operands[0]);
+    Elements<Random> random(job.operands[1]);
+    VisitType(job.instruction.shape().type(), [&](auto to) {
+      using To = decltype(to);
+      if constexpr (std::signed_integral<To>) {
+        for (int64_t k = 0; k < job.count; ++k) {
+          job.Out<To>()[k] = StochasticConvert<To>(x[k], random[k]);
+        }
+      }
+    });
+  });
+}
+
 Status ConvertElements(const Job& job) {
   ElementType to = job.instruction.shape().type();
   if (!IsSupported(to)) return job.NoCode(to);
@@ -195,23 +240,44 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
   switch (i.opcode()) {
     case Opcode::kAbs:
       return Unary<kIntType | kFloatType>(job, [](auto x) { return Abs(x); });
+    case Opcode::kAcos:
+      return Rounded(job, [](auto x) { return std::acos(x); });
+    case Opcode::kAcosh:
+      return Rounded(job, [](auto x) { return std::acosh(x); });
+    case Opcode::kAsin:
+      return Rounded(job, [](auto x) { return std::asin(x); });
+    case Opcode::kAsinh:
+      return Rounded(job, [](auto x) { return std::asinh(x); });
+    case Opcode::kAtanh:
+      return Rounded(job, [](auto x) { return std::atanh(x); });
+    case Opcode::kCbrt:
+      return Rounded(job, [](auto x) { return std::cbrt(x); });
     case Opcode::kCeil:
       return Unary<kFloatType>(job, [](auto x) { return std::ceil(x); });
     case Opcode::kConvert:
       return ConvertElements(job);
     case Opcode::kCopy:
+    case Opcode::kReal:
       return CopyElements(job);
+    case Opcode::kCosh:
+      return Rounded(job, [](auto x) { return std::cosh(x); });
+    case Opcode::kCosine:
+      return Rounded(job, [](auto x) { return std::cos(x); });
     case Opcode::kCountLeadingZeros:
       return Unary<kIntType>(job, [](auto x) {
         return static_cast<decltype(x)>(
             std::countl_zero(static_cast<std::make_unsigned_t<decltype(x)>>(x)));
       });
+    case Opcode::kErf:
+      return Rounded(job, [](auto x) { return std::erf(x); });
     case Opcode::kExponential:
       return Rounded(job, [](auto x) { return std::exp(x); });
     case Opcode::kExponentialMinusOne:
       return Rounded(job, [](auto x) { return std::expm1(x); });
     case Opcode::kFloor:
       return Unary<kFloatType>(job, [](auto x) { return std::floor(x); });
+    case Opcode::kImag:
+      return Unary<kFloatType>(job, [](auto x) { return decltype(x){0}; });
     case Opcode::kIsFinite:
       return Unary<kFloatType>(job, [](auto x) { return static_cast<bool>(std::isfinite(x)); });
     case Opcode::kLog:
@@ -240,15 +306,24 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Rounded(job, [](auto x) { return 1 / std::sqrt(x); });
     case Opcode::kSign:
       return Unary<kIntType | kFloatType>(job, [](auto x) { return Sign(x); });
+    case Opcode::kSine:
+      return Rounded(job, [](auto x) { return std::sin(x); });
+    case Opcode::kSinh:
+      return Rounded(job, [](auto x) { return std::sinh(x); });
     case Opcode::kSqrt:
       return Unary<kFloatType>(job, [](auto x) { return std::sqrt(x); });
+    case Opcode::kTan:
+      return Rounded(job, [](auto x) { return std::tan(x); });
     case Opcode::kTanh:
       return Rounded(job, [](auto x) { return std::tanh(x); });
     case Opcode::kAdd:
       return Binary<kAny>(job, [](auto x, auto y) { return Add(x, y); });
     case Opcode::kAnd:
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x & y); });
+    case Opcode::kAtan2:
+      return Atan2Elements(job);
     case Opcode::kCompare: {
+      if (i.attributes().Has(Attr::kOrderType)) return CompareTotalOrder(job);
       Direction direction = i.attributes().DirectionOf(Attr::kDirection);
       return Binary<kAny>(job, [=](auto x, auto y) { return Compare(direction, x, y); });
     }
@@ -258,6 +333,8 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Binary<kAny>(job, [](auto x, auto y) { return Maximum(x, y); });
     case Opcode::kMinimum:
       return Binary<kAny>(job, [](auto x, auto y) { return Minimum(x, y); });
+    case Opcode::kMulhi:
+      return Binary<kIntType>(job, [](auto x, auto y) { return MultiplyHigh(x, y); });
     case Opcode::kMultiply:
       return Binary<kAny>(job, [](auto x, auto y) { return Multiply(x, y); });
     case Opcode::kOr:
@@ -272,6 +349,8 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Binary<kIntType>(job, [](auto x, auto y) { return ShiftRightArithmetic(x, y); });
     case Opcode::kShiftRightLogical:
       return Binary<kIntType>(job, [](auto x, auto y) { return ShiftRightLogical(x, y); });
+    case Opcode::kStochasticConvert:
+      return StochasticConvertElements(job);
     case Opcode::kSubtract:
       return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Subtract(x, y); });
     case Opcode::kXor:
@@ -283,6 +362,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kParameter:
     case Opcode::kConstant:
     case Opcode::kIota:
+    case Opcode::kBitcast:
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
     case Opcode::kConcatenate:

@@ -147,6 +147,7 @@ class Run {
       case Opcode::kConcatenate:
       case Opcode::kGetDimensionSize:
       case Opcode::kPad:
+      case Opcode::kBitcast:
       case Opcode::kReshape:
       case Opcode::kReverse:
       case Opcode::kSlice:
@@ -178,13 +179,23 @@ class Run {
           return EvaluateMap(m, arrays, ContextOfRegion());
         });
       case Opcode::kAbs:
+      case Opcode::kAcos:
+      case Opcode::kAcosh:
+      case Opcode::kAsin:
+      case Opcode::kAsinh:
+      case Opcode::kAtanh:
+      case Opcode::kCbrt:
       case Opcode::kCeil:
       case Opcode::kConvert:
       case Opcode::kCopy:
+      case Opcode::kCosh:
+      case Opcode::kCosine:
       case Opcode::kCountLeadingZeros:
+      case Opcode::kErf:
       case Opcode::kExponential:
       case Opcode::kExponentialMinusOne:
       case Opcode::kFloor:
+      case Opcode::kImag:
       case Opcode::kIsFinite:
       case Opcode::kLog:
       case Opcode::kLogPlusOne:
@@ -192,19 +203,25 @@ class Run {
       case Opcode::kNegate:
       case Opcode::kNot:
       case Opcode::kPopcnt:
+      case Opcode::kReal:
       case Opcode::kReducePrecision:
       case Opcode::kRoundNearestAfz:
       case Opcode::kRoundNearestEven:
       case Opcode::kRsqrt:
       case Opcode::kSign:
+      case Opcode::kSine:
+      case Opcode::kSinh:
       case Opcode::kSqrt:
+      case Opcode::kTan:
       case Opcode::kTanh:
       case Opcode::kAdd:
       case Opcode::kAnd:
+      case Opcode::kAtan2:
       case Opcode::kCompare:
       case Opcode::kDivide:
       case Opcode::kMaximum:
       case Opcode::kMinimum:
+      case Opcode::kMulhi:
       case Opcode::kMultiply:
       case Opcode::kOr:
       case Opcode::kPower:
@@ -212,6 +229,7 @@ class Run {
       case Opcode::kShiftLeft:
       case Opcode::kShiftRightArithmetic:
       case Opcode::kShiftRightLogical:
+      case Opcode::kStochasticConvert:
       case Opcode::kSubtract:
       case Opcode::kXor:
       case Opcode::kClamp:

@@ -229,6 +229,44 @@ bool Compare(Direction direction, T x, T y) {
   return false;
 }
 
+template <size_t kBytes>
+using SignedBits =
+    std::conditional_t<kBytes == 2, int16_t, std::conditional_t<kBytes == 4, int32_t, int64_t>>;
+
+// The bits of a float as an integer in IEEE 754's total order.
+template <Int T>
+T TotalOrderKey(T bits) {
+  return bits < 0 ? static_cast<T>(bits ^ std::numeric_limits<T>::max()) : bits;
+}
+
+template <Int T>
+T MultiplyHigh(T x, T y) {
+  if constexpr (sizeof(T) == 8) {
+    __extension__ using Big =
+        std::conditional_t<std::signed_integral<T>, __int128, unsigned __int128>;
+    return static_cast<T>((static_cast<Big>(x) * static_cast<Big>(y)) >> 64);
+  } else {
+    using Big = std::conditional_t<std::signed_integral<T>, int64_t, uint64_t>;
+    return static_cast<T>((static_cast<Big>(x) * static_cast<Big>(y)) >> (sizeof(T) * 8));
+  }
+}
+
+// Rounds up, away from 0, with the probability that the fraction is, by a random number.
+template <Int To, Float From, Int Random>
+To StochasticConvert(From x, Random random) {
+  if (std::isnan(x)) return 0;
+  // The upper bound as a float may round up to a power of two, which no To reaches.
+  if (x >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
+  if (x <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+  From magnitude = std::fabs(x);
+  auto whole = static_cast<uint64_t>(magnitude);
+  From fraction = magnitude - static_cast<From>(whole);
+  auto fixed = static_cast<Random>(
+      std::ldexp(static_cast<double>(fraction), std::numeric_limits<Random>::digits));
+  if (random < fixed) ++whole;
+  return static_cast<To>(std::signbit(x) ? 0 - whole : whole);
+}
+
 // Float to integer truncates and clamps, NaN to 0; to pred is 'not zero'; everything else is C++'s,
 // with halves rounded once.
 template <typename To, typename From>

@@ -191,6 +191,7 @@ Result<Literal> EvaluateShapeOp(const Instruction& i, std::span<const Literal* c
     }
     case Opcode::kPad:
       return Pad(i, *operands[0], *operands[1]);
+    case Opcode::kBitcast:
     case Opcode::kReshape: {
       Literal out(i.shape());
       if (out.byte_size() > 0) {

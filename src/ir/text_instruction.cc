@@ -1,7 +1,6 @@
 // One instruction of HLO text: "[ROOT] name = [shape] opcode(operands), attributes".
 #include "ir/text_parser.h"
 #include "ir/text_values.h"
-#include "ir/total_order.h"
 
 namespace kiln::ir {
 namespace {
@@ -141,7 +140,9 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
     if (name.empty()) return scanner_.Fail("an attribute");
     KILN_RETURN_IF_ERROR(scanner_.Expect("="));
     const AttrInfo* info = AttrByName(name);
-    if (info && TakesAttribute(opcode, name) && opcode != Opcode::kParameter) {
+    bool of_its_own =
+        opcode == Opcode::kParameter || (opcode == Opcode::kCompare && name == "type");
+    if (info && TakesAttribute(opcode, name) && !of_its_own) {
       if (pending.spec.attributes.Has(info->key)) {
         return scanner_.FailAt(at, "each attribute once");
       }
@@ -163,8 +164,9 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
       bool own = type == "SIGNED"     ? IsSigned(operand)
                  : type == "UNSIGNED" ? IsUnsigned(operand) || IsPred(operand)
                                       : type == "FLOAT" && (IsFloat(operand) || IsComplex(operand));
-      pending.total_order = type == "TOTALORDER" && IsFloat(operand);
-      if (!own && !pending.total_order) {
+      if (type == "TOTALORDER" && IsFloat(operand)) {
+        pending.spec.attributes.Set(Attr::kOrderType, std::string(type));
+      } else if (!own) {
         return Unimplemented(scanner_.Where(at), ": compare with type=", type, " of ",
                              TypeName(operand), " is not implemented");
       }
@@ -268,6 +270,52 @@ Result<Shape> TextParser::InferMissingShape(const Pending& pending, size_t posit
   return shape;
 }
 
+namespace {
+
+// The dimensions, the most major in memory first.
+Ints MajorToMinor(const Shape& shape) {
+  Ints order(shape.minor_to_major().rbegin(), shape.minor_to_major().rend());
+  for (int64_t d = std::ssize(order); d < shape.rank(); ++d) order.push_back(d);
+  return order;
+}
+
+Shape Permuted(const Shape& shape, const Ints& order) {
+  std::vector<Dimension> dimensions;
+  for (int64_t d : order) dimensions.push_back(shape.dimension(d));
+  return Shape(shape.type(), std::move(dimensions));
+}
+
+}  // namespace
+
+// A bitcast that HLO text means of elements in the order of memory, as one of elements in row-major
+// order between transposes, so that its value does not depend on layouts.
+void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
+  Instruction* operand = spec.operands[0];
+  if (!operand->shape().is_row_major()) {
+    Ints order = MajorToMinor(operand->shape());
+    spec.operands[0] = scope.computation->Create({.opcode = Opcode::kTranspose,
+                                                  .operands = {operand},
+                                                  .attributes = {{Attr::kDimensions, order}},
+                                                  .shape = Permuted(operand->shape(), order)});
+  }
+  if (spec.shape->is_row_major()) return;
+  Shape result = *spec.shape;
+  Ints order = MajorToMinor(result);
+  spec.shape = Permuted(result, order);
+  Ints back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  std::string name = std::move(spec.name);
+  spec.name.clear();
+  Instruction* bitcast = scope.computation->Create(std::move(spec));
+  spec = {.opcode = Opcode::kTranspose,
+          .operands = {bitcast},
+          .attributes = {{Attr::kDimensions, back}},
+          .shape = result,
+          .name = std::move(name)};
+}
+
 Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t position) {
   KILN_RETURN_IF_ERROR(OrderCallees(pending, position));
   InstructionSpec& spec = pending.spec;
@@ -282,11 +330,9 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
     }
   }
   for (const Pending::Callee& callee : pending.callees) spec.called.push_back(callee.computation);
-  auto is_float = [](const Instruction* x) {
-    return x->shape().is_array() && IsFloat(x->shape().type());
-  };
-  if (pending.total_order && std::all_of(spec.operands.begin(), spec.operands.end(), is_float)) {
-    for (Instruction*& x : spec.operands) x = TotalOrderKey(*scope.computation, x);
+  if (spec.opcode == Opcode::kBitcast && spec.operands.size() == 1 &&
+      spec.operands[0]->shape().is_array() && spec.shape->is_array()) {
+    TakeLayouts(scope, spec);
   }
   Instruction* instruction = scope.computation->Create(std::move(spec));
   positions_.resize(static_cast<size_t>(instruction->id()) + 1);

@@ -46,7 +46,6 @@ class TextParser {
       Computation* computation;  // of one that is written in place
     };
     std::vector<Callee> callees;
-    bool total_order = false;  // of a compare
   };
 
   // text_parser.cc: the module and what is around instructions.
@@ -76,6 +75,7 @@ class TextParser {
   Status ReadMetadata(Pending& pending);
   Status OrderCallees(Pending& pending, size_t position);
   Result<Shape> InferMissingShape(const Pending& pending, size_t position);
+  void TakeLayouts(Scope& scope, InstructionSpec& spec);
   Result<Instruction*> Make(Scope& scope, Pending pending, size_t position);
 
   Scanner scanner_;

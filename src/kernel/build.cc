@@ -634,6 +634,7 @@ bool IsElemental(const Instruction& instruction) {
     case Opcode::kIota:
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
+    case Opcode::kBitcast:
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
     case Opcode::kGather:

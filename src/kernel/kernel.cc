@@ -46,7 +46,9 @@ std::string NodeText(const Node& n) {
   text += Cat(OpcodeName(n.opcode), "(");
   for (size_t i = 0; i < n.operands.size(); ++i) text += Cat(i > 0 ? ", %" : "%", n.operands[i]);
   text += ")";
-  if (n.opcode == Opcode::kCompare) text += Cat(" ", DirectionName(n.direction));
+  if (n.opcode == Opcode::kCompare) {
+    text += Cat(" ", DirectionName(n.direction), n.total_order ? " total" : "");
+  }
   if (n.opcode == Opcode::kReducePrecision) {
     text += Cat(" e", n.exponent_bits, "m", n.mantissa_bits);
   }
@@ -78,10 +80,10 @@ void AppendSort(const Sort& s, std::string& out) {
 
 bool Node::operator==(const Node& o) const {
   return kind == o.kind && type == o.type && opcode == o.opcode && direction == o.direction &&
-         exponent_bits == o.exponent_bits && mantissa_bits == o.mantissa_bits &&
-         operands == o.operands && index == o.index && bound == o.bound && param == o.param &&
-         guard == o.guard && stage == o.stage && reduction == o.reduction && result == o.result &&
-         SameLiteral(literal, o.literal);
+         total_order == o.total_order && exponent_bits == o.exponent_bits &&
+         mantissa_bits == o.mantissa_bits && operands == o.operands && index == o.index &&
+         bound == o.bound && param == o.param && guard == o.guard && stage == o.stage &&
+         reduction == o.reduction && result == o.result && SameLiteral(literal, o.literal);
 }
 
 std::string Kernel::ToString() const {

@@ -37,6 +37,7 @@ Node ElementwiseNode(const Instruction& instruction) {
       .kind = Node::Kind::kOp, .type = instruction.shape().type(), .opcode = instruction.opcode()};
   const Attributes& a = instruction.attributes();
   node.direction = a.DirectionOf(Attr::kDirection);
+  node.total_order = a.Has(Attr::kOrderType);
   node.exponent_bits = a.Int(Attr::kExponentBits);
   node.mantissa_bits = a.Int(Attr::kMantissaBits);
   return node;

@@ -144,15 +144,17 @@ std::optional<SortKey> KeyOf(const Combiner& comparator, int64_t operands) {
   }
   if (!match.Mirrors(left, right)) return std::nullopt;
   ElementType type = nodes[static_cast<size_t>(left)].type;
-  if (IsFloat(type)) {
-    key.order = SortKey::Order::kNumber;
-  } else if (int x = match.TotallyOrdered(left); x >= 0) {
-    left = x;
+  // The order of a compare, or the same by the bits as integers.
+  int ordered = !IsFloat(type) ? match.TotallyOrdered(left) : root.total_order ? left : -1;
+  if (ordered >= 0) {
+    left = ordered;
     key.order = SortKey::Order::kTotal;
-    if (int y = match.Canonical(x); y >= 0) {
+    if (int y = match.Canonical(ordered); y >= 0) {
       left = y;
       key.order = SortKey::Order::kNumber;
     }
+  } else if (IsFloat(type)) {
+    key.order = SortKey::Order::kNumber;
   }
   std::vector<int> copies(nodes.size(), -1);
   key.value.results = {match.Copy(left, key.value, copies)};

@@ -101,6 +101,7 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       for (int64_t d : instruction.dimensions()) from.push_back(index[d]);
       return At(*instruction.operand(0), from, guard);
     }
+    case Opcode::kBitcast:
     case Opcode::kReshape: {
       std::vector<int64_t> from = instruction.operand(0)->shape().dims();
       std::vector<int64_t> to = shape.dims();

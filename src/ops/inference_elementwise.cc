@@ -80,7 +80,31 @@ Result<Shape> InferCompare(const InferenceInput& input) {
       direction != Direction::kNe) {
     return Error(input, "; complex numbers have no order ", DirectionName(direction));
   }
+  if (input.attributes.Has(Attr::kOrderType)) {
+    const std::string& type = input.attributes.Text(Attr::kOrderType);
+    if (type != "TOTALORDER" || !IsFloat(OperandShape(input, 0).type())) {
+      return Error(input, "; attribute 'type' is ", type,
+                   "; it must be TOTALORDER, of floats, or be left out");
+    }
+  }
   return WithType(OperandShape(input, 0), ElementType::kPred);
+}
+
+Result<Shape> InferStochasticConvert(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
+  const Shape &operand = OperandShape(input, 0), &random = OperandShape(input, 1);
+  if (!IsFloat(operand.type()) || !IsUnsigned(random.type()) || !IsInteger(random.type()) ||
+      BitWidth(operand.type()) != BitWidth(random.type()) || !random.SameDimensions(operand)) {
+    return Error(input,
+                 "; they must be floats and unsigned integers of the same width and "
+                 "dimensions");
+  }
+  if (!IsSigned(input.declared->type()) || !IsInteger(input.declared->type())) {
+    return Error(input, "; the result is of type ", TypeName(input.declared->type()),
+                 "; it must be a signed integer");
+  }
+  return WithType(operand, input.declared->type());
 }
 
 Result<Shape> InferClamp(const InferenceInput& input) {

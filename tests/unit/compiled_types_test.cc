@@ -143,12 +143,14 @@ TEST(CompiledHalves, UnaryOpsAtEveryValue) {
     std::string shape = ArrayText(type, 65536);
     Module m{{Shape(type, {65536})}, {}, ""};
     for (std::string_view op : {"abs", "ceil", "copy", "floor", "negate", "round-nearest-afz",
-                                "round-nearest-even", "sign", "sqrt"}) {
+                                "round-nearest-even", "sign", "sqrt", "real", "imag"}) {
       m.lines.push_back({Cat(shape, " ", op, "(p0)")});
     }
     m.lines.push_back({"pred[65536] is-finite(p0)"});
-    for (std::string_view op : {"exponential", "exponential-minus-one", "log", "log-plus-one",
-                                "logistic", "rsqrt", "tanh"}) {
+    for (std::string_view op :
+         {"acos", "acosh", "asin", "asinh", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential",
+          "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sine", "sinh",
+          "tan", "tanh"}) {
       m.lines.push_back({Cat(shape, " ", op, "(p0)"), 1});
     }
     Check(m, {Values(type, 65536, 0)});
@@ -169,6 +171,7 @@ TEST(CompiledHalves, BinaryOps) {
     }
     m.lines.push_back({Cat(shape, " clamp(p0, p1, p2)")});
     m.lines.push_back({Cat(shape, " power(p0, p1)"), 1});
+    m.lines.push_back({Cat(shape, " atan2(p0, p1)"), 1});
     std::vector<Literal> arguments = {Values(type, n, 1), Values(type, n, 2), Values(type, n, 3)};
     // Half of the pairs near each other.
     for (int64_t i = 0; i < n; i += 2) {
@@ -208,9 +211,9 @@ TEST(CompiledInts, BinaryOps) {
     int64_t n = 65536;
     std::string shape = ArrayText(type, n);
     Module m{{Shape(type, {n}), Shape(type, {n})}, {}, ""};
-    for (std::string_view op :
-         {"add", "and", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder",
-          "shift-left", "shift-right-arithmetic", "shift-right-logical", "subtract", "xor"}) {
+    for (std::string_view op : {"add", "and", "divide", "maximum", "minimum", "mulhi", "multiply",
+                                "or", "power", "remainder", "shift-left", "shift-right-arithmetic",
+                                "shift-right-logical", "subtract", "xor"}) {
       m.lines.push_back({Cat(shape, " ", op, "(p0, p1)")});
     }
     for (std::string_view direction : {"EQ", "NE", "GE", "GT", "LE", "LT"}) {
@@ -231,6 +234,48 @@ TEST(CompiledInts, BinaryOps) {
   }
 }
 
+// IEEE 754's total order, and the bits of numbers beside it.
+TEST(CompiledFloats, TotalOrder) {
+  for (ElementType type :
+       {ElementType::kF16, ElementType::kBF16, ElementType::kF32, ElementType::kF64}) {
+    constexpr int64_t n = 40007;
+    Module m{{Shape(type, {n}), Shape(type, {n})}, {}, ""};
+    for (std::string_view direction : {"EQ", "NE", "GE", "GT", "LE", "LT"}) {
+      m.lines.push_back(
+          {Cat("pred[", n, "] compare(p0, p1), direction=", direction, ", type=TOTALORDER")});
+    }
+    std::vector<Literal> arguments = {Values(type, n, 14), Values(type, n, 15)};
+    // Signs of what is equal; and no NaN of f16 that signals, which registers do not hold.
+    auto width = static_cast<size_t>(ByteWidth(type));
+    for (size_t i = 0; i < n; ++i) {
+      if (i % 3 == 0) {
+        std::memcpy(arguments[1].data() + i * width, arguments[0].data() + i * width, width);
+      }
+      if (i % 6 == 0) arguments[1].data()[(i + 1) * width - 1] ^= std::byte{0x80};
+      for (Literal& l : arguments) {
+        if (type == ElementType::kF16 && std::isnan(l.AsDouble(static_cast<int64_t>(i)))) {
+          l.values<uint16_t>()[i] |= 0x200;
+        }
+      }
+    }
+    Check(m, arguments);
+  }
+}
+
+TEST(CompiledFloats, StochasticConvert) {
+  for (auto [from, random] : {std::pair{ElementType::kF16, ElementType::kU16},
+                              {ElementType::kBF16, ElementType::kU16},
+                              {ElementType::kF32, ElementType::kU32},
+                              {ElementType::kF64, ElementType::kU64}}) {
+    constexpr int64_t n = 70001;
+    Module m{{Shape(from, {n}), Shape(random, {n})}, {}, ""};
+    for (std::string_view to : {"s8", "s16", "s32", "s64"}) {
+      m.lines.push_back({Cat(to, "[", n, "] stochastic-convert(p0, p1)")});
+    }
+    Check(m, {Values(from, n, 16), Values(random, n, 17)});
+  }
+}
+
 // Moves keep every bit, whatever the layout: NaNs that signal, too.
 TEST(CompiledMoves, KeepBits) {
   for (ElementType type : kTypes) {
@@ -248,6 +293,7 @@ TEST(CompiledMoves, KeepBits) {
                  {Cat(name, "[", rows - 1, ",", (columns + 1) / 2, "] slice(p1), slice={[1:", rows,
                       "], [0:", columns, ":2]}")},
                  {Cat(name, "[", columns * rows, "] reshape(r0)")},
+                 {Cat(name, "[", columns, ",", rows, "] bitcast(p0)")},
                  {Cat(name, "[", rows, ",3,", columns, "] broadcast(p1), dimensions={0,2}")}};
       std::vector<Literal> arguments;
       for (const Shape& s : m.parameters) {

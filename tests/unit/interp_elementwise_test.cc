@@ -90,6 +90,31 @@ TEST(InterpUnary, Sigmoids) {
   EXPECT_EQ(Apply("tanh", "f32[5]", {"{0, -0, 20, -inf, 1e-20}"}), "{0, -0, 1, -1, 1e-20}");
 }
 
+TEST(InterpUnary, Trigonometry) {
+  EXPECT_EQ(Apply("sine", "f32[4]", {"{0, -0, 1, 1e30}"}), "{0, -0, 0.84147096, -0.79116344}");
+  EXPECT_EQ(Apply("cosine", "f64[2]", {"{0, 3.141592653589793}"}), "{1, -1}");
+  EXPECT_EQ(Apply("tan", "f32[3]", {"{-0, 1, -1e-30}"}), "{-0, 1.5574077, -1e-30}");
+  EXPECT_EQ(Apply("asin", "f32[2]", {"{1, -0}"}), "{1.5707964, -0}");
+  EXPECT_EQ(Apply("acos", "f32[3]", {"{1, -1, 0}"}), "{0, 3.1415927, 1.5707964}");
+  EXPECT_EQ(Eval("pred[3] is-finite(f32[3] sine(f32[3] constant({inf, -inf, nan})))"), "{0, 0, 0}");
+}
+
+TEST(InterpUnary, HyperbolicFunctionsRootsAndErf) {
+  EXPECT_EQ(Apply("sinh", "f32[3]", {"{1, -0, -inf}"}), "{1.1752012, -0, -inf}");
+  EXPECT_EQ(Apply("cosh", "f32[3]", {"{1, -0, -inf}"}), "{1.5430807, 1, inf}");
+  EXPECT_EQ(Apply("asinh", "f32[2]", {"{1, -0}"}), "{0.8813736, -0}");
+  EXPECT_EQ(Apply("acosh", "f32[2]", {"{1, 2}"}), "{0, 1.316958}");
+  EXPECT_EQ(Apply("atanh", "f32[3]", {"{1, -1, 0.5}"}), "{inf, -inf, 0.54930615}");
+  EXPECT_EQ(Apply("cbrt", "f64[4]", {"{-27, 8, -0, inf}"}), "{-3, 2, -0, inf}");
+  EXPECT_EQ(Apply("erf", "f32[4]", {"{0.5, -0, 10, -inf}"}), "{0.5204999, -0, 1, -1}");
+  EXPECT_EQ(Apply("erf", "f16[1]", {"{0.5}"}), "{0.5205}");
+}
+
+TEST(InterpUnary, PartsOfRealNumbers) {
+  EXPECT_EQ(Apply("real", "f32[3]", {"{-0, 2.5, nan}"}), "{-0, 2.5, nan}");
+  EXPECT_EQ(Apply("imag", "f64[3]", {"{-0, 2.5, nan}"}), "{0, 0, 0}");
+}
+
 TEST(InterpUnary, CopyKeepsTheBitsOfNaNs) {
   uint32_t bits = 0x7f812345;  // a signaling NaN
   Literal nan(Shape(ElementType::kF32, {1}));
@@ -235,6 +260,43 @@ TEST(InterpCompare, KnowsTheSignOfItsType) {
   EXPECT_EQ(Apply("compare", "u8[1]", {"{200}", "{100}"}, "pred[1]", "direction=GT"), "{1}");
   EXPECT_EQ(Apply("compare", "s32[1]", {"{-1}", "{1}"}, "pred[1]", "direction=LT"), "{1}");
   EXPECT_EQ(Apply("compare", "pred[1]", {"{0}", "{1}"}, "pred[1]", "direction=LT"), "{1}");
+}
+
+TEST(InterpCompare, ByTheTotalOrder) {
+  auto compare = [](std::string_view direction) {
+    return Apply("compare", "f32[5]", {"{-0, nan, inf, -nan, 1}", "{0, nan, nan, -inf, 1}"},
+                 "pred[5]", Cat("direction=", direction, ", type=TOTALORDER"));
+  };
+  EXPECT_EQ(compare("LT"), "{1, 0, 1, 1, 0}");
+  EXPECT_EQ(compare("GE"), "{0, 1, 0, 0, 1}");
+  EXPECT_EQ(compare("EQ"), "{0, 1, 0, 0, 1}");
+}
+
+TEST(InterpBinary, UpperHalfOfTheProduct) {
+  EXPECT_EQ(Apply("mulhi", "s8[3]", {"{-128, 127, -1}", "{-128, 127, 1}"}), "{64, 63, -1}");
+  EXPECT_EQ(Apply("mulhi", "u32[2]", {"{4294967295, 65536}", "{4294967295, 65536}"}),
+            "{4294967294, 1}");
+  EXPECT_EQ(Apply("mulhi", "s64[2]", {"{-9223372036854775808, -1}", "{2, 1}"}), "{-1, -1}");
+  EXPECT_EQ(Apply("mulhi", "u64[1]", {"{18446744073709551615}", "{18446744073709551615}"}),
+            "{18446744073709551614}");
+}
+
+TEST(InterpBinary, Atan2HasTheSignsOfBoth) {
+  EXPECT_EQ(Apply("atan2", "f32[5]", {"{0, 0, -0, 1, -1}", "{1, -0, -1, 0, -1}"}),
+            "{0, 3.1415927, -3.1415927, 1.5707964, -2.3561945}");
+}
+
+TEST(InterpBinary, StochasticConvertGoesUpByChance) {
+  auto convert = [](std::string_view x, std::string_view random) {
+    return Eval(
+        Cat("s8[6] stochastic-convert(f32[6] constant(", x, "), u32[6] constant(", random, "))"));
+  };
+  // A quarter is 2^30: rounded up below it.
+  EXPECT_EQ(convert("{1.25, 1.25, -1.25, -1.25, 2, -2}",
+                    "{1073741823, 1073741824, 1073741823, 1073741824, 0, 0}"),
+            "{2, 1, -2, -1, 2, -2}");
+  EXPECT_EQ(convert("{nan, inf, -inf, 127.5, -128.5, -127.5}", "{0, 0, 0, 0, 0, 0}"),
+            "{0, 127, -128, 127, -128, -128}");
 }
 
 TEST(InterpTernary, Clamp) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,15 @@ struct UnaryFunction {
 void PrintTo(const UnaryFunction& f, std::ostream* to) { *to << f.op; }
 
 const UnaryFunction kUnary[] = {
+    {"acos", [](double x) { return std::abs(x) > 1 ? NAN : std::acos(x); }, 3},
+    {"acosh", [](double x) { return x < 1 ? NAN : std::acosh(x); }, 3},
+    {"asin", [](double x) { return std::abs(x) > 1 ? NAN : std::asin(x); }, 3},
+    {"asinh", [](double x) { return std::asinh(x); }, 3},
+    {"atanh", [](double x) { return std::abs(x) > 1 ? NAN : std::atanh(x); }, 3},
+    {"cbrt", [](double x) { return std::cbrt(x); }, 3},
+    {"cosh", [](double x) { return std::cosh(x); }, 3},
+    {"cosine", [](double x) { return std::cos(x); }, 3},
+    {"erf", [](double x) { return std::erf(x); }, 3},
     {"exponential", [](double x) { return std::exp(x); }, 3},
     {"exponential-minus-one", [](double x) { return std::expm1(x); }, 3},
     // The C library takes its time over what has no value.
@@ -42,7 +52,10 @@ const UnaryFunction kUnary[] = {
      },
      3},
     {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 3},
+    {"sine", [](double x) { return std::sin(x); }, 3},
+    {"sinh", [](double x) { return std::sinh(x); }, 3},
     {"sqrt", [](double x) { return std::sqrt(x); }, kNearest},
+    {"tan", [](double x) { return std::tan(x); }, 3},
     {"tanh", [](double x) { return std::tanh(x); }, 3},
 };
 
@@ -54,6 +67,7 @@ struct BinaryFunction {
 void PrintTo(const BinaryFunction& f, std::ostream* to) { *to << f.op; }
 
 const BinaryFunction kBinary[] = {
+    {"atan2", [](double x, double y) { return std::atan2(x, y); }, 3},
     {"power", [](double x, double y) { return std::pow(x, y); }, 3},
     {"remainder", [](double x, double y) { return std::fmod(x, y); }, kNearest},
 };
@@ -167,6 +181,61 @@ TEST(MathF32, SpecialValues) {
     float x, y, expected;
   };
   const Case cases[] = {
+      {"acos", 1, 0, 0},
+      {"acos", -1, 0, 0x1.921fb6p1f},
+      {"acos", 0x1.000002p0f, 0, NAN},
+      {"acosh", 1, 0, 0},
+      {"acosh", 0x1.fffffep-1f, 0, NAN},
+      {"acosh", -2.5f, 0, NAN},
+      {"acosh", INFINITY, 0, INFINITY},
+      {"asin", -0.0f, 0, -0.0f},
+      {"asin", -kSubnormal, 0, -kSubnormal},
+      {"asin", -1, 0, -0x1.921fb6p0f},
+      {"asin", 2, 0, NAN},
+      {"asinh", -0.0f, 0, -0.0f},
+      {"asinh", -kTiny, 0, -kTiny},
+      {"asinh", kSubnormal, 0, kSubnormal},
+      {"asinh", -INFINITY, 0, -INFINITY},
+      {"atanh", -0.0f, 0, -0.0f},
+      {"atanh", kTiny, 0, kTiny},
+      {"atanh", -1, 0, -INFINITY},
+      {"atanh", 1, 0, INFINITY},
+      {"atanh", 1.5f, 0, NAN},
+      {"atanh", -INFINITY, 0, NAN},
+      {"cbrt", -0.0f, 0, -0.0f},
+      {"cbrt", -8, 0, -2},
+      {"cbrt", 0x1p-147f, 0, 0x1p-49f},
+      {"cbrt", -INFINITY, 0, -INFINITY},
+      {"cosh", -0.0f, 0, 1},
+      {"cosh", -INFINITY, 0, INFINITY},
+      {"cosh", 90, 0, INFINITY},
+      {"cosine", -0.0f, 0, 1},
+      {"cosine", INFINITY, 0, NAN},
+      {"cosine", -INFINITY, 0, NAN},
+      {"erf", -0.0f, 0, -0.0f},
+      {"erf", -INFINITY, 0, -1},
+      {"erf", 4, 0, 1},
+      {"sine", -0.0f, 0, -0.0f},
+      {"sine", kTiny, 0, kTiny},
+      {"sine", -kSubnormal, 0, -kSubnormal},
+      {"sine", INFINITY, 0, NAN},
+      {"sine", 0x1.921fb6p127f, 0, 0x1.113df6p-1f},
+      {"sinh", -0.0f, 0, -0.0f},
+      {"sinh", kSubnormal, 0, kSubnormal},
+      {"sinh", -INFINITY, 0, -INFINITY},
+      {"sinh", 90, 0, INFINITY},
+      {"tan", -0.0f, 0, -0.0f},
+      {"tan", -kTiny, 0, -kTiny},
+      {"tan", -INFINITY, 0, NAN},
+      {"atan2", 0.0f, -0.0f, 0x1.921fb6p1f},
+      {"atan2", -0.0f, -0.0f, -0x1.921fb6p1f},
+      {"atan2", -0.0f, 0.0f, -0.0f},
+      {"atan2", 0.0f, -1, 0x1.921fb6p1f},
+      {"atan2", 1, -0.0f, 0x1.921fb6p0f},
+      {"atan2", INFINITY, -INFINITY, 0x1.2d97c8p1f},
+      {"atan2", 1, INFINITY, 0},
+      {"atan2", NAN, 1, NAN},
+      {"atan2", kSubnormal, 1, kSubnormal},
       {"exponential", -0.0f, 0, 1},
       {"exponential", kTiny, 0, 1},
       {"exponential", -INFINITY, 0, 0},
@@ -231,12 +300,13 @@ TEST(MathF32, SpecialValues) {
       {"remainder", -6, 3, -0.0f},
   };
   testing::MathBlock<float> x, y, out;
-  for (const char* op : {"exponential", "exponential-minus-one", "log", "log-plus-one", "logistic",
-                         "rsqrt", "sqrt", "tanh", "power", "remainder"}) {
-    bool binary = op == std::string("power") || op == std::string("remainder");
+  std::set<std::string> ops;
+  for (const Case& c : cases) ops.insert(c.op);
+  for (const std::string& op : ops) {
+    bool binary = op == "atan2" || op == "power" || op == "remainder";
     std::vector<Case> own;
     for (const Case& c : cases) {
-      if (op == std::string(c.op)) own.push_back(c);
+      if (op == c.op) own.push_back(c);
     }
     for (int v = 0; v < testing::kMathVariants; ++v) {
       auto variant = static_cast<testing::MathVariant>(v);

@@ -62,6 +62,21 @@ struct Function {
 void PrintTo(const Function& f, std::ostream* to) { *to << f.op; }
 
 const Function kFunctions[] = {
+    {"acos", 1, [](Big& b, double) { mpfr_acos(b.value, b.value, kRound); }, 3},
+    {"acosh", 1, [](Big& b, double) { mpfr_acosh(b.value, b.value, kRound); }, 3},
+    {"asin", 1, [](Big& b, double) { mpfr_asin(b.value, b.value, kRound); }, 3},
+    {"asinh", 1, [](Big& b, double) { mpfr_asinh(b.value, b.value, kRound); }, 3},
+    {"atanh", 1, [](Big& b, double) { mpfr_atanh(b.value, b.value, kRound); }, 3},
+    {"atan2", 2,
+     [](Big& b, double x) {
+       mpfr_set_d(b.other, x, kRound);
+       mpfr_atan2(b.value, b.value, b.other, kRound);
+     },
+     3},
+    {"cbrt", 1, [](Big& b, double) { mpfr_cbrt(b.value, b.value, kRound); }, 3},
+    {"cosh", 1, [](Big& b, double) { mpfr_cosh(b.value, b.value, kRound); }, 3},
+    {"cosine", 1, [](Big& b, double) { mpfr_cos(b.value, b.value, kRound); }, 3},
+    {"erf", 1, [](Big& b, double) { mpfr_erf(b.value, b.value, kRound); }, 3},
     {"exponential", 1, [](Big& b, double) { mpfr_exp(b.value, b.value, kRound); }, 3},
     {"exponential-minus-one", 1, [](Big& b, double) { mpfr_expm1(b.value, b.value, kRound); }, 3},
     {"log", 1, [](Big& b, double) { mpfr_log(b.value, b.value, kRound); }, 3},
@@ -80,6 +95,9 @@ const Function kFunctions[] = {
        mpfr_ui_div(b.value, 1, b.value, kRound);
      },
      3},
+    {"sine", 1, [](Big& b, double) { mpfr_sin(b.value, b.value, kRound); }, 3},
+    {"sinh", 1, [](Big& b, double) { mpfr_sinh(b.value, b.value, kRound); }, 3},
+    {"tan", 1, [](Big& b, double) { mpfr_tan(b.value, b.value, kRound); }, 3},
     {"sqrt", 1, [](Big& b, double) { mpfr_sqrt(b.value, b.value, kRound); }, kNearest},
     {"tanh", 1, [](Big& b, double) { mpfr_tanh(b.value, b.value, kRound); }, 3},
     {"power", 2,
@@ -126,7 +144,16 @@ double Operand(std::mt19937_64& random) {
                                  0x1p52,
                                  0x1.8p52};
   auto unit = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
-  switch (random() % 8) {
+  switch (random() % 10) {
+    case 8: {
+      // The numbers nearest to a multiple of pi/2, of all sizes.
+      double turns = std::floor(std::ldexp(1 + unit(), static_cast<int>(random() % 52)));
+      return turns * 0x1.921fb54442d18p0;
+    }
+    case 9:
+      // Of all sizes that have a sine to speak of; the hardest of all cases among them.
+      return random() % 64 ? std::ldexp(2 * unit() - 1, static_cast<int>(random() % 1024))
+                           : 0x1.6ac5b262ca1ffp849;
     case 0:
       return std::bit_cast<double>(random());
     case 1:

@@ -243,6 +243,7 @@ class Generator {
                                         Opcode::kNegate, Opcode::kRoundNearestEven};
       return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], x), true);
     }
+    if (Chance(40)) return StepFunction(x);
     Instruction* positive = nullptr;
     switch (Pick(0, 9)) {
       case 0:
@@ -265,6 +266,57 @@ class Generator {
     return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], positive), false);
   }
 
+  // |x| + least.
+  Instruction* Above(Instruction* x, double least) {
+    return Binary(Opcode::kAdd, Unary(Opcode::kAbs, x), Full(x->shape(), least));
+  }
+
+  // A function that is steep, or has no value, where its operand is not kept from.
+  Instruction* StepFunction(Instruction* x) {
+    struct Function {
+      Opcode opcode;
+      double bound;  // the operand is clamped to both sides of 0
+    };
+    static constexpr Function kFunctions[] = {{Opcode::kSine, 8},    {Opcode::kCosine, 8},
+                                              {Opcode::kTan, 1},     {Opcode::kAsin, 0.875},
+                                              {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75},
+                                              {Opcode::kAsinh, 100}, {Opcode::kSinh, 3},
+                                              {Opcode::kCosh, 3},    {Opcode::kErf, 100}};
+    int n = Pick(0, std::size(kFunctions) + 4);
+    if (n < static_cast<int>(std::size(kFunctions))) {
+      const Function& f = kFunctions[n];
+      return Keep(Unary(f.opcode, Clamped(x, -f.bound, f.bound)), false);
+    }
+    switch (n - static_cast<int>(std::size(kFunctions))) {
+      case 0:
+        return Keep(Unary(Opcode::kCbrt, Above(x, 0.5)), false);
+      case 1:
+        return Keep(Unary(Opcode::kAcosh, Above(x, 1.5)), false);
+      case 2:
+        return Keep(Binary(Opcode::kAtan2, x, Above(Like(x), 0.5)), false);
+      case 3:
+        return Keep(Unary(Opcode::kReal, x), IsExact(x));
+      default:
+        return Keep(Unary(Opcode::kImag, x), true);
+    }
+  }
+
+  // Not continuous: of what is exact only.
+  void StepStochasticConvert(Instruction* x) {
+    static constexpr ElementType kTo[] = {ElementType::kS8, ElementType::kS16, ElementType::kS32,
+                                          ElementType::kS64};
+    Shape random = x->shape(), to = x->shape();
+    int64_t bits = BitWidth(x->shape().type());
+    random.set_type(bits == 16   ? ElementType::kU16
+                    : bits == 32 ? ElementType::kU32
+                                 : ElementType::kU64);
+    to.set_type(kTo[Pick(0, std::size(kTo) - 1)]);
+    Keep(Add({.opcode = Opcode::kStochasticConvert,
+              .operands = {x, AddParameter(random)},
+              .shape = to}),
+         true);
+  }
+
   Instruction* StepBinary(Instruction* x) {
     Instruction* y = Like(x);
     ElementType type = x->shape().type();
@@ -278,6 +330,7 @@ class Generator {
       static constexpr Opcode kOps[] = {Opcode::kAdd,
                                         Opcode::kSubtract,
                                         Opcode::kMultiply,
+                                        Opcode::kMulhi,
                                         Opcode::kDivide,
                                         Opcode::kRemainder,
                                         Opcode::kPower,
@@ -320,11 +373,13 @@ class Generator {
   void StepCompareSelect() {
     Instruction* x = AnyExact(AnyValue());
     Instruction* y = Full(x->shape(), IsPred(x->shape().type()) ? 1 : Pick(0, 2));
+    Attributes order = {{Attr::kDirection, static_cast<Direction>(Pick(0, 5))}};
+    if (IsFloat(x->shape().type()) && Chance(20)) {
+      order.Set(Attr::kOrderType, std::string("TOTALORDER"));
+    }
     Instruction* p =
-        Keep(Add({.opcode = Opcode::kCompare,
-                  .operands = {x, y},
-                  .attributes = {{Attr::kDirection, static_cast<Direction>(Pick(0, 5))}}}),
-             true);
+        Keep(Add({.opcode = Opcode::kCompare, .operands = {x, y}, .attributes = order}), true);
+    if (IsFloat(x->shape().type()) && IsExact(x) && Chance(20)) StepStochasticConvert(x);
     if (IsFloat(x->shape().type()) && Chance(30)) Keep(Unary(Opcode::kIsFinite, x), true);
     for (Instruction* v : values_) {
       if (v == p || !v->shape().SameDimensions(p->shape()) || Chance(50)) continue;
@@ -407,7 +462,7 @@ class Generator {
       dims[d] /= divisor;
       dims.insert(dims.begin() + d + Pick(0, 1), divisor);
     }
-    Keep(Add({.opcode = Opcode::kReshape,
+    Keep(Add({.opcode = Chance(20) ? Opcode::kBitcast : Opcode::kReshape,
               .operands = {x},
               .shape = Shape(x->shape().type(), std::span<const int64_t>(dims))}),
          IsExact(x));

@@ -216,13 +216,23 @@ FUNCTIONS = {
     'kiln_trace_release': (None, [c_void_p]),
     'kiln_op_iota': (c_uint64, [c_void_p, c_int64, c_int32, POINTER(c_int64), c_size_t]),
     'kiln_op_abs': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_acos': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_acosh': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_asin': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_asinh': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_atanh': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_cbrt': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_ceil': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_convert': (c_uint64, [c_void_p, c_uint64, c_int32]),
     'kiln_op_copy': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_cosh': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_cosine': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_count_leading_zeros': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_erf': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_exponential': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_exponential_minus_one': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_floor': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_imag': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_is_finite': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_log': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_log_plus_one': (c_uint64, [c_void_p, c_uint64]),
@@ -230,19 +240,25 @@ FUNCTIONS = {
     'kiln_op_negate': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_not': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_popcnt': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_real': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_reduce_precision': (c_uint64, [c_void_p, c_uint64, c_int64, c_int64]),
     'kiln_op_round_nearest_afz': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_round_nearest_even': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_rsqrt': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_sign': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_sine': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_sinh': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_sqrt': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_tan': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_tanh': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_add': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_and': (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    'kiln_op_atan2': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_compare': (c_uint64, [c_void_p, c_uint64, c_uint64, c_int32]),
     'kiln_op_divide': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_maximum': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_minimum': (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    'kiln_op_mulhi': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_multiply': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_or': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_power': (c_uint64, [c_void_p, c_uint64, c_uint64]),
@@ -250,10 +266,12 @@ FUNCTIONS = {
     'kiln_op_shift_left': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_shift_right_arithmetic': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_shift_right_logical': (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    'kiln_op_stochastic_convert': (c_uint64, [c_void_p, c_uint64, c_uint64, c_int32]),
     'kiln_op_subtract': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_xor': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_clamp': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64]),
     'kiln_op_select': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64]),
+    'kiln_op_bitcast': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_bitcast_convert': (c_uint64, [c_void_p, c_uint64, c_int32]),
     'kiln_op_broadcast': (
         c_uint64,
@@ -334,6 +352,36 @@ OPS = {
         [
             Parameter('operand', 'value', False),
         ]),
+    'acos': Op(
+        'The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1].',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'acosh': Op(
+        'The inverse hyperbolic cosine, not negative; NaN below 1.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'asin': Op(
+        'The angle between -pi/2 and pi/2 whose sine the operand is; NaN outside [-1, 1].',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'asinh': Op(
+        'The inverse hyperbolic sine.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'atanh': Op(
+        'The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'cbrt': Op(
+        'The cube root, of negative numbers too.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
     'ceil': Op(
         'The smallest integer that is not below the operand.',
         [
@@ -352,8 +400,23 @@ OPS = {
         [
             Parameter('operand', 'value', False),
         ]),
+    'cosh': Op(
+        'The hyperbolic cosine.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'cosine': Op(
+        'The cosine of an angle in radians, of any size; NaN of an infinity.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
     'count_leading_zeros': Op(
         "The number of zero bits above the highest set bit; the type's width for 0.",
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'erf': Op(
+        'The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to the operand.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -369,6 +432,11 @@ OPS = {
         ]),
     'floor': Op(
         'The largest integer that is not above the operand.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'imag': Op(
+        'The imaginary part: of a real number 0.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -407,6 +475,11 @@ OPS = {
         [
             Parameter('operand', 'value', False),
         ]),
+    'real': Op(
+        'The real part: a real number itself.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
     'reduce_precision': Op(
         'The value as a float with so many bits of exponent and mantissa holds it, in the '
         "operand's type: rounded to nearest even, too large is an infinity; with fewer bits of "
@@ -438,8 +511,23 @@ OPS = {
         [
             Parameter('operand', 'value', False),
         ]),
+    'sine': Op(
+        'The sine of an angle in radians, of any size; NaN of an infinity.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'sinh': Op(
+        'The hyperbolic sine.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
     'sqrt': Op(
         'The square root, correctly rounded; NaN below 0.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'tan': Op(
+        'The tangent of an angle in radians, of any size; NaN of an infinity.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -460,9 +548,17 @@ OPS = {
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
         ]),
+    'atan2': Op(
+        'The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: where '
+        'rhs is 0 or negative its sign tells the half, that of -0 too.',
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+        ]),
     'compare': Op(
         'Whether the order holds between the operands, as pred. Floats as IEEE 754: with a NaN '
-        'only NE is true; -0 equals 0.',
+        "only NE is true; -0 equals 0. With type TOTALORDER (of floats) IEEE 754's total order "
+        'instead: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN, NaNs by their bits.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
@@ -483,6 +579,12 @@ OPS = {
         ]),
     'minimum': Op(
         'The smaller; NaN if either is NaN; -0 is smaller than +0.',
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+        ]),
+    'mulhi': Op(
+        'The upper half of the product, which has twice the bits; signed where the type is.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
@@ -532,6 +634,15 @@ OPS = {
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
         ]),
+    'stochastic_convert': Op(
+        'A float as a signed integer: of the two around it the one away from 0 where the fraction '
+        'is larger than random / 2^width, the other where it is not. random is unsigned and as '
+        "wide as the operand. Clamps to the type's range, and makes NaN 0.",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('random', 'value', False),
+            Parameter('dtype', 'dtype', False),
+        ]),
     'subtract': Op(
         'The difference; integers wrap.',
         [
@@ -558,6 +669,14 @@ OPS = {
             Parameter('pred', 'value', False),
             Parameter('on_true', 'value', False),
             Parameter('on_false', 'value', False),
+        ]),
+    'bitcast': Op(
+        "The operand's elements in row-major order under other dimensions, without a copy. HLO "
+        'text whose layouts are not row-major means the order in memory; it is read as a '
+        'transpose before, and one behind.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('dims', 'dims', False),
         ]),
     'bitcast_convert': Op(
         "The operand's bits in another element type. To a type of a k-th of the width the result "

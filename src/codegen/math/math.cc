@@ -25,6 +25,12 @@ Value* MathEmitter::Integer(Value* like_float, uint64_t value) {
   return llvm::ConstantInt::get(IntegerType(like_float), value);
 }
 
+llvm::Type* MathEmitter::DoubleLike(Value* x) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (!vector) return b_.getDoubleTy();
+  return llvm::FixedVectorType::get(b_.getDoubleTy(), vector->getNumElements());
+}
+
 Value* MathEmitter::Abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
 
 // One rounding where the target has the instruction, two where it has not: a call of libm's fma
@@ -76,22 +82,26 @@ Value* MathEmitter::PowerOfTwo(Value* n) {
                           result);
 }
 
-// (e^r - 1 - r) / r^2 for |r| < 0.35, by Taylor: the first term left out is below 2^-27 (2^-57) of
-// the sum.
+// (e^r - 1 - r) / r^2 for |r| < 0.35, by minimax polynomials (Sollya's fpminimax).
 Value* MathEmitter::ExpTail(Value* r) {
   if (IsDouble(r)) {
     return Polynomial(
-        r, {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
-            1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800});
+        r, {0x1.000000000000ap-1, 0x1.55555555554fep-3, 0x1.55555555506acp-5, 0x1.1111111126b2ep-7,
+            0x1.6c16c1847c94ap-10, 0x1.a01a012ffa32bp-13, 0x1.a019994c1311ep-16,
+            0x1.71df18b9a1062p-19, 0x1.28ae10fca39b6p-22, 0x1.ad937209d2824p-26});
   }
-  return Polynomial(r, {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040});
+  return Polynomial(r,
+                    {0x1.fffffap-2, 0x1.555492p-3, 0x1.555a26p-5, 0x1.123988p-7, 0x1.694cd2p-10});
 }
 
-Value* MathEmitter::Exp(Value* x) {
+Value* MathEmitter::Exp(Value* x) { return ExpTimesPowerOfTwo(x, 0); }
+
+Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power) {
   bool wide = IsDouble(x);
-  // Beyond these every result is infinite or 0; a NaN fails both tests and stays. A 0 that came of
-  // a product that underflows would cost ten times the rest, and masks make many of them.
-  Value* high = Number(x, wide ? 710.0 : 89.0);
+  // Beyond these every result is infinite or 0, for powers of 0 and -1; a NaN fails both tests and
+  // stays. A 0 that came of a product that underflows would cost ten times the rest, and masks make
+  // many of them.
+  Value* high = Number(x, wide ? 711.0 : 90.0);
   Value* vanishes = b_.CreateFCmpOLT(x, Number(x, wide ? -746.0 : -104.0));
   Value* zero = Number(x, 0.0);
   x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
@@ -100,8 +110,9 @@ Value* MathEmitter::Exp(Value* x) {
   Value* r2 = b_.CreateFMul(e.r, e.r);
   Value* sum = b_.CreateFAdd(MulAdd(ExpTail(e.r), r2, e.r), Number(x, 1.0));
   // 2^n in two factors: the first product stays normal, the second rounds once.
-  Value* half = b_.CreateAShr(e.n, Integer(x, 1));
-  Value* rest = b_.CreateSub(e.n, half);
+  Value* n = power == 0 ? e.n : b_.CreateAdd(e.n, Integer(x, static_cast<uint64_t>(power)));
+  Value* half = b_.CreateAShr(n, Integer(x, 1));
+  Value* rest = b_.CreateSub(n, half);
   Value* product = b_.CreateFMul(b_.CreateFMul(sum, PowerOfTwo(half)), PowerOfTwo(rest));
   return b_.CreateSelect(vanishes, zero, product);
 }
@@ -127,20 +138,27 @@ Value* MathEmitter::Expm1(Value* x) {
 
 Value* MathEmitter::Log(Value* x) {
   bool wide = IsDouble(x);
-  Value* original = x;
   // Subnormals are scaled up to have an exponent.
   Value* small = b_.CreateFCmpOLT(x, Number(x, wide ? 0x1p-1022 : 0x1p-126));
-  x = b_.CreateSelect(small, b_.CreateFMul(x, Number(x, wide ? 0x1p54 : 0x1p25)), x);
-  Value* correction = b_.CreateSelect(small, Number(x, wide ? -54.0 : -25.0), Number(x, 0.0));
+  Value* scaled = b_.CreateSelect(small, b_.CreateFMul(x, Number(x, wide ? 0x1p54 : 0x1p25)), x);
+  Value* power = b_.CreateSelect(small, Number(x, wide ? -54.0 : -25.0), Number(x, 0.0));
+  return LogOfNormal(x, scaled, power, nullptr);
+}
+
+// log(x), where x = 2^power (scaled + rest scaled), scaled not subnormal; rest (or null) far
+// below 1.
+Value* MathEmitter::LogOfNormal(Value* x, Value* scaled, Value* power, Value* rest) {
+  bool wide = IsDouble(x);
   // Counted from the bits of sqrt(1/2), the exponent is k and the mantissa within [sqrt(1/2),
   // sqrt(2)).
   uint64_t root = wide ? 0x3fe6a09e667f3bcdull : 0x3f3504f3ull;
   uint64_t mantissa = wide ? 0x000fffffffffffffull : 0x007fffffull;
-  Value* bits = b_.CreateSub(b_.CreateBitCast(x, IntegerType(x)), Integer(x, root));
+  Value* bits = b_.CreateSub(b_.CreateBitCast(scaled, IntegerType(x)), Integer(x, root));
   Value* k = b_.CreateAShr(bits, Integer(x, wide ? 52 : 23));
   Value* m_bits = b_.CreateAdd(b_.CreateAnd(bits, Integer(x, mantissa)), Integer(x, root));
   Value* f = b_.CreateFSub(b_.CreateBitCast(m_bits, x->getType()), Number(x, 1.0));
-  Value* k_float = b_.CreateFAdd(b_.CreateSIToFP(k, x->getType()), correction);
+  Value* k_float = b_.CreateSIToFP(k, x->getType());
+  if (power) k_float = b_.CreateFAdd(k_float, power);
   // log(1 + f) = f - f^2/2 + s (f^2/2 + R(s^2)),  s = f / (2 + f); coefficients of R by Remez, as
   // published with FreeBSD's msun (e_log.c, e_logf.c).
   Value* s = b_.CreateFDiv(f, b_.CreateFAdd(f, Number(x, 2.0)));
@@ -156,28 +174,33 @@ Value* MathEmitter::Log(Value* x) {
   // k ln2 in two parts, the small one added first.
   double ln2_high = wide ? 6.93147180369123816490e-01 : 6.9313812256e-01;
   double ln2_low = wide ? 1.90821492927058770002e-10 : 9.0580006145e-06;
-  Value* tail = MulAdd(s, inner, b_.CreateFMul(k_float, Number(x, ln2_low)));
+  Value* low = b_.CreateFMul(k_float, Number(x, ln2_low));
+  if (rest) low = b_.CreateFAdd(low, rest);
+  Value* tail = MulAdd(s, inner, low);
   Value* sum = b_.CreateFSub(f, b_.CreateFSub(half_square, tail));
   Value* result = MulAdd(k_float, Number(x, ln2_high), sum);
   // log(0) = -inf, log(inf) = inf, and NaN below 0.
   Value* infinity = llvm::ConstantFP::getInfinity(x->getType());
-  result = b_.CreateSelect(b_.CreateFCmpOEQ(original, infinity), infinity, result);
-  result = b_.CreateSelect(b_.CreateFCmpOEQ(original, Number(x, 0.0)),
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, infinity), infinity, result);
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, Number(x, 0.0)),
                            llvm::ConstantFP::getInfinity(x->getType(), true), result);
-  Value* invalid = b_.CreateFCmpULT(original, Number(x, 0.0));
+  Value* invalid = b_.CreateFCmpULT(x, Number(x, 0.0));
   return b_.CreateSelect(invalid, llvm::ConstantFP::getNaN(x->getType()), result);
 }
 
-Value* MathEmitter::Log1p(Value* x) {
+Value* MathEmitter::Log1p(Value* x) { return Log1pPlus(x, nullptr); }
+
+// log(1 + x) + power ln2. What rounding 1 + x takes off comes back as log(u + l) = log(u) + l / u.
+Value* MathEmitter::Log1pPlus(Value* x, Value* power) {
   Value* one = Number(x, 1.0);
   Value* u = b_.CreateFAdd(x, one);
-  Value* difference = b_.CreateFSub(u, one);
-  // Where 1 + x rounds to 1 the result is x; where x is infinite, or -1, it is log(u).
-  Value* exact = b_.CreateFCmpOEQ(difference, Number(x, 0.0));
-  Value* log = Log(u);
-  Value* scaled = b_.CreateFMul(log, b_.CreateFDiv(x, difference));
-  Value* infinite = b_.CreateFCmpOEQ(Abs(log), llvm::ConstantFP::getInfinity(x->getType()));
-  return b_.CreateSelect(exact, x, b_.CreateSelect(infinite, log, scaled));
+  // The larger first, by which the sum's error is exact.
+  Value* above = b_.CreateFCmpOGT(x, one);
+  Value* larger = b_.CreateSelect(above, x, one);
+  Value* smaller = b_.CreateSelect(above, one, x);
+  Value* lost = b_.CreateFSub(smaller, b_.CreateFSub(u, larger));
+  Value* result = LogOfNormal(u, u, power, b_.CreateFDiv(lost, u));
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
 }
 
 Value* MathEmitter::Tanh(Value* x) {

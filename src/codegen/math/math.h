@@ -9,12 +9,21 @@
 //   exp       x = n ln2 + r (Cody and Waite), Taylor's series for e^r, 2^n in two factors
 //   expm1     the same with e^r - 1, put together as 2^n (e^r - 1) + (2^n - 1)
 //   log       x = 2^k (1 + f), sqrt(1/2) < 1 + f < sqrt(2), series in (f / (2 + f))^2
-//   log1p     log(u) x / (u - 1) with u = 1 + x rounded (Kahan)
+//   log1p     log(u) + l / u with u + l = 1 + x, u rounded
 //   tanh      t / (t + 2) with t = expm1(2 |x|)
 //   logistic  1 / (1 + e^-x), or e^x / (1 + e^x) below 0
 //   rsqrt     1 / sqrt(x)
 //   pow       2^(y log2 |x|) in twice the precision, with C's special cases
 //   fmod      exact, by doubling and halving the divisor
+//   sin, cos  x - n pi/2 (Cody and Waite; Payne and Hanek for large ones), polynomials in r^2
+//   tan       sin / cos of the reduced operand
+//   asin, acos  x + x^3 P(x^2) to 1/2; by the square root of (1 - x) / 2 above
+//   atan, atan2  x + x^3 P(x^2) of the operand, or of its inverse where that is smaller
+//   sinh, cosh  (e^x -+ e^-x) / 2; sinh below 1 by an odd polynomial
+//   asinh, acosh, atanh  log1p of an expression that does not cancel
+//   cbrt      the inverse root by Halley's iteration from the exponent, one step in twice the
+//             precision
+//   erf       an odd polynomial below 1, 1 - e^-Q(x) above
 #pragma once
 
 #include "llvm/IR/IRBuilder.h"
@@ -42,6 +51,21 @@ class MathEmitter {
   llvm::Value* Pow(llvm::Value* x, llvm::Value* y);
   // The remainder of a division that truncates, with the dividend's sign. Ends in another block.
   llvm::Value* Fmod(llvm::Value* x, llvm::Value* y);
+  // These three end in another block too.
+  llvm::Value* Sin(llvm::Value* x);
+  llvm::Value* Cos(llvm::Value* x);
+  llvm::Value* Tan(llvm::Value* x);
+  llvm::Value* Asin(llvm::Value* x);
+  llvm::Value* Acos(llvm::Value* x);
+  llvm::Value* Atan(llvm::Value* x);
+  llvm::Value* Atan2(llvm::Value* y, llvm::Value* x);
+  llvm::Value* Sinh(llvm::Value* x);
+  llvm::Value* Cosh(llvm::Value* x);
+  llvm::Value* Asinh(llvm::Value* x);
+  llvm::Value* Acosh(llvm::Value* x);
+  llvm::Value* Atanh(llvm::Value* x);
+  llvm::Value* Cbrt(llvm::Value* x);
+  llvm::Value* Erf(llvm::Value* x);
 
  private:
   struct Reduced {
@@ -59,7 +83,32 @@ class MathEmitter {
   llvm::Value* Number(llvm::Value* like, double value);
   llvm::Value* Integer(llvm::Value* like_float, uint64_t value);
   llvm::Type* IntegerType(llvm::Value* like_float);
+  llvm::Type* DoubleLike(llvm::Value* x);
   llvm::Value* PowF64(llvm::Value* x, llvm::Value* y);
+  // e^x 2^power, power 0 or -1.
+  llvm::Value* ExpTimesPowerOfTwo(llvm::Value* x, int power);
+  llvm::Value* LogOfNormal(llvm::Value* x, llvm::Value* scaled, llvm::Value* power,
+                           llvm::Value* rest);
+  llvm::Value* Log1pPlus(llvm::Value* x, llvm::Value* power);
+  llvm::Value* ArcSineTail(llvm::Value* z);
+  llvm::Value* ArcTangentTail(llvm::Value* x);
+
+  // An operand as quarter turns, of which the lowest two bits count, and the rest, high + low.
+  struct Turns {
+    llvm::Value* quarters;
+    llvm::Value* high;
+    llvm::Value* low;
+  };
+  Turns InHalves(llvm::Value* x, llvm::Type* type);
+  Turns ReduceLarge(llvm::Value* x);
+  Turns ReduceModerateF32(llvm::Value* x);
+  Turns ReduceModerateF64(llvm::Value* x);
+  Turns ReduceByQuarterTurns(llvm::Value* x);
+  struct SinCos {
+    llvm::Value* sine;
+    llvm::Value* cosine;
+  };
+  SinCos SinCosOf(const Turns& r);
   bool IsDouble(llvm::Value* x) const { return x->getType()->getScalarType()->isDoubleTy(); }
 
   llvm::IRBuilderBase& b_;

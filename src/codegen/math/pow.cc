@@ -1,78 +1,11 @@
 // pow and fmod: functions whose special cases outweigh their arithmetic.
 
 #include "codegen/math/math.h"
-#include "llvm/IR/Intrinsics.h"
+#include "codegen/math/pairs.h"
 
 namespace kiln::codegen {
 
 using llvm::Value;
-
-namespace {
-
-// A number as the unevaluated sum high + low, |low| below half a unit of high.
-struct Pair {
-  Value* high;
-  Value* low;
-};
-
-// Exact sums and products of doubles (Dekker 1971, Knuth); without FMA a product is split in
-// halves.
-class PairArithmetic {
- public:
-  PairArithmetic(llvm::IRBuilderBase& b, bool fma) : b_(b), fma_(fma) {}
-
-  // x + y where |x| >= |y|.
-  Pair FastSum(Value* x, Value* y) {
-    Value* sum = b_.CreateFAdd(x, y);
-    return {sum, b_.CreateFSub(y, b_.CreateFSub(sum, x))};
-  }
-  Pair Sum(Value* x, Value* y) {
-    Value* sum = b_.CreateFAdd(x, y);
-    Value* part = b_.CreateFSub(sum, x);
-    Value* rest = b_.CreateFAdd(b_.CreateFSub(x, b_.CreateFSub(sum, part)), b_.CreateFSub(y, part));
-    return {sum, rest};
-  }
-  Pair Product(Value* x, Value* y) {
-    Value* product = b_.CreateFMul(x, y);
-    if (fma_) {
-      return {product, b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()},
-                                          {x, y, b_.CreateFNeg(product)})};
-    }
-    Pair a = Split(x), c = Split(y);
-    Value* error = b_.CreateFSub(b_.CreateFMul(a.high, c.high), product);
-    error = b_.CreateFAdd(error, b_.CreateFMul(a.high, c.low));
-    error = b_.CreateFAdd(error, b_.CreateFMul(a.low, c.high));
-    return {product, b_.CreateFAdd(error, b_.CreateFMul(a.low, c.low))};
-  }
-  Pair Add(Pair x, Pair y) {
-    Pair sum = Sum(x.high, y.high);
-    return FastSum(sum.high, b_.CreateFAdd(sum.low, b_.CreateFAdd(x.low, y.low)));
-  }
-  Pair Multiply(Pair x, Pair y) {
-    Pair product = Product(x.high, y.high);
-    Value* cross = b_.CreateFAdd(b_.CreateFMul(x.high, y.low), b_.CreateFMul(x.low, y.high));
-    return FastSum(product.high, b_.CreateFAdd(product.low, cross));
-  }
-  Pair Divide(Value* x, Pair y) {
-    Value* q = b_.CreateFDiv(x, y.high);
-    Pair back = Product(q, y.high);
-    Value* rest = b_.CreateFSub(x, back.high);
-    rest = b_.CreateFSub(rest, back.low);
-    rest = b_.CreateFSub(rest, b_.CreateFMul(q, y.low));
-    return FastSum(q, b_.CreateFDiv(rest, y.high));
-  }
-
- private:
-  Pair Split(Value* x) {
-    Value* scaled = b_.CreateFMul(x, llvm::ConstantFP::get(x->getType(), 134217729.0));
-    Value* high = b_.CreateFSub(scaled, b_.CreateFSub(scaled, x));
-    return {high, b_.CreateFSub(x, high)};
-  }
-  llvm::IRBuilderBase& b_;
-  bool fma_;
-};
-
-}  // namespace
 
 // |x|^y for f64 by log in about 100 bits: the error of y log|x| is multiplied by up to 745 on its
 // way through exp, which takes 10 bits more than a double has.
@@ -131,10 +64,7 @@ Value* MathEmitter::Pow(Value* x, Value* y) {
     result = PowF64(a, y);
   } else {
     // A double's log and exp have the bits to spare that pow in f32 needs.
-    llvm::Type* wide = b_.getDoubleTy();
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
-      wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
-    }
+    llvm::Type* wide = DoubleLike(x);
     Value* log = Log(b_.CreateFPExt(a, wide));
     result = b_.CreateFPTrunc(Exp(b_.CreateFMul(log, b_.CreateFPExt(y, wide))), type);
   }

@@ -148,6 +148,8 @@ Instruction* CompareRules(Instruction* i) {
   if (i->opcode() != Opcode::kCompare) return nullptr;
   Instruction *x = i->operand(0), *y = i->operand(1);
   if (!IsSupported(x->shape().type())) return nullptr;
+  // These are rules of the order of numbers, which is not total.
+  if (i->attributes().Has(Attr::kOrderType)) return nullptr;
   Direction direction = i->attributes().DirectionOf(Attr::kDirection);
   if (IsSame(x, y)) return WithItself(i, direction);
   // c < x => x > c   (form)

@@ -101,7 +101,7 @@ Instruction* Not(Instruction* i) {
   // not not x => x
   if (IsNot(x)) return x->operand(0);
   // not (x < y) => x >= y   and so on (of floats, which may have no order, == and != only)
-  if (x->opcode() == Opcode::kCompare) {
+  if (x->opcode() == Opcode::kCompare && !x->attributes().Has(Attr::kOrderType)) {
     std::optional<Direction> opposite = Opposite(x->attributes().DirectionOf(Attr::kDirection),
                                                  !IsInt(x->operand(0)) && !IsPred(x->operand(0)));
     if (opposite) {

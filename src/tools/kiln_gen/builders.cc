@@ -18,6 +18,7 @@ struct Description {
 constexpr Description kNames[] = {
     {"operand", "the operand"},
     {"operands", "the operands"},
+    {"random", "unsigned numbers as wide as the operand's, of its dimensions"},
     {"lhs", "the left operand"},
     {"rhs", "the right operand"},
     {"min", "the lower bound"},
@@ -125,6 +126,8 @@ Status AddAttributes(const OpInfo& op, std::vector<Argument>& arguments) {
     }
     if (name == "@dims" || name == "@shape") arguments.push_back(dims);
     if (name.starts_with('@')) continue;
+    // Part of the direction there.
+    if (name == "type") continue;
     if (IsComputationAttribute(name)) {
       KILN_ASSIGN_OR_RETURN(std::string doc, Describe(op, name));
       bool several = name == "branch_computations";

@@ -1,0 +1,91 @@
+// Tables of the functions that are polynomials between 32 points, for machines that look 32 floats
+// up in two registers. Every row holds one coefficient for all of the intervals. By least squares
+// at Chebyshev's points, weighted until the relative errors were level (Lawson 1961), coefficient
+// after coefficient rounded and the rest fitted again.
+#pragma once
+
+namespace kiln::codegen::tables {
+
+// tanh on [2^-4, 16), four intervals to an octave, by the lowest five of a float's upper 11 bits;
+// the first one reaches down to 0. The points are near the middle, where tanh is nearly a float.
+// clang-format off
+inline constexpr float kTanhPoints[32] =
+    {0x1.1c0bbap1f, 0x1.5c06cep1f, 0x1.9c1df6p1f, 0x1.dc17dep1f, 0x1.1c082p2f, 0x1.5c0d34p2f,
+     0x1.9c0002p2f, 0x1.dc0002p2f, 0x1.1c0002p3f, 0, 0, 0, 0, 0x1.5c0c5cp-4f, 0x1.9c1c26p-4f,
+     0x1.dc1942p-4f, 0x1.1c058ap-3f, 0x1.5c036cp-3f, 0x1.9c0d62p-3f, 0x1.dc0eb4p-3f, 0x1.1c0b5ep-2f,
+     0x1.5c026ap-2f, 0x1.9c084ap-2f, 0x1.dc0444p-2f, 0x1.1c0f56p-1f, 0x1.5c032ap-1f, 0x1.9c0d16p-1f,
+     0x1.dc1e94p-1f, 0x1.1c132p0f, 0x1.5c1b46p0f, 0x1.9c1b58p0f, 0x1.dc1718p0f};
+inline constexpr float kTanh[6][32] = {
+    {0x1.f40a6cp-1f, 0x1.fb90fep-1f, 0x1.fe5de6p-1f, 0x1.ff65fap-1f, 0x1.ffdb62p-1f, 0x1.fffb0cp-1f,
+     0x1.ffff54p-1f, 0x1.ffffe8p-1f, 0x1.fffffep-1f, 0x1p0f, 0x1p0f, 0x1p0f, 0, 0x1.5b3688p-4f,
+     0x1.9ab998p-4f, 0x1.d9f75p-4f, 0x1.1a36f6p-3f, 0x1.58b3bp-3f, 0x1.9694b2p-3f, 0x1.d3aa1ep-3f,
+     0x1.14fa0ap-2f, 0x1.4f33d2p-2f, 0x1.8725a8p-2f, 0x1.bc743p-2f, 0x1.021b06p-1f, 0x1.2ec30ep-1f,
+     0x1.555a5p-1f, 0x1.760b9p-1f, 0x1.9b9eap-1f, 0x1.c0b03ep-1f, 0x1.d8a468p-1f, 0x1.e7c238p-1f},
+    {0x1.7a3a26p-5f, 0x1.1a85c6p-6f, 0x1.a16eeap-8f, 0x1.33dd6p-9f, 0x1.24dd62p-11f,
+     0x1.3cf5a4p-14f, 0x1.57c574p-17f, 0x1.744c9ap-20f, 0x1.50c9e6p-24f, 0, 0, 0, 0x1p0f,
+     0x1.fc5226p-1f, 0x1.fada12p-1f, 0x1.f924f8p-1f, 0x1.f64716p-1f, 0x1.f17ee4p-1f, 0x1.ebd22p-1f,
+     0x1.e54d5p-1f, 0x1.da8a7cp-1f, 0x1.c922eap-1f, 0x1.b54b7ep-1f, 0x1.9f8b98p-1f, 0x1.7de2c2p-1f,
+     0x1.4cf79cp-1f, 0x1.1c6b24p-1f, 0x1.dd7a36p-2f, 0x1.6a294cp-2f, 0x1.db2d6p-3f, 0x1.2ec2bp-3f,
+     0x1.7aadeep-4f},
+    {-0x1.7162b4p-5f, -0x1.18109ap-6f, -0x1.a014cap-8f, -0x1.337ca6p-9f, -0x1.248b7p-11f,
+     -0x1.3cafbap-14f, -0x1.55476ap-17f, -0x1.068186p-20f, 0x1.3490e4p-26f, 0, 0, 0,
+     0x1.f3c6c6p-26f, -0x1.58b86p-4f, -0x1.969866p-4f, -0x1.d39f4ep-4f, -0x1.14db7ep-3f,
+     -0x1.4ef032p-3f, -0x1.868e8p-3f, -0x1.bb46e8p-3f, -0x1.00b67cp-2f, -0x1.2b48bp-2f,
+     -0x1.4e135cp-2f, -0x1.68b96cp-2f, -0x1.8106dp-2f, -0x1.89c9bcp-2f, -0x1.7b3f08p-2f,
+     -0x1.5cd31ap-2f, -0x1.2328cp-2f, -0x1.a06bcp-3f, -0x1.177cdep-3f, -0x1.68c028p-4f},
+    {0x1.d58116p-6f, 0x1.6f20fcp-7f, 0x1.13c816p-8f, 0x1.9947p-10f, 0x1.87d6c4p-12f,
+     0x1.a8623ep-15f, 0x1.c87f0ep-18f, 0x1.5e3b9cp-21f, 0x1.6735d6p-26f, 0, 0, 0, -0x1.555636p-2f,
+     -0x1.4b3176p-2f, -0x1.47b91p-2f, -0x1.42b78cp-2f, -0x1.3b6a7p-2f, -0x1.2f2e6p-2f,
+     -0x1.210ddp-2f, -0x1.113c9ep-2f, -0x1.edb278p-3f, -0x1.9d6f5ep-3f, -0x1.47c2a2p-3f,
+     -0x1.e19f2p-4f, -0x1.e3d3bp-5f, 0x1.5b9bdap-7f, 0x1.f9c37cp-5f, 0x1.7ebc94p-4f, 0x1.c551d8p-4f,
+     0x1.9d0344p-4f, 0x1.3a245ep-4f, 0x1.b2e2fep-5f},
+    {-0x1.aa04bep-7f, -0x1.64df94p-8f, -0x1.1299fap-9f, -0x1.9b0c14p-11f, -0x1.953c1ap-13f,
+     -0x1.b7738cp-16f, -0x1.fe3d62p-19f, -0x1.1272e6p-19f, -0x1.053292p-23f, 0, 0, 0,
+     0x1.df8284p-14f, 0x1.17654ep-4f, 0x1.0ce15p-4f, 0x1.70f7d2p-4f, 0x1.7c1d4cp-4f, 0x1.bd1246p-4f,
+     0x1.ec91a4p-4f, 0x1.074adap-3f, 0x1.31af64p-3f, 0x1.4fc006p-3f, 0x1.5c65b2p-3f, 0x1.59c906p-3f,
+     0x1.3d5ebap-3f, 0x1.f2c65cp-4f, 0x1.50faaap-4f, 0x1.73f3bap-5f, 0x1.9214c6p-8f,
+     -0x1.4dffb8p-6f, -0x1.9d71a8p-6f, -0x1.5b58c6p-6f},
+    {0x1.04ae7p-8f, 0x1.f629eap-10f, 0x1.9406d4p-11f, 0x1.32f2b2p-12f, 0x1.1ed134p-14f,
+     0x1.37bc72p-17f, 0x1.a3e7fep-20f, 0x1.fa1558p-20f, 0x1.0138cap-24f, 0, 0, 0, 0x1.0e665cp-3f,
+     -0x1.13c32p2f, 0x1.0276p-2f, -0x1.74a8dap2f, -0x1.d74954p-1f, -0x1.7bff6p-1f, -0x1.28bbdep-4f,
+     0x1.f1bb56p-1f, 0x1.92e83p-8f, -0x1.1c1feap-6f, -0x1.62ec26p-6f, -0x1.d4b1f4p-5f,
+     -0x1.71d468p-5f, -0x1.dac92ep-5f, -0x1.f108cp-5f, -0x1.c15288p-5f, -0x1.067fap-5f,
+     -0x1.377fd8p-7f, 0x1.77d476p-10f, 0x1.2be2dcp-8f},};
+
+// erf around k / 8.
+inline constexpr float kErf[5][32] = {
+    {0, 0x1.1f5e1ap-3f, 0x1.1af54ep-2f, 0x1.9dd0d2p-2f, 0x1.0a7ef6p-1f, 0x1.3f196ep-1f,
+     0x1.6c1c98p-1f, 0x1.91724ap-1f, 0x1.af767ap-1f, 0x1.c6dad2p-1f, 0x1.d8865ep-1f, 0x1.e5768cp-1f,
+     0x1.eea556p-1f, 0x1.f4f694p-1f, 0x1.f92d08p-1f, 0x1.fbe61ep-1f, 0x1.fd9ae2p-1f, 0x1.fea422p-1f,
+     0x1.ff4048p-1f, 0x1.ff996p-1f, 0x1.ffcaa8p-1f, 0x1.ffe514p-1f, 0x1.fff2dp-1f, 0x1.fff9bap-1f,
+     0x1.fffd1ap-1f, 0x1.fffeb4p-1f, 0x1.ffff7p-1f, 0x1.ffffc4p-1f, 0x1.ffffe8p-1f, 0x1.fffff6p-1f,
+     0x1.fffffcp-1f, 0x1.fffffep-1f},
+    {0x1.20dd74p0f, 0x1.1c62f4p0f, 0x1.0f5d1p0f, 0x1.f5f0c6p-1f, 0x1.c1efcap-1f, 0x1.86e96ep-1f,
+     0x1.492e4cp-1f, 0x1.0cab6cp-1f, 0x1.a91206p-2f, 0x1.45e9bp-2f, 0x1.e4654ep-3f, 0x1.5ce5aap-3f,
+     0x1.e72386p-4f, 0x1.499d4ap-4f, 0x1.b0552p-5f, 0x1.12ce96p-5f, 0x1.529b5cp-6f, 0x1.9461cep-7f,
+     0x1.d4136p-8f, 0x1.0690ep-8f, 0x1.1d821cp-9f, 0x1.2ce73ep-10f, 0x1.335f0ap-11f,
+     0x1.30515ep-12f, 0x1.24065p-13f, 0x1.0f9b26p-14f, 0x1.e9af7ap-16f, 0x1.abd9e8p-17f,
+     0x1.6a52b6p-18f, 0x1.2963f2p-19f, 0x1.d92b0ep-21f, 0x1.6cd6e2p-22f},
+    {0x1.b10388p-17f, -0x1.1c603p-3f, -0x1.0f5ca8p-2f, -0x1.78746cp-2f, -0x1.c1efaap-2f,
+     -0x1.e8a3b8p-2f, -0x1.edc562p-2f, -0x1.d62bf4p-2f, -0x1.a911fcp-2f, -0x1.6ea6dcp-2f,
+     -0x1.2ebf4ap-2f, -0x1.dfbbc4p-3f, -0x1.6d5aa8p-3f, -0x1.0bcfd8p-3f, -0x1.7a4a9ap-4f,
+     -0x1.01a1dp-4f, -0x1.529bap-5f, -0x1.ada866p-6f, -0x1.074b4cp-6f, -0x1.37cca8p-7f,
+     -0x1.64e38cp-8f, -0x1.8af0c8p-9f, -0x1.a6a45cp-10f, -0x1.b57718p-11f, -0x1.b60c0cp-12f,
+     -0x1.a8656cp-13f, -0x1.8de1e8p-14f, -0x1.69036cp-15f, -0x1.3d0c08p-16f, -0x1.0d863p-17f,
+     -0x1.bb9f3cp-19f, -0x1.617676p-20f},
+    {-0x1.81ea02p-2f, -0x1.6edadp-2f, -0x1.3c32c4p-2f, -0x1.e0907p-3f, -0x1.2be6a8p-3f,
+     -0x1.c92f92p-5f, 0x1.b28e5p-6f, 0x1.7b4c34p-4f, 0x1.1ab206p-3f, 0x1.4c157cp-3f, 0x1.56a418p-3f,
+     0x1.4325b6p-3f, 0x1.1c0398p-3f, 0x1.d65872p-4f, 0x1.716a26p-4f, 0x1.1477d4p-4f, 0x1.8b908ep-5f,
+     0x1.0f2486p-5f, 0x1.64c9b8p-6f, 0x1.c34288p-7f, 0x1.129866p-7f, 0x1.41d9b2p-8f, 0x1.6b92d8p-9f,
+     0x1.8c136ap-10f, 0x1.a051fcp-11f, 0x1.a668e8p-12f, 0x1.9ddc7ap-13f, 0x1.87ae58p-14f,
+     0x1.662bc6p-15f, 0x1.3c8b6ap-16f, 0x1.0e6f26p-17f, 0x1.bec50cp-19f},
+    {0x1.03a98p-6f, 0x1.1269dcp-4f, 0x1.02be04p-3f, 0x1.5460d6p-3f, 0x1.764b78p-3f, 0x1.68fdf4p-3f,
+     0x1.3465d2p-3f, 0x1.cc647cp-4f, 0x1.1ba88ep-4f, 0x1.cc22d6p-6f, -0x1.8b3adp-8f,
+     -0x1.f1a74ap-6f, -0x1.6c78d2p-5f, -0x1.96a252p-5f, -0x1.89a768p-5f, -0x1.5a017ep-5f,
+     -0x1.1a274cp-5f, -0x1.b00f7p-6f, -0x1.38ec46p-6f, -0x1.aee932p-7f, -0x1.1b0a6cp-7f,
+     -0x1.63a288p-8f, -0x1.ac3c1p-9f, -0x1.eeedfp-10f, -0x1.12d756p-10f, -0x1.25a066p-11f,
+     -0x1.2e00f6p-12f, -0x1.2b3deap-13f, -0x1.1dd0c4p-14f, -0x1.07476ap-15f, -0x1.d3fb3ap-17f,
+     -0x1.917194p-18f},};
+// clang-format on
+
+}  // namespace kiln::codegen::tables
