@@ -496,6 +496,10 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
 
 }  // namespace
 
+Value* RoundedTo(Builder& b, Value* value, ElementType type, MathOptions options) {
+  return IsHalf(type) ? RoundToHalf(b, value, type, options) : value;
+}
+
 Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
                       std::span<const ElementType> types, MathOptions math) {
   const OpInfo& info = InfoOf(node.opcode);

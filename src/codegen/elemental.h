@@ -40,6 +40,20 @@ llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType ty
 llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to,
                          MathOptions options);
 
+// The quotients of many numbers by one, with the same bits as divisions, which take four times as
+// long: the reciprocal is made once. The builder ends in another block than it began in. Needs
+// fused multiply-adds.
+struct Reciprocal {
+  llvm::Value* divisor;  // a scalar
+  llvm::Value* inverse;  // 1 / divisor
+  llvm::Value* usable;   // whether the inverse serves for operands of everyday sizes
+};
+Reciprocal EmitReciprocal(Builder& b, llvm::Value* divisor);
+llvm::Value* EmitDivide(Builder& b, llvm::Value* x, const Reciprocal& reciprocal);
+
+// What an op made in registers, rounded to the type of its result: f16 and bf16 are kept as floats.
+llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOptions options);
+
 // An elementwise op: the operands are all scalars or all vectors of one width. The builder may end
 // in another block than it began in. UNIMPLEMENTED, naming op and type, where there is no code.
 Result<llvm::Value*> EmitOp(Builder& b, const kernel::Node& node,

@@ -91,7 +91,7 @@ Result<Shape> InferCompare(const InferenceInput& input) {
 }
 
 Result<Shape> InferStochasticConvert(const InferenceInput& input) {
-  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  KILN_RETURN_IF_ERROR(RequireArrays(input));
   KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
   const Shape &operand = OperandShape(input, 0), &random = OperandShape(input, 1);
   if (!IsFloat(operand.type()) || !IsUnsigned(random.type()) || !IsInteger(random.type()) ||

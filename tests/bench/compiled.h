@@ -60,6 +60,14 @@ class Compiled {
   }
   bool ok() const { return executable_ != nullptr && !failed_; }
   const plan::Program& program() const { return artefact_->program; }
+  // Numbers of every size between two bounds into an argument of f32.
+  void Fill(size_t i, float low, float high) {
+    int64_t n = artefact_->program.signature.parameters[i].num_elements();
+    auto* p = static_cast<float*>(const_cast<void*>(arguments_[i]));
+    for (int64_t k = 0; k < n; ++k) {
+      p[k] = low + (high - low) * static_cast<float>(k * 40503 % 65536) / 65536;
+    }
+  }
   const float* result(size_t i) const { return static_cast<const float*>(results_[i]); }
   const std::string& error() const { return error_; }
 

@@ -292,8 +292,13 @@ class Generator {
         return Keep(Unary(Opcode::kCbrt, Above(x, 0.5)), false);
       case 1:
         return Keep(Unary(Opcode::kAcosh, Above(x, 1.5)), false);
-      case 2:
-        return Keep(Binary(Opcode::kAtan2, x, Above(Like(x), 0.5)), false);
+      case 2: {
+        // Every half of the plane, but not its origin, nor the cut where the sign of x decides.
+        bool turned = Chance(50);
+        Instruction* beside = Above(x, 0.5);
+        if ((turned || IsExact(x)) && Chance(50)) beside = Unary(Opcode::kNegate, beside);
+        return Keep(Binary(Opcode::kAtan2, turned ? beside : x, turned ? x : beside), false);
+      }
       case 3:
         return Keep(Unary(Opcode::kReal, x), IsExact(x));
       default:

@@ -19,7 +19,9 @@
 
 namespace kiln::codegen {
 
-inline MathOptions MathOf(const target::Cpu& cpu) { return {cpu.has_fma, cpu.has_f16}; }
+inline MathOptions MathOf(const target::Cpu& cpu) {
+  return {cpu.has_fma, cpu.has_f16, cpu.Has("avx512f") && cpu.Has("avx512vl")};
+}
 
 // A value at the current point: one scalar, or one vector for each of the points' copies.
 struct Lanes {
@@ -181,6 +183,7 @@ class NestEmitter {
   bool ReadsOutput(const kernel::Node& node) const;
   bool Ready(int stage, const kernel::Node& node) const;
   void EmitNode(int stage, int node);
+  void EmitReciprocalAhead(int stage, int node);
   void AdvanceAccess(int id);
   // The value of an index, as i64 or, where `vector`, <width x int type>.
   llvm::Value* EmitIndex(int stage, const kernel::Index& index, int copy, bool vector,
@@ -231,9 +234,12 @@ class NestEmitter {
   llvm::Value* lanes_left_ = nullptr;
   int tile_variable_ = -1;
 
-  std::vector<bool> dead_;                                // by stage
-  std::vector<std::vector<bool>> live_;                   // by stage and node
-  std::vector<std::vector<Lanes>> values_;                // by stage and node
+  std::vector<bool> dead_;                  // by stage
+  std::vector<std::vector<bool>> live_;     // by stage and node
+  std::vector<std::vector<Lanes>> values_;  // by stage and node
+  // By stage and node: of a division whose divisor is known, and the same for all lanes, before the
+  // dividend is.
+  std::vector<std::vector<std::optional<Reciprocal>>> reciprocals_;
   std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
   std::vector<Access> accesses_;
   std::vector<Offset> offsets_;
@@ -241,6 +247,7 @@ class NestEmitter {
   std::vector<std::vector<std::vector<int>>> update_access_;  // by stage, update and result
   struct Emitted {
     int stage, node;
+    bool reciprocal = false;
   };
   std::vector<Emitted> emitted_;
   struct Undo {

@@ -68,6 +68,7 @@ void NestEmitter::AddAccesses() {
   for (size_t s = 0; s < kernel_.stages.size(); ++s) {
     const kernel::Stage& stage = kernel_.stages[s];
     values_.emplace_back(stage.nodes.size());
+    reciprocals_.emplace_back(stage.nodes.size());
     reduced_.emplace_back();
     for (const auto& r : stage.reductions) reduced_.back().emplace_back(r.inputs.size());
     load_access_.emplace_back(stage.nodes.size(), -1);
@@ -185,7 +186,12 @@ int64_t NestEmitter::CopyOffset(int variable, int copy) const {
 
 void NestEmitter::Rewind(Mark mark) {
   while (emitted_.size() > mark.nodes) {
-    values_[emitted_.back().stage][emitted_.back().node] = Lanes();
+    const Emitted& last = emitted_.back();
+    if (last.reciprocal) {
+      reciprocals_[last.stage][last.node].reset();
+    } else {
+      values_[last.stage][last.node] = Lanes();
+    }
     emitted_.pop_back();
   }
   while (undo_.size() > mark.accesses) {
@@ -294,7 +300,11 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
     // What an earlier stage puts there is not there yet.
     if (ahead && ReadsOutput(s.nodes[n])) continue;
     if (load_access_[stage][n] >= 0) AdvanceAccess(load_access_[stage][n]);
-    if (Ready(stage, s.nodes[n])) EmitNode(stage, static_cast<int>(n));
+    if (Ready(stage, s.nodes[n])) {
+      EmitNode(stage, static_cast<int>(n));
+    } else {
+      EmitReciprocalAhead(stage, static_cast<int>(n));
+    }
   }
   for (int id : store_access_[stage]) {
     if (id >= 0) AdvanceAccess(id);
@@ -302,6 +312,18 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
   for (const std::vector<int>& update : update_access_[stage]) {
     for (int id : update) AdvanceAccess(id);
   }
+}
+
+void NestEmitter::EmitReciprocalAhead(int stage, int n) {
+  const Node& node = kernel_.stages[stage].nodes[n];
+  if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kDivide || !IsFloat(node.type) ||
+      !cpu_.has_fma || reciprocals_[stage][n]) {
+    return;
+  }
+  const Lanes& divisor = values_[stage][node.operands[1]];
+  if (!divisor.known() || divisor.vector || values_[stage][node.operands[0]].known()) return;
+  reciprocals_[stage][n] = EmitReciprocal(b_, divisor.copies[0]);
+  emitted_.push_back({stage, n, true});
 }
 
 void NestEmitter::EmitReadyInAll() {
@@ -355,6 +377,11 @@ void NestEmitter::EmitNode(int stage, int n) {
       for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
         Values operands;
         for (int operand : node.operands) operands.push_back(Use(stage, operand, u, value.vector));
+        if (reciprocals_[stage][n] && value.vector) {
+          Value* quotient = EmitDivide(b_, operands[0], *reciprocals_[stage][n]);
+          value.copies.push_back(RoundedTo(b_, quotient, node.type, MathOf(cpu_)));
+          continue;
+        }
         Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
         if (!result.ok()) {
           Fail(result.status());

@@ -10,6 +10,7 @@ using llvm::Value;
 // Coefficients by Sollya: of erf(x) / x - 1 by fpminimax; of Q by Remez' algorithm with the weight
 // erfc(x), which leaves the error of 1 - e^-Q level.
 Value* MathEmitter::Erf(Value* x) {
+  if (UsesAvx512(x)) return ErfAvx512(x);
   bool wide = IsDouble(x);
   // From the limit on the result rounds to 1.
   Value* limit = Number(x, wide ? 6.0 : 4.0);

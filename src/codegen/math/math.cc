@@ -97,6 +97,7 @@ Value* MathEmitter::ExpTail(Value* r) {
 Value* MathEmitter::Exp(Value* x) { return ExpTimesPowerOfTwo(x, 0); }
 
 Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power) {
+  if (UsesAvx512(x)) return ExpAvx512(x, power);
   bool wide = IsDouble(x);
   // Beyond these every result is infinite or 0, for powers of 0 and -1; a NaN fails both tests and
   // stays. A 0 that came of a product that underflows would cost ten times the rest, and masks make
@@ -137,6 +138,7 @@ Value* MathEmitter::Expm1(Value* x) {
 }
 
 Value* MathEmitter::Log(Value* x) {
+  if (UsesAvx512(x)) return LogAvx512(x, nullptr, nullptr);
   bool wide = IsDouble(x);
   // Subnormals are scaled up to have an exponent.
   Value* small = b_.CreateFCmpOLT(x, Number(x, wide ? 0x1p-1022 : 0x1p-126));
@@ -199,11 +201,13 @@ Value* MathEmitter::Log1pPlus(Value* x, Value* power) {
   Value* larger = b_.CreateSelect(above, x, one);
   Value* smaller = b_.CreateSelect(above, one, x);
   Value* lost = b_.CreateFSub(smaller, b_.CreateFSub(u, larger));
-  Value* result = LogOfNormal(u, u, power, b_.CreateFDiv(lost, u));
+  Value* rest = b_.CreateFDiv(lost, u);
+  Value* result = UsesAvx512(x) ? LogAvx512(u, power, rest) : LogOfNormal(u, u, power, rest);
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
 }
 
 Value* MathEmitter::Tanh(Value* x) {
+  if (UsesAvx512(x)) return TanhAvx512(x);
   bool wide = IsDouble(x);
   Value* a = Abs(x);
   // From here on the result rounds to 1.
@@ -215,6 +219,7 @@ Value* MathEmitter::Tanh(Value* x) {
 }
 
 Value* MathEmitter::Logistic(Value* x) {
+  if (UsesAvx512(x)) return LogisticAvx512(x);
   Value* one = Number(x, 1.0);
   // e^-|x| neither overflows nor loses the small results.
   Value* e = Exp(b_.CreateFNeg(Abs(x)));

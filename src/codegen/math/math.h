@@ -26,6 +26,10 @@
 //   erf       an odd polynomial below 1, 1 - e^-Q(x) above
 #pragma once
 
+#include <functional>
+#include <span>
+#include <vector>
+
 #include "llvm/IR/IRBuilder.h"
 
 namespace kiln::codegen {
@@ -33,7 +37,8 @@ namespace kiln::codegen {
 // What the target has; a property of the whole module, so that scalar and vector code agree.
 struct MathOptions {
   bool has_fma = true;
-  bool has_f16 = true;  // instructions that convert between f16 and f32
+  bool has_f16 = true;      // instructions that convert between f16 and f32
+  bool has_avx512 = false;  // AVX-512 with vectors of all lengths
 };
 
 class MathEmitter {
@@ -109,6 +114,22 @@ class MathEmitter {
     llvm::Value* cosine;
   };
   SinCos SinCosOf(const Turns& r);
+
+  // avx512.cc; of f32.
+  bool UsesAvx512(llvm::Value* x) const { return options_.has_avx512 && !IsDouble(x); }
+  llvm::Value* OnVectors(std::initializer_list<llvm::Value*> operands, int least,
+                         const std::function<llvm::Value*(const std::vector<llvm::Value*>&)>& f);
+  llvm::Value* ScaleByPower(llvm::Value* x, llvm::Value* n);
+  llvm::Value* ExponentOf(llvm::Value* x);
+  llvm::Value* MantissaOf(llvm::Value* x);
+  llvm::Value* InverseOfNormal(llvm::Value* x);
+  llvm::Value* LookUp(std::span<const float, 32> table, llvm::Value* index);
+  llvm::Value* ExpAvx512(llvm::Value* x, int power);
+  llvm::Value* LogisticAvx512(llvm::Value* x);
+  llvm::Value* LogAvx512(llvm::Value* x, llvm::Value* power, llvm::Value* rest);
+  llvm::Value* TanhAvx512(llvm::Value* x);
+  llvm::Value* ErfAvx512(llvm::Value* x);
+
   bool IsDouble(llvm::Value* x) const { return x->getType()->getScalarType()->isDoubleTy(); }
 
   llvm::IRBuilderBase& b_;
