@@ -582,7 +582,7 @@ KILN_API kiln_value kiln_op_shift_right_logical(kiln_graph* graph, kiln_value lh
  *  larger than random / 2^width, the other where it is not. random is unsigned and as wide as the
  *  operand. Clamps to the type's range, and makes NaN 0.
  *
- *  Takes integers and floats.
+ *  Takes floats.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param random unsigned numbers as wide as the operand's, of its dimensions
