@@ -44,7 +44,7 @@ Instruction* ReshapeRules(Instruction* i) {
       i->shape().dim(i->attributes().Int(Attr::kIotaDimension)) == 1) {
     return SplatNumber(i, i->shape(), 0);
   }
-  // bitcast(x) => reshape(x)
+  // The two mean the same; a reshape is what the rules below know.
   if (i->opcode() == Opcode::kBitcast) return Make(i, Opcode::kReshape, {i->operand(0)});
   if (i->opcode() != Opcode::kReshape) return nullptr;
   Instruction* x = i->operand(0);
