@@ -56,7 +56,7 @@ struct Node {
   ElementType type = ElementType::kInvalid;
   Opcode opcode = Opcode::kAdd;
   Direction direction = Direction::kEq;
-  bool total_order = false;  // of compare
+  bool total_order = false;                      // of compare
   int64_t exponent_bits = 0, mantissa_bits = 0;  // of reduce-precision
   std::vector<int> operands;
   Index index;

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "random_moves.h"
+#include "random_ops.h"
 #include "random_sorts.h"
 
 namespace kiln::testing {
@@ -273,21 +274,12 @@ class Generator {
 
   // A function that is steep, or has no value, where its operand is not kept from.
   Instruction* StepFunction(Instruction* x) {
-    struct Function {
-      Opcode opcode;
-      double bound;  // the operand is clamped to both sides of 0
-    };
-    static constexpr Function kFunctions[] = {{Opcode::kSine, 8},    {Opcode::kCosine, 8},
-                                              {Opcode::kTan, 1},     {Opcode::kAsin, 0.875},
-                                              {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75},
-                                              {Opcode::kAsinh, 100}, {Opcode::kSinh, 3},
-                                              {Opcode::kCosh, 3},    {Opcode::kErf, 100}};
-    int n = Pick(0, std::size(kFunctions) + 4);
-    if (n < static_cast<int>(std::size(kFunctions))) {
-      const Function& f = kFunctions[n];
+    int n = Pick(0, std::size(kBoundedFunctions) + 4);
+    if (n < static_cast<int>(std::size(kBoundedFunctions))) {
+      const BoundedFunction& f = kBoundedFunctions[n];
       return Keep(Unary(f.opcode, Clamped(x, -f.bound, f.bound)), false);
     }
-    switch (n - static_cast<int>(std::size(kFunctions))) {
+    switch (n - static_cast<int>(std::size(kBoundedFunctions))) {
       case 0:
         return Keep(Unary(Opcode::kCbrt, Above(x, 0.5)), false);
       case 1:
@@ -332,22 +324,7 @@ class Generator {
       return Keep(Binary(kOps[Pick(0, std::size(kOps) - 1)], x, y), true);
     }
     if (IsInteger(type)) {
-      static constexpr Opcode kOps[] = {Opcode::kAdd,
-                                        Opcode::kSubtract,
-                                        Opcode::kMultiply,
-                                        Opcode::kMulhi,
-                                        Opcode::kDivide,
-                                        Opcode::kRemainder,
-                                        Opcode::kPower,
-                                        Opcode::kMaximum,
-                                        Opcode::kMinimum,
-                                        Opcode::kAnd,
-                                        Opcode::kOr,
-                                        Opcode::kXor,
-                                        Opcode::kShiftLeft,
-                                        Opcode::kShiftRightArithmetic,
-                                        Opcode::kShiftRightLogical};
-      return Keep(Binary(kOps[Pick(0, std::size(kOps) - 1)], x, y), true);
+      return Keep(Binary(kIntegerOps[Pick(0, std::size(kIntegerOps) - 1)], x, y), true);
     }
     switch (Pick(0, 7)) {
       case 0:

@@ -1,0 +1,35 @@
+// Ops that random modules choose from.
+#pragma once
+
+#include "ops/op.h"
+
+namespace kiln::testing {
+
+// Of two integers of a type.
+inline constexpr Opcode kIntegerOps[] = {Opcode::kAdd,
+                                         Opcode::kSubtract,
+                                         Opcode::kMultiply,
+                                         Opcode::kMulhi,
+                                         Opcode::kDivide,
+                                         Opcode::kRemainder,
+                                         Opcode::kPower,
+                                         Opcode::kMaximum,
+                                         Opcode::kMinimum,
+                                         Opcode::kAnd,
+                                         Opcode::kOr,
+                                         Opcode::kXor,
+                                         Opcode::kShiftLeft,
+                                         Opcode::kShiftRightArithmetic,
+                                         Opcode::kShiftRightLogical};
+
+// Functions of a float that is clamped to `bound` on both sides of 0.
+struct BoundedFunction {
+  Opcode opcode;
+  double bound;
+};
+inline constexpr BoundedFunction kBoundedFunctions[] = {
+    {Opcode::kSine, 8},    {Opcode::kCosine, 8},   {Opcode::kTan, 1},     {Opcode::kAsin, 0.875},
+    {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75}, {Opcode::kAsinh, 100}, {Opcode::kSinh, 3},
+    {Opcode::kCosh, 3},    {Opcode::kErf, 100}};
+
+}  // namespace kiln::testing
