@@ -17,12 +17,6 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-constexpr ElementType kTypes[] = {
-    ElementType::kF32, ElementType::kF32,  ElementType::kF32, ElementType::kF64, ElementType::kF64,
-    ElementType::kF16, ElementType::kBF16, ElementType::kS32, ElementType::kS32, ElementType::kS64,
-    ElementType::kS8,  ElementType::kS16,  ElementType::kU8,  ElementType::kU16, ElementType::kU32,
-    ElementType::kU64, ElementType::kPred, ElementType::kPred};
-
 // Programs of arrays that are no larger run on one thread.
 constexpr int64_t kSmall = 20000;
 
@@ -76,7 +70,7 @@ class Generator {
       elements *= size;
       dims.push_back(size);
     }
-    return Shape(kTypes[Pick(0, std::size(kTypes) - 1)], std::span<const int64_t>(dims));
+    return Shape(kValueTypes[Pick(0, std::size(kValueTypes) - 1)], std::span<const int64_t>(dims));
   }
 
   // Adds to the current computation; a generator that makes invalid ops is broken itself.
@@ -233,10 +227,7 @@ class Generator {
     ElementType type = x->shape().type();
     if (IsPred(type)) return Keep(Unary(Chance(80) ? Opcode::kNot : Opcode::kCopy, x), true);
     if (IsInteger(type)) {
-      static constexpr Opcode kOps[] = {Opcode::kAbs, Opcode::kNegate, Opcode::kSign,
-                                        Opcode::kNot, Opcode::kPopcnt, Opcode::kCountLeadingZeros,
-                                        Opcode::kCopy};
-      return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], x), true);
+      return Keep(Unary(kIntegerFunctions[Pick(0, std::size(kIntegerFunctions) - 1)], x), true);
     }
     if (IsExact(x) && Chance(40)) {
       static constexpr Opcode kOps[] = {Opcode::kCeil,   Opcode::kFloor,           Opcode::kSign,
@@ -395,7 +386,7 @@ class Generator {
 
   void StepConvert() {
     Instruction* x = AnyValue();
-    ElementType to = kTypes[Pick(0, std::size(kTypes) - 1)];
+    ElementType to = kValueTypes[Pick(0, std::size(kValueTypes) - 1)];
     if (!IsFloat(to)) x = AnyExact(x);
     Shape shape = x->shape();
     shape.set_type(to);

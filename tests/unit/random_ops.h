@@ -1,9 +1,22 @@
-// Ops that random modules choose from.
+// Ops and types that random modules choose from.
 #pragma once
 
 #include "ops/op.h"
 
 namespace kiln::testing {
+
+// The types of new values; the more common ones more often.
+inline constexpr ElementType kValueTypes[] = {
+    ElementType::kF32, ElementType::kF32,  ElementType::kF32, ElementType::kF64, ElementType::kF64,
+    ElementType::kF16, ElementType::kBF16, ElementType::kS32, ElementType::kS32, ElementType::kS64,
+    ElementType::kS8,  ElementType::kS16,  ElementType::kU8,  ElementType::kU16, ElementType::kU32,
+    ElementType::kU64, ElementType::kPred, ElementType::kPred};
+
+// Of one integer.
+inline constexpr Opcode kIntegerFunctions[] = {Opcode::kAbs,    Opcode::kNegate,
+                                               Opcode::kSign,   Opcode::kNot,
+                                               Opcode::kPopcnt, Opcode::kCountLeadingZeros,
+                                               Opcode::kCopy};
 
 // Of two integers of a type.
 inline constexpr Opcode kIntegerOps[] = {Opcode::kAdd,

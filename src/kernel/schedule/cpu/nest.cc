@@ -230,10 +230,38 @@ class Scheduler {
     return weight;
   }
 
-  static int UnrollOf(const Stage& stage) {
+  // How many elementary functions follow one another on the longest way to a value, and how many
+  // there are.
+  struct Functions {
+    int depth = 0, count = 0;
+  };
+  static Functions FunctionsOf(const Stage& stage) {
+    Functions all;
+    std::vector<int> depth(stage.nodes.size(), 0);
+    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+      const Node& node = stage.nodes[n];
+      bool is_function = node.kind == Node::Kind::kOp && HasTrait(node.opcode, kTranscendental);
+      for (int operand : node.operands) {
+        depth[n] = std::max(depth[n], depth[static_cast<size_t>(operand)]);
+      }
+      depth[n] += is_function;
+      all.count += is_function;
+      all.depth = std::max(all.depth, depth[n]);
+    }
+    return all;
+  }
+
+  int UnrollOf(const Stage& stage) const {
     int weight = WeightOf(stage);
     if (!stage.reductions.empty()) {
       return weight <= 12 && stage.reductions.size() <= 3 ? 4 : weight <= 40 ? 2 : 1;
+    }
+    // A function takes some 60 cycles from operand to result and 8 of the units' time: of a chain
+    // of them the machine does not see as far as the next vector. Longer code takes long to
+    // compile.
+    Functions functions = FunctionsOf(stage);
+    if (functions.depth >= 2 && functions.count <= 12) {
+      return functions.depth >= 4 && cpu_.vector_registers >= 32 ? 4 : 2;
     }
     return weight <= 4 ? 4 : weight <= 16 ? 2 : 1;
   }
