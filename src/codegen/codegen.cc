@@ -11,6 +11,7 @@
 #include "codegen/cpu/scan.h"
 #include "codegen/cpu/scatter.h"
 #include "codegen/cpu/sort.h"
+#include "codegen/elemental.h"
 #include "codegen/llvm_session.h"
 
 namespace kiln::codegen {
@@ -42,6 +43,21 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
   return OkStatus();
 }
 
+// With so many uses of elementary functions compiling takes seconds, most of them for these.
+constexpr int64_t kMostOwnFunctions = 400;
+
+int64_t TranscendentalUses(const plan::Program& program) {
+  int64_t uses = 0;
+  for (const plan::ScheduledKernel& k : program.kernels) {
+    for (const kernel::Stage& stage : k.kernel.stages) {
+      uses += std::count_if(stage.nodes.begin(), stage.nodes.end(), [](const kernel::Node& n) {
+        return n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
+      });
+    }
+  }
+  return uses;
+}
+
 // One LLVM module's share of a program.
 struct Part {
   std::vector<int> kernels;
@@ -54,6 +70,7 @@ struct Part {
 Status Compile(const plan::Program& program, const target::Cpu& cpu, const Options& options,
                std::string_view name, Part& part) {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, LlvmSession::ForCpu(name, cpu));
+  if (TranscendentalUses(program) > kMostOwnFunctions) ShareFunctions(session->module());
   for (int k : part.kernels) {
     KILN_RETURN_IF_ERROR(EmitKernel(*session, program, k, cpu));
   }

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "codegen/elemental_internal.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
 
@@ -137,7 +138,8 @@ llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind ki
   return nullptr;
 }
 
-Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Value* x, Value* y) {
+Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Value* x, Value* y,
+                   MathOptions math) {
   using Kind = kernel::Combiner::Kind;
   switch (kind) {
     case Kind::kGeneral:
@@ -149,9 +151,9 @@ Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, Va
       if (IsPred(type)) return b.CreateAnd(x, y);
       return IsFloat(type) ? b.CreateFMul(x, y) : b.CreateMul(x, y);
     case Kind::kMax:
-      return EmitMaximum(b, x, y, type);
+      return EmitMaximum(b, x, y, type, math);
     case Kind::kMin:
-      return EmitMinimum(b, x, y, type);
+      return EmitMinimum(b, x, y, type, math);
     case Kind::kAnd:
       return b.CreateAnd(x, y);
     case Kind::kOr:
@@ -433,13 +435,13 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
   using Kind = kernel::Combiner::Kind;
   switch (node.opcode) {
     case Opcode::kAdd:
-      return EmitCombine(b, Kind::kSum, type, x, y);
+      return EmitCombine(b, Kind::kSum, type, x, y, math);
     case Opcode::kMultiply:
-      return EmitCombine(b, Kind::kProduct, type, x, y);
+      return EmitCombine(b, Kind::kProduct, type, x, y, math);
     case Opcode::kMaximum:
-      return EmitMaximum(b, x, y, type);
+      return EmitMaximum(b, x, y, type, math);
     case Opcode::kMinimum:
-      return EmitMinimum(b, x, y, type);
+      return EmitMinimum(b, x, y, type, math);
     case Opcode::kAnd:
       return b.CreateAnd(x, y);
     case Opcode::kOr:
@@ -490,11 +492,47 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
       if (node.opcode == Opcode::kSelect) {
         return b.CreateSelect(operands[0], operands[1], operands[2]);
       }
-      return EmitMinimum(b, EmitMaximum(b, operands[1], operands[0], type), operands[2], type);
+      return EmitMinimum(b, EmitMaximum(b, operands[1], operands[0], type, math), operands[2], type,
+                         math);
   }
 }
 
+constexpr const char* kSharesFunctions = "kiln.shares_functions";
+
+bool SharesFunctions(Builder& b) {
+  return b.GetInsertBlock()->getModule()->getModuleFlag(kSharesFunctions) != nullptr;
+}
+
+// The op as a call of a function that all its uses in the module share.
+Result<Value*> CallShared(Builder& b, const kernel::Node& node, ElementType data,
+                          std::span<Value* const> operands, MathOptions math) {
+  llvm::Type* type = operands[0]->getType();
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  std::string name = Cat("kiln.", OpcodeName(node.opcode), ".", TypeName(data), ".",
+                         vector ? vector->getNumElements() : 1);
+  llvm::Function* caller = b.GetInsertBlock()->getParent();
+  llvm::Function* f = caller->getParent()->getFunction(name);
+  if (!f) {
+    std::vector<llvm::Type*> types;
+    for (Value* operand : operands) types.push_back(operand->getType());
+    f = llvm::Function::Create(llvm::FunctionType::get(type, types, false),
+                               llvm::Function::InternalLinkage, name, caller->getParent());
+    f->copyAttributesFrom(caller);
+    f->setLinkage(llvm::Function::InternalLinkage);
+    Builder inside(llvm::BasicBlock::Create(b.getContext(), "entry", f));
+    std::vector<Value*> arguments;
+    for (llvm::Argument& a : f->args()) arguments.push_back(&a);
+    KILN_ASSIGN_OR_RETURN(Value * result, Compute(inside, node, data, arguments, math));
+    inside.CreateRet(result);
+  }
+  return b.CreateCall(f, std::vector<Value*>(operands.begin(), operands.end()));
+}
+
 }  // namespace
+
+void ShareFunctions(llvm::Module& module) {
+  module.addModuleFlag(llvm::Module::Warning, kSharesFunctions, 1);
+}
 
 Value* RoundedTo(Builder& b, Value* value, ElementType type, MathOptions options) {
   return IsHalf(type) ? RoundToHalf(b, value, type, options) : value;
@@ -526,7 +564,9 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
   if (node.opcode == Opcode::kReducePrecision) {
     return EmitReducePrecision(b, operands[0], data, node.exponent_bits, node.mantissa_bits, math);
   }
-  Result<Value*> result = Compute(b, node, data, operands, math);
+  bool shared = HasTrait(node.opcode, kTranscendental) && SharesFunctions(b);
+  Result<Value*> result =
+      shared ? CallShared(b, node, data, operands, math) : Compute(b, node, data, operands, math);
   if (!result.ok() || !IsHalf(node.type) || IsExactOnHalves(node.opcode)) return result;
   return RoundToHalf(b, *result, node.type, math);
 }

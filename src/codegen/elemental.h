@@ -34,7 +34,7 @@ llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind ki
                            ElementType type);
 // One step of a combiner that is not general.
 llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, llvm::Value* x,
-                         llvm::Value* y);
+                         llvm::Value* y, MathOptions math);
 
 // Converts by the rules of the op convert.
 llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to,
@@ -59,5 +59,9 @@ llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOpt
 Result<llvm::Value*> EmitOp(Builder& b, const kernel::Node& node,
                             std::span<llvm::Value* const> operands,
                             std::span<const ElementType> types, MathOptions math);
+
+// Elementary functions become calls of functions that stand in the module once: large programs are
+// compiled in half the time, and each use takes a few cycles more.
+void ShareFunctions(llvm::Module& module);
 
 }  // namespace kiln::codegen

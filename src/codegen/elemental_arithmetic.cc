@@ -16,7 +16,7 @@ const llvm::ConstantFP* ScalarConstant(Value* v) {
 }
 
 // max(x, y), or with `negative` zeros and the other order min(x, y).
-Value* EmitFloatExtremum(Builder& b, Value* x, Value* y, bool maximum) {
+Value* EmitFloatExtremum(Builder& b, Value* x, Value* y, bool maximum, MathOptions math) {
   if (ScalarConstant(x)) std::swap(x, y);
   if (const llvm::ConstantFP* c = ScalarConstant(y); c && !c->isNaN()) {
     // With a known y the comparison alone settles which one of equal zeros wins, and NaNs of x
@@ -25,6 +25,11 @@ Value* EmitFloatExtremum(Builder& b, Value* x, Value* y, bool maximum) {
     Value* take_y = maximum ? (y_yields ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOLE(x, y))
                             : (y_yields ? b.CreateFCmpOGT(x, y) : b.CreateFCmpOGE(x, y));
     return b.CreateSelect(take_y, y, x);
+  }
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  bool single = vector && vector->getNumElements() == 1;
+  if (math.has_avx512 && x->getType()->getScalarType()->isFloatTy() && !single) {
+    return MathEmitter(b, math).Extremum(x, y, maximum);
   }
   // select(x > y, x, y) is one instruction, and y where either is NaN. Equal values have the same
   // bits but for zeros, of which 'and' finds the positive one and 'or' the negative.
@@ -37,9 +42,10 @@ Value* EmitFloatExtremum(Builder& b, Value* x, Value* y, bool maximum) {
   return b.CreateSelect(b.CreateFCmpUNO(x, x), x, result);
 }
 
-Value* EmitExtremum(Builder& b, Value* x, Value* y, ElementType type, bool maximum) {
+Value* EmitExtremum(Builder& b, Value* x, Value* y, ElementType type, bool maximum,
+                    MathOptions math) {
   if (IsPred(type)) return maximum ? b.CreateOr(x, y) : b.CreateAnd(x, y);
-  if (IsFloat(type)) return EmitFloatExtremum(b, x, y, maximum);
+  if (IsFloat(type)) return EmitFloatExtremum(b, x, y, maximum, math);
   Value* greater = IsSigned(type) ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y);
   return b.CreateSelect(greater, maximum ? x : y, maximum ? y : x);
 }
@@ -80,12 +86,12 @@ Divisor MakeSafe(Builder& b, Value* y, bool is_signed) {
 
 }  // namespace
 
-Value* EmitMaximum(Builder& b, Value* x, Value* y, ElementType type) {
-  return EmitExtremum(b, x, y, type, true);
+Value* EmitMaximum(Builder& b, Value* x, Value* y, ElementType type, MathOptions math) {
+  return EmitExtremum(b, x, y, type, true, math);
 }
 
-Value* EmitMinimum(Builder& b, Value* x, Value* y, ElementType type) {
-  return EmitExtremum(b, x, y, type, false);
+Value* EmitMinimum(Builder& b, Value* x, Value* y, ElementType type, MathOptions math) {
+  return EmitExtremum(b, x, y, type, false, math);
 }
 
 Value* EmitIntDivide(Builder& b, Value* x, Value* y, bool is_signed) {

@@ -20,8 +20,10 @@ std::vector<llvm::Value*> EmitWhile(
     const std::function<llvm::Value*(const std::vector<llvm::Value*>&)>& condition,
     const std::function<void(std::vector<llvm::Value*>&)>& body);
 
-llvm::Value* EmitMaximum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType type);
-llvm::Value* EmitMinimum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType type);
+llvm::Value* EmitMaximum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType type,
+                         MathOptions math);
+llvm::Value* EmitMinimum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType type,
+                         MathOptions math);
 llvm::Value* EmitIntDivide(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntRemainder(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);
 llvm::Value* EmitIntPower(Builder& b, llvm::Value* x, llvm::Value* y, bool is_signed);

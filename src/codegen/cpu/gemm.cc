@@ -479,6 +479,9 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
   e.b.CreateCall(SharedProduct(*function, problem, schedule), args);
   e.b.CreateRetVoid();
+  // One call: the fast way of making it is good enough.
+  function->addFnAttr(llvm::Attribute::OptimizeNone);
+  function->addFnAttr(llvm::Attribute::NoInline);
   return OkStatus();
 }
 

@@ -211,7 +211,8 @@ class NestCode {
                     for (int u = 0; u < copies; ++u, ++at) {
                       Value* v = partial.vector ? partial.copies[u]
                                                 : Splat(b_, partial.copies[0], e_.width());
-                      values[at] = EmitCombine(b_, r.combiner.kind, type, values[at], v);
+                      values[at] =
+                          EmitCombine(b_, r.combiner.kind, type, values[at], v, MathOf(cpu_));
                     }
                   }
                 }
@@ -350,7 +351,8 @@ class NestCode {
         for (int u = 0; u < e_.copies(); ++u) {
           Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + u];
           Value* input = e_.Use(s, r.inputs[k], u, vectors());
-          Value* next = EmitCombine(b_, r.combiner.kind, r.types[k], accumulator, input);
+          Value* next =
+              EmitCombine(b_, r.combiner.kind, r.types[k], accumulator, input, MathOf(cpu_));
           if (r.guard >= 0) {
             next = b_.CreateSelect(e_.Use(s, r.guard, u, vectors()), next, accumulator);
           }
@@ -383,7 +385,7 @@ class NestCode {
     Combiner::Kind kind = r.combiner.kind;
     for (size_t n = values.size(); n > 1; n /= 2) {
       for (size_t i = 0; i < n / 2; ++i) {
-        values[i] = EmitCombine(b_, kind, type, values[i], values[i + n / 2]);
+        values[i] = EmitCombine(b_, kind, type, values[i], values[i + n / 2], MathOf(cpu_));
       }
     }
     Value* v = values[0];
@@ -394,7 +396,7 @@ class NestCode {
         high.push_back(static_cast<int>(l + width / 2));
       }
       v = EmitCombine(b_, kind, type, b_.CreateShuffleVector(v, low),
-                      b_.CreateShuffleVector(v, high));
+                      b_.CreateShuffleVector(v, high), MathOf(cpu_));
     }
     return schedule_.vector_width > 1 ? b_.CreateExtractElement(v, uint64_t{0}) : v;
   }
@@ -416,10 +418,10 @@ class NestCode {
             values.pop_back();
           }
           Value* total = CombineTree(reductions[r], type, std::move(values));
-          if (tail) total = EmitCombine(b_, kind, type, total, tail);
+          if (tail) total = EmitCombine(b_, kind, type, total, tail, MathOf(cpu_));
           if (!partial) {
             Value* init = e_.Use(s, reductions[r].inits[k], 0, false);
-            total = EmitCombine(b_, kind, type, init, total);
+            total = EmitCombine(b_, kind, type, init, total, MathOf(cpu_));
           }
           values = {total};
         }

@@ -20,7 +20,8 @@
 namespace kiln::codegen {
 
 inline MathOptions MathOf(const target::Cpu& cpu) {
-  return {cpu.has_fma, cpu.has_f16, cpu.Has("avx512f") && cpu.Has("avx512vl")};
+  return {cpu.has_fma, cpu.has_f16,
+          cpu.Has("avx512f") && cpu.Has("avx512dq") && cpu.Has("avx512vl")};
 }
 
 // A value at the current point: one scalar, or one vector for each of the points' copies.

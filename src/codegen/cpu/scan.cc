@@ -23,6 +23,7 @@ class ScanCode {
       : function_(function),
         kernel_(kernel),
         schedule_(schedule),
+        cpu_(cpu),
         e_(function, kernel, cpu, /*nontemporal=*/false),
         b_(e_.builder()),
         scanned_(kernel.stages[0].variables[0]),
@@ -120,7 +121,8 @@ class ScanCode {
       } else {
         for (size_t k = 0; k < r.inputs.size(); ++k) {
           Value* input = e_.Use(0, r.inputs[k], copy, vectors);
-          next.push_back(EmitCombine(b_, r.combiner.kind, r.types[k], arguments[k], input));
+          next.push_back(
+              EmitCombine(b_, r.combiner.kind, r.types[k], arguments[k], input, MathOf(cpu_)));
         }
       }
       for (size_t k = 0; k < next.size(); ++k) {
@@ -153,11 +155,13 @@ class ScanCode {
         for (int64_t l = 0; l < width; ++l) {
           lanes.push_back(static_cast<int>(l < distance ? width : l - distance));
         }
-        x = EmitCombine(b_, kind, type, b_.CreateShuffleVector(x, identity, lanes), x);
+        x = EmitCombine(b_, kind, type, b_.CreateShuffleVector(x, identity, lanes), x,
+                        MathOf(cpu_));
       }
       Value* last = b_.CreateExtractElement(x, static_cast<uint64_t>(width - 1));
-      result.copies.push_back(EmitCombine(b_, kind, type, Splat(b_, carried, width), x));
-      carried = EmitCombine(b_, kind, type, carried, last);
+      result.copies.push_back(
+          EmitCombine(b_, kind, type, Splat(b_, carried, width), x, MathOf(cpu_)));
+      carried = EmitCombine(b_, kind, type, carried, last, MathOf(cpu_));
     }
     return {result};
   }
@@ -165,6 +169,7 @@ class ScanCode {
   llvm::Function* function_;
   const Kernel& kernel_;
   const CpuNestSchedule& schedule_;
+  const target::Cpu& cpu_;
   NestEmitter e_;
   Builder& b_;
   int scanned_, vector_;

@@ -352,7 +352,7 @@ class GpuNest {
   std::vector<Value*> Combine(const Reduction& r, const std::vector<Value*>& x,
                               const std::vector<Value*>& y) {
     if (r.combiner.kind != kernel::Combiner::Kind::kGeneral) {
-      return {EmitCombine(b_, r.combiner.kind, r.types[0], x[0], y[0])};
+      return {EmitCombine(b_, r.combiner.kind, r.types[0], x[0], y[0], math_)};
     }
     return CombineByNodes(r.combiner, x, y);
   }

@@ -95,11 +95,24 @@ constexpr ByWidth kGetExp = {llvm::Intrinsic::x86_avx512_mask_getexp_ps_128,
 constexpr ByWidth kGetMant = {llvm::Intrinsic::x86_avx512_mask_getmant_ps_128,
                               llvm::Intrinsic::x86_avx512_mask_getmant_ps_256,
                               llvm::Intrinsic::x86_avx512_mask_getmant_ps_512};
+constexpr ByWidth kRange = {llvm::Intrinsic::x86_avx512_mask_range_ps_128,
+                            llvm::Intrinsic::x86_avx512_mask_range_ps_256,
+                            llvm::Intrinsic::x86_avx512_mask_range_ps_512};
 constexpr ByWidth kRcp14 = {llvm::Intrinsic::x86_avx512_rcp14_ps_128,
                             llvm::Intrinsic::x86_avx512_rcp14_ps_256,
                             llvm::Intrinsic::x86_avx512_rcp14_ps_512};
 
 }  // namespace
+
+// vrange tells zeros apart, and prefers numbers to NaNs: the sum has these.
+Value* MathEmitter::Extremum(Value* x, Value* y, bool maximum) {
+  constexpr uint32_t kSignOfResult = 1 << 2;
+  Value* number = OnVectors({x, y}, 4, [&](const std::vector<Value*>& v) {
+    return kRange.Call(b_, v[0], {v[0], v[1], b_.getInt32(kSignOfResult | (maximum ? 1 : 0))},
+                       true);
+  });
+  return b_.CreateSelect(b_.CreateFCmpUNO(x, y), b_.CreateFAdd(x, y), number);
+}
 
 // x 2^n for an integral n, rounded once.
 Value* MathEmitter::ScaleByPower(Value* x, Value* n) {

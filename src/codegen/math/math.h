@@ -38,7 +38,7 @@ namespace kiln::codegen {
 struct MathOptions {
   bool has_fma = true;
   bool has_f16 = true;      // instructions that convert between f16 and f32
-  bool has_avx512 = false;  // AVX-512 with vectors of all lengths
+  bool has_avx512 = false;  // AVX-512 F and DQ, with vectors of all lengths
 };
 
 class MathEmitter {
@@ -71,6 +71,8 @@ class MathEmitter {
   llvm::Value* Atanh(llvm::Value* x);
   llvm::Value* Cbrt(llvm::Value* x);
   llvm::Value* Erf(llvm::Value* x);
+  // The smaller or the larger of two: -0 is below 0, and a NaN wins. With AVX-512, of f32.
+  llvm::Value* Extremum(llvm::Value* x, llvm::Value* y, bool maximum);
 
  private:
   struct Reduced {
