@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "random_functions.h"
 #include "random_moves.h"
 #include "random_ops.h"
 #include "random_sorts.h"
@@ -258,35 +259,10 @@ class Generator {
     return Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], positive), false);
   }
 
-  // |x| + least.
-  Instruction* Above(Instruction* x, double least) {
-    return Binary(Opcode::kAdd, Unary(Opcode::kAbs, x), Full(x->shape(), least));
-  }
-
-  // A function that is steep, or has no value, where its operand is not kept from.
   Instruction* StepFunction(Instruction* x) {
-    int n = Pick(0, std::size(kBoundedFunctions) + 4);
-    if (n < static_cast<int>(std::size(kBoundedFunctions))) {
-      const BoundedFunction& f = kBoundedFunctions[n];
-      return Keep(Unary(f.opcode, Clamped(x, -f.bound, f.bound)), false);
-    }
-    switch (n - static_cast<int>(std::size(kBoundedFunctions))) {
-      case 0:
-        return Keep(Unary(Opcode::kCbrt, Above(x, 0.5)), false);
-      case 1:
-        return Keep(Unary(Opcode::kAcosh, Above(x, 1.5)), false);
-      case 2: {
-        // Every half of the plane, but not its origin, nor the cut where the sign of x decides.
-        bool turned = Chance(50);
-        Instruction* beside = Above(x, 0.5);
-        if ((turned || IsExact(x)) && Chance(50)) beside = Unary(Opcode::kNegate, beside);
-        return Keep(Binary(Opcode::kAtan2, turned ? beside : x, turned ? x : beside), false);
-      }
-      case 3:
-        return Keep(Unary(Opcode::kReal, x), IsExact(x));
-      default:
-        return Keep(Unary(Opcode::kImag, x), true);
-    }
+    MoveOp op = RandomFunction(Source(), x, IsExact(x));
+    bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) { return IsExact(i); });
+    return Keep(op.results[0], exact);
   }
 
   // Not continuous: of what is exact only.
@@ -452,8 +428,12 @@ class Generator {
          IsExact(x));
   }
 
+  MoveSource Source() {
+    return {*module_, *c_, random_, values_, options_.max_elements, options_.max_rank};
+  }
+
   void StepMoves() {
-    MoveSource source{*module_, *c_, random_, values_, options_.max_elements, options_.max_rank};
+    MoveSource source = Source();
     Instruction* x = AnyValue();
     if (Chance(40)) x = AnyExact(x);
     if (IsExact(x) && Chance(15)) {

@@ -1,0 +1,97 @@
+#include "random_functions.h"
+
+#include <cstdlib>
+#include <iostream>
+
+namespace kiln::testing {
+namespace {
+
+using ir::Instruction;
+
+class Generator {
+ public:
+  Generator(const MoveSource& source, Instruction* x, bool exact)
+      : source_(source), x_(x), exact_(exact) {}
+
+  MoveOp Function() {
+    struct Bounded {
+      Opcode opcode;
+      double bound;  // the operand is clamped to both sides of 0
+    };
+    static constexpr Bounded kFunctions[] = {{Opcode::kSine, 8},    {Opcode::kCosine, 8},
+                                             {Opcode::kTan, 1},     {Opcode::kAsin, 0.875},
+                                             {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75},
+                                             {Opcode::kAsinh, 100}, {Opcode::kSinh, 3},
+                                             {Opcode::kCosh, 3},    {Opcode::kErf, 100}};
+    int n = Pick(0, std::size(kFunctions) + 4);
+    if (n < static_cast<int>(std::size(kFunctions))) {
+      const Bounded& f = kFunctions[n];
+      return Rounded(Op(f.opcode, {Clamped(f.bound)}));
+    }
+    switch (n - static_cast<int>(std::size(kFunctions))) {
+      case 0:
+        return Rounded(Op(Opcode::kCbrt, {Above(0.5)}));
+      case 1:
+        return Rounded(Op(Opcode::kAcosh, {Above(1.5)}));
+      case 2: {
+        // Every half of the plane, but not its origin, nor the cut where the sign of x decides.
+        bool turned = Chance(50);
+        Instruction* beside = Above(0.5);
+        if ((turned || exact_) && Chance(50)) beside = Op(Opcode::kNegate, {beside});
+        return Rounded(Op(Opcode::kAtan2, {turned ? beside : x_, turned ? x_ : beside}));
+      }
+      case 3:
+        return {{Op(Opcode::kReal, {x_})}, {x_}};
+      default:
+        return {{Op(Opcode::kImag, {x_})}, {}};
+    }
+  }
+
+ private:
+  MoveOp Rounded(Instruction* result) { return {{result}, {x_}, /*rounds=*/true}; }
+  int Pick(int low, int high) { return std::uniform_int_distribution(low, high)(source_.random); }
+  bool Chance(int percent) { return Pick(1, 100) <= percent; }
+
+  // A generator that makes invalid ops is broken itself.
+  Instruction* Add(ir::InstructionSpec spec) {
+    auto made = source_.computation.Add(std::move(spec));
+    if (!made.ok()) {
+      std::cerr << "random functions: " << made.status().ToString() << "\n";
+      std::abort();
+    }
+    return *made;
+  }
+  Instruction* Op(Opcode opcode, std::vector<Instruction*> operands) {
+    return Add({.opcode = opcode, .operands = std::move(operands)});
+  }
+  Instruction* Scalar(double value) {
+    ElementType type = x_->shape().type();
+    return Add({.opcode = Opcode::kConstant,
+                .shape = Shape::Scalar(type),
+                .literal = std::make_shared<const Literal>(Literal::ScalarOf(type, value))});
+  }
+  Instruction* Clamped(double bound) {
+    Instruction* low = Scalar(-bound);
+    return Op(Opcode::kClamp, {low, x_, Scalar(bound)});
+  }
+  // |x| + least.
+  Instruction* Above(double least) {
+    Instruction* full = Add({.opcode = Opcode::kBroadcast,
+                             .operands = {Scalar(least)},
+                             .attributes = {{Attr::kDimensions, Ints{}}},
+                             .shape = x_->shape()});
+    return Op(Opcode::kAdd, {Op(Opcode::kAbs, {x_}), full});
+  }
+
+  const MoveSource& source_;
+  Instruction* x_;
+  bool exact_;
+};
+
+}  // namespace
+
+MoveOp RandomFunction(const MoveSource& source, Instruction* x, bool exact) {
+  return Generator(source, x, exact).Function();
+}
+
+}  // namespace kiln::testing
