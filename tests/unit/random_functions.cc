@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
+
+#include "random_ops.h"
 
 namespace kiln::testing {
 namespace {
@@ -14,21 +17,12 @@ class Generator {
       : source_(source), x_(x), exact_(exact) {}
 
   MoveOp Function() {
-    struct Bounded {
-      Opcode opcode;
-      double bound;  // the operand is clamped to both sides of 0
-    };
-    static constexpr Bounded kFunctions[] = {{Opcode::kSine, 8},    {Opcode::kCosine, 8},
-                                             {Opcode::kTan, 1},     {Opcode::kAsin, 0.875},
-                                             {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75},
-                                             {Opcode::kAsinh, 100}, {Opcode::kSinh, 3},
-                                             {Opcode::kCosh, 3},    {Opcode::kErf, 100}};
-    int n = Pick(0, std::size(kFunctions) + 4);
-    if (n < static_cast<int>(std::size(kFunctions))) {
-      const Bounded& f = kFunctions[n];
+    int n = Pick(0, std::size(kBoundedFunctions) + 4);
+    if (n < static_cast<int>(std::size(kBoundedFunctions))) {
+      const BoundedFunction& f = kBoundedFunctions[n];
       return Rounded(Op(f.opcode, {Clamped(f.bound)}));
     }
-    switch (n - static_cast<int>(std::size(kFunctions))) {
+    switch (n - static_cast<int>(std::size(kBoundedFunctions))) {
       case 0:
         return Rounded(Op(Opcode::kCbrt, {Above(0.5)}));
       case 1:
