@@ -1,5 +1,7 @@
 #include "machine.h"
 
+#include <algorithm>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -45,6 +47,51 @@ KILN_WIDEST float Sum(const std::span<const float>* arrays, size_t count, int64_
     for (int lane = 0; lane < kLanes; ++lane) total += sum[lane];
   }
   return total;
+}
+
+// Pieces begin and end at a multiple of this many elements: whole lines of a cache, four of them.
+constexpr int64_t kCopyGrain = 64;
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"), noinline)) void Stream512(const float* from, float* to,
+                                                            int64_t count) {
+  for (int64_t i = 0; i < count; i += kCopyGrain) {
+    __m512 line[4];
+    for (int u = 0; u < 4; ++u) line[u] = _mm512_loadu_ps(from + i + 16 * u);
+    for (int u = 0; u < 4; ++u) _mm512_stream_ps(to + i + 16 * u, line[u]);
+  }
+  _mm_sfence();
+}
+
+__attribute__((target("avx512f"), noinline)) void Copy512(const float* from, float* to,
+                                                          int64_t count) {
+  for (int64_t i = 0; i < count; i += kCopyGrain) {
+    __m512 line[4];
+    for (int u = 0; u < 4; ++u) line[u] = _mm512_loadu_ps(from + i + 16 * u);
+    for (int u = 0; u < 4; ++u) _mm512_storeu_ps(to + i + 16 * u, line[u]);
+  }
+}
+
+__attribute__((target("avx"), noinline)) void Stream256(const float* from, float* to,
+                                                        int64_t count) {
+  for (int64_t i = 0; i < count; i += kCopyGrain) {
+    for (int u = 0; u < 8; ++u) _mm256_stream_ps(to + i + 8 * u, _mm256_loadu_ps(from + i + 8 * u));
+  }
+  _mm_sfence();
+}
+#endif
+
+// `to` is at a multiple of 64 bytes, `count` one of kCopyGrain.
+void CopyPiece(const float* from, float* to, int64_t count, Stores stores) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) {
+    return stores == Stores::kOrdinary ? Copy512(from, to, count) : Stream512(from, to, count);
+  }
+  if (stores == Stores::kNonTemporal && __builtin_cpu_supports("avx")) {
+    return Stream256(from, to, count);
+  }
+#endif
+  std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
 #if defined(__x86_64__)
@@ -109,6 +156,45 @@ double ReadSeconds(std::span<const std::span<const float>> arrays, int threads) 
            for (std::thread& other : others) other.join();
          })
       .median;
+}
+
+void Copy(std::span<const float> from, std::span<float> to, Stores stores,
+          runtime::ThreadPool& pool) {
+  struct Job {
+    const float* from;
+    float* to;
+    int64_t grains;
+    int64_t pieces;
+    Stores stores;
+  } job{from.data(), to.data(), static_cast<int64_t>(from.size()) / kCopyGrain, pool.threads(),
+        stores};
+  auto work = [](void* context, int64_t task) {
+    const Job& j = *static_cast<Job*>(context);
+    runtime::Range r = runtime::PieceOf(j.grains, j.pieces, task);
+    CopyPiece(j.from + r.begin * kCopyGrain, j.to + r.begin * kCopyGrain,
+              (r.end - r.begin) * kCopyGrain, j.stores);
+  };
+  pool.Run(job.pieces, work, &job);
+  size_t copied = static_cast<size_t>(job.grains * kCopyGrain);
+  std::copy(from.begin() + copied, from.end(), to.begin() + copied);
+}
+
+std::vector<double> MediansInTurn(std::span<const std::function<void()>> calls, int rounds) {
+  for (const auto& call : calls) call();
+  std::vector<std::vector<double>> times(calls.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      double start = Now();
+      calls[i]();
+      times[i].push_back(Now() - start);
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& t : times) {
+    std::nth_element(t.begin(), t.begin() + rounds / 2, t.end());
+    medians.push_back(t[rounds / 2]);
+  }
+  return medians;
 }
 
 double FmaPeak(double seconds) {

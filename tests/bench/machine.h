@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <vector>
+
+#include "runtime/thread_pool.h"
 
 namespace kiln::bench {
 
@@ -13,6 +17,16 @@ int Cpus();
 // of one such pass in seconds (median). Each thread reads all arrays side by side, as a fused sum
 // over them does.
 double ReadSeconds(std::span<const std::span<const float>> arrays, int threads);
+
+// Copies `from` to `to` once, a contiguous piece for each thread of the pool, as fast as
+// hand-written code can: through the caches, or with stores that pass them by (which is faster
+// where nothing of the output stays in a cache).
+enum class Stores { kOrdinary, kNonTemporal };
+void Copy(std::span<const float> from, std::span<float> to, Stores stores,
+          runtime::ThreadPool& pool);
+
+// Times the calls in turn, `rounds` times, and returns the median seconds of each.
+std::vector<double> MediansInTurn(std::span<const std::function<void()>> calls, int rounds);
 
 // The rate of f32 fused multiply-adds that one core sustains for `seconds`, in FLOP/s, with the
 // widest vectors that it has.

@@ -1,0 +1,163 @@
+// Kernels that are bound by memory: what goes over rows, and transposes. Each is held against a
+// copy of as many bytes by the same number of threads, in turn with it: the rate that its bytes,
+// read once and written once, can reach.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+#include "base/strings.h"
+#include "compiled.h"
+#include "harness.h"
+#include "machine.h"
+
+namespace kiln::bench {
+namespace {
+
+constexpr int64_t kRows = 4096, kColumns = 1024;
+
+std::string Module(std::string_view body) {
+  return Cat("HloModule m\n",
+             "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n",
+             "max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] maximum(a, b) }\n",
+             "ENTRY e {\n", body, "}\n");
+}
+
+// Lines of HLO over arrays of kRows rows.
+class Body {
+ public:
+  const std::string all = Cat("f32[", kRows, ",", kColumns, "]");
+  const std::string rows = Cat("f32[", kRows, "]");
+  const std::string columns = Cat("f32[", kColumns, "]");
+
+  void Add(std::string_view name, std::string_view shape, std::string_view op) {
+    text_ += Cat(name, " = ", shape, " ", op, "\n");
+  }
+  // A constant of every element.
+  void Constant(std::string_view name, double value) {
+    Add(Cat(name, "_0"), "f32[]", Cat("constant(", value, ")"));
+    Add(name, all, Cat("broadcast(", name, "_0), dimensions={}"));
+  }
+  void OfRows(std::string_view name, std::string_view op) {
+    Add(Cat(name, "_row"), rows, op);
+    Add(name, all, Cat("broadcast(", name, "_row), dimensions={0}"));
+  }
+  void OfColumns(std::string_view name, int parameter) {
+    Add(Cat(name, "_column"), columns, Cat("parameter(", parameter, ")"));
+    Add(name, all, Cat("broadcast(", name, "_column), dimensions={1}"));
+  }
+  std::string Program(std::string_view root) const {
+    return Module(Cat(text_, "ROOT result = ", all, " ", root, "\n"));
+  }
+
+ private:
+  std::string text_;
+};
+
+std::string Softmax() {
+  Body b;
+  b.Add("x", b.all, "parameter(0)");
+  b.Add("low", "f32[]", "constant(-inf)");
+  b.Add("zero", "f32[]", "constant(0)");
+  b.OfRows("largest", "reduce(x, low), dimensions={1}, to_apply=max");
+  b.Add("below", b.all, "subtract(x, largest)");
+  b.Add("power", b.all, "exponential(below)");
+  b.OfRows("sum", "reduce(power, zero), dimensions={1}, to_apply=add");
+  return b.Program("divide(power, sum)");
+}
+
+std::string LayerNorm() {
+  Body b;
+  b.Add("x", b.all, "parameter(0)");
+  b.OfColumns("scale", 1);
+  b.OfColumns("offset", 2);
+  b.Add("zero", "f32[]", "constant(0)");
+  b.Constant("count", kColumns);
+  b.Constant("epsilon", 1e-5);
+  b.OfRows("sum", "reduce(x, zero), dimensions={1}, to_apply=add");
+  b.Add("mean", b.all, "divide(sum, count)");
+  b.Add("centred", b.all, "subtract(x, mean)");
+  b.Add("square", b.all, "multiply(centred, centred)");
+  b.OfRows("squares", "reduce(square, zero), dimensions={1}, to_apply=add");
+  b.Add("variance", b.all, "divide(squares, count)");
+  b.Add("above_zero", b.all, "add(variance, epsilon)");
+  b.Add("deviation", b.all, "rsqrt(above_zero)");
+  b.Add("normal", b.all, "multiply(centred, deviation)");
+  b.Add("scaled", b.all, "multiply(normal, scale)");
+  return b.Program("add(scaled, offset)");
+}
+
+std::string BiasGeluScale() {
+  Body b;
+  b.Add("x", b.all, "parameter(0)");
+  b.OfColumns("bias", 1);
+  b.OfColumns("scale", 2);
+  b.Constant("half", 0.5);
+  b.Constant("root_half", 0.70710678118654752);
+  b.Constant("one", 1);
+  b.Add("biased", b.all, "add(x, bias)");
+  b.Add("narrowed", b.all, "multiply(biased, root_half)");
+  b.Add("erf", b.all, "erf(narrowed)");
+  b.Add("above_zero", b.all, "add(erf, one)");
+  b.Add("halved", b.all, "multiply(biased, half)");
+  b.Add("gelu", b.all, "multiply(halved, above_zero)");
+  return b.Program("multiply(gelu, scale)");
+}
+
+struct Aligned {
+  explicit Aligned(int64_t n)
+      : memory(static_cast<float*>(std::aligned_alloc(64, n * sizeof(float))), &std::free),
+        values(memory.get(), n) {
+    std::fill(values.begin(), values.end(), 1.0f);
+  }
+  std::unique_ptr<float, void (*)(void*)> memory;
+  std::span<float> values;
+};
+
+// The program beside copies of n elements.
+void AddOfCopy(Report& report, std::string_view name, const std::string& program, int64_t n,
+               double bound) {
+  for (int threads : {1, Cpus()}) {
+    Compiled c(program, threads);
+    if (!c.ok()) return report.Note(name, c.error());
+    c.Fill(0, -2, 2);
+    Aligned from(n), to(n);
+    runtime::ThreadPool pool(threads);
+    auto copy = [&](Stores stores) { Copy(from.values, to.values, stores, pool); };
+    std::array<std::function<void()>, 3> calls = {
+        [&] { c.Run(); }, [&] { copy(Stores::kOrdinary); }, [&] { copy(Stores::kNonTemporal); }};
+    std::vector<double> seconds = MediansInTurn(calls, 41);
+    double best = std::min(seconds[1], seconds[2]), bytes = 8.0 * static_cast<double>(n);
+    std::string prefix = Cat(name, ".threads", threads);
+    report.Add(prefix, bytes / seconds[0] / 1e9, "GB/s");
+    report.Add(Cat(prefix, ".copy"), bytes / best / 1e9, "GB/s");
+    report.Add(Cat(prefix, ".of_copy"), best / seconds[0], "",
+               threads > 1 ? AtLeast(bound) : Bound{});
+    if (threads == 1) {
+      report.Add(Cat(name, ".kernels"), static_cast<double>(plan::CountKernels(c.program().steps)),
+                 "", AtMost(1));
+    }
+  }
+}
+
+}  // namespace
+
+KILN_BENCH(rows_softmax) {
+  AddOfCopy(report, "rows_softmax.4096x1024", Softmax(), kRows * kColumns, 0.8);
+}
+KILN_BENCH(rows_layer_norm) {
+  AddOfCopy(report, "rows_layer_norm.4096x1024", LayerNorm(), kRows * kColumns, 0.8);
+}
+KILN_BENCH(rows_bias_gelu_scale) {
+  AddOfCopy(report, "rows_bias_gelu_scale.4096x1024", BiasGeluScale(), kRows * kColumns, 0.8);
+}
+KILN_BENCH(rows_transpose) {
+  constexpr int64_t n = 4096;
+  std::string shape = Cat("f32[", n, ",", n, "]");
+  AddOfCopy(report, "rows_transpose.4096x4096",
+            Module(Cat("x = ", shape, " parameter(0) ROOT t = ", shape,
+                       " transpose(x), dimensions={1,0}\n")),
+            n * n, 0.7);
+}
+
+}  // namespace kiln::bench
