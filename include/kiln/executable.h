@@ -37,6 +37,20 @@ typedef struct kiln_alias {
   int32_t reserved; /**< 0 */
 } kiln_alias;
 
+/** How much of the compiler's work code is worth. \since 0.1 */
+typedef int32_t kiln_optimization;
+/** @name Optimizations */
+/** @{ */
+/** The default: all code is optimised, but in programs of thousands of different kernels those that
+ *  do little work are made quickly, as by ::KILN_OPTIMIZATION_QUICK. */
+#define KILN_OPTIMIZATION_AUTO 0
+/** Elementwise kernels outside of loops are made in a third of the time and run up to a third
+ *  slower. Matrix products, reductions, sorts and loops are optimised all the same. */
+#define KILN_OPTIMIZATION_QUICK 1
+/** All code is optimised, however long that takes. */
+#define KILN_OPTIMIZATION_FULL 2
+/** @} */
+
 /** How a graph is compiled. Zero everywhere means the defaults. \since 0.1 */
 typedef struct kiln_compile_options {
   size_t struct_size;              /**< set by kiln_compile_options_init() */
@@ -58,11 +72,16 @@ typedef struct kiln_compile_options {
   const kiln_alias* aliases; /**< results that are to be in the memory of arguments, beside those
                                 that the graph's text has told (input_output_alias) */
   size_t alias_count;        /**< number of `aliases` */
+  kiln_optimization optimization; /**< how much work the code is worth */
+  int32_t reserved;               /**< 0 */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
-#define KILN_COMPILE_OPTIONS_INIT \
-  { sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0 }
+#define KILN_COMPILE_OPTIONS_INIT                                                       \
+  {                                                                                     \
+    sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
+        KILN_OPTIMIZATION_AUTO, 0                                                       \
+  }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */

@@ -35,7 +35,22 @@ Status CheckOptions(const kiln_compile_options& options) {
   if (options.dump_ptx_sm != 0) {
     KILN_RETURN_IF_ERROR(kiln::target::NvidiaGpu(options.dump_ptx_sm).status());
   }
+  if (options.optimization < KILN_OPTIMIZATION_AUTO ||
+      options.optimization > KILN_OPTIMIZATION_FULL) {
+    return InvalidArgument("kiln_compile_options.optimization is ", options.optimization);
+  }
   return OkStatus();
+}
+
+kiln::codegen::Optimization OptimizationOf(const kiln_compile_options& options) {
+  switch (options.optimization) {
+    case KILN_OPTIMIZATION_QUICK:
+      return kiln::codegen::Optimization::kQuick;
+    case KILN_OPTIMIZATION_FULL:
+      return kiln::codegen::Optimization::kFull;
+    default:
+      return kiln::codegen::Optimization::kAuto;
+  }
 }
 
 Result<std::set<std::string>> DisabledPasses(const kiln_compile_options& options) {
@@ -155,6 +170,7 @@ Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
   kiln::compiler::Options compiler;
   compiler.threads = context.threads();
   compiler.verify = options.verify != 0;
+  compiler.optimization = OptimizationOf(options);
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
   KILN_ASSIGN_OR_RETURN(auto sizes, SymbolSizes(options));
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));

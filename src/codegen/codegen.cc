@@ -11,17 +11,19 @@
 #include "codegen/cpu/scan.h"
 #include "codegen/cpu/scatter.h"
 #include "codegen/cpu/sort.h"
+#include "codegen/effort.h"
 #include "codegen/elemental.h"
 #include "codegen/llvm_session.h"
 
 namespace kiln::codegen {
 namespace {
 
-Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
+Status EmitKernel(LlvmSession& session, const plan::Program& program, int index, bool quick,
                   const target::Cpu& cpu) {
   const plan::ScheduledKernel& kernel = program.kernels[static_cast<size_t>(index)];
   llvm::Function* function =
       session.AddFunction(session.KernelType(), KernelSymbol(program, index), true);
+  if (quick) MakeQuick(function);
   switch (kernel.form) {
     case plan::ScheduledKernel::Form::kNest:
       switch (kernel.kernel.kind) {
@@ -43,55 +45,34 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
   return OkStatus();
 }
 
-// With so many uses of elementary functions compiling takes seconds, most of them for these.
-constexpr int64_t kMostOwnFunctions = 400;
-
-int64_t TranscendentalUses(const plan::Program& program) {
-  int64_t uses = 0;
-  for (const plan::ScheduledKernel& k : program.kernels) {
-    for (const kernel::Stage& stage : k.kernel.stages) {
-      uses += std::count_if(stage.nodes.begin(), stage.nodes.end(), [](const kernel::Node& n) {
-        return n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
-      });
-    }
-  }
-  return uses;
-}
-
 // One LLVM module's share of a program.
 struct Part {
   std::vector<int> kernels;
   bool entry = false;
   // What comes of it.
   Status status;
-  std::string object, text;
+  std::vector<std::string> objects;
+  std::string text;
 };
 
-Status Compile(const plan::Program& program, const target::Cpu& cpu, const Options& options,
-               std::string_view name, Part& part) {
+Status Compile(const plan::Program& program, const Effort& effort, const target::Cpu& cpu,
+               const Options& options, std::string_view name, Part& part) {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, LlvmSession::ForCpu(name, cpu));
-  if (TranscendentalUses(program) > kMostOwnFunctions) ShareFunctions(session->module());
+  if (effort.large) ShareFunctions(session->module());
   for (int k : part.kernels) {
-    KILN_RETURN_IF_ERROR(EmitKernel(*session, program, k, cpu));
+    KILN_RETURN_IF_ERROR(
+        EmitKernel(*session, program, k, effort.quick[static_cast<size_t>(k)], cpu));
   }
   if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program, cpu));
   if (options.dump) part.text = session->Text();
   if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
-  KILN_ASSIGN_OR_RETURN(part.object, session->Emit());
-  return OkStatus();
-}
-
-// About how long LLVM will take over a kernel.
-int64_t WeightOf(const plan::ScheduledKernel& kernel) {
-  int64_t weight = 20;
-  for (size_t s = 0; s < kernel.kernel.stages.size(); ++s) {
-    int64_t unroll = s < kernel.cpu.stages.size() ? kernel.cpu.stages[s].unroll : 1;
-    for (const kernel::Node& n : kernel.kernel.stages[s].nodes) {
-      bool heavy = n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
-      weight += (heavy ? 20 : 1) * (unroll + 1);
-    }
+  if (effort.large) {
+    KILN_ASSIGN_OR_RETURN(std::string object, session->EmitQuick());
+    part.objects.push_back(std::move(object));
   }
-  return weight;
+  KILN_ASSIGN_OR_RETURN(std::string object, session->Emit());
+  part.objects.push_back(std::move(object));
+  return OkStatus();
 }
 
 struct Uses {
@@ -124,21 +105,20 @@ std::vector<int> Functions(const plan::Program& program) {
 }
 
 // The heaviest kernels first, each to the part that has least.
-std::vector<Part> Deal(const plan::Program& program, size_t count) {
+std::vector<Part> Deal(const plan::Program& program, const std::vector<int64_t>& costs,
+                       size_t count) {
   std::vector<Part> parts(count);
   std::vector<int64_t> load(count, 0);
   parts[0].entry = true;
   load[0] = 20;
   std::vector<int> order = Functions(program);
-  std::vector<int64_t> weights;
-  for (const plan::ScheduledKernel& k : program.kernels) weights.push_back(WeightOf(k));
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return weights[static_cast<size_t>(a)] > weights[static_cast<size_t>(b)];
+    return costs[static_cast<size_t>(a)] > costs[static_cast<size_t>(b)];
   });
   for (int k : order) {
     auto least = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
     parts[least].kernels.push_back(k);
-    load[least] += weights[static_cast<size_t>(k)];
+    load[least] += costs[static_cast<size_t>(k)];
   }
   return parts;
 }
@@ -150,9 +130,10 @@ Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const
   // What is dumped is one module, which LLVM's tools read.
   size_t threads_wanted = options.dump ? 1 : static_cast<size_t>(std::max(options.threads, 1));
   size_t count = std::clamp<size_t>(threads_wanted, 1, std::max<size_t>(program.kernels.size(), 1));
-  std::vector<Part> parts = Deal(program, count);
+  Effort effort = PlanEffort(program, options.optimization);
+  std::vector<Part> parts = Deal(program, effort.costs, count);
   auto compile = [&](size_t i) {
-    parts[i].status = Compile(program, cpu, options, Cat(program.name, ".", i), parts[i]);
+    parts[i].status = Compile(program, effort, cpu, options, Cat(program.name, ".", i), parts[i]);
   };
   std::vector<std::thread> threads;
   std::vector<size_t> left;
@@ -168,7 +149,7 @@ Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const
   for (std::thread& t : threads) t.join();
   std::vector<std::string> objects;
   for (Part& part : parts) {
-    if (part.status.ok()) objects.push_back(std::move(part.object));
+    for (std::string& object : part.objects) objects.push_back(std::move(object));
   }
   if (options.dump) options.dump("ir-no-opt.ll", parts[0].text);
   for (const Part& part : parts) KILN_RETURN_IF_ERROR(part.status);

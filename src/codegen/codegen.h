@@ -11,7 +11,12 @@
 
 namespace kiln::codegen {
 
+// What is optimised: by size, as effort.h tells; as little as it tells of large programs, whatever
+// the size; or everything.
+enum class Optimization { kAuto, kQuick, kFull };
+
 struct Options {
+  Optimization optimization = Optimization::kAuto;
   // Run LLVM's verifier over what was emitted.
   bool verify = false;
   // How many threads may generate code at once: kernels are dealt out to so many LLVM modules.

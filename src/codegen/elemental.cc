@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "codegen/elemental_internal.h"
+#include "codegen/llvm_session.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
 
@@ -519,6 +520,7 @@ Result<Value*> CallShared(Builder& b, const kernel::Node& node, ElementType data
                                llvm::Function::InternalLinkage, name, caller->getParent());
     f->copyAttributesFrom(caller);
     f->setLinkage(llvm::Function::InternalLinkage);
+    MakeOptimised(f);
     Builder inside(llvm::BasicBlock::Create(b.getContext(), "entry", f));
     std::vector<Value*> arguments;
     for (llvm::Argument& a : f->args()) arguments.push_back(&a);

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/strings.h"
+#include "codegen/move_functions.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -153,22 +154,45 @@ std::string LlvmSession::Text() const {
   return stream.str();
 }
 
-Result<std::string> LlvmSession::Emit() {
+Result<std::string> LlvmSession::EmitModule(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> bytes;
   {
     llvm::raw_svector_ostream stream(bytes);
     llvm::legacy::PassManager passes;
-    if (machine_->addPassesToEmitFile(
+    if (machine.addPassesToEmitFile(
             passes, stream, nullptr,
             assembly_ ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile)) {
       return Internal("the target cannot emit this kind of file");
     }
-    passes.run(*module_);
+    passes.run(module);
   }
   if (!errors_.empty()) {
-    return Internal("code generation of ", module_->getName().str(), ": ", errors_);
+    return Internal("code generation of ", module.getName().str(), ": ", errors_);
   }
   return std::string(bytes.data(), bytes.size());
+}
+
+Result<std::string> LlvmSession::EmitQuick() {
+  std::unique_ptr<llvm::Module> quick = MoveFunctions(
+      *module_, [](const llvm::Function& f) { return f.hasOptNone(); }, ".quick");
+  std::unique_ptr<llvm::TargetMachine> machine(machine_->getTarget().createTargetMachine(
+      machine_->getTargetTriple().str(), machine_->getTargetCPU(),
+      machine_->getTargetFeatureString(), machine_->Options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::None, true));
+  if (!machine) return Internal("no target machine for ", module_->getTargetTriple());
+  return EmitModule(*quick, *machine);
+}
+
+Result<std::string> LlvmSession::Emit() { return EmitModule(*module_, *machine_); }
+
+void MakeQuick(llvm::Function* function) {
+  function->addFnAttr(llvm::Attribute::OptimizeNone);
+  function->addFnAttr(llvm::Attribute::NoInline);
+}
+
+void MakeOptimised(llvm::Function* function) {
+  function->removeFnAttr(llvm::Attribute::OptimizeNone);
+  function->removeFnAttr(llvm::Attribute::NoInline);
 }
 
 }  // namespace kiln::codegen

@@ -16,6 +16,12 @@ class TargetMachine;
 
 namespace kiln::codegen {
 
+// Quick functions are made without optimisations, in a third of the time: what runs once, or is
+// large and runs little. A function that took its attributes from
+// another one is as quick as that until it is told otherwise.
+void MakeQuick(llvm::Function* function);
+void MakeOptimised(llvm::Function* function);
+
 class LlvmSession {
  public:
   // A module for CPU code. The code is position-independent and is chosen by the target's feature
@@ -42,6 +48,9 @@ class LlvmSession {
   Status Verify();
   // The module as LLVM assembly.
   std::string Text() const;
+  // An object file of the quick functions alone, which leave the module: worth its start where
+  // there are many. Comes before Emit.
+  Result<std::string> EmitQuick();
   // An object file, or for a GPU the text of the assembly. The module is used up.
   Result<std::string> Emit();
 
@@ -49,6 +58,7 @@ class LlvmSession {
   LlvmSession();
   Status Create(std::string_view module_name, const std::string& triple, const std::string& cpu,
                 const std::string& features);
+  Result<std::string> EmitModule(llvm::Module& module, llvm::TargetMachine& machine);
 
   std::string errors_;
   std::unique_ptr<llvm::LLVMContext> context_;

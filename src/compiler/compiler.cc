@@ -138,6 +138,7 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     artefact.program = std::move(lowered.program);
     codegen::Options codegen;
     codegen.verify = options.verify || kDebug;
+    codegen.optimization = options.optimization;
     codegen.threads = options.threads;
     if (options.dump) {
       codegen.dump = [&](std::string_view suffix, std::string_view text) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "codegen/codegen.h"
 #include "ir/ir.h"
 #include "plan/plan.h"
 #include "target/target.h"
@@ -20,6 +21,7 @@ struct Options {
   bool fuse = true;
   // Verify after every pass and every emission; on in debug builds whatever it says.
   bool verify = false;
+  codegen::Optimization optimization = codegen::Optimization::kAuto;
   int threads = 1;
   // Receives every stage as text under XLA's file names ("module_0001.name.suffix"); see dump.h.
   std::function<void(const std::string& file_name, std::string_view text)> dump;

@@ -280,6 +280,9 @@ static void compile_options(void) {
   options.dump_ptx_sm = 33;
   FAILS(KILN_INVALID_ARGUMENT, "33", kiln_graph_compile(g, &options, &e));
   options.dump_ptx_sm = 0;
+  options.optimization = 3;
+  FAILS(KILN_INVALID_ARGUMENT, "optimization is 3", kiln_graph_compile(g, &options, &e));
+  options.optimization = KILN_OPTIMIZATION_AUTO;
   options.dump_folder = "/proc/nowhere/kiln";
   options.dump_folder_length = strlen(options.dump_folder);
   kiln_error* error = kiln_graph_compile(g, &options, &e);
@@ -294,15 +297,18 @@ static void compile_options(void) {
   CHECK(e == NULL);
   options.device = NULL;
   options.verify = 1;
-  OK(kiln_graph_compile(g, &options, &e));
-  kiln_graph_release(g);
   kiln_buffer* arg = f32_buffer(cpu, xs, 4);
-  kiln_buffer* result = NULL;
-  OK(kiln_executable_run(e, NULL, &arg, 1, &result, 1));
-  expect_f32(result, (const float[]){2, 3, 4, 5}, 4);
+  for (options.optimization = KILN_OPTIMIZATION_AUTO;
+       options.optimization <= KILN_OPTIMIZATION_FULL; ++options.optimization) {
+    OK(kiln_graph_compile(g, &options, &e));
+    kiln_buffer* result = NULL;
+    OK(kiln_executable_run(e, NULL, &arg, 1, &result, 1));
+    expect_f32(result, (const float[]){2, 3, 4, 5}, 4);
+    kiln_buffer_release(result);
+    kiln_executable_release(e);
+  }
+  kiln_graph_release(g);
   kiln_buffer_release(arg);
-  kiln_buffer_release(result);
-  kiln_executable_release(e);
 }
 
 static void no_deallocate(void* user_data, void* memory, size_t bytes, size_t alignment) {

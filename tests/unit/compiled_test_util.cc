@@ -95,10 +95,12 @@ runtime::ThreadPool& Pool() {
   return pool;
 }
 
-Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes) {
+Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
+                    codegen::Optimization optimization) {
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;
+  options.optimization = optimization;
   KILN_ASSIGN_OR_RETURN(
       plan::Artefact artefact,
       compiler::Compile(module.Clone(), target::HostCpuWithVectors(vector_bytes), options));

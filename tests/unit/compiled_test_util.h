@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/codegen.h"
 #include "device/cpu/executable.h"
 #include "ir/ir.h"
 #include "plan/plan.h"
@@ -48,7 +49,8 @@ struct Loaded {
 runtime::ThreadPool& Pool();
 
 // The module for this machine, with vectors of at most so many bytes.
-Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes = 64);
+Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes = 64,
+                    codegen::Optimization optimization = codegen::Optimization::kAuto);
 // The same, run once.
 Result<Literal> RunCompiled(const ir::Module& module, const std::vector<Literal>& arguments,
                             bool fuse, int vector_bytes = 64);

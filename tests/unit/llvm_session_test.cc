@@ -1,9 +1,13 @@
-// What LLVM's back end must not do to the process that it lives in.
+// What LLVM's back end must not do to the process that it lives in; quick functions.
 
 #include "codegen/llvm_session.h"
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "jit_test_util.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace kiln::codegen {
@@ -30,6 +34,68 @@ TEST(LlvmSession, CopiesThroughMasksDoNotEndTheProcess) {
   auto object = (*session)->Emit();
   ASSERT_TRUE(object.ok()) << object.status().ToString();
   EXPECT_GT(object->size(), 0u);
+}
+
+using Function = int64_t (*)(int64_t);
+
+llvm::Function* IntegerFunction(LlvmSession& session, const std::string& name, bool external) {
+  llvm::Type* i64 = llvm::Type::getInt64Ty(session.context());
+  return session.AddFunction(llvm::FunctionType::get(i64, {i64}, false), name, external);
+}
+
+// Each of two sessions with an optimised function, a quick one and another one that is not visible
+// outside: they call each other, and read a table, one at an address within it.
+TEST(LlvmSession, QuickFunctionsUseTheOthers) {
+  std::vector<std::string> objects;
+  for (const std::string name : {"first", "second"}) {
+    auto made = LlvmSession::ForCpu(name, target::HostCpu().cpu);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    LlvmSession& session = **made;
+    llvm::IRBuilder<> b(session.context());
+    auto begin = [&](llvm::Function* f) {
+      b.SetInsertPoint(llvm::BasicBlock::Create(session.context(), "entry", f));
+      return f->getArg(0);
+    };
+    int64_t base = name == "first" ? 100 : 200;
+    std::vector<uint64_t> numbers;
+    for (int64_t n : {1, 2, 3, 4}) numbers.push_back(static_cast<uint64_t>(base + n));
+    llvm::Constant* data = llvm::ConstantDataArray::get(session.context(), numbers);
+    auto* table = new llvm::GlobalVariable(session.module(), data->getType(), true,
+                                           llvm::GlobalValue::PrivateLinkage, data);
+    auto element = [&](uint64_t i) {
+      llvm::Constant* address =
+          llvm::ConstantExpr::getInBoundsGetElementPtr(b.getInt64Ty(), table, b.getInt64(i));
+      return b.CreateLoad(b.getInt64Ty(), address);
+    };
+    llvm::Function* twice = IntegerFunction(session, "twice", false);
+    llvm::Value* x = begin(twice);
+    b.CreateRet(b.CreateAdd(b.CreateAdd(x, x), element(1)));
+    llvm::Function* quick = IntegerFunction(session, "quick", false);
+    MakeQuick(quick);
+    x = begin(quick);
+    b.CreateRet(b.CreateAdd(b.CreateCall(twice, {x}), element(3)));
+    llvm::Function* outer = IntegerFunction(session, name, true);
+    x = begin(outer);
+    b.CreateRet(b.CreateAdd(b.CreateCall(quick, {x}), b.getInt64(1)));
+    llvm::Function* quick_outer = IntegerFunction(session, name + ".quick", true);
+    MakeQuick(quick_outer);
+    x = begin(quick_outer);
+    b.CreateRet(b.CreateCall(outer, {x}));
+    EXPECT_EQ(session.Verify().ToString(), "OK");
+    for (auto emit : {&LlvmSession::EmitQuick, &LlvmSession::Emit}) {
+      auto object = (session.*emit)();
+      ASSERT_TRUE(object.ok()) << object.status().ToString();
+      objects.push_back(*std::move(object));
+    }
+  }
+  auto jit = testing::Jit::Load(objects);
+  ASSERT_TRUE(jit.ok()) << jit.status().ToString();
+  for (const char* symbol : {"first", "first.quick", "second", "second.quick"}) {
+    auto* function = reinterpret_cast<Function>((*jit)->Lookup(symbol));
+    ASSERT_NE(function, nullptr) << symbol;
+    int64_t base = symbol[0] == 'f' ? 100 : 200;
+    EXPECT_EQ(function(5), 10 + (base + 2) + (base + 4) + 1) << symbol;
+  }
 }
 
 }  // namespace

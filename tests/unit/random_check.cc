@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <set>
+#include <tuple>
 
 #include "base/strings.h"
 #include "compiled_test_util.h"
@@ -40,8 +41,11 @@ std::string Compiled(const ir::Module& module, const std::vector<Literal>& argum
   auto expected = interp::Evaluate(module, arguments, kBounded);
   if (!expected.ok()) return "";
   constexpr int kVectorBytes[] = {64, 32, 16};
-  for (bool fuse : {true, false}) {
-    auto loaded = Load(module, fuse, kVectorBytes[seed % 3]);
+  for (auto [how, fuse, optimization] :
+       {std::tuple{"fused", true, codegen::Optimization::kFull},
+        std::tuple{"fused, quick code", true, codegen::Optimization::kQuick},
+        std::tuple{"op by op", false, codegen::Optimization::kFull}}) {
+    auto loaded = Load(module, fuse, kVectorBytes[seed % 3], optimization);
     if (!loaded.ok()) return loaded.status().ToString();
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);
@@ -49,8 +53,7 @@ std::string Compiled(const ir::Module& module, const std::vector<Literal>& argum
     if (!status.ok()) return status.ToString();
     std::string difference = compare(module, *expected, run.Result());
     if (difference.empty()) continue;
-    return Cat(fuse ? "fused: " : "op by op: ", difference, "\n",
-               loaded->artefact->program.ToString());
+    return Cat(how, ": ", difference, "\n", loaded->artefact->program.ToString());
   }
   return "";
 }

@@ -117,7 +117,9 @@ class CompileOptions(ctypes.Structure):
                 ('dump_folder', c_char_p),
                 ('dump_folder_length', c_size_t),
                 ('aliases', POINTER(Alias)),
-                ('alias_count', c_size_t)]
+                ('alias_count', c_size_t),
+                ('optimization', c_int32),
+                ('reserved', c_int32)]
 
 
 class ExecuteOptions(ctypes.Structure):

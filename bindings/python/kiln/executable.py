@@ -227,12 +227,18 @@ def _values(values: Sequence['Value']) -> Tuple[ctypes.Array, int]:
     return (ctypes.c_uint64 * len(values))(*(v.id for v in values)), len(values)
 
 
+_OPTIMIZATIONS = ('auto', 'quick', 'full')
+
+
 def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str, int],
                   disabled_passes: Sequence[str], verify: bool,
-                  dump_folder: Optional[str]) -> Executable:
+                  dump_folder: Optional[str], optimization: str) -> Executable:
     """`Graph.compile`."""
     sizes = [_structs.SymbolSize(*text(name), size) for name, size in symbols.items()]
-    fields: Dict[str, Any] = {'verify': int(verify)}
+    if optimization not in _OPTIMIZATIONS:
+        raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
+    fields: Dict[str, Any] = {'verify': int(verify),
+                              'optimization': _OPTIMIZATIONS.index(optimization)}
     if device is not None:
         fields['device'] = device._as_parameter_
     if sizes:

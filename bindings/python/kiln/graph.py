@@ -191,7 +191,7 @@ class Graph(Handle):
 
     def compile(self, device: Optional[Device] = None, symbols: Optional[Mapping[str, int]] = None,
                 disabled_passes: Sequence[str] = (), verify: bool = False,
-                dump_folder: Optional[str] = None) -> Executable:
+                dump_folder: Optional[str] = None, optimization: str = 'auto') -> Executable:
         """Compiles the whole graph, or fails and names the op that cannot be compiled.
 
         Args:
@@ -200,8 +200,11 @@ class Graph(Handle):
             disabled_passes: names of passes to leave out
             verify: check the graph after every pass, for finding mistakes of the compiler
             dump_folder: a folder to write every stage into
+            optimization: 'auto', 'quick' to compile elementwise kernels in a third of the time, or
+                'full' to optimise all code even in large programs
         """
-        return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder)
+        return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
+                             optimization)
 
 
 _ops.add_methods(Graph)

@@ -223,7 +223,9 @@ class KilnTest(unittest.TestCase):
         again = self.context.graph_from_hlo_text(hlo)
         self.assertEqual(again.to_hlo_text(), hlo)
         with tempfile.TemporaryDirectory() as folder:
-            again.compile(dump_folder=folder, verify=True)
+            again.compile(dump_folder=folder, verify=True, optimization='quick')
+            with self.assertRaisesRegex(ValueError, "'fast'"):
+                again.compile(optimization='fast')
             self.assertTrue(os.listdir(folder))
 
     def test_errors_of_builders(self):

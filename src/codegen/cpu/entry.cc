@@ -327,9 +327,7 @@ Status EmitEntries(LlvmSession& session, const plan::Program& program, const tar
   std::vector<std::string> targets = plan::CallTargets(program);
   auto emit = [&](const char* symbol, const plan::Steps& steps) {
     llvm::Function* function = session.AddFunction(session.EntryType(), symbol, true);
-    // It runs through once: the fast way of making it is good enough.
-    function->addFnAttr(llvm::Attribute::OptimizeNone);
-    function->addFnAttr(llvm::Attribute::NoInline);
+    MakeQuick(function);  // it runs through once
     return Entry(session, program, cpu, function, targets).Emit(steps);
   };
   KILN_RETURN_IF_ERROR(emit(plan::kEntrySymbol, program.steps));

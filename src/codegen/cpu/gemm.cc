@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "codegen/cpu/gemm_internal.h"
+#include "codegen/llvm_session.h"
 #include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
@@ -446,6 +447,7 @@ llvm::Function* SharedProduct(const llvm::Function& kernel, const kernel::GemmPr
   for (int i = 0; i < 4; ++i) types.push_back(types[0]);
   llvm::Function* f =
       NewFunction(kernel, llvm::FunctionType::get(type->getReturnType(), types, false), name);
+  MakeOptimised(f);
   Emitter e(f, problem, schedule);
   Operands operands;
   operands.a = f->getArg(4);
@@ -479,9 +481,7 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
   e.b.CreateCall(SharedProduct(*function, problem, schedule), args);
   e.b.CreateRetVoid();
-  // One call: the fast way of making it is good enough.
-  function->addFnAttr(llvm::Attribute::OptimizeNone);
-  function->addFnAttr(llvm::Attribute::NoInline);
+  MakeQuick(function);  // one call
   return OkStatus();
 }
 

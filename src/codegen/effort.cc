@@ -1,0 +1,92 @@
+#include "codegen/effort.h"
+
+#include <algorithm>
+
+namespace kiln::codegen {
+namespace {
+
+// Of a function, however small, and of the lines of an elementary function in it: a line is the
+// unit of costs, and takes some 25 microseconds on a machine of 2023.
+constexpr int64_t kFunctionCost = 20, kElementaryCost = 20;
+// Programs that take less are optimised throughout.
+constexpr int64_t kLargeCost = 24'000;
+constexpr int64_t kQuickGain = 3;
+// A kernel that makes so many values takes microseconds less when it is optimised, and would have
+// to be run some hundred times before that makes good the time that LLVM takes.
+constexpr int64_t kManyValues = 1 << 20;
+
+bool IsElementwise(const plan::ScheduledKernel& k) {
+  if (k.finish || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
+  size_t first = k.form == plan::ScheduledKernel::Form::kGemm ? 1 : 0;
+  if (first == 0 && k.form != plan::ScheduledKernel::Form::kNest) return false;
+  // A product that nothing follows has no code of its own.
+  if (k.kernel.stages.size() <= first) return false;
+  return std::all_of(k.kernel.stages.begin() + static_cast<std::ptrdiff_t>(first),
+                     k.kernel.stages.end(),
+                     [](const kernel::Stage& s) { return s.reductions.empty(); });
+}
+
+int64_t ValuesOf(const kernel::Kernel& k) {
+  double points = 1;
+  for (int v = 0; v < k.outer; ++v) points *= double(k.variables[size_t(v)].extent);
+  double values = 0;
+  for (const kernel::Stage& stage : k.stages) {
+    if (!stage.reductions.empty()) continue;
+    double inner = points;
+    for (int v : stage.variables) inner *= double(k.variables[size_t(v)].extent);
+    values += inner * double(stage.nodes.size());
+  }
+  return static_cast<int64_t>(std::min(values, 1e18));
+}
+
+void MarkLoops(const plan::Steps& steps, bool in_loop, std::vector<bool>& looped) {
+  for (const plan::Step& step : steps) {
+    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+      if (in_loop) looped[static_cast<size_t>(launch->kernel)] = true;
+    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+      MarkLoops(loop->condition, true, looped);
+      MarkLoops(loop->body, true, looped);
+    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+      for (const plan::Steps& branch : conditional->branches) MarkLoops(branch, in_loop, looped);
+    }
+  }
+}
+
+int64_t CostOf(const plan::ScheduledKernel& k, int64_t elementary) {
+  int64_t cost = kFunctionCost;
+  for (size_t s = 0; s < k.kernel.stages.size(); ++s) {
+    int64_t copies = s < k.cpu.stages.size() ? k.cpu.stages[s].unroll + 1 : 2;
+    for (const kernel::Node& n : k.kernel.stages[s].nodes) {
+      bool heavy = n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
+      cost += (heavy ? elementary : 1) * copies;
+    }
+  }
+  return cost;
+}
+
+}  // namespace
+
+Effort PlanEffort(const plan::Program& program, Optimization optimization) {
+  Effort effort;
+  int64_t total = 0;
+  for (const plan::ScheduledKernel& k : program.kernels) {
+    effort.costs.push_back(CostOf(k, kElementaryCost));
+    total += effort.costs.back();
+  }
+  bool quick_anyway = optimization == Optimization::kQuick;
+  effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
+  effort.quick.assign(program.kernels.size(), false);
+  if (!effort.large) return effort;
+  std::vector<bool> looped(program.kernels.size(), false);
+  MarkLoops(program.steps, false, looped);
+  for (size_t k = 0; k < effort.quick.size(); ++k) {
+    const plan::ScheduledKernel& kernel = program.kernels[k];
+    bool quick = !looped[k] && IsElementwise(kernel) &&
+                 (quick_anyway || ValuesOf(kernel.kernel) < kManyValues);
+    effort.quick[k] = quick;
+    effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
+  }
+  return effort;
+}
+
+}  // namespace kiln::codegen
