@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/strings.h"
+#include "random_idioms.h"
 #include "random_moves.h"
 
 namespace kiln::testing {
@@ -197,7 +198,7 @@ class Generator {
   }
 
   void Step() {
-    switch (Pick(0, 16)) {
+    switch (Pick(0, 18)) {
       case 0:
       case 1:
         return StepUnary(Any());
@@ -228,6 +229,8 @@ class Generator {
         return Chance(50) ? StepDot(Any()) : Chance(60) ? StepIota() : StepSort(Any());
       case 16:
         return StepWindows(Any());
+      default:
+        return StepIdiom(Any());
     }
   }
 
@@ -443,6 +446,23 @@ class Generator {
     for (Instruction* r : op.results) Keep(r);
   }
 
+  void StepIdiom(Instruction* x) {
+    MoveSource source{*module_, *c_, random_, values_, kMaxElements, 5};
+    for (Instruction* r : RandomIdiom(source, x, IsExact())) Keep(r);
+  }
+
+  Instruction* WithoutNans(Instruction* x) {
+    Instruction* is_number = Add({.opcode = Opcode::kCompare,
+                                  .operands = {x, x},
+                                  .attributes = {{Attr::kDirection, Direction::kEq}}});
+    Instruction* zero = Spread(
+        x->shape(),
+        Add({.opcode = Opcode::kConstant,
+             .shape = Shape::Scalar(x->shape().type()),
+             .literal = std::make_shared<const Literal>(Literal::ScalarOf(x->shape().type(), 0))}));
+    return Add({.opcode = Opcode::kSelect, .operands = {is_number, x, zero}});
+  }
+
   // The bits of a NaN are nobody's promise.
   void StepBits(Instruction* x) {
     ElementType type = x->shape().type();
@@ -462,6 +482,7 @@ class Generator {
     } else if (!IsExact() && (type == ElementType::kF32 || type == ElementType::kS32)) {
       // To another type and on to a third, which may be the first.
       std::vector<int64_t> dims = x->shape().dims();
+      if (type == ElementType::kF32) x = WithoutNans(x);
       if (Chance(50)) {
         Shape same(type == ElementType::kF32 ? ElementType::kS32 : ElementType::kF32, dims);
         x = Keep(Add({.opcode = Opcode::kBitcastConvert, .operands = {x}, .shape = same}));

@@ -44,6 +44,12 @@ Instruction* Add(Instruction* i) {
     if (y->IsConstantOf(IsInt(i) ? 0.0 : -0.0)) return x;
     // x + -y => x - y
     if (IsNegate(y) && !WillBeConstant(y)) return Make(i, Opcode::kSubtract, {x, y->operand(0)});
+    // (c - x) + d => (c + d) - x   (integers)
+    if (IsInt(i) && x->opcode() == Opcode::kSubtract && IsConstantTerm(x->operand(0)) &&
+        IsConstantTerm(y) && !WillBeConstant(x->operand(1))) {
+      return Make(i, Opcode::kSubtract,
+                  {OnConstants(i, Opcode::kAdd, x->operand(0), y), x->operand(1)});
+    }
     // y + (x - y) => x   (integers)
     if (IsInt(i) && x->opcode() == Opcode::kSubtract && x->operand(1) == y) return x->operand(0);
   }
@@ -112,6 +118,24 @@ Instruction* Signs(Instruction* i) {
   return nullptr;
 }
 
+// The pred that x is, as 0 and 1; null where it is not.
+Instruction* AsPred(const Instruction* x) {
+  return x->opcode() == Opcode::kConvert && IsPred(x->operand(0)) ? x->operand(0) : nullptr;
+}
+
+// Products of a root with itself.
+Instruction* OfRoot(Instruction* i, const Instruction* root) {
+  if (!IsNonNegative(root->operand(0))) return nullptr;
+  // sqrt(x) * sqrt(x) => x   (where x is not negative; the product is rounded twice)
+  if (root->opcode() == Opcode::kSqrt) return root->operand(0);
+  // rsqrt(x) * rsqrt(x) => 1 / x   (where x is not negative, and nobody else needs the root;
+  // rounded once)
+  bool own = root->users().size() == 1 && !root->IsRoot();
+  if (root->opcode() != Opcode::kRsqrt || !own) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  return Make(i, Opcode::kDivide, {SplatNumber(i, shape, 1), root->operand(0)});
+}
+
 Instruction* Multiply(Instruction* i) {
   if (IsPred(i)) return nullptr;
   Instruction *x = i->operand(0), *y = i->operand(1);
@@ -126,6 +150,17 @@ Instruction* Multiply(Instruction* i) {
   // |x| * |x| => x * x   (the least integer's absolute value is itself: its square wraps alike)
   if (x == y && x->opcode() == Opcode::kAbs) {
     return Make(i, Opcode::kMultiply, {x->operand(0), x->operand(0)});
+  }
+  if (x == y && (x->opcode() == Opcode::kSqrt || x->opcode() == Opcode::kRsqrt)) {
+    if (Instruction* simpler = OfRoot(i, x)) return simpler;
+  }
+  // convert(p) * x => select(p, x, 0)   (integers; p are preds, and nobody else needs their
+  // numbers)
+  for (int64_t k : {0, 1}) {
+    Instruction *p = AsPred(i->operand(k)), *other = i->operand(1 - k);
+    if (!p || !IsInt(i) || !IsUsedOnce(i->operand(k))) continue;
+    Shape shape = WithType(i->shape(), i->shape().type());
+    return Make(i, Opcode::kSelect, {p, other, SplatNumber(i, shape, 0)});
   }
   return Signs(i);
 }
@@ -182,6 +217,12 @@ Instruction* Divide(Instruction* i) {
   if (std::optional<Literal> reciprocal = ExactReciprocal(y)) {
     Shape shape = WithType(y->shape(), y->shape().type());
     return Make(i, Opcode::kMultiply, {x, Splat(i, shape, *reciprocal)});
+  }
+  // x / rsqrt(y) => x * sqrt(y)   (where nobody else needs the root; rounded as often, and the root
+  // to the last bit)
+  if (y->opcode() == Opcode::kRsqrt && IsUsedOnce(y)) {
+    Shape shape = WithType(i->shape(), i->shape().type());
+    return Make(i, Opcode::kMultiply, {x, MakeShaped(i, shape, Opcode::kSqrt, {y->operand(0)})});
   }
   return Signs(i);
 }

@@ -50,6 +50,30 @@ Instruction* Association(Instruction* i) {
       IsConstantTerm(x->operand(1)) && !WillBeConstant(x->operand(0))) {
     return Make(i, i->opcode(), {x->operand(0), OnConstants(i, i->opcode(), x->operand(1), y)});
   }
+  if (!IsAssociative(i)) return nullptr;
+  auto is_own_with_constant = [&](const Instruction* inner) {
+    return inner->opcode() == i->opcode() && IsUsedOnce(inner) &&
+           IsConstantTerm(inner->operand(1)) && !WillBeConstant(inner->operand(0));
+  };
+  Shape shape = WithType(i->shape(), i->shape().type());
+  // (x * c) * (y * d) => (x * y) * (c * d)   where nobody else needs the inner ones
+  if (is_own_with_constant(x) && is_own_with_constant(y)) {
+    return Make(i, i->opcode(),
+                {MakeShaped(i, shape, i->opcode(), {x->operand(0), y->operand(0)}),
+                 OnConstants(i, i->opcode(), x->operand(1), y->operand(1))});
+  }
+  // (x * c) * spread(s) => x * spread(s * c)   where nobody else needs the inner one
+  for (int64_t k : {0, 1}) {
+    Instruction *inner = i->operand(k), *spread = i->operand(1 - k);
+    if (!is_own_with_constant(inner) || !IsSpread(spread) || i->shape().num_elements() < 2) {
+      continue;
+    }
+    Instruction* c = ScalarOf(i, inner->operand(1));
+    if (!c) continue;
+    Instruction* s = spread->operand(0);
+    s = MakeShaped(i, s->shape(), i->opcode(), {s, c});
+    return Make(i, i->opcode(), {inner->operand(0), Spread(i, shape, s)});
+  }
   return nullptr;
 }
 

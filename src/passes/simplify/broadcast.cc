@@ -81,6 +81,14 @@ Instruction* OfBroadcast(Instruction* i) {
   if (in_order && x->shape().num_elements() == i->shape().num_elements()) {
     return Make(i, Opcode::kReshape, {x});
   }
+  // broadcast(x) => transpose(x)   where nothing is added
+  if (x->shape().rank() == i->shape().rank() && !in_order) {
+    Ints permutation(i->dimensions().size());
+    for (size_t d = 0; d < permutation.size(); ++d) {
+      permutation[static_cast<size_t>(i->dimensions()[d])] = static_cast<int64_t>(d);
+    }
+    return Make(i, Opcode::kTranspose, {x}, {{Attr::kDimensions, std::move(permutation)}});
+  }
   // broadcast(iota()) => iota()
   if (x->opcode() == Opcode::kIota) {
     int64_t d = x->attributes().Int(Attr::kIotaDimension);

@@ -142,6 +142,24 @@ Instruction* OfCount(Instruction* i, Direction direction, const Literal& c) {
   return Truth(i, Holds(direction, Literal::ScalarOf(c.shape().type(), 0), c));
 }
 
+// max(x, y) > x => y > x,  x > min(x, y) => x > y   and the other way round
+Instruction* WithExtremum(Instruction* i, Direction direction) {
+  if (direction != Direction::kGt && direction != Direction::kLt) return nullptr;
+  for (int64_t k : {0, 1}) {
+    Instruction *inner = i->operand(k), *x = i->operand(1 - k);
+    // The extremum on the side where it can only win.
+    bool greater = (k == 0) == (direction == Direction::kGt);
+    if (inner->opcode() != (greater ? Opcode::kMaximum : Opcode::kMinimum)) continue;
+    for (int64_t l : {0, 1}) {
+      if (inner->operand(l) != x) continue;
+      std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
+      operands[static_cast<size_t>(k)] = inner->operand(1 - l);
+      return Make(i, Opcode::kCompare, std::move(operands), {{Attr::kDirection, direction}});
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Instruction* CompareRules(Instruction* i) {
@@ -152,6 +170,7 @@ Instruction* CompareRules(Instruction* i) {
   if (i->attributes().Has(Attr::kOrderType)) return nullptr;
   Direction direction = i->attributes().DirectionOf(Attr::kDirection);
   if (IsSame(x, y)) return WithItself(i, direction);
+  if (Instruction* simpler = WithExtremum(i, direction)) return simpler;
   // c < x => x > c   (form)
   if (IsConstantTerm(x) && !WillBeConstant(y)) {
     return Make(i, Opcode::kCompare, {y, x}, {{Attr::kDirection, Flipped(direction)}});

@@ -53,6 +53,38 @@ bool MayPassBy(ElementType a, ElementType b, ElementType c) {
   return !(IsFloat(b) && IsInteger(c) && IsInteger(a)) || HoldsAll(a, c);
 }
 
+// convert(op(convert(x), convert(y))) => op(x, y)   for sums, differences, products, negatives and
+// bits of integers of the result's type, computed in a wider one where nobody else needs it: their
+// lower bits depend on lower bits alone
+Instruction* OfWideOp(Instruction* i) {
+  const Instruction* op = i->operand(0);
+  switch (op->opcode()) {
+    case Opcode::kAdd:
+    case Opcode::kSubtract:
+    case Opcode::kMultiply:
+    case Opcode::kNegate:
+    case Opcode::kAnd:
+    case Opcode::kOr:
+    case Opcode::kXor:
+    case Opcode::kNot:
+      break;
+    default:
+      return nullptr;
+  }
+  if (!IsInt(i) || !IsInt(op) || !IsUsedOnce(op) ||
+      BitWidth(i->shape().type()) > BitWidth(op->shape().type())) {
+    return nullptr;
+  }
+  std::vector<Instruction*> operands;
+  for (const Instruction* x : op->operands()) {
+    if (x->opcode() != Opcode::kConvert || x->operand(0)->shape().type() != i->shape().type()) {
+      return nullptr;
+    }
+    operands.push_back(x->operand(0));
+  }
+  return Make(i, op->opcode(), std::move(operands));
+}
+
 }  // namespace
 
 Instruction* ConvertRules(Instruction* i) {
@@ -65,7 +97,7 @@ Instruction* ConvertRules(Instruction* i) {
       MayPassBy(x->operand(0)->shape().type(), x->shape().type(), i->shape().type())) {
     return Make(i, Opcode::kConvert, {x->operand(0)});
   }
-  return nullptr;
+  return OfWideOp(i);
 }
 
 }  // namespace kiln::passes::simplify

@@ -134,6 +134,47 @@ Instruction* OfVector(Instruction* i, const Side& x, const Side& v) {
   return Summed(i, x, product);
 }
 
+// dot(concatenate(x, y), c) => dot(x, slice(c)) + dot(y, slice(c))   where the concatenation is
+// along what is summed over, nobody else needs it, and c will be a constant, on either side (order;
+// no halves, which round each product)
+Instruction* OfConcatenate(Instruction* i, int64_t side) {
+  Instruction *parts = i->operand(side), *c = i->operand(1 - side);
+  if (parts->opcode() != Opcode::kConcatenate || !IsUsedOnce(parts) || !WillBeConstant(c)) {
+    return nullptr;
+  }
+  if (IsHalf(i->shape().type()) || IsPred(i)) return nullptr;
+  const Attributes& a = i->attributes();
+  const Ints& dims = a.IntsOf(side == 0 ? Attr::kLhsContractingDims : Attr::kRhsContractingDims);
+  const Ints& other = a.IntsOf(side == 0 ? Attr::kRhsContractingDims : Attr::kLhsContractingDims);
+  auto along = std::ranges::find(dims, parts->dimensions()[0]);
+  // Each part more is an addition of results.
+  if (along == dims.end() || 4 * (parts->operand_count() - 1) * i->shape().num_elements() >
+                                 parts->shape().num_elements()) {
+    return nullptr;
+  }
+  size_t d = static_cast<size_t>(other[static_cast<size_t>(along - dims.begin())]);
+  std::vector<SliceDimension> slices;
+  for (int64_t size : c->shape().dims()) slices.push_back({0, size, 1});
+  Shape shape = WithType(i->shape(), i->shape().type());
+  Instruction* sum = nullptr;
+  int64_t begin = 0;
+  for (int64_t k = 0; k < parts->operand_count(); ++k) {
+    Instruction* part = parts->operand(k);
+    bool last = k + 1 == parts->operand_count();
+    std::vector<int64_t> sizes = c->shape().dims();
+    sizes[d] = part->shape().dim(parts->dimensions()[0]);
+    slices[d] = {begin, begin + sizes[d], 1};
+    begin += sizes[d];
+    Instruction* cut = MakeShaped(i, ShapeOf(c->shape().type(), sizes), Opcode::kSlice, {c},
+                                  {{Attr::kSlice, slices}});
+    std::vector<Instruction*> operands = {part, cut};
+    if (side == 1) std::swap(operands[0], operands[1]);
+    Instruction* product = MakeShaped(i, shape, Opcode::kDot, std::move(operands), a);
+    sum = sum ? MakeShaped(i, last ? i->shape() : shape, Opcode::kAdd, {sum, product}) : product;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Instruction* DotRules(Instruction* i) {
@@ -160,7 +201,9 @@ Instruction* DotRules(Instruction* i) {
   if (Instruction* sum = WithOnes(i, lhs, rhs)) return sum;
   if (Instruction* sum = WithOnes(i, rhs, lhs)) return sum;
   if (Instruction* sum = OfVector(i, lhs, rhs)) return sum;
-  return OfVector(i, rhs, lhs);
+  if (Instruction* sum = OfVector(i, rhs, lhs)) return sum;
+  if (Instruction* sum = OfConcatenate(i, 0)) return sum;
+  return OfConcatenate(i, 1);
 }
 
 }  // namespace kiln::passes::simplify

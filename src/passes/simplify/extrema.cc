@@ -30,6 +30,26 @@ Instruction* AsClamp(Instruction* i) {
   return l && h ? Make(i, Opcode::kClamp, {l, inner->operand(0), h}) : nullptr;
 }
 
+// max(f(x), f(y)) => f(max(x, y)),  min(f(x), f(y)) => f(min(x, y))   where f is cbrt, exponential,
+// logistic or tanh, and nobody else needs the values   (which may be off in the last bit, and there
+// out of order)
+Instruction* OfMonotone(Instruction* i) {
+  Instruction *x = i->operand(0), *y = i->operand(1);
+  switch (x->opcode()) {
+    case Opcode::kCbrt:
+    case Opcode::kExponential:
+    case Opcode::kLogistic:
+    case Opcode::kTanh:
+      break;
+    default:
+      return nullptr;
+  }
+  if (y->opcode() != x->opcode() || !IsUsedOnce(x) || !IsUsedOnce(y)) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  Instruction* extremum = MakeShaped(i, shape, i->opcode(), {x->operand(0), y->operand(0)});
+  return Make(i, x->opcode(), {extremum}, x->attributes());
+}
+
 Instruction* Extremum(Instruction* i) {
   bool is_max = i->opcode() == Opcode::kMaximum;
   Instruction *x = i->operand(0), *y = i->operand(1);
@@ -60,6 +80,17 @@ Instruction* Extremum(Instruction* i) {
     Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
     return Make(i, Opcode::kNegate, {MakeShaped(i, shape, mirror, {x->operand(0), y->operand(0)})});
   }
+  // max(clamp(l, x, h), l) => clamp(l, x, h)   where the constant l is not above h
+  // min(clamp(l, x, h), h) => clamp(l, x, h)
+  for (int64_t k : {0, 1}) {
+    Instruction *inner = i->operand(k), *bound = i->operand(1 - k);
+    if (inner->opcode() != Opcode::kClamp) continue;
+    std::optional<Literal> l = SplatOf(inner->operand(0)), h = SplatOf(inner->operand(2));
+    std::optional<Literal> value = SplatOf(bound);
+    if (!l || !h || !value || !(l->AsDouble(0) < h->AsDouble(0))) continue;
+    if (*value == (is_max ? *l : *h)) return inner;
+  }
+  if (Instruction* simpler = OfMonotone(i)) return simpler;
   return AsClamp(i);
 }
 

@@ -59,6 +59,9 @@ bool IsNonNegativeAt(const Instruction* x, int depth) {
       return operand(0);
     case Opcode::kSqrt:
       return operand(0);
+    case Opcode::kPower:
+      // Of integers it wraps.
+      return IsFloat(x) && operand(0);
     case Opcode::kConvert:
       // Integers that get narrower wrap.
       return operand(0) && (IsFloat(x) || !IsInt(x->operand(0)) ||
@@ -154,6 +157,10 @@ bool IsBelow(const Instruction* x, const Instruction* c) {
   std::optional<int64_t> largest = LargestOf(x, kDepth);
   std::optional<Literal> bound = SplatOf(c);
   return largest && bound && IsInt(c) && *largest < bound->AsInt(0);
+}
+
+std::optional<int64_t> LargestValue(const Instruction* x) {
+  return IsNonNegative(x) ? LargestOf(x, kDepth) : std::nullopt;
 }
 
 bool IsNonNegative(const Instruction* x) { return IsNonNegativeAt(x, kDepth); }

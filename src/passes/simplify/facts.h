@@ -1,6 +1,8 @@
 // What is known of a value's elements from how it was made. "No" means "not known".
 #pragma once
 
+#include <optional>
+
 #include "ir/ir.h"
 
 namespace kiln::passes::simplify {
@@ -11,6 +13,8 @@ bool IsNonNegative(const ir::Instruction* x);
 bool IsIntegral(const ir::Instruction* x);
 // Every element of the integer x is from 0 to below those of the constant c.
 bool IsBelow(const ir::Instruction* x, const ir::Instruction* c);
+// The greatest number that an element of the integer x can be, where none is negative.
+std::optional<int64_t> LargestValue(const ir::Instruction* x);
 // No element is an infinity or a NaN.
 bool IsFinite(const ir::Instruction* x);
 

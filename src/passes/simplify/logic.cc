@@ -31,6 +31,38 @@ Instruction* OfPreds(Instruction* i) {
   }
 }
 
+// x < c and x < d => x < min(c, d),  x < c or x < d => x < max(c, d)   and so on, for constants
+Instruction* OfCompares(Instruction* i) {
+  Instruction *p = i->operand(0), *q = i->operand(1);
+  if (p->opcode() != Opcode::kCompare || !(p->attributes() == q->attributes()) ||
+      q->opcode() != Opcode::kCompare || p->operand(0) != q->operand(0) ||
+      p->attributes().Has(Attr::kOrderType)) {
+    return nullptr;
+  }
+  std::optional<Literal> c = SplatOf(p->operand(1)), d = SplatOf(q->operand(1));
+  if (!c || !d || !IsSupported(c->shape().type())) return nullptr;
+  bool below = false, above = false;
+  VisitType(c->shape().type(), [&](auto zero) {
+    using T = decltype(zero);
+    below = c->values<T>()[0] < d->values<T>()[0];
+    above = c->values<T>()[0] > d->values<T>()[0];
+  });
+  if (!below && !above) return nullptr;  // Equal, or NaNs.
+  bool is_and = i->opcode() == Opcode::kAnd;
+  switch (p->attributes().DirectionOf(Attr::kDirection)) {
+    case Direction::kLt:
+    case Direction::kLe:
+      return below == is_and ? p : q;
+    case Direction::kGt:
+    case Direction::kGe:
+      return below == is_and ? q : p;
+    case Direction::kEq:
+    case Direction::kNe:
+      return nullptr;
+  }
+  return nullptr;
+}
+
 // And, or: each is the other's mirror, with all bits set and none exchanged.
 Instruction* AndOr(Instruction* i) {
   bool is_and = i->opcode() == Opcode::kAnd;
@@ -51,7 +83,7 @@ Instruction* AndOr(Instruction* i) {
     // x and (x or y) => x,  x or (x and y) => x
     if (IsSame(inner->operand(0), other) || IsSame(inner->operand(1), other)) return other;
   }
-  return nullptr;
+  return IsPred(i) ? OfCompares(i) : nullptr;
 }
 
 Instruction* Xor(Instruction* i) {

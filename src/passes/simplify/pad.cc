@@ -36,9 +36,77 @@ Instruction* AsSlice(Instruction* i) {
   return Make(i, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
 }
 
+// pad(broadcast(x), v) => broadcast(pad(broadcast(x), v))   where dimensions that are not padded
+// only repeat x, four times or more
+Instruction* OfBroadcast(Instruction* i) {
+  const Instruction* x = i->operand(0);
+  const Padding& padding = i->attributes().Padding(Attr::kPadding);
+  std::vector<int64_t> from, to;
+  Ints places, inner(x->dimensions().size());
+  Padding kept;
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    auto of_x = std::ranges::find(x->dimensions(), d);
+    const PaddingDimension& p = padding[static_cast<size_t>(d)];
+    if (of_x == x->dimensions().end() && p == PaddingDimension{}) continue;
+    if (of_x != x->dimensions().end()) {
+      inner[static_cast<size_t>(of_x - x->dimensions().begin())] =
+          static_cast<int64_t>(from.size());
+    }
+    from.push_back(x->shape().dim(d));
+    to.push_back(i->shape().dim(d));
+    places.push_back(d);
+    kept.push_back(p);
+  }
+  Shape small = ShapeOf(i->shape().type(), to);
+  if (4 * small.num_elements() > i->shape().num_elements()) return nullptr;
+  Instruction* repeated = MakeShaped(i, ShapeOf(i->shape().type(), from), Opcode::kBroadcast,
+                                     {x->operand(0)}, {{Attr::kDimensions, std::move(inner)}});
+  Instruction* pad = MakeShaped(i, small, Opcode::kPad, {repeated, i->operand(1)},
+                                {{Attr::kPadding, std::move(kept)}});
+  return Make(i, Opcode::kBroadcast, {pad}, {{Attr::kDimensions, std::move(places)}});
+}
+
+// op(pad(x, c), spread(d)) => pad(op(x, spread(d)), op(c, d))   where nobody else needs the pad, of
+// constants c and d
+Instruction* OpOfPad(Instruction* i) {
+  if (i->opcode() == Opcode::kCopy) return nullptr;
+  const Instruction* pad = nullptr;
+  for (const Instruction* x : i->operands()) {
+    if (x->opcode() == Opcode::kPad && !pad && x->shape().rank() > 0) {
+      pad = x;
+    } else if (!SplatOf(x)) {
+      return nullptr;
+    }
+  }
+  if (!pad || !IsUsedOnce(pad) || !SplatOf(pad->operand(1)) || WillBeConstant(pad->operand(0)) ||
+      pad->operand(0)->shape().num_elements() >= pad->shape().num_elements()) {
+    return nullptr;
+  }
+  const Shape& small = pad->operand(0)->shape();
+  std::vector<Instruction*> of_x, of_c;
+  for (Instruction* x : i->operands()) {
+    if (x == pad) {
+      of_x.push_back(x->operand(0));
+      of_c.push_back(x->operand(1));
+      continue;
+    }
+    Instruction* d = ScalarOf(i, x);
+    bool stays = x->shape().is_scalar();
+    of_x.push_back(stays ? d : Spread(i, WithType(small, d->shape().type()), d));
+    of_c.push_back(d);
+  }
+  ElementType type = i->shape().type();
+  Instruction* value =
+      MakeShaped(i, Shape::Scalar(type), i->opcode(), std::move(of_c), i->attributes());
+  Instruction* op =
+      MakeShaped(i, WithType(small, type), i->opcode(), std::move(of_x), i->attributes());
+  return Make(i, Opcode::kPad, {op, value}, pad->attributes());
+}
+
 }  // namespace
 
 Instruction* PadRules(Instruction* i) {
+  if (IsElementwise(i->opcode())) return OpOfPad(i);
   if (i->opcode() != Opcode::kPad || i->shape().num_elements() == 0) return nullptr;
   Instruction *x = i->operand(0), *v = i->operand(1);
   // pad({}, v) => broadcast(v)
@@ -56,7 +124,8 @@ Instruction* PadRules(Instruction* i) {
   if (x->opcode() == Opcode::kPad) {
     if (Instruction* both = OfPad(i)) return both;
   }
-  return AsSlice(i);
+  if (Instruction* slice = AsSlice(i)) return slice;
+  return x->opcode() == Opcode::kBroadcast ? OfBroadcast(i) : nullptr;
 }
 
 }  // namespace kiln::passes::simplify

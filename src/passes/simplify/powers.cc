@@ -61,6 +61,21 @@ Instruction* Power(Instruction* i) {
   return nullptr;
 }
 
+// (x + c) % d => x % d   (integers, where c is a multiple of d, x not negative, and the sum in the
+// type's range)
+Instruction* OfSum(Instruction* i) {
+  const Instruction* x = i->operand(0);
+  if (x->opcode() != Opcode::kAdd || BitWidth(i->shape().type()) > 32) return nullptr;
+  std::optional<Literal> c = SplatOf(x->operand(1)), d = SplatOf(i->operand(1));
+  std::optional<int64_t> largest = LargestValue(x->operand(0));
+  if (!c || !d || !largest || c->AsInt(0) < 0 || d->AsInt(0) <= 0) return nullptr;
+  int64_t bits = BitWidth(i->shape().type()) - (IsSigned(i) ? 1 : 0);
+  if (c->AsInt(0) % d->AsInt(0) != 0 || *largest + c->AsInt(0) >= int64_t{1} << bits) {
+    return nullptr;
+  }
+  return Make(i, Opcode::kRemainder, {x->operand(0), i->operand(1)});
+}
+
 Instruction* Remainder(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   // (x % y) % y => x % y   (what is left is smaller than y; x itself where an integer y is 0)
@@ -72,6 +87,7 @@ Instruction* Remainder(Instruction* i) {
   }
   // x % c => x   (integers, where 0 <= x < c)
   if (IsBelow(x, y)) return x;
+  if (Instruction* simpler = OfSum(i)) return simpler;
   std::optional<int64_t> exponent = PowerOfTwo(y);
   if (!exponent || WillBeConstant(x)) return nullptr;
   Shape shape = WithType(i->shape(), i->shape().type());
@@ -89,9 +105,22 @@ Instruction* Remainder(Instruction* i) {
   return Make(i, Opcode::kSubtract, {low, bias});
 }
 
+// log(sqrt(x)) => log(x) * 0.5   (where nobody else needs the root; not rounded before)
+// log(rsqrt(x)) => log(x) * -0.5   (where, beside, x is not negative: at -0 they differ)
+Instruction* Log(Instruction* i) {
+  const Instruction* root = i->operand(0);
+  bool inverse = root->opcode() == Opcode::kRsqrt;
+  if ((!inverse && root->opcode() != Opcode::kSqrt) || !IsUsedOnce(root)) return nullptr;
+  if (inverse && !IsNonNegative(root->operand(0))) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  Instruction* log = MakeShaped(i, shape, Opcode::kLog, {root->operand(0)}, i->attributes());
+  return Make(i, Opcode::kMultiply, {log, SplatNumber(i, shape, inverse ? -0.5 : 0.5)});
+}
+
 }  // namespace
 
 Instruction* PowersAndRemainders(Instruction* i) {
+  if (i->opcode() == Opcode::kLog) return Log(i);
   if (i->opcode() == Opcode::kPower) return Power(i);
   if (i->opcode() == Opcode::kRemainder) return Remainder(i);
   return nullptr;

@@ -137,6 +137,77 @@ Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
   return Make(i, reducer, {Spread(i, shape, i->operand(1)), small});
 }
 
+// reduce(broadcast(x)) => broadcast(reduce(x))   where dimensions that stay only repeat x
+Instruction* OfRepetition(Instruction* i) {
+  const Instruction* x = i->operand(0);
+  std::vector<int64_t> dims, result_dims;
+  Ints dimensions, places, place(static_cast<size_t>(x->shape().rank()), -1);
+  int64_t at = 0;
+  bool repeats = false;
+  for (int64_t d = 0; d < x->shape().rank(); ++d) {
+    bool reduced = Contains(i->dimensions(), d);
+    int64_t of_result = reduced ? -1 : at++;
+    if (!reduced && !Contains(x->dimensions(), d)) {
+      repeats |= x->shape().dim(d) > 1;
+      continue;
+    }
+    place[static_cast<size_t>(d)] = static_cast<int64_t>(dims.size());
+    if (reduced) {
+      dimensions.push_back(static_cast<int64_t>(dims.size()));
+    } else {
+      places.push_back(of_result);
+      result_dims.push_back(x->shape().dim(d));
+    }
+    dims.push_back(x->shape().dim(d));
+  }
+  if (!repeats || dimensions.empty()) return nullptr;
+  Ints inner;
+  for (int64_t d : x->dimensions()) inner.push_back(place[static_cast<size_t>(d)]);
+  Shape shape = ShapeOf(i->shape().type(), dims);
+  Instruction* small = x->operand(0);
+  if (!(std::ranges::is_sorted(inner) && small->shape() == shape)) {
+    small = MakeShaped(i, shape, Opcode::kBroadcast, {small}, {{Attr::kDimensions, inner}});
+  }
+  Instruction* reduced = MakeReduce(i, ShapeOf(i->shape().type(), result_dims), small,
+                                    i->operand(1), std::move(dimensions));
+  return Make(i, Opcode::kBroadcast, {reduced}, {{Attr::kDimensions, std::move(places)}});
+}
+
+// reduce(-x, 0) => -reduce(x, 0)   of sums, where nobody else needs -x   (integers: a sum of floats
+// that is 0 would become -0)
+Instruction* OfNegate(Instruction* i, Opcode reducer) {
+  const Instruction* x = i->operand(0);
+  if (reducer != Opcode::kAdd || !IsInt(i) || !IsUsedOnce(x)) return nullptr;
+  if (!i->operand(1)->IsConstantOf(0.0)) return nullptr;
+  Shape shape = WithType(i->shape(), i->shape().type());
+  return Make(i, Opcode::kNegate,
+              {MakeReduce(i, shape, x->operand(0), i->operand(1), i->dimensions())});
+}
+
+// reduce(dot(x, y)) => dot(x, y)   of sums along batch dimensions, which are summed over in the
+// product; where nobody else needs it   (order)
+Instruction* OfDot(Instruction* i, Opcode reducer) {
+  const Instruction* dot = i->operand(0);
+  if (reducer != Opcode::kAdd || IsPred(i) || !IsUsedOnce(dot)) return nullptr;
+  if (!i->operand(1)->IsConstantOf(0.0) && !i->operand(1)->IsConstantOf(-0.0)) return nullptr;
+  Attributes attributes = dot->attributes();
+  const int64_t batches = static_cast<int64_t>(attributes.IntsOf(Attr::kLhsBatchDims).size());
+  for (int64_t d : i->dimensions()) {
+    if (d >= batches) return nullptr;
+  }
+  for (auto [batch, contracting] : {std::pair(Attr::kLhsBatchDims, Attr::kLhsContractingDims),
+                                    std::pair(Attr::kRhsBatchDims, Attr::kRhsContractingDims)}) {
+    Ints stays, summed = dot->attributes().IntsOf(contracting);
+    for (int64_t d = 0; d < batches; ++d) {
+      int64_t dim = dot->attributes().IntsOf(batch)[static_cast<size_t>(d)];
+      (Contains(i->dimensions(), d) ? summed : stays).push_back(dim);
+    }
+    attributes.Set(batch, std::move(stays));
+    attributes.Set(contracting, std::move(summed));
+  }
+  return Make(i, Opcode::kDot, {dot->operand(0), dot->operand(1)}, std::move(attributes));
+}
+
 // reduce(concatenate(x, y)) => op(reduce(x), reduce(y))   where the dimension of the concatenation
 // is reduced, nobody else needs it, and init counts once however often it is taken   (order)
 Instruction* OfConcatenate(Instruction* i, Opcode reducer) {
@@ -247,6 +318,9 @@ Instruction* ReduceRules(Instruction* i) {
   Instruction* x = i->operand(0);
   // reduce({}, init) => broadcast(init)
   if (x->shape().num_elements() == 0) return Spread(i, i->shape(), i->operand(1));
+  if (x->opcode() == Opcode::kBroadcast) {
+    if (Instruction* simpler = OfRepetition(i)) return simpler;
+  }
   std::optional<Opcode> reducer = ReducerOf(*i);
   if (!reducer) return nullptr;
   if (Instruction* simpler = OfSingles(i, *reducer)) return simpler;
@@ -263,6 +337,10 @@ Instruction* ReduceRules(Instruction* i) {
       return OfConcatenate(i, *reducer);
     case Opcode::kPad:
       return OfPad(i, *reducer);
+    case Opcode::kNegate:
+      return OfNegate(i, *reducer);
+    case Opcode::kDot:
+      return OfDot(i, *reducer);
     default:
       return nullptr;
   }

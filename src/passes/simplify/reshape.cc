@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "passes/simplify/groups.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -8,6 +9,34 @@ namespace {
 
 using ir::Instruction;
 
+// Where each of the dimensions, none of size 1, is after the reshape, if it is there as a whole.
+std::optional<Ints> PlacesOf(const Ints& dimensions, const std::vector<int64_t>& from,
+                             const std::vector<int64_t>& to) {
+  Ints places(dimensions.size(), -1);
+  for (const DimensionGroup& group : GroupsOf(from, to)) {
+    for (size_t k = 0; k < dimensions.size(); ++k) {
+      if (dimensions[k] < group.from_begin || dimensions[k] >= group.from_end) continue;
+      auto singles = SinglesOf(group, from, to);
+      if (!singles || singles->first != dimensions[k]) return std::nullopt;
+      places[k] = singles->second;
+    }
+  }
+  if (std::ranges::find(places, -1) != places.end()) return std::nullopt;
+  return places;
+}
+
+// reshape(broadcast(x)) => broadcast(x)   where the reshape leaves x's dimensions as they are, and
+// nobody else needs the broadcast
+Instruction* OfRepetition(Instruction* i) {
+  const Instruction* x = i->operand(0);
+  for (int64_t size : x->operand(0)->shape().dims()) {
+    if (size == 1) return nullptr;
+  }
+  std::optional<Ints> places = PlacesOf(x->dimensions(), x->shape().dims(), i->shape().dims());
+  if (!places) return nullptr;
+  return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, *std::move(places)}});
+}
+
 // reshape(broadcast(x)) => broadcast(x)   where the reshape only adds or removes dimensions of size
 // 1, those it removes are not x's, and nobody else needs the broadcast
 Instruction* OfBroadcast(Instruction* i) {
@@ -15,6 +44,7 @@ Instruction* OfBroadcast(Instruction* i) {
   // A repeated scalar has any shape.
   if (x->operand(0)->shape().is_scalar()) return Spread(i, i->shape(), x->operand(0));
   if (!IsUsedOnce(x)) return nullptr;
+  if (Instruction* simpler = OfRepetition(i)) return simpler;
   std::vector<int64_t> from = x->shape().dims(), to = i->shape().dims();
   // Where each dimension of the broadcast is in the reshape; -1 where it is gone.
   Ints places(from.size(), -1);
@@ -35,6 +65,22 @@ Instruction* OfBroadcast(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, dimensions}});
 }
 
+// reshape(transpose(reshape(x))) => transpose(reshape(x))   where dimensions are merged and split
+// among those that stay together, and nobody else needs the transpose
+Instruction* OfTranspose(Instruction* i) {
+  const Instruction *transpose = i->operand(0), *inner = transpose->operand(0);
+  if (inner->opcode() != Opcode::kReshape || !IsUsedOnce(transpose) || WillBeConstant(inner) ||
+      i->shape().num_elements() == 0) {
+    return nullptr;
+  }
+  auto first = ReshapedFirst(inner->shape().dims(), transpose->dimensions(), i->shape().dims());
+  if (!first) return nullptr;
+  Instruction* x = inner->operand(0);
+  Shape shape = ShapeOf(i->shape().type(), first->dims);
+  if (!x->shape().SameDimensions(shape)) x = MakeShaped(i, shape, Opcode::kReshape, {x});
+  return Make(i, Opcode::kTranspose, {x}, {{Attr::kDimensions, std::move(first->permutation)}});
+}
+
 }  // namespace
 
 // Every reshape of row-major memory is a name for it, and costs nothing.
@@ -53,13 +99,15 @@ Instruction* ReshapeRules(Instruction* i) {
   // reshape(reshape(x)) => reshape(x)
   if (x->opcode() == Opcode::kReshape) return Make(i, Opcode::kReshape, {x->operand(0)});
   if (x->opcode() == Opcode::kBroadcast) return OfBroadcast(i);
-  // reshape(iota()) => iota()   where the reshape only adds dimensions of size 1
-  if (x->opcode() == Opcode::kIota) {
-    if (std::optional<Ints> places = InsertedOnes(x->shape().dims(), i->shape().dims())) {
-      int64_t d = (*places)[static_cast<size_t>(x->attributes().Int(Attr::kIotaDimension))];
-      return Make(i, Opcode::kIota, {}, {{Attr::kIotaDimension, d}});
+  // reshape(iota()) => iota()   where the reshape leaves the dimension that is counted as it is
+  if (x->opcode() == Opcode::kIota && i->shape().num_elements() > 0) {
+    Ints counted = {x->attributes().Int(Attr::kIotaDimension)};
+    if (x->shape().dim(counted[0]) == 1) return nullptr;
+    if (auto places = PlacesOf(counted, x->shape().dims(), i->shape().dims())) {
+      return Make(i, Opcode::kIota, {}, {{Attr::kIotaDimension, (*places)[0]}});
     }
   }
+  if (x->opcode() == Opcode::kTranspose) return OfTranspose(i);
   return nullptr;
 }
 

@@ -35,7 +35,7 @@ Instruction* ReverseRules(Instruction* i) {
   }
   if (needed.empty() || needed.size() < dimensions.size())
     return MakeReverse(i, x, std::move(needed));
-  if (x->opcode() == Opcode::kReverse) {
+  if (x->opcode() == Opcode::kReverse && !WillBeConstant(x)) {
     // reverse(reverse(x)) => reverse(x)   along the dimensions that one of the two names
     Ints once;
     for (int64_t d = 0; d < x->shape().rank(); ++d) {

@@ -27,6 +27,7 @@ std::span<const Family> Families() {
       {"transpose", TransposeRules},
       {"reverse", ReverseRules},
       {"slice", SliceRules},
+      {"dynamic slices", DynamicSliceRules},
       {"windows", WindowRules},
       {"concatenate", ConcatenateRules},
       {"pad", PadRules},

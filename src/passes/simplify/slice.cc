@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "passes/simplify/groups.h"
 #include "passes/simplify/simplify.h"
+#include "passes/simplify/starts.h"
 #include "passes/simplify/terms.h"
 
 namespace kiln::passes::simplify {
@@ -103,31 +105,46 @@ Instruction* OfReduce(Instruction* i, const Slices& slices) {
                              i);
 }
 
-// slice(reshape(x)) => reshape(slice(x))   where the reshape only adds or removes dimensions of
-// size 1, and nobody else needs it
+// slice(reshape(x)) => reshape(slice(x))   where nobody else needs the reshape, and what is taken
+// of dimensions that it merges or splits is a part of the outermost one
 Instruction* OfReshape(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x) || WillBeConstant(x)) return nullptr;
   Instruction* whole = x->operand(0);
-  std::vector<int64_t> from = whole->shape().dims(), dims;
+  std::vector<int64_t> from = whole->shape().dims(), to = x->shape().dims(), dims = from;
   Slices inner;
-  size_t t = 0;
-  auto skip_ones = [&] {
-    while (t < slices.size() && x->shape().dim(static_cast<int64_t>(t)) == 1) ++t;
-  };
-  for (int64_t size : from) {
-    if (size == 1) {
-      inner.push_back({0, 1, 1});
-      dims.push_back(1);
-      continue;
+  for (int64_t size : from) inner.push_back({0, size, 1});
+  for (const DimensionGroup& group : GroupsOf(from, to)) {
+    // The outermost dimensions of more than one element, and what one of their elements holds.
+    int64_t first = -1, outer = -1, in_to = 1, in_from = 1;
+    bool others_whole = true;
+    for (int64_t d = group.to_begin; d < group.to_end; ++d) {
+      size_t t = static_cast<size_t>(d);
+      if (to[t] == 1) continue;
+      if (first >= 0) in_to *= to[t];
+      if (first >= 0) others_whole &= TakesAll(slices[t], to[t]);
+      if (first < 0) first = d;
     }
-    skip_ones();
-    if (t == slices.size() || x->shape().dim(static_cast<int64_t>(t)) != size) return nullptr;
-    dims.push_back(i->shape().dim(static_cast<int64_t>(t)));
-    inner.push_back(slices[t++]);
+    if (first < 0) continue;
+    for (int64_t d = group.from_begin; d < group.from_end; ++d) {
+      size_t f = static_cast<size_t>(d);
+      if (from[f] == 1) continue;
+      if (outer >= 0) in_from *= from[f];
+      if (outer < 0) outer = d;
+    }
+    const SliceDimension& s = slices[static_cast<size_t>(first)];
+    if (!others_whole) return nullptr;
+    if (TakesAll(s, to[static_cast<size_t>(first)])) continue;
+    SliceDimension& cut = inner[static_cast<size_t>(outer)];
+    if (in_to == 1 && in_from == 1) {
+      cut = s;
+    } else {
+      bool aligned = s.start * in_to % in_from == 0 && s.limit * in_to % in_from == 0;
+      if (s.stride != 1 || !aligned) return nullptr;
+      cut = {s.start * in_to / in_from, s.limit * in_to / in_from, 1};
+    }
+    dims[static_cast<size_t>(outer)] = (cut.limit - cut.start + cut.stride - 1) / cut.stride;
   }
-  skip_ones();
-  if (t < slices.size()) return nullptr;
   Instruction* small = MakeSlice(i, ShapeOf(i->shape().type(), dims), whole, std::move(inner));
   return Make(i, Opcode::kReshape, {small});
 }
@@ -182,7 +199,8 @@ Instruction* OfConcatenate(Instruction* i, Slices slices) {
   return MakeSlice(i, i->shape(), small, std::move(slices));
 }
 
-// slice(pad(x, v)) => slice(x)       where it takes elements of x only
+// slice(pad(x, v)) => slice(x)       where it takes elements of x only, also of those between which
+//                                    there is v
 // slice(pad(x, v)) => broadcast(v)   where it takes none of x
 Instruction* OfPad(Instruction* i, Slices slices) {
   const Instruction* x = i->operand(0);
@@ -194,10 +212,63 @@ Instruction* OfPad(Instruction* i, Slices slices) {
     int64_t first = slices[d].start - p.low, last = LastOf(slices[d]) - p.low;
     int64_t extent = size <= 1 ? size : (size - 1) * (p.interior + 1) + 1;
     if (last < 0 || first >= extent) return Spread(i, i->shape(), x->operand(1));
-    inside &= p.interior == 0 && first >= 0 && last < extent;
-    slices[d] = {first, last + 1, slices[d].stride};
+    int64_t step = p.interior + 1, stride = last > first ? slices[d].stride : step;
+    inside &= first >= 0 && last < extent && first % step == 0 && stride % step == 0;
+    slices[d] = {first / step, last / step + 1, stride / step};
   }
   return inside ? MakeSlice(i, i->shape(), x->operand(0), std::move(slices)) : nullptr;
+}
+
+// slice(dot(x, y)) => dot(slice(x), slice(y))   where nobody else needs the product, and a quarter
+// of it or more is left out   (order)
+Instruction* OfDot(Instruction* i, const Slices& slices) {
+  const Instruction* dot = i->operand(0);
+  if (!IsUsedOnce(dot) || 4 * i->shape().num_elements() > 3 * dot->shape().num_elements()) {
+    return nullptr;
+  }
+  const Attributes& a = dot->attributes();
+  size_t next = a.IntsOf(Attr::kLhsBatchDims).size();
+  std::vector<Instruction*> operands;
+  for (int64_t side : {0, 1}) {
+    Instruction* x = dot->operand(side);
+    const Ints& batch = a.IntsOf(side == 0 ? Attr::kLhsBatchDims : Attr::kRhsBatchDims);
+    const Ints& contracting =
+        a.IntsOf(side == 0 ? Attr::kLhsContractingDims : Attr::kRhsContractingDims);
+    Slices inner;
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < x->shape().rank(); ++d) {
+      auto in_batch = std::ranges::find(batch, d);
+      inner.push_back({0, x->shape().dim(d), 1});
+      dims.push_back(x->shape().dim(d));
+      if (std::ranges::find(contracting, d) != contracting.end()) continue;
+      size_t place =
+          in_batch != batch.end() ? static_cast<size_t>(in_batch - batch.begin()) : next++;
+      inner.back() = slices[place];
+      dims.back() = i->shape().dim(static_cast<int64_t>(place));
+    }
+    operands.push_back(MakeSlice(i, ShapeOf(x->shape().type(), dims), x, std::move(inner)));
+  }
+  return Make(i, Opcode::kDot, std::move(operands), a);
+}
+
+// slice(dynamic-slice(x, s)) => dynamic-slice(x, s + start)   where the strides are 1 and nobody
+// else needs the dynamic-slice
+Instruction* OfDynamicSlice(Instruction* i, const Slices& slices) {
+  const Instruction* x = i->operand(0);
+  if (!IsUsedOnce(x)) return nullptr;
+  StartSum sum(i);
+  for (int64_t d = 0; d < i->shape().rank(); ++d) {
+    const SliceDimension& s = slices[static_cast<size_t>(d)];
+    if (s.stride != 1) return nullptr;
+    sum.Add(x->operand(d + 1), x->operand(0)->shape().dim(d) - x->shape().dim(d));
+    sum.AddNumber(s.start);
+    if (!sum.Next(x->operand(0)->shape().dim(d))) return nullptr;
+  }
+  if (!sum.IsWorth(true, 2 * x->shape().num_elements() - i->shape().num_elements())) return nullptr;
+  std::vector<Instruction*> operands = sum.Make();
+  operands.insert(operands.begin(), x->operand(0));
+  return Make(i, Opcode::kDynamicSlice, std::move(operands),
+              {{Attr::kDynamicSliceSizes, Ints(i->shape().dims())}});
 }
 
 }  // namespace
@@ -228,6 +299,10 @@ Instruction* SliceRules(Instruction* i) {
       return OfConcatenate(i, slices);
     case Opcode::kPad:
       return OfPad(i, slices);
+    case Opcode::kDot:
+      return OfDot(i, slices);
+    case Opcode::kDynamicSlice:
+      return OfDynamicSlice(i, slices);
     default:
       return nullptr;
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "passes/simplify/groups.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -58,6 +59,27 @@ Instruction* OfDot(Instruction* i) {
   return Make(i, Opcode::kDot, {dot->operand(1), dot->operand(0)}, std::move(swapped));
 }
 
+// transpose(reshape(transpose(x))) => transpose(reshape(x))   where dimensions are merged and split
+// among those that stay together, and nobody else needs the reshape and the inner transpose
+Instruction* OfReshape(Instruction* i) {
+  const Instruction *reshape = i->operand(0), *inner = reshape->operand(0);
+  if (inner->opcode() != Opcode::kTranspose || !IsUsedOnce(reshape) || !IsUsedOnce(inner) ||
+      WillBeConstant(inner) || i->shape().num_elements() == 0) {
+    return nullptr;
+  }
+  Instruction* x = inner->operand(0);
+  if (!x->shape().is_row_major()) return nullptr;
+  auto first = ReshapedFirst(x->shape().dims(), inner->dimensions(), reshape->shape().dims());
+  if (!first) return nullptr;
+  Ints permutation;
+  for (int64_t d : i->dimensions()) {
+    permutation.push_back(first->permutation[static_cast<size_t>(d)]);
+  }
+  Shape shape = ShapeOf(i->shape().type(), first->dims);
+  if (!x->shape().SameDimensions(shape)) x = MakeShaped(i, shape, Opcode::kReshape, {x});
+  return Make(i, Opcode::kTranspose, {x}, {{Attr::kDimensions, std::move(permutation)}});
+}
+
 }  // namespace
 
 Instruction* TransposeRules(Instruction* i) {
@@ -86,6 +108,9 @@ Instruction* TransposeRules(Instruction* i) {
     }
     case Opcode::kDot:
       if (Instruction* dot = OfDot(i)) return dot;
+      break;
+    case Opcode::kReshape:
+      if (Instruction* simpler = OfReshape(i)) return simpler;
       break;
     default:
       break;

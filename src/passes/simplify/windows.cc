@@ -4,6 +4,7 @@
 
 #include "ops/windows.h"
 #include "passes/simplify/simplify.h"
+#include "passes/simplify/starts.h"
 #include "passes/simplify/terms.h"
 
 namespace kiln::passes::simplify {
@@ -11,95 +12,6 @@ namespace {
 
 using ir::Instruction;
 using Slices = std::vector<SliceDimension>;
-
-// A constant index, what is above an int64 being as good as its largest value.
-std::optional<int64_t> IndexOf(const Instruction* x, int64_t element = 0) {
-  if (!x->IsConstant()) return std::nullopt;
-  int64_t value = x->literal().AsInt(element);
-  return value < 0 && !IsSigned(x) ? INT64_MAX : value;
-}
-
-// Where a window of `sizes` begins in an array of `dims`, where that is known. `first` is the first
-// operand that is a start. Where the window takes a dimension whole its start does not matter.
-std::optional<Ints> StartsOf(const Instruction* i, int64_t first, std::span<const int64_t> dims,
-                             std::span<const int64_t> sizes) {
-  Ints starts;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    int64_t room = dims[d] - sizes[d];
-    std::optional<int64_t> start = 0;
-    if (room > 0) start = IndexOf(i->operand(first + static_cast<int64_t>(d)));
-    if (!start) return std::nullopt;
-    starts.push_back(std::clamp<int64_t>(*start, 0, room));
-  }
-  return starts;
-}
-
-// Whether both take their windows, of equal sizes, at the same place.
-bool SameStarts(const Instruction* a, int64_t first_of_a, const Instruction* b,
-                int64_t first_of_b) {
-  for (int64_t d = 0; d < a->operand(0)->shape().rank(); ++d) {
-    if (!IsSame(a->operand(first_of_a + d), b->operand(first_of_b + d))) return false;
-  }
-  return true;
-}
-
-Instruction* OfDynamicSlice(Instruction* i) {
-  Instruction* x = i->operand(0);
-  // dynamic-slice(x) => x   where it takes everything
-  if (x->shape() == i->shape()) return x;
-  std::vector<int64_t> dims = x->shape().dims(), sizes = i->shape().dims();
-  // dynamic-slice(x) => slice(x)   where the starts are constants
-  if (std::optional<Ints> starts = StartsOf(i, 1, dims, sizes)) {
-    Slices slices;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      slices.push_back({(*starts)[d], (*starts)[d] + sizes[d], 1});
-    }
-    return Make(i, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
-  }
-  // dynamic-slice(broadcast(x)) => broadcast(x)   where it takes all of x
-  if (x->opcode() == Opcode::kBroadcast) {
-    bool whole = std::ranges::all_of(x->dimensions(), [&](int64_t d) {
-      return dims[static_cast<size_t>(d)] == sizes[static_cast<size_t>(d)];
-    });
-    if (whole) {
-      return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, x->dimensions()}});
-    }
-  }
-  return nullptr;
-}
-
-Instruction* OfDynamicUpdateSlice(Instruction* i) {
-  Instruction *x = i->operand(0), *update = i->operand(1);
-  // dynamic-update-slice(x, u) => u   where u is of x's size
-  if (update->shape() == i->shape()) return update;
-  // dynamic-update-slice(x, u) => x   where u has no elements
-  if (update->shape().num_elements() == 0) return x;
-  // dynamic-update-slice(x, dynamic-slice(x, s), s) => x
-  if (update->opcode() == Opcode::kDynamicSlice && update->operand(0) == x &&
-      SameStarts(i, 2, update, 1)) {
-    return x;
-  }
-  // dynamic-update-slice(dynamic-update-slice(x, u, s), v, s) => dynamic-update-slice(x, v, s)
-  // where u and v are of one size
-  if (x->opcode() == Opcode::kDynamicUpdateSlice &&
-      x->operand(1)->shape().SameDimensions(update->shape()) && SameStarts(i, 2, x, 2)) {
-    std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
-    operands[0] = x->operand(0);
-    return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
-  }
-  // dynamic-update-slice(broadcast(v), u) => pad(u, v)   where v is a scalar and the starts are
-  // constants
-  std::vector<int64_t> dims = i->shape().dims(), sizes = update->shape().dims();
-  std::optional<Ints> starts = StartsOf(i, 2, dims, sizes);
-  if (!starts) return nullptr;
-  Instruction* scalar = ScalarOf(i, x);
-  if (!scalar) return nullptr;
-  std::vector<PaddingDimension> padding;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    padding.push_back({(*starts)[d], dims[d] - sizes[d] - (*starts)[d], 0});
-  }
-  return Make(i, Opcode::kPad, {update, scalar}, {{Attr::kPadding, std::move(padding)}});
-}
 
 // Indices that count from `start` by `stride`, one for each position of the only dimension that is
 // not the index vector's.
@@ -169,27 +81,104 @@ Instruction* OfCountedGather(Instruction* i) {
   return Make(i, Opcode::kTranspose, {slice}, {{Attr::kDimensions, std::move(permutation)}});
 }
 
+// gather(x, {s}) => reshape(dynamic-slice(x, s))   where there is one index vector
+Instruction* OfOneIndex(Instruction* i) {
+  Instruction *x = i->operand(0), *indices = i->operand(1);
+  const Attributes& a = i->attributes();
+  int64_t vector_dim = a.Int(Attr::kIndexVectorDim), rank = indices->shape().rank();
+  int64_t components = vector_dim < rank ? indices->shape().dim(vector_dim) : 1;
+  const Ints& sizes = a.IntsOf(Attr::kSliceSizes);
+  // Each component is cut out of the vector.
+  if (indices->shape().num_elements() != components || components == 0 ||
+      (components > 1 && 2 * i->shape().num_elements() <= components)) {
+    return nullptr;
+  }
+  Shape scalar = Shape::Scalar(indices->shape().type());
+  std::vector<Instruction*> operands = {x};
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const Ints& map = a.IntsOf(Attr::kStartIndexMap);
+    auto in_map = std::ranges::find(map, static_cast<int64_t>(d));
+    if (in_map == map.end()) {
+      operands.push_back(SplatNumber(i, scalar, 0));
+      continue;
+    }
+    Instruction* start = indices;
+    if (components > 1) {
+      int64_t k = in_map - map.begin();
+      Slices slices(static_cast<size_t>(rank), {0, 1, 1});
+      slices[static_cast<size_t>(vector_dim)] = {k, k + 1, 1};
+      std::vector<int64_t> dims(static_cast<size_t>(rank), 1);
+      start = MakeShaped(i, ShapeOf(scalar.type(), dims), Opcode::kSlice, {start},
+                         {{Attr::kSlice, std::move(slices)}});
+    }
+    if (rank > 0) start = MakeShaped(i, scalar, Opcode::kReshape, {start});
+    operands.push_back(start);
+  }
+  Shape shape = ShapeOf(i->shape().type(), sizes);
+  bool same = shape.SameDimensions(i->shape());
+  Instruction* slice = MakeShaped(i, same ? i->shape() : shape, Opcode::kDynamicSlice,
+                                  std::move(operands), {{Attr::kDynamicSliceSizes, sizes}});
+  return same ? slice : Make(i, Opcode::kReshape, {slice});
+}
+
+// scatter(x, s, u) => x   where u has no elements
+Instruction* OfScatter(Instruction* i) {
+  if (i->operand_count() > 3) return nullptr;
+  return i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
+}
+
+// x + scatter(0, s, u) => scatter(x, s, u)   of sums, where nobody else needs it   (order; a -0
+// stays -0 where nothing is added)
+Instruction* SumOfScatter(Instruction* i) {
+  if (IsPred(i)) return nullptr;
+  for (int64_t k : {0, 1}) {
+    const Instruction* scatter = i->operand(k);
+    if (scatter->opcode() != Opcode::kScatter || scatter->operand_count() != 3 ||
+        !IsUsedOnce(scatter)) {
+      continue;
+    }
+    const Instruction *zeros = scatter->operand(0), *root = scatter->called(0)->root();
+    if (!zeros->IsConstantOf(0.0) && !zeros->IsConstantOf(-0.0)) continue;
+    if (root->opcode() != Opcode::kAdd || root->operand(0) == root->operand(1) ||
+        root->operand(0)->opcode() != Opcode::kParameter ||
+        root->operand(1)->opcode() != Opcode::kParameter) {
+      continue;
+    }
+    return i->parent()->Create(
+        {.opcode = Opcode::kScatter,
+         .operands = {i->operand(1 - k), scatter->operand(1), scatter->operand(2)},
+         .attributes = scatter->attributes(),
+         .called = {scatter->called(0)},
+         .shape = i->shape(),
+         .op_name = i->op_name()},
+        i);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Instruction* WindowRules(Instruction* i) {
   if (i->shape().num_elements() == 0) return nullptr;
   switch (i->opcode()) {
-    case Opcode::kDynamicSlice:
-      return OfDynamicSlice(i);
-    case Opcode::kDynamicUpdateSlice:
-      return OfDynamicUpdateSlice(i);
     case Opcode::kGather: {
       // gather(broadcast(v)) => broadcast(v)   where v is a scalar
+      // gather(x) => spread(x)   where x has one element
       Instruction* x = i->operand(0);
+      if (x->shape().num_elements() == 1 && x->shape().rank() > 0) {
+        Shape scalar = Shape::Scalar(x->shape().type());
+        return Spread(i, i->shape(), MakeShaped(i, scalar, Opcode::kReshape, {x}));
+      }
       if (x->shape().num_elements() > 0) {
         if (Instruction* scalar = ScalarOf(i, x)) return Spread(i, i->shape(), scalar);
       }
-      return OfCountedGather(i);
+      if (Instruction* simpler = OfCountedGather(i)) return simpler;
+      return OfOneIndex(i);
     }
     case Opcode::kScatter:
-      // scatter(x, s, u) => x   where u has no elements
-      if (i->operand_count() > 3) return nullptr;
-      return i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
+      return OfScatter(i);
+    case Opcode::kAdd:
+      return SumOfScatter(i);
     default:
       return nullptr;
   }
