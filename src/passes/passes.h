@@ -22,6 +22,8 @@ Result<bool> FoldConstants(ir::Module& module, const PassContext& context);
 Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context);
 // Sorts of single elements, and operands of sorts that nobody needs.
 Result<bool> SimplifySorts(ir::Module& module, const PassContext& context);
+// Reductions of several operands: results that nobody needs.
+Result<bool> SimplifyReductions(ir::Module& module, const PassContext& context);
 // Identities of the algebra of ops; see simplify/.
 Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
 // Conditionals whose branch is known, and results and operands that nobody reads; see control/.

@@ -19,6 +19,8 @@ constexpr Pass kPasses[] = {
     {"sort-simplifier",
      "does away with sorts of single elements, and with operands that are moved in vain",
      SimplifySorts},
+    {"reduce-simplifier", "does away with results of reductions that nobody reads",
+     SimplifyReductions},
     {"algebraic-simplifier", "applies the identities of the algebra of ops", SimplifyAlgebra},
     {"conditional-simplifier", "does away with conditionals whose branch is known, and their waste",
      SimplifyConditionals},
@@ -49,8 +51,9 @@ const Pass* FindPass(std::string_view name) {
 const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"inline-calls", "split-constants", "inline-maps"}},
-      {{"tuple-simplifier", "sort-simplifier", "algebraic-simplifier", "constant-folding",
-        "conditional-simplifier", "while-simplifier", "while-invariant-code-motion", "cse", "dce"},
+      {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
+        "constant-folding", "conditional-simplifier", "while-simplifier",
+        "while-invariant-code-motion", "cse", "dce"},
        true},
       {{"transpose-folding", "dce"}},
       {{"row-fusion", "fusion", "cse", "dce"}},

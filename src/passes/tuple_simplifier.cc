@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <vector>
+
+#include "passes/control/computations.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -21,6 +25,35 @@ Instruction* WholeTuple(const Instruction& i) {
   return whole->shape() == i.shape() ? whole : nullptr;
 }
 
+// opt-barrier(tuple(x, y)) => opt-barrier(tuple(x))   where nobody reads y
+bool DropElements(Instruction* barrier) {
+  if (barrier->opcode() != Opcode::kOptBarrier || !barrier->shape().is_tuple() ||
+      barrier->operand(0)->opcode() != Opcode::kTuple || barrier->users().empty()) {
+    return false;
+  }
+  std::vector<bool> keep = ElementsRead(barrier);
+  if (std::ranges::find(keep, false) == keep.end() || std::ranges::find(keep, true) == keep.end()) {
+    return false;
+  }
+  Computation* c = barrier->parent();
+  Instruction* tuple = KeptElements(barrier->operand(0), keep, barrier);
+  Instruction* small = c->Create({.opcode = Opcode::kOptBarrier,
+                                  .operands = {tuple},
+                                  .attributes = barrier->attributes(),
+                                  .shape = tuple->shape(),
+                                  .op_name = barrier->op_name()},
+                                 barrier);
+  std::vector<Instruction*> users(barrier->users().begin(), barrier->users().end());
+  for (Instruction* user : users) {
+    size_t k = static_cast<size_t>(user->attributes().Int(Attr::kIndex));
+    int64_t place = std::count(keep.begin(), keep.begin() + static_cast<int64_t>(k), true);
+    if (keep[k]) c->ReplaceAllUses(user, ElementOf(small, place, user));
+    c->Remove(user);
+  }
+  c->Remove(barrier);
+  return true;
+}
+
 bool Simplify(Computation& c) {
   bool changed = false;
   for (auto it = c.instructions().begin(); it != c.instructions().end();) {
@@ -42,7 +75,14 @@ bool Simplify(Computation& c) {
 
 Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  for (const auto& c : module.computations()) changed |= Simplify(*c);
+  for (const auto& c : module.computations()) {
+    std::vector<Instruction*> barriers;
+    for (const auto& i : c->instructions()) {
+      if (i->opcode() == Opcode::kOptBarrier) barriers.push_back(i.get());
+    }
+    for (Instruction* barrier : barriers) changed |= DropElements(barrier);
+    changed |= Simplify(*c);
+  }
   return changed;
 }
 

@@ -188,6 +188,8 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
   bool root = from.opcode() == Opcode::kMultiply || from.opcode() == Opcode::kDivide ||
               from.opcode() == Opcode::kLog || from.opcode() == Opcode::kMaximum ||
               from.opcode() == Opcode::kMinimum;
+  // Of cumulative sums of one number.
+  root |= from.opcode() == Opcode::kReduceWindow;
   bool scatter = from.opcode() == Opcode::kScatter;
   if (!power && !reduce && !dot && !root && !scatter) return false;
   double epsilon = 0, largest = 0, smallest = 0;
@@ -236,6 +238,9 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
     double bound = 4 * epsilon * std::max(scale, std::abs(e)) + 2 * smallest;
     // A root next to 1 has lost what its logarithm is made of.
     if (from.opcode() == Opcode::kLog) bound += epsilon;
+    if (from.opcode() == Opcode::kReduceWindow) {
+      bound *= static_cast<double>(expected.shape().num_elements());
+    }
     if (!(std::abs(e - a) <= bound)) return false;
   }
   return true;
@@ -329,7 +334,7 @@ class Rewriter {
   // The values of what has none yet.
   void Evaluate() {
     for (const auto& i : c_->instructions()) {
-      if (i->opcode() == Opcode::kTuple || values_.contains(i.get())) continue;
+      if (i->IsRoot() || values_.contains(i.get())) continue;
       if (i->opcode() == Opcode::kParameter) {
         values_[i.get()] =
             arguments_[static_cast<size_t>(i->attributes().Int(Attr::kParameterNumber))];

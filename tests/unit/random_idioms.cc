@@ -17,7 +17,7 @@ class Idioms {
 
   std::vector<Instruction*> Run() {
     if (x_->shape().num_elements() == 0) return {};
-    switch (Pick(0, 9)) {
+    switch (Pick(0, 12)) {
       case 0:
         return Roots();
       case 1:
@@ -36,6 +36,12 @@ class Idioms {
         return Products();
       case 8:
         return Repeated();
+      case 9:
+        return Biased();
+      case 10:
+        return Cumulative();
+      case 11:
+        return Pairs();
       default:
         return Sums();
     }
@@ -349,6 +355,97 @@ class Idioms {
     dims[d] *= dims[d + 1];
     dims.erase(dims.begin() + static_cast<int64_t>(d) + 1);
     return {Reshape(wide, std::move(dims))};
+  }
+
+  // What is added to something that is moved: a vector along one dimension.
+  std::vector<Instruction*> Biased() {
+    if (rank() == 0 || IsPred(type())) return {};
+    Instruction* moved = x_;
+    if (Chance(50)) {
+      moved = Transpose(x_);
+    } else {
+      std::vector<int64_t> dims = x_->shape().dims();
+      if (dims.size() < 2) return {};
+      dims[0] *= dims[1];
+      dims.erase(dims.begin() + 1);
+      moved = Reshape(x_, std::move(dims));
+    }
+    int64_t d = Pick(0, moved->shape().rank() - 1);
+    Instruction* bias = Add({.opcode = Opcode::kBroadcast,
+                             .operands = {Parameter(Shape(type(), {moved->shape().dim(d)}))},
+                             .attributes = {{Attr::kDimensions, Ints{d}}},
+                             .shape = moved->shape()});
+    if (Chance(25)) {
+      Instruction* y = Transpose(x_);
+      return {Add({.opcode = Opcode::kConcatenate,
+                   .operands = {y, Add({.opcode = Opcode::kTranspose,
+                                        .operands = {Parameter(x_->shape())},
+                                        .attributes = {{Attr::kDimensions, y->dimensions()}}})},
+                   .attributes = {{Attr::kDimensions, Ints{Pick(0, rank() - 1)}}}})};
+    }
+    return {Op(Opcode::kMaximum, {moved, bias})};
+  }
+
+  // Two arrays folded at once, or behind one barrier, of which one is often not read.
+  std::vector<Instruction*> Pairs() {
+    Instruction *y = Parameter(x_->shape()), *pair = nullptr;
+    if (Chance(70)) {
+      Computation* c = source_.module.AddComputation("pair");
+      std::vector<Instruction*> p;
+      for (int64_t n : {0, 1, 2, 3}) {
+        p.push_back(AddTo(*c, {.opcode = Opcode::kParameter,
+                               .attributes = {{Attr::kParameterNumber, n}},
+                               .shape = Shape::Scalar(type())}));
+      }
+      Instruction* a = AddTo(*c, {.opcode = Opcode::kMaximum, .operands = {p[0], p[2]}});
+      Instruction* b =
+          AddTo(*c, {.opcode = Opcode::kMinimum, .operands = {p[1], Chance(30) ? p[2] : p[3]}});
+      c->set_root(AddTo(*c, {.opcode = Opcode::kTuple, .operands = {a, b}}));
+      Ints dims;
+      for (int64_t d = 0; d < rank(); ++d) {
+        if (Chance(50)) dims.push_back(d);
+      }
+      pair = Add({.opcode = Opcode::kReduce,
+                  .operands = {x_, y, Scalar(type(), 0), Scalar(type(), 1)},
+                  .attributes = {{Attr::kDimensions, dims}},
+                  .called = {c}});
+    } else {
+      pair = Op(Opcode::kOptBarrier, {Op(Opcode::kTuple, {x_, y})});
+    }
+    std::vector<Instruction*> results;
+    for (int64_t k : {0, 1}) {
+      if (Chance(30) && !(k == 1 && results.empty())) continue;
+      results.push_back(Add({.opcode = Opcode::kGetTupleElement,
+                             .operands = {pair},
+                             .attributes = {{Attr::kIndex, k}}}));
+    }
+    return results;
+  }
+
+  std::vector<Instruction*> Cumulative() {
+    if (rank() == 0 || IsPred(type()) || (exact_ && IsFloat(type()))) return {};
+    Instruction* x = Chance(70) ? Spread(x_->shape(), static_cast<double>(Pick(0, 9))) : x_;
+    std::vector<WindowDimension> window(static_cast<size_t>(rank()));
+    if (Chance(60)) {
+      int64_t d = Pick(0, rank() - 1);
+      WindowDimension& w = window[static_cast<size_t>(d)];
+      w.size = x->shape().dim(d);
+      (Chance(50) ? w.low : w.high) = w.size - 1;
+    } else {
+      for (WindowDimension& w : window) w.low = Pick(0, 1);
+    }
+    Computation* c = source_.module.AddComputation("sum");
+    std::vector<Instruction*> p;
+    for (int64_t n : {0, 1}) {
+      p.push_back(AddTo(*c, {.opcode = Opcode::kParameter,
+                             .attributes = {{Attr::kParameterNumber, n}},
+                             .shape = Shape::Scalar(type())}));
+    }
+    c->set_root(AddTo(*c, {.opcode = Opcode::kAdd, .operands = p}));
+    return {Add({.opcode = Opcode::kReduceWindow,
+                 .operands = {x, Scalar(type(), 0)},
+                 .attributes = {{Attr::kWindow, window}},
+                 .called = {c}})};
   }
 
   std::vector<Instruction*> Sums() {

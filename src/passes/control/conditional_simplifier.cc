@@ -33,11 +33,17 @@ bool BranchesAreTheSame(const Instruction& i) {
   return true;
 }
 
-// Whether the branch computes nothing: it hands out what it gets, and constants.
-bool IsFree(const Computation& branch) {
-  return std::ranges::all_of(branch.instructions(), [](const auto& i) {
-    return HasTrait(i->opcode(), kFree) || i->opcode() == Opcode::kReshape;
-  });
+// Whether the branch computes a few numbers at most, and hands out what it gets, and constants.
+bool IsCheap(const Computation& branch) {
+  constexpr int64_t kMostNumbers = 4;
+  int64_t numbers = 0;
+  for (const auto& i : branch.instructions()) {
+    if (HasTrait(i->opcode(), kFree) || i->opcode() == Opcode::kReshape) continue;
+    bool number = IsElementwise(i->opcode()) && !HasTrait(i->opcode(), kTranscendental) &&
+                  i->shape().is_array() && i->shape().is_static() && i->shape().num_elements() == 1;
+    if (!number || ++numbers > kMostNumbers) return false;
+  }
+  return true;
 }
 
 // select(p, x, y), element by element.
@@ -77,8 +83,9 @@ Instruction* Known(Instruction* i) {
   if (std::optional<int64_t> branch = KnownBranch(*i)) return copy(*branch);
   // conditional(p, f(x), f(x)) => f(x)
   if (BranchesAreTheSame(*i)) return copy(0);
-  // conditional(p, f(x), g(y)) => select(p, f(x), g(y))   where the branches do nothing
-  if (IsPred(i->operand(0)->shape().type()) && IsFree(*i->called(0)) && IsFree(*i->called(1)) &&
+  // conditional(p, f(x), g(y)) => select(p, f(x), g(y))   where the branches compute a
+  // few numbers at most
+  if (IsPred(i->operand(0)->shape().type()) && IsCheap(*i->called(0)) && IsCheap(*i->called(1)) &&
       HasArraysOnly(i->shape())) {
     Instruction* x = copy(0);
     return SelectBetween(i, i->operand(0), x, copy(1));
@@ -193,6 +200,22 @@ bool DropOperands(Instruction* i) {
   return changed;
 }
 
+// conditional(convert(p), f(x), g(y)) => conditional(p, g(y), f(x))   of preds p
+Instruction* OfConvertedPred(Instruction* i) {
+  Instruction* index = i->operand(0);
+  if (i->called().size() != 2 || index->opcode() != Opcode::kConvert ||
+      !IsPred(index->operand(0)->shape().type())) {
+    return nullptr;
+  }
+  return i->parent()->Create({.opcode = Opcode::kConditional,
+                              .operands = {index->operand(0), i->operand(2), i->operand(1)},
+                              .attributes = i->attributes(),
+                              .called = {i->called(1), i->called(0)},
+                              .shape = i->shape(),
+                              .op_name = i->op_name()},
+                             i);
+}
+
 }  // namespace
 
 Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context) {
@@ -204,7 +227,9 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
       Instruction* i = (it++)->get();
       if (i->opcode() != Opcode::kConditional) continue;
       const int64_t before = module.NextId();
-      if (Instruction* known = Known(i)) {
+      Instruction* known = Known(i);
+      if (!known) known = OfConvertedPred(i);
+      if (known) {
         c->ReplaceAllUses(i, known);
         c->Remove(i);
         changed = true;

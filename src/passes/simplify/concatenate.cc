@@ -98,6 +98,29 @@ Instruction* Repeated(Instruction* i, int64_t d) {
   return Make(i, Opcode::kBroadcast, {flat}, {{Attr::kDimensions, std::move(places)}});
 }
 
+// concatenate(transpose(x), transpose(y)) => transpose(concatenate(x, y))   where all move alike,
+// and nobody else needs the transposes
+Instruction* OfTransposes(Instruction* i) {
+  const Instruction* lead = i->operand(0);
+  std::vector<Instruction*> operands;
+  for (const Instruction* x : i->operands()) {
+    if (x->opcode() != Opcode::kTranspose || x->dimensions() != lead->dimensions() ||
+        !IsUsedOnce(x) || WillBeConstant(x)) {
+      return nullptr;
+    }
+    operands.push_back(x->operand(0));
+  }
+  const Ints& permutation = lead->dimensions();
+  std::vector<int64_t> dims(permutation.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    dims[static_cast<size_t>(permutation[d])] = i->shape().dim(static_cast<int64_t>(d));
+  }
+  int64_t along = permutation[static_cast<size_t>(i->dimensions()[0])];
+  Instruction* whole = MakeShaped(i, ShapeOf(i->shape().type(), dims), Opcode::kConcatenate,
+                                  std::move(operands), {{Attr::kDimensions, Ints{along}}});
+  return Make(i, Opcode::kTranspose, {whole}, {{Attr::kDimensions, permutation}});
+}
+
 }  // namespace
 
 Instruction* ConcatenateRules(Instruction* i) {
@@ -124,6 +147,7 @@ Instruction* ConcatenateRules(Instruction* i) {
                              : Make(i, Opcode::kConcatenate, std::move(parts),
                                     {{Attr::kDimensions, i->dimensions()}});
   }
+  if (Instruction* moved = OfTransposes(i)) return moved;
   return i->operand_count() == 2 ? AsPad(i, d) : nullptr;
 }
 

@@ -47,6 +47,21 @@ std::optional<std::pair<int64_t, int64_t>> SinglesOf(const DimensionGroup& group
   return std::pair(f, t);
 }
 
+std::optional<Ints> PlacesOf(const Ints& dimensions, std::span<const int64_t> from,
+                             std::span<const int64_t> to) {
+  Ints places(dimensions.size(), -1);
+  for (const DimensionGroup& group : GroupsOf(from, to)) {
+    for (size_t k = 0; k < dimensions.size(); ++k) {
+      if (dimensions[k] < group.from_begin || dimensions[k] >= group.from_end) continue;
+      auto singles = SinglesOf(group, from, to);
+      if (!singles || singles->first != dimensions[k]) return std::nullopt;
+      places[k] = singles->second;
+    }
+  }
+  if (std::ranges::find(places, -1) != places.end()) return std::nullopt;
+  return places;
+}
+
 std::optional<TransposeOfReshape> ReshapedFirst(std::span<const int64_t> x, const Ints& permutation,
                                                 std::span<const int64_t> to) {
   // Runs of the transposed dimensions that stand next to each other in x, too.

@@ -24,6 +24,10 @@ std::optional<std::pair<int64_t, int64_t>> SinglesOf(const DimensionGroup& group
                                                      std::span<const int64_t> from,
                                                      std::span<const int64_t> to);
 
+// Where each of the dimensions, none of size 1, is after the reshape, if it is there as a whole.
+std::optional<Ints> PlacesOf(const Ints& dimensions, std::span<const int64_t> from,
+                             std::span<const int64_t> to);
+
 // reshape(transpose(x, permutation)) as transpose(reshape(x)), where the reshape merges and splits
 // dimensions only among those that stay together.
 struct TransposeOfReshape {

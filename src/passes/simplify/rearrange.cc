@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/simplify/groups.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -28,6 +29,28 @@ bool IsUsedOnlyBy(const Instruction* x, const Instruction* i) {
   return !x->IsRoot() && x->users().size() == 1 && x->users()[0] == i;
 }
 
+// A broadcast as it is beside what is rearranged; null where the dimensions of what it repeats are
+// merged or split.
+Instruction* Unmoved(Instruction* i, const Instruction* lead, const Instruction* broadcast,
+                     const Shape& shape) {
+  const Instruction* x = broadcast->operand(0);
+  std::optional<Ints> places = Ints{};
+  if (lead->opcode() == Opcode::kTranspose) {
+    for (int64_t d : broadcast->dimensions()) {
+      places->push_back(lead->dimensions()[static_cast<size_t>(d)]);
+    }
+  } else {
+    for (int64_t size : x->shape().dims()) {
+      if (size == 1) return nullptr;
+    }
+    places =
+        PlacesOf(broadcast->dimensions(), lead->shape().dims(), lead->operand(0)->shape().dims());
+  }
+  if (!places) return nullptr;
+  return MakeShaped(i, WithType(shape, x->shape().type()), Opcode::kBroadcast,
+                    {broadcast->operand(0)}, {{Attr::kDimensions, *std::move(places)}});
+}
+
 }  // namespace
 
 Instruction* RearrangementRules(Instruction* i) {
@@ -40,19 +63,20 @@ Instruction* RearrangementRules(Instruction* i) {
       if (!IsUsedOnlyBy(x, i) || (lead && !MoveAlike(lead, x))) return nullptr;
       if (!x->operand(0)->shape().is_row_major()) return nullptr;
       lead = x;
-    } else if (!IsSpread(x) || x->shape().num_elements() == 1) {
+    } else if (!IsSpread(x) && !(x->opcode() == Opcode::kBroadcast && IsUsedOnlyBy(x, i))) {
       return nullptr;
     }
+    if (x->shape().num_elements() == 1) return nullptr;
   }
   if (!lead || WillBeConstant(lead)) return nullptr;
   // Elements are moved while they are narrow.
   bool widens = i->opcode() == Opcode::kConvert &&
                 BitWidth(i->shape().type()) > BitWidth(lead->shape().type());
   if (widens && lead->opcode() == Opcode::kTranspose) return nullptr;
-  // op(reshape(x), reshape(y), spread(s)) => reshape(op(x, y, spread(s)))   where x and y have the
-  // same dimensions, and nobody else needs the reshapes
-  // op(transpose(x), transpose(y), spread(s)) => transpose(op(x, y, spread(s)))   where both move
-  // alike, and nobody else needs the transposes; no conversion to a wider type
+  // op(reshape(x), reshape(y), broadcast(v)) => reshape(op(x, y, broadcast(v)))   where x and y
+  // have the same dimensions, those of v stay as they are, and nobody else needs what is reshaped
+  // op(transpose(x), transpose(y), broadcast(v)) => transpose(op(x, y, broadcast(v)))   where both
+  // move alike, and nobody else needs what is transposed; no conversion to a wider type
   Shape shape = WithType(lead->operand(0)->shape(), i->shape().type());
   std::vector<Instruction*> operands;
   for (Instruction* x : i->operands()) {
@@ -60,8 +84,11 @@ Instruction* RearrangementRules(Instruction* i) {
       operands.push_back(x);
     } else if (IsRearrangement(x)) {
       operands.push_back(x->operand(0));
-    } else {
+    } else if (IsSpread(x)) {
       operands.push_back(Spread(i, WithType(shape, x->shape().type()), x->operand(0)));
+    } else {
+      operands.push_back(Unmoved(i, lead, x, shape));
+      if (!operands.back()) return nullptr;
     }
   }
   Instruction* op = MakeShaped(i, shape, i->opcode(), std::move(operands), i->attributes());

@@ -2,6 +2,8 @@
 // elements in another order say "order", as those of reduce do.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "ops/window.h"
 #include "passes/simplify/simplify.h"
@@ -15,6 +17,9 @@ using Window = std::vector<WindowDimension>;
 
 // Windows of fewer elements are as fast one by one.
 constexpr int64_t kMinSliding = 64;
+
+// Cumulative sums of a constant that are counted, as they are too many to be one.
+constexpr int64_t kMinCounted = 1 << 16;
 
 // Whether what is folded twice counts once, or nothing is rounded: then windows of windows are
 // windows.
@@ -197,6 +202,62 @@ Instruction* OfLongWindow(Instruction* i, const Window& window, Opcode reducer) 
   return Make(i, reducer, {begin, part(false, w.size - 1)});
 }
 
+// reduce-window(x, init) => pad(op(init, x), init)   where windows are single elements, and padding
+Instruction* OfPaddedSingles(Instruction* i, const Window& window, Opcode reducer) {
+  Instruction* x = i->operand(0);
+  std::vector<PaddingDimension> padding;
+  for (const WindowDimension& w : window) {
+    if (w.size != 1 || w.stride != 1 || w.base_dilation != 1 || w.low < 0 || w.high < 0) {
+      return nullptr;
+    }
+    padding.push_back({w.low, w.high, 0});
+  }
+  Shape shape = WithType(x->shape(), x->shape().type());
+  Instruction* op = MakeShaped(i, shape, reducer, {Spread(i, shape, i->operand(1)), x});
+  return Make(i, Opcode::kPad, {op, i->operand(1)}, {{Attr::kPadding, std::move(padding)}});
+}
+
+// reduce-window(spread(s), 0) => (iota() + 1) * spread(s)   of cumulative sums along one dimension,
+// from either end   (floats: where every count is a value of the type; rounded once)
+Instruction* OfCounts(Instruction* i, const Window& window, Opcode reducer) {
+  const Instruction* x = i->operand(0);
+  if (reducer != Opcode::kAdd || IsPred(i) || !IsSpread(x)) return nullptr;
+  // What is small is folded.
+  if (WillBeConstant(x) && i->shape().num_elements() < kMinCounted) return nullptr;
+  if (!i->operand(1)->IsConstantOf(0.0)) return nullptr;
+  int64_t along = -1;
+  for (size_t d = 0; d < window.size(); ++d) {
+    if (IsTrivial(window[d])) continue;
+    if (along >= 0) return nullptr;
+    along = static_cast<int64_t>(d);
+  }
+  if (along < 0) return nullptr;
+  const WindowDimension& w = window[static_cast<size_t>(along)];
+  const int64_t size = x->shape().dim(along);
+  bool forward = w.low == w.size - 1 && w.high == 0, backward = w.high == w.size - 1 && w.low == 0;
+  if (w.stride != 1 || w.base_dilation != 1 || w.window_dilation != 1 || w.size < size ||
+      i->shape().dim(along) != size || (!forward && !backward)) {
+    return nullptr;
+  }
+  ElementType type = i->shape().type();
+  double largest = static_cast<double>(size);
+  // Integers wrap, as their sums do.
+  bool counts = VisitType(type, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (FloatType<T>) return largest < std::ldexp(1.0, std::numeric_limits<T>::digits);
+    return largest <= static_cast<double>(std::numeric_limits<T>::max());
+  });
+  if (!counts) return nullptr;
+  Shape shape = WithType(i->shape(), type);
+  Instruction* count = MakeShaped(i, shape, Opcode::kIota, {}, {{Attr::kIotaDimension, along}});
+  if (forward) {
+    count = MakeShaped(i, shape, Opcode::kAdd, {count, SplatNumber(i, shape, 1)});
+  } else {
+    count = MakeShaped(i, shape, Opcode::kSubtract, {SplatNumber(i, shape, largest), count});
+  }
+  return Make(i, Opcode::kMultiply, {count, Spread(i, shape, x->operand(0))});
+}
+
 }  // namespace
 
 Instruction* ReduceWindowRules(Instruction* i) {
@@ -205,6 +266,8 @@ Instruction* ReduceWindowRules(Instruction* i) {
   if (!reducer) return nullptr;
   const Window& window = i->attributes().Window(Attr::kWindow);
   if (Instruction* r = OfSinglesAndWholes(i, window, *reducer)) return r;
+  if (Instruction* r = OfPaddedSingles(i, window, *reducer)) return r;
+  if (Instruction* r = OfCounts(i, window, *reducer)) return r;
   if (i->operand(0)->opcode() == Opcode::kPad) {
     if (Instruction* r = OfPad(i, window, *reducer)) return r;
   }

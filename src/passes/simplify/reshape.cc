@@ -9,22 +9,6 @@ namespace {
 
 using ir::Instruction;
 
-// Where each of the dimensions, none of size 1, is after the reshape, if it is there as a whole.
-std::optional<Ints> PlacesOf(const Ints& dimensions, const std::vector<int64_t>& from,
-                             const std::vector<int64_t>& to) {
-  Ints places(dimensions.size(), -1);
-  for (const DimensionGroup& group : GroupsOf(from, to)) {
-    for (size_t k = 0; k < dimensions.size(); ++k) {
-      if (dimensions[k] < group.from_begin || dimensions[k] >= group.from_end) continue;
-      auto singles = SinglesOf(group, from, to);
-      if (!singles || singles->first != dimensions[k]) return std::nullopt;
-      places[k] = singles->second;
-    }
-  }
-  if (std::ranges::find(places, -1) != places.end()) return std::nullopt;
-  return places;
-}
-
 // reshape(broadcast(x)) => broadcast(x)   where the reshape leaves x's dimensions as they are, and
 // nobody else needs the broadcast
 Instruction* OfRepetition(Instruction* i) {

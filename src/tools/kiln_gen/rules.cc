@@ -134,6 +134,51 @@ Result<std::vector<Section>> SectionsOf(const fs::path& root, const std::string&
   return sections;
 }
 
+constexpr std::string_view kLeftOut = R"(
+## Left out
+
+Rules that compilers of this kind have, and this one has not.
+
+Finite results would become infinities, zeros or NaNs, or change by more than the last bit:
+
+- `log(exp(x)) => x`, `exp(x) * exp(y) => exp(x + y)`, `exp(x) / exp(y) => exp(x - y)`,
+  `power(exp(x), y) => exp(x * y)`, `log(power(x, y)) => y * log(x)`, `x / exp(y) => x * exp(-y)`;
+- `(x / y) / z => x / (y * z)`, `x / (y / z) => x * z / y`, `x / power(y, z) => x * power(y, -z)`,
+  `power(power(x, y), z) => power(x, y * z)`;
+- `sqrt(x * x) => |x|`, `rsqrt(power(x, -2)) => x`, `rsqrt(1 / x) => sqrt(x)`: the inner one
+  overflows where the whole does not;
+- `1 / sqrt(x) => rsqrt(x)`, `x / sqrt(y) => x * rsqrt(y)`: `rsqrt` is off by 1.5 units in the last
+  place, the quotient by 1;
+- `x / c => x * (1/c)` where `1/c` is not exact, `x / spread(s) => x * spread(1 / s)`;
+- of floats `(x * c) * d => x * (c * d)`, `x + c + d => x + (c + d)`, `x - x => 0`,
+  `(x - y) + y => x`, `x * c + y * c => (x + y) * c`, `convert(p) * x => select(p, x, 0)`;
+- conversions to narrower floats and back left out;
+- of floats `dot(x, pad(y, 0)) => dot(slice(x), y)` and `dot(x, broadcast(y)) =>
+  dot(reduce(x), y)`, along what is summed over: infinities would be lost, as in `x * 0 => 0`;
+- `dot(dot(x, y), z) => dot(x, dot(y, z))`, where that takes fewer products.
+
+Nothing would be saved, as kernels read what is reshaped, transposed, sliced, reversed, padded and
+repeated where it lies, and see no dimensions of size 1:
+
+- `constant({0, 1, 2, ...}) => iota()`, since ops on constants are folded and those on counts are not;
+  `reshape(iota()) => iota() * c + iota()`;
+- `pad(x)` of negative amounts `=> slice(pad(x))`, `reshape(transpose(reshape(x)))` as slices that are
+  concatenated, `transpose(scatter(x)) => scatter(transpose(x))`;
+- dots without their dimensions of size 1; `gather(x)` in one form of its dimensions;
+- `reverse(op(x, c)) => op(reverse(x), c)`, `reverse(reshape(x)) => reshape(reverse(x))`,
+  `dot(reverse(x), y) => dot(x, reverse(y))`;
+- `op(slice(x)), op(slice(y)) => slice(op(x, y))`, `f(x), f(y) => f(concatenate(x, y))`: siblings
+  become one kernel by fusion.
+
+More would be done than is saved:
+
+- `dot(x, y), dot(x, z) => dot(x, concatenate(y, z))`: factors would be copied in every run;
+- `dot(dynamic-slice(c), d) => dynamic-slice(dot(c, d))` of constants, and `gather(pad(x)) =>
+  pad(gather(x))`;
+- ops that all branches of a conditional end with, moved behind it: the branches' kernels are fused
+  with them, and equal kernels are compiled once.
+)";
+
 }  // namespace
 
 Result<std::string> RulesReference(const std::string& root) {
@@ -163,20 +208,14 @@ Result<std::string> RulesReference(const std::string& root) {
       "A pass of no use to a program can be left out "
       "([Debugging](../debugging.md#which-pass-was-it)).\n"
       "\n"
-      "Not among them, as finite results would become infinities or zeros, or more than the last "
-      "bit\n"
-      "would change: `log(exp(x)) => x`, `exp(x) * exp(y) => exp(x + y)`, `x / exp(y) => x * "
-      "exp(-y)`,\n"
-      "`(x / y) / z => x / (y * z)`, `power(power(x, y), z) => power(x, y * z)`,\n"
-      "`x / c => x * (1/c)` where `1/c` is not exact, `(x * c) * d => x * (c * d)` of floats, and\n"
-      "conversions to narrower floats and back left out.\n"
+      "What is left out on purpose stands [at the end](#left-out).\n"
       "\n## algebraic-simplifier\n");
   for (const Section& section : algebra) out += Cat("\n### ", section.title, "\n\n", section.text);
   for (const auto* sections : {&control, &others}) {
     for (const Section& section : *sections)
       out += Cat("\n## ", section.title, "\n\n", section.text);
   }
-  return out;
+  return out + std::string(kLeftOut);
 }
 
 }  // namespace kiln::gen
