@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/strings.h"
+#include "codegen/cpu/bundle.h"
 #include "codegen/cpu/entry.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/product.h"
@@ -41,6 +42,9 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
     case plan::ScheduledKernel::Form::kPackLhs:
     case plan::ScheduledKernel::Form::kPackRhs:
       return EmitProduct(function, kernel, cpu);
+    case plan::ScheduledKernel::Form::kBundle:
+      EmitBundle(session, function, program, kernel);
+      return OkStatus();
   }
   return OkStatus();
 }
@@ -79,16 +83,20 @@ struct Uses {
   bool called = false, inlined = false;
 };
 
-void CountUses(const plan::Steps& steps, std::vector<Uses>& uses) {
+void CountUses(const std::vector<plan::ScheduledKernel>& kernels, const plan::Steps& steps,
+               std::vector<Uses>& uses) {
   for (const plan::Step& step : steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
       Uses& of = uses[static_cast<size_t>(launch->kernel)];
       (launch->inlined ? of.inlined : of.called) = true;
+      for (const plan::BundlePart& part : kernels[static_cast<size_t>(launch->kernel)].parts) {
+        uses[static_cast<size_t>(part.kernel)].called = true;
+      }
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      CountUses(loop->condition, uses);
-      CountUses(loop->body, uses);
+      CountUses(kernels, loop->condition, uses);
+      CountUses(kernels, loop->body, uses);
     } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      for (const plan::Steps& branch : conditional->branches) CountUses(branch, uses);
+      for (const plan::Steps& branch : conditional->branches) CountUses(kernels, branch, uses);
     }
   }
 }
@@ -96,7 +104,7 @@ void CountUses(const plan::Steps& steps, std::vector<Uses>& uses) {
 // The kernels that are functions, not only pieces of loops.
 std::vector<int> Functions(const plan::Program& program) {
   std::vector<Uses> uses(program.kernels.size());
-  CountUses(program.steps, uses);
+  CountUses(program.kernels, program.steps, uses);
   std::vector<int> functions;
   for (size_t k = 0; k < uses.size(); ++k) {
     if (uses[k].called || !uses[k].inlined) functions.push_back(static_cast<int>(k));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,12 +31,15 @@ struct Options {
 Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
                                              const Options& options);
 
-// PTX of one kernel for an architecture, as an entry of the kernel's name.
+// PTX of one kernel for an architecture, as an entry of the kernel's name. A bundle comes with the
+// kernels that it is made of.
 Result<std::string> GeneratePtx(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
-                                const Options& options);
+                                const Options& options,
+                                std::span<const plan::ScheduledKernel> parts = {});
 
 // The same GPU kernel for the emulator: an x86 object whose undefined symbols are kiln.gpu.*.
 Result<std::string> GenerateEmulated(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
-                                     const target::Cpu& host, const Options& options);
+                                     const target::Cpu& host, const Options& options,
+                                     std::span<const plan::ScheduledKernel> parts = {});
 
 }  // namespace kiln::codegen

@@ -39,15 +39,22 @@ int64_t ValuesOf(const kernel::Kernel& k) {
   return static_cast<int64_t>(std::min(values, 1e18));
 }
 
-void MarkLoops(const plan::Steps& steps, bool in_loop, std::vector<bool>& looped) {
+void MarkLoops(const std::vector<plan::ScheduledKernel>& kernels, const plan::Steps& steps,
+               bool in_loop, std::vector<bool>& looped) {
   for (const plan::Step& step : steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      if (in_loop) looped[static_cast<size_t>(launch->kernel)] = true;
+      if (!in_loop) continue;
+      const auto k = static_cast<size_t>(launch->kernel);
+      looped[k] = true;
+      for (const plan::BundlePart& part : kernels[k].parts) {
+        looped[static_cast<size_t>(part.kernel)] = true;
+      }
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      MarkLoops(loop->condition, true, looped);
-      MarkLoops(loop->body, true, looped);
+      MarkLoops(kernels, loop->condition, true, looped);
+      MarkLoops(kernels, loop->body, true, looped);
     } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      for (const plan::Steps& branch : conditional->branches) MarkLoops(branch, in_loop, looped);
+      for (const plan::Steps& branch : conditional->branches)
+        MarkLoops(kernels, branch, in_loop, looped);
     }
   }
 }
@@ -78,7 +85,7 @@ Effort PlanEffort(const plan::Program& program, Optimization optimization) {
   effort.quick.assign(program.kernels.size(), false);
   if (!effort.large) return effort;
   std::vector<bool> looped(program.kernels.size(), false);
-  MarkLoops(program.steps, false, looped);
+  MarkLoops(program.kernels, program.steps, false, looped);
   for (size_t k = 0; k < effort.quick.size(); ++k) {
     const plan::ScheduledKernel& kernel = program.kernels[k];
     bool quick = !looped[k] && IsElementwise(kernel) &&

@@ -127,9 +127,14 @@ llvm::FunctionType* LlvmSession::EntryType() {
 
 llvm::Function* LlvmSession::AddFunction(llvm::FunctionType* type, std::string_view name,
                                          bool external) {
-  auto* function = llvm::Function::Create(
-      type, external ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
-      llvm::StringRef(name.data(), name.size()), module_.get());
+  llvm::StringRef symbol(name.data(), name.size());
+  // Whoever calls it may have come first, and declared it.
+  llvm::Function* function = external ? module_->getFunction(symbol) : nullptr;
+  if (!function || !function->isDeclaration()) {
+    function = llvm::Function::Create(
+        type, external ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, symbol,
+        module_.get());
+  }
   function->addFnAttr(llvm::Attribute::NoUnwind);
   // The named CPUs tune for vectors of half the width.
   if (prefer_vector_bits_ > 0) {

@@ -72,11 +72,25 @@ Status CheckStatic(const ir::Module& module) {
 Status DumpPtx(const plan::Program& program, const std::string& prefix, const Options& options) {
   KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
   for (const plan::ScheduledKernel& k : program.kernels) {
-    if (k.kernel.stages.empty()) continue;
     plan::ScheduledKernel kernel;
     kernel.kernel = k.kernel;
-    kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);
-    KILN_ASSIGN_OR_RETURN(std::string ptx, codegen::GeneratePtx(kernel, gpu.gpu, {}));
+    std::vector<plan::ScheduledKernel> parts;
+    if (k.form == plan::ScheduledKernel::Form::kBundle) {
+      kernel.form = k.form;
+      std::vector<const kernel::Kernel*> kernels;
+      for (const plan::BundlePart& part : k.parts) {
+        parts.emplace_back().kernel = program.kernels[static_cast<size_t>(part.kernel)].kernel;
+      }
+      for (const plan::ScheduledKernel& part : parts) kernels.push_back(&part.kernel);
+      std::vector<kernel::GpuNestSchedule> schedules;
+      kernel.gpu = kernel::ScheduleSideBySide(kernels, gpu.gpu, schedules);
+      for (size_t p = 0; p < parts.size(); ++p) parts[p].gpu = schedules[p];
+    } else if (k.kernel.stages.empty()) {
+      continue;
+    } else {
+      kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);
+    }
+    KILN_ASSIGN_OR_RETURN(std::string ptx, codegen::GeneratePtx(kernel, gpu.gpu, {}, parts));
     options.dump(Cat(prefix, k.kernel.name, ".ptx"), ptx);
   }
   return OkStatus();

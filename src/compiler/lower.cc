@@ -5,9 +5,11 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "compiler/bundle_launches.h"
 #include "compiler/fuse_loops.h"
 #include "compiler/schedule_kernel.h"
 #include "kernel/build.h"
+#include "kernel/bundle.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
@@ -45,10 +47,13 @@ class Lowering {
     options.may_share = kernel::MayShareBuffer;
     options.updated_operand = kernel::UpdatedOperand;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
-      auto it = kernel_of_.find(&i);
-      if (it == kernel_of_.end()) return 0;
-      const plan::ScheduledKernel& k = program_.kernels[it->second];
-      return PackedLhsBytes(k) + ScratchBytes(k, target_);
+      if (auto it = parts_.find(&i); it != parts_.end()) {
+        int64_t sum = 0;
+        for (const kernel::BundlePart& part : it->second)
+          sum += Aligned(KernelScratch(*part.kernel));
+        return sum;
+      }
+      return KernelScratch(i);
     };
     program_.signature = SignatureOf(module_);
     options.aliases = program_.signature.aliases;
@@ -88,28 +93,56 @@ class Lowering {
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
       }
       if (!IsKernel(*i)) continue;
-      KILN_ASSIGN_OR_RETURN(kernel::Kernel kernel,
-                            kernel::BuildKernel(kernel::GroupOf(*i), SymbolName(i->name())));
-      // Equal kernels are one, if the same of their operands are constants.
-      std::vector<const Instruction*> inputs = InputsOf(*i);
-      auto is_constant = [&](int param) {
-        return param < static_cast<int>(inputs.size()) && inputs[param]->IsConstant();
-      };
-      std::string text = kernel.ToString();
-      for (size_t p = 0; p < inputs.size(); ++p) {
-        text += is_constant(static_cast<int>(p)) ? '1' : '0';
+      if (!kernel::IsBundle(*i)) {
+        KILN_RETURN_IF_ERROR(AddKernel(*i, InputsOf(*i)));
+        continue;
       }
-      auto [it, fresh] =
-          kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
-      op_names_[i.get()] = kernel.op_names;
-      if (fresh) {
-        KILN_ASSIGN_OR_RETURN(plan::ScheduledKernel scheduled,
-                              ScheduleKernel(std::move(kernel), target_, is_constant));
-        program_.kernels.push_back(std::move(scheduled));
+      KILN_ASSIGN_OR_RETURN(std::vector<kernel::BundlePart> parts, kernel::PartsOf(*i));
+      for (const kernel::BundlePart& part : parts) {
+        KILN_RETURN_IF_ERROR(AddKernel(*part.kernel, InputsOf(*i, part)));
       }
-      kernel_of_[i.get()] = it->second;
+      parts_[i.get()] = std::move(parts);
     }
     return OkStatus();
+  }
+
+  static std::vector<const Instruction*> InputsOf(const Instruction& bundle,
+                                                  const kernel::BundlePart& part) {
+    std::vector<const Instruction*> inputs;
+    for (int64_t o : part.operands) inputs.push_back(bundle.operand(o));
+    return inputs;
+  }
+
+  // Equal kernels are one, if the same of their operands are constants.
+  Status AddKernel(const Instruction& i, const std::vector<const Instruction*>& inputs) {
+    KILN_ASSIGN_OR_RETURN(kernel::Kernel kernel,
+                          kernel::BuildKernel(kernel::GroupOf(i), SymbolName(i.name())));
+    auto is_constant = [&](int param) {
+      return param < static_cast<int>(inputs.size()) && inputs[param]->IsConstant();
+    };
+    std::string text = kernel.ToString();
+    for (size_t p = 0; p < inputs.size(); ++p) text += is_constant(static_cast<int>(p)) ? '1' : '0';
+    auto [it, fresh] =
+        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
+    op_names_[&i] = kernel.op_names;
+    if (fresh) {
+      KILN_ASSIGN_OR_RETURN(plan::ScheduledKernel scheduled,
+                            ScheduleKernel(std::move(kernel), target_, is_constant));
+      program_.kernels.push_back(std::move(scheduled));
+    }
+    kernel_of_[&i] = it->second;
+    return OkStatus();
+  }
+
+  static int64_t Aligned(int64_t bytes) {
+    return (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment;
+  }
+
+  int64_t KernelScratch(const Instruction& i) const {
+    auto it = kernel_of_.find(&i);
+    if (it == kernel_of_.end()) return 0;
+    const plan::ScheduledKernel& k = program_.kernels[it->second];
+    return PackedLhsBytes(k) + ScratchBytes(k, target_);
   }
 
   void MakeAllocations() {
@@ -173,12 +206,55 @@ class Lowering {
 
   void EmitLaunch(const Instruction& i, plan::Steps& steps) {
     const std::vector<int>& leaves = assignment_.leaves.at(&i);
+    plan::Slice scratch;
+    if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
+      scratch = SliceOf(it->second);
+    }
+    auto bundle = parts_.find(&i);
+    if (bundle == parts_.end()) {
+      AddLaunch(MakeLaunch(i, InputsOf(i), leaves, scratch, steps), op_names_.at(&i), steps);
+      return;
+    }
+    std::vector<plan::Launch> launches;
+    std::vector<std::vector<std::string>> op_names;
+    for (const kernel::BundlePart& part : bundle->second) {
+      std::vector<int> results;
+      for (int64_t r : part.results) results.push_back(leaves[static_cast<size_t>(r)]);
+      int64_t bytes = KernelScratch(*part.kernel);
+      launches.push_back(MakeLaunch(*part.kernel, InputsOf(i, part), results,
+                                    {scratch.allocation, scratch.offset, bytes}, steps));
+      op_names.push_back(op_names_.at(part.kernel));
+      scratch.offset += Aligned(bytes);
+    }
+    if (auto together = BundleLaunches(SymbolName(i.name()), target_.cpu, program_.kernels,
+                                       launches, op_names)) {
+      launches[0].kernel = AddBundle(*std::move(together));
+    }
+    for (size_t k = 0; k < launches.size(); ++k) {
+      AddLaunch(std::move(launches[k]), std::move(op_names[k]), steps);
+    }
+  }
+
+  // Equal bundles are one.
+  int AddBundle(plan::ScheduledKernel bundle) {
+    std::string text = "bundle";
+    for (const plan::BundlePart& part : bundle.parts) text += Cat(" ", part.kernel);
+    auto [it, fresh] =
+        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
+    if (fresh) program_.kernels.push_back(std::move(bundle));
+    return it->second;
+  }
+
+  // Steps that go before are added to `steps`.
+  plan::Launch MakeLaunch(const Instruction& i, const std::vector<const Instruction*>& inputs,
+                          const std::vector<int>& results, plan::Slice scratch,
+                          plan::Steps& steps) {
     plan::Launch launch;
     launch.kernel = kernel_of_.at(&i);
-    for (const Instruction* input : InputsOf(i)) {
+    for (const Instruction* input : inputs) {
       launch.args.push_back(SliceOf(assignment_.BufferOf(input)));
     }
-    for (int b : leaves) launch.args.push_back(SliceOf(b));
+    for (int b : results) launch.args.push_back(SliceOf(b));
     // What a kernel leaves of an output as it is must be there.
     const std::vector<kernel::Param>& params =
         program_.kernels[static_cast<size_t>(launch.kernel)].kernel.params;
@@ -187,19 +263,15 @@ class Lowering {
       if (from >= 0) EmitCopy(launch.args[static_cast<size_t>(from)], launch.args[p], steps);
     }
     // The kernel's scratch: what a packed left operand takes, then its own.
-    if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
-      plan::Slice scratch = SliceOf(it->second);
-      int64_t packed = PackedLhsBytes(program_.kernels[launch.kernel]);
-      if (packed > 0) {
-        plan::Slice panels{scratch.allocation, scratch.offset, packed};
-        Pack(launch, plan::ScheduledKernel::Form::kPackLhs, panels, steps);
-        scratch.offset += packed;
-        scratch.bytes -= packed;
-      }
-      if (scratch.bytes > 0) launch.args.push_back(scratch);
+    if (int64_t packed = PackedLhsBytes(program_.kernels[launch.kernel]); packed > 0) {
+      plan::Slice panels{scratch.allocation, scratch.offset, packed};
+      Pack(launch, plan::ScheduledKernel::Form::kPackLhs, panels, steps);
+      scratch.offset += packed;
+      scratch.bytes -= packed;
     }
-    PackConstantRhs(i, launch);
-    AddLaunch(std::move(launch), op_names_.at(&i), steps);
+    if (scratch.bytes > 0) launch.args.push_back(scratch);
+    PackConstantRhs(launch);
+    return launch;
   }
 
   void AddLaunch(plan::Launch launch, std::vector<std::string> op_names, plan::Steps& steps) {
@@ -232,7 +304,7 @@ class Lowering {
   }
 
   // A right operand that is a constant is packed when the program is loaded.
-  void PackConstantRhs(const Instruction& i, plan::Launch& launch) {
+  void PackConstantRhs(plan::Launch& launch) {
     const plan::ScheduledKernel& k = program_.kernels[launch.kernel];
     if (!k.gemm || k.gemm->b != kernel::GemmB::kPrepacked) return;
     int64_t bytes = k.gemm->packed_b_bytes;
@@ -330,6 +402,7 @@ class Lowering {
   std::unordered_map<std::string, int> kernel_by_text_;
   std::unordered_map<const Instruction*, int> kernel_of_, constant_of_;
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
+  std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
   // (product's kernel, left operand) -> packing kernel; (product's kernel, constant) -> allocation.
   std::map<std::pair<int, bool>, int> packing_kernels_;
   std::map<std::pair<int, int>, int> packed_constants_;

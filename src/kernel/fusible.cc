@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "kernel/bundle.h"
 #include "kernel/window.h"
 
 namespace kiln::kernel {
@@ -275,6 +276,7 @@ FusionRole RoleOf(const Instruction& instruction) {
     case Opcode::kTopK:
       return FusionRole::kSort;
     case Opcode::kFusion: {
+      if (IsBundle(instruction)) return FusionRole::kBundle;
       const Instruction* hero = HeroOf(instruction);
       if (!hero) return FusionRole::kElemental;
       return UsesReductionAgain(*instruction.called(0)) ? FusionRole::kRows : RoleOf(*hero);
@@ -291,6 +293,7 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   if (to == FusionRole::kNone) return No("the consumer is no part of a kernel");
   if (from == FusionRole::kRows || to == FusionRole::kRows)
     return No("a row kernel stays as it is");
+  if (from == FusionRole::kBundle || to == FusionRole::kBundle) return No("a bundle is complete");
   if (HasSeveralOutputs(producer)) return No("the producer has several outputs");
   if (OpCount(producer) + OpCount(consumer) > kMaxFusedOps) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
@@ -337,6 +340,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   if (ra == FusionRole::kScatter || rb == FusionRole::kScatter) return No("a scatter stays alone");
   if (ra == FusionRole::kSort || rb == FusionRole::kSort) return No("a sort stays alone");
   if (ra == FusionRole::kWindow || rb == FusionRole::kWindow) return No("windows stay alone");
+  if (ra == FusionRole::kBundle || rb == FusionRole::kBundle) return No("a bundle is complete");
   if (ra != rb) return No("kernels of different kinds");
   if (UpdatedOperand(a, 0) >= 0 || UpdatedOperand(b, 0) >= 0) {
     return No("an update in place stays alone");
@@ -439,8 +443,33 @@ int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
   return updated->attributes().Int(Attr::kParameterNumber);
 }
 
+namespace {
+
+// Of a bundle: the part that makes the output may, and no other part, which may run at any time,
+// reads the operand.
+bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output) {
+  auto parts = PartsOf(bundle);
+  if (!parts.ok()) return false;
+  bool may = false;
+  for (const BundlePart& part : *parts) {
+    auto made = std::ranges::find(part.results, output);
+    auto read = std::ranges::find(part.operands, operand);
+    if (made == part.results.end()) {
+      if (read != part.operands.end()) return false;
+    } else if (read != part.operands.end()) {
+      may = std::ranges::count(part.operands, operand) == 1 &&
+            MayShareBuffer(*part.kernel, read - part.operands.begin(), made - part.results.begin());
+    }
+  }
+  return may;
+}
+
+}  // namespace
+
 bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output) {
-  if (RoleOf(instruction) == FusionRole::kNone) return false;
+  FusionRole role = RoleOf(instruction);
+  if (role == FusionRole::kNone) return false;
+  if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output);
   Group group = GroupOf(instruction);
   auto kernel = BuildKernel(group, "share");
   if (!kernel.ok()) return false;
@@ -468,7 +497,7 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
         for (const Node& n : kernel->stages[s].nodes) {
           if (n.kind != Node::Kind::kLoad || n.param != param) continue;
           // The factors of a product are read by tiles, in an order of its schedule's own.
-          if (s == 0 && RoleOf(instruction) == FusionRole::kDot) return false;
+          if (s == 0 && role == FusionRole::kDot) return false;
           // What is read later would be gone. Earlier stages are done at the same outer point, and
           // at equal indices (stages share their variables) no other outer point is touched.
           if (s > at || !(n.index == store.index)) return false;

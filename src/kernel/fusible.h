@@ -21,6 +21,7 @@ enum class FusionRole : uint8_t {
   kWindow,     // holds one reduction over windows, or a scan
   kScatter,    // is a scatter, and what its indices and updates are made of
   kSort,       // is a sort or a topk, and what its operands are made of
+  kBundle,     // is several kernels side by side (bundle.h)
 };
 FusionRole RoleOf(const ir::Instruction& instruction);
 

@@ -38,6 +38,9 @@ Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
 Result<bool> FuseRows(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.
 Result<bool> Fuse(ir::Module& module, const PassContext& context);
+// Small kernels that do not depend on each other, as bundles: one kernel that does them side by
+// side.
+Result<bool> BundleKernels(ir::Module& module, const PassContext& context);
 // One caller for each loop's and branch's computation.
 Result<bool> FlattenCallGraphPass(ir::Module& module, const PassContext& context);
 // The order in which instructions run.

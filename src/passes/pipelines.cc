@@ -32,6 +32,8 @@ constexpr Pass kPasses[] = {
     {"row-fusion", "makes reductions and what uses their results on the same rows one kernel",
      FuseRows},
     {"fusion", "makes producers, consumers and siblings one kernel each", Fuse},
+    {"horizontal-fusion", "makes small kernels that do not depend on each other one kernel",
+     BundleKernels},
     {"flatten-call-graph", "gives every loop and branch computations of its own",
      FlattenCallGraphPass},
     {"schedule", "orders instructions so that little memory is live at once", SchedulePass},
@@ -57,6 +59,7 @@ const Pipeline& CpuPipeline() {
        true},
       {{"transpose-folding", "dce"}},
       {{"row-fusion", "fusion", "cse", "dce"}},
+      {{"horizontal-fusion"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

@@ -100,7 +100,12 @@ std::string Program::ToString() const {
   for (size_t i = 0; i < kernels.size(); ++i) {
     const ScheduledKernel& k = kernels[i];
     out += Cat("kernel k", i, " ", k.kernel.name, ": items ", k.items, ", tasks ", k.max_tasks,
-               k.finish ? ", finish" : "", "\n", k.kernel.ToString());
+               k.finish ? ", finish" : "", "\n");
+    if (k.form != ScheduledKernel::Form::kBundle) out += k.kernel.ToString();
+    for (const BundlePart& part : k.parts) {
+      out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", items from ",
+                 part.first_item, ", each of ", part.weight, "\n");
+    }
   }
   return out;
 }

@@ -45,10 +45,19 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+// A kernel of a bundle. Its arguments are the bundle's from `first_arg` on, and its items are the
+// bundle's from `first_item` on, of which each of its own counts for `weight`.
+struct BundlePart {
+  int kernel = -1;  // index into Program::kernels
+  int first_arg = 0;
+  int64_t first_item = 0, weight = 1;
+};
+
 // A kernel with the schedule for the program's target.
 struct ScheduledKernel {
-  // How a packed operand of a matrix product is made: its own kernel before the product's.
-  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs };
+  // How a packed operand of a matrix product is made: its own kernel before the product's. A bundle
+  // is kernels of the program side by side.
+  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs, kBundle };
   kernel::Kernel kernel;
   Form form = Form::kNest;
   kernel::CpuNestSchedule cpu;                          // kNest on a CPU
@@ -56,10 +65,11 @@ struct ScheduledKernel {
   // Of kGemm, kPackLhs and kPackRhs on a CPU.
   std::shared_ptr<const kernel::Contraction> contraction;
   std::shared_ptr<const kernel::GemmSchedule> gemm;
-  kernel::GpuNestSchedule gpu;  // on a GPU
-  int64_t items = 1;            // [0, items) are independent
-  int64_t max_tasks = 1;        // pieces worth their dispatch
-  bool finish = false;          // one more call, [items, items + 1), after all others
+  std::vector<BundlePart> parts;  // of kBundle, whose kernel has no stages
+  kernel::GpuNestSchedule gpu;    // on a GPU
+  int64_t items = 1;              // [0, items) are independent
+  int64_t max_tasks = 1;          // pieces worth their dispatch
+  bool finish = false;            // one more call, [items, items + 1), after all others
 };
 
 struct Step;

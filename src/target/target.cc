@@ -36,11 +36,16 @@ bool Cpu::Has(std::string_view feature) const {
   return std::find(features.begin(), features.end(), feature) != features.end();
 }
 
+int64_t Cpu::TasksWorth(double microseconds) const {
+  if (microseconds < 2 * task_microseconds) return 1;
+  return static_cast<int64_t>(std::min(microseconds / task_microseconds, 1e15));
+}
+
 std::string Target::ToString() const {
   switch (kind) {
     case Kind::kCpu:
       return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes,
-                 " features=", Join(cpu.features, ","));
+                 " features=", Join(cpu.features, ","), " task=", cpu.task_microseconds, "us");
     case Kind::kGpu:
       return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version);
     case Kind::kReference:

@@ -24,8 +24,12 @@ struct Cpu {
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 8 << 20;
+  // Work of less than this is done sooner than another thread is woken for it.
+  double task_microseconds = 10;
 
   bool Has(std::string_view feature) const;
+  // Into how many tasks so much work had better be cut.
+  int64_t TasksWorth(double microseconds) const;
 };
 
 struct Gpu {

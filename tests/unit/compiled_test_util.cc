@@ -96,14 +96,15 @@ runtime::ThreadPool& Pool() {
 }
 
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
-                    codegen::Optimization optimization) {
+                    codegen::Optimization optimization, double task_microseconds) {
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;
   options.optimization = optimization;
-  KILN_ASSIGN_OR_RETURN(
-      plan::Artefact artefact,
-      compiler::Compile(module.Clone(), target::HostCpuWithVectors(vector_bytes), options));
+  target::Target target = target::HostCpuWithVectors(vector_bytes);
+  target.cpu.task_microseconds = task_microseconds;
+  KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
+                        compiler::Compile(module.Clone(), target, options));
   Loaded loaded;
   loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
   KILN_ASSIGN_OR_RETURN(loaded.executable,

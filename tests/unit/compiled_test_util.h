@@ -49,8 +49,10 @@ struct Loaded {
 runtime::ThreadPool& Pool();
 
 // The module for this machine, with vectors of at most so many bytes.
+// Where waking a thread costs less, more is cut into tasks, and small kernels are bundled.
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes = 64,
-                    codegen::Optimization optimization = codegen::Optimization::kAuto);
+                    codegen::Optimization optimization = codegen::Optimization::kAuto,
+                    double task_microseconds = 10);
 // The same, run once.
 Result<Literal> RunCompiled(const ir::Module& module, const std::vector<Literal>& arguments,
                             bool fuse, int vector_bytes = 64);

@@ -18,11 +18,14 @@ class RandomGpuKernels {
   // Runs the entry one instruction at a time, after the pipeline; "" or what went wrong.
   std::string Check(ir::Module& module, const passes::Pipeline& pipeline, uint64_t seed);
 
-  int kernels = 0;
+  int kernels = 0, bundles = 0;
   int forms[5] = {};  // by kernel::GpuNestSchedule::Form
 
  private:
   std::string CheckKernel(const ir::Instruction& i,
+                          const std::map<const ir::Instruction*, Literal>& values,
+                          const Literal& expected);
+  std::string CheckBundle(const ir::Instruction& i,
                           const std::map<const ir::Instruction*, Literal>& values,
                           const Literal& expected);
 };

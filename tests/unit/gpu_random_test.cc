@@ -22,8 +22,9 @@ TEST(RandomGraphs, GpuKernelsAgreeWithEvaluator) {
         gpu.Check(*module, seed % 2 == 0 ? passes::CpuPipeline() : passes::OpByOpPipeline(), seed);
     ASSERT_EQ(problem, "") << testing::Report(check, seed, problem);
   }
-  printf("  %d kernels\n", gpu.kernels);
+  printf("  %d kernels, %d bundles\n", gpu.kernels, gpu.bundles);
   if (seeds.count < 24) return;
+  EXPECT_GT(gpu.bundles, 0);
   for (Form form : {Form::kElementwise, Form::kTranspose, Form::kRowReduce, Form::kSerial}) {
     EXPECT_GT(gpu.forms[static_cast<int>(form)], 0) << static_cast<int>(form);
   }

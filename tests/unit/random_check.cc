@@ -36,6 +36,9 @@ std::string Exactly(const ir::Module& module, const Literal& expected, const Lit
   return BitDifference(expected, actual);
 }
 
+// For every other graph so little that what is small is bundled, and cut into tasks.
+double TaskMicroseconds(uint64_t seed) { return seed / 2 % 2 == 0 ? 10 : 0.01; }
+
 std::string Compiled(const ir::Module& module, const std::vector<Literal>& arguments, uint64_t seed,
                      Compare compare) {
   auto expected = interp::Evaluate(module, arguments, kBounded);
@@ -45,7 +48,7 @@ std::string Compiled(const ir::Module& module, const std::vector<Literal>& argum
        {std::tuple{"fused", true, codegen::Optimization::kFull},
         std::tuple{"fused, quick code", true, codegen::Optimization::kQuick},
         std::tuple{"op by op", false, codegen::Optimization::kFull}}) {
-    auto loaded = Load(module, fuse, kVectorBytes[seed % 3], optimization);
+    auto loaded = Load(module, fuse, kVectorBytes[seed % 3], optimization, TaskMicroseconds(seed));
     if (!loaded.ok()) return loaded.status().ToString();
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);
@@ -71,7 +74,8 @@ std::string RunThreads(const ir::Module& module, uint64_t seed) {
   std::vector<Literal> arguments = RandomArguments(module, seed);
   auto expected = interp::Evaluate(module, arguments, kBounded);
   if (!expected.ok()) return "";
-  auto loaded = Load(module, seed % 4 != 0, seed % 3 == 0 ? 32 : 64);
+  auto loaded = Load(module, seed % 4 != 0, seed % 3 == 0 ? 32 : 64, codegen::Optimization::kAuto,
+                     TaskMicroseconds(seed));
   if (!loaded.ok()) return loaded.status().ToString();
   auto wide = device::CpuExecutable::Load(loaded->artefact, Execution::allocator, pool);
   if (!wide.ok()) return wide.status().ToString();

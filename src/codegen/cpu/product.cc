@@ -77,6 +77,7 @@ Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel
   const kernel::Contraction& c = *kernel.contraction;
   switch (kernel.form) {
     case plan::ScheduledKernel::Form::kNest:
+    case plan::ScheduledKernel::Form::kBundle:
       return Internal("kernel ", kernel.kernel.name, " is no product");
     case plan::ScheduledKernel::Form::kPackLhs:
       return EmitGemmPackA(function, c.problem, *kernel.gemm, 0, 1);

@@ -48,6 +48,7 @@ class GpuNest {
   Status Emit() {
     Value* thread = gpu_.Thread();
     Value* block = gpu_.Block();
+    if (schedule_.first_block > 0) block = b_.CreateSub(block, Int(schedule_.first_block));
     if (kernel_.stages[0].sort) {
       EmitSort(*kernel_.stages[0].sort, thread, block);
       b_.CreateRetVoid();

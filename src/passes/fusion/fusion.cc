@@ -55,6 +55,8 @@ class Fuser {
     FuseProducers();
     FuseKeeping();
     FuseSiblings();
+    // A consumer's producer may have become the last thing that it waits for.
+    if (changed_) FuseKeeping();
     if (changed_) c_.Reorder(c_.PostOrder());
     return changed_;
   }
@@ -119,7 +121,6 @@ class Fuser {
         changed_ = true;
       }
     }
-    gone_.clear();
   }
 
   static Instruction* KernelOf(Instruction* value) {
@@ -130,6 +131,7 @@ class Fuser {
   // there before: with the instructions numbered in an order of execution, the producer must be the
   // last of a consumer's operands. The kernel of both keeps its number, and the order holds.
   void FuseKeeping() {
+    gone_.clear();
     std::vector<Instruction*> order = c_.PostOrder();
     std::unordered_map<const Instruction*, size_t> number;
     for (size_t k = 0; k < order.size(); ++k) {
@@ -197,6 +199,7 @@ class Fuser {
   static bool IsKeeper(const Instruction& i) { return IsKernel(i) || i.opcode() == Opcode::kDot; }
 
   void FuseSiblings() {
+    gone_.clear();
     for (Instruction* shared : c_.PostOrder()) {
       if (gone_.contains(shared)) continue;
       if (!shared->shape().is_array() || shared->shape().rank() == 0) continue;

@@ -45,6 +45,25 @@ class FusedBuilder {
     return outputs;
   }
 
+  // An instruction's or a fusion's own work, as a fusion inside; its outputs.
+  std::vector<Instruction*> EmitFusion(const Instruction& i) {
+    Instruction* fusion = nullptr;
+    if (i.opcode() == Opcode::kFusion) {
+      fusion = body_->Create(ir::CopySpec(i, Inside(i.operands())));
+    } else {
+      fusion = FusionOf(i);
+    }
+    if (!i.shape().is_tuple()) return {fusion};
+    std::vector<Instruction*> outputs;
+    for (size_t k = 0; k < i.shape().elements().size(); ++k) {
+      outputs.push_back(body_->Create({.opcode = Opcode::kGetTupleElement,
+                                       .operands = {fusion},
+                                       .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
+                                       .shape = i.shape().elements()[k]}));
+    }
+    return outputs;
+  }
+
   void SetInside(const Instruction* outer, Instruction* inner) { inside_[outer] = inner; }
 
   // The finished fusion, before `before` in the outer computation.
@@ -58,18 +77,9 @@ class FusedBuilder {
                             .shape = Shape::Tuple(std::move(shapes))});
     }
     body_->set_root(root);
-    std::string kind = "kLoop";
-    for (const auto& member : body_->instructions()) {
-      bool folds = member->opcode() == Opcode::kReduce ||
-                   member->opcode() == Opcode::kReduceWindow ||
-                   member->opcode() == Opcode::kScatter || member->opcode() == Opcode::kSort ||
-                   member->opcode() == Opcode::kTopK;
-      if (folds) kind = "kInput";
-      if (member->opcode() == Opcode::kDot) kind = "kOutput";
-    }
     return outer_->Create({.opcode = Opcode::kFusion,
                            .operands = operands_,
-                           .attributes = {{Attr::kFusionKind, kind}},
+                           .attributes = {{Attr::kFusionKind, KindOf(*body_)}},
                            .called = {body_},
                            .shape = root->shape(),
                            .op_name = outputs.back()->op_name()},
@@ -77,6 +87,44 @@ class FusedBuilder {
   }
 
  private:
+  static std::string KindOf(const Computation& body) {
+    std::string kind = "kLoop";
+    for (const auto& member : body.instructions()) {
+      bool folds = member->opcode() == Opcode::kReduce ||
+                   member->opcode() == Opcode::kReduceWindow ||
+                   member->opcode() == Opcode::kScatter || member->opcode() == Opcode::kSort ||
+                   member->opcode() == Opcode::kTopK;
+      if (folds) kind = "kInput";
+      if (member->opcode() == Opcode::kDot) kind = "kOutput";
+    }
+    return kind;
+  }
+
+  // The fusion of one instruction, inside.
+  Instruction* FusionOf(const Instruction& i) {
+    Computation* alone = outer_->parent()->AddComputation("fused_computation");
+    std::vector<Instruction*> distinct, arguments;
+    for (Instruction* operand : i.operands()) {
+      auto at = std::find(distinct.begin(), distinct.end(), operand);
+      int64_t number = at - distinct.begin();
+      if (at == distinct.end()) {
+        distinct.push_back(operand);
+        alone->Create({.opcode = Opcode::kParameter,
+                       .attributes = {{Attr::kParameterNumber, number}},
+                       .shape = operand->shape(),
+                       .name = Cat("param_", number)});
+      }
+      arguments.push_back(alone->parameter(number));
+    }
+    alone->set_root(alone->Create(ir::CopySpec(i, std::move(arguments))));
+    return body_->Create({.opcode = Opcode::kFusion,
+                          .operands = Inside(distinct),
+                          .attributes = {{Attr::kFusionKind, KindOf(*alone)}},
+                          .called = {alone},
+                          .shape = i.shape(),
+                          .op_name = i.op_name()});
+  }
+
   std::vector<Instruction*> Inside(std::span<Instruction* const> values) {
     std::vector<Instruction*> result;
     for (Instruction* value : values) {
@@ -209,6 +257,19 @@ Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
   ReplaceOutputs(old, fusion);
   for (Instruction* s : siblings) RemoveKernel(s);
   return fusion;
+}
+
+Instruction* MergeBundle(const std::vector<Instruction*>& kernels) {
+  FusedBuilder builder(kernels.back());
+  std::vector<Instruction*> old, results;
+  for (Instruction* k : kernels) {
+    for (Instruction* output : OutputsOf(k)) old.push_back(output);
+    for (Instruction* output : builder.EmitFusion(*k)) results.push_back(output);
+  }
+  Instruction* bundle = builder.Finish(results, kernels.back());
+  ReplaceOutputs(old, bundle);
+  for (Instruction* k : kernels) RemoveKernel(k);
+  return bundle;
 }
 
 Instruction* MergeGroup(const std::vector<Instruction*>& members,

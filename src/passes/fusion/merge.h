@@ -29,6 +29,10 @@ ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
 ir::Instruction* MergeGroup(const std::vector<ir::Instruction*>& members,
                             const std::vector<ir::Instruction*>& outputs);
 
+// Makes one bundle (kernel/bundle.h) of kernels that do not depend on each other. It takes the
+// place of the last. The order of instructions may need PostOrder afterwards.
+ir::Instruction* MergeBundle(const std::vector<ir::Instruction*>& kernels);
+
 // Puts a fusion's instructions back into its computation. Returns what was put there.
 std::vector<ir::Instruction*> Unfuse(ir::Instruction* fusion);
 

@@ -23,8 +23,6 @@ constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once 
 // The same, and the heavy ops behind it, where the next stage has to wait for the result.
 constexpr double kChainCost = 100;
 constexpr double kCyclesPerMicrosecond = 2500;
-// A task that is worth handing to another thread, in microseconds.
-constexpr double kTaskMicroseconds = 10;
 // What one item should move at least, so that handing it out is nothing, and at most, so that
 // there are enough of them.
 constexpr double kItemBytes = 48 << 10;
@@ -51,10 +49,9 @@ class Scheduler {
     ChooseItems();
     ChooseSplit();
     s_.items = std::max<int64_t>(s_.items, 0);
-    double microseconds = std::max(cycles_ / kCyclesPerMicrosecond, bytes_ / BytesPerMicrosecond());
-    s_.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(microseconds / kTaskMicroseconds), 1,
-                                       std::max<int64_t>(s_.items, 1));
-    if (microseconds < 2 * kTaskMicroseconds) s_.max_tasks = 1;
+    s_.microseconds = std::max(cycles_ / kCyclesPerMicrosecond, bytes_ / BytesPerMicrosecond());
+    s_.max_tasks =
+        std::clamp<int64_t>(cpu_.TasksWorth(s_.microseconds), 1, std::max<int64_t>(s_.items, 1));
     s_.nontemporal = kernel_.bytes_written > cpu_.l2_bytes + cpu_.l3_bytes / 2;
     return s_;
   }

@@ -49,6 +49,8 @@ struct CpuNestSchedule {
   int64_t scratch_bytes = 0;
 
   int64_t items = 1;
+  // About how long one thread takes.
+  double microseconds = 0;
   // How many tasks are worth their dispatch; 1 runs on the caller's thread.
   int64_t max_tasks = 1;
   // Stores that bypass the caches: worth it only for outputs far larger than them.

@@ -12,7 +12,6 @@ constexpr double kInnerStepCycles = 14;  // of a vector along the scan
 constexpr double kScalarStepCycles = 5;
 constexpr double kHeavyCycles = 20;  // more, of a transcendental op
 constexpr double kCyclesPerMicrosecond = 2500;
-constexpr double kTaskMicroseconds = 10;
 constexpr int64_t kMinVector = 4;
 constexpr int kMostInFlight = 8;
 
@@ -110,8 +109,8 @@ class Scheduler {
       }
     }
     double microseconds = points * step / s_.vector_width / kCyclesPerMicrosecond;
-    if (microseconds < 2 * kTaskMicroseconds) return;
-    int64_t wanted = static_cast<int64_t>(microseconds / kTaskMicroseconds);
+    int64_t wanted = cpu_.TasksWorth(microseconds);
+    if (wanted == 1) return;
     int most = vector >= 0 && vector < kernel_.outer ? vector + 1 : kernel_.outer;
     while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(s_.parallel++);
     if (s_.parallel == 0) return;

@@ -8,7 +8,6 @@ namespace {
 // Rough costs in cycles of a core.
 constexpr double kUpdateCycles = 4;  // of a scalar or of a vector
 constexpr double kCyclesPerMicrosecond = 2500;
-constexpr double kTaskMicroseconds = 10;
 // Items that each go through all index vectors: enough for a few threads, and no more.
 constexpr int64_t kOrderedItems = 8;
 // Neighbours that one item should update at least, so that cache lines are used whole.
@@ -86,8 +85,8 @@ class Scheduler {
       return;
     }
     double microseconds = points * kUpdateCycles / s_.vector_width / kCyclesPerMicrosecond;
-    if (microseconds < 2 * kTaskMicroseconds) return;
-    int64_t wanted = std::max<int64_t>(static_cast<int64_t>(microseconds / kTaskMicroseconds), 1);
+    int64_t wanted = cpu_.TasksWorth(microseconds);
+    if (wanted == 1) return;
     if (ordered > 1) wanted = std::min(wanted, kOrderedItems);
     int vector = s_.stages[0].vector_variable;
     bool outer_vector = vector >= 0 && vector < kernel_.outer;

@@ -50,6 +50,12 @@ bool IsContiguousAlong(const Stage& stage, int variable) {
   return false;
 }
 
+// Threads of a block, where a kernel has no reason to want another number.
+constexpr int kThreads = 256;
+
+// `row_threads` are those of a block that reduces a row, or 0 for what suits its length.
+GpuNestSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int row_threads);
+
 }  // namespace
 
 std::string GpuNestSchedule::ToString() const {
@@ -80,6 +86,28 @@ std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel) {
 }
 
 GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
+  return Choose(kernel, gpu, 0);
+}
+
+GpuNestSchedule ScheduleSideBySide(const std::vector<const Kernel*>& kernels,
+                                   const target::Gpu& gpu, std::vector<GpuNestSchedule>& parts) {
+  GpuNestSchedule grid;
+  grid.threads = kThreads;
+  grid.blocks = 0;
+  parts.clear();
+  for (const Kernel* kernel : kernels) {
+    GpuNestSchedule part = Choose(*kernel, gpu, kThreads);
+    part.first_block = grid.blocks;
+    grid.blocks += part.blocks;
+    grid.shared_bytes = std::max(grid.shared_bytes, part.shared_bytes);
+    parts.push_back(part);
+  }
+  return grid;
+}
+
+namespace {
+
+GpuNestSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int row_threads) {
   GpuNestSchedule s;
   int64_t points = OuterPoints(kernel);
   int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
@@ -95,7 +123,7 @@ GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
     // With few results a thread each would leave the machine idle, whatever the strides are.
     if (row || points < 32 * gpu.multiprocessors) {
       s.form = GpuNestSchedule::Form::kRowReduce;
-      s.threads = InnerPoints(kernel, stage) >= 1024 ? 256 : 64;
+      s.threads = row_threads > 0 ? row_threads : InnerPoints(kernel, stage) >= 1024 ? 256 : 64;
       s.blocks = std::min<int64_t>(points, int64_t{1} << 20);
       // One partial result of each reduction per warp, 16 bytes apart at the most.
       int64_t results = 0;
@@ -107,7 +135,7 @@ GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
   if (auto transpose = FindTransposeLoad(kernel); transpose && points > 0) {
     s.form = GpuNestSchedule::Form::kTranspose;
     s.tile = 32;
-    s.threads = s.tile * 8;
+    s.threads = kThreads;
     int64_t row = kernel.variables[transpose->row].extent;
     int64_t column = kernel.variables[transpose->column].extent;
     auto tiles = [&](int64_t extent) { return (extent + s.tile - 1) / s.tile; };
@@ -120,9 +148,10 @@ GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
   }
   s.form = has_reductions || kernel.stages.size() > 1 ? GpuNestSchedule::Form::kSerial
                                                       : GpuNestSchedule::Form::kElementwise;
-  s.threads = 256;
+  s.threads = kThreads;
   s.blocks = std::clamp<int64_t>((points + s.threads - 1) / s.threads, 1, most_blocks);
   return s;
 }
 
+}  // namespace
 }  // namespace kiln::kernel

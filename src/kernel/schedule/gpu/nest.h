@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernel/kernel.h"
 #include "target/target.h"
@@ -21,8 +22,9 @@ struct GpuNestSchedule {
   Form form = Form::kSerial;
   int threads = 256;  // per block
   int64_t blocks = 1;
-  int vector = 1;  // elements per access
-  int tile = 32;   // of kTranspose
+  int64_t first_block = 0;  // of the grid's, where it is a bundle's
+  int vector = 1;           // elements per access
+  int tile = 32;            // of kTranspose
   int64_t shared_bytes = 0;
   // As CpuNestSchedule's split: a second launch of one block combines the chunks in order.
   int64_t split = 0;
@@ -40,5 +42,10 @@ struct TransposeLoad {
 std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel);
 
 GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu);
+
+// A grid for kernels side by side: each has blocks of its own, all of one size. `parts` become the
+// kernels' schedules; what is returned is the grid's.
+GpuNestSchedule ScheduleSideBySide(const std::vector<const Kernel*>& kernels,
+                                   const target::Gpu& gpu, std::vector<GpuNestSchedule>& parts);
 
 }  // namespace kiln::kernel

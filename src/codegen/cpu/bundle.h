@@ -1,0 +1,14 @@
+// Kernels side by side: a kernel whose items are those of others.
+#pragma once
+
+#include "codegen/llvm_session.h"
+#include "llvm/IR/Function.h"
+#include "plan/plan.h"
+
+namespace kiln::codegen {
+
+// Fills the empty body of `function`, which has the signature of kiln_kernel_fn.
+void EmitBundle(LlvmSession& session, llvm::Function* function, const plan::Program& program,
+                const plan::ScheduledKernel& bundle);
+
+}  // namespace kiln::codegen

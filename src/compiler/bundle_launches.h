@@ -1,0 +1,21 @@
+// Launches that run side by side.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "target/target.h"
+
+namespace kiln::compiler {
+
+// The bundle of the launches that may be part of one, if together they are worth several threads.
+// They leave `launches` and `op_names`, in which the bundle's launch takes the first place; its
+// kernel is not set.
+std::optional<plan::ScheduledKernel> BundleLaunches(
+    const std::string& name, const target::Cpu& cpu,
+    const std::vector<plan::ScheduledKernel>& kernels, std::vector<plan::Launch>& launches,
+    std::vector<std::vector<std::string>>& op_names);
+
+}  // namespace kiln::compiler

@@ -1,0 +1,243 @@
+// Small kernels that do not depend on each other become one: a bundle, which a CPU's threads share
+// among each other and a GPU launches once. Typical are the updates of hundreds of parameters.
+//
+// Two instructions at the same distance from the root, counted along the longest way, cannot depend
+// on each other, and no more can bundles of such: a way from one bundle to another leads nearer to
+// the root. What is left is looked at once more by its distance from the parameters.
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "kernel/fusible.h"
+#include "passes/fusion/merge.h"
+#include "passes/memory/names.h"
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+using kernel::FusionRole;
+
+// Of one bundle: a GPU's kernels take no more than 512 parameters.
+constexpr size_t kMaxArrays = 480;
+// A kernel that moves more keeps several threads busy alone.
+constexpr int64_t kMaxKernelBytes = 1 << 20;
+// A bundle's operands and results are all live at once. What is in the arena of it counts.
+constexpr int64_t kMaxTemporaryBytes = 4 << 20;
+
+// Rough rates of one thread, for kernels in its caches.
+constexpr double kBytesPerMicrosecond = 50e3;
+constexpr double kFlopsPerMicrosecond = 20e3;
+constexpr double kTranscendentalsPerMicrosecond = 1500;
+
+double MicrosecondsOf(const kernel::Cost& cost) {
+  return std::max(static_cast<double>(cost.bytes_read + cost.bytes_written) / kBytesPerMicrosecond,
+                  static_cast<double>(cost.flops) / kFlopsPerMicrosecond +
+                      static_cast<double>(cost.transcendentals) / kTranscendentalsPerMicrosecond);
+}
+
+std::vector<const Shape*> ArraysOf(const Shape& shape) {
+  std::vector<const Shape*> arrays;
+  if (shape.is_array()) arrays = {&shape};
+  for (const Shape& element : shape.elements()) arrays.push_back(&element);
+  return arrays;
+}
+
+bool IsSmallKernel(const Instruction& i) {
+  if (i.IsRoot() || i.IsConstant() || IsName(i)) return false;
+  switch (kernel::RoleOf(i)) {
+    case FusionRole::kElemental:
+    case FusionRole::kReduce:
+    case FusionRole::kRows:
+      break;
+    case FusionRole::kNone:
+    case FusionRole::kDot:
+    case FusionRole::kWindow:
+    case FusionRole::kScatter:
+    case FusionRole::kSort:
+    case FusionRole::kBundle:
+      return false;
+  }
+  // What updates an array in place had better be free to come last.
+  if (kernel::UpdatedOperand(i, 0) >= 0) return false;
+  int64_t bytes = 0;
+  for (const Shape* array : ArraysOf(i.shape())) {
+    if (!array->is_array()) return false;
+    bytes += array->byte_size();
+  }
+  for (const Instruction* operand : i.operands()) {
+    if (!operand->shape().is_array()) return false;
+    bytes += operand->shape().byte_size();
+  }
+  return bytes <= kMaxKernelBytes;
+}
+
+// A bundle in the making.
+class Bundle {
+ public:
+  // `kept` are arrays that nothing may overwrite.
+  explicit Bundle(const std::unordered_set<const Instruction*>& kept) : kept_(&kept) {}
+
+  const std::vector<Instruction*>& kernels() const { return kernels_; }
+  double microseconds() const { return microseconds_; }
+
+  enum class Added : uint8_t { kYes, kFull, kConflict };
+  Added Add(Instruction* kernel) {
+    std::vector<const Shape*> results = ArraysOf(kernel->shape());
+    size_t arrays = results.size() + static_cast<size_t>(kernel->operand_count());
+    int64_t temporary = 0;
+    for (const Shape* result : results) temporary += result->byte_size();
+    for (const Instruction* operand : kernel->operands()) {
+      bool is_there = operand->opcode() == Opcode::kParameter || operand->IsConstant();
+      if (!is_there) temporary += operand->shape().byte_size();
+    }
+    if (kernels_.empty()) {
+      arrays_ = arrays;
+    } else if (arrays_ + arrays > kMaxArrays || temporary_ + temporary > kMaxTemporaryBytes) {
+      return Added::kFull;
+    } else if (TakesMemoryFromOthers(*kernel)) {
+      return Added::kConflict;
+    } else {
+      arrays_ += arrays;
+    }
+    temporary_ += temporary;
+    for (const Instruction* operand : kernel->operands()) {
+      bool& written = over_[operand];
+      written = written || MayBecomeResult(*operand, *kernel);
+    }
+    kernels_.push_back(kernel);
+    microseconds_ += MicrosecondsOf(kernel::CostOf(*kernel));
+    return Added::kYes;
+  }
+
+ private:
+  // Whether the kernel might make a result in the operand's memory.
+  bool MayBecomeResult(const Instruction& operand, const Instruction& kernel) const {
+    return !kept_->contains(&operand) &&
+           std::ranges::any_of(ArraysOf(kernel.shape()), [&](const Shape* result) {
+             return result->byte_size() == operand.shape().byte_size();
+           });
+  }
+  // What one kernel overwrites another may not read while both run.
+  bool TakesMemoryFromOthers(const Instruction& kernel) const {
+    return std::ranges::any_of(kernel.operands(), [&](const Instruction* operand) {
+      auto at = over_.find(operand);
+      return at != over_.end() && (at->second || MayBecomeResult(*operand, kernel));
+    });
+  }
+
+  const std::unordered_set<const Instruction*>* kept_;
+  std::vector<Instruction*> kernels_;
+  std::unordered_map<const Instruction*, bool> over_;  // operands, and whether one may overwrite it
+  size_t arrays_ = 0;
+  int64_t temporary_ = 0;
+  double microseconds_ = 0;
+};
+
+class Bundler {
+ public:
+  Bundler(Computation& c, const target::Target* target) : c_(c), target_(target) {
+    const ir::Module& module = *c.parent();
+    for (const auto& i : c.instructions()) {
+      if (i->IsConstant()) kept_.insert(i.get());
+    }
+    if (&c != module.entry()) return;
+    kept_.insert(c.parameters().begin(), c.parameters().end());
+    for (const ir::InputOutputAlias& alias : module.aliases()) {
+      kept_.erase(c.parameter(alias.parameter));
+    }
+  }
+
+  bool Run() {
+    bool changed = BundleLevels(/*from_root=*/true);
+    changed |= BundleLevels(/*from_root=*/false);
+    if (changed) c_.Reorder(c_.PostOrder());
+    return changed;
+  }
+
+ private:
+  // Small kernels by their distance from the root, or from the parameters.
+  std::vector<std::vector<Instruction*>> Levels(bool from_root) const {
+    std::vector<Instruction*> order = c_.PostOrder();
+    if (from_root) std::ranges::reverse(order);
+    std::unordered_map<const Instruction*, size_t> level;
+    std::vector<std::vector<Instruction*>> levels;
+    for (Instruction* i : order) {
+      size_t at = 0;
+      if (from_root) {
+        for (const Instruction* user : i->users()) at = std::max(at, level.at(user) + 1);
+      } else {
+        for (const Instruction* operand : i->operands()) at = std::max(at, level.at(operand) + 1);
+      }
+      level[i] = at;
+      if (levels.size() <= at) levels.resize(at + 1);
+      if (IsSmallKernel(*i)) levels[at].push_back(i);
+    }
+    if (from_root) {
+      for (auto& kernels : levels) std::ranges::reverse(kernels);
+    }
+    return levels;
+  }
+
+  bool BundleLevels(bool from_root) {
+    bool changed = false;
+    for (const std::vector<Instruction*>& kernels : Levels(from_root)) {
+      // What is in the way of another in the first bundles makes others.
+      std::vector<Instruction*> apart;
+      changed |= Deal(kernels, apart);
+      std::vector<Instruction*> left;
+      changed |= Deal(apart, left);
+    }
+    return changed;
+  }
+
+  bool Deal(const std::vector<Instruction*>& kernels, std::vector<Instruction*>& apart) {
+    bool changed = false;
+    Bundle bundle(kept_);
+    for (Instruction* k : kernels) {
+      switch (bundle.Add(k)) {
+        case Bundle::Added::kYes:
+          break;
+        case Bundle::Added::kConflict:
+          apart.push_back(k);
+          break;
+        case Bundle::Added::kFull:
+          changed |= Finish(bundle);
+          bundle = Bundle(kept_);
+          bundle.Add(k);
+          break;
+      }
+    }
+    return Finish(bundle) || changed;
+  }
+
+  bool Finish(const Bundle& bundle) const {
+    if (bundle.kernels().size() < 2) return false;
+    // On a CPU it is a gain where several threads can take part.
+    if (target_ && target_->kind == target::Kind::kCpu &&
+        target_->cpu.TasksWorth(bundle.microseconds()) < 2) {
+      return false;
+    }
+    MergeBundle(bundle.kernels());
+    return true;
+  }
+
+  Computation& c_;
+  const target::Target* target_;
+  std::unordered_set<const Instruction*> kept_;
+};
+
+}  // namespace
+
+Result<bool> BundleKernels(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  for (Computation* c : ProgramComputations(module)) changed |= Bundler(*c, context.target).Run();
+  if (changed) module.RemoveUnusedComputations();
+  return changed;
+}
+
+}  // namespace kiln::passes
