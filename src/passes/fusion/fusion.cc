@@ -84,6 +84,8 @@ class Fuser {
   // place, who then has to copy it.
   bool ReadsAfterUpdate(const Instruction& producer, const Instruction& later) {
     for (const Instruction* x : producer.operands()) {
+      // To copy one element is nothing, and thousands may use it.
+      if (x->shape().is_array() && x->shape().rank() == 0) continue;
       for (const Instruction* user : x->users()) {
         if (user == &producer || user == &later) continue;
         int64_t updated = kernel::UpdatedOperand(*user, 0);
