@@ -18,6 +18,13 @@ using ir::Instruction;
 
 constexpr int64_t kMaxElements = 200;
 
+// The elements of a shape, an empty dimension counted as one: what pads may make of it.
+int64_t Extent(const Shape& shape) {
+  int64_t extent = 1;
+  for (int64_t size : shape.dims()) extent *= std::max<int64_t>(size, 1);
+  return extent;
+}
+
 // One element: small, often special.
 template <typename T, typename Random>
 T SpecialValue(Random& random) {
@@ -345,7 +352,7 @@ class Generator {
   void StepBroadcast(Instruction* x) {
     std::vector<int64_t> dims;
     Ints mapping;
-    int64_t elements = std::max<int64_t>(x->shape().num_elements(), 1);
+    int64_t elements = Extent(x->shape());
     for (int64_t d = 0; d <= x->shape().rank(); ++d) {
       if (dims.size() < 4 && Chance(40) && elements < 60) {
         dims.push_back(OneOf({1, 2, 3}));
@@ -505,7 +512,7 @@ class Generator {
   }
 
   void StepConcatenate(Instruction* x) {
-    if (x->shape().rank() == 0 || x->shape().num_elements() > kMaxElements / 4) return;
+    if (x->shape().rank() == 0 || Extent(x->shape()) > kMaxElements / 4) return;
     int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
     int size = static_cast<int>(x->shape().dim(d));
     std::vector<Instruction*> operands;
@@ -527,7 +534,7 @@ class Generator {
   }
 
   void StepPad(Instruction* x) {
-    if (x->shape().num_elements() > kMaxElements / 4) return;
+    if (Extent(x->shape()) > kMaxElements / 4) return;
     std::vector<PaddingDimension> padding;
     for (int64_t d = 0; d < x->shape().rank(); ++d) {
       int64_t size = x->shape().dim(d);

@@ -28,6 +28,17 @@ using testing::BitDifference;
 using testing::Fodder;
 using testing::SpecialArguments;
 
+// Whether a broadcast changes the order of dimensions, but for those of size 1.
+bool MovesElements(const Instruction& i) {
+  int64_t last = -1;
+  for (int64_t d : i.dimensions()) {
+    if (i.shape().dim(d) == 1) continue;
+    if (d < last) return true;
+    last = d;
+  }
+  return false;
+}
+
 // The weight of an op for one element of its result, of its operand (reductions) or of its products
 // (dots). What only says where elements are weighs less than arithmetic; a repeated scalar, a
 // count and a reshape are free.
@@ -43,8 +54,8 @@ double Weight(const Instruction& i) {
     case Opcode::kBroadcast:
       // One that only moves dimensions is a transpose that does not say so.
       if (i.operand(0)->shape().is_scalar()) return 0;
-      if (i.operand(0)->shape().rank() < i.shape().rank()) return 0.5;
-      return std::ranges::is_sorted(i.dimensions()) ? 0.5 : 1;
+      if (i.operand(0)->shape().num_elements() < i.shape().num_elements()) return 0.5;
+      return MovesElements(i) ? 1 : 0.5;
     case Opcode::kTranspose:
     case Opcode::kSlice:
     case Opcode::kPad:

@@ -42,10 +42,11 @@ class Scheduler {
       const Instruction* maker = OriginOf({state->parent()->root(), leaf}).instruction;
       if (maker->opcode() != Opcode::kParameter) next[maker].push_back({state, leaf});
     }
-    std::unordered_set<const Instruction*> seen;
+    std::unordered_set<const Instruction*> seen, placed;
     for (size_t at = 0; at < order.size();) {
       const Instruction* update = order[at];
       if (!seen.insert(update).second) {
+        placed.insert(update);
         ++at;
         continue;
       }
@@ -58,7 +59,7 @@ class Scheduler {
         for (const Reader& r : ReadersOf(array).readers) wanted.insert(r.instruction);
       }
       wanted.erase(update);
-      for (size_t k = 0; k < at; ++k) wanted.erase(order[k]);
+      std::erase_if(wanted, [&](const Instruction* i) { return placed.contains(i); });
       if (wanted.empty()) continue;
       // What of the rest the update is needed for, and what of it the others need.
       std::unordered_set<const Instruction*> after = {update}, before;

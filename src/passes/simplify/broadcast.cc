@@ -81,12 +81,16 @@ Instruction* OfBroadcast(Instruction* i) {
   if (in_order && x->shape().num_elements() == i->shape().num_elements()) {
     return Make(i, Opcode::kReshape, {x});
   }
-  // broadcast(x) => transpose(x)   where nothing is added
+  // broadcast(x) => transpose(x)   where nothing is added, and not only dimensions of size 1 move
+  // broadcast(x) => reshape(x)     where only those move
   if (x->shape().rank() == i->shape().rank() && !in_order) {
-    Ints permutation(i->dimensions().size());
+    Ints permutation(i->dimensions().size()), longer;
     for (size_t d = 0; d < permutation.size(); ++d) {
-      permutation[static_cast<size_t>(i->dimensions()[d])] = static_cast<int64_t>(d);
+      int64_t to = i->dimensions()[d];
+      permutation[static_cast<size_t>(to)] = static_cast<int64_t>(d);
+      if (i->shape().dim(to) != 1) longer.push_back(to);
     }
+    if (std::ranges::is_sorted(longer)) return Make(i, Opcode::kReshape, {x});
     return Make(i, Opcode::kTranspose, {x}, {{Attr::kDimensions, std::move(permutation)}});
   }
   // broadcast(iota()) => iota()

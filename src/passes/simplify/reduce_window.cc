@@ -69,8 +69,8 @@ Instruction* OfSinglesAndWholes(Instruction* i, const Window& window, Opcode red
   return Make(i, Opcode::kReshape, {reduced});
 }
 
-// reduce-window(pad(x, v), init) => reduce-window(x, init)   where v is neutral, or is init and
-// counts once: the window has the padding
+// reduce-window(pad(x, v), init) => reduce-window(x, init)   where nothing is cut off, and v is
+// neutral, or is init and counts once: the window has the padding
 Instruction* OfPad(Instruction* i, const Window& window, Opcode reducer) {
   const Instruction* x = i->operand(0);
   bool same = IsSame(x->operand(1), i->operand(1)) && IsIdempotent(reducer, i->shape().type());
@@ -81,7 +81,8 @@ Instruction* OfPad(Instruction* i, const Window& window, Opcode reducer) {
     const PaddingDimension& p = padding[d];
     if (p == PaddingDimension{}) continue;
     WindowDimension& w = padded[d];
-    if (w.base_dilation != 1) return nullptr;
+    // What the pad cuts off the window would see.
+    if (w.base_dilation != 1 || p.low < 0 || p.high < 0) return nullptr;
     w.low += p.low;
     w.high += p.high;
     w.base_dilation = p.interior + 1;
