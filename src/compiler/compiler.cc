@@ -85,7 +85,8 @@ Status DumpPtx(const plan::Program& program, const std::string& prefix, const Op
       std::vector<kernel::GpuNestSchedule> schedules;
       kernel.gpu = kernel::ScheduleSideBySide(kernels, gpu.gpu, schedules);
       for (size_t p = 0; p < parts.size(); ++p) parts[p].gpu = schedules[p];
-    } else if (k.kernel.stages.empty()) {
+    } else if (k.form == plan::ScheduledKernel::Form::kPackLhs ||
+               k.form == plan::ScheduledKernel::Form::kPackRhs) {
       continue;
     } else {
       kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);

@@ -290,15 +290,24 @@ class Lowering {
   // Adds a launch that packs an operand of `product`, and puts the panels in the operand's place.
   void Pack(plan::Launch& product, plan::ScheduledKernel::Form form, const plan::Slice& panels,
             plan::Steps& steps) {
-    const plan::ScheduledKernel& k = program_.kernels[product.kernel];
+    // Of the kernel, which a new one may move.
+    const std::shared_ptr<const kernel::Contraction> contraction =
+        program_.kernels[product.kernel].contraction;
     bool left = form == plan::ScheduledKernel::Form::kPackLhs;
-    int param = left ? k.contraction->a_param : k.contraction->b_param;
+    int param = left ? contraction->a_param : contraction->b_param;
     auto [it, fresh] = packing_kernels_.try_emplace({product.kernel, left},
                                                     static_cast<int>(program_.kernels.size()));
-    if (fresh) program_.kernels.push_back(PackingKernel(k, form));
+    if (fresh) program_.kernels.push_back(PackingKernel(program_.kernels[product.kernel], form));
     plan::Launch pack;
     pack.kernel = it->second;
     pack.args = {product.args[param], panels};
+    if (left && contraction->a_prologue) {
+      const kernel::Stage& stage = program_.kernels[product.kernel].kernel.stages[0];
+      for (int scalar : contraction->a_prologue->scalars) {
+        int p = stage.nodes[static_cast<size_t>(scalar)].param;
+        pack.args.push_back(product.args[static_cast<size_t>(p)]);
+      }
+    }
     product.args[param] = panels;
     AddLaunch(std::move(pack), program_.kernels[it->second].kernel.op_names, steps);
   }

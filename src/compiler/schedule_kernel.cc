@@ -36,7 +36,9 @@ Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
   bool same = contraction->a_param == contraction->b_param;
   bool a_again = same || CountLoads(scheduled.kernel, contraction->a_param) > 1;
   bool b_again = same || CountLoads(scheduled.kernel, contraction->b_param) > 1;
-  problem.b_constant = !b_again && is_constant(contraction->b_param);
+  // What depends on more than a constant cannot be packed when the program is loaded.
+  bool b_varies = contraction->b_prologue && !contraction->b_prologue->scalars.empty();
+  problem.b_constant = !b_again && !b_varies && is_constant(contraction->b_param);
   KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
   if (gemm.pack_a && a_again) {
     gemm.pack_a = false;
@@ -115,6 +117,14 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
   pack.kernel.params = {
       source,
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
+  if (left && c.a_prologue) {
+    for (int scalar : c.a_prologue->scalars) {
+      int param = product.kernel.stages[0].nodes[static_cast<size_t>(scalar)].param;
+      pack.kernel.params.push_back(product.kernel.params[static_cast<size_t>(param)]);
+    }
+  }
+  // What the prologue is made of.
+  if (c.a_prologue || c.b_prologue) pack.kernel.stages = {product.kernel.stages[0]};
   pack.kernel.bytes_read = source.elements * ByteWidth(source.type);
   pack.kernel.bytes_written = packed_bytes;
   pack.items = left ? product.gemm->pack_a_items : product.gemm->pack_b_items;

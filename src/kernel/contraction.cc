@@ -6,18 +6,72 @@
 namespace kiln::kernel {
 namespace {
 
-// The load whose value a factor is, in another type perhaps; null where it is anything else.
-const Node* LoadOf(const Stage& stage, int factor) {
-  const Node* node = &stage.nodes[factor];
-  if (node->kind == Node::Kind::kOp && node->opcode == Opcode::kConvert) {
-    node = &stage.nodes[node->operands[0]];
-  }
-  bool plain = node->kind == Node::Kind::kLoad && node->guard < 0 && node->index.constant() == 0;
-  return plain ? node : nullptr;
+bool IsHeavy(Opcode opcode) {
+  return HasTrait(opcode, kTranscendental) || opcode == Opcode::kDivide ||
+         opcode == Opcode::kRemainder;
 }
 
-// The two loads whose product is summed, in `type`; null where stage 0 is anything else.
-std::pair<const Node*, const Node*> FactorsOf(const Stage& stage, ElementType& type) {
+// The one load that a factor is made of, and how; nothing where it is anything else.
+std::optional<Prologue> FactorOf(const Stage& stage, int factor) {
+  Prologue p;
+  p.node = factor;
+  std::vector<int> work = {factor};
+  std::vector<bool> seen(stage.nodes.size());
+  while (!work.empty()) {
+    int at = work.back();
+    work.pop_back();
+    if (seen[static_cast<size_t>(at)]) continue;
+    seen[static_cast<size_t>(at)] = true;
+    const Node& node = stage.nodes[static_cast<size_t>(at)];
+    switch (node.kind) {
+      case Node::Kind::kConstant:
+        break;
+      case Node::Kind::kLoad:
+        if (node.guard >= 0 || node.index.constant() != 0) return std::nullopt;
+        if (node.index.terms().empty() && p.node != at) {
+          p.scalars.push_back(at);
+        } else if (p.load >= 0) {
+          return std::nullopt;
+        } else {
+          p.load = at;
+        }
+        break;
+      case Node::Kind::kOp:
+        p.ops += 1;
+        p.heavy = p.heavy || IsHeavy(node.opcode);
+        work.insert(work.end(), node.operands.begin(), node.operands.end());
+        break;
+      case Node::Kind::kIndex:
+      case Node::Kind::kInRange:
+      case Node::Kind::kReduced:
+      case Node::Kind::kArgument:
+        return std::nullopt;
+    }
+  }
+  // Of an array of one element the load looks like a scalar's.
+  if (p.load < 0 && p.scalars.size() == 1) {
+    p.load = p.scalars[0];
+    p.scalars.clear();
+  }
+  if (p.load < 0) return std::nullopt;
+  std::ranges::sort(p.scalars);
+  return p;
+}
+
+// Whether it is the load, in another type perhaps.
+bool IsPlain(const Stage& stage, const Prologue& p) {
+  const Node& node = stage.nodes[static_cast<size_t>(p.node)];
+  if (p.node == p.load) return true;
+  return node.kind == Node::Kind::kOp && node.opcode == Opcode::kConvert &&
+         node.operands[0] == p.load;
+}
+
+struct Factors {
+  Prologue x, y;
+};
+
+// The two factors whose product is summed, in `type`; nothing where stage 0 is anything else.
+std::optional<Factors> FactorsOf(const Stage& stage, ElementType& type) {
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
   const Reduction& r = stage.reductions[0];
   if (r.guard >= 0) return {};
@@ -28,7 +82,9 @@ std::pair<const Node*, const Node*> FactorsOf(const Stage& stage, ElementType& t
   const Node& product = stage.nodes[r.inputs[0]];
   if (product.kind != Node::Kind::kOp || product.opcode != Opcode::kMultiply) return {};
   type = product.type;
-  return {LoadOf(stage, product.operands[0]), LoadOf(stage, product.operands[1])};
+  auto x = FactorOf(stage, product.operands[0]), y = FactorOf(stage, product.operands[1]);
+  if (!x || !y) return {};
+  return Factors{*std::move(x), *std::move(y)};
 }
 
 // How far a step of a variable moves the kernel's first output; nothing where it has no stride.
@@ -56,8 +112,10 @@ int PlainOutput(const Kernel& kernel) {
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
   const Stage& stage = kernel.stages[0];
   ElementType type = ElementType::kInvalid;
-  auto [x, y] = FactorsOf(stage, type);
-  if (!x || !y || !HasGemm(type)) return std::nullopt;
+  auto factors = FactorsOf(stage, type);
+  if (!factors || !HasGemm(type)) return std::nullopt;
+  const Node* x = &stage.nodes[static_cast<size_t>(factors->x.load)];
+  const Node* y = &stage.nodes[static_cast<size_t>(factors->y.load)];
   if (stage.variables.size() > 1) return std::nullopt;
   for (const Variable& v : kernel.variables) {
     if (v.extent == 0) return std::nullopt;
@@ -91,6 +149,8 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   c.m_variable = row;
   c.n_variable = column;
   c.c_param = PlainOutput(kernel);
+  if (!IsPlain(stage, factors->x)) c.a_prologue = std::move(factors->x);
+  if (!IsPlain(stage, factors->y)) c.b_prologue = std::move(factors->y);
   GemmProblem& p = c.problem;
   p.type = type;
   p.a_type = x->type;
@@ -117,6 +177,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   if (transpose) {
     p = p.Transposed();
     std::swap(c.a_param, c.b_param);
+    std::swap(c.a_prologue, c.b_prologue);
     std::swap(c.m_variable, c.n_variable);
   }
   return c;

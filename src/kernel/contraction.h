@@ -10,6 +10,17 @@
 
 namespace kiln::kernel {
 
+// How an element of an operand comes from one that is loaded: stage 0's node `node`, made of the
+// load `load`, of constants, and of numbers that are the same for all elements, `scalars` being the
+// loads of these.
+struct Prologue {
+  int node = -1, load = -1;
+  std::vector<int> scalars;
+  // Ops on each element.
+  int64_t ops = 0;
+  bool heavy = false;  // one of them is worth many
+};
+
 // C[m, n] = sum over k of A[m, k] * B[k, n]. Vectors run along n, so the operands' roles are chosen
 // such that the kernel's outputs are contiguous along n where they can be.
 struct Contraction {
@@ -21,12 +32,14 @@ struct Contraction {
   // Where the product is stored as it is, and nothing else is computed; -1 with an epilogue (the
   // kernel's second stage).
   int c_param = -1;
+  // Where operands are more than loaded and converted.
+  std::optional<Prologue> a_prologue, b_prologue;
 };
 
-// Stage 0 must be one sum of a product of two plain loads, either of which may be converted to the
-// product's type, over one variable, with constant strides; outer variables that neither m nor n
-// can be are batch dimensions. Nothing where the kernel is something else, or no schedule knows its
-// type.
+// Stage 0 must be one sum of a product of two factors over one variable. A factor is a plain load
+// with constant strides, converted to the product's type or the operand of a prologue; outer
+// variables that neither m nor n can be are batch dimensions. Nothing where the kernel is something
+// else, or no schedule knows its type.
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu);
 
 }  // namespace kiln::kernel

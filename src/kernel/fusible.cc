@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "kernel/bundle.h"
+#include "kernel/prologue.h"
 #include "kernel/window.h"
 
 namespace kiln::kernel {
@@ -211,16 +212,19 @@ FusionDecision WithUpdate(const Instruction& producer, const Instruction& consum
   return {true, ""};
 }
 
-FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer, FusionRole role) {
+FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer, FusionRole role,
+                        const target::Target& target) {
   if (consumer.opcode() != Opcode::kFusion) {
-    if (role == FusionRole::kDot && !IsView(producer)) {
+    if (role == FusionRole::kDot && !IsView(producer) &&
+        !MayBePrologue(producer, consumer, target)) {
       return No("a dot reads its operands from memory");
     }
     return {true, ""};
   }
   FusionDecision decision{true, ""};
   ForEachUse(producer, consumer, [&](const Instruction* p) {
-    if (role == FusionRole::kDot && FeedsHero(p) && !IsView(producer)) {
+    if (role == FusionRole::kDot && FeedsHero(p) && !IsView(producer) &&
+        !MayBePrologue(producer, consumer, target)) {
       decision = No("a dot reads its operands from memory");
     }
   });
@@ -322,7 +326,7 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
     // A sort may read an element more than once.
     if (to == FusionRole::kSort && IsExpensive(producer)) return No("a sort would repeat its work");
     return to == FusionRole::kElemental ? FusionDecision{true, ""}
-                                        : IntoHero(producer, consumer, to);
+                                        : IntoHero(producer, consumer, to, target);
   }
   if (from == FusionRole::kScatter || from == FusionRole::kSort) {
     return No("a scatter's or a sort's result is memory");

@@ -211,7 +211,7 @@ class GemmLoops {
     Value* tile_index = e_.Add(first_tile, tile);
     row_ = e_.TileRow(tile_index);
     gemm::TileOperands o{};
-    o.a_type = s_.pack_a ? p_.type : p_.TypeOfA();
+    o.a_packed = s_.pack_a;
     if (s_.pack_a) {
       o.a = e_.Offset(a, e_.PackedAOffset(batch_, tile_index, k_first));
       o.a_m = e_.element_bytes;
@@ -224,13 +224,12 @@ class GemmLoops {
     o.b = b_panel_;
     o.k = k_;
     const bool in_place = s_.b == GemmB::kInPlace;
-    o.b_type = in_place ? p_.TypeOfB() : p_.type;
+    o.b_packed = !in_place;
     o.b_vector = s_.lanes * (in_place ? e_.b_bytes : e_.element_bytes);
     if (s_.kind == GemmKind::kInner) {
       InnerTiles(o);
     } else {
       o.b_k = in_place ? p_.b_k * e_.b_bytes : s_.nv * e_.vector_bytes;
-      o.b_aligned = !in_place;
       o.mask = in_place ? mask_ : nullptr;
       SetPrefetch(tile, o);
       std::vector<Value*> sums = gemm::EmitOuterTile(e_, o);
@@ -439,8 +438,10 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
 // The product itself, for all kernels that are followed by something: most of what LLVM has to do
 // for them is the same. void(frame, args, begin, end, a, b, scratch, finish)
 llvm::Function* SharedProduct(const llvm::Function& kernel, const kernel::GemmProblem& problem,
-                              const kernel::GemmSchedule& schedule) {
+                              const kernel::GemmSchedule& schedule, const GemmOperands& reads) {
   std::string name = Cat("product ", problem.ToString(), " ", schedule.ToString());
+  if (reads.a_prologue) name += Cat(" a: ", reads.a_prologue->text);
+  if (reads.b_prologue) name += Cat(" b: ", reads.b_prologue->text);
   if (llvm::Function* known = kernel.getParent()->getFunction(name)) return known;
   llvm::FunctionType* type = kernel.getFunctionType();
   std::vector<llvm::Type*> types(type->params().begin(), type->params().end());
@@ -448,7 +449,7 @@ llvm::Function* SharedProduct(const llvm::Function& kernel, const kernel::GemmPr
   llvm::Function* f =
       NewFunction(kernel, llvm::FunctionType::get(type->getReturnType(), types, false), name);
   MakeOptimised(f);
-  Emitter e(f, problem, schedule);
+  Emitter e(f, problem, schedule, reads.a_prologue, reads.b_prologue);
   Operands operands;
   operands.a = f->getArg(4);
   operands.b = f->getArg(5);
@@ -464,7 +465,9 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
                 const kernel::GemmSchedule& schedule, const GemmOperands& operands,
                 const GemmEpilogue& epilogue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
-  Emitter e(function, problem, schedule);
+  const bool computes = !epilogue;
+  Emitter e(function, problem, schedule, computes ? operands.a_prologue : nullptr,
+            computes ? operands.b_prologue : nullptr);
   Operands at;
   at.a = e.Arg(operands.a);
   at.b = e.Arg(operands.b);
@@ -479,7 +482,7 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   std::vector<Value*> args;
   for (llvm::Argument& arg : function->args()) args.push_back(&arg);
   args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
-  e.b.CreateCall(SharedProduct(*function, problem, schedule), args);
+  e.b.CreateCall(SharedProduct(*function, problem, schedule, operands), args);
   e.b.CreateRetVoid();
   MakeQuick(function);  // one call
   return OkStatus();

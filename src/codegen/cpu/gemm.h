@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "base/status.h"
 #include "kernel/schedule/cpu/gemm.h"
@@ -16,12 +17,26 @@
 
 namespace kiln::codegen {
 
+struct GemmPrologue;
+
 // Where the operands are in the kernel's `args`.
 struct GemmOperands {
   int a = 0;         // or its packed form, when the schedule says pack_a
   int b = 1;         // or its packed form, when the schedule says kPrepacked
   int c = 2;         // unused with an epilogue
   int scratch = -1;  // scratch_bytes of the schedule, aligned to 64; unused when that is 0
+  const GemmPrologue* a_prologue = nullptr;
+  const GemmPrologue* b_prologue = nullptr;
+};
+
+// What is done with an operand's elements as they are read.
+struct GemmPrologue {
+  // Of elements of the type in memory (in registers), one or a vector, what is multiplied. The
+  // builder may end in another block than it began in.
+  std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value* loaded, int lanes)> compute;
+  // Called at the start of each function that computes, with its `args`.
+  std::function<void(llvm::IRBuilder<>&, llvm::Value* args)> begin;
+  std::string text;  // equal text, equal code
 };
 
 // One vector of results: lane i is C[batch, m, n + i].
@@ -52,8 +67,10 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
 // Kernels that bring a whole operand into the schedule's packed form: items are
 // schedule.pack_a_items or pack_b_items, `source` and `packed` index their args.
 Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& problem,
-                     const kernel::GemmSchedule& schedule, int source, int packed);
+                     const kernel::GemmSchedule& schedule, int source, int packed,
+                     const GemmPrologue* prologue = nullptr);
 Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& problem,
-                     const kernel::GemmSchedule& schedule, int source, int packed);
+                     const kernel::GemmSchedule& schedule, int source, int packed,
+                     const GemmPrologue* prologue = nullptr);
 
 }  // namespace kiln::codegen

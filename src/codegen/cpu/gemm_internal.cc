@@ -8,10 +8,13 @@ namespace kiln::codegen::gemm {
 using llvm::Value;
 
 Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
-                 const kernel::GemmSchedule& schedule)
+                 const kernel::GemmSchedule& schedule, const GemmPrologue* a_prologue,
+                 const GemmPrologue* b_prologue)
     : function(function),
       p(problem),
       s(schedule),
+      a_prologue(a_prologue),
+      b_prologue(b_prologue),
       b(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       element_bytes(ByteWidth(problem.type)),
       a_bytes(ByteWidth(problem.TypeOfA())),
@@ -21,7 +24,11 @@ Emitter::Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
       i64(b.getInt64Ty()),
       vector_bytes(element_bytes * schedule.lanes),
       n_vectors((problem.n + schedule.lanes - 1) / schedule.lanes),
-      ragged(problem.n % schedule.lanes != 0) {}
+      ragged(problem.n % schedule.lanes != 0) {
+  for (const GemmPrologue* prologue : {a_prologue, b_prologue}) {
+    if (prologue) prologue->begin(b, function->getArg(1));
+  }
+}
 
 Value* Emitter::Arg(int index) {
   Value* slot = Offset(function->getArg(1), int64_t{index} * 8);
@@ -70,21 +77,28 @@ Value* Emitter::Load(llvm::Type* type, Value* pointer, int64_t align) {
   return b.CreateAlignedLoad(type, pointer, llvm::Align(static_cast<uint64_t>(align)));
 }
 
-Value* Emitter::LoadAs(ElementType from, Value* pointer) {
-  return LoadVectorAs(from, 1, pointer, nullptr, false);
+Value* Emitter::LoadA(int lanes, Value* pointer, Value* mask) {
+  return LoadOperand(p.TypeOfA(), a_prologue, lanes, pointer, mask);
 }
 
-Value* Emitter::LoadVectorAs(ElementType from, int lanes, Value* pointer, Value* mask,
-                             bool aligned) {
+Value* Emitter::LoadB(int lanes, Value* pointer, Value* mask) {
+  return LoadOperand(p.TypeOfB(), b_prologue, lanes, pointer, mask);
+}
+
+Value* Emitter::LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,
+                            Value* pointer, Value* mask) {
   const MathOptions options{s.fma, s.f16};
-  const int64_t bytes = ByteWidth(from);
-  const llvm::Align align(static_cast<uint64_t>(aligned ? bytes * lanes : bytes));
+  const llvm::Align align(static_cast<uint64_t>(ByteWidth(from)));
   llvm::Type* type = MemoryType(b.getContext(), from);
   if (lanes > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes));
   Value* loaded = mask == nullptr ? static_cast<Value*>(b.CreateAlignedLoad(type, pointer, align))
                                   : b.CreateMaskedLoad(type, pointer, align, mask,
                                                        llvm::Constant::getNullValue(type));
-  return EmitConvert(b, FromMemory(b, loaded, from, options), from, p.type, options);
+  loaded = FromMemory(b, loaded, from, options);
+  if (!prologue) return EmitConvert(b, loaded, from, p.type, options);
+  Value* value = prologue->compute(b, loaded, lanes);
+  if (mask == nullptr) return value;
+  return b.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
 }
 
 Value* Emitter::LoadVector(Value* pointer, Value* mask, bool aligned) {

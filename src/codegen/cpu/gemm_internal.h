@@ -12,11 +12,14 @@ namespace kiln::codegen::gemm {
 // a name says so, in elements otherwise.
 struct Emitter {
   Emitter(llvm::Function* function, const kernel::GemmProblem& problem,
-          const kernel::GemmSchedule& schedule);
+          const kernel::GemmSchedule& schedule, const GemmPrologue* a_prologue = nullptr,
+          const GemmPrologue* b_prologue = nullptr);
 
   llvm::Function* function;
   const kernel::GemmProblem& p;
   const kernel::GemmSchedule& s;
+  const GemmPrologue* a_prologue;
+  const GemmPrologue* b_prologue;
   llvm::IRBuilder<> b;
   int64_t element_bytes;     // of products, sums, C and packed operands
   int64_t a_bytes, b_bytes;  // of A and B as they come
@@ -41,11 +44,12 @@ struct Emitter {
   llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
   llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
   llvm::Value* Load(llvm::Type* type, llvm::Value* pointer, int64_t align);
-  // Elements of type `from` in memory, converted to those that are computed with: one, or a vector
-  // of so many.
-  llvm::Value* LoadAs(ElementType from, llvm::Value* pointer);
-  llvm::Value* LoadVectorAs(ElementType from, int lanes, llvm::Value* pointer, llvm::Value* mask,
-                            bool aligned);
+  // Elements of A or B as they come, made what is computed with: one, or a vector of so many, 0
+  // where the mask is not set.
+  llvm::Value* LoadA(int lanes, llvm::Value* pointer, llvm::Value* mask);
+  llvm::Value* LoadB(int lanes, llvm::Value* pointer, llvm::Value* mask);
+  llvm::Value* LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,
+                           llvm::Value* pointer, llvm::Value* mask);
   llvm::Value* LoadVector(llvm::Value* pointer, llvm::Value* mask, bool aligned);
   void StoreVector(llvm::Value* value, llvm::Value* pointer, llvm::Value* mask, bool aligned);
   // Lane i is set when i < count.
@@ -85,13 +89,12 @@ struct Emitter {
 struct TileOperands {
   llvm::Value* a;
   llvm::Value* b;
-  ElementType a_type;
-  ElementType b_type;
+  bool a_packed;
+  bool b_packed;
   int64_t a_m;
   int64_t a_k;
   int64_t b_k;
   int64_t b_vector;
-  bool b_aligned = false;
   llvm::Value* mask = nullptr;  // of the panel's last vector, when B is read in place
   llvm::Value* k = nullptr;     // steps
   // Of outer products: cache lines to prefetch, and how many bytes to go on per iteration.

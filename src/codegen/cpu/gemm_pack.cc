@@ -86,8 +86,8 @@ void PackRows(Emitter& e, Value* source, Value* panel, Value* count, Value* k, V
         mask = e.Mask(e.b.CreateSub(e.Int(e.p.n), e.Scale(last, e.s.lanes)));
       }
       for (int v = 0; v < e.s.nv; ++v) {
-        Value* vector = e.LoadVectorAs(e.p.TypeOfB(), e.s.lanes, e.Offset(in, v * source_bytes),
-                                       v == e.s.nv - 1 ? mask : nullptr, false);
+        Value* vector =
+            e.LoadB(e.s.lanes, e.Offset(in, v * source_bytes), v == e.s.nv - 1 ? mask : nullptr);
         e.StoreVector(vector, e.Offset(out, v * e.vector_bytes), nullptr, true);
       }
     });
@@ -119,7 +119,7 @@ void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value
       std::vector<Value*> pieces;
       for (Value* column : columns) {
         Value* in = e.Offset(column, e.Scale(step, e.b_bytes));
-        pieces.push_back(e.LoadVectorAs(e.p.TypeOfB(), narrow, in, nullptr, false));
+        pieces.push_back(e.LoadB(narrow, in, nullptr));
       }
       pieces = Transpose(e, pieces, narrow);
       Value* to = e.Offset(out, e.Scale(step, row_bytes));
@@ -140,7 +140,7 @@ void PackElements(Emitter& e, Value* source, Value* first_vector, Value* k, Valu
     Value* in = e.Offset(source, e.Scale(column, e.p.b_n * e.b_bytes));
     Value* out = e.Offset(packed, e.Scale(i, e.element_bytes));
     e.Loop(e.Int(0), k, 1, "pack.k", [&](Value* step) {
-      Value* value = e.LoadAs(e.p.TypeOfB(), e.Offset(in, e.Scale(step, e.p.b_k * e.b_bytes)));
+      Value* value = e.LoadB(1, e.Offset(in, e.Scale(step, e.p.b_k * e.b_bytes)), nullptr);
       e.b.CreateAlignedStore(value, e.Offset(out, e.Scale(step, width * e.element_bytes)),
                              llvm::Align(static_cast<uint64_t>(e.element_bytes)));
     });
@@ -153,14 +153,13 @@ void PackSplats(Emitter& e, Value* in, Value* out) {
     for (int i = 0; i < e.s.mr; i += e.s.lanes) {
       const int count = std::min(e.s.lanes, e.s.mr - i);
       Value* mask = count < e.s.lanes ? e.Mask(int64_t{count}) : nullptr;
-      Value* rows =
-          e.LoadVectorAs(e.p.TypeOfA(), e.s.lanes, e.Offset(in, i * e.a_bytes), mask, false);
+      Value* rows = e.LoadA(e.s.lanes, e.Offset(in, i * e.a_bytes), mask);
       e.StoreVector(rows, e.Offset(out, i * e.element_bytes), mask, false);
     }
     return;
   }
   for (int i = 0; i < e.s.mr; ++i) {
-    Value* value = e.LoadAs(e.p.TypeOfA(), e.Offset(in, i * e.p.a_m * e.a_bytes));
+    Value* value = e.LoadA(1, e.Offset(in, i * e.p.a_m * e.a_bytes), nullptr);
     e.b.CreateAlignedStore(value, e.Offset(out, i * e.element_bytes),
                            llvm::Align(static_cast<uint64_t>(e.element_bytes)));
   }
@@ -190,10 +189,11 @@ using gemm::Emitter;
 using llvm::Value;
 
 Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& problem,
-                     const kernel::GemmSchedule& schedule, int source, int packed) {
+                     const kernel::GemmSchedule& schedule, int source, int packed,
+                     const GemmPrologue* prologue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
   if (!schedule.pack_a) return InvalidArgument("the gemm schedule does not pack A");
-  Emitter e(function, problem, schedule);
+  Emitter e(function, problem, schedule, prologue);
   Value* from = e.Arg(source);
   Value* to = e.Arg(packed);
   const int64_t step_bytes = schedule.mr * e.element_bytes;
@@ -220,12 +220,13 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
 }
 
 Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& problem,
-                     const kernel::GemmSchedule& schedule, int source, int packed) {
+                     const kernel::GemmSchedule& schedule, int source, int packed,
+                     const GemmPrologue* prologue) {
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
   if (schedule.b != kernel::GemmB::kPrepacked) {
     return InvalidArgument("the gemm schedule does not prepack B");
   }
-  Emitter e(function, problem, schedule);
+  Emitter e(function, problem, schedule, nullptr, prologue);
   Value* from = e.Arg(source);
   Value* to = e.Arg(packed);
   // An item is one panel of one block of k.

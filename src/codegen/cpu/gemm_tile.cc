@@ -16,10 +16,13 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
   for (int v = 0; v < nv; ++v) {
     Value* pointer = e.Offset(b, step * o.b_k + v * o.b_vector);
     Value* mask = v == nv - 1 ? o.mask : nullptr;
-    columns.push_back(e.LoadVectorAs(o.b_type, e.s.lanes, pointer, mask, o.b_aligned));
+    columns.push_back(o.b_packed ? e.LoadVector(pointer, mask, true)
+                                 : e.LoadB(e.s.lanes, pointer, mask));
   }
   for (int i = 0; i < mr; ++i) {
-    Value* scalar = e.LoadAs(o.a_type, e.Offset(a, i * o.a_m + step * o.a_k));
+    Value* from = e.Offset(a, i * o.a_m + step * o.a_k);
+    Value* scalar =
+        o.a_packed ? e.Load(e.element, from, e.element_bytes) : e.LoadA(1, from, nullptr);
     Value* row = e.b.CreateVectorSplat(static_cast<unsigned>(e.s.lanes), scalar);
     for (int v = 0; v < nv; ++v) {
       Value*& accumulator = accumulators[static_cast<size_t>(i * nv + v)];
@@ -149,11 +152,11 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
     std::vector<Value*> rows;
     for (int i = 0; i < mr; ++i) {
       Value* row = e.Offset(a, i * o.a_m);
-      rows.push_back(e.LoadVectorAs(o.a_type, e.s.lanes, row, mask, false));
+      rows.push_back(e.LoadA(e.s.lanes, row, mask));
     }
     for (int j = 0; j < nr; ++j) {
       Value* first = e.Offset(b, o.columns[static_cast<size_t>(j)]);
-      Value* column = e.LoadVectorAs(o.b_type, e.s.lanes, first, mask, false);
+      Value* column = e.LoadB(e.s.lanes, first, mask);
       for (int i = 0; i < mr; ++i) {
         Value*& accumulator = accumulators[static_cast<size_t>(i * nr + j)];
         accumulator = e.MulAdd(rows[static_cast<size_t>(i)], column, accumulator);

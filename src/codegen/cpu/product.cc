@@ -1,5 +1,7 @@
 #include "codegen/cpu/product.h"
 
+#include <optional>
+
 #include "base/strings.h"
 #include "codegen/cpu/gemm.h"
 #include "codegen/cpu/nest_emitter.h"
@@ -49,6 +51,96 @@ class Epilogue {
   Status status_;
 };
 
+// An operand's elements, from what is loaded. Of a packing kernel the scalars come behind its two
+// arrays.
+class Prologue {
+ public:
+  Prologue(const plan::ScheduledKernel& kernel, const kernel::Prologue& prologue, bool packing,
+           const target::Cpu& cpu)
+      : stage_(kernel.kernel.stages[0]), prologue_(prologue), cpu_(cpu) {
+    for (size_t i = 0; i < prologue.scalars.size(); ++i) {
+      int param = stage_.nodes[static_cast<size_t>(prologue.scalars[i])].param;
+      args_.push_back(packing ? 2 + static_cast<int>(i) : param);
+    }
+    code_.compute = [this](llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes) {
+      return Compute(b, loaded, lanes);
+    };
+    code_.begin = [this](llvm::IRBuilder<>& b, llvm::Value* args) { LoadScalars(b, args); };
+    code_.text = Text(prologue.node);
+  }
+  Prologue(const Prologue&) = delete;
+
+  const GemmPrologue& code() const { return code_; }
+  const Status& status() const { return status_; }
+
+ private:
+  void LoadScalars(llvm::IRBuilder<>& b, llvm::Value* args) {
+    scalars_.clear();
+    for (size_t i = 0; i < args_.size(); ++i) {
+      const kernel::Node& n = stage_.nodes[static_cast<size_t>(prologue_.scalars[i])];
+      llvm::Value* slot =
+          b.CreateConstInBoundsGEP1_64(b.getPtrTy(), args, static_cast<uint64_t>(args_[i]));
+      llvm::Value* value =
+          b.CreateAlignedLoad(MemoryType(b.getContext(), n.type), b.CreateLoad(b.getPtrTy(), slot),
+                              llvm::Align(static_cast<uint64_t>(ByteWidth(n.type))));
+      scalars_.push_back(FromMemory(b, value, n.type, MathOf(cpu_)));
+    }
+  }
+
+  llvm::Value* Compute(llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes) {
+    std::vector<llvm::Value*> values(stage_.nodes.size());
+    values[static_cast<size_t>(prologue_.load)] = loaded;
+    for (size_t i = 0; i < scalars_.size(); ++i) {
+      values[static_cast<size_t>(prologue_.scalars[i])] = Splat(b, scalars_[i], lanes);
+    }
+    return At(b, prologue_.node, lanes, values);
+  }
+
+  llvm::Value* At(llvm::IRBuilder<>& b, int node, int lanes, std::vector<llvm::Value*>& values) {
+    llvm::Value*& value = values[static_cast<size_t>(node)];
+    if (value) return value;
+    const kernel::Node& n = stage_.nodes[static_cast<size_t>(node)];
+    if (n.kind == kernel::Node::Kind::kConstant) {
+      return value = Splat(b, ConstantOf(b.getContext(), *n.literal), lanes);
+    }
+    std::vector<llvm::Value*> operands;
+    std::vector<ElementType> types;
+    for (int o : n.operands) {
+      operands.push_back(At(b, o, lanes, values));
+      types.push_back(stage_.nodes[static_cast<size_t>(o)].type);
+    }
+    Result<llvm::Value*> result = EmitOp(b, n, operands, types, MathOf(cpu_));
+    if (result.ok()) return value = *result;
+    if (status_.ok()) status_ = result.status();
+    llvm::Type* type = RegisterType(b.getContext(), n.type);
+    return value = Splat(b, llvm::Constant::getNullValue(type), lanes);
+  }
+
+  std::string Text(int node) const {
+    const kernel::Node& n = stage_.nodes[static_cast<size_t>(node)];
+    if (node == prologue_.load) return std::string(TypeName(n.type));
+    for (size_t i = 0; i < prologue_.scalars.size(); ++i) {
+      if (node == prologue_.scalars[i]) return Cat(TypeName(n.type), " args[", args_[i], "]");
+    }
+    if (n.kind == kernel::Node::Kind::kConstant) {
+      return Cat(TypeName(n.type), " ", n.literal->ToString());
+    }
+    std::string text =
+        Cat(TypeName(n.type), " ", OpcodeName(n.opcode), " ", static_cast<int>(n.direction),
+            n.total_order ? "t" : "", " ", n.exponent_bits, " ", n.mantissa_bits, "(");
+    for (int o : n.operands) text += Cat(Text(o), ";");
+    return text + ")";
+  }
+
+  const kernel::Stage& stage_;
+  const kernel::Prologue& prologue_;
+  const target::Cpu& cpu_;
+  std::vector<int> args_;  // of the scalars
+  std::vector<llvm::Value*> scalars_;
+  GemmPrologue code_;
+  Status status_;
+};
+
 // A packed operand stands in the place of the plain one, which nothing else may then read.
 Status CheckPacked(const plan::ScheduledKernel& kernel) {
   const kernel::Contraction& c = *kernel.contraction;
@@ -75,14 +167,26 @@ Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel
     return Internal("kernel ", kernel.kernel.name, ": a product without a schedule");
   }
   const kernel::Contraction& c = *kernel.contraction;
+  const bool packing = kernel.form != plan::ScheduledKernel::Form::kGemm;
+  std::optional<Prologue> a, b;
+  if (c.a_prologue) a.emplace(kernel, *c.a_prologue, packing, cpu);
+  if (c.b_prologue) b.emplace(kernel, *c.b_prologue, packing, cpu);
+  auto status = [&] {
+    if (a && !a->status().ok()) return a->status();
+    return b ? b->status() : OkStatus();
+  };
   switch (kernel.form) {
     case plan::ScheduledKernel::Form::kNest:
     case plan::ScheduledKernel::Form::kBundle:
       return Internal("kernel ", kernel.kernel.name, " is no product");
     case plan::ScheduledKernel::Form::kPackLhs:
-      return EmitGemmPackA(function, c.problem, *kernel.gemm, 0, 1);
+      KILN_RETURN_IF_ERROR(
+          EmitGemmPackA(function, c.problem, *kernel.gemm, 0, 1, a ? &a->code() : nullptr));
+      return status();
     case plan::ScheduledKernel::Form::kPackRhs:
-      return EmitGemmPackB(function, c.problem, *kernel.gemm, 0, 1);
+      KILN_RETURN_IF_ERROR(
+          EmitGemmPackB(function, c.problem, *kernel.gemm, 0, 1, b ? &b->code() : nullptr));
+      return status();
     case plan::ScheduledKernel::Form::kGemm:
       break;
   }
@@ -92,11 +196,17 @@ Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel
   operands.b = c.b_param;
   operands.c = c.c_param;
   operands.scratch = static_cast<int>(kernel.kernel.params.size());
-  if (c.c_param >= 0) return EmitGemm(function, c.problem, *kernel.gemm, operands);
+  if (a && !kernel.gemm->pack_a) operands.a_prologue = &a->code();
+  if (b && kernel.gemm->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
+  if (c.c_param >= 0) {
+    KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *kernel.gemm, operands));
+    return status();
+  }
   Epilogue epilogue(kernel, cpu);
   KILN_RETURN_IF_ERROR(
       EmitGemm(function, c.problem, *kernel.gemm, operands,
                [&](llvm::IRBuilder<>& b, const GemmVector& v) { epilogue.Emit(b, v); }));
+  KILN_RETURN_IF_ERROR(status());
   return epilogue.status();
 }
 

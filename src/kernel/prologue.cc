@@ -1,0 +1,178 @@
+#include "kernel/prologue.h"
+
+#include <algorithm>
+
+#include "kernel/build.h"
+#include "kernel/contraction.h"
+
+namespace kiln::kernel {
+namespace {
+
+using ir::Instruction;
+
+// Ops on an element, times how often the product reads it, beside the product itself.
+constexpr int64_t kMaxWork = 4;
+constexpr int64_t kMaxOps = 8;
+
+bool IsHeavy(const Instruction& i) {
+  return HasTrait(i.opcode(), kTranscendental) || i.opcode() == Opcode::kDivide ||
+         i.opcode() == Opcode::kRemainder || i.opcode() == Opcode::kMap;
+}
+
+bool IsView(const Instruction& i) {
+  return i.opcode() == Opcode::kTranspose || i.opcode() == Opcode::kReshape;
+}
+
+// The same for all elements.
+bool IsUniform(const Instruction& i) {
+  if (i.shape().rank() == 0) return true;
+  return i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().rank() == 0;
+}
+
+// The array that an op makes its result of, element by element; null where it is no prologue's.
+Instruction* ArrayOf(const Instruction& i) {
+  if (IsView(i)) return i.operand(0);
+  if (!IsElementwise(i.opcode()) || i.opcode() == Opcode::kMap) return nullptr;
+  Instruction* array = nullptr;
+  for (Instruction* operand : i.operands()) {
+    if (IsUniform(*operand) && i.shape().rank() > 0) continue;
+    if (array && array != operand) return nullptr;
+    array = operand;
+  }
+  return array;
+}
+
+struct Chain {
+  const Instruction* from = nullptr;  // what it is made of
+  int64_t ops = 0;
+  bool heavy = false;
+};
+
+void Count(const Instruction& i, Chain& chain) {
+  if (IsView(i)) return;
+  ++chain.ops;
+  chain.heavy = chain.heavy || IsHeavy(i);
+}
+
+// Through ops that make their results of one array.
+bool Follow(const Instruction* i, Chain& chain) {
+  while (const Instruction* array = ArrayOf(*i)) {
+    Count(*i, chain);
+    if (chain.ops > kMaxOps) return false;
+    i = array;
+  }
+  chain.from = i;
+  return true;
+}
+
+// A fusion's, from its root to its one array.
+const Instruction* FollowFusion(const Instruction& fusion, Chain& chain) {
+  const ir::Computation& fused = *fusion.called(0);
+  if (!fused.root()->shape().is_array() || !Follow(fused.root(), chain)) return nullptr;
+  if (chain.from->opcode() != Opcode::kParameter) return nullptr;
+  return fusion.operand(chain.from->attributes().Int(Attr::kParameterNumber));
+}
+
+// Whether it is in memory whatever is fused with it.
+bool IsInMemory(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kParameter:
+    case Opcode::kGetTupleElement:
+    case Opcode::kConstant:
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// From a producer back to what is in memory.
+bool FollowToMemory(const Instruction& producer, Chain& chain) {
+  const Instruction* i = &producer;
+  while (!IsInMemory(*i)) {
+    if (i->opcode() == Opcode::kFusion) {
+      i = FollowFusion(*i, chain);
+      if (!i) return false;
+    } else {
+      const Instruction* before = i;
+      if (!Follow(i, chain)) return false;
+      i = chain.from;
+      if (i == before) return false;
+    }
+    if (chain.ops > kMaxOps) return false;
+  }
+  return true;
+}
+
+// The dot that `value`, inside of a fusion, is read by, through ops that keep it a prologue's; null
+// for anything else. `operand` is which of the dot's it becomes.
+const Instruction* FollowToDot(const Instruction* value, Chain& chain, int& operand) {
+  while (value->users().size() == 1 && !value->IsRoot()) {
+    const Instruction* user = *value->users().begin();
+    if (user->opcode() == Opcode::kDot) {
+      if (user->operand(0) == user->operand(1)) return nullptr;
+      operand = user->operand(0) == value ? 0 : 1;
+      return user;
+    }
+    if (ArrayOf(*user) != value) return nullptr;
+    Count(*user, chain);
+    value = user;
+  }
+  return nullptr;
+}
+
+// How often the product loads each element of an operand from where it is not packed.
+int64_t ReadsOf(const Instruction& dot, int operand, const target::Cpu& cpu) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  auto kernel = BuildKernel(GroupOf(dot), "reads");
+  if (!kernel.ok()) return kMany;
+  auto c = AsContraction(*kernel, cpu);
+  if (!c || c->a_param == c->b_param) return kMany;
+  auto schedule = ChooseGemmSchedule(cpu, c->problem);
+  if (!schedule.ok()) return kMany;
+  bool is_a = c->a_param == operand;
+  if (schedule->kind == GemmKind::kInner) {
+    return is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles;
+  }
+  if (is_a) return schedule->pack_a ? 1 : schedule->n_panels;
+  switch (schedule->b) {
+    case GemmB::kInPlace:
+      return schedule->m_tiles;
+    case GemmB::kPackPanel:
+      return schedule->m_blocks;
+    case GemmB::kPrepacked:
+      return 1;
+  }
+  return kMany;
+}
+
+}  // namespace
+
+bool MayBePrologue(const Instruction& producer, const Instruction& consumer,
+                   const target::Target& target) {
+  if (target.kind == target::Kind::kGpu) return false;
+  // A number that all elements have in common.
+  if (producer.IsConstant()) return producer.shape().rank() == 0;
+  Chain chain;
+  if (!FollowToMemory(producer, chain) || chain.ops == 0) return false;
+  const Instruction* dot = &consumer;
+  int operand = -1;
+  if (consumer.opcode() == Opcode::kFusion) {
+    const Instruction* inside = nullptr;
+    for (int64_t o = 0; o < consumer.operand_count(); ++o) {
+      if (consumer.operand(o) != &producer) continue;
+      if (inside) return false;
+      inside = consumer.called(0)->parameter(o);
+    }
+    dot = inside ? FollowToDot(inside, chain, operand) : nullptr;
+    if (!dot) return false;
+  } else if (dot->operand(0) != dot->operand(1)) {
+    operand = dot->operand(0) == &producer ? 0 : 1;
+  }
+  if (operand < 0 || chain.ops > kMaxOps) return false;
+  int64_t reads = ReadsOf(*dot, operand, target.cpu);
+  return reads <= 1 || (!chain.heavy && chain.ops * reads <= kMaxWork);
+}
+
+}  // namespace kiln::kernel

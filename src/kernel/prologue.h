@@ -1,0 +1,16 @@
+// What may be computed of a matrix product's operand while it is read.
+#pragma once
+
+#include "ir/ir.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+
+// Whether `producer`, an elementwise op or a fusion of such, may be computed on the elements of a
+// dot's operand as the product reads them, and costs less there than in memory: it is made of one
+// array, which is in memory anyway, and of numbers that are the same for all elements. `consumer`
+// is the dot, or a fusion with one.
+bool MayBePrologue(const ir::Instruction& producer, const ir::Instruction& consumer,
+                   const target::Target& target);
+
+}  // namespace kiln::kernel
