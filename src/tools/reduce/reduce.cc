@@ -186,16 +186,19 @@ class Reducer {
       auto attempt = [&](Replacement replacement) {
         if (!replaced) replaced = Try({.replaced = {{i, replacement}}});
       };
-      for (int64_t o = 0; o < i->operand_count() && !replaced; ++o) {
+      // Where something is replaced the module is another, and `i` is gone.
+      for (int64_t o = 0; !replaced && o < i->operand_count(); ++o) {
         if (i->operand(o)->shape().SameTypeAndDimensions(i->shape())) {
           attempt({Replacement::Kind::kOperand, o});
         }
       }
-      const bool spread = i->opcode() == Opcode::kBroadcast && i->operand(0)->IsConstant();
-      if (i->shape().is_array() && !spread) {
+      const bool spread =
+          !replaced && i->opcode() == Opcode::kBroadcast && i->operand(0)->IsConstant();
+      if (!replaced && i->shape().is_array() && !spread) {
+        const bool in_entry = i->parent() == module_->entry();
         attempt({Replacement::Kind::kZero});
         attempt({Replacement::Kind::kOne});
-        if (i->parent() == module_->entry()) attempt({Replacement::Kind::kParameter});
+        if (in_entry) attempt({Replacement::Kind::kParameter});
       }
       changed |= replaced;
       if (!replaced) ++k;
