@@ -38,7 +38,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench fuzz docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers fuzz docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -71,6 +71,20 @@ bench: | $(B)/ ## measure: a table, and JSON lines in build/bench.jsonl
 	@$(call configure,-DKILN_BUILD_TESTS=ON)
 	@$(ninja) kiln-bench
 	@$(B)/bin/kiln-bench --json $(B)/bench.jsonl $(BENCH_ARGS)
+
+# The environment is made once. What PyTorch frees it gets again, without a page fault for each page.
+peers_run = MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=10000000000 MALLOC_TOP_PAD_=268435456 \
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=bindings/python KILN_LIBRARY=$(abspath $(B))/lib/libkiln.so \
+  TORCHINDUCTOR_CACHE_DIR=$(abspath $(B))/peers-code $(B)/peers/bin/python tests/bench/peers/peers.py
+
+bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed into build/peers
+	@$(packages) build peers
+	@$(call configure,$(without_tests))
+	@$(ninja) lib/libkiln.so
+	@/usr/bin/python3 tests/bench/peers/environment.py $(B)/peers
+	@rm -f $(B)/bench-peers.jsonl
+	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
+	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
 
 fuzz: | $(B)/ ## random programs and inputs for SECONDS (60); CONFIG=asan makes it sharper
 	@$(packages) test
@@ -105,7 +119,7 @@ clean: ## remove what was built
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 	@echo "CONFIG=asan|ubsan|tsan|debug builds into build/other/CONFIG."
 
 $(B)/:

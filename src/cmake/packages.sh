@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: packages.sh JOB...
-# Installs what the jobs (build, demo, test, bench, docs, format) need from the distribution, where
-# it is missing. Costs one dpkg query when nothing is. KILN_SKIP_PACKAGES=1 skips the question.
+# Installs what the jobs (build, demo, test, bench, peers, docs, format) need from the distribution,
+# where it is missing. Costs one dpkg query when nothing is. KILN_SKIP_PACKAGES=1 skips the question.
 set -eu
 
 # Debian 12's names. Ubuntu 24.04 has the same names for all of them (untested).
@@ -15,6 +15,7 @@ declare -A packages=(
   [test]="$build $docs $format llvm-19-tools libgtest-dev libmpfr-dev locales
     python3 python3-numpy abigail-tools binutils pkg-config"
   [bench]="$build libopenblas-dev libdnnl-dev"
+  [peers]="$build python3 python3-venv binutils"
   [docs]="$docs"
   [format]="$format python3"
 )

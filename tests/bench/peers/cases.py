@@ -1,0 +1,213 @@
+"""What is measured: each case as a Kiln graph, and as what its peers run."""
+
+import math
+from typing import Any, Callable, List, NamedTuple
+
+import numpy
+import torch
+
+F = torch.nn.functional
+RATE, VOLATILITY = 0.02, 0.3
+
+
+class Case(NamedTuple):
+    """One piece of work.
+
+    Attributes:
+        inputs: makes the arguments
+        build: adds the work to a Kiln graph: graph and parameters to results
+        results: the shapes of the results
+        compute: the same in PyTorch, for Inductor and for checking; None: `eager` alone
+        eager: one call at a time, into given results; None: `compute` and copies
+        numpy: the same in NumPy, into given results
+        inductor: whether Inductor is asked for it
+    """
+
+    name: str
+    inputs: Callable[[], List[torch.Tensor]]
+    build: Callable[..., List[Any]]
+    results: List[List[int]]
+    compute: Any = None
+    eager: Any = None
+    numpy: Any = None
+    inductor: bool = True
+
+
+def uniform(dims, low=-2.0, high=2.0):
+    return torch.empty(dims).uniform_(low, high)
+
+
+# --- Rows
+
+ROWS, COLUMNS = 4096, 1024
+MEANS, DEVIATIONS = torch.empty(ROWS, 1), torch.empty(ROWS, 1)
+
+
+def kiln_softmax(graph, x):
+    largest = graph.broadcast_like(graph.reduce_by(x, [1], 'MAX'), x, [0])
+    power = graph.exponential(x - largest)
+    return [power / graph.broadcast_like(graph.reduce_by(power, [1]), x, [0])]
+
+
+def kiln_layer_norm(graph, x, scale, offset):
+    mean = graph.broadcast_like(graph.reduce_by(x, [1]) / COLUMNS, x, [0])
+    centred = x - mean
+    variance = graph.reduce_by(centred * centred, [1]) / COLUMNS
+    normal = centred * graph.broadcast_like(graph.rsqrt(variance + 1e-5), x, [0])
+    return [normal * graph.broadcast_like(scale, x, [1]) + graph.broadcast_like(offset, x, [1])]
+
+
+def kiln_gelu(graph, x, bias, scale):
+    biased = x + graph.broadcast_like(bias, x, [1])
+    return [biased * 0.5 * (graph.erf(biased * math.sqrt(0.5)) + 1.0) *
+            graph.broadcast_like(scale, x, [1])]
+
+
+def eager_gelu(outs, x, bias, scale):
+    torch.add(x, bias, out=outs[0])
+    torch._C._nn.gelu(outs[0], out=outs[0])
+    outs[0].mul_(scale)
+
+
+def eager_layer_norm(outs, x, scale, offset):
+    torch.ops.aten.native_layer_norm.out(x, [COLUMNS], scale, offset, 1e-5, out0=outs[0],
+                                         out1=MEANS, out2=DEVIATIONS)
+
+
+def row_inputs(*vectors):
+    return lambda: [uniform([ROWS, COLUMNS])] + [uniform([COLUMNS]) for _ in vectors]
+
+
+# --- Elementwise
+
+CHAIN, OPTIONS = 16 << 20, 1 << 20
+
+
+def kiln_chain(graph, x):
+    value = x
+    for i in range(8):
+        value = (graph.logistic(value) if i % 2 else graph.tanh(value)) + x
+    return [value]
+
+
+def torch_chain(x):
+    value = x
+    for i in range(8):
+        value = (torch.sigmoid(value) if i % 2 else torch.tanh(value)) + x
+    return [value]
+
+
+def eager_chain(outs, x):
+    value = x
+    for i in range(8):
+        (torch.sigmoid if i % 2 else torch.tanh)(value, out=outs[0])
+        value = outs[0].add_(x)
+
+
+def black_scholes(spot, strike, time, sqrt, log, exp, erf):
+    spread = VOLATILITY * sqrt(time)
+    d1 = (log(spot / strike) + (RATE + VOLATILITY * VOLATILITY / 2) * time) / spread
+    d2 = d1 - spread
+    n1, n2 = ((erf(d * math.sqrt(0.5)) + 1.0) * 0.5 for d in (d1, d2))
+    present = strike * exp(-RATE * time)
+    return [spot * n1 - present * n2, present * (1.0 - n2) - spot * (1.0 - n1)]
+
+
+def option_inputs():
+    return [uniform([OPTIONS], 50, 150), uniform([OPTIONS], 60, 140), uniform([OPTIONS], 0.1, 2)]
+
+
+# --- Sort, transpose, loop
+
+SORTED, SIDE = 1000000, 4096
+PLACES = torch.empty(SORTED, dtype=torch.int64)
+STEPS, WIDTH = 2000, 3
+
+
+def kiln_sort(graph, x):
+    less = graph.context.graph('less')
+    less.set_results(less.parameter('f32') < less.parameter('f32'))
+    return [graph.sort([x], [0], less)]
+
+
+def numpy_sort(outs, x):
+    numpy.copyto(outs[0], x)
+    outs[0].sort()
+
+
+def kiln_scan(graph, xs):
+    one = graph.scalar('f32', 1)
+    carry = graph.broadcast(one, [], [WIDTH])
+    ys = graph.broadcast(graph.scalar('f32', 0), [], [STEPS, WIDTH])
+    start = graph.tuple([graph.scalar('s32', 0), carry, ys, xs])
+
+    condition = graph.context.graph('condition')
+    state = condition.parameter_like(start)
+    condition.set_results(condition.get_tuple_element(state, 0) < STEPS)
+
+    body = graph.context.graph('body')
+    state = body.parameter_like(start)
+    step, carry, ys, xs = (body.get_tuple_element(state, i) for i in range(4))
+    zero = body.scalar('s32', 0)
+    x = body.reshape(body.dynamic_slice(xs, [step, zero], [1, WIDTH]), [WIDTH])
+    y = body.reshape(carry * x, [1, WIDTH])
+    body.set_results(step + 1, carry + x, body.dynamic_update_slice(ys, y, [step, zero]), xs)
+
+    end = graph.while_(start, condition, body)
+    return [graph.get_tuple_element(end, 1), graph.get_tuple_element(end, 2)]
+
+
+def torch_scan(outs, xs):
+    carry, ys = outs
+    carry.fill_(1)
+    for i in range(STEPS):
+        torch.mul(carry, xs[i], out=ys[i])
+        carry += xs[i]
+
+
+def numpy_scan(outs, xs):
+    carry, ys = outs
+    carry.fill(1)
+    for i in range(STEPS):
+        numpy.multiply(carry, xs[i], out=ys[i])
+        carry += xs[i]
+
+
+# --- Products
+
+PRODUCTS = [(64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),
+            (128, 768, 768), (128, 3072, 768), (196, 1024, 256), (1, 768, 3072), (100, 10, 784)]
+
+
+def product(m, n, k):
+    return Case(f'product {m}x{n}x{k}', lambda: [uniform([m, k]), uniform([k, n])],
+                lambda graph, a, b: [graph.dot(a, b, [], [], [1], [0])], [[m, n]],
+                compute=lambda a, b: [a @ b],
+                eager=lambda outs, a, b: torch.mm(a, b, out=outs[0]),
+                numpy=lambda outs, a, b: numpy.matmul(a, b, out=outs[0]), inductor=False)
+
+
+CASES: List[Case] = [
+    Case('softmax 4096x1024', row_inputs(), kiln_softmax, [[ROWS, COLUMNS]],
+         compute=lambda x: [F.softmax(x, 1)],
+         eager=lambda outs, x: torch.softmax(x, 1, out=outs[0])),
+    Case('layer norm 4096x1024', row_inputs('scale', 'offset'), kiln_layer_norm, [[ROWS, COLUMNS]],
+         compute=lambda x, scale, offset: [F.layer_norm(x, [COLUMNS], scale, offset)],
+         eager=eager_layer_norm),
+    Case('bias-gelu-scale 4096x1024', row_inputs('bias', 'scale'), kiln_gelu, [[ROWS, COLUMNS]],
+         compute=lambda x, bias, scale: [F.gelu(x + bias) * scale], eager=eager_gelu),
+    Case('tanh/sigmoid chain 16M', lambda: [uniform([CHAIN])], kiln_chain, [[CHAIN]],
+         compute=torch_chain, eager=eager_chain),
+    Case('Black-Scholes 1M', option_inputs,
+         lambda graph, *x: black_scholes(*x, graph.sqrt, graph.log, graph.exponential, graph.erf),
+         [[OPTIONS], [OPTIONS]],
+         compute=lambda *x: black_scholes(*x, torch.sqrt, torch.log, torch.exp, torch.erf)),
+    Case('sort 1M', lambda: [torch.randn(SORTED)], kiln_sort, [[SORTED]],
+         eager=lambda outs, x: torch.sort(x, out=(outs[0], PLACES)), numpy=numpy_sort),
+    Case('transpose 4096x4096', lambda: [uniform([SIDE, SIDE])],
+         lambda graph, x: [graph.transpose(x, [1, 0])], [[SIDE, SIDE]],
+         compute=lambda x: [x.t()], eager=lambda outs, x: outs[0].copy_(x.t()),
+         numpy=lambda outs, x: numpy.copyto(outs[0], x.T)),
+    Case('scan 2000x3', lambda: [uniform([STEPS, WIDTH])], kiln_scan, [[WIDTH], [STEPS, WIDTH]],
+         eager=torch_scan, numpy=numpy_scan),
+] + [product(*shape) for shape in PRODUCTS]

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""usage: environment.py FOLDER
+
+Makes a virtual environment with NumPy and PyTorch for the CPU, from the Python registry that pip is
+configured with, unless FOLDER holds one already. Without the registry it fails and leaves nothing.
+
+A PyTorch that was built for CUDA too does without NVIDIA's libraries, gigabytes that nothing on the
+CPU calls: stand-ins take their places, whose functions all return cudaErrorNoDevice.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+# What PyTorch imports. It names more, which the benchmarks have no use for: Triton, CUDA.
+PACKAGES = ['numpy', 'setuptools>=77', 'filelock', 'typing-extensions>=4.13', 'sympy>=1.13.3',
+            'networkx', 'jinja2', 'fsspec']
+READY = 'ready'
+
+
+def run(*command, check=True):
+    return subprocess.run([str(c) for c in command], check=check, capture_output=True, text=True)
+
+
+def cuda_symbols(libraries):
+    """The libraries of NVIDIA's that are missing, and the functions wanted of them by version."""
+    needed, defined, wanted = set(), set(), set()
+    for library in libraries:
+        for line in run('readelf', '-dW', library).stdout.splitlines():
+            if '(NEEDED)' in line:
+                needed.add(line.split('[')[1].rstrip(']'))
+        for line in run('nm', '-D', library).stdout.splitlines():
+            kind, name = line.split()[-2:]
+            if kind in 'Uwv':
+                wanted.add(name)
+            else:
+                defined.add(name.split('@')[0])
+    names = {library.name for library in libraries}
+    missing = sorted(n for n in needed - names if re.match(r'lib(cu|nv|nccl)', n))
+    versions = collections.defaultdict(list)
+    for symbol in sorted(wanted):
+        name, _, version = symbol.partition('@')
+        if name not in defined and re.match(r'(cu|nv|nccl|__cu|__nv)', name):
+            versions[version or 'UNVERSIONED'].append(name)
+    return missing, versions
+
+
+def stand_in(folder):
+    """Puts one library into the places of all that are missing of NVIDIA's."""
+    libraries = [p for p in folder.iterdir() if '.so' in p.name and not p.is_symlink()]
+    missing, versions = cuda_symbols(libraries)
+    if not missing:
+        return
+    source, script = folder / 'stand_in.s', folder / 'stand_in.map'
+    functions = (f'.globl {name}\n.type {name}, @function\n{name}:\n'
+                 for names in versions.values() for name in names)
+    # cudaErrorNoDevice is 100; cuDNN, cuBLAS and the others take any number but 0 for a failure.
+    source.write_text('.text\n' + ''.join(functions) + 'mov $100, %eax\nret\n')
+    script.write_text(''.join(f'{version} {{ {"; ".join(names)}; }};\n'
+                              for version, names in versions.items()))
+    run('gcc', '-shared', '-nostdlib', '-o', folder / missing[0], source,
+        f'-Wl,--version-script={script}')
+    for name in missing[1:]:
+        (folder / name).symlink_to(missing[0])
+
+
+def imports_torch(python):
+    return run(python, '-c', 'import torch', check=False).returncode == 0
+
+
+def make(folder):
+    run('/usr/bin/python3', '-m', 'venv', folder)
+    python = folder / 'bin' / 'python'
+    pip = [python, '-m', 'pip', 'install', '--quiet', '--no-cache-dir']
+    print('Installing NumPy and PyTorch (half a gigabyte) into', folder, flush=True)
+    run(*pip, *PACKAGES)
+    run(*pip, '--no-deps', 'torch')
+    packages = pathlib.Path(run(python, '-c', 'import sysconfig; '
+                                'print(sysconfig.get_path("purelib"))').stdout.strip())
+    if not imports_torch(python):
+        stand_in(packages / 'torch' / 'lib')
+    if not imports_torch(python):
+        # With all that it names.
+        shutil.rmtree(packages / 'torch')
+        run(*pip, '--force-reinstall', 'torch')
+        run(python, '-c', 'import torch')
+    (folder / READY).touch()
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]).absolute()
+    if (folder / READY).exists():
+        return 0
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        make(folder)
+        return 0
+    except (subprocess.CalledProcessError, OSError) as error:
+        said = (getattr(error, 'stderr', None) or str(error)).strip().splitlines()
+        print('The peers cannot be installed: is a Python registry reachable (pip download numpy)?',
+              *said[-3:], sep='\n  ', file=sys.stderr)
+    finally:
+        if not (folder / READY).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
