@@ -68,7 +68,10 @@ class Compiled {
       p[k] = low + (high - low) * static_cast<float>(k * 40503 % 65536) / 65536;
     }
   }
-  const float* result(size_t i) const { return static_cast<const float*>(results_[i]); }
+  // The threads that it runs on: two pools beside each other would be in each other's way.
+  runtime::ThreadPool& pool() { return pool_; }
+  const float* argument(size_t i) const { return static_cast<const float*>(arguments_[i]); }
+  float* result(size_t i) const { return static_cast<float*>(results_[i]); }
   const std::string& error() const { return error_; }
 
  private:

@@ -19,13 +19,15 @@ int Cpus();
 double ReadSeconds(std::span<const std::span<const float>> arrays, int threads);
 
 // Copies `from` to `to` once, a contiguous piece for each thread of the pool, as fast as
-// hand-written code can: through the caches, or with stores that pass them by (which is faster
-// where nothing of the output stays in a cache).
-enum class Stores { kOrdinary, kNonTemporal };
+// hand-written code can: through the caches, through them with the output's lines asked for ahead,
+// or with stores that pass them by (which is faster where nothing of the output stays in a cache).
+enum class Stores { kOrdinary, kAhead, kNonTemporal };
+inline constexpr Stores kAllStores[] = {Stores::kOrdinary, Stores::kAhead, Stores::kNonTemporal};
 void Copy(std::span<const float> from, std::span<float> to, Stores stores,
           runtime::ThreadPool& pool);
 
-// Times the calls in turn, `rounds` times, and returns the median seconds of each.
+// Times the calls in turn, `rounds` times, and returns the median seconds of each. Every call is
+// made twice and timed the second time, so that it finds the caches as it leaves them itself.
 std::vector<double> MediansInTurn(std::span<const std::function<void()>> calls, int rounds);
 
 // The rate of f32 fused multiply-adds that one core sustains for `seconds`, in FLOP/s, with the

@@ -2,9 +2,6 @@
 // copy of as many bytes by the same number of threads, in turn with it: the rate that its bytes,
 // read once and written once, can reach.
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <memory>
 
 #include "base/strings.h"
 #include "compiled.h"
@@ -104,26 +101,17 @@ std::string BiasGeluScale() {
   return b.Program("multiply(gelu, scale)");
 }
 
-struct Aligned {
-  explicit Aligned(int64_t n)
-      : memory(static_cast<float*>(std::aligned_alloc(64, n * sizeof(float))), &std::free),
-        values(memory.get(), n) {
-    std::fill(values.begin(), values.end(), 1.0f);
-  }
-  std::unique_ptr<float, void (*)(void*)> memory;
-  std::span<float> values;
-};
-
-// The program beside copies of n elements.
+// The program beside copies of its n elements, in the same memory.
 void AddOfCopy(Report& report, std::string_view name, const std::string& program, int64_t n,
                double bound) {
   for (int threads : {1, Cpus()}) {
     Compiled c(program, threads);
     if (!c.ok()) return report.Note(name, c.error());
     c.Fill(0, -2, 2);
-    Aligned from(n), to(n);
-    runtime::ThreadPool pool(threads);
-    auto copy = [&](Stores stores) { Copy(from.values, to.values, stores, pool); };
+    auto size = static_cast<size_t>(n);
+    std::span<const float> from(c.argument(0), size);
+    std::span<float> to(c.result(0), size);
+    auto copy = [&](Stores stores) { Copy(from, to, stores, c.pool()); };
     std::array<std::function<void()>, 3> calls = {
         [&] { c.Run(); }, [&] { copy(Stores::kOrdinary); }, [&] { copy(Stores::kNonTemporal); }};
     std::vector<double> seconds = MediansInTurn(calls, 41);

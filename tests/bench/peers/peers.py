@@ -174,6 +174,8 @@ def main():
     torch.set_grad_enabled(False)
     torch.manual_seed(1)
     inductor_config.cpp.threads = THREADS
+    # tanh as 2 / (1 + exp(-2 x)) - 1: of fewer correct bits near 0, and four times as fast as SLEEF's.
+    inductor_config.cpp.use_decompose_tanh = True
     lines = open(options.json, 'a') if options.json else None
 
     def write(record):
