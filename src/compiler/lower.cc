@@ -44,7 +44,16 @@ class Lowering {
     KILN_RETURN_IF_ERROR(BuildKernels(*module_.entry()));
     passes::AssignmentOptions options;
     options.alignment = plan::kAlignment;
-    options.may_share = kernel::MayShareBuffer;
+    options.may_share = [this](const Instruction& i, int64_t operand, int64_t output) {
+      auto it = kernel_of_.find(&i);
+      if (it == kernel_of_.end()) return false;
+      std::vector<const Instruction*> inputs = InputsOf(i);
+      // Of a fusion the parameters are the operands, one by one.
+      auto input = i.opcode() == Opcode::kFusion ? inputs.begin() + operand
+                                                 : std::ranges::find(inputs, i.operand(operand));
+      return kernel::KernelMayShare(i, program_.kernels[static_cast<size_t>(it->second)].kernel,
+                                    static_cast<int>(input - inputs.begin()), output);
+    };
     options.updated_operand = kernel::UpdatedOperand;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
       if (auto it = parts_.find(&i); it != parts_.end()) {

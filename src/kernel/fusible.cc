@@ -481,24 +481,31 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
                                  ? instruction.called(0)->parameter(operand)
                                  : instruction.operand(operand);
   auto at = std::find(group.inputs.begin(), group.inputs.end(), input);
-  int param = static_cast<int>(at - group.inputs.begin());
-  int out = static_cast<int>(group.inputs.size() + output);
+  return KernelMayShare(instruction, *kernel, static_cast<int>(at - group.inputs.begin()), output);
+}
+
+bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, int param,
+                    int64_t output) {
+  if (RoleOf(instruction) == FusionRole::kNone) return false;
+  auto inputs = std::ranges::count_if(kernel.params,
+                                      [](const Param& p) { return p.role == Param::Role::kInput; });
+  int out = static_cast<int>(inputs + output);
   // What is copied to the output first may not be what the kernel has yet to read.
-  int updated = kernel->params[static_cast<size_t>(out)].in_place_of;
+  int updated = kernel.params[static_cast<size_t>(out)].in_place_of;
   if (updated >= 0 && updated != param) return false;
-  if (kernel->kind == Kernel::Kind::kScatter) {
-    const std::vector<Node>& nodes = kernel->stages[0].nodes;
+  if (kernel.kind == Kernel::Kind::kScatter) {
+    const std::vector<Node>& nodes = kernel.stages[0].nodes;
     return std::ranges::none_of(
         nodes, [&](const Node& n) { return n.kind == Node::Kind::kLoad && n.param == param; });
   }
-  if (ByteWidth(kernel->params[param].type) != ByteWidth(kernel->params[out].type)) return false;
+  if (ByteWidth(kernel.params[param].type) != ByteWidth(kernel.params[out].type)) return false;
   bool stored = false;
-  for (size_t at = 0; at < kernel->stages.size(); ++at) {
-    for (const Store& store : kernel->stages[at].stores) {
+  for (size_t at = 0; at < kernel.stages.size(); ++at) {
+    for (const Store& store : kernel.stages[at].stores) {
       if (store.param != out) continue;
       stored = true;
-      for (size_t s = 0; s < kernel->stages.size(); ++s) {
-        for (const Node& n : kernel->stages[s].nodes) {
+      for (size_t s = 0; s < kernel.stages.size(); ++s) {
+        for (const Node& n : kernel.stages[s].nodes) {
           if (n.kind != Node::Kind::kLoad || n.param != param) continue;
           // The factors of a product are read by tiles, in an order of its schedule's own.
           if (s == 0 && role == FusionRole::kDot) return false;

@@ -58,5 +58,8 @@ int64_t UpdatedOperand(const ir::Instruction& instruction, int64_t output);
 // Whether the kernel reads each element of operand `operand` only at the index at which it writes
 // output `output`, so that both may share their memory.
 bool MayShareBuffer(const ir::Instruction& instruction, int64_t operand, int64_t output);
+// The same of the kernel that is known to be the instruction's, and of one of its inputs.
+bool KernelMayShare(const ir::Instruction& instruction, const Kernel& kernel, int input,
+                    int64_t output);
 
 }  // namespace kiln::kernel
