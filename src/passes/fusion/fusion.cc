@@ -23,6 +23,8 @@ using kernel::FusionRole;
 // How many instructions are looked at to see that two do not depend on each other.
 constexpr int kDependenceBudget = 512;
 constexpr size_t kMaxOutputs = 8;
+// How many readers of an array are tried with each other.
+constexpr size_t kMostSiblings = 64;
 
 // Ops that say where elements are, or make them of nothing: repeating them costs nothing.
 bool IsFreeToRepeat(const Instruction& i) {
@@ -52,6 +54,7 @@ class Fuser {
   Fuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
 
   bool Run() {
+    for (const auto& i : c_.instructions()) NoteUpdates(i.get());
     FuseProducers();
     FuseKeeping();
     FuseSiblings();
@@ -84,8 +87,7 @@ class Fuser {
   // place, who then has to copy it.
   bool ReadsAfterUpdate(const Instruction& producer, const Instruction& later) {
     for (const Instruction* x : producer.operands()) {
-      // To copy one element is nothing, and thousands may use it.
-      if (x->shape().is_array() && x->shape().rank() == 0) continue;
+      if (!updated_.contains(x)) continue;
       for (const Instruction* user : x->users()) {
         if (user == &producer || user == &later) continue;
         int64_t updated = kernel::UpdatedOperand(*user, 0);
@@ -211,9 +213,11 @@ class Fuser {
   }
 
   bool MergePair(Instruction* shared) {
-    std::vector<Instruction*> users(shared->users().begin(), shared->users().end());
-    std::erase_if(users, [](Instruction* u) { return !IsKernel(*u); });
-    if (users.size() > 64) users.resize(64);
+    std::vector<Instruction*> users;
+    for (Instruction* user : shared->users()) {
+      if (IsKernel(*user)) users.push_back(user);
+      if (users.size() == kMostSiblings) break;
+    }
     std::sort(users.begin(), users.end(),
               [](Instruction* a, Instruction* b) { return a->id() < b->id(); });
     for (size_t a = 0; a < users.size(); ++a) {
@@ -237,12 +241,24 @@ class Fuser {
   // Memory may be given out again at an old address.
   void Revive(Instruction* made) {
     gone_.erase(made);
-    for (Instruction* user : made->users()) gone_.erase(user);
+    NoteUpdates(made);
+    for (Instruction* user : made->users()) {
+      gone_.erase(user);
+      NoteUpdates(user);
+      if (user->opcode() != Opcode::kGetTupleElement) continue;
+      for (Instruction* reader : user->users()) NoteUpdates(reader);
+    }
+  }
+  void NoteUpdates(const Instruction* i) {
+    int64_t updated = kernel::UpdatedOperand(*i, 0);
+    if (updated >= 0) updated_.insert(i->operand(updated));
   }
 
   Computation& c_;
   const target::Target& target_;
   std::unordered_set<const Instruction*> gone_;  // of those that a phase began with
+  // Arrays that some reader updates in place: few, where arrays may have very many readers.
+  std::unordered_set<const Instruction*> updated_;
   // Of the search for a dependence: its number, and the last one that saw each instruction, by id.
   int search_ = 0;
   std::vector<int> seen_;

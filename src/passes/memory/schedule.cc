@@ -42,11 +42,12 @@ class Scheduler {
       const Instruction* maker = OriginOf({state->parent()->root(), leaf}).instruction;
       if (maker->opcode() != Opcode::kParameter) next[maker].push_back({state, leaf});
     }
-    std::unordered_set<const Instruction*> seen, placed;
+    std::unordered_map<const Instruction*, size_t> place;
+    for (size_t k = 0; k < order.size(); ++k) place[order[k]] = k;
+    std::unordered_set<const Instruction*> seen;
     for (size_t at = 0; at < order.size();) {
       const Instruction* update = order[at];
       if (!seen.insert(update).second) {
-        placed.insert(update);
         ++at;
         continue;
       }
@@ -55,29 +56,35 @@ class Scheduler {
       int64_t operand = IsName(*update) ? -1 : kernel::UpdatedOperand(*update, 0);
       if (operand >= 0) arrays.push_back(OriginOf({update->operand(operand), 0}));
       std::unordered_set<const Instruction*> wanted;
+      size_t end = at + 1;  // of the last one that is wanted
       for (const Leaf& array : arrays) {
-        for (const Reader& r : ReadersOf(array).readers) wanted.insert(r.instruction);
+        for (const Reader& r : ReadersOf(array).readers) {
+          auto it = place.find(r.instruction);
+          if (it == place.end() || it->second <= at) continue;
+          wanted.insert(r.instruction);
+          end = std::max(end, it->second + 1);
+        }
       }
-      wanted.erase(update);
-      std::erase_if(wanted, [&](const Instruction* i) { return placed.contains(i); });
       if (wanted.empty()) continue;
       // What of the rest the update is needed for, and what of it the others need.
       std::unordered_set<const Instruction*> after = {update}, before;
-      for (size_t k = at + 1; k < order.size(); ++k) {
+      for (size_t k = at + 1; k < end; ++k) {
         if (std::ranges::any_of(order[k]->operands(),
                                 [&](const Instruction* o) { return after.contains(o); })) {
           after.insert(order[k]);
         }
       }
-      for (size_t k = order.size(); k-- > at + 1;) {
+      for (size_t k = end; k-- > at + 1;) {
         if (after.contains(order[k])) continue;
         bool needed = wanted.contains(order[k]) ||
                       std::ranges::any_of(order[k]->users(),
                                           [&](const Instruction* u) { return before.contains(u); });
         if (needed) before.insert(order[k]);
       }
-      std::stable_partition(order.begin() + static_cast<int64_t>(at), order.end(),
+      std::stable_partition(order.begin() + static_cast<int64_t>(at),
+                            order.begin() + static_cast<int64_t>(end),
                             [&](Instruction* i) { return before.contains(i); });
+      for (size_t k = at; k < end; ++k) place[order[k]] = k;
     }
     return order;
   }
