@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/ReplaceConstant.h"
 
@@ -28,6 +29,16 @@ llvm::GlobalValue* Declare(llvm::GlobalValue& value, llvm::Module& module) {
   return declared;
 }
 
+// The value as the other module sees it.
+llvm::GlobalValue* Seen(llvm::GlobalValue& value, llvm::Module& owner, llvm::Module& user) {
+  if (value.hasLocalLinkage()) {
+    value.setName(owner.getModuleIdentifier() + "." + value.getName().str());
+    value.setLinkage(llvm::GlobalValue::ExternalLinkage);
+  }
+  llvm::GlobalValue* known = user.getNamedValue(value.getName());
+  return known ? known : Declare(value, user);
+}
+
 // Uses in `user` of what is in `owner` become uses of declarations.
 void Bridge(llvm::Module& owner, llvm::Module& user) {
   std::vector<llvm::GlobalValue*> values;
@@ -43,13 +54,23 @@ void Bridge(llvm::Module& owner, llvm::Module& user) {
     bool used = false;
     for (const llvm::Use& use : value->uses()) used = used || IsUsedIn(use, user);
     if (!used) continue;
-    if (value->hasLocalLinkage()) {
-      value->setName(owner.getModuleIdentifier() + "." + value->getName().str());
-      value->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    llvm::GlobalValue* seen = Seen(*value, owner, user);
+    value->replaceUsesWithIf(seen, [&](llvm::Use& use) { return IsUsedIn(use, user); });
+  }
+  // Tables of functions are constants, too.
+  for (llvm::GlobalVariable& table : user.globals()) {
+    auto* array = table.hasInitializer()
+                      ? llvm::dyn_cast<llvm::ConstantArray>(table.getInitializer())
+                      : nullptr;
+    if (!array) continue;
+    std::vector<llvm::Constant*> elements;
+    for (llvm::Use& use : array->operands()) {
+      auto* value = llvm::dyn_cast<llvm::GlobalValue>(use.get());
+      bool elsewhere = value && value->getParent() == &owner;
+      elements.push_back(elsewhere ? Seen(*value, owner, user)
+                                   : llvm::cast<llvm::Constant>(use.get()));
     }
-    llvm::GlobalValue* known = user.getNamedValue(value->getName());
-    llvm::GlobalValue* there = known ? known : Declare(*value, user);
-    value->replaceUsesWithIf(there, [&](llvm::Use& use) { return IsUsedIn(use, user); });
+    table.setInitializer(llvm::ConstantArray::get(array->getType(), elements));
   }
 }
 

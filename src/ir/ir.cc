@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace kiln::ir {
 namespace {
@@ -141,6 +142,22 @@ void Computation::Remove(Instruction* instruction) {
                  static_cast<Instruction*>(nullptr));
   }
   instructions_.erase(instruction->position_);
+}
+
+Instruction* Computation::TakeInstructions(Computation* from,
+                                           std::span<Instruction* const> arguments) {
+  for (size_t k = 0; k < arguments.size(); ++k) {
+    from->ReplaceAllUses(from->parameters_[k], arguments[k]);
+  }
+  for (auto it = from->instructions_.begin(); it != from->instructions_.end();) {
+    auto next = std::next(it);
+    if ((*it)->opcode_ != Opcode::kParameter) {
+      (*it)->parent_ = this;
+      instructions_.splice(instructions_.end(), from->instructions_, it);
+    }
+    it = next;
+  }
+  return std::exchange(from->root_, nullptr);
 }
 
 void Computation::Move(Instruction* instruction, Instruction* before) {

@@ -125,6 +125,10 @@ class Computation {
   // Removes an instruction that has no users and is not the root. A parameter that is removed must
   // be followed by RenumberParameters by the caller who knows the callers.
   void Remove(Instruction* instruction);
+  // Moves all of another computation of the module but its parameters to the end of this one; what
+  // used parameter k uses arguments[k], which is here. Returns what the root has become. The other
+  // computation has no root any more, and nobody may call it.
+  Instruction* TakeInstructions(Computation* from, std::span<Instruction* const> arguments);
   // Puts an instruction before another one (null: at the end).
   void Move(Instruction* instruction, Instruction* before);
   // The instructions that `order` names, in that order; it must be a permutation of all.

@@ -486,7 +486,8 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
 
 bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, int param,
                     int64_t output) {
-  if (RoleOf(instruction) == FusionRole::kNone) return false;
+  FusionRole role = RoleOf(instruction);
+  if (role == FusionRole::kNone) return false;
   auto inputs = std::ranges::count_if(kernel.params,
                                       [](const Param& p) { return p.role == Param::Role::kInput; });
   int out = static_cast<int>(inputs + output);

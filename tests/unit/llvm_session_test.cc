@@ -81,6 +81,15 @@ TEST(LlvmSession, QuickFunctionsUseTheOthers) {
     MakeQuick(quick_outer);
     x = begin(quick_outer);
     b.CreateRet(b.CreateCall(outer, {x}));
+    llvm::Constant* functions =
+        llvm::ConstantArray::get(llvm::ArrayType::get(b.getPtrTy(), 2), {outer, quick_outer});
+    auto* function_table = new llvm::GlobalVariable(session.module(), functions->getType(), true,
+                                                    llvm::GlobalValue::PrivateLinkage, functions);
+    llvm::Function* by_table = IntegerFunction(session, name + ".by_table", true);
+    MakeQuick(by_table);
+    x = begin(by_table);
+    llvm::Value* second = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), function_table, 1);
+    b.CreateRet(b.CreateCall(by_table->getFunctionType(), b.CreateLoad(b.getPtrTy(), second), {x}));
     EXPECT_EQ(session.Verify().ToString(), "OK");
     for (auto emit : {&LlvmSession::EmitQuick, &LlvmSession::Emit}) {
       auto object = (session.*emit)();
@@ -90,7 +99,8 @@ TEST(LlvmSession, QuickFunctionsUseTheOthers) {
   }
   auto jit = testing::Jit::Load(objects);
   ASSERT_TRUE(jit.ok()) << jit.status().ToString();
-  for (const char* symbol : {"first", "first.quick", "second", "second.quick"}) {
+  for (const char* symbol :
+       {"first", "first.quick", "first.by_table", "second", "second.quick", "second.by_table"}) {
     auto* function = reinterpret_cast<Function>((*jit)->Lookup(symbol));
     ASSERT_NE(function, nullptr) << symbol;
     int64_t base = symbol[0] == 'f' ? 100 : 200;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include "base/strings.h"
 #include "codegen/cpu/entry_functions.h"
@@ -19,6 +20,9 @@ using Builder = llvm::IRBuilder<>;
 
 // Up to so much is copied without a kernel.
 constexpr int64_t kInlineCopyBytes = 512;
+
+// So many launches in a row are a table.
+constexpr std::ptrdiff_t kLaunchesInTable = 8;
 
 constexpr int kCancelledCode = static_cast<int>(Code::kCancelled);
 constexpr std::string_view kCancelledMessage = "the execution was cancelled";
@@ -174,10 +178,44 @@ class Entry {
   // --- Steps
 
   Status EmitSteps(const plan::Steps& steps) {
-    for (const plan::Step& step : steps) {
-      KILN_RETURN_IF_ERROR(std::visit([this](const auto& s) { return EmitStep(s); }, step.what));
+    for (auto step = steps.begin(); step != steps.end();) {
+      auto after = std::find_if_not(step, steps.end(), [](const plan::Step& s) {
+        const auto* launch = std::get_if<plan::Launch>(&s.what);
+        return launch && !launch->inlined;
+      });
+      if (after - step >= kLaunchesInTable) {
+        EmitLaunches(std::span(step, after));
+        step = after;
+        continue;
+      }
+      KILN_RETURN_IF_ERROR(std::visit([this](const auto& s) { return EmitStep(s); }, step->what));
+      ++step;
     }
     return OkStatus();
+  }
+
+  // Long programs are tables: a function with a call for each launch takes long to compile.
+  void EmitLaunches(std::span<const plan::Step> steps) {
+    std::vector<llvm::Constant*> kernels;
+    std::vector<uint64_t> words;
+    for (const plan::Step& step : steps) {
+      const auto& launch = std::get<plan::Launch>(step.what);
+      kernels.push_back(KernelOf(launch));
+      AddLaunchData(launch, program_.kernels[static_cast<size_t>(launch.kernel)], words);
+    }
+    llvm::Constant* table =
+        llvm::ConstantArray::get(llvm::ArrayType::get(b_.getPtrTy(), kernels.size()), kernels);
+    auto* variable =
+        new llvm::GlobalVariable(session_.module(), table->getType(), /*isConstant=*/true,
+                                 llvm::GlobalValue::PrivateLinkage, table);
+    b_.CreateCall(LaunchesFunction(session_), {frame_, args_, variable, LaunchData(session_, words),
+                                               b_.getInt64(kernels.size())});
+  }
+
+  llvm::Constant* KernelOf(const plan::Launch& launch) {
+    llvm::FunctionCallee callee = session_.module().getOrInsertFunction(
+        KernelSymbol(program_, launch.kernel), session_.KernelType());
+    return llvm::cast<llvm::Constant>(callee.getCallee());
   }
 
   // A loop in a function of its own is traced as a whole.
@@ -200,10 +238,10 @@ class Entry {
       for (const plan::Slice& slice : launch.args) args.push_back(Address(slice));
       return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
     }
-    llvm::FunctionCallee callee = session_.module().getOrInsertFunction(
-        KernelSymbol(program_, launch.kernel), session_.KernelType());
+    std::vector<uint64_t> words;
+    AddLaunchData(launch, kernel, words);
     b_.CreateCall(LaunchFunction(session_),
-                  {frame_, args_, callee.getCallee(), LaunchData(session_, launch, kernel)});
+                  {frame_, args_, KernelOf(launch), LaunchData(session_, words)});
     return OkStatus();
   }
 

@@ -117,18 +117,48 @@ llvm::Function* LaunchFunction(LlvmSession& session) {
   return f;
 }
 
-llvm::Constant* LaunchData(LlvmSession& session, const plan::Launch& launch,
-                           const plan::ScheduledKernel& kernel) {
-  std::vector<uint64_t> words(kFields);
-  words[kId] = static_cast<uint64_t>(launch.id);
-  words[kItems] = static_cast<uint64_t>(kernel.items);
-  words[kTasks] = static_cast<uint64_t>(kernel.items > 0 ? kernel.max_tasks : 1);
-  words[kFinish] = kernel.finish ? 1 : 0;
-  words[kOperands] = launch.args.size();
+llvm::Function* LaunchesFunction(LlvmSession& session) {
+  constexpr const char* kName = "kiln.launches";
+  if (llvm::Function* known = session.module().getFunction(kName)) return known;
+  llvm::Function* launch = LaunchFunction(session);
+  llvm::Type* pointer = llvm::PointerType::getUnqual(session.context());
+  llvm::Type* i64 = llvm::Type::getInt64Ty(session.context());
+  llvm::Function* f =
+      session.AddFunction(llvm::FunctionType::get(llvm::Type::getVoidTy(session.context()),
+                                                  {pointer, pointer, pointer, pointer, i64}, false),
+                          kName, false);
+  Code code(f);
+  Builder& b = code.b;
+  Value* next = b.CreateAlloca(pointer);
+  b.CreateStore(code.Arg(3), next);
+  code.Loop(b.getInt64(0), code.Arg(4), 1, [&](Value* i) {
+    Value* kernel = b.CreateLoad(pointer, b.CreateInBoundsGEP(pointer, code.Arg(2), i));
+    Value* data = b.CreateLoad(pointer, next);
+    b.CreateCall(launch, {code.Arg(0), code.Arg(1), kernel, data});
+    Value* size =
+        b.CreateAdd(b.CreateShl(code.Word(data, kOperands), b.getInt64(1)), b.getInt64(kFields));
+    b.CreateStore(b.CreateInBoundsGEP(i64, data, size), next);
+  });
+  b.CreateRetVoid();
+  return f;
+}
+
+void AddLaunchData(const plan::Launch& launch, const plan::ScheduledKernel& kernel,
+                   std::vector<uint64_t>& words) {
+  size_t first = words.size();
+  words.resize(first + kFields);
+  words[first + kId] = static_cast<uint64_t>(launch.id);
+  words[first + kItems] = static_cast<uint64_t>(kernel.items);
+  words[first + kTasks] = static_cast<uint64_t>(kernel.items > 0 ? kernel.max_tasks : 1);
+  words[first + kFinish] = kernel.finish ? 1 : 0;
+  words[first + kOperands] = launch.args.size();
   for (const plan::Slice& slice : launch.args) {
     words.push_back(static_cast<uint64_t>(slice.allocation));
     words.push_back(static_cast<uint64_t>(slice.offset));
   }
+}
+
+llvm::Constant* LaunchData(LlvmSession& session, const std::vector<uint64_t>& words) {
   llvm::Constant* value = llvm::ConstantDataArray::get(session.context(), words);
   return new llvm::GlobalVariable(session.module(), value->getType(), /*isConstant=*/true,
                                   llvm::GlobalValue::PrivateLinkage, value);

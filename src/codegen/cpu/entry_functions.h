@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codegen/llvm_session.h"
 #include "llvm/IR/Constants.h"
@@ -14,9 +15,13 @@ namespace kiln::codegen {
 // and runs the kernel's items and its finishing call, between the calls for timelines.
 llvm::Function* LaunchFunction(LlvmSession& session);
 
-// What a launch is, for that function.
-llvm::Constant* LaunchData(LlvmSession& session, const plan::Launch& launch,
-                           const plan::ScheduledKernel& kernel);
+// void launches(frame, args, kernels, data, count): the same for one launch after the other.
+llvm::Function* LaunchesFunction(LlvmSession& session);
+
+// What launches are, for these functions: `words` receives one more.
+void AddLaunchData(const plan::Launch& launch, const plan::ScheduledKernel& kernel,
+                   std::vector<uint64_t>& words);
+llvm::Constant* LaunchData(LlvmSession& session, const std::vector<uint64_t>& words);
 
 // A kernel that copies args[2] bytes (as a number) from args[1] to args[0], in so many items. There
 // is no memcpy to call.

@@ -277,12 +277,25 @@ void UnfuseWhatCannotBeBuilt(Computation& c) {
   }
 }
 
+// Gives each fusion a computation of its own.
+void PartFusions(ir::Module& module, const std::vector<Computation*>& programs) {
+  std::unordered_set<const Computation*> seen;
+  for (Computation* c : programs) {
+    for (const auto& i : c->instructions()) {
+      if (i->opcode() != Opcode::kFusion || seen.insert(i->called(0)).second) continue;
+      i->set_called(0, module.CloneComputation(*i->called(0), i->called(0)->name()));
+    }
+  }
+}
+
 }  // namespace
 
 Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   static const target::Target reference = target::Reference();
   bool changed = false;
-  for (Computation* c : ProgramComputations(module)) {
+  std::vector<Computation*> programs = ProgramComputations(module);
+  PartFusions(module, programs);
+  for (Computation* c : programs) {
     changed |= Fuser(*c, context.target ? *context.target : reference).Run();
     UnfuseWhatCannotBeBuilt(*c);
   }

@@ -20,8 +20,8 @@ class FusedBuilder {
     body_ = outer_->parent()->AddComputation("fused_computation");
   }
 
-  // An instruction's or a fusion's own work, as values inside; `known` are outer values that are
-  // inside already. Several outputs are the elements of the returned list.
+  // An instruction's or a fusion's own work, as values inside. Several outputs are the elements of
+  // the returned list.
   std::vector<Instruction*> Emit(const Instruction& i) {
     std::vector<Instruction*> outputs;
     if (i.opcode() != Opcode::kFusion) {
@@ -61,6 +61,17 @@ class FusedBuilder {
                                        .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
                                        .shape = i.shape().elements()[k]}));
     }
+    return outputs;
+  }
+
+  // The same of an instruction that is to be removed: what a fusion has inside comes here as it is.
+  std::vector<Instruction*> Take(const Instruction& i) {
+    if (i.opcode() != Opcode::kFusion) return Emit(i);
+    std::vector<Instruction*> arguments = Inside(i.operands());
+    Instruction* root = body_->TakeInstructions(i.called(0), arguments);
+    if (root->opcode() != Opcode::kTuple) return {root};
+    std::vector<Instruction*> outputs(root->operands().begin(), root->operands().end());
+    body_->Remove(root);
     return outputs;
   }
 
@@ -170,8 +181,9 @@ std::vector<Computation*> ProgramComputations(ir::Module& module) {
 Instruction* MergeProducer(Instruction* producer, Instruction* consumer) {
   Computation* c = consumer->parent();
   FusedBuilder builder(consumer);
-  builder.SetInside(producer, builder.Emit(*producer)[0]);
-  Instruction* fusion = builder.Finish(builder.Emit(*consumer), consumer);
+  bool last_use = producer->users().size() == 1 && !producer->IsRoot();
+  builder.SetInside(producer, (last_use ? builder.Take(*producer) : builder.Emit(*producer))[0]);
+  Instruction* fusion = builder.Finish(builder.Take(*consumer), consumer);
   c->ReplaceAllUses(consumer, fusion);
   c->Remove(consumer);
   if (producer->users().empty() && !producer->IsRoot()) c->Remove(producer);
@@ -224,7 +236,7 @@ void RemoveKernel(Instruction* kernel) {
 Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
   FusedBuilder builder(consumer);
   std::vector<Instruction*> old, results;
-  std::vector<Instruction*> made = OutputsOf(producer), inside = builder.Emit(*producer);
+  std::vector<Instruction*> made = OutputsOf(producer), inside = builder.Take(*producer);
   for (size_t k = 0; k < made.size(); ++k) {
     if (!made[k]) continue;
     builder.SetInside(made[k], inside[k]);
@@ -236,7 +248,7 @@ Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
     results.push_back(inside[k]);
   }
   std::vector<Instruction*> last = OutputsOf(consumer);
-  inside = builder.Emit(*consumer);
+  inside = builder.Take(*consumer);
   old.insert(old.end(), last.begin(), last.end());
   results.insert(results.end(), inside.begin(), inside.end());
   Instruction* fusion = builder.Finish(results, consumer);
@@ -251,7 +263,7 @@ Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
   std::vector<Instruction*> old, results;
   for (Instruction* s : siblings) {
     for (Instruction* output : OutputsOf(s)) old.push_back(output);
-    for (Instruction* output : builder.Emit(*s)) results.push_back(output);
+    for (Instruction* output : builder.Take(*s)) results.push_back(output);
   }
   Instruction* fusion = builder.Finish(results, siblings.back());
   ReplaceOutputs(old, fusion);

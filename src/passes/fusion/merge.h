@@ -1,4 +1,5 @@
-// Makes fusions: the surgery without the decisions.
+// Makes fusions: the surgery without the decisions. What is merged is moved where it can be: no
+// two fusions may call one computation.
 #pragma once
 
 #include <vector>
