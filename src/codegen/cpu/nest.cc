@@ -30,7 +30,9 @@ class NestCode {
         schedule_(schedule),
         cpu_(cpu),
         e_(function, kernel, cpu, schedule.nontemporal),
-        b_(e_.builder()) {}
+        b_(e_.builder()) {
+    e_.AddPrefetches(schedule.prefetches);
+  }
   NestCode(Builder::InsertPoint at, Values args, const Kernel& kernel,
            const CpuNestSchedule& schedule, const target::Cpu& cpu)
       : function_(at.getBlock()->getParent()),
@@ -278,6 +280,7 @@ class NestCode {
       for (size_t i = 0; i < kernel_.stages[s].stores.size(); ++i) {
         e_.EmitStore(s, static_cast<int>(i));
       }
+      e_.EmitPrefetches(s);
       return;
     }
     int v = order[at];
@@ -503,6 +506,9 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
       if (!kernel.stages[s].variables.empty()) return fail("tiles around inner loops");
       if (schedule.stages[s].unroll != 1) return fail("tiles that are unrolled");
     }
+  }
+  if (schedule.panels && (schedule.tile_variable < 0 || schedule.parallel > 0)) {
+    return fail("panels without tiles, or of parallel variables");
   }
   if (schedule.split > 0 &&
       (kernel.stages[0].variables.empty() || kernel.stages[0].reductions.empty())) {

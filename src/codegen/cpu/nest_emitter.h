@@ -40,6 +40,8 @@ class NestEmitter {
   // Emits into a new block, the function's first.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
               bool nontemporal);
+  // Asks for memory with the vectors of stages, from before the first loop is opened on.
+  void AddPrefetches(const std::vector<kernel::CpuPrefetch>& prefetches);
   // Emits into a function that has code already, from a point on. Of many parameters the addresses
   // are not kept in registers.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
@@ -129,6 +131,8 @@ class NestEmitter {
   llvm::Value* Position(int variable, int copy, llvm::IntegerType* type);
   // One of the stage's stores, for all copies.
   void EmitStore(int stage, int store);
+  // What the stage's vectors at this point ask for.
+  void EmitPrefetches(int stage);
   // Whether a node's value is known, and is not a vector.
   bool IsKnownScalar(int stage, int node) const {
     return values_[stage][node].known() && !values_[stage][node].vector;
@@ -246,6 +250,11 @@ class NestEmitter {
   std::vector<Offset> offsets_;
   std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
   std::vector<std::vector<std::vector<int>>> update_access_;  // by stage, update and result
+  struct Prefetch {
+    int stage, access;
+    bool write;
+  };
+  std::vector<Prefetch> prefetches_;
   struct Emitted {
     int stage, node;
     bool reciprocal = false;

@@ -74,10 +74,17 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     return value;
   };
   int p = schedule.parallel, vector = schedule.stages[0].vector_variable;
-  for (int v = p - 1; v >= 0; --v) {
+  // The variables that items are numbered by, the last of them first, which has the blocks.
+  std::vector<int> numbered;
+  if (schedule.panels) numbered.push_back(vector);
+  for (int v = (schedule.panels ? kernel_.outer : p) - 1; v >= 0; --v) {
+    if (!schedule.panels || (v != vector && v != schedule.tile_variable)) numbered.push_back(v);
+  }
+  for (int v : numbered) {
     int64_t extent = kernel_.variables[v].extent;
-    int64_t block = v == p - 1 ? std::min(schedule.block, extent) : 1;
-    Value* first = b_.CreateMul(take((extent + block - 1) / block, v == 0), Int(block));
+    int64_t block = v == numbered.front() ? std::min(schedule.block, extent) : 1;
+    bool last = v == numbered.back();
+    Value* first = b_.CreateMul(take((extent + block - 1) / block, last), Int(block));
     if (block == 1 && v != vector && v != schedule.tile_variable) {
       Bind(v, first);
       item.bound.push_back(v);
@@ -91,7 +98,10 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     }
     item.loops.push_back({v, range});
   }
-  for (int v = p; v < kernel_.outer; ++v) item.loops.push_back({v, FullRange(v)});
+  for (int v = 0; v < kernel_.outer; ++v) {
+    bool taken = std::find(numbered.begin(), numbered.end(), v) != numbered.end();
+    if (!taken) item.loops.push_back({v, FullRange(v)});
+  }
   return item;
 }
 

@@ -355,6 +355,35 @@ void NestEmitter::EmitUpdate(int stage, int number) {
   for (size_t k = 0; k < count; ++k) StoreTo(accesses_[ids[k]], results[k]);
 }
 
+void NestEmitter::AddPrefetches(const std::vector<kernel::CpuPrefetch>& prefetches) {
+  for (const kernel::CpuPrefetch& p : prefetches) {
+    int id = AddAccess(p.index, kernel_.params[p.param].type, args_[p.param], p.param, p.stage);
+    prefetches_.push_back({p.stage, id, p.write});
+  }
+}
+
+void NestEmitter::EmitPrefetches(int stage) {
+  constexpr int64_t kLine = 64;
+  // What is left over behind whole vectors is little.
+  if (width_ == 1 || mask_) return;
+  for (const Prefetch& p : prefetches_) {
+    if (p.stage != stage) continue;
+    const Access& access = accesses_[p.access];
+    AdvanceAccess(p.access);
+    int64_t step = width_ * ByteWidth(access.type), asked = -kLine;
+    for (int u = 0; u < copies_; ++u) {
+      Value* pointer = AddressOf(access, u).pointer;
+      for (int64_t byte = u * step; byte < (u + 1) * step; byte += std::min(step, kLine)) {
+        if (byte - asked < kLine) continue;
+        asked = byte;
+        Value* line = b_.CreateGEP(b_.getInt8Ty(), pointer, Int(byte - u * step));
+        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                           {line, b_.getInt32(p.write), b_.getInt32(3), b_.getInt32(1)});
+      }
+    }
+  }
+}
+
 void NestEmitter::LoadAccess(int id, Lanes& value) {
   Mark mark = GetMark();
   AdvanceAccess(id);

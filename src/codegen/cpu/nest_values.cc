@@ -309,6 +309,9 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
   for (int id : store_access_[stage]) {
     if (id >= 0) AdvanceAccess(id);
   }
+  for (const Prefetch& p : prefetches_) {
+    if (p.stage == stage) AdvanceAccess(p.access);
+  }
   for (const std::vector<int>& update : update_access_[stage]) {
     for (int id : update) AdvanceAccess(id);
   }

@@ -27,6 +27,17 @@ struct CpuStageSchedule {
   bool halving = false;
 };
 
+// Memory that is asked for before it is wanted, a line at a time: the hardware sees no further than
+// the end of a page, nor past the wait for a row's sum, and fetches lines that are only written
+// when they are written.
+struct CpuPrefetch {
+  int stage = -1;  // with whose vectors it goes
+  int param = -1;
+  Index index;  // of what the stage's point asks for
+  bool write = false;
+  bool operator==(const CpuPrefetch&) const = default;
+};
+
 struct CpuNestSchedule {
   int vector_width = 1;  // elements in a vector, the same for every type in the kernel
   std::vector<CpuStageSchedule> stages;
@@ -40,6 +51,10 @@ struct CpuNestSchedule {
   // `block` points (a multiple of what a vector step takes, where it is the vector variable).
   int parallel = 0;
   int64_t block = 1;
+  // With a tile variable: items are instead `block` points of the vector variable, at one point of
+  // every other outer variable but the tile's, along all of which they go. So memory is read in
+  // order, and written in pieces of a vector.
+  bool panels = false;
   // Where one reduction is worth more than one item: its outermost reduction variable is cut into
   // chunks of `split` points (0: not cut), items are outer points times chunks, partial results go
   // to scratch (an argument after the kernel's parameters), and a call with begin == items, made
@@ -55,6 +70,7 @@ struct CpuNestSchedule {
   int64_t max_tasks = 1;
   // Stores that bypass the caches: worth it only for outputs far larger than them.
   bool nontemporal = false;
+  std::vector<CpuPrefetch> prefetches;
 
   std::string ToString() const;
 };
