@@ -9,7 +9,7 @@ namespace {
 // unit of costs, and takes some 25 microseconds on a machine of 2023.
 constexpr int64_t kFunctionCost = 20, kElementaryCost = 20;
 // Programs that take less are optimised throughout.
-constexpr int64_t kLargeCost = 24'000;
+constexpr int64_t kLargeCost = 12'000;
 constexpr int64_t kQuickGain = 3;
 // A kernel that makes so many values takes microseconds less when it is optimised, and would have
 // to be run some hundred times before that makes good the time that LLVM takes.
