@@ -11,6 +11,12 @@ void AddUser(std::vector<Instruction*>& users, Instruction* user) {
   if (std::find(users.rbegin(), users.rend(), user) == users.rend()) users.push_back(user);
 }
 
+// From the end: an array that thousands read mostly loses those it got last.
+void RemoveUser(std::vector<Instruction*>& users, const Instruction* user) {
+  auto at = std::find(users.rbegin(), users.rend(), user);
+  if (at != users.rend()) users.erase(std::next(at).base());
+}
+
 // HLO's names are letters, digits, '_', '.' and '-', and do not begin with the last three or a
 // digit.
 std::string ValidName(std::string_view wanted) {
@@ -105,7 +111,7 @@ void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* 
   if (old == operand) return;
   user->operands_[index] = operand;
   if (std::find(user->operands_.begin(), user->operands_.end(), old) == user->operands_.end()) {
-    std::erase(old->users_, user);
+    RemoveUser(old->users_, user);
   }
   AddUser(operand->users_, user);
 }
@@ -136,7 +142,7 @@ void Computation::Remove(Instruction* instruction) {
   std::vector<Instruction*> operands = std::move(instruction->operands_);
   std::sort(operands.begin(), operands.end());
   operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
-  for (Instruction* operand : operands) std::erase(operand->users_, instruction);
+  for (Instruction* operand : operands) RemoveUser(operand->users_, instruction);
   if (instruction->opcode_ == Opcode::kParameter) {
     std::replace(parameters_.begin(), parameters_.end(), instruction,
                  static_cast<Instruction*>(nullptr));
