@@ -55,7 +55,8 @@ class Counter {
       return applied(ElementsOf(i.operand(i.operand_count() - 1)->shape()));
     }
     if (i.opcode() == Opcode::kSort || i.opcode() == Opcode::kTopK) {
-      return {in > 1 ? in * std::bit_width(static_cast<uint64_t>(in - 1)) : 0, 0};
+      return {in > 1 ? in * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(in - 1))) : 0,
+              0};
     }
     Operations result;
     if (i.opcode() == Opcode::kConditional) {

@@ -176,7 +176,6 @@ void EmitOrderPhase(const SortContext& c, SortPhase& p) {
 }
 
 void EmitPickPhase(const SortContext& c, SortPhase& p) {
-  Builder& b = p.b();
   Elements elements(c, p);
   Value *front = p.Scratch(c.schedule.front), *back = p.Scratch(c.schedule.back);
   Value* sorted = front;
