@@ -15,6 +15,7 @@
 #include "codegen/effort.h"
 #include "codegen/elemental.h"
 #include "codegen/llvm_session.h"
+#include "plan/uses.h"
 
 namespace kiln::codegen {
 namespace {
@@ -79,32 +80,9 @@ Status Compile(const plan::Program& program, const Effort& effort, const target:
   return OkStatus();
 }
 
-struct Uses {
-  bool called = false, inlined = false;
-};
-
-void CountUses(const std::vector<plan::ScheduledKernel>& kernels, const plan::Steps& steps,
-               std::vector<Uses>& uses) {
-  for (const plan::Step& step : steps) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      Uses& of = uses[static_cast<size_t>(launch->kernel)];
-      (launch->inlined ? of.inlined : of.called) = true;
-      for (const plan::BundlePart& part : kernels[static_cast<size_t>(launch->kernel)].parts) {
-        uses[static_cast<size_t>(part.kernel)].called = true;
-      }
-    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      CountUses(kernels, loop->condition, uses);
-      CountUses(kernels, loop->body, uses);
-    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      for (const plan::Steps& branch : conditional->branches) CountUses(kernels, branch, uses);
-    }
-  }
-}
-
 // The kernels that are functions, not only pieces of loops.
 std::vector<int> Functions(const plan::Program& program) {
-  std::vector<Uses> uses(program.kernels.size());
-  CountUses(program.kernels, program.steps, uses);
+  std::vector<plan::KernelUse> uses = plan::KernelUses(program);
   std::vector<int> functions;
   for (size_t k = 0; k < uses.size(); ++k) {
     if (uses[k].called || !uses[k].inlined) functions.push_back(static_cast<int>(k));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/uses.h"
+
 namespace kiln::codegen {
 namespace {
 
@@ -39,26 +41,6 @@ int64_t ValuesOf(const kernel::Kernel& k) {
   return static_cast<int64_t>(std::min(values, 1e18));
 }
 
-void MarkLoops(const std::vector<plan::ScheduledKernel>& kernels, const plan::Steps& steps,
-               bool in_loop, std::vector<bool>& looped) {
-  for (const plan::Step& step : steps) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      if (!in_loop) continue;
-      const auto k = static_cast<size_t>(launch->kernel);
-      looped[k] = true;
-      for (const plan::BundlePart& part : kernels[k].parts) {
-        looped[static_cast<size_t>(part.kernel)] = true;
-      }
-    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      MarkLoops(kernels, loop->condition, true, looped);
-      MarkLoops(kernels, loop->body, true, looped);
-    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      for (const plan::Steps& branch : conditional->branches)
-        MarkLoops(kernels, branch, in_loop, looped);
-    }
-  }
-}
-
 int64_t CostOf(const plan::ScheduledKernel& k, int64_t elementary) {
   int64_t cost = kFunctionCost;
   for (size_t s = 0; s < k.kernel.stages.size(); ++s) {
@@ -84,11 +66,10 @@ Effort PlanEffort(const plan::Program& program, Optimization optimization) {
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
   effort.quick.assign(program.kernels.size(), false);
   if (!effort.large) return effort;
-  std::vector<bool> looped(program.kernels.size(), false);
-  MarkLoops(program.kernels, program.steps, false, looped);
+  std::vector<plan::KernelUse> uses = plan::KernelUses(program);
   for (size_t k = 0; k < effort.quick.size(); ++k) {
     const plan::ScheduledKernel& kernel = program.kernels[k];
-    bool quick = !looped[k] && IsElementwise(kernel) &&
+    bool quick = !uses[k].looped && IsElementwise(kernel) &&
                  (quick_anyway || ValuesOf(kernel.kernel) < kManyValues);
     effort.quick[k] = quick;
     effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);

@@ -1,0 +1,20 @@
+// How a program's steps use its kernels.
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace kiln::plan {
+
+struct KernelUse {
+  bool called = false;   // as a function
+  bool inlined = false;  // as a piece of a fused loop
+  bool looped = false;   // either of them, in a loop
+};
+
+// By kernel, over the program's steps without its prologue. The parts of a bundle are called where
+// the bundle is launched.
+std::vector<KernelUse> KernelUses(const Program& program);
+
+}  // namespace kiln::plan
