@@ -30,6 +30,9 @@ Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
 Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context);
 // Loops that run never or once, state that does not change, and state that nobody reads.
 Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context);
+// Loops that count: what their counters are at the end, what their values decide, and which of them
+// are one.
+Result<bool> SimplifyCounters(ir::Module& module, const PassContext& context);
 // What a loop's body makes anew from state that does not change is made before the loop.
 Result<bool> MoveInvariants(ir::Module& module, const PassContext& context);
 // dot(transpose(x), y) => dot(x, y) with other dimension numbers.

@@ -26,6 +26,8 @@ constexpr Pass kPasses[] = {
      SimplifyConditionals},
     {"while-simplifier", "does away with loops that run once at most, and with idle state",
      SimplifyWhiles},
+    {"while-counters", "knows what a loop's counters come to, and makes those that go together one",
+     SimplifyCounters},
     {"while-invariant-code-motion", "makes before a loop what is the same in every iteration",
      MoveInvariants},
     {"transpose-folding", "makes dots read their operands transposed", FoldTransposes},
@@ -54,7 +56,7 @@ const Pipeline& CpuPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"inline-calls", "split-constants", "inline-maps"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
-        "constant-folding", "conditional-simplifier", "while-simplifier",
+        "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
        true},
       {{"transpose-folding", "dce"}},

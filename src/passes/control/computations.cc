@@ -8,8 +8,6 @@ namespace kiln::passes {
 using ir::Computation;
 using ir::Instruction;
 
-namespace {
-
 Instruction* MakeTuple(Computation* c, std::vector<Instruction*> elements, Instruction* at) {
   std::vector<Shape> shapes;
   for (const Instruction* element : elements) shapes.push_back(element->shape());
@@ -18,6 +16,8 @@ Instruction* MakeTuple(Computation* c, std::vector<Instruction*> elements, Instr
                     .shape = Shape::Tuple(std::move(shapes))},
                    at);
 }
+
+namespace {
 
 // A value that nobody reads.
 Instruction* MakeZeros(Computation* c, const Shape& shape, Instruction* at) {

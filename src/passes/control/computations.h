@@ -19,6 +19,9 @@ bool IsSameComputation(const ir::Computation& a, const ir::Computation& b);
 // The instruction's callee number k, copied first where others call it, too: to be changed.
 ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
 
+ir::Instruction* MakeTuple(ir::Computation* c, std::vector<ir::Instruction*> elements,
+                           ir::Instruction* at);
+
 // The element k of a tuple, made before `at` (null: at the end), here and below; the operand itself
 // where the tuple is made here.
 ir::Instruction* ElementOf(ir::Instruction* tuple, int64_t k, ir::Instruction* at);

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <iterator>
 #include <ranges>
-#include <unordered_map>
 #include <unordered_set>
 
-#include "interp/interpreter.h"
 #include "passes/control/computations.h"
+#include "passes/control/equal_state.h"
+#include "passes/control/known_values.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -13,79 +13,6 @@ namespace {
 
 using ir::Computation;
 using ir::Instruction;
-
-// Values of more bytes are not looked at: what decides how often a loop runs is a number.
-constexpr int64_t kMaxKnownBytes = 64;
-
-// The elements of a loop's state that are known, one by one; a state that is no tuple is one.
-using Known = std::vector<std::optional<Literal>>;
-
-bool IsSmallArray(const Shape& shape) {
-  return shape.is_array() && shape.is_static() && shape.byte_size() <= kMaxKnownBytes;
-}
-
-std::optional<Literal> ConstantOf(const Instruction* x) {
-  if (x->IsConstant() && IsSmallArray(x->shape())) return x->literal();
-  return std::nullopt;
-}
-
-// What the instructions of a computation are, as far as that follows from its parameter's elements.
-class KnownValues {
- public:
-  KnownValues(const Computation& computation, const Known& state) {
-    for (const auto& i : computation.instructions()) {
-      if (std::optional<Literal> value = Evaluate(*i, state)) values_[i.get()] = *std::move(value);
-    }
-  }
-
-  std::optional<Literal> Of(const Instruction* i) const {
-    auto it = values_.find(i);
-    return it == values_.end() ? std::nullopt : std::optional(it->second);
-  }
-
- private:
-  std::optional<Literal> Evaluate(const Instruction& i, const Known& state) const {
-    if (!IsSmallArray(i.shape())) return std::nullopt;
-    switch (i.opcode()) {
-      case Opcode::kParameter:
-        return state[0];
-      case Opcode::kConstant:
-        return i.literal();
-      case Opcode::kGetTupleElement:
-        if (i.operand(0)->opcode() != Opcode::kParameter) return std::nullopt;
-        return state[static_cast<size_t>(i.attributes().Int(Attr::kIndex))];
-      case Opcode::kWhile:
-      case Opcode::kConditional:
-      case Opcode::kCall:
-      case Opcode::kFusion:
-      case Opcode::kReduce:
-      case Opcode::kReduceWindow:
-        return std::nullopt;
-      default:
-        break;
-    }
-    std::vector<const Literal*> operands;
-    for (const Instruction* operand : i.operands()) {
-      auto it = values_.find(operand);
-      if (it == values_.end()) return std::nullopt;
-      operands.push_back(&it->second);
-    }
-    auto value = interp::EvaluateInstruction(i, operands);
-    return value.ok() ? std::optional(*std::move(value)) : std::nullopt;
-  }
-
-  std::unordered_map<const Instruction*, Literal> values_;
-};
-
-Known StateOf(const Instruction* x) {
-  Known state;
-  if (x->shape().is_array()) return {ConstantOf(x)};
-  for (size_t k = 0; k < x->shape().elements().size(); ++k) {
-    state.push_back(x->opcode() == Opcode::kTuple ? ConstantOf(x->operand(static_cast<int64_t>(k)))
-                                                  : std::nullopt);
-  }
-  return state;
-}
 
 std::optional<bool> Continues(const Instruction& loop, const Known& state) {
   const Computation& condition = *loop.called(0);
@@ -103,21 +30,96 @@ Instruction* Unrolled(Instruction* loop) {
   if (!*runs) return loop->operand(0);
   // while(x) => body(x)   where it does not hold for that
   const Computation& body = *loop->called(1);
-  KnownValues values(body, state);
-  Known next;
-  if (body.root()->shape().is_array()) {
-    next.push_back(values.Of(body.root()));
-  } else {
-    for (size_t k = 0; k < state.size(); ++k) {
-      next.push_back(body.root()->opcode() == Opcode::kTuple
-                         ? values.Of(body.root()->operand(static_cast<int64_t>(k)))
-                         : std::nullopt);
-    }
-  }
-  std::optional<bool> again = Continues(*loop, next);
+  std::optional<bool> again = Continues(*loop, NextState(body, KnownValues(body, state)));
   if (!again || *again) return nullptr;
   Instruction* argument = loop->operand(0);
   return CopyBody(loop, body, {&argument, 1});
+}
+
+// while(x) => conditional(condition(x), body(x), x)   where the condition holds for nothing that
+// the body makes
+Instruction* RunsAtMostOnce(Instruction* loop) {
+  Computation *condition = loop->called(0), *body = loop->called(1);
+  Instruction* x = loop->operand(0);
+  Known nothing(x->shape().is_array() ? 1 : x->shape().elements().size());
+  std::optional<bool> again = Continues(*loop, NextState(*body, KnownValues(*body, nothing)));
+  if (!again || *again) return nullptr;
+  Computation* as_it_is = loop->parent()->parent()->AddComputation("unchanged");
+  as_it_is->set_root(as_it_is->Create({.opcode = Opcode::kParameter,
+                                       .attributes = {{Attr::kParameterNumber, int64_t{0}}},
+                                       .shape = x->shape()}));
+  return loop->parent()->Create({.opcode = Opcode::kConditional,
+                                 .operands = {CopyBody(loop, *condition, {&x, 1}), x, x},
+                                 .called = {body, as_it_is},
+                                 .shape = loop->shape(),
+                                 .op_name = loop->op_name()},
+                                loop);
+}
+
+// The arrays in a nested tuple, in order.
+void AppendLeaves(Instruction* value, Instruction* at, std::vector<Instruction*>& leaves) {
+  if (!value->shape().is_tuple()) {
+    leaves.push_back(value);
+    return;
+  }
+  for (size_t k = 0; k < value->shape().elements().size(); ++k) {
+    AppendLeaves(ElementOf(value, static_cast<int64_t>(k), at), at, leaves);
+  }
+}
+
+Instruction* FlatTuple(Instruction* value, Instruction* at) {
+  std::vector<Instruction*> leaves;
+  AppendLeaves(value, at, leaves);
+  return MakeTuple(value->parent(), std::move(leaves), at);
+}
+
+// The nested tuple of `shape` again, from a flat one's elements from `next` on.
+Instruction* NestedTuple(Instruction* flat, const Shape& shape, int64_t& next, Instruction* at) {
+  if (!shape.is_tuple()) return ElementOf(flat, next++, at);
+  std::vector<Instruction*> elements;
+  for (const Shape& element : shape.elements()) {
+    elements.push_back(NestedTuple(flat, element, next, at));
+  }
+  return MakeTuple(flat->parent(), std::move(elements), at);
+}
+
+// while((x, (y, z))) => while((x, y, z))   whatever tuples there are in each other
+Instruction* Flattened(Instruction* loop) {
+  const Shape nested = loop->shape();
+  if (!nested.is_tuple() ||
+      std::ranges::none_of(nested.elements(), [](const Shape& s) { return s.is_tuple(); })) {
+    return nullptr;
+  }
+  Computation *condition = OwnCallee(loop, 0), *body = OwnCallee(loop, 1);
+  Instruction* start = FlatTuple(loop->operand(0), loop);
+  for (Computation* callee : {condition, body}) {
+    Instruction* parameter = callee->parameter(0);
+    std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
+    callee->Move(parameter, callee->instructions().front().get());
+    parameter->set_shape(start->shape());
+    auto second = std::next(callee->instructions().begin());
+    Instruction* at = second == callee->instructions().end() ? nullptr : second->get();
+    int64_t next = 0;
+    Instruction* whole = NestedTuple(parameter, nested, next, at);
+    for (Instruction* user : users) {
+      for (int64_t o = 0; o < user->operand_count(); ++o) {
+        if (user->operand(o) == parameter) callee->ReplaceOperand(user, o, whole);
+      }
+    }
+    if (parameter->IsRoot()) callee->set_root(whole);
+  }
+  body->set_root(FlatTuple(body->root(), nullptr));
+  Instruction* flat = loop->parent()->Create({.opcode = Opcode::kWhile,
+                                              .operands = {start},
+                                              .attributes = loop->attributes(),
+                                              .called = {condition, body},
+                                              .shape = start->shape(),
+                                              .op_name = loop->op_name()},
+                                             loop);
+  int64_t next = 0;
+  loop->parent()->ReplaceAllUses(loop, NestedTuple(flat, nested, next, loop));
+  loop->parent()->Remove(loop);
+  return flat;
 }
 
 // Whether the value can be made in the loop as well: a constant, or one repeated.
@@ -148,13 +150,84 @@ bool IsInvariant(const Instruction& loop, int64_t k) {
          IsElement(root->operand(k), loop.called(1)->parameter(0), k);
 }
 
+// Whether both are the same constant, or repeat it to one shape.
+bool AreSameConstants(const Instruction* a, const Instruction* b) {
+  if (!IsMadeOfConstant(a) || a->opcode() != b->opcode() || !(a->shape() == b->shape())) {
+    return false;
+  }
+  if (a->IsConstant()) return a->literal() == b->literal();
+  return a->attributes() == b->attributes() && AreSameConstants(a->operand(0), b->operand(0));
+}
+
+// body(x) => (..., get-tuple-element(x, k), ...)   where element k begins as a constant, and the
+// body makes the same of it wherever all such elements are what they begin as
+bool HandOnConstants(Instruction* loop) {
+  const Instruction* initial = loop->operand(0);
+  const Computation* body = loop->called(1);
+  if (initial->opcode() != Opcode::kTuple || body->root()->opcode() != Opcode::kTuple) return false;
+  std::vector<bool> stays(loop->shape().elements().size());
+  Known state = StateOf(initial);
+  bool any = false;
+  for (size_t k = 0; k < stays.size(); ++k) {
+    int64_t e = static_cast<int64_t>(k);
+    if (IsInvariant(*loop, e)) continue;
+    stays[k] = AreSameConstants(initial->operand(e), body->root()->operand(e));
+    any |= stays[k] || state[k];
+  }
+  if (!any) return false;
+  // What changes is not known any more, and what depended on it may change, too.
+  for (bool changes = true; changes;) {
+    changes = false;
+    Known next = NextState(*body, KnownValues(*body, state));
+    for (size_t k = 0; k < stays.size(); ++k) {
+      if (!state[k] || stays[k] || (next[k] && *next[k] == *state[k])) continue;
+      state[k].reset();
+      changes = true;
+    }
+  }
+  any = false;
+  for (size_t k = 0; k < stays.size(); ++k) {
+    int64_t e = static_cast<int64_t>(k);
+    if ((!stays[k] && !state[k]) || IsInvariant(*loop, e)) continue;
+    Computation* own = OwnCallee(loop, 1);
+    Instruction* root = own->root();
+    own->ReplaceOperand(root, e, ElementOf(own->parameter(0), e, root));
+    any = true;
+  }
+  return any;
+}
+
+// Who needs the whole state gets it put together, so that elements can be had from elsewhere.
+void TakeApart(Instruction* loop) {
+  std::vector<Instruction*> users;
+  for (Instruction* user : loop->users()) {
+    if (user->opcode() != Opcode::kGetTupleElement) users.push_back(user);
+  }
+  if (users.empty() && !loop->IsRoot()) return;
+  Computation* c = loop->parent();
+  auto after =
+      std::ranges::find_if(c->instructions(), [&](const auto& i) { return i.get() == loop; });
+  ++after;
+  Instruction* at = after == c->instructions().end() ? nullptr : after->get();
+  std::vector<bool> all(loop->shape().elements().size(), true);
+  Instruction* whole = KeptElements(loop, all, at);
+  for (Instruction* user : users) {
+    for (int64_t o = 0; o < user->operand_count(); ++o) {
+      if (user->operand(o) == loop) c->ReplaceOperand(user, o, whole);
+    }
+  }
+  if (loop->IsRoot()) c->set_root(whole);
+}
+
 // What a loop does not change can be had from its operand, and a constant from where it is needed.
 bool UseInvariants(Instruction* loop) {
   bool changed = false;
   Computation* c = loop->parent();
   Instruction* initial = loop->operand(0);
-  for (int64_t k = 0; k < static_cast<int64_t>(loop->shape().elements().size()); ++k) {
+  const int64_t count = static_cast<int64_t>(loop->shape().elements().size());
+  for (int64_t k = 0; k < count; ++k) {
     if (!IsInvariant(*loop, k)) continue;
+    if (!changed) TakeApart(loop);
     std::vector<Instruction*> elements;
     for (Instruction* user : loop->users()) {
       if (IsElement(user, loop, k) && (!user->users().empty() || user->IsRoot())) {
@@ -205,17 +278,6 @@ bool UseInvariants(Instruction* loop) {
   return changed;
 }
 
-// Whether two elements of the state are the same before the loop and after every iteration.
-bool AreEqual(const Instruction& loop, int64_t j, int64_t k) {
-  const Instruction* initial = loop.operand(0);
-  if (initial->opcode() != Opcode::kTuple || initial->operand(j) != initial->operand(k)) {
-    return false;
-  }
-  if (IsInvariant(loop, j) && IsInvariant(loop, k)) return true;
-  const Instruction* root = loop.called(1)->root();
-  return root->opcode() == Opcode::kTuple && root->operand(j) == root->operand(k);
-}
-
 // The readers of element k of a tuple read element j. Returns whether there were any.
 bool ReadOther(Instruction* tuple, int64_t k, int64_t j) {
   std::vector<Instruction*> elements;
@@ -235,26 +297,22 @@ bool ReadOther(Instruction* tuple, int64_t k, int64_t j) {
   return !elements.empty();
 }
 
-// while(x) => while(x')   where of two elements of the state that are always the same one is read
+// while(x) => while(x')   where of two elements of the state that are always the same one is read:
+// they begin alike, and the body makes them alike of what is alike
 bool MergeElements(Instruction* loop) {
   bool changed = false;
-  const int64_t count = static_cast<int64_t>(loop->shape().elements().size());
-  for (int64_t k = 1; k < count; ++k) {
-    for (int64_t j = 0; j < k; ++j) {
-      if (loop->shape().elements()[static_cast<size_t>(j)] !=
-              loop->shape().elements()[static_cast<size_t>(k)] ||
-          !AreEqual(*loop, j, k)) {
-        continue;
-      }
-      changed |= ReadOther(loop, k, j);
-      for (int64_t callee : {0, 1}) {
-        const Instruction* state = loop->called(callee)->parameter(0);
-        bool read = std::ranges::any_of(state->users(), [&](const Instruction* user) {
-          return IsElement(user, state, k) && !user->users().empty();
-        });
-        if (read) changed |= ReadOther(OwnCallee(loop, callee)->parameter(0), k, j);
-      }
-      break;
+  std::vector<int64_t> first = EqualState(*loop);
+  for (int64_t k = 1; k < static_cast<int64_t>(first.size()); ++k) {
+    const int64_t j = first[static_cast<size_t>(k)];
+    if (j == k) continue;
+    TakeApart(loop);
+    changed |= ReadOther(loop, k, j);
+    for (int64_t callee : {0, 1}) {
+      const Instruction* state = loop->called(callee)->parameter(0);
+      bool read = std::ranges::any_of(state->users(), [&](const Instruction* user) {
+        return IsElement(user, state, k) && !user->users().empty();
+      });
+      if (read) changed |= ReadOther(OwnCallee(loop, callee)->parameter(0), k, j);
     }
   }
   return changed;
@@ -329,7 +387,9 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
       Instruction* i = (it++)->get();
       if (i->opcode() != Opcode::kWhile) continue;
       const int64_t before = module.NextId();
-      if (Instruction* unrolled = Unrolled(i)) {
+      Instruction* unrolled = Unrolled(i);
+      if (!unrolled) unrolled = RunsAtMostOnce(i);
+      if (unrolled) {
         c->ReplaceAllUses(i, unrolled);
         c->Remove(i);
         changed = true;
@@ -337,7 +397,12 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }
+      if (Instruction* flat = Flattened(i)) {
+        i = flat;
+        changed = true;
+      }
       if (!i->shape().is_tuple()) continue;
+      changed |= HandOnConstants(i);
       changed |= UseInvariants(i);
       changed |= MergeElements(i);
       changed |= DropElements(i);
