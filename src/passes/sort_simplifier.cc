@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "passes/control/computations.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -113,6 +114,40 @@ bool DropOperands(Instruction* sort) {
   return true;
 }
 
+// sort(x, y, x) => sort(x, y)   where one operand stands for both: it is compared, and read, for
+// the other one, which then is not needed
+bool MergeOperands(Instruction* sort) {
+  bool changed = false;
+  for (int64_t k = 1; k < sort->operand_count(); ++k) {
+    auto first = std::ranges::find(sort->operands(), sort->operand(k));
+    const int64_t j = first - sort->operands().begin();
+    if (j == k) continue;
+    std::vector<Instruction*> users(sort->users().begin(), sort->users().end());
+    for (Instruction* user : users) {
+      if (user->opcode() != Opcode::kGetTupleElement || user->attributes().Int(Attr::kIndex) != k ||
+          (user->users().empty() && !user->IsRoot())) {
+        continue;
+      }
+      Instruction* other = Element(user, sort, j);
+      if (!(other->shape() == user->shape())) continue;
+      sort->parent()->ReplaceAllUses(user, other);
+      sort->parent()->Remove(user);
+      changed = true;
+    }
+    for (int64_t side : {0, 1}) {
+      const Instruction* p = sort->called(0)->parameter(2 * k + side);
+      if (p->users().empty() && !p->IsRoot()) continue;
+      Computation* comparator = OwnCallee(sort, 0);
+      comparator->Move(comparator->parameter(2 * j + side),
+                       comparator->instructions().front().get());
+      comparator->ReplaceAllUses(comparator->parameter(2 * k + side),
+                                 comparator->parameter(2 * j + side));
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 bool Simplify(Computation& c) {
   std::vector<Instruction*> sorts;
   for (const auto& i : c.instructions()) {
@@ -126,6 +161,7 @@ bool Simplify(Computation& c) {
       c.Remove(sort);
       changed = true;
     } else {
+      changed |= MergeOperands(sort);
       changed |= DropOperands(sort);
     }
   }

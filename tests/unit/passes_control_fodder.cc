@@ -85,6 +85,17 @@ class Generator {
                   .operands = {Value(shape), Value(kScalar)},
                   .attributes = {{Attr::kPadding, by_one}}});
     }
+    if (shape == kArray && Chance(10)) {
+      // Large for what it is made of, and slow to make.
+      Instruction* powers[] = {Value(kScalar), Constant(Pick(2, 9))};
+      for (Instruction*& x : powers) {
+        x = Add({.opcode = Opcode::kBroadcast,
+                 .operands = {x},
+                 .attributes = {{Attr::kDimensions, Ints{}}},
+                 .shape = shape});
+      }
+      return Add({.opcode = Opcode::kPower, .operands = {powers[0], powers[1]}});
+    }
     static constexpr Opcode kOps[] = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply,
                                       Opcode::kMaximum, Opcode::kXor};
     return Add({.opcode = kOps[Pick(0, 4)], .operands = {Value(shape), Value(shape)}});
@@ -414,6 +425,9 @@ class Generator {
       std::vector<Instruction*> elements;
       for (int k = Pick(1, 3); k > 0; --k) {
         elements.push_back(Value(Chance(50) ? kScalar : kArray));
+        // What the branch may know.
+        if (Chance(20) && index->shape() == kScalar) elements.back() = index;
+        if (Chance(10)) elements.back() = Constant(Pick(0, 3));
       }
       operands.push_back(Add({.opcode = Opcode::kTuple, .operands = elements}));
       const Shape shape = operands.back()->shape();

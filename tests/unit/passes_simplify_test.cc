@@ -69,6 +69,9 @@ double Weight(const Instruction& i) {
       return 4;
     case Opcode::kReduceWindow:
       return 5;
+    case Opcode::kScatter:
+      // It looks up where each window is, and combines there.
+      return 6;
     case Opcode::kDivide:
     case Opcode::kRemainder:
       return IsInteger(i.shape().type()) ? 16 : 8;

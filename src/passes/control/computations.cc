@@ -105,6 +105,19 @@ Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* at) {
                                  at);
 }
 
+bool IsMadeOfConstant(const Instruction* x) {
+  if (!x->shape().is_array()) return false;
+  return x->IsConstant() || (x->opcode() == Opcode::kBroadcast && x->operand(0)->IsConstant());
+}
+
+Instruction* CopyOfConstant(const Instruction* value, Instruction* at) {
+  std::vector<Instruction*> operands;
+  for (const Instruction* operand : value->operands()) {
+    operands.push_back(at->parent()->Create(ir::CopySpec(*operand, {}), at));
+  }
+  return at->parent()->Create(ir::CopySpec(*value, std::move(operands)), at);
+}
+
 Instruction* KeptElements(Instruction* tuple, const std::vector<bool>& keep, Instruction* at) {
   std::vector<Instruction*> elements;
   for (size_t k = 0; k < keep.size(); ++k) {

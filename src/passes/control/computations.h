@@ -26,6 +26,11 @@ ir::Instruction* MakeTuple(ir::Computation* c, std::vector<ir::Instruction*> ele
 // where the tuple is made here.
 ir::Instruction* ElementOf(ir::Instruction* tuple, int64_t k, ir::Instruction* at);
 
+// Whether the value can be made anywhere: a constant, or one repeated.
+bool IsMadeOfConstant(const ir::Instruction* x);
+// Such a value again before `at`, in another computation.
+ir::Instruction* CopyOfConstant(const ir::Instruction* value, ir::Instruction* at);
+
 // The tuple of those elements that are kept, made before `at`.
 ir::Instruction* KeptElements(ir::Instruction* tuple, const std::vector<bool>& keep,
                               ir::Instruction* at);

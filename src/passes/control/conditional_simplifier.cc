@@ -200,6 +200,58 @@ bool DropOperands(Instruction* i) {
   return changed;
 }
 
+// Whether an operand of a conditional is a constant in branch b.
+bool IsConstantIn(const Instruction& i, int64_t b, const Instruction* x) {
+  // The last branch is also that of an index out of range.
+  bool is_index = x == i.operand(0) &&
+                  (IsPred(x->shape().type()) || b + 1 < static_cast<int64_t>(i.called().size()));
+  return is_index || IsMadeOfConstant(x);
+}
+
+Instruction* ConstantIn(const Instruction& i, int64_t b, const Instruction* x, Instruction* at) {
+  if (IsMadeOfConstant(x)) return CopyOfConstant(x, at);
+  const bool is_pred = IsPred(x->shape().type());
+  Literal index = Literal::ScalarOf(x->shape().type(), static_cast<double>(is_pred ? b == 0 : b));
+  return at->parent()->Create({.opcode = Opcode::kConstant,
+                               .shape = x->shape(),
+                               .literal = std::make_shared<const Literal>(std::move(index))},
+                              at);
+}
+
+// conditional(p, f(c), g(p)) => conditional(p, f'(c), g'(p))   where branches make the constants
+// that they are handed themselves, and know p: true in the first one, false in the second
+bool KnowOperands(Instruction* i) {
+  bool changed = false;
+  for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {
+    const Instruction* argument = i->operand(b + 1);
+    const bool is_tuple = argument->shape().is_tuple();
+    if (is_tuple && argument->opcode() != Opcode::kTuple) continue;
+    // The constant that a reader of the parameter reads.
+    auto source = [&](const Instruction* user) -> const Instruction* {
+      if (user->opcode() != Opcode::kGetTupleElement || (user->users().empty() && !user->IsRoot()))
+        return nullptr;
+      const Instruction* x = argument->operand(user->attributes().Int(Attr::kIndex));
+      return IsConstantIn(*i, b, x) ? x : nullptr;
+    };
+    const Instruction* parameter = i->called(b)->parameter(0);
+    bool any = is_tuple ? std::ranges::any_of(parameter->users(), source)
+                        : (!parameter->users().empty() || parameter->IsRoot()) &&
+                              IsConstantIn(*i, b, argument);
+    if (!any) continue;
+    Computation* branch = OwnCallee(i, b);
+    Instruction* own = branch->parameter(0);
+    std::vector<Instruction*> values = {own};
+    if (is_tuple) values.assign(own->users().begin(), own->users().end());
+    for (Instruction* value : values) {
+      const Instruction* x = is_tuple ? source(value) : argument;
+      if (!x) continue;
+      branch->ReplaceAllUses(value, ConstantIn(*i, b, x, value));
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 // conditional(convert(p), f(x), g(y)) => conditional(p, g(y), f(x))   of preds p
 Instruction* OfConvertedPred(Instruction* i) {
   Instruction* index = i->operand(0);
@@ -237,6 +289,7 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }
+      changed |= KnowOperands(i);
       changed |= ReplaceResults(i);
       changed |= DropOperands(i);
       changed |= DropResults(i);

@@ -35,8 +35,30 @@ bool IsElement(const Instruction* i, const Instruction* tuple) {
   return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple;
 }
 
+// Roughly, the instructions of a machine that it takes; of what folds, for each element folded.
+int64_t WorkOf(const Instruction& i) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t elements = i.shape().num_elements();
+  switch (i.opcode()) {
+    case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kScatter:
+      return std::min(kMost, elements + i.operand(0)->shape().num_elements());
+    case Opcode::kDot: {
+      for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
+        elements *= std::max<int64_t>(i.operand(0)->shape().dim(d), 1);
+      }
+      return std::min(kMost, elements);
+    }
+    case Opcode::kSort:
+      return std::min(kMost, 16 * elements);
+    default:
+      return std::min(kMost, HasTrait(i.opcode(), kTranscendental) ? 16 * elements : elements);
+  }
+}
+
 // while(x) => while(x, y)   where y is made before the loop of what no iteration changes, and is no
-// larger
+// larger, or takes much more work than reading it and is not large
 class Mover {
  public:
   explicit Mover(Instruction* loop) : loop_(loop) {}
@@ -108,7 +130,7 @@ class Mover {
   static std::vector<Instruction*> Moved(const Computation& body) {
     const Instruction* parameter = body.parameter(0);
     // Bytes of the state that an instruction which does not change is made of.
-    std::unordered_map<const Instruction*, int64_t> source;
+    std::unordered_map<const Instruction*, int64_t> source, work;
     for (const auto& i : body.instructions()) {
       if (IsElement(i.get(), parameter)) {
         int64_t k = i->attributes().Int(Attr::kIndex);
@@ -125,7 +147,13 @@ class Mover {
         if (it != source.end()) bytes += it->second;
         return it != source.end();
       });
-      if (same) source[i.get()] = bytes;
+      if (!same) continue;
+      source[i.get()] = bytes;
+      int64_t sum = WorkOf(*i);
+      for (const Instruction* operand : i->operands()) {
+        sum = std::min(sum + work[operand], int64_t{1} << 41);
+      }
+      work[i.get()] = sum;
     }
     std::vector<Instruction*> moved;
     for (const auto& i : body.instructions()) {
@@ -134,7 +162,10 @@ class Mover {
       bool needed = std::ranges::any_of(i->users(), [&](const Instruction* user) {
         return !source.contains(user) || IsCheap(*user);
       });
-      if (needed && i->shape().byte_size() <= it->second) moved.push_back(i.get());
+      constexpr int64_t kLarge = 1 << 20, kMuchWork = 8;
+      const int64_t bytes = i->shape().byte_size();
+      bool pays = bytes <= kLarge && work[i.get()] >= kMuchWork * i->shape().num_elements();
+      if (needed && (bytes <= it->second || pays)) moved.push_back(i.get());
     }
     return moved;
   }

@@ -122,21 +122,6 @@ Instruction* Flattened(Instruction* loop) {
   return flat;
 }
 
-// Whether the value can be made in the loop as well: a constant, or one repeated.
-bool IsMadeOfConstant(const Instruction* x) {
-  if (!x->shape().is_array()) return false;
-  return x->IsConstant() || (x->opcode() == Opcode::kBroadcast && x->operand(0)->IsConstant());
-}
-
-// Such a value again, in another computation.
-Instruction* CopyOfConstant(const Instruction* value, Instruction* at) {
-  std::vector<Instruction*> operands;
-  for (const Instruction* operand : value->operands()) {
-    operands.push_back(at->parent()->Create(ir::CopySpec(*operand, {}), at));
-  }
-  return at->parent()->Create(ir::CopySpec(*value, std::move(operands)), at);
-}
-
 bool IsElement(const Instruction* i, const Instruction* tuple, int64_t k) {
   return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple &&
          i->attributes().Int(Attr::kIndex) == k;

@@ -124,7 +124,62 @@ Instruction* OfOneIndex(Instruction* i) {
 // scatter(x, s, u) => x   where u has no elements
 Instruction* OfScatter(Instruction* i) {
   if (i->operand_count() > 3) return nullptr;
-  return i->operand(2)->shape().num_elements() == 0 ? i->operand(0) : nullptr;
+  if (i->operand(2)->shape().num_elements() == 0) return i->operand(0);
+  return nullptr;
+}
+
+// scatter(x, {c}, u) => dynamic-update-slice(x, op(x', u), c)   where there is one index vector, of
+// constants, and x' = x is cut to the window; x itself where that is not within it
+Instruction* OfOneWindow(Instruction* i) {
+  if (i->operand_count() != 3) return nullptr;
+  Instruction *x = i->operand(0), *indices = i->operand(1), *updates = i->operand(2);
+  const Attributes& a = i->attributes();
+  const Instruction* root = i->called(0)->root();
+  const bool replaces = root == i->called(0)->parameter(1);
+  const bool combines =
+      HasTrait(root->opcode(), kCommutative) && root->operand(0)->opcode() == Opcode::kParameter &&
+      root->operand(1)->opcode() == Opcode::kParameter && root->operand(0) != root->operand(1);
+  if ((!replaces && !combines) || !indices->IsConstant() || x->shape().rank() == 0) return nullptr;
+  if (!a.IntsOf(WindowAttributesOf(Opcode::kScatter).operand_batch).empty()) return nullptr;
+  WindowMap map = WindowMapOf(Opcode::kScatter, a, x->shape().rank(), indices->shape().rank());
+  int64_t vectors = 1;
+  for (int64_t d = 0; d < indices->shape().rank(); ++d) {
+    if (d != map.index_vector_dim) vectors *= indices->shape().dim(d);
+  }
+  if (vectors != 1) return nullptr;
+  Slices slices;
+  std::vector<int64_t> dims;
+  std::vector<Instruction*> operands = {x, nullptr};
+  bool fits = true;
+  int64_t last_window = -1;
+  for (size_t d = 0; d < map.window.size(); ++d) {
+    int64_t size = map.window[d] >= 0 ? updates->shape().dim(map.window[d]) : 1;
+    if (map.window[d] >= 0) {
+      if (map.window[d] < last_window) return nullptr;
+      last_window = map.window[d];
+    }
+    int64_t start = map.component[d] >= 0 ? *IndexOf(indices, map.component[d]) : 0;
+    fits &= start >= 0 && start <= x->shape().dim(static_cast<int64_t>(d)) - size;
+    slices.push_back({start, start + size, 1});
+    dims.push_back(size);
+  }
+  if (!fits) return x;
+  for (const SliceDimension& slice : slices) {
+    operands.push_back(
+        SplatNumber(i, Shape::Scalar(ElementType::kS64), static_cast<double>(slice.start)));
+  }
+  Shape window = ShapeOf(i->shape().type(), dims);
+  Instruction* value = updates;
+  if (!window.SameDimensions(updates->shape())) {
+    value = MakeShaped(i, window, Opcode::kReshape, {updates});
+  }
+  if (!replaces) {
+    Instruction* old =
+        MakeShaped(i, window, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
+    value = MakeShaped(i, window, root->opcode(), {old, value});
+  }
+  operands[1] = value;
+  return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
 }
 
 // x + scatter(0, s, u) => scatter(x, s, u)   of sums, where nobody else needs it   (order; a -0
@@ -176,7 +231,8 @@ Instruction* WindowRules(Instruction* i) {
       return OfOneIndex(i);
     }
     case Opcode::kScatter:
-      return OfScatter(i);
+      if (Instruction* simpler = OfScatter(i)) return simpler;
+      return OfOneWindow(i);
     case Opcode::kAdd:
       return SumOfScatter(i);
     default:
