@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "codegen/cpu/bundle.h"
+#include "codegen/cpu/chain.h"
 #include "codegen/cpu/entry.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/cpu/product.h"
@@ -45,6 +46,9 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
       return EmitProduct(function, kernel, cpu);
     case plan::ScheduledKernel::Form::kBundle:
       EmitBundle(session, function, program, kernel);
+      return OkStatus();
+    case plan::ScheduledKernel::Form::kChain:
+      EmitChain(session, function, program, kernel);
       return OkStatus();
   }
   return OkStatus();

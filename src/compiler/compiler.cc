@@ -68,7 +68,7 @@ Status CheckStatic(const ir::Module& module) {
 }
 
 // Every kernel but the packing of operands, which is the CPU's affair, and sorts, which have no
-// code for a GPU, by its GPU schedule.
+// code for a GPU, by its GPU schedule; of a chain its two kernels.
 Status DumpPtx(const plan::Program& program, const std::string& prefix, const Options& options) {
   KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
   for (const plan::ScheduledKernel& k : program.kernels) {
@@ -86,7 +86,8 @@ Status DumpPtx(const plan::Program& program, const std::string& prefix, const Op
       kernel.gpu = kernel::ScheduleSideBySide(kernels, gpu.gpu, schedules);
       for (size_t p = 0; p < parts.size(); ++p) parts[p].gpu = schedules[p];
     } else if (k.form == plan::ScheduledKernel::Form::kPackLhs ||
-               k.form == plan::ScheduledKernel::Form::kPackRhs) {
+               k.form == plan::ScheduledKernel::Form::kPackRhs ||
+               k.form == plan::ScheduledKernel::Form::kChain) {
       continue;
     } else {
       kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);

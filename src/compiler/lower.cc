@@ -6,10 +6,12 @@
 
 #include "base/strings.h"
 #include "compiler/bundle_launches.h"
+#include "compiler/chain_launch.h"
 #include "compiler/fuse_loops.h"
 #include "compiler/schedule_kernel.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
+#include "kernel/chain.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
@@ -62,6 +64,7 @@ class Lowering {
           sum += Aligned(KernelScratch(*part.kernel));
         return sum;
       }
+      if (auto it = chains_.find(&i); it != chains_.end()) return it->second.scratch_bytes;
       return KernelScratch(i);
     };
     program_.signature = SignatureOf(module_);
@@ -102,6 +105,10 @@ class Lowering {
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
       }
       if (!IsKernel(*i)) continue;
+      if (kernel::IsChain(*i)) {
+        KILN_RETURN_IF_ERROR(AddChain(*i));
+        continue;
+      }
       if (!kernel::IsBundle(*i)) {
         KILN_RETURN_IF_ERROR(AddKernel(*i, InputsOf(*i)));
         continue;
@@ -112,6 +119,28 @@ class Lowering {
       }
       parts_[i.get()] = std::move(parts);
     }
+    return OkStatus();
+  }
+
+  Status AddChain(const Instruction& i) {
+    KILN_ASSIGN_OR_RETURN(kernel::Chain chain, kernel::BuildChain(i));
+    std::vector<bool> constant;
+    for (int64_t o : chain.product.operands) constant.push_back(i.operand(o)->IsConstant());
+    KILN_ASSIGN_OR_RETURN(
+        ChainKernels kernels,
+        ScheduleChainKernels(SymbolName(i.name()), std::move(chain), target_, constant));
+    auto add = [&](plan::ScheduledKernel kernel, std::string_view role) {
+      std::string text = Cat(kernels.text, role);
+      auto [it, fresh] =
+          kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
+      if (fresh) program_.kernels.push_back(std::move(kernel));
+      return it->second;
+    };
+    op_names_[&i] = kernels.chain.kernel.op_names;
+    kernels.chain.parts[0].kernel = add(std::move(kernels.product), " product");
+    kernels.chain.parts[1].kernel = add(std::move(kernels.rows), " rows");
+    kernel_of_[&i] = add(std::move(kernels.chain), " chain");
+    chains_.emplace(&i, std::move(kernels.layout));
     return OkStatus();
   }
 
@@ -219,9 +248,12 @@ class Lowering {
     if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
       scratch = SliceOf(it->second);
     }
+    if (chains_.contains(&i)) return EmitChain(i, leaves, scratch, steps);
     auto bundle = parts_.find(&i);
     if (bundle == parts_.end()) {
-      AddLaunch(MakeLaunch(i, InputsOf(i), leaves, scratch, steps), op_names_.at(&i), steps);
+      AddLaunch(
+          MakeLaunch(kernel_of_.at(&i), SlicesOf(InputsOf(i)), SlicesOf(leaves), scratch, steps),
+          op_names_.at(&i), steps);
       return;
     }
     std::vector<plan::Launch> launches;
@@ -230,8 +262,9 @@ class Lowering {
       std::vector<int> results;
       for (int64_t r : part.results) results.push_back(leaves[static_cast<size_t>(r)]);
       int64_t bytes = KernelScratch(*part.kernel);
-      launches.push_back(MakeLaunch(*part.kernel, InputsOf(i, part), results,
-                                    {scratch.allocation, scratch.offset, bytes}, steps));
+      launches.push_back(MakeLaunch(kernel_of_.at(part.kernel), SlicesOf(InputsOf(i, part)),
+                                    SlicesOf(results), {scratch.allocation, scratch.offset, bytes},
+                                    steps));
       op_names.push_back(op_names_.at(part.kernel));
       scratch.offset += Aligned(bytes);
     }
@@ -254,16 +287,56 @@ class Lowering {
     return it->second;
   }
 
+  // The product as it would be launched alone, but that it finds in its place in scratch what its
+  // items have for themselves; and behind it the arguments of the rows' kernel.
+  void EmitChain(const Instruction& i, const std::vector<int>& leaves, plan::Slice scratch,
+                 plan::Steps& steps) {
+    const ChainLayout& layout = chains_.at(&i);
+    const int kernel = kernel_of_.at(&i);
+    const int product = program_.kernels[static_cast<size_t>(kernel)].parts[0].kernel;
+    auto slice_of = [&](const ChainLayout::Place& place) -> plan::Slice {
+      switch (place.kind) {
+        case ChainLayout::Place::Kind::kOperand:
+          return SliceOf(assignment_.BufferOf(i.operand(place.number)));
+        case ChainLayout::Place::Kind::kResult:
+          return SliceOf(leaves[static_cast<size_t>(place.number)]);
+        case ChainLayout::Place::Kind::kScratch:
+          break;
+      }
+      return {scratch.allocation, scratch.offset + place.number, place.bytes};
+    };
+    auto slices_of = [&](const std::vector<ChainLayout::Place>& places) {
+      std::vector<plan::Slice> slices;
+      for (const ChainLayout::Place& place : places) slices.push_back(slice_of(place));
+      return slices;
+    };
+    plan::Slice packed{scratch.allocation, scratch.offset, layout.product_scratch};
+    plan::Launch launch = MakeLaunch(product, slices_of(layout.product_inputs),
+                                     slices_of(layout.product_results), packed, steps);
+    launch.kernel = kernel;
+    for (const plan::Slice& s : slices_of(layout.rows_args)) launch.args.push_back(s);
+    AddLaunch(std::move(launch), op_names_.at(&i), steps);
+  }
+
+  std::vector<plan::Slice> SlicesOf(const std::vector<const Instruction*>& values) const {
+    std::vector<plan::Slice> slices;
+    for (const Instruction* value : values) slices.push_back(SliceOf(assignment_.BufferOf(value)));
+    return slices;
+  }
+  std::vector<plan::Slice> SlicesOf(const std::vector<int>& buffers) const {
+    std::vector<plan::Slice> slices;
+    for (int b : buffers) slices.push_back(SliceOf(b));
+    return slices;
+  }
+
   // Steps that go before are added to `steps`.
-  plan::Launch MakeLaunch(const Instruction& i, const std::vector<const Instruction*>& inputs,
-                          const std::vector<int>& results, plan::Slice scratch,
+  plan::Launch MakeLaunch(int number, std::vector<plan::Slice> inputs,
+                          const std::vector<plan::Slice>& results, plan::Slice scratch,
                           plan::Steps& steps) {
     plan::Launch launch;
-    launch.kernel = kernel_of_.at(&i);
-    for (const Instruction* input : inputs) {
-      launch.args.push_back(SliceOf(assignment_.BufferOf(input)));
-    }
-    for (int b : results) launch.args.push_back(SliceOf(b));
+    launch.kernel = number;
+    launch.args = std::move(inputs);
+    launch.args.insert(launch.args.end(), results.begin(), results.end());
     // What a kernel leaves of an output as it is must be there.
     const std::vector<kernel::Param>& params =
         program_.kernels[static_cast<size_t>(launch.kernel)].kernel.params;
@@ -275,6 +348,12 @@ class Lowering {
     if (int64_t packed = PackedLhsBytes(program_.kernels[launch.kernel]); packed > 0) {
       plan::Slice panels{scratch.allocation, scratch.offset, packed};
       Pack(launch, plan::ScheduledKernel::Form::kPackLhs, panels, steps);
+      scratch.offset += packed;
+      scratch.bytes -= packed;
+    }
+    if (int64_t packed = PackedRhsBytes(program_.kernels[launch.kernel]); packed > 0) {
+      plan::Slice panels{scratch.allocation, scratch.offset, packed};
+      Pack(launch, plan::ScheduledKernel::Form::kPackRhs, panels, steps);
       scratch.offset += packed;
       scratch.bytes -= packed;
     }
@@ -292,10 +371,6 @@ class Lowering {
     steps.push_back({std::move(launch)});
   }
 
-  static int64_t PackedLhsBytes(const plan::ScheduledKernel& k) {
-    return k.gemm && k.gemm->pack_a ? k.gemm->packed_a_bytes : 0;
-  }
-
   // Adds a launch that packs an operand of `product`, and puts the panels in the operand's place.
   void Pack(plan::Launch& product, plan::ScheduledKernel::Form form, const plan::Slice& panels,
             plan::Steps& steps) {
@@ -310,9 +385,9 @@ class Lowering {
     plan::Launch pack;
     pack.kernel = it->second;
     pack.args = {product.args[param], panels};
-    if (left && contraction->a_prologue) {
+    if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
       const kernel::Stage& stage = program_.kernels[product.kernel].kernel.stages[0];
-      for (int scalar : contraction->a_prologue->scalars) {
+      for (int scalar : prologue->scalars) {
         int p = stage.nodes[static_cast<size_t>(scalar)].param;
         pack.args.push_back(product.args[static_cast<size_t>(p)]);
       }
@@ -324,7 +399,9 @@ class Lowering {
   // A right operand that is a constant is packed when the program is loaded.
   void PackConstantRhs(plan::Launch& launch) {
     const plan::ScheduledKernel& k = program_.kernels[launch.kernel];
-    if (!k.gemm || k.gemm->b != kernel::GemmB::kPrepacked) return;
+    if (!k.gemm || k.gemm->b != kernel::GemmB::kPrepacked || !k.contraction->problem.b_constant) {
+      return;
+    }
     int64_t bytes = k.gemm->packed_b_bytes;
     plan::Slice source = launch.args[k.contraction->b_param];
     auto [it, fresh] = packed_constants_.try_emplace({launch.kernel, source.allocation},
@@ -421,6 +498,7 @@ class Lowering {
   std::unordered_map<const Instruction*, int> kernel_of_, constant_of_;
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
   std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
+  std::unordered_map<const Instruction*, ChainLayout> chains_;
   // (product's kernel, left operand) -> packing kernel; (product's kernel, constant) -> allocation.
   std::map<std::pair<int, bool>, int> packing_kernels_;
   std::map<std::pair<int, int>, int> packed_constants_;

@@ -16,39 +16,20 @@ using plan::ScheduledKernel;
 // Products below this many operations are done sooner than another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
-int CountLoads(const kernel::Kernel& kernel, int param) {
-  int count = 0;
-  for (const kernel::Stage& stage : kernel.stages) {
-    for (const kernel::Node& n : stage.nodes) {
-      count += n.kind == kernel::Node::Kind::kLoad && n.param == param;
-    }
-  }
-  return count;
-}
-
 // Turns the kernel into a matrix product by a schedule of its own; false where it is none.
 Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
                              const std::function<bool(int)>& is_constant) {
-  auto contraction = kernel::AsContraction(scheduled.kernel, cpu);
-  if (!contraction) return false;
-  kernel::GemmProblem& problem = contraction->problem;
-  // Panels take the operand's place among the arguments, so nothing else may want to read it.
-  bool same = contraction->a_param == contraction->b_param;
-  bool a_again = same || CountLoads(scheduled.kernel, contraction->a_param) > 1;
-  bool b_again = same || CountLoads(scheduled.kernel, contraction->b_param) > 1;
-  // What depends on more than a constant cannot be packed when the program is loaded.
-  bool b_varies = contraction->b_prologue && !contraction->b_prologue->scalars.empty();
-  problem.b_constant = !b_again && !b_varies && is_constant(contraction->b_param);
+  auto product = kernel::AsProduct(scheduled.kernel, cpu, is_constant);
+  if (!product) return false;
+  const kernel::GemmProblem& problem = product->contraction.problem;
   KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
-  if (gemm.pack_a && a_again) {
-    gemm.pack_a = false;
-    kernel::CompleteGemmSchedule(cpu, problem, gemm);
-  }
+  kernel::RespectPacking(cpu, *product, gemm);
   int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.k;
   scheduled.form = ScheduledKernel::Form::kGemm;
   scheduled.items = gemm.items;
   scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, gemm.items);
-  scheduled.contraction = std::make_shared<const kernel::Contraction>(*std::move(contraction));
+  scheduled.contraction =
+      std::make_shared<const kernel::Contraction>(std::move(product->contraction));
   scheduled.gemm = std::make_shared<const kernel::GemmSchedule>(std::move(gemm));
   return true;
 }
@@ -102,6 +83,15 @@ int64_t ScratchBytes(const ScheduledKernel& kernel, const target::Target& target
   return kernel.gemm ? kernel.gemm->scratch_bytes : kernel.cpu.scratch_bytes;
 }
 
+int64_t PackedLhsBytes(const ScheduledKernel& kernel) {
+  return kernel.gemm && kernel.gemm->pack_a ? kernel.gemm->packed_a_bytes : 0;
+}
+
+int64_t PackedRhsBytes(const ScheduledKernel& kernel) {
+  if (!kernel.gemm || kernel.gemm->b != kernel::GemmB::kPrepacked) return 0;
+  return kernel.contraction->problem.b_constant ? 0 : kernel.gemm->packed_b_bytes;
+}
+
 ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::Form form) {
   bool left = form == ScheduledKernel::Form::kPackLhs;
   const kernel::Contraction& c = *product.contraction;
@@ -117,8 +107,8 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
   pack.kernel.params = {
       source,
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
-  if (left && c.a_prologue) {
-    for (int scalar : c.a_prologue->scalars) {
+  if (const auto& prologue = left ? c.a_prologue : c.b_prologue) {
+    for (int scalar : prologue->scalars) {
       int param = product.kernel.stages[0].nodes[static_cast<size_t>(scalar)].param;
       pack.kernel.params.push_back(product.kernel.params[static_cast<size_t>(param)]);
     }

@@ -17,6 +17,10 @@ Result<plan::ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target
 // Bytes of scratch that a launch of the kernel takes as its last argument; 0 for none.
 int64_t ScratchBytes(const plan::ScheduledKernel& kernel, const target::Target& target);
 
+// Of that, before the kernel's own: what its operands take that are packed in every run.
+int64_t PackedLhsBytes(const plan::ScheduledKernel& kernel);
+int64_t PackedRhsBytes(const plan::ScheduledKernel& kernel);
+
 // The kernel that packs the left (kPackLhs) or the right operand (kPackRhs) of a product.
 plan::ScheduledKernel PackingKernel(const plan::ScheduledKernel& product,
                                     plan::ScheduledKernel::Form form);

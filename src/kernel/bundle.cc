@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "kernel/chain.h"
 
 namespace kiln::kernel {
 
@@ -13,7 +14,8 @@ bool IsBundle(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kFusion) return false;
   const auto& members = instruction.called(0)->instructions();
   return std::any_of(members.begin(), members.end(),
-                     [](const auto& m) { return m->opcode() == Opcode::kFusion; });
+                     [](const auto& m) { return m->opcode() == Opcode::kFusion; }) &&
+         !IsChain(instruction);
 }
 
 Result<std::vector<BundlePart>> PartsOf(const Instruction& bundle) {

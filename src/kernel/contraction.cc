@@ -107,6 +107,16 @@ int PlainOutput(const Kernel& kernel) {
   return after.stores[0].param;
 }
 
+int CountLoads(const Kernel& kernel, int param) {
+  int count = 0;
+  for (const Stage& stage : kernel.stages) {
+    for (const Node& n : stage.nodes) {
+      count += n.kind == Node::Kind::kLoad && n.param == param;
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
@@ -181,6 +191,27 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     std::swap(c.m_variable, c.n_variable);
   }
   return c;
+}
+
+std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
+                                 const std::function<bool(int)>& is_constant) {
+  auto contraction = AsContraction(kernel, cpu);
+  if (!contraction) return std::nullopt;
+  Product product{*std::move(contraction)};
+  Contraction& c = product.contraction;
+  const bool same = c.a_param == c.b_param;
+  product.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
+  product.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
+  // What depends on more than a constant cannot be packed when the program is loaded.
+  bool b_varies = c.b_prologue && !c.b_prologue->scalars.empty();
+  c.problem.b_constant = product.may_pack_b && !b_varies && is_constant(c.b_param);
+  return product;
+}
+
+void RespectPacking(const target::Cpu& cpu, const Product& product, GemmSchedule& schedule) {
+  if (!schedule.pack_a || product.may_pack_a) return;
+  schedule.pack_a = false;
+  CompleteGemmSchedule(cpu, product.contraction.problem, schedule);
 }
 
 }  // namespace kiln::kernel

@@ -1,6 +1,7 @@
 // The matrix product in a kernel, in the form that schedules of matrix products want.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -41,5 +42,17 @@ struct Contraction {
 // variables that neither m nor n can be are batch dimensions. Nothing where the kernel is something
 // else, or no schedule knows its type.
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu);
+
+// The same, with what a schedule may do with the operands. `is_constant` says of a parameter of the
+// kernel whether it is the same in every run.
+struct Product {
+  Contraction contraction;  // with problem.b_constant
+  // Panels take an operand's place among the arguments, so nothing else may want to read it.
+  bool may_pack_a = false, may_pack_b = false;
+};
+std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
+                                 const std::function<bool(int param)>& is_constant);
+// What does not pack the left operand, where the schedule does and that may not be.
+void RespectPacking(const target::Cpu& cpu, const Product& product, GemmSchedule& schedule);
 
 }  // namespace kiln::kernel

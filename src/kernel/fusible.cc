@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "kernel/bundle.h"
+#include "kernel/chain.h"
 #include "kernel/prologue.h"
 #include "kernel/window.h"
 
@@ -281,6 +282,7 @@ FusionRole RoleOf(const Instruction& instruction) {
       return FusionRole::kSort;
     case Opcode::kFusion: {
       if (IsBundle(instruction)) return FusionRole::kBundle;
+      if (IsChain(instruction)) return FusionRole::kChain;
       const Instruction* hero = HeroOf(instruction);
       if (!hero) return FusionRole::kElemental;
       return UsesReductionAgain(*instruction.called(0)) ? FusionRole::kRows : RoleOf(*hero);
@@ -298,6 +300,7 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   if (from == FusionRole::kRows || to == FusionRole::kRows)
     return No("a row kernel stays as it is");
   if (from == FusionRole::kBundle || to == FusionRole::kBundle) return No("a bundle is complete");
+  if (from == FusionRole::kChain || to == FusionRole::kChain) return No("a chain is complete");
   if (HasSeveralOutputs(producer)) return No("the producer has several outputs");
   if (OpCount(producer) + OpCount(consumer) > kMaxFusedOps) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
@@ -345,6 +348,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   if (ra == FusionRole::kSort || rb == FusionRole::kSort) return No("a sort stays alone");
   if (ra == FusionRole::kWindow || rb == FusionRole::kWindow) return No("windows stay alone");
   if (ra == FusionRole::kBundle || rb == FusionRole::kBundle) return No("a bundle is complete");
+  if (ra == FusionRole::kChain || rb == FusionRole::kChain) return No("a chain is complete");
   if (ra != rb) return No("kernels of different kinds");
   if (UpdatedOperand(a, 0) >= 0 || UpdatedOperand(b, 0) >= 0) {
     return No("an update in place stays alone");
@@ -474,6 +478,7 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
   FusionRole role = RoleOf(instruction);
   if (role == FusionRole::kNone) return false;
   if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output);
+  if (role == FusionRole::kChain) return MayShareInChain(instruction, operand, output);
   Group group = GroupOf(instruction);
   auto kernel = BuildKernel(group, "share");
   if (!kernel.ok()) return false;

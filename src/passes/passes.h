@@ -41,6 +41,9 @@ Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
 Result<bool> FuseRows(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.
 Result<bool> Fuse(ir::Module& module, const PassContext& context);
+// Products with the kernels that go over the rows of what they make, as chains: a block of rows is
+// used while it is in the cache. For a CPU.
+Result<bool> FuseChains(ir::Module& module, const PassContext& context);
 // Small kernels that do not depend on each other, as bundles: one kernel that does them side by
 // side.
 Result<bool> BundleKernels(ir::Module& module, const PassContext& context);

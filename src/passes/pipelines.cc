@@ -34,6 +34,8 @@ constexpr Pass kPasses[] = {
     {"row-fusion", "makes reductions and what uses their results on the same rows one kernel",
      FuseRows},
     {"fusion", "makes producers, consumers and siblings one kernel each", Fuse},
+    {"chain-fusion", "makes products and what follows over the rows that they make one kernel",
+     FuseChains},
     {"horizontal-fusion", "makes small kernels that do not depend on each other one kernel",
      BundleKernels},
     {"flatten-call-graph", "gives every loop and branch computations of its own",
@@ -61,7 +63,7 @@ const Pipeline& CpuPipeline() {
        true},
       {{"transpose-folding", "dce"}},
       {{"row-fusion", "fusion", "cse", "dce"}},
-      {{"horizontal-fusion"}},
+      {{"chain-fusion", "horizontal-fusion"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

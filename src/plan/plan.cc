@@ -101,7 +101,19 @@ std::string Program::ToString() const {
     const ScheduledKernel& k = kernels[i];
     out += Cat("kernel k", i, " ", k.kernel.name, ": items ", k.items, ", tasks ", k.max_tasks,
                k.finish ? ", finish" : "", "\n");
-    if (k.form != ScheduledKernel::Form::kBundle) out += k.kernel.ToString();
+    if (k.parts.empty()) out += k.kernel.ToString();
+    if (k.form == ScheduledKernel::Form::kChain) {
+      out += Cat("  ", k.chain.blocks, " blocks, ", k.chain.per_item, " in an item\n");
+      for (const BundlePart& part : k.parts) {
+        out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", ", part.weight,
+                   " items of a block\n");
+      }
+      for (const ChainBlocks::Piece& piece : k.chain.pieces) {
+        out += Cat("  argument ", piece.arg, " in pieces of ", piece.item_bytes, " bytes, ",
+                   piece.block_bytes, " for a block\n");
+      }
+      continue;
+    }
     for (const BundlePart& part : k.parts) {
       out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", items from ",
                  part.first_item, ", each of ", part.weight, "\n");

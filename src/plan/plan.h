@@ -45,19 +45,32 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// A kernel of a bundle. Its arguments are the bundle's from `first_arg` on, and its items are the
-// bundle's from `first_item` on, of which each of its own counts for `weight`.
+// A kernel of a bundle or chain. Its arguments are the bundle's from `first_arg` on, and its items
+// are the bundle's from `first_item` on, of which each of its own counts for `weight`.
 struct BundlePart {
   int kernel = -1;  // index into Program::kernels
   int first_arg = 0;
   int64_t first_item = 0, weight = 1;
 };
 
+// How the two kernels of a chain alternate: for each block of rows the product's items of the
+// block, then the other kernel's one item. Items of the chain are so many blocks.
+struct ChainBlocks {
+  int64_t blocks = 1, per_item = 1;
+  // An argument in scratch of which each item has a piece, `item_bytes` long, for one block. The
+  // kernels find a block's part `block_bytes` further than the part of the block before.
+  struct Piece {
+    int arg = 0;  // of the chain's
+    int64_t item_bytes = 0, block_bytes = 0;
+  };
+  std::vector<Piece> pieces;
+};
+
 // A kernel with the schedule for the program's target.
 struct ScheduledKernel {
   // How a packed operand of a matrix product is made: its own kernel before the product's. A bundle
-  // is kernels of the program side by side.
-  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs, kBundle };
+  // is kernels of the program side by side, a chain a product and another one after it.
+  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs, kBundle, kChain };
   kernel::Kernel kernel;
   Form form = Form::kNest;
   kernel::CpuNestSchedule cpu;                          // kNest on a CPU
@@ -65,11 +78,14 @@ struct ScheduledKernel {
   // Of kGemm, kPackLhs and kPackRhs on a CPU.
   std::shared_ptr<const kernel::Contraction> contraction;
   std::shared_ptr<const kernel::GemmSchedule> gemm;
-  std::vector<BundlePart> parts;  // of kBundle, whose kernel has no stages
-  kernel::GpuNestSchedule gpu;    // on a GPU
-  int64_t items = 1;              // [0, items) are independent
-  int64_t max_tasks = 1;          // pieces worth their dispatch
-  bool finish = false;            // one more call, [items, items + 1), after all others
+  // Of kBundle and kChain, whose kernels have no stages. Of a chain's parts a block is `weight`
+  // items.
+  std::vector<BundlePart> parts;
+  ChainBlocks chain;
+  kernel::GpuNestSchedule gpu;  // on a GPU
+  int64_t items = 1;            // [0, items) are independent
+  int64_t max_tasks = 1;        // pieces worth their dispatch
+  bool finish = false;          // one more call, [items, items + 1), after all others
 };
 
 struct Step;

@@ -13,8 +13,8 @@ struct KernelUse {
   bool looped = false;   // either of them, in a loop
 };
 
-// By kernel, over the program's steps without its prologue. The parts of a bundle are called where
-// the bundle is launched.
+// By kernel, over the program's steps without its prologue. The parts of a bundle or chain are
+// called where that is launched.
 std::vector<KernelUse> KernelUses(const Program& program);
 
 }  // namespace kiln::plan

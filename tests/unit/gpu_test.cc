@@ -69,7 +69,7 @@ class GpuKernels {
     auto module = ir::ParseOrDie(text);
     passes::PassContext context;
     context.verify = true;
-    context.disabled = {"horizontal-fusion"};
+    context.disabled = {"chain-fusion", "horizontal-fusion"};
     Status status = passes::RunPipeline("test", passes::CpuPipeline(), *module, context);
     ASSERT_TRUE(status.ok()) << status.ToString();
     for (const auto& i : module->entry()->instructions()) {

@@ -10,6 +10,7 @@
 #include "random_functions.h"
 #include "random_moves.h"
 #include "random_ops.h"
+#include "random_products.h"
 #include "random_sorts.h"
 
 namespace kiln::testing {
@@ -636,6 +637,12 @@ class Generator {
 
   void StepDot() {
     Instruction* x = AnyValue();
+    if (Chance(50)) {
+      MoveSource source = Source();
+      if (IsFloat(x->shape().type())) x = Clamped(x, -0.5, 0.5);
+      for (Instruction* r : RandomProduct(source, x)) Keep(Tamed(r), false);
+      return;
+    }
     if (IsFloat(x->shape().type())) x = Clamped(x, -4, 4);
     const Shape& s = x->shape();
     Ints batch, contracting, rhs_batch, rhs_contracting;

@@ -178,6 +178,7 @@ Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel
   switch (kernel.form) {
     case plan::ScheduledKernel::Form::kNest:
     case plan::ScheduledKernel::Form::kBundle:
+    case plan::ScheduledKernel::Form::kChain:
       return Internal("kernel ", kernel.kernel.name, " is no product");
     case plan::ScheduledKernel::Form::kPackLhs:
       KILN_RETURN_IF_ERROR(

@@ -60,6 +60,7 @@ bool IsSmallKernel(const Instruction& i) {
     case FusionRole::kScatter:
     case FusionRole::kSort:
     case FusionRole::kBundle:
+    case FusionRole::kChain:
       return false;
   }
   // What updates an array in place had better be free to come last.

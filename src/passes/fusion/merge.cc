@@ -107,6 +107,10 @@ class FusedBuilder {
                    member->opcode() == Opcode::kTopK;
       if (folds) kind = "kInput";
       if (member->opcode() == Opcode::kDot) kind = "kOutput";
+      if (member->opcode() == Opcode::kFusion &&
+          member->attributes().Text(Attr::kFusionKind) == "kOutput") {
+        kind = "kOutput";
+      }
     }
     return kind;
   }
@@ -282,6 +286,28 @@ Instruction* MergeBundle(const std::vector<Instruction*>& kernels) {
   ReplaceOutputs(old, bundle);
   for (Instruction* k : kernels) RemoveKernel(k);
   return bundle;
+}
+
+Instruction* MergeChain(Instruction* product, Instruction* rows) {
+  FusedBuilder builder(rows);
+  std::vector<Instruction*> old, results;
+  std::vector<Instruction*> made = OutputsOf(product), inside = builder.EmitFusion(*product);
+  for (size_t k = 0; k < made.size(); ++k) {
+    if (!made[k]) continue;
+    builder.SetInside(made[k], inside[k]);
+    if (made[k]->users().size() == 1 && *made[k]->users().begin() == rows) continue;
+    old.push_back(made[k]);
+    results.push_back(inside[k]);
+  }
+  std::vector<Instruction*> last = OutputsOf(rows);
+  inside = builder.EmitFusion(*rows);
+  old.insert(old.end(), last.begin(), last.end());
+  results.insert(results.end(), inside.begin(), inside.end());
+  Instruction* chain = builder.Finish(results, rows);
+  ReplaceOutputs(old, chain);
+  RemoveKernel(rows);
+  RemoveKernel(product);
+  return chain;
 }
 
 Instruction* MergeGroup(const std::vector<Instruction*>& members,

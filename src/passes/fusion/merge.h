@@ -24,6 +24,11 @@ ir::Instruction* MergeKeeping(ir::Instruction* producer, ir::Instruction* consum
 // Makes one fusion with the outputs of all, which do not depend on each other.
 ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
 
+// Makes one chain (kernel/chain.h) of a product and a kernel that reads its results, with the
+// second's outputs, and those of the product that others use. It takes the second's place. The
+// order of instructions may need PostOrder afterwards.
+ir::Instruction* MergeChain(ir::Instruction* product, ir::Instruction* rows);
+
 // Makes one fusion of instructions, given with operands before users, none of them a fusion or of
 // several outputs. `outputs` are those of them that others use; what others use beside them stays
 // where it is, and is repeated inside. The order of instructions may need PostOrder afterwards.

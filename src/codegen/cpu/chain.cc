@@ -1,0 +1,114 @@
+#include "codegen/cpu/chain.h"
+
+#include <functional>
+
+#include "codegen/cpu/entry.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+class ChainCode {
+ public:
+  ChainCode(LlvmSession& session, llvm::Function* function, const plan::Program& program,
+            const plan::ScheduledKernel& chain)
+      : session_(session),
+        function_(function),
+        program_(program),
+        chain_(chain),
+        b_(BasicBlock::Create(session.context(), "entry", function)) {}
+
+  void Emit() {
+    args_ = function_->getArg(1);
+    if (!chain_.chain.pieces.empty()) CopyArgs();
+    Loop(function_->getArg(2), function_->getArg(3), [&](Value* item) {
+      Value* first = b_.CreateMul(item, Int(chain_.chain.per_item));
+      Value* end = Min(b_.CreateAdd(first, Int(chain_.chain.per_item)), Int(chain_.chain.blocks));
+      Loop(first, end, [&](Value* block) {
+        for (size_t p = 0; p < pieces_.size(); ++p) SetPiece(p, block);
+        for (const plan::BundlePart& part : chain_.parts) CallPart(part, block);
+      });
+    });
+    b_.CreateRetVoid();
+  }
+
+ private:
+  Value* Int(int64_t n) { return b_.getInt64(static_cast<uint64_t>(n)); }
+  Value* Min(Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); }
+  Value* ArgSlot(Value* args, int64_t arg) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args, static_cast<uint64_t>(arg));
+  }
+
+  void Loop(Value* begin, Value* end, const std::function<void(Value*)>& body) {
+    BasicBlock* before = b_.GetInsertBlock();
+    auto* inside = BasicBlock::Create(session_.context(), "loop", function_);
+    auto* after = BasicBlock::Create(session_.context(), "after", function_);
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, after);
+    b_.SetInsertPoint(inside);
+    llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+    i->addIncoming(begin, before);
+    body(i);
+    Value* next = b_.CreateAdd(i, Int(1));
+    i->addIncoming(next, b_.GetInsertBlock());
+    b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, after);
+    after->moveAfter(b_.GetInsertBlock());
+    b_.SetInsertPoint(after);
+  }
+
+  // The arguments again, of which some change from block to block.
+  void CopyArgs() {
+    int64_t count = 0;
+    for (const plan::BundlePart& part : chain_.parts) {
+      const plan::ScheduledKernel& k = program_.kernels[static_cast<size_t>(part.kernel)];
+      // A product may have scratch behind its parameters.
+      count = part.first_arg + static_cast<int64_t>(k.kernel.params.size());
+    }
+    Value* own = b_.CreateAlloca(b_.getPtrTy(), Int(count));
+    for (int64_t a = 0; a < count; ++a) {
+      b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), ArgSlot(args_, a)), ArgSlot(own, a));
+    }
+    for (const plan::ChainBlocks::Piece& piece : chain_.chain.pieces) {
+      pieces_.push_back(b_.CreateLoad(b_.getPtrTy(), ArgSlot(args_, piece.arg)));
+    }
+    args_ = own;
+  }
+
+  // Where the array would begin of which a piece is the block's part. A call uses the piece of its
+  // first item, and that again and again: it stays warm, and calls that run at the same time do not
+  // meet. Kernels may rely on an array's alignment.
+  void SetPiece(size_t p, Value* block) {
+    const plan::ChainBlocks::Piece& piece = chain_.chain.pieces[p];
+    Value* back = b_.CreateAnd(b_.CreateMul(block, Int(piece.block_bytes)), Int(-plan::kAlignment));
+    Value* offset = b_.CreateSub(b_.CreateMul(function_->getArg(2), Int(piece.item_bytes)), back);
+    b_.CreateStore(b_.CreateGEP(b_.getInt8Ty(), pieces_[p], offset), ArgSlot(args_, piece.arg));
+  }
+
+  void CallPart(const plan::BundlePart& part, Value* block) {
+    llvm::FunctionCallee kernel = session_.module().getOrInsertFunction(
+        KernelSymbol(program_, part.kernel), session_.KernelType());
+    Value* first = b_.CreateMul(block, Int(part.weight));
+    Value* end = b_.CreateAdd(first, Int(part.weight));
+    b_.CreateCall(session_.KernelType(), kernel.getCallee(),
+                  {function_->getArg(0), ArgSlot(args_, part.first_arg), first, end});
+  }
+
+  LlvmSession& session_;
+  llvm::Function* function_;
+  const plan::Program& program_;
+  const plan::ScheduledKernel& chain_;
+  llvm::IRBuilder<> b_;
+  Value* args_ = nullptr;
+  std::vector<Value*> pieces_;
+};
+
+}  // namespace
+
+void EmitChain(LlvmSession& session, llvm::Function* function, const plan::Program& program,
+               const plan::ScheduledKernel& chain) {
+  ChainCode(session, function, program, chain).Emit();
+}
+
+}  // namespace kiln::codegen

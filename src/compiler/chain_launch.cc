@@ -1,0 +1,169 @@
+#include "compiler/chain_launch.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "compiler/schedule_kernel.h"
+#include "kernel/schedule/cpu/chain.h"
+
+namespace kiln::compiler {
+namespace {
+
+using kernel::Chain;
+using kernel::ChainPart;
+using kernel::CpuChainSchedule;
+using plan::ScheduledKernel;
+using Place = ChainLayout::Place;
+
+int64_t Aligned(int64_t bytes) {
+  return (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment;
+}
+
+// Puts the arguments in their places, and those that are in scratch into pieces.
+class Layout {
+ public:
+  Layout(const Chain& chain, const CpuChainSchedule& schedule, ChainKernels& kernels)
+      : chain_(chain), schedule_(schedule), kernels_(kernels), out_(kernels.layout) {}
+
+  void Run() {
+    PlaceProductScratch();
+    for (int64_t o : chain_.product.operands) {
+      out_.product_inputs.push_back({Place::Kind::kOperand, o, 0});
+    }
+    for (size_t r = 0; r < chain_.product.results.size(); ++r) {
+      out_.product_results.push_back(PlaceResult(static_cast<int64_t>(r)));
+    }
+    auto first_rows = static_cast<int>(out_.product_inputs.size() + out_.product_results.size());
+    if (own_scratch_ > 0) {
+      pieces().push_back(
+          {first_rows++, own_scratch_, schedule_.product_items * schedule_.gemm.slot_bytes});
+    }
+    kernels_.chain.parts[1].first_arg = first_rows;
+    for (int64_t o : chain_.rows.operands) {
+      if (o >= 0) {
+        out_.rows_args.push_back({Place::Kind::kOperand, o, 0});
+        continue;
+      }
+      const Place& place = out_.product_results[static_cast<size_t>(~o)];
+      if (place.kind == Place::Kind::kScratch) {
+        AddPiece(first_rows + static_cast<int>(out_.rows_args.size()), ~o);
+      }
+      out_.rows_args.push_back(place);
+    }
+    for (int64_t r : chain_.rows.results) out_.rows_args.push_back({Place::Kind::kResult, r, 0});
+  }
+
+ private:
+  std::vector<plan::ChainBlocks::Piece>& pieces() { return kernels_.chain.chain.pieces; }
+
+  int64_t BlockBytes(int64_t result) const {
+    const kernel::Kernel& k = chain_.product.kernel;
+    ElementType type = k.params[static_cast<size_t>(chain_.ProductParam(result))].type;
+    return schedule_.block_elements() * ByteWidth(type);
+  }
+  // A block need not begin at a multiple of the alignment.
+  int64_t ItemBytes(int64_t result) const {
+    int64_t bytes = BlockBytes(result);
+    return Aligned(bytes) + (bytes % plan::kAlignment == 0 ? 0 : plan::kAlignment);
+  }
+
+  // A call of the product uses the slots of the panels that it works on at once.
+  void PlaceProductScratch() {
+    const kernel::GemmSchedule& g = schedule_.gemm;
+    own_scratch_ = g.slot_bytes * g.block_n;
+    out_.product_scratch = PackedLhsBytes(kernels_.product) + PackedRhsBytes(kernels_.product) +
+                           own_scratch_ * schedule_.items;
+    out_.scratch_bytes = out_.product_scratch;
+  }
+
+  Place PlaceResult(int64_t result) {
+    const auto r = static_cast<size_t>(result);
+    if (int64_t outside = chain_.product.results[r]; outside >= 0) {
+      return {Place::Kind::kResult, outside, 0};
+    }
+    if (int64_t home = chain_.home[r]; home >= 0) {
+      return {Place::Kind::kResult, chain_.rows.results[static_cast<size_t>(home)], 0};
+    }
+    AddPiece(chain_.ProductParam(result), result);
+    Place place{Place::Kind::kScratch, out_.scratch_bytes, ItemBytes(result) * schedule_.items};
+    out_.scratch_bytes += place.bytes;
+    return place;
+  }
+
+  void AddPiece(int arg, int64_t result) {
+    pieces().push_back({arg, ItemBytes(result), BlockBytes(result)});
+  }
+
+  const Chain& chain_;
+  const CpuChainSchedule& schedule_;
+  ChainKernels& kernels_;
+  ChainLayout& out_;
+  int64_t own_scratch_ = 0;  // of the product, in an item
+};
+
+}  // namespace
+
+Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
+                                          const target::Target& target,
+                                          const std::vector<bool>& constant) {
+  auto is_constant = [&](int param) {
+    auto p = static_cast<size_t>(param);
+    return p < constant.size() && constant[p];
+  };
+  std::optional<CpuChainSchedule> schedule;
+  if (target.kind == target::Kind::kCpu) {
+    schedule = kernel::ScheduleChain(chain, target.cpu, is_constant);
+  }
+  if (!schedule) {
+    return Unimplemented("fusion: '", name, "' of the product '", chain.product.fusion->name(),
+                         "' and '", chain.rows.fusion->name(), "' is no kernel of the target ",
+                         target.ToString());
+  }
+  ChainKernels out;
+  chain.product.kernel.name = Cat(name, "_product");
+  chain.rows.kernel.name = Cat(name, "_rows");
+
+  ScheduledKernel& product = out.product;
+  product.form = ScheduledKernel::Form::kGemm;
+  product.kernel = chain.product.kernel;
+  product.items = schedule->gemm.items;
+  product.contraction = std::make_shared<const kernel::Contraction>(schedule->contraction);
+  product.gemm = std::make_shared<const kernel::GemmSchedule>(schedule->gemm);
+  ScheduledKernel& rows = out.rows;
+  rows.kernel = chain.rows.kernel;
+  rows.cpu = schedule->rows;
+  rows.items = schedule->rows.items;
+
+  ScheduledKernel& together = out.chain;
+  together.form = ScheduledKernel::Form::kChain;
+  together.kernel.name = name;
+  together.items = schedule->items;
+  together.max_tasks = schedule->max_tasks;
+  together.chain.blocks = schedule->blocks;
+  together.chain.per_item = schedule->blocks_per_item;
+  together.parts = {{-1, 0, 0, schedule->product_items}, {-1, 0, 0, 1}};
+  for (const ChainPart* part : {&chain.product, &chain.rows}) {
+    kernel::Kernel& k = together.kernel;
+    k.op_names.insert(k.op_names.end(), part->kernel.op_names.begin(), part->kernel.op_names.end());
+    k.flops += part->kernel.flops;
+    k.transcendentals += part->kernel.transcendentals;
+    k.bytes_read += part->kernel.bytes_read;
+    k.bytes_written += part->kernel.bytes_written;
+    out.text += Cat("chain ", part->kernel.ToString(), "\n", Join(part->operands, ","), " to ",
+                    Join(part->results, ","), "\n");
+  }
+  // What stays between the two is not read from memory, nor written there.
+  for (size_t r = 0; r < chain.product.results.size(); ++r) {
+    const kernel::Param& p =
+        chain.product.kernel
+            .params[static_cast<size_t>(chain.ProductParam(static_cast<int64_t>(r)))];
+    const int64_t bytes = p.elements * ByteWidth(p.type);
+    together.kernel.bytes_read -= chain.IsLinked(static_cast<int64_t>(r)) ? bytes : 0;
+    together.kernel.bytes_written -= chain.product.results[r] < 0 ? bytes : 0;
+  }
+  for (bool c : constant) out.text += c ? '1' : '0';
+  Layout(chain, *schedule, out).Run();
+  return out;
+}
+
+}  // namespace kiln::compiler

@@ -1,0 +1,39 @@
+// The kernels of a chain (kernel/chain.h), and where their arguments are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/chain.h"
+#include "plan/plan.h"
+#include "target/target.h"
+
+namespace kiln::compiler {
+
+// The arguments of a chain's launch.
+struct ChainLayout {
+  struct Place {
+    enum class Kind : uint8_t { kOperand, kResult, kScratch };  // of the chain
+    Kind kind = Kind::kOperand;
+    int64_t number = 0;  // of the operand or result; where it begins in the scratch
+    int64_t bytes = 0;   // of scratch
+  };
+  std::vector<Place> product_inputs, product_results, rows_args;
+  // From the beginning of the scratch: packed operands, then what the product has for itself.
+  int64_t product_scratch = 0;
+  int64_t scratch_bytes = 0;
+};
+
+struct ChainKernels {
+  plan::ScheduledKernel product, rows, chain;  // the numbers of the parts are not set
+  ChainLayout layout;
+  std::string text;  // equal text, equal kernels
+};
+
+// UNIMPLEMENTED where the target has no such kernel. `constant` says of the product's operands
+// whether they are the same in every run.
+Result<ChainKernels> ScheduleChainKernels(const std::string& name, kernel::Chain chain,
+                                          const target::Target& target,
+                                          const std::vector<bool>& constant);
+
+}  // namespace kiln::compiler

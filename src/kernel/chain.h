@@ -1,0 +1,50 @@
+// Chains: a matrix product and a kernel that goes over the rows of what it makes, as one kernel. A
+// block of rows is made, and while it is in the cache what follows is done with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+
+namespace kiln::kernel {
+
+// A chain is a fusion of two fusions: its computation holds parameters, a fusion that is a product,
+// one that reads results of it, what takes their results apart, and results of both as the root.
+bool IsChain(const ir::Instruction& instruction);
+
+struct ChainPart {
+  const ir::Instruction* fusion = nullptr;  // of the chain's computation
+  std::vector<int64_t>
+      operands;  // of the fusion's operands: the chain's; ~r: the product's result r
+  std::vector<int64_t> results;  // of the fusion's results: the chain's, or -1 where it has none
+  Kernel kernel;
+};
+
+struct Chain {
+  ChainPart product, rows;
+  // Of each of the product's results: the result of the rows' kernel in whose memory it is made, or
+  // -1. The rows' kernel then puts its own elements where it has read the product's.
+  std::vector<int64_t> home;
+
+  // The parameters of the kernels that a result of the product is.
+  int ProductParam(int64_t result) const;
+  std::vector<int> RowsParams(int64_t result) const;
+  // Whether the rows' kernel reads it.
+  bool IsLinked(int64_t result) const { return !RowsParams(result).empty(); }
+};
+
+// UNIMPLEMENTED where a fusion of fusions that depend on each other is anything but a chain.
+Result<Chain> BuildChain(const ir::Instruction& chain);
+// The chain that two kernels of a program would be; `is_used` tells whether others read a result of
+// the product. Operands are numbered as if the chain had those of both, the product's first.
+Result<Chain> BuildChain(const ir::Instruction& product, const ir::Instruction& rows,
+                         const std::function<bool(int64_t result)>& is_used);
+
+// As MayShareBuffer (fusible.h), of a chain.
+bool MayShareInChain(const ir::Instruction& chain, int64_t operand, int64_t output);
+
+}  // namespace kiln::kernel
