@@ -27,7 +27,7 @@ std::optional<Prologue> FactorOf(const Stage& stage, int factor) {
       case Node::Kind::kConstant:
         break;
       case Node::Kind::kLoad:
-        if (node.guard >= 0 || node.index.constant() != 0) return std::nullopt;
+        if (node.guard >= 0) return std::nullopt;
         if (node.index.terms().empty() && p.node != at) {
           p.scalars.push_back(at);
         } else if (p.load >= 0) {
@@ -168,6 +168,8 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   auto extent = [&](int v) { return v < 0 ? 1 : kernel.variables[v].extent; };
   auto stride = [](const std::vector<int64_t>& of, int v) { return v < 0 ? 0 : of[v]; };
   auto output = [&](int v) { return v < 0 ? 0 : OutputStride(kernel, v).value_or(0); };
+  p.a_first = x->index.constant();
+  p.b_first = y->index.constant();
   p.m = extent(row);
   p.n = extent(column);
   p.k = extent(k);

@@ -1,6 +1,7 @@
 #include "kernel/fusible.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/strings.h"
@@ -116,20 +117,23 @@ bool FeedsHero(const Instruction* value) {
 }
 
 // Whether all that is made from `value` keeps its elements one to one, so that it can be computed
-// where a reduction's result is.
+// where a reduction's result is. What meets its own transpose needs two elements at once.
 bool OnlyElementwiseFrom(const Instruction* value) {
   std::vector<const Instruction*> work = {value};
-  std::unordered_set<const Instruction*> seen;
+  // What has moved the elements last, on any way to an instruction.
+  std::unordered_map<const Instruction*, const Instruction*> moved = {{value, value}};
   while (!work.empty()) {
     const Instruction* i = work.back();
     work.pop_back();
-    if (!seen.insert(i).second) continue;
     for (const Instruction* user : i->users()) {
-      bool one_to_one = user->opcode() == Opcode::kTuple || user->opcode() == Opcode::kReshape ||
-                        user->opcode() == Opcode::kTranspose ||
-                        (IsElementwise(user->opcode()) && user->shape().SameDimensions(i->shape()));
-      if (!one_to_one) return false;
-      work.push_back(user);
+      if (user->opcode() == Opcode::kTuple) continue;
+      bool moves = user->opcode() == Opcode::kReshape || user->opcode() == Opcode::kTranspose;
+      bool keeps = IsElementwise(user->opcode()) && user->shape().SameDimensions(i->shape());
+      if (!moves && !keeps) return false;
+      const Instruction* by = moves ? user : moved.at(i);
+      auto [at, fresh] = moved.emplace(user, by);
+      if (!fresh && at->second != by) return false;
+      if (fresh) work.push_back(user);
     }
   }
   return true;

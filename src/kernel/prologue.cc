@@ -20,7 +20,8 @@ bool IsHeavy(const Instruction& i) {
 }
 
 bool IsView(const Instruction& i) {
-  return i.opcode() == Opcode::kTranspose || i.opcode() == Opcode::kReshape;
+  return i.opcode() == Opcode::kTranspose || i.opcode() == Opcode::kReshape ||
+         i.opcode() == Opcode::kSlice;
 }
 
 // The same for all elements.

@@ -436,9 +436,11 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
 }
 
 // The product itself, for all kernels that are followed by something: most of what LLVM has to do
-// for them is the same. void(frame, args, begin, end, a, b, scratch, finish)
-llvm::Function* SharedProduct(const llvm::Function& kernel, const kernel::GemmProblem& problem,
+// for them is the same. It is given operands from their first element on.
+// void(frame, args, begin, end, a, b, scratch, finish)
+llvm::Function* SharedProduct(const llvm::Function& kernel, kernel::GemmProblem problem,
                               const kernel::GemmSchedule& schedule, const GemmOperands& reads) {
+  problem.a_first = problem.b_first = 0;
   std::string name = Cat("product ", problem.ToString(), " ", schedule.ToString());
   if (reads.a_prologue) name += Cat(" a: ", reads.a_prologue->text);
   if (reads.b_prologue) name += Cat(" b: ", reads.b_prologue->text);
@@ -471,6 +473,8 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   Operands at;
   at.a = e.Arg(operands.a);
   at.b = e.Arg(operands.b);
+  if (!schedule.pack_a) at.a = e.Offset(at.a, problem.a_first * e.a_bytes);
+  if (schedule.b != GemmB::kPrepacked) at.b = e.Offset(at.b, problem.b_first * e.b_bytes);
   if (schedule.scratch_bytes > 0) at.scratch = e.Arg(operands.scratch);
   if (!epilogue) {
     at.c = e.Arg(operands.c);

@@ -194,7 +194,7 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
   KILN_RETURN_IF_ERROR(gemm::Check(problem, schedule));
   if (!schedule.pack_a) return InvalidArgument("the gemm schedule does not pack A");
   Emitter e(function, problem, schedule, prologue);
-  Value* from = e.Arg(source);
+  Value* from = e.Offset(e.Arg(source), problem.a_first * e.a_bytes);
   Value* to = e.Arg(packed);
   const int64_t step_bytes = schedule.mr * e.element_bytes;
   // An item is some steps of k of all tiles: few rows of memory, read from end to end.
@@ -227,7 +227,7 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
     return InvalidArgument("the gemm schedule does not prepack B");
   }
   Emitter e(function, problem, schedule, nullptr, prologue);
-  Value* from = e.Arg(source);
+  Value* from = e.Offset(e.Arg(source), problem.b_first * e.b_bytes);
   Value* to = e.Arg(packed);
   // An item is one panel of one block of k.
   const int64_t per_batch = schedule.k_blocks * schedule.n_panels;

@@ -80,8 +80,11 @@ class Prologue {
       const kernel::Node& n = stage_.nodes[static_cast<size_t>(prologue_.scalars[i])];
       llvm::Value* slot =
           b.CreateConstInBoundsGEP1_64(b.getPtrTy(), args, static_cast<uint64_t>(args_[i]));
+      llvm::Value* at =
+          b.CreateConstGEP1_64(b.getInt8Ty(), b.CreateLoad(b.getPtrTy(), slot),
+                               static_cast<uint64_t>(n.index.constant() * ByteWidth(n.type)));
       llvm::Value* value =
-          b.CreateAlignedLoad(MemoryType(b.getContext(), n.type), b.CreateLoad(b.getPtrTy(), slot),
+          b.CreateAlignedLoad(MemoryType(b.getContext(), n.type), at,
                               llvm::Align(static_cast<uint64_t>(ByteWidth(n.type))));
       scalars_.push_back(FromMemory(b, value, n.type, MathOf(cpu_)));
     }
@@ -120,7 +123,9 @@ class Prologue {
     const kernel::Node& n = stage_.nodes[static_cast<size_t>(node)];
     if (node == prologue_.load) return std::string(TypeName(n.type));
     for (size_t i = 0; i < prologue_.scalars.size(); ++i) {
-      if (node == prologue_.scalars[i]) return Cat(TypeName(n.type), " args[", args_[i], "]");
+      if (node == prologue_.scalars[i]) {
+        return Cat(TypeName(n.type), " args[", args_[i], "][", n.index.constant(), "]");
+      }
     }
     if (n.kind == kernel::Node::Kind::kConstant) {
       return Cat(TypeName(n.type), " ", n.literal->ToString());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernel/build.h"
+#include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/fusion/merge.h"
 #include "passes/passes.h"
@@ -266,14 +267,29 @@ class Fuser {
   bool changed_ = false;
 };
 
-// A group that turned out to be no single kernel is taken apart again: each op is one by itself.
-void UnfuseWhatCannotBeBuilt(Computation& c) {
+// Whether a kernel is no matrix product any more by what a dot has been fused with: operands whose
+// elements have no strides, like rows that were cut shorter and then put together.
+bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
+                     const target::Cpu& cpu) {
+  const auto& members = fusion.called(0)->instructions();
+  auto dot = std::ranges::find(members, Opcode::kDot, [](const auto& m) { return m->opcode(); });
+  if (dot == members.end() || kernel::AsContraction(kernel, cpu)) return false;
+  auto alone = kernel::BuildKernel(kernel::GroupOf(**dot), "probe");
+  return alone.ok() && kernel::AsContraction(*alone, cpu);
+}
+
+// A group that turned out to be no single kernel, or a bad one, is taken apart again: each op is
+// one by itself.
+void UnfuseWhatCannotBeBuilt(Computation& c, const target::Target& target) {
   std::vector<Instruction*> fusions;
   for (const auto& i : c.instructions()) {
     if (i->opcode() == Opcode::kFusion) fusions.push_back(i.get());
   }
   for (Instruction* fusion : fusions) {
-    if (!kernel::BuildKernel(kernel::GroupOf(*fusion), "probe").ok()) Unfuse(fusion);
+    auto kernel = kernel::BuildKernel(kernel::GroupOf(*fusion), "probe");
+    bool spoilt = kernel.ok() && target.kind != target::Kind::kGpu &&
+                  IsSpoiltProduct(*fusion, *kernel, target.cpu);
+    if (!kernel.ok() || spoilt) Unfuse(fusion);
   }
 }
 
@@ -296,8 +312,9 @@ Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   std::vector<Computation*> programs = ProgramComputations(module);
   PartFusions(module, programs);
   for (Computation* c : programs) {
-    changed |= Fuser(*c, context.target ? *context.target : reference).Run();
-    UnfuseWhatCannotBeBuilt(*c);
+    const target::Target& target = context.target ? *context.target : reference;
+    changed |= Fuser(*c, target).Run();
+    UnfuseWhatCannotBeBuilt(*c, target);
   }
   if (changed) module.RemoveUnusedComputations();
   return changed;

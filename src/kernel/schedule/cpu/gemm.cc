@@ -224,6 +224,7 @@ GemmProblem GemmProblem::Transposed() const {
   GemmProblem t = *this;
   std::swap(t.m, t.n);
   std::swap(t.a_type, t.b_type);
+  std::swap(t.a_first, t.b_first);
   t.a_m = b_n;
   t.a_k = b_k;
   t.b_k = a_k;
@@ -250,6 +251,7 @@ std::string GemmProblem::ToString() const {
   for (const GemmBatchDimension& d : batch) {
     out += Cat(" batch ", d.size, " [", d.a, ",", d.b, ",", d.c, "]");
   }
+  if (a_first != 0 || b_first != 0) out += Cat(" from ", a_first, " and ", b_first);
   if (b_constant) out += " b constant";
   return out;
 }

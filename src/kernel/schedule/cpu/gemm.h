@@ -42,6 +42,9 @@ struct GemmProblem {
   int64_t b_n = 1;
   int64_t c_m = 1;
   int64_t c_n = 1;
+  // Where A and B begin in their arrays; in elements.
+  int64_t a_first = 0;
+  int64_t b_first = 0;
   // B does not change between runs: it may be packed once, by the kernel of EmitGemmPackB.
   bool b_constant = false;
 
