@@ -387,8 +387,8 @@ class Lowering {
     pack.args = {product.args[param], panels};
     if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
       const kernel::Stage& stage = program_.kernels[product.kernel].kernel.stages[0];
-      for (int scalar : prologue->scalars) {
-        int p = stage.nodes[static_cast<size_t>(scalar)].param;
+      for (int other : prologue->others) {
+        int p = stage.nodes[static_cast<size_t>(other)].param;
         pack.args.push_back(product.args[static_cast<size_t>(p)]);
       }
     }
@@ -404,7 +404,14 @@ class Lowering {
     }
     int64_t bytes = k.gemm->packed_b_bytes;
     plan::Slice source = launch.args[k.contraction->b_param];
-    auto [it, fresh] = packed_constants_.try_emplace({launch.kernel, source.allocation},
+    std::vector<int> key = {launch.kernel, source.allocation};
+    if (const auto& prologue = k.contraction->b_prologue) {
+      for (int other : prologue->others) {
+        int p = k.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
+        key.push_back(launch.args[static_cast<size_t>(p)].allocation);
+      }
+    }
+    auto [it, fresh] = packed_constants_.try_emplace(std::move(key),
                                                      static_cast<int>(program_.allocations.size()));
     plan::Slice panels{it->second, 0, bytes};
     if (!fresh) {
@@ -499,9 +506,10 @@ class Lowering {
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
   std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
   std::unordered_map<const Instruction*, ChainLayout> chains_;
-  // (product's kernel, left operand) -> packing kernel; (product's kernel, constant) -> allocation.
+  // (product's kernel, left operand) -> packing kernel; (product's kernel, constants) ->
+  // allocation.
   std::map<std::pair<int, bool>, int> packing_kernels_;
-  std::map<std::pair<int, int>, int> packed_constants_;
+  std::map<std::vector<int>, int> packed_constants_;
   int first_result_ = 0, arena_ = 0;
 };
 

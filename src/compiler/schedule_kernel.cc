@@ -108,8 +108,8 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
       source,
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
   if (const auto& prologue = left ? c.a_prologue : c.b_prologue) {
-    for (int scalar : prologue->scalars) {
-      int param = product.kernel.stages[0].nodes[static_cast<size_t>(scalar)].param;
+    for (int other : prologue->others) {
+      int param = product.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
       pack.kernel.params.push_back(product.kernel.params[static_cast<size_t>(param)]);
     }
   }

@@ -1,6 +1,7 @@
 #include "kernel/contraction.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace kiln::kernel {
@@ -11,10 +12,49 @@ bool IsHeavy(Opcode opcode) {
          opcode == Opcode::kRemainder;
 }
 
+// Elements that a load meets.
+int64_t ReachOf(const Kernel& kernel, const Node& load) {
+  int64_t reach = 1;
+  for (size_t v = 0; v < kernel.variables.size(); ++v) {
+    if (load.index.DependsOn(static_cast<int64_t>(v))) reach *= kernel.variables[v].extent;
+  }
+  return reach;
+}
+
+// Finds the axes of the load; whether the place of each element tells its point along them, and
+// the other loads' places by that. Vectors are along the axis of stride 1.
+bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
+  const Index& index = stage.nodes[static_cast<size_t>(p.load)].index;
+  for (size_t v = 0; v < kernel.variables.size(); ++v) {
+    auto stride = index.StrideOf(static_cast<int64_t>(v));
+    if (!stride || *stride < 0) return false;
+    if (*stride > 0) p.axes.push_back({static_cast<int>(v), *stride});
+  }
+  std::ranges::sort(p.axes, std::greater<>(), &Prologue::Axis::stride);
+  int64_t reach = 1;
+  for (size_t i = p.axes.size(); i-- > 0;) {
+    if (p.axes[i].stride < reach) return false;
+    reach +=
+        p.axes[i].stride * (kernel.variables[static_cast<size_t>(p.axes[i].variable)].extent - 1);
+  }
+  for (int other : p.others) {
+    Index rest = stage.nodes[static_cast<size_t>(other)].index;
+    for (const Prologue::Axis& axis : p.axes) {
+      auto stride = rest.StrideOf(axis.variable);
+      if (!stride || (axis.stride == 1 && *stride != 0 && *stride != 1)) return false;
+      int64_t extent = kernel.variables[static_cast<size_t>(axis.variable)].extent;
+      rest = rest + Index::Variable(axis.variable, extent) * -*stride;
+    }
+    if (!rest.is_constant()) return false;
+  }
+  return true;
+}
+
 // The one load that a factor is made of, and how; nothing where it is anything else.
-std::optional<Prologue> FactorOf(const Stage& stage, int factor) {
+std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, int factor) {
   Prologue p;
   p.node = factor;
+  std::vector<int> loads;
   std::vector<int> work = {factor};
   std::vector<bool> seen(stage.nodes.size());
   while (!work.empty()) {
@@ -28,13 +68,7 @@ std::optional<Prologue> FactorOf(const Stage& stage, int factor) {
         break;
       case Node::Kind::kLoad:
         if (node.guard >= 0) return std::nullopt;
-        if (node.index.terms().empty() && p.node != at) {
-          p.scalars.push_back(at);
-        } else if (p.load >= 0) {
-          return std::nullopt;
-        } else {
-          p.load = at;
-        }
+        loads.push_back(at);
         break;
       case Node::Kind::kOp:
         p.ops += 1;
@@ -48,13 +82,13 @@ std::optional<Prologue> FactorOf(const Stage& stage, int factor) {
         return std::nullopt;
     }
   }
-  // Of an array of one element the load looks like a scalar's.
-  if (p.load < 0 && p.scalars.size() == 1) {
-    p.load = p.scalars[0];
-    p.scalars.clear();
-  }
-  if (p.load < 0) return std::nullopt;
-  std::ranges::sort(p.scalars);
+  if (loads.empty()) return std::nullopt;
+  std::ranges::sort(loads);
+  auto reach = [&](int load) { return ReachOf(kernel, stage.nodes[static_cast<size_t>(load)]); };
+  p.load = *std::ranges::max_element(loads, {}, reach);
+  std::erase(loads, p.load);
+  p.others = std::move(loads);
+  if (!p.others.empty() && !FindAxes(kernel, stage, p)) return std::nullopt;
   return p;
 }
 
@@ -71,7 +105,8 @@ struct Factors {
 };
 
 // The two factors whose product is summed, in `type`; nothing where stage 0 is anything else.
-std::optional<Factors> FactorsOf(const Stage& stage, ElementType& type) {
+std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
+  const Stage& stage = kernel.stages[0];
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
   const Reduction& r = stage.reductions[0];
   if (r.guard >= 0) return {};
@@ -82,7 +117,8 @@ std::optional<Factors> FactorsOf(const Stage& stage, ElementType& type) {
   const Node& product = stage.nodes[r.inputs[0]];
   if (product.kind != Node::Kind::kOp || product.opcode != Opcode::kMultiply) return {};
   type = product.type;
-  auto x = FactorOf(stage, product.operands[0]), y = FactorOf(stage, product.operands[1]);
+  auto x = FactorOf(kernel, stage, product.operands[0]);
+  auto y = FactorOf(kernel, stage, product.operands[1]);
   if (!x || !y) return {};
   return Factors{*std::move(x), *std::move(y)};
 }
@@ -122,7 +158,7 @@ int CountLoads(const Kernel& kernel, int param) {
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
   const Stage& stage = kernel.stages[0];
   ElementType type = ElementType::kInvalid;
-  auto factors = FactorsOf(stage, type);
+  auto factors = FactorsOf(kernel, type);
   if (!factors || !HasGemm(type)) return std::nullopt;
   const Node* x = &stage.nodes[static_cast<size_t>(factors->x.load)];
   const Node* y = &stage.nodes[static_cast<size_t>(factors->y.load)];
@@ -204,8 +240,11 @@ std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
   const bool same = c.a_param == c.b_param;
   product.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
   product.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
-  // What depends on more than a constant cannot be packed when the program is loaded.
-  bool b_varies = c.b_prologue && !c.b_prologue->scalars.empty();
+  // What depends on more than constants cannot be packed when the program is loaded.
+  auto varies = [&](int load) {
+    return !is_constant(kernel.stages[0].nodes[static_cast<size_t>(load)].param);
+  };
+  bool b_varies = c.b_prologue && std::ranges::any_of(c.b_prologue->others, varies);
   c.problem.b_constant = product.may_pack_b && !b_varies && is_constant(c.b_param);
   return product;
 }

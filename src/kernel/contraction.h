@@ -12,11 +12,17 @@
 namespace kiln::kernel {
 
 // How an element of an operand comes from one that is loaded: stage 0's node `node`, made of the
-// load `load`, of constants, and of numbers that are the same for all elements, `scalars` being the
-// loads of these.
+// load `load`, of constants, and of numbers that several elements have in common, `others` being
+// the loads of these. They are found by the place of the element in its array: `axes` are the
+// variables that it moves along, from the longest stride to the shortest.
 struct Prologue {
   int node = -1, load = -1;
-  std::vector<int> scalars;
+  std::vector<int> others;
+  struct Axis {
+    int variable;
+    int64_t stride;
+  };
+  std::vector<Axis> axes;
   // Ops on each element.
   int64_t ops = 0;
   bool heavy = false;  // one of them is worth many
@@ -38,9 +44,9 @@ struct Contraction {
 };
 
 // Stage 0 must be one sum of a product of two factors over one variable. A factor is a plain load
-// with constant strides from anywhere on, converted to the product's type or the operand of a prologue; outer
-// variables that neither m nor n can be are batch dimensions. Nothing where the kernel is something
-// else, or no schedule knows its type.
+// with constant strides from anywhere on, converted to the product's type or the operand of a
+// prologue; outer variables that neither m nor n can be are batch dimensions. Nothing where the
+// kernel is something else, or no schedule knows its type.
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu);
 
 // The same, with what a schedule may do with the operands. `is_constant` says of a parameter of the

@@ -13,6 +13,8 @@ using ir::Instruction;
 // Ops on an element, times how often the product reads it, beside the product itself.
 constexpr int64_t kMaxWork = 4;
 constexpr int64_t kMaxOps = 8;
+// To find a number that is another one for each row or column, and to load it.
+constexpr int64_t kSpreadOps = 3;
 
 bool IsHeavy(const Instruction& i) {
   return HasTrait(i.opcode(), kTranscendental) || i.opcode() == Opcode::kDivide ||
@@ -30,13 +32,19 @@ bool IsUniform(const Instruction& i) {
   return i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().rank() == 0;
 }
 
+// Numbers that several elements have in common: scales of rows or columns.
+bool IsSpread(const Instruction& i) {
+  return i.opcode() == Opcode::kBroadcast &&
+         i.operand(0)->shape().num_elements() < i.shape().num_elements();
+}
+
 // The array that an op makes its result of, element by element; null where it is no prologue's.
 Instruction* ArrayOf(const Instruction& i) {
   if (IsView(i)) return i.operand(0);
   if (!IsElementwise(i.opcode()) || i.opcode() == Opcode::kMap) return nullptr;
   Instruction* array = nullptr;
   for (Instruction* operand : i.operands()) {
-    if (IsUniform(*operand) && i.shape().rank() > 0) continue;
+    if ((IsUniform(*operand) || IsSpread(*operand)) && i.shape().rank() > 0) continue;
     if (array && array != operand) return nullptr;
     array = operand;
   }
@@ -52,6 +60,9 @@ struct Chain {
 void Count(const Instruction& i, Chain& chain) {
   if (IsView(i)) return;
   ++chain.ops;
+  for (const Instruction* operand : i.operands()) {
+    if (IsSpread(*operand) && !IsUniform(*operand)) chain.ops += kSpreadOps;
+  }
   chain.heavy = chain.heavy || IsHeavy(i);
 }
 

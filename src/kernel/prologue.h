@@ -8,7 +8,8 @@ namespace kiln::kernel {
 
 // Whether `producer`, an elementwise op or a fusion of such, may be computed on the elements of a
 // dot's operand as the product reads them, and costs less there than in memory: it is made of one
-// array, which is in memory anyway, and of numbers that are the same for all elements. `consumer`
+// array, which is in memory anyway, and of numbers that all elements, or those of a row or column,
+// have in common. `consumer`
 // is the dot, or a fusion with one.
 bool MayBePrologue(const ir::Instruction& producer, const ir::Instruction& consumer,
                    const target::Target& target);

@@ -31,9 +31,12 @@ struct GemmOperands {
 
 // What is done with an operand's elements as they are read.
 struct GemmPrologue {
-  // Of elements of the type in memory (in registers), one or a vector, what is multiplied. The
-  // builder may end in another block than it began in.
-  std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value* loaded, int lanes)> compute;
+  // Of elements of the type in memory (in registers), one or a vector, what is multiplied. They
+  // have been loaded from `pointer` on, of a vector those lanes whose bits are set in the mask, if
+  // there is one. The builder may end in another block than it began in.
+  std::function<llvm::Value*(llvm::IRBuilder<>&, llvm::Value* loaded, int lanes,
+                             llvm::Value* pointer, llvm::Value* mask)>
+      compute;
   // Called at the start of each function that computes, with its `args`.
   std::function<void(llvm::IRBuilder<>&, llvm::Value* args)> begin;
   std::string text;  // equal text, equal code

@@ -96,7 +96,7 @@ Value* Emitter::LoadOperand(ElementType from, const GemmPrologue* prologue, int 
                                                        llvm::Constant::getNullValue(type));
   loaded = FromMemory(b, loaded, from, options);
   if (!prologue) return EmitConvert(b, loaded, from, p.type, options);
-  Value* value = prologue->compute(b, loaded, lanes);
+  Value* value = prologue->compute(b, loaded, lanes, pointer, mask);
   if (mask == nullptr) return value;
   return b.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
 }

@@ -1,5 +1,6 @@
 #include "codegen/cpu/product.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/strings.h"
@@ -51,21 +52,20 @@ class Epilogue {
   Status status_;
 };
 
-// An operand's elements, from what is loaded. Of a packing kernel the scalars come behind its two
-// arrays.
+// An operand's elements, from what is loaded. Of a packing kernel the arrays of the other loads
+// come behind its two.
 class Prologue {
  public:
   Prologue(const plan::ScheduledKernel& kernel, const kernel::Prologue& prologue, bool packing,
            const target::Cpu& cpu)
-      : stage_(kernel.kernel.stages[0]), prologue_(prologue), cpu_(cpu) {
-    for (size_t i = 0; i < prologue.scalars.size(); ++i) {
-      int param = stage_.nodes[static_cast<size_t>(prologue.scalars[i])].param;
-      args_.push_back(packing ? 2 + static_cast<int>(i) : param);
+      : stage_(kernel.kernel.stages[0]), prologue_(prologue), packing_(packing), cpu_(cpu) {
+    for (size_t i = 0; i < prologue.others.size(); ++i) {
+      args_.push_back(packing ? 2 + static_cast<int>(i) : NodeOf(prologue.others[i]).param);
     }
-    code_.compute = [this](llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes) {
-      return Compute(b, loaded, lanes);
-    };
-    code_.begin = [this](llvm::IRBuilder<>& b, llvm::Value* args) { LoadScalars(b, args); };
+    code_.compute = [this](llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes,
+                           llvm::Value* pointer,
+                           llvm::Value* mask) { return Compute(b, loaded, lanes, pointer, mask); };
+    code_.begin = [this](llvm::IRBuilder<>& b, llvm::Value* args) { Begin(b, args); };
     code_.text = Text(prologue.node);
   }
   Prologue(const Prologue&) = delete;
@@ -74,27 +74,87 @@ class Prologue {
   const Status& status() const { return status_; }
 
  private:
-  void LoadScalars(llvm::IRBuilder<>& b, llvm::Value* args) {
-    scalars_.clear();
+  const kernel::Node& NodeOf(int node) const { return stage_.nodes[static_cast<size_t>(node)]; }
+  static bool IsScalar(const kernel::Node& load) { return load.index.terms().empty(); }
+
+  llvm::Value* Array(llvm::IRBuilder<>& b, llvm::Value* args, int arg, const kernel::Node& load) {
+    llvm::Value* slot =
+        b.CreateConstInBoundsGEP1_64(b.getPtrTy(), args, static_cast<uint64_t>(arg));
+    return b.CreateConstGEP1_64(
+        b.getInt8Ty(), b.CreateLoad(b.getPtrTy(), slot),
+        static_cast<uint64_t>(load.index.constant() * ByteWidth(load.type)));
+  }
+
+  llvm::Value* Load(llvm::IRBuilder<>& b, const kernel::Node& load, llvm::Value* at, int lanes,
+                    llvm::Value* mask) {
+    const llvm::Align align(static_cast<uint64_t>(ByteWidth(load.type)));
+    llvm::Type* type = MemoryType(b.getContext(), load.type);
+    if (lanes > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes));
+    llvm::Value* value = lanes > 1 && mask
+                             ? static_cast<llvm::Value*>(b.CreateMaskedLoad(
+                                   type, at, align, mask, llvm::Constant::getNullValue(type)))
+                             : b.CreateAlignedLoad(type, at, align);
+    return FromMemory(b, value, load.type, MathOf(cpu_));
+  }
+
+  // Where arrays begin, and the numbers that all elements have in common.
+  void Begin(llvm::IRBuilder<>& b, llvm::Value* args) {
+    others_.clear();
+    const kernel::Node& main = NodeOf(prologue_.load);
+    if (!prologue_.axes.empty()) begin_ = Array(b, args, packing_ ? 0 : main.param, main);
     for (size_t i = 0; i < args_.size(); ++i) {
-      const kernel::Node& n = stage_.nodes[static_cast<size_t>(prologue_.scalars[i])];
-      llvm::Value* slot =
-          b.CreateConstInBoundsGEP1_64(b.getPtrTy(), args, static_cast<uint64_t>(args_[i]));
-      llvm::Value* at =
-          b.CreateConstGEP1_64(b.getInt8Ty(), b.CreateLoad(b.getPtrTy(), slot),
-                               static_cast<uint64_t>(n.index.constant() * ByteWidth(n.type)));
-      llvm::Value* value =
-          b.CreateAlignedLoad(MemoryType(b.getContext(), n.type), at,
-                              llvm::Align(static_cast<uint64_t>(ByteWidth(n.type))));
-      scalars_.push_back(FromMemory(b, value, n.type, MathOf(cpu_)));
+      const kernel::Node& n = NodeOf(prologue_.others[i]);
+      llvm::Value* array = Array(b, args, args_[i], n);
+      others_.push_back(IsScalar(n) ? Load(b, n, array, 1, nullptr) : array);
     }
   }
 
-  llvm::Value* Compute(llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes) {
+  // The points along the axes of the element at an address; null for those that nobody asks for.
+  std::vector<llvm::Value*> PointsOf(llvm::IRBuilder<>& b, llvm::Value* pointer) {
+    const auto& axes = prologue_.axes;
+    auto wanted = [&](size_t axis) {
+      return std::ranges::any_of(prologue_.others, [&](int other) {
+        return NodeOf(other).index.DependsOn(axes[axis].variable);
+      });
+    };
+    size_t last = axes.size();
+    while (last > 0 && !wanted(last - 1)) --last;
+    std::vector<llvm::Value*> points(axes.size());
+    if (last == 0) return points;
+    auto number = [&](int64_t n) { return b.getInt64(static_cast<uint64_t>(n)); };
+    llvm::Value* rest = b.CreateSub(b.CreatePtrToInt(pointer, b.getInt64Ty()),
+                                    b.CreatePtrToInt(begin_, b.getInt64Ty()));
+    rest = b.CreateUDiv(rest, number(ByteWidth(NodeOf(prologue_.load).type)));
+    for (size_t i = 0; i < last; ++i) {
+      if (wanted(i)) points[i] = b.CreateUDiv(rest, number(axes[i].stride));
+      if (i + 1 < last) rest = b.CreateURem(rest, number(axes[i].stride));
+    }
+    return points;
+  }
+
+  llvm::Value* Compute(llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes, llvm::Value* pointer,
+                       llvm::Value* mask) {
     std::vector<llvm::Value*> values(stage_.nodes.size());
     values[static_cast<size_t>(prologue_.load)] = loaded;
-    for (size_t i = 0; i < scalars_.size(); ++i) {
-      values[static_cast<size_t>(prologue_.scalars[i])] = Splat(b, scalars_[i], lanes);
+    std::vector<llvm::Value*> points = PointsOf(b, pointer);
+    for (size_t i = 0; i < others_.size(); ++i) {
+      const kernel::Node& n = NodeOf(prologue_.others[i]);
+      llvm::Value*& value = values[static_cast<size_t>(prologue_.others[i])];
+      if (IsScalar(n)) {
+        value = Splat(b, others_[i], lanes);
+        continue;
+      }
+      llvm::Value* offset = b.getInt64(0);
+      bool along = false;  // the vector
+      for (size_t a = 0; a < points.size(); ++a) {
+        int64_t stride = *n.index.StrideOf(prologue_.axes[a].variable);
+        if (stride == 0) continue;
+        along = along || prologue_.axes[a].stride == 1;
+        auto bytes = static_cast<uint64_t>(stride * ByteWidth(n.type));
+        offset = b.CreateAdd(offset, b.CreateMul(points[a], b.getInt64(bytes)));
+      }
+      llvm::Value* at = b.CreateGEP(b.getInt8Ty(), others_[i], offset);
+      value = along ? Load(b, n, at, lanes, mask) : Splat(b, Load(b, n, at, 1, nullptr), lanes);
     }
     return At(b, prologue_.node, lanes, values);
   }
@@ -121,10 +181,15 @@ class Prologue {
 
   std::string Text(int node) const {
     const kernel::Node& n = stage_.nodes[static_cast<size_t>(node)];
-    if (node == prologue_.load) return std::string(TypeName(n.type));
-    for (size_t i = 0; i < prologue_.scalars.size(); ++i) {
-      if (node == prologue_.scalars[i]) {
-        return Cat(TypeName(n.type), " args[", args_[i], "][", n.index.constant(), "]");
+    if (node == prologue_.load) {
+      std::string text(TypeName(n.type));
+      // By its place others are found.
+      if (!prologue_.axes.empty()) text += Cat(" args[", n.param, "][", n.index.ToString(), "]");
+      return text;
+    }
+    for (size_t i = 0; i < prologue_.others.size(); ++i) {
+      if (node == prologue_.others[i]) {
+        return Cat(TypeName(n.type), " args[", args_[i], "][", n.index.ToString(), "]");
       }
     }
     if (n.kind == kernel::Node::Kind::kConstant) {
@@ -139,9 +204,11 @@ class Prologue {
 
   const kernel::Stage& stage_;
   const kernel::Prologue& prologue_;
+  const bool packing_;
   const target::Cpu& cpu_;
-  std::vector<int> args_;  // of the scalars
-  std::vector<llvm::Value*> scalars_;
+  std::vector<int> args_;             // of the other loads
+  llvm::Value* begin_ = nullptr;      // the first element's address
+  std::vector<llvm::Value*> others_;  // numbers, or where arrays begin
   GemmPrologue code_;
   Status status_;
 };
