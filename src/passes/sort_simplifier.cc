@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "passes/control/computations.h"
@@ -148,6 +149,115 @@ bool MergeOperands(Instruction* sort) {
   return changed;
 }
 
+// Whether the comparator puts operand 0's larger elements first, or its smaller ones; nothing where
+// it makes another order than topk does.
+std::optional<bool> LargestFirst(const Computation& comparator, int64_t operand) {
+  const Instruction* root = comparator.root();
+  if (root->opcode() != Opcode::kCompare) return std::nullopt;
+  const ElementType type = root->operand(0)->shape().type();
+  // Floats without a total order have zeros that are equal, and NaNs that are not.
+  if (!IsInteger(type) && !(IsFloat(type) && root->attributes().Has(Attr::kOrderType))) {
+    return std::nullopt;
+  }
+  const Instruction *left = comparator.parameter(2 * operand),
+                    *right = comparator.parameter(2 * operand + 1);
+  const bool straight = root->operand(0) == left && root->operand(1) == right;
+  if (!straight && (root->operand(0) != right || root->operand(1) != left)) return std::nullopt;
+  switch (root->attributes().DirectionOf(Attr::kDirection)) {
+    case Direction::kGt:
+      return straight;
+    case Direction::kLt:
+      return !straight;
+    default:
+      return std::nullopt;
+  }
+}
+
+// How many of the first elements along its last dimension a slice takes; nothing where it takes
+// others, or not all along other dimensions.
+std::optional<int64_t> FirstOf(const Instruction& slice) {
+  if (slice.opcode() != Opcode::kSlice || !slice.shape().is_row_major()) return std::nullopt;
+  const Shape& from = slice.operand(0)->shape();
+  const auto& dims = slice.attributes().Slices(Attr::kSlice);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const bool is_last = d + 1 == dims.size();
+    if (dims[d].start != 0 || dims[d].stride != 1) return std::nullopt;
+    if (!is_last && dims[d].limit != from.dim(static_cast<int64_t>(d))) return std::nullopt;
+  }
+  return dims.back().limit;
+}
+
+// slice(sort(x, iota())) => topk(x)   where all that is read of the sorted elements, and of where
+// they were, are the first ones along the last dimension (floats: in total order)
+bool OfFirstElements(Instruction* sort) {
+  const int64_t count = sort->operand_count();
+  const Shape& shape = sort->operand(0)->shape();
+  if (count > 2 || sort->IsRoot() || !shape.is_static() || !shape.is_row_major() ||
+      sort->dimensions()[0] != shape.rank() - 1) {
+    return false;
+  }
+  // Which operand is sorted; the other one, if any, counts.
+  std::optional<bool> largest;
+  int64_t sorted = 0;
+  for (; sorted < count && !largest; ++sorted) {
+    largest = LargestFirst(*sort->called(0), sorted);
+  }
+  if (!largest) return false;
+  --sorted;
+  if (count == 2) {
+    const Instruction* iota = sort->operand(1 - sorted);
+    if (iota->opcode() != Opcode::kIota || iota->shape().type() != ElementType::kS32 ||
+        iota->attributes().Int(Attr::kIotaDimension) != shape.rank() - 1) {
+      return false;
+    }
+  }
+  int64_t most = 0;
+  std::vector<std::pair<Instruction*, int64_t>> slices;  // and the operand whose elements it takes
+  auto take = [&](const Instruction* of, int64_t operand) {
+    if (of->IsRoot()) return false;
+    for (Instruction* user : of->users()) {
+      std::optional<int64_t> first = FirstOf(*user);
+      if (!first || *first == 0) return false;
+      most = std::max(most, *first);
+      slices.emplace_back(user, operand);
+    }
+    return true;
+  };
+  if (count == 1) {
+    if (!take(sort, 0)) return false;
+  } else {
+    for (const Instruction* user : sort->users()) {
+      if (user->opcode() != Opcode::kGetTupleElement) return false;
+      if (!take(user, user->attributes().Int(Attr::kIndex))) return false;
+    }
+  }
+  if (slices.empty() || most >= shape.dim(shape.rank() - 1)) return false;
+  std::vector<int64_t> dims = shape.dims();
+  dims.back() = most;
+  Instruction* x = sort->operand(sorted);
+  Instruction* top = sort->parent()->Create(
+      {.opcode = Opcode::kTopK,
+       .operands = {x},
+       .attributes = {{Attr::kK, most}, {Attr::kLargest, *largest}},
+       .shape = Shape::Tuple({Shape(x->shape().type(), std::span<const int64_t>(dims)),
+                              Shape(ElementType::kS32, std::span<const int64_t>(dims))}),
+       .op_name = sort->op_name()},
+      sort);
+  for (auto [slice, operand] : slices) {
+    Instruction* first = Element(slice, top, operand == sorted ? 0 : 1);
+    if (slice->shape().dim(shape.rank() - 1) == most) {
+      sort->parent()->ReplaceAllUses(slice, first);
+      sort->parent()->Remove(slice);
+    } else {
+      sort->parent()->ReplaceOperand(slice, 0, first);
+    }
+  }
+  std::vector<Instruction*> elements(sort->users().begin(), sort->users().end());
+  for (Instruction* element : elements) sort->parent()->Remove(element);
+  sort->parent()->Remove(sort);
+  return true;
+}
+
 bool Simplify(Computation& c) {
   std::vector<Instruction*> sorts;
   for (const auto& i : c.instructions()) {
@@ -161,6 +271,10 @@ bool Simplify(Computation& c) {
       c.Remove(sort);
       changed = true;
     } else {
+      if (OfFirstElements(sort)) {
+        changed = true;
+        continue;
+      }
       changed |= MergeOperands(sort);
       changed |= DropOperands(sort);
     }

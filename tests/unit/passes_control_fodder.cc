@@ -72,10 +72,16 @@ class Generator {
       if (v->shape() == shape) return v;
     }
     if (shape == kScalar) return Constant(Pick(0, 3));
+    if (Chance(30)) return Count();
     return Add({.opcode = Opcode::kBroadcast,
                 .operands = {Constant(Pick(0, 3))},
                 .attributes = {{Attr::kDimensions, Ints{}}},
                 .shape = shape});
+  }
+  Instruction* Count() {
+    return Add({.opcode = Opcode::kIota,
+                .attributes = {{Attr::kIotaDimension, int64_t{0}}},
+                .shape = kArray});
   }
   Instruction* Op(const Shape& shape) {
     if (shape == kArray && Chance(40)) {
@@ -142,7 +148,7 @@ class Generator {
   void While(int depth) {
     std::vector<Instruction*> initial = {Constant(Pick(0, 2))};
     for (int k = Pick(2, 5); k > 0; --k) {
-      initial.push_back(Value(Chance(50) ? kScalar : kArray));
+      initial.push_back(Chance(8) ? Count() : Value(Chance(50) ? kScalar : kArray));
     }
     size_t counter = static_cast<size_t>(Pick(0, static_cast<int>(initial.size()) - 1));
     std::swap(initial[0], initial[counter]);
@@ -428,6 +434,8 @@ class Generator {
         // What the branch may know.
         if (Chance(20) && index->shape() == kScalar) elements.back() = index;
         if (Chance(10)) elements.back() = Constant(Pick(0, 3));
+        // What it may make itself.
+        if (Chance(25)) elements.back() = Op(elements.back()->shape());
       }
       operands.push_back(Add({.opcode = Opcode::kTuple, .operands = elements}));
       const Shape shape = operands.back()->shape();

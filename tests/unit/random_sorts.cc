@@ -25,6 +25,52 @@ class Generator {
     return {{Element(top, 0), Element(top, 1)}, {x_}};
   }
 
+  // The first elements of a sort along the last dimension, and where they were.
+  MoveOp FirstOfSort() {
+    Computation& c = source_.computation;
+    const int64_t last = x_->shape().rank() - 1, size = x_->shape().dim(last);
+    const ElementType type = x_->shape().type();
+    Instruction* iota = Add(c, {.opcode = Opcode::kIota,
+                                .attributes = {{Attr::kIotaDimension, last}},
+                                .shape = Shape(ElementType::kS32, x_->shape().dimensions())});
+    operands_ = {x_};
+    if (Chance(70)) operands_.insert(operands_.begin() + Pick(0, 1), iota);
+    Computation* before = source_.module.AddComputation("first");
+    Instruction* sides[2] = {};
+    for (size_t k = 0; k < operands_.size(); ++k) {
+      for (int side : {0, 1}) {
+        Instruction* p = Add(
+            *before, {.opcode = Opcode::kParameter,
+                      .attributes = {{Attr::kParameterNumber, static_cast<int64_t>(2 * k) + side}},
+                      .shape = Shape::Scalar(operands_[k]->shape().type())});
+        if (operands_[k] == x_) sides[side] = p;
+      }
+    }
+    if (Chance(30)) std::swap(sides[0], sides[1]);
+    Instruction* compare =
+        Compare(*before, sides[0], sides[1], Chance(50) ? Direction::kLt : Direction::kGt);
+    if (IsFloat(type) && Chance(80)) {
+      compare->mutable_attributes().Set(Attr::kOrderType, std::string("TOTALORDER"));
+    }
+    before->set_root(compare);
+    Instruction* sort = Add(c, {.opcode = Opcode::kSort,
+                                .operands = operands_,
+                                .attributes = {{Attr::kDimensions, Ints{last}}},
+                                .called = {before}});
+    MoveOp op;
+    op.data = {operands_.begin(), operands_.end()};
+    for (size_t k = 0; k < operands_.size(); ++k) {
+      Instruction* sorted = operands_.size() == 1 ? sort : Element(sort, static_cast<int64_t>(k));
+      std::vector<SliceDimension> slices;
+      for (const Dimension& d : sorted->shape().dimensions()) slices.push_back({0, d.size(), 1});
+      slices.back().limit = Pick(0, std::min<int64_t>(size, 4));
+      op.results.push_back(Add(c, {.opcode = Opcode::kSlice,
+                                   .operands = {sorted},
+                                   .attributes = {{Attr::kSlice, std::move(slices)}}}));
+    }
+    return op;
+  }
+
   MoveOp Sort() {
     operands_ = {x_};
     for (Instruction* v : source_.values) {
@@ -132,9 +178,9 @@ class Generator {
 MoveOp RandomSort(const MoveSource& source, Instruction* x,
                   const std::function<bool(const Instruction*)>& exact) {
   if (x->shape().rank() == 0) return {};
-  bool top = source.random() % 4 == 0;
+  uint64_t kind = source.random() % 5;
   Generator generator(source, x, exact);
-  return top ? generator.TopK() : generator.Sort();
+  return kind == 0 ? generator.TopK() : kind == 1 ? generator.FirstOfSort() : generator.Sort();
 }
 
 }  // namespace kiln::testing

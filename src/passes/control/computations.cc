@@ -107,7 +107,8 @@ Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* at) {
 
 bool IsMadeOfConstant(const Instruction* x) {
   if (!x->shape().is_array()) return false;
-  return x->IsConstant() || (x->opcode() == Opcode::kBroadcast && x->operand(0)->IsConstant());
+  return x->IsConstant() || x->opcode() == Opcode::kIota ||
+         (x->opcode() == Opcode::kBroadcast && x->operand(0)->IsConstant());
 }
 
 Instruction* CopyOfConstant(const Instruction* value, Instruction* at) {

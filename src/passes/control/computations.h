@@ -26,7 +26,7 @@ ir::Instruction* MakeTuple(ir::Computation* c, std::vector<ir::Instruction*> ele
 // where the tuple is made here.
 ir::Instruction* ElementOf(ir::Instruction* tuple, int64_t k, ir::Instruction* at);
 
-// Whether the value can be made anywhere: a constant, or one repeated.
+// Whether the value can be made anywhere: a constant, or one repeated, or a count.
 bool IsMadeOfConstant(const ir::Instruction* x);
 // Such a value again before `at`, in another computation.
 ir::Instruction* CopyOfConstant(const ir::Instruction* value, ir::Instruction* at);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <ranges>
+#include <unordered_set>
 
 #include "passes/control/computations.h"
 #include "passes/passes.h"
@@ -252,6 +253,115 @@ bool KnowOperands(Instruction* i) {
   return changed;
 }
 
+// Whether a branch may make the value itself, for which alone it was made: without keeping much
+// more until then than the value.
+bool MaySink(const Instruction& x, const Instruction* user) {
+  switch (x.opcode()) {
+    case Opcode::kParameter:
+    case Opcode::kConstant:
+    case Opcode::kGetTupleElement:
+    case Opcode::kWhile:
+    case Opcode::kConditional:
+    case Opcode::kCall:
+    case Opcode::kFusion:
+    case Opcode::kOptBarrier:
+      return false;
+    default:
+      break;
+  }
+  if (HasTrait(x.opcode(), kSideEffect) || x.IsRoot() || !x.shape().is_array() ||
+      x.users().size() != 1 || std::ranges::count(user->operands(), &x) != 1) {
+    return false;
+  }
+  int64_t kept = 0;
+  for (const Instruction* operand : x.operands()) {
+    if (!operand->shape().is_array() || !operand->shape().is_static()) return false;
+    if (operand->opcode() == Opcode::kParameter || IsMadeOfConstant(operand)) continue;
+    kept += operand->shape().byte_size();
+  }
+  constexpr int64_t kFew = 4096;
+  return x.shape().is_static() && kept <= std::max(x.shape().byte_size(), kFew);
+}
+
+// conditional(p, f(op(x)), g(y)) => conditional(p, f'(x), g(y))   where nobody else needs what is
+// made for one branch: it makes it itself, if it runs
+bool SinkOperands(Instruction* i) {
+  bool changed = false;
+  Computation* c = i->parent();
+  for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {
+    Instruction* argument = i->operand(b + 1);
+    const bool is_tuple = argument->opcode() == Opcode::kTuple;
+    if (!is_tuple && argument->shape().is_tuple()) continue;
+    if (argument->users().size() != 1 || argument->IsRoot() ||
+        std::ranges::count(i->operands(), argument) != 1) {
+      continue;
+    }
+    auto reads_element = [](const Instruction* user) {
+      return user->opcode() == Opcode::kGetTupleElement;
+    };
+    const Instruction* read = i->called(b)->parameter(0);
+    if (is_tuple && (read->IsRoot() || !std::ranges::all_of(read->users(), reads_element))) {
+      continue;
+    }
+    std::vector<Instruction*> elements = {argument};
+    if (is_tuple) elements.assign(argument->operands().begin(), argument->operands().end());
+    std::vector<bool> sinks;
+    for (const Instruction* x : elements) sinks.push_back(MaySink(*x, is_tuple ? argument : i));
+    if (std::ranges::find(sinks, true) == sinks.end()) continue;
+    // What the branch is handed instead, each once.
+    std::vector<Instruction*> handed;
+    auto number_of = [&](Instruction* x) {
+      auto it = std::ranges::find(handed, x);
+      if (it == handed.end()) it = handed.insert(it, x);
+      return it - handed.begin();
+    };
+    for (size_t k = 0; k < elements.size(); ++k) {
+      if (!sinks[k]) number_of(elements[k]);
+      for (Instruction* operand : elements[k]->operands()) {
+        if (sinks[k]) number_of(operand);
+      }
+    }
+    Computation* branch = OwnCallee(i, b);
+    Instruction* parameter = branch->parameter(0);
+    std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
+    branch->Move(parameter, branch->instructions().front().get());
+    auto second = std::next(branch->instructions().begin());
+    Instruction* at = second == branch->instructions().end() ? nullptr : second->get();
+    Instruction* tuple = MakeTuple(c, handed, i);
+    parameter->set_shape(tuple->shape());
+    auto element = [&](Instruction* x) { return ElementOf(parameter, number_of(x), at); };
+    std::vector<Instruction*> values;
+    for (size_t k = 0; k < elements.size(); ++k) {
+      if (!sinks[k]) {
+        values.push_back(element(elements[k]));
+        continue;
+      }
+      std::vector<Instruction*> operands;
+      for (Instruction* operand : elements[k]->operands()) operands.push_back(element(operand));
+      values.push_back(branch->Create(ir::CopySpec(*elements[k], std::move(operands)), at));
+    }
+    for (Instruction* user : users) {
+      if (is_tuple) {
+        branch->ReplaceAllUses(user,
+                               values[static_cast<size_t>(user->attributes().Int(Attr::kIndex))]);
+        branch->Remove(user);
+        continue;
+      }
+      for (int64_t o = 0; o < user->operand_count(); ++o) {
+        if (user->operand(o) == parameter) branch->ReplaceOperand(user, o, values[0]);
+      }
+    }
+    if (parameter->IsRoot()) branch->set_root(values[0]);
+    c->ReplaceOperand(i, b + 1, tuple);
+    if (is_tuple) c->Remove(argument);
+    for (size_t k = 0; k < elements.size(); ++k) {
+      if (sinks[k]) c->Remove(elements[k]);
+    }
+    changed = true;
+  }
+  return changed;
+}
+
 // conditional(convert(p), f(x), g(y)) => conditional(p, g(y), f(x))   of preds p
 Instruction* OfConvertedPred(Instruction* i) {
   Instruction* index = i->operand(0);
@@ -274,6 +384,12 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
   bool changed = false;
   // Callers first: what is known of a branch may decide what is in it.
   std::vector<Computation*> order = module.CalleesFirst();
+  std::unordered_set<const Computation*> bodies;
+  for (const Computation* c : order) {
+    for (const auto& i : c->instructions()) {
+      if (i->opcode() == Opcode::kWhile) bodies.insert(i->called().begin(), i->called().end());
+    }
+  }
   for (Computation* c : std::views::reverse(order)) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = (it++)->get();
@@ -291,6 +407,8 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
       }
       changed |= KnowOperands(i);
       changed |= ReplaceResults(i);
+      // What a loop's body makes may be made before the loop.
+      if (!bodies.contains(c)) changed |= SinkOperands(i);
       changed |= DropOperands(i);
       changed |= DropResults(i);
     }

@@ -135,13 +135,14 @@ bool IsInvariant(const Instruction& loop, int64_t k) {
          IsElement(root->operand(k), loop.called(1)->parameter(0), k);
 }
 
-// Whether both are the same constant, or repeat it to one shape.
+// Whether both are the same constant, or repeat it to one shape, or the same count.
 bool AreSameConstants(const Instruction* a, const Instruction* b) {
   if (!IsMadeOfConstant(a) || a->opcode() != b->opcode() || !(a->shape() == b->shape())) {
     return false;
   }
   if (a->IsConstant()) return a->literal() == b->literal();
-  return a->attributes() == b->attributes() && AreSameConstants(a->operand(0), b->operand(0));
+  return a->attributes() == b->attributes() &&
+         (a->opcode() == Opcode::kIota || AreSameConstants(a->operand(0), b->operand(0)));
 }
 
 // body(x) => (..., get-tuple-element(x, k), ...)   where element k begins as a constant, and the
@@ -228,7 +229,7 @@ bool UseInvariants(Instruction* loop) {
     const Instruction* value = initial->operand(k);
     if (!IsMadeOfConstant(value)) continue;
     // get-tuple-element(state, k) => c   in condition and body, where no iteration changes it and
-    // it begins as the constant c
+    // it begins as the constant c, or a count
     for (int64_t callee : {0, 1}) {
       auto reads = [&](const Instruction* user, const Computation* of) {
         bool only_result = user->users().size() == 1 && user->users()[0] == of->root() &&

@@ -168,15 +168,25 @@ repeated where it lies, and see no dimensions of size 1:
 - `reverse(op(x, c)) => op(reverse(x), c)`, `reverse(reshape(x)) => reshape(reverse(x))`,
   `dot(reverse(x), y) => dot(x, reverse(y))`;
 - `op(slice(x)), op(slice(y)) => slice(op(x, y))`, `f(x), f(y) => f(concatenate(x, y))`: siblings
-  become one kernel by fusion.
+  become one kernel by fusion; so do `reduce(x, max)` and the position of the largest element of x;
+- `concatenate(convert(x), convert(y)) => convert(concatenate(x, y))`, `convert(reshape(x)) =>
+  reshape(convert(x))`, `convert(pad(x)) => pad(convert(x))`: conversions are made where elements are
+  read or written;
+- dots with their dimensions in order, or fewer of them; `gather` and `scatter` of batches as such
+  whose indices count.
 
 More would be done than is saved:
 
 - `dot(x, y), dot(x, z) => dot(x, concatenate(y, z))`: factors would be copied in every run;
 - `dot(dynamic-slice(c), d) => dynamic-slice(dot(c, d))` of constants, and `gather(pad(x)) =>
   pad(gather(x))`;
-- ops that all branches of a conditional end with, moved behind it: the branches' kernels are fused
-  with them, and equal kernels are compiled once.
+- ops that all branches of a conditional end with, moved behind it, and ops behind it moved into the
+  branches: their kernels are fused with them, and equal kernels are compiled once;
+- `get-tuple-element(x, k) => get-tuple-element(x, j) * c + d` of loops' counters with different steps:
+  a product takes the place of a sum, in every iteration;
+- loops of constants are not run while compiling, and none is unrolled but those that run once;
+- masks made of counts before a loop are read in it, not made again; what a scan fills goes not into
+  the array that it reads, though that has the same size.
 )";
 
 }  // namespace
