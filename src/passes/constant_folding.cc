@@ -24,13 +24,16 @@ int64_t TermsOf(const Instruction& dot) {
 // How long the evaluator takes, in units of an elementwise op on one element.
 int64_t WorkOf(const Instruction& i) {
   constexpr int64_t kMost = int64_t{1} << 40;
-  int64_t work = i.shape().num_elements();
+  int64_t work = 0;
+  if (i.shape().is_array()) work = i.shape().num_elements();
+  for (const Shape& element : i.shape().elements()) work += element.num_elements();
   switch (i.opcode()) {
     case Opcode::kDot:
       work = TermsOf(i);
       break;
     case Opcode::kSort:
-      work *= 64;
+    case Opcode::kTopK:
+      work = 64 * i.operand_count() * i.operand(0)->shape().num_elements();
       break;
     case Opcode::kReduceWindow:
       for (const WindowDimension& d : i.attributes().Window(Attr::kWindow)) {
@@ -65,6 +68,21 @@ bool IsFoldable(const Instruction& i) {
       return false;
     default:
       return !HasTrait(i.opcode(), kSideEffect);
+  }
+}
+
+// Whether it gives several arrays at once, each of which can be a literal.
+bool IsFoldableTuple(const Instruction& i) {
+  switch (i.opcode()) {
+    case Opcode::kReduce:
+    case Opcode::kReduceWindow:
+    case Opcode::kSort:
+    case Opcode::kTopK:
+      return i.shape().is_tuple() && std::ranges::all_of(i.shape().elements(), [](const Shape& s) {
+               return s.is_array() && s.is_static() && s.is_row_major();
+             });
+    default:
+      return false;
   }
 }
 
@@ -166,11 +184,22 @@ Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
     Expressions expressions;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = (it++)->get();
-      if (!IsFoldable(*i)) continue;
-      expressions.Add(*i);
-      if (!IsWorthFolding(*i, context) && !IsExpensive(*i, expressions)) continue;
-      std::optional<Literal> value = expressions.Evaluate(*i);
-      if (!value) continue;  // Whoever compiles it says why.
+      std::optional<Literal> value;
+      if (i->opcode() == Opcode::kGetTupleElement && expressions.Contains(i->operand(0))) {
+        value = expressions.Evaluate(*i->operand(0));
+        if (value) {
+          Literal element =
+              std::move(value->elements()[static_cast<size_t>(i->attributes().Int(Attr::kIndex))]);
+          value = std::move(element);
+        }
+      } else if (IsFoldable(*i) || IsFoldableTuple(*i)) {
+        expressions.Add(*i);
+        if (i->shape().is_array() &&
+            (IsWorthFolding(*i, context) || IsExpensive(*i, expressions))) {
+          value = expressions.Evaluate(*i);
+        }
+      }
+      if (!value) continue;  // What has none for other reasons is its compiler's to refuse.
       expressions.Add(*c->Replace(i, {.opcode = Opcode::kConstant,
                                       .shape = i->shape(),
                                       .literal = std::make_shared<const Literal>(*std::move(value)),

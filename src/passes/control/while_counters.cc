@@ -277,7 +277,9 @@ bool MergeCounters(Instruction* loop, const Counting& counting) {
   for (const Counter* k : order) {
     if (!k->start) continue;
     auto base = std::ranges::find_if(bases, [&](const Counter* j) {
-      return shape_of(*j) == shape_of(*k) && (j->step == k->step || j->step == -k->step);
+      return shape_of(*j) == shape_of(*k) &&
+             (j->step == k->step ||
+              static_cast<uint64_t>(j->step) + static_cast<uint64_t>(k->step) == 0);
     });
     if (base == bases.end()) {
       bases.push_back(k);

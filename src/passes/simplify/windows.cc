@@ -150,7 +150,6 @@ Instruction* OfOneWindow(Instruction* i) {
   Slices slices;
   std::vector<int64_t> dims;
   std::vector<Instruction*> operands = {x, nullptr};
-  bool fits = true;
   int64_t last_window = -1;
   for (size_t d = 0; d < map.window.size(); ++d) {
     int64_t size = map.window[d] >= 0 ? updates->shape().dim(map.window[d]) : 1;
@@ -159,11 +158,10 @@ Instruction* OfOneWindow(Instruction* i) {
       last_window = map.window[d];
     }
     int64_t start = map.component[d] >= 0 ? *IndexOf(indices, map.component[d]) : 0;
-    fits &= start >= 0 && start <= x->shape().dim(static_cast<int64_t>(d)) - size;
+    if (start < 0 || start > x->shape().dim(static_cast<int64_t>(d)) - size) return x;
     slices.push_back({start, start + size, 1});
     dims.push_back(size);
   }
-  if (!fits) return x;
   for (const SliceDimension& slice : slices) {
     operands.push_back(
         SplatNumber(i, Shape::Scalar(ElementType::kS64), static_cast<double>(slice.start)));
