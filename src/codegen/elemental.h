@@ -36,6 +36,13 @@ llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind ki
 llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, llvm::Value* x,
                          llvm::Value* y, MathOptions math);
 
+// Maxima (or minima) of numbers without regard for NaNs, which may be lost: many can be folded, and
+// NaNs sought beside them, in half the time. Where the machine has an instruction for it, which
+// HasExtremumOfNumbers tells.
+bool HasExtremumOfNumbers(ElementType type, MathOptions math);
+llvm::Value* EmitExtremumOfNumbers(Builder& b, llvm::Value* x, llvm::Value* y, bool maximum,
+                                   MathOptions math);
+
 // Converts by the rules of the op convert.
 llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, ElementType to,
                          MathOptions options);
@@ -46,10 +53,12 @@ llvm::Value* EmitConvert(Builder& b, llvm::Value* value, ElementType from, Eleme
 struct Reciprocal {
   llvm::Value* divisor;  // a scalar
   llvm::Value* inverse;  // 1 / divisor
+  llvm::Value* rest;     // what rounding took from the inverse
   llvm::Value* usable;   // whether the inverse serves for operands of everyday sizes
 };
 Reciprocal EmitReciprocal(Builder& b, llvm::Value* divisor);
-llvm::Value* EmitDivide(Builder& b, llvm::Value* x, const Reciprocal& reciprocal);
+std::vector<llvm::Value*> EmitDivide(Builder& b, std::vector<llvm::Value*> dividends,
+                                     const Reciprocal& reciprocal);
 
 // What an op made in registers, rounded to the type of its result: f16 and bf16 are kept as floats.
 llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOptions options);

@@ -132,3 +132,16 @@ Value* EmitIntPower(Builder& b, Value* x, Value* y, bool is_signed) {
 }
 
 }  // namespace kiln::codegen::elemental
+
+namespace kiln::codegen {
+
+bool HasExtremumOfNumbers(ElementType type, MathOptions math) {
+  return math.has_avx512 && (type == ElementType::kF32 || IsHalf(type));
+}
+
+llvm::Value* EmitExtremumOfNumbers(Builder& b, llvm::Value* x, llvm::Value* y, bool maximum,
+                                   MathOptions math) {
+  return MathEmitter(b, math).ExtremumOfNumbers(x, y, maximum);
+}
+
+}  // namespace kiln::codegen

@@ -12,7 +12,7 @@ namespace {
 
 // Operands of these sizes have quotients and remainders that are exact where they must be: for
 // divisors between 2^-limit and 2^limit nothing on the way overflows, and what underflows is a
-// remainder, which is a multiple of the least subnormal.
+// remainder, which is a multiple of the least subnormal. Divisors below 0 are rare.
 struct Limits {
   int divisor, dividend;
 };
@@ -26,62 +26,87 @@ Value* Power(llvm::Type* type, int exponent) { return Number(type, std::ldexp(1.
 
 Reciprocal EmitReciprocal(Builder& b, Value* divisor) {
   llvm::Type* type = divisor->getType();
-  Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, divisor);
   int limit = LimitsOf(type).divisor;
-  Value* usable = b.CreateAnd(b.CreateFCmpOGE(size, Power(type, -limit)),
-                              b.CreateFCmpOLE(size, Power(type, limit)));
-  return {divisor, b.CreateFDiv(Number(type, 1), divisor), usable};
+  Value* usable = b.CreateAnd(b.CreateFCmpOGE(divisor, Power(type, -limit)),
+                              b.CreateFCmpOLE(divisor, Power(type, limit)));
+  Value* inverse = b.CreateFDiv(Number(type, 1), divisor);
+  Value* rest = b.CreateIntrinsic(llvm::Intrinsic::fma, {type},
+                                  {b.CreateFNeg(inverse), divisor, Number(type, 1)});
+  return {divisor, inverse, b.CreateFMul(rest, inverse), usable};
 }
 
-// r is 1/s rounded to nearest. q0 = x r is within 2 units of x/s, and q1 = q0 + (x - q0 s) r, which
-// has the rounding of this sum and next to nothing beside, within one. So by Markstein's theorem
-// ("Computation of elementary functions on the IBM RISC System/6000 processor", IBM J. Res. Dev.
-// 34, 1990: with r correctly rounded, q within one unit and x - q s exact, as a fused operation
-// gives it) q1 + (x - q1 s) r is rounded correctly.
-Value* EmitDivide(Builder& b, Value* x, const Reciprocal& reciprocal) {
-  llvm::Type* type = x->getType();
+// r is 1/s rounded to nearest, and r + t is 1/s but for 2^-2p of it, p being the digits: so q0 =
+// x r + (x t) is next to nothing but a rounding away from x/s, and within one unit. By Markstein's
+// theorem ("Computation of elementary functions on the IBM RISC System/6000 processor", IBM J. Res.
+// Dev. 34, 1990: with r correctly rounded, q within one unit and x - q s exact, as a fused
+// operation gives it) q0 + (x - q0 s) r is rounded correctly.
+std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
+                               const Reciprocal& reciprocal) {
+  llvm::Type* type = dividends[0]->getType();
   int64_t width = 1;
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) width = vector->getNumElements();
   Value* s = Splat(b, reciprocal.divisor, width);
   Value* r = Splat(b, reciprocal.inverse, width);
-  // Zeros have their own sign to keep, and come out right.
+  Value* t = Splat(b, reciprocal.rest, width);
   llvm::Type* integer = elemental::IntOf(type);
   int limit = LimitsOf(type).dividend;
-  Value* size = b.CreateBitCast(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), integer);
-  auto bits = [&](int exponent) { return b.CreateBitCast(Power(type, exponent), integer); };
-  Value* inside =
-      b.CreateICmpULE(b.CreateSub(size, bits(-limit)), b.CreateSub(bits(limit), bits(-limit)));
-  inside = b.CreateOr(inside, b.CreateFCmpOEQ(x, Number(type, 0)));
-  Value* all = width > 1 ? b.CreateAndReduce(inside) : inside;
+  // Twice the bits: of the size alone.
+  auto twice = [&](int exponent) {
+    Value* bits = b.CreateBitCast(Power(type, exponent), integer);
+    return b.CreateAdd(bits, bits);
+  };
+  Value *low = twice(-limit), *range = b.CreateSub(twice(limit), low);
+  auto all_inside = [&](auto&& bits_of) -> Value* {
+    Value* farthest = nullptr;
+    for (Value* x : dividends) {
+      Value* bits = bits_of(b.CreateBitCast(x, integer));
+      Value* beyond = b.CreateAdd(bits, b.CreateSub(bits, low));
+      farthest =
+          farthest ? b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, farthest, beyond) : beyond;
+    }
+    Value* inside = b.CreateICmpULE(farthest, range);
+    return width > 1 ? b.CreateAndReduce(inside) : inside;
+  };
   llvm::Function* function = b.GetInsertBlock()->getParent();
   auto block = [&](const char* name) {
     return llvm::BasicBlock::Create(b.getContext(), name, function);
   };
-  llvm::BasicBlock *fast = block("divide.fast"), *slow = block("divide.slow"),
-                   *done = block("divide.done");
-  b.CreateCondBr(b.CreateAnd(all, reciprocal.usable), fast, slow);
+  llvm::BasicBlock *fast = block("divide.fast"), *unusual = block("divide.unusual"),
+                   *slow = block("divide.slow"), *done = block("divide.done");
+  b.CreateCondBr(b.CreateAnd(all_inside([](Value* bits) { return bits; }), reciprocal.usable), fast,
+                 unusual);
+
+  // Zeros come out right, but for their sign where they have one.
+  b.SetInsertPoint(unusual);
+  Value* zero = llvm::Constant::getNullValue(integer);
+  Value* one = b.CreateBitCast(Power(type, 0), integer);
+  Value* but_zeros = all_inside(
+      [&](Value* bits) { return b.CreateSelect(b.CreateICmpEQ(bits, zero), one, bits); });
+  b.CreateCondBr(b.CreateAnd(but_zeros, reciprocal.usable), fast, slow);
 
   b.SetInsertPoint(fast);
   auto fma = [&](Value* u, Value* v, Value* w) {
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {u, v, w});
   };
-  Value* first = b.CreateFMul(x, r);
-  Value* quotient = first;
-  for (int step = 0; step < 2; ++step) {
-    quotient = fma(fma(b.CreateFNeg(quotient), s, x), r, quotient);
+  std::vector<Value*> quotients, divided;
+  for (Value* x : dividends) {
+    Value* quotient = fma(x, r, b.CreateFMul(x, t));
+    quotients.push_back(fma(fma(b.CreateFNeg(quotient), s, x), r, quotient));
   }
-  quotient = b.CreateCopySign(quotient, first);
   b.CreateBr(done);
 
   b.SetInsertPoint(slow);
-  Value* divided = b.CreateFDiv(x, s);
+  for (Value* x : dividends) divided.push_back(b.CreateFDiv(x, s));
   b.CreateBr(done);
 
   b.SetInsertPoint(done);
-  llvm::PHINode* result = b.CreatePHI(type, 2);
-  result->addIncoming(quotient, fast);
-  result->addIncoming(divided, slow);
-  return result;
+  for (size_t i = 0; i < dividends.size(); ++i) {
+    llvm::PHINode* result = b.CreatePHI(type, 2);
+    result->addIncoming(quotients[i], fast);
+    result->addIncoming(divided[i], slow);
+    dividends[i] = result;
+  }
+  return dividends;
 }
 
 }  // namespace kiln::codegen

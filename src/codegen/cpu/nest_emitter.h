@@ -38,10 +38,10 @@ class NestEmitter {
   using Values = std::vector<llvm::Value*>;
 
   // Emits into a new block, the function's first.
-  NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
-              bool nontemporal);
-  // Asks for memory with the vectors of stages, from before the first loop is opened on.
-  void AddPrefetches(const std::vector<kernel::CpuPrefetch>& prefetches);
+  NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu);
+  // What a schedule says of memory, before the first loop is opened: prefetches, staged rows and
+  // stores past the caches. Staged rows are those of `other`, if there is one.
+  void SetMemory(const kernel::CpuNestSchedule& schedule, const NestEmitter* other = nullptr);
   // Emits into a function that has code already, from a point on. Of many parameters the addresses
   // are not kept in registers.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu,
@@ -111,9 +111,12 @@ class NestEmitter {
   void BindVector(int variable, llvm::Value* value, int64_t width, int copies, llvm::Value* mask,
                   int64_t aligned);
   void UnbindVector();
+  // The same vectors that another emitter has, along a variable of this one's.
+  void BindVectorLike(const NestEmitter& other, int variable);
   // Makes the copies those of `count` points of another variable from `value` on.
   void BindTile(int variable, llvm::Value* value, int count);
   void UnbindTile();
+  llvm::Value* bound(int variable) const { return bound_[variable]; }
   // How many lanes of a masked vector count, as i64.
   void SetLanesLeft(llvm::Value* left) { lanes_left_ = left; }
   int64_t width() const { return width_; }
@@ -144,6 +147,9 @@ class NestEmitter {
   // Results of a reduction, for kReduced nodes.
   void SetReduced(int stage, int reduction, int result, Lanes value);
   void ForgetReduced();
+  const Lanes& Reduced(int stage, int reduction, int result) const {
+    return reduced_[stage][reduction][result];
+  }
   // Whether any of the stage's inner variables has no points at all.
   bool IsDead(int stage) const { return dead_[stage]; }
 
@@ -156,6 +162,7 @@ class NestEmitter {
   void StoreAccess(int id, const Lanes& value);
 
   llvm::Value* Arg(int index) { return args_[index]; }
+  const Values& args() const { return args_; }
 
  private:
   // An index as far as it is known, apart from its constant: which terms are in the sum. Accesses
@@ -177,6 +184,7 @@ class NestEmitter {
   };
 
   void LoadArgs(llvm::Function* function);
+  void StageRows(int param, const NestEmitter* other);
   llvm::Value* LoadArg(int index);
   int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base, int param,
                 int stage);
@@ -216,7 +224,8 @@ class NestEmitter {
   llvm::Value* GatherPointers(const Address& address, ElementType type);
   llvm::Value* MemoryMask(llvm::Value* mask);
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
-  void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask);
+  void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask,
+                   bool nontemporal);
   bool IsSquare(const Address& address) const;
   // The vectors of all copies, loaded along the tile variable and transposed.
   Values LoadSquare(const Address& address, ElementType type);
@@ -226,7 +235,7 @@ class NestEmitter {
   Builder b_;
   const kernel::Kernel& kernel_;
   const target::Cpu& cpu_;
-  bool nontemporal_;
+  bool nontemporal_ = false;
   Status status_;
   Values args_;  // null for those that are loaded when they are wanted
 
@@ -255,6 +264,7 @@ class NestEmitter {
     bool write;
   };
   std::vector<Prefetch> prefetches_;
+  std::vector<llvm::Value*> staged_;  // by parameter: where its rows are kept
   struct Emitted {
     int stage, node;
     bool reciprocal = false;

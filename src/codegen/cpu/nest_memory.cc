@@ -146,7 +146,8 @@ Value* NestEmitter::VectorLoad(const Address& address, ElementType type, Value* 
   return result;
 }
 
-void NestEmitter::VectorStore(const Address& address, ElementType type, Value* value, Value* mask) {
+void NestEmitter::VectorStore(const Address& address, ElementType type, Value* value, Value* mask,
+                              bool nontemporal) {
   mask = MemoryMask(mask);
   int64_t size = ByteWidth(type);
   if (!address.offsets && address.stride == 1) {
@@ -156,7 +157,7 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
       return;
     }
     llvm::StoreInst* store = b_.CreateAlignedStore(value, address.pointer, align);
-    if (nontemporal_ && address.alignment >= std::min<int64_t>(size * width_, cpu_.vector_bytes) &&
+    if (nontemporal && address.alignment >= std::min<int64_t>(size * width_, cpu_.vector_bytes) &&
         size * width_ >= 16) {
       store->setMetadata(
           llvm::LLVMContext::MD_nontemporal,
@@ -308,7 +309,8 @@ void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
     if (vector && !value.vector) v = Splat(b_, v, width_);
     v = ToMemory(b_, v, access.type, MathOf(cpu_));
     if (vector) {
-      VectorStore(AddressOf(access, u), access.type, v, mask_);
+      bool nontemporal = nontemporal_ && !(access.base && llvm::isa<llvm::AllocaInst>(access.base));
+      VectorStore(AddressOf(access, u), access.type, v, mask_, nontemporal);
     } else {
       b_.CreateAlignedStore(v, PointerOf(access, 0), llvm::Align(ByteWidth(access.type)));
     }
@@ -355,10 +357,55 @@ void NestEmitter::EmitUpdate(int stage, int number) {
   for (size_t k = 0; k < count; ++k) StoreTo(accesses_[ids[k]], results[k]);
 }
 
-void NestEmitter::AddPrefetches(const std::vector<kernel::CpuPrefetch>& prefetches) {
-  for (const kernel::CpuPrefetch& p : prefetches) {
+void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestEmitter* other) {
+  nontemporal_ = schedule.nontemporal;
+  for (const kernel::CpuPrefetch& p : schedule.prefetches) {
     int id = AddAccess(p.index, kernel_.params[p.param].type, args_[p.param], p.param, p.stage);
     prefetches_.push_back({p.stage, id, p.write});
+  }
+  staged_.assign(kernel_.params.size(), nullptr);
+  for (int param : schedule.staged) StageRows(param, other);
+}
+
+// All accesses to the output but the last stage's store go to an array that has a row's points.
+void NestEmitter::StageRows(int param, const NestEmitter* other) {
+  ElementType type = kernel_.params[param].type;
+  Value*& row = staged_[static_cast<size_t>(param)];
+  if (other) row = other->staged_[static_cast<size_t>(param)];
+  auto stage_access = [&](int s, int id) {
+    if (id < 0) return;
+    std::vector<Index> replacements;
+    uint64_t points = 1;
+    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
+      auto variable = static_cast<int>(v);
+      int64_t extent = kernel_.variables[v].extent;
+      replacements.push_back(variable >= kernel_.outer ? Index::Variable(variable, extent)
+                                                       : Index());
+    }
+    for (int v : kernel_.stages[s].variables) {
+      points *= static_cast<uint64_t>(kernel_.variables[v].extent);
+    }
+    if (!row) {
+      llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+      llvm::IRBuilder<> b(&entry, entry.getFirstInsertionPt());
+      auto* array = llvm::ArrayType::get(MemoryType(b_.getContext(), type), points);
+      llvm::AllocaInst* memory = b.CreateAlloca(array);
+      memory->setAlignment(llvm::Align(plan::kAlignment));
+      row = memory;
+    }
+    Index place = offsets_[accesses_[id].offset].index.Substitute(replacements);
+    place = place - place.constant();
+    accesses_[id] = accesses_[AddAccess(place, type, row, param, s)];
+  };
+  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    const kernel::Stage& stage = kernel_.stages[s];
+    auto number = static_cast<int>(s);
+    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+      if (stage.nodes[n].param == param) stage_access(number, load_access_[s][n]);
+    }
+    for (size_t i = 0; i < stage.stores.size() && s + 1 < kernel_.stages.size(); ++i) {
+      if (stage.stores[i].param == param) stage_access(number, store_access_[s][i]);
+    }
   }
 }
 

@@ -13,11 +13,10 @@ using llvm::Value;
 constexpr size_t kMostKeptParams = 8;
 
 NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
-                         const target::Cpu& cpu, bool nontemporal)
+                         const target::Cpu& cpu)
     : b_(llvm::BasicBlock::Create(function->getContext(), "entry", function)),
       kernel_(kernel),
       cpu_(cpu),
-      nontemporal_(nontemporal),
       bound_(kernel.variables.size(), nullptr) {
   LoadArgs(function);
   AddAccesses();
@@ -28,7 +27,6 @@ NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
     : b_(function->getContext()),
       kernel_(kernel),
       cpu_(cpu),
-      nontemporal_(false),
       bound_(kernel.variables.size(), nullptr) {
   llvm::BasicBlock& entry = function->getEntryBlock();
   b_.SetInsertPoint(&entry, entry.getFirstInsertionPt());
@@ -46,7 +44,6 @@ NestEmitter::NestEmitter(Values args, const kernel::Kernel& kernel, const target
     : b_(at.getBlock()->getContext()),
       kernel_(kernel),
       cpu_(cpu),
-      nontemporal_(false),
       args_(std::move(args)),
       bound_(kernel.variables.size(), nullptr) {
   b_.restoreIP(at);
@@ -157,6 +154,12 @@ void NestEmitter::BindVector(int variable, Value* value, int64_t width, int copi
   copies_ = copies;
   mask_ = mask;
   aligned_ = aligned;
+}
+
+void NestEmitter::BindVectorLike(const NestEmitter& other, int variable) {
+  BindVector(variable, other.bound_[other.vector_variable_], other.width_, other.copies_,
+             other.mask_, other.aligned_);
+  lanes_left_ = other.lanes_left_;
 }
 
 void NestEmitter::UnbindVector() {
@@ -377,14 +380,19 @@ void NestEmitter::EmitNode(int stage, int n) {
       for (int operand : node.operands) {
         types.push_back(kernel_.stages[stage].nodes[operand].type);
       }
+      if (reciprocals_[stage][n] && value.vector) {
+        Values dividends;
+        for (int u = 0; u < copies_; ++u) {
+          dividends.push_back(Use(stage, node.operands[0], u, true));
+        }
+        for (Value* quotient : EmitDivide(b_, std::move(dividends), *reciprocals_[stage][n])) {
+          value.copies.push_back(RoundedTo(b_, quotient, node.type, MathOf(cpu_)));
+        }
+        break;
+      }
       for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
         Values operands;
         for (int operand : node.operands) operands.push_back(Use(stage, operand, u, value.vector));
-        if (reciprocals_[stage][n] && value.vector) {
-          Value* quotient = EmitDivide(b_, operands[0], *reciprocals_[stage][n]);
-          value.copies.push_back(RoundedTo(b_, quotient, node.type, MathOf(cpu_)));
-          continue;
-        }
         Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
         if (!result.ok()) {
           Fail(result.status());

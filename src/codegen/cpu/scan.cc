@@ -24,7 +24,7 @@ class ScanCode {
         kernel_(kernel),
         schedule_(schedule),
         cpu_(cpu),
-        e_(function, kernel, cpu, /*nontemporal=*/false),
+        e_(function, kernel, cpu),
         b_(e_.builder()),
         scanned_(kernel.stages[0].variables[0]),
         vector_(schedule.stages[0].vector_variable) {}

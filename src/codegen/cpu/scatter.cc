@@ -22,7 +22,7 @@ class ScatterCode {
       : function_(function),
         kernel_(kernel),
         schedule_(schedule),
-        e_(function, kernel, cpu, /*nontemporal=*/false),
+        e_(function, kernel, cpu),
         b_(e_.builder()) {}
 
   Status Emit() {

@@ -14,7 +14,7 @@ using Values = NestEmitter::Values;
 SortPhase::SortPhase(const SortContext& context, Function* function)
     : context_(context),
       function_(function),
-      nest_(function, context.kernel, context.cpu, /*nontemporal=*/false),
+      nest_(function, context.kernel, context.cpu),
       b_(nest_.builder()) {
   Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), function->getArg(1),
                                               context.kernel.params.size());

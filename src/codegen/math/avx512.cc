@@ -104,13 +104,18 @@ constexpr ByWidth kRcp14 = {llvm::Intrinsic::x86_avx512_rcp14_ps_128,
 
 }  // namespace
 
-// vrange tells zeros apart, and prefers numbers to NaNs: the sum has these.
-Value* MathEmitter::Extremum(Value* x, Value* y, bool maximum) {
+// vrange tells zeros apart, and prefers numbers to NaNs.
+Value* MathEmitter::ExtremumOfNumbers(Value* x, Value* y, bool maximum) {
   constexpr uint32_t kSignOfResult = 1 << 2;
-  Value* number = OnVectors({x, y}, 4, [&](const std::vector<Value*>& v) {
+  return OnVectors({x, y}, 4, [&](const std::vector<Value*>& v) {
     return kRange.Call(b_, v[0], {v[0], v[1], b_.getInt32(kSignOfResult | (maximum ? 1 : 0))},
                        true);
   });
+}
+
+// The sum has the NaNs.
+Value* MathEmitter::Extremum(Value* x, Value* y, bool maximum) {
+  Value* number = ExtremumOfNumbers(x, y, maximum);
   return b_.CreateSelect(b_.CreateFCmpUNO(x, y), b_.CreateFAdd(x, y), number);
 }
 

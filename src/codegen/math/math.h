@@ -73,6 +73,8 @@ class MathEmitter {
   llvm::Value* Erf(llvm::Value* x);
   // The smaller or the larger of two: -0 is below 0, and a NaN wins. With AVX-512, of f32.
   llvm::Value* Extremum(llvm::Value* x, llvm::Value* y, bool maximum);
+  // A NaN is lost beside a number.
+  llvm::Value* ExtremumOfNumbers(llvm::Value* x, llvm::Value* y, bool maximum);
 
  private:
   struct Reduced {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/strings.h"
+#include "kernel/schedule/cpu/rows.h"
 
 namespace kiln::kernel {
 namespace {
@@ -27,6 +28,9 @@ constexpr double kCyclesPerMicrosecond = 2500;
 // there are enough of them.
 constexpr double kItemBytes = 48 << 10;
 constexpr double kItemCycles = 100000;
+// Of what is written, what is likely to be in the caches still when it is read: no more, however
+// large the last cache is, as it serves others too.
+constexpr int64_t kMostKept = 12 << 20;
 constexpr double kChunkBytes = 192 << 10;
 constexpr int64_t kMaxChunks = 512;
 
@@ -40,7 +44,7 @@ class Scheduler {
   }
 
   CpuNestSchedule Run() {
-    s_.nontemporal = kernel_.bytes_written > cpu_.l2_bytes + cpu_.l3_bytes / 2;
+    s_.nontemporal = kernel_.bytes_written > std::min(cpu_.l2_bytes + cpu_.l3_bytes / 2, kMostKept);
     s_.vector_width = Width();
     ChooseVectors();
     PreferSquares();
@@ -53,7 +57,7 @@ class Scheduler {
     s_.microseconds = std::max(cycles_ / kCyclesPerMicrosecond, bytes_ / BytesPerMicrosecond());
     s_.max_tasks =
         std::clamp<int64_t>(cpu_.TasksWorth(s_.microseconds), 1, std::max<int64_t>(s_.items, 1));
-    ChoosePrefetches();
+    ScheduleRows(kernel_, cpu_, s_);
     return s_;
   }
 
@@ -215,17 +219,6 @@ class Scheduler {
     bool any = outer >= 0;
     for (int v : inner) any |= v >= 0;
     if (!any) s_.vector_width = 1;
-  }
-
-  // About how many instructions a point takes.
-  static int WeightOf(const Stage& stage) {
-    int weight = static_cast<int>(stage.stores.size());
-    for (const Node& n : stage.nodes) {
-      weight += n.kind == Node::Kind::kLoad;
-      if (n.kind != Node::Kind::kOp) continue;
-      weight += HasTrait(n.opcode, kTranscendental) ? 20 : 1;
-    }
-    return weight;
   }
 
   // How many elementary functions follow one another on the longest way to a value, and how many
@@ -392,88 +385,6 @@ class Scheduler {
     }
   }
 
-  // --- Prefetches
-
-  // The vector variable of a stage's own, or -1.
-  int OwnVector(size_t s) const {
-    int v = s_.stages[s].vector_variable;
-    return v >= kernel_.outer ? v : -1;
-  }
-
-  // The index with one inner variable in another one's place; nothing where it has inner variables
-  // but that one, or is not contiguous along it.
-  std::optional<Index> Moved(const Index& index, int from, int to) const {
-    if (index.StrideOf(from) != 1) return std::nullopt;
-    std::vector<Index> replacements;
-    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
-      int id = static_cast<int>(v);
-      if (id >= kernel_.outer && id != from && index.DependsOn(id)) return std::nullopt;
-      replacements.push_back(Index::Variable(id == from ? to : id, Extent(id == from ? to : id)));
-    }
-    return index.Substitute(replacements);
-  }
-
-  void AddPrefetch(CpuPrefetch prefetch) {
-    auto same = std::find(s_.prefetches.begin(), s_.prefetches.end(), prefetch);
-    if (same == s_.prefetches.end()) s_.prefetches.push_back(std::move(prefetch));
-  }
-
-  // Rows that are walked more than once are read by the first walk and written by the last: memory
-  // stands still in between. One of them asks for the next row, the one before the last for the
-  // lines to be written.
-  void PrefetchRows() {
-    std::vector<size_t> walks;
-    for (size_t s = 0; s < s_.stages.size(); ++s) {
-      if (OwnVector(s) >= 0) walks.push_back(s);
-    }
-    if (walks.size() < 2 || kernel_.outer == 0 || s_.split > 0) return;
-    int64_t extent = Extent(OwnVector(walks[0]));
-    for (size_t s : walks) {
-      if (Extent(OwnVector(s)) != extent) return;
-    }
-    // A core waits for few lines at a time: the next row comes with the walk that takes longest.
-    size_t longest = walks.back();
-    for (size_t s : walks) {
-      if (WeightOf(kernel_.stages[s]) > WeightOf(kernel_.stages[longest])) longest = s;
-    }
-    std::vector<int> written;
-    const int next = kernel_.outer - 1;
-    for (size_t w = 0; w < walks.size(); ++w) {
-      const Stage& stage = kernel_.stages[walks[w]];
-      int own = OwnVector(walks[w]);
-      for (const Node& n : stage.nodes) {
-        if (n.kind != Node::Kind::kLoad || n.guard >= 0) continue;
-        if (kernel_.params[n.param].role == Param::Role::kOutput || !IsRow(n.param, extent))
-          continue;
-        std::optional<int64_t> row = n.index.StrideOf(next);
-        std::optional<Index> index = Moved(n.index, own, OwnVector(longest));
-        if (row && *row != 0 && index) {
-          AddPrefetch({static_cast<int>(longest), n.param, *index + *row, false});
-        }
-      }
-      for (const Store& store : stage.stores) {
-        // What an earlier walk has written is near already.
-        bool first = std::find(written.begin(), written.end(), store.param) == written.end();
-        written.push_back(store.param);
-        if (!first || w == 0 || !IsRow(store.param, extent) || s_.nontemporal) continue;
-        int before = OwnVector(walks[w - 1]);
-        std::optional<Index> index = Moved(store.index, own, before);
-        if (index) AddPrefetch({static_cast<int>(walks[w - 1]), store.param, *index, true});
-      }
-    }
-  }
-
-  // A row that leaves room in the first cache, and has many lines.
-  bool IsRow(int param, int64_t extent) const {
-    int64_t bytes = extent * ByteWidth(kernel_.params[param].type);
-    return bytes >= 512 && bytes <= cpu_.l1_bytes / 4;
-  }
-
-  void ChoosePrefetches() {
-    if (bytes_ <= static_cast<double>(cpu_.l2_bytes) || s_.vector_width == 1) return;
-    PrefetchRows();
-  }
-
   const Kernel& kernel_;
   const target::Cpu& cpu_;
   CpuNestSchedule s_;
@@ -505,6 +416,8 @@ std::string CpuNestSchedule::ToString() const {
   out += Cat(" items ", items, " tasks ", max_tasks);
   if (panels) out += " panels";
   if (nontemporal) out += " nontemporal";
+  if (pipelined) out += " pipelined";
+  for (int p : staged) out += Cat(" staged p", p);
   for (const CpuPrefetch& p : prefetches) {
     out += Cat(" prefetch in ", p.stage, p.write ? " for writing p" : " p", p.param, "[",
                p.index.ToString(), "]");

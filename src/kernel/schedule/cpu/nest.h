@@ -71,6 +71,13 @@ struct CpuNestSchedule {
   // Stores that bypass the caches: worth it only for outputs far larger than them.
   bool nontemporal = false;
   std::vector<CpuPrefetch> prefetches;
+  // Outputs whose rows are kept on the stack until the last stage writes them: earlier stages store
+  // there, and all load from there.
+  std::vector<int> staged;
+  // Rows go through the stages as through a pipeline: while the last stage has one, the stage
+  // before has the next, and their vectors go together. Memory is read and written all the time,
+  // and what a row's reduction takes to come is filled with other rows' work.
+  bool pipelined = false;
 
   std::string ToString() const;
 };

@@ -1,0 +1,157 @@
+// The code of a nest: what the files nest.cc, nest_rows.cc and nest_stages.cc share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "codegen/cpu/nest_emitter.h"
+
+namespace kiln::codegen {
+
+class NestCode {
+ public:
+  using Value = llvm::Value;
+  using Values = NestEmitter::Values;
+  using Range = NestEmitter::Range;
+  using Index = kernel::Index;
+  using Kernel = kernel::Kernel;
+  using Reduction = kernel::Reduction;
+  using Combiner = kernel::Combiner;
+  using CpuNestSchedule = kernel::CpuNestSchedule;
+
+  NestCode(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
+           const target::Cpu& cpu);
+  NestCode(Builder::InsertPoint at, Values args, const Kernel& kernel,
+           const CpuNestSchedule& schedule, const target::Cpu& cpu);
+
+  Status Emit();
+
+  // All items, and nothing that ends the function.
+  Result<Builder::InsertPoint> EmitInline();
+
+ private:
+  void Prepare();
+  Builder& b() { return e_->builder(); }
+
+  bool IsEmpty() const {
+    return std::any_of(kernel_.variables.begin(), kernel_.variables.begin() + kernel_.outer,
+                       [](const kernel::Variable& v) { return v.extent == 0; });
+  }
+
+  using OuterLoop = NestEmitter::ItemLoop;
+
+  int vector_variable() const { return schedule_.stages[0].vector_variable; }
+  bool IsOuter(int variable) const { return variable >= 0 && variable < kernel_.outer; }
+
+  // --- Outer loops
+
+  void EmitItem(Value* item);
+  void EmitOuter(std::vector<OuterLoop> loops, const std::function<void()>& point);
+  void EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
+                     const std::function<void()>& point);
+
+  // --- Rows that go through the stages as through a pipeline: in a round the last stage has a row,
+  // the stage before it the next row, and so on. Each stage has an emitter of its own.
+
+  // Scalars by stage, reduction and result.
+  using Results = std::vector<std::vector<Values>>;
+
+  // Lets a stage's emitter emit where another one does.
+  void On(size_t s, const std::function<void()>& emit);
+
+  // Calls f with a place for each result of each stage but the last.
+  void ForEachResult(const std::function<void(size_t s, size_t r, size_t k)>& f) const;
+
+  // Binds a stage's row, and what earlier stages have made of it.
+  void OpenRow(size_t s, int variable, Value* row, const std::vector<Results>& ago);
+  void CloseRow(size_t s, int variable, NestEmitter::Mark mark, Results& results);
+  void EmitRows(const OuterLoop& rows);
+
+  // A stage alone, on a row that may not be there.
+  void EmitWhere(Value* valid, size_t s, int variable, Value* row, const std::vector<Results>& ago,
+                 Results& results);
+
+  // All stages on a row each, vector by vector, the last stage first: so it has read what the one
+  // before puts in the place of it.
+  Results EmitTogether(int variable, const Values& row, const std::vector<Results>& ago,
+                       Results results);
+
+  // --- Split reductions: partial results are in scratch: of each result, by chunk, then by outer
+  // point.
+
+  void PrepareSplit();
+
+  // Where the partial results of a chunk are.
+  std::vector<int> PartialAccesses(Value* chunk);
+  void EmitFinish();
+
+  // --- Stages at one outer point (or the points of one vector step)
+
+  bool vectors() const { return e_->width() > 1; }
+
+  void SetReduced(int stage, size_t reduction, size_t result, Values values) {
+    e_->SetReduced(stage, static_cast<int>(reduction), static_cast<int>(result),
+                   Lanes{std::move(values), vectors()});
+  }
+
+  void EmitPoint();
+  void EmitStage(int s);
+  // With all inner variables bound.
+  void EmitPointOf(int s, bool own, Values& carried);
+  void EmitInner(int s, const std::vector<int>& order, size_t at, bool own, Values& carried);
+
+  // --- Accumulators. Of each result: with a vector variable of the stage's own, `unroll` vectors
+  // and a scalar for the scalar tail; else one for each copy of the outer point. Behind these,
+  // where NaNs are sought beside maxima and minima, a vector that tells of them.
+
+  bool ScalarTail() const { return !cpu_.has_masks; }
+  size_t PerResult(int s, bool own) const {
+    if (!own) return static_cast<size_t>(e_->copies());
+    return static_cast<size_t>(schedule_.stages[s].unroll) + (ScalarTail() ? 1 : 0);
+  }
+
+  // Maxima as one folds them wait twice as long for each other as without regard for NaNs.
+  bool SeeksNans(const Reduction& r, size_t result, bool own) const {
+    return own && cpu_.has_masks && schedule_.vector_width >= 4 &&
+           (r.combiner.kind == Combiner::Kind::kMax || r.combiner.kind == Combiner::Kind::kMin) &&
+           HasExtremumOfNumbers(r.types[result], MathOf(cpu_));
+  }
+  // What becomes of an accumulator and a new element, or another accumulator.
+  Value* Combine(const Reduction& r, size_t result, bool seeks_nans, Value* x, Value* y) {
+    Combiner::Kind kind = r.combiner.kind;
+    if (!seeks_nans) return EmitCombine(b(), kind, r.types[result], x, y, MathOf(cpu_));
+    return EmitExtremumOfNumbers(b(), x, y, kind == Combiner::Kind::kMax, MathOf(cpu_));
+  }
+
+  Values Start(int s, bool own, bool partial);
+  void Fold(int s, bool own, Values& carried);
+
+  // Lanes in which a copy's input is NaN: one comparison tells of two copies.
+  Value* AnyNan(int s, const Reduction& r, size_t result);
+  void FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_t per_result,
+                   Values& carried);
+
+  // In a fixed tree: i with i + n/2, and lanes alike.
+  Value* CombineTree(const Reduction& r, size_t result, bool seeks_nans, Values values);
+  void Finish(int s, bool own, bool partial, const Values& carried);
+
+  struct Partial {
+    Index point;
+    ElementType type;
+    Value* base;
+    int64_t bytes_per_chunk;
+  };
+
+  llvm::Function* function_;
+  const Kernel& kernel_;
+  const CpuNestSchedule& schedule_;
+  const target::Cpu& cpu_;
+  NestEmitter row_;
+  std::vector<std::unique_ptr<NestEmitter>> of_stage_;  // where rows are pipelined
+  NestEmitter* e_;                                      // what emits: one of these
+  Value* chunk_ = nullptr;
+  std::vector<Partial> partials_;
+};
+
+}  // namespace kiln::codegen

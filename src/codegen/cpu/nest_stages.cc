@@ -1,0 +1,235 @@
+// Stages at one outer point: their loops, what they fold and what they store.
+#include <algorithm>
+#include <numeric>
+
+#include "base/strings.h"
+#include "codegen/cpu/nest_code.h"
+
+namespace kiln::codegen {
+
+using kernel::Reduction;
+using kernel::Stage;
+using llvm::Value;
+using Values = NestEmitter::Values;
+using Range = NestEmitter::Range;
+
+void NestCode::EmitPoint() {
+  if (schedule_.split > 0) {
+    EmitStage(0);
+    return;
+  }
+  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitStage(static_cast<int>(s));
+  e_->ForgetReduced();
+}
+
+void NestCode::EmitStage(int s) {
+  const Stage& stage = kernel_.stages[s];
+  NestEmitter::Mark mark = e_->GetMark();
+  e_->EmitReady(s);
+  int vector = schedule_.stages[s].vector_variable;
+  // A vector variable of the stage's own makes lanes of accumulators that are combined at last.
+  bool own = vector >= 0 && !IsOuter(vector);
+  bool partial = schedule_.split > 0 && s == 0;
+  if (own && vectors()) {
+    e_->Fail(Internal("kernel ", kernel_.name, ": vectors along two variables"));
+    return;
+  }
+  Values carried = Start(s, own, partial);
+  if (!e_->IsDead(s)) {
+    std::vector<int> order = stage.variables;
+    std::stable_partition(order.begin(), order.end(), [&](int v) { return v != vector; });
+    EmitInner(s, order, 0, own, carried);
+  }
+  Finish(s, own, partial, carried);
+  e_->Rewind(mark);
+}
+
+void NestCode::EmitPointOf(int s, bool own, Values& carried) {
+  e_->EmitReady(s);
+  Fold(s, own, carried);
+  for (size_t i = 0; i < kernel_.stages[s].stores.size(); ++i) {
+    e_->EmitStore(s, static_cast<int>(i));
+  }
+  e_->EmitPrefetches(s);
+}
+
+void NestCode::EmitInner(int s, const std::vector<int>& order, size_t at, bool own,
+                         Values& carried) {
+  if (at == order.size()) return EmitPointOf(s, own, carried);
+  int v = order[at];
+  Range range = e_->FullRange(v);
+  if (schedule_.split > 0 && s == 0 && v == kernel_.stages[0].variables[0]) {
+    int64_t extent = kernel_.variables[v].extent, split = schedule_.split;
+    range.begin = b().CreateMul(chunk_, e_->Int(split));
+    range.end = b().CreateAdd(range.begin, e_->Int(split));
+    range.aligned = split;
+    range.multiple = std::gcd(split, extent);
+    if (extent % split != 0) {
+      Value* limit = e_->Int(extent);
+      range.end = b().CreateSelect(b().CreateICmpSLT(range.end, limit), range.end, limit);
+    }
+  }
+  if (own && v == schedule_.stages[s].vector_variable) {
+    e_->VectorLoop(v, range, schedule_.vector_width, schedule_.stages[s], carried,
+                   [&](Values& values) { EmitInner(s, order, at + 1, own, values); });
+  } else {
+    e_->ScalarLoop(v, range, carried, [&](Values& values) {
+      e_->EmitReady(s);
+      EmitInner(s, order, at + 1, own, values);
+    });
+  }
+}
+
+Values NestCode::Start(int s, bool own, bool partial) {
+  Values carried, nans;
+  for (const Reduction& r : kernel_.stages[s].reductions) {
+    for (size_t k = 0; k < r.inputs.size(); ++k) {
+      Value* identity = IdentityOf(b().getContext(), r.combiner.kind, r.types[k]);
+      if ((own || partial) && !identity) {
+        e_->Fail(Internal("kernel ", kernel_.name, ": a general reduction cannot be cut"));
+        identity = llvm::Constant::getNullValue(RegisterType(b().getContext(), r.types[k]));
+      }
+      if (SeeksNans(r, k, own)) nans.push_back(Splat(b(), b().getFalse(), schedule_.vector_width));
+      size_t count = PerResult(s, own);
+      for (size_t i = 0; i < count; ++i) {
+        if (own) {
+          bool scalar = ScalarTail() && i + 1 == count;
+          carried.push_back(Splat(b(), identity, scalar ? 1 : schedule_.vector_width));
+        } else if (partial) {
+          carried.push_back(Splat(b(), identity, e_->width()));
+        } else {
+          carried.push_back(e_->Use(s, r.inits[k], static_cast<int>(i), vectors()));
+        }
+      }
+    }
+  }
+  carried.insert(carried.end(), nans.begin(), nans.end());
+  return carried;
+}
+
+void NestCode::Fold(int s, bool own, Values& carried) {
+  size_t at = 0, per_result = PerResult(s, own), nans = carried.size();
+  for (const Reduction& r : kernel_.stages[s].reductions) {
+    for (size_t k = 0; k < r.inputs.size(); ++k) nans -= SeeksNans(r, k, own);
+  }
+  for (const Reduction& r : kernel_.stages[s].reductions) {
+    if (r.combiner.kind == Combiner::Kind::kGeneral) {
+      for (int u = 0; u < e_->copies(); ++u) FoldGeneral(s, r, u, at, per_result, carried);
+      at += per_result * r.inputs.size();
+      continue;
+    }
+    for (size_t k = 0; k < r.inputs.size(); ++k, at += per_result) {
+      bool scalar_tail = own && !vectors(), seeks_nans = SeeksNans(r, k, own);
+      if (seeks_nans) {
+        Value*& nan = carried[nans++];
+        nan = b().CreateOr(nan, AnyNan(s, r, k));
+      }
+      for (int u = 0; u < e_->copies(); ++u) {
+        Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + u];
+        Value* input = e_->Use(s, r.inputs[k], u, vectors());
+        Value* next = Combine(r, k, seeks_nans, accumulator, input);
+        if (r.guard >= 0) {
+          next = b().CreateSelect(e_->Use(s, r.guard, u, vectors()), next, accumulator);
+        }
+        // Lanes beyond the end must not count; where lanes are outer points they do not matter.
+        if (own && e_->mask()) next = b().CreateSelect(e_->mask(), next, accumulator);
+        accumulator = next;
+      }
+    }
+  }
+}
+
+Value* NestCode::AnyNan(int s, const Reduction& r, size_t result) {
+  Value* any = nullptr;
+  auto add = [&](Value* nan) { any = any ? b().CreateOr(any, nan) : nan; };
+  int copies = e_->copies();
+  bool pairs = r.guard < 0;
+  for (int u = 0; u < copies; u += pairs ? 2 : 1) {
+    Value* first = e_->Use(s, r.inputs[result], u, true);
+    Value* second = pairs && u + 1 < copies ? e_->Use(s, r.inputs[result], u + 1, true) : first;
+    Value* nan = b().CreateFCmpUNO(first, second);
+    add(pairs ? nan : b().CreateAnd(nan, e_->Use(s, r.guard, u, true)));
+  }
+  return e_->mask() ? b().CreateAnd(any, e_->mask()) : any;
+}
+
+void NestCode::FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_t per_result,
+                           Values& carried) {
+  size_t n = r.inputs.size();
+  Values arguments;
+  for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + copy]);
+  for (int input : r.inputs) arguments.push_back(e_->Use(s, input, copy, vectors()));
+  Values results = e_->EmitCombiner(r.combiner, arguments);
+  for (size_t k = 0; k < results.size(); ++k) {
+    Value*& accumulator = carried[at + k * per_result + copy];
+    if (r.guard >= 0) {
+      results[k] = b().CreateSelect(e_->Use(s, r.guard, copy, vectors()), results[k], accumulator);
+    }
+    accumulator = results[k];
+  }
+}
+
+Value* NestCode::CombineTree(const Reduction& r, size_t result, bool seeks_nans, Values values) {
+  for (size_t n = values.size(); n > 1; n /= 2) {
+    for (size_t i = 0; i < n / 2; ++i) {
+      values[i] = Combine(r, result, seeks_nans, values[i], values[i + n / 2]);
+    }
+  }
+  Value* v = values[0];
+  // Numbers have no instruction of fewer than four lanes.
+  int64_t least = seeks_nans ? 4 : 1;
+  for (int64_t width = schedule_.vector_width; width > 1; width /= 2) {
+    std::vector<int> low, high;
+    for (int64_t l = 0; l < std::max(width / 2, least); ++l) {
+      low.push_back(static_cast<int>(l));
+      high.push_back(static_cast<int>(l % (width / 2) + width / 2));
+    }
+    v = Combine(r, result, seeks_nans, b().CreateShuffleVector(v, low),
+                b().CreateShuffleVector(v, high));
+  }
+  return schedule_.vector_width > 1 ? b().CreateExtractElement(v, uint64_t{0}) : v;
+}
+
+void NestCode::Finish(int s, bool own, bool partial, const Values& carried) {
+  size_t at = 0, per_result = PerResult(s, own), id = 0;
+  std::vector<int> ids;
+  const auto& reductions = kernel_.stages[s].reductions;
+  if (partial) ids = PartialAccesses(chunk_);
+  size_t nans = reductions.empty() ? 0 : carried.size();
+  for (const Reduction& r : reductions) {
+    for (size_t k = 0; k < r.inputs.size(); ++k) nans -= SeeksNans(r, k, own);
+  }
+  for (size_t r = 0; r < reductions.size(); ++r) {
+    for (size_t k = 0; k < reductions[r].inputs.size(); ++k, at += per_result) {
+      ElementType type = reductions[r].types[k];
+      Combiner::Kind kind = reductions[r].combiner.kind;
+      Values values(carried.begin() + at, carried.begin() + at + per_result);
+      if (own) {
+        Value* tail = nullptr;
+        if (ScalarTail()) {
+          tail = values.back();
+          values.pop_back();
+        }
+        bool seeks_nans = SeeksNans(reductions[r], k, own);
+        Value* total = CombineTree(reductions[r], k, seeks_nans, std::move(values));
+        if (seeks_nans) {
+          llvm::Constant* nan = llvm::ConstantFP::getNaN(total->getType());
+          total = b().CreateSelect(b().CreateOrReduce(carried[nans++]), nan, total);
+        }
+        if (tail) total = EmitCombine(b(), kind, type, total, tail, MathOf(cpu_));
+        if (!partial) {
+          Value* init = e_->Use(s, reductions[r].inits[k], 0, false);
+          total = EmitCombine(b(), kind, type, init, total, MathOf(cpu_));
+        }
+        values = {total};
+      }
+      if (partial) {
+        e_->StoreAccess(ids[id++], Lanes{std::move(values), vectors()});
+      } else {
+        SetReduced(s, r, k, std::move(values));
+      }
+    }
+  }
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,245 @@
+#include "kernel/schedule/cpu/rows.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace kiln::kernel {
+namespace {
+
+class Rows {
+ public:
+  Rows(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule)
+      : kernel_(kernel), cpu_(cpu), s_(schedule) {
+    for (size_t s = 0; s < s_.stages.size(); ++s) {
+      if (OwnVector(s) >= 0) walks_.push_back(s);
+    }
+  }
+
+  void Run() {
+    if (s_.vector_width == 1) return;
+    bool chained = walks_.size() >= 2 && s_.split == 0;
+    if (chained) extent_ = Extent(OwnVector(walks_[0]));
+    for (size_t s : walks_) chained = chained && Extent(OwnVector(s)) == extent_;
+    if (chained) StageRows();
+    KeepWhatIsReadAgain();
+    if (kernel_.bytes_read + kernel_.bytes_written <= cpu_.l2_bytes) return;
+    if (!chained) return PrefetchStreams();
+    if (kernel_.outer == 0) return;
+    Pipeline();
+    PrefetchRows();
+  }
+
+ private:
+  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+
+  // The vector variable of a stage's own, or -1.
+  int OwnVector(size_t s) const {
+    int v = s_.stages[s].vector_variable;
+    return v >= kernel_.outer ? v : -1;
+  }
+
+  // The index with one inner variable in another one's place; nothing where it has inner variables
+  // but that one, or is not contiguous along it.
+  std::optional<Index> Moved(const Index& index, int from, int to) const {
+    if (index.StrideOf(from) != 1) return std::nullopt;
+    std::vector<Index> replacements;
+    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
+      int id = static_cast<int>(v);
+      if (id >= kernel_.outer && id != from && index.DependsOn(id)) return std::nullopt;
+      replacements.push_back(Index::Variable(id == from ? to : id, Extent(id == from ? to : id)));
+    }
+    return index.Substitute(replacements);
+  }
+
+  int64_t RowBytes(int param) const { return extent_ * ByteWidth(kernel_.params[param].type); }
+
+  // --- Staged rows
+
+  // Rows of an output that walks before the last one store, and the last one replaces, all at the
+  // same places.
+  bool CanBeStaged(int param) const {
+    if (kernel_.params[param].in_place_of >= 0 || RowBytes(param) > cpu_.l1_bytes / 3) return false;
+    if (walks_.back() + 1 != kernel_.stages.size()) return false;
+    size_t last = walks_.back();
+    std::optional<Index> place;
+    for (const Store& store : kernel_.stages[last].stores) {
+      if (store.param != param) continue;
+      if (place) return false;
+      place = store.index;
+    }
+    if (!place || place->StrideOf(OwnVector(last)) != 1) return false;
+    bool stored_before = false;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      auto same = [&](const Index& index) {
+        return OwnVector(s) >= 0 && Moved(index, OwnVector(s), OwnVector(last)) == place;
+      };
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || n.param != param) continue;
+        if (n.guard >= 0 || !same(n.index)) return false;
+      }
+      for (const Store& store : stage.stores) {
+        if (store.param != param) continue;
+        if (!same(store.index)) return false;
+        stored_before |= s != last;
+      }
+    }
+    return stored_before;
+  }
+
+  void StageRows() {
+    int64_t staged_bytes = 0;
+    for (size_t p = 0; p < kernel_.params.size(); ++p) {
+      int param = static_cast<int>(p);
+      if (kernel_.params[p].role != Param::Role::kOutput || !CanBeStaged(param)) continue;
+      // The stack is the caller's.
+      staged_bytes += RowBytes(param);
+      if (staged_bytes <= cpu_.l1_bytes) s_.staged.push_back(param);
+    }
+  }
+
+  bool IsStaged(int param) const {
+    return std::find(s_.staged.begin(), s_.staged.end(), param) != s_.staged.end();
+  }
+
+  // What is written past the caches had better not be read by the kernel itself.
+  void KeepWhatIsReadAgain() {
+    for (const Stage& stage : kernel_.stages) {
+      for (const Node& n : stage.nodes) {
+        if (n.kind == Node::Kind::kLoad && !IsStaged(n.param) &&
+            kernel_.params[n.param].role == Param::Role::kOutput) {
+          s_.nontemporal = false;
+        }
+      }
+    }
+  }
+
+  // --- Rows as in a pipeline
+
+  void Pipeline() {
+    if (walks_.size() != s_.stages.size()) return;
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.variables.size() != 1) return;
+    }
+    if (!kernel_.stages.back().reductions.empty()) return;
+    // An item walks the last outer variable.
+    bool many = s_.parallel < kernel_.outer || (s_.parallel == kernel_.outer && s_.block > 1);
+    if (!many) return;
+    s_.pipelined = true;
+    LengthenBlocks();
+    int unroll = 64;
+    for (const CpuStageSchedule& stage : s_.stages) unroll = std::min(unroll, stage.unroll);
+    for (CpuStageSchedule& stage : s_.stages) {
+      stage.unroll = unroll;
+      stage.masked = unroll == 1 && cpu_.has_masks;
+    }
+  }
+
+  // A pipeline that is filled and emptied often does not pay: items get more rows where that leaves
+  // items enough.
+  void LengthenBlocks() {
+    constexpr int64_t kMostRows = 48, kItemsEnough = 64;
+    int last = s_.parallel - 1;
+    if (s_.parallel != kernel_.outer) return;
+    int64_t extent = Extent(last), outside = s_.items / ((extent + s_.block - 1) / s_.block);
+    int64_t block = std::min(kMostRows, extent * outside / kItemsEnough);
+    if (block <= s_.block) return;
+    s_.block = std::min(block, extent);
+    s_.items = outside * ((extent + s_.block - 1) / s_.block);
+    s_.max_tasks = std::min(s_.max_tasks, s_.items);
+  }
+
+  // --- Prefetches
+
+  void AddPrefetch(CpuPrefetch prefetch) {
+    auto same = std::find(s_.prefetches.begin(), s_.prefetches.end(), prefetch);
+    if (same == s_.prefetches.end()) s_.prefetches.push_back(std::move(prefetch));
+  }
+
+  // A row that leaves room in the first cache, and has many lines.
+  bool IsRow(int param) const {
+    return RowBytes(param) >= 512 && RowBytes(param) <= cpu_.l1_bytes / 4;
+  }
+
+  // Arrays that are read in order, as far ahead as the hardware does not look: it begins anew at
+  // every page. Behind long arithmetic it has time enough.
+  void PrefetchStreams() {
+    constexpr int kMostWeight = 60;
+    constexpr int64_t kPage = 4096;
+    if (s_.tile_variable >= 0) return;
+    for (size_t s = 0; s < s_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      int vector = s_.stages[s].vector_variable;
+      if (vector < 0 || WeightOf(stage) > kMostWeight) continue;
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || n.guard >= 0 || n.index.StrideOf(vector) != 1) continue;
+        const Param& param = kernel_.params[n.param];
+        int64_t size = ByteWidth(param.type);
+        if (param.elements * size <= cpu_.l2_bytes) continue;
+        AddPrefetch({static_cast<int>(s), n.param, n.index + kPage / size, false});
+      }
+    }
+  }
+
+  // Rows are read by the first walk and written by the last: memory stands still in between. One of
+  // the walks asks for the next row, the one before the last for the lines to be written.
+  void PrefetchRows() {
+    // A core waits for few lines at a time: the next row comes with the walk that takes longest.
+    // In a pipeline all go together.
+    size_t longest = s_.pipelined ? walks_.front() : walks_.back();
+    for (size_t s : walks_) {
+      if (s_.pipelined) break;
+      if (WeightOf(kernel_.stages[s]) > WeightOf(kernel_.stages[longest])) longest = s;
+    }
+    std::vector<int> written;
+    const int next = kernel_.outer - 1;
+    for (size_t w = 0; w < walks_.size(); ++w) {
+      const Stage& stage = kernel_.stages[walks_[w]];
+      int own = OwnVector(walks_[w]);
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || n.guard >= 0) continue;
+        if (kernel_.params[n.param].role == Param::Role::kOutput || !IsRow(n.param)) continue;
+        std::optional<int64_t> row = n.index.StrideOf(next);
+        std::optional<Index> index = Moved(n.index, own, OwnVector(longest));
+        if (row && *row != 0 && index) {
+          AddPrefetch({static_cast<int>(longest), n.param, *index + *row, false});
+        }
+      }
+      for (const Store& store : stage.stores) {
+        bool staged = IsStaged(store.param);
+        if (staged && walks_[w] != walks_.back()) continue;
+        // What an earlier walk has written is near already.
+        bool first = std::find(written.begin(), written.end(), store.param) == written.end();
+        written.push_back(store.param);
+        if (!first || w == 0 || !IsRow(store.param) || s_.nontemporal) continue;
+        int before = OwnVector(walks_[w - 1]);
+        std::optional<Index> index = Moved(store.index, own, before);
+        if (index) AddPrefetch({static_cast<int>(walks_[w - 1]), store.param, *index, true});
+      }
+    }
+  }
+
+  const Kernel& kernel_;
+  const target::Cpu& cpu_;
+  CpuNestSchedule& s_;
+  std::vector<size_t> walks_;  // the stages with vectors along a variable of their own
+  int64_t extent_ = 0;         // of each of these variables
+};
+
+}  // namespace
+
+int WeightOf(const Stage& stage) {
+  int weight = static_cast<int>(stage.stores.size());
+  for (const Node& n : stage.nodes) {
+    weight += n.kind == Node::Kind::kLoad;
+    if (n.kind != Node::Kind::kOp) continue;
+    weight += HasTrait(n.opcode, kTranscendental) ? 20 : 1;
+  }
+  return weight;
+}
+
+void ScheduleRows(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule) {
+  Rows(kernel, cpu, schedule).Run();
+}
+
+}  // namespace kiln::kernel
