@@ -10,8 +10,9 @@ namespace {
 
 using ir::Instruction;
 
-// Ops on an element, times how often the product reads it, beside the product itself.
-constexpr int64_t kMaxWork = 4;
+// Ops on an element, or on a vector of them, times how often the product reads it, beside the
+// product itself.
+constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
 constexpr int64_t kMaxOps = 8;
 // To find a number that is another one for each row or column, and to load it.
 constexpr int64_t kSpreadOps = 3;
@@ -134,29 +135,33 @@ const Instruction* FollowToDot(const Instruction* value, Chain& chain, int& oper
   return nullptr;
 }
 
-// How often the product loads each element of an operand from where it is not packed.
-int64_t ReadsOf(const Instruction& dot, int operand, const target::Cpu& cpu) {
-  constexpr int64_t kMany = int64_t{1} << 40;
+// How often the product loads each element of an operand from where it is not packed, and whether
+// it does so in vectors.
+struct Reads {
+  int64_t times = int64_t{1} << 40;
+  bool vectors = false;
+};
+Reads ReadsOf(const Instruction& dot, int operand, const target::Cpu& cpu) {
   auto kernel = BuildKernel(GroupOf(dot), "reads");
-  if (!kernel.ok()) return kMany;
+  if (!kernel.ok()) return {};
   auto c = AsContraction(*kernel, cpu);
-  if (!c || c->a_param == c->b_param) return kMany;
+  if (!c || c->a_param == c->b_param) return {};
   auto schedule = ChooseGemmSchedule(cpu, c->problem);
-  if (!schedule.ok()) return kMany;
+  if (!schedule.ok()) return {};
   bool is_a = c->a_param == operand;
   if (schedule->kind == GemmKind::kInner) {
-    return is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles;
+    return {is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles, true};
   }
-  if (is_a) return schedule->pack_a ? 1 : schedule->n_panels;
+  if (is_a) return {schedule->pack_a ? 1 : schedule->n_panels, false};
   switch (schedule->b) {
     case GemmB::kInPlace:
-      return schedule->m_tiles;
+      return {schedule->m_tiles, true};
     case GemmB::kPackPanel:
-      return schedule->m_blocks;
+      return {schedule->m_blocks, true};
     case GemmB::kPrepacked:
-      return 1;
+      return {1, true};
   }
-  return kMany;
+  return {};
 }
 
 }  // namespace
@@ -183,8 +188,9 @@ bool MayBePrologue(const Instruction& producer, const Instruction& consumer,
     operand = dot->operand(0) == &producer ? 0 : 1;
   }
   if (operand < 0 || chain.ops > kMaxOps) return false;
-  int64_t reads = ReadsOf(*dot, operand, target.cpu);
-  return reads <= 1 || (!chain.heavy && chain.ops * reads <= kMaxWork);
+  Reads reads = ReadsOf(*dot, operand, target.cpu);
+  const int64_t most = reads.vectors ? kMaxVectorWork : kMaxWork;
+  return reads.times <= 1 || (!chain.heavy && chain.ops * reads.times <= most);
 }
 
 }  // namespace kiln::kernel

@@ -34,6 +34,11 @@ std::string Tail(const std::string& tail) {
     return "  e = D subtract(d, z)\n  ee = D multiply(e, e)\n"
            "  ROOT y = R reduce(ee, zero), dimensions={2}, to_apply=plus\n";
   }
+  if (tail == "loss") {
+    return "  e = D subtract(d, z)\n  ee = D multiply(e, e)\n"
+           "  l = S reduce(ee, zero), dimensions={0,1,2}, to_apply=plus\n"
+           "  ROOT y = S multiply(l, l)\n";
+  }
   if (tail == "kept") {
     return "  s = R reduce(d, zero), dimensions={2}, to_apply=plus\n"
            "  ROOT y = (R, D) tuple(s, d)\n";
@@ -61,6 +66,9 @@ std::string Text(const Case& c) {
     tail.replace(at, 3, Cat(" ", d, " "));
   for (size_t at; (at = tail.find(" R ")) != std::string::npos;)
     tail.replace(at, 3, Cat(" ", r, " "));
+  for (size_t at; (at = tail.find(" S ")) != std::string::npos;) {
+    tail.replace(at, 3, Cat(" ", c.type, "[] "));
+  }
   for (size_t at; (at = tail.find("(R, D)")) != std::string::npos;) {
     tail.replace(at, 6, Cat("(", r, ", ", d, ")"));
   }
@@ -111,7 +119,7 @@ void Check(const Case& c, bool fused, double tolerance = 1e-4) {
 }
 
 TEST(Chains, OfAllTails) {
-  for (const char* tail : {"sum", "squared error", "kept", "norm", "softmax"}) {
+  for (const char* tail : {"sum", "squared error", "loss", "kept", "norm", "softmax"}) {
     Check({.m = 160, .n = 48, .k = 24, .tail = tail}, true);
     Check({.m = 333, .n = 100, .k = 7, .tail = tail}, true);
   }

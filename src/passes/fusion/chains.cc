@@ -4,12 +4,19 @@
 //
 // A block of rows is made, and what follows is done with it while it is in the cache. What a chain
 // is, and where it pays, is kernel/chain.h's and its schedule's to say.
+//
+// A reduction of all of the product goes by rows, too, where its order is free:
+//
+//   reduce(d, {0, 1}) = reduce(reduce(d, {1}), {0})
 
 #include <algorithm>
+#include <memory>
 #include <unordered_set>
 #include <vector>
 
+#include "base/strings.h"
 #include "kernel/build.h"
+#include "kernel/combiner.h"
 #include "kernel/fusible.h"
 #include "kernel/schedule/cpu/chain.h"
 #include "passes/fusion/merge.h"
@@ -57,6 +64,13 @@ class ChainFuser {
       if (role != FusionRole::kRows && role != FusionRole::kReduce) continue;
       if (rows->IsRoot() && rows->shape().is_tuple()) continue;
       Instruction* product = ProductFor(*rows);
+      if (!product && role == FusionRole::kReduce) {
+        Instruction* parts = SplitByRows(rows);
+        if (!parts) continue;
+        gone.insert(rows);
+        rows = parts;
+        product = ProductFor(*rows);
+      }
       if (!product) continue;
       gone.insert(product);
       gone.insert(product->users().begin(), product->users().end());
@@ -67,6 +81,8 @@ class ChainFuser {
     if (changed) c_.Reorder(c_.PostOrder());
     return changed;
   }
+  // That nobody calls, for what was tried.
+  bool leaves_computations() const { return leaves_computations_; }
 
  private:
   Instruction* ProductFor(const Instruction& rows) const {
@@ -77,6 +93,122 @@ class ChainFuser {
       if (IsOneKernel(*product, rows) && !NeedsOtherwise(rows, product)) return product;
     }
     return nullptr;
+  }
+
+  // The only reduction of a fusion, if it is one over its operand's last dimension and others that
+  // may be taken in any order without more roundings.
+  static Instruction* WholeReduction(const Computation& fused) {
+    Instruction* hero = nullptr;
+    for (const auto& member : fused.instructions()) {
+      if (member->opcode() != Opcode::kReduce) continue;
+      if (hero || !member->shape().is_array()) return nullptr;
+      hero = member.get();
+    }
+    if (!hero || hero->dimensions().size() < 2 || IsHalf(hero->shape().type())) return nullptr;
+    const int64_t last = hero->operand(0)->shape().rank() - 1;
+    if (std::ranges::count(hero->dimensions(), last) == 0) return nullptr;
+    auto combiner = kernel::CombinerOf(*hero);
+    if (!combiner.ok()) return nullptr;
+    switch (combiner->kind) {
+      case kernel::Combiner::Kind::kSum:
+      case kernel::Combiner::Kind::kMax:
+      case kernel::Combiner::Kind::kMin:
+      case kernel::Combiner::Kind::kAnd:
+      case kernel::Combiner::Kind::kOr:
+        return hero;
+      case kernel::Combiner::Kind::kGeneral:
+      case kernel::Combiner::Kind::kProduct:
+      case kernel::Combiner::Kind::kXor:
+        break;
+    }
+    return nullptr;
+  }
+
+  static void Prune(Computation& fused) {
+    std::vector<Instruction*> members;
+    for (const auto& member : fused.instructions()) members.push_back(member.get());
+    for (size_t i = members.size(); i-- > 0;) {
+      Instruction* m = members[i];
+      bool needed = m->IsRoot() || !m->users().empty() || m->opcode() == Opcode::kParameter;
+      if (!needed) fused.Remove(m);
+    }
+  }
+
+  // A fusion with only those operands that it needs, in the place of one with more.
+  static Instruction* Tidied(Instruction* fusion) {
+    std::vector<Instruction*> members = Unfuse(fusion);
+    return MergeGroup(members, {members.back()});
+  }
+
+  // The reductions of a product's rows, where those and the product are one kernel; the reduction
+  // of all then takes theirs. Null, and nothing done, where that is not so.
+  Instruction* SplitByRows(Instruction* whole) {
+    bool is_whole = whole->opcode() == Opcode::kFusion && whole->shape().is_array() &&
+                    WholeReduction(*whole->called(0));
+    if (!is_whole) return nullptr;
+    bool has_product = std::ranges::any_of(whole->operands(), [](Instruction* operand) {
+      return kernel::RoleOf(*KernelOf(operand)) == FusionRole::kDot;
+    });
+    if (!has_product) return nullptr;
+    std::vector<Instruction*> operands(whole->operands().begin(), whole->operands().end());
+    auto fusion_of = [&](Computation* fused) {
+      return c_.Create({.opcode = Opcode::kFusion,
+                        .operands = operands,
+                        .attributes = {{Attr::kFusionKind, "kInput"}},
+                        .called = {fused},
+                        .shape = fused->root()->shape()},
+                       whole);
+    };
+    ir::Module& module = *c_.parent();
+    leaves_computations_ = true;
+    Computation* by_rows = module.CloneComputation(*whole->called(0), whole->called(0)->name());
+    Instruction* hero = WholeReduction(*by_rows);
+    const int64_t last = hero->operand(0)->shape().rank() - 1;
+    const ElementType type = hero->shape().type();
+    Instruction* init = hero->operand(1);
+    if (kernel::CombinerOf(*hero)->kind == kernel::Combiner::Kind::kSum) {
+      // Of all zeros the one that changes nothing.
+      auto zero = Literal::ScalarOf(type, IsFloat(type) ? -0.0 : 0.0);
+      init = by_rows->Create({.opcode = Opcode::kConstant,
+                              .shape = Shape::Scalar(type),
+                              .literal = std::make_shared<const Literal>(std::move(zero))},
+                             hero);
+    }
+    std::vector<int64_t> kept = hero->operand(0)->shape().dims();
+    kept.pop_back();
+    by_rows->set_root(by_rows->Create({.opcode = Opcode::kReduce,
+                                       .operands = {hero->operand(0), init},
+                                       .attributes = {{Attr::kDimensions, Ints{last}}},
+                                       .called = {hero->called(0)},
+                                       .shape = Shape(type, kept)}));
+    Prune(*by_rows);
+    Instruction* rows = Tidied(fusion_of(by_rows));
+    if (!ProductFor(*rows)) {
+      c_.Remove(rows);
+      return nullptr;
+    }
+    Computation* of_rows = module.CloneComputation(*whole->called(0), whole->called(0)->name());
+    hero = WholeReduction(*of_rows);
+    auto number = static_cast<int64_t>(operands.size());
+    operands.push_back(rows);
+    Instruction* parts = of_rows->Create({.opcode = Opcode::kParameter,
+                                          .attributes = {{Attr::kParameterNumber, number}},
+                                          .shape = rows->shape(),
+                                          .name = Cat("param_", number)});
+    Ints rest;
+    for (int64_t d : hero->dimensions()) {
+      if (d != last) rest.push_back(d);
+    }
+    of_rows->ReplaceAllUses(hero, of_rows->Create({.opcode = Opcode::kReduce,
+                                                   .operands = {parts, hero->operand(1)},
+                                                   .attributes = {{Attr::kDimensions, rest}},
+                                                   .called = {hero->called(0)},
+                                                   .shape = hero->shape()},
+                                                  hero));
+    Prune(*of_rows);
+    c_.ReplaceAllUses(whole, Tidied(fusion_of(of_rows)));
+    c_.Remove(whole);
+    return rows;
   }
 
   bool IsOneKernel(const Instruction& product, const Instruction& rows) const {
@@ -113,6 +245,7 @@ class ChainFuser {
 
   Computation& c_;
   const target::Cpu& cpu_;
+  bool leaves_computations_ = false;
 };
 
 }  // namespace
@@ -121,11 +254,13 @@ Result<bool> FuseChains(ir::Module& module, const PassContext& context) {
   static const target::Target reference = target::Reference();
   const target::Target& target = context.target ? *context.target : reference;
   if (target.kind == target::Kind::kGpu) return false;
-  bool changed = false;
+  bool changed = false, tried = false;
   for (Computation* c : ProgramComputations(module)) {
-    changed |= ChainFuser(*c, target.cpu).Run();
+    ChainFuser fuser(*c, target.cpu);
+    changed |= fuser.Run();
+    tried |= fuser.leaves_computations();
   }
-  if (changed) module.RemoveUnusedComputations();
+  if (changed || tried) module.RemoveUnusedComputations();
   return changed;
 }
 
