@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,12 @@ namespace kiln::bench {
 
 class Compiled {
  public:
-  Compiled(std::string_view text, int threads) : pool_(threads) {
-    auto artefact = Compile(text);
+  // On threads of its own, or on those of another one that it is measured beside.
+  Compiled(std::string_view text, int threads, std::set<std::string> disabled_passes = {},
+           Compiled* beside = nullptr)
+      : own_pool_(beside ? nullptr : std::make_unique<runtime::ThreadPool>(threads)),
+        pool_(beside ? beside->pool_ : *own_pool_) {
+    auto artefact = Compile(text, 1, std::move(disabled_passes));
     if (!artefact.ok()) {
       error_ = artefact.status().ToString();
       return;
@@ -45,10 +50,12 @@ class Compiled {
     }
   }
 
-  static Result<plan::Artefact> Compile(std::string_view text, int threads = 1) {
+  static Result<plan::Artefact> Compile(std::string_view text, int threads = 1,
+                                        std::set<std::string> disabled_passes = {}) {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ParseHloText(text));
     compiler::Options options;
     options.threads = threads;
+    options.disabled_passes = std::move(disabled_passes);
     return compiler::Compile(std::move(module), target::HostCpu(), options);
   }
 
@@ -82,7 +89,8 @@ class Compiled {
   }
 
   runtime::Allocator allocator_;
-  runtime::ThreadPool pool_;
+  std::unique_ptr<runtime::ThreadPool> own_pool_;
+  runtime::ThreadPool& pool_;
   std::shared_ptr<const plan::Artefact> artefact_;
   std::unique_ptr<device::CpuExecutable> executable_;
   std::vector<std::unique_ptr<void, void (*)(void*)>> memory_;
