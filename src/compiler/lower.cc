@@ -48,7 +48,9 @@ class Lowering {
     options.alignment = plan::kAlignment;
     options.may_share = [this](const Instruction& i, int64_t operand, int64_t output) {
       auto it = kernel_of_.find(&i);
-      if (it == kernel_of_.end()) return kernel::MayShareBuffer(i, operand, output);
+      if (it == kernel_of_.end() || chains_.contains(&i)) {
+        return kernel::MayShareBuffer(i, operand, output);
+      }
       std::vector<const Instruction*> inputs = InputsOf(i);
       // Of a fusion the parameters are the operands, one by one.
       auto input = i.opcode() == Opcode::kFusion ? inputs.begin() + operand
