@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string>
 
@@ -178,6 +179,30 @@ TEST(Chains, TakeLittleMemory) {
   };
   EXPECT_EQ(arena({.m = 4096, .n = 64, .k = 64}), 0);
   EXPECT_LE(arena({.m = 65536, .n = 16, .k = 16, .tail = "sum"}), 65536 * 16 * 4 / 4);
+}
+
+// A chain reads an operand again and again, in a result's memory or not; only what the second
+// kernel alone reads, at the place where it writes, may be overwritten.
+TEST(Chains, InTheMemoryOfArguments) {
+  for (int parameter : {0, 1, 2}) {
+    std::string text = Text({.m = 320, .n = 320, .k = 320, .tail = "norm"});
+    text.insert(std::string("HloModule chain").size(),
+                Cat(", input_output_alias={ {}: (", parameter, ", {}, may-alias) }"));
+    auto module = ir::ParseOrDie(text);
+    std::vector<Literal> arguments = RandomArguments(*module, 9);
+    auto expected = interp::Evaluate(*module, arguments);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    auto loaded = Load(*module, true);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+    EXPECT_NE(ChainOf(loaded->artefact->program), nullptr);
+    Execution run(*loaded->artefact);
+    run.SetArguments(arguments);
+    void* home = const_cast<void*>(run.arguments()[static_cast<size_t>(parameter)]);
+    ASSERT_TRUE(loaded->executable->Run(run.arguments(), std::vector<void*>{home}).ok());
+    std::memcpy(run.results()[0], home,
+                static_cast<size_t>(loaded->artefact->program.signature.results[0].byte_size()));
+    EXPECT_EQ(Difference(*expected, run.Result(), 1e-2, 1e-2), "") << parameter;
+  }
 }
 
 TEST(Chains, AreAmongRandomModules) {
