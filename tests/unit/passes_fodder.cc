@@ -255,7 +255,8 @@ class Generator {
                   Opcode::kRoundNearestEven, Opcode::kExponential, Opcode::kSqrt, Opcode::kLogistic,
                   Opcode::kCopy, Opcode::kIsFinite});
     }
-    if (IsExact() && HasTrait(op, kTranscendental) && op != Opcode::kSqrt) op = Opcode::kNegate;
+    // A root is exact, but not the product of two: what it is the root of may take its place.
+    if (IsExact() && HasTrait(op, kTranscendental)) op = Opcode::kNegate;
     Keep(Add({.opcode = op, .operands = {x}}));
   }
   bool IsExact() const { return kind_ == FodderKind::kExact; }
