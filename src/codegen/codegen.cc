@@ -1,6 +1,7 @@
 #include "codegen/codegen.h"
 
 #include <algorithm>
+#include <atomic>
 #include <system_error>
 #include <thread>
 
@@ -53,6 +54,9 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
   }
   return OkStatus();
 }
+
+// Beyond so many kernels a module's memory no longer fits into the caches, and each takes longer.
+constexpr size_t kMostKernels = 1200;
 
 // One LLVM module's share of a program.
 struct Part {
@@ -117,25 +121,28 @@ std::vector<Part> Deal(const plan::Program& program, const std::vector<int64_t>&
 
 Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
                                              const Options& options) {
+  const size_t workers = static_cast<size_t>(std::max(options.threads, 1));
+  const size_t kernels = std::max<size_t>(program.kernels.size(), 1);
   // What is dumped is one module, which LLVM's tools read.
-  size_t threads_wanted = options.dump ? 1 : static_cast<size_t>(std::max(options.threads, 1));
-  size_t count = std::clamp<size_t>(threads_wanted, 1, std::max<size_t>(program.kernels.size(), 1));
+  const size_t rounds = (kernels + workers * kMostKernels - 1) / (workers * kMostKernels);
+  size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
   Effort effort = PlanEffort(program, options.optimization);
   std::vector<Part> parts = Deal(program, effort.costs, count);
-  auto compile = [&](size_t i) {
-    parts[i].status = Compile(program, effort, cpu, options, Cat(program.name, ".", i), parts[i]);
+  std::atomic<size_t> next = 0;
+  auto compile = [&] {
+    for (size_t i = next++; i < parts.size(); i = next++) {
+      parts[i].status = Compile(program, effort, cpu, options, Cat(program.name, ".", i), parts[i]);
+    }
   };
   std::vector<std::thread> threads;
-  std::vector<size_t> left;
-  for (size_t i = 1; i < parts.size(); ++i) {
+  for (size_t i = 1; i < std::min(workers, parts.size()); ++i) {
     try {
-      threads.emplace_back(compile, i);
-    } catch (const std::system_error&) {  // No thread to be had: it is done here.
-      left.push_back(i);
+      threads.emplace_back(compile);
+    } catch (const std::system_error&) {  // No thread to be had: the others do its share.
+      break;
     }
   }
-  compile(0);
-  for (size_t i : left) compile(i);
+  compile();
   for (std::thread& t : threads) t.join();
   std::vector<std::string> objects;
   for (Part& part : parts) {

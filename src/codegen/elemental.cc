@@ -101,7 +101,7 @@ llvm::Constant* ConstantOf(llvm::LLVMContext& context, const Literal& literal) {
 }
 
 Value* Splat(Builder& b, Value* scalar, int64_t width) {
-  return width == 1 ? scalar : b.CreateVectorSplat(static_cast<unsigned>(width), scalar);
+  return width == 1 ? scalar : SplatShared(b, scalar, static_cast<unsigned>(width));
 }
 
 llvm::Constant* Number(llvm::Type* type, double value) {
@@ -498,43 +498,20 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
   }
 }
 
-constexpr const char* kSharesFunctions = "kiln.shares_functions";
-
-bool SharesFunctions(Builder& b) {
-  return b.GetInsertBlock()->getModule()->getModuleFlag(kSharesFunctions) != nullptr;
-}
-
-// The op as a call of a function that all its uses in the module share.
-Result<Value*> CallShared(Builder& b, const kernel::Node& node, ElementType data,
-                          std::span<Value* const> operands, MathOptions math) {
-  llvm::Type* type = operands[0]->getType();
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  std::string name = Cat("kiln.", OpcodeName(node.opcode), ".", TypeName(data), ".",
-                         vector ? vector->getNumElements() : 1);
-  llvm::Function* caller = b.GetInsertBlock()->getParent();
-  llvm::Function* f = caller->getParent()->getFunction(name);
-  if (!f) {
-    std::vector<llvm::Type*> types;
-    for (Value* operand : operands) types.push_back(operand->getType());
-    f = llvm::Function::Create(llvm::FunctionType::get(type, types, false),
-                               llvm::Function::InternalLinkage, name, caller->getParent());
-    f->copyAttributesFrom(caller);
-    f->setLinkage(llvm::Function::InternalLinkage);
-    MakeOptimised(f);
-    Builder inside(llvm::BasicBlock::Create(b.getContext(), "entry", f));
-    std::vector<Value*> arguments;
-    for (llvm::Argument& a : f->args()) arguments.push_back(&a);
-    KILN_ASSIGN_OR_RETURN(Value * result, Compute(inside, node, data, arguments, math));
-    inside.CreateRet(result);
+Result<Value*> EmitWhole(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
+                         std::span<const ElementType> types, ElementType data, MathOptions math) {
+  if (node.opcode == Opcode::kConvert) {
+    return EmitConvert(b, operands[0], types[0], node.type, math);
   }
-  return b.CreateCall(f, std::vector<Value*>(operands.begin(), operands.end()));
+  if (node.opcode == Opcode::kReducePrecision) {
+    return EmitReducePrecision(b, operands[0], data, node.exponent_bits, node.mantissa_bits, math);
+  }
+  Result<Value*> result = Compute(b, node, data, operands, math);
+  if (!result.ok() || !IsHalf(node.type) || IsExactOnHalves(node.opcode)) return result;
+  return RoundToHalf(b, *result, node.type, math);
 }
 
 }  // namespace
-
-void ShareFunctions(llvm::Module& module) {
-  module.addModuleFlag(llvm::Module::Warning, kSharesFunctions, 1);
-}
 
 Value* RoundedTo(Builder& b, Value* value, ElementType type, MathOptions options) {
   return IsHalf(type) ? RoundToHalf(b, value, type, options) : value;
@@ -560,17 +537,10 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
     return Internal(info.name, " of ", operands.size(), " operands of type ", TypeName(data),
                     " is no elementwise op");
   }
-  if (node.opcode == Opcode::kConvert) {
-    return EmitConvert(b, operands[0], types[0], node.type, math);
-  }
-  if (node.opcode == Opcode::kReducePrecision) {
-    return EmitReducePrecision(b, operands[0], data, node.exponent_bits, node.mantissa_bits, math);
-  }
-  bool shared = HasTrait(node.opcode, kTranscendental) && SharesFunctions(b);
-  Result<Value*> result =
-      shared ? CallShared(b, node, data, operands, math) : Compute(b, node, data, operands, math);
-  if (!result.ok() || !IsHalf(node.type) || IsExactOnHalves(node.opcode)) return result;
-  return RoundToHalf(b, *result, node.type, math);
+  return EmitShared(b, node, operands, types, data,
+                    [&](Builder& at, std::span<Value* const> values) {
+                      return EmitWhole(at, node, values, types, data, math);
+                    });
 }
 
 }  // namespace kiln::codegen

@@ -8,6 +8,13 @@
 
 namespace kiln::codegen::elemental {
 
+// What `body` makes of the operands, or a call of a function that does: elemental_shared.cc.
+Result<llvm::Value*> EmitShared(
+    Builder& b, const kernel::Node& node, std::span<llvm::Value* const> operands,
+    std::span<const ElementType> types, ElementType data,
+    const std::function<Result<llvm::Value*>(Builder&, std::span<llvm::Value* const>)>& body);
+llvm::Value* SplatShared(Builder& b, llvm::Value* scalar, unsigned width);
+
 // The scalar type, or a vector of it as wide as `like`.
 llvm::Type* WithScalar(llvm::Type* scalar, llvm::Type* like);
 // The integers of the same size.

@@ -323,7 +323,7 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
 void NestEmitter::EmitReciprocalAhead(int stage, int n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kDivide || !IsFloat(node.type) ||
-      !cpu_.has_fma || reciprocals_[stage][n]) {
+      !cpu_.has_fma || reciprocals_[stage][n] || b_.GetInsertBlock()->getParent()->hasOptNone()) {
     return;
   }
   const Lanes& divisor = values_[stage][node.operands[1]];
