@@ -97,6 +97,16 @@ std::string Scores(bool apart) {
          "lhs_contracting_dims={3}, rhs_contracting_dims={3}\n}\n";
 }
 
+// A product and its transpose.
+std::string Symmetric(int64_t n, bool apart) {
+  std::string d = Cat("f32[", n, ",", n, "]");
+  return Cat("HloModule m\nENTRY e {\nx = f32[", n, ",16] parameter(0)\nw = f32[16,", n,
+             "] parameter(1)\nd = ", d,
+             " dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\nt = ", d,
+             " transpose(d), dimensions={1,0}\nu = ", d, apart ? " opt-barrier" : " copy",
+             "(t)\nROOT r = ", d, " add(d, u)\n}\n");
+}
+
 }  // namespace
 
 KILN_BENCH(products_rows) {
@@ -119,6 +129,10 @@ KILN_BENCH(products_operands) {
       Compare(report, Cat("products_operands.scaled.", m, "x2048x2048", across ? ".across" : ""),
               Weights(m, 2048, 2048, across, false), Weights(m, 2048, 2048, across, true), {});
     }
+  }
+  for (int64_t n : {512, 2048}) {
+    Compare(report, Cat("products_operands.symmetric.", n), Symmetric(n, false), Symmetric(n, true),
+            {});
   }
   Compare(report, "products_operands.sliced.32x128x128x64", Scores(false), Scores(true), {});
 }

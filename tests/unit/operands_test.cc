@@ -178,7 +178,10 @@ TEST(Operands, AreScaledByRowsAndColumns) {
         for (bool across : {false, true}) {
           // Few rows, which read the right operand once; panels that are packed.
           Check(Text({"f32", memory, 2, 1, n, 70, false, across, dimensions}), true, 1e-3);
-          Check(Text({"f32", memory, 2, 8, n, 70, false, across, dimensions}), std::nullopt, 1e-3);
+          if (!few) {
+            Check(Text({"f32", memory, 2, 8, n, 70, false, across, dimensions}), std::nullopt,
+                  1e-3);
+          }
           Check(Text({"f32", memory, 2, 16, n, 40, false, across, dimensions}), std::nullopt, 1e-3);
         }
       }
