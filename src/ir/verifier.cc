@@ -1,5 +1,6 @@
 #include "ir/verifier.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -88,7 +89,7 @@ class Checker {
           return Error(i, "uses '", operand->name(), "', which does not come before it in ",
                        "computation '", computation.name(), "'");
         }
-        edges_.emplace(operand, &i);
+        edges_.emplace_back(operand, &i);
       }
       seen.insert(&i);
       has_root |= &i == computation.root();
@@ -116,17 +117,20 @@ class Checker {
 
   // Users are what operands say, each once.
   Status CheckUsers() {
+    std::vector<Edge> users;
     for (const auto& computation : module_.computations()) {
       for (const auto& i : computation->instructions()) {
-        for (const Instruction* user : i->users()) {
-          if (edges_.erase({i.get(), user}) == 0) {
-            return Error(*i, "has a user that does not use it, or a user twice");
-          }
-        }
+        for (const Instruction* user : i->users()) users.emplace_back(i.get(), user);
       }
     }
-    if (edges_.empty()) return OkStatus();
-    return Error(*edges_.begin()->first, "does not know all its users");
+    std::sort(users.begin(), users.end());
+    std::sort(edges_.begin(), edges_.end());
+    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
+    auto [user, edge] = std::mismatch(users.begin(), users.end(), edges_.begin(), edges_.end());
+    bool extra = user != users.end() && (edge == edges_.end() || *user < *edge);
+    if (extra) return Error(*user->first, "has a user that does not use it, or a user twice");
+    if (edge == edges_.end()) return OkStatus();
+    return Error(*edge->first, "does not know all its users");
   }
 
   // Calls form no cycle, and do not nest too deep. Goes from the callees up without recursion.
@@ -261,17 +265,14 @@ class Checker {
     return OkStatus();
   }
 
-  struct EdgeHash {
-    size_t operator()(const std::pair<const Instruction*, const Instruction*>& edge) const {
-      return std::hash<const void*>()(edge.first) * 31 + std::hash<const void*>()(edge.second);
-    }
-  };
+  // An operand and its user.
+  using Edge = std::pair<const Instruction*, const Instruction*>;
 
   const Module& module_;
   const Instruction* culprit_ = nullptr;
   std::unordered_set<const Computation*> computations_;
   std::unordered_set<std::string_view> names_, instruction_names_;
-  std::unordered_set<std::pair<const Instruction*, const Instruction*>, EdgeHash> edges_;
+  std::vector<Edge> edges_;
 };
 
 }  // namespace
