@@ -317,6 +317,18 @@ class Scheduler {
     s_.stages[0].halving = true;
   }
 
+  // Whether all that is read is read in the order of a variable, or is the same for all of it.
+  bool ReadsAlong(int variable) const {
+    for (const Stage& stage : kernel_.stages) {
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad) continue;
+        std::optional<int64_t> stride = n.index.StrideOf(variable);
+        if (!stride || std::abs(*stride) > 1) return false;
+      }
+    }
+    return true;
+  }
+
   void ChooseItems() {
     if (points_ == 0) {
       s_.items = 0;
@@ -330,7 +342,7 @@ class Scheduler {
     int most = outer_vector ? vector + 1 : kernel_.outer;
     int tile = s_.tile_variable;
     // Stores past the caches do not mind where they go, as long as they fill lines; reads do.
-    if (tile >= 0 && s_.nontemporal && Extent(tile) >= 16 * s_.vector_width) {
+    if (tile >= 0 && s_.nontemporal && Extent(tile) >= 16 * s_.vector_width && ReadsAlong(tile)) {
       s_.panels = true;
       s_.block = std::min<int64_t>(s_.vector_width, Extent(vector));
       s_.items = points_ / Extent(tile) / Extent(vector) * CeilDiv(Extent(vector), s_.block);
