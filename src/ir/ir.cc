@@ -4,6 +4,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/instruction_map.h"
+
 namespace kiln::ir {
 namespace {
 
@@ -175,46 +177,10 @@ void Computation::Reorder(std::span<Instruction* const> order) {
   for (Instruction* instruction : order) Move(instruction, nullptr);
 }
 
-namespace {
-
-// Instructions of one computation that have been met: bits by id where ids are close to each other,
-// as they are where a computation is large.
-class MetInstructions {
- public:
-  explicit MetInstructions(const Computation& computation) {
-    int64_t last = -1;
-    for (const auto& i : computation.instructions()) {
-      first_ = last < 0 ? i->id() : std::min(first_, i->id());
-      last = std::max(last, i->id());
-    }
-    constexpr int64_t kMostBitsEach = 64;
-    int64_t range = last < 0 ? 0 : last - first_ + 1;
-    if (range <= kMostBitsEach * computation.instruction_count()) {
-      bits_.resize(static_cast<size_t>(range));
-    }
-  }
-
-  // Whether it was not there.
-  bool Insert(const Instruction* i) {
-    if (bits_.empty()) return others_.insert(i).second;
-    auto bit = static_cast<size_t>(i->id() - first_);
-    bool fresh = !bits_[bit];
-    bits_[bit] = true;
-    return fresh;
-  }
-
- private:
-  int64_t first_ = 0;
-  std::vector<bool> bits_;
-  std::unordered_set<const Instruction*> others_;
-};
-
-}  // namespace
-
 std::vector<Instruction*> Computation::PostOrder() const {
   std::vector<Instruction*> order;
   order.reserve(instructions_.size());
-  MetInstructions done(*this);
+  InstructionSet done(*this);
   struct Visit {
     Instruction* instruction;
     size_t next = 0;

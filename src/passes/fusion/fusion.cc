@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/instruction_map.h"
 #include "kernel/build.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
@@ -138,7 +139,7 @@ class Fuser {
   void FuseKeeping() {
     gone_.clear();
     std::vector<Instruction*> order = c_.PostOrder();
-    std::unordered_map<const Instruction*, size_t> number;
+    ir::InstructionMap<size_t> number(c_);
     for (size_t k = 0; k < order.size(); ++k) {
       bool is_there = order[k]->opcode() == Opcode::kParameter || order[k]->IsConstant();
       number[order[k]] = is_there ? 0 : k + 1;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/instruction_map.h"
 #include "kernel/fusible.h"
 #include "passes/fusion/merge.h"
 #include "passes/memory/names.h"
@@ -165,7 +166,7 @@ class Bundler {
   std::vector<std::vector<Instruction*>> Levels(bool from_root) const {
     std::vector<Instruction*> order = c_.PostOrder();
     if (from_root) std::ranges::reverse(order);
-    std::unordered_map<const Instruction*, size_t> level;
+    ir::InstructionMap<size_t> level(c_);
     std::vector<std::vector<Instruction*>> levels;
     for (Instruction* i : order) {
       size_t at = 0;

