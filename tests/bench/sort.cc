@@ -12,7 +12,7 @@
 namespace kiln::bench {
 namespace {
 
-constexpr int kThreads = 2;
+static const int kThreads = std::getenv("SORT_THREADS") ? std::atoi(std::getenv("SORT_THREADS")) : 2;
 
 // Random elements of every bit for integers, of a normal distribution for floats.
 template <typename T>

@@ -118,6 +118,21 @@ class Driver {
       auto scan = [this](const SortContext& c, SortPhase& p) { EmitScanPhase(c, p, order_); };
       KILN_RETURN_IF_ERROR(make("scan", scan, scan_));
       KILN_RETURN_IF_ERROR(make("pick", EmitPickPhase, pick_));
+    } else if (s_.partition) {
+      functions_ = MakeSortFunctions(c_);
+      if (s_.chunks > 1) {
+        auto splitters = [&](const SortContext& c, SortPhase& p) {
+          EmitSplittersPhase(c, p, functions_);
+        };
+        auto count = [](const SortContext& c, SortPhase& p) { EmitPartsPhase(c, p, false); };
+        auto move = [](const SortContext& c, SortPhase& p) { EmitPartsPhase(c, p, true); };
+        KILN_RETURN_IF_ERROR(make("splitters", splitters, split_));
+        KILN_RETURN_IF_ERROR(make("count", count, count_));
+        KILN_RETURN_IF_ERROR(make("place", EmitPlacePhase, place_));
+        KILN_RETURN_IF_ERROR(make("move", move, move_));
+      }
+      auto sort = [&](const SortContext& c, SortPhase& p) { EmitQuicksortPhase(c, p, functions_); };
+      KILN_RETURN_IF_ERROR(make("sort", sort, sort_));
     } else if (s_.radix) {
       KILN_RETURN_IF_ERROR(make("count", EmitCountPhase, count_));
       KILN_RETURN_IF_ERROR(make("place", EmitPlacePhase, place_));
@@ -207,7 +222,11 @@ class Driver {
     } else {
       Set(SortState::kTo, places.first);
       CallChunks(load_);
-      places = s_.radix ? Radix(places) : Merges(places);
+      if (s_.partition) {
+        places = Partitions(places);
+      } else {
+        places = s_.radix ? Radix(places) : Merges(places);
+      }
       Set(SortState::kFrom, places.first);
     }
     CallChunks(store_);
@@ -233,6 +252,23 @@ class Driver {
         return skip;
       });
     }
+    return places;
+  }
+
+  Places Partitions(Places places) {
+    if (s_.chunks > 1) {
+      places = Step(places, [&]() -> Value* {
+        CallOnce(split_);
+        CallChunks(count_);
+        CallOnce(place_);
+        CallChunks(move_);
+        return nullptr;
+      });
+    }
+    Step(places, [&]() -> Value* {
+      CallChunks(sort_);
+      return nullptr;
+    });
     return places;
   }
 
@@ -263,6 +299,8 @@ class Driver {
   Function *load_ = nullptr, *count_ = nullptr, *place_ = nullptr, *move_ = nullptr;
   Function *runs_ = nullptr, *split_ = nullptr, *merge_ = nullptr, *store_ = nullptr;
   Function *restore_ = nullptr, *order_ = nullptr, *scan_ = nullptr, *pick_ = nullptr;
+  Function* sort_ = nullptr;
+  SortFunctions functions_;
 };
 
 }  // namespace

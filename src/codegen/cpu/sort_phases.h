@@ -84,6 +84,18 @@ void EmitOrderPhase(const SortContext& context, SortPhase& p);
 // Merges what the chunks have kept; it ends up at kFrom.
 void EmitPickPhase(const SortContext& context, SortPhase& p);
 
+// sort_partition.cc
+// Functions of their own, which phases call: of few keys, and of any number.
+struct SortFunctions {
+  llvm::Function *network = nullptr, *quicksort = nullptr;
+};
+SortFunctions MakeSortFunctions(const SortContext& context);
+// What parts chunks' keys are cut into; where each chunk's keys of each part are counted, or, after
+// EmitPlacePhase, moved; and sorting each part, or the row where there is one chunk, at kFrom.
+void EmitSplittersPhase(const SortContext& context, SortPhase& p, const SortFunctions& functions);
+void EmitPartsPhase(const SortContext& context, SortPhase& p, bool moves);
+void EmitQuicksortPhase(const SortContext& context, SortPhase& p, const SortFunctions& functions);
+
 // sort_rows.cc
 // The records of each chunk that come first, in order, as its first candidates. `order` is the
 // function of EmitOrderPhase.

@@ -15,7 +15,8 @@ constexpr int64_t kMinWideDigits = 32 << 10;
 // Rows of at least so many elements are cut into chunks of at least so many, and into no more
 // than this.
 constexpr int64_t kMinChunk = 8 << 10;
-constexpr int64_t kMaxChunks = 8;
+constexpr int kChunkBits = 3;
+constexpr int64_t kMaxChunks = 1 << kChunkBits;
 // With so many rows, rows are worked on at once rather than the chunks of one.
 constexpr int64_t kManyRows = 8;
 constexpr int64_t kMaxItems = 16;
@@ -63,15 +64,18 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
     s.place_bits = sort.key->is_element ? 0 : s.key_bits > 32 ? 64 : 32;
     s.select = s.place_bits > 0 && sort.keep > 0 && sort.keep <= n / kSelectPart;
     s.candidates = s.select ? Aligned(sort.keep + std::max(sort.keep, kMinCandidates)) : 0;
-    s.radix = n >= kMinRadix && !s.select;
+    s.partition = s.place_bits == 0 && s.key_bits >= 32 && cpu.has_masks &&
+                  cpu.vector_bytes >= 64 && cpu.Has("avx512f");
+    s.radix = n >= kMinRadix && !s.select && !s.partition;
     s.digit_bits = n >= kMinWideDigits && s.key_bits >= 32 ? 11 : 8;
     widths = {s.record_bits() / 8};
     if (!s.select) widest = std::max<int64_t>(widest, std::min(s.record_bits() / 8, 8));
     if (s.select) steps = 1;
+    if (s.partition) steps = std::max(1.0, LogTwo(n) / 4);
     if (s.radix) steps = 1 + CeilDiv(s.key_bits, s.digit_bits);
   }
   s.vector_width = static_cast<int>(std::max<int64_t>(cpu.vector_bytes / widest, 1));
-  while (s.vector_width > 1 && s.vector_width > n) s.vector_width /= 2;
+  while (!s.partition && s.vector_width > 1 && s.vector_width > n) s.vector_width /= 2;
 
   double tasks = static_cast<double>(s.rows) * static_cast<double>(n) * steps / kTaskSteps;
   if (s.rows < kManyRows && n >= 2 * kMinChunk) {
@@ -79,6 +83,7 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
     s.chunk = CeilDiv(CeilDiv(n, s.chunks), kLine) * kLine;
     s.chunks = CeilDiv(n, s.chunk);
     s.rows_per_item = s.rows;
+    if (s.partition) s.digit_bits = kChunkBits;
   } else {
     int64_t wanted = static_cast<int64_t>(std::min<double>(tasks, static_cast<double>(kMaxItems)));
     s.rows_per_item = CeilDiv(s.rows, std::clamp<int64_t>(wanted, 1, s.rows));
@@ -89,7 +94,7 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
   s.flags = CpuSortSchedule::kStateBytes;
   s.splits = s.flags + s.chunks * kLine;
   s.counts = s.splits + Aligned((s.chunks + 1) * 8);
-  s.front = s.counts + (s.radix ? Aligned(s.chunks * s.buckets() * 4) : 0);
+  s.front = s.counts + (s.radix || s.partition ? Aligned(s.chunks * s.buckets() * 4) : 0);
   int64_t bytes = 0;
   for (int64_t width : widths) {
     s.offsets.push_back(bytes);
@@ -105,7 +110,9 @@ std::string CpuSortSchedule::ToString() const {
   std::string out = records ? Cat("records of ", record_bits(), " bits, keys of ", key_bits)
                             : std::string("elements");
   if (select) out += Cat(", the first of ", candidates);
-  out += radix ? Cat(", digits of ", digit_bits, " bits") : ", merged";
+  out += partition ? ", partitioned"
+         : radix   ? Cat(", digits of ", digit_bits, " bits")
+                   : ", merged";
   return Cat(out, ", ", items, " items of ", rows_per_item, " rows, ", chunks, " chunks of ", chunk,
              ", width ", vector_width, ", scratch ", scratch_bytes);
 }

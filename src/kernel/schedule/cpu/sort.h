@@ -26,6 +26,10 @@ struct CpuSortSchedule {
   int digit_bits = 8;
   int64_t buckets() const { return int64_t{1} << digit_bits; }
 
+  // Keys alone, by vectors: packed together by whether they are above a pivot, and so on, until
+  // they fit in a network of registers. Several chunks are first cut into `buckets` by splitters.
+  bool partition = false;
+
   // Only the first places are wanted: each chunk keeps the first records that it has seen among at
   // most `candidates`, which are sorted when they are too many; what chunks have kept is merged.
   bool select = false;
