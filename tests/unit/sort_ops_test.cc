@@ -1,8 +1,10 @@
 // Compiled sorts and top-k against the evaluator, to the bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -139,6 +141,48 @@ TEST(SortOps, LongRows) {
   CheckBits(PairSort("f64", "first", "17000"));
   CheckBits(PairSort("f32", "both", "33333"));
   CheckBits(PairSort("s16", "both", "2,16384"));
+}
+
+// Keys alone: as many as networks hold and as parts are cut into, random, of few values, in order,
+// and with a few that are far from the others.
+TEST(SortOps, KeysAlone) {
+  std::mt19937_64 random(17);
+  for (int64_t size : {1,   7,   8,   9,   16,  17,  32,   33,   64,    65,
+                       127, 128, 129, 130, 255, 300, 1000, 5000, 16384, 40000}) {
+    auto words = ir::ParseOrDie(SortOf("u32", Cat(size), 0, "LT"));
+    auto longs = ir::ParseOrDie(SortOf("s64", Cat(size), 0, "GT"));
+    auto compiled_words = Load(*words, true), compiled_longs = Load(*longs, true);
+    ASSERT_TRUE(compiled_words.ok() && compiled_longs.ok());
+    for (int kind = 0; kind < 8; ++kind) {
+      std::vector<uint32_t> x(static_cast<size_t>(size));
+      for (size_t i = 0; i < x.size(); ++i) {
+        auto any = static_cast<uint32_t>(random());
+        auto place = static_cast<uint32_t>(i);
+        const uint32_t kinds[] = {any,
+                                  any % 2 - 1,
+                                  any % 5 * 1000,
+                                  place,
+                                  ~place,
+                                  uint32_t{1} << any % 32,
+                                  UINT32_MAX,
+                                  place * 16 % 4096 + any % 2};
+        x[i] = kinds[kind];
+      }
+      std::vector<int64_t> y;
+      for (uint32_t v : x) y.push_back((int64_t{v} << 31) * (v % 3 == 0 ? -1 : 1));
+      Execution run(*compiled_words->artefact), other(*compiled_longs->artefact);
+      run.SetArguments({Literal::Array<uint32_t>(Shape(ElementType::kU32, {size}), x)});
+      other.SetArguments({Literal::Array<int64_t>(Shape(ElementType::kS64, {size}), y)});
+      ASSERT_TRUE(compiled_words->executable->Run(run.arguments(), run.results()).ok());
+      ASSERT_TRUE(compiled_longs->executable->Run(other.arguments(), other.results()).ok());
+      std::sort(x.begin(), x.end());
+      std::sort(y.begin(), y.end(), std::greater<>());
+      Literal first = Literal::Array<uint32_t>(Shape(ElementType::kU32, {size}), x);
+      Literal second = Literal::Array<int64_t>(Shape(ElementType::kS64, {size}), y);
+      EXPECT_TRUE(first == run.Result()) << size << " words of kind " << kind;
+      EXPECT_TRUE(second == other.Result()) << size << " longs of kind " << kind;
+    }
+  }
 }
 
 // Values of which many are equal, or in order, or special.

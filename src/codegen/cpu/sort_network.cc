@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "codegen/elemental_internal.h"
+#include "llvm/IR/IntrinsicsX86.h"
+
 namespace kiln::codegen {
 
 using llvm::Value;
@@ -25,22 +28,36 @@ void Exchange(Builder& b, Value*& low, Value*& high) {
   high = Most(b, x, y);
 }
 
-// Each lane beside its partner in `other`, the one whose number differs in the bits of `flip`: of
-// the two that with the highest of these bits gets the greater.
-Value* ExchangeLanes(Builder& b, Value* own, Value* other, int flip) {
-  int lanes = LanesOf(own);
-  int top = 1;
-  while (2 * top <= flip) top *= 2;
-  std::vector<int> partners;
-  std::vector<llvm::Constant*> lower;
-  for (int lane = 0; lane < lanes; ++lane) {
-    partners.push_back(lane ^ flip);
-    lower.push_back(b.getInt1((lane & top) == 0));
+// Which lanes go beside which: those whose numbers differ in the bits of `flip`. Of two such the
+// one with the bit `top` gets the greater.
+class LanePairs {
+ public:
+  LanePairs(Builder& b, llvm::Type* type, Value* flip, Value* top) : b_(b) {
+    auto* vector = llvm::cast<llvm::FixedVectorType>(type);
+    unsigned lanes = vector->getNumElements();
+    std::vector<llvm::Constant*> numbers;
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      numbers.push_back(llvm::ConstantInt::get(vector->getElementType(), lane));
+    }
+    Value* iota = llvm::ConstantVector::get(numbers);
+    partners_ = b.CreateXor(iota, b.CreateVectorSplat(lanes, flip));
+    Value* bit = b.CreateAnd(iota, b.CreateVectorSplat(lanes, top));
+    lower_ = b.CreateICmpEQ(bit, llvm::Constant::getNullValue(type));
+    permute_ = vector->getScalarSizeInBits() == 32 ? llvm::Intrinsic::x86_avx512_permvar_si_512
+                                                   : llvm::Intrinsic::x86_avx512_permvar_di_512;
   }
-  Value* partner = b.CreateShuffleVector(other, partners);
-  return b.CreateSelect(llvm::ConstantVector::get(lower), Least(b, own, partner),
-                        Most(b, own, partner));
-}
+
+  // Each lane of `own` and its partner in `other`.
+  Value* Exchange(Value* own, Value* other) {
+    Value* partner = b_.CreateIntrinsic(permute_, {}, {other, partners_});
+    return b_.CreateSelect(lower_, Least(b_, own, partner), Most(b_, own, partner));
+  }
+
+ private:
+  Builder& b_;
+  Value *partners_, *lower_;
+  llvm::Intrinsic::ID permute_;
+};
 
 // Batcher's odd-even merge sort of each lane's elements.
 void SortLanes(Builder& b, std::vector<Value*>& r) {
@@ -60,25 +77,37 @@ void SortLanes(Builder& b, std::vector<Value*>& r) {
 
 void EmitNetwork(Builder& b, std::vector<Value*>& registers) {
   SortLanes(b, registers);
-  size_t count = registers.size();
-  int lanes = LanesOf(registers[0]);
+  const size_t count = registers.size();
+  llvm::Type* type = registers[0]->getType();
+  llvm::Type* word = type->getScalarType();
+  Value *zero = llvm::ConstantInt::get(word, 0), *one = llvm::ConstantInt::get(word, 1);
+  Value* lanes = llvm::ConstantInt::get(word, static_cast<uint64_t>(LanesOf(registers[0])));
   // Bitonic merges of twice as many lanes each: only the exchanges that are further than a lane's
-  // elements need shuffles.
-  for (int span = 2; span <= lanes; span *= 2) {
-    std::vector<Value*> mirrored;
-    for (size_t r = 0; r < count; ++r) {
-      mirrored.push_back(ExchangeLanes(b, registers[r], registers[count - 1 - r], span - 1));
-    }
-    registers = mirrored;
-    for (int distance = span / 4; distance >= 1; distance /= 2) {
-      for (Value*& r : registers) r = ExchangeLanes(b, r, r, distance);
-    }
-    for (size_t distance = count / 2; distance >= 1; distance /= 2) {
-      for (size_t r = 0; r < count; ++r) {
-        if ((r & distance) == 0) Exchange(b, registers[r], registers[r + distance]);
-      }
-    }
-  }
+  // elements need permutations. These are a loop, as straight code is long and slow to compile.
+  std::vector<Value*> state = registers;
+  state.push_back(llvm::ConstantInt::get(word, 2));
+  state = elemental::EmitWhile(
+      b, state, [&](const std::vector<Value*>& v) { return b.CreateICmpULE(v[count], lanes); },
+      [&](std::vector<Value*>& v) {
+        Value* span = v[count];
+        LanePairs mirror(b, type, b.CreateSub(span, one), b.CreateLShr(span, 1));
+        for (size_t r = 0; r < count; ++r) state[r] = mirror.Exchange(v[r], v[count - 1 - r]);
+        state[count] = b.CreateLShr(span, 2);
+        v = elemental::EmitWhile(
+            b, state, [&](const std::vector<Value*>& w) { return b.CreateICmpNE(w[count], zero); },
+            [&](std::vector<Value*>& w) {
+              LanePairs pairs(b, type, w[count], w[count]);
+              for (size_t r = 0; r < count; ++r) w[r] = pairs.Exchange(w[r], w[r]);
+              w[count] = b.CreateLShr(w[count], 1);
+            });
+        for (size_t distance = count / 2; distance >= 1; distance /= 2) {
+          for (size_t r = 0; r < count; ++r) {
+            if ((r & distance) == 0) Exchange(b, v[r], v[r + distance]);
+          }
+        }
+        v[count] = b.CreateShl(span, 1);
+      });
+  registers.assign(state.begin(), state.begin() + static_cast<int64_t>(count));
 }
 
 std::vector<Value*> EmitWeave(Builder& b, const std::vector<Value*>& registers) {

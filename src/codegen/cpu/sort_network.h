@@ -1,4 +1,5 @@
-// Sorting networks over vector registers of unsigned integers.
+// Sorting networks over vector registers of 64 bytes (AVX-512) of unsigned integers, which are of
+// 32 or 64 bits.
 #pragma once
 
 #include <vector>
