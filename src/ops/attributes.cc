@@ -39,6 +39,23 @@ std::optional<Direction> DirectionByName(std::string_view name) {
   return std::nullopt;
 }
 
+Direction Flipped(Direction direction) {
+  switch (direction) {
+    case Direction::kEq:
+    case Direction::kNe:
+      return direction;
+    case Direction::kGe:
+      return Direction::kLe;
+    case Direction::kGt:
+      return Direction::kLt;
+    case Direction::kLe:
+      return Direction::kGe;
+    case Direction::kLt:
+      return Direction::kGt;
+  }
+  return direction;
+}
+
 const AttrInfo& InfoOf(Attr key) { return kInfos[static_cast<int>(key)]; }
 
 const AttrInfo* AttrByName(std::string_view name) {

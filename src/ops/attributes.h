@@ -26,6 +26,8 @@ enum class AttrKind : uint8_t { kInt, kInts, kBool, kDirection, kSlices, kPaddin
 enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
 std::string_view DirectionName(Direction direction);  // "EQ"
 std::optional<Direction> DirectionByName(std::string_view name);
+// The order between y and x that the one between x and y is.
+Direction Flipped(Direction direction);
 
 struct SliceDimension {
   int64_t start = 0, limit = 0, stride = 1;

@@ -117,6 +117,8 @@ class NestCode {
            (r.combiner.kind == Combiner::Kind::kMax || r.combiner.kind == Combiner::Kind::kMin) &&
            HasExtremumOfNumbers(r.types[result], MathOf(cpu_));
   }
+  // Where the vectors that tell of NaNs begin.
+  size_t FirstNan(int s, bool own, const Values& carried) const;
   // What becomes of an accumulator and a new element, or another accumulator.
   Value* Combine(const Reduction& r, size_t result, bool seeks_nans, Value* x, Value* y) {
     Combiner::Kind kind = r.combiner.kind;

@@ -6,10 +6,8 @@
 namespace kiln::codegen {
 
 using kernel::Reduction;
-using kernel::Stage;
 using llvm::Value;
 using Values = NestEmitter::Values;
-using Range = NestEmitter::Range;
 
 void NestCode::On(size_t s, const std::function<void()>& emit) {
   NestEmitter* before = e_;

@@ -107,11 +107,16 @@ Values NestCode::Start(int s, bool own, bool partial) {
   return carried;
 }
 
-void NestCode::Fold(int s, bool own, Values& carried) {
-  size_t at = 0, per_result = PerResult(s, own), nans = carried.size();
+size_t NestCode::FirstNan(int s, bool own, const Values& carried) const {
+  size_t first = carried.size();
   for (const Reduction& r : kernel_.stages[s].reductions) {
-    for (size_t k = 0; k < r.inputs.size(); ++k) nans -= SeeksNans(r, k, own);
+    for (size_t k = 0; k < r.inputs.size(); ++k) first -= SeeksNans(r, k, own);
   }
+  return first;
+}
+
+void NestCode::Fold(int s, bool own, Values& carried) {
+  size_t at = 0, per_result = PerResult(s, own), nans = FirstNan(s, own, carried);
   for (const Reduction& r : kernel_.stages[s].reductions) {
     if (r.combiner.kind == Combiner::Kind::kGeneral) {
       for (int u = 0; u < e_->copies(); ++u) FoldGeneral(s, r, u, at, per_result, carried);
@@ -195,10 +200,7 @@ void NestCode::Finish(int s, bool own, bool partial, const Values& carried) {
   std::vector<int> ids;
   const auto& reductions = kernel_.stages[s].reductions;
   if (partial) ids = PartialAccesses(chunk_);
-  size_t nans = reductions.empty() ? 0 : carried.size();
-  for (const Reduction& r : reductions) {
-    for (size_t k = 0; k < r.inputs.size(); ++k) nans -= SeeksNans(r, k, own);
-  }
+  size_t nans = FirstNan(s, own, carried);
   for (size_t r = 0; r < reductions.size(); ++r) {
     for (size_t k = 0; k < reductions[r].inputs.size(); ++k, at += per_result) {
       ElementType type = reductions[r].types[k];

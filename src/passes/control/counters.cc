@@ -85,23 +85,6 @@ struct Bound {
   bool is_alone;  // and nothing else is asked
 };
 
-Direction Flipped(Direction direction) {
-  switch (direction) {
-    case Direction::kEq:
-    case Direction::kNe:
-      return direction;
-    case Direction::kGe:
-      return Direction::kLe;
-    case Direction::kGt:
-      return Direction::kLt;
-    case Direction::kLe:
-      return Direction::kGe;
-    case Direction::kLt:
-      return Direction::kGt;
-  }
-  return direction;
-}
-
 void AppendBounds(const Instruction* test, bool is_alone, const Instruction* state,
                   const std::vector<Counter>& counters, std::vector<Bound>& bounds) {
   if (test->opcode() == Opcode::kAnd) {

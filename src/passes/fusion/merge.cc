@@ -235,12 +235,13 @@ void RemoveKernel(Instruction* kernel) {
   c->Remove(kernel);
 }
 
-}  // namespace
-
-Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
+// One kernel of a producer and its consumer, which keeps what others read of the producer. `put`
+// puts a kernel inside.
+template <typename Put>
+Instruction* MergePair(Instruction* producer, Instruction* consumer, Put put) {
   FusedBuilder builder(consumer);
   std::vector<Instruction*> old, results;
-  std::vector<Instruction*> made = OutputsOf(producer), inside = builder.Take(*producer);
+  std::vector<Instruction*> made = OutputsOf(producer), inside = (builder.*put)(*producer);
   for (size_t k = 0; k < made.size(); ++k) {
     if (!made[k]) continue;
     builder.SetInside(made[k], inside[k]);
@@ -252,7 +253,7 @@ Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
     results.push_back(inside[k]);
   }
   std::vector<Instruction*> last = OutputsOf(consumer);
-  inside = builder.Take(*consumer);
+  inside = (builder.*put)(*consumer);
   old.insert(old.end(), last.begin(), last.end());
   results.insert(results.end(), inside.begin(), inside.end());
   Instruction* fusion = builder.Finish(results, consumer);
@@ -260,6 +261,12 @@ Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
   RemoveKernel(consumer);
   RemoveKernel(producer);
   return fusion;
+}
+
+}  // namespace
+
+Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
+  return MergePair(producer, consumer, &FusedBuilder::Take);
 }
 
 Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
@@ -289,25 +296,7 @@ Instruction* MergeBundle(const std::vector<Instruction*>& kernels) {
 }
 
 Instruction* MergeChain(Instruction* product, Instruction* rows) {
-  FusedBuilder builder(rows);
-  std::vector<Instruction*> old, results;
-  std::vector<Instruction*> made = OutputsOf(product), inside = builder.EmitFusion(*product);
-  for (size_t k = 0; k < made.size(); ++k) {
-    if (!made[k]) continue;
-    builder.SetInside(made[k], inside[k]);
-    if (made[k]->users().size() == 1 && *made[k]->users().begin() == rows) continue;
-    old.push_back(made[k]);
-    results.push_back(inside[k]);
-  }
-  std::vector<Instruction*> last = OutputsOf(rows);
-  inside = builder.EmitFusion(*rows);
-  old.insert(old.end(), last.begin(), last.end());
-  results.insert(results.end(), inside.begin(), inside.end());
-  Instruction* chain = builder.Finish(results, rows);
-  ReplaceOutputs(old, chain);
-  RemoveKernel(rows);
-  RemoveKernel(product);
-  return chain;
+  return MergePair(product, rows, &FusedBuilder::EmitFusion);
 }
 
 Instruction* MergeGroup(const std::vector<Instruction*>& members,

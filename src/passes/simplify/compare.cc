@@ -9,24 +9,6 @@ namespace {
 
 using ir::Instruction;
 
-// The order between y and x that the one between x and y is.
-Direction Flipped(Direction direction) {
-  switch (direction) {
-    case Direction::kEq:
-    case Direction::kNe:
-      return direction;
-    case Direction::kGe:
-      return Direction::kLe;
-    case Direction::kGt:
-      return Direction::kLt;
-    case Direction::kLe:
-      return Direction::kGe;
-    case Direction::kLt:
-      return Direction::kGt;
-  }
-  return direction;
-}
-
 bool Holds(Direction direction, const Literal& x, const Literal& y) {
   return VisitType(x.shape().type(), [&](auto zero) {
     using T = decltype(zero);
