@@ -118,6 +118,22 @@ void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* 
   AddUser(operand->users_, user);
 }
 
+void Computation::SetOperands(Instruction* user, std::vector<Instruction*> operands) {
+  std::vector<Instruction*> before = std::exchange(user->operands_, std::move(operands));
+  const std::vector<Instruction*>& now = user->operands_;
+  // Calls f(x) for each of `of` that is not among `but`, once.
+  auto for_each = [](const std::vector<Instruction*>& of, const std::vector<Instruction*>& but,
+                     auto f) {
+    for (auto x = of.begin(); x != of.end(); ++x) {
+      bool is_other = std::find(but.begin(), but.end(), *x) == but.end();
+      if (is_other && std::find(of.begin(), x, *x) == x) f(*x);
+    }
+  };
+  for_each(before, now, [&](Instruction* x) { RemoveUser(x->users_, user); });
+  // No search among the users, who may be many: it was none.
+  for_each(now, before, [&](Instruction* x) { x->users_.push_back(user); });
+}
+
 void Computation::ReplaceAllUses(Instruction* from, Instruction* to) {
   if (from == to) return;
   std::vector<Instruction*> users = std::move(from->users_);
@@ -152,8 +168,25 @@ void Computation::Remove(Instruction* instruction) {
   instructions_.erase(instruction->position_);
 }
 
+void Computation::SetParameters(std::vector<Instruction*> parameters) {
+  parameters_ = std::move(parameters);
+  for (size_t k = 0; k < parameters_.size(); ++k) {
+    parameters_[k]->attributes_.Set(Attr::kParameterNumber, static_cast<int64_t>(k));
+  }
+}
+
+void Computation::TakeInstruction(Instruction* instruction, std::vector<Instruction*> operands,
+                                  Instruction* before) {
+  SetOperands(instruction, std::move(operands));
+  instructions_.splice(before ? before->position_ : instructions_.end(),
+                       instruction->parent_->instructions_, instruction->position_);
+  instruction->parent_ = this;
+}
+
 Instruction* Computation::TakeInstructions(Computation* from,
-                                           std::span<Instruction* const> arguments) {
+                                           std::span<Instruction* const> arguments,
+                                           Instruction* before) {
+  auto at = before ? before->position_ : instructions_.end();
   for (size_t k = 0; k < arguments.size(); ++k) {
     from->ReplaceAllUses(from->parameters_[k], arguments[k]);
   }
@@ -161,7 +194,7 @@ Instruction* Computation::TakeInstructions(Computation* from,
     auto next = std::next(it);
     if ((*it)->opcode_ != Opcode::kParameter) {
       (*it)->parent_ = this;
-      instructions_.splice(instructions_.end(), from->instructions_, it);
+      instructions_.splice(at, from->instructions_, it);
     }
     it = next;
   }
@@ -312,6 +345,15 @@ InstructionSpec CopySpec(const Instruction& i, std::vector<Instruction*> operand
                          .literal = i.shared_literal(),
                          .name = i.name(),
                          .op_name = i.op_name()};
+}
+
+Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* before) {
+  if (tuple->opcode() == Opcode::kTuple) return tuple->operand(k);
+  return tuple->parent()->Create({.opcode = Opcode::kGetTupleElement,
+                                  .operands = {tuple},
+                                  .attributes = {{Attr::kIndex, k}},
+                                  .shape = tuple->shape().elements()[static_cast<size_t>(k)]},
+                                 before);
 }
 
 bool IsScalarBitcast(const Instruction& i) {

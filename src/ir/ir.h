@@ -122,13 +122,21 @@ class Computation {
   void ReplaceOperand(Instruction* user, int64_t index, Instruction* operand);
   // Replaces all uses of `from` by a new instruction at its place, and removes `from`.
   Instruction* Replace(Instruction* from, InstructionSpec spec);
-  // Removes an instruction that has no users and is not the root. A parameter that is removed must
-  // be followed by RenumberParameters by the caller who knows the callers.
+  void SetOperands(Instruction* user, std::vector<Instruction*> operands);
+  // Removes an instruction that has no users and is not the root. Where it is a parameter, callers
+  // must lose the operand, and SetParameters closes the gap.
   void Remove(Instruction* instruction);
-  // Moves all of another computation of the module but its parameters to the end of this one; what
-  // used parameter k uses arguments[k], which is here. Returns what the root has become. The other
-  // computation has no root any more, and nobody may call it.
-  Instruction* TakeInstructions(Computation* from, std::span<Instruction* const> arguments);
+  // Numbers all parameters anew.
+  void SetParameters(std::vector<Instruction*> parameters);
+  // Moves an instruction of another computation of the module here, before `before` (null: at the
+  // end), where it uses `operands`. It must be no parameter; its users stay what they are.
+  void TakeInstruction(Instruction* instruction, std::vector<Instruction*> operands,
+                       Instruction* before);
+  // Moves all of another computation of the module but its parameters here, before `before` (null:
+  // at the end); what used parameter k uses arguments[k], which is here. Returns what the root has
+  // become. The other computation has no root any more, and nobody may call it.
+  Instruction* TakeInstructions(Computation* from, std::span<Instruction* const> arguments,
+                                Instruction* before);
   // Puts an instruction before another one (null: at the end).
   void Move(Instruction* instruction, Instruction* before);
   // The instructions that `order` names, in that order; it must be a permutation of all.
@@ -207,6 +215,10 @@ class Module {
 // What one element of a call, fusion, while body and so on needs: a spec that copies `instruction`
 // with other operands.
 InstructionSpec CopySpec(const Instruction& instruction, std::vector<Instruction*> operands);
+
+// Element `k` of a tuple: what the tuple is made of there, or a new instruction before `before`
+// (null: at the end).
+Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* before = nullptr);
 
 // Whether an instruction is the bits of a scalar as another scalar: a bitcast-convert between types
 // of one width.

@@ -18,13 +18,7 @@ Instruction* WithLayout(Instruction* value, const Shape& wanted) {
   }
   std::vector<Instruction*> elements;
   for (size_t i = 0; i < wanted.elements().size(); ++i) {
-    int64_t index = static_cast<int64_t>(i);
-    Instruction* element = value->opcode() == Opcode::kTuple
-                               ? value->operand(index)
-                               : computation->Create({.opcode = Opcode::kGetTupleElement,
-                                                      .operands = {value},
-                                                      .attributes = {{Attr::kIndex, index}},
-                                                      .shape = value->shape().elements()[i]});
+    Instruction* element = ElementOf(value, static_cast<int64_t>(i));
     elements.push_back(WithLayout(element, wanted.elements()[i]));
   }
   return computation->Create(

@@ -11,14 +11,6 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-Instruction* Element(Instruction* at, Instruction* tuple, int64_t index) {
-  return at->parent()->Create({.opcode = Opcode::kGetTupleElement,
-                               .operands = {tuple},
-                               .attributes = {{Attr::kIndex, index}},
-                               .shape = tuple->shape().elements()[static_cast<size_t>(index)]},
-                              at);
-}
-
 // sort(x, y, ...) => (x, y, ...)   along a dimension of size 1 at most
 Instruction* OfOneElement(Instruction* sort) {
   if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbol()) return nullptr;
@@ -108,7 +100,7 @@ bool DropOperands(Instruction* sort) {
   std::vector<Instruction*> users(sort->users().begin(), sort->users().end());
   for (Instruction* user : users) {
     int64_t index = place[static_cast<size_t>(user->attributes().Int(Attr::kIndex))];
-    c.ReplaceAllUses(user, one ? smaller : Element(user, smaller, index));
+    c.ReplaceAllUses(user, one ? smaller : ir::ElementOf(smaller, index, user));
     c.Remove(user);
   }
   c.Remove(sort);
@@ -129,7 +121,7 @@ bool MergeOperands(Instruction* sort) {
           (user->users().empty() && !user->IsRoot())) {
         continue;
       }
-      Instruction* other = Element(user, sort, j);
+      Instruction* other = ir::ElementOf(sort, j, user);
       if (!(other->shape() == user->shape())) continue;
       sort->parent()->ReplaceAllUses(user, other);
       sort->parent()->Remove(user);
@@ -244,7 +236,7 @@ bool OfFirstElements(Instruction* sort) {
        .op_name = sort->op_name()},
       sort);
   for (auto [slice, operand] : slices) {
-    Instruction* first = Element(slice, top, operand == sorted ? 0 : 1);
+    Instruction* first = ir::ElementOf(top, operand == sorted ? 0 : 1, slice);
     if (slice->shape().dim(shape.rank() - 1) == most) {
       sort->parent()->ReplaceAllUses(slice, first);
       sort->parent()->Remove(slice);

@@ -96,15 +96,6 @@ Computation* OwnCallee(Instruction* caller, int64_t k) {
   return callee;
 }
 
-Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* at) {
-  if (tuple->opcode() == Opcode::kTuple) return tuple->operand(k);
-  return tuple->parent()->Create({.opcode = Opcode::kGetTupleElement,
-                                  .operands = {tuple},
-                                  .attributes = {{Attr::kIndex, k}},
-                                  .shape = tuple->shape().elements()[static_cast<size_t>(k)]},
-                                 at);
-}
-
 bool IsMadeOfConstant(const Instruction* x) {
   if (!x->shape().is_array()) return false;
   return x->IsConstant() || x->opcode() == Opcode::kIota ||

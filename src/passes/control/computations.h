@@ -22,10 +22,6 @@ ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
 ir::Instruction* MakeTuple(ir::Computation* c, std::vector<ir::Instruction*> elements,
                            ir::Instruction* at);
 
-// The element k of a tuple, made before `at` (null: at the end), here and below; the operand itself
-// where the tuple is made here.
-ir::Instruction* ElementOf(ir::Instruction* tuple, int64_t k, ir::Instruction* at);
-
 // Whether the value can be made anywhere: a constant, or one repeated, or a count.
 bool IsMadeOfConstant(const ir::Instruction* x);
 // Such a value again before `at`, in another computation.

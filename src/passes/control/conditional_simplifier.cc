@@ -146,11 +146,7 @@ bool ReplaceResults(Instruction* i) {
     Instruction* other = SameInAllBranches(i, k);
     for (int64_t j = 0; j < k && !other; ++j) {
       if (!AreEqual(*i, j, k)) continue;
-      other = i->parent()->Create({.opcode = Opcode::kGetTupleElement,
-                                   .operands = {i},
-                                   .attributes = {{Attr::kIndex, j}},
-                                   .shape = user->shape()},
-                                  user);
+      other = ir::ElementOf(i, j, user);
     }
     if (!other || !(other->shape() == user->shape())) continue;
     i->parent()->ReplaceAllUses(user, other);

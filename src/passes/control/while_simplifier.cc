@@ -273,12 +273,7 @@ bool ReadOther(Instruction* tuple, int64_t k, int64_t j) {
     }
   }
   for (Instruction* element : elements) {
-    Instruction* other = tuple->parent()->Create({.opcode = Opcode::kGetTupleElement,
-                                                  .operands = {tuple},
-                                                  .attributes = {{Attr::kIndex, j}},
-                                                  .shape = element->shape()},
-                                                 element);
-    tuple->parent()->ReplaceAllUses(element, other);
+    tuple->parent()->ReplaceAllUses(element, ir::ElementOf(tuple, j, element));
   }
   return !elements.empty();
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "passes/fusion/grow.h"
 
 namespace kiln::passes {
 namespace {
@@ -56,22 +57,8 @@ class FusedBuilder {
     if (!i.shape().is_tuple()) return {fusion};
     std::vector<Instruction*> outputs;
     for (size_t k = 0; k < i.shape().elements().size(); ++k) {
-      outputs.push_back(body_->Create({.opcode = Opcode::kGetTupleElement,
-                                       .operands = {fusion},
-                                       .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
-                                       .shape = i.shape().elements()[k]}));
+      outputs.push_back(ir::ElementOf(fusion, static_cast<int64_t>(k)));
     }
-    return outputs;
-  }
-
-  // The same of an instruction that is to be removed: what a fusion has inside comes here as it is.
-  std::vector<Instruction*> Take(const Instruction& i) {
-    if (i.opcode() != Opcode::kFusion) return Emit(i);
-    std::vector<Instruction*> arguments = Inside(i.operands());
-    Instruction* root = body_->TakeInstructions(i.called(0), arguments);
-    if (root->opcode() != Opcode::kTuple) return {root};
-    std::vector<Instruction*> outputs(root->operands().begin(), root->operands().end());
-    body_->Remove(root);
     return outputs;
   }
 
@@ -101,16 +88,9 @@ class FusedBuilder {
   static std::string KindOf(const Computation& body) {
     std::string kind = "kLoop";
     for (const auto& member : body.instructions()) {
-      bool folds = member->opcode() == Opcode::kReduce ||
-                   member->opcode() == Opcode::kReduceWindow ||
-                   member->opcode() == Opcode::kScatter || member->opcode() == Opcode::kSort ||
-                   member->opcode() == Opcode::kTopK;
-      if (folds) kind = "kInput";
-      if (member->opcode() == Opcode::kDot) kind = "kOutput";
-      if (member->opcode() == Opcode::kFusion &&
-          member->attributes().Text(Attr::kFusionKind) == "kOutput") {
-        kind = "kOutput";
-      }
+      std::string its = FusionKind(*member);
+      bool counts = member->opcode() == Opcode::kFusion ? its == "kOutput" : its != "kLoop";
+      if (counts) kind = std::move(its);
     }
     return kind;
   }
@@ -183,36 +163,19 @@ std::vector<Computation*> ProgramComputations(ir::Module& module) {
 }
 
 Instruction* MergeProducer(Instruction* producer, Instruction* consumer) {
-  Computation* c = consumer->parent();
-  FusedBuilder builder(consumer);
   bool last_use = producer->users().size() == 1 && !producer->IsRoot();
-  builder.SetInside(producer, (last_use ? builder.Take(*producer) : builder.Emit(*producer))[0]);
-  Instruction* fusion = builder.Finish(builder.Take(*consumer), consumer);
-  c->ReplaceAllUses(consumer, fusion);
-  c->Remove(consumer);
-  if (producer->users().empty() && !producer->IsRoot()) c->Remove(producer);
-  return fusion;
+  FusionGrower grower(consumer);
+  last_use ? grower.Take(producer) : grower.Copy(producer);
+  return grower.Finish();
+}
+
+Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
+  FusionGrower grower(consumer);
+  grower.TakeKeeping(producer);
+  return grower.Finish();
 }
 
 namespace {
-
-// The instructions that stand for a kernel's outputs: itself, or what takes its tuple apart (null
-// where nothing does; two of the same element are made one).
-std::vector<Instruction*> OutputsOf(Instruction* kernel) {
-  if (!kernel->shape().is_tuple()) return {kernel};
-  std::vector<Instruction*> outputs(kernel->shape().elements().size(), nullptr);
-  std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
-  for (Instruction* user : users) {
-    Instruction*& output = outputs[static_cast<size_t>(user->attributes().Int(Attr::kIndex))];
-    if (output) {
-      user->parent()->ReplaceAllUses(user, output);
-      user->parent()->Remove(user);
-    } else {
-      output = user;
-    }
-  }
-  return outputs;
-}
 
 // Hands the results of a fusion on to the users of what they replace. A fusion of one output is
 // that output.
@@ -221,10 +184,7 @@ void ReplaceOutputs(const std::vector<Instruction*>& old, Instruction* fusion) {
   if (old.size() == 1) return c->ReplaceAllUses(old[0], fusion);
   for (size_t k = 0; k < old.size(); ++k) {
     if (!old[k]) continue;
-    c->ReplaceAllUses(old[k], c->Create({.opcode = Opcode::kGetTupleElement,
-                                         .operands = {fusion},
-                                         .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
-                                         .shape = old[k]->shape()}));
+    c->ReplaceAllUses(old[k], ir::ElementOf(fusion, static_cast<int64_t>(k)));
   }
 }
 
@@ -235,51 +195,12 @@ void RemoveKernel(Instruction* kernel) {
   c->Remove(kernel);
 }
 
-// One kernel of a producer and its consumer, which keeps what others read of the producer. `put`
-// puts a kernel inside.
-template <typename Put>
-Instruction* MergePair(Instruction* producer, Instruction* consumer, Put put) {
-  FusedBuilder builder(consumer);
-  std::vector<Instruction*> old, results;
-  std::vector<Instruction*> made = OutputsOf(producer), inside = (builder.*put)(*producer);
-  for (size_t k = 0; k < made.size(); ++k) {
-    if (!made[k]) continue;
-    builder.SetInside(made[k], inside[k]);
-    bool others =
-        made[k]->IsRoot() || std::any_of(made[k]->users().begin(), made[k]->users().end(),
-                                         [&](const Instruction* user) { return user != consumer; });
-    if (!others) continue;
-    old.push_back(made[k]);
-    results.push_back(inside[k]);
-  }
-  std::vector<Instruction*> last = OutputsOf(consumer);
-  inside = (builder.*put)(*consumer);
-  old.insert(old.end(), last.begin(), last.end());
-  results.insert(results.end(), inside.begin(), inside.end());
-  Instruction* fusion = builder.Finish(results, consumer);
-  ReplaceOutputs(old, fusion);
-  RemoveKernel(consumer);
-  RemoveKernel(producer);
-  return fusion;
-}
-
 }  // namespace
 
-Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
-  return MergePair(producer, consumer, &FusedBuilder::Take);
-}
-
 Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
-  FusedBuilder builder(siblings.back());
-  std::vector<Instruction*> old, results;
-  for (Instruction* s : siblings) {
-    for (Instruction* output : OutputsOf(s)) old.push_back(output);
-    for (Instruction* output : builder.Take(*s)) results.push_back(output);
-  }
-  Instruction* fusion = builder.Finish(results, siblings.back());
-  ReplaceOutputs(old, fusion);
-  for (Instruction* s : siblings) RemoveKernel(s);
-  return fusion;
+  FusionGrower grower(siblings.back());
+  for (size_t s = siblings.size() - 1; s-- > 0;) grower.TakeKeeping(siblings[s]);
+  return grower.Finish();
 }
 
 Instruction* MergeBundle(const std::vector<Instruction*>& kernels) {
@@ -296,7 +217,25 @@ Instruction* MergeBundle(const std::vector<Instruction*>& kernels) {
 }
 
 Instruction* MergeChain(Instruction* product, Instruction* rows) {
-  return MergePair(product, rows, &FusedBuilder::EmitFusion);
+  FusedBuilder builder(rows);
+  std::vector<Instruction*> old, results;
+  std::vector<Instruction*> made = OutputsOf(product), inside = builder.EmitFusion(*product);
+  for (size_t k = 0; k < made.size(); ++k) {
+    if (!made[k]) continue;
+    builder.SetInside(made[k], inside[k]);
+    if (made[k]->users().size() == 1 && *made[k]->users().begin() == rows) continue;
+    old.push_back(made[k]);
+    results.push_back(inside[k]);
+  }
+  std::vector<Instruction*> last = OutputsOf(rows);
+  inside = builder.EmitFusion(*rows);
+  old.insert(old.end(), last.begin(), last.end());
+  results.insert(results.end(), inside.begin(), inside.end());
+  Instruction* chain = builder.Finish(results, rows);
+  ReplaceOutputs(old, chain);
+  RemoveKernel(rows);
+  RemoveKernel(product);
+  return chain;
 }
 
 Instruction* MergeGroup(const std::vector<Instruction*>& members,
@@ -315,11 +254,7 @@ Instruction* MergeGroup(const std::vector<Instruction*>& members,
   for (size_t k = 0; k < outputs.size(); ++k) {
     Instruction* value = fusion;
     if (outputs.size() > 1) {
-      value = c->Create({.opcode = Opcode::kGetTupleElement,
-                         .operands = {fusion},
-                         .attributes = {{Attr::kIndex, static_cast<int64_t>(k)}},
-                         .shape = outputs[k]->shape()},
-                        last);
+      value = ir::ElementOf(fusion, static_cast<int64_t>(k), last);
     }
     c->ReplaceAllUses(outputs[k], value);
   }

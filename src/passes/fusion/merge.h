@@ -17,7 +17,7 @@ std::vector<ir::Computation*> ProgramComputations(ir::Module& module);
 ir::Instruction* MergeProducer(ir::Instruction* producer, ir::Instruction* consumer);
 
 // Makes one fusion of two kernels of which the second reads what the first makes: with the second's
-// outputs, and those of the first that others use. It takes the first's place. The order of
+// outputs, and those of the first that others use. It takes the second's place. The order of
 // instructions may need PostOrder afterwards.
 ir::Instruction* MergeKeeping(ir::Instruction* producer, ir::Instruction* consumer);
 
