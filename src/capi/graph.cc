@@ -73,7 +73,7 @@ kiln_graph::kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> 
     : context_(context.Share()), module_(std::move(module)), serial_(NextSerial()) {
   module_->set_is_scheduled(false);
   if (!module_->entry()) module_->set_entry(module_->AddComputation("main"));
-  for (const auto& instruction : entry().instructions()) Register(instruction.get());
+  for (const auto& instruction : entry().instructions()) Register(instruction);
 }
 
 void kiln_graph::Fail(Status status) {

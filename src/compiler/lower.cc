@@ -119,7 +119,7 @@ class Lowering {
       for (const kernel::BundlePart& part : parts) {
         KILN_RETURN_IF_ERROR(AddKernel(*part.kernel, InputsOf(*i, part)));
       }
-      parts_[i.get()] = std::move(parts);
+      parts_[i] = std::move(parts);
     }
     return OkStatus();
   }

@@ -60,21 +60,22 @@ Program MakeProgram(const Computation& computation) {
   std::unordered_map<const Instruction*, size_t> line_of;
   // Operands come before users, so that one sweep backwards finds everything that is needed.
   for (const auto& i : computation.instructions()) {
-    if (HasTrait(i->opcode(), kSideEffect) || i.get() == computation.root()) line_of[i.get()] = 0;
+    if (HasTrait(i->opcode(), kSideEffect) || i == computation.root()) line_of[i] = 0;
   }
-  const auto& all = computation.instructions();
-  for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    if (!line_of.contains(it->get())) continue;
-    for (const Instruction* operand : (*it)->operands()) line_of[operand] = 0;
+  const ir::Instructions all = computation.instructions();
+  for (auto it = all.end(); it != all.begin();) {
+    const Instruction* i = *--it;
+    if (!line_of.contains(i)) continue;
+    for (const Instruction* operand : i->operands()) line_of[operand] = 0;
   }
   std::unordered_map<size_t, size_t> last_use;
-  for (const auto& owned : all) {
-    auto entry = line_of.find(owned.get());
+  for (const Instruction* i : all) {
+    auto entry = line_of.find(i);
     if (entry == line_of.end()) continue;
     size_t number = program.lines.size();
     entry->second = number;
-    Program::Line line{owned.get(), {}, {}};
-    for (const Instruction* operand : owned->operands()) {
+    Program::Line line{i, {}, {}};
+    for (const Instruction* operand : i->operands()) {
       line.operands.push_back(line_of.at(operand));
       last_use[line_of.at(operand)] = number;
     }

@@ -77,7 +77,7 @@ class DotPrinter {
       for (const auto& i : computation->instructions()) {
         for (const Computation* callee : i->called()) ++callers_[callee];
         // A fusion's only computation is drawn in its place.
-        if (i->opcode() == Opcode::kFusion) fusions_[i->called(0)] = i.get();
+        if (i->opcode() == Opcode::kFusion) fusions_[i->called(0)] = i;
       }
     }
   }
@@ -106,7 +106,7 @@ class DotPrinter {
       if (static_cast<int64_t>(drawn_.size()) >= kMaxNodes) {
         ++omitted;
       } else if (IsDrawnAsCluster(*i)) {
-        Cluster(*i->called(0), i.get(), depth + 1);
+        Cluster(*i->called(0), i, depth + 1);
       } else {
         Node(*i, indent);
       }
@@ -151,12 +151,12 @@ class DotPrinter {
         if (IsDrawnAsCluster(*i)) {
           Edge(i->operand(o), i->called(0)->parameter(o), "");
         } else {
-          Edge(i->operand(o), i.get(), i->operand_count() > 1 ? Cat(" [label=\"", o, "\"]") : "");
+          Edge(i->operand(o), i, i->operand_count() > 1 ? Cat(" [label=\"", o, "\"]") : "");
         }
       }
       if (IsDrawnAsCluster(*i)) continue;
       for (const Computation* callee : i->called()) {
-        Edge(callee->root(), i.get(), " [style=dashed, arrowhead=empty, color=\"#999999\"]");
+        Edge(callee->root(), i, " [style=dashed, arrowhead=empty, color=\"#999999\"]");
       }
     }
   }

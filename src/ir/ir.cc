@@ -7,57 +7,15 @@
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {
-namespace {
-
-void AddUser(std::vector<Instruction*>& users, Instruction* user) {
-  if (std::find(users.rbegin(), users.rend(), user) == users.rend()) users.push_back(user);
-}
-
-// From the end: an array that thousands read mostly loses those it got last.
-void RemoveUser(std::vector<Instruction*>& users, const Instruction* user) {
-  auto at = std::find(users.rbegin(), users.rend(), user);
-  if (at != users.rend()) users.erase(std::next(at).base());
-}
-
-// HLO's names are letters, digits, '_', '.' and '-', and do not begin with the last three or a
-// digit.
-std::string ValidName(std::string_view wanted) {
-  auto is_letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  std::string name(wanted);
-  for (char& c : name) {
-    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '.' && c != '-') c = '_';
-  }
-  if (name.empty() || !is_letter(name[0])) name.insert(name.begin(), '_');
-  return name;
-}
-
-// `wanted`, made valid, where it is free, else with the first free number behind it.
-std::string UniqueName(std::unordered_map<std::string, int64_t>& taken, std::string_view wanted) {
-  std::string name = ValidName(wanted);
-  auto [it, fresh] = taken.try_emplace(name, 0);
-  if (fresh) return name;
-  // "add.7" counts on from "add", so that names do not grow by a number per copy.
-  size_t dot = name.rfind('.');
-  if (dot != std::string::npos && ParseInt(std::string_view(name).substr(dot + 1))) {
-    name.resize(dot);
-  }
-  int64_t& next = taken[name];
-  while (true) {
-    std::string candidate = Cat(name, ".", ++next);
-    if (taken.try_emplace(candidate, 0).second) return candidate;
-  }
-}
-
-}  // namespace
-
 bool Instruction::IsRoot() const { return parent_->root() == this; }
 
 bool Instruction::IsConstantOf(double value) const {
   if (opcode_ == Opcode::kBroadcast) return operands_[0]->IsConstantOf(value);
   return IsConstant() && shape_.is_array() && literal_->IsAll(value);
 }
+
+Computation::Computation(Module* parent, std::string name)
+    : name_(std::move(name)), parent_(parent), instructions_(&parent->memory_) {}
 
 ProgramShape Computation::program_shape() const {
   ProgramShape shape;
@@ -79,26 +37,25 @@ Result<Instruction*> Computation::Add(InstructionSpec spec) {
 }
 
 Instruction* Computation::Create(InstructionSpec spec, Instruction* before) {
-  auto owned = std::make_unique<Instruction>();
-  Instruction* instruction = owned.get();
+  auto at = instructions_.emplace(before ? before->position_ : instructions_.end());
+  Instruction* instruction = &*at;
+  instruction->position_ = at;
   instruction->opcode_ = spec.opcode;
   instruction->shape_ = std::move(*spec.shape);
-  instruction->name_ = parent_->UniqueInstructionName(
+  instruction->name_ = parent_->instruction_names_.Unique(
       spec.name.empty() ? OpcodeName(spec.opcode) : std::string_view(spec.name));
   instruction->op_name_ = std::move(spec.op_name);
   instruction->parent_ = this;
   instruction->id_ = parent_->NextId();
-  instruction->operands_ = std::move(spec.operands);
+  instruction->operands_.assign(spec.operands);
   instruction->attributes_ = std::move(spec.attributes);
-  instruction->called_ = std::move(spec.called);
+  instruction->called_.assign(spec.called);
   instruction->literal_ = std::move(spec.literal);
-  auto at = before ? before->position_ : instructions_.end();
-  instruction->position_ = instructions_.insert(at, std::move(owned));
+  Note(*instruction);
   for (Instruction* operand : instruction->operands_) {
     // Only the last user can be this one: a fresh instruction is nobody's user yet.
-    if (operand->users_.empty() || operand->users_.back() != instruction) {
-      operand->users_.push_back(instruction);
-    }
+    std::span<Instruction* const> users = operand->users();
+    if (users.empty() || users.back() != instruction) operand->users_.AddNew(instruction);
   }
   if (spec.opcode == Opcode::kParameter) {
     size_t number = static_cast<size_t>(instruction->attributes_.Int(Attr::kParameterNumber));
@@ -108,43 +65,50 @@ Instruction* Computation::Create(InstructionSpec spec, Instruction* before) {
   return instruction;
 }
 
+void Computation::Note(const Instruction& instruction) {
+  opcodes_.set(static_cast<size_t>(instruction.opcode_));
+  may_call_ |= !instruction.called_.empty();
+}
+
 void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* operand) {
   Instruction* old = user->operands_[index];
   if (old == operand) return;
   user->operands_[index] = operand;
   if (std::find(user->operands_.begin(), user->operands_.end(), old) == user->operands_.end()) {
-    RemoveUser(old->users_, user);
+    old->users_.Remove(user);
   }
-  AddUser(operand->users_, user);
+  operand->users_.Add(user);
 }
 
-void Computation::SetOperands(Instruction* user, std::vector<Instruction*> operands) {
-  std::vector<Instruction*> before = std::exchange(user->operands_, std::move(operands));
-  const std::vector<Instruction*>& now = user->operands_;
-  // Calls f(x) for each of `of` that is not among `but`, once.
-  auto for_each = [](const std::vector<Instruction*>& of, const std::vector<Instruction*>& but,
-                     auto f) {
-    for (auto x = of.begin(); x != of.end(); ++x) {
-      bool is_other = std::find(but.begin(), but.end(), *x) == but.end();
-      if (is_other && std::find(of.begin(), x, *x) == x) f(*x);
-    }
+void Computation::SetOperands(Instruction* user, std::span<Instruction* const> operands) {
+  using Sorted = ShortList<Instruction*, 16>;
+  auto distinct = [](std::span<Instruction* const> of) {
+    Sorted sorted;
+    sorted.assign(of);
+    std::ranges::sort(sorted);
+    sorted.truncate(std::ranges::unique(sorted).begin());
+    return sorted;
   };
-  for_each(before, now, [&](Instruction* x) { RemoveUser(x->users_, user); });
-  // No search among the users, who may be many: it was none.
-  for_each(now, before, [&](Instruction* x) { x->users_.push_back(user); });
+  Sorted before = distinct(user->operands_), now = distinct(operands);
+  user->operands_.assign(operands);
+  for (Instruction* x : before) {
+    if (!std::ranges::binary_search(now, x)) x->users_.Remove(user);
+  }
+  for (Instruction* x : now) {
+    if (!std::ranges::binary_search(before, x)) x->users_.AddNew(user);
+  }
 }
 
 void Computation::ReplaceAllUses(Instruction* from, Instruction* to) {
   if (from == to) return;
-  std::vector<Instruction*> users = std::move(from->users_);
-  from->users_.clear();
-  for (Instruction* user : users) {
+  Users users = std::move(from->users_);
+  for (Instruction* user : users.all()) {
     if (user == to) {
-      from->users_.push_back(user);
+      from->users_.AddNew(user);
       continue;
     }
     std::replace(user->operands_.begin(), user->operands_.end(), from, to);
-    AddUser(to->users_, user);
+    to->users_.Add(user);
   }
   if (root_ == from) root_ = to;
 }
@@ -157,10 +121,7 @@ Instruction* Computation::Replace(Instruction* from, InstructionSpec spec) {
 }
 
 void Computation::Remove(Instruction* instruction) {
-  std::vector<Instruction*> operands = std::move(instruction->operands_);
-  std::sort(operands.begin(), operands.end());
-  operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
-  for (Instruction* operand : operands) RemoveUser(operand->users_, instruction);
+  SetOperands(instruction, {});
   if (instruction->opcode_ == Opcode::kParameter) {
     std::replace(parameters_.begin(), parameters_.end(), instruction,
                  static_cast<Instruction*>(nullptr));
@@ -175,12 +136,13 @@ void Computation::SetParameters(std::vector<Instruction*> parameters) {
   }
 }
 
-void Computation::TakeInstruction(Instruction* instruction, std::vector<Instruction*> operands,
+void Computation::TakeInstruction(Instruction* instruction, std::span<Instruction* const> operands,
                                   Instruction* before) {
-  SetOperands(instruction, std::move(operands));
+  SetOperands(instruction, operands);
   instructions_.splice(before ? before->position_ : instructions_.end(),
                        instruction->parent_->instructions_, instruction->position_);
   instruction->parent_ = this;
+  Note(*instruction);
 }
 
 Instruction* Computation::TakeInstructions(Computation* from,
@@ -190,10 +152,12 @@ Instruction* Computation::TakeInstructions(Computation* from,
   for (size_t k = 0; k < arguments.size(); ++k) {
     from->ReplaceAllUses(from->parameters_[k], arguments[k]);
   }
+  opcodes_ |= from->opcodes_;
+  may_call_ |= from->may_call_;
   for (auto it = from->instructions_.begin(); it != from->instructions_.end();) {
     auto next = std::next(it);
-    if ((*it)->opcode_ != Opcode::kParameter) {
-      (*it)->parent_ = this;
+    if (it->opcode_ != Opcode::kParameter) {
+      it->parent_ = this;
       instructions_.splice(at, from->instructions_, it);
     }
     it = next;
@@ -234,16 +198,13 @@ std::vector<Instruction*> Computation::PostOrder() const {
     }
   };
   if (root_) visit(root_);
-  for (const auto& instruction : instructions_) visit(instruction.get());
+  for (Instruction* instruction : instructions()) visit(instruction);
   return order;
 }
 
-Computation* Module::AddComputation(std::string name) {
-  computations_.push_back(std::make_unique<Computation>());
-  Computation* c = computations_.back().get();
-  c->name_ = UniqueComputationName(name);
-  c->parent_ = this;
-  return c;
+Computation* Module::AddComputation(std::string_view name) {
+  computations_.push_back(std::make_unique<Computation>(this, computation_names_.Unique(name)));
+  return computations_.back().get();
 }
 
 std::vector<Computation*> Module::CalleesFirst() const {
@@ -251,8 +212,10 @@ std::vector<Computation*> Module::CalleesFirst() const {
   std::unordered_set<const Computation*> done;
   std::function<void(Computation*)> visit = [&](Computation* c) {
     if (!done.insert(c).second) return;
-    for (const auto& instruction : c->instructions()) {
-      for (Computation* callee : instruction->called()) visit(callee);
+    if (c->MayCall()) {
+      for (Instruction* instruction : c->instructions()) {
+        for (Computation* callee : instruction->called()) visit(callee);
+      }
     }
     order.push_back(c);
   };
@@ -276,7 +239,7 @@ void Module::RemoveUnusedComputations() {
   while (!work.empty()) {
     const Computation* c = work.back();
     work.pop_back();
-    if (!used.insert(c).second) continue;
+    if (!used.insert(c).second || !c->MayCall()) continue;
     for (const auto& instruction : c->instructions()) {
       for (const Computation* callee : instruction->called()) work.push_back(callee);
     }
@@ -297,7 +260,7 @@ Computation* Module::CloneComputation(
     for (const auto& instruction : from.instructions()) {
       for (const Computation* callee : instruction->called()) copy(*callee, callee->name());
     }
-    Computation* to = AddComputation(std::move(wanted));
+    Computation* to = AddComputation(wanted);
     copies.emplace(&from, to);
     for (const auto& instruction : from.instructions()) {
       std::vector<Instruction*> operands;
@@ -305,7 +268,7 @@ Computation* Module::CloneComputation(
         operands.push_back(map.at(operand));
       InstructionSpec spec = CopySpec(*instruction, std::move(operands));
       for (Computation*& callee : spec.called) callee = copies.at(callee);
-      map[instruction.get()] = to->Create(std::move(spec));
+      map[instruction] = to->Create(std::move(spec));
     }
     if (from.root()) to->set_root(map.at(from.root()));
     return to;
@@ -326,14 +289,6 @@ int64_t Module::instruction_count() const {
   int64_t n = 0;
   for (const auto& c : computations_) n += c->instruction_count();
   return n;
-}
-
-std::string Module::UniqueInstructionName(std::string_view wanted) {
-  return UniqueName(instruction_names_, wanted);
-}
-
-std::string Module::UniqueComputationName(std::string_view wanted) {
-  return UniqueName(computation_names_, wanted);
 }
 
 InstructionSpec CopySpec(const Instruction& i, std::vector<Instruction*> operands) {

@@ -6,18 +6,25 @@
 // (Module::is_scheduled), that is the order in which they run.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <list>
 #include <memory>
+#include <memory_resource>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/short_list.h"
 #include "base/status.h"
+#include "ir/names.h"
+#include "ir/users.h"
 #include "ops/attributes.h"
 #include "ops/inference.h"
 #include "ops/op.h"
@@ -44,7 +51,7 @@ class Instruction {
   Instruction* operand(int64_t i) const { return operands_[i]; }
   int64_t operand_count() const { return static_cast<int64_t>(operands_.size()); }
   // Each user once, in no particular order.
-  std::span<Instruction* const> users() const { return users_; }
+  std::span<Instruction* const> users() const { return users_.all(); }
 
   const Attributes& attributes() const { return attributes_; }
   Attributes& mutable_attributes() { return attributes_; }
@@ -70,18 +77,19 @@ class Instruction {
  private:
   friend class Computation;
   friend class Module;
+  // What walks over graphs look at comes first.
   Opcode opcode_ = Opcode::kParameter;
-  Shape shape_;
-  std::string name_;
-  std::string op_name_;
   Computation* parent_ = nullptr;
   int64_t id_ = 0;
-  std::vector<Instruction*> operands_;
-  std::vector<Instruction*> users_;
+  ShortList<Instruction*, 2> operands_;
+  Users users_;
+  ShortList<Computation*, 2> called_;
+  Shape shape_;
   Attributes attributes_;
-  std::vector<Computation*> called_;
+  std::string name_;
+  std::string op_name_;
   std::shared_ptr<const Literal> literal_;
-  std::list<std::unique_ptr<Instruction>>::iterator position_;
+  std::pmr::list<Instruction>::iterator position_;
 };
 
 // What it takes to make an instruction.
@@ -98,12 +106,55 @@ struct InstructionSpec {
   std::string op_name = {};
 };
 
+// The instructions of a computation, as pointers, in their order. The view and its iterators hold
+// like those of a std::list: until the instruction at hand is removed.
+class Instructions {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::bidirectional_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = Instruction*;
+    using reference = Instruction*;
+    using pointer = void;
+
+    Iterator() = default;
+    explicit Iterator(std::pmr::list<Instruction>::const_iterator at) : at_(at) {}
+    Instruction* operator*() const { return const_cast<Instruction*>(&*at_); }
+    Iterator& operator++() { return ++at_, *this; }
+    Iterator operator++(int) { return Iterator(at_++); }
+    Iterator& operator--() { return --at_, *this; }
+    Iterator operator--(int) { return Iterator(at_--); }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    std::pmr::list<Instruction>::const_iterator at_;
+  };
+
+  explicit Instructions(const std::pmr::list<Instruction>& list) : list_(&list) {}
+  Iterator begin() const { return Iterator(list_->begin()); }
+  Iterator end() const { return Iterator(list_->end()); }
+  size_t size() const { return list_->size(); }
+  bool empty() const { return list_->empty(); }
+  Instruction* front() const { return *begin(); }
+  Instruction* back() const { return *std::prev(end()); }
+
+ private:
+  const std::pmr::list<Instruction>* list_;
+};
+
 class Computation {
  public:
+  // Of a module alone.
+  Computation(Module* parent, std::string name);
   const std::string& name() const { return name_; }
   Module* parent() const { return parent_; }
-  const std::list<std::unique_ptr<Instruction>>& instructions() const { return instructions_; }
+  Instructions instructions() const { return Instructions(instructions_); }
   int64_t instruction_count() const { return static_cast<int64_t>(instructions_.size()); }
+  // False: no instruction is of that opcode. Says it without a look at them.
+  bool MayHold(Opcode opcode) const { return opcodes_[static_cast<size_t>(opcode)]; }
+  // False: no instruction calls a computation.
+  bool MayCall() const { return may_call_; }
   // By parameter number.
   std::span<Instruction* const> parameters() const { return parameters_; }
   Instruction* parameter(int64_t i) const { return parameters_[i]; }
@@ -122,7 +173,7 @@ class Computation {
   void ReplaceOperand(Instruction* user, int64_t index, Instruction* operand);
   // Replaces all uses of `from` by a new instruction at its place, and removes `from`.
   Instruction* Replace(Instruction* from, InstructionSpec spec);
-  void SetOperands(Instruction* user, std::vector<Instruction*> operands);
+  void SetOperands(Instruction* user, std::span<Instruction* const> operands);
   // Removes an instruction that has no users and is not the root. Where it is a parameter, callers
   // must lose the operand, and SetParameters closes the gap.
   void Remove(Instruction* instruction);
@@ -130,7 +181,7 @@ class Computation {
   void SetParameters(std::vector<Instruction*> parameters);
   // Moves an instruction of another computation of the module here, before `before` (null: at the
   // end), where it uses `operands`. It must be no parameter; its users stay what they are.
-  void TakeInstruction(Instruction* instruction, std::vector<Instruction*> operands,
+  void TakeInstruction(Instruction* instruction, std::span<Instruction* const> operands,
                        Instruction* before);
   // Moves all of another computation of the module but its parameters here, before `before` (null:
   // at the end); what used parameter k uses arguments[k], which is here. Returns what the root has
@@ -146,12 +197,15 @@ class Computation {
   std::vector<Instruction*> PostOrder() const;
 
  private:
-  friend class Module;
   std::string name_;
-  Module* parent_ = nullptr;
-  std::list<std::unique_ptr<Instruction>> instructions_;
+  Module* parent_;
+  std::pmr::list<Instruction> instructions_;
   std::vector<Instruction*> parameters_;
   Instruction* root_ = nullptr;
+  // Of instructions that are or were here.
+  std::bitset<kOpcodeCount> opcodes_;
+  bool may_call_ = false;
+  void Note(const Instruction& instruction);
 };
 
 // A result that shares its memory with a parameter. Indices are paths into tuples.
@@ -179,7 +233,8 @@ class Module {
   bool is_scheduled() const { return is_scheduled_; }
   void set_is_scheduled(bool scheduled) { is_scheduled_ = scheduled; }
 
-  Computation* AddComputation(std::string name);
+  // Of that name, made unique.
+  Computation* AddComputation(std::string_view name);
   // Removes computations that the entry does not reach.
   void RemoveUnusedComputations();
   // A deep copy; `mapping`, if given, receives old instruction to new.
@@ -195,21 +250,20 @@ class Module {
   void SortComputations();
   int64_t instruction_count() const;
 
-  // A name that no instruction (computation) of the module has: `wanted`, or with ".N" behind it.
-  std::string UniqueInstructionName(std::string_view wanted);
-  std::string UniqueComputationName(std::string_view wanted);
   int64_t NextId() { return next_id_++; }
 
  private:
   friend class Computation;
   std::string name_;
+  // Of instructions, which come and go.
+  std::pmr::unsynchronized_pool_resource memory_;
   std::vector<std::unique_ptr<Computation>> computations_;
   Computation* entry_ = nullptr;
   std::vector<InputOutputAlias> aliases_;
   bool is_scheduled_ = false;
   int64_t next_id_ = 0;
-  std::unordered_map<std::string, int64_t> instruction_names_;
-  std::unordered_map<std::string, int64_t> computation_names_;
+  Names instruction_names_;
+  Names computation_names_;
 };
 
 // What one element of a call, fusion, while body and so on needs: a spec that copies `instruction`
@@ -225,3 +279,6 @@ Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* before = null
 bool IsScalarBitcast(const Instruction& instruction);
 
 }  // namespace kiln::ir
+
+template <>
+inline constexpr bool std::ranges::enable_borrowed_range<kiln::ir::Instructions> = true;

@@ -144,7 +144,7 @@ Status TextParser::ReadComputation() {
   std::optional<std::pair<size_t, Shape>> result;
   bool signature = scanner_.Looking("(");
   if (signature) KILN_RETURN_IF_ERROR(ReadSignature(parameters, result));
-  KILN_ASSIGN_OR_RETURN(Computation * computation, ReadBody(std::string(name), 0));
+  KILN_ASSIGN_OR_RETURN(Computation * computation, ReadBody(name, 0));
   computations_.emplace(name, computation);
   last_computation_ = computation;
   if (entry) module_->set_entry(computation);
@@ -188,11 +188,11 @@ Status TextParser::ReadSignature(std::vector<std::pair<size_t, Shape>>& paramete
   return OkStatus();
 }
 
-Result<Computation*> TextParser::ReadBody(std::string name, int64_t depth) {
+Result<Computation*> TextParser::ReadBody(std::string_view name, int64_t depth) {
   if (depth > kMaxNesting) return scanner_.Fail(Cat("at most ", kMaxNesting, " levels"));
   KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
   Scope scope;
-  scope.computation = module_->AddComputation(std::move(name));
+  scope.computation = module_->AddComputation(name);
   while (!scanner_.Take("}")) KILN_RETURN_IF_ERROR(ReadInstruction(scope, depth));
   if (!scope.last) return scanner_.Fail("an instruction in the computation above");
   scope.computation->set_root(scope.root ? scope.root : scope.last);

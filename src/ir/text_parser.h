@@ -58,7 +58,7 @@ class TextParser {
   Status ReadComputation();
   Status ReadSignature(std::vector<std::pair<size_t, Shape>>& parameters,
                        std::optional<std::pair<size_t, Shape>>& result);
-  Result<Computation*> ReadBody(std::string name, int64_t depth);
+  Result<Computation*> ReadBody(std::string_view name, int64_t depth);
   Status SkipAttributes();
   Status Finish();
   Status ApplyEntryLayout();

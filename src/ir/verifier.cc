@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/instruction_map.h"
+
 namespace kiln::ir {
 namespace {
 
@@ -72,17 +74,12 @@ class Checker {
     if (computation.parent() != &module_) {
       return InvalidArgument("computation '", computation.name(), "' is of another module");
     }
-    if (!names_.insert(computation.name()).second) {
-      return InvalidArgument("two computations are named '", computation.name(), "'");
-    }
-    std::unordered_set<const Instruction*> seen;
+    InstructionSet seen(computation);
     bool has_root = false;
     int64_t parameters = 0;
     for (const auto& owned : computation.instructions()) {
       const Instruction& i = *owned;
       if (i.parent() != &computation) return Error(i, "is of another computation");
-      if (!instruction_names_.insert(i.name()).second)
-        return Error(i, "has the name of another one");
       for (const Instruction* operand : i.operands()) {
         if (!operand) return Error(i, "has a null operand");
         if (!seen.contains(operand)) {
@@ -91,7 +88,7 @@ class Checker {
         }
         edges_.emplace_back(operand, &i);
       }
-      seen.insert(&i);
+      seen.Insert(&i);
       has_root |= &i == computation.root();
       for (const Computation* callee : i.called()) {
         if (!computations_.contains(callee)) {
@@ -120,7 +117,7 @@ class Checker {
     std::vector<Edge> users;
     for (const auto& computation : module_.computations()) {
       for (const auto& i : computation->instructions()) {
-        for (const Instruction* user : i->users()) users.emplace_back(i.get(), user);
+        for (const Instruction* user : i->users()) users.emplace_back(i, user);
       }
     }
     std::sort(users.begin(), users.end());
@@ -142,7 +139,7 @@ class Checker {
       int64_t calls = 0;
       for (const auto& i : c->instructions()) {
         for (const Computation* callee : i->called()) {
-          callers[callee].push_back(i.get());
+          callers[callee].push_back(i);
           ++calls;
         }
       }
@@ -180,7 +177,7 @@ class Checker {
 
   Status CheckShapes(const Computation& computation) {
     for (const auto& i : computation.instructions()) {
-      culprit_ = i.get();
+      culprit_ = i;
       std::vector<const Shape*> operands;
       for (const Instruction* operand : i->operands()) operands.push_back(&operand->shape());
       std::vector<ProgramShape> called;
@@ -271,7 +268,6 @@ class Checker {
   const Module& module_;
   const Instruction* culprit_ = nullptr;
   std::unordered_set<const Computation*> computations_;
-  std::unordered_set<std::string_view> names_, instruction_names_;
   std::vector<Edge> edges_;
 };
 

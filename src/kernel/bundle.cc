@@ -12,6 +12,7 @@ using ir::Instruction;
 
 bool IsBundle(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kFusion) return false;
+  if (!instruction.called(0)->MayHold(Opcode::kFusion)) return false;
   const auto& members = instruction.called(0)->instructions();
   return std::any_of(members.begin(), members.end(),
                      [](const auto& m) { return m->opcode() == Opcode::kFusion; }) &&
@@ -26,7 +27,7 @@ Result<std::vector<BundlePart>> PartsOf(const Instruction& bundle) {
   std::vector<BundlePart> parts;
   std::unordered_map<const Instruction*, size_t> part_of;
   for (const auto& i : bundle.called(0)->instructions()) {
-    bool is_root = i.get() == bundle.called(0)->root();
+    bool is_root = i == bundle.called(0)->root();
     switch (i->opcode()) {
       case Opcode::kParameter:
         continue;
@@ -37,13 +38,13 @@ Result<std::vector<BundlePart>> PartsOf(const Instruction& bundle) {
         if (is_root) continue;
         break;
       case Opcode::kFusion: {
-        BundlePart part{i.get(), {}, {}};
+        BundlePart part{i, {}, {}};
         for (const Instruction* operand : i->operands()) {
           if (operand->opcode() != Opcode::kParameter) return other(*i, "reads another's results");
           part.operands.push_back(operand->attributes().Int(Attr::kParameterNumber));
         }
         part.results.assign(i->shape().is_tuple() ? i->shape().elements().size() : 1, -1);
-        part_of[i.get()] = parts.size();
+        part_of[i] = parts.size();
         parts.push_back(std::move(part));
         continue;
       }

@@ -76,6 +76,7 @@ std::vector<int> Chain::RowsParams(int64_t result) const {
 
 bool IsChain(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kFusion) return false;
+  if (!instruction.called(0)->MayHold(Opcode::kFusion)) return false;
   const auto& members = instruction.called(0)->instructions();
   return std::ranges::any_of(members, [](const auto& m) {
     return m->opcode() == Opcode::kFusion &&
@@ -99,12 +100,12 @@ Result<Chain> BuildChain(const Instruction& instruction) {
         if (i->operand(0)->opcode() == Opcode::kFusion) continue;
         return other(*i, "takes apart what no fusion made");
       case Opcode::kTuple:
-        if (i.get() == instruction.called(0)->root()) continue;
+        if (i == instruction.called(0)->root()) continue;
         return other(*i, "is a tuple inside");
       case Opcode::kFusion: {
         ChainPart& part = chain.product.fusion ? chain.rows : chain.product;
         if (part.fusion) return other(*i, "is the third of them");
-        part.fusion = i.get();
+        part.fusion = i;
         part.results.assign(ResultCount(*i), -1);
         for (const Instruction* operand : i->operands()) {
           Taken taken = TakenFrom(operand);

@@ -40,18 +40,22 @@ bool IsExpensive(const Instruction& i) {
          i.opcode() == Opcode::kRemainder;
 }
 
-bool IsHero(Opcode opcode) {
-  return opcode == Opcode::kReduce || opcode == Opcode::kDot || opcode == Opcode::kReduceWindow ||
-         opcode == Opcode::kScatter || opcode == Opcode::kSort || opcode == Opcode::kTopK;
-}
+constexpr Opcode kHeroes[] = {Opcode::kReduce,  Opcode::kDot,  Opcode::kReduceWindow,
+                              Opcode::kScatter, Opcode::kSort, Opcode::kTopK};
+
+bool IsHero(Opcode opcode) { return std::ranges::find(kHeroes, opcode) != std::end(kHeroes); }
 
 // The one reduction, dot, scatter or sort of an instruction or fusion; several reduces: the first;
 // or null.
 const Instruction* HeroOf(const Instruction& i) {
   if (IsHero(i.opcode())) return &i;
   if (i.opcode() != Opcode::kFusion) return nullptr;
-  for (const auto& m : i.called(0)->instructions()) {
-    if (IsHero(m->opcode())) return m.get();
+  const Computation& fused = *i.called(0);
+  if (std::ranges::none_of(kHeroes, [&](Opcode hero) { return fused.MayHold(hero); })) {
+    return nullptr;
+  }
+  for (const auto& m : fused.instructions()) {
+    if (IsHero(m->opcode())) return m;
   }
   return nullptr;
 }
@@ -259,12 +263,13 @@ FusionDecision AfterHero(const Instruction& producer, const Instruction& consume
 
 // Whether a reduction's result is spread over what was reduced, or reduced again.
 bool UsesReductionAgain(const Computation& fused) {
+  if (!fused.MayHold(Opcode::kReduce)) return false;
   std::unordered_set<const Instruction*> reduced;
   for (const auto& m : fused.instructions()) {
     bool after = std::any_of(m->operands().begin(), m->operands().end(),
                              [&](const Instruction* operand) { return reduced.contains(operand); });
     if (after && (m->opcode() == Opcode::kBroadcast || m->opcode() == Opcode::kReduce)) return true;
-    if (after || m->opcode() == Opcode::kReduce) reduced.insert(m.get());
+    if (after || m->opcode() == Opcode::kReduce) reduced.insert(m);
   }
   return false;
 }

@@ -183,7 +183,7 @@ Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
   for (const auto& c : module.computations()) {
     Expressions expressions;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      Instruction* i = (it++)->get();
+      Instruction* i = *it++;
       std::optional<Literal> value;
       if (i->opcode() == Opcode::kGetTupleElement && expressions.Contains(i->operand(0))) {
         value = expressions.Evaluate(*i->operand(0));

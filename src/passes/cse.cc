@@ -103,7 +103,7 @@ Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext
   for (const auto& c : module.computations()) {
     std::unordered_multimap<size_t, Instruction*> seen;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      Instruction* i = (it++)->get();
+      Instruction* i = *it++;
       // Two barriers keep apart what is made behind them.
       if (i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kOptBarrier ||
           HasTrait(i->opcode(), kSideEffect)) {

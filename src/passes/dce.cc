@@ -17,7 +17,7 @@ bool IsNeeded(const Instruction& i) {
 bool RemoveDead(Computation& c) {
   std::vector<Instruction*> work;
   for (const auto& i : c.instructions()) {
-    if (!IsNeeded(*i)) work.push_back(i.get());
+    if (!IsNeeded(*i)) work.push_back(i);
   }
   bool changed = !work.empty();
   while (!work.empty()) {

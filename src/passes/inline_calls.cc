@@ -13,7 +13,7 @@ Result<bool> InlineCalls(ir::Module& module, const PassContext& context) {
   for (Computation* c : module.CalleesFirst()) {
     std::vector<Instruction*> calls;
     for (const auto& i : c->instructions()) {
-      if (i->opcode() == Opcode::kCall) calls.push_back(i.get());
+      if (i->opcode() == Opcode::kCall) calls.push_back(i);
     }
     for (Instruction* call : calls) {
       c->ReplaceAllUses(call, CopyBody(call, *call->called(0), call->operands()));

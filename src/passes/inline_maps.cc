@@ -23,17 +23,17 @@ void Inline(Computation& c, Instruction* map) {
   std::unordered_map<const Instruction*, Instruction*> inlined;
   for (const auto& i : function.instructions()) {
     if (i->opcode() == Opcode::kParameter) {
-      inlined[i.get()] = map->operand(i->attributes().Int(Attr::kParameterNumber));
+      inlined[i] = map->operand(i->attributes().Int(Attr::kParameterNumber));
       continue;
     }
     if (kernel::IsSameScalar(*i)) {
-      inlined[i.get()] = inlined.at(i->operand(0));
+      inlined[i] = inlined.at(i->operand(0));
       continue;
     }
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(inlined.at(operand));
     ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
-    Instruction*& copy = inlined[i.get()];
+    Instruction*& copy = inlined[i];
     if (i->IsConstant()) {
       copy = c.Create(std::move(spec), map);
       copy = c.Create({.opcode = Opcode::kBroadcast,
@@ -65,7 +65,7 @@ Result<bool> InlineMaps(ir::Module& module, const PassContext& context) {
     std::vector<Instruction*> maps;
     for (const auto& i : c->instructions()) {
       if (i->opcode() == Opcode::kMap && kernel::IsScalarRegion(*i->called(0))) {
-        maps.push_back(i.get());
+        maps.push_back(i);
       }
     }
     for (Instruction* map : maps) Inline(*c, map);

@@ -55,7 +55,7 @@ std::vector<bool> Kept(const Instruction& reduce) {
 Computation* Shrunk(const Computation& from, const std::vector<int64_t>& parameters,
                     const std::vector<const Instruction*>& results) {
   ir::Module& module = *from.parent();
-  Computation* to = module.AddComputation(module.UniqueComputationName(from.name()));
+  Computation* to = module.AddComputation(from.name());
   std::unordered_map<const Instruction*, Instruction*> copies;
   for (int64_t p : parameters) {
     const int64_t number = static_cast<int64_t>(to->parameters().size());
@@ -65,10 +65,10 @@ Computation* Shrunk(const Computation& from, const std::vector<int64_t>& paramet
   }
   auto needed = NeededFor(results);
   for (const auto& i : from.instructions()) {
-    if (!needed.contains(i.get()) || i->opcode() == Opcode::kParameter) continue;
+    if (!needed.contains(i) || i->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
-    copies[i.get()] = to->Create(ir::CopySpec(*i, std::move(operands)));
+    copies[i] = to->Create(ir::CopySpec(*i, std::move(operands)));
   }
   std::vector<Instruction*> elements;
   std::vector<Shape> shapes;
@@ -172,7 +172,7 @@ Result<bool> SimplifyReductions(ir::Module& module, const PassContext& context) 
       bool dead = i->users().empty() && !i->IsRoot();
       bool folds = i->opcode() == Opcode::kReduce || i->opcode() == Opcode::kReduceWindow;
       if (folds && i->shape().is_tuple() && !dead) {
-        reductions.push_back(i.get());
+        reductions.push_back(i);
       }
     }
   }

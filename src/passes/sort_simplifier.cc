@@ -51,7 +51,7 @@ std::vector<bool> NeededOperands(const Instruction& sort) {
 Computation* ComparatorOf(const Instruction& sort, const std::vector<bool>& needed) {
   ir::Module& module = *sort.parent()->parent();
   const Computation& old = *sort.called(0);
-  Computation* comparator = module.AddComputation(module.UniqueComputationName(old.name()));
+  Computation* comparator = module.AddComputation(old.name());
   std::vector<int64_t> number(needed.size());
   int64_t next = 0;
   for (size_t k = 0; k < needed.size(); ++k) {
@@ -69,7 +69,7 @@ Computation* ComparatorOf(const Instruction& sort, const std::vector<bool>& need
       if (!needed[operand]) continue;
       spec.attributes.Set(Attr::kParameterNumber, number[operand] + old_number % 2);
     }
-    copies[i.get()] = comparator->Create(std::move(spec));
+    copies[i] = comparator->Create(std::move(spec));
   }
   comparator->set_root(copies.at(old.root()));
   return comparator;
@@ -131,8 +131,7 @@ bool MergeOperands(Instruction* sort) {
       const Instruction* p = sort->called(0)->parameter(2 * k + side);
       if (p->users().empty() && !p->IsRoot()) continue;
       Computation* comparator = OwnCallee(sort, 0);
-      comparator->Move(comparator->parameter(2 * j + side),
-                       comparator->instructions().front().get());
+      comparator->Move(comparator->parameter(2 * j + side), comparator->instructions().front());
       comparator->ReplaceAllUses(comparator->parameter(2 * k + side),
                                  comparator->parameter(2 * j + side));
       changed = true;
@@ -254,7 +253,7 @@ bool Simplify(Computation& c) {
   std::vector<Instruction*> sorts;
   for (const auto& i : c.instructions()) {
     bool dead = i->users().empty() && !i->IsRoot();
-    if (i->opcode() == Opcode::kSort && !dead) sorts.push_back(i.get());
+    if (i->opcode() == Opcode::kSort && !dead) sorts.push_back(i);
   }
   bool changed = false;
   for (Instruction* sort : sorts) {

@@ -34,7 +34,7 @@ Result<bool> SplitConstants(ir::Module& module, const PassContext& context) {
   for (const auto& c : module.computations()) {
     std::vector<Instruction*> tuples;
     for (const auto& i : c->instructions()) {
-      if (i->IsConstant() && i->shape().is_tuple()) tuples.push_back(i.get());
+      if (i->IsConstant() && i->shape().is_tuple()) tuples.push_back(i);
     }
     for (Instruction* i : tuples) {
       c->ReplaceAllUses(i, Split(*c, i->literal(), i));

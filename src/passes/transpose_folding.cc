@@ -61,8 +61,8 @@ Result<bool> FoldTransposes(ir::Module& module, const PassContext& context) {
     for (const auto& i : c->instructions()) {
       if (i->opcode() != Opcode::kDot) continue;
       // One operand that stands on both sides is folded on one side after the other.
-      changed |= FoldInto(*c, i.get(), 0);
-      changed |= FoldInto(*c, i.get(), 1);
+      changed |= FoldInto(*c, i, 0);
+      changed |= FoldInto(*c, i, 1);
     }
   }
   return changed;

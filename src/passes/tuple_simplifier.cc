@@ -57,7 +57,7 @@ bool DropElements(Instruction* barrier) {
 bool Simplify(Computation& c) {
   bool changed = false;
   for (auto it = c.instructions().begin(); it != c.instructions().end();) {
-    Instruction* i = (it++)->get();
+    Instruction* i = *it++;
     Instruction* simpler = WholeTuple(*i);
     // get-tuple-element(tuple(x0, ..., xn), k) => xk
     if (i->opcode() == Opcode::kGetTupleElement && i->operand(0)->opcode() == Opcode::kTuple) {
@@ -78,7 +78,7 @@ Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context) {
   for (const auto& c : module.computations()) {
     std::vector<Instruction*> barriers;
     for (const auto& i : c->instructions()) {
-      if (i->opcode() == Opcode::kOptBarrier) barriers.push_back(i.get());
+      if (i->opcode() == Opcode::kOptBarrier) barriers.push_back(i);
     }
     for (Instruction* barrier : barriers) changed |= DropElements(barrier);
     changed |= Simplify(*c);

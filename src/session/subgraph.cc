@@ -52,7 +52,7 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                                              std::span<const std::string> feeds,
                                              std::span<const std::string> fetches) {
   ByName by_name;
-  for (const auto& i : module.entry()->instructions()) by_name[i->name()] = i.get();
+  for (const auto& i : module.entry()->instructions()) by_name[i->name()] = i;
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fed, Find(by_name, feeds, "fed"));
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fetched, Find(by_name, fetches, "fetched"));
   auto needed = Needed(fetched, fed);
@@ -60,7 +60,7 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
   auto part = std::make_unique<ir::Module>(module.name());
   std::unordered_map<const Computation*, Computation*> callees;
   for (const auto& i : module.entry()->instructions()) {
-    if (!needed.contains(i.get())) continue;
+    if (!needed.contains(i)) continue;
     for (const Computation* callee : i->called()) {
       Computation*& copy = callees[callee];
       if (!copy) copy = part->CloneComputation(*callee, callee->name());
@@ -78,7 +78,7 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                        .op_name = fed[i]->op_name()});
   }
   for (const auto& i : module.entry()->instructions()) {
-    if (!needed.contains(i.get()) || copies.contains(i.get())) continue;
+    if (!needed.contains(i) || copies.contains(i)) continue;
     if (i->opcode() == Opcode::kParameter) {
       return InvalidArgument("the parameter '", i->name(), "', ", i->shape(),
                              ", is needed by what is fetched, and is not fed");
@@ -87,7 +87,7 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
     for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
     ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
     for (Computation*& callee : spec.called) callee = callees.at(callee);
-    copies[i.get()] = entry->Create(std::move(spec));
+    copies[i] = entry->Create(std::move(spec));
   }
   std::vector<Instruction*> results;
   for (const Instruction* i : fetched) results.push_back(copies.at(i));

@@ -90,7 +90,7 @@ std::string RandomGpuKernels::Check(ir::Module& module, const passes::Pipeline& 
   std::map<const ir::Instruction*, Literal> values;
   for (const auto& i : module.entry()->instructions()) {
     if (i->opcode() == Opcode::kParameter) {
-      values.emplace(i.get(), arguments[static_cast<size_t>(NumberOf(*i))]);
+      values.emplace(i, arguments[static_cast<size_t>(NumberOf(*i))]);
       continue;
     }
     std::vector<Literal> operands;
@@ -102,7 +102,7 @@ std::string RandomGpuKernels::Check(ir::Module& module, const passes::Pipeline& 
     if (!value.ok()) return value.status().ToString();
     std::string difference = CheckKernel(*i, values, *value);
     if (!difference.empty()) return Cat(i->name(), ": ", difference);
-    values.emplace(i.get(), *std::move(value));
+    values.emplace(i, *std::move(value));
   }
   return "";
 }

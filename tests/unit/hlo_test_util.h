@@ -39,14 +39,14 @@ inline Computation* FindComputation(const Module& module, std::string_view name)
 inline Instruction* FindInstruction(const Module& module, std::string_view name) {
   for (const auto& c : module.computations()) {
     for (const auto& i : c->instructions()) {
-      if (i->name() == name) return i.get();
+      if (i->name() == name) return i;
     }
   }
   return nullptr;
 }
 inline Instruction* FindInstruction(const Computation& computation, std::string_view name) {
   for (const auto& i : computation.instructions()) {
-    if (i->name() == name) return i.get();
+    if (i->name() == name) return i;
   }
   return nullptr;
 }
@@ -55,7 +55,7 @@ inline Instruction* FindInstruction(const Computation& computation, std::string_
 // in the whole module.
 inline Instruction* FindOp(const Module& module, Opcode opcode) {
   for (const auto& i : module.entry()->instructions()) {
-    if (i->opcode() == opcode) return i.get();
+    if (i->opcode() == opcode) return i;
   }
   return nullptr;
 }

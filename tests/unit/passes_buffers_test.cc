@@ -127,7 +127,7 @@ class Machine {
   Marks RunComputation(const Computation& c, const std::vector<Marks>& arguments) {
     std::map<const Instruction*, Marks> marks;
     for (const auto& owned : c.instructions()) {
-      const Instruction* i = owned.get();
+      const Instruction* i = owned;
       std::vector<const Marks*> operands;
       for (const Instruction* operand : i->operands()) operands.push_back(&marks.at(operand));
       const std::vector<int>& leaves = assignment_.leaves.at(i);

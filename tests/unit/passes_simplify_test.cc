@@ -297,7 +297,7 @@ class Rewriter {
  private:
   bool Next(const simplify::Family** family, Instruction** from, Instruction** to) {
     for (const auto& owned : c_->instructions()) {
-      Instruction* i = owned.get();
+      Instruction* i = owned;
       if (!simplify::MayReplace(*i)) continue;
       for (const simplify::Family* f : families_) {
         Instruction* simpler = f->rewrite(i);
@@ -315,7 +315,7 @@ class Rewriter {
     for (bool again = true; again;) {
       again = false;
       for (auto it = c_->instructions().end(); it != c_->instructions().begin();) {
-        Instruction* i = (--it)->get();
+        Instruction* i = *--it;
         if (!i->users().empty() || i->IsRoot() || i->opcode() == Opcode::kParameter) continue;
         ++it;
         values_.erase(i);
@@ -348,19 +348,18 @@ class Rewriter {
   // The values of what has none yet.
   void Evaluate() {
     for (const auto& i : c_->instructions()) {
-      if (i->IsRoot() || values_.contains(i.get())) continue;
+      if (i->IsRoot() || values_.contains(i)) continue;
       if (i->opcode() == Opcode::kParameter) {
-        values_[i.get()] =
-            arguments_[static_cast<size_t>(i->attributes().Int(Attr::kParameterNumber))];
+        values_[i] = arguments_[static_cast<size_t>(i->attributes().Int(Attr::kParameterNumber))];
         continue;
       }
       if (i->IsConstant()) {
-        values_[i.get()] = i->literal();
+        values_[i] = i->literal();
         continue;
       }
       auto value = interp::EvaluateInstruction(*i, OperandsOf(*i));
       ASSERT_TRUE(value.ok()) << value.status().ToString();
-      values_[i.get()] = *std::move(value);
+      values_[i] = *std::move(value);
     }
   }
 
@@ -381,8 +380,8 @@ class Rewriter {
     std::unordered_map<const Instruction*, Literal> fresh;
     std::swap(fresh, values_);
     for (const auto& i : c_->instructions()) {
-      if (i->opcode() == Opcode::kParameter || i->IsConstant() || i.get() == &from) {
-        values_[i.get()] = fresh.at(i.get());
+      if (i->opcode() == Opcode::kParameter || i->IsConstant() || i == &from) {
+        values_[i] = fresh.at(i);
       }
     }
     Evaluate();

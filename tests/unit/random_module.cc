@@ -37,7 +37,7 @@ class Generator {
     for (int i = 0; i < options_.ops; ++i) Step();
     std::vector<Instruction*> results;
     for (const auto& i : c_->instructions()) {
-      if (i->users().empty() && i->opcode() != Opcode::kParameter) results.push_back(i.get());
+      if (i->users().empty() && i->opcode() != Opcode::kParameter) results.push_back(i);
     }
     if (results.size() > 8) results.resize(8);
     if (results.empty()) results.push_back(values_.back());

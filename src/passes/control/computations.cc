@@ -51,7 +51,7 @@ Instruction* CopyBody(Instruction* at, const Computation& computation,
     if (i->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(map.at(operand));
-    map[i.get()] = at->parent()->Create(ir::CopySpec(*i, std::move(operands)), at);
+    map[i] = at->parent()->Create(ir::CopySpec(*i, std::move(operands)), at);
   }
   return map.at(computation.root());
 }
@@ -62,7 +62,7 @@ bool IsSameComputation(const Computation& a, const Computation& b) {
   std::unordered_map<const Instruction*, const Instruction*> map;
   auto ib = b.instructions().begin();
   for (const auto& x : a.instructions()) {
-    const Instruction* y = (ib++)->get();
+    const Instruction* y = *ib++;
     if (x->opcode() != y->opcode() || !(x->shape() == y->shape()) ||
         !(x->attributes() == y->attributes()) || x->operand_count() != y->operand_count() ||
         x->called().size() != y->called().size()) {
@@ -75,7 +75,7 @@ bool IsSameComputation(const Computation& a, const Computation& b) {
       if (!IsSameComputation(*x->called(c), *y->called(c))) return false;
     }
     if (x->IsConstant() && !(x->literal() == y->literal())) return false;
-    map[x.get()] = y;
+    map[x] = y;
   }
   return map.at(a.root()) == b.root();
 }
@@ -140,9 +140,9 @@ void ShrinkParameter(Computation* computation, const std::vector<bool>& keep) {
   bool was_root = parameter->IsRoot();
   parameter->set_shape(Shape::Tuple(std::move(shapes)));
   // The parameter stands first, so that what is made of it has a place before its users.
-  computation->Move(parameter, computation->instructions().front().get());
+  computation->Move(parameter, computation->instructions().front());
   auto second = std::next(computation->instructions().begin());
-  Instruction* at = second == computation->instructions().end() ? nullptr : second->get();
+  Instruction* at = second == computation->instructions().end() ? nullptr : *second;
   if (!at) return;  // It is its own root, and nobody reads an element.
   Instruction* tuple = WholeTuple(parameter, whole, keep, at);
   for (Instruction* user : users) {

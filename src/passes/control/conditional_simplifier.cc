@@ -320,9 +320,9 @@ bool SinkOperands(Instruction* i) {
     Computation* branch = OwnCallee(i, b);
     Instruction* parameter = branch->parameter(0);
     std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
-    branch->Move(parameter, branch->instructions().front().get());
+    branch->Move(parameter, branch->instructions().front());
     auto second = std::next(branch->instructions().begin());
-    Instruction* at = second == branch->instructions().end() ? nullptr : second->get();
+    Instruction* at = second == branch->instructions().end() ? nullptr : *second;
     Instruction* tuple = MakeTuple(c, handed, i);
     parameter->set_shape(tuple->shape());
     auto element = [&](Instruction* x) { return ElementOf(parameter, number_of(x), at); };
@@ -388,7 +388,7 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
   }
   for (Computation* c : std::views::reverse(order)) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      Instruction* i = (it++)->get();
+      Instruction* i = *it++;
       if (i->opcode() != Opcode::kConditional) continue;
       const int64_t before = module.NextId();
       Instruction* known = Known(i);

@@ -19,12 +19,12 @@ class Numbering {
     const Instruction* state = body.parameter(0);
     for (const auto& i : body.instructions()) {
       if (i->opcode() == Opcode::kGetTupleElement && i->operand(0) == state) {
-        numbers_[i.get()] = classes[static_cast<size_t>(i->attributes().Int(Attr::kIndex))];
+        numbers_[i] = classes[static_cast<size_t>(i->attributes().Int(Attr::kIndex))];
       }
     }
     next_ = static_cast<int64_t>(classes.size());
     for (const auto& i : body.instructions()) {
-      if (!numbers_.contains(i.get())) numbers_[i.get()] = NumberOf(*i);
+      if (!numbers_.contains(i)) numbers_[i] = NumberOf(*i);
     }
   }
 

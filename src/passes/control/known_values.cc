@@ -29,7 +29,7 @@ std::optional<Literal> ConstantOf(const Instruction* x) {
 
 KnownValues::KnownValues(const Computation& computation, const Known& state) {
   for (const auto& i : computation.instructions()) {
-    if (std::optional<Literal> value = Evaluate(*i, state)) values_[i.get()] = *std::move(value);
+    if (std::optional<Literal> value = Evaluate(*i, state)) values_[i] = *std::move(value);
   }
 }
 

@@ -74,7 +74,7 @@ class Intervals {
         continue;
       }
       std::optional<Interval> interval = Evaluate(*i, body.parameter(0), counting);
-      if (interval) intervals_[i.get()] = *interval;
+      if (interval) intervals_[i] = *interval;
     }
   }
 
@@ -221,7 +221,7 @@ bool DecideByRange(Instruction* loop, const Counting& counting) {
     for (const auto& i : body.instructions()) {
       if (!i->shape().is_array() || i->shape().rank() != 0 || i->users().empty()) continue;
       Outcome outcome = OutcomeOf(*i, intervals);
-      if (outcome.operand || outcome.truth) found.emplace_back(i.get(), outcome);
+      if (outcome.operand || outcome.truth) found.emplace_back(i, outcome);
     }
     return found;
   };
@@ -314,7 +314,7 @@ Result<bool> SimplifyCounters(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* c : module.CalleesFirst()) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      Instruction* i = (it++)->get();
+      Instruction* i = *it++;
       if (i->opcode() != Opcode::kWhile || !i->shape().is_tuple()) continue;
       const Counting counting = CountingOf(*i);
       if (counting.counters.empty()) continue;

@@ -116,8 +116,8 @@ class Mover {
     }
     if (users.empty()) return;
     std::vector<bool> all(parameter->shape().elements().size(), true);
-    c->Move(parameter, c->instructions().front().get());
-    Instruction* tuple = KeptElements(parameter, all, std::next(c->instructions().begin())->get());
+    c->Move(parameter, c->instructions().front());
+    Instruction* tuple = KeptElements(parameter, all, *std::next(c->instructions().begin()));
     for (Instruction* user : users) {
       for (int64_t o = 0; o < user->operand_count(); ++o) {
         if (user->operand(o) == parameter) c->ReplaceOperand(user, o, tuple);
@@ -132,11 +132,11 @@ class Mover {
     // Bytes of the state that an instruction which does not change is made of.
     std::unordered_map<const Instruction*, int64_t> source, work;
     for (const auto& i : body.instructions()) {
-      if (IsElement(i.get(), parameter)) {
+      if (IsElement(i, parameter)) {
         int64_t k = i->attributes().Int(Attr::kIndex);
         const Instruction* next = body.root()->operand(k);
         if (IsElement(next, parameter) && next->attributes().Int(Attr::kIndex) == k) {
-          source[i.get()] = i->shape().byte_size();
+          source[i] = i->shape().byte_size();
         }
         continue;
       }
@@ -148,24 +148,24 @@ class Mover {
         return it != source.end();
       });
       if (!same) continue;
-      source[i.get()] = bytes;
+      source[i] = bytes;
       int64_t sum = WorkOf(*i);
       for (const Instruction* operand : i->operands()) {
         sum = std::min(sum + work[operand], int64_t{1} << 41);
       }
-      work[i.get()] = sum;
+      work[i] = sum;
     }
     std::vector<Instruction*> moved;
     for (const auto& i : body.instructions()) {
-      auto it = source.find(i.get());
+      auto it = source.find(i);
       if (it == source.end() || IsCheap(*i) || it->second == 0) continue;
       bool needed = std::ranges::any_of(i->users(), [&](const Instruction* user) {
         return !source.contains(user) || IsCheap(*user);
       });
       constexpr int64_t kLarge = 1 << 20, kMuchWork = 8;
       const int64_t bytes = i->shape().byte_size();
-      bool pays = bytes <= kLarge && work[i.get()] >= kMuchWork * i->shape().num_elements();
-      if (needed && (bytes <= it->second || pays)) moved.push_back(i.get());
+      bool pays = bytes <= kLarge && work[i] >= kMuchWork * i->shape().num_elements();
+      if (needed && (bytes <= it->second || pays)) moved.push_back(i);
     }
     return moved;
   }
@@ -192,14 +192,14 @@ class Mover {
     }
     std::unordered_map<const Instruction*, Instruction*> copies;
     for (const auto& i : body_->instructions()) {
-      if (!needed.contains(i.get()) || i->opcode() == Opcode::kParameter) continue;
-      if (IsElement(i.get(), body_->parameter(0))) {
-        copies[i.get()] = ElementOf(loop_->operand(0), i->attributes().Int(Attr::kIndex), loop_);
+      if (!needed.contains(i) || i->opcode() == Opcode::kParameter) continue;
+      if (IsElement(i, body_->parameter(0))) {
+        copies[i] = ElementOf(loop_->operand(0), i->attributes().Int(Attr::kIndex), loop_);
         continue;
       }
       std::vector<Instruction*> operands;
       for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
-      copies[i.get()] = loop_->parent()->Create(ir::CopySpec(*i, std::move(operands)), loop_);
+      copies[i] = loop_->parent()->Create(ir::CopySpec(*i, std::move(operands)), loop_);
     }
     std::vector<Instruction*> result;
     for (const Instruction* i : moved) result.push_back(copies.at(i));
@@ -217,7 +217,7 @@ Result<bool> MoveInvariants(ir::Module& module, const PassContext& context) {
   // Callees first: what leaves an inner loop may leave the outer one, too.
   for (Computation* c : module.CalleesFirst()) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      Instruction* i = (it++)->get();
+      Instruction* i = *it++;
       if (i->opcode() == Opcode::kWhile && i->shape().is_tuple()) changed |= Mover(i).Run();
     }
   }

@@ -95,10 +95,10 @@ Instruction* Flattened(Instruction* loop) {
   for (Computation* callee : {condition, body}) {
     Instruction* parameter = callee->parameter(0);
     std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
-    callee->Move(parameter, callee->instructions().front().get());
+    callee->Move(parameter, callee->instructions().front());
     parameter->set_shape(start->shape());
     auto second = std::next(callee->instructions().begin());
-    Instruction* at = second == callee->instructions().end() ? nullptr : second->get();
+    Instruction* at = second == callee->instructions().end() ? nullptr : *second;
     int64_t next = 0;
     Instruction* whole = NestedTuple(parameter, nested, next, at);
     for (Instruction* user : users) {
@@ -191,10 +191,9 @@ void TakeApart(Instruction* loop) {
   }
   if (users.empty() && !loop->IsRoot()) return;
   Computation* c = loop->parent();
-  auto after =
-      std::ranges::find_if(c->instructions(), [&](const auto& i) { return i.get() == loop; });
+  auto after = std::ranges::find(c->instructions(), loop);
   ++after;
-  Instruction* at = after == c->instructions().end() ? nullptr : after->get();
+  Instruction* at = after == c->instructions().end() ? nullptr : *after;
   std::vector<bool> all(loop->shape().elements().size(), true);
   Instruction* whole = KeptElements(loop, all, at);
   for (Instruction* user : users) {
@@ -365,7 +364,7 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
   std::vector<Computation*> order = module.CalleesFirst();
   for (Computation* c : std::views::reverse(order)) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-      Instruction* i = (it++)->get();
+      Instruction* i = *it++;
       if (i->opcode() != Opcode::kWhile) continue;
       const int64_t before = module.NextId();
       Instruction* unrolled = Unrolled(i);

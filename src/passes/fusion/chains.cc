@@ -102,7 +102,7 @@ class ChainFuser {
     for (const auto& member : fused.instructions()) {
       if (member->opcode() != Opcode::kReduce) continue;
       if (hero || !member->shape().is_array()) return nullptr;
-      hero = member.get();
+      hero = member;
     }
     if (!hero || hero->dimensions().size() < 2 || IsHalf(hero->shape().type())) return nullptr;
     const int64_t last = hero->operand(0)->shape().rank() - 1;
@@ -126,7 +126,7 @@ class ChainFuser {
 
   static void Prune(Computation& fused) {
     std::vector<Instruction*> members;
-    for (const auto& member : fused.instructions()) members.push_back(member.get());
+    for (const auto& member : fused.instructions()) members.push_back(member);
     for (size_t i = members.size(); i-- > 0;) {
       Instruction* m = members[i];
       bool needed = m->IsRoot() || !m->users().empty() || m->opcode() == Opcode::kParameter;

@@ -56,7 +56,7 @@ class Fuser {
   Fuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
 
   bool Run() {
-    for (const auto& i : c_.instructions()) NoteUpdates(i.get());
+    for (const auto& i : c_.instructions()) NoteUpdates(i);
     FuseProducers();
     FuseKeeping();
     FuseSiblings();
@@ -284,7 +284,7 @@ bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
 void UnfuseWhatCannotBeBuilt(Computation& c, const target::Target& target) {
   std::vector<Instruction*> fusions;
   for (const auto& i : c.instructions()) {
-    if (i->opcode() == Opcode::kFusion) fusions.push_back(i.get());
+    if (i->opcode() == Opcode::kFusion) fusions.push_back(i);
   }
   for (Instruction* fusion : fusions) {
     auto kernel = kernel::BuildKernel(kernel::GroupOf(*fusion), "probe");

@@ -59,12 +59,12 @@ FusionGrower::FusionGrower(Instruction* kernel)
       outputs_ = {{root, nullptr}};
     }
     // A reader of text puts parameters where they stand in it.
-    Instruction* front = body_->instructions().front().get();
+    Instruction* front = body_->instructions().front();
     for (Instruction* p : parameters_) {
       if (p != front) body_->Move(p, front);
     }
     auto is_parameter = [](const auto& i) { return i->opcode() == Opcode::kParameter; };
-    first_ = std::ranges::find_if_not(body_->instructions(), is_parameter)->get();
+    first_ = *std::ranges::find_if_not(body_->instructions(), is_parameter);
     return;
   }
   body_ = outer_->parent()->AddComputation("fused_computation");
@@ -77,7 +77,7 @@ FusionGrower::FusionGrower(Instruction* kernel)
                             .op_name = kernel->op_name()},
                            kernel);
   outer_->ReplaceAllUses(kernel, fusion_);
-  body_->TakeInstruction(kernel, std::move(arguments), nullptr);
+  body_->TakeInstruction(kernel, arguments, nullptr);
   outputs_ = {{kernel, nullptr}};
 }
 
@@ -92,7 +92,7 @@ std::vector<Instruction*> FusionGrower::Inside(std::span<Instruction* const> val
                                               .attributes = {{Attr::kParameterNumber, number}},
                                               .shape = value->shape(),
                                               .name = "param"},
-                                             members.empty() ? nullptr : members.front().get());
+                                             members.empty() ? nullptr : members.front());
       at = at_++;
       operands_.insert(operands_.begin() + at, value);
       parameters_.insert(parameters_.begin() + at, parameter);
@@ -119,7 +119,7 @@ std::vector<Instruction*> FusionGrower::Move(Instruction* kernel) {
   std::vector<Instruction*> arguments = Inside(kernel->operands());
   if (kind_ == "kLoop") kind_ = FusionKind(*kernel);
   if (kernel->opcode() != Opcode::kFusion) {
-    body_->TakeInstruction(kernel, std::move(arguments), first_);
+    body_->TakeInstruction(kernel, arguments, first_);
     return {kernel};
   }
   Instruction* root = body_->TakeInstructions(kernel->called(0), arguments, first_);
@@ -134,7 +134,7 @@ void FusionGrower::Take(Instruction* producer) {
   // The fusion lets go of it first, which has no users then while it moves.
   std::vector<Instruction*> others = operands_;
   std::erase(others, producer);
-  outer_->SetOperands(fusion_, std::move(others));
+  outer_->SetOperands(fusion_, others);
   at_ = std::ranges::find(operands_, producer) - operands_.begin();
   Substitute(producer, Move(producer)[0]);
 }
@@ -154,7 +154,7 @@ void FusionGrower::Copy(const Instruction* producer) {
     if (member->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> operands;
     for (const Instruction* operand : member->operands()) operands.push_back(copies.at(operand));
-    copies[member.get()] = body_->Create(ir::CopySpec(*member, std::move(operands)), first_);
+    copies[member] = body_->Create(ir::CopySpec(*member, std::move(operands)), first_);
   }
   Substitute(producer, copies.at(fused.root()));
 }
@@ -165,7 +165,7 @@ void FusionGrower::TakeKeeping(Instruction* kernel) {
   auto first = std::ranges::find_if(operands_, is_made);
   at_ = first == operands_.end() ? 0 : first - operands_.begin();
   std::erase_if(others, is_made);
-  outer_->SetOperands(fusion_, std::move(others));
+  outer_->SetOperands(fusion_, others);
   const bool had_several = kernel->shape().is_tuple();
   std::vector<bool> is_kept;
   std::vector<Shape> shapes;

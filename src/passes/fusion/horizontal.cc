@@ -145,7 +145,7 @@ class Bundler {
   Bundler(Computation& c, const target::Target* target) : c_(c), target_(target) {
     const ir::Module& module = *c.parent();
     for (const auto& i : c.instructions()) {
-      if (i->IsConstant()) kept_.insert(i.get());
+      if (i->IsConstant()) kept_.insert(i);
     }
     if (&c != module.entry()) return;
     kept_.insert(c.parameters().begin(), c.parameters().end());

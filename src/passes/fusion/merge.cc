@@ -36,10 +36,10 @@ class FusedBuilder {
     const Instruction* root = fused.root();
     bool several = root->opcode() == Opcode::kTuple;
     for (const auto& member : fused.instructions()) {
-      if (member->opcode() == Opcode::kParameter || (several && member.get() == root)) continue;
+      if (member->opcode() == Opcode::kParameter || (several && member == root)) continue;
       std::vector<Instruction*> operands;
       for (const Instruction* operand : member->operands()) operands.push_back(map.at(operand));
-      map[member.get()] = body_->Create(ir::CopySpec(*member, std::move(operands)));
+      map[member] = body_->Create(ir::CopySpec(*member, std::move(operands)));
     }
     if (!several) return {map.at(root)};
     for (const Instruction* output : root->operands()) outputs.push_back(map.at(output));
@@ -277,7 +277,7 @@ std::vector<Instruction*> Unfuse(Instruction* fusion) {
     std::vector<Instruction*> operands;
     for (const Instruction* operand : member->operands()) operands.push_back(map.at(operand));
     made.push_back(c->Create(ir::CopySpec(*member, std::move(operands)), fusion));
-    map[member.get()] = made.back();
+    map[member] = made.back();
   }
   c->ReplaceAllUses(fusion, map.at(fused.root()));
   c->Remove(fusion);

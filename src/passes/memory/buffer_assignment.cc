@@ -43,10 +43,10 @@ class Assigner {
     }
     for (const auto& i : c.instructions()) {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
-        begin_of_[i.get()] = next_position_++;
+        begin_of_[i] = next_position_++;
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(Number(*callee));
       }
-      out_.position[i.get()] = next_position_++;
+      out_.position[i] = next_position_++;
     }
     end_of_[&c] = next_position_ - 1;
     return OkStatus();
@@ -123,7 +123,7 @@ class Assigner {
   // `end`. `places` are where values of the computation are to be made.
   Status MakeComputation(const Computation& c, int64_t end, const Places& places) {
     for (const auto& owned : c.instructions()) {
-      const Instruction* i = owned.get();
+      const Instruction* i = owned;
       if (i->opcode() == Opcode::kParameter) continue;
       for (const Instruction* operand : i->operands()) {
         if (IsName(*i)) continue;  // Only real readers keep memory alive.

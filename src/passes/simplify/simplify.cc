@@ -87,7 +87,7 @@ ir::Instruction* Simpler(ir::Instruction* i) {
 bool SimplifyComputation(ir::Computation* c) {
   bool changed = false;
   for (auto it = c->instructions().begin(); it != c->instructions().end();) {
-    ir::Instruction* i = (it++)->get();
+    ir::Instruction* i = *it++;
     const int64_t before = c->parent()->NextId();
     ir::Instruction* simpler = Simpler(i);
     if (!simpler) continue;

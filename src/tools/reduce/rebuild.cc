@@ -173,9 +173,8 @@ class Rebuilder {
       KILN_ASSIGN_OR_RETURN(instructions_[p], AddParameter(c, ShapeOf(p->shape()), p->name()));
     }
     for (const auto& i : from.instructions()) {
-      if (!needed.contains(i.get()) || instructions_.contains(i.get())) continue;
-      KILN_ASSIGN_OR_RETURN(instructions_[i.get()],
-                            IsMadeAnew(i.get()) ? Make(c, i.get()) : CopyOf(c, i.get()));
+      if (!needed.contains(i) || instructions_.contains(i)) continue;
+      KILN_ASSIGN_OR_RETURN(instructions_[i], IsMadeAnew(i) ? Make(c, i) : CopyOf(c, i));
     }
     std::vector<const Instruction*> results = ResultsOf(from);
     if (results.size() == 1) {

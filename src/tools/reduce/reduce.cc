@@ -75,7 +75,7 @@ class Reducer {
     std::vector<const Instruction*> order;
     for (const auto& i : entry().instructions()) {
       if (i->opcode() == Opcode::kParameter || i->IsConstant() || i->IsRoot()) continue;
-      if (i->shape().is_array()) order.push_back(i.get());
+      if (i->shape().is_array()) order.push_back(i);
     }
     for (const Instruction* i : order) {
       if (Try({.results = {i}})) return true;
@@ -118,7 +118,7 @@ class Reducer {
       for (const auto& i : c->instructions()) {
         Opcode op = i->opcode();
         if (op == Opcode::kCall || op == Opcode::kConditional || op == Opcode::kWhile) {
-          found.push_back(i.get());
+          found.push_back(i);
         }
       }
     }
@@ -137,8 +137,8 @@ class Reducer {
       if (c.get() != module_->entry() && !IsBody(c.get())) continue;
       for (const auto& i : c->instructions()) {
         if (i->opcode() == Opcode::kParameter || i->IsConstant()) continue;
-        if (i->opcode() == Opcode::kTuple || i.get() == module_->entry()->root()) continue;
-        list.push_back(i.get());
+        if (i->opcode() == Opcode::kTuple || i == module_->entry()->root()) continue;
+        list.push_back(i);
       }
     }
     std::reverse(list.begin(), list.end());
