@@ -486,6 +486,7 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
                        std::span<Value* const> operands, MathOptions math) {
   switch (operands.size()) {
     case 1:
+      if (node.at_most_zero) return MathEmitter(b, math).ExpWithoutOverflow(operands[0]);
       return Unary(b, node.opcode, type, operands[0], math);
     case 2:
       return Binary(b, node, type, operands[0], operands[1], math);

@@ -58,7 +58,7 @@ struct Reciprocal {
 };
 Reciprocal EmitReciprocal(Builder& b, llvm::Value* divisor);
 std::vector<llvm::Value*> EmitDivide(Builder& b, std::vector<llvm::Value*> dividends,
-                                     const Reciprocal& reciprocal);
+                                     const Reciprocal& reciprocal, bool may_be_negative = true);
 
 // What an op made in registers, rounded to the type of its result: f16 and bf16 are kept as floats.
 llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOptions options);

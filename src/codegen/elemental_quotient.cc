@@ -41,7 +41,7 @@ Reciprocal EmitReciprocal(Builder& b, Value* divisor) {
 // Dev. 34, 1990: with r correctly rounded, q within one unit and x - q s exact, as a fused
 // operation gives it) q0 + (x - q0 s) r is rounded correctly.
 std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
-                               const Reciprocal& reciprocal) {
+                               const Reciprocal& reciprocal, bool may_be_negative) {
   llvm::Type* type = dividends[0]->getType();
   int64_t width = 1;
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) width = vector->getNumElements();
@@ -50,17 +50,16 @@ std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
   Value* t = Splat(b, reciprocal.rest, width);
   llvm::Type* integer = elemental::IntOf(type);
   int limit = LimitsOf(type).dividend;
-  // Twice the bits: of the size alone.
-  auto twice = [&](int exponent) {
-    Value* bits = b.CreateBitCast(Power(type, exponent), integer);
-    return b.CreateAdd(bits, bits);
-  };
-  Value *low = twice(-limit), *range = b.CreateSub(twice(limit), low);
+  // The bits of a size: twice where there are signs, which leaves them out.
+  auto size = [&](Value* bits) { return may_be_negative ? b.CreateAdd(bits, bits) : bits; };
+  auto power = [&](int exponent) { return size(b.CreateBitCast(Power(type, exponent), integer)); };
+  Value *low = power(-limit), *range = b.CreateSub(power(limit), low);
   auto all_inside = [&](auto&& bits_of) -> Value* {
     Value* farthest = nullptr;
     for (Value* x : dividends) {
       Value* bits = bits_of(b.CreateBitCast(x, integer));
-      Value* beyond = b.CreateAdd(bits, b.CreateSub(bits, low));
+      Value* beyond =
+          may_be_negative ? b.CreateAdd(bits, b.CreateSub(bits, low)) : b.CreateSub(bits, low);
       farthest =
           farthest ? b.CreateBinaryIntrinsic(llvm::Intrinsic::umax, farthest, beyond) : beyond;
     }

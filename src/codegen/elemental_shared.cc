@@ -66,6 +66,7 @@ std::string NameOf(const kernel::Node& node, std::span<const ElementType> types,
   if (node.opcode == Opcode::kReducePrecision) {
     name += Cat(".", node.exponent_bits, ".", node.mantissa_bits);
   }
+  if (node.at_most_zero) name += ".at_most_zero";
   for (ElementType type : types) name += Cat(".", TypeName(type));
   return name + Cat(".", TypeName(node.type), ".", lanes);
 }

@@ -52,6 +52,7 @@ std::string NodeText(const Node& n) {
   if (n.opcode == Opcode::kReducePrecision) {
     text += Cat(" e", n.exponent_bits, "m", n.mantissa_bits);
   }
+  if (n.at_most_zero) text += " of 0 at most";
   return text;
 }
 
@@ -81,9 +82,10 @@ void AppendSort(const Sort& s, std::string& out) {
 bool Node::operator==(const Node& o) const {
   return kind == o.kind && type == o.type && opcode == o.opcode && direction == o.direction &&
          total_order == o.total_order && exponent_bits == o.exponent_bits &&
-         mantissa_bits == o.mantissa_bits && operands == o.operands && index == o.index &&
-         bound == o.bound && param == o.param && guard == o.guard && stage == o.stage &&
-         reduction == o.reduction && result == o.result && SameLiteral(literal, o.literal);
+         mantissa_bits == o.mantissa_bits && at_most_zero == o.at_most_zero &&
+         operands == o.operands && index == o.index && bound == o.bound && param == o.param &&
+         guard == o.guard && stage == o.stage && reduction == o.reduction && result == o.result &&
+         SameLiteral(literal, o.literal);
 }
 
 std::string Kernel::ToString() const {

@@ -58,6 +58,7 @@ struct Node {
   Direction direction = Direction::kEq;
   bool total_order = false;                      // of compare
   int64_t exponent_bits = 0, mantissa_bits = 0;  // of reduce-precision
+  bool at_most_zero = false;  // of exponential: its operand is, or NaN, whatever the inputs are
   std::vector<int> operands;
   Index index;
   int64_t bound = 0;

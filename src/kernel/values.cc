@@ -1,11 +1,34 @@
 #include "kernel/values.h"
 
+#include <algorithm>
+
 #include "base/strings.h"
+#include "kernel/combiner.h"
 #include "kernel/region.h"
 
 namespace kiln::kernel {
 
 using ir::Instruction;
+
+namespace {
+
+// x - max(x, ...): the exponents of a softmax.
+bool IsLessItsMaximum(const Instruction& i) {
+  if (i.opcode() != Opcode::kSubtract || i.operand(1)->opcode() != Opcode::kBroadcast) return false;
+  const Instruction &x = *i.operand(0), &spread = *i.operand(1), &reduce = *spread.operand(0);
+  bool is_maximum =
+      reduce.opcode() == Opcode::kReduce && reduce.operand(0) == &x && reduce.operand_count() == 2;
+  if (!is_maximum) return false;
+  auto combiner = CombinerOf(reduce);
+  if (!combiner.ok() || combiner->kind != Combiner::Kind::kMax) return false;
+  Ints kept;
+  for (int64_t d = 0; d < x.shape().rank(); ++d) {
+    if (std::ranges::find(reduce.dimensions(), d) == reduce.dimensions().end()) kept.push_back(d);
+  }
+  return spread.dimensions() == kept;
+}
+
+}  // namespace
 
 int StageValues::Add(Node node) {
   stage_.nodes.push_back(std::move(node));
@@ -36,14 +59,21 @@ int StageValues::Both(int a, int b) {
   return Op(Opcode::kAnd, ElementType::kPred, {a, b});
 }
 
+const std::vector<Index>& StageValues::Known(const std::vector<Index>& index) {
+  auto is_it = [&](const std::vector<Index>& known) { return &known == &index; };
+  if (std::ranges::any_of(indices_, is_it)) return index;
+  auto at = std::ranges::find(indices_, index);
+  return at == indices_.end() ? indices_.emplace_back(index) : *at;
+}
+
 Result<int> StageValues::At(const Instruction& instruction, const std::vector<Index>& index,
                             int guard) {
-  std::vector<Memo>& memos = memo_[&instruction];
-  for (const Memo& m : memos) {
-    if (m.guard == guard && m.index == index) return m.node;
+  const std::vector<Index>& known = Known(index);
+  for (const Memo& m : memo_[&instruction]) {
+    if (m.guard == guard && m.index == &known) return m.node;
   }
-  KILN_ASSIGN_OR_RETURN(int node, Compute(instruction, index, guard));
-  memo_[&instruction].push_back({index, guard, node});
+  KILN_ASSIGN_OR_RETURN(int node, Compute(instruction, known, guard));
+  memo_[&instruction].push_back({&known, guard, node});
   return node;
 }
 
@@ -164,6 +194,8 @@ Result<int> StageValues::Elementwise(const Instruction& instruction,
   }
   Node node = ElementwiseNode(instruction);
   node.operands = std::move(operands);
+  node.at_most_zero =
+      instruction.opcode() == Opcode::kExponential && IsLessItsMaximum(*instruction.operand(0));
   return Add(std::move(node));
 }
 

@@ -1,6 +1,7 @@
 // The scalar value of an instruction at an index, as nodes of a stage.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <unordered_map>
 #include <vector>
@@ -57,6 +58,8 @@ class StageValues {
   int Converted(int node, ElementType type);
 
  private:
+  // The same index among indices_.
+  const std::vector<Index>& Known(const std::vector<Index>& index);
   Result<int> Compute(const ir::Instruction& instruction, const std::vector<Index>& index,
                       int guard);
   Result<int> Elementwise(const ir::Instruction& instruction, const std::vector<Index>& index,
@@ -82,7 +85,7 @@ class StageValues {
   Result<Index> DependenceOf(int node) const;
 
   struct Memo {
-    std::vector<Index> index;
+    const std::vector<Index>* index;  // of indices_
     int guard;
     int node;
   };
@@ -94,6 +97,8 @@ class StageValues {
   Stage& stage_;
   Sources sources_;
   std::unordered_map<const ir::Instruction*, std::vector<Memo>> memo_;
+  // All that elements were asked for at, which are few: elementwise ops hand theirs on.
+  std::deque<std::vector<Index>> indices_;
   std::vector<ClampMemo> clamped_;
 };
 

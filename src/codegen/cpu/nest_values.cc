@@ -385,7 +385,11 @@ void NestEmitter::EmitNode(int stage, int n) {
         for (int u = 0; u < copies_; ++u) {
           dividends.push_back(Use(stage, node.operands[0], u, true));
         }
-        for (Value* quotient : EmitDivide(b_, std::move(dividends), *reciprocals_[stage][n])) {
+        const Node& dividend = kernel_.stages[stage].nodes[node.operands[0]];
+        bool may_be_negative =
+            dividend.kind != Node::Kind::kOp || dividend.opcode != Opcode::kExponential;
+        for (Value* quotient :
+             EmitDivide(b_, std::move(dividends), *reciprocals_[stage][n], may_be_negative)) {
           value.copies.push_back(RoundedTo(b_, quotient, node.type, MathOf(cpu_)));
         }
         break;

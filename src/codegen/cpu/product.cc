@@ -195,9 +195,9 @@ class Prologue {
     if (n.kind == kernel::Node::Kind::kConstant) {
       return Cat(TypeName(n.type), " ", n.literal->ToString());
     }
-    std::string text =
-        Cat(TypeName(n.type), " ", OpcodeName(n.opcode), " ", static_cast<int>(n.direction),
-            n.total_order ? "t" : "", " ", n.exponent_bits, " ", n.mantissa_bits, "(");
+    std::string text = Cat(TypeName(n.type), " ", OpcodeName(n.opcode), " ",
+                           static_cast<int>(n.direction), n.total_order ? "t" : "", " ",
+                           n.exponent_bits, " ", n.mantissa_bits, n.at_most_zero ? " z(" : "(");
     for (int o : n.operands) text += Cat(Text(o), ";");
     return text + ")";
   }

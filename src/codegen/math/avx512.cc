@@ -179,10 +179,10 @@ Value* MathEmitter::LookUp(std::span<const float, 32> table, Value* index) {
 
 // x = n ln2 + r, and e^r by Horner from 1: its coefficients are minimax ones (Sollya's fpminimax).
 // A result of 0 that came of a product that underflows would cost ten times the rest; it is masked.
-Value* MathEmitter::ExpAvx512(Value* x, int power) {
+Value* MathEmitter::ExpAvx512(Value* x, int power, bool may_overflow) {
   Value* high = Number(x, 90.0);
   Value* stays = b_.CreateFCmpUGE(x, Number(x, -104.0));
-  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
+  if (may_overflow) x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
   Value* magic = Number(x, 0x1.8p23);
   Value* n = b_.CreateFSub(MulAdd(x, Number(x, 0x1.71547652b82fep0), magic), magic);
   Value* minus = b_.CreateFNeg(n);

@@ -96,8 +96,10 @@ Value* MathEmitter::ExpTail(Value* r) {
 
 Value* MathEmitter::Exp(Value* x) { return ExpTimesPowerOfTwo(x, 0); }
 
-Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power) {
-  if (UsesAvx512(x)) return ExpAvx512(x, power);
+Value* MathEmitter::ExpWithoutOverflow(Value* x) { return ExpTimesPowerOfTwo(x, 0, false); }
+
+Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power, bool may_overflow) {
+  if (UsesAvx512(x)) return ExpAvx512(x, power, may_overflow);
   bool wide = IsDouble(x);
   // Beyond these every result is infinite or 0, for powers of 0 and -1; a NaN fails both tests and
   // stays. A 0 that came of a product that underflows would cost ten times the rest, and masks make
@@ -105,7 +107,7 @@ Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power) {
   Value* high = Number(x, wide ? 711.0 : 90.0);
   Value* vanishes = b_.CreateFCmpOLT(x, Number(x, wide ? -746.0 : -104.0));
   Value* zero = Number(x, 0.0);
-  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
+  if (may_overflow) x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
   x = b_.CreateSelect(vanishes, zero, x);
   Reduced e = ReduceByLn2(x);
   Value* r2 = b_.CreateFMul(e.r, e.r);
@@ -222,7 +224,7 @@ Value* MathEmitter::Logistic(Value* x) {
   if (UsesAvx512(x)) return LogisticAvx512(x);
   Value* one = Number(x, 1.0);
   // e^-|x| neither overflows nor loses the small results.
-  Value* e = Exp(b_.CreateFNeg(Abs(x)));
+  Value* e = ExpWithoutOverflow(b_.CreateFNeg(Abs(x)));
   Value* numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, Number(x, 0.0)), e, one);
   return b_.CreateFDiv(numerator, b_.CreateFAdd(one, e));
 }

@@ -46,6 +46,8 @@ class MathEmitter {
   MathEmitter(llvm::IRBuilderBase& builder, MathOptions options) : b_(builder), options_(options) {}
 
   llvm::Value* Exp(llvm::Value* x);
+  // The same of an x that is 88 at most, or NaN.
+  llvm::Value* ExpWithoutOverflow(llvm::Value* x);
   llvm::Value* Expm1(llvm::Value* x);
   llvm::Value* Log(llvm::Value* x);
   llvm::Value* Log1p(llvm::Value* x);
@@ -94,8 +96,8 @@ class MathEmitter {
   llvm::Type* IntegerType(llvm::Value* like_float);
   llvm::Type* DoubleLike(llvm::Value* x);
   llvm::Value* PowF64(llvm::Value* x, llvm::Value* y);
-  // e^x 2^power, power 0 or -1.
-  llvm::Value* ExpTimesPowerOfTwo(llvm::Value* x, int power);
+  // e^x 2^power, power 0 or -1. Unless `may_overflow` x is 88 at most, or NaN.
+  llvm::Value* ExpTimesPowerOfTwo(llvm::Value* x, int power, bool may_overflow = true);
   llvm::Value* LogOfNormal(llvm::Value* x, llvm::Value* scaled, llvm::Value* power,
                            llvm::Value* rest);
   llvm::Value* Log1pPlus(llvm::Value* x, llvm::Value* power);
@@ -128,7 +130,7 @@ class MathEmitter {
   llvm::Value* MantissaOf(llvm::Value* x);
   llvm::Value* InverseOfNormal(llvm::Value* x);
   llvm::Value* LookUp(std::span<const float, 32> table, llvm::Value* index);
-  llvm::Value* ExpAvx512(llvm::Value* x, int power);
+  llvm::Value* ExpAvx512(llvm::Value* x, int power, bool may_overflow);
   llvm::Value* LogisticAvx512(llvm::Value* x);
   llvm::Value* LogAvx512(llvm::Value* x, llvm::Value* power, llvm::Value* rest);
   llvm::Value* TanhAvx512(llvm::Value* x);
