@@ -51,6 +51,26 @@ int64_t OperandBytes(const Instruction& i) {
   return bytes;
 }
 
+// A set of instructions' ids, which are never given out twice.
+class Ids {
+ public:
+  void Insert(int64_t id) {
+    auto at = static_cast<size_t>(id);
+    if (at >= is_in_.size()) is_in_.resize(2 * at + 1);
+    is_in_[at] = true;
+  }
+  void Erase(int64_t id) {
+    if (Contains(id)) is_in_[static_cast<size_t>(id)] = false;
+  }
+  bool Contains(int64_t id) const {
+    auto at = static_cast<size_t>(id);
+    return at < is_in_.size() && is_in_[at];
+  }
+
+ private:
+  std::vector<bool> is_in_;
+};
+
 class Fuser {
  public:
   Fuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
@@ -67,6 +87,17 @@ class Fuser {
   }
 
  private:
+  // One that a phase began with: its id tells whether it is there still.
+  struct Candidate {
+    Instruction* instruction;
+    int64_t id;
+  };
+  std::vector<Candidate> Candidates() const {
+    std::vector<Candidate> candidates;
+    for (Instruction* i : c_.PostOrder()) candidates.push_back({i, i->id()});
+    return candidates;
+  }
+
   // A consumer that takes a producer in several of its users repeats the producer's work; worth it
   // where that is light and reads hardly more than the producer's result would be.
   bool MayRepeat(const Instruction& producer) {
@@ -113,15 +144,15 @@ class Fuser {
   }
 
   void FuseProducers() {
-    std::vector<Instruction*> order = c_.PostOrder();
+    std::vector<Candidate> order = Candidates();
     for (size_t i = order.size(); i-- > 0;) {
-      Instruction* consumer = order[i];
-      if (gone_.contains(consumer)) continue;
+      if (gone_.Contains(order[i].id)) continue;
+      Instruction* consumer = order[i].instruction;
       if (kernel::RoleOf(*consumer) == FusionRole::kNone || consumer->IsConstant()) continue;
       while (Instruction* producer = ProducerFor(consumer)) {
         bool last_use = producer->users().size() == 1 && !producer->IsRoot();
-        gone_.insert(consumer);
-        if (last_use) gone_.insert(producer);
+        gone_.Insert(consumer->id());
+        if (last_use) gone_.Insert(producer->id());
         consumer = MergeProducer(producer, consumer);
         Revive(consumer);
         changed_ = true;
@@ -137,15 +168,15 @@ class Fuser {
   // there before: with the instructions numbered in an order of execution, the producer must be the
   // last of a consumer's operands. The kernel of both keeps its number, and the order holds.
   void FuseKeeping() {
-    gone_.clear();
-    std::vector<Instruction*> order = c_.PostOrder();
+    std::vector<Candidate> order = Candidates();
     ir::InstructionMap<size_t> number(c_);
     for (size_t k = 0; k < order.size(); ++k) {
-      bool is_there = order[k]->opcode() == Opcode::kParameter || order[k]->IsConstant();
-      number[order[k]] = is_there ? 0 : k + 1;
+      const Instruction* i = order[k].instruction;
+      bool is_there = i->opcode() == Opcode::kParameter || i->IsConstant();
+      number[i] = is_there ? 0 : k + 1;
     }
-    for (Instruction* consumer : order) {
-      if (gone_.contains(consumer) || !IsKernel(*consumer) || consumer->IsRoot()) continue;
+    for (auto [consumer, id] : order) {
+      if (gone_.Contains(id) || !IsKernel(*consumer) || consumer->IsRoot()) continue;
       Instruction* producer = nullptr;
       for (Instruction* operand : consumer->operands()) {
         Instruction* kernel = KernelOf(operand);
@@ -205,9 +236,8 @@ class Fuser {
   static bool IsKeeper(const Instruction& i) { return IsKernel(i) || i.opcode() == Opcode::kDot; }
 
   void FuseSiblings() {
-    gone_.clear();
-    for (Instruction* shared : c_.PostOrder()) {
-      if (gone_.contains(shared)) continue;
+    for (auto [shared, id] : Candidates()) {
+      if (gone_.Contains(id)) continue;
       if (!shared->shape().is_array() || shared->shape().rank() == 0) continue;
       while (MergePair(shared)) {
       }
@@ -237,15 +267,16 @@ class Fuser {
 
   // With what takes its outputs apart.
   void Forget(Instruction* kernel) {
-    gone_.insert(kernel);
-    if (kernel->shape().is_tuple()) gone_.insert(kernel->users().begin(), kernel->users().end());
+    gone_.Insert(kernel->id());
+    if (!kernel->shape().is_tuple()) return;
+    for (const Instruction* user : kernel->users()) gone_.Insert(user->id());
   }
-  // Memory may be given out again at an old address.
+  // What grew in place is there still.
   void Revive(Instruction* made) {
-    gone_.erase(made);
+    gone_.Erase(made->id());
     NoteUpdates(made);
     for (Instruction* user : made->users()) {
-      gone_.erase(user);
+      gone_.Erase(user->id());
       NoteUpdates(user);
       if (user->opcode() != Opcode::kGetTupleElement) continue;
       for (Instruction* reader : user->users()) NoteUpdates(reader);
@@ -258,7 +289,7 @@ class Fuser {
 
   Computation& c_;
   const target::Target& target_;
-  std::unordered_set<const Instruction*> gone_;  // of those that a phase began with
+  Ids gone_;  // of those that a phase began with
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
   std::unordered_set<const Instruction*> updated_;
   // Of the search for a dependence: its number, and the last one that saw each instruction, by id.
