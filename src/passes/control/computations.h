@@ -19,6 +19,7 @@ bool IsSameComputation(const ir::Computation& a, const ir::Computation& b);
 // The instruction's callee number k, copied first where others call it, too: to be changed.
 ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
 
+// Before `at` (null: at the end).
 ir::Instruction* MakeTuple(ir::Computation* c, std::vector<ir::Instruction*> elements,
                            ir::Instruction* at);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/instruction_map.h"
+#include "passes/control/computations.h"
 
 namespace kiln::passes {
 
@@ -147,16 +147,7 @@ void FusionGrower::Copy(const Instruction* producer) {
     return Substitute(producer,
                       body_->Create(ir::CopySpec(*producer, std::move(arguments)), first_));
   }
-  const Computation& fused = *producer->called(0);
-  ir::InstructionMap<Instruction*> copies(fused);
-  for (size_t p = 0; p < arguments.size(); ++p) copies[fused.parameter(p)] = arguments[p];
-  for (const auto& member : fused.instructions()) {
-    if (member->opcode() == Opcode::kParameter) continue;
-    std::vector<Instruction*> operands;
-    for (const Instruction* operand : member->operands()) operands.push_back(copies.at(operand));
-    copies[member] = body_->Create(ir::CopySpec(*member, std::move(operands)), first_);
-  }
-  Substitute(producer, copies.at(fused.root()));
+  Substitute(producer, CopyBody(first_, *producer->called(0), arguments));
 }
 
 void FusionGrower::TakeKeeping(Instruction* kernel) {
@@ -209,16 +200,12 @@ Instruction* FusionGrower::Finish() {
   Instruction* root = outputs_[0].inner;
   if (outputs_.size() > 1) {
     std::vector<Instruction*> inner;
-    std::vector<Shape> shapes;
     for (size_t k = 0; k < outputs_.size(); ++k) {
       auto [value, outer] = outputs_[k];
       inner.push_back(value);
-      shapes.push_back(value->shape());
       if (outer) outer->mutable_attributes().Set(Attr::kIndex, static_cast<int64_t>(k));
     }
-    root = body_->Create({.opcode = Opcode::kTuple,
-                          .operands = std::move(inner),
-                          .shape = Shape::Tuple(std::move(shapes))});
+    root = MakeTuple(body_, std::move(inner), nullptr);
   } else if (outputs_[0].outer) {
     outer_->ReplaceAllUses(outputs_[0].outer, fusion_);
     outer_->Remove(outputs_[0].outer);

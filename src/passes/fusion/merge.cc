@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "passes/control/computations.h"
 #include "passes/fusion/grow.h"
 
 namespace kiln::passes {
@@ -21,29 +22,9 @@ class FusedBuilder {
     body_ = outer_->parent()->AddComputation("fused_computation");
   }
 
-  // An instruction's or a fusion's own work, as values inside. Several outputs are the elements of
-  // the returned list.
-  std::vector<Instruction*> Emit(const Instruction& i) {
-    std::vector<Instruction*> outputs;
-    if (i.opcode() != Opcode::kFusion) {
-      outputs.push_back(body_->Create(ir::CopySpec(i, Inside(i.operands()))));
-      return outputs;
-    }
-    const Computation& fused = *i.called(0);
-    std::unordered_map<const Instruction*, Instruction*> map;
-    std::vector<Instruction*> arguments = Inside(i.operands());
-    for (size_t p = 0; p < arguments.size(); ++p) map[fused.parameter(p)] = arguments[p];
-    const Instruction* root = fused.root();
-    bool several = root->opcode() == Opcode::kTuple;
-    for (const auto& member : fused.instructions()) {
-      if (member->opcode() == Opcode::kParameter || (several && member == root)) continue;
-      std::vector<Instruction*> operands;
-      for (const Instruction* operand : member->operands()) operands.push_back(map.at(operand));
-      map[member] = body_->Create(ir::CopySpec(*member, std::move(operands)));
-    }
-    if (!several) return {map.at(root)};
-    for (const Instruction* output : root->operands()) outputs.push_back(map.at(output));
-    return outputs;
+  // An instruction's own work, inside.
+  Instruction* Emit(const Instruction& i) {
+    return body_->Create(ir::CopySpec(i, Inside(i.operands())));
   }
 
   // An instruction's or a fusion's own work, as a fusion inside; its outputs.
@@ -67,13 +48,7 @@ class FusedBuilder {
   // The finished fusion, before `before` in the outer computation.
   Instruction* Finish(const std::vector<Instruction*>& outputs, Instruction* before) {
     Instruction* root = outputs[0];
-    if (outputs.size() > 1) {
-      std::vector<Shape> shapes;
-      for (const Instruction* output : outputs) shapes.push_back(output->shape());
-      root = body_->Create({.opcode = Opcode::kTuple,
-                            .operands = outputs,
-                            .shape = Shape::Tuple(std::move(shapes))});
-    }
+    if (outputs.size() > 1) root = MakeTuple(body_, outputs, nullptr);
     body_->set_root(root);
     return outer_->Create({.opcode = Opcode::kFusion,
                            .operands = operands_,
@@ -143,6 +118,24 @@ class FusedBuilder {
   std::unordered_map<const Instruction*, Instruction*> inside_;
 };
 
+// Hands the results of a fusion on to the users of what they replace. A fusion of one output is
+// that output.
+void ReplaceOutputs(const std::vector<Instruction*>& old, Instruction* fusion) {
+  Computation* c = fusion->parent();
+  if (old.size() == 1) return c->ReplaceAllUses(old[0], fusion);
+  for (size_t k = 0; k < old.size(); ++k) {
+    if (!old[k]) continue;
+    c->ReplaceAllUses(old[k], ir::ElementOf(fusion, static_cast<int64_t>(k)));
+  }
+}
+
+void RemoveKernel(Instruction* kernel) {
+  Computation* c = kernel->parent();
+  std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
+  for (Instruction* user : users) c->Remove(user);
+  c->Remove(kernel);
+}
+
 }  // namespace
 
 std::vector<Computation*> ProgramComputations(ir::Module& module) {
@@ -174,28 +167,6 @@ Instruction* MergeKeeping(Instruction* producer, Instruction* consumer) {
   grower.TakeKeeping(producer);
   return grower.Finish();
 }
-
-namespace {
-
-// Hands the results of a fusion on to the users of what they replace. A fusion of one output is
-// that output.
-void ReplaceOutputs(const std::vector<Instruction*>& old, Instruction* fusion) {
-  Computation* c = fusion->parent();
-  if (old.size() == 1) return c->ReplaceAllUses(old[0], fusion);
-  for (size_t k = 0; k < old.size(); ++k) {
-    if (!old[k]) continue;
-    c->ReplaceAllUses(old[k], ir::ElementOf(fusion, static_cast<int64_t>(k)));
-  }
-}
-
-void RemoveKernel(Instruction* kernel) {
-  Computation* c = kernel->parent();
-  std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
-  for (Instruction* user : users) c->Remove(user);
-  c->Remove(kernel);
-}
-
-}  // namespace
 
 Instruction* MergeSiblings(const std::vector<Instruction*>& siblings) {
   FusionGrower grower(siblings.back());
@@ -245,7 +216,7 @@ Instruction* MergeGroup(const std::vector<Instruction*>& members,
   FusedBuilder builder(last);
   std::unordered_map<const Instruction*, Instruction*> inner;
   for (const Instruction* m : members) {
-    inner[m] = builder.Emit(*m)[0];
+    inner[m] = builder.Emit(*m);
     builder.SetInside(m, inner[m]);
   }
   std::vector<Instruction*> results;
