@@ -152,7 +152,7 @@ Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module)
 Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
                                                       const std::map<std::string, int64_t>& sizes) {
   for (const auto& computation : module.computations()) {
-    for (const auto& instruction : computation->instructions()) {
+    for (kiln::ir::Instruction* instruction : computation->instructions()) {
       if (!instruction->shape().is_static()) return kiln::ir::Specialise(module, sizes);
     }
   }

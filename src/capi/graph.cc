@@ -46,7 +46,7 @@ void ClearLayout(Shape& shape) {
 // Buffers are in row-major order, and so is all that goes in and out of a graph.
 void ClearLayouts(kiln::ir::Module& module) {
   for (const auto& computation : module.computations()) {
-    for (const auto& instruction : computation->instructions()) {
+    for (kiln::ir::Instruction* instruction : computation->instructions()) {
       Shape shape = instruction->shape();
       ClearLayout(shape);
       instruction->set_shape(std::move(shape));
@@ -73,7 +73,7 @@ kiln_graph::kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> 
     : context_(context.Share()), module_(std::move(module)), serial_(NextSerial()) {
   module_->set_is_scheduled(false);
   if (!module_->entry()) module_->set_entry(module_->AddComputation("main"));
-  for (const auto& instruction : entry().instructions()) Register(instruction);
+  for (kiln::ir::Instruction* instruction : entry().instructions()) Register(instruction);
 }
 
 void kiln_graph::Fail(Status status) {

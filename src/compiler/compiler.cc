@@ -53,7 +53,7 @@ bool HasBound(const Shape& shape) {
 
 Status CheckStatic(const ir::Module& module) {
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) {
+    for (ir::Instruction* i : c->instructions()) {
       if (HasBound(i->shape())) {
         return Unimplemented(OpcodeName(i->opcode()), " of bounded dimensions, '", i->name(),
                              "' of the shape ", i->shape());

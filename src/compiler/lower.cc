@@ -102,7 +102,7 @@ class Lowering {
 
   // Every kernel first: buffer assignment asks for their scratch.
   Status BuildKernels(const Computation& c) {
-    for (const auto& i : c.instructions()) {
+    for (Instruction* i : c.instructions()) {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
       }
@@ -232,7 +232,7 @@ class Lowering {
   }
 
   Status Emit(const Computation& c, plan::Steps& steps) {
-    for (const auto& i : c.instructions()) {
+    for (Instruction* i : c.instructions()) {
       if (i->opcode() == Opcode::kWhile) {
         KILN_RETURN_IF_ERROR(EmitWhile(*i, steps));
       } else if (i->opcode() == Opcode::kConditional) {

@@ -59,7 +59,7 @@ Program MakeProgram(const Computation& computation) {
   Program program;
   std::unordered_map<const Instruction*, size_t> line_of;
   // Operands come before users, so that one sweep backwards finds everything that is needed.
-  for (const auto& i : computation.instructions()) {
+  for (Instruction* i : computation.instructions()) {
     if (HasTrait(i->opcode(), kSideEffect) || i == computation.root()) line_of[i] = 0;
   }
   const ir::Instructions all = computation.instructions();

@@ -14,7 +14,7 @@ std::optional<Reducer> Reducer::Make(const Computation& computation) {
   // Lines point into the slots: these do not move from here on.
   reducer.slots_.resize(static_cast<size_t>(computation.instruction_count()));
   reducer.parameters_.resize(computation.parameters().size());
-  for (const auto& owned : computation.instructions()) {
+  for (Instruction* owned : computation.instructions()) {
     const Instruction& i = *owned;
     if (i.opcode() == Opcode::kTuple && &i == computation.root()) continue;
     if (!i.shape().is_scalar() || !IsSupported(i.shape().type())) return std::nullopt;

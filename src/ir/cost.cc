@@ -13,7 +13,7 @@ class Counter {
     auto [it, fresh] = known_.try_emplace(&c);
     if (!fresh) return it->second;
     Operations sum;
-    for (const auto& i : c.instructions()) Add(sum, Of(*i), 1);
+    for (Instruction* i : c.instructions()) Add(sum, Of(*i), 1);
     return known_[&c] = sum;
   }
 

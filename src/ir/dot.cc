@@ -74,7 +74,7 @@ class DotPrinter {
 
   void CountCallers() {
     for (const auto& computation : module_.computations()) {
-      for (const auto& i : computation->instructions()) {
+      for (Instruction* i : computation->instructions()) {
         for (const Computation* callee : i->called()) ++callers_[callee];
         // A fusion's only computation is drawn in its place.
         if (i->opcode() == Opcode::kFusion) fusions_[i->called(0)] = i;
@@ -102,7 +102,7 @@ class DotPrinter {
            "\"; style=rounded; color=\"#999999\";");
     }
     int64_t omitted = 0;
-    for (const auto& i : computation.instructions()) {
+    for (Instruction* i : computation.instructions()) {
       if (static_cast<int64_t>(drawn_.size()) >= kMaxNodes) {
         ++omitted;
       } else if (IsDrawnAsCluster(*i)) {
@@ -146,7 +146,7 @@ class DotPrinter {
   }
 
   void Edges(const Computation& computation) {
-    for (const auto& i : computation.instructions()) {
+    for (Instruction* i : computation.instructions()) {
       for (int64_t o = 0; o < i->operand_count(); ++o) {
         if (IsDrawnAsCluster(*i)) {
           Edge(i->operand(o), i->called(0)->parameter(o), "");

@@ -19,7 +19,7 @@ class InstructionMap {
   // Any instruction may be entered; those that the computation has now are found fast.
   explicit InstructionMap(const Computation& computation) {
     int64_t last = -1;
-    for (const auto& i : computation.instructions()) {
+    for (Instruction* i : computation.instructions()) {
       first_ = last < 0 ? i->id() : std::min(first_, i->id());
       last = std::max(last, i->id());
     }

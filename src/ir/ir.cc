@@ -240,7 +240,7 @@ void Module::RemoveUnusedComputations() {
     const Computation* c = work.back();
     work.pop_back();
     if (!used.insert(c).second || !c->MayCall()) continue;
-    for (const auto& instruction : c->instructions()) {
+    for (Instruction* instruction : c->instructions()) {
       for (const Computation* callee : instruction->called()) work.push_back(callee);
     }
   }
@@ -257,12 +257,12 @@ Computation* Module::CloneComputation(
       [&](const Computation& from, std::string wanted) -> Computation* {
     if (auto it = copies.find(&from); it != copies.end()) return it->second;
     // Callees first, so that they stand before their caller.
-    for (const auto& instruction : from.instructions()) {
+    for (Instruction* instruction : from.instructions()) {
       for (const Computation* callee : instruction->called()) copy(*callee, callee->name());
     }
     Computation* to = AddComputation(wanted);
     copies.emplace(&from, to);
-    for (const auto& instruction : from.instructions()) {
+    for (Instruction* instruction : from.instructions()) {
       std::vector<Instruction*> operands;
       for (const Instruction* operand : instruction->operands())
         operands.push_back(map.at(operand));

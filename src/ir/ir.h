@@ -197,6 +197,8 @@ class Computation {
   std::vector<Instruction*> PostOrder() const;
 
  private:
+  void Note(const Instruction& instruction);
+
   std::string name_;
   Module* parent_;
   std::pmr::list<Instruction> instructions_;
@@ -205,7 +207,6 @@ class Computation {
   // Of instructions that are or were here.
   std::bitset<kOpcodeCount> opcodes_;
   bool may_call_ = false;
-  void Note(const Instruction& instruction);
 };
 
 // A result that shares its memory with a parameter. Indices are paths into tuples.

@@ -96,7 +96,7 @@ Result<std::unique_ptr<Module>> Specialise(const Module& module, const Sizes& si
   std::unordered_map<const Instruction*, const Instruction*> original;
   for (const auto& [from, to] : mapping) original.emplace(to, from);
   for (const auto& computation : result->computations()) {
-    for (const auto& instruction : computation->instructions()) {
+    for (Instruction* instruction : computation->instructions()) {
       Shape shape = instruction->shape();
       Status status = Substitute(shape, sizes);
       if (!status.ok()) {

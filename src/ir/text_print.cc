@@ -131,7 +131,7 @@ void Printer::Append(const Computation& computation) {
   Add(")");
   if (computation.root()) Add(" -> ", ShapeText(computation.root()->shape(), false));
   Add(" {\n");
-  for (const auto& instruction : computation.instructions()) {
+  for (Instruction* instruction : computation.instructions()) {
     Add("  ");
     if (instruction->IsRoot()) Add("ROOT ");
     Append(*instruction);

@@ -77,7 +77,7 @@ class Checker {
     InstructionSet seen(computation);
     bool has_root = false;
     int64_t parameters = 0;
-    for (const auto& owned : computation.instructions()) {
+    for (Instruction* owned : computation.instructions()) {
       const Instruction& i = *owned;
       if (i.parent() != &computation) return Error(i, "is of another computation");
       for (const Instruction* operand : i.operands()) {
@@ -116,7 +116,7 @@ class Checker {
   Status CheckUsers() {
     std::vector<Edge> users;
     for (const auto& computation : module_.computations()) {
-      for (const auto& i : computation->instructions()) {
+      for (Instruction* i : computation->instructions()) {
         for (const Instruction* user : i->users()) users.emplace_back(i, user);
       }
     }
@@ -137,7 +137,7 @@ class Checker {
     std::vector<const Computation*> ready;
     for (const auto& c : module_.computations()) {
       int64_t calls = 0;
-      for (const auto& i : c->instructions()) {
+      for (Instruction* i : c->instructions()) {
         for (const Computation* callee : i->called()) {
           callers[callee].push_back(i);
           ++calls;
@@ -163,7 +163,7 @@ class Checker {
     if (done == module_.computations().size()) return OkStatus();
     for (const auto& c : module_.computations()) {
       if (waiting[c.get()] == 0) continue;
-      for (const auto& i : c->instructions()) {
+      for (Instruction* i : c->instructions()) {
         for (const Computation* callee : i->called()) {
           if (waiting[callee] > 0) {
             return Error(*i, "calls '", callee->name(),
@@ -176,7 +176,7 @@ class Checker {
   }
 
   Status CheckShapes(const Computation& computation) {
-    for (const auto& i : computation.instructions()) {
+    for (Instruction* i : computation.instructions()) {
       culprit_ = i;
       std::vector<const Shape*> operands;
       for (const Instruction* operand : i->operands()) operands.push_back(&operand->shape());

@@ -26,7 +26,7 @@ Result<std::vector<BundlePart>> PartsOf(const Instruction& bundle) {
   };
   std::vector<BundlePart> parts;
   std::unordered_map<const Instruction*, size_t> part_of;
-  for (const auto& i : bundle.called(0)->instructions()) {
+  for (Instruction* i : bundle.called(0)->instructions()) {
     bool is_root = i == bundle.called(0)->root();
     switch (i->opcode()) {
       case Opcode::kParameter:

@@ -92,7 +92,7 @@ Result<Chain> BuildChain(const Instruction& instruction) {
                          "' ", why);
   };
   Chain chain;
-  for (const auto& i : instruction.called(0)->instructions()) {
+  for (Instruction* i : instruction.called(0)->instructions()) {
     switch (i->opcode()) {
       case Opcode::kParameter:
         continue;

@@ -54,7 +54,7 @@ const Instruction* HeroOf(const Instruction& i) {
   if (std::ranges::none_of(kHeroes, [&](Opcode hero) { return fused.MayHold(hero); })) {
     return nullptr;
   }
-  for (const auto& m : fused.instructions()) {
+  for (Instruction* m : fused.instructions()) {
     if (IsHero(m->opcode())) return m;
   }
   return nullptr;
@@ -265,7 +265,7 @@ FusionDecision AfterHero(const Instruction& producer, const Instruction& consume
 bool UsesReductionAgain(const Computation& fused) {
   if (!fused.MayHold(Opcode::kReduce)) return false;
   std::unordered_set<const Instruction*> reduced;
-  for (const auto& m : fused.instructions()) {
+  for (Instruction* m : fused.instructions()) {
     bool after = std::any_of(m->operands().begin(), m->operands().end(),
                              [&](const Instruction* operand) { return reduced.contains(operand); });
     if (after && (m->opcode() == Opcode::kBroadcast || m->opcode() == Opcode::kReduce)) return true;
@@ -439,7 +439,7 @@ Cost CostOf(const Instruction& instruction) {
     }
   };
   if (instruction.opcode() == Opcode::kFusion) {
-    for (const auto& m : instruction.called(0)->instructions()) add(*m);
+    for (Instruction* m : instruction.called(0)->instructions()) add(*m);
   } else {
     add(instruction);
   }

@@ -51,7 +51,7 @@ Result<std::vector<int>> AddRegion(const Computation& computation,
                                    const std::function<int(int64_t)>& argument,
                                    const std::function<int(Node)>& add) {
   std::unordered_map<const Instruction*, int> node_of;
-  for (const auto& instruction : computation.instructions()) {
+  for (Instruction* instruction : computation.instructions()) {
     const Instruction& i = *instruction;
     if (!IsPart(i)) {
       return Unimplemented("computation '", computation.name(), "' holds the op '",

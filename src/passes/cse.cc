@@ -60,7 +60,7 @@ bool Same(const Instruction& a, const Instruction& b) {
 
 size_t HashOf(const ir::Computation& c) {
   size_t hash = static_cast<size_t>(c.instruction_count());
-  for (const auto& i : c.instructions()) {
+  for (Instruction* i : c.instructions()) {
     hash = hash * 31 + static_cast<size_t>(i->opcode());
     if (i->shape().is_array()) hash = hash * 31 + static_cast<size_t>(i->shape().type());
   }
@@ -74,7 +74,7 @@ bool ShareComputations(ir::Module& module) {
   std::unordered_multimap<size_t, ir::Computation*> seen;
   // Callees first: then equal computations call the same ones.
   for (ir::Computation* c : module.CalleesFirst()) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       Opcode op = i->opcode();
       if (op == Opcode::kWhile || op == Opcode::kConditional || op == Opcode::kFusion) continue;
       for (int64_t k = 0; k < static_cast<int64_t>(i->called().size()); ++k) {

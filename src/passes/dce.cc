@@ -16,7 +16,7 @@ bool IsNeeded(const Instruction& i) {
 
 bool RemoveDead(Computation& c) {
   std::vector<Instruction*> work;
-  for (const auto& i : c.instructions()) {
+  for (Instruction* i : c.instructions()) {
     if (!IsNeeded(*i)) work.push_back(i);
   }
   bool changed = !work.empty();

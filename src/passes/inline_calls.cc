@@ -12,7 +12,7 @@ Result<bool> InlineCalls(ir::Module& module, const PassContext& context) {
   // Callees first: what is copied has no calls in it any more.
   for (Computation* c : module.CalleesFirst()) {
     std::vector<Instruction*> calls;
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->opcode() == Opcode::kCall) calls.push_back(i);
     }
     for (Instruction* call : calls) {

@@ -21,7 +21,7 @@ Shape Spread(const Instruction& map, const Shape& scalar) {
 void Inline(Computation& c, Instruction* map) {
   const Computation& function = *map->called(0);
   std::unordered_map<const Instruction*, Instruction*> inlined;
-  for (const auto& i : function.instructions()) {
+  for (Instruction* i : function.instructions()) {
     if (i->opcode() == Opcode::kParameter) {
       inlined[i] = map->operand(i->attributes().Int(Attr::kParameterNumber));
       continue;
@@ -63,7 +63,7 @@ Result<bool> InlineMaps(ir::Module& module, const PassContext& context) {
   // Functions first: what is copied has no maps in it any more.
   for (Computation* c : module.CalleesFirst()) {
     std::vector<Instruction*> maps;
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->opcode() == Opcode::kMap && kernel::IsScalarRegion(*i->called(0))) {
         maps.push_back(i);
       }

@@ -64,7 +64,7 @@ Computation* Shrunk(const Computation& from, const std::vector<int64_t>& paramet
                                             .shape = from.parameter(p)->shape()});
   }
   auto needed = NeededFor(results);
-  for (const auto& i : from.instructions()) {
+  for (Instruction* i : from.instructions()) {
     if (!needed.contains(i) || i->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
@@ -168,7 +168,7 @@ bool OfNothing(Instruction* i) {
 Result<bool> SimplifyReductions(ir::Module& module, const PassContext& context) {
   std::vector<Instruction*> reductions;
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       bool dead = i->users().empty() && !i->IsRoot();
       bool folds = i->opcode() == Opcode::kReduce || i->opcode() == Opcode::kReduceWindow;
       if (folds && i->shape().is_tuple() && !dead) {

@@ -59,7 +59,7 @@ Computation* ComparatorOf(const Instruction& sort, const std::vector<bool>& need
     next += needed[k] ? 2 : 0;
   }
   std::unordered_map<const Instruction*, Instruction*> copies;
-  for (const auto& i : old.instructions()) {
+  for (Instruction* i : old.instructions()) {
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
     ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
@@ -251,7 +251,7 @@ bool OfFirstElements(Instruction* sort) {
 
 bool Simplify(Computation& c) {
   std::vector<Instruction*> sorts;
-  for (const auto& i : c.instructions()) {
+  for (Instruction* i : c.instructions()) {
     bool dead = i->users().empty() && !i->IsRoot();
     if (i->opcode() == Opcode::kSort && !dead) sorts.push_back(i);
   }

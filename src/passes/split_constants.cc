@@ -33,7 +33,7 @@ Result<bool> SplitConstants(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (const auto& c : module.computations()) {
     std::vector<Instruction*> tuples;
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->IsConstant() && i->shape().is_tuple()) tuples.push_back(i);
     }
     for (Instruction* i : tuples) {

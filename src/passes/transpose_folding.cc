@@ -58,7 +58,7 @@ bool FoldInto(Computation& c, Instruction* dot, int64_t side) {
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->opcode() != Opcode::kDot) continue;
       // One operand that stands on both sides is folded on one side after the other.
       changed |= FoldInto(*c, i, 0);

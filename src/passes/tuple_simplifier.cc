@@ -77,7 +77,7 @@ Result<bool> SimplifyTuples(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (const auto& c : module.computations()) {
     std::vector<Instruction*> barriers;
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->opcode() == Opcode::kOptBarrier) barriers.push_back(i);
     }
     for (Instruction* barrier : barriers) changed |= DropElements(barrier);

@@ -52,14 +52,14 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                                              std::span<const std::string> feeds,
                                              std::span<const std::string> fetches) {
   ByName by_name;
-  for (const auto& i : module.entry()->instructions()) by_name[i->name()] = i;
+  for (Instruction* i : module.entry()->instructions()) by_name[i->name()] = i;
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fed, Find(by_name, feeds, "fed"));
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fetched, Find(by_name, fetches, "fetched"));
   auto needed = Needed(fetched, fed);
 
   auto part = std::make_unique<ir::Module>(module.name());
   std::unordered_map<const Computation*, Computation*> callees;
-  for (const auto& i : module.entry()->instructions()) {
+  for (Instruction* i : module.entry()->instructions()) {
     if (!needed.contains(i)) continue;
     for (const Computation* callee : i->called()) {
       Computation*& copy = callees[callee];
@@ -77,7 +77,7 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                        .name = fed[i]->name(),
                        .op_name = fed[i]->op_name()});
   }
-  for (const auto& i : module.entry()->instructions()) {
+  for (Instruction* i : module.entry()->instructions()) {
     if (!needed.contains(i) || copies.contains(i)) continue;
     if (i->opcode() == Opcode::kParameter) {
       return InvalidArgument("the parameter '", i->name(), "', ", i->shape(),

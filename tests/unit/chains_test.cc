@@ -212,10 +212,10 @@ TEST(Chains, AreAmongRandomModules) {
     auto module = RandomModule(seed, {.control_flow = false});
     passes::PassContext context;
     ASSERT_TRUE(passes::RunPipeline("test", passes::CpuPipeline(), *module, context).ok());
-    for (const auto& i : module->entry()->instructions()) {
+    for (ir::Instruction* i : module->entry()->instructions()) {
       if (!kernel::IsChain(*i)) continue;
       ++chains;
-      for (const auto& member : i->called(0)->instructions()) {
+      for (ir::Instruction* member : i->called(0)->instructions()) {
         if (member->shape().is_array()) types.emplace(TypeName(member->shape().type()));
       }
     }

@@ -88,7 +88,7 @@ std::string RandomGpuKernels::Check(ir::Module& module, const passes::Pipeline& 
   if (!status.ok()) return status.ToString();
   std::vector<Literal> arguments = RandomArguments(module, seed);
   std::map<const ir::Instruction*, Literal> values;
-  for (const auto& i : module.entry()->instructions()) {
+  for (ir::Instruction* i : module.entry()->instructions()) {
     if (i->opcode() == Opcode::kParameter) {
       values.emplace(i, arguments[static_cast<size_t>(NumberOf(*i))]);
       continue;

@@ -72,7 +72,7 @@ class GpuKernels {
     context.disabled = {"chain-fusion", "horizontal-fusion"};
     Status status = passes::RunPipeline("test", passes::CpuPipeline(), *module, context);
     ASSERT_TRUE(status.ok()) << status.ToString();
-    for (const auto& i : module->entry()->instructions()) {
+    for (ir::Instruction* i : module->entry()->instructions()) {
       switch (i->opcode()) {
         case Opcode::kParameter:
         case Opcode::kConstant:

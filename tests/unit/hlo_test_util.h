@@ -38,14 +38,14 @@ inline Computation* FindComputation(const Module& module, std::string_view name)
 }
 inline Instruction* FindInstruction(const Module& module, std::string_view name) {
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->name() == name) return i;
     }
   }
   return nullptr;
 }
 inline Instruction* FindInstruction(const Computation& computation, std::string_view name) {
-  for (const auto& i : computation.instructions()) {
+  for (Instruction* i : computation.instructions()) {
     if (i->name() == name) return i;
   }
   return nullptr;
@@ -54,7 +54,7 @@ inline Instruction* FindInstruction(const Computation& computation, std::string_
 // The first instruction with that opcode in the entry computation, or null; and how many there are
 // in the whole module.
 inline Instruction* FindOp(const Module& module, Opcode opcode) {
-  for (const auto& i : module.entry()->instructions()) {
+  for (Instruction* i : module.entry()->instructions()) {
     if (i->opcode() == opcode) return i;
   }
   return nullptr;
@@ -62,7 +62,7 @@ inline Instruction* FindOp(const Module& module, Opcode opcode) {
 inline int64_t CountOps(const Module& module, Opcode opcode) {
   int64_t count = 0;
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) count += i->opcode() == opcode;
+    for (Instruction* i : c->instructions()) count += i->opcode() == opcode;
   }
   return count;
 }

@@ -78,7 +78,7 @@ void AddSources(const ir::Instruction* i, std::unordered_set<const ir::Instructi
   if (!sources.insert(i).second) return;
   for (const ir::Instruction* operand : i->operands()) AddSources(operand, sources);
   for (const ir::Computation* c : i->called()) {
-    for (const auto& inner : c->instructions()) AddSources(inner, sources);
+    for (ir::Instruction* inner : c->instructions()) AddSources(inner, sources);
   }
 }
 

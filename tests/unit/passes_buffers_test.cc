@@ -126,7 +126,7 @@ class Machine {
 
   Marks RunComputation(const Computation& c, const std::vector<Marks>& arguments) {
     std::map<const Instruction*, Marks> marks;
-    for (const auto& owned : c.instructions()) {
+    for (Instruction* owned : c.instructions()) {
       const Instruction* i = owned;
       std::vector<const Marks*> operands;
       for (const Instruction* operand : i->operands()) operands.push_back(&marks.at(operand));

@@ -150,7 +150,7 @@ Order OrderOf(const ir::Computation& c) {
     std::set<const Instruction*> rearrangements;  // among what it is made of
   };
   std::unordered_map<const Instruction*, Term> terms;
-  for (const auto& owned : c.instructions()) {
+  for (Instruction* owned : c.instructions()) {
     const Instruction& i = *owned;
     if (!needed.contains(&i)) continue;
     Term term{i.IsConstant(), 1, 1, {}};
@@ -296,7 +296,7 @@ class Rewriter {
 
  private:
   bool Next(const simplify::Family** family, Instruction** from, Instruction** to) {
-    for (const auto& owned : c_->instructions()) {
+    for (Instruction* owned : c_->instructions()) {
       Instruction* i = owned;
       if (!simplify::MayReplace(*i)) continue;
       for (const simplify::Family* f : families_) {
@@ -347,7 +347,7 @@ class Rewriter {
 
   // The values of what has none yet.
   void Evaluate() {
-    for (const auto& i : c_->instructions()) {
+    for (Instruction* i : c_->instructions()) {
       if (i->IsRoot() || values_.contains(i)) continue;
       if (i->opcode() == Opcode::kParameter) {
         values_[i] = arguments_[static_cast<size_t>(i->attributes().Int(Attr::kParameterNumber))];
@@ -379,7 +379,7 @@ class Rewriter {
     values_[&from] = values_.at(&to);
     std::unordered_map<const Instruction*, Literal> fresh;
     std::swap(fresh, values_);
-    for (const auto& i : c_->instructions()) {
+    for (Instruction* i : c_->instructions()) {
       if (i->opcode() == Opcode::kParameter || i->IsConstant() || i == &from) {
         values_[i] = fresh.at(i);
       }

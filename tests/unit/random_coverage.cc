@@ -43,7 +43,7 @@ const Shape& DataOf(const ir::Instruction& i) {
 
 void AddCoverage(const ir::Module& module, Coverage& coverage) {
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) {
+    for (ir::Instruction* i : c->instructions()) {
       ForEachLeaf(DataOf(*i), [&](const Shape& leaf, std::span<const int64_t>) {
         ++coverage[{i->opcode(), leaf.type()}];
       });

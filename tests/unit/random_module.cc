@@ -36,7 +36,7 @@ class Generator {
     for (int i = 0; i < parameters; ++i) AddParameter(RandomShape());
     for (int i = 0; i < options_.ops; ++i) Step();
     std::vector<Instruction*> results;
-    for (const auto& i : c_->instructions()) {
+    for (Instruction* i : c_->instructions()) {
       if (i->users().empty() && i->opcode() != Opcode::kParameter) results.push_back(i);
     }
     if (results.size() > 8) results.resize(8);

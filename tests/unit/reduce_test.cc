@@ -20,7 +20,7 @@ namespace {
 int64_t CountOf(const ir::Module& module, Opcode opcode) {
   int64_t count = 0;
   for (const auto& c : module.computations()) {
-    for (const auto& i : c->instructions()) count += i->opcode() == opcode;
+    for (ir::Instruction* i : c->instructions()) count += i->opcode() == opcode;
   }
   return count;
 }
@@ -38,7 +38,7 @@ TEST(Reduce, LeavesTheOpThatFails) {
       EXPECT_EQ(CountOf(*small, opcode), 1) << text;
       EXPECT_LE(small->entry()->instruction_count(), 9) << text;
       int64_t elements = 0;
-      for (const auto& i : small->entry()->instructions()) {
+      for (ir::Instruction* i : small->entry()->instructions()) {
         if (i->shape().is_array()) elements = std::max(elements, i->shape().num_elements());
       }
       EXPECT_LE(elements, 64) << text;

@@ -21,7 +21,7 @@ namespace {
 
 int CountRowKernels(const ir::Module& module) {
   int count = 0;
-  for (const auto& i : module.entry()->instructions()) {
+  for (ir::Instruction* i : module.entry()->instructions()) {
     count += kernel::RoleOf(*i) == kernel::FusionRole::kRows;
   }
   return count;

@@ -79,7 +79,7 @@ int64_t Peak(const Order& order) {
 Order BreadthFirst(const ir::Computation& c) {
   std::unordered_map<const Instruction*, size_t> waits;
   Order order(c.parameters().begin(), c.parameters().end());
-  for (const auto& i : c.instructions()) waits[i] = static_cast<size_t>(i->operand_count());
+  for (Instruction* i : c.instructions()) waits[i] = static_cast<size_t>(i->operand_count());
   for (size_t k = 0; k < order.size(); ++k) {
     for (Instruction* user : order[k]->users()) {
       if (--waits[user] == 0) order.push_back(user);
@@ -97,7 +97,7 @@ TEST(Schedule, TakesNoMoreMemoryThanSimpleOrders) {
     int64_t post = Peak(c.PostOrder()), breadth = Peak(BreadthFirst(c));
     ASSERT_TRUE(Schedule(*module).ok());
     Order scheduled;
-    for (const auto& i : c.instructions()) scheduled.push_back(i);
+    for (Instruction* i : c.instructions()) scheduled.push_back(i);
     int64_t peak = Peak(scheduled);
     EXPECT_LE(peak, post);
     EXPECT_LE(peak, breadth);

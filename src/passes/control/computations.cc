@@ -47,7 +47,7 @@ Instruction* CopyBody(Instruction* at, const Computation& computation,
   for (size_t p = 0; p < arguments.size(); ++p) {
     map[computation.parameter(static_cast<int64_t>(p))] = arguments[p];
   }
-  for (const auto& i : computation.instructions()) {
+  for (Instruction* i : computation.instructions()) {
     if (i->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> operands;
     for (const Instruction* operand : i->operands()) operands.push_back(map.at(operand));
@@ -61,7 +61,7 @@ bool IsSameComputation(const Computation& a, const Computation& b) {
   if (a.instruction_count() != b.instruction_count()) return false;
   std::unordered_map<const Instruction*, const Instruction*> map;
   auto ib = b.instructions().begin();
-  for (const auto& x : a.instructions()) {
+  for (Instruction* x : a.instructions()) {
     const Instruction* y = *ib++;
     if (x->opcode() != y->opcode() || !(x->shape() == y->shape()) ||
         !(x->attributes() == y->attributes()) || x->operand_count() != y->operand_count() ||
@@ -85,7 +85,7 @@ Computation* OwnCallee(Instruction* caller, int64_t k) {
   Computation* callee = caller->called(k);
   int64_t calls = 0;
   for (const auto& c : module->computations()) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       for (const Computation* called : i->called()) calls += called == callee;
     }
   }

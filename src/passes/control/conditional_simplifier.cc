@@ -38,7 +38,7 @@ bool BranchesAreTheSame(const Instruction& i) {
 bool IsCheap(const Computation& branch) {
   constexpr int64_t kMostNumbers = 4;
   int64_t numbers = 0;
-  for (const auto& i : branch.instructions()) {
+  for (Instruction* i : branch.instructions()) {
     if (HasTrait(i->opcode(), kFree) || i->opcode() == Opcode::kReshape) continue;
     bool number = IsElementwise(i->opcode()) && !HasTrait(i->opcode(), kTranscendental) &&
                   i->shape().is_array() && i->shape().is_static() && i->shape().num_elements() == 1;
@@ -382,7 +382,7 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
   std::vector<Computation*> order = module.CalleesFirst();
   std::unordered_set<const Computation*> bodies;
   for (const Computation* c : order) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->opcode() == Opcode::kWhile) bodies.insert(i->called().begin(), i->called().end());
     }
   }

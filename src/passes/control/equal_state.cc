@@ -17,13 +17,13 @@ class Numbering {
  public:
   Numbering(const Computation& body, const std::vector<int64_t>& classes) {
     const Instruction* state = body.parameter(0);
-    for (const auto& i : body.instructions()) {
+    for (Instruction* i : body.instructions()) {
       if (i->opcode() == Opcode::kGetTupleElement && i->operand(0) == state) {
         numbers_[i] = classes[static_cast<size_t>(i->attributes().Int(Attr::kIndex))];
       }
     }
     next_ = static_cast<int64_t>(classes.size());
-    for (const auto& i : body.instructions()) {
+    for (Instruction* i : body.instructions()) {
       if (!numbers_.contains(i)) numbers_[i] = NumberOf(*i);
     }
   }

@@ -28,7 +28,7 @@ std::optional<Literal> ConstantOf(const Instruction* x) {
 }  // namespace
 
 KnownValues::KnownValues(const Computation& computation, const Known& state) {
-  for (const auto& i : computation.instructions()) {
+  for (Instruction* i : computation.instructions()) {
     if (std::optional<Literal> value = Evaluate(*i, state)) values_[i] = *std::move(value);
   }
 }

@@ -69,7 +69,7 @@ bool KnowLastValues(Instruction* loop, const Counting& counting) {
 class Intervals {
  public:
   Intervals(const Computation& body, const Counting& counting) {
-    for (const auto& i : body.instructions()) {
+    for (Instruction* i : body.instructions()) {
       if (!i->shape().is_array() || i->shape().rank() != 0 || !IsInteger(i->shape().type())) {
         continue;
       }
@@ -218,7 +218,7 @@ bool DecideByRange(Instruction* loop, const Counting& counting) {
   if (counting.ranges.empty()) return false;
   auto decided = [](const Computation& body, const Intervals& intervals) {
     std::vector<std::pair<Instruction*, Outcome>> found;
-    for (const auto& i : body.instructions()) {
+    for (Instruction* i : body.instructions()) {
       if (!i->shape().is_array() || i->shape().rank() != 0 || i->users().empty()) continue;
       Outcome outcome = OutcomeOf(*i, intervals);
       if (outcome.operand || outcome.truth) found.emplace_back(i, outcome);

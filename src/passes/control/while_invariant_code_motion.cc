@@ -131,7 +131,7 @@ class Mover {
     const Instruction* parameter = body.parameter(0);
     // Bytes of the state that an instruction which does not change is made of.
     std::unordered_map<const Instruction*, int64_t> source, work;
-    for (const auto& i : body.instructions()) {
+    for (Instruction* i : body.instructions()) {
       if (IsElement(i, parameter)) {
         int64_t k = i->attributes().Int(Attr::kIndex);
         const Instruction* next = body.root()->operand(k);
@@ -156,7 +156,7 @@ class Mover {
       work[i] = sum;
     }
     std::vector<Instruction*> moved;
-    for (const auto& i : body.instructions()) {
+    for (Instruction* i : body.instructions()) {
       auto it = source.find(i);
       if (it == source.end() || IsCheap(*i) || it->second == 0) continue;
       bool needed = std::ranges::any_of(i->users(), [&](const Instruction* user) {
@@ -191,7 +191,7 @@ class Mover {
       }
     }
     std::unordered_map<const Instruction*, Instruction*> copies;
-    for (const auto& i : body_->instructions()) {
+    for (Instruction* i : body_->instructions()) {
       if (!needed.contains(i) || i->opcode() == Opcode::kParameter) continue;
       if (IsElement(i, body_->parameter(0))) {
         copies[i] = ElementOf(loop_->operand(0), i->attributes().Int(Attr::kIndex), loop_);

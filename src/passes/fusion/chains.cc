@@ -99,7 +99,7 @@ class ChainFuser {
   // may be taken in any order without more roundings.
   static Instruction* WholeReduction(const Computation& fused) {
     Instruction* hero = nullptr;
-    for (const auto& member : fused.instructions()) {
+    for (Instruction* member : fused.instructions()) {
       if (member->opcode() != Opcode::kReduce) continue;
       if (hero || !member->shape().is_array()) return nullptr;
       hero = member;
@@ -126,7 +126,7 @@ class ChainFuser {
 
   static void Prune(Computation& fused) {
     std::vector<Instruction*> members;
-    for (const auto& member : fused.instructions()) members.push_back(member);
+    for (Instruction* member : fused.instructions()) members.push_back(member);
     for (size_t i = members.size(); i-- > 0;) {
       Instruction* m = members[i];
       bool needed = m->IsRoot() || !m->users().empty() || m->opcode() == Opcode::kParameter;

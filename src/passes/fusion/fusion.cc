@@ -76,7 +76,7 @@ class Fuser {
   Fuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
 
   bool Run() {
-    for (const auto& i : c_.instructions()) NoteUpdates(i);
+    for (Instruction* i : c_.instructions()) NoteUpdates(i);
     FuseProducers();
     FuseKeeping();
     FuseSiblings();
@@ -314,7 +314,7 @@ bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
 // one by itself.
 void UnfuseWhatCannotBeBuilt(Computation& c, const target::Target& target) {
   std::vector<Instruction*> fusions;
-  for (const auto& i : c.instructions()) {
+  for (Instruction* i : c.instructions()) {
     if (i->opcode() == Opcode::kFusion) fusions.push_back(i);
   }
   for (Instruction* fusion : fusions) {
@@ -329,7 +329,7 @@ void UnfuseWhatCannotBeBuilt(Computation& c, const target::Target& target) {
 void PartFusions(ir::Module& module, const std::vector<Computation*>& programs) {
   std::unordered_set<const Computation*> seen;
   for (Computation* c : programs) {
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (i->opcode() != Opcode::kFusion || seen.insert(i->called(0)).second) continue;
       i->set_called(0, module.CloneComputation(*i->called(0), i->called(0)->name()));
     }

@@ -144,7 +144,7 @@ class Bundler {
  public:
   Bundler(Computation& c, const target::Target* target) : c_(c), target_(target) {
     const ir::Module& module = *c.parent();
-    for (const auto& i : c.instructions()) {
+    for (Instruction* i : c.instructions()) {
       if (i->IsConstant()) kept_.insert(i);
     }
     if (&c != module.entry()) return;

@@ -62,7 +62,7 @@ class FusedBuilder {
  private:
   static std::string KindOf(const Computation& body) {
     std::string kind = "kLoop";
-    for (const auto& member : body.instructions()) {
+    for (Instruction* member : body.instructions()) {
       std::string its = FusionKind(*member);
       bool counts = member->opcode() == Opcode::kFusion ? its == "kOutput" : its != "kLoop";
       if (counts) kind = std::move(its);
@@ -142,7 +142,7 @@ std::vector<Computation*> ProgramComputations(ir::Module& module) {
   std::vector<Computation*> result = {module.entry()};
   std::unordered_set<const Computation*> seen = {module.entry()};
   for (size_t i = 0; i < result.size(); ++i) {
-    for (const auto& instruction : result[i]->instructions()) {
+    for (Instruction* instruction : result[i]->instructions()) {
       if (instruction->opcode() != Opcode::kWhile &&
           instruction->opcode() != Opcode::kConditional) {
         continue;
@@ -243,7 +243,7 @@ std::vector<Instruction*> Unfuse(Instruction* fusion) {
   for (int64_t p = 0; p < fusion->operand_count(); ++p) {
     map[fused.parameter(p)] = fusion->operand(p);
   }
-  for (const auto& member : fused.instructions()) {
+  for (Instruction* member : fused.instructions()) {
     if (member->opcode() == Opcode::kParameter) continue;
     std::vector<Instruction*> operands;
     for (const Instruction* operand : member->operands()) operands.push_back(map.at(operand));

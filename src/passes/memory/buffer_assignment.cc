@@ -41,7 +41,7 @@ class Assigner {
                                 "' has several callers: flatten-call-graph must run before buffers "
                                 "are assigned");
     }
-    for (const auto& i : c.instructions()) {
+    for (Instruction* i : c.instructions()) {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
         begin_of_[i] = next_position_++;
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(Number(*callee));
@@ -122,7 +122,7 @@ class Assigner {
   // Walks in order of execution; users extend the ranges of what they read. Its result is read at
   // `end`. `places` are where values of the computation are to be made.
   Status MakeComputation(const Computation& c, int64_t end, const Places& places) {
-    for (const auto& owned : c.instructions()) {
+    for (Instruction* owned : c.instructions()) {
       const Instruction* i = owned;
       if (i->opcode() == Opcode::kParameter) continue;
       for (const Instruction* operand : i->operands()) {

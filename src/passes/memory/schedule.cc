@@ -287,7 +287,7 @@ Result<bool> FlattenCallGraph(ir::Module& module) {
   while (!work.empty()) {
     Computation* c = work.back();
     work.pop_back();
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (!OwnsItsCallees(*i)) continue;
       for (size_t k = 0; k < i->called().size(); ++k) {
         if (!taken.insert(i->called(k)).second) {
@@ -310,7 +310,7 @@ Result<bool> Schedule(ir::Module& module) {
   std::vector<Computation*> order = module.CalleesFirst();
   for (Computation* c : std::views::reverse(order)) {
     if (!programs.contains(c)) continue;
-    for (const auto& i : c->instructions()) {
+    for (Instruction* i : c->instructions()) {
       if (OwnsItsCallees(*i)) programs.insert(i->called().begin(), i->called().end());
       if (i->opcode() == Opcode::kWhile) bodies.insert(i->called(1));
     }

@@ -172,7 +172,7 @@ class Rebuilder {
       if (is_entry && (!needed.contains(p) || IsMadeAnew(p))) continue;
       KILN_ASSIGN_OR_RETURN(instructions_[p], AddParameter(c, ShapeOf(p->shape()), p->name()));
     }
-    for (const auto& i : from.instructions()) {
+    for (Instruction* i : from.instructions()) {
       if (!needed.contains(i) || instructions_.contains(i)) continue;
       KILN_ASSIGN_OR_RETURN(instructions_[i], IsMadeAnew(i) ? Make(c, i) : CopyOf(c, i));
     }

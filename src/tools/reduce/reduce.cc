@@ -73,7 +73,7 @@ class Reducer {
   // The first instruction that fails when it is the result.
   bool CutAtInstruction() {
     std::vector<const Instruction*> order;
-    for (const auto& i : entry().instructions()) {
+    for (Instruction* i : entry().instructions()) {
       if (i->opcode() == Opcode::kParameter || i->IsConstant() || i->IsRoot()) continue;
       if (i->shape().is_array()) order.push_back(i);
     }
@@ -115,7 +115,7 @@ class Reducer {
   static std::vector<Instruction*> ControlOps(ir::Module& module) {
     std::vector<Instruction*> found;
     for (const auto& c : module.computations()) {
-      for (const auto& i : c->instructions()) {
+      for (Instruction* i : c->instructions()) {
         Opcode op = i->opcode();
         if (op == Opcode::kCall || op == Opcode::kConditional || op == Opcode::kWhile) {
           found.push_back(i);
@@ -135,7 +135,7 @@ class Reducer {
     std::vector<const Instruction*> list;
     for (const auto& c : module_->computations()) {
       if (c.get() != module_->entry() && !IsBody(c.get())) continue;
-      for (const auto& i : c->instructions()) {
+      for (Instruction* i : c->instructions()) {
         if (i->opcode() == Opcode::kParameter || i->IsConstant()) continue;
         if (i->opcode() == Opcode::kTuple || i == module_->entry()->root()) continue;
         list.push_back(i);
@@ -213,7 +213,7 @@ class Reducer {
     for (;;) {
       std::set<int64_t, std::greater<>> sizes;
       for (const auto& c : module_->computations()) {
-        for (const auto& i : c->instructions()) {
+        for (Instruction* i : c->instructions()) {
           if (!i->shape().is_array()) continue;
           for (int64_t size : i->shape().dims()) {
             if (size > 1 && !done.contains(size)) sizes.insert(size);
