@@ -74,12 +74,17 @@ class Checker {
     if (computation.parent() != &module_) {
       return InvalidArgument("computation '", computation.name(), "' is of another module");
     }
+    if (!names_.insert(computation.name()).second) {
+      return InvalidArgument("two computations are named '", computation.name(), "'");
+    }
     InstructionSet seen(computation);
     bool has_root = false;
     int64_t parameters = 0;
     for (Instruction* owned : computation.instructions()) {
       const Instruction& i = *owned;
       if (i.parent() != &computation) return Error(i, "is of another computation");
+      if (!instruction_names_.insert(i.name()).second)
+        return Error(i, "has the name of another one");
       for (const Instruction* operand : i.operands()) {
         if (!operand) return Error(i, "has a null operand");
         if (!seen.contains(operand)) {
@@ -268,6 +273,7 @@ class Checker {
   const Module& module_;
   const Instruction* culprit_ = nullptr;
   std::unordered_set<const Computation*> computations_;
+  std::unordered_set<std::string_view> names_, instruction_names_;
   std::vector<Edge> edges_;
 };
 

@@ -64,7 +64,8 @@ FusionGrower::FusionGrower(Instruction* kernel)
       if (p != front) body_->Move(p, front);
     }
     auto is_parameter = [](const auto& i) { return i->opcode() == Opcode::kParameter; };
-    first_ = *std::ranges::find_if_not(body_->instructions(), is_parameter);
+    auto first = std::ranges::find_if_not(body_->instructions(), is_parameter);
+    if (first != body_->instructions().end()) first_ = *first;  // else it hands an operand on
     return;
   }
   body_ = outer_->parent()->AddComputation("fused_computation");
@@ -147,7 +148,9 @@ void FusionGrower::Copy(const Instruction* producer) {
     return Substitute(producer,
                       body_->Create(ir::CopySpec(*producer, std::move(arguments)), first_));
   }
-  Substitute(producer, CopyBody(first_, *producer->called(0), arguments));
+  const Computation& fused = *producer->called(0);
+  Computation* copy = body_->parent()->CloneComputation(fused, fused.name());
+  Substitute(producer, body_->TakeInstructions(copy, arguments, first_));
 }
 
 void FusionGrower::TakeKeeping(Instruction* kernel) {
