@@ -153,6 +153,19 @@ int CountLoads(const Kernel& kernel, int param) {
   return count;
 }
 
+// Whether each element of the factors counts for one element of the result, or for few while what
+// lies in order is a batch. Tiles win nothing then; a nest goes along whatever lies in order.
+//
+//   sum(x * x, {0}),  x: f32[rows, columns]
+bool IsPlainReduction(const GemmProblem& p) {
+  constexpr int64_t kFewReads = 4;
+  if (p.m == 1 && p.n == 1) return true;
+  if (std::max(p.m, p.n) > kFewReads || p.a_k == 1 || p.b_k == 1 || p.b_n == 1) return false;
+  return std::ranges::any_of(p.batch, [](const GemmBatchDimension& d) {
+    return d.a == 1 && d.b == 1 && d.size > kFewReads;
+  });
+}
+
 }  // namespace
 
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
@@ -234,7 +247,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
 std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
                                  const std::function<bool(int)>& is_constant) {
   auto contraction = AsContraction(kernel, cpu);
-  if (!contraction) return std::nullopt;
+  if (!contraction || IsPlainReduction(contraction->problem)) return std::nullopt;
   Product product{*std::move(contraction)};
   Contraction& c = product.contraction;
   const bool same = c.a_param == c.b_param;
