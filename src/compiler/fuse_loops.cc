@@ -29,6 +29,7 @@ bool MayStandInline(const ScheduledKernel& k) {
     return false;
   }
   if (k.max_tasks > 1 || k.finish || k.cpu.scratch_bytes > 0 || k.cpu.nontemporal) return false;
+  if (k.cpu.strips.width > 0) return false;
   int64_t work = CountNodes(k);
   for (const kernel::Variable& v : k.kernel.variables) {
     if (work > kMaxWork) return false;

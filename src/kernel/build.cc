@@ -126,10 +126,11 @@ class Builder {
 
   // Stage `stage` may read the reductions of the stages before it, and what they have put down.
   StageValues::Sources Sources(int stage) {
-    return {[this, stage](const Instruction& i) {
-              if (auto it = param_of_.find(&i); it != param_of_.end()) return it->second;
+    return {[this, stage](const Instruction& i) -> StageValues::Sources::Memory {
+              if (auto it = param_of_.find(&i); it != param_of_.end()) return {it->second};
               auto it = kept_.find(&i);
-              return it != kept_.end() && it->second.IsThereIn(stage) ? it->second.param : -1;
+              if (it == kept_.end() || !it->second.IsThereIn(stage)) return {};
+              return {it->second.param, &it->second.strides};
             },
             [this, stage](const Instruction& i) -> std::optional<StageValues::Sources::Reduced> {
               auto it = reduction_of_.find(&i);
@@ -198,7 +199,7 @@ class Builder {
   Status BuildUpdate(const Instruction& root) {
     AddOuter(root.operand(1)->shape().dims());
     kernel_.stages.resize(1);
-    StageValues values(kernel_.stages[0], Sources(false));
+    StageValues values(kernel_.stages[0], Sources(0));
     KILN_ASSIGN_OR_RETURN(std::vector<Index> index, values.UpdateStarts(root));
     for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + outer_[d];
     KILN_ASSIGN_OR_RETURN(int value, values.At(*root.operand(1), outer_));
@@ -212,9 +213,12 @@ class Builder {
       return Unimplemented("scatter: '", heroes_[0]->name(), "' cannot be one kernel with others");
     }
     kernel_.stages.resize(1);
-    auto sources = Sources(false);
-    StageValues values(kernel_.stages[0], sources);
-    return BuildScatter(*heroes_[0], first_output_, sources.param_of, values, kernel_);
+    StageValues values(kernel_.stages[0], Sources(0));
+    auto param_of = [&](const Instruction& i) {
+      auto it = param_of_.find(&i);
+      return it == param_of_.end() ? -1 : it->second;
+    };
+    return BuildScatter(*heroes_[0], first_output_, param_of, values, kernel_);
   }
 
   Status BuildSorting() {
@@ -260,6 +264,10 @@ class Builder {
     }
     FindLevels();
     FollowHeroes();
+    if (first.opcode() == Opcode::kReduce) {
+      MakeFull();
+      KILN_RETURN_IF_ERROR(FollowWhole());
+    }
     std::vector<const Instruction*> whole, pointwise;
     for (const Instruction* root : group_.roots)
       (IsWhole(*root) ? whole : pointwise).push_back(root);
@@ -299,20 +307,22 @@ class Builder {
       }
       reduction_of_[hero] = {s, number};
     }
-    auto store = [&](const Instruction& value, int param, const Shape& shape) -> Status {
+    auto store = [&](const Instruction& value, const std::vector<Index>& index, int param,
+                     const std::vector<int64_t>& strides) -> Status {
       EnterInner(s);
-      KILN_ASSIGN_OR_RETURN(int node, values.At(value, full_));
-      kernel_.stages[s].stores.push_back({param, Linearise(full_, shape.strides()), node});
+      KILN_ASSIGN_OR_RETURN(int node, values.At(value, index));
+      kernel_.stages[s].stores.push_back({param, Linearise(index, strides), node});
       return OkStatus();
     };
     for (const Instruction* m : members_) {
       auto it = kept_.find(m);
       if (it == kept_.end() || it->second.stage != s) continue;
-      KILN_RETURN_IF_ERROR(store(*m, it->second.param, m->shape()));
+      KILN_RETURN_IF_ERROR(store(*m, full_, it->second.param, it->second.strides));
     }
     for (const Instruction* root : group_.roots) {
       if (!IsWhole(*root) || LevelOf(root) != s) continue;
-      KILN_RETURN_IF_ERROR(store(*root, first_output_ + OutputOf(*root), root->shape()));
+      KILN_RETURN_IF_ERROR(store(*root, WholeIndex(*root), first_output_ + OutputOf(*root),
+                                 root->shape().strides()));
     }
     return OkStatus();
   }
@@ -354,9 +364,60 @@ class Builder {
 
   // Whether a root has an element for each of what is reduced, rather than for each result.
   bool IsWhole(const Instruction& root) const {
+    if (whole_of_.contains(&root)) return true;
     return !index_of_.contains(&root) && root.shape().is_array() &&
            heroes_[0]->opcode() == Opcode::kReduce &&
            root.shape().SameDimensions(heroes_[0]->operand(0)->shape());
+  }
+
+  // Where in such a root the element is that belongs to the element that is reduced.
+  const std::vector<Index>& WholeIndex(const Instruction& root) const {
+    auto it = whole_of_.find(&root);
+    return it == whole_of_.end() ? full_ : it->second;
+  }
+
+  // The index of every member that a reduction's result is spread over, as a function of the point
+  // of what is reduced: transposes and reshapes may follow.
+  Status FollowWhole() {
+    const Shape& reduced = heroes_[0]->operand(0)->shape();
+    for (const Instruction* m : members_) {
+      if (LevelOf(m) == 0 || IsHero(*m) || index_of_.contains(m) || !m->shape().is_array()) {
+        continue;
+      }
+      if (m->opcode() == Opcode::kBroadcast && m->shape().SameDimensions(reduced)) {
+        whole_of_[m] = full_;
+        continue;
+      }
+      const Instruction* from = nullptr;
+      for (const Instruction* operand : m->operands()) {
+        if (!whole_of_.contains(operand)) continue;
+        if (from && whole_of_[from] != whole_of_[operand]) {
+          return Unimplemented(OpcodeName(m->opcode()), ": '", m->name(),
+                               "' takes two elements of a row kernel's at once");
+        }
+        from = operand;
+      }
+      if (!from) continue;
+      const std::vector<Index>& index = whole_of_[from];
+      if (IsElementwise(m->opcode()) && m->shape().SameDimensions(from->shape())) {
+        whole_of_[m] = index;
+      } else if (auto moved = Moved(*m, *from, index)) {
+        whole_of_[m] = *std::move(moved);
+      }
+    }
+    return OkStatus();
+  }
+
+  // The index of a transpose's or a reshape's element, by that of its operand's.
+  static std::optional<std::vector<Index>> Moved(const Instruction& m, const Instruction& from,
+                                                 const std::vector<Index>& index) {
+    if (m.opcode() == Opcode::kTranspose) {
+      std::vector<Index> permuted;
+      for (int64_t d : m.dimensions()) permuted.push_back(index[d]);
+      return permuted;
+    }
+    if (m.opcode() != Opcode::kReshape || m.shape().num_elements() == 0) return std::nullopt;
+    return Delinearise(Linearise(index, RowMajorStrides(from.shape().dims())), m.shape().dims());
   }
 
   // The number of the first output that a root is.
@@ -398,6 +459,8 @@ class Builder {
     for (const Instruction* root : group_.roots) {
       if (!IsWhole(*root)) continue;
       const int last = LevelOf(root), param = first_output_ + OutputOf(*root);
+      std::optional<std::vector<int64_t>> strides = WholeStrides(*root);
+      if (!strides) continue;
       std::vector<std::unordered_set<const Instruction*>> needed;
       for (int s = 0; s <= last; ++s) needed.push_back(NeededIn(s));
       // The latest one spares the most.
@@ -405,34 +468,49 @@ class Builder {
         const Instruction* m = *it;
         bool heavy = HasTrait(m->opcode(), kTranscendental) || m->opcode() == Opcode::kDivide ||
                      m->opcode() == Opcode::kRemainder;
-        if (!heavy || kept_.contains(m) || m->shape() != root->shape()) continue;
+        if (!heavy || kept_.contains(m) || m->shape().type() != root->shape().type()) continue;
+        if (!m->shape().SameDimensions(heroes_[0]->operand(0)->shape())) continue;
+        if (WholeIndex(*m) != full_) continue;
         const int first = LevelOf(m);
         if (first >= last || !needed[last].contains(m) || !needed[first].contains(m)) continue;
-        kept_[m] = {first, last, param};
+        kept_[m] = {first, last, param, *strides};
         break;
       }
     }
   }
 
-  // The inner variables, the same in every stage that walks what is reduced.
-  void EnterInner(int s) {
-    if (full_.empty()) {
-      const Instruction& hero = *heroes_[0];
-      std::vector<int64_t> operand_dims = hero.operand(0)->shape().dims();
-      const Ints& reduced = hero.dimensions();
-      int64_t next = kernel_.outer, kept = 0;
-      for (size_t d = 0; d < operand_dims.size(); ++d) {
-        if (std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(d)) == reduced.end()) {
-          full_.push_back(outer_[kept++]);
-          continue;
-        }
-        full_.push_back(Index::Variable(next, operand_dims[d]));
-        kernel_.variables.push_back({operand_dims[d], true});
-        inner_.push_back(static_cast<int>(next++));
-      }
+  // The strides in a whole root's memory along the dimensions of what is reduced.
+  std::optional<std::vector<int64_t>> WholeStrides(const Instruction& root) const {
+    Index place = Linearise(WholeIndex(root), root.shape().strides());
+    std::vector<int64_t> strides;
+    for (const Index& d : full_) {
+      const bool constant = d.terms().empty();
+      auto stride = constant ? 0 : place.StrideOf(static_cast<int>(d.terms()[0].atom.id));
+      if (!stride) return std::nullopt;
+      strides.push_back(*stride);
     }
-    kernel_.stages[s].variables = inner_;
+    if (!(Linearise(full_, strides) == place)) return std::nullopt;
+    return strides;
   }
+
+  // The inner variables, the same in every stage that walks what is reduced.
+  void MakeFull() {
+    const Instruction& hero = *heroes_[0];
+    std::vector<int64_t> operand_dims = hero.operand(0)->shape().dims();
+    const Ints& reduced = hero.dimensions();
+    int64_t next = kernel_.outer, kept = 0;
+    for (size_t d = 0; d < operand_dims.size(); ++d) {
+      if (std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(d)) == reduced.end()) {
+        full_.push_back(outer_[kept++]);
+        continue;
+      }
+      full_.push_back(Index::Variable(next, operand_dims[d]));
+      kernel_.variables.push_back({operand_dims[d], true});
+      inner_.push_back(static_cast<int>(next++));
+    }
+  }
+
+  void EnterInner(int s) { kernel_.stages[s].variables = inner_; }
 
   Status AddReduce(const Instruction& hero, int s, StageValues& values) {
     EnterInner(s);
@@ -515,13 +593,8 @@ class Builder {
       }
       if (!from) continue;
       const std::vector<Index>& index = index_of_[from];
-      if (m->opcode() == Opcode::kTranspose) {
-        std::vector<Index> permuted;
-        for (int64_t d : m->dimensions()) permuted.push_back(index[d]);
-        index_of_[m] = std::move(permuted);
-      } else if (m->opcode() == Opcode::kReshape && m->shape().num_elements() > 0) {
-        index_of_[m] =
-            Delinearise(Linearise(index, RowMajorStrides(from->shape().dims())), m->shape().dims());
+      if (auto moved = Moved(*m, *from, index)) {
+        index_of_[m] = *std::move(moved);
       } else if (m->opcode() == Opcode::kGetTupleElement ||
                  m->shape().SameDimensions(from->shape())) {
         index_of_[m] = index;
@@ -588,10 +661,11 @@ class Builder {
   // stores the output itself at last.
   struct Kept {
     int stage, last, param;
+    std::vector<int64_t> strides;
     bool IsThereIn(int s) const { return s > stage && s <= last; }
   };
   std::unordered_map<const Instruction*, Kept> kept_;
-  std::unordered_map<const Instruction*, std::vector<Index>> index_of_;
+  std::unordered_map<const Instruction*, std::vector<Index>> index_of_, whole_of_;
   std::vector<Index> outer_, full_;  // of a result element, of an element that is reduced
   std::vector<int> inner_;
   int first_output_ = 0;

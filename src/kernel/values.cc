@@ -100,10 +100,10 @@ Result<int> StageValues::ReducedAt(const Instruction& instruction, int result,
 Result<int> StageValues::Compute(const Instruction& instruction, const std::vector<Index>& index,
                                  int guard) {
   const Shape& shape = instruction.shape();
-  if (int param = sources_.param_of(instruction); param >= 0) {
+  if (Sources::Memory memory = sources_.memory_of(instruction); memory.param >= 0) {
     Node node{.kind = Node::Kind::kLoad, .type = shape.type()};
-    node.param = param;
-    node.index = Linearise(index, shape.strides());
+    node.param = memory.param;
+    node.index = Linearise(index, memory.strides ? *memory.strides : shape.strides());
     node.guard = guard;
     return Add(std::move(node));
   }

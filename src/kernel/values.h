@@ -18,8 +18,13 @@ class StageValues {
  public:
   // What the stage reads from elsewhere.
   struct Sources {
-    // The parameter that holds an instruction's value, or -1 where it must be computed.
-    std::function<int(const ir::Instruction&)> param_of;
+    // The parameter that holds an instruction's value, or -1 where it must be computed; and its
+    // strides there, where they are not those of its shape.
+    struct Memory {
+      int param = -1;
+      const std::vector<int64_t>* strides = nullptr;
+    };
+    std::function<Memory(const ir::Instruction&)> memory_of;
     // The finished reduction that an instruction is (result `result` of it), or null.
     struct Reduced {
       int stage, reduction;

@@ -20,13 +20,16 @@ std::string Module(std::string_view body) {
              "ENTRY e {\n", body, "}\n");
 }
 
-// Lines of HLO over arrays of some rows.
+// Lines of HLO over arrays of some rows, which are reduced along dimension `along`.
 class Body {
  public:
-  explicit Body(int64_t count)
-      : all(Cat("f32[", count, ",", kColumns, "]")), rows(Cat("f32[", count, "]")) {}
+  explicit Body(int64_t count, int along = 1)
+      : all(Cat("f32[", count, ",", kColumns, "]")),
+        across(Cat("f32[", kColumns, ",", count, "]")),
+        reduced(Cat("f32[", along == 1 ? count : kColumns, "]")),
+        along_(along) {}
 
-  const std::string all, rows;
+  const std::string all, across, reduced;
   const std::string columns = Cat("f32[", kColumns, "]");
 
   void Add(std::string_view name, std::string_view shape, std::string_view op) {
@@ -37,47 +40,53 @@ class Body {
     Add(Cat(name, "_0"), "f32[]", Cat("constant(", value, ")"));
     Add(name, all, Cat("broadcast(", name, "_0), dimensions={}"));
   }
-  void OfRows(std::string_view name, std::string_view op) {
-    Add(Cat(name, "_row"), rows, op);
-    Add(name, all, Cat("broadcast(", name, "_row), dimensions={0}"));
+  // A reduction, spread over what is reduced.
+  void Reduced(std::string_view name, std::string_view operands, std::string_view by) {
+    Add(Cat(name, "_one"), reduced,
+        Cat("reduce(", operands, "), dimensions={", along_, "}, to_apply=", by));
+    Add(name, all, Cat("broadcast(", name, "_one), dimensions={", 1 - along_, "}"));
   }
   void OfColumns(std::string_view name, int parameter) {
     Add(Cat(name, "_column"), columns, Cat("parameter(", parameter, ")"));
     Add(name, all, Cat("broadcast(", name, "_column), dimensions={1}"));
   }
-  std::string Program(std::string_view root) const {
-    return Module(Cat(text_, "ROOT result = ", all, " ", root, "\n"));
+  std::string Program(std::string_view root, bool transposed = false) const {
+    if (!transposed) return Module(Cat(text_, "ROOT result = ", all, " ", root, "\n"));
+    return Module(Cat(text_, "made = ", all, " ", root, "\nROOT result = ", across,
+                      " transpose(made), dimensions={1,0}\n"));
   }
 
  private:
+  const int along_;
   std::string text_;
 };
 
-std::string Softmax(int64_t rows) {
-  Body b(rows);
+std::string Softmax(int64_t rows, int along = 1, bool transposed = false) {
+  Body b(rows, along);
   b.Add("x", b.all, "parameter(0)");
   b.Add("low", "f32[]", "constant(-inf)");
   b.Add("zero", "f32[]", "constant(0)");
-  b.OfRows("largest", "reduce(x, low), dimensions={1}, to_apply=max");
+  b.Reduced("largest", "x, low", "max");
   b.Add("below", b.all, "subtract(x, largest)");
   b.Add("power", b.all, "exponential(below)");
-  b.OfRows("sum", "reduce(power, zero), dimensions={1}, to_apply=add");
-  return b.Program("divide(power, sum)");
+  b.Reduced("sum", "power, zero", "add");
+  return b.Program("divide(power, sum)", transposed);
 }
 
-std::string LayerNorm(int64_t rows) {
-  Body b(rows);
+// Along 0 as in batch normalisation.
+std::string Normalised(int64_t rows, int along = 1) {
+  Body b(rows, along);
   b.Add("x", b.all, "parameter(0)");
   b.OfColumns("scale", 1);
   b.OfColumns("offset", 2);
   b.Add("zero", "f32[]", "constant(0)");
-  b.Constant("count", kColumns);
+  b.Constant("count", static_cast<double>(along == 1 ? kColumns : rows));
   b.Constant("epsilon", 1e-5);
-  b.OfRows("sum", "reduce(x, zero), dimensions={1}, to_apply=add");
+  b.Reduced("sum", "x, zero", "add");
   b.Add("mean", b.all, "divide(sum, count)");
   b.Add("centred", b.all, "subtract(x, mean)");
   b.Add("square", b.all, "multiply(centred, centred)");
-  b.OfRows("squares", "reduce(square, zero), dimensions={1}, to_apply=add");
+  b.Reduced("squares", "square, zero", "add");
   b.Add("variance", b.all, "divide(squares, count)");
   b.Add("above_zero", b.all, "add(variance, epsilon)");
   b.Add("deviation", b.all, "rsqrt(above_zero)");
@@ -147,12 +156,23 @@ KILN_BENCH(rows_softmax) {
   AddInCache(report, "rows_softmax", Softmax(kFewRows));
 }
 KILN_BENCH(rows_layer_norm) {
-  AddOfCopy(report, "rows_layer_norm.4096x1024", LayerNorm(kRows), kRows * kColumns, 0.8);
-  AddInCache(report, "rows_layer_norm", LayerNorm(kFewRows));
+  AddOfCopy(report, "rows_layer_norm.4096x1024", Normalised(kRows), kRows * kColumns, 0.8);
+  AddInCache(report, "rows_layer_norm", Normalised(kFewRows));
 }
 KILN_BENCH(rows_bias_gelu_scale) {
   AddOfCopy(report, "rows_bias_gelu_scale.4096x1024", BiasGeluScale(kRows), kRows * kColumns, 0.8);
   AddInCache(report, "rows_bias_gelu_scale", BiasGeluScale(kFewRows));
+}
+// Strips of columns read memory in pieces, and what is kept of them goes through the second cache.
+KILN_BENCH(rows_columns) {
+  constexpr int64_t n = kRows * kColumns;
+  AddOfCopy(report, "columns_softmax.4096x1024", Softmax(kRows, 0), n, 0.25);
+  AddOfCopy(report, "columns_normalised.4096x1024", Normalised(kRows, 0), n, 0.3);
+}
+KILN_BENCH(rows_transposed) {
+  constexpr int64_t n = kRows * kColumns;
+  AddOfCopy(report, "rows_softmax_transposed.4096x1024", Softmax(kRows, 1, true), n, 0.3);
+  AddOfCopy(report, "columns_softmax_transposed.4096x1024", Softmax(kRows, 0, true), n, 0.2);
 }
 KILN_BENCH(rows_transpose) {
   constexpr int64_t n = 4096;

@@ -1,5 +1,7 @@
 #include "random_rows.h"
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 #include <string>
 #include <string_view>
@@ -25,11 +27,12 @@ largest { a = f32[] parameter(0)
 class RandomRows {
  public:
   explicit RandomRows(uint64_t seed) : random_(static_cast<uint32_t>(seed)) {
-    static constexpr int64_t kSizes[] = {1, 2, 3, 7, 10, 16, 17, 33, 64, 100, 130};
-    int64_t elements = 1, rank = Below(4) + 1;
+    static constexpr int64_t kSizes[] = {1,  2,  3,  7,   10,  16,  17, 24,
+                                         33, 41, 64, 100, 130, 300, 700};
+    int64_t elements = 1, rank = Below(4) + 1, most = Below(2) ? 2000 : 8000;
     while (static_cast<int64_t>(full_.size()) < rank) {
       int64_t size = kSizes[Below(std::size(kSizes))];
-      if (elements * size > 2000) size = 2;
+      if (elements * size > most) size = 2;
       full_.push_back(size);
       elements *= size;
     }
@@ -59,6 +62,7 @@ class RandomRows {
       size_t back = static_cast<size_t>(Below(3));
       results.push_back(values[values.size() - 1 - std::min(back, values.size() - 1)]);
       types.push_back(whole ? Full() : Rows());
+      if (whole && Below(3) == 0) Transpose(results.back(), types.back());
     }
     body_ += Cat("  ROOT r = (", Join(types, ", "), ") tuple(", Join(results, ", "), ")\n");
     return Cat("HloModule rows\n", kReducers, "ENTRY e {\n", body_, "}\n");
@@ -98,6 +102,19 @@ class RandomRows {
     }
   }
 
+  // Another order of its dimensions, and something with it.
+  void Transpose(std::string& value, std::string& type) {
+    std::vector<int64_t> order(full_.size()), dims;
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random_);
+    for (int64_t d : order) dims.push_back(full_[static_cast<size_t>(d)]);
+    type = Cat("f32[", Join(dims, ","), "]");
+    value = Line(type, Cat("transpose(", value, "), dimensions={", Join(order, ","), "}"));
+    if (transposed_ || Below(2)) return;
+    transposed_ = true;
+    value = Elementwise(type, {value, Line(type, "parameter(3)")});
+  }
+
   void Step() {
     std::string dims = Cat("dimensions={", Join(reduced_, ","), "}");
     switch (Below(8)) {
@@ -129,6 +146,7 @@ class RandomRows {
   std::mt19937 random_;
   std::vector<int64_t> full_, rows_, kept_, reduced_;
   double share_ = 1;
+  bool transposed_ = false;
   std::vector<std::string> whole_, per_row_;
   std::string zero_, lowest_, shares_, body_;
   int count_ = 0;

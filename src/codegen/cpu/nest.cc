@@ -48,6 +48,7 @@ Status NestCode::Emit() {
     return OkStatus();
   }
   PrepareSplit();
+  if (schedule_.strips.width > 0) PrepareStrips();
   e_->EmitReadyInAll();
   Value *begin = function_->getArg(2), *end = function_->getArg(3);
   if (schedule_.split > 0) {
@@ -102,7 +103,16 @@ void NestCode::EmitItem(Value* item) {
   NestEmitter::Item ranges = e_->OpenItem(item, schedule_);
   std::vector<OuterLoop> loops = std::move(ranges.loops);
   e_->EmitReadyInAll();
-  EmitOuter(std::move(loops), [&] { EmitPoint(); });
+  if (schedule_.strips.width > 0) {
+    auto columns = std::find_if(loops.begin(), loops.end(), [&](const OuterLoop& l) {
+      return l.variable == vector_variable();
+    });
+    Range range = columns->range;
+    loops.erase(columns);
+    EmitOuter(std::move(loops), [&] { EmitStrips(range); });
+  } else {
+    EmitOuter(std::move(loops), [&] { EmitPoint(); });
+  }
   for (int v : ranges.bound) e_->Unbind(v);
   e_->Rewind(mark);
 }
@@ -284,6 +294,14 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
   if (schedule.panels && (schedule.tile_variable < 0 || schedule.parallel > 0)) {
     return fail("panels without tiles, or of parallel variables");
   }
+  if (const kernel::CpuStrips& strips = schedule.strips; strips.width > 0) {
+    bool fits = outer_vector >= 0 && schedule.tile_variable < 0 && !schedule.pipelined &&
+                strips.width % schedule.vector_width == 0 && schedule.parallel > outer_vector;
+    if (!fits || (schedule.split > 0 && !strips.kept.empty())) return fail("strips");
+    for (const kernel::CpuStageSchedule& stage : schedule.stages) {
+      if (!IsPowerOfTwo(stage.rows)) return fail("rows of a strip");
+    }
+  }
   if (schedule.split > 0 &&
       (kernel.stages[0].variables.empty() || kernel.stages[0].reductions.empty())) {
     return fail("nothing to split");
@@ -302,7 +320,7 @@ Status EmitNest(llvm::Function* function, const Kernel& kernel, const CpuNestSch
 Status EmitNestInline(Builder& b, Values args, const Kernel& kernel,
                       const CpuNestSchedule& schedule, const target::Cpu& cpu) {
   KILN_RETURN_IF_ERROR(Check(kernel, schedule));
-  if (schedule.split > 0 || schedule.nontemporal) {
+  if (schedule.split > 0 || schedule.nontemporal || schedule.strips.width > 0) {
     return Internal("kernel ", kernel.name, " is too large to stand inside other code");
   }
   KILN_ASSIGN_OR_RETURN(Builder::InsertPoint end,

@@ -77,6 +77,34 @@ class NestCode {
   Results EmitTogether(int variable, const Values& row, const std::vector<Results>& ago,
                        Results results);
 
+  // --- Strips (nest_strips.cc)
+
+  // A value of each of a strip's columns.
+  struct StripArray {
+    ElementType type;
+    Value* memory;
+    int access;
+  };
+  // A node whose value is the same for all rows, and costs much.
+  struct StripValue {
+    int node;
+    StripArray array;
+  };
+  // Some points of a stage's last inner variable.
+  using StripRows = std::function<void(int variable, Value* first, int count, Values& carried)>;
+
+  void PrepareStrips();
+  void EmitStrips(const Range& columns);
+  void EmitStrip(const Range& strip);
+  void EmitStripStage(int s, const Range& strip);
+  StripArray MakeStripArray(ElementType type);
+  void OpenStripArray(StripArray& array);
+  void EmitStripRows(int s, size_t at, Values& carried, const StripRows& rows);
+  // What earlier stages have made, for the columns at hand.
+  void LoadReduced(int s);
+  Values LoadSums(int s);
+  void StoreSums(int s, const Values& all);
+
   // --- Split reductions: partial results are in scratch: of each result, by chunk, then by outer
   // point.
 
@@ -99,6 +127,8 @@ class NestCode {
   void EmitStage(int s);
   // With all inner variables bound.
   void EmitPointOf(int s, bool own, Values& carried);
+  // What an item takes of an inner variable.
+  Range InnerRange(int s, int variable);
   void EmitInner(int s, const std::vector<int>& order, size_t at, bool own, Values& carried);
 
   // --- Accumulators. Of each result: with a vector variable of the stage's own, `unroll` vectors
@@ -107,9 +137,13 @@ class NestCode {
 
   bool ScalarTail() const { return !cpu_.has_masks; }
   size_t PerResult(int s, bool own) const {
-    if (!own) return static_cast<size_t>(e_->copies());
+    // Rows of a strip go into one accumulator.
+    if (!own) return e_->tiled() ? 1 : static_cast<size_t>(e_->copies());
     return static_cast<size_t>(schedule_.stages[s].unroll) + (ScalarTail() ? 1 : 0);
   }
+
+  // Of a copy's accumulator among a result's.
+  size_t Place(int copy) const { return e_->tiled() ? 0 : static_cast<size_t>(copy); }
 
   // Maxima as one folds them wait twice as long for each other as without regard for NaNs.
   bool SeeksNans(const Reduction& r, size_t result, bool own) const {
@@ -154,6 +188,9 @@ class NestCode {
   NestEmitter* e_;                                      // what emits: one of these
   Value* chunk_ = nullptr;
   std::vector<Partial> partials_;
+  std::vector<std::vector<StripArray>> sums_;  // of reductions' results, by stage
+  Value* strip_back_ = nullptr;                // minus the strip's first column
+  Value* piece_ = nullptr;                     // of scratch, where strips are kept
 };
 
 }  // namespace kiln::codegen

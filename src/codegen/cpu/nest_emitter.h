@@ -94,6 +94,9 @@ class NestEmitter {
     std::vector<int> bound;
   };
   Item OpenItem(llvm::Value* item, const kernel::CpuNestSchedule& schedule);
+  // Calls `body` with a variable's points as the copies of a vector that is bound, or one by one
+  // where it is a scalar.
+  void TilePoints(int variable, llvm::Value* first, int count, const std::function<void()>& body);
   // A scalar loop.
   void ScalarLoop(int variable, const Range& range, Values& carried,
                   const std::function<void(Values& carried)>& body);
@@ -114,13 +117,15 @@ class NestEmitter {
   // The same vectors that another emitter has, along a variable of this one's.
   void BindVectorLike(const NestEmitter& other, int variable);
   // Makes the copies those of `count` points of another variable from `value` on.
-  void BindTile(int variable, llvm::Value* value, int count);
+  void BindTile(int variable, llvm::Value* value, int count, int64_t aligned = 1);
   void UnbindTile();
   llvm::Value* bound(int variable) const { return bound_[variable]; }
   // How many lanes of a masked vector count, as i64.
   void SetLanesLeft(llvm::Value* left) { lanes_left_ = left; }
   int64_t width() const { return width_; }
   int copies() const { return copies_; }
+  // Whether copies are points of a variable that is not the vector's.
+  bool tiled() const { return tile_variable_ >= 0; }
   llvm::Value* mask() const { return mask_; }
 
   // --- Values (nest_values.cc)
@@ -153,10 +158,23 @@ class NestEmitter {
   // Whether any of the stage's inner variables has no points at all.
   bool IsDead(int stage) const { return dead_[stage]; }
 
-  // Accesses that are in no stage: partial results of split reductions. `id` is what AddAccess
-  // gave.
-  int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base) {
-    return AddAccess(index, type, base, -1, -1);
+  // Where a strip's points are kept from here on: in `scratch`, of the vector variable's points
+  // from `begin` on.
+  void OpenStrip(llvm::Value* scratch, llvm::Value* begin);
+
+  // The stage's vectors that are known here, are needed by what is not, and cost much to make.
+  std::vector<int> Costly(int stage) const;
+  const Lanes& ValueOf(int stage, int node) const { return values_[stage][node]; }
+  // A node's value that has been made before.
+  void SetValue(int stage, int node, Lanes value);
+
+  // Accesses that are in no stage: partial results of split reductions, and what is kept of a
+  // strip. `id` is what AddAccess gave. Memory that is `padded` has room for whole vectors.
+  int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base,
+                bool padded = false) {
+    int id = AddAccess(index, type, base, -1, -1);
+    accesses_[id].padded = padded;
+    return id;
   }
   void LoadAccess(int id, Lanes& value);
   void StoreAccess(int id, const Lanes& value);
@@ -181,10 +199,14 @@ class NestEmitter {
     int param = -1;
     int64_t constant = 0;
     int offset = -1;
+    // What a masked store has written is not to be had before it is in the cache.
+    bool padded = false;
   };
 
   void LoadArgs(llvm::Function* function);
   void StageRows(int param, const NestEmitter* other);
+  // A prefetch of the line of a byte.
+  void AskFor(llvm::Value* pointer, int64_t byte, bool write);
   llvm::Value* LoadArg(int index);
   int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base, int param,
                 int stage);
@@ -217,6 +239,7 @@ class NestEmitter {
     int64_t tile_stride = 0;         // of the tile variable
     llvm::Value* offsets = nullptr;  // <width x int>, where there is no stride
     int64_t alignment = 1;
+    int64_t row_alignment = 1;  // of a square's rows, which go along the tile variable
   };
   // The access's address, and so many elements further.
   llvm::Value* PointerOf(const Access& access, int64_t further);
@@ -226,9 +249,15 @@ class NestEmitter {
   llvm::Value* VectorLoad(const Address& address, ElementType type, llvm::Value* mask);
   void VectorStore(const Address& address, ElementType type, llvm::Value* value, llvm::Value* mask,
                    bool nontemporal);
+  void AlignedStore(llvm::Value* value, llvm::Value* pointer, ElementType type, int64_t alignment,
+                    bool nontemporal);
+  void KeepStrips(const kernel::CpuNestSchedule& schedule);
   bool IsSquare(const Address& address) const;
+  // Rows of a square as its columns.
+  void Transpose(Values& rows, ElementType type);
   // The vectors of all copies, loaded along the tile variable and transposed.
   Values LoadSquare(const Address& address, ElementType type);
+  void StoreSquare(const Address& address, ElementType type, Values values, bool nontemporal);
   Lanes LoadFrom(const Access& access, const Lanes& guard);
   void StoreTo(const Access& access, const Lanes& value);
 
@@ -247,6 +276,7 @@ class NestEmitter {
   llvm::Value* mask_ = nullptr;
   llvm::Value* lanes_left_ = nullptr;
   int tile_variable_ = -1;
+  int64_t tile_aligned_ = 1;
 
   std::vector<bool> dead_;                  // by stage
   std::vector<std::vector<bool>> live_;     // by stage and node
@@ -265,6 +295,15 @@ class NestEmitter {
   };
   std::vector<Prefetch> prefetches_;
   std::vector<llvm::Value*> staged_;  // by parameter: where its rows are kept
+  // What is kept of a strip: an element of which its first reader stores again (by stage and node:
+  // -1 or an access), and the accesses that go to where it is.
+  std::vector<std::vector<int>> keep_access_;
+  struct InStrip {
+    int access;
+    ElementType type;
+    int64_t offset;
+  };
+  std::vector<InStrip> in_strip_;
   struct Emitted {
     int stage, node;
     bool reciprocal = false;

@@ -201,4 +201,23 @@ void NestEmitter::TileLoop(int variable, const Range& range, const std::function
   if (range.multiple % width_ != 0) ScalarLoop(variable, rest, none, single);
 }
 
+void NestEmitter::TilePoints(int variable, Value* first, int count,
+                             const std::function<void()>& body) {
+  Mark mark = GetMark();
+  if (width_ > 1 && count > 1) {
+    // What does not depend on the points.
+    EmitReadyInAll();
+    BindTile(variable, first, count, count);
+    body();
+    UnbindTile();
+    return Rewind(mark);
+  }
+  for (int i = 0; i < count; ++i) {
+    Bind(variable, i == 0 ? first : b_.CreateAdd(first, Int(i)));
+    body();
+    Unbind(variable);
+    Rewind(mark);
+  }
+}
+
 }  // namespace kiln::codegen

@@ -62,13 +62,15 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   Address address;
   int64_t size = ByteWidth(access.type);
   const Offset& offset = offsets_[access.offset];
-  int64_t multiple = access.constant;
+  int64_t multiple = access.constant, row_multiple = access.constant;
   for (const Index::Term& t : offset.index.terms()) {
     bool variable = t.atom.kind == Atom::Kind::kVariable;
     bool lanes = variable && t.atom.id == vector_variable_;
     if (lanes) address.stride += t.coefficient;
-    if (variable && t.atom.id == tile_variable_) address.tile_stride += t.coefficient;
     multiple = std::gcd(multiple, t.coefficient * (lanes ? aligned_ : 1));
+    bool tile = variable && t.atom.id == tile_variable_;
+    if (tile) address.tile_stride += t.coefficient;
+    row_multiple = std::gcd(row_multiple, t.coefficient * (tile ? tile_aligned_ : 1));
     if (variable || !TermIsVector(offset.stage, t)) continue;
     llvm::IntegerType* type = IndexType(offset.index, true);
     Value* atom = EmitAtom(offset.stage, t.atom, copy, true, type);
@@ -79,8 +81,11 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   int64_t first = tile_variable_ >= 0 ? address.tile_stride * copy : address.stride * copy * width_;
   multiple = std::gcd(multiple, first);
   // Every allocation and every slice of one begins at a multiple of kAlignment.
-  address.alignment =
-      multiple == 0 ? plan::kAlignment : std::gcd(multiple * size, plan::kAlignment);
+  auto alignment = [&](int64_t m) {
+    return m == 0 ? plan::kAlignment : std::gcd(m * size, plan::kAlignment);
+  };
+  address.alignment = alignment(multiple);
+  address.row_alignment = alignment(row_multiple);
   address.pointer = PointerOf(access, first);
   return address;
 }
@@ -156,14 +161,7 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
       b_.CreateMaskedStore(value, address.pointer, align, mask);
       return;
     }
-    llvm::StoreInst* store = b_.CreateAlignedStore(value, address.pointer, align);
-    if (nontemporal && address.alignment >= std::min<int64_t>(size * width_, cpu_.vector_bytes) &&
-        size * width_ >= 16) {
-      store->setMetadata(
-          llvm::LLVMContext::MD_nontemporal,
-          llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
-    }
-    return;
+    return AlignedStore(value, address.pointer, type, address.alignment, nontemporal);
   }
   Value* pointers = GatherPointers(address, type);
   if (mask || (cpu_.has_masks && size >= 4)) {
@@ -175,6 +173,17 @@ void NestEmitter::VectorStore(const Address& address, ElementType type, Value* v
     b_.CreateAlignedStore(b_.CreateExtractElement(value, l), b_.CreateExtractElement(pointers, l),
                           llvm::Align(size));
   }
+}
+
+void NestEmitter::AlignedStore(Value* value, Value* pointer, ElementType type, int64_t alignment,
+                               bool nontemporal) {
+  int64_t bytes = ByteWidth(type) * width_;
+  llvm::StoreInst* store =
+      b_.CreateAlignedStore(value, pointer, llvm::Align(static_cast<uint64_t>(alignment)));
+  if (!nontemporal || bytes < 16 || alignment < std::min<int64_t>(bytes, cpu_.vector_bytes)) return;
+  store->setMetadata(
+      llvm::LLVMContext::MD_nontemporal,
+      llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
 }
 
 bool NestEmitter::IsSquare(const Address& address) const {
@@ -195,8 +204,30 @@ NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType 
       offset = b_.CreateMul(lane, Int(address.stride));
     }
     rows.push_back(b_.CreateAlignedLoad(vector, b_.CreateGEP(element, address.pointer, offset),
-                                        llvm::Align(ByteWidth(type))));
+                                        llvm::Align(address.row_alignment)));
   }
+  Transpose(rows, type);
+  return rows;
+}
+
+void NestEmitter::StoreSquare(const Address& address, ElementType type, Values values,
+                              bool nontemporal) {
+  Transpose(values, type);
+  llvm::Type* element = MemoryType(b_.getContext(), type);
+  llvm::Align align(address.row_alignment);
+  for (int64_t l = 0; l < width_; ++l) {
+    Value* pointer = b_.CreateGEP(element, address.pointer, Int(l * address.stride));
+    Value* value = values[static_cast<size_t>(l)];
+    if (lanes_left_) {
+      Value* counts = Splat(b_, b_.CreateICmpSGT(lanes_left_, Int(l)), width_);
+      b_.CreateMaskedStore(value, pointer, align, MemoryMask(counts));
+    } else {
+      AlignedStore(value, pointer, type, address.row_alignment, nontemporal);
+    }
+  }
+}
+
+void NestEmitter::Transpose(Values& rows, ElementType type) {
   // Swaps the blocks off the diagonal, half as large each time. Machines have one instruction for
   // that down to blocks of four bytes, and for smaller elements another: to interleave the halves
   // of 16 bytes.
@@ -234,7 +265,6 @@ NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType 
     }
     rows = std::move(next);
   }
-  return rows;
 }
 
 // Memory is touched only where the guard and the mask hold; elsewhere the value is 0.
@@ -252,7 +282,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
     }
   }
   for (int u = 0; u < (result.vector ? copies_ : 1); ++u) {
-    Value* mask = result.vector ? mask_ : nullptr;
+    Value* mask = result.vector && !access.padded ? mask_ : nullptr;
     Value* condition = guard.known() && !guard.vector ? guard.copies[0] : nullptr;
     if (guard.vector) {
       mask = mask ? b_.CreateAnd(mask, guard.Copy(u)) : guard.Copy(u);
@@ -304,13 +334,25 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
 
 void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
   bool vector = width_ > 1;
+  // What is not an array of the caller's is read again soon.
+  const bool nontemporal = nontemporal_ && access.param >= 0;
+  if (vector && tiled()) {
+    if (Address address = AddressOf(access, 0); IsSquare(address)) {
+      Values rows;
+      for (int u = 0; u < copies_; ++u) {
+        Value* v = value.vector ? value.Copy(u) : Splat(b_, value.Copy(u), width_);
+        rows.push_back(ToMemory(b_, v, access.type, MathOf(cpu_)));
+      }
+      return StoreSquare(address, access.type, std::move(rows), nontemporal);
+    }
+  }
   for (int u = 0; u < (vector ? copies_ : 1); ++u) {
     Value* v = value.Copy(u);
     if (vector && !value.vector) v = Splat(b_, v, width_);
     v = ToMemory(b_, v, access.type, MathOf(cpu_));
     if (vector) {
-      bool nontemporal = nontemporal_ && !(access.base && llvm::isa<llvm::AllocaInst>(access.base));
-      VectorStore(AddressOf(access, u), access.type, v, mask_, nontemporal);
+      VectorStore(AddressOf(access, u), access.type, v, access.padded ? nullptr : mask_,
+                  nontemporal);
     } else {
       b_.CreateAlignedStore(v, PointerOf(access, 0), llvm::Align(ByteWidth(access.type)));
     }
@@ -365,6 +407,58 @@ void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestE
   }
   staged_.assign(kernel_.params.size(), nullptr);
   for (int param : schedule.staged) StageRows(param, other);
+  KeepStrips(schedule);
+}
+
+// The first stage that reads an input keeps what it has read; all that an output is but its last
+// store is kept.
+void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
+  const int vector = schedule.stages[0].vector_variable;
+  for (const kernel::CpuStrips::Kept& kept : schedule.strips.kept) {
+    ElementType type = kernel_.params[kept.param].type;
+    const bool is_output = kernel_.params[kept.param].role == kernel::Param::Role::kOutput;
+    bool is_kept = is_output;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const kernel::Stage& stage = kernel_.stages[s];
+      Index place = Index::Variable(vector, kernel_.variables[vector].extent);
+      int64_t pitch = schedule.strips.width;
+      for (size_t i = stage.variables.size(); i-- > 0;) {
+        int64_t extent = kernel_.variables[stage.variables[i]].extent;
+        place = place + Index::Variable(stage.variables[i], extent) * pitch;
+        pitch *= extent;
+      }
+      auto keep = [&](int& id) {
+        id = AddAccess(place, type, nullptr, -1, static_cast<int>(s));
+        accesses_[id].padded = true;
+        in_strip_.push_back({id, type, kept.offset});
+      };
+      bool read = false;
+      for (size_t n = 0; n < stage.nodes.size(); ++n) {
+        if (load_access_[s][n] < 0 || stage.nodes[n].param != kept.param) continue;
+        if (is_kept) {
+          keep(load_access_[s][n]);
+        } else if (!read) {
+          keep(keep_access_[s][n]);
+        }
+        read = true;
+      }
+      is_kept |= read;
+      for (size_t i = 0; i < stage.stores.size() && s + 1 < kernel_.stages.size(); ++i) {
+        if (stage.stores[i].param == kept.param && store_access_[s][i] >= 0) {
+          keep(store_access_[s][i]);
+        }
+      }
+    }
+  }
+}
+
+void NestEmitter::OpenStrip(Value* scratch, Value* begin) {
+  for (const InStrip& i : in_strip_) {
+    Value* base =
+        b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(i.offset));
+    accesses_[i.access].base =
+        b_.CreateGEP(MemoryType(b_.getContext(), i.type), base, b_.CreateNeg(begin));
+  }
 }
 
 // All accesses to the output but the last stage's store go to an array that has a row's points.
@@ -395,7 +489,7 @@ void NestEmitter::StageRows(int param, const NestEmitter* other) {
     }
     Index place = offsets_[accesses_[id].offset].index.Substitute(replacements);
     place = place - place.constant();
-    accesses_[id] = accesses_[AddAccess(place, type, row, param, s)];
+    accesses_[id] = accesses_[AddAccess(place, type, row, -1, s)];
   };
   for (size_t s = 0; s < kernel_.stages.size(); ++s) {
     const kernel::Stage& stage = kernel_.stages[s];
@@ -409,6 +503,12 @@ void NestEmitter::StageRows(int param, const NestEmitter* other) {
   }
 }
 
+void NestEmitter::AskFor(Value* pointer, int64_t byte, bool write) {
+  Value* line = b_.CreateGEP(b_.getInt8Ty(), pointer, Int(byte));
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {line, b_.getInt32(write), b_.getInt32(3), b_.getInt32(1)});
+}
+
 void NestEmitter::EmitPrefetches(int stage) {
   constexpr int64_t kLine = 64;
   // What is left over behind whole vectors is little.
@@ -418,14 +518,23 @@ void NestEmitter::EmitPrefetches(int stage) {
     const Access& access = accesses_[p.access];
     AdvanceAccess(p.access);
     int64_t step = width_ * ByteWidth(access.type), asked = -kLine;
+    if (tiled()) {
+      // The copies are far from each other, or the lanes are.
+      Address address = AddressOf(access, 0);
+      const bool square = IsSquare(address);
+      for (int64_t r = 0; r < (square ? width_ : copies_); ++r) {
+        int64_t stride = square ? address.stride : address.tile_stride;
+        Value* row = PointerOf(access, r * stride);
+        for (int64_t byte = 0; byte < step; byte += kLine) AskFor(row, byte, p.write);
+      }
+      continue;
+    }
     for (int u = 0; u < copies_; ++u) {
       Value* pointer = AddressOf(access, u).pointer;
       for (int64_t byte = u * step; byte < (u + 1) * step; byte += std::min(step, kLine)) {
         if (byte - asked < kLine) continue;
         asked = byte;
-        Value* line = b_.CreateGEP(b_.getInt8Ty(), pointer, Int(byte - u * step));
-        b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                           {line, b_.getInt32(p.write), b_.getInt32(3), b_.getInt32(1)});
+        AskFor(pointer, byte - u * step, p.write);
       }
     }
   }

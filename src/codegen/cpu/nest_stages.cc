@@ -53,10 +53,7 @@ void NestCode::EmitPointOf(int s, bool own, Values& carried) {
   e_->EmitPrefetches(s);
 }
 
-void NestCode::EmitInner(int s, const std::vector<int>& order, size_t at, bool own,
-                         Values& carried) {
-  if (at == order.size()) return EmitPointOf(s, own, carried);
-  int v = order[at];
+Range NestCode::InnerRange(int s, int v) {
   Range range = e_->FullRange(v);
   if (schedule_.split > 0 && s == 0 && v == kernel_.stages[0].variables[0]) {
     int64_t extent = kernel_.variables[v].extent, split = schedule_.split;
@@ -69,6 +66,14 @@ void NestCode::EmitInner(int s, const std::vector<int>& order, size_t at, bool o
       range.end = b().CreateSelect(b().CreateICmpSLT(range.end, limit), range.end, limit);
     }
   }
+  return range;
+}
+
+void NestCode::EmitInner(int s, const std::vector<int>& order, size_t at, bool own,
+                         Values& carried) {
+  if (at == order.size()) return EmitPointOf(s, own, carried);
+  int v = order[at];
+  Range range = InnerRange(s, v);
   if (own && v == schedule_.stages[s].vector_variable) {
     e_->VectorLoop(v, range, schedule_.vector_width, schedule_.stages[s], carried,
                    [&](Values& values) { EmitInner(s, order, at + 1, own, values); });
@@ -130,7 +135,7 @@ void NestCode::Fold(int s, bool own, Values& carried) {
         nan = b().CreateOr(nan, AnyNan(s, r, k));
       }
       for (int u = 0; u < e_->copies(); ++u) {
-        Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + u];
+        Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + Place(u)];
         Value* input = e_->Use(s, r.inputs[k], u, vectors());
         Value* next = Combine(r, k, seeks_nans, accumulator, input);
         if (r.guard >= 0) {
@@ -162,11 +167,11 @@ void NestCode::FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_
                            Values& carried) {
   size_t n = r.inputs.size();
   Values arguments;
-  for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + copy]);
+  for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + Place(copy)]);
   for (int input : r.inputs) arguments.push_back(e_->Use(s, input, copy, vectors()));
   Values results = e_->EmitCombiner(r.combiner, arguments);
   for (size_t k = 0; k < results.size(); ++k) {
-    Value*& accumulator = carried[at + k * per_result + copy];
+    Value*& accumulator = carried[at + k * per_result + Place(copy)];
     if (r.guard >= 0) {
       results[k] = b().CreateSelect(e_->Use(s, r.guard, copy, vectors()), results[k], accumulator);
     }

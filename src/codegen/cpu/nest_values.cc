@@ -69,6 +69,7 @@ void NestEmitter::AddAccesses() {
     reduced_.emplace_back();
     for (const auto& r : stage.reductions) reduced_.back().emplace_back(r.inputs.size());
     load_access_.emplace_back(stage.nodes.size(), -1);
+    keep_access_.emplace_back(stage.nodes.size(), -1);
     store_access_.emplace_back(stage.stores.size(), -1);
     auto add = [&](const Index& index, int param) {
       return AddAccess(index, kernel_.params[param].type, args_[param], param, static_cast<int>(s));
@@ -170,8 +171,9 @@ void NestEmitter::UnbindVector() {
   mask_ = lanes_left_ = nullptr;
 }
 
-void NestEmitter::BindTile(int variable, Value* value, int count) {
+void NestEmitter::BindTile(int variable, Value* value, int count, int64_t aligned) {
   bound_[variable] = value;
+  tile_aligned_ = aligned;
   tile_variable_ = variable;
   copies_ = count;
 }
@@ -332,6 +334,33 @@ void NestEmitter::EmitReciprocalAhead(int stage, int n) {
   emitted_.push_back({stage, n, true});
 }
 
+std::vector<int> NestEmitter::Costly(int stage) const {
+  const std::vector<Node>& nodes = kernel_.stages[stage].nodes;
+  std::vector<bool> costly(nodes.size()), needed(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const Node& node = nodes[n];
+    if (!live_[stage][n]) continue;
+    if (!values_[stage][n].known()) {
+      for (int operand : node.operands) needed[static_cast<size_t>(operand)] = true;
+      continue;
+    }
+    costly[n] = node.kind == Node::Kind::kOp &&
+                (HasTrait(node.opcode, kTranscendental) || node.opcode == Opcode::kDivide ||
+                 node.opcode == Opcode::kRemainder);
+    for (int operand : node.operands) costly[n] = costly[n] || costly[static_cast<size_t>(operand)];
+  }
+  std::vector<int> result;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (needed[n] && costly[n] && values_[stage][n].vector) result.push_back(static_cast<int>(n));
+  }
+  return result;
+}
+
+void NestEmitter::SetValue(int stage, int node, Lanes value) {
+  values_[stage][node] = std::move(value);
+  emitted_.push_back({stage, node});
+}
+
 void NestEmitter::EmitReadyInAll() {
   for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s), true);
 }
@@ -366,6 +395,10 @@ void NestEmitter::EmitNode(int stage, int n) {
     case Node::Kind::kLoad: {
       Lanes guard = node.guard >= 0 ? values_[stage][node.guard] : Lanes();
       value = LoadFrom(accesses_[load_access_[stage][n]], guard);
+      if (int id = keep_access_[stage][n]; id >= 0) {
+        AdvanceAccess(id);
+        StoreTo(accesses_[id], value);
+      }
       break;
     }
     case Node::Kind::kReduced:

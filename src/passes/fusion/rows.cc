@@ -7,9 +7,12 @@
 // A region grows from its last instruction upwards: an instruction belongs to it where everything
 // that uses it does, or where it comes after a reduction of the region and can be an output. It is
 // kept where a reduction's result is used on the rows again, which is what the other fusions cannot
-// do.
+// do. What is made of the rows may be transposed in the end:
+//
+//   z = transpose(y); z + w
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,11 +37,34 @@ constexpr size_t kSearchBudget = 256;
 constexpr int64_t kMinRows = 16;
 constexpr int64_t kLargeRow = 1 << 14;
 
+// Rows along another dimension than the last are columns, which are taken in strips: with fewer
+// columns than this in a strip the kernels are better apart.
+constexpr int64_t kMinColumns = 64;
+// Fewer elements than these along the last dimension are not worth a transpose in registers.
+constexpr int64_t kMinTransposed = 16;
+
 // What the rows are: the shape that is reduced, and the dimensions it is reduced over.
 struct Space {
   std::vector<Dimension> full, kept;
   Ints reduced, kept_dimensions;
 };
+
+// Of a member that has an element for each of what is reduced: the dimension of that which each of
+// its own is.
+Ints Identity(size_t rank) {
+  Ints order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+bool HasOrder(const Instruction& i, const Space& space, const Ints& order) {
+  const std::vector<Dimension>& dims = i.shape().dimensions();
+  if (dims.size() != order.size() || dims.size() != space.full.size()) return false;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] != space.full[static_cast<size_t>(order[d])]) return false;
+  }
+  return true;
+}
 
 bool IsHeavy(const Instruction& i) {
   return HasTrait(i.opcode(), kTranscendental) || i.opcode() == Opcode::kDivide ||
@@ -70,7 +96,7 @@ bool IsReduction(const Instruction& i) {
 
 class RowFuser {
  public:
-  explicit RowFuser(Computation& c) : c_(c) {}
+  RowFuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
 
   bool Run() {
     order_ = c_.PostOrder();
@@ -106,31 +132,65 @@ class RowFuser {
     }
   }
 
-  // The rows that a region with this root would have: of the first reduction that the root is made
-  // from by elementwise ops, directly or spread over the rows.
-  std::optional<Space> FindSpace(const Instruction* root) const {
+  // The rows that a region with a root would have, and the root's order of their dimensions.
+  struct Found {
+    Space space;
+    Ints order;
+  };
+  // Those of the first reduction that the root is made from by elementwise ops and transposes,
+  // directly or spread over the rows.
+  std::optional<Found> FindSpace(const Instruction* root) const {
     if (!after_reduction_.contains(root)) return std::nullopt;
-    if (IsReduction(*root)) return SpaceOf(*root);
-    std::vector<const Instruction*> work = {root};
+    if (IsReduction(*root)) return Found{SpaceOf(*root), {}};
+    struct Step {
+      const Instruction* i;
+      Ints order;  // of the root's dimensions, among i's
+      bool spread = false;
+    };
+    const Ints same = Identity(static_cast<size_t>(root->shape().rank()));
+    std::vector<Step> work = {{root, same}};
     std::unordered_set<const Instruction*> seen;
     while (!work.empty() && seen.size() < kSearchBudget) {
-      const Instruction* i = work.back();
+      auto [i, order, spread] = std::move(work.back());
       work.pop_back();
       if (!seen.insert(i).second) continue;
       if (IsReduction(*i)) {
         Space space = SpaceOf(*i);
-        const std::vector<Dimension>& own = root->shape().dimensions();
-        if (own == space.full || own == space.kept) return space;
+        if (HasOrder(*root, space, order)) return Found{std::move(space), std::move(order)};
+        if (order == same && root->shape().dimensions() == space.kept) {
+          return Found{std::move(space), {}};
+        }
         continue;
       }
       if (!after_reduction_.contains(i)) continue;
-      if (!IsElementwise(i->opcode()) && i->opcode() != Opcode::kBroadcast) continue;
-      for (const Instruction* operand : i->operands()) work.push_back(operand);
+      if (i->opcode() == Opcode::kBroadcast) {
+        spread = true;
+      } else if (i->opcode() == Opcode::kTranspose && !spread) {
+        for (int64_t& d : order) d = i->dimensions()[static_cast<size_t>(d)];
+      } else if (!IsElementwise(i->opcode())) {
+        continue;
+      }
+      for (const Instruction* operand : i->operands()) work.push_back({operand, order, spread});
     }
     return std::nullopt;
   }
 
-  bool FitsInto(const Space& space, const Instruction& i) const {
+  // The order of the dimensions of a member's operand.
+  static Ints OperandOrder(const Instruction& member, const Ints& order, const Space& space) {
+    if (member.opcode() == Opcode::kTranspose && !order.empty()) {
+      Ints of_operand(order.size());
+      for (size_t d = 0; d < order.size(); ++d) {
+        of_operand[static_cast<size_t>(member.dimensions()[d])] = order[d];
+      }
+      return of_operand;
+    }
+    const bool whole = IsElementwise(member.opcode()) && !order.empty();
+    if (whole) return order;
+    return IsReduction(member) ? Identity(space.full.size()) : Ints();
+  }
+
+  // `order` is of its dimensions, empty where it is not of the size of what is reduced.
+  bool FitsInto(const Space& space, const Instruction& i, const Ints& order) const {
     if (!i.shape().is_array()) return false;
     if (IsReduction(i)) {
       Ints reduced = i.dimensions();
@@ -140,13 +200,30 @@ class RowFuser {
     if (i.IsConstant()) return i.shape().rank() == 0;
     if (!kernel::IsElemental(i)) return false;
     const bool after = after_reduction_.contains(&i);
+    const bool in_order = order == Identity(space.full.size());
     const std::vector<Dimension>& dims = i.shape().dimensions();
     if (i.opcode() == Opcode::kBroadcast && dims == space.full) {
-      return !after || i.dimensions() == space.kept_dimensions || i.operand(0)->shape().rank() == 0;
+      return !after || (in_order && (i.dimensions() == space.kept_dimensions ||
+                                     i.operand(0)->shape().rank() == 0));
     }
-    if (after) return IsElementwise(i.opcode()) && (dims == space.full || dims == space.kept);
     // Stages would repeat it.
-    return !IsHeavy(i);
+    if (!after) return !IsHeavy(i);
+    if (i.opcode() == Opcode::kTranspose) {
+      // Who else wants the rows as they are reads them across as well.
+      return HasOrder(i, space, order) && MayTranspose(space, order) &&
+             i.operand(0)->users().size() == 1;
+    }
+    if (!IsElementwise(i.opcode())) return false;
+    return order.empty() ? dims == space.kept : HasOrder(i, space, order);
+  }
+
+  // Whether it pays to write rows in this order of their dimensions.
+  bool MayTranspose(const Space& space, const Ints& order) const {
+    if (target_.kind == target::Kind::kGpu) return false;
+    const auto last = static_cast<int64_t>(order.size()) - 1;
+    if (order.back() == last) return true;
+    return space.full.back().size() >= kMinTransposed &&
+           space.full[static_cast<size_t>(order.back())].size() >= kMinTransposed;
   }
 
   // Whether an instruction that is used outside may become an output: nothing that the region needs
@@ -173,7 +250,7 @@ class RowFuser {
   }
 
   // The members of a region, users before operands.
-  std::vector<Instruction*> Grow(Instruction* root, const Space& space) {
+  std::vector<Instruction*> Grow(Instruction* root, const Space& space, const Ints& order) {
     const size_t last = position_.at(root);
     members_ = {root};
     outputs_ = {root};
@@ -181,10 +258,17 @@ class RowFuser {
     // Operands of members, the latest first.
     auto later = [&](Instruction* a, Instruction* b) { return position_.at(a) < position_.at(b); };
     std::vector<Instruction*> candidates;
-    std::unordered_set<const Instruction*> seen;
+    // Nothing, where users want two orders.
+    std::unordered_map<const Instruction*, std::optional<Ints>> orders = {{root, order}};
     auto add_operands = [&](const Instruction* of) {
+      const Ints wanted = OperandOrder(*of, *orders.at(of), space);
       for (Instruction* operand : of->operands()) {
-        if (!index_.contains(operand) || !seen.insert(operand).second) continue;
+        if (!index_.contains(operand)) continue;
+        auto [it, fresh] = orders.try_emplace(operand, wanted);
+        if (!fresh) {
+          if (it->second != wanted) it->second.reset();
+          continue;
+        }
         candidates.push_back(operand);
         std::push_heap(candidates.begin(), candidates.end(), later);
       }
@@ -194,7 +278,10 @@ class RowFuser {
       std::pop_heap(candidates.begin(), candidates.end(), later);
       Instruction* i = candidates.back();
       candidates.pop_back();
-      if (!FitsInto(space, *i)) continue;
+      std::optional<Ints>& own = orders.at(i);
+      // What no reduction is in may be read in any order.
+      if (!own && !after_reduction_.contains(i) && !IsReduction(*i)) own = Ints();
+      if (!own || !FitsInto(space, *i, *own)) continue;
       bool closed = !i->IsRoot() && std::all_of(i->users().begin(), i->users().end(),
                                                 [&](auto* u) { return members_.contains(u); });
       // What is repeated stays outside, too, for those who use it there.
@@ -223,18 +310,25 @@ class RowFuser {
     return false;
   }
 
-  bool Pays(const Space& space) const {
+  bool Pays(const Space& space, ElementType type) const {
     int64_t rows = 1, row = 1;
     for (const Dimension& d : space.kept) rows *= d.size();
-    for (int64_t d : space.reduced) row *= space.full[d].size();
-    return rows > 0 && row > 0 && (rows >= kMinRows || row <= kLargeRow);
+    for (int64_t d : space.reduced) row *= space.full[static_cast<size_t>(d)].size();
+    if (rows == 0 || row == 0 || (rows < kMinRows && row > kLargeRow)) return false;
+    auto last = static_cast<int64_t>(space.full.size()) - 1;
+    while (last > 0 && space.full[static_cast<size_t>(last)].size() == 1) --last;
+    if (target_.kind == target::Kind::kGpu || space.reduced.back() >= last) return true;
+    const int64_t l2 = target_.cpu.l2_bytes, column = row * ByteWidth(type);
+    return rows * column <= l2 || kMinColumns * column <= l2 / 2;
   }
 
   bool TryRoot(Instruction* root) {
-    if (!IsElementwise(root->opcode()) && !IsReduction(*root)) return false;
-    std::optional<Space> space = FindSpace(root);
-    if (!space || !Pays(*space) || !FitsInto(*space, *root)) return false;
-    std::vector<Instruction*> region = Grow(root, *space);
+    const bool transpose = root->opcode() == Opcode::kTranspose;
+    if (!transpose && !IsElementwise(root->opcode()) && !IsReduction(*root)) return false;
+    std::optional<Found> found = FindSpace(root);
+    if (!found || !Pays(found->space, root->shape().type())) return false;
+    if (!FitsInto(found->space, *root, found->order)) return false;
+    std::vector<Instruction*> region = Grow(root, found->space, found->order);
     if (!ReturnsToRows(region)) return false;
     std::reverse(region.begin(), region.end());
     std::vector<Instruction*> outputs(outputs_.rbegin(), outputs_.rend());
@@ -253,6 +347,7 @@ class RowFuser {
   }
 
   Computation& c_;
+  const target::Target& target_;
   // What was there at first; null where it has become part of a kernel.
   std::vector<Instruction*> order_;
   // Of what is left of that: where it stands there.
@@ -269,8 +364,10 @@ class RowFuser {
 }  // namespace
 
 Result<bool> FuseRows(ir::Module& module, const PassContext& context) {
+  static const target::Target reference = target::Reference();
+  const target::Target& target = context.target ? *context.target : reference;
   bool changed = false;
-  for (Computation* c : ProgramComputations(module)) changed |= RowFuser(*c).Run();
+  for (Computation* c : ProgramComputations(module)) changed |= RowFuser(*c, target).Run();
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

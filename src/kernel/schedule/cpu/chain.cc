@@ -42,7 +42,9 @@ class Scheduler {
     s_.rows = ScheduleNest(rows_, cpu_);
     const int vector = s_.rows.stages[0].vector_variable;
     bool blocked = vector < 0 || vector >= rows_.outer - 1;
-    if (!blocked || s_.rows.tile_variable >= 0 || s_.rows.panels) return std::nullopt;
+    if (!blocked || s_.rows.tile_variable >= 0 || s_.rows.panels || s_.rows.strips.width > 0) {
+      return std::nullopt;
+    }
     if (!ChooseBlocks(*product)) return std::nullopt;
     s_.contraction = std::move(product->contraction);
     BlockRows();

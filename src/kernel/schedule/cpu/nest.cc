@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "kernel/schedule/cpu/rows.h"
+#include "kernel/schedule/cpu/strips.h"
 
 namespace kiln::kernel {
 namespace {
@@ -51,13 +52,14 @@ class Scheduler {
     ChooseTile();
     ChooseUnroll();
     ChooseHalving();
-    ChooseItems();
+    const bool strips = points_ > 0 && ScheduleStrips(kernel_, cpu_, s_);
+    if (!strips) ChooseItems();
     ChooseSplit();
     s_.items = std::max<int64_t>(s_.items, 0);
     s_.microseconds = std::max(cycles_ / kCyclesPerMicrosecond, bytes_ / BytesPerMicrosecond());
     s_.max_tasks =
         std::clamp<int64_t>(cpu_.TasksWorth(s_.microseconds), 1, std::max<int64_t>(s_.items, 1));
-    ScheduleRows(kernel_, cpu_, s_);
+    if (!strips) ScheduleRows(kernel_, cpu_, s_);
     return s_;
   }
 
@@ -132,6 +134,7 @@ class Scheduler {
       if (!cpu_.has_masks) steps = extent / s_.vector_width + extent % s_.vector_width;
       lanes = static_cast<double>(extent) / static_cast<double>(steps);
     }
+    const bool transposes = StripsTranspose(kernel_, cpu_, vector, s_.vector_width);
     double cost = 0;
     auto access = [&](const Index& index, bool load) {
       if (vector < 0) {
@@ -141,7 +144,8 @@ class Scheduler {
       std::optional<int64_t> stride = index.StrideOf(vector);
       if (stride && *stride >= -1 && *stride <= 1) {
         cost += kAccessCost / lanes;
-      } else if (load && stride && TileOf(index, vector) >= 0) {
+      } else if (stride && ((load && TileOf(index, vector) >= 0) ||
+                            (transposes && IsSquareInStrips(stage, index, vector)))) {
         cost += kTransposeCost;
       } else {
         cost += cpu_.has_masks ? kGatherCost : kScalarAccessCost;
@@ -427,6 +431,13 @@ std::string CpuNestSchedule::ToString() const {
   if (split > 0) out += Cat(" split ", split, " in ", chunks, " scratch ", scratch_bytes);
   out += Cat(" items ", items, " tasks ", max_tasks);
   if (panels) out += " panels";
+  if (strips.width > 0) {
+    out += Cat(" strips of ", strips.width);
+    for (const CpuStageSchedule& stage : stages)
+      out += Cat(&stage == &stages[0] ? " rows " : ", ", stage.rows,
+                 stage.by_columns ? " by columns" : "");
+    for (const CpuStrips::Kept& k : strips.kept) out += Cat(" kept p", k.param, " at ", k.offset);
+  }
   if (nontemporal) out += " nontemporal";
   if (pipelined) out += " pipelined";
   for (int p : staged) out += Cat(" staged p", p);

@@ -25,6 +25,27 @@ struct CpuStageSchedule {
   // masked store has written is not to be had before it is in the cache; a loop that goes round by
   // memory waits for that at each step.
   bool halving = false;
+  // In strips: so many points of the last inner variable go together; a vector of columns takes all
+  // of them before the next one does, in place of all columns of the strip each.
+  int rows = 1;
+  bool by_columns = false;
+};
+
+// Where vectors go along an outer variable and stages walk inner ones, as columns do whose rows are
+// in order in memory: every stage is taken for a strip of columns row by row, with accumulators in
+// memory, and not for a vector's columns from the first row to the last. So memory is read in
+// pieces of a strip's width.
+struct CpuStrips {
+  int64_t width = 0;  // points of the vector variable, whole vectors; 0: no strips
+  // Parameters of which later stages find the strip's points in scratch, without gaps: inputs as
+  // the first stage has read them, outputs that wait for their last stage.
+  struct Kept {
+    int param = -1;
+    int64_t offset = 0;  // bytes, in the item's piece
+    bool operator==(const Kept&) const = default;
+  };
+  std::vector<Kept> kept;
+  int64_t piece_bytes = 0;  // of scratch, for an item
 };
 
 // Memory that is asked for before it is wanted, a line at a time: the hardware sees no further than
@@ -62,6 +83,9 @@ struct CpuNestSchedule {
   int64_t split = 0;
   int64_t chunks = 1;
   int64_t scratch_bytes = 0;
+
+  // Items have blocks of whole strips then.
+  CpuStrips strips;
 
   int64_t items = 1;
   // About how long one thread takes.

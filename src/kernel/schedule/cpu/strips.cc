@@ -1,0 +1,329 @@
+#include "kernel/schedule/cpu/strips.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "kernel/schedule/cpu/rows.h"
+
+namespace kiln::kernel {
+namespace {
+
+// The most rows and columns that are transposed in registers.
+constexpr int64_t kLargestSquare = 16;
+// Accumulators of a strip, in the first cache beside what is read.
+constexpr int64_t kMostSumsBytes = 16 << 10;
+// Pieces of memory of a page are as good as longer ones, and of a few lines nearly so.
+constexpr int64_t kWidestBytes = 4096;
+constexpr int64_t kNarrowestBytes = 512;
+// Fewer rows than these are read side by side.
+constexpr int64_t kFewestRows = 32;
+// Items that suffice for the threads of most machines; of those with scratch there are no more.
+constexpr int64_t kItemsWanted = 16;
+constexpr int64_t kItemsWithScratch = 32;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Calls f(param, index, loads).
+template <typename F>
+void ForEachAccess(const Stage& stage, F&& f) {
+  for (const Node& n : stage.nodes) {
+    if (n.kind == Node::Kind::kLoad && n.guard < 0) f(n.param, n.index, true);
+  }
+  for (const Store& store : stage.stores) f(store.param, store.index, false);
+}
+
+class Strips {
+ public:
+  Strips(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule)
+      : kernel_(kernel), cpu_(cpu), s_(schedule), vector_(schedule.stages[0].vector_variable) {}
+
+  bool Run() {
+    if (!Apply()) return false;
+    KeepWhatIsReadAgain();
+    ChooseWidth();
+    ChooseItems();
+    PlaceWhatIsKept();
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      s_.stages[s].rows = RowsOf(kernel_.stages[s]);
+      s_.stages[s].masked = false;
+      // Lines of many rows of what is read across would not stay until they are wanted again.
+      s_.stages[s].by_columns = HasSquares(kernel_.stages[s], true);
+    }
+    AddPrefetches();
+    return true;
+  }
+
+ private:
+  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  int64_t Bytes(int param) const { return ByteWidth(kernel_.params[param].type); }
+
+  bool Apply() {
+    if (vector_ < 0 || vector_ >= kernel_.outer || s_.vector_width < 4) return false;
+    if (kernel_.kind != Kernel::Kind::kNest || Extent(vector_) < s_.vector_width) return false;
+    transposes_ = StripsTranspose(kernel_, cpu_, vector_, s_.vector_width);
+    if (transposes_) return true;
+    int walks = 0;
+    int64_t rows = 0;
+    for (const Stage& stage : kernel_.stages) {
+      if (stage.variables.empty()) continue;
+      ++walks;
+      rows = std::max(rows, Rows(stage));
+    }
+    const int64_t bytes = kernel_.bytes_read + kernel_.bytes_written;
+    if (rows < kFewestRows || bytes <= 2 * cpu_.l2_bytes) return false;
+    // A step that takes whole rows needs no strips.
+    return walks > 1 || Extent(vector_) > s_.stages[0].unroll * s_.vector_width;
+  }
+
+  // --- What is kept
+
+  // The last stage that reads a parameter, the first that reads or stores it.
+  struct Span {
+    int first = -1, last = -1;
+  };
+
+  // Where the parameter is read and stored at the same point of the walk by several stages.
+  std::optional<Span> SpanOf(int param) const {
+    const bool output = kernel_.params[param].role == Param::Role::kOutput;
+    if (kernel_.params[param].in_place_of >= 0) return std::nullopt;
+    Span span;
+    std::optional<Index> place;
+    const std::vector<int>* variables = nullptr;
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      int accesses = 0;
+      bool fits = true;
+      auto access = [&](const Index& index) {
+        ++accesses;
+        fits = fits && (!place || *place == index) && (!variables || *variables == stage.variables);
+        place = index;
+        variables = &stage.variables;
+      };
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || n.param != param) continue;
+        access(n.index);
+        fits = fits && n.guard < 0;
+      }
+      for (const Store& store : stage.stores) {
+        if (store.param == param) access(store.index);
+      }
+      if (!fits) return std::nullopt;
+      if (accesses == 0) continue;
+      if (span.first < 0) span.first = static_cast<int>(s);
+      span.last = static_cast<int>(s);
+    }
+    if (span.first < 0 || span.first == span.last || variables->empty()) return std::nullopt;
+    // An element for each point.
+    for (int v : *variables) {
+      if (place->StrideOf(v).value_or(0) == 0) return std::nullopt;
+    }
+    if (place->StrideOf(vector_).value_or(0) == 0) return std::nullopt;
+    // An output's last stage is the kernel's, and does not read what others store later.
+    if (output && span.last + 1 != static_cast<int>(kernel_.stages.size())) return std::nullopt;
+    return span;
+  }
+
+  int64_t Rows(const Stage& stage) const {
+    int64_t rows = 1;
+    for (int v : stage.variables) rows *= Extent(v);
+    return rows;
+  }
+
+  void KeepWhatIsReadAgain() {
+    for (size_t p = 0; p < kernel_.params.size(); ++p) {
+      auto span = SpanOf(static_cast<int>(p));
+      if (!span) continue;
+      kept_.push_back({static_cast<int>(p), *span});
+      rows_ = Rows(kernel_.stages[static_cast<size_t>(span->first)]);
+    }
+    // An output takes the place of an input of which it is made.
+    for (KeptSpan& output : kept_) {
+      if (kernel_.params[output.param].role != Param::Role::kOutput) continue;
+      for (KeptSpan& input : kept_) {
+        bool free = kernel_.params[input.param].role == Param::Role::kInput && !input.shared &&
+                    input.span.last <= output.span.first &&
+                    Bytes(input.param) == Bytes(output.param);
+        if (!free) continue;
+        input.shared = true;
+        output.place_of = input.param;
+        break;
+      }
+    }
+    for (const KeptSpan& k : kept_) {
+      if (k.place_of < 0) point_bytes_ += rows_ * Bytes(k.param);
+    }
+  }
+
+  void PlaceWhatIsKept() {
+    int64_t offset = 0;
+    auto place = [&](int param) {
+      for (const CpuStrips::Kept& k : s_.strips.kept) {
+        if (k.param == param) return k.offset;
+      }
+      return int64_t{0};
+    };
+    // Inputs come first among the parameters.
+    for (const KeptSpan& k : kept_) {
+      if (k.place_of >= 0) {
+        s_.strips.kept.push_back({k.param, place(k.place_of)});
+        continue;
+      }
+      s_.strips.kept.push_back({k.param, offset});
+      offset += (rows_ * s_.strips.width * Bytes(k.param) + 63) / 64 * 64;
+    }
+    s_.strips.piece_bytes = offset;
+    s_.scratch_bytes = offset * s_.items;
+    // What else a stage stores and reads stays near.
+    for (const Stage& stage : kernel_.stages) {
+      for (const Node& n : stage.nodes) {
+        if (n.kind != Node::Kind::kLoad || kernel_.params[n.param].role != Param::Role::kOutput) {
+          continue;
+        }
+        if (std::ranges::none_of(kept_, [&](const KeptSpan& k) { return k.param == n.param; })) {
+          s_.nontemporal = false;
+        }
+      }
+    }
+  }
+
+  // --- Strips and items
+
+  void ChooseWidth() {
+    int64_t sums = 1, widest = 1;
+    for (const Stage& stage : kernel_.stages) {
+      for (const Reduction& r : stage.reductions) {
+        for (ElementType type : r.types) sums += ByteWidth(type);
+      }
+      ForEachAccess(
+          stage, [&](int param, const Index&, bool) { widest = std::max(widest, Bytes(param)); });
+    }
+    const int64_t step = s_.vector_width, extent = Extent(vector_);
+    int64_t most = std::min(kMostSumsBytes / sums, kWidestBytes / widest);
+    if (!kept_.empty()) {
+      // What is read across comes in whole lines, of which most wait for their turn.
+      const bool across = std::ranges::any_of(
+          kernel_.stages, [&](const Stage& stage) { return HasSquares(stage, true); });
+      const int64_t room = cpu_.l2_bytes / (across ? 8 : 2) / point_bytes_;
+      if (room < step) {
+        kept_.clear();
+      } else {
+        most = std::min(most, room);
+      }
+    }
+    int64_t others = 1;
+    for (int v = 0; v < vector_; ++v) others *= Extent(v);
+    const int64_t for_items = CeilDiv(extent * others, kItemsWanted);
+    most = std::min(most, std::max(for_items, kNarrowestBytes / widest));
+    most = std::max(most / step * step, step);
+    s_.strips.width = CeilDiv(CeilDiv(extent, CeilDiv(extent, most)), step) * step;
+  }
+
+  void ChooseItems() {
+    s_.parallel = vector_ + 1;
+    int64_t others = 1;
+    for (int v = 0; v < vector_; ++v) others *= Extent(v);
+    const int64_t strips = CeilDiv(Extent(vector_), s_.strips.width);
+    int64_t together = 1;
+    if (!kept_.empty()) together = std::min(CeilDiv(strips * others, kItemsWithScratch), strips);
+    s_.block = std::min(s_.strips.width * together, Extent(vector_));
+    s_.items = others * CeilDiv(Extent(vector_), s_.block);
+  }
+
+  // --- Stages
+
+  // Whether squares are loaded, or else stored.
+  bool HasSquares(const Stage& stage, bool loaded) const {
+    bool squares = false;
+    const auto number = static_cast<int>(&stage - kernel_.stages.data());
+    ForEachAccess(stage, [&](int param, const Index& index, bool loads) {
+      squares |= transposes_ && loads == loaded && IsInMemory(param, number, loads) &&
+                 IsSquareInStrips(stage, index, vector_);
+    });
+    return squares;
+  }
+
+  int RowsOf(const Stage& stage) const {
+    if (stage.variables.empty()) return 1;
+    if (HasSquares(stage, true) || HasSquares(stage, false)) return s_.vector_width;
+    const int weight = WeightOf(stage);
+    int rows = weight <= 8 ? 8 : weight <= 40 ? 4 : 2;
+    while (rows > Extent(stage.variables.back())) rows /= 2;
+    return std::max(rows, 1);
+  }
+
+  // Whether a stage's access of a parameter goes to its memory, and not to what is kept.
+  bool IsInMemory(int param, int stage, bool loads) const {
+    auto kept = std::ranges::find(kept_, param, &KeptSpan::param);
+    if (kept == kept_.end()) return true;
+    if (!loads) return stage + 1 == static_cast<int>(kernel_.stages.size());
+    return kernel_.params[param].role == Param::Role::kInput && stage == kept->span.first;
+  }
+
+  // The next rows, of what comes from far or goes there.
+  void AddPrefetches() {
+    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+      const Stage& stage = kernel_.stages[s];
+      if (stage.variables.empty()) continue;
+      const int last = stage.variables.back();
+      ForEachAccess(stage, [&](int param, const Index& index, bool loads) {
+        if (!IsInMemory(param, static_cast<int>(s), loads)) return;
+        if (loads ? kernel_.params[param].role == Param::Role::kOutput : s_.nontemporal) return;
+        if (kernel_.params[param].elements * Bytes(param) <= cpu_.l2_bytes / 2) return;
+        std::optional<int64_t> row = index.StrideOf(last);
+        if (!row || *row == 0 || index.StrideOf(vector_).value_or(0) == 0) return;
+        // Streams of which there are few are seen by the hardware.
+        if (s_.stages[s].by_columns) return;
+        CpuPrefetch prefetch{static_cast<int>(s), param, index + *row * s_.stages[s].rows, !loads};
+        auto same = std::find(s_.prefetches.begin(), s_.prefetches.end(), prefetch);
+        if (same == s_.prefetches.end()) s_.prefetches.push_back(std::move(prefetch));
+      });
+    }
+  }
+
+  struct KeptSpan {
+    int param;
+    Span span;
+    bool shared = false;  // its place is an output's later
+    int place_of = -1;
+  };
+
+  const Kernel& kernel_;
+  const target::Cpu& cpu_;
+  CpuNestSchedule& s_;
+  const int vector_;
+  bool transposes_ = false;
+  std::vector<KeptSpan> kept_;
+  int64_t rows_ = 1;         // points of the inner variables
+  int64_t point_bytes_ = 0;  // of what is kept, at one point of the vector variable
+};
+
+}  // namespace
+
+bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, int vector, int vector_width) {
+  if (kernel.kind != Kernel::Kind::kNest || vector < 0 || vector >= kernel.outer) return false;
+  if (vector_width < 4 || vector_width > kLargestSquare) return false;
+  if (kernel.bytes_read + kernel.bytes_written <= cpu.l1_bytes) return false;
+  if (kernel.variables[vector].extent < vector_width) return false;
+  bool along = false, across = false;
+  for (const Stage& stage : kernel.stages) {
+    if (stage.variables.empty()) continue;
+    const int last = stage.variables.back();
+    if (kernel.variables[last].extent < vector_width) return false;
+    ForEachAccess(stage, [&](int, const Index& index, bool) {
+      along |= index.StrideOf(vector) == 1 && index.StrideOf(last).value_or(0) != 0;
+      across |= IsSquareInStrips(stage, index, vector);
+    });
+  }
+  return along && across;
+}
+
+bool IsSquareInStrips(const Stage& stage, const Index& index, int vector) {
+  if (stage.variables.empty() || index.StrideOf(stage.variables.back()) != 1) return false;
+  return std::abs(index.StrideOf(vector).value_or(0)) > 1;
+}
+
+bool ScheduleStrips(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule) {
+  return Strips(kernel, cpu, schedule).Run();
+}
+
+}  // namespace kiln::kernel
