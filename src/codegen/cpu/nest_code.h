@@ -189,6 +189,7 @@ class NestCode {
   Value* chunk_ = nullptr;
   std::vector<Partial> partials_;
   std::vector<std::vector<StripArray>> sums_;  // of reductions' results, by stage
+  int64_t values_bytes_ = 0;                   // of all StripValues
   Value* strip_back_ = nullptr;                // minus the strip's first column
   Value* piece_ = nullptr;                     // of scratch, where strips are kept
 };

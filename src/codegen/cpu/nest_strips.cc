@@ -13,6 +13,9 @@ using llvm::Value;
 using Values = NestEmitter::Values;
 using Range = NestEmitter::Range;
 
+// On the stack; what does not fit is made again for every few rows.
+constexpr int64_t kMostValuesBytes = 16 << 10;
+
 NestCode::StripArray NestCode::MakeStripArray(ElementType type) {
   llvm::BasicBlock& entry = function_->getEntryBlock();
   llvm::IRBuilder<> at_entry(&entry, entry.getFirstInsertionPt());
@@ -114,6 +117,8 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
       // Each version of the loop over columns finds the same.
       if (!found) {
         for (int node : e_->Costly(s)) {
+          if (values_bytes_ >= kMostValuesBytes) break;
+          values_bytes_ += schedule_.strips.width * ByteWidth(stage.nodes[node].type);
           StripArray array = MakeStripArray(stage.nodes[node].type);
           OpenStripArray(array);
           costly.push_back({node, array});
