@@ -11,9 +11,6 @@
 namespace kiln::kernel {
 namespace {
 
-// The most rows and columns that are transposed in registers.
-constexpr int kLargestSquare = 16;
-
 // Rough costs in cycles of a core, for comparing schedules with each other.
 constexpr double kOpCost = 0.5;
 constexpr double kTranscendentalCost = 12;

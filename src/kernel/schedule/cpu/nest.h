@@ -10,6 +10,9 @@
 
 namespace kiln::kernel {
 
+// The most rows and columns that are transposed in registers.
+constexpr int kLargestSquare = 16;
+
 // One stage's inner loops.
 struct CpuStageSchedule {
   // The variable whose consecutive points make a vector: an outer one (then the same in all stages)

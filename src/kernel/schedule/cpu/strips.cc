@@ -8,8 +8,6 @@
 namespace kiln::kernel {
 namespace {
 
-// The most rows and columns that are transposed in registers.
-constexpr int64_t kLargestSquare = 16;
 // Accumulators of a strip, in the first cache beside what is read.
 constexpr int64_t kMostSumsBytes = 16 << 10;
 // Pieces of memory of a page are as good as longer ones, and of a few lines nearly so.
