@@ -194,7 +194,10 @@ class Fuser {
       Instruction* kernel = MergeKeeping(producer, consumer);
       Revive(kernel);
       number[kernel] = at;
-      for (Instruction* user : kernel->users()) number[user] = at;
+      // A kernel of one result has users that wait for others, too.
+      for (Instruction* user : kernel->users()) {
+        if (user->opcode() == Opcode::kGetTupleElement) number[user] = at;
+      }
       changed_ = true;
     }
   }
