@@ -98,6 +98,9 @@ constexpr ByWidth kGetMant = {llvm::Intrinsic::x86_avx512_mask_getmant_ps_128,
 constexpr ByWidth kRange = {llvm::Intrinsic::x86_avx512_mask_range_ps_128,
                             llvm::Intrinsic::x86_avx512_mask_range_ps_256,
                             llvm::Intrinsic::x86_avx512_mask_range_ps_512};
+constexpr ByWidth kReduce = {llvm::Intrinsic::x86_avx512_mask_reduce_ps_128,
+                             llvm::Intrinsic::x86_avx512_mask_reduce_ps_256,
+                             llvm::Intrinsic::x86_avx512_mask_reduce_ps_512};
 constexpr ByWidth kRcp14 = {llvm::Intrinsic::x86_avx512_rcp14_ps_128,
                             llvm::Intrinsic::x86_avx512_rcp14_ps_256,
                             llvm::Intrinsic::x86_avx512_rcp14_ps_512};
@@ -137,6 +140,13 @@ Value* MathEmitter::MantissaOf(Value* x) {
   constexpr uint32_t kFromThreeQuarters = 3, kNanBelowZero = 3 << 2;
   return OnVectors({x}, 4, [&](const std::vector<Value*>& v) {
     return kGetMant.Call(b_, v[0], {v[0], b_.getInt32(kFromThreeQuarters | kNanBelowZero)}, true);
+  });
+}
+
+// x less the nearest multiple of 2^-bits, the even one of two.
+Value* MathEmitter::RestOf(Value* x, uint32_t bits) {
+  return OnVectors({x}, 4, [&](const std::vector<Value*>& v) {
+    return kReduce.Call(b_, v[0], {v[0], b_.getInt32(bits << 4)}, true);
   });
 }
 
@@ -259,10 +269,8 @@ Value* MathEmitter::ErfAvx512(Value* x) {
   Value* a = Abs(x);
   a = b_.CreateSelect(b_.CreateFCmpOGT(a, high), high, a);
   // Adding 1.5 * 2^20 rounds to a multiple of 1/8, and leaves its number in the low bits.
-  Value* magic = Number(x, 0x1.8p20);
-  Value* shifted = b_.CreateFAdd(a, magic);
-  Value* index = b_.CreateBitCast(shifted, IntegerType(x));
-  Value* d = b_.CreateFSub(a, b_.CreateFSub(shifted, magic));
+  Value* index = b_.CreateBitCast(b_.CreateFAdd(a, Number(x, 0x1.8p20)), IntegerType(x));
+  Value* d = RestOf(a, 3);
   Value* sum = LookUp(tables::kErf[4], index);
   for (int k = 3; k >= 0; --k) sum = MulAdd(sum, d, LookUp(tables::kErf[k], index));
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, sum, x);

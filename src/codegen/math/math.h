@@ -127,6 +127,7 @@ class MathEmitter {
                          const std::function<llvm::Value*(const std::vector<llvm::Value*>&)>& f);
   llvm::Value* ScaleByPower(llvm::Value* x, llvm::Value* n);
   llvm::Value* ExponentOf(llvm::Value* x);
+  llvm::Value* RestOf(llvm::Value* x, uint32_t bits);
   llvm::Value* MantissaOf(llvm::Value* x);
   llvm::Value* InverseOfNormal(llvm::Value* x);
   llvm::Value* LookUp(std::span<const float, 32> table, llvm::Value* index);
