@@ -217,6 +217,8 @@ class NestEmitter {
   bool TermIsVector(int stage, const kernel::Index::Term& term) const;
   bool ReadsOutput(const kernel::Node& node) const;
   bool Ready(int stage, const kernel::Node& node) const;
+  // Whether a node is an exponential, or is read from where earlier stages store such alone.
+  bool IsExponential(int stage, int node) const;
   void EmitNode(int stage, int node);
   void EmitReciprocalAhead(int stage, int node);
   void AdvanceAccess(int id);

@@ -365,6 +365,23 @@ void NestEmitter::EmitReadyInAll() {
   for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s), true);
 }
 
+bool NestEmitter::IsExponential(int stage, int n) const {
+  const Node& node = kernel_.stages[stage].nodes[n];
+  if (node.kind == Node::Kind::kOp) return node.opcode == Opcode::kExponential;
+  if (!ReadsOutput(node) || node.guard >= 0) return false;
+  if (kernel_.params[node.param].in_place_of >= 0) return false;
+  // What earlier stages have put there, at the very place.
+  bool stored = false;
+  for (int s = 0; s < stage; ++s) {
+    for (const kernel::Store& store : kernel_.stages[s].stores) {
+      if (store.param != node.param) continue;
+      if (!IsExponential(s, store.value)) return false;
+      stored = true;
+    }
+  }
+  return stored;
+}
+
 void NestEmitter::EmitNode(int stage, int n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   Lanes value;
@@ -418,9 +435,7 @@ void NestEmitter::EmitNode(int stage, int n) {
         for (int u = 0; u < copies_; ++u) {
           dividends.push_back(Use(stage, node.operands[0], u, true));
         }
-        const Node& dividend = kernel_.stages[stage].nodes[node.operands[0]];
-        bool may_be_negative =
-            dividend.kind != Node::Kind::kOp || dividend.opcode != Opcode::kExponential;
+        bool may_be_negative = !IsExponential(stage, node.operands[0]);
         for (Value* quotient :
              EmitDivide(b_, std::move(dividends), *reciprocals_[stage][n], may_be_negative)) {
           value.copies.push_back(RoundedTo(b_, quotient, node.type, MathOf(cpu_)));
