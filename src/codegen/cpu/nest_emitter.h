@@ -95,7 +95,7 @@ class NestEmitter {
   };
   Item OpenItem(llvm::Value* item, const kernel::CpuNestSchedule& schedule);
   // Calls `body` with a variable's points as the copies of a vector that is bound, or one by one
-  // where it is a scalar.
+  // where it is a scalar. What does not depend on the points is emitted before, once.
   void TilePoints(int variable, llvm::Value* first, int count, const std::function<void()>& body);
   // A scalar loop.
   void ScalarLoop(int variable, const Range& range, Values& carried,

@@ -205,8 +205,6 @@ void NestEmitter::TilePoints(int variable, Value* first, int count,
                              const std::function<void()>& body) {
   Mark mark = GetMark();
   if (width_ > 1 && count > 1) {
-    // What does not depend on the points.
-    EmitReadyInAll();
     BindTile(variable, first, count, count);
     body();
     UnbindTile();

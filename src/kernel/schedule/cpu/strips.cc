@@ -116,9 +116,13 @@ class Strips {
       if (place->StrideOf(v).value_or(0) == 0) return std::nullopt;
     }
     if (place->StrideOf(vector_).value_or(0) == 0) return std::nullopt;
-    // An output's last stage is the kernel's, and does not read what others store later.
-    if (output && span.last + 1 != static_cast<int>(kernel_.stages.size())) return std::nullopt;
+    // Only the kernel's last stage puts an output where it belongs.
+    if (output && !IsStoredLast(param)) return std::nullopt;
     return span;
+  }
+
+  bool IsStoredLast(int param) const {
+    return std::ranges::count(kernel_.stages.back().stores, param, &Store::param) > 0;
   }
 
   int64_t Rows(const Stage& stage) const {
@@ -261,7 +265,8 @@ class Strips {
   void AddPrefetches() {
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       const Stage& stage = kernel_.stages[s];
-      if (stage.variables.empty()) continue;
+      // Streams of which there are few are seen by the hardware.
+      if (stage.variables.empty() || s_.stages[s].by_columns) continue;
       const int last = stage.variables.back();
       ForEachAccess(stage, [&](int param, const Index& index, bool loads) {
         if (!IsInMemory(param, static_cast<int>(s), loads)) return;
@@ -269,8 +274,6 @@ class Strips {
         if (kernel_.params[param].elements * Bytes(param) <= cpu_.l2_bytes / 2) return;
         std::optional<int64_t> row = index.StrideOf(last);
         if (!row || *row == 0 || index.StrideOf(vector_).value_or(0) == 0) return;
-        // Streams of which there are few are seen by the hardware.
-        if (s_.stages[s].by_columns) return;
         CpuPrefetch prefetch{static_cast<int>(s), param, index + *row * s_.stages[s].rows, !loads};
         auto same = std::find(s_.prefetches.begin(), s_.prefetches.end(), prefetch);
         if (same == s_.prefetches.end()) s_.prefetches.push_back(std::move(prefetch));
