@@ -47,7 +47,8 @@ std::string Target::ToString() const {
       return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes,
                  " features=", Join(cpu.features, ","), " task=", cpu.task_microseconds, "us");
     case Kind::kGpu:
-      return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version);
+      return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version,
+                 " multiprocessors=", gpu.multiprocessors, gpu.emulated ? " emulated" : "");
     case Kind::kReference:
       return "reference";
   }
@@ -114,27 +115,35 @@ Result<Target> NvidiaGpu(int sm) {
   Target t;
   t.kind = Kind::kGpu;
   t.gpu.sm = sm;
-  // The lowest PTX version that knows the architecture, as LLVM 19 emits it.
+  // The lowest PTX version that knows the architecture, as LLVM 19 emits it, and the shared memory
+  // of a block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+  auto set = [&](int ptx_version, int64_t shared_kib) {
+    t.gpu.ptx_version = ptx_version;
+    t.gpu.shared_bytes_per_block = shared_kib << 10;
+    return t;
+  };
   switch (sm) {
     case 75:
-      t.gpu.ptx_version = 63;
-      return t;
+      return set(63, 64);
     case 80:
-      t.gpu.ptx_version = 70;
-      return t;
+      return set(70, 163);
     case 86:
-      t.gpu.ptx_version = 71;
-      return t;
+      return set(71, 99);
     case 89:
-      t.gpu.ptx_version = 78;
-      return t;
+      return set(78, 99);
     case 90:
-      t.gpu.ptx_version = 78;
-      return t;
+      return set(78, 227);
     default:
       return InvalidArgument("no GPU architecture sm_", sm,
                              "; known are sm_75, sm_80, sm_86, sm_89 and sm_90");
   }
+}
+
+Result<Target> EmulatedGpu(int sm) {
+  KILN_ASSIGN_OR_RETURN(Target t, NvidiaGpu(sm));
+  t.cpu = HostCpu().cpu;
+  t.gpu.emulated = true;
+  return t;
 }
 
 Target Reference() { return Target(); }

@@ -37,8 +37,10 @@ struct Gpu {
   int ptx_version = 70;  // what the assembler must accept, 10 * major + minor
   int warp_size = 32;
   int max_threads_per_block = 1024;
-  int64_t shared_bytes_per_block = 48 << 10;
+  int64_t shared_bytes_per_block = 48 << 10;  // the most that a block may ask for
   int multiprocessors = 108;
+  // Kernels are made for the emulator, as objects for the target's CPU.
+  bool emulated = false;
 };
 
 struct Target {
@@ -57,6 +59,8 @@ Target HostCpu();
 Target HostCpuWithVectors(int bytes);
 // sm is 75, 80, 86, 89 or 90; INVALID_ARGUMENT otherwise.
 Result<Target> NvidiaGpu(int sm);
+// The same, emulated on the machine this runs on.
+Result<Target> EmulatedGpu(int sm);
 Target Reference();
 
 }  // namespace kiln::target

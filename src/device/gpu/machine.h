@@ -1,0 +1,148 @@
+// What the executor of GPU programs asks of a GPU. There are two machines: the CUDA driver's
+// (device/cuda) and the emulated one (device/emulated).
+//
+// Everything may be called from any thread. Work of one stream is done in order, some time after
+// the call that asks for it; failures of the work itself come out of the next wait.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "target/target.h"
+
+namespace kiln::device {
+
+// A piece of the machine's memory.
+struct GpuSpan {
+  std::byte* address = nullptr;
+  int64_t bytes = 0;
+};
+
+struct GpuGrid {
+  int64_t blocks = 1;
+  int threads = 32;          // per block, whole warps
+  int64_t shared_bytes = 0;  // dynamic shared memory of a block
+};
+
+// As the machine reports them.
+struct GpuResources {
+  int registers = 0;         // of a thread
+  int64_t local_bytes = 0;   // of a thread: spilled registers and arrays
+  int64_t shared_bytes = 0;  // of a block, beside the dynamic part
+};
+
+// A kernel of a module, alive as long as that.
+class GpuKernel {
+ public:
+  virtual ~GpuKernel() = default;
+  virtual GpuResources resources() const = 0;
+};
+
+// Code on the machine.
+class GpuModule {
+ public:
+  virtual ~GpuModule() = default;
+  // Borrowed. INTERNAL where there is no such kernel.
+  virtual Result<GpuKernel*> Find(const std::string& symbol) = 0;
+  virtual int64_t code_bytes() const = 0;
+};
+
+// A point in a stream's work. Recorded again and again.
+class GpuEvent {
+ public:
+  virtual ~GpuEvent() = default;
+  virtual Result<bool> IsDone() = 0;
+  // Until all that came before it in its stream is done; the first failure among that which has
+  // not been told yet.
+  virtual Status Wait() = 0;
+};
+
+class GpuGraph;
+
+class GpuStream {
+ public:
+  // Waits for the work that is left.
+  virtual ~GpuStream() = default;
+
+  // Kernels have a parameter for each of the spans, its address.
+  virtual Status Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) = 0;
+  virtual Status Launch(GpuGraph& graph) = 0;
+  // Within the machine's memory.
+  virtual Status Copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
+  // The host's memory must be as it is until the stream has done this. Asynchronous for pinned
+  // memory; may wait otherwise.
+  virtual Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) = 0;
+  virtual Status CopyToHost(void* to, const std::byte* from, int64_t bytes) = 0;
+  virtual Status Fill(std::byte* to, uint8_t value, int64_t bytes) = 0;
+
+  virtual Status Record(GpuEvent& event) = 0;
+  // What follows in this stream comes after the event, which is of any stream of the machine.
+  virtual Status WaitFor(GpuEvent& event) = 0;
+  // All that has been asked for is done; the first failure that has not been told yet.
+  virtual Status Synchronise() = 0;
+};
+
+// Work that is given once and launched many times, one node after the other in the order in which
+// they were added.
+class GpuGraph {
+ public:
+  virtual ~GpuGraph() = default;
+  // A node's number.
+  virtual Result<int> AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
+                                std::span<const GpuSpan> args) = 0;
+  virtual Result<int> AddCopy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
+  // After the last node; before the first launch.
+  virtual Status Finish() = 0;
+  // Between launches, of finished graphs: the same node with other addresses. Launches that are
+  // under way keep theirs.
+  virtual Status SetLaunch(int node, std::span<const GpuSpan> args) = 0;
+  virtual Status SetCopy(int node, std::byte* to, const std::byte* from) = 0;
+};
+
+struct GpuMemory {
+  int64_t total_bytes = 0, free_bytes = 0;
+};
+
+class GpuMachine {
+ public:
+  virtual ~GpuMachine() = default;
+
+  const target::Target& target() const { return target_; }
+  // One line for users: the product's name, or that it is emulated.
+  const std::string& description() const { return description_; }
+
+  // Memory that is the stream's from here on in its order, at a multiple of 256 bytes; what is
+  // freed goes to who asks later in the same stream's order. RESOURCE_EXHAUSTED, with sizes, leaves
+  // everything usable. At least one byte is allocated.
+  virtual Result<std::byte*> Allocate(int64_t bytes, GpuStream& stream) = 0;
+  virtual void Free(std::byte* memory, int64_t bytes, GpuStream& stream) noexcept = 0;
+  virtual Result<GpuMemory> Memory() = 0;
+
+  // Host memory for transfers.
+  virtual Result<std::byte*> AllocatePinned(int64_t bytes) = 0;
+  virtual void FreePinned(std::byte* memory, int64_t bytes) noexcept = 0;
+
+  virtual Result<std::unique_ptr<GpuStream>> MakeStream() = 0;
+  // The caller's stream (a CUstream), which he keeps.
+  virtual Result<std::unique_ptr<GpuStream>> WrapStream(void* native) = 0;
+  virtual Result<std::unique_ptr<GpuEvent>> MakeEvent() = 0;
+  virtual Result<std::unique_ptr<GpuGraph>> MakeGraph() = 0;
+  // `code` is what codegen::GenerateGpu made for the machine's target: PTX, or an object for the
+  // emulator.
+  virtual Result<std::unique_ptr<GpuModule>> Load(const std::string& code) = 0;
+
+ protected:
+  GpuMachine(target::Target target, std::string description)
+      : target_(std::move(target)), description_(std::move(description)) {}
+
+ private:
+  target::Target target_;
+  std::string description_;
+};
+
+}  // namespace kiln::device
