@@ -115,8 +115,9 @@ Result<Target> NvidiaGpu(int sm) {
   Target t;
   t.kind = Kind::kGpu;
   t.gpu.sm = sm;
-  // The lowest PTX version that knows the architecture, as LLVM 19 emits it, and the shared memory
-  // of a block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+  // The lowest PTX version that knows the architecture and its matrix instructions, as LLVM 19 emits
+  // it, and the shared memory of a block (CUDA C++ Programming Guide, "Technical Specifications per
+  // Compute Capability").
   auto set = [&](int ptx_version, int64_t shared_kib) {
     t.gpu.ptx_version = ptx_version;
     t.gpu.shared_bytes_per_block = shared_kib << 10;
@@ -124,7 +125,7 @@ Result<Target> NvidiaGpu(int sm) {
   };
   switch (sm) {
     case 75:
-      return set(63, 64);
+      return set(65, 64);
     case 80:
       return set(70, 163);
     case 86:

@@ -9,7 +9,7 @@
 
 #include "base/strings.h"
 #include "codegen/codegen.h"
-#include "device/emulated/emulator.h"
+#include "emulated_run.h"
 #include "guarded_memory.h"
 #include "interp/interpreter.h"
 #include "kernel/build.h"
@@ -132,8 +132,6 @@ std::string RandomGpuKernels::CheckKernel(const ir::Instruction& i,
   scheduled.gpu = kernel::ScheduleNest(scheduled.kernel, gpu);
   auto object = codegen::GenerateEmulated(scheduled, gpu, target::HostCpu().cpu, {});
   if (!object.ok()) return object.status().ToString();
-  auto emulated = device::EmulatedKernel::Load(scheduled, *object);
-  if (!emulated.ok()) return emulated.status().ToString();
   Arguments args;
   for (const ir::Instruction* input : group.inputs) {
     // A fusion's inputs are its computation's parameters.
@@ -151,7 +149,7 @@ std::string RandomGpuKernels::CheckKernel(const ir::Instruction& i,
     int from = scheduled.kernel.params[p].in_place_of;
     if (from >= 0) args.Copy(static_cast<size_t>(from), p);
   }
-  Status status = (*emulated)->Launch(args.addresses());
+  Status status = RunEmulated(scheduled, *object, args.addresses());
   if (!status.ok()) return status.ToString();
   args.GetResults();
   ++kernels;
@@ -191,15 +189,13 @@ std::string RandomGpuKernels::CheckBundle(const ir::Instruction& i,
   for (size_t p = 0; p < schedules.size(); ++p) scheduled[p].gpu = schedules[p];
   auto object = codegen::GenerateEmulated(bundle, gpu, target::HostCpu().cpu, {}, scheduled);
   if (!object.ok()) return object.status().ToString();
-  auto emulated = device::EmulatedKernel::Load(bundle, *object);
-  if (!emulated.ok()) return emulated.status().ToString();
   Arguments args;
   Literal actual(i.shape());
   for (const kernel::BundlePart& part : *parts) {
     for (int64_t o : part.operands) args.Add(values.at(i.operand(o)));
     for (int64_t r : part.results) args.AddResult(actual.elements()[static_cast<size_t>(r)]);
   }
-  Status status = (*emulated)->Launch(args.addresses());
+  Status status = RunEmulated(bundle, *object, args.addresses());
   if (!status.ok()) return status.ToString();
   args.GetResults();
   ++bundles;

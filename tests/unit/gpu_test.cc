@@ -3,16 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <cstdio>
-#include <cstdlib>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "codegen/codegen.h"
-#include "device/emulated/emulator.h"
+#include "emulated_test_util.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/ir.h"
@@ -26,29 +22,6 @@ namespace {
 
 using testing::Difference;
 using testing::RandomLiteral;
-
-// ptxas of this machine, or "".
-std::string FindPtxas() {
-  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
-    if (std::filesystem::exists(path)) return path;
-  }
-  return "";
-}
-
-// What ptxas says against the text; "" for nothing.
-std::string Assemble(const std::string& ptxas, int sm, const std::string& ptx) {
-  auto folder = std::filesystem::temp_directory_path();
-  std::string base = (folder / Cat("kiln_ptx_", getpid())).string();
-  std::ofstream(base + ".ptx") << ptx;
-  std::string command =
-      Cat(ptxas, " -arch=sm_", sm, " -o /dev/null ", base, ".ptx > ", base, ".log 2>&1");
-  int status = std::system(command.c_str());
-  std::ifstream log(base + ".log");
-  std::string text((std::istreambuf_iterator<char>(log)), {});
-  std::filesystem::remove(base + ".ptx");
-  std::filesystem::remove(base + ".log");
-  return status == 0 ? "" : text + "\n" + ptx;
-}
 
 // The kernel alone as the evaluator sees it: the fusion's computation, or the one instruction.
 Result<Literal> Expected(const ir::Instruction& i, const std::vector<Literal>& arguments) {
@@ -99,11 +72,8 @@ class GpuKernels {
       auto ptx = codegen::GeneratePtx(scheduled, gpu, {.verify = true});
       ASSERT_TRUE(ptx.ok()) << ptx.status().ToString();
       EXPECT_NE(ptx->find(Cat(".target sm_", sm)), std::string::npos);
-      static const std::string ptxas = FindPtxas();
-      if (!ptxas.empty()) {
-        EXPECT_EQ(Assemble(ptxas, sm, *ptx), "");
-        ++assembled;
-      }
+      EXPECT_EQ(testing::Assemble(sm, *ptx), "");
+      assembled += testing::HasPtxas();
     }
     Emulate(i, group, scheduled);
   }
@@ -118,8 +88,6 @@ class GpuKernels {
     auto object =
         codegen::GenerateEmulated(scheduled, gpu, target::HostCpu().cpu, {.verify = true});
     ASSERT_TRUE(object.ok()) << object.status().ToString();
-    auto emulated = device::EmulatedKernel::Load(scheduled, *object);
-    ASSERT_TRUE(emulated.ok()) << emulated.status().ToString();
     std::vector<Literal> values;
     for (const ir::Instruction* input : group.inputs) {
       values.push_back(RandomLiteral(input->shape(), values.size() + 1));
@@ -134,7 +102,7 @@ class GpuKernels {
     } else {
       args.push_back(actual.data());
     }
-    Status status = (*emulated)->Launch(args);
+    Status status = testing::RunEmulated(scheduled, *object, args);
     ASSERT_TRUE(status.ok()) << status.ToString();
     // Functions of half types may be one step off.
     double bound = 1e-5;

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "codegen/codegen.h"
+#include "codegen/gpu/emulate.h"
 #include "codegen/gpu/nest.h"
 #include "codegen/gpu/primitives.h"
 #include "codegen/llvm_session.h"
@@ -109,7 +110,7 @@ Result<std::string> GeneratePtx(const plan::ScheduledKernel& kernel, const targe
                                    session->module());
   MarkKernel(f, kernel.gpu.threads);
   KILN_RETURN_IF_ERROR(EmitThread(f, kernel, parts, {.has_fma = true}));
-  LowerPrimitivesToNvptx(session->module(), kernel.gpu.shared_bytes);
+  KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session->module()));
   if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
   PromoteStackSlots(session->module());
   KILN_ASSIGN_OR_RETURN(std::string ptx, session->Emit());
@@ -117,31 +118,17 @@ Result<std::string> GeneratePtx(const plan::ScheduledKernel& kernel, const targe
   return ptx;
 }
 
-// The kernel, and around it `void kiln_thread(ptr args)`, which takes the addresses of its
-// parameters from an array.
 Result<std::string> GenerateEmulated(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
                                      const target::Cpu& host, const Options& options,
                                      std::span<const plan::ScheduledKernel> parts) {
   KILN_RETURN_IF_ERROR(CheckForm(kernel));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session,
                         LlvmSession::ForCpu(kernel.kernel.name, host));
-  llvm::LLVMContext& context = session->context();
-  llvm::FunctionType* type = GpuKernelType(context, kernel.kernel);
-  llvm::Function* f = session->AddFunction(type, "kernel", false);
+  llvm::Function* f = session->AddFunction(GpuKernelType(session->context(), kernel.kernel),
+                                           kernel.kernel.name, true);
   KILN_RETURN_IF_ERROR(EmitThread(f, kernel, parts, {host.has_fma, host.has_f16}));
-  auto* wrapper_type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
-                                               {llvm::PointerType::get(context, 0)}, false);
-  llvm::Function* wrapper = session->AddFunction(wrapper_type, "kiln_thread", true);
-  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", wrapper));
-  std::vector<llvm::Value*> args;
-  for (unsigned i = 0; i < type->getNumParams(); ++i) {
-    auto* slot = b.CreateConstGEP1_32(b.getPtrTy(), wrapper->getArg(0), i);
-    args.push_back(b.CreateAddrSpaceCast(b.CreateLoad(b.getPtrTy(), slot), type->getParamType(i)));
-  }
-  b.CreateCall(f, args);
-  b.CreateRetVoid();
+  KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session->module(), {&f, 1}));
   if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
-  PromoteStackSlots(session->module());
   return session->Emit();
 }
 

@@ -1,165 +1,173 @@
 #include "device/emulated/emulator.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <deque>
-#include <vector>
+#include <bit>
+#include <cstdlib>
+#include <new>
 
 #include "base/float_environment.h"
 #include "base/strings.h"
-#include "device/emulated/fiber.h"
+#include "device/emulated/worker.h"
+#include "tensor/float16.h"
 
 namespace kiln::device {
 namespace {
 
-constexpr int kWarp = 32;
-
-// What a thread waits for when it yields.
-enum class Wait : uint8_t { kNothing, kBarrier, kShuffle };
-
-struct Thread {
-  Fiber fiber;
-  Wait wait = Wait::kNothing;
-  bool done = false;
-  uint32_t shuffle_value = 0, shuffle_delta = 0, shuffle_result = 0;
-};
-
-// One block while it runs. Kernels reach it by the thread-local `current`.
-struct Block {
-  uint32_t index = 0;
-  uint32_t running = 0;  // the thread that runs now
-  std::deque<Thread> threads;
-  std::vector<std::max_align_t> shared;
-  void (*function)(void* const*) = nullptr;
-  void* const* args = nullptr;
-};
-
-thread_local Block* current = nullptr;
-
-uint32_t ThreadIndex() { return current->running; }
-uint32_t BlockIndex() { return current->index; }
-void* SharedMemory() { return current->shared.data(); }
-
-void Suspend(Wait wait) {
-  Thread& t = current->threads[current->running];
-  t.wait = wait;
-  t.fiber.Yield();
+// The functions that generated code knows (frame/emulated.h).
+EmulatedThread& ThreadOf(kiln_emulated_thread* view) {
+  return *reinterpret_cast<EmulatedThread*>(view);
+}
+EmulatedWorker& WorkerOf(kiln_emulated_thread* view) {
+  return *static_cast<EmulatedWorker*>(view->host);
 }
 
-void Barrier() { Suspend(Wait::kBarrier); }
+void Access(kiln_emulated_thread* t, std::byte* address, uint64_t access) {
+  WorkerOf(t).Access(ThreadOf(t), address, access);
+}
+void Barrier(kiln_emulated_thread* t, int32_t site) { WorkerOf(t).Barrier(ThreadOf(t), site); }
+void Warp(kiln_emulated_thread* t, int32_t operation, int32_t site) {
+  WorkerOf(t).Warp(ThreadOf(t), operation, site);
+}
+void Copy(kiln_emulated_thread* t, std::byte* to, const std::byte* from, int32_t bytes,
+          uint64_t access) {
+  WorkerOf(t).Copy(ThreadOf(t), to, from, bytes, access);
+}
+void Commit(kiln_emulated_thread* t) { WorkerOf(t).Commit(ThreadOf(t)); }
+void Wait(kiln_emulated_thread* t, int32_t pending) { WorkerOf(t).Wait(ThreadOf(t), pending); }
+void Endless(kiln_emulated_thread* t) { WorkerOf(t).Endless(ThreadOf(t)); }
 
-uint32_t ShuffleDown(uint32_t value, uint32_t delta) {
-  Thread& t = current->threads[current->running];
-  t.shuffle_value = value;
-  t.shuffle_delta = delta;
-  Suspend(Wait::kShuffle);
-  return t.shuffle_result;
+// What LLVM's back end calls for halves where the CPU has no instructions: 16 bits go in the lowest
+// of a vector register, as a float does.
+float BitsAsFloat(uint32_t bits) { return std::bit_cast<float>(bits); }
+uint16_t LowBits(float f) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(f)); }
+float TruncateToBfloat(float f) { return BitsAsFloat(BFloat16(f).bits()); }
+float TruncateDoubleToBfloat(double f) { return BitsAsFloat(BFloat16(f).bits()); }
+float TruncateToHalf(float f) { return BitsAsFloat(Float16(f).bits()); }
+float TruncateDoubleToHalf(double f) { return BitsAsFloat(Float16(f).bits()); }
+float ExtendHalf(float half) { return static_cast<float>(Float16::FromBits(LowBits(half))); }
+
+template <typename Function>
+LinkSymbol Symbol(const char* name, Function* function) {
+  return {name, reinterpret_cast<void*>(function)};
 }
 
-void RunThread(void* argument) {
-  Block& block = *static_cast<Block*>(argument);
-  block.function(block.args);
-}
-
-// Lets a warp's shuffle happen once all of its lanes are there.
-bool ReleaseWarp(Block& block, size_t first) {
-  size_t last = std::min(first + kWarp, block.threads.size());
-  for (size_t i = first; i < last; ++i) {
-    if (block.threads[i].done || block.threads[i].wait != Wait::kShuffle) return false;
-  }
-  for (size_t i = first; i < last; ++i) {
-    Thread& t = block.threads[i];
-    size_t source = i + t.shuffle_delta;
-    t.shuffle_result = source < first + kWarp && source < last ? block.threads[source].shuffle_value
-                                                               : t.shuffle_value;
-  }
-  for (size_t i = first; i < last; ++i) block.threads[i].wait = Wait::kNothing;
-  return true;
-}
-
-bool ReleaseBarrier(Block& block) {
-  for (const Thread& t : block.threads) {
-    if (t.done || t.wait != Wait::kBarrier) return false;
-  }
-  for (Thread& t : block.threads) t.wait = Wait::kNothing;
-  return true;
-}
-
-Status RunBlock(Block& block, const std::string& kernel) {
-  for (Thread& t : block.threads) {
-    t.wait = Wait::kNothing;
-    t.done = false;
-    t.fiber.Start(RunThread, &block);
-  }
-  size_t left = block.threads.size();
-  while (left > 0) {
-    bool progress = false;
-    for (size_t i = 0; i < block.threads.size(); ++i) {
-      Thread& t = block.threads[i];
-      if (t.done || t.wait != Wait::kNothing) continue;
-      block.running = static_cast<uint32_t>(i);
-      t.done = t.fiber.Resume();
-      left -= t.done;
-      progress = true;
-    }
-    for (size_t w = 0; w < block.threads.size(); w += kWarp) progress |= ReleaseWarp(block, w);
-    progress |= left == block.threads.size() && ReleaseBarrier(block);
-    if (!progress) {
-      return Internal("kernel ", kernel, ", block ", block.index,
-                      ": not all threads reach the same barrier or shuffle");
-    }
-  }
-  return OkStatus();
-}
+constexpr int kMostThreads = 1024;
 
 }  // namespace
 
-Result<std::unique_ptr<EmulatedKernel>> EmulatedKernel::Load(const plan::ScheduledKernel& kernel,
-                                                             const std::string& object) {
+EmulatorOptions EmulatorOptions::FromEnvironment() {
+  EmulatorOptions options;
+  if (const char* seed = std::getenv("KILN_EMULATE_GPU_SEED")) {
+    if (auto number = ParseInt(seed)) options.seed = static_cast<uint64_t>(*number);
+  }
+  if (const char* watch = std::getenv("KILN_EMULATE_GPU_WATCH")) {
+    options.watch_global_memory = std::string_view(watch) == "1";
+  }
+  return options;
+}
+
+Result<std::unique_ptr<EmulatedCode>> EmulatedCode::Load(const std::string& object) {
 #if !defined(__x86_64__)
   return Unimplemented("the emulated GPU runs on x86-64 only");
 #else
-  std::unique_ptr<EmulatedKernel> e(new EmulatedKernel);
-  e->name_ = kernel.kernel.name;
-  e->schedule_ = kernel.gpu;
-  std::vector<LinkSymbol> table = {
-      {"kiln.gpu.thread", reinterpret_cast<void*>(&ThreadIndex)},
-      {"kiln.gpu.block", reinterpret_cast<void*>(&BlockIndex)},
-      {"kiln.gpu.barrier", reinterpret_cast<void*>(&Barrier)},
-      {"kiln.gpu.shuffle_down", reinterpret_cast<void*>(&ShuffleDown)},
-      {"kiln.gpu.shared", reinterpret_cast<void*>(&SharedMemory)},
+  const LinkSymbol table[] = {
+      Symbol("kiln.gpu.emulated.access", &Access),
+      Symbol("kiln.gpu.emulated.barrier", &Barrier),
+      Symbol("kiln.gpu.emulated.warp", &Warp),
+      Symbol("kiln.gpu.emulated.copy", &Copy),
+      Symbol("kiln.gpu.emulated.commit", &Commit),
+      Symbol("kiln.gpu.emulated.wait", &Wait),
+      Symbol("kiln.gpu.emulated.endless", &Endless),
+      Symbol("__truncsfbf2", &TruncateToBfloat),
+      Symbol("__truncdfbf2", &TruncateDoubleToBfloat),
+      Symbol("__truncsfhf2", &TruncateToHalf),
+      Symbol("__truncdfhf2", &TruncateDoubleToHalf),
+      Symbol("__extendhfsf2", &ExtendHalf),
   };
-  KILN_ASSIGN_OR_RETURN(e->code_, Link({object}, table));
-  KILN_ASSIGN_OR_RETURN(void* thread, e->code_->Find("kiln_thread"));
-  e->thread_ = reinterpret_cast<void (*)(void* const*)>(thread);
-  return e;
+  std::unique_ptr<EmulatedCode> code(new EmulatedCode);
+  KILN_ASSIGN_OR_RETURN(code->code_, Link({object}, table));
+  return code;
 #endif
 }
 
-Status EmulatedKernel::Launch(std::span<void* const> args) {
-  Block block;
-  for (int i = 0; i < schedule_.threads; ++i) {
-    if (!block.threads.emplace_back().fiber.valid()) {
-      return ResourceExhausted("kernel ", name_, ": no memory for the stacks of ",
-                               schedule_.threads, " emulated threads");
+Result<const EmulatedKernel*> EmulatedCode::Find(const std::string& symbol) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = kernels_.find(symbol);
+  if (found == kernels_.end()) {
+    KILN_ASSIGN_OR_RETURN(void* info, code_->Find(symbol + ".kernel"));
+    EmulatedKernel kernel{symbol, *static_cast<const kiln_emulated_kernel*>(info)};
+    found = kernels_.emplace(symbol, std::move(kernel)).first;
+  }
+  return &found->second;
+}
+
+Emulator::Emulator(runtime::ThreadPool& pool, const EmulatorOptions& options)
+    : pool_(pool), options_(options) {}
+
+Emulator::~Emulator() = default;
+
+Result<std::unique_ptr<EmulatedWorker>> Emulator::Acquire() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (idle_.empty()) {
+    std::unique_ptr<EmulatedWorker> worker(new (std::nothrow) EmulatedWorker);
+    if (!worker) return ResourceExhausted("no memory for a worker of the emulated GPU");
+    return worker;
+  }
+  std::unique_ptr<EmulatedWorker> worker = std::move(idle_.back());
+  idle_.pop_back();
+  return worker;
+}
+
+void Emulator::Release(std::unique_ptr<EmulatedWorker> worker) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(worker));
+}
+
+Status Emulator::Run(const EmulatedKernel& kernel, const GpuGrid& grid,
+                     std::span<const GpuSpan> args) {
+  if (grid.blocks < 1 || grid.blocks > 0x7fffffff || grid.threads < 1 ||
+      grid.threads > kMostThreads || grid.threads % kWarpLanes != 0 || grid.shared_bytes < 0) {
+    return Internal("kernel ", kernel.name, ": no GPU has a grid of ", grid.blocks, " blocks of ",
+                    grid.threads, " threads with ", grid.shared_bytes, " bytes of shared memory");
+  }
+  if (static_cast<size_t>(kernel.info.parameters) != args.size()) {
+    return Internal("kernel ", kernel.name, " has ", kernel.info.parameters, " parameters, but ",
+                    args.size(), " were given");
+  }
+  EmulatedGrid run(kernel, grid, args, options_);
+  int64_t workers = std::min<int64_t>(pool_.threads(), grid.blocks);
+  // To wake a thread takes as long as a few thousand short threads.
+  if (grid.blocks * grid.threads <= 2048) workers = 1;
+  if (options_.watch_global_memory) {
+    workers = 1;
+    try {
+      run.global.Begin(args, kernel.info.written, kernel.info.global_granule);
+    } catch (const std::bad_alloc&) {
+      return ResourceExhausted("kernel ", kernel.name, ": no memory to watch what it writes");
     }
   }
-  block.shared.resize(static_cast<size_t>(schedule_.shared_bytes) / sizeof(std::max_align_t) + 1);
-  block.function = thread_;
-  block.args = args.data();
-  DefaultFloatEnvironment environment;
-  Block* outside = current;
-  current = &block;
-  Status status;
-  for (int64_t i = 0; i < schedule_.blocks && status.ok(); ++i) {
-    block.index = static_cast<uint32_t>(i);
-    // Nothing may rely on what shared memory holds at the start.
-    std::memset(block.shared.data(), 0xa5, block.shared.size() * sizeof(std::max_align_t));
-    status = RunBlock(block, name_);
+  run.pieces = std::clamp<int64_t>(grid.blocks / (workers * 16), 1, 256);
+  struct Context {
+    Emulator* emulator;
+    EmulatedGrid* run;
+  } context{this, &run};
+  auto work = [](void* c, int64_t) {
+    auto [emulator, run] = *static_cast<Context*>(c);
+    DefaultFloatEnvironment environment;
+    auto worker = emulator->Acquire();
+    if (!worker.ok()) {
+      run->Fail(worker.status());
+      return;
+    }
+    (*worker)->Run(*run);
+    emulator->Release(*std::move(worker));
+  };
+  if (workers == 1) {
+    work(&context, 0);
+  } else {
+    pool_.Run(workers, work, &context);
   }
-  current = outside;
-  return status;
+  return run.status();
 }
 
 }  // namespace kiln::device

@@ -2,10 +2,14 @@
 
 #include <sys/mman.h>
 
-#include <cstdint>
+#include <new>
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
 #endif
 
 #if defined(__x86_64__)
@@ -38,91 +42,143 @@ kiln_fiber_switch:
 .size kiln_fiber_switch,.-kiln_fiber_switch
 )");
 
+// Where a fiber begins: calls what is in r12 with what is in rbx.
+extern "C" void kiln_fiber_begin();
+asm(R"(
+.text
+.local kiln_fiber_begin
+.type kiln_fiber_begin,@function
+kiln_fiber_begin:
+  movq %rbx, %rdi
+  callq *%r12
+  ud2
+.size kiln_fiber_begin,.-kiln_fiber_begin
+)");
+
 #endif
 
 namespace kiln::device {
 namespace {
 
-constexpr size_t kStackBytes = 64 << 10;
-
-// ThreadSanitizer follows calls and returns, and must be told that another stack goes on.
-#if defined(__SANITIZE_THREAD__)
-void* NewName() { return __tsan_create_fiber(0); }
-void DeleteName(void* name) {
-  if (name) __tsan_destroy_fiber(name);
-}
-void* NameOfThis() { return __tsan_get_current_fiber(); }
-inline __attribute__((always_inline)) void Announce(void* name) { __tsan_switch_to_fiber(name, 0); }
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t kStackBytes = 256 << 10;  // its frames are larger
 #else
-void* NewName() { return nullptr; }
-void DeleteName(void*) {}
-void* NameOfThis() { return nullptr; }
-void Announce(void*) {}
+constexpr size_t kStackBytes = 64 << 10;
+#endif
+// Stacks begin at different places of a page, or all their tops would want the same lines of the
+// cache.
+constexpr size_t kStride = kStackBytes + 5 * 64;
+
+// The sanitizers follow calls and returns, and must be told that another stack goes on: before the
+// switch, and AddressSanitizer behind it, too.
+#if defined(__SANITIZE_THREAD__)
+void MakeName(FiberContext& context) {
+  if (context.name) __tsan_destroy_fiber(context.name);
+  context.name = __tsan_create_fiber(0);
+}
+void DeleteName(FiberContext& context) {
+  if (context.name) __tsan_destroy_fiber(context.name);
+}
+inline __attribute__((always_inline)) void Leave(FiberContext& from, FiberContext& to, void**) {
+  from.name = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to.name, 0);
+}
+inline void Arrive(void*) {}
+#elif defined(__SANITIZE_ADDRESS__)
+thread_local FiberContext* left = nullptr;
+
+void MakeName(FiberContext& context) {
+  __asan_unpoison_memory_region(context.bottom, context.bytes);
+}
+void DeleteName(FiberContext&) {}
+// Where a thread's own memory is must not be kept over a switch: a fiber may go on in another
+// thread.
+__attribute__((noinline)) void Leave(FiberContext& from, FiberContext& to, void** fake) {
+  left = &from;
+  __sanitizer_start_switch_fiber(fake, to.bottom, to.bytes);
+}
+__attribute__((noinline)) void Arrive(void* fake) {
+  __sanitizer_finish_switch_fiber(fake, &left->bottom, &left->bytes);
+}
+#else
+void MakeName(FiberContext&) {}
+void DeleteName(FiberContext&) {}
+inline void Leave(FiberContext&, FiberContext&, void**) {}
+inline void Arrive(void*) {}
 #endif
 
 }  // namespace
 
-Fiber::Fiber() {
-  // One mapping without a guard page: a guard each would use up the kernel's number of mappings,
-  // and kernels have neither recursion nor large frames.
-  void* memory = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  stack_ = memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
-}
-
-Fiber::~Fiber() {
-  DeleteName(inside_name_);
-  if (stack_) munmap(stack_, kStackBytes);
-}
+Fiber::~Fiber() { DeleteName(context_); }
 
 #if defined(__x86_64__)
 
+void SwitchFiber(FiberContext& from, FiberContext& to) {
+  void* fake = nullptr;
+  Leave(from, to, &fake);
+  kiln_fiber_switch(&from.stack_pointer, to.stack_pointer);
+  Arrive(fake);
+}
+
+void Fiber::Start(FiberFunction function, void* argument) {
+  function_ = function;
+  argument_ = argument;
+  if (waits_) return;
+  MakeName(context_);
+  auto** top = reinterpret_cast<void**>(stack_ + kStackBytes);
+  *--top = nullptr;
+  *--top = nullptr;
+  // What SwitchFiber takes off: where to go on, rbp, rbx, r12 and so on.
+  *--top = reinterpret_cast<void*>(&kiln_fiber_begin);
+  *--top = nullptr;
+  *--top = this;
+  *--top = reinterpret_cast<void*>(&Fiber::Enter);
+  for (int i = 0; i < 3; ++i) *--top = nullptr;
+  context_.stack_pointer = top;
+}
+
+#else
+
+void SwitchFiber(FiberContext&, FiberContext&) {}
+void Fiber::Start(FiberFunction, void*) {}
+
+#endif
+
 void Fiber::Enter(Fiber* fiber) {
+  Arrive(nullptr);
   while (true) {
-    fiber->function_(fiber->argument_);
-    fiber->done_ = true;
-    fiber->Yield();
+    fiber->waits_ = false;
+    FiberContext* next = fiber->function_(fiber->argument_);
+    fiber->waits_ = true;
+    SwitchFiber(fiber->context_, *next);
   }
 }
 
-namespace {
-
-thread_local Fiber* starting = nullptr;
-
-}  // namespace
-
-void Fiber::Start(void (*function)(void*), void* argument) {
-  function_ = function;
-  argument_ = argument;
-  // A run that has ended waits in Enter for the next one.
-  bool waits = done_ && inside_;
-  done_ = false;
-  if (waits) return;
-  DeleteName(inside_name_);
-  inside_name_ = NewName();
-  // As if `start` had been called with an aligned stack: the six saved registers, where to go on,
-  // and the address that `start` would return to.
-  auto** top = reinterpret_cast<void**>(stack_ + kStackBytes - 64);
-  void (*start)() = [] { Enter(starting); };
-  *--top = nullptr;
-  *--top = reinterpret_cast<void*>(start);
-  for (int i = 0; i < 6; ++i) *--top = nullptr;
-  inside_ = top;
+FiberStacks::~FiberStacks() {
+  fibers_.reset();
+  if (memory_) munmap(memory_, count_ * kStride);
 }
 
-bool Fiber::Resume() {
-  starting = this;
-  outside_name_ = NameOfThis();
-  Announce(inside_name_);
-  kiln_fiber_switch(&outside_, inside_);
-  return done_;
+bool FiberStacks::Reserve(size_t count) {
+  if (count <= count_) return true;
+  void* memory = mmap(nullptr, count * kStride, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  std::unique_ptr<Fiber[]> fibers(new (std::nothrow) Fiber[count]);
+  if (!fibers) {
+    munmap(memory, count * kStride);
+    return false;
+  }
+  fibers_ = std::move(fibers);
+  if (memory_) munmap(memory_, count_ * kStride);
+  memory_ = static_cast<std::byte*>(memory);
+  count_ = count;
+  for (size_t i = 0; i < count; ++i) {
+    fibers_[i].stack_ = memory_ + i * kStride;
+    fibers_[i].context_.bottom = fibers_[i].stack_;
+    fibers_[i].context_.bytes = kStackBytes;
+  }
+  return true;
 }
-
-void Fiber::Yield() {
-  Announce(outside_name_);
-  kiln_fiber_switch(&inside_, outside_);
-}
-
-#endif
 
 }  // namespace kiln::device

@@ -7,34 +7,62 @@
 
 namespace kiln::device {
 
-// A function that runs on a stack of its own, and can be left and entered again.
+// Where a stack was left: a fiber, or whoever went into one.
+struct FiberContext {
+  void* stack_pointer = nullptr;
+  // What the sanitizers know the stack by.
+  void* name = nullptr;
+  const void* bottom = nullptr;
+  size_t bytes = 0;
+};
+
+// Leaves the one side, which `from` is to remember, for where the other one was left.
+void SwitchFiber(FiberContext& from, FiberContext& to);
+
+// What runs on a fiber; at its end, where to go on.
+using FiberFunction = FiberContext* (*)(void* argument);
+
 class Fiber {
  public:
-  Fiber();
+  Fiber() = default;
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Whether there is a stack: memory for it may have run out.
-  bool valid() const { return stack_ != nullptr; }
-  // Prepares a run of function(argument); the run before must have ended.
-  void Start(void (*function)(void*), void* argument);
-  // Runs until the function yields or returns; true when it has returned. Called from outside.
-  bool Resume();
-  // Back to whoever resumed. Called from inside.
-  void Yield();
+  // Makes the next switch to the context a call. Whatever ran here has ended, or never goes on.
+  void Start(FiberFunction function, void* argument);
+  FiberContext& context() { return context_; }
 
  private:
+  friend class FiberStacks;
   static void Enter(Fiber* fiber);
+
+  FiberContext context_;
   std::byte* stack_ = nullptr;
-  void* inside_ = nullptr;  // stack pointers while the other side runs
-  void* outside_ = nullptr;
-  void (*function_)(void*) = nullptr;
+  FiberFunction function_ = nullptr;
   void* argument_ = nullptr;
-  bool done_ = true;
-  // ThreadSanitizer's names of both sides, in a build with it.
-  void* inside_name_ = nullptr;
-  void* outside_name_ = nullptr;
+  bool waits_ = false;  // at the end of what ran before
+};
+
+// The fibers of one thread of the host. They lie in one mapping without guard pages: a guard each
+// would use up the system's number of mappings, and kernels have neither recursion nor large
+// frames.
+class FiberStacks {
+ public:
+  FiberStacks() = default;
+  ~FiberStacks();
+  FiberStacks(const FiberStacks&) = delete;
+  FiberStacks& operator=(const FiberStacks&) = delete;
+
+  // At least so many; false where there is no memory. All fibers from before are gone.
+  bool Reserve(size_t count);
+  size_t size() const { return count_; }
+  Fiber& operator[](size_t i) { return fibers_[i]; }
+
+ private:
+  std::unique_ptr<Fiber[]> fibers_;
+  size_t count_ = 0;
+  std::byte* memory_ = nullptr;
 };
 
 }  // namespace kiln::device

@@ -1,0 +1,76 @@
+// What the emulator knows of memory beside its contents: who wrote and who read it last. Threads
+// that touch the same memory without a barrier between them may come in any order on a GPU, unless
+// they all read, or all do so atomically.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/gpu/machine.h"
+#include "frame/emulated.h"
+
+namespace kiln::device {
+
+struct Conflict {
+  enum class Kind : uint8_t {
+    kNone,
+    kUnwritten,  // a read of what nobody has written
+    kUnderWay,   // an asynchronous copy writes it, and has not been waited for
+    kWritten,    // by another thread, without a barrier in between
+    kRead,       // likewise
+  };
+  Kind kind = Kind::kNone;
+  bool many = false;               // the others are several threads
+  uint32_t block = 0, thread = 0;  // the other
+};
+
+// Of one block's shared memory. A tag is the number of the barrier before in 20 bits, whether it
+// was atomic, and the thread plus 1 in 11 bits; 0 is nobody.
+class SharedShadow {
+ public:
+  // A new block, whose accesses are of multiples of `granule` bytes. May throw bad_alloc.
+  void Begin(int64_t bytes, int64_t granule);
+  void Barrier();
+
+  // Notes an access of the bytes from `offset` on, which are inside.
+  Conflict Access(int64_t offset, int64_t bytes, int kind, uint32_t thread);
+  // An asynchronous copy is asked for, or done.
+  Conflict BeginCopy(int64_t offset, int64_t bytes, uint32_t thread);
+  void EndCopy(int64_t offset, int64_t bytes, uint32_t thread);
+
+  const uint32_t* writers() const { return writers_.data(); }
+  const uint32_t* readers() const { return readers_.data(); }
+  const uint32_t* epoch() const { return epoch_; }
+
+ private:
+  Conflict Read(size_t cell, uint32_t thread);
+  Conflict Write(size_t cell, uint32_t thread, bool atomic);
+  void Renumber();
+
+  std::vector<uint32_t> writers_, readers_;
+  int shift_ = 0;
+  uint32_t epoch_[3] = {};  // by KILN_EMULATED_EPOCH_*
+};
+
+// Of the parameters that a kernel writes, over the whole grid, by address.
+class GlobalShadow {
+ public:
+  // `written`: see kiln_emulated_kernel. May throw bad_alloc.
+  void Begin(std::span<const GpuSpan> parameters, uint64_t written, int64_t granule);
+  Conflict Access(const std::byte* address, int64_t bytes, int kind, uint32_t block,
+                  uint32_t barriers, uint32_t thread);
+
+ private:
+  struct Cell {
+    uint64_t writer = 0, reader = 0;
+  };
+  struct Range {
+    const std::byte *begin, *end;
+    std::vector<Cell> cells;
+  };
+  std::vector<Range> ranges_;
+  int shift_ = 0;
+};
+
+}  // namespace kiln::device

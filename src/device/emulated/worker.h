@@ -1,0 +1,159 @@
+// One thread of the host that runs blocks of a grid, one after the other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "device/emulated/emulator.h"
+#include "device/emulated/fiber.h"
+#include "device/emulated/shadow.h"
+#include "device/emulated/warp.h"
+
+namespace kiln::device {
+
+// Numbers in an order that depends on a seed: steps of a size that has no factor in common with
+// their count.
+class ShuffledOrder {
+ public:
+  ShuffledOrder(uint64_t count, uint64_t seed);
+  uint64_t operator[](uint64_t i) const { return (start_ + i * step_) % count_; }
+  uint64_t step() const { return step_; }
+
+ private:
+  uint64_t count_, start_ = 0, step_ = 1;
+};
+
+// A grid while it runs, on several workers.
+class EmulatedGrid {
+ public:
+  EmulatedGrid(const EmulatedKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args,
+               const EmulatorOptions& options);
+
+  const EmulatedKernel& kernel;
+  const GpuGrid& grid;
+  const std::span<const GpuSpan> args;
+  const EmulatorOptions& options;
+  const ShuffledOrder blocks;
+  // What generated code gets: without sizes where each access is to be reported.
+  std::vector<kiln_emulated_parameter> parameters;
+  GlobalShadow global;  // where that is watched, which one worker does
+  std::atomic<int64_t> next{0};
+  int64_t pieces = 1;  // blocks that are taken at once
+  std::atomic<bool> stop{false};
+
+  // Keeps the first.
+  void Fail(Status status);
+  Status status() const { return status_; }
+
+ private:
+  std::mutex mutex_;
+  Status status_;
+};
+
+// A thread of the block that runs. Generated code knows the view.
+struct EmulatedThread {
+  enum class State : uint8_t { kReady, kBarrier, kWarp, kEnded };
+  struct Copy {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    int32_t bytes = 0, size = 0;
+    int32_t group = 0;
+  };
+  kiln_emulated_thread view{};
+  State state = State::kReady;
+  Fiber* fiber = nullptr;
+  std::vector<Copy> copies;  // that have not been waited for
+  int32_t groups = 0;        // of copies, committed
+};
+
+class EmulatedWorker {
+ public:
+  // Takes blocks of the grid until there is none. What goes wrong is the grid's.
+  void Run(EmulatedGrid& grid);
+
+  // What generated code calls, on the thread's fiber.
+  void Access(EmulatedThread& thread, std::byte* address, uint64_t access);
+  void Barrier(EmulatedThread& thread, int32_t site);
+  void Warp(EmulatedThread& thread, int32_t operation, int32_t site);
+  void Copy(EmulatedThread& thread, std::byte* to, const std::byte* from, int32_t bytes,
+            uint64_t access);
+  void Commit(EmulatedThread& thread) { ++thread.groups; }
+  void Wait(EmulatedThread& thread, int32_t pending);
+  [[noreturn]] void Endless(EmulatedThread& thread);
+
+ private:
+  struct WarpState {
+    uint32_t arrived = 0;
+    int32_t operation = 0, site = 0;
+  };
+  struct Mistake;
+
+  Status Prepare();
+  void RunPiece(int64_t begin, int64_t end);
+  void RunAlone(int64_t begin, int64_t end);
+  void RunTogether(int64_t block);
+  void StartBlock(uint32_t block);
+  // Goes into fibers until they come back: the block has ended, or a thread has failed, or all
+  // wait.
+  void GoInside(FiberContext& first) { SwitchFiber(outside_, first); }
+  static FiberContext* AloneMain(void* worker);
+  static FiberContext* ThreadMain(void* thread);
+
+  void MakeReady(uint32_t thread);
+  FiberContext& Next();
+  void CheckAccess(EmulatedThread& thread, const std::byte* address, uint64_t access);
+  void CheckShared(EmulatedThread& thread, int64_t offset, uint64_t access);
+  void CheckWatched(EmulatedThread& thread, const std::byte* address, uint64_t access);
+  void PerformCopies(EmulatedThread& thread, int32_t up_to_group);
+  // Leaves the fiber for good. What it says is put together outside.
+  [[noreturn]] void Fail(EmulatedThread& thread, const Mistake& mistake);
+  [[noreturn]] void Abandon();
+  Status DescribeMistake() const;
+  Status DescribeDeadlock() const;
+
+  EmulatedGrid* grid_ = nullptr;
+  FiberStacks stacks_;
+  FiberContext outside_;
+  std::vector<EmulatedThread> threads_;
+  uint32_t thread_count_ = 0, block_ = 0;
+  int64_t piece_begin_ = 0, piece_end_ = 0;
+
+  std::vector<std::byte> shared_memory_;
+  std::byte* shared_ = nullptr;
+  SharedShadow shadow_;
+
+  // The ring of threads that can go on, each of which is in it once.
+  std::vector<uint32_t> ready_;
+  uint32_t ready_first_ = 0, ready_count_ = 0;
+  uint32_t ended_ = 0, at_barrier_ = 0;
+  int32_t barrier_site_ = 0;
+  uint32_t barriers_ = 0;
+  std::vector<WarpState> warps_;
+
+  struct Mistake {
+    enum class Kind : uint8_t {
+      kNone,
+      kOutside,     // of what the address was made of
+      kMisaligned,  //
+      kConflict,    //
+      kBarriers,    // threads wait at different ones
+      kWarps,       // lanes do different things
+      kCopies,      // that are not waited for
+      kEndless,     //
+      kMemory,      // of the host has run out
+    };
+    Kind kind = Kind::kNone;
+    uint32_t thread = 0;
+    const std::byte* address = nullptr;
+    uint64_t access = 0;
+    Conflict conflict;
+    uint32_t other = 0;  // thread
+    int32_t operation = 0, other_operation = 0;
+  };
+  Mistake mistake_;
+};
+
+}  // namespace kiln::device

@@ -1,0 +1,95 @@
+#include "emulated_test_util.h"
+
+#include <unistd.h>
+#include <cstdlib>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/strings.h"
+#include "codegen/gpu/emulate.h"
+#include "llvm/IR/Metadata.h"
+
+namespace kiln::testing {
+namespace {
+
+// An empty kernel in the session's module, then what the test puts in it.
+llvm::Function* AddKernel(codegen::LlvmSession& session, int parameters,
+                          const HandWritten::Body& body, const std::string& name) {
+  llvm::LLVMContext& context = session.context();
+  std::vector<llvm::Type*> types(static_cast<size_t>(parameters),
+                                 llvm::PointerType::get(context, codegen::kGlobalSpace));
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
+  llvm::Function* f = session.AddFunction(type, name, true);
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", f));
+  codegen::GpuPrimitives gpu(b, session.module());
+  body(b, gpu, f);
+  b.CreateRetVoid();
+  return f;
+}
+
+std::string FindPtxas() {
+  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
+    if (std::filesystem::exists(path)) return path;
+  }
+  return "";
+}
+
+}  // namespace
+
+HandWritten::HandWritten(int parameters, const Body& body, const std::string& name) {
+  status_ = [&]() -> Status {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<codegen::LlvmSession> session,
+                          codegen::LlvmSession::ForCpu(name, target::HostCpu().cpu));
+    llvm::Function* f = AddKernel(*session, parameters, body, name);
+    KILN_RETURN_IF_ERROR(session->Verify());
+    KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToEmulator(session->module(), {&f, 1}));
+    KILN_RETURN_IF_ERROR(session->Verify());
+    KILN_ASSIGN_OR_RETURN(object_, session->Emit());
+    KILN_ASSIGN_OR_RETURN(code_, device::EmulatedCode::Load(object_));
+    KILN_ASSIGN_OR_RETURN(kernel_, code_->Find(name));
+    return OkStatus();
+  }();
+}
+
+Status HandWritten::Run(const device::GpuGrid& grid, std::span<const device::GpuSpan> args,
+                        const device::EmulatorOptions& options) {
+  KILN_RETURN_IF_ERROR(status_);
+  return RunEmulated(*kernel_, grid, args, options);
+}
+
+Result<std::string> HandWritten::Ptx(int sm, int parameters, const Body& body) {
+  KILN_ASSIGN_OR_RETURN(target::Target target, target::NvidiaGpu(sm));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<codegen::LlvmSession> session,
+                        codegen::LlvmSession::ForGpu("k", target.gpu));
+  llvm::Function* f = AddKernel(*session, parameters, body, "k");
+  llvm::LLVMContext& context = session->context();
+  session->module().getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(
+      context, {llvm::ValueAsMetadata::get(f), llvm::MDString::get(context, "kernel"),
+                llvm::ConstantAsMetadata::get(
+                    llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), 1))}));
+  KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToNvptx(session->module()));
+  KILN_RETURN_IF_ERROR(session->Verify());
+  return session->Emit();
+}
+
+bool HasPtxas() { return !FindPtxas().empty(); }
+
+std::string Assemble(int sm, const std::string& ptx) {
+  std::string ptxas = FindPtxas();
+  if (ptxas.empty()) return "";
+  auto folder = std::filesystem::temp_directory_path();
+  std::string base = (folder / Cat("kiln_ptx_", getpid())).string();
+  std::ofstream(base + ".ptx") << ptx;
+  std::string command =
+      Cat(ptxas, " -arch=sm_", sm, " -o /dev/null ", base, ".ptx > ", base, ".log 2>&1");
+  int status = std::system(command.c_str());
+  std::ifstream log(base + ".log");
+  std::string text((std::istreambuf_iterator<char>(log)), {});
+  std::filesystem::remove(base + ".ptx");
+  std::filesystem::remove(base + ".log");
+  return status == 0 ? "" : text + "\n" + ptx;
+}
+
+}  // namespace kiln::testing
