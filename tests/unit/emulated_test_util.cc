@@ -65,10 +65,12 @@ Result<std::string> HandWritten::Ptx(int sm, int parameters, const Body& body) {
                         codegen::LlvmSession::ForGpu("k", target.gpu));
   llvm::Function* f = AddKernel(*session, parameters, body, "k");
   llvm::LLVMContext& context = session->context();
-  session->module().getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(
-      context, {llvm::ValueAsMetadata::get(f), llvm::MDString::get(context, "kernel"),
-                llvm::ConstantAsMetadata::get(
-                    llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), 1))}));
+  session->module()
+      .getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(f), llvm::MDString::get(context, "kernel"),
+                    llvm::ConstantAsMetadata::get(
+                        llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), 1))}));
   KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToNvptx(session->module()));
   KILN_RETURN_IF_ERROR(session->Verify());
   return session->Emit();

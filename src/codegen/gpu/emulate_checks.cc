@@ -75,7 +75,13 @@ bool IsHarmlessCall(const llvm::CallInst& call) {
   return true;
 }
 
-// A branch to `slow`, behind which `at` goes on, where the condition holds; seldom.
+Value* AddressOf(llvm::Instruction& i) {
+  if (Value* address = llvm::getLoadStorePointerOperand(&i)) return address;
+  if (auto* rmw = llvm::dyn_cast<llvm::AtomicRMWInst>(&i)) return rmw->getPointerOperand();
+  return llvm::cast<llvm::AtomicCmpXchgInst>(i).getPointerOperand();
+}
+
+// A branch, behind which `at` goes on, to what is done where the condition holds; seldom.
 llvm::Instruction* Unlikely(Value* condition, llvm::Instruction* at, bool returns) {
   llvm::MDNode* weights = llvm::MDBuilder(at->getContext()).createBranchWeights(1, 1 << 20);
   return llvm::SplitBlockAndInsertIfThen(condition, at, !returns, weights);
@@ -297,7 +303,11 @@ Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function) {
 void CheckAccesses(llvm::Function& function, const std::vector<MemoryAccess>& accesses,
                    const std::vector<LoadedParameter>& parameters, int64_t shared_granule) {
   AccessChecks checks(function, parameters, shared_granule);
-  for (const MemoryAccess& access : accesses) checks.Check(access);
+  for (MemoryAccess access : accesses) {
+    // What was an argument has been loaded since.
+    access.address = AddressOf(*access.instruction);
+    checks.Check(access);
+  }
 }
 
 void CheckLoops(llvm::Function& function) {
