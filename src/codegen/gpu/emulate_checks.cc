@@ -275,7 +275,7 @@ Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function) {
         std::string name = call->getCalledFunction() ? call->getCalledFunction()->getName().str()
                                                      : "a function by its address";
         return Internal("kernel ", function.getName().str(), " calls ", name,
-                        ", whose accesses of memory the emulator cannot check");
+                        ", whose accesses of memory cannot be checked");
       }
       continue;
     } else {

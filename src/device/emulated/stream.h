@@ -1,0 +1,153 @@
+// Streams, events and graphs of the emulated GPU.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "device/emulated/machine.h"
+
+namespace kiln::device {
+
+class EmulatedGpuKernel : public GpuKernel {
+ public:
+  EmulatedGpuKernel(std::shared_ptr<EmulatedCode> code_of, const EmulatedKernel* kernel_of)
+      : code(std::move(code_of)), kernel(kernel_of) {}
+  GpuResources resources() const override { return {}; }
+
+  const std::shared_ptr<EmulatedCode> code;
+  const EmulatedKernel* const kernel;
+};
+
+class EmulatedGpuModule : public GpuModule {
+ public:
+  explicit EmulatedGpuModule(std::shared_ptr<EmulatedCode> code) : code_(std::move(code)) {}
+  Result<GpuKernel*> Find(const std::string& symbol) override;
+  int64_t code_bytes() const override { return code_->byte_size(); }
+
+ private:
+  std::shared_ptr<EmulatedCode> code_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<EmulatedGpuKernel>> kernels_;
+};
+
+// What a stream may be asked for. Launches keep the code, whoever else lets go of it.
+struct EmulatedLaunch {
+  std::shared_ptr<EmulatedCode> code;
+  const EmulatedKernel* kernel = nullptr;
+  GpuGrid grid;
+  std::vector<GpuSpan> args;
+};
+struct EmulatedCopy {
+  enum class Kind : uint8_t { kWithin, kFromHost, kToHost };
+  Kind kind = Kind::kWithin;
+  void* to = nullptr;
+  const void* from = nullptr;
+  int64_t bytes = 0;
+};
+struct EmulatedFill {
+  std::byte* to = nullptr;
+  uint8_t value = 0;
+  int64_t bytes = 0;
+};
+struct EmulatedFree {
+  std::byte* memory = nullptr;
+};
+using EmulatedNode = std::variant<EmulatedLaunch, EmulatedCopy>;
+using EmulatedNodes = std::vector<EmulatedNode>;
+struct EmulatedWait {
+  std::shared_ptr<EmulatedStreamState> stream;
+  uint64_t position = 0;
+};
+using EmulatedWork = std::variant<EmulatedLaunch, EmulatedCopy, EmulatedFill, EmulatedFree,
+                                  EmulatedWait, std::shared_ptr<const EmulatedNodes>>;
+
+// The work of a stream that is not done yet. Entries are numbered from 0 on; all is under the
+// machine's mutex.
+struct EmulatedStreamState {
+  explicit EmulatedStreamState(EmulatedMachine& machine_of) : machine(machine_of) {}
+
+  void Add(EmulatedWork work);
+  // Until `position` entries are done.
+  void Finish(uint64_t position);
+  void DoOne();
+  // The first failure among the first entries that has not been told, which it then is.
+  Status TakeFailure(uint64_t position);
+  uint64_t end() const { return done + waiting.size(); }
+
+  EmulatedMachine& machine;
+  std::deque<EmulatedWork> waiting;
+  uint64_t done = 0;
+  std::deque<std::pair<uint64_t, Status>> failures;  // by entry
+
+ private:
+  Status Do(const EmulatedLaunch& launch);
+  Status Do(const EmulatedCopy& copy);
+  Status Do(const EmulatedFill& fill);
+  Status Do(const EmulatedFree& free);
+  Status Do(const EmulatedWait& wait);
+  Status Do(const std::shared_ptr<const EmulatedNodes>& nodes);
+};
+
+class EmulatedEvent : public GpuEvent {
+ public:
+  explicit EmulatedEvent(EmulatedMachine& machine) : machine_(machine) {}
+  // Each call does one entry at least: whoever asks again and again comes to an end.
+  Result<bool> IsDone() override;
+  Status Wait() override;
+
+ private:
+  friend class EmulatedStream;
+  EmulatedMachine& machine_;
+  std::shared_ptr<EmulatedStreamState> stream_;  // null before the first record
+  uint64_t position_ = 0;
+};
+
+class EmulatedGraph : public GpuGraph {
+ public:
+  explicit EmulatedGraph(EmulatedMachine& machine) : machine_(machine) {}
+  Result<int> AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
+                        std::span<const GpuSpan> args) override;
+  Result<int> AddCopy(std::byte* to, const std::byte* from, int64_t bytes) override;
+  Status Finish() override;
+  Status SetLaunch(int node, std::span<const GpuSpan> args) override;
+  Status SetCopy(int node, std::byte* to, const std::byte* from) override;
+
+ private:
+  friend class EmulatedStream;
+  Result<EmulatedNode*> NodeToChange(int node);
+
+  EmulatedMachine& machine_;
+  // Shared with launches that are under way: those keep what they have.
+  std::shared_ptr<EmulatedNodes> nodes_ = std::make_shared<EmulatedNodes>();
+  bool finished_ = false;
+};
+
+class EmulatedStream : public GpuStream {
+ public:
+  EmulatedStream(EmulatedMachine& machine, std::shared_ptr<EmulatedStreamState> state)
+      : machine_(machine), state_(std::move(state)) {}
+  ~EmulatedStream() override;
+
+  Status Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) override;
+  Status Launch(GpuGraph& graph) override;
+  Status Copy(std::byte* to, const std::byte* from, int64_t bytes) override;
+  Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) override;
+  Status CopyToHost(void* to, const std::byte* from, int64_t bytes) override;
+  Status Fill(std::byte* to, uint8_t value, int64_t bytes) override;
+  Status Record(GpuEvent& event) override;
+  Status WaitFor(GpuEvent& event) override;
+  Status Synchronise() override;
+
+ private:
+  friend class EmulatedMachine;
+  Status Add(EmulatedWork work);
+
+  EmulatedMachine& machine_;
+  std::shared_ptr<EmulatedStreamState> state_;
+};
+
+}  // namespace kiln::device
