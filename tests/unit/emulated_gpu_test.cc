@@ -463,7 +463,7 @@ TEST(EmulatedGpu, ProductBySharedMemoryAndItsSpeed) {
     }
   }
   runtime::ThreadPool pool(1);
-  device::Emulator emulator(pool, {});
+  device::Emulator emulator(pool, device::EmulatorOptions::FromEnvironment());
   printf("  product of 256^3, 4 x 4 a thread: %.1f ms on one thread\n",
          Milliseconds([&] { EXPECT_TRUE(emulator.Run(*kernel.kernel(), grid, spans).ok()); }));
 }
@@ -486,7 +486,7 @@ TEST(EmulatedGpu, SpeedOfLaunchesAndElements) {
   HandWritten barrier(0, [](B&, GpuPrimitives& gpu, llvm::Function*) { gpu.Barrier(); });
   HandWritten empty(0, [](B&, GpuPrimitives&, llvm::Function*) {});
   runtime::ThreadPool pool(1);
-  device::Emulator emulator(pool, {});
+  device::Emulator emulator(pool, device::EmulatorOptions::FromEnvironment());
   constexpr int64_t kCount = 4 << 20;
   Aligned<float> in(kCount), out(kCount);
   std::fill_n(in.data, kCount, 1.5f);

@@ -148,7 +148,7 @@ FiberContext* EmulatedWorker::AloneMain(void* worker) {
     auto block = static_cast<uint32_t>(grid.blocks[static_cast<uint64_t>(i)]);
     w.StartBlock(block);
     view.block = block;
-    ShuffledOrder order(w.thread_count_, grid.options.seed);
+    ShuffledOrder order = w.OrderOfThreads();
     auto thread = static_cast<uint32_t>(order[0]), step = static_cast<uint32_t>(order.step());
     for (uint32_t t = 0; t < w.thread_count_; ++t) {
       view.thread = thread;
@@ -167,7 +167,7 @@ void EmulatedWorker::RunTogether(int64_t i) {
   mistake_.kind = Mistake::Kind::kNone;
   ended_ = at_barrier_ = ready_first_ = ready_count_ = 0;
   std::fill(warps_.begin(), warps_.end(), WarpState());
-  ShuffledOrder order(thread_count_, grid_->options.seed + block_);
+  ShuffledOrder order = OrderOfThreads();
   for (uint32_t t = 0; t < thread_count_; ++t) {
     EmulatedThread& thread = threads_[t];
     thread.view.block = block_;
@@ -198,6 +198,12 @@ FiberContext* EmulatedWorker::ThreadMain(void* argument) {
   return &w.Next();
 }
 
+// Another one for each block, and behind each barrier.
+ShuffledOrder EmulatedWorker::OrderOfThreads() const {
+  uint64_t seed = grid_->options.seed;
+  return {thread_count_, seed == 0 ? 0 : seed + block_ + (uint64_t{barriers_} << 32)};
+}
+
 void EmulatedWorker::MakeReady(uint32_t thread) {
   threads_[thread].state = EmulatedThread::State::kReady;
   uint32_t at = ready_first_ + ready_count_++;
@@ -225,9 +231,7 @@ void EmulatedWorker::Barrier(EmulatedThread& thread, int32_t site) {
     at_barrier_ = 0;
     ++barriers_;
     if (grid_->grid.shared_bytes > 0) shadow_.Barrier();
-    ShuffledOrder order(
-        thread_count_,
-        grid_->options.seed ? grid_->options.seed + block_ + (uint64_t{barriers_} << 32) : 0);
+    ShuffledOrder order = OrderOfThreads();
     for (uint32_t t = 0; t < thread_count_; ++t) MakeReady(static_cast<uint32_t>(order[t]));
   }
   FiberContext& next = Next();

@@ -102,6 +102,7 @@ class EmulatedWorker {
   static FiberContext* AloneMain(void* worker);
   static FiberContext* ThreadMain(void* thread);
 
+  ShuffledOrder OrderOfThreads() const;
   void MakeReady(uint32_t thread);
   FiberContext& Next();
   void CheckAccess(EmulatedThread& thread, const std::byte* address, uint64_t access);
