@@ -134,19 +134,20 @@ Status Emulator::Run(const EmulatedKernel& kernel, const GpuGrid& grid,
     return Internal("kernel ", kernel.name, " has ", kernel.info.parameters, " parameters, but ",
                     args.size(), " were given");
   }
-  EmulatedGrid run(kernel, grid, args, options_);
   int64_t workers = std::min<int64_t>(pool_.threads(), grid.blocks);
   // To wake a thread takes as long as a few thousand short threads.
   if (grid.blocks * grid.threads <= 2048) workers = 1;
+  if (options_.watch_global_memory) workers = 1;
+  // Neighbouring blocks have neighbouring memory.
+  int64_t piece_blocks = std::clamp<int64_t>(grid.blocks / (workers * 16), 1, 256);
+  EmulatedGrid run(kernel, grid, args, options_, piece_blocks);
   if (options_.watch_global_memory) {
-    workers = 1;
     try {
       run.global.Begin(args, kernel.info.written, kernel.info.global_granule);
     } catch (const std::bad_alloc&) {
       return ResourceExhausted("kernel ", kernel.name, ": no memory to watch what it writes");
     }
   }
-  run.pieces = std::clamp<int64_t>(grid.blocks / (workers * 16), 1, 256);
   struct Context {
     Emulator* emulator;
     EmulatedGrid* run;

@@ -44,12 +44,15 @@ ShuffledOrder::ShuffledOrder(uint64_t count, uint64_t seed) : count_(count) {
 }
 
 EmulatedGrid::EmulatedGrid(const EmulatedKernel& kernel_of, const GpuGrid& grid_of,
-                           std::span<const GpuSpan> args_of, const EmulatorOptions& options_of)
+                           std::span<const GpuSpan> args_of, const EmulatorOptions& options_of,
+                           int64_t piece_blocks_of)
     : kernel(kernel_of),
       grid(grid_of),
       args(args_of),
       options(options_of),
-      blocks(static_cast<uint64_t>(grid_of.blocks), options_of.seed) {
+      piece_blocks(piece_blocks_of),
+      piece_count((grid_of.blocks + piece_blocks - 1) / piece_blocks),
+      pieces(static_cast<uint64_t>(piece_count), options_of.seed) {
   for (const GpuSpan& a : args) {
     parameters.push_back({a.address, options.watch_global_memory ? 0 : a.bytes});
   }
@@ -68,12 +71,13 @@ void EmulatedWorker::Run(EmulatedGrid& grid) {
     return;
   }
   while (!grid.stop.load(std::memory_order_relaxed)) {
-    int64_t begin = grid.next.fetch_add(grid.pieces, std::memory_order_relaxed);
-    if (begin >= grid.grid.blocks) return;
-    int64_t end = std::min(begin + grid.pieces, grid.grid.blocks);
+    int64_t i = grid.next.fetch_add(1, std::memory_order_relaxed);
+    if (i >= grid.piece_count) return;
+    int64_t begin = static_cast<int64_t>(grid.pieces[static_cast<uint64_t>(i)]) * grid.piece_blocks;
+    int64_t end = std::min(begin + grid.piece_blocks, grid.grid.blocks);
     if (grid.kernel.info.waits) {
-      for (int64_t i = begin; i < end && !grid.stop.load(std::memory_order_relaxed); ++i) {
-        RunTogether(i);
+      for (int64_t b = begin; b < end && !grid.stop.load(std::memory_order_relaxed); ++b) {
+        RunTogether(b);
       }
     } else {
       RunAlone(begin, end);
@@ -145,11 +149,13 @@ FiberContext* EmulatedWorker::AloneMain(void* worker) {
   kiln_emulated_kernel_fn function = grid.kernel.info.function;
   for (int64_t i = w.piece_begin_; i < w.piece_end_; ++i) {
     if (grid.stop.load(std::memory_order_relaxed)) break;
-    auto block = static_cast<uint32_t>(grid.blocks[static_cast<uint64_t>(i)]);
+    auto block = static_cast<uint32_t>(i);
     w.StartBlock(block);
     view.block = block;
-    ShuffledOrder order = w.OrderOfThreads();
-    auto thread = static_cast<uint32_t>(order[0]), step = static_cast<uint32_t>(order.step());
+    // From some thread on, forwards or backwards: other orders would lose the memory's.
+    uint64_t random = grid.options.seed == 0 ? 0 : Mix(grid.options.seed + block);
+    uint32_t thread = static_cast<uint32_t>(random) % w.thread_count_;
+    uint32_t step = random >> 63 ? w.thread_count_ - 1 : 1;
     for (uint32_t t = 0; t < w.thread_count_; ++t) {
       view.thread = thread;
       function(&view);
@@ -162,8 +168,8 @@ FiberContext* EmulatedWorker::AloneMain(void* worker) {
 
 // --- Threads that do: each on its fiber, until it waits.
 
-void EmulatedWorker::RunTogether(int64_t i) {
-  StartBlock(static_cast<uint32_t>(grid_->blocks[static_cast<uint64_t>(i)]));
+void EmulatedWorker::RunTogether(int64_t block) {
+  StartBlock(static_cast<uint32_t>(block));
   mistake_.kind = Mistake::Kind::kNone;
   ended_ = at_barrier_ = ready_first_ = ready_count_ = 0;
   std::fill(warps_.begin(), warps_.end(), WarpState());

@@ -30,18 +30,20 @@ class ShuffledOrder {
 class EmulatedGrid {
  public:
   EmulatedGrid(const EmulatedKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args,
-               const EmulatorOptions& options);
+               const EmulatorOptions& options, int64_t piece_blocks);
 
   const EmulatedKernel& kernel;
   const GpuGrid& grid;
   const std::span<const GpuSpan> args;
   const EmulatorOptions& options;
-  const ShuffledOrder blocks;
+  // Workers take so many neighbouring blocks at once, in this order.
+  const int64_t piece_blocks;
+  const int64_t piece_count;
+  const ShuffledOrder pieces;
   // What generated code gets: without sizes where each access is to be reported.
   std::vector<kiln_emulated_parameter> parameters;
   GlobalShadow global;  // where that is watched, which one worker does
   std::atomic<int64_t> next{0};
-  int64_t pieces = 1;  // blocks that are taken at once
   std::atomic<bool> stop{false};
 
   // Keeps the first.
@@ -92,7 +94,6 @@ class EmulatedWorker {
   struct Mistake;
 
   Status Prepare();
-  void RunPiece(int64_t begin, int64_t end);
   void RunAlone(int64_t begin, int64_t end);
   void RunTogether(int64_t block);
   void StartBlock(uint32_t block);
