@@ -85,6 +85,7 @@ typedef struct kiln_emulated_kernel {
  *   void kiln.gpu.emulated.access(thread, ptr, i64 access)   before the access is done
  *   void kiln.gpu.emulated.barrier(thread, i32 site)         `site` tells places in a kernel apart
  *   void kiln.gpu.emulated.warp(thread, i32 operation, i32 site)
+ *   void kiln.gpu.emulated.fence(thread)
  *   void kiln.gpu.emulated.copy(thread, ptr to, ptr from, i32 bytes, i64 access)
  *   void kiln.gpu.emulated.commit(thread)
  *   void kiln.gpu.emulated.wait(thread, i32 pending)

@@ -115,9 +115,9 @@ Result<Target> NvidiaGpu(int sm) {
   Target t;
   t.kind = Kind::kGpu;
   t.gpu.sm = sm;
-  // The lowest PTX version that knows the architecture and its matrix instructions, as LLVM 19 emits
-  // it, and the shared memory of a block (CUDA C++ Programming Guide, "Technical Specifications per
-  // Compute Capability").
+  // The lowest PTX version that knows the architecture and its matrix instructions, as LLVM 19
+  // emits it, and the shared memory of a block (CUDA C++ Programming Guide, "Technical
+  // Specifications per Compute Capability").
   auto set = [&](int ptx_version, int64_t shared_kib) {
     t.gpu.ptx_version = ptx_version;
     t.gpu.shared_bytes_per_block = shared_kib << 10;

@@ -294,6 +294,43 @@ TEST(EmulatedChecks, GlobalMemoryOfSeveralBlocks) {
       "OK");
 }
 
+// The last block that comes to a counter sums up what all of them have left; where they forget the
+// fence, or do not ask whether they are the last, it is not there yet.
+TEST(EmulatedChecks, TheLastBlockReadsWhatOthersLeft) {
+  auto body = [](bool fence, bool atomic) {
+    return [=](B& b, GpuPrimitives& gpu, F* f) {
+      Value *block = gpu.Block(), *thread = gpu.Thread(), *values = f->getArg(0);
+      If(b, Is(b, thread, 0), [&] {
+        Put(b, values, b.CreateAdd(block, b.getInt64(2)), 5);
+        if (fence) gpu.Fence();
+        Value* count = b.getInt32(3);
+        if (atomic) {
+          count = b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, values, b.getInt32(1), llvm::Align(4),
+                                    llvm::AtomicOrdering::Monotonic);
+        }
+        If(b, b.CreateICmpEQ(count, b.getInt32(3)), [&] {
+          gpu.Fence();
+          Value* sum = b.getInt32(0);
+          for (uint64_t i = 0; i < 4; ++i)
+            sum = b.CreateAdd(sum, Get(b, values, b.getInt64(i + 2)));
+          b.CreateStore(sum, At(b, values, b.getInt64(1)));
+        });
+      });
+    };
+  };
+  auto run = [&](bool fence, bool atomic, std::vector<int32_t>& values) {
+    return HandWritten(1, body(fence, atomic)).Run({4, 32}, {{SpanOf(values)}}).ToString();
+  };
+  std::vector<int32_t> values(6);
+  EXPECT_EQ(run(true, true, values), "OK");
+  EXPECT_EQ(values[1], 20);
+  for (bool fence : {false, true}) {
+    std::fill(values.begin(), values.end(), 0);
+    std::string text = run(fence, !fence, values);
+    EXPECT_NE(text.find("without a barrier in between"), std::string::npos) << text;
+  }
+}
+
 // Two parameters may be one memory.
 TEST(EmulatedChecks, GlobalMemoryByTwoNames) {
   HandWritten kernel(2, [](B& b, GpuPrimitives& gpu, F* f) {

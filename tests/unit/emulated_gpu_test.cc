@@ -8,7 +8,9 @@
 #include <numeric>
 
 #include "base/strings.h"
+#include "codegen/gpu/emulate.h"
 #include "emulated_test_util.h"
+#include "tensor/float16.h"
 
 namespace kiln {
 namespace {
@@ -187,6 +189,64 @@ TEST(EmulatedGpu, Atomics) {
     EXPECT_EQ(floats[0], static_cast<float>(kSum));
     EXPECT_EQ(doubles[0], kSum);
   }
+}
+
+// Where the machine of the host has no arithmetic in halves.
+TEST(EmulatedGpu, AtomicsOfHalves) {
+  HandWritten kernel(2, [](B& b, GpuPrimitives& gpu, llvm::Function* f) {
+    llvm::Type* types[] = {b.getHalfTy(), b.getBFloatTy()};
+    for (unsigned p = 0; p < 2; ++p) {
+      b.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, f->getArg(p),
+                        llvm::ConstantFP::get(types[p], 0.5), llvm::Align(2),
+                        llvm::AtomicOrdering::Monotonic);
+    }
+  });
+  std::vector<uint16_t> half(1), bfloat(1);
+  EXPECT_EQ(kernel.Run({3, 64}, {{SpanOf(half), SpanOf(bfloat)}}).ToString(), "OK");
+  EXPECT_EQ(half[0], Float16(96.0).bits());
+  EXPECT_EQ(bfloat[0], BFloat16(96.0).bits());
+}
+
+// Kernels of one module may share functions, and are found by their names.
+TEST(EmulatedGpu, ManyKernelsInAModule) {
+  auto session = codegen::LlvmSession::ForCpu("many", target::HostCpu().cpu);
+  ASSERT_TRUE(session.ok());
+  llvm::Module& module = (*session)->module();
+  llvm::LLVMContext& context = (*session)->context();
+  llvm::Type* pointer = llvm::PointerType::get(context, codegen::kGlobalSpace);
+  B b(context);
+  auto* part_type = llvm::FunctionType::get(b.getVoidTy(), {pointer, b.getInt32Ty()}, false);
+  auto* part = llvm::Function::Create(part_type, llvm::Function::InternalLinkage, "part", module);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", part));
+  GpuPrimitives gpu(b, module);
+  Value* own = b.CreateGEP(b.getInt32Ty(), part->getArg(0), gpu.Thread());
+  b.CreateStore(b.CreateAdd(b.CreateLoad(b.getInt32Ty(), own), part->getArg(1)), own);
+  b.CreateRetVoid();
+  std::vector<llvm::Function*> kernels;
+  for (uint32_t k = 0; k < 20; ++k) {
+    auto* type = llvm::FunctionType::get(b.getVoidTy(), {pointer}, false);
+    // Whoever they were visible to, they are entries now.
+    kernels.push_back(
+        llvm::Function::Create(type, llvm::Function::InternalLinkage, Cat("kernel.", k), module));
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernels.back()));
+    for (uint32_t i = 0; i < 2; ++i) b.CreateCall(part, {kernels[k]->getArg(0), b.getInt32(k)});
+    if (k % 2) gpu.Barrier();
+    b.CreateRetVoid();
+  }
+  ASSERT_EQ(codegen::LowerPrimitivesToEmulator(module, kernels).ToString(), "OK");
+  ASSERT_EQ((*session)->Verify().ToString(), "OK");
+  auto code = device::EmulatedCode::Load((*session)->Emit().value());
+  ASSERT_TRUE(code.ok()) << code.status().ToString();
+  for (int k = 0; k < 20; ++k) {
+    auto kernel = (*code)->Find(Cat("kernel.", k));
+    ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
+    EXPECT_EQ((*kernel)->info.waits, k % 2);
+    EXPECT_EQ((*kernel)->info.written, 1u);
+    std::vector<int32_t> values(32, 100);
+    EXPECT_EQ(testing::RunEmulated(**kernel, {1, 32}, {{SpanOf(values)}}, {}).ToString(), "OK");
+    EXPECT_EQ(values, std::vector<int32_t>(32, 100 + 2 * k));
+  }
+  EXPECT_EQ((*code)->Find("part").status().code(), Code::kInternal);
 }
 
 // Two groups of copies of all sizes, the second of which is waited for later; of thread t's last
@@ -497,6 +557,10 @@ TEST(EmulatedGpu, SpeedOfLaunchesAndElements) {
   printf("  4M elements: %.1f ms by four, %.1f ms by one\n",
          run(kernel, {kCount / 1024, 256}, spans), run(scalar, {kCount / 256, 256}, spans));
   EXPECT_EQ(out.data[kCount - 1], 3.0f);
+  device::Emulator watching(pool, {.watch_global_memory = true});
+  printf("  4M elements by four, watched: %.1f ms\n", Milliseconds([&] {
+           EXPECT_TRUE(watching.Run(*kernel.kernel(), {kCount / 1024, 256}, spans).ok());
+         }));
   printf("  launch of a block: %.2f us; with a barrier, 32 threads: %.2f us, 1024: %.2f us\n",
          1e3 * run(empty, {1, 32}, {}), 1e3 * run(barrier, {1, 32}, {}),
          1e3 * run(barrier, {1, 1024}, {}));

@@ -246,6 +246,7 @@ class KernelLowering {
     } else if (name == "fence") {
       // Threads of a block run by turns, and those of others meet in atomics.
       b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
+      run("fence", {});
     } else if (int64_t size = CopySize(name)) {
       MemoryAccess access;
       access.bytes = access.align = size;
@@ -345,7 +346,10 @@ Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function*
     annotations->eraseFromParent();
   }
   Inliner inliner;
-  for (llvm::Function* kernel : kernels) KILN_RETURN_IF_ERROR(inliner.InlineInto(*kernel));
+  for (llvm::Function* kernel : kernels) {
+    kernel->setLinkage(llvm::Function::ExternalLinkage);
+    KILN_RETURN_IF_ERROR(inliner.InlineInto(*kernel));
+  }
   EraseUnused(module);
   PromoteStackSlots(module);
   for (llvm::Function* kernel : kernels) KILN_RETURN_IF_ERROR(KernelLowering(*kernel).Run());

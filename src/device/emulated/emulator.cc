@@ -32,6 +32,7 @@ void Copy(kiln_emulated_thread* t, std::byte* to, const std::byte* from, int32_t
           uint64_t access) {
   WorkerOf(t).Copy(ThreadOf(t), to, from, bytes, access);
 }
+void Fence(kiln_emulated_thread* t) { WorkerOf(t).Fence(); }
 void Commit(kiln_emulated_thread* t) { WorkerOf(t).Commit(ThreadOf(t)); }
 void Wait(kiln_emulated_thread* t, int32_t pending) { WorkerOf(t).Wait(ThreadOf(t), pending); }
 void Endless(kiln_emulated_thread* t) { WorkerOf(t).Endless(ThreadOf(t)); }
@@ -71,17 +72,12 @@ Result<std::unique_ptr<EmulatedCode>> EmulatedCode::Load(const std::string& obje
   return Unimplemented("the emulated GPU runs on x86-64 only");
 #else
   const LinkSymbol table[] = {
-      Symbol("kiln.gpu.emulated.access", &Access),
-      Symbol("kiln.gpu.emulated.barrier", &Barrier),
-      Symbol("kiln.gpu.emulated.warp", &Warp),
-      Symbol("kiln.gpu.emulated.copy", &Copy),
-      Symbol("kiln.gpu.emulated.commit", &Commit),
-      Symbol("kiln.gpu.emulated.wait", &Wait),
-      Symbol("kiln.gpu.emulated.endless", &Endless),
-      Symbol("__truncsfbf2", &TruncateToBfloat),
-      Symbol("__truncdfbf2", &TruncateDoubleToBfloat),
-      Symbol("__truncsfhf2", &TruncateToHalf),
-      Symbol("__truncdfhf2", &TruncateDoubleToHalf),
+      Symbol("kiln.gpu.emulated.access", &Access), Symbol("kiln.gpu.emulated.barrier", &Barrier),
+      Symbol("kiln.gpu.emulated.warp", &Warp),     Symbol("kiln.gpu.emulated.fence", &Fence),
+      Symbol("kiln.gpu.emulated.copy", &Copy),     Symbol("kiln.gpu.emulated.commit", &Commit),
+      Symbol("kiln.gpu.emulated.wait", &Wait),     Symbol("kiln.gpu.emulated.endless", &Endless),
+      Symbol("__truncsfbf2", &TruncateToBfloat),   Symbol("__truncdfbf2", &TruncateDoubleToBfloat),
+      Symbol("__truncsfhf2", &TruncateToHalf),     Symbol("__truncdfhf2", &TruncateDoubleToHalf),
       Symbol("__extendhfsf2", &ExtendHalf),
   };
   std::unique_ptr<EmulatedCode> code(new EmulatedCode);

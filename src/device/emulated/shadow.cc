@@ -121,6 +121,7 @@ void SharedShadow::EndCopy(int64_t offset, int64_t bytes, uint32_t thread) {
 void GlobalShadow::Begin(std::span<const GpuSpan> parameters, uint64_t written, int64_t granule) {
   shift_ = LogOf(granule);
   ranges_.clear();
+  fenced_at_.clear();
   std::vector<std::pair<const std::byte*, const std::byte*>> spans;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const GpuSpan& p = parameters[i];
@@ -138,12 +139,26 @@ void GlobalShadow::Begin(std::span<const GpuSpan> parameters, uint64_t written, 
   for (Range& r : ranges_) r.cells.resize((static_cast<size_t>(r.end - r.begin) >> shift_) + 1);
 }
 
-namespace {
+void GlobalShadow::BeginBlock() {
+  fenced_ = false;
+  met_.clear();
+}
+
+void GlobalShadow::Meet(const std::byte* address, uint32_t block) {
+  if (auto found = fenced_at_.find(address); found != fenced_at_.end()) {
+    met_.insert(found->second.begin(), found->second.end());
+  }
+  if (fenced_) fenced_at_[address].insert(block);
+}
 
 // Tags here are those above behind the block plus 1 in 32 bits.
-bool IsOrdered(uint64_t tag, uint64_t now) {
-  return tag == 0 || tag == now || (tag >> 32 == now >> 32 && (tag ^ now) >> kEpochShift != 0);
+bool GlobalShadow::IsOrdered(uint64_t tag, uint64_t now) const {
+  if (tag == 0 || tag == now) return true;
+  if (tag >> 32 == now >> 32) return (tag ^ now) >> kEpochShift != 0;
+  return met_.count(static_cast<uint32_t>(tag >> 32) - 1) > 0;
 }
+
+namespace {
 
 Conflict WithGlobal(Conflict::Kind kind, uint64_t tag) {
   Conflict c = With(kind, static_cast<uint32_t>(tag));
@@ -162,6 +177,7 @@ Conflict GlobalShadow::Access(const std::byte* address, int64_t bytes, int kind,
   uint64_t now =
       (uint64_t{block} + 1) << 32 | uint64_t{barriers & 0xfffff} << kEpochShift | (thread + 1);
   bool atomic = kind == KILN_ACCESS_ATOMIC, load = kind == KILN_ACCESS_LOAD;
+  if (atomic) Meet(address, block);
   auto first = static_cast<size_t>(address - range->begin) >> shift_;
   auto last = static_cast<size_t>(address + bytes - 1 - range->begin) >> shift_;
   for (size_t i = first; i <= last; ++i) {

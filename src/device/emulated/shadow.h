@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -53,15 +55,24 @@ class SharedShadow {
   uint32_t epoch_[3] = {};  // by KILN_EMULATED_EPOCH_*
 };
 
-// Of the parameters that a kernel writes, over the whole grid, by address.
+// Of the parameters that a kernel writes, over the whole grid, by address. Blocks run one after the
+// other. What a block wrote before a fence and then an atomic access, another block may read behind
+// an atomic access of its own to the same place: so the last of the blocks gets at what the others
+// have made.
 class GlobalShadow {
  public:
   // `written`: see kiln_emulated_kernel. May throw bad_alloc.
   void Begin(std::span<const GpuSpan> parameters, uint64_t written, int64_t granule);
+  void BeginBlock();
+  void Fence() { fenced_ = true; }
+  // May throw bad_alloc.
   Conflict Access(const std::byte* address, int64_t bytes, int kind, uint32_t block,
                   uint32_t barriers, uint32_t thread);
 
  private:
+  bool IsOrdered(uint64_t tag, uint64_t now) const;
+  void Meet(const std::byte* address, uint32_t block);
+
   struct Cell {
     uint64_t writer = 0, reader = 0;
   };
@@ -71,6 +82,10 @@ class GlobalShadow {
   };
   std::vector<Range> ranges_;
   int shift_ = 0;
+  bool fenced_ = false;  // the block that runs
+  // The blocks that went to a place with a fence before, and those that the one that runs has met.
+  std::map<const std::byte*, std::set<uint32_t>> fenced_at_;
+  std::set<uint32_t> met_;
 };
 
 }  // namespace kiln::device

@@ -1,6 +1,7 @@
 #include "device/emulated/stream.h"
 
 #include <cstring>
+#include <new>
 
 #include "base/strings.h"
 
@@ -39,7 +40,12 @@ void EmulatedStreamState::Finish(uint64_t position) {
 void EmulatedStreamState::DoOne() {
   EmulatedWork work = std::move(waiting.front());
   waiting.pop_front();
-  Status status = std::visit([&](const auto& w) { return Do(w); }, work);
+  Status status;
+  try {
+    status = std::visit([&](const auto& w) { return Do(w); }, work);
+  } catch (const std::bad_alloc&) {
+    status = ResourceExhausted("no memory of the host for the emulated GPU");
+  }
   if (!status.ok()) failures.emplace_back(done, std::move(status));
   ++done;
 }

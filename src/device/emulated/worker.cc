@@ -125,6 +125,7 @@ Status EmulatedWorker::Prepare() {
 void EmulatedWorker::StartBlock(uint32_t block) {
   block_ = block;
   barriers_ = 0;
+  if (grid_->options.watch_global_memory) grid_->global.BeginBlock();
   // Nobody may rely on what shared memory holds at the start; its reads are checked.
   if (grid_->grid.shared_bytes > 0) {
     shadow_.Begin(grid_->grid.shared_bytes, grid_->kernel.info.shared_granule);
@@ -314,8 +315,12 @@ void EmulatedWorker::CheckAccess(EmulatedThread& thread, const std::byte* addres
     mistake.conflict = shadow_.Access(address - shared_, bytes, KindOf(access), thread.view.thread);
   } else if (grid_->options.watch_global_memory) {
     int kind = KindOf(access) == KILN_ACCESS_COPY ? KILN_ACCESS_LOAD : KindOf(access);
-    mistake.conflict =
-        grid_->global.Access(address, bytes, kind, block_, barriers_, thread.view.thread);
+    try {
+      mistake.conflict =
+          grid_->global.Access(address, bytes, kind, block_, barriers_, thread.view.thread);
+    } catch (const std::bad_alloc&) {
+      mistake.kind = Mistake::Kind::kMemory;
+    }
   }
   if (mistake.conflict.kind != Conflict::Kind::kNone) mistake.kind = Mistake::Kind::kConflict;
   if (mistake.kind != Mistake::Kind::kNone) Fail(thread, mistake);
@@ -444,7 +449,7 @@ Status EmulatedWorker::DescribeMistake() const {
       return Internal(where, "its loops went back ", grid_->options.most_rounds,
                       " times and have not ended");
     case Mistake::Kind::kMemory:
-      return ResourceExhausted(where, "no memory to note asynchronous copies");
+      return ResourceExhausted(where, "no memory to note what it does");
   }
   return Internal(where, "failed");
 }

@@ -83,6 +83,9 @@ class EmulatedWorker {
   void Copy(EmulatedThread& thread, std::byte* to, const std::byte* from, int32_t bytes,
             uint64_t access);
   void Commit(EmulatedThread& thread) { ++thread.groups; }
+  void Fence() {
+    if (grid_->options.watch_global_memory) grid_->global.Fence();
+  }
   void Wait(EmulatedThread& thread, int32_t pending);
   [[noreturn]] void Endless(EmulatedThread& thread);
 
@@ -107,12 +110,8 @@ class EmulatedWorker {
   void MakeReady(uint32_t thread);
   FiberContext& Next();
   void CheckAccess(EmulatedThread& thread, const std::byte* address, uint64_t access);
-  void CheckShared(EmulatedThread& thread, int64_t offset, uint64_t access);
-  void CheckWatched(EmulatedThread& thread, const std::byte* address, uint64_t access);
-  void PerformCopies(EmulatedThread& thread, int32_t up_to_group);
   // Leaves the fiber for good. What it says is put together outside.
   [[noreturn]] void Fail(EmulatedThread& thread, const Mistake& mistake);
-  [[noreturn]] void Abandon();
   Status DescribeMistake() const;
   Status DescribeDeadlock() const;
 
