@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
+#include "device/emulated/shadow.h"
 #include "emulated_test_util.h"
 
 namespace kiln {
@@ -235,6 +236,32 @@ TEST(EmulatedChecks, SharedMemoryWithoutBarriers) {
     gpu.Barrier();
   };
   EXPECT_EQ(Try(1, {2, 64, 64}, narrow), "OK");
+}
+
+// Barriers are counted in 20 bits, and blocks begin where the one before has ended.
+TEST(EmulatedChecks, NumbersOfBarriersStartAgain) {
+  device::SharedShadow shadow;
+  auto access = [&](int64_t offset, int kind, uint32_t thread) {
+    return shadow.Access(offset, 4, kind, thread).kind;
+  };
+  using Kind = device::Conflict::Kind;
+  shadow.Begin(64, 4);
+  EXPECT_EQ(access(0, KILN_ACCESS_STORE, 3), Kind::kNone);
+  EXPECT_EQ(access(0, KILN_ACCESS_LOAD, 4), Kind::kWritten);
+  EXPECT_EQ(shadow.BeginCopy(8, 8, 5).kind, Kind::kNone);
+  for (int i = 0; i < 5 << 20; ++i) shadow.Barrier();
+  EXPECT_EQ(access(0, KILN_ACCESS_LOAD, 4), Kind::kNone);
+  EXPECT_EQ(access(4, KILN_ACCESS_LOAD, 4), Kind::kUnwritten);
+  EXPECT_EQ(access(12, KILN_ACCESS_LOAD, 4), Kind::kUnderWay);
+  shadow.EndCopy(8, 8, 5);
+  EXPECT_EQ(access(12, KILN_ACCESS_LOAD, 4), Kind::kWritten);
+  EXPECT_EQ(access(12, KILN_ACCESS_LOAD, 5), Kind::kNone);
+  EXPECT_EQ(access(0, KILN_ACCESS_STORE, 5), Kind::kRead);
+  for (int i = 0; i < 5 << 20; ++i) {
+    shadow.Begin(64, 4);
+    ASSERT_EQ(access(0, KILN_ACCESS_LOAD, 0), Kind::kUnwritten);
+    ASSERT_EQ(access(0, KILN_ACCESS_STORE, 0), Kind::kNone);
+  }
 }
 
 TEST(EmulatedChecks, AtomicsAgainstOthers) {

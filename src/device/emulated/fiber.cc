@@ -154,9 +154,22 @@ void Fiber::Enter(Fiber* fiber) {
   }
 }
 
+namespace {
+
+void Unmap(void* memory, size_t bytes) {
+  if (!memory) return;
+#if defined(__SANITIZE_ADDRESS__)
+  // What is mapped here next is somebody else's.
+  __asan_unpoison_memory_region(memory, bytes);
+#endif
+  munmap(memory, bytes);
+}
+
+}  // namespace
+
 FiberStacks::~FiberStacks() {
   fibers_.reset();
-  if (memory_) munmap(memory_, count_ * kStride);
+  Unmap(memory_, count_ * kStride);
 }
 
 bool FiberStacks::Reserve(size_t count) {
@@ -166,11 +179,11 @@ bool FiberStacks::Reserve(size_t count) {
   if (memory == MAP_FAILED) return false;
   std::unique_ptr<Fiber[]> fibers(new (std::nothrow) Fiber[count]);
   if (!fibers) {
-    munmap(memory, count * kStride);
+    Unmap(memory, count * kStride);
     return false;
   }
   fibers_ = std::move(fibers);
-  if (memory_) munmap(memory_, count_ * kStride);
+  Unmap(memory_, count_ * kStride);
   memory_ = static_cast<std::byte*>(memory);
   count_ = count;
   for (size_t i = 0; i < count; ++i) {

@@ -199,7 +199,8 @@ FiberContext* EmulatedWorker::ThreadMain(void* argument) {
   auto& thread = *static_cast<EmulatedThread*>(argument);
   auto& w = *static_cast<EmulatedWorker*>(thread.view.host);
   w.grid_->kernel.info.function(&thread.view);
-  if (!thread.copies.empty()) w.Fail(thread, {.kind = Mistake::Kind::kCopies});
+  if (!thread.copies.empty())
+    w.Fail(thread, {.kind = Mistake::Kind::kCopies, .thread = thread.view.thread});
   thread.state = EmulatedThread::State::kEnded;
   ++w.ended_;
   return &w.Next();
@@ -230,7 +231,9 @@ void EmulatedWorker::Barrier(EmulatedThread& thread, int32_t site) {
     auto other = std::find_if(threads_.begin(), threads_.end(), [](const EmulatedThread& t) {
       return t.state == EmulatedThread::State::kBarrier;
     });
-    Fail(thread, {.kind = Mistake::Kind::kBarriers, .other = other->view.thread});
+    Fail(thread, {.kind = Mistake::Kind::kBarriers,
+                  .thread = thread.view.thread,
+                  .other = other->view.thread});
   }
   barrier_site_ = site;
   thread.state = EmulatedThread::State::kBarrier;
@@ -253,6 +256,7 @@ void EmulatedWorker::Warp(EmulatedThread& thread, int32_t operation, int32_t sit
     uint32_t other = first;
     while (threads_[other].state != EmulatedThread::State::kWarp) ++other;
     Fail(thread, {.kind = Mistake::Kind::kWarps,
+                  .thread = thread.view.thread,
                   .other = other,
                   .operation = operation,
                   .other_operation = warp.operation});
@@ -274,7 +278,7 @@ void EmulatedWorker::Warp(EmulatedThread& thread, int32_t operation, int32_t sit
     for (uint32_t i = 0; i < kWarpLanes; ++i) {
       const std::byte* row;
       std::memcpy(&row, lanes[i]->words, sizeof(row));
-      CheckAccess(threads_[first + i], row, kRow);
+      CheckAccess(thread, first + i, row, kRow);
     }
   }
   RunWarpOperation(operation, lanes);
@@ -287,10 +291,10 @@ void EmulatedWorker::Warp(EmulatedThread& thread, int32_t operation, int32_t sit
 // --- Memory
 
 void EmulatedWorker::Access(EmulatedThread& thread, std::byte* address, uint64_t access) {
-  CheckAccess(thread, address, access);
+  CheckAccess(thread, thread.view.thread, address, access);
 }
 
-void EmulatedWorker::CheckAccess(EmulatedThread& thread, const std::byte* address,
+void EmulatedWorker::CheckAccess(EmulatedThread& running, uint32_t thread, const std::byte* address,
                                  uint64_t access) {
   int64_t object = ObjectOf(access), bytes = BytesOf(access);
   const GpuSpan shared{shared_, grid_->grid.shared_bytes};
@@ -302,7 +306,7 @@ void EmulatedWorker::CheckAccess(EmulatedThread& thread, const std::byte* addres
     if (Contains(shared, address, bytes)) object = KILN_ACCESS_SHARED;
     access = WithObject(access, object);
   }
-  Mistake mistake{.address = address, .access = access};
+  Mistake mistake{.thread = thread, .address = address, .access = access};
   bool is_parameter = object > 0 && object <= static_cast<int64_t>(grid_->args.size());
   bool inside = is_parameter
                     ? Contains(grid_->args[static_cast<size_t>(object - 1)], address, bytes)
@@ -312,18 +316,17 @@ void EmulatedWorker::CheckAccess(EmulatedThread& thread, const std::byte* addres
   } else if (reinterpret_cast<uintptr_t>(address) & (AlignOf(access) - 1)) {
     mistake.kind = Mistake::Kind::kMisaligned;
   } else if (object == KILN_ACCESS_SHARED) {
-    mistake.conflict = shadow_.Access(address - shared_, bytes, KindOf(access), thread.view.thread);
+    mistake.conflict = shadow_.Access(address - shared_, bytes, KindOf(access), thread);
   } else if (grid_->options.watch_global_memory) {
     int kind = KindOf(access) == KILN_ACCESS_COPY ? KILN_ACCESS_LOAD : KindOf(access);
     try {
-      mistake.conflict =
-          grid_->global.Access(address, bytes, kind, block_, barriers_, thread.view.thread);
+      mistake.conflict = grid_->global.Access(address, bytes, kind, block_, barriers_, thread);
     } catch (const std::bad_alloc&) {
       mistake.kind = Mistake::Kind::kMemory;
     }
   }
   if (mistake.conflict.kind != Conflict::Kind::kNone) mistake.kind = Mistake::Kind::kConflict;
-  if (mistake.kind != Mistake::Kind::kNone) Fail(thread, mistake);
+  if (mistake.kind != Mistake::Kind::kNone) Fail(running, mistake);
 }
 
 // The latest legal time is the wait: until then what is read is an error, and what is written.
@@ -333,11 +336,12 @@ void EmulatedWorker::Copy(EmulatedThread& thread, std::byte* to, const std::byte
   bytes = std::clamp(bytes, 0, size);
   if (bytes > 0) {
     uint64_t read = (access & ~uint64_t{0xffffff}) | static_cast<uint64_t>(bytes);
-    CheckAccess(thread, from, read);
+    CheckAccess(thread, thread.view.thread, from, read);
   }
   uint64_t store = access & ~(uint64_t{3} << KILN_ACCESS_KIND_SHIFT);
   store |= uint64_t{KILN_ACCESS_STORE} << KILN_ACCESS_KIND_SHIFT;
-  Mistake mistake{.address = to, .access = WithObject(store, KILN_ACCESS_SHARED)};
+  Mistake mistake{
+      .thread = thread.view.thread, .address = to, .access = WithObject(store, KILN_ACCESS_SHARED)};
   if (!Contains({shared_, grid_->grid.shared_bytes}, to, size)) {
     mistake.kind = Mistake::Kind::kOutside;
   } else if (reinterpret_cast<uintptr_t>(to) & (AlignOf(access) - 1)) {
@@ -368,15 +372,14 @@ void EmulatedWorker::Wait(EmulatedThread& thread, int32_t pending) {
 }
 
 void EmulatedWorker::Endless(EmulatedThread& thread) {
-  Fail(thread, {.kind = Mistake::Kind::kEndless});
+  Fail(thread, {.kind = Mistake::Kind::kEndless, .thread = thread.view.thread});
 }
 
 // --- Mistakes
 
-void EmulatedWorker::Fail(EmulatedThread& thread, const Mistake& mistake) {
+void EmulatedWorker::Fail(EmulatedThread& running, const Mistake& mistake) {
   mistake_ = mistake;
-  mistake_.thread = thread.view.thread;
-  SwitchFiber(thread.fiber->context(), outside_);
+  SwitchFiber(running.fiber->context(), outside_);
   __builtin_unreachable();
 }
 

@@ -109,9 +109,11 @@ class EmulatedWorker {
   ShuffledOrder OrderOfThreads() const;
   void MakeReady(uint32_t thread);
   FiberContext& Next();
-  void CheckAccess(EmulatedThread& thread, const std::byte* address, uint64_t access);
-  // Leaves the fiber for good. What it says is put together outside.
-  [[noreturn]] void Fail(EmulatedThread& thread, const Mistake& mistake);
+  // Of a thread, while one of its warp runs.
+  void CheckAccess(EmulatedThread& running, uint32_t thread, const std::byte* address,
+                   uint64_t access);
+  // Leaves the fiber that runs for good. What is said is put together outside.
+  [[noreturn]] void Fail(EmulatedThread& running, const Mistake& mistake);
   Status DescribeMistake() const;
   Status DescribeDeadlock() const;
 
