@@ -557,6 +557,18 @@ TEST(EmulatedGpu, SpeedOfLaunchesAndElements) {
   printf("  4M elements: %.1f ms by four, %.1f ms by one\n",
          run(kernel, {kCount / 1024, 256}, spans), run(scalar, {kCount / 256, 256}, spans));
   EXPECT_EQ(out.data[kCount - 1], 3.0f);
+  for (Mma mma : {Mma::kM16N8K8TF32, Mma::kM16N8K16F16, Mma::kM16N8K32S8}) {
+    const codegen::MmaShape& shape = codegen::ShapeOf(mma);
+    HandWritten products(0, [&](B& b, GpuPrimitives& gpu, llvm::Function* f) {
+      llvm::Type* sum = mma == Mma::kM16N8K32S8 ? b.getInt32Ty() : b.getFloatTy();
+      Loop(b, f, 1000, [&](Value*) {
+        std::vector<Value*> c(4, llvm::Constant::getNullValue(sum));
+        std::vector<Value*> a(4, b.getInt32(0)), right(2, b.getInt32(0));
+        gpu.MatrixProduct(mma, a, right, c);
+      });
+    });
+    printf("  %s: %.2f us\n", shape.name, run(products, {1, 32}, {}));
+  }
   device::Emulator watching(pool, {.watch_global_memory = true});
   printf("  4M elements by four, watched: %.1f ms\n", Milliseconds([&] {
            EXPECT_TRUE(watching.Run(*kernel.kernel(), {kCount / 1024, 256}, spans).ok());
