@@ -411,6 +411,18 @@ TEST(EmulatedGpu, TheAssemblerTakesEveryPrimitive) {
   }
 }
 
+TEST(EmulatedGpu, PrimitivesOfLaterArchitecturesAreRefused) {
+  auto copy =
+      HandWritten::Ptx(75, 0, [](B&, GpuPrimitives& gpu, llvm::Function*) { gpu.CopyCommit(); });
+  EXPECT_EQ(copy.status().message(), "kiln.gpu.copy_commit on sm_75, which has it not");
+  auto product = HandWritten::Ptx(75, 0, [](B& b, GpuPrimitives& gpu, llvm::Function*) {
+    Value* x = llvm::ConstantFP::get(b.getDoubleTy(), 1);
+    std::vector<Value*> one(1, x), two(2, x);
+    gpu.MatrixProduct(Mma::kM8N8K4F64, one, one, two);
+  });
+  EXPECT_EQ(product.status().message(), "kiln.gpu.mma_m8n8k4_f64 on sm_75, which has it not");
+}
+
 double Milliseconds(const std::function<void()>& work) {
   double best = 1e30;
   for (int i = 0; i < 5; ++i) {

@@ -71,7 +71,7 @@ Result<std::string> HandWritten::Ptx(int sm, int parameters, const Body& body) {
           context, {llvm::ValueAsMetadata::get(f), llvm::MDString::get(context, "kernel"),
                     llvm::ConstantAsMetadata::get(
                         llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), 1))}));
-  KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToNvptx(session->module()));
+  KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToNvptx(session->module(), sm));
   KILN_RETURN_IF_ERROR(session->Verify());
   return session->Emit();
 }

@@ -110,7 +110,7 @@ Result<std::string> GeneratePtx(const plan::ScheduledKernel& kernel, const targe
                                    session->module());
   MarkKernel(f, kernel.gpu.threads);
   KILN_RETURN_IF_ERROR(EmitThread(f, kernel, parts, {.has_fma = true}));
-  KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session->module()));
+  KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session->module(), gpu.sm));
   if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
   PromoteStackSlots(session->module());
   KILN_ASSIGN_OR_RETURN(std::string ptx, session->Emit());

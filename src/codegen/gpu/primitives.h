@@ -100,7 +100,8 @@ class GpuPrimitives {
 };
 
 // Replaces every kiln.gpu.* call by what the NVPTX back end knows. Shared memory is dynamic: its
-// size is the launch's. INTERNAL where there is no such primitive.
-Status LowerPrimitivesToNvptx(llvm::Module& module);
+// size is the launch's. INTERNAL where there is no such primitive, or the architecture `sm` has it
+// not: the back end would end the process.
+Status LowerPrimitivesToNvptx(llvm::Module& module, int sm);
 
 }  // namespace kiln::codegen
