@@ -1,0 +1,34 @@
+// SHA-256 (FIPS 180-4): names for contents, which nobody hits by chance or by intent.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+using Digest = std::array<uint8_t, 32>;
+
+class Sha256 {
+ public:
+  void Update(std::string_view bytes);
+  // A text that does not run into the next: with its length.
+  void UpdateField(std::string_view bytes);
+  // Once, at the end.
+  Digest Finish();
+
+ private:
+  void Block(const uint8_t* block);
+
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> waiting_ = {};
+  uint64_t bytes_ = 0;
+};
+
+Digest HashOf(std::string_view bytes);
+// 64 lower-case digits.
+std::string HexText(const Digest& digest);
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+// The CUDA driver's library, loaded at run time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "device/cuda/api.h"
+
+namespace kiln::device::cuda {
+
+constexpr char kDriverLibrary[] = "libcuda.so.1";
+
+// 1000 * major + 10 * minor. The first that has every function of api.h under its name and whose
+// assembler takes all PTX that is made (7.8, of 11.8); there are such drivers for every GPU from
+// sm_75 on.
+constexpr int kLeastDriverVersion = 12000;
+
+// A driver that has been initialised. Its library stays in the process for good: it has threads of
+// its own.
+class Driver {
+ public:
+  Driver(const Functions& api, int version) : api_(api), version_(version) {}
+
+  const Functions& api() const { return api_; }
+  // The CUDA version that it is made for, as kLeastDriverVersion.
+  int version() const { return version_; }
+  // "CUDA_ERROR_INVALID_VALUE (invalid argument)", in the driver's words.
+  std::string Describe(Error error) const;
+  // A failed call as a status; `function` is the exported name.
+  Status Failed(Error error, std::string_view function) const;
+
+ private:
+  Functions api_;
+  int version_;
+};
+
+// "12.4" of 12040.
+std::string VersionText(int version);
+
+// Which code callers see.
+Code CodeOf(Error error);
+// Whether nothing in the context can be used any more after this.
+bool LosesContext(Error error);
+
+// FAILED_PRECONDITION or NOT_FOUND says why there is no driver.
+Result<std::shared_ptr<const Driver>> LoadDriver(const std::string& path = kDriverLibrary);
+
+}  // namespace kiln::device::cuda

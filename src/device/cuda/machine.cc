@@ -1,0 +1,176 @@
+#include "device/cuda/machine.h"
+
+#include <algorithm>
+#include <array>
+
+#include "device/cuda/graph.h"
+#include "device/cuda/stream.h"
+
+namespace kiln::device::cuda {
+namespace {
+
+// Architectures that code is made for. PTX for one of them runs on all later GPUs, too.
+constexpr std::array<int, 5> kArchitectures = {75, 80, 86, 89, 90};
+
+Status Ask(const Driver& driver, DeviceHandle device, DeviceAttribute attribute, int* value) {
+  const auto& function = driver.api().DeviceGetAttribute;
+  if (Error error = function.call(value, attribute, device); error != Error::kSuccess) {
+    return driver.Failed(error, function.name);
+  }
+  return OkStatus();
+}
+
+std::string GibText(size_t bytes) {
+  // One digit after the point.
+  const size_t tenths = (bytes * 10 + (size_t{1} << 29)) >> 30;
+  return Cat(tenths / 10, ".", tenths % 10, " GiB");
+}
+
+}  // namespace
+
+CudaMachine::CudaMachine(target::Target target, std::string description,
+                         std::shared_ptr<Context> context, int sm, bool has_pools,
+                         const CudaOptions& options)
+    : GpuMachine(std::move(target), std::move(description)),
+      context_(std::move(context)),
+      memory_(std::make_shared<cuda::Memory>(context_, has_pools, options.memory_limit_bytes)),
+      code_cache_(context_, sm, options.code_folder) {}
+
+Result<std::unique_ptr<CudaMachine>> CudaMachine::Make(std::shared_ptr<const Driver> driver,
+                                                       int ordinal, const CudaOptions& options) {
+  const Functions& api = driver->api();
+  auto check = [&](Error error, const char* function) {
+    return error == Error::kSuccess ? OkStatus() : driver->Failed(error, function);
+  };
+  DeviceHandle device = 0;
+  KILN_RETURN_IF_ERROR(check(api.DeviceGet.call(&device, ordinal), api.DeviceGet.name));
+  char name[256] = "";
+  KILN_RETURN_IF_ERROR(
+      check(api.DeviceGetName.call(name, sizeof(name) - 1, device), api.DeviceGetName.name));
+  size_t memory_bytes = 0;
+  KILN_RETURN_IF_ERROR(
+      check(api.DeviceTotalMem.call(&memory_bytes, device), api.DeviceTotalMem.name));
+  auto ask = [&](DeviceAttribute attribute) -> Result<int> {
+    int value = 0;
+    KILN_RETURN_IF_ERROR(Ask(*driver, device, attribute, &value));
+    return value;
+  };
+  KILN_ASSIGN_OR_RETURN(const int major, ask(DeviceAttribute::kComputeCapabilityMajor));
+  KILN_ASSIGN_OR_RETURN(const int minor, ask(DeviceAttribute::kComputeCapabilityMinor));
+  KILN_ASSIGN_OR_RETURN(const int warp_size, ask(DeviceAttribute::kWarpSize));
+  KILN_ASSIGN_OR_RETURN(const int multiprocessors, ask(DeviceAttribute::kMultiprocessorCount));
+  KILN_ASSIGN_OR_RETURN(const int threads, ask(DeviceAttribute::kMaxThreadsPerBlock));
+  KILN_ASSIGN_OR_RETURN(const int shared, ask(DeviceAttribute::kMaxSharedMemoryPerBlockOptin));
+  KILN_ASSIGN_OR_RETURN(const int has_pools, ask(DeviceAttribute::kMemoryPoolsSupported));
+
+  const int sm = 10 * major + minor;
+  if (sm < kArchitectures.front()) {
+    return FailedPrecondition(name, " is sm_", sm, ", and the least that is supported is sm_",
+                              kArchitectures.front());
+  }
+  if (warp_size != 32) {
+    return FailedPrecondition(name, " has warps of ", warp_size, " threads");
+  }
+  const int architecture =
+      *std::prev(std::upper_bound(kArchitectures.begin(), kArchitectures.end(), sm));
+  KILN_ASSIGN_OR_RETURN(target::Target target, target::NvidiaGpu(architecture));
+  target.gpu.warp_size = warp_size;
+  target.gpu.multiprocessors = multiprocessors;
+  target.gpu.max_threads_per_block = threads;
+  target.gpu.shared_bytes_per_block = shared;
+  std::string description = Cat(name, " (sm_", sm, ", ", multiprocessors, " multiprocessors, ",
+                                GibText(memory_bytes), ")");
+  return std::unique_ptr<CudaMachine>(new CudaMachine(
+      std::move(target), std::move(description), std::make_shared<Context>(driver, ordinal, device),
+      sm, has_pools != 0, options));
+}
+
+Result<std::byte*> CudaMachine::Allocate(int64_t bytes, GpuStream& stream) {
+  return memory_->Allocate(bytes, static_cast<CudaStream&>(stream));
+}
+
+void CudaMachine::Free(std::byte* memory, int64_t bytes, GpuStream& stream) noexcept {
+  memory_->Free(memory, bytes, static_cast<CudaStream&>(stream));
+}
+
+Result<GpuMemory> CudaMachine::Memory() { return memory_->Info(); }
+
+Result<std::byte*> CudaMachine::AllocatePinned(int64_t bytes) {
+  void* memory = nullptr;
+  const Status status = context_->Call(context_->api().MemAllocHost, &memory,
+                                       static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  if (!status.ok()) return status.WithContext(Cat(bytes, " bytes of pinned host memory"));
+  return static_cast<std::byte*>(memory);
+}
+
+void CudaMachine::FreePinned(std::byte* memory, int64_t bytes) noexcept {
+  if (memory != nullptr) {
+    context_->GiveBack(context_->api().MemFreeHost, static_cast<void*>(memory));
+  }
+}
+
+Result<std::unique_ptr<GpuStream>> CudaMachine::MakeStream() {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuStream> stream, CudaStream::Make(context_, memory_));
+  return stream;
+}
+
+Result<std::unique_ptr<GpuStream>> CudaMachine::WrapStream(void* native) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuStream> stream,
+                        CudaStream::Wrap(context_, memory_, static_cast<StreamHandle>(native)));
+  return stream;
+}
+
+Result<std::unique_ptr<GpuEvent>> CudaMachine::MakeEvent() {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, CudaEvent::Make(context_, false));
+  return event;
+}
+
+Result<std::unique_ptr<GpuEvent>> CudaMachine::MakeTimedEvent() {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, CudaEvent::Make(context_, true));
+  return event;
+}
+
+Result<double> CudaMachine::ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) {
+  float milliseconds = 0;
+  KILN_RETURN_IF_ERROR(context_->Call(context_->api().EventElapsedTime, &milliseconds,
+                                      static_cast<CudaEvent&>(from).handle(),
+                                      static_cast<CudaEvent&>(to).handle()));
+  return 1000.0 * milliseconds;
+}
+
+Result<std::unique_ptr<GpuGraph>> CudaMachine::MakeGraph() {
+  return std::unique_ptr<GpuGraph>(std::make_unique<CudaGraph>(context_));
+}
+
+Result<std::unique_ptr<GpuModule>> CudaMachine::Load(const std::string& code) {
+  KILN_ASSIGN_OR_RETURN(auto loaded, code_cache_.Load(code));
+  return std::unique_ptr<GpuModule>(std::make_unique<CudaModule>(std::move(loaded)));
+}
+
+CudaDevices Discover(const CudaOptions& options) {
+  CudaDevices devices;
+  auto note = [&](const Status& status) {
+    devices.notes.emplace_back(status.message());
+    return std::move(devices);
+  };
+  auto driver = LoadDriver(options.library);
+  if (!driver.ok()) return note(driver.status());
+  const auto& get_count = (*driver)->api().DeviceGetCount;
+  int count = 0;
+  if (Error error = get_count.call(&count); error != Error::kSuccess) {
+    return note((*driver)->Failed(error, get_count.name));
+  }
+  if (count == 0) return note(NotFound("the CUDA driver knows of no GPU"));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    auto machine = CudaMachine::Make(*driver, ordinal, options);
+    if (machine.ok()) {
+      devices.machines.push_back(*std::move(machine));
+    } else {
+      devices.notes.push_back(
+          Cat("CUDA device ", ordinal, " is not used: ", machine.status().message()));
+    }
+  }
+  return devices;
+}
+
+}  // namespace kiln::device::cuda

@@ -1,0 +1,67 @@
+// A GPU of the CUDA driver's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/cuda/code_cache.h"
+#include "device/cuda/context.h"
+#include "device/cuda/memory.h"
+#include "device/gpu/machine.h"
+
+namespace kiln::device::cuda {
+
+struct CudaOptions {
+  std::string library = kDriverLibrary;
+  int64_t memory_limit_bytes = 0;  // of each GPU; 0: all that it has
+  std::string code_folder;         // where assembled code is kept; empty: nowhere
+};
+
+class CudaMachine final : public GpuMachine {
+ public:
+  // Asks for the device's attributes, and makes nothing on it. FAILED_PRECONDITION where it is of
+  // no known architecture.
+  static Result<std::unique_ptr<CudaMachine>> Make(std::shared_ptr<const Driver> driver,
+                                                   int ordinal, const CudaOptions& options);
+
+  // The driver's number of the device.
+  int ordinal() const { return context_->ordinal(); }
+
+  Result<std::byte*> Allocate(int64_t bytes, GpuStream& stream) override;
+  void Free(std::byte* memory, int64_t bytes, GpuStream& stream) noexcept override;
+  Result<GpuMemory> Memory() override;
+  Result<std::byte*> AllocatePinned(int64_t bytes) override;
+  void FreePinned(std::byte* memory, int64_t bytes) noexcept override;
+  Result<std::unique_ptr<GpuStream>> MakeStream() override;
+  // He keeps it for longer than what is returned, whose end waits for its work.
+  Result<std::unique_ptr<GpuStream>> WrapStream(void* native) override;
+  Result<std::unique_ptr<GpuEvent>> MakeEvent() override;
+  Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
+  Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
+
+  // Events that know when they were reached, and the time between two that have been.
+  Result<std::unique_ptr<GpuEvent>> MakeTimedEvent();
+  Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to);
+
+  CodeCache& code_cache() { return code_cache_; }
+
+ private:
+  CudaMachine(target::Target target, std::string description, std::shared_ptr<Context> context,
+              int sm, bool has_pools, const CudaOptions& options);
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<cuda::Memory> memory_;
+  CodeCache code_cache_;
+};
+
+struct CudaDevices {
+  std::vector<std::unique_ptr<CudaMachine>> machines;
+  // Why there are none, or not all that are in the computer.
+  std::vector<std::string> notes;
+};
+
+// Never fails. Makes no context: those are made by the first use of a machine.
+CudaDevices Discover(const CudaOptions& options = {});
+
+}  // namespace kiln::device::cuda

@@ -1,0 +1,198 @@
+// What the stand-in for the CUDA driver knows. One lock guards all of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "device/cuda/api.h"
+
+#define KILN_STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace kiln::device::cuda {
+
+struct Object {
+  Object(const char* kind, ContextObject* context) : kind(kind), context(context) {}
+  virtual ~Object() = default;
+  const char* kind;
+  ContextObject* context;  // that it ends with
+};
+
+struct ContextObject : Object {
+  explicit ContextObject(DeviceHandle device) : Object("contexts", nullptr), device(device) {}
+  DeviceHandle device;
+  int retained = 0;
+  Error lost = Error::kSuccess;
+};
+
+struct StreamObject : Object {
+  explicit StreamObject(ContextObject* context) : Object("streams", context) {}
+};
+
+struct EventState {
+  int pending = 0;
+  int64_t time = 0;
+};
+
+struct EventObject : Object {
+  EventObject(ContextObject* context, bool timed) : Object("events", context), timed(timed) {}
+  bool timed;
+  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+};
+
+struct FunctionObject {
+  ModuleObject* module = nullptr;
+  std::string name;
+  int parameters = 0;
+  int64_t most_shared_bytes = 48 << 10;
+};
+
+struct ModuleObject : Object {
+  explicit ModuleObject(ContextObject* context) : Object("modules", context) {}
+  std::map<std::string, FunctionObject> functions;
+};
+
+struct LinkObject : Object {
+  explicit LinkObject(ContextObject* context) : Object("links", context) {}
+  std::vector<JitOption> options;
+  std::vector<void*> values;
+  std::string ptx, cubin;
+};
+
+struct PoolObject : Object {
+  PoolObject() : Object("pools", nullptr) {}
+  ~PoolObject() override;
+  uint64_t release_threshold = 0;
+  int64_t reserved = 0, used = 0;
+};
+
+struct MemoryObject : Object {
+  MemoryObject(const char* kind, ContextObject* context, int64_t bytes, PoolObject* pool);
+  ~MemoryObject() override;
+  int64_t bytes;
+  PoolObject* pool;
+  void* address;
+  bool being_freed = false;
+};
+
+struct GraphNodeObject {
+  bool is_copy = false;
+  FunctionHandle function = nullptr;
+  std::vector<DevicePointer> args;
+  CopyNode copy;
+};
+
+struct GraphObject : Object {
+  GraphObject() : Object("graphs", nullptr) {}
+  std::vector<std::unique_ptr<GraphNodeObject>> nodes;
+};
+
+struct GraphExecObject : Object {
+  GraphExecObject() : Object("execs", nullptr) {}
+  std::vector<std::pair<GraphNodeHandle, GraphNodeObject>> nodes;
+};
+
+struct Settings {
+  int64_t driver_version = 12040, devices = 1, sm = 86, memory_bytes = int64_t{1} << 30, pools = 1;
+  int64_t multiprocessors = 16, init_error = 0, deferred = 0;
+};
+
+struct Work {
+  StreamObject* stream;  // null: a default stream
+  ContextObject* context;
+  std::function<Error()> run;
+};
+
+class State {
+ public:
+  State();
+
+  // The live object behind a handle, or null and a misuse.
+  template <typename T>
+  T* Check(T* handle) {
+    if (handle != nullptr && live.count(handle) != 0) return handle;
+    ++misuses;
+    return nullptr;
+  }
+  template <typename T, typename... Args>
+  T* Make(Args&&... args) {
+    T* made = new T(std::forward<Args>(args)...);
+    live.insert(made);
+    return made;
+  }
+  void Delete(Object* object) {
+    live.erase(object);
+    delete object;
+  }
+  ContextObject* MakePrimary(DeviceHandle device);
+  void EndContext(ContextObject* context);
+  int64_t CountLive(const std::string& kind) const;
+
+  // Of the device's memory, all pools and what is outside them.
+  int64_t UsedBytes() const { return plain_bytes + reserved_bytes; }
+  // The allocation that holds all of [address, address + bytes), which is not being freed.
+  MemoryObject* Holder(DevicePointer address, int64_t bytes);
+  MemoryObject* At(DevicePointer address);
+
+  // Done at once, or when someone waits.
+  void Enqueue(StreamObject* stream, std::function<Error()> run);
+  bool RunOne();
+  void RunStream(StreamObject* stream, ContextObject* context);
+  void RunAll();
+
+  std::mutex mutex;
+  Settings settings;
+  bool initialised = false;
+  std::unordered_set<Object*> live;
+  std::map<DeviceHandle, ContextObject*> primaries;
+  std::map<DevicePointer, MemoryObject*> memory;  // by first address
+  int64_t plain_bytes = 0, reserved_bytes = 0;
+  std::deque<Work> queue;
+
+  std::string fail_symbol;
+  int64_t fail_first = 0, fail_times = 0;
+  Error fail_error = Error::kSuccess, fail_work = Error::kSuccess;
+  std::map<std::string, int64_t> calls;
+  int64_t all_calls = 0, failing_calls = 0;
+  int64_t launches = 0, copies = 0, misuses = 0, leaked = 0, depth = 0, time = 0;
+};
+
+State& TheState();
+std::vector<ContextObject*>& ContextStack();  // the thread's
+bool Configure(State& state, const std::string& text);
+Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node);
+// Whether all is well with a copy within the device; done as work.
+Error CopyWork(State& state, DevicePointer to, DevicePointer from, int64_t bytes);
+Error ReadLaunch(State& state, FunctionHandle function, const unsigned* grid, const unsigned* block,
+                 unsigned shared, void** parameters, GraphNodeObject* node);
+// Null is the default stream; false where it is none.
+bool CheckStream(State& state, StreamHandle stream);
+
+// A call of the driver: counts it, and says what fails before it begins.
+class Call {
+ public:
+  enum Needs { kNothing, kDriver, kContext, kAnyContext };
+  Call(const char* symbol, Needs needs);
+  State& state;
+  Error error = Error::kSuccess;
+  ContextObject* context = nullptr;
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+};
+
+#define KILN_STANDIN_CALL(symbol, needs) \
+  Call call(#symbol, Call::needs);       \
+  if (call.error != Error::kSuccess) return call.error
+
+#define KILN_STANDIN_DECLARE(member, symbol, ...) KILN_STANDIN_EXPORT Error symbol(__VA_ARGS__);
+KILN_CUDA_FUNCTIONS(KILN_STANDIN_DECLARE)
+#undef KILN_STANDIN_DECLARE
+
+}  // namespace kiln::device::cuda
