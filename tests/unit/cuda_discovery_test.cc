@@ -1,8 +1,6 @@
 // Which GPUs there are, and why there are none.
 
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "cuda_standin.h"
 
@@ -71,6 +69,14 @@ TEST_F(CudaDiscovery, EveryCallThatFailsIsNamed) {
     const std::string name = symbol;
     EXPECT_NE(reason.find(name.substr(0, name.find("_v2")) + ":"), std::string::npos) << reason;
   }
+}
+
+// As a program says it by the environment.
+TEST_F(CudaDiscovery, FailuresAmongTheSettings) {
+  Configure("fail_with=999,fail=2");
+  ExpectParts(Reason(), {"cuInit", "CUDA_ERROR_UNKNOWN"});
+  EXPECT_NE(standin_.configure("nonsense=1"), 0);
+  EXPECT_NE(standin_.configure("sm"), 0);
 }
 
 TEST_F(CudaDiscovery, Targets) {

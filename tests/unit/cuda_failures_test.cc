@@ -1,6 +1,9 @@
 // Every call of the CUDA driver fails once: nothing leaks, the caller's context is as it was, and
 // the machine works afterwards. And what is left when the GPU's work has failed for good.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -89,8 +92,10 @@ class CudaFailures : public CudaTest, public ::testing::WithParamInterface<Case>
     CudaTest::SetUp();
     Configure(GetParam().settings);
     options_ = Options();
-    if (GetParam().code_folder)
-      options_.code_folder = folder_ = ::testing::TempDir() + "kiln_cuda_failures";
+    if (GetParam().code_folder) {
+      folder_ = Cat(::testing::TempDir(), "kiln_cuda_failures_", getpid());
+      options_.code_folder = folder_;
+    }
     std::filesystem::remove_all(folder_);
   }
   void TearDown() override {

@@ -437,6 +437,8 @@ TEST_F(CudaLaunch, GraphsWhoseNodesAreNotTaken) {
   auto second = graph.AddCopy(spans_[0].address, spans_[0].address, 100);
   ASSERT_OK(first.status());
   ASSERT_OK(second.status());
+  auto third = graph.AddLaunch(*fill_, {}, std::span(spans_).first(1));
+  ASSERT_OK(third.status());
   ASSERT_OK(graph.Finish());
   ASSERT_OK(graph.SetCopy(*first, spans_[1].address, spans_[2].address));
   Fail("cuGraphExecMemcpyNodeSetParams", 1, 1, Error::kInvalidValue);
@@ -452,13 +454,17 @@ TEST_F(CudaLaunch, GraphsWhoseNodesAreNotTaken) {
     EXPECT_EQ(back[50], value);
   };
   expect_after_launch(9);
-  // Refused for good: the graph is what it was.
-  Fail("cuGraphExecMemcpyNodeSetParams", 1, 1, Error::kInvalidValue);
-  standin_.fail("cuGraphExecMemcpyNodeSetParams", 1, 1, 1);
+  // Refused for good, the graph is what it was, also when it is made anew after that.
+  std::byte nowhere;
+  const GpuSpan wrong{&nowhere, 1};
   Fail(nullptr, 1, 1000, Error::kInvalidValue);
-  EXPECT_FALSE(graph.SetCopy(*second, nullptr, nullptr).ok());
+  EXPECT_FALSE(graph.SetCopy(*second, &nowhere, &nowhere).ok());
+  EXPECT_FALSE(graph.SetLaunch(*third, {&wrong, 1}).ok());
   FailNothing();
   expect_after_launch(11);
+  Fail("cuGraphExecMemcpyNodeSetParams", 1, 1, Error::kInvalidValue);
+  ASSERT_OK(graph.SetCopy(*first, spans_[1].address, spans_[2].address));
+  expect_after_launch(12);
 }
 
 // Launches that are under way keep their addresses.
@@ -503,6 +509,8 @@ TEST_F(CudaMachineTest, WrappedStreams) {
   auto standard = machine_->WrapStream(nullptr);
   ASSERT_OK(standard.status());
   ASSERT_OK((*standard)->Synchronise());
+  Fail("cuStreamGetCtx", 1, 1, Error::kInvalidHandle);
+  ExpectError(machine_->WrapStream(theirs).status(), Code::kInvalidArgument, {"is none"});
 }
 
 TEST_F(CudaMachineTest, StreamsOfOtherContexts) {

@@ -43,6 +43,7 @@ Status InvalidGrid(const std::string& what) {
 }  // namespace
 
 Status CudaKernel::AllowShared(int64_t bytes) {
+  if (bytes <= kAllowedAtFirst) return OkStatus();
   std::lock_guard lock(mutex_);
   if (bytes <= allowed_bytes_) return OkStatus();
   KILN_RETURN_IF_ERROR(context_.Call(context_.api().FuncSetAttribute, handle_,

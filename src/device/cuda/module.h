@@ -26,11 +26,13 @@ class CudaKernel final : public GpuKernel {
   Status AllowShared(int64_t bytes);
 
  private:
+  static constexpr int64_t kAllowedAtFirst = 48 << 10;
+
   Context& context_;
   FunctionHandle handle_;
   GpuResources resources_;
   std::mutex mutex_;
-  int64_t allowed_bytes_ = 48 << 10;
+  int64_t allowed_bytes_ = kAllowedAtFirst;
 };
 
 // A launch as the driver takes it. Points into the spans that it is made of.

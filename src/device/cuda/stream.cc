@@ -57,18 +57,22 @@ Result<std::unique_ptr<CudaStream>> CudaStream::Wrap(std::shared_ptr<Context> co
   if (!scope.ok()) return scope.status();
   // Of the default streams this is the current context, which is ours.
   ContextHandle owner = nullptr;
-  KILN_RETURN_IF_ERROR(
-      context->Check(api.StreamGetCtx.call(handle, &owner), api.StreamGetCtx.name));
+  const Error error = api.StreamGetCtx.call(handle, &owner);
+  if (error == Error::kInvalidHandle || error == Error::kInvalidValue) {
+    return InvalidArgument("what is given as a stream of GPU ", context->ordinal(),
+                           " is none: ", context->driver().Describe(error));
+  }
+  KILN_RETURN_IF_ERROR(context->Check(error, api.StreamGetCtx.name));
   if (owner != context->handle()) {
     DeviceHandle device = -1;
     KILN_RETURN_IF_ERROR(context->Check(api.CtxPushCurrent.call(owner), api.CtxPushCurrent.name));
-    const Error error = api.CtxGetDevice.call(&device);
+    const Error asked = api.CtxGetDevice.call(&device);
     ContextHandle popped = nullptr;
     if (Error refused = api.CtxPopCurrent.call(&popped); refused != Error::kSuccess) {
       context->Notice(refused, api.CtxPopCurrent.name);
       if (!context->lost()) api.CtxPopCurrent.call(&popped);
     }
-    KILN_RETURN_IF_ERROR(context->Check(error, api.CtxGetDevice.name));
+    KILN_RETURN_IF_ERROR(context->Check(asked, api.CtxGetDevice.name));
     if (device != context->device()) {
       return InvalidArgument("the stream belongs to CUDA device ", device, ", not to GPU ",
                              context->ordinal());
