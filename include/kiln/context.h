@@ -28,6 +28,17 @@ typedef int32_t kiln_log_level;
 #define KILN_LOG_OFF 4     /**< as an option: nothing */
 /** @} */
 
+/** Which GPUs a context has. \since 0.1 */
+typedef int32_t kiln_gpu_mode;
+/** @name GPUs of a context */
+/** @{ */
+#define KILN_GPU_AUTO                                                       \
+  0 /**< those that the CUDA driver has; or, where the environment variable \
+         KILN_EMULATE_GPU is set and not 0, an emulated one */
+#define KILN_GPU_EMULATED 1 /**< one that is emulated on the processor */
+#define KILN_GPU_OFF 2      /**< none: the driver is not asked */
+/** @} */
+
 /** What a context is made with. Zero everywhere means the defaults.
  *
  *  Callbacks get the `user_data` next to them. They must not throw or call back into the objects
@@ -54,12 +65,17 @@ typedef struct kiln_context_options {
   /** Called once when the context has gone; may be NULL. */
   void (*log_destroy)(void* user_data);
   kiln_log_level log_level; /**< messages below it are dropped */
-  int32_t reserved;         /**< 0 */
+  kiln_gpu_mode gpu;        /**< which GPUs there are */
+  int64_t gpu_memory_bytes; /**< the most that buffers and executables may take of each GPU device's
+                                 memory; 0: all that it has */
+  const char* cache_folder; /**< where code that a driver has assembled is kept for other processes;
+                                 NULL: nowhere. Made where it is missing */
+  size_t cache_folder_length; /**< characters of `cache_folder` */
 } kiln_context_options;
 
 /** Makes default ::kiln_context_options of a variable. */
 #define KILN_CONTEXT_OPTIONS_INIT \
-  { sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+  { sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_context_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
@@ -86,16 +102,17 @@ KILN_API void kiln_context_release(kiln_context* context);
  *  \since 0.1 */
 KILN_API int32_t kiln_context_threads(const kiln_context* context);
 
-/** What the allocator of a context has given out, in bytes. \since 0.1 */
+/** What has been given out of a memory, in bytes. \since 0.1 */
 typedef struct kiln_memory_info {
-  size_t struct_size; /**< set by the caller: sizeof(kiln_memory_info) */
-  int64_t live_bytes; /**< held now: buffers, constants and kept temporaries */
-  int64_t peak_bytes; /**< the most that was ever held */
+  size_t struct_size;  /**< set by the caller: sizeof(kiln_memory_info) */
+  int64_t live_bytes;  /**< held now: buffers, constants and kept temporaries */
+  int64_t peak_bytes;  /**< the most that was ever held */
+  int64_t limit_bytes; /**< the most that may be held; 0 for no limit but the machine's */
 } kiln_memory_info;
 
 /** Makes an empty ::kiln_memory_info of a variable, with its struct_size set. */
 #define KILN_MEMORY_INFO_INIT \
-  { sizeof(kiln_memory_info), 0, 0 }
+  { sizeof(kiln_memory_info), 0, 0, 0 }
 
 /** Tells how much memory the context's allocator has given out. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info);

@@ -1,7 +1,5 @@
 #include "capi/buffer.h"
 
-#include <cstring>
-
 #include "base/strings.h"
 #include "capi/error.h"
 #include "capi/options.h"
@@ -29,14 +27,14 @@ kiln_buffer::kiln_buffer(kiln_device& device, const Shape& shape, std::byte* dat
       data_(data) {}
 
 Result<Ref<kiln_buffer>> kiln_buffer::Allocate(kiln_device& device, const Shape& shape) {
-  kiln::runtime::Allocator& allocator = device.owner->allocator();
-  KILN_ASSIGN_OR_RETURN(std::byte * data, allocator.Allocate(shape.byte_size()));
+  kiln::runtime::Device& memory = *device.device;
+  KILN_ASSIGN_OR_RETURN(std::byte * data, memory.Allocate(shape.byte_size()));
   try {
     auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, data));
     buffer->is_owned_ = true;
     return buffer;
   } catch (...) {
-    allocator.Deallocate(data, shape.byte_size());
+    memory.Deallocate(data, shape.byte_size());
     throw;
   }
 }
@@ -55,7 +53,7 @@ Ref<kiln_buffer> kiln_buffer::InMemoryOf(Ref<kiln_buffer> donor, const Shape& sh
 }
 
 kiln_buffer::~kiln_buffer() {
-  if (is_owned_) context_->allocator().Deallocate(data_, bytes_);
+  if (is_owned_) device_.device->Deallocate(data_, bytes_);
   if (deleter_) context_->CallOrDefer(std::move(deleter_));
   if (done_) done_->Finish(OkStatus());
 }
@@ -132,8 +130,25 @@ Result<Shape> CheckHost(kiln_dtype dtype, const int64_t* dims, size_t rank, cons
 
 Result<Ref<kiln_buffer>> Copy(kiln_device& device, const Shape& shape, const void* data) {
   KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> buffer, kiln_buffer::Allocate(device, shape));
-  if (buffer->bytes() > 0) std::memcpy(buffer->data(), data, static_cast<size_t>(buffer->bytes()));
+  KILN_RETURN_IF_ERROR(device.device->CopyFromHost(buffer->data(), data, buffer->bytes()));
   return buffer;
+}
+
+// From one device's memory to another's: through the host where neither is the host's.
+Result<Ref<kiln_buffer>> CopyBuffer(const kiln_buffer& from, kiln_device& to) {
+  kiln::runtime::Device& source = *from.device().device;
+  if (source.has_host_memory()) return Copy(to, from.shape(), from.data());
+  KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> copy, kiln_buffer::Allocate(to, from.shape()));
+  if (&source == to.device.get()) {
+    KILN_RETURN_IF_ERROR(source.Copy(copy->data(), from.data(), from.bytes()));
+  } else if (to.device->has_host_memory()) {
+    KILN_RETURN_IF_ERROR(source.CopyToHost(copy->data(), from.data(), from.bytes()));
+  } else {
+    std::vector<std::byte> host(static_cast<size_t>(from.bytes()));
+    KILN_RETURN_IF_ERROR(source.CopyToHost(host.data(), from.data(), from.bytes()));
+    KILN_RETURN_IF_ERROR(to.device->CopyFromHost(copy->data(), host.data(), from.bytes()));
+  }
+  return copy;
 }
 
 void WarnOfAlignment(const kiln_buffer& buffer) {
@@ -151,7 +166,7 @@ kiln_error* kiln_buffer_create(kiln_device* device, kiln_dtype dtype, const int6
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_create", {{"device", device}, {"buffer", buffer}}));
     KILN_ASSIGN_OR_RETURN(Shape shape, kiln::capi::ShapeOf(dtype, dims, rank));
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, kiln_buffer::Allocate(*device, shape));
-    if (made->bytes() > 0) std::memset(made->data(), 0, static_cast<size_t>(made->bytes()));
+    KILN_RETURN_IF_ERROR(device->device->FillZero(made->data(), made->bytes()));
     *buffer = HandOver(std::move(made));
     return OkStatus();
   });
@@ -225,7 +240,8 @@ kiln_error* kiln_buffer_copy_to_host(kiln_buffer* buffer, void* data, size_t byt
                                    buffer->dims().data(), buffer->dims().size(), data, bytes)
                              .status());
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
-    if (bytes > 0) std::memcpy(data, buffer->data(), bytes);
+    KILN_RETURN_IF_ERROR(
+        buffer->device().device->CopyToHost(data, buffer->data(), buffer->bytes()));
     buffer->context().RunDeferred();
     return OkStatus();
   });
@@ -237,7 +253,7 @@ kiln_error* kiln_buffer_copy_to_device(kiln_buffer* buffer, kiln_device* device,
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_copy_to_device",
                                  {{"buffer", buffer}, {"device", device}, {"copy", copy}}));
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
-    KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, Copy(*device, buffer->shape(), buffer->data()));
+    KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, CopyBuffer(*buffer, *device));
     *copy = HandOver(std::move(made));
     return OkStatus();
   });

@@ -240,37 +240,59 @@ Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
   return OkStatus();
 }
 
-Status Call::Run() const {
-  if (IsCancelled(options_)) return Cancelled("'", callee_->name(), "' was cancelled");
-  kiln_context& context = callee_->device().context();
-  Staging staging(context.allocator());
-  std::vector<const void*> in;
-  std::vector<void*> out;
-  in.reserve(arguments_.size());
-  out.reserve(results_.size());
-  for (const Ref<kiln_buffer>& argument : arguments_) {
-    KILN_ASSIGN_OR_RETURN(std::byte * memory, staging.MemoryOf(*argument, false));
-    in.push_back(memory);
+class Call::Running {
+ public:
+  explicit Running(const Call& call)
+      : call_(call),
+        staging_(call.callee_->device().context().allocator()),
+        trace_(call.callee_->device().context().trace()) {}
+
+  // Once the arguments' values are there, or come before this in the device's order.
+  Status Start() {
+    if (IsCancelled(call_.options_)) {
+      return Cancelled("'", call_.callee_->name(), "' was cancelled");
+    }
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    in.reserve(call_.arguments_.size());
+    out.reserve(call_.results_.size());
+    for (const Ref<kiln_buffer>& argument : call_.arguments_) {
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, staging_.MemoryOf(*argument, false));
+      in.push_back(memory);
+    }
+    for (const Ref<kiln_buffer>& result : call_.results_) {
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, staging_.MemoryOf(*result, true));
+      out.push_back(memory);
+    }
+    start_ = trace_ ? TraceSink::Now() : 0;
+    runtime::RunOptions options{
+        .threads = call_.options_.threads, .trace = trace_.get(), .cancel = call_.options_.cancel};
+    KILN_ASSIGN_OR_RETURN(completion_, call_.callee_->Start(in, out, options));
+    return OkStatus();
   }
-  for (const Ref<kiln_buffer>& result : results_) {
-    KILN_ASSIGN_OR_RETURN(std::byte * memory, staging.MemoryOf(*result, true));
-    out.push_back(memory);
+  bool goes_on() const { return completion_ != nullptr; }
+
+  Status Finish() {
+    if (completion_) KILN_RETURN_IF_ERROR(completion_->Wait());
+    if (trace_) {
+      trace_->Add({call_.callee_->name(),
+                   "execute",
+                   start_,
+                   TraceSink::Now() - start_,
+                   TraceSink::LaneOfThisThread(),
+                   {{"device", call_.callee_->device().name()}}});
+    }
+    staging_.CopyResults();
+    return OkStatus();
   }
-  std::shared_ptr<TraceSink> trace = context.trace();
-  int64_t start = trace ? TraceSink::Now() : 0;
-  KILN_RETURN_IF_ERROR(callee_->Run(
-      in, out, {.threads = options_.threads, .trace = trace.get(), .cancel = options_.cancel}));
-  if (trace) {
-    trace->Add({callee_->name(),
-                "execute",
-                start,
-                TraceSink::Now() - start,
-                TraceSink::LaneOfThisThread(),
-                {{"device", callee_->device().name()}}});
-  }
-  staging.CopyResults();
-  return OkStatus();
-}
+
+ private:
+  const Call& call_;
+  Staging staging_;
+  std::shared_ptr<TraceSink> trace_;
+  int64_t start_ = 0;
+  std::unique_ptr<runtime::Completion> completion_;
+};
 
 Status Call::RunNow() {
   for (const Ref<kiln_buffer>& argument : arguments_) {
@@ -281,7 +303,9 @@ Status Call::RunNow() {
     if (donated_[i]) arguments_[i]->WaitForUses();
   }
   KILN_RETURN_IF_ERROR(Donate());
-  KILN_RETURN_IF_ERROR(Run());
+  Running running(*this);
+  KILN_RETURN_IF_ERROR(running.Start());
+  KILN_RETURN_IF_ERROR(running.Finish());
   for (const Ref<kiln_buffer>& result : results_) result->SetWritten();
   return OkStatus();
 }
@@ -301,29 +325,52 @@ class Call::QueuedRun : public Queue::Job {
     for (const Ref<kiln_buffer>& result : call_->results_) result->AddUse(event_, true);
   }
 
-  void Run() noexcept override {
-    Status status;
+  bool Run() noexcept override {
+    Status status = Try([&]() -> Status {
+      // Those that have failed already; the others are before this in the device's order.
+      for (const Ref<kiln_event>& input : inputs_) {
+        if (input->is_ready()) KILN_RETURN_IF_ERROR(input->status());
+      }
+      running_.emplace(*call_);
+      KILN_RETURN_IF_ERROR(running_->Start());
+      return running_->goes_on() ? OkStatus() : running_->Finish();
+    });
+    if (status.ok() && running_->goes_on()) return true;
+    End(std::move(status));
+    return false;
+  }
+
+  void Finish() noexcept override {
+    End(Try([&]() -> Status {
+      Status own = running_->Finish();
+      // They were queued before, and have ended: what was made of a failure is no better.
+      for (const Ref<kiln_event>& input : inputs_) KILN_RETURN_IF_ERROR(input->Wait());
+      return own;
+    }));
+  }
+
+ private:
+  template <typename F>
+  static Status Try(F&& f) noexcept {
     try {
-      status = RunOnce();
+      return f();
     } catch (...) {
-      status = StatusOfException();
+      return StatusOfException();
     }
+  }
+
+  void End(Status status) noexcept {
     // Whoever waits for the event finds that nothing is held any more.
+    running_.reset();
     inputs_.clear();
     call_.reset();
     event_->Finish(std::move(status));
   }
 
- private:
-  Status RunOnce() const {
-    // They were queued before, and have ended.
-    for (const Ref<kiln_event>& input : inputs_) KILN_RETURN_IF_ERROR(input->Wait());
-    return call_->Run();
-  }
-
   Ref<kiln_event> event_;
   std::optional<Call> call_;
   std::vector<Ref<kiln_event>> inputs_;
+  std::optional<Running> running_;
 };
 
 Result<Ref<kiln_event>> Call::Start() && {
@@ -333,7 +380,7 @@ Result<Ref<kiln_event>> Call::Start() && {
   auto run = std::make_unique<QueuedRun>(std::move(*this), event);
   if (!context.runs_asynchronously()) {
     run->Announce();
-    run->Run();
+    if (run->Run()) run->Finish();
     return event;
   }
   // Queued while announced: another thread that finds the buffers in use finds the run queued.

@@ -27,9 +27,10 @@ class Callee {
   const std::string& name() const { return name_; }  // in timelines and messages
   kiln_device& device() const { return device_; }
   virtual const plan::Signature& signature() const = 0;
-  // What runtime::LoadedExecutable::Run says.
-  virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
-                     const runtime::RunOptions& options) const = 0;
+  // What runtime::LoadedExecutable::Start says.
+  virtual Result<std::unique_ptr<runtime::Completion>> Start(
+      std::span<const void* const> arguments, std::span<void* const> results,
+      const runtime::RunOptions& options) const = 0;
 
  private:
   const std::string name_;
@@ -61,8 +62,8 @@ class Call {
   Status ReadDonations();
   // Takes them: none where one of them has been donated already.
   Status Donate() const;
-  // Once the arguments' values are there.
-  Status Run() const;
+  // A run that has been started, with what it needs until its end.
+  class Running;
 
   std::shared_ptr<const Callee> callee_;
   kiln_execute_options options_;

@@ -6,8 +6,10 @@
 
 #include "base/strings.h"
 #include "capi/error.h"
+#include "capi/gpus.h"
 #include "capi/options.h"
 #include "device/cpu/device.h"
+#include "device/gpu/device.h"
 #include "device/reference/device.h"
 
 using kiln::Cat;
@@ -51,7 +53,12 @@ Status Check(const kiln_context_options& options) {
     return InvalidArgument("kiln_context_options.log_level is ", options.log_level,
                            ", which is none");
   }
-  if (options.reserved != 0) return InvalidArgument("kiln_context_options.reserved is not 0");
+  if (options.gpu < KILN_GPU_AUTO || options.gpu > KILN_GPU_OFF) {
+    return InvalidArgument("kiln_context_options.gpu is ", options.gpu, ", which is none");
+  }
+  if (options.gpu_memory_bytes < 0) {
+    return InvalidArgument("kiln_context_options.gpu_memory_bytes is ", options.gpu_memory_bytes);
+  }
   return OkStatus();
 }
 
@@ -73,11 +80,31 @@ kiln_context::kiln_context(const kiln_context_options& options, int threads)
     : options_(options), allocator_(HooksOf(options)), pool_(threads) {
   auto add = [&](std::unique_ptr<kiln::runtime::Device> device, bool shares_host_memory) {
     std::string description = device->target().ToString();
-    devices_.push_back({this, std::move(device), std::move(description), shares_host_memory});
+    AddDevice(std::move(device), std::move(description), shares_host_memory);
   };
   add(std::make_unique<kiln::device::CpuDevice>("CPU:0", allocator_, pool_), true);
   add(std::make_unique<kiln::device::CpuDevice>("XLA_CPU:0", allocator_, pool_), false);
-  add(std::make_unique<kiln::device::ReferenceDevice>("REFERENCE:0"), true);
+  add(std::make_unique<kiln::device::ReferenceDevice>("REFERENCE:0", allocator_), true);
+}
+
+void kiln_context::AddDevice(std::unique_ptr<kiln::runtime::Device> device, std::string description,
+                             bool shares_host_memory) {
+  devices_.push_back({this, std::move(device), std::move(description), shares_host_memory});
+}
+
+Status kiln_context::AddGpus(std::string_view cache_folder) {
+  KILN_ASSIGN_OR_RETURN(kiln::capi::Gpus gpus,
+                        kiln::capi::FindGpus(options_, cache_folder, pool_, allocator_));
+  device_notes_ = std::move(gpus.notes);
+  for (const char* kind : {"GPU:", "XLA_GPU:"}) {
+    for (size_t i = 0; i < gpus.machines.size(); ++i) {
+      const auto& machine = gpus.machines[i];
+      AddDevice(std::make_unique<kiln::device::GpuDevice>(Cat(kind, i), machine,
+                                                          options_.gpu_memory_bytes),
+                machine->description(), false);
+    }
+  }
+  return OkStatus();
 }
 
 kiln_context::~kiln_context() {
@@ -169,7 +196,15 @@ kiln_error* kiln_context_create(const kiln_context_options* options, kiln_contex
                           kiln::capi::ReadOptions("kiln_context_options", options));
     KILN_RETURN_IF_ERROR(Check(read));
     KILN_ASSIGN_OR_RETURN(int threads, ThreadsOf(read));
-    *context = HandOver(kiln::capi::MakeRef<kiln_context>(read, threads));
+    KILN_ASSIGN_OR_RETURN(std::string_view cache_folder,
+                          kiln::capi::TextOf("kiln_context_options.cache_folder", read.cache_folder,
+                                             read.cache_folder_length));
+    auto made = kiln::capi::MakeRef<kiln_context>(read, threads);
+    if (Status status = made->AddGpus(cache_folder); !status.ok()) {
+      made->ForgetDestroyCallbacks();
+      return status;
+    }
+    *context = HandOver(std::move(made));
     return OkStatus();
   });
 }

@@ -48,6 +48,10 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   // `options` are complete and have been checked.
   explicit kiln_context(const kiln_context_options& options, int threads);
   ~kiln_context();
+  // Before the context is used: the GPUs that there are.
+  kiln::Status AddGpus(std::string_view cache_folder);
+  // What has not been handed over tells nobody of its end.
+  void ForgetDestroyCallbacks() { options_.allocator_destroy = options_.log_destroy = nullptr; }
 
   kiln_context& context() { return *this; }
   kiln::capi::Ref<kiln_context> Share() { return kiln::capi::Ref<kiln_context>::Share(this); }
@@ -61,6 +65,7 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   int threads() const { return pool_.threads(); }
   std::vector<kiln_device>& devices() { return devices_; }
   const std::vector<kiln_device>& devices() const { return devices_; }
+  const std::string& device_notes() const { return device_notes_; }
   kiln::capi::Queue& queue() { return queue_; }
   int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -84,11 +89,14 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
 
  private:
   void LogNow(kiln_log_level level, std::string_view message) noexcept;
+  void AddDevice(std::unique_ptr<kiln::runtime::Device> device, std::string description,
+                 bool shares_host_memory);
 
-  const kiln_context_options options_;
+  kiln_context_options options_;
   kiln::runtime::Allocator allocator_;
   kiln::runtime::ThreadPool pool_;
   std::vector<kiln_device> devices_;
+  std::string device_notes_;
   std::atomic<int64_t> users_{0}, modules_{1};
 
   std::atomic<bool> has_deferred_{false};

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "capi/context.h"
 #include "capi/error.h"
+#include "capi/options.h"
 
 namespace {
 
@@ -54,6 +55,10 @@ kiln_device* kiln_context_device(kiln_context* context, size_t index) {
   return context && index < context->devices().size() ? &context->devices()[index] : nullptr;
 }
 
+const char* kiln_context_device_notes(const kiln_context* context, size_t* length) {
+  return Text(context ? &context->device_notes() : nullptr, length);
+}
+
 kiln_error* kiln_context_find_device(kiln_context* context, const char* name, size_t name_length,
                                      kiln_device** device) {
   return kiln::capi::Guard([&]() -> Status {
@@ -69,7 +74,10 @@ kiln_error* kiln_context_find_device(kiln_context* context, const char* name, si
       }
       names.push_back(d.name());
     }
-    return NotFound("there is no device '", text, "'; there are ", kiln::Join(names, ", "));
+    std::string notes = context->device_notes();
+    std::replace(notes.begin(), notes.end(), '\n', ';');
+    return NotFound("there is no device '", text, "'; there are ", kiln::Join(names, ", "),
+                    notes.empty() ? "" : "; of GPUs: ", notes);
   });
 }
 
@@ -79,6 +87,19 @@ const char* kiln_device_name(const kiln_device* device, size_t* length) {
 
 const char* kiln_device_description(const kiln_device* device, size_t* length) {
   return Text(device ? &device->description : nullptr, length);
+}
+
+kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info) {
+  return kiln::capi::Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        kiln::capi::NotNull("kiln_device_memory", {{"device", device}, {"info", info}}));
+    kiln::runtime::DeviceMemory memory = device->device->Memory();
+    kiln_memory_info now = KILN_MEMORY_INFO_INIT;
+    now.live_bytes = memory.live_bytes;
+    now.peak_bytes = memory.peak_bytes;
+    now.limit_bytes = memory.limit_bytes;
+    return kiln::capi::WriteStruct("kiln_memory_info", now, info);
+  });
 }
 
 void kiln_device_retain(kiln_device* device) {

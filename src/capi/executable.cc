@@ -21,9 +21,10 @@ class LoadedCallee : public kiln::capi::Callee {
       : Callee(loaded->program().name, device), loaded_(std::move(loaded)) {}
 
   const kiln::plan::Signature& signature() const override { return loaded_->program().signature; }
-  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
-             const kiln::runtime::RunOptions& options) const override {
-    return loaded_->Run(arguments, results, options);
+  kiln::Result<std::unique_ptr<kiln::runtime::Completion>> Start(
+      std::span<const void* const> arguments, std::span<void* const> results,
+      const kiln::runtime::RunOptions& options) const override {
+    return loaded_->Start(arguments, results, options);
   }
 
  private:

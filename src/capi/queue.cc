@@ -8,6 +8,9 @@ namespace {
 
 thread_local bool on_thread = false;
 
+// So many jobs may be under way on devices.
+constexpr size_t kMostRunning = 16;
+
 }  // namespace
 
 // The thread shares it, since the queue may be destroyed by the last job of all.
@@ -54,17 +57,38 @@ bool Queue::OnThread() { return on_thread; }
 
 void Queue::Work(std::shared_ptr<State> state) {
   on_thread = true;
+  std::deque<std::unique_ptr<Job>> running;
   std::unique_lock lock(state->mutex);
   while (true) {
-    state->wake.wait(lock, [&] { return state->stop || !state->jobs.empty(); });
-    if (state->jobs.empty()) return;
-    std::unique_ptr<Job> job = std::move(state->jobs.front());
-    state->jobs.pop_front();
+    if (running.empty()) {
+      state->wake.wait(lock, [&] { return state->stop || !state->jobs.empty(); });
+      if (state->jobs.empty()) return;
+    }
+    std::unique_ptr<Job> job;
+    const bool is_new = !state->jobs.empty() && running.size() < kMostRunning;
+    if (is_new) {
+      job = std::move(state->jobs.front());
+      state->jobs.pop_front();
+      running.emplace_back();  // Its place, so that keeping the job cannot fail.
+    } else {
+      job = std::move(running.front());
+      running.pop_front();
+    }
     lock.unlock();
-    job->Run();
+    bool goes_on = false;
+    if (is_new) {
+      goes_on = job->Run();
+      if (goes_on) {
+        running.back() = std::move(job);
+      } else {
+        running.pop_back();
+      }
+    } else {
+      job->Finish();
+    }
     job.reset();
     lock.lock();
-    if (--state->pending == 0) state->idle.notify_all();
+    if (!goes_on && --state->pending == 0) state->idle.notify_all();
   }
 }
 

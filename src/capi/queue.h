@@ -1,4 +1,5 @@
 // The thread that runs what a context executes asynchronously: one job after the other, in order.
+// Devices that work by themselves are given the next job while they are still at the one before.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,9 @@ class Queue {
   class Job {
    public:
     virtual ~Job() = default;
-    virtual void Run() noexcept = 0;
+    // True where the work goes on, and Finish is to wait for its end.
+    virtual bool Run() noexcept = 0;
+    virtual void Finish() noexcept {}
   };
 
   Queue();

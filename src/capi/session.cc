@@ -27,9 +27,11 @@ class PreparedCallee : public Callee {
 
   const session::RunInfo& info() const { return session_->InfoOf(number_); }
   const plan::Signature& signature() const override { return signature_; }
-  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
-             const runtime::RunOptions& options) const override {
-    return session_->Run(number_, arguments, results, options);
+  Result<std::unique_ptr<runtime::Completion>> Start(
+      std::span<const void* const> arguments, std::span<void* const> results,
+      const runtime::RunOptions& options) const override {
+    KILN_RETURN_IF_ERROR(session_->Run(number_, arguments, results, options));
+    return std::unique_ptr<runtime::Completion>();
   }
 
  private:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +21,7 @@ struct Options {
   bool verify = false;
   // How many threads may generate code at once: kernels are dealt out to so many LLVM modules.
   int threads = 1;
-  // Receives "ir-no-opt.ll" or ".ptx" texts under a name, when set.
+  // Receives what is generated as text, under the names "ir-no-opt.ll" and "ptx", when set.
   std::function<void(std::string_view suffix, std::string_view text)> dump;
 };
 
@@ -31,15 +30,10 @@ struct Options {
 Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
                                              const Options& options);
 
-// PTX of one kernel for an architecture, as an entry of the kernel's name. A bundle comes with the
-// kernels that it is made of.
-Result<std::string> GeneratePtx(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
-                                const Options& options,
-                                std::span<const plan::ScheduledKernel> parts = {});
-
-// The same GPU kernel for the emulator: an x86 object whose undefined symbols are kiln.gpu.*.
-Result<std::string> GenerateEmulated(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
-                                     const target::Cpu& host, const Options& options,
-                                     std::span<const plan::ScheduledKernel> parts = {});
+// What the program's launches need on a GPU: modules of PTX or, where the target is an emulated
+// GPU, objects for device/emulated. plan::GpuSymbol names the code of a launch, which is in one of
+// them.
+Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
+                                             const target::Target& target, const Options& options);
 
 }  // namespace kiln::codegen

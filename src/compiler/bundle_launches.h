@@ -10,11 +10,11 @@
 
 namespace kiln::compiler {
 
-// The bundle of the launches that may be part of one, if together they are worth several threads.
+// The bundle of the launches that may be part of one, if it pays.
 // They leave `launches` and `op_names`, in which the bundle's launch takes the first place; its
 // kernel is not set.
 std::optional<plan::ScheduledKernel> BundleLaunches(
-    const std::string& name, const target::Cpu& cpu,
+    const std::string& name, const target::Target& target,
     const std::vector<plan::ScheduledKernel>& kernels, std::vector<plan::Launch>& launches,
     std::vector<std::vector<std::string>>& op_names);
 

@@ -67,35 +67,22 @@ Status CheckStatic(const ir::Module& module) {
   return OkStatus();
 }
 
-// Every kernel but the packing of operands, which is the CPU's affair, and sorts, which have no
-// code for a GPU, by its GPU schedule; of a chain its two kernels.
-Status DumpPtx(const plan::Program& program, const std::string& prefix, const Options& options) {
+const passes::Pipeline& PipelineFor(const target::Target& target, const Options& options) {
+  if (!options.fuse) return passes::OpByOpPipeline();
+  return target.kind == target::Kind::kGpu ? passes::GpuPipeline() : passes::CpuPipeline();
+}
+
+// The module as PTX, whatever it is compiled for.
+Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
+               const Options& options) {
   KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
-  for (const plan::ScheduledKernel& k : program.kernels) {
-    plan::ScheduledKernel kernel;
-    kernel.kernel = k.kernel;
-    std::vector<plan::ScheduledKernel> parts;
-    if (k.form == plan::ScheduledKernel::Form::kBundle) {
-      kernel.form = k.form;
-      std::vector<const kernel::Kernel*> kernels;
-      for (const plan::BundlePart& part : k.parts) {
-        parts.emplace_back().kernel = program.kernels[static_cast<size_t>(part.kernel)].kernel;
-      }
-      for (const plan::ScheduledKernel& part : parts) kernels.push_back(&part.kernel);
-      std::vector<kernel::GpuNestSchedule> schedules;
-      kernel.gpu = kernel::ScheduleSideBySide(kernels, gpu.gpu, schedules);
-      for (size_t p = 0; p < parts.size(); ++p) parts[p].gpu = schedules[p];
-    } else if (k.form == plan::ScheduledKernel::Form::kPackLhs ||
-               k.form == plan::ScheduledKernel::Form::kPackRhs ||
-               k.form == plan::ScheduledKernel::Form::kChain) {
-      continue;
-    } else {
-      kernel.gpu = kernel::ScheduleNest(kernel.kernel, gpu.gpu);
-    }
-    KILN_ASSIGN_OR_RETURN(std::string ptx, codegen::GeneratePtx(kernel, gpu.gpu, {}, parts));
-    options.dump(Cat(prefix, k.kernel.name, ".ptx"), ptx);
-  }
-  return OkStatus();
+  Options quiet = options;
+  quiet.dump_ptx_sm = 0;
+  quiet.on_pass = nullptr;
+  quiet.dump = [&](const std::string& name, std::string_view text) {
+    if (name == Cat(prefix, "ptx")) options.dump(name, text);
+  };
+  return Compile(std::move(module), gpu, quiet).status();
 }
 
 }  // namespace
@@ -121,6 +108,9 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     artefact.program.transcendentals = operations.transcendentals;
     artefact.module = std::move(module);
   } else {
+    if (options.dump && options.dump_ptx_sm != 0) {
+      KILN_RETURN_IF_ERROR(DumpPtx(module->Clone(), prefix, options));
+    }
     passes::PassContext context;
     context.target = &target;
     context.disabled = options.disabled_passes;
@@ -133,9 +123,8 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
         dump(Cat(passes::DumpName(stage), ".dot"), ir::ToDot(stage.module));
       };
     }
-    KILN_RETURN_IF_ERROR(passes::RunPipeline(
-        "optimization", options.fuse ? passes::CpuPipeline() : passes::OpByOpPipeline(), *module,
-        context));
+    KILN_RETURN_IF_ERROR(
+        passes::RunPipeline("optimization", PipelineFor(target, options), *module, context));
     std::string after = Cat(PlatformOf(target), "_after_optimizations");
     if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module));
     KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, target));
@@ -147,9 +136,6 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
       dump(Cat(after, "-memory-usage-report.txt"),
            plan::MemoryReport(lowered.program) + lowered.memory_report);
       dump(Cat(after, "-cost-analysis.txt"), plan::CostReport(lowered.program));
-      if (options.dump_ptx_sm != 0) {
-        KILN_RETURN_IF_ERROR(DumpPtx(lowered.program, prefix, options));
-      }
     }
     artefact.program = std::move(lowered.program);
     codegen::Options codegen;
@@ -162,7 +148,9 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
       };
     }
     KILN_ASSIGN_OR_RETURN(artefact.objects,
-                          codegen::GenerateCpu(artefact.program, target.cpu, codegen));
+                          target.kind == target::Kind::kGpu
+                              ? codegen::GenerateGpu(artefact.program, target, codegen)
+                              : codegen::GenerateCpu(artefact.program, target.cpu, codegen));
   }
   artefact.compile_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(
                                       std::chrono::steady_clock::now() - start)

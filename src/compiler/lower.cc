@@ -43,6 +43,7 @@ class Lowering {
 
   Result<Lowered> Run() {
     program_.name = module_.name();
+    program_.target = target_.kind;
     KILN_RETURN_IF_ERROR(BuildKernels(*module_.entry()));
     passes::AssignmentOptions options;
     options.alignment = plan::kAlignment;
@@ -270,8 +271,8 @@ class Lowering {
       op_names.push_back(op_names_.at(part.kernel));
       scratch.offset += Aligned(bytes);
     }
-    if (auto together = BundleLaunches(SymbolName(i.name()), target_.cpu, program_.kernels,
-                                       launches, op_names)) {
+    if (auto together =
+            BundleLaunches(SymbolName(i.name()), target_, program_.kernels, launches, op_names)) {
       launches[0].kernel = AddBundle(*std::move(together));
     }
     for (size_t k = 0; k < launches.size(); ++k) {

@@ -7,6 +7,7 @@
 #include "kernel/schedule/cpu/scan.h"
 #include "kernel/schedule/cpu/scatter.h"
 #include "kernel/schedule/cpu/sort.h"
+#include "kernel/schedule/gpu/nest.h"
 
 namespace kiln::compiler {
 namespace {
@@ -70,7 +71,8 @@ Result<ScheduledKernel> ScheduleKernel(kernel::Kernel kernel, const target::Targ
       return scheduled;
     }
     case target::Kind::kGpu:
-      return Unimplemented("programs for the target ", target.ToString());
+      scheduled.gpu = kernel::ScheduleGpu(scheduled.kernel, target.gpu);
+      return scheduled;
     case target::Kind::kReference:
       break;
   }

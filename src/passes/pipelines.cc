@@ -69,6 +69,21 @@ const Pipeline& CpuPipeline() {
   return pipeline;
 }
 
+const Pipeline& GpuPipeline() {
+  static const auto& pipeline = *new Pipeline{
+      {{"inline-calls", "split-constants", "inline-maps"}},
+      {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
+        "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
+        "while-invariant-code-motion", "cse", "dce"},
+       true},
+      {{"transpose-folding", "dce"}},
+      {{"row-fusion", "fusion", "cse", "dce"}},
+      {{"horizontal-fusion"}},
+      {{"flatten-call-graph", "schedule"}},
+  };
+  return pipeline;
+}
+
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"inline-calls", "split-constants", "dce"}},
@@ -80,6 +95,7 @@ const Pipeline& OpByOpPipeline() {
 std::span<const NamedPipeline> AllPipelines() {
   static constexpr NamedPipeline kPipelines[] = {
       {"cpu", "compiling a whole graph for a CPU", CpuPipeline},
+      {"gpu", "compiling a whole graph for a GPU", GpuPipeline},
       {"op-by-op", "every op a kernel of its own", OpByOpPipeline},
   };
   return kPipelines;

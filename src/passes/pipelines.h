@@ -7,6 +7,8 @@ namespace kiln::passes {
 
 // Compiling a whole graph for a CPU.
 const Pipeline& CpuPipeline();
+// Compiling a whole graph for a GPU.
+const Pipeline& GpuPipeline();
 // Every op a kernel of its own: nothing is rewritten or fused.
 const Pipeline& OpByOpPipeline();
 

@@ -74,6 +74,11 @@ int64_t CountKernels(const Steps& steps) {
   return n;
 }
 
+std::string GpuSymbol(const Program& program, int kernel, size_t launch) {
+  return Cat("k", kernel, launch > 0 ? Cat("_", launch) : "", "_",
+             program.kernels[static_cast<size_t>(kernel)].kernel.name);
+}
+
 std::string Program::ToString() const {
   std::string out = Cat("program ", name, "\n");
   for (size_t i = 0; i < signature.parameters.size(); ++i) {
@@ -99,8 +104,12 @@ std::string Program::ToString() const {
   printer.Print(steps);
   for (size_t i = 0; i < kernels.size(); ++i) {
     const ScheduledKernel& k = kernels[i];
-    out += Cat("kernel k", i, " ", k.kernel.name, ": items ", k.items, ", tasks ", k.max_tasks,
-               k.finish ? ", finish" : "", "\n");
+    out += Cat("kernel k", i, " ", k.kernel.name, ": ");
+    if (target == target::Kind::kGpu) {
+      out += Cat(k.gpu, "\n");
+    } else {
+      out += Cat("items ", k.items, ", tasks ", k.max_tasks, k.finish ? ", finish" : "", "\n");
+    }
     if (k.parts.empty()) out += k.kernel.ToString();
     if (k.form == ScheduledKernel::Form::kChain) {
       out += Cat("  ", k.chain.blocks, " blocks, ", k.chain.per_item, " in an item\n");

@@ -12,7 +12,7 @@
 #include "ir/ir.h"
 #include "kernel/kernel.h"
 #include "kernel/schedule/cpu/nest.h"
-#include "kernel/schedule/gpu/nest.h"
+#include "kernel/schedule/gpu/schedule.h"
 #include "target/target.h"
 
 namespace kiln::kernel {
@@ -51,6 +51,7 @@ struct BundlePart {
   int kernel = -1;  // index into Program::kernels
   int first_arg = 0;
   int64_t first_item = 0, weight = 1;
+  kernel::GpuSchedule gpu;  // on a GPU, where it is the bundle's own
 };
 
 // How the two kernels of a chain alternate: for each block of rows the product's items of the
@@ -82,10 +83,11 @@ struct ScheduledKernel {
   // items.
   std::vector<BundlePart> parts;
   ChainBlocks chain;
-  kernel::GpuNestSchedule gpu;  // on a GPU
-  int64_t items = 1;            // [0, items) are independent
-  int64_t max_tasks = 1;        // pieces worth their dispatch
-  bool finish = false;          // one more call, [items, items + 1), after all others
+  kernel::GpuSchedule gpu;  // on a GPU, and then none of the others
+  // On a CPU.
+  int64_t items = 1;      // [0, items) are independent
+  int64_t max_tasks = 1;  // pieces worth their dispatch
+  bool finish = false;    // one more call, [items, items + 1), after all others
 };
 
 struct Step;
@@ -150,6 +152,7 @@ struct Signature {
 
 struct Program {
   std::string name;
+  target::Kind target = target::Kind::kCpu;
   Signature signature;
   std::vector<Allocation> allocations;
   std::vector<std::shared_ptr<const Literal>> constants;
@@ -178,7 +181,9 @@ struct Artefact {
   std::shared_ptr<const ir::Module> module;  // of REFERENCE only
   int64_t compile_microseconds = 0;
 };
-// The symbol of the native entry (kiln_entry_fn), and of the prologue's.
+// On a GPU, the symbol of the code of one of a kernel's launches.
+std::string GpuSymbol(const Program& program, int kernel, size_t launch);
+// On a CPU, the symbol of the native entry (kiln_entry_fn), and of the prologue's.
 inline constexpr char kEntrySymbol[] = "kiln_entry";
 inline constexpr char kPrologueSymbol[] = "kiln_prologue";
 

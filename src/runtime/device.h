@@ -21,6 +21,14 @@ struct RunOptions {
   const int32_t* cancel = nullptr;
 };
 
+// The end of a run that has been started.
+class Completion {
+ public:
+  virtual ~Completion() = default;
+  // Until the run is over; its failure if it failed.
+  virtual Status Wait() = 0;
+};
+
 // An artefact that is ready to run.
 class LoadedExecutable {
  public:
@@ -34,8 +42,25 @@ class LoadedExecutable {
   virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
                      const RunOptions& options) = 0;
 
+  // Begins a run, which may end later than this does: null where it is done already. What the
+  // device is asked for after this comes after the run; arguments and results stay until its end.
+  // `options` is used until this returns, but for the trace, which must outlive the completion.
+  virtual Result<std::unique_ptr<Completion>> Start(std::span<const void* const> arguments,
+                                                    std::span<void* const> results,
+                                                    const RunOptions& options) {
+    KILN_RETURN_IF_ERROR(Run(arguments, results, options));
+    return std::unique_ptr<Completion>();
+  }
+
   // Machine code, and what belongs to it.
   virtual int64_t code_bytes() const { return 0; }
+};
+
+// What a device's memory holds, in bytes.
+struct DeviceMemory {
+  int64_t live_bytes = 0;   // given out: buffers, constants and kept temporaries
+  int64_t peak_bytes = 0;   // the most that was ever given out
+  int64_t limit_bytes = 0;  // of what may be given out; 0 for no limit
 };
 
 class Device {
@@ -45,6 +70,23 @@ class Device {
   const target::Target& target() const { return target_; }
   virtual Result<std::unique_ptr<LoadedExecutable>> Load(
       std::shared_ptr<const plan::Artefact> artefact) = 0;
+
+  // Memory for arguments and results, at a multiple of plan::kAlignment, for at least one byte, so
+  // that empty arrays have an address too; its contents are undefined.
+  virtual Result<std::byte*> Allocate(int64_t bytes) = 0;
+  // May be called while work that uses the memory is under way.
+  virtual void Deallocate(std::byte* memory, int64_t bytes) = 0;
+  virtual DeviceMemory Memory() const = 0;
+  // Whether the host reads and writes it as its own.
+  virtual bool has_host_memory() const { return false; }
+
+  // Between the device's memory and the host's, after all that the device was asked for before.
+  // `from` may change once CopyFromHost has returned, and `to` is there once CopyToHost has.
+  virtual Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) = 0;
+  virtual Status CopyToHost(void* to, const std::byte* from, int64_t bytes) = 0;
+  // Within its memory.
+  virtual Status Copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
+  virtual Status FillZero(std::byte* memory, int64_t bytes) = 0;
 
  protected:
   Device(std::string name, target::Target target)

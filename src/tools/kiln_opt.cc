@@ -280,7 +280,7 @@ int Main(int argc, char** argv) {
   app.add_option("file", arguments.file, "the module; - is standard input")->type_name("FILE");
   auto* pass_list = app.add_option("--passes", arguments.passes, "passes to run, in this order")
                         ->type_name("PASS,...");
-  app.add_option("--pipeline", arguments.pipeline, "a pipeline to run: cpu or op-by-op")
+  app.add_option("--pipeline", arguments.pipeline, "a pipeline to run: cpu, gpu or op-by-op")
       ->type_name("NAME")
       ->excludes(pass_list);
   app.add_option("--disable", arguments.disabled, "passes of the pipeline to leave out")

@@ -1,12 +1,5 @@
 #include "emulated_test_util.h"
 
-#include <unistd.h>
-#include <cstdlib>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "base/strings.h"
 #include "codegen/gpu/emulate.h"
 #include "llvm/IR/Metadata.h"
@@ -27,13 +20,6 @@ llvm::Function* AddKernel(codegen::LlvmSession& session, int parameters,
   body(b, gpu, f);
   b.CreateRetVoid();
   return f;
-}
-
-std::string FindPtxas() {
-  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
-    if (std::filesystem::exists(path)) return path;
-  }
-  return "";
 }
 
 }  // namespace
@@ -74,24 +60,6 @@ Result<std::string> HandWritten::Ptx(int sm, int parameters, const Body& body) {
   KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToNvptx(session->module(), sm));
   KILN_RETURN_IF_ERROR(session->Verify());
   return session->Emit();
-}
-
-bool HasPtxas() { return !FindPtxas().empty(); }
-
-std::string Assemble(int sm, const std::string& ptx) {
-  std::string ptxas = FindPtxas();
-  if (ptxas.empty()) return "";
-  auto folder = std::filesystem::temp_directory_path();
-  std::string base = (folder / Cat("kiln_ptx_", getpid())).string();
-  std::ofstream(base + ".ptx") << ptx;
-  std::string command =
-      Cat(ptxas, " -arch=sm_", sm, " -o /dev/null ", base, ".ptx > ", base, ".log 2>&1");
-  int status = std::system(command.c_str());
-  std::ifstream log(base + ".log");
-  std::string text((std::istreambuf_iterator<char>(log)), {});
-  std::filesystem::remove(base + ".ptx");
-  std::filesystem::remove(base + ".log");
-  return status == 0 ? "" : text + "\n" + ptx;
 }
 
 }  // namespace kiln::testing

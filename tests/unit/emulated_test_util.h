@@ -12,6 +12,7 @@
 #include "codegen/llvm_session.h"
 #include "device/emulated/emulator.h"
 #include "emulated_run.h"
+#include "ptxas.h"
 
 namespace kiln::testing {
 
@@ -46,9 +47,5 @@ device::GpuSpan SpanOf(std::vector<T>& values) {
   return {reinterpret_cast<std::byte*>(values.data()),
           static_cast<int64_t>(values.size() * sizeof(T))};
 }
-
-// What ptxas says against the text; "" for nothing, and where there is no ptxas.
-std::string Assemble(int sm, const std::string& ptx);
-bool HasPtxas();
 
 }  // namespace kiln::testing

@@ -30,7 +30,7 @@ using testing::SpecialArguments;
 // Sums in another order and powers as products are what the algebraic simplifier may change, and
 // chains take the sum of a product by its rows; the other passes move work, and never a bit.
 bool KeepsBits(std::string_view pass) {
-  return pass != "algebraic-simplifier" && pass != "chain-fusion" && pass != "cpu";
+  return pass != "algebraic-simplifier" && pass != "chain-fusion" && pass != "cpu" && pass != "gpu";
 }
 
 Pipeline PipelineOf(std::string_view name) {

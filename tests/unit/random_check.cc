@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "compiled_test_util.h"
-#include "gpu_random_check.h"
+#include "gpu_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
@@ -93,10 +93,17 @@ std::string RunThreads(const ir::Module& module, uint64_t seed) {
 
 std::string RunGpu(const ir::Module& module, uint64_t seed) {
   std::vector<Literal> arguments = RandomArguments(module, seed);
-  if (!interp::Evaluate(module, arguments, kBounded).ok()) return "";
-  auto copy = module.Clone();
-  return RandomGpuKernels().Check(
-      *copy, seed % 2 == 0 ? passes::CpuPipeline() : passes::OpByOpPipeline(), seed);
+  auto expected = interp::Evaluate(module, arguments, kBounded);
+  if (!expected.ok()) return "";
+  constexpr int kArchitectures[] = {80, 75, 90};
+  int sm = kArchitectures[seed % 3];
+  auto loaded = LoadOnGpu(module, seed % 4 != 0, sm);
+  if (!loaded.ok()) return loaded.status().ToString();
+  auto actual = RunOnGpu(*loaded, arguments, sm);
+  std::string difference =
+      actual.ok() ? Roughly(module, *expected, *actual) : actual.status().ToString();
+  if (difference.empty()) return "";
+  return Cat(difference, "\n", loaded->artefact->program.ToString());
 }
 
 // A pass or pipeline by itself, held against the module before it.
@@ -164,9 +171,7 @@ std::unique_ptr<ir::Module> LargeGraph(uint64_t seed) {
   return RandomModule(seed, {.ops = 8, .max_rank = 4, .max_elements = 800000});
 }
 std::unique_ptr<ir::Module> GpuGraph(uint64_t seed) {
-  RandomModuleOptions options;
-  options.control_flow = seed % 4 == 0;
-  return RandomModule(seed, options);
+  return seed % 4 == 3 ? RandomRowsModule(seed) : RandomModule(seed);
 }
 std::unique_ptr<ir::Module> ExactFodder(uint64_t seed) {
   return Fodder(seed, 20, FodderKind::kExact);
@@ -187,7 +192,8 @@ constexpr RandomCheck kChecks[] = {
     {"special", "exact ops on NaNs, infinities and denormal numbers: single passes and compiled",
      ExactFodder, RunSpecial},
     {"threads", "large graphs on one thread and on three", LargeGraph, RunThreads},
-    {"gpu", "the kernels of graphs on the emulated GPU, against the evaluator", GpuGraph, RunGpu},
+    {"gpu", "graphs on the emulated GPU, fused and op by op, against the evaluator", GpuGraph,
+     RunGpu},
     {"passes", "graphs before and after every single pass, in the evaluator", Graph,
      RunPassesRounded},
     {"control-passes", "loops and conditionals before and after every single pass", ControlFodder,

@@ -15,8 +15,8 @@ Failures are raised as `KilnError`. See `Context`, `Graph`, `Executable`, `Sessi
 from ._arrays import Shape
 from ._library import Code, KilnError
 from ._table import ALIGNMENT, VERSION
-from .context import Context, MemoryInfo, Trace
-from .device import Buffer, Device, Event
+from .context import Context, Trace
+from .device import Buffer, Device, Event, MemoryInfo
 from .executable import (Cancellation, Executable, ProgramCost, ProgramInfo, ProgramMemory,
                          Session)
 from .graph import Graph, Value

@@ -32,7 +32,8 @@ class MemoryInfo(Output):
 
     _fields_ = [('struct_size', c_size_t),
                 ('live_bytes', c_int64),
-                ('peak_bytes', c_int64)]
+                ('peak_bytes', c_int64),
+                ('limit_bytes', c_int64)]
 
 
 class ProgramInfo(Output):
@@ -89,7 +90,10 @@ class ContextOptions(ctypes.Structure):
                 ('log_user_data', c_void_p),
                 ('log_destroy', DestroyFunction),
                 ('log_level', c_int32),
-                ('reserved', c_int32)]
+                ('gpu', c_int32),
+                ('gpu_memory_bytes', c_int64),
+                ('cache_folder', c_char_p),
+                ('cache_folder_length', c_size_t)]
 
 
 class Alias(ctypes.Structure):

@@ -91,6 +91,12 @@ LOG_LEVELS = {
     'OFF': 4,
 }
 
+GPU_MODES = {
+    'AUTO': 0,
+    'EMULATED': 1,
+    'OFF': 2,
+}
+
 # Name: (result, parameters).
 FUNCTIONS = {
     'kiln_version': (c_int32, []),
@@ -113,9 +119,11 @@ FUNCTIONS = {
     'kiln_context_memory': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_context_device_count': (c_size_t, [c_void_p]),
     'kiln_context_device': (c_void_p, [c_void_p, c_size_t]),
+    'kiln_context_device_notes': (c_char_p, [c_void_p, POINTER(c_size_t)]),
     'kiln_context_find_device': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
     'kiln_device_name': (c_char_p, [c_void_p, POINTER(c_size_t)]),
     'kiln_device_description': (c_char_p, [c_void_p, POINTER(c_size_t)]),
+    'kiln_device_memory': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_device_retain': (None, [c_void_p]),
     'kiln_device_release': (None, [c_void_p]),
     'kiln_graph_create': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),

@@ -1,21 +1,14 @@
 """The context, and timelines of what it does."""
 
 import ctypes
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from . import _structs
 from ._handle import Handle, drop, forget, held, hold
-from ._library import KilnError, lib, made, made_text, options, text
-from ._table import LOG_LEVELS
-from .device import Device
+from ._library import KilnError, decoded, lib, made, made_text, options, text
+from ._table import GPU_MODES, LOG_LEVELS
+from .device import Device, MemoryInfo, memory_info
 from .graph import Graph
-
-
-class MemoryInfo(NamedTuple):
-    """What the allocator of a context has given out, in bytes."""
-
-    live_bytes: int
-    peak_bytes: int
 
 
 class Trace(Handle):
@@ -52,16 +45,25 @@ class Context(Handle):
         callbacks_from_any_thread: the library's threads may call Python
         log: called with the level's name and the message; None: messages go to standard error
         log_level: messages below it are dropped: INFO, WARNING, ERROR or OFF
+        gpu: which GPUs there are: 'AUTO' for those of the CUDA driver (or an emulated one, where
+            the environment variable KILN_EMULATE_GPU is set), 'EMULATED' or 'OFF'
+        gpu_memory_bytes: the most that may be taken of a GPU's memory; 0: all that it has
+        cache_folder: where code that a driver has assembled is kept for other processes
     """
 
     _noun = 'context'
 
     def __init__(self, threads: int = 0, callbacks_from_any_thread: bool = False,
                  log: Optional[Callable[[str, str], None]] = None,
-                 log_level: str = 'DEFAULT') -> None:
+                 log_level: str = 'DEFAULT', gpu: str = 'AUTO', gpu_memory_bytes: int = 0,
+                 cache_folder: Optional[str] = None) -> None:
         fields: Dict[str, Any] = {'threads': threads,
                                   'callbacks_from_any_thread': int(callbacks_from_any_thread),
-                                  'log_level': LOG_LEVELS[log_level.upper()]}
+                                  'log_level': LOG_LEVELS[log_level.upper()],
+                                  'gpu': GPU_MODES[gpu.upper()],
+                                  'gpu_memory_bytes': gpu_memory_bytes}
+        if cache_folder is not None:
+            fields['cache_folder'], fields['cache_folder_length'] = text(cache_folder)
         number = 0
         if log is not None:
             number = hold(log)
@@ -82,15 +84,18 @@ class Context(Handle):
     @property
     def memory(self) -> MemoryInfo:
         """What its allocator has given out."""
-        struct = _structs.MemoryInfo()
-        lib.kiln_context_memory(self, ctypes.byref(struct))
-        return MemoryInfo(struct.live_bytes, struct.peak_bytes)
+        return memory_info(lib.kiln_context_memory, self)
 
     @property
     def devices(self) -> List[Device]:
         """The devices that there are."""
         return [Device.borrowed(lib.kiln_context_device(self, i))
                 for i in range(lib.kiln_context_device_count(self))]
+
+    @property
+    def device_notes(self) -> str:
+        """Why GPUs are not there that one might expect, a line each."""
+        return decoded(lib.kiln_context_device_notes, self) or ''
 
     def device(self, name: str = 'CPU:0') -> Device:
         """A device by name: 'CPU:0', 'CPU', or TensorFlow's long form."""

@@ -1,12 +1,27 @@
 """Devices, the arrays on them, and the end of asynchronous work."""
 
 import ctypes
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 
 from . import _structs
 from ._arrays import DType, Shape, dtype_number, host_array, shape_of, type_string
 from ._handle import Handle, drop, forget, held, hold
 from ._library import KilnError, borrowed_error, decoded, ints, lib, made
+
+
+class MemoryInfo(NamedTuple):
+    """What has been given out of a memory, in bytes."""
+
+    live_bytes: int
+    peak_bytes: int
+    limit_bytes: int  # 0 for no limit but the machine's
+
+
+def memory_info(function: Callable[..., Any], handle: Handle) -> MemoryInfo:
+    """What a function of the library's tells of a memory."""
+    struct = _structs.MemoryInfo()
+    function(handle, ctypes.byref(struct))
+    return MemoryInfo(struct.live_bytes, struct.peak_bytes, struct.limit_bytes)
 
 
 class Event(Handle):
@@ -58,6 +73,11 @@ class Device(Handle):
     def description(self) -> str:
         """One line on what code is made for."""
         return decoded(lib.kiln_device_description, self) or ''
+
+    @property
+    def memory(self) -> MemoryInfo:
+        """What has been given out of its memory."""
+        return memory_info(lib.kiln_device_memory, self)
 
     def __repr__(self) -> str:
         return '<kiln.Device {}>'.format(self.name)

@@ -1,9 +1,9 @@
 // A row's elements on their way to scratch and back.
 #include <numeric>
 
-#include "codegen/cpu/sort_keys.h"
 #include "codegen/cpu/sort_phases.h"
 #include "codegen/elemental_internal.h"
+#include "codegen/sort_keys.h"
 
 namespace kiln::codegen {
 

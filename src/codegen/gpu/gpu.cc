@@ -1,6 +1,10 @@
-// GPU kernels to PTX, and to host objects for the emulator.
+// GPU programs to PTX, and to host objects for the emulator.
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/strings.h"
@@ -24,65 +28,6 @@ void PromoteStackSlots(llvm::Module& module) {
   passes.run(module);
 }
 
-Status CheckForm(const plan::ScheduledKernel& kernel) {
-  if (kernel.form == plan::ScheduledKernel::Form::kNest) return OkStatus();
-  if (kernel.form == plan::ScheduledKernel::Form::kBundle) return OkStatus();
-  return Unimplemented("kernel ", kernel.kernel.name, ": matrix products on a GPU");
-}
-
-// Calls the part that the block belongs to: of parts [first, last), by halves. `calls` end in
-// `done`.
-void EmitDispatch(llvm::IRBuilder<>& b, llvm::Value* block,
-                  std::span<const plan::ScheduledKernel> parts,
-                  std::span<const std::function<void()>> calls, llvm::BasicBlock* done) {
-  if (parts.size() == 1) {
-    calls[0]();
-    b.CreateBr(done);
-    return;
-  }
-  size_t half = parts.size() / 2;
-  llvm::Function* f = b.GetInsertBlock()->getParent();
-  auto* low = llvm::BasicBlock::Create(f->getContext(), "low", f);
-  auto* high = llvm::BasicBlock::Create(f->getContext(), "high", f);
-  auto bound = static_cast<uint64_t>(parts[half].gpu.first_block);
-  b.CreateCondBr(b.CreateICmpULT(block, b.getInt64(bound)), low, high);
-  b.SetInsertPoint(low);
-  EmitDispatch(b, block, parts.first(half), calls.first(half), done);
-  b.SetInsertPoint(high);
-  EmitDispatch(b, block, parts.subspan(half), calls.subspan(half), done);
-}
-
-// The work of one thread: of a bundle, each part is a function that takes its share of the
-// parameters.
-Status EmitThread(llvm::Function* f, const plan::ScheduledKernel& kernel,
-                  std::span<const plan::ScheduledKernel> parts, MathOptions math) {
-  if (kernel.form != plan::ScheduledKernel::Form::kBundle) {
-    return EmitGpuNest(f, kernel.kernel, kernel.gpu, math);
-  }
-  if (parts.empty()) return Internal("kernel ", kernel.kernel.name, ": a bundle without parts");
-  llvm::IRBuilder<> b(llvm::BasicBlock::Create(f->getContext(), "entry", f));
-  auto* done = llvm::BasicBlock::Create(f->getContext(), "done", f);
-  std::vector<std::function<void()>> calls;
-  unsigned first_arg = 0;
-  for (const plan::ScheduledKernel& part : parts) {
-    auto* function = llvm::Function::Create(
-        GpuKernelType(f->getContext(), part.kernel), llvm::Function::InternalLinkage,
-        Cat(kernel.kernel.name, "_part_", calls.size()), f->getParent());
-    function->setAttributes(f->getAttributes());
-    KILN_RETURN_IF_ERROR(EmitGpuNest(function, part.kernel, part.gpu, math));
-    calls.push_back([&b, f, function, first_arg] {
-      std::vector<llvm::Value*> args;
-      for (unsigned i = 0; i < function->arg_size(); ++i) args.push_back(f->getArg(first_arg + i));
-      b.CreateCall(function, args);
-    });
-    first_arg += static_cast<unsigned>(function->arg_size());
-  }
-  EmitDispatch(b, GpuPrimitives(b, *f->getParent()).Block(), parts, calls, done);
-  b.SetInsertPoint(done);
-  b.CreateRetVoid();
-  return OkStatus();
-}
-
 // Marks a kernel's entry, and says how many threads a block of it has.
 void MarkKernel(llvm::Function* f, int threads) {
   llvm::LLVMContext& context = f->getContext();
@@ -97,39 +42,186 @@ void MarkKernel(llvm::Function* f, int threads) {
   add("maxntidx", threads);
 }
 
-}  // namespace
-
-Result<std::string> GeneratePtx(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
-                                const Options& options,
-                                std::span<const plan::ScheduledKernel> parts) {
-  KILN_RETURN_IF_ERROR(CheckForm(kernel));
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session,
-                        LlvmSession::ForGpu(kernel.kernel.name, gpu));
-  auto* f = llvm::Function::Create(GpuKernelType(session->context(), kernel.kernel),
-                                   llvm::Function::ExternalLinkage, kernel.kernel.name,
-                                   session->module());
-  MarkKernel(f, kernel.gpu.threads);
-  KILN_RETURN_IF_ERROR(EmitThread(f, kernel, parts, {.has_fma = true}));
-  KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session->module(), gpu.sm));
-  if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
-  PromoteStackSlots(session->module());
-  KILN_ASSIGN_OR_RETURN(std::string ptx, session->Emit());
-  if (options.dump) options.dump(Cat(kernel.kernel.name, ".ptx"), ptx);
-  return ptx;
+// The kernels that a program launches, by number.
+std::vector<int> LaunchedKernels(const plan::Program& program) {
+  std::vector<bool> launched(program.kernels.size(), false);
+  std::function<void(const plan::Steps&)> visit = [&](const plan::Steps& steps) {
+    for (const plan::Step& step : steps) {
+      if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+        launched[static_cast<size_t>(launch->kernel)] = true;
+      } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+        visit(loop->condition);
+        visit(loop->body);
+      } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+        for (const plan::Steps& branch : conditional->branches) visit(branch);
+      }
+    }
+  };
+  visit(program.prologue);
+  visit(program.steps);
+  std::vector<int> kernels;
+  for (size_t k = 0; k < launched.size(); ++k) {
+    if (launched[k]) kernels.push_back(static_cast<int>(k));
+  }
+  return kernels;
 }
 
-Result<std::string> GenerateEmulated(const plan::ScheduledKernel& kernel, const target::Gpu& gpu,
-                                     const target::Cpu& host, const Options& options,
-                                     std::span<const plan::ScheduledKernel> parts) {
-  KILN_RETURN_IF_ERROR(CheckForm(kernel));
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session,
-                        LlvmSession::ForCpu(kernel.kernel.name, host));
-  llvm::Function* f = session->AddFunction(GpuKernelType(session->context(), kernel.kernel),
-                                           kernel.kernel.name, true);
-  KILN_RETURN_IF_ERROR(EmitThread(f, kernel, parts, {host.has_fma, host.has_f16}));
-  KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session->module(), {&f, 1}));
-  if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
-  return session->Emit();
+// One LLVM module with some of a program's kernels.
+class GpuModuleEmitter {
+ public:
+  GpuModuleEmitter(const plan::Program& program, const target::Target& target,
+                   const Options& options)
+      : program_(program), target_(target), options_(options) {}
+
+  Status Run(std::string_view name, std::span<const int> kernels) {
+    if (target_.gpu.emulated) {
+      KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForCpu(name, target_.cpu));
+      math_ = {target_.cpu.has_fma, target_.cpu.has_f16};
+    } else {
+      KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, target_.gpu));
+      math_ = {.has_fma = true};
+    }
+    for (int k : kernels) {
+      const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(k)];
+      for (size_t launch = 0; launch < kernel.gpu.launches.size(); ++launch) {
+        KILN_RETURN_IF_ERROR(EmitKernel(k, launch));
+      }
+    }
+    if (options_.dump) text_ = session_->Text();
+    if (options_.verify) KILN_RETURN_IF_ERROR(session_->Verify());
+    if (target_.gpu.emulated) {
+      KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session_->module(), entries_));
+    } else {
+      PromoteStackSlots(session_->module());
+      KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session_->module(), target_.gpu.sm));
+    }
+    if (options_.verify) KILN_RETURN_IF_ERROR(session_->Verify());
+    KILN_ASSIGN_OR_RETURN(code_, session_->Emit());
+    return OkStatus();
+  }
+
+  std::string& code() { return code_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  Status EmitKernel(int number, size_t launch) {
+    const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(number)];
+    auto* f = llvm::Function::Create(GpuKernelType(session_->context(), kernel.kernel, kernel.gpu),
+                                     llvm::Function::ExternalLinkage,
+                                     plan::GpuSymbol(program_, number, launch), session_->module());
+    f->addFnAttr(llvm::Attribute::NoUnwind);
+    MarkKernel(f, kernel.gpu.launches[launch].threads);
+    entries_.push_back(f);
+    switch (kernel.form) {
+      case plan::ScheduledKernel::Form::kNest:
+        return EmitGpuKernel(f, kernel.kernel, kernel.gpu, launch, math_);
+      case plan::ScheduledKernel::Form::kBundle:
+        return EmitBundle(f, kernel);
+      case plan::ScheduledKernel::Form::kGemm:
+      case plan::ScheduledKernel::Form::kPackLhs:
+      case plan::ScheduledKernel::Form::kPackRhs:
+      case plan::ScheduledKernel::Form::kChain:
+        break;
+    }
+    return Internal("kernel ", kernel.kernel.name, " is of a form that GPUs do not have");
+  }
+
+  // Each part is a function that takes its share of the parameters.
+  Status EmitBundle(llvm::Function* f, const plan::ScheduledKernel& bundle) {
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(f->getContext(), "entry", f));
+    auto* done = llvm::BasicBlock::Create(f->getContext(), "done", f);
+    std::vector<std::function<void()>> calls;
+    for (const plan::BundlePart& part : bundle.parts) {
+      const kernel::Kernel& kernel = program_.kernels[static_cast<size_t>(part.kernel)].kernel;
+      auto* function = llvm::Function::Create(
+          GpuKernelType(f->getContext(), kernel, part.gpu), llvm::Function::InternalLinkage,
+          Cat(f->getName().str(), "_part_", calls.size()), f->getParent());
+      function->setAttributes(f->getAttributes());
+      KILN_RETURN_IF_ERROR(EmitGpuKernel(function, kernel, part.gpu, 0, math_));
+      auto first = static_cast<unsigned>(part.first_arg);
+      calls.push_back([&b, f, function, first] {
+        std::vector<llvm::Value*> args;
+        for (unsigned i = 0; i < function->arg_size(); ++i) args.push_back(f->getArg(first + i));
+        b.CreateCall(function, args);
+      });
+    }
+    EmitDispatch(b, GpuPrimitives(b, *f->getParent()).Block(), bundle.parts, calls, done);
+    b.SetInsertPoint(done);
+    b.CreateRetVoid();
+    return OkStatus();
+  }
+
+  // Calls the part that the block belongs to, by halves. `calls` end in `done`.
+  static void EmitDispatch(llvm::IRBuilder<>& b, llvm::Value* block,
+                           std::span<const plan::BundlePart> parts,
+                           std::span<const std::function<void()>> calls, llvm::BasicBlock* done) {
+    if (parts.size() == 1) {
+      calls[0]();
+      b.CreateBr(done);
+      return;
+    }
+    size_t half = parts.size() / 2;
+    llvm::Function* f = b.GetInsertBlock()->getParent();
+    auto* low = llvm::BasicBlock::Create(f->getContext(), "low", f);
+    auto* high = llvm::BasicBlock::Create(f->getContext(), "high", f);
+    auto bound = static_cast<uint64_t>(parts[half].gpu.first_block);
+    b.CreateCondBr(b.CreateICmpULT(block, b.getInt64(bound)), low, high);
+    b.SetInsertPoint(low);
+    EmitDispatch(b, block, parts.first(half), calls.first(half), done);
+    b.SetInsertPoint(high);
+    EmitDispatch(b, block, parts.subspan(half), calls.subspan(half), done);
+  }
+
+  const plan::Program& program_;
+  const target::Target& target_;
+  const Options& options_;
+  std::unique_ptr<LlvmSession> session_;
+  MathOptions math_;
+  std::vector<llvm::Function*> entries_;
+  std::string code_, text_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
+                                             const target::Target& target, const Options& options) {
+  std::vector<int> kernels = LaunchedKernels(program);
+  if (kernels.empty()) return std::vector<std::string>();
+  // What is dumped is one module, which the assembler reads.
+  size_t workers =
+      options.dump ? 1
+                   : std::min(static_cast<size_t>(std::max(options.threads, 1)), kernels.size());
+  std::vector<GpuModuleEmitter> parts;
+  for (size_t i = 0; i < workers; ++i) parts.emplace_back(program, target, options);
+  std::vector<Status> statuses(workers);
+  std::atomic<size_t> next = 0;
+  auto compile = [&] {
+    for (size_t i = next++; i < workers; i = next++) {
+      std::vector<int> share;
+      for (size_t k = i; k < kernels.size(); k += workers) share.push_back(kernels[k]);
+      statuses[i] = parts[i].Run(Cat(program.name, ".", i), share);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < workers; ++i) {
+    try {
+      threads.emplace_back(compile);
+    } catch (const std::system_error&) {  // No thread to be had: the others do its share.
+      break;
+    }
+  }
+  compile();
+  for (std::thread& t : threads) t.join();
+  if (options.dump) {
+    options.dump("ir-no-opt.ll", parts[0].text());
+    if (!target.gpu.emulated) options.dump("ptx", parts[0].code());
+  }
+  std::vector<std::string> objects;
+  for (size_t i = 0; i < workers; ++i) {
+    KILN_RETURN_IF_ERROR(statuses[i]);
+    objects.push_back(std::move(parts[i].code()));
+  }
+  return objects;
 }
 
 }  // namespace kiln::codegen

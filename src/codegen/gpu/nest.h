@@ -1,20 +1,23 @@
-// Kernels of kind kNest as LLVM IR for a GPU, by a schedule of kernel/schedule/gpu/nest.h. The
+// Kernels as LLVM IR for a GPU, by a schedule of kernel/schedule/gpu. The
 // machine is asked for threads, barriers and shuffles by GpuPrimitives alone.
 #pragma once
 
 #include "base/status.h"
 #include "codegen/math/math.h"
 #include "kernel/kernel.h"
-#include "kernel/schedule/gpu/nest.h"
+#include "kernel/schedule/gpu/schedule.h"
 #include "llvm/IR/Function.h"
 
 namespace kiln::codegen {
 
-// void(ptr addrspace(1) ...): one pointer for each of the kernel's parameters.
-llvm::FunctionType* GpuKernelType(llvm::LLVMContext& context, const kernel::Kernel& kernel);
+// void(ptr addrspace(1) ...): one pointer for each of the kernel's parameters, and one for its
+// scratch if it has any.
+llvm::FunctionType* GpuKernelType(llvm::LLVMContext& context, const kernel::Kernel& kernel,
+                                  const kernel::GpuSchedule& schedule);
 
-// Fills the empty body of a function of that type: the work of one thread.
-Status EmitGpuNest(llvm::Function* function, const kernel::Kernel& kernel,
-                   const kernel::GpuNestSchedule& schedule, MathOptions math);
+// Fills the empty body of a function of that type: the work of one thread in one of the schedule's
+// launches.
+Status EmitGpuKernel(llvm::Function* function, const kernel::Kernel& kernel,
+                     const kernel::GpuSchedule& schedule, size_t launch, MathOptions math);
 
 }  // namespace kiln::codegen

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "device/cpu/executable.h"
-#include "runtime/device.h"
+#include "runtime/host_device.h"
 
 namespace kiln::device {
 
-class CpuDevice : public runtime::Device {
+class CpuDevice : public runtime::HostDevice {
  public:
   // Allocator and pool must outlive the device and what it loads.
   CpuDevice(std::string name, runtime::Allocator& allocator, runtime::ThreadPool& pool)
-      : Device(std::move(name), target::HostCpu()), allocator_(allocator), pool_(pool) {}
+      : HostDevice(std::move(name), target::HostCpu(), allocator), pool_(pool) {}
 
   Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
       std::shared_ptr<const plan::Artefact> artefact) override {
@@ -20,7 +20,6 @@ class CpuDevice : public runtime::Device {
   }
 
  private:
-  runtime::Allocator& allocator_;
   runtime::ThreadPool& pool_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -46,19 +47,9 @@ void EmulatedStreamState::DoOne() {
   } catch (const std::bad_alloc&) {
     status = ResourceExhausted("no memory of the host for the emulated GPU");
   }
-  if (!status.ok()) failures.emplace_back(done, std::move(status));
+  // The others are told no more: they may be consequences.
+  if (failure.ok()) failure = std::move(status);
   ++done;
-}
-
-Status EmulatedStreamState::TakeFailure(uint64_t position) {
-  Status first;
-  // The others are told no more: they may be consequences, and would be taken for those of what
-  // comes next.
-  while (!failures.empty() && failures.front().first < position) {
-    if (first.ok()) first = std::move(failures.front().second);
-    failures.pop_front();
-  }
-  return first;
 }
 
 Status EmulatedStreamState::Do(const EmulatedLaunch& launch) {
@@ -101,6 +92,11 @@ Status EmulatedStreamState::Do(const EmulatedFree& free) {
 // Waits are for what came before them, so that streams never wait in a circle.
 Status EmulatedStreamState::Do(const EmulatedWait& wait) {
   wait.stream->Finish(wait.position);
+  return OkStatus();
+}
+
+Status EmulatedStreamState::Do(const EmulatedMark& mark) {
+  mark.point->failure = std::exchange(failure, OkStatus());
   return OkStatus();
 }
 
@@ -156,7 +152,9 @@ Status EmulatedStream::Record(GpuEvent& event) {
   auto& e = static_cast<EmulatedEvent&>(event);
   std::lock_guard<std::mutex> lock(machine_.mutex_);
   e.stream_ = state_;
-  e.position_ = state_->end();
+  e.point_ = std::make_shared<EmulatedPoint>();
+  e.position_ = state_->end() + 1;
+  state_->Add(EmulatedMark{e.point_});
   return OkStatus();
 }
 
@@ -171,7 +169,7 @@ Status EmulatedStream::WaitFor(GpuEvent& event) {
 Status EmulatedStream::Synchronise() {
   std::lock_guard<std::mutex> lock(machine_.mutex_);
   state_->Finish(state_->end());
-  return state_->TakeFailure(state_->end());
+  return std::exchange(state_->failure, OkStatus());
 }
 
 // --- Events
@@ -187,7 +185,7 @@ Status EmulatedEvent::Wait() {
   std::lock_guard<std::mutex> lock(machine_.mutex_);
   if (!stream_) return OkStatus();
   stream_->Finish(position_);
-  return stream_->TakeFailure(position_);
+  return point_->failure;
 }
 
 // --- Graphs

@@ -62,8 +62,15 @@ struct EmulatedWait {
   std::shared_ptr<EmulatedStreamState> stream;
   uint64_t position = 0;
 };
+// Where an event is recorded; what failed since the one before it.
+struct EmulatedPoint {
+  Status failure;
+};
+struct EmulatedMark {
+  std::shared_ptr<EmulatedPoint> point;
+};
 using EmulatedWork = std::variant<EmulatedLaunch, EmulatedCopy, EmulatedFill, EmulatedFree,
-                                  EmulatedWait, std::shared_ptr<const EmulatedNodes>>;
+                                  EmulatedWait, EmulatedMark, std::shared_ptr<const EmulatedNodes>>;
 
 // The work of a stream that is not done yet. Entries are numbered from 0 on; all is under the
 // machine's mutex.
@@ -74,14 +81,12 @@ struct EmulatedStreamState {
   // Until `position` entries are done.
   void Finish(uint64_t position);
   void DoOne();
-  // The first failure among the first entries that has not been told, which it then is.
-  Status TakeFailure(uint64_t position);
   uint64_t end() const { return done + waiting.size(); }
 
   EmulatedMachine& machine;
   std::deque<EmulatedWork> waiting;
   uint64_t done = 0;
-  std::deque<std::pair<uint64_t, Status>> failures;  // by entry
+  Status failure;  // the first since the last mark
 
  private:
   Status Do(const EmulatedLaunch& launch);
@@ -89,6 +94,7 @@ struct EmulatedStreamState {
   Status Do(const EmulatedFill& fill);
   Status Do(const EmulatedFree& free);
   Status Do(const EmulatedWait& wait);
+  Status Do(const EmulatedMark& mark);
   Status Do(const std::shared_ptr<const EmulatedNodes>& nodes);
 };
 
@@ -103,6 +109,7 @@ class EmulatedEvent : public GpuEvent {
   friend class EmulatedStream;
   EmulatedMachine& machine_;
   std::shared_ptr<EmulatedStreamState> stream_;  // null before the first record
+  std::shared_ptr<EmulatedPoint> point_;
   uint64_t position_ = 0;
 };
 

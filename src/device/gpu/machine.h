@@ -2,7 +2,8 @@
 // (device/cuda) and the emulated one (device/emulated).
 //
 // Everything may be called from any thread. Work of one stream is done in order, some time after
-// the call that asks for it; failures of the work itself come out of the next wait.
+// the call that asks for it. A failure of the work itself is that of the first event that is
+// recorded behind it, or else of the next Synchronise.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +58,8 @@ class GpuEvent {
  public:
   virtual ~GpuEvent() = default;
   virtual Result<bool> IsDone() = 0;
-  // Until all that came before it in its stream is done; the first failure among that which has
-  // not been told yet.
+  // Until all that came before it in its stream is done. Tells the first failure among what came
+  // after the event before it, every time. OK where it was never recorded.
   virtual Status Wait() = 0;
 };
 
@@ -83,7 +84,7 @@ class GpuStream {
   virtual Status Record(GpuEvent& event) = 0;
   // What follows in this stream comes after the event, which is of any stream of the machine.
   virtual Status WaitFor(GpuEvent& event) = 0;
-  // All that has been asked for is done; the first failure that has not been told yet.
+  // All that has been asked for is done. Tells the first failure that is no event's, once.
   virtual Status Synchronise() = 0;
 };
 

@@ -1,13 +1,14 @@
 // The evaluator as a device: slow, and the judge of the others.
 #pragma once
 
-#include "runtime/device.h"
+#include "runtime/host_device.h"
 
 namespace kiln::device {
 
-class ReferenceDevice : public runtime::Device {
+class ReferenceDevice : public runtime::HostDevice {
  public:
-  explicit ReferenceDevice(std::string name) : Device(std::move(name), target::Reference()) {}
+  ReferenceDevice(std::string name, runtime::Allocator& allocator)
+      : HostDevice(std::move(name), target::Reference(), allocator) {}
   Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
       std::shared_ptr<const plan::Artefact> artefact) override;
 };

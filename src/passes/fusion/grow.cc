@@ -26,8 +26,30 @@ std::string FusionKind(const Instruction& i) {
   }
 }
 
+namespace {
+
+// Who takes all of a kernel's outputs takes them one by one and put together again.
+void TakeApart(Instruction* kernel) {
+  Computation* c = kernel->parent();
+  std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
+  for (Instruction* user : users) {
+    if (user->opcode() == Opcode::kGetTupleElement) continue;
+    std::vector<Instruction*> elements;
+    for (size_t k = 0; k < kernel->shape().elements().size(); ++k) {
+      elements.push_back(ir::ElementOf(kernel, static_cast<int64_t>(k), user));
+    }
+    Instruction* whole = MakeTuple(c, std::move(elements), user);
+    for (int64_t o = 0; o < user->operand_count(); ++o) {
+      if (user->operand(o) == kernel) c->ReplaceOperand(user, o, whole);
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Instruction*> OutputsOf(Instruction* kernel) {
   if (!kernel->shape().is_tuple()) return {kernel};
+  TakeApart(kernel);
   std::vector<Instruction*> outputs(kernel->shape().elements().size(), nullptr);
   std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
   for (Instruction* user : users) {

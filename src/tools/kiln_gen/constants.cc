@@ -80,7 +80,9 @@ ConstantGroup Named(std::string name, std::string_view prefix,
 }  // namespace
 
 std::vector<ConstantGroup> ConstantGroups() {
-  return {Types(), Codes(), Directions(),
+  return {Types(),
+          Codes(),
+          Directions(),
           Named("REDUCERS", "KILN_REDUCER_",
                 {{"SUM", KILN_REDUCER_SUM},
                  {"PRODUCT", KILN_REDUCER_PRODUCT},
@@ -94,7 +96,9 @@ std::vector<ConstantGroup> ConstantGroups() {
                  {"INFO", KILN_LOG_INFO},
                  {"WARNING", KILN_LOG_WARNING},
                  {"ERROR", KILN_LOG_ERROR},
-                 {"OFF", KILN_LOG_OFF}})};
+                 {"OFF", KILN_LOG_OFF}}),
+          Named("GPU_MODES", "KILN_GPU_",
+                {{"AUTO", KILN_GPU_AUTO}, {"EMULATED", KILN_GPU_EMULATED}, {"OFF", KILN_GPU_OFF}})};
 }
 
 }  // namespace kiln::gen

@@ -1,66 +1,168 @@
 #include "kernel/schedule/gpu/nest.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/strings.h"
+#include "kernel/schedule/gpu/ordered.h"
+#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/teams.h"
+#include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::kernel {
 namespace {
 
-constexpr std::string_view kFormNames[] = {"elementwise", "transpose", "row-reduce",
-                                           "column-reduce", "serial"};
+constexpr std::string_view kFormNames[] = {"elementwise", "transpose", "teams", "product",
+                                           "serial",      "scan",      "sort",  "scatter"};
 
-// A reduction shorter than this is one thread's work.
-constexpr int64_t kMinRow = 32;
+// Threads of a block, where a kernel has no reason to want another number.
+constexpr int kThreads = 256;
+constexpr int64_t kMostTiles = int64_t{1} << 20;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t OuterPoints(const Kernel& kernel) {
   int64_t points = 1;
-  for (int v = 0; v < kernel.outer; ++v) points *= kernel.variables[v].extent;
+  for (int v = 0; v < kernel.outer; ++v) {
+    points *= kernel.variables[static_cast<size_t>(v)].extent;
+  }
   return points;
 }
 
-int64_t InnerPoints(const Kernel& kernel, const Stage& stage) {
-  int64_t points = 1;
-  for (int v : stage.variables) points *= kernel.variables[v].extent;
-  return points;
+int64_t MostBlocks(const target::Gpu& gpu) {
+  return 32 * static_cast<int64_t>(gpu.multiprocessors);
 }
 
-// Whether stage 0 is one reduction whose parts may be combined in a tree, and the other stages walk
-// the outer points alone.
-bool IsTreeReduction(const Kernel& kernel) {
+bool IsElementwise(const Kernel& kernel) {
   const Stage& stage = kernel.stages[0];
-  if (stage.reductions.empty()) return false;
-  for (const Reduction& r : stage.reductions) {
-    if (r.combiner.kind == Combiner::Kind::kGeneral) return false;
+  return kernel.kind == Kernel::Kind::kNest && kernel.stages.size() == 1 &&
+         stage.variables.empty() && stage.reductions.empty() && stage.updates.empty();
+}
+
+GpuSchedule Elementwise(const Kernel& kernel, const target::Gpu& gpu) {
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kElementwise;
+  if (kernel.outer > 0) s.vector = GpuLanes(kernel, kernel.stages[0], kernel.outer - 1);
+  // Threads that wait for memory hide each other's waits: as many as the machine holds come first.
+  const int64_t points = OuterPoints(kernel);
+  while (s.vector > 1 && points / s.vector < 512 * static_cast<int64_t>(gpu.multiprocessors)) {
+    s.vector /= 2;
   }
-  for (int v : stage.variables) {
-    if (!kernel.variables[v].reduction) return false;
+  s.launches[0].blocks =
+      std::clamp<int64_t>(CeilDiv(points / s.vector, kThreads), 1, MostBlocks(gpu));
+  return s;
+}
+
+// A thread for each point that goes in no order.
+GpuSchedule Serial(const Kernel& kernel, const target::Gpu& gpu) {
+  GpuSchedule s;
+  int64_t points = OuterPoints(kernel);
+  if (kernel.kind == Kernel::Kind::kScatter) {
+    for (int v : kernel.stages[0].variables) {
+      const Variable& variable = kernel.variables[static_cast<size_t>(v)];
+      if (!variable.reduction) points *= variable.extent;
+    }
   }
-  for (size_t s = 1; s < kernel.stages.size(); ++s) {
-    if (!kernel.stages[s].variables.empty() || !kernel.stages[s].reductions.empty()) return false;
+  s.launches[0].blocks = std::clamp<int64_t>(CeilDiv(points, kThreads), 1, MostBlocks(gpu));
+  return s;
+}
+
+// Whether the updates at one point of the variables that go in no order never meet those at
+// another. An element's place tells the point where the rest of the index goes in steps that are
+// larger than all that these variables make of it.
+bool AreApart(const Kernel& kernel) {
+  const Stage& stage = kernel.stages[0];
+  auto is_free = [&](const Index::Term& t) {
+    return t.atom.kind == Atom::Kind::kVariable && t.atom.id >= kernel.outer &&
+           !kernel.variables[static_cast<size_t>(t.atom.id)].reduction;
+  };
+  for (const Update& u : stage.updates) {
+    for (const Index& index : u.indices) {
+      int64_t step = 0, span = 0;
+      for (const Index::Term& t : index.terms()) {
+        if (!is_free(t)) {
+          step = std::gcd(step, t.coefficient);
+        } else if (t.coefficient > 0) {
+          span += t.coefficient * t.atom.high;
+        } else {
+          return false;
+        }
+      }
+      if (step != 0 && span >= step) return false;
+    }
   }
   return true;
 }
 
-// Whether neighbouring threads read neighbouring elements when they walk `variable`.
-bool IsContiguousAlong(const Stage& stage, int variable) {
-  for (const Node& n : stage.nodes) {
-    if (n.kind == Node::Kind::kLoad && n.index.StrideOf(variable) == 1) return true;
+// Updates that go in order, each at all points of the other variables.
+GpuSchedule Scatter(const Kernel& kernel, const target::Gpu& gpu) {
+  int64_t in_order = 1, others = 1;
+  for (int v : kernel.stages[0].variables) {
+    const Variable& variable = kernel.variables[static_cast<size_t>(v)];
+    (variable.reduction ? in_order : others) *= variable.extent;
   }
-  return false;
+  if (in_order <= 1 || AreApart(kernel)) return Serial(kernel, gpu);
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kScatter;
+  s.launches[0].threads = others <= gpu.warp_size ? gpu.warp_size : kThreads;
+  s.launches[0].blocks = std::clamp<int64_t>(OuterPoints(kernel), 1, kMostTiles);
+  return s;
 }
 
-// Threads of a block, where a kernel has no reason to want another number.
-constexpr int kThreads = 256;
+GpuSchedule Transpose(const Kernel& kernel, const TransposeLoad& load) {
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kTranspose;
+  int64_t row = kernel.variables[static_cast<size_t>(load.row)].extent;
+  int64_t column = kernel.variables[static_cast<size_t>(load.column)].extent;
+  int64_t tiles = CeilDiv(row, s.tile) * CeilDiv(column, s.tile);
+  s.launches[0].blocks = std::min(OuterPoints(kernel) / (row * column) * tiles, kMostTiles);
+  // A column more than the tile has, so that columns do not all fall on one bank.
+  ElementType type = kernel.stages[0].nodes[static_cast<size_t>(load.node)].type;
+  s.launches[0].shared_bytes = s.tile * (s.tile + 1) * ByteWidth(type);
+  return s;
+}
 
-// `row_threads` are those of a block that reduces a row, or 0 for what suits its length.
-GpuNestSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int row_threads);
+GpuSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int block_threads) {
+  switch (kernel.kind) {
+    case Kernel::Kind::kSort:
+      return ScheduleGpuSort(kernel, gpu);
+    case Kernel::Kind::kScan:
+      if (auto scan = ScheduleGpuScan(kernel, gpu)) return *scan;
+      return Serial(kernel, gpu);
+    case Kernel::Kind::kScatter:
+      return Scatter(kernel, gpu);
+    case Kernel::Kind::kNest:
+      break;
+  }
+  if (IsElementwise(kernel)) {
+    auto transpose = FindTransposeLoad(kernel);
+    if (transpose && OuterPoints(kernel) > 0) return Transpose(kernel, *transpose);
+    return Elementwise(kernel, gpu);
+  }
+  if (block_threads == 0) {
+    if (auto product = ScheduleGpuProduct(kernel, gpu)) return *product;
+  }
+  if (auto teams = ScheduleTeams(kernel, gpu, block_threads)) return *teams;
+  return Serial(kernel, gpu);
+}
 
 }  // namespace
 
-std::string GpuNestSchedule::ToString() const {
-  return Cat(kFormNames[static_cast<int>(form)], " ", blocks, " x ", threads, " threads, shared ",
-             shared_bytes, " bytes");
+std::string GpuSchedule::ToString() const {
+  std::string text(kFormNames[static_cast<int>(form)]);
+  for (const GpuLaunch& l : launches) {
+    text += Cat(", ", l.blocks, " x ", l.threads, " threads");
+    if (l.team > 1) text += Cat(l.columns ? " in columns of " : " in teams of ", l.team);
+    if (l.shared_bytes > 0) text += Cat(", shared ", l.shared_bytes, " bytes");
+  }
+  if (form == Form::kProduct) {
+    text += Cat(", tiles of ", product.m, " x ", product.n, " x ", product.k, ", threads of ",
+                product.thread_m, " x ", product.thread_n);
+  }
+  if (vector > 1) text += Cat(", ", vector, " points each");
+  if (chunks > 1) text += Cat(", ", chunks, " chunks");
+  if (scratch_bytes > 0) text += Cat(", scratch ", scratch_bytes, " bytes");
+  return text;
 }
 
 std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel) {
@@ -85,73 +187,26 @@ std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel) {
   return found;
 }
 
-GpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Gpu& gpu) {
+GpuSchedule ScheduleGpu(const Kernel& kernel, const target::Gpu& gpu) {
   return Choose(kernel, gpu, 0);
 }
 
-GpuNestSchedule ScheduleSideBySide(const std::vector<const Kernel*>& kernels,
-                                   const target::Gpu& gpu, std::vector<GpuNestSchedule>& parts) {
-  GpuNestSchedule grid;
+GpuSchedule ScheduleSideBySide(const std::vector<const Kernel*>& kernels, const target::Gpu& gpu,
+                               std::vector<GpuSchedule>& parts) {
+  GpuSchedule together;
+  GpuLaunch& grid = together.launches[0];
   grid.threads = kThreads;
   grid.blocks = 0;
   parts.clear();
   for (const Kernel* kernel : kernels) {
-    GpuNestSchedule part = Choose(*kernel, gpu, kThreads);
+    GpuSchedule part = Choose(*kernel, gpu, kThreads);
+    const GpuLaunch& launch = part.launches[0];
     part.first_block = grid.blocks;
-    grid.blocks += part.blocks;
-    grid.shared_bytes = std::max(grid.shared_bytes, part.shared_bytes);
+    grid.blocks += launch.blocks;
+    grid.shared_bytes = std::max(grid.shared_bytes, launch.shared_bytes);
     parts.push_back(part);
   }
-  return grid;
+  return together;
 }
 
-namespace {
-
-GpuNestSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int row_threads) {
-  GpuNestSchedule s;
-  int64_t points = OuterPoints(kernel);
-  int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
-  const Stage& stage = kernel.stages[0];
-  bool has_reductions = !stage.reductions.empty();
-  if (stage.sort) points *= kernel.variables[static_cast<size_t>(stage.sort->variable)].extent;
-  if (kernel.kind != Kernel::Kind::kNest) {
-    s.blocks = std::clamp<int64_t>((points + s.threads - 1) / s.threads, 1, most_blocks);
-    return s;
-  }
-  if (IsTreeReduction(kernel) && InnerPoints(kernel, stage) >= kMinRow && points > 0) {
-    bool row = IsContiguousAlong(stage, stage.variables.back());
-    // With few results a thread each would leave the machine idle, whatever the strides are.
-    if (row || points < 32 * gpu.multiprocessors) {
-      s.form = GpuNestSchedule::Form::kRowReduce;
-      s.threads = row_threads > 0 ? row_threads : InnerPoints(kernel, stage) >= 1024 ? 256 : 64;
-      s.blocks = std::min<int64_t>(points, int64_t{1} << 20);
-      // One partial result of each reduction per warp, 16 bytes apart at the most.
-      int64_t results = 0;
-      for (const Reduction& r : stage.reductions) results += static_cast<int64_t>(r.types.size());
-      s.shared_bytes = results * 8 * (s.threads / gpu.warp_size);
-      return s;
-    }
-  }
-  if (auto transpose = FindTransposeLoad(kernel); transpose && points > 0) {
-    s.form = GpuNestSchedule::Form::kTranspose;
-    s.tile = 32;
-    s.threads = kThreads;
-    int64_t row = kernel.variables[transpose->row].extent;
-    int64_t column = kernel.variables[transpose->column].extent;
-    auto tiles = [&](int64_t extent) { return (extent + s.tile - 1) / s.tile; };
-    s.blocks =
-        std::min<int64_t>(points / (row * column) * tiles(row) * tiles(column), int64_t{1} << 20);
-    // A column more than the tile has, so that columns do not all fall on one bank.
-    ElementType type = stage.nodes[transpose->node].type;
-    s.shared_bytes = s.tile * (s.tile + 1) * ByteWidth(type);
-    return s;
-  }
-  s.form = has_reductions || kernel.stages.size() > 1 ? GpuNestSchedule::Form::kSerial
-                                                      : GpuNestSchedule::Form::kElementwise;
-  s.threads = kThreads;
-  s.blocks = std::clamp<int64_t>((points + s.threads - 1) / s.threads, 1, most_blocks);
-  return s;
-}
-
-}  // namespace
 }  // namespace kiln::kernel

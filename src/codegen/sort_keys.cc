@@ -1,4 +1,4 @@
-#include "codegen/cpu/sort_keys.h"
+#include "codegen/sort_keys.h"
 
 #include "codegen/elemental_internal.h"
 

@@ -1,0 +1,58 @@
+#include "capi/gpus.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/strings.h"
+#include "device/cuda/machine.h"
+#include "device/emulated/machine.h"
+
+namespace kiln::capi {
+namespace {
+
+constexpr int kDefaultArchitecture = 80;
+
+// The architecture that is to be emulated; 0 for none.
+Result<int> EmulatedArchitecture(kiln_gpu_mode mode) {
+  const char* text = std::getenv("KILN_EMULATE_GPU");
+  std::string_view value = text ? text : "";
+  if (mode == KILN_GPU_OFF) return 0;
+  if (value.empty() || value == "0") return mode == KILN_GPU_EMULATED ? kDefaultArchitecture : 0;
+  if (value == "1") return kDefaultArchitecture;
+  int sm = 0;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), sm);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    return InvalidArgument("the environment variable KILN_EMULATE_GPU is '", value,
+                           "'; expected 0, 1 or an architecture such as 80");
+  }
+  return sm;
+}
+
+}  // namespace
+
+Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cache_folder,
+                      runtime::ThreadPool& pool, runtime::Allocator& allocator) {
+  Gpus gpus;
+  if (options.gpu == KILN_GPU_OFF) return gpus;
+  KILN_ASSIGN_OR_RETURN(int sm, EmulatedArchitecture(options.gpu));
+  if (sm != 0) {
+    KILN_ASSIGN_OR_RETURN(target::Target target, target::EmulatedGpu(sm));
+    device::EmulatedMachine::Options emulated;
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::GpuMachine> machine,
+                          device::EmulatedMachine::Create(target, pool, allocator, emulated));
+    gpus.machines.push_back(std::move(machine));
+    return gpus;
+  }
+  device::cuda::CudaOptions cuda;
+  if (const char* library = std::getenv("KILN_CUDA_LIBRARY"); library && *library) {
+    cuda.library = library;
+  }
+  cuda.code_folder = cache_folder;
+  device::cuda::CudaDevices found = device::cuda::Discover(cuda);
+  for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));
+  gpus.notes = Join(found.notes, "\n");
+  return gpus;
+}
+
+}  // namespace kiln::capi

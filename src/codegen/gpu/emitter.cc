@@ -1,0 +1,628 @@
+#include "codegen/gpu/emitter.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernel/schedule/gpu/vectors.h"
+
+namespace kiln::codegen {
+
+using kernel::Atom;
+using kernel::Index;
+using kernel::Node;
+using kernel::Reduction;
+using kernel::Stage;
+using llvm::Value;
+
+namespace {
+
+bool FitsInt32(const Index& index) {
+  constexpr int64_t low = std::numeric_limits<int32_t>::min();
+  constexpr int64_t high = std::numeric_limits<int32_t>::max();
+  if (index.low() < low || index.high() > high) return false;
+  return std::ranges::all_of(index.terms(), [](const Index::Term& t) {
+    if (t.coefficient < low || t.coefficient > high) return false;
+    if (t.atom.low < low || t.atom.high > high || t.atom.divisor > high) return false;
+    return t.atom.kind == Atom::Kind::kVariable || t.atom.kind == Atom::Kind::kValue ||
+           FitsInt32(*t.atom.inner);
+  });
+}
+
+// Whether 32 bits hold all indices and all counts of points. Sums and products may wrap on the way:
+// they are right in the end, and what is divided is in range.
+bool FitsInt32(const kernel::Kernel& kernel) {
+  // With room for the steps of loops.
+  constexpr int64_t most = int64_t{1} << 30;
+  int64_t outer = 1;
+  for (int v = 0; v < kernel.outer; ++v) {
+    outer *= kernel.variables[static_cast<size_t>(v)].extent;
+    if (outer > most) return false;
+  }
+  for (const Stage& stage : kernel.stages) {
+    int64_t points = outer;
+    for (int v : stage.variables) {
+      points *= kernel.variables[static_cast<size_t>(v)].extent;
+      if (points > most && v == stage.variables.back() && stage.sort) return false;
+    }
+    int64_t inner = 1;
+    for (int v : stage.variables) {
+      inner *= kernel.variables[static_cast<size_t>(v)].extent;
+      if (inner > most) return false;
+    }
+    if (stage.sort) {
+      inner = outer * kernel.variables[static_cast<size_t>(stage.sort->variable)].extent;
+      if (inner > most) return false;
+      if (!std::ranges::all_of(stage.sort->indices, [](const Index& i) { return FitsInt32(i); })) {
+        return false;
+      }
+    }
+    for (const Node& n : stage.nodes) {
+      if (!FitsInt32(n.index) || n.bound > most) return false;
+    }
+    for (const kernel::Store& s : stage.stores) {
+      if (!FitsInt32(s.index)) return false;
+    }
+    for (const kernel::Update& u : stage.updates) {
+      if (!std::ranges::all_of(u.indices, [](const Index& i) { return FitsInt32(i); }))
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+GpuEmitter::GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
+                       const kernel::GpuSchedule& schedule, size_t launch, MathOptions math)
+    : function_(function),
+      kernel_(kernel),
+      schedule_(schedule),
+      launch_(launch),
+      math_(math),
+      b_(function->getContext()),
+      gpu_(b_, *function->getParent()) {
+  entry_ = NewBlock("entry");
+  b_.SetInsertPoint(entry_);
+  index_type_ = FitsInt32(kernel) ? b_.getInt32Ty() : b_.getInt64Ty();
+  variables_.resize(kernel.variables.size());
+  values_.resize(kernel.stages.size());
+  reduced_.resize(kernel.stages.size());
+  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+    values_[s].resize(kernel.stages[s].nodes.size());
+    for (const Reduction& r : kernel.stages[s].reductions) {
+      reduced_[s].emplace_back(r.types.size());
+    }
+  }
+  for (int v = 0; v < kernel.outer; ++v) {
+    outer_points_ *= kernel.variables[static_cast<size_t>(v)].extent;
+  }
+  thread_ = b_.CreateIntCast(gpu_.Thread(), index_type_, false);
+  block_ = b_.CreateIntCast(gpu_.Block(), index_type_, false);
+  if (schedule.first_block > 0) block_ = b_.CreateSub(block_, Int(schedule.first_block));
+}
+
+void GpuEmitter::Fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+Value* GpuEmitter::Int(int64_t value) { return llvm::ConstantInt::getSigned(index_type_, value); }
+
+int64_t GpuEmitter::PointsOf(const std::vector<int>& variables) const {
+  int64_t points = 1;
+  for (int v : variables) points *= kernel_.variables[static_cast<size_t>(v)].extent;
+  return points;
+}
+
+std::vector<int> GpuEmitter::OuterVariables() const {
+  std::vector<int> outer;
+  for (int v = 0; v < kernel_.outer; ++v) outer.push_back(v);
+  return outer;
+}
+
+// --- Control
+
+llvm::BasicBlock* GpuEmitter::NewBlock(const char* name) {
+  return llvm::BasicBlock::Create(function_->getContext(), name, function_);
+}
+
+llvm::AllocaInst* GpuEmitter::NewSlot(llvm::Type* type) {
+  llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+  return at_entry.CreateAlloca(type);
+}
+
+void GpuEmitter::Loop(Value* begin, Value* end, Value* step,
+                      const std::function<void(Value*)>& body) {
+  Scope scope(*this);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *head = NewBlock("head"),
+                   *inside = NewBlock("body"), *after = NewBlock("after");
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  llvm::PHINode* i = b_.CreatePHI(index_type_, 2);
+  i->addIncoming(begin, before);
+  b_.CreateCondBr(b_.CreateICmpSLT(i, end), inside, after);
+  b_.SetInsertPoint(inside);
+  body(i);
+  i->addIncoming(b_.CreateAdd(i, step), b_.GetInsertBlock());
+  b_.CreateBr(head);
+  b_.SetInsertPoint(after);
+}
+
+void GpuEmitter::If(Value* condition, const std::function<void()>& body) {
+  Scope scope(*this);
+  llvm::BasicBlock *inside = NewBlock("then"), *after = NewBlock("endif");
+  b_.CreateCondBr(condition, inside, after);
+  b_.SetInsertPoint(inside);
+  body();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+// --- Points
+
+void GpuEmitter::Delinearise(Value* position, const std::vector<int>& variables) {
+  for (size_t i = variables.size(); i-- > 0;) {
+    if (i == 0) {
+      SetVariable(variables[i], position);
+    } else {
+      Value* extent = Int(kernel_.variables[static_cast<size_t>(variables[i])].extent);
+      SetVariable(variables[i], b_.CreateURem(position, extent));
+      position = b_.CreateUDiv(position, extent);
+    }
+  }
+}
+
+void GpuEmitter::Forget(int stage) {
+  std::ranges::fill(values_[static_cast<size_t>(stage)], nullptr);
+}
+
+Value* GpuEmitter::EvalAtom(int stage, const Atom& atom) {
+  if (atom.kind == Atom::Kind::kVariable) return variable(static_cast<int>(atom.id));
+  if (atom.kind == Atom::Kind::kValue) {
+    const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
+    ElementType type = nodes[static_cast<size_t>(atom.id)].type;
+    return b_.CreateIntCast(At(stage, static_cast<int>(atom.id)), index_type_, IsSigned(type));
+  }
+  Value* inner = Eval(stage, *atom.inner);
+  Value* divisor = Int(atom.divisor);
+  bool mod = atom.kind == Atom::Kind::kMod;
+  if (atom.inner->low() >= 0) {
+    return mod ? b_.CreateURem(inner, divisor) : b_.CreateUDiv(inner, divisor);
+  }
+  // Rounded towards minus infinity.
+  Value* rest = b_.CreateSRem(inner, divisor);
+  Value* below = b_.CreateICmpSLT(rest, Int(0));
+  if (mod) return b_.CreateSelect(below, b_.CreateAdd(rest, divisor), rest);
+  Value* quotient = b_.CreateSDiv(inner, divisor);
+  return b_.CreateSelect(below, b_.CreateSub(quotient, Int(1)), quotient);
+}
+
+Value* GpuEmitter::Eval(int stage, const Index& index) {
+  Value* sum = Int(index.constant());
+  for (const Index::Term& t : index.terms()) {
+    sum = b_.CreateAdd(sum, b_.CreateMul(EvalAtom(stage, t.atom), Int(t.coefficient)));
+  }
+  return sum;
+}
+
+// Emits the values in an index, where they hold for all that follows.
+void GpuEmitter::EvalValues(int stage, const Index& index) {
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.kind == Atom::Kind::kValue) At(stage, static_cast<int>(t.atom.id));
+    if (t.atom.inner) EvalValues(stage, *t.atom.inner);
+  }
+}
+
+Value* GpuEmitter::Address(int stage, int param, const Index& index) {
+  llvm::Type* type = MemoryType(context(), kernel_.params[static_cast<size_t>(param)].type);
+  return b_.CreateGEP(type, function_->getArg(static_cast<unsigned>(param)), Eval(stage, index));
+}
+
+// --- Values
+
+Value* GpuEmitter::Load(int stage, const Node& n) {
+  llvm::Type* type = MemoryType(context(), n.type);
+  Value* loaded = b_.CreateAlignedLoad(type, Address(stage, n.param, n.index),
+                                       llvm::Align(static_cast<uint64_t>(ByteWidth(n.type))));
+  return FromMemory(b_, loaded, n.type, math_);
+}
+
+Value* GpuEmitter::GuardedLoad(int stage, const Node& n) {
+  Value* guard = At(stage, n.guard);
+  EvalValues(stage, n.index);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = NewBlock("load"),
+                   *after = NewBlock("loaded");
+  b_.CreateCondBr(guard, inside, after);
+  b_.SetInsertPoint(inside);
+  Value* value = Load(stage, n);
+  llvm::BasicBlock* end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  llvm::PHINode* phi = b_.CreatePHI(value->getType(), 2);
+  phi->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
+  phi->addIncoming(value, end);
+  return phi;
+}
+
+Value* GpuEmitter::Op(const Node& n, const std::vector<Node>& nodes,
+                      const std::vector<Value*>& operands) {
+  std::vector<ElementType> types;
+  for (int o : n.operands) types.push_back(nodes[static_cast<size_t>(o)].type);
+  auto value = EmitOp(b_, n, operands, types, math_);
+  if (value.ok()) return *value;
+  Fail(value.status());
+  return llvm::Constant::getNullValue(RegisterType(context(), n.type));
+}
+
+void GpuEmitter::SetNode(int stage, int node, Value* value) {
+  values_[static_cast<size_t>(stage)][static_cast<size_t>(node)] = value;
+}
+
+Value* GpuEmitter::At(int stage, int node) {
+  auto s = static_cast<size_t>(stage), k = static_cast<size_t>(node);
+  if (Value* known = values_[s][k]) return known;
+  const Node& n = kernel_.stages[s].nodes[k];
+  Value* value = nullptr;
+  switch (n.kind) {
+    case Node::Kind::kConstant:
+      value = ConstantOf(context(), *n.literal);
+      break;
+    case Node::Kind::kIndex:
+      value = EmitConvert(b_, b_.CreateSExt(Eval(stage, n.index), b_.getInt64Ty()),
+                          ElementType::kS64, n.type, math_);
+      break;
+    case Node::Kind::kInRange:
+      value = b_.CreateICmpULT(Eval(stage, n.index), Int(n.bound));  // Negative ones are large.
+      break;
+    case Node::Kind::kLoad:
+      value = n.guard < 0 ? Load(stage, n) : GuardedLoad(stage, n);
+      break;
+    case Node::Kind::kReduced:
+      value = reduced_[static_cast<size_t>(n.stage)][static_cast<size_t>(n.reduction)]
+                      [static_cast<size_t>(n.result)];
+      break;
+    case Node::Kind::kArgument:
+      break;
+    case Node::Kind::kOp: {
+      std::vector<Value*> operands;
+      for (int o : n.operands) operands.push_back(At(stage, o));
+      value = Op(n, kernel_.stages[s].nodes, operands);
+      break;
+    }
+  }
+  return values_[s][k] = value;
+}
+
+void GpuEmitter::Store(Value* value, Value* address, ElementType type) {
+  b_.CreateAlignedStore(ToMemory(b_, value, type, math_), address,
+                        llvm::Align(static_cast<uint64_t>(ByteWidth(type))));
+}
+
+void GpuEmitter::EmitStores(int stage) {
+  for (const kernel::Store& s : kernel_.stages[static_cast<size_t>(stage)].stores) {
+    Value* value = At(stage, s.value);
+    Store(value, Address(stage, s.param, s.index),
+          kernel_.params[static_cast<size_t>(s.param)].type);
+  }
+}
+
+// The old elements are read where the guard holds, all before any is written.
+void GpuEmitter::EmitUpdates(int stage) {
+  for (const kernel::Update& u : kernel_.stages[static_cast<size_t>(stage)].updates) {
+    auto body = [&] {
+      std::vector<Value*> old, inputs, addresses;
+      std::vector<ElementType> types;
+      for (size_t k = 0; k < u.params.size(); ++k) {
+        types.push_back(kernel_.params[static_cast<size_t>(u.params[k])].type);
+        addresses.push_back(Address(stage, u.params[k], u.indices[k]));
+        Value* value =
+            b_.CreateAlignedLoad(MemoryType(context(), types[k]), addresses.back(),
+                                 llvm::Align(static_cast<uint64_t>(ByteWidth(types[k]))));
+        old.push_back(FromMemory(b_, value, types[k], math_));
+        inputs.push_back(At(stage, u.inputs[k]));
+      }
+      std::vector<Value*> next = CombineByNodes(u.combiner, old, inputs);
+      for (size_t k = 0; k < next.size(); ++k) Store(next[k], addresses[k], types[k]);
+    };
+    if (u.guard < 0) {
+      body();
+    } else {
+      If(At(stage, u.guard), body);
+    }
+  }
+}
+
+// --- Lanes
+
+std::vector<bool> GpuEmitter::NodesAlong(int stage, int variable) const {
+  const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
+  std::vector<bool> along(nodes.size(), false);
+  std::function<bool(const Index&)> depends = [&](const Index& index) {
+    return std::ranges::any_of(index.terms(), [&](const Index::Term& t) {
+      if (t.atom.kind == Atom::Kind::kVariable) return t.atom.id == variable;
+      if (t.atom.kind == Atom::Kind::kValue) return bool{along[static_cast<size_t>(t.atom.id)]};
+      return depends(*t.atom.inner);
+    });
+  };
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const Node& n = nodes[k];
+    bool is = depends(n.index) || (n.guard >= 0 && along[static_cast<size_t>(n.guard)]);
+    for (int o : n.operands) is = is || along[static_cast<size_t>(o)];
+    along[k] = is;
+  }
+  return along;
+}
+
+// Words of a vector, of which a narrow element is a part: the back end takes vectors of narrow
+// elements apart by way of memory.
+std::vector<Value*> GpuEmitter::LoadVector(Value* address, ElementType type, int lanes) {
+  const int64_t width = ByteWidth(type);
+  const int64_t bytes = width * lanes;
+  llvm::Type* memory = MemoryType(context(), type);
+  if (bytes > kernel::kGpuAccessBytes) {
+    int part = static_cast<int>(kernel::kGpuAccessBytes / width);
+    std::vector<Value*> all;
+    for (int first = 0; first < lanes; first += part) {
+      Value* at = b_.CreateConstGEP1_32(memory, address, static_cast<unsigned>(first));
+      for (Value* v : LoadVector(at, type, part)) all.push_back(v);
+    }
+    return all;
+  }
+  const int64_t word_bytes = std::min<int64_t>(std::max<int64_t>(width, 4), bytes);
+  const int64_t words = bytes / word_bytes, in_word = word_bytes / width;
+  llvm::IntegerType* word_type = b_.getIntNTy(static_cast<unsigned>(8 * word_bytes));
+  llvm::Type* loaded_type = word_type;
+  if (words > 1) loaded_type = llvm::FixedVectorType::get(word_type, static_cast<unsigned>(words));
+  Value* loaded =
+      b_.CreateAlignedLoad(loaded_type, address, llvm::Align(static_cast<uint64_t>(bytes)));
+  llvm::IntegerType* narrow = b_.getIntNTy(static_cast<unsigned>(8 * width));
+  std::vector<Value*> values;
+  for (int lane = 0; lane < lanes; ++lane) {
+    Value* word =
+        words > 1 ? b_.CreateExtractElement(loaded, static_cast<uint64_t>(lane / in_word)) : loaded;
+    auto shift = static_cast<uint64_t>(8 * width * (lane % in_word));
+    Value* bits = b_.CreateTrunc(shift > 0 ? b_.CreateLShr(word, shift) : word, narrow);
+    values.push_back(FromMemory(b_, b_.CreateBitCast(bits, memory), type, math_));
+  }
+  return values;
+}
+
+void GpuEmitter::StoreVector(const std::vector<Value*>& values, Value* address, ElementType type) {
+  const int64_t width = ByteWidth(type);
+  const int64_t lanes = static_cast<int64_t>(values.size()), bytes = width * lanes;
+  llvm::Type* memory = MemoryType(context(), type);
+  if (bytes > kernel::kGpuAccessBytes) {
+    int64_t part = kernel::kGpuAccessBytes / width;
+    for (int64_t first = 0; first < lanes; first += part) {
+      Value* at = b_.CreateConstGEP1_32(memory, address, static_cast<unsigned>(first));
+      StoreVector({values.begin() + first, values.begin() + first + part}, at, type);
+    }
+    return;
+  }
+  const int64_t word_bytes = std::min<int64_t>(std::max<int64_t>(width, 4), bytes);
+  const int64_t words = bytes / word_bytes, in_word = word_bytes / width;
+  llvm::IntegerType* word_type = b_.getIntNTy(static_cast<unsigned>(8 * word_bytes));
+  llvm::IntegerType* narrow = b_.getIntNTy(static_cast<unsigned>(8 * width));
+  std::vector<Value*> parts;
+  for (int64_t w = 0; w < words; ++w) {
+    Value* word = nullptr;
+    for (int64_t k = 0; k < in_word; ++k) {
+      Value* bits = b_.CreateBitCast(
+          ToMemory(b_, values[static_cast<size_t>(w * in_word + k)], type, math_), narrow);
+      bits = b_.CreateZExt(bits, word_type);
+      if (k > 0) bits = b_.CreateShl(bits, static_cast<uint64_t>(8 * width * k));
+      word = word ? b_.CreateOr(word, bits) : bits;
+    }
+    parts.push_back(word);
+  }
+  Value* stored = parts[0];
+  if (words > 1) {
+    stored =
+        llvm::PoisonValue::get(llvm::FixedVectorType::get(word_type, static_cast<unsigned>(words)));
+    for (int64_t w = 0; w < words; ++w) {
+      stored =
+          b_.CreateInsertElement(stored, parts[static_cast<size_t>(w)], static_cast<uint64_t>(w));
+    }
+  }
+  b_.CreateAlignedStore(stored, address, llvm::Align(static_cast<uint64_t>(bytes)));
+}
+
+void GpuEmitter::ForLanes(int stage, int variable, int lanes,
+                          const std::function<void(int lane)>& f) {
+  if (lanes == 1) return f(0);
+  auto s = static_cast<size_t>(stage);
+  const auto& nodes = kernel_.stages[s].nodes;
+  Value* base = this->variable(variable);
+  std::vector<bool> along = NodesAlong(stage, variable);
+  std::vector<std::vector<Value*>> vectors(nodes.size());
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const Node& n = nodes[k];
+    if (n.kind != Node::Kind::kLoad || n.guard >= 0 || !along[k] || values_[s][k]) continue;
+    if (!kernel::IsGpuVector(n.index, variable, lanes)) continue;
+    vectors[k] = LoadVector(Address(stage, n.param, n.index), n.type, lanes);
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    if (lane > 0) SetVariable(variable, b_.CreateAdd(base, Int(lane)));
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      if (!along[k]) continue;
+      values_[s][k] = vectors[k].empty() ? nullptr : vectors[k][static_cast<size_t>(lane)];
+    }
+    f(lane);
+  }
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    if (along[k]) values_[s][k] = nullptr;
+  }
+  SetVariable(variable, base);
+}
+
+void GpuEmitter::StoreLanes(int stage, int variable, int lanes) {
+  if (lanes == 1) return EmitStores(stage);
+  const auto& stores = kernel_.stages[static_cast<size_t>(stage)].stores;
+  std::vector<std::vector<Value*>> vectors(stores.size());
+  std::vector<Value*> addresses(stores.size());
+  ForLanes(stage, variable, lanes, [&](int lane) {
+    for (size_t k = 0; k < stores.size(); ++k) {
+      const kernel::Store& s = stores[k];
+      Value* value = At(stage, s.value);
+      bool vector = kernel::IsGpuVector(s.index, variable, lanes);
+      if (!vector || lane == 0) addresses[k] = Address(stage, s.param, s.index);
+      if (vector) {
+        vectors[k].push_back(value);
+      } else {
+        Store(value, addresses[k], kernel_.params[static_cast<size_t>(s.param)].type);
+      }
+    }
+  });
+  for (size_t k = 0; k < stores.size(); ++k) {
+    if (vectors[k].empty()) continue;
+    StoreVector(vectors[k], addresses[k],
+                kernel_.params[static_cast<size_t>(stores[k].param)].type);
+  }
+}
+
+// --- Reductions
+
+std::vector<Value*> GpuEmitter::Identity(int stage, size_t i) {
+  const Reduction& r = reduction(stage, i);
+  std::vector<Value*> values;
+  for (size_t k = 0; k < r.types.size(); ++k) {
+    values.push_back(r.combiner.kind == kernel::Combiner::Kind::kGeneral
+                         ? At(stage, r.inits[k])
+                         : IdentityOf(context(), r.combiner.kind, r.types[k]));
+  }
+  return values;
+}
+
+std::vector<Value*> GpuEmitter::Combine(const Reduction& r, const std::vector<Value*>& x,
+                                        const std::vector<Value*>& y) {
+  if (r.combiner.kind != kernel::Combiner::Kind::kGeneral) {
+    return {EmitCombine(b_, r.combiner.kind, r.types[0], x[0], y[0], math_)};
+  }
+  return CombineByNodes(r.combiner, x, y);
+}
+
+std::vector<Value*> GpuEmitter::CombineByNodes(const kernel::Combiner& combiner,
+                                               const std::vector<Value*>& x,
+                                               const std::vector<Value*>& y) {
+  std::vector<Value*> nodes;
+  for (const Node& n : combiner.nodes) {
+    if (n.kind == Node::Kind::kArgument) {
+      size_t k = static_cast<size_t>(n.result);
+      nodes.push_back(k < x.size() ? x[k] : y[k - x.size()]);
+    } else if (n.kind == Node::Kind::kConstant) {
+      nodes.push_back(ConstantOf(context(), *n.literal));
+    } else {
+      std::vector<Value*> operands;
+      for (int o : n.operands) operands.push_back(nodes[static_cast<size_t>(o)]);
+      nodes.push_back(Op(n, combiner.nodes, operands));
+    }
+  }
+  std::vector<Value*> results;
+  for (int result : combiner.results) results.push_back(nodes[static_cast<size_t>(result)]);
+  return results;
+}
+
+std::vector<GpuEmitter::Slots> GpuEmitter::MakeAccumulators(int stage, bool from_inits) {
+  std::vector<Slots> result;
+  const auto& reductions = kernel_.stages[static_cast<size_t>(stage)].reductions;
+  for (size_t i = 0; i < reductions.size(); ++i) {
+    Slots& slots = result.emplace_back();
+    for (ElementType type : reductions[i].types) {
+      slots.push_back(NewSlot(RegisterType(context(), type)));
+    }
+    std::vector<Value*> first;
+    if (from_inits) {
+      for (int init : reductions[i].inits) first.push_back(At(stage, init));
+    } else {
+      first = Identity(stage, i);
+    }
+    SetSlots(slots, first);
+  }
+  return result;
+}
+
+std::vector<Value*> GpuEmitter::Current(const Slots& slots) {
+  std::vector<Value*> values;
+  for (llvm::AllocaInst* slot : slots) {
+    values.push_back(b_.CreateLoad(slot->getAllocatedType(), slot));
+  }
+  return values;
+}
+
+void GpuEmitter::SetSlots(const Slots& slots, const std::vector<Value*>& values) {
+  for (size_t k = 0; k < slots.size(); ++k) b_.CreateStore(values[k], slots[k]);
+}
+
+void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, Value* active) {
+  const auto& reductions = kernel_.stages[static_cast<size_t>(stage)].reductions;
+  for (size_t i = 0; i < reductions.size(); ++i) {
+    std::vector<Value*> inputs;
+    for (int input : reductions[i].inputs) inputs.push_back(At(stage, input));
+    Value* condition = active;
+    if (int guard = reductions[i].guard; guard >= 0) {
+      Value* holds = At(stage, guard);
+      condition = condition ? b_.CreateAnd(condition, holds) : holds;
+    }
+    std::vector<Value*> last = Current(accumulators[i]);
+    std::vector<Value*> next = Combine(reductions[i], last, inputs);
+    for (size_t k = 0; k < next.size(); ++k) {
+      if (condition) next[k] = b_.CreateSelect(condition, next[k], last[k]);
+    }
+    SetSlots(accumulators[i], next);
+  }
+}
+
+void GpuEmitter::SetReduced(int stage, size_t i, std::vector<Value*> values) {
+  reduced_[static_cast<size_t>(stage)][i] = std::move(values);
+}
+
+void GpuEmitter::FinishReduction(int stage, size_t i, const std::vector<Value*>& total) {
+  const Reduction& r = reduction(stage, i);
+  bool general = r.combiner.kind == kernel::Combiner::Kind::kGeneral;
+  SetReduced(stage, i, general ? total : Combine(r, {At(stage, r.inits[0])}, total));
+}
+
+void GpuEmitter::EmitSerialStage(int stage) {
+  const Stage& s = kernel_.stages[static_cast<size_t>(stage)];
+  std::vector<Slots> accumulators = MakeAccumulators(stage);
+  std::function<void(size_t)> nest = [&](size_t depth) {
+    if (depth == s.variables.size()) {
+      Accumulate(stage, accumulators);
+      EmitStores(stage);
+      EmitUpdates(stage);
+      return;
+    }
+    int v = s.variables[depth];
+    Loop(Int(0), Int(kernel_.variables[static_cast<size_t>(v)].extent), Int(1), [&](Value* i) {
+      SetVariable(v, i);
+      nest(depth + 1);
+    });
+  };
+  nest(0);
+  for (size_t i = 0; i < accumulators.size(); ++i) {
+    FinishReduction(stage, i, Current(accumulators[i]));
+  }
+}
+
+void GpuEmitter::EmitSerialStages(size_t first) {
+  for (size_t s = first; s < kernel_.stages.size(); ++s) EmitSerialStage(static_cast<int>(s));
+}
+
+// --- Partial results
+
+Value* GpuEmitter::LoadPartial(Value* base, Value* at, ElementType type) {
+  llvm::Type* memory = PartialType(type);
+  Value* loaded = b_.CreateAlignedLoad(memory, b_.CreateGEP(memory, base, at),
+                                       llvm::Align(static_cast<uint64_t>(ByteWidth(type))));
+  return FromMemory(b_, loaded, type, math_);
+}
+
+void GpuEmitter::StorePartial(Value* value, Value* base, Value* at, ElementType type) {
+  Store(value, b_.CreateGEP(PartialType(type), base, at), type);
+}
+
+Value* GpuEmitter::Scratch(int64_t offset) {
+  Value* scratch = function_->getArg(static_cast<unsigned>(kernel_.params.size()));
+  return b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(offset));
+}
+
+}  // namespace kiln::codegen

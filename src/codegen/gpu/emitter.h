@@ -1,0 +1,167 @@
+// What the code of all GPU kernels is made of: loops, indices, the values of nodes, reductions'
+// steps. Each form of schedule has a file that puts these together.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "codegen/elemental.h"
+#include "codegen/gpu/primitives.h"
+#include "kernel/kernel.h"
+#include "kernel/schedule/gpu/schedule.h"
+#include "llvm/IR/Function.h"
+
+namespace kiln::codegen {
+
+constexpr int kWarp = 32;
+
+class GpuEmitter {
+ public:
+  using Value = llvm::Value;
+  using Slots = std::vector<llvm::AllocaInst*>;  // an accumulator's parts, which become registers
+
+  GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
+             const kernel::GpuSchedule& schedule, size_t launch, MathOptions math);
+
+  const kernel::Kernel& kernel() const { return kernel_; }
+  const kernel::GpuSchedule& schedule() const { return schedule_; }
+  const kernel::GpuLaunch& launch() const { return schedule_.launches[launch_]; }
+  size_t launch_number() const { return launch_; }
+  MathOptions math() const { return math_; }
+  Builder& b() { return b_; }
+  GpuPrimitives& gpu() { return gpu_; }
+  llvm::LLVMContext& context() { return function_->getContext(); }
+  // The first failure.
+  const Status& status() const { return status_; }
+  void Fail(Status status);
+
+  // --- Numbers of the type in which indices are computed: 32 bits where all of them fit.
+  llvm::IntegerType* index_type() const { return index_type_; }
+  Value* Int(int64_t value);
+  Value* thread() const { return thread_; }
+  Value* block() const { return block_; }  // of the kernel's own
+  int64_t outer_points() const { return outer_points_; }
+  int64_t PointsOf(const std::vector<int>& variables) const;
+  std::vector<int> OuterVariables() const;
+
+  // --- Control
+  llvm::BasicBlock* NewBlock(const char* name);
+  // A stack slot, which becomes a register.
+  llvm::AllocaInst* NewSlot(llvm::Type* type);
+  // for (i = begin; i < end; i += step)
+  void Loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body);
+  void If(Value* condition, const std::function<void()>& body);
+  // What nodes have become inside is forgotten at the end of the scope.
+  class Scope {
+   public:
+    explicit Scope(GpuEmitter& e) : e_(e), values_(e.values_) {}
+    ~Scope() { e_.values_ = std::move(values_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    GpuEmitter& e_;
+    std::vector<std::vector<Value*>> values_;
+  };
+
+  // --- Points
+  // Sets variables (outermost first) from their row-major position.
+  void Delinearise(Value* position, const std::vector<int>& variables);
+  void SetVariable(int variable, Value* value) {
+    variables_[static_cast<size_t>(variable)] = value;
+  }
+  Value* variable(int v) const { return variables_[static_cast<size_t>(v)]; }
+  // Nodes of a stage are to be evaluated anew.
+  void Forget(int stage);
+  Value* Eval(int stage, const kernel::Index& index);
+  // Elements' addresses.
+  Value* Address(int stage, int param, const kernel::Index& index);
+
+  // --- Values of nodes at the current variables, emitted when they are first asked for.
+  Value* At(int stage, int node);
+  void SetNode(int stage, int node, Value* value);
+  Value* Load(int stage, const kernel::Node& node);
+  void Store(Value* value, Value* address, ElementType type);
+  void EmitStores(int stage);
+  void EmitUpdates(int stage);
+
+  // --- Several points of one variable, from the current one on, whose loads and stores are vectors
+  // where memory is in order.
+  // Calls f for each, with the variable set.
+  void ForLanes(int stage, int variable, int lanes, const std::function<void(int lane)>& f);
+  // The stage's stores at all of them.
+  void StoreLanes(int stage, int variable, int lanes);
+
+  // --- Reductions
+  const kernel::Reduction& reduction(int stage, size_t i) const {
+    return kernel_.stages[static_cast<size_t>(stage)].reductions[i];
+  }
+  // Neutral elements, or where there are none the inits.
+  std::vector<Value*> Identity(int stage, size_t i);
+  std::vector<Value*> Combine(const kernel::Reduction& r, const std::vector<Value*>& x,
+                              const std::vector<Value*>& y);
+  std::vector<Value*> CombineByNodes(const kernel::Combiner& combiner, const std::vector<Value*>& x,
+                                     const std::vector<Value*>& y);
+  std::vector<Slots> MakeAccumulators(int stage, bool from_inits = false);
+  std::vector<Value*> Current(const Slots& slots);
+  void SetSlots(const Slots& slots, const std::vector<Value*>& values);
+  // Folds the stage's inputs at the current point into the accumulators; where `active`, unless
+  // null, is false nothing is folded.
+  void Accumulate(int stage, const std::vector<Slots>& accumulators, Value* active = nullptr);
+  // The init goes in once, at the end: its place in the order is free where there is an identity.
+  void FinishReduction(int stage, size_t i, const std::vector<Value*>& total);
+  void SetReduced(int stage, size_t i, std::vector<Value*> values);
+  // What is done at one point of the outer variables by one thread, stage by stage from `first` on.
+  void EmitSerialStages(size_t first);
+
+  // Where partial results are kept: in memory of the type, at index `at` behind `base`.
+  llvm::Type* PartialType(ElementType type) { return MemoryType(context(), type); }
+  Value* LoadPartial(Value* base, Value* at, ElementType type);
+  void StorePartial(Value* value, Value* base, Value* at, ElementType type);
+  // The kernel's scratch from a byte on.
+  Value* Scratch(int64_t offset);
+
+ private:
+  friend class Scope;
+  Value* EvalAtom(int stage, const kernel::Atom& atom);
+  void EvalValues(int stage, const kernel::Index& index);
+  Value* GuardedLoad(int stage, const kernel::Node& node);
+  Value* Op(const kernel::Node& n, const std::vector<kernel::Node>& nodes,
+            const std::vector<Value*>& operands);
+  void EmitSerialStage(int stage);
+  // Which nodes of the stage change with the variable.
+  std::vector<bool> NodesAlong(int stage, int variable) const;
+  std::vector<Value*> LoadVector(Value* address, ElementType type, int lanes);
+  void StoreVector(const std::vector<Value*>& values, Value* address, ElementType type);
+
+  llvm::Function* function_;
+  const kernel::Kernel& kernel_;
+  const kernel::GpuSchedule& schedule_;
+  const size_t launch_;
+  MathOptions math_;
+  Builder b_;
+  GpuPrimitives gpu_;
+  llvm::BasicBlock* entry_;
+  llvm::IntegerType* index_type_;
+  Value* thread_;
+  Value* block_;
+  Status status_;
+  std::vector<Value*> variables_;
+  std::vector<std::vector<Value*>> values_;                // by stage and node
+  std::vector<std::vector<std::vector<Value*>>> reduced_;  // by stage, reduction and result
+  int64_t outer_points_ = 1;
+};
+
+// The code of each form: the work of one thread in one of the schedule's launches.
+void EmitElementwise(GpuEmitter& e);
+void EmitSerial(GpuEmitter& e);
+void EmitTranspose(GpuEmitter& e);
+void EmitTeams(GpuEmitter& e);
+void EmitProduct(GpuEmitter& e);
+void EmitScan(GpuEmitter& e);
+void EmitSort(GpuEmitter& e);
+void EmitScatter(GpuEmitter& e);
+
+}  // namespace kiln::codegen

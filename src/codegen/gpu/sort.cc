@@ -1,0 +1,279 @@
+// Sorts. A block sorts a tile of records in shared memory, by merging runs of one, two, four …
+// records; further launches merge the tiles' runs in pairs, from one half of the scratch to the
+// other, and the last one writes the results. In a merge a thread finds the place of its record by
+// bisection: its own place in its run, and how many of the other run come before it. So it is
+// stable, and needs an order: of floats, NaNs have their place in the order of keys.
+
+#include <algorithm>
+
+#include "codegen/gpu/emitter.h"
+#include "codegen/sort_keys.h"
+
+namespace kiln::codegen {
+namespace {
+
+using kernel::Sort;
+using llvm::Value;
+
+class Sorter {
+ public:
+  explicit Sorter(GpuEmitter& e)
+      : e_(e),
+        b_(e.b()),
+        sort_(*e.kernel().stages[0].sort),
+        size_(e.kernel().variables[static_cast<size_t>(sort_.variable)].extent),
+        tile_(e.schedule().tile) {
+    for (int input : sort_.inputs) {
+      types_.push_back(e.kernel().stages[0].nodes[static_cast<size_t>(input)].type);
+    }
+  }
+
+  void Emit() {
+    if (tile_ == 0) {
+      EmitCounting();
+    } else if (e_.launch_number() == 0) {
+      EmitTiles();
+    } else {
+      EmitMerge(static_cast<int>(e_.launch_number()));
+    }
+  }
+
+ private:
+  using Record = std::vector<Value*>;
+
+  bool IsLast() const { return e_.launch_number() + 1 == e_.schedule().launches.size(); }
+
+  // --- Order
+  Value* KeyOf(const Record& record) {
+    Value* number = e_.CombineByNodes(sort_.key->value, record, {})[0];
+    const auto& nodes = sort_.key->value.nodes;
+    ElementType type = nodes[static_cast<size_t>(sort_.key->value.results[0])].type;
+    return KeyOfNumber(b_, number, type, *sort_.key, e_.math());
+  }
+
+  Value* IsBefore(const Record& x, const Record& y) {
+    if (sort_.key) return b_.CreateICmpULT(KeyOf(x), KeyOf(y));
+    std::vector<Value*> arguments;
+    for (size_t k = 0; k < x.size(); ++k) {
+      arguments.push_back(x[k]);
+      arguments.push_back(y[k]);
+    }
+    return e_.CombineByNodes(sort_.comparator, arguments, {})[0];
+  }
+
+  Record Select(Value* condition, const Record& x, const Record& y) {
+    Record record;
+    for (size_t k = 0; k < x.size(); ++k) {
+      record.push_back(b_.CreateSelect(condition, x[k], y[k]));
+    }
+    return record;
+  }
+
+  // --- Records
+  // As the kernel makes them, at the current outer point.
+  Record Input(Value* at) {
+    e_.SetVariable(sort_.variable, at);
+    e_.Forget(0);
+    Record record;
+    for (int input : sort_.inputs) record.push_back(e_.At(0, input));
+    return record;
+  }
+
+  void Output(const Record& record, Value* place) {
+    e_.SetVariable(sort_.variable, place);
+    e_.If(b_.CreateICmpSLT(place, e_.Int(sort_.keep)), [&] {
+      for (size_t k = 0; k < sort_.params.size(); ++k) {
+        Value* address = e_.Address(0, sort_.params[k], sort_.indices[k]);
+        e_.Store(record[k], address, types_[k]);
+      }
+    });
+  }
+
+  // Arrays of records in memory, one behind the other: where operand k's begins.
+  struct Arrays {
+    std::vector<Value*> bases;
+    Value* first;  // index of the row's or tile's first record
+  };
+  Record Load(const Arrays& arrays, Value* at) {
+    Record record;
+    for (size_t k = 0; k < types_.size(); ++k) {
+      record.push_back(e_.LoadPartial(arrays.bases[k], b_.CreateAdd(arrays.first, at), types_[k]));
+    }
+    return record;
+  }
+  void Save(const Record& record, const Arrays& arrays, Value* at) {
+    for (size_t k = 0; k < types_.size(); ++k) {
+      e_.StorePartial(record[k], arrays.bases[k], b_.CreateAdd(arrays.first, at), types_[k]);
+    }
+  }
+
+  // Half 0 or 1 of the scratch.
+  Arrays InScratch(int half, Value* row) {
+    Arrays arrays;
+    arrays.first = b_.CreateMul(row, e_.Int(size_));
+    int64_t offset = 0;
+    std::vector<int64_t> offsets;
+    for (ElementType type : types_) {
+      offsets.push_back(offset);
+      offset += kernel::GpuPartialBytes(type, e_.outer_points(), size_);
+    }
+    for (int64_t o : offsets) arrays.bases.push_back(e_.Scratch(half * offset + o));
+    return arrays;
+  }
+
+  // The place of `mine`, which is at `at` of `count` sorted runs of `width` records: in runs of
+  // twice as many. `steps` bisections are enough.
+  Value* Place(const Arrays& runs, const Record& mine, Value* at, Value* count, Value* width,
+               Value* steps) {
+    Value* two = b_.CreateShl(width, e_.Int(1));
+    Value* run = b_.CreateMul(b_.CreateUDiv(at, two), two);
+    Value* in_left = b_.CreateICmpSLT(b_.CreateSub(at, run), width);
+    auto min = [&](Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); };
+    // The other run.
+    Value* begin = min(b_.CreateAdd(run, b_.CreateSelect(in_left, width, e_.Int(0))), count);
+    Value* end = min(b_.CreateAdd(begin, width), count);
+    llvm::AllocaInst* low = e_.NewSlot(e_.index_type());
+    llvm::AllocaInst* high = e_.NewSlot(e_.index_type());
+    b_.CreateStore(begin, low);
+    b_.CreateStore(end, high);
+    e_.Loop(e_.Int(0), steps, e_.Int(1), [&](Value*) {
+      Value* l = b_.CreateLoad(e_.index_type(), low);
+      Value* h = b_.CreateLoad(e_.index_type(), high);
+      e_.If(b_.CreateICmpSLT(l, h), [&] {
+        Value* middle = b_.CreateLShr(b_.CreateAdd(l, h), e_.Int(1));
+        Record other = Load(runs, middle);
+        // Equal records of the left run come first.
+        Value* less = IsBefore(Select(in_left, other, mine), Select(in_left, mine, other));
+        Value* before = b_.CreateICmpEQ(less, in_left);
+        b_.CreateStore(b_.CreateSelect(before, b_.CreateAdd(middle, e_.Int(1)), l), low);
+        b_.CreateStore(b_.CreateSelect(before, h, middle), high);
+      });
+    });
+    Value* others = b_.CreateSub(b_.CreateLoad(e_.index_type(), low), begin);
+    Value* own = b_.CreateSub(at, b_.CreateSelect(in_left, e_.Int(0), width));
+    return b_.CreateAdd(own, others);
+  }
+
+  // --- Launches
+  void EmitTiles() {
+    const int64_t tiles = (size_ + tile_ - 1) / tile_;
+    const int log = LogOf(tile_);
+    Value* shared = e_.gpu().Shared();
+    int64_t bytes = 0;
+    Arrays halves[2];
+    for (Arrays& half : halves) {
+      half.first = e_.Int(0);
+      for (ElementType type : types_) {
+        half.bases.push_back(
+            b_.CreateConstGEP1_64(b_.getInt8Ty(), shared, static_cast<uint64_t>(bytes)));
+        bytes += kernel::GpuPartialBytes(type, tile_, 1);
+      }
+    }
+    const int64_t threads = e_.launch().threads;
+    e_.Loop(
+        e_.block(), e_.Int(e_.outer_points() * tiles), e_.Int(e_.launch().blocks), [&](Value* t) {
+          Value* row = tiles == 1 ? t : b_.CreateUDiv(t, e_.Int(tiles));
+          Value* begin =
+              tiles == 1 ? e_.Int(0) : b_.CreateMul(b_.CreateURem(t, e_.Int(tiles)), e_.Int(tile_));
+          Value* left = b_.CreateSub(e_.Int(size_), begin);
+          Value* count =
+              b_.CreateSelect(b_.CreateICmpSLT(left, e_.Int(tile_)), left, e_.Int(tile_));
+          e_.Delinearise(row, e_.OuterVariables());
+          auto for_each = [&](const std::function<void(Value*)>& f) {
+            e_.Loop(e_.thread(), count, e_.Int(threads), f);
+          };
+          for_each([&](Value* at) { Save(Input(b_.CreateAdd(begin, at)), halves[0], at); });
+          e_.gpu().Barrier();
+          for (int step = 0; step < log; ++step) {
+            const Arrays& from = halves[step % 2];
+            const Arrays& to = halves[1 - step % 2];
+            for_each([&](Value* at) {
+              Record mine = Load(from, at);
+              Value* place =
+                  Place(from, mine, at, count, e_.Int(int64_t{1} << step), e_.Int(step + 1));
+              Save(mine, to, place);
+            });
+            e_.gpu().Barrier();
+          }
+          const Arrays& sorted = halves[log % 2];
+          Arrays out;
+          if (!IsLast()) out = InScratch(0, row);
+          for_each([&](Value* at) {
+            Record record = Load(sorted, at);
+            Value* place = b_.CreateAdd(begin, at);
+            if (IsLast()) {
+              Output(record, place);
+            } else {
+              Save(record, out, place);
+            }
+          });
+          e_.gpu().Barrier();
+        });
+  }
+
+  void EmitMerge(int pass) {
+    const int64_t width = tile_ << (pass - 1), threads = e_.launch().threads;
+    Value* first = b_.CreateAdd(b_.CreateMul(e_.block(), e_.Int(threads)), e_.thread());
+    e_.Loop(first, e_.Int(e_.outer_points() * size_), e_.Int(threads * e_.launch().blocks),
+            [&](Value* i) {
+              Value* row = b_.CreateUDiv(i, e_.Int(size_));
+              Value* at = b_.CreateURem(i, e_.Int(size_));
+              Arrays from = InScratch((pass - 1) % 2, row);
+              Record mine = Load(from, at);
+              Value* place =
+                  Place(from, mine, at, e_.Int(size_), e_.Int(width), e_.Int(LogOf(width) + 1));
+              if (IsLast()) {
+                e_.Delinearise(row, e_.OuterVariables());
+                Output(mine, place);
+              } else {
+                Save(mine, InScratch(pass % 2, row), place);
+              }
+            });
+  }
+
+  // Short rows: a thread for each record counts those that come before it.
+  void EmitCounting() {
+    std::vector<int> all = e_.OuterVariables();
+    all.push_back(sort_.variable);
+    const int64_t threads = e_.launch().threads;
+    Value* first = b_.CreateAdd(b_.CreateMul(e_.block(), e_.Int(threads)), e_.thread());
+    llvm::AllocaInst* place = e_.NewSlot(e_.index_type());
+    e_.Loop(first, e_.Int(e_.outer_points() * size_), e_.Int(threads * e_.launch().blocks),
+            [&](Value* point) {
+              e_.Delinearise(point, all);
+              Value* own = e_.variable(sort_.variable);
+              Record mine = Input(own);
+              b_.CreateStore(e_.Int(0), place);
+              e_.Loop(e_.Int(0), e_.Int(size_), e_.Int(1), [&](Value* other) {
+                Record theirs = Input(other);
+                // Of equal ones the first comes first.
+                Value* earlier = b_.CreateICmpSLT(other, own);
+                Value* less =
+                    IsBefore(Select(earlier, mine, theirs), Select(earlier, theirs, mine));
+                Value* before = b_.CreateXor(less, earlier);
+                Value* count = b_.CreateLoad(e_.index_type(), place);
+                b_.CreateStore(b_.CreateAdd(count, b_.CreateZExt(before, e_.index_type())), place);
+              });
+              Output(mine, b_.CreateLoad(e_.index_type(), place));
+            });
+  }
+
+  static int LogOf(int64_t power) {
+    int log = 0;
+    while ((int64_t{1} << log) < power) ++log;
+    return log;
+  }
+
+  GpuEmitter& e_;
+  Builder& b_;
+  const Sort& sort_;
+  const int64_t size_;
+  const int64_t tile_;
+  std::vector<ElementType> types_;
+};
+
+}  // namespace
+
+void EmitSort(GpuEmitter& e) { Sorter(e).Emit(); }
+
+}  // namespace kiln::codegen

@@ -1,0 +1,240 @@
+// Nests whose stages walk inner points: a team of threads for each point of the outer variables.
+
+#include <algorithm>
+
+#include "codegen/gpu/emitter.h"
+#include "kernel/schedule/gpu/vectors.h"
+
+namespace kiln::codegen {
+namespace {
+
+using kernel::Node;
+using kernel::Reduction;
+using kernel::Stage;
+using llvm::Value;
+
+class Teams {
+ public:
+  explicit Teams(GpuEmitter& e)
+      : e_(e),
+        b_(e.b()),
+        width_(e.launch().team),
+        columns_(e.launch().columns),
+        teams_(e.launch().threads / e.launch().team) {
+    // Of a column the threads stand as many apart as there are teams.
+    Value* quotient = b_.CreateUDiv(e.thread(), e.Int(columns_ ? teams_ : width_));
+    Value* rest = b_.CreateURem(e.thread(), e.Int(columns_ ? teams_ : width_));
+    member_ = columns_ ? quotient : rest;
+    team_ = columns_ ? rest : quotient;
+  }
+
+  void Emit() {
+    const int64_t points = e_.outer_points();
+    const int64_t chunks = e_.schedule().chunks;
+    const bool first_of_two = chunks > 1 && e_.launch_number() == 0;
+    const bool second_of_two = chunks > 1 && e_.launch_number() == 1;
+    Value* group = e_.block();
+    int64_t groups = (points + teams_ - 1) / teams_, blocks = e_.launch().blocks;
+    if (first_of_two) {
+      chunk_ = b_.CreateURem(group, e_.Int(chunks));
+      group = b_.CreateUDiv(group, e_.Int(chunks));
+      blocks /= chunks;
+    }
+    e_.Loop(group, e_.Int(groups), e_.Int(blocks), [&](Value* g) {
+      point_ = b_.CreateAdd(b_.CreateMul(g, e_.Int(teams_)), team_);
+      active_ = nullptr;
+      if (points % teams_ != 0) {
+        // The last group's idle teams go along with the last point.
+        active_ = b_.CreateICmpSLT(point_, e_.Int(points));
+        point_ = b_.CreateSelect(active_, point_, e_.Int(points - 1));
+      }
+      e_.Delinearise(point_, e_.OuterVariables());
+      if (first_of_two) return EmitChunk();
+      size_t s = 0;
+      if (second_of_two) {
+        CombineChunks();
+        s = 1;
+      }
+      for (; s < e_.kernel().stages.size(); ++s) EmitStage(static_cast<int>(s));
+    });
+  }
+
+ private:
+  const Stage& StageOf(int s) const { return e_.kernel().stages[static_cast<size_t>(s)]; }
+
+  void IfActive(const std::function<void()>& body) {
+    if (active_) {
+      e_.If(active_, body);
+    } else {
+      body();
+    }
+  }
+
+  // Whether a later stage reads what this one stores, perhaps in other threads.
+  bool IsReadLater(int stage) const {
+    for (const kernel::Store& s : StageOf(stage).stores) {
+      for (size_t t = static_cast<size_t>(stage) + 1; t < e_.kernel().stages.size(); ++t) {
+        for (const Node& n : e_.kernel().stages[t].nodes) {
+          if (n.kind == Node::Kind::kLoad && n.param == s.param) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // The team's share of [begin, end) of a stage's inner points.
+  void Walk(int stage, Value* begin, Value* end, const std::vector<GpuEmitter::Slots>& slots) {
+    const Stage& s = StageOf(stage);
+    const int last = s.variables.back();
+    const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
+    std::vector<int> rest(s.variables.begin(), s.variables.end() - 1);
+    const int64_t steps = e_.kernel().variables[static_cast<size_t>(last)].extent / lanes;
+    e_.Loop(b_.CreateAdd(begin, member_), end, e_.Int(width_), [&](Value* position) {
+      Value* step = rest.empty() ? position : b_.CreateURem(position, e_.Int(steps));
+      if (!rest.empty()) e_.Delinearise(b_.CreateUDiv(position, e_.Int(steps)), rest);
+      e_.SetVariable(last, lanes > 1 ? b_.CreateMul(step, e_.Int(lanes)) : step);
+      if (!s.reductions.empty()) {
+        e_.ForLanes(stage, last, lanes, [&](int) { e_.Accumulate(stage, slots); });
+      }
+      if (!s.stores.empty()) IfActive([&] { e_.StoreLanes(stage, last, lanes); });
+    });
+  }
+
+  int64_t StepsOf(int stage) const {
+    return e_.PointsOf(StageOf(stage).variables) / e_.schedule().lanes[static_cast<size_t>(stage)];
+  }
+
+  void EmitStage(int stage) {
+    const Stage& s = StageOf(stage);
+    std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(stage);
+    if (s.variables.empty()) {
+      Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
+      if (active_) first = b_.CreateAnd(first, active_);
+      if (!s.stores.empty()) e_.If(first, [&] { e_.EmitStores(stage); });
+      if (!s.reductions.empty()) e_.Accumulate(stage, slots);
+      for (size_t i = 0; i < slots.size(); ++i) {
+        e_.FinishReduction(stage, i, e_.Current(slots[i]));
+      }
+    } else {
+      Walk(stage, e_.Int(0), e_.Int(StepsOf(stage)), slots);
+      Finish(stage, slots);
+    }
+    if (IsReadLater(stage)) e_.gpu().Barrier();
+  }
+
+  // --- Reductions over a team: every thread of it has the result.
+  void Finish(int stage, const std::vector<GpuEmitter::Slots>& slots) {
+    std::vector<std::vector<Value*>> totals = ReduceOverTeam(stage, slots);
+    for (size_t i = 0; i < totals.size(); ++i) e_.FinishReduction(stage, i, totals[i]);
+  }
+
+  std::vector<std::vector<Value*>> ReduceOverTeam(int stage,
+                                                  const std::vector<GpuEmitter::Slots>& slots) {
+    std::vector<std::vector<Value*>> totals;
+    for (const GpuEmitter::Slots& s : slots) totals.push_back(e_.Current(s));
+    if (totals.empty() || width_ == 1) return totals;
+    if (!columns_) {
+      for (size_t i = 0; i < totals.size(); ++i) {
+        for (int delta = std::min(width_, kWarp) / 2; delta > 0; delta /= 2) {
+          Value* other = e_.gpu().ShuffleXor(totals[i][0], delta);
+          totals[i] = e_.Combine(e_.reduction(stage, i), totals[i], {other});
+        }
+      }
+      if (width_ <= kWarp) return totals;
+    }
+    // Through shared memory: of a column each thread's result, else each warp's.
+    const int64_t parts = columns_ ? width_ : width_ / kWarp;
+    const int64_t stride = columns_ ? teams_ : 1;
+    Value* shared = e_.gpu().Shared();
+    auto base = [&](size_t i) {
+      return b_.CreateConstGEP1_64(b_.getInt8Ty(), shared,
+                                   i * static_cast<uint64_t>(8 * parts * stride));
+    };
+    auto write = [&](Value* at) {
+      for (size_t i = 0; i < totals.size(); ++i) {
+        e_.StorePartial(totals[i][0], base(i), at, e_.reduction(stage, i).types[0]);
+      }
+    };
+    if (columns_) {
+      write(e_.thread());
+    } else {
+      Value* lane = b_.CreateURem(e_.thread(), e_.Int(kWarp));
+      e_.If(b_.CreateICmpEQ(lane, e_.Int(0)),
+            [&] { write(b_.CreateUDiv(e_.thread(), e_.Int(kWarp))); });
+    }
+    e_.gpu().Barrier();
+    for (size_t i = 0; i < totals.size(); ++i) {
+      const Reduction& r = e_.reduction(stage, i);
+      for (int64_t p = 0; p < parts; ++p) {
+        Value* at = e_.Int(p * stride);
+        if (columns_) at = b_.CreateAdd(at, team_);
+        Value* part = e_.LoadPartial(base(i), at, r.types[0]);
+        totals[i] = p == 0 ? std::vector<Value*>{part} : e_.Combine(r, totals[i], {part});
+      }
+    }
+    // Before the memory is written again.
+    e_.gpu().Barrier();
+    return totals;
+  }
+
+  // --- Reductions that several blocks share: each has a chunk, and a second launch combines them.
+  int64_t PartialOffset(size_t i) const {
+    int64_t offset = 0;
+    for (size_t k = 0; k < i; ++k) {
+      offset += kernel::GpuPartialBytes(e_.reduction(0, k).types[0], e_.outer_points(),
+                                        e_.schedule().chunks);
+    }
+    return offset;
+  }
+  Value* PartialAt(Value* chunk) {
+    return b_.CreateAdd(b_.CreateMul(chunk, e_.Int(e_.outer_points())), point_);
+  }
+
+  void EmitChunk() {
+    const int64_t chunks = e_.schedule().chunks, steps = StepsOf(0);
+    const int64_t size = (steps + chunks - 1) / chunks;
+    Value* begin = b_.CreateMul(chunk_, e_.Int(size));
+    Value* end = b_.CreateAdd(begin, e_.Int(size));
+    end = b_.CreateSelect(b_.CreateICmpSLT(end, e_.Int(steps)), end, e_.Int(steps));
+    std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(0);
+    Walk(0, begin, end, slots);
+    std::vector<std::vector<Value*>> totals = ReduceOverTeam(0, slots);
+    Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
+    if (active_) first = b_.CreateAnd(first, active_);
+    e_.If(first, [&] {
+      for (size_t i = 0; i < totals.size(); ++i) {
+        e_.StorePartial(totals[i][0], e_.Scratch(PartialOffset(i)), PartialAt(chunk_),
+                        e_.reduction(0, i).types[0]);
+      }
+    });
+  }
+
+  void CombineChunks() {
+    std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(0);
+    e_.Loop(member_, e_.Int(e_.schedule().chunks), e_.Int(width_), [&](Value* chunk) {
+      for (size_t i = 0; i < slots.size(); ++i) {
+        const Reduction& r = e_.reduction(0, i);
+        Value* part = e_.LoadPartial(e_.Scratch(PartialOffset(i)), PartialAt(chunk), r.types[0]);
+        e_.SetSlots(slots[i], e_.Combine(r, e_.Current(slots[i]), {part}));
+      }
+    });
+    Finish(0, slots);
+  }
+
+  GpuEmitter& e_;
+  Builder& b_;
+  const int width_;     // threads of a team
+  const bool columns_;  // teams' threads are interleaved
+  const int teams_;     // of a block
+  Value* member_;       // the thread's number in its team
+  Value* team_;         // and the team's in the block
+  Value* chunk_ = nullptr;
+  Value* point_ = nullptr;
+  Value* active_ = nullptr;  // whether the team has a point of its own; null for always
+};
+
+}  // namespace
+
+void EmitTeams(GpuEmitter& e) { Teams(e).Emit(); }
+
+}  // namespace kiln::codegen

@@ -1,0 +1,84 @@
+#include "device/gpu/device.h"
+
+#include "base/strings.h"
+#include "device/gpu/executable.h"
+
+namespace kiln::device {
+
+GpuDevice::GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int64_t limit_bytes)
+    : Device(std::move(name), machine->target()),
+      machine_(std::move(machine)),
+      limit_bytes_(limit_bytes),
+      staging_(*machine_) {}
+
+GpuDevice::~GpuDevice() = default;
+
+Result<GpuStream*> GpuDevice::Stream() {
+  std::lock_guard lock(mutex_);
+  if (!stream_) {
+    KILN_ASSIGN_OR_RETURN(stream_, machine_->MakeStream());
+  }
+  return stream_.get();
+}
+
+Result<std::unique_ptr<runtime::LoadedExecutable>> GpuDevice::Load(
+    std::shared_ptr<const plan::Artefact> artefact) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuExecutable> executable,
+                        GpuExecutable::Load(std::move(artefact), *this));
+  return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
+}
+
+Result<std::byte*> GpuDevice::Allocate(int64_t bytes) {
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  int64_t live = live_.fetch_add(bytes) + bytes;
+  Result<std::byte*> memory =
+      limit_bytes_ > 0 && live > limit_bytes_
+          ? ResourceExhausted("out of memory on ", name(), ": ", bytes, " bytes asked for, ",
+                              live - bytes, " bytes in use of the limit of ", limit_bytes_)
+          : machine_->Allocate(bytes, *stream);
+  if (!memory.ok()) {
+    live_.fetch_sub(bytes);
+    return memory.status();
+  }
+  int64_t peak = peak_.load();
+  while (live > peak && !peak_.compare_exchange_weak(peak, live)) {
+  }
+  return memory;
+}
+
+void GpuDevice::Deallocate(std::byte* memory, int64_t bytes) {
+  if (!memory) return;
+  // There is one: it gave the memory.
+  machine_->Free(memory, bytes, *stream_);
+  live_.fetch_sub(bytes);
+}
+
+runtime::DeviceMemory GpuDevice::Memory() const {
+  return {live_.load(), peak_.load(), limit_bytes_};
+}
+
+Status GpuDevice::CopyFromHost(std::byte* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  return staging_.FromHost(*stream, to, from, bytes);
+}
+
+Status GpuDevice::CopyToHost(void* to, const std::byte* from, int64_t bytes) {
+  if (bytes == 0) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  return staging_.ToHost(*stream, to, from, bytes);
+}
+
+Status GpuDevice::Copy(std::byte* to, const std::byte* from, int64_t bytes) {
+  if (bytes == 0) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  return stream->Copy(to, from, bytes);
+}
+
+Status GpuDevice::FillZero(std::byte* memory, int64_t bytes) {
+  if (bytes == 0) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  return stream->Fill(memory, 0, bytes);
+}
+
+}  // namespace kiln::device

@@ -1,0 +1,44 @@
+// A GPU as a device: memory and executables on one stream of a machine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "device/gpu/machine.h"
+#include "device/gpu/staging.h"
+#include "runtime/device.h"
+
+namespace kiln::device {
+
+class GpuDevice : public runtime::Device {
+ public:
+  // Of `limit_bytes` at the most are given out; 0 for no limit.
+  GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int64_t limit_bytes);
+  ~GpuDevice() override;
+
+  GpuMachine& machine() { return *machine_; }
+  // The stream in whose order everything is done, made with the first use.
+  Result<GpuStream*> Stream();
+
+  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
+      std::shared_ptr<const plan::Artefact> artefact) override;
+  Result<std::byte*> Allocate(int64_t bytes) override;
+  void Deallocate(std::byte* memory, int64_t bytes) override;
+  runtime::DeviceMemory Memory() const override;
+  Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) override;
+  Status CopyToHost(void* to, const std::byte* from, int64_t bytes) override;
+  Status Copy(std::byte* to, const std::byte* from, int64_t bytes) override;
+  Status FillZero(std::byte* memory, int64_t bytes) override;
+
+ private:
+  const std::shared_ptr<GpuMachine> machine_;
+  const int64_t limit_bytes_;
+  std::atomic<int64_t> live_{0}, peak_{0};
+  std::mutex mutex_;
+  std::unique_ptr<GpuStream> stream_;
+  Staging staging_;  // before the stream goes
+};
+
+}  // namespace kiln::device

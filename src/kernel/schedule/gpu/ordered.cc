@@ -1,0 +1,106 @@
+#include "kernel/schedule/gpu/ordered.h"
+
+#include <algorithm>
+
+namespace kiln::kernel {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = int64_t{1} << 20;
+// A scan shorter than this is one thread's work.
+constexpr int64_t kLeastScan = 64;
+constexpr int64_t kMostChunks = 256;
+// Rows of so many records are sorted by counting.
+constexpr int64_t kMostCounted = 32;
+constexpr int64_t kLargestTile = 2048;
+constexpr int64_t kTileBytes = 48 << 10;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t OuterPoints(const Kernel& kernel) {
+  int64_t points = 1;
+  for (int v = 0; v < kernel.outer; ++v) {
+    points *= kernel.variables[static_cast<size_t>(v)].extent;
+  }
+  return points;
+}
+
+}  // namespace
+
+std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::Gpu& gpu) {
+  const Stage& stage = kernel.stages[0];
+  for (const Reduction& r : stage.reductions) {
+    if (r.combiner.kind == Combiner::Kind::kGeneral || r.types.size() != 1) return std::nullopt;
+  }
+  const int variable = stage.variables[0];
+  const int64_t extent = kernel.variables[static_cast<size_t>(variable)].extent;
+  const int64_t points = OuterPoints(kernel);
+  if (extent < kLeastScan || points == 0) return std::nullopt;
+  // Where memory goes along the outer points, and there are enough of them, a thread each is best.
+  bool along_outer = false;
+  for (const Node& n : stage.nodes) {
+    if (n.kind != Node::Kind::kLoad || kernel.outer == 0) continue;
+    along_outer |= n.index.StrideOf(kernel.outer - 1) == 1;
+  }
+  if (along_outer && points >= 32 * gpu.multiprocessors) return std::nullopt;
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kScan;
+  GpuLaunch launch;
+  launch.threads = kThreads;
+  launch.shared_bytes =
+      static_cast<int64_t>(stage.reductions.size()) * 8 * (launch.threads / gpu.warp_size);
+  if (launch.shared_bytes > gpu.shared_bytes_per_block) return std::nullopt;
+  const int64_t blocks_wanted = 2 * gpu.multiprocessors;
+  if (points < blocks_wanted) {
+    s.chunks = std::clamp<int64_t>(
+        std::min(CeilDiv(blocks_wanted, points), extent / (8 * kThreads)), 1, kMostChunks);
+  }
+  launch.blocks = std::min(points * s.chunks, kMostBlocks);
+  s.launches = {launch};
+  if (s.chunks == 1) return s;
+  s.launches.push_back(launch);
+  for (const Reduction& r : stage.reductions) {
+    s.scratch_bytes += GpuPartialBytes(r.types[0], points, s.chunks);
+  }
+  return s;
+}
+
+GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
+  const Sort& sort = *kernel.stages[0].sort;
+  const int64_t size = kernel.variables[static_cast<size_t>(sort.variable)].extent;
+  const int64_t points = OuterPoints(kernel), records = points * size;
+  const int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kSort;
+  s.tile = 0;
+  GpuLaunch& launch = s.launches[0];
+  launch.threads = kThreads;
+  launch.blocks = std::clamp<int64_t>(CeilDiv(records, kThreads), 1, most_blocks);
+  if (size <= kMostCounted) return s;
+  std::vector<ElementType> types;
+  for (int input : sort.inputs) {
+    types.push_back(kernel.stages[0].nodes[static_cast<size_t>(input)].type);
+  }
+  auto bytes_of = [&](int64_t points, int64_t records) {
+    int64_t bytes = 0;
+    for (ElementType type : types) bytes += GpuPartialBytes(type, points, records);
+    return bytes;
+  };
+  int64_t tile = 64;
+  while (tile < size && tile < kLargestTile && 2 * bytes_of(2 * tile, 1) <= kTileBytes) tile *= 2;
+  // Records of very many operands do not fit: they are counted, however many there are.
+  if (2 * bytes_of(tile, 1) > kTileBytes) return s;
+  s.tile = static_cast<int>(tile);
+  const int64_t tiles = CeilDiv(size, tile);
+  GpuLaunch first;
+  first.threads = static_cast<int>(std::clamp<int64_t>(tile / 4, gpu.warp_size, 2 * kThreads));
+  first.blocks = std::clamp<int64_t>(points * tiles, 1, kMostBlocks);
+  first.shared_bytes = 2 * bytes_of(tile, 1);
+  GpuLaunch merge = launch;
+  s.launches = {first};
+  for (int64_t width = tile; width < size; width *= 2) s.launches.push_back(merge);
+  if (s.launches.size() > 1) s.scratch_bytes = 2 * bytes_of(points, size);
+  return s;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,31 @@
+// Matrix products on a GPU: a block makes a tile of the result, for which it brings pieces of both
+// factors into shared memory.
+//
+//   sum over k of x[batch, m, k] * y[batch, n, k]
+//
+// m, n, k and batch stand for any number of variables. The factors may be anything that the kernel
+// computes, and so may be what is made of the sum.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/schedule/gpu/schedule.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+
+// The parts of a product; the schedule's tiles are of `rows` and `columns`.
+struct GpuFactors {
+  int x = -1, y = -1;  // nodes of stage 0
+  std::vector<int> batch, rows, columns, inner;
+};
+
+// Nothing where stage 0 is not one sum of products, each factor of which has variables of its own.
+// Columns are those along which results lie in order, where one of both has them.
+std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel);
+
+std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu);
+
+}  // namespace kiln::kernel

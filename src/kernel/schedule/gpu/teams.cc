@@ -1,0 +1,160 @@
+#include "kernel/schedule/gpu/teams.h"
+
+#include <algorithm>
+
+#include "kernel/schedule/gpu/vectors.h"
+
+namespace kiln::kernel {
+namespace {
+
+// So many steps keep a thread busy; a team is made larger before its threads take more of them.
+constexpr int64_t kStepsOfThread = 4;
+constexpr int kColumnTeams = 32;  // neighbouring columns, which neighbouring threads read together
+constexpr int64_t kMostBlocks = int64_t{1} << 20;
+constexpr int64_t kMostChunks = 512;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t ExtentOf(const Kernel& kernel, int v) {
+  return kernel.variables[static_cast<size_t>(v)].extent;
+}
+
+int64_t OuterPoints(const Kernel& kernel) {
+  int64_t points = 1;
+  for (int v = 0; v < kernel.outer; ++v) points *= ExtentOf(kernel, v);
+  return points;
+}
+
+int64_t InnerPoints(const Kernel& kernel, const Stage& stage) {
+  int64_t points = 1;
+  for (int v : stage.variables) points *= ExtentOf(kernel, v);
+  return points;
+}
+
+bool MayHaveTeams(const Kernel& kernel) {
+  if (kernel.kind != Kernel::Kind::kNest) return false;
+  bool walks = false;
+  for (const Stage& stage : kernel.stages) {
+    if (stage.sort || !stage.updates.empty()) return false;
+    for (const Reduction& r : stage.reductions) {
+      if (r.combiner.kind == Combiner::Kind::kGeneral || r.types.size() != 1) return false;
+    }
+    bool reduces = !stage.reductions.empty();
+    for (int v : stage.variables) {
+      if (kernel.variables[static_cast<size_t>(v)].reduction != reduces) return false;
+    }
+    if (InnerPoints(kernel, stage) == 0) return false;
+    walks |= !stage.variables.empty();
+  }
+  return walks;
+}
+
+// How many of the accesses at inner points go along a variable in memory.
+int CountAlong(const Kernel& kernel, bool outer) {
+  int count = 0;
+  for (const Stage& stage : kernel.stages) {
+    if (stage.variables.empty()) continue;
+    int v = outer ? kernel.outer - 1 : stage.variables.back();
+    for (const Node& n : stage.nodes) {
+      count += n.kind == Node::Kind::kLoad && n.index.StrideOf(v) == 1;
+    }
+    for (const Store& s : stage.stores) count += s.index.StrideOf(v) == 1;
+  }
+  return count;
+}
+
+int PowerOfTwoFrom(int64_t at_least, int most) {
+  int power = 1;
+  while (power < at_least && power < most) power *= 2;
+  return power;
+}
+
+int64_t MostReductions(const Kernel& kernel) {
+  size_t most = 0;
+  for (const Stage& stage : kernel.stages) most = std::max(most, stage.reductions.size());
+  return static_cast<int64_t>(most);
+}
+
+// What each reduction of a stage takes to be combined over a team.
+int64_t SharedBytes(const Kernel& kernel, const GpuLaunch& launch, int warp) {
+  int64_t parts = launch.columns ? launch.threads : launch.team > warp ? launch.team / warp : 0;
+  return 8 * parts * MostReductions(kernel);
+}
+
+}  // namespace
+
+int64_t GpuPartialBytes(ElementType type, int64_t points, int64_t chunks) {
+  constexpr int64_t kAlignment = 64;
+  return CeilDiv(ByteWidth(type) * points * chunks, kAlignment) * kAlignment;
+}
+
+std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu& gpu,
+                                         int block_threads) {
+  if (!MayHaveTeams(kernel)) return std::nullopt;
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kTeams;
+  const int64_t points = OuterPoints(kernel);
+  if (points == 0) return std::nullopt;
+  const bool columns = kernel.outer > 0 && ExtentOf(kernel, kernel.outer - 1) >= 8 &&
+                       CountAlong(kernel, true) > CountAlong(kernel, false);
+  int64_t steps = 0, longest = 0;
+  size_t walks = 0;
+  for (const Stage& stage : kernel.stages) {
+    int lanes = 1;
+    if (!stage.variables.empty() && !columns) {
+      lanes = GpuLanes(kernel, stage, stage.variables.back());
+    }
+    s.lanes.push_back(lanes);
+    if (stage.variables.empty()) continue;
+    ++walks;
+    longest = std::max(longest, InnerPoints(kernel, stage));
+    steps = std::max(steps, InnerPoints(kernel, stage) / lanes);
+  }
+  GpuLaunch launch;
+  launch.columns = columns;
+  // A machine that is not full had better have more threads at each point.
+  const int64_t blocks_wanted = 2 * gpu.multiprocessors;
+  if (columns) {
+    bool few = CeilDiv(points, kColumnTeams) < blocks_wanted;
+    int wanted = PowerOfTwoFrom(CeilDiv(steps, kStepsOfThread), few ? 32 : 8);
+    launch.threads = block_threads > 0 ? block_threads : kColumnTeams * wanted;
+    launch.team = launch.threads / kColumnTeams;
+  } else {
+    bool few = points < blocks_wanted;
+    int most = block_threads > 0 ? block_threads : few ? gpu.max_threads_per_block : 512;
+    launch.team = PowerOfTwoFrom(CeilDiv(steps, few ? 1 : kStepsOfThread), most);
+    // Between a warp and a block there is nothing.
+    launch.threads = block_threads > 0             ? block_threads
+                     : launch.team > gpu.warp_size ? launch.team
+                                                   : 128;
+    if (launch.team > gpu.warp_size) launch.team = launch.threads;
+  }
+  const int64_t teams = launch.threads / launch.team;
+  int64_t blocks = CeilDiv(points, teams);
+  launch.blocks = std::min(blocks, kMostBlocks);
+  launch.shared_bytes = SharedBytes(kernel, launch, gpu.warp_size);
+  if (launch.shared_bytes > gpu.shared_bytes_per_block) return std::nullopt;
+  // One long reduction, and only numbers made of it: several blocks for each point.
+  const bool first_only = walks == 1 && !kernel.stages[0].reductions.empty();
+  if (block_threads == 0 && first_only && blocks < blocks_wanted) {
+    int64_t worth = steps / (launch.team * 2 * kStepsOfThread);
+    s.chunks = std::clamp<int64_t>(std::min(CeilDiv(blocks_wanted, blocks), worth), 1, kMostChunks);
+  }
+  s.launches = {launch};
+  if (s.chunks == 1) return s;
+  s.launches[0].blocks = blocks * s.chunks;
+  for (const Reduction& r : kernel.stages[0].reductions) {
+    s.scratch_bytes += GpuPartialBytes(r.types[0], points, s.chunks);
+  }
+  // Partial results of neighbouring points are neighbours.
+  GpuLaunch second;
+  second.columns = points >= 8;
+  second.threads = 256;
+  second.team = second.columns ? second.threads / kColumnTeams : second.threads;
+  second.blocks = CeilDiv(points, second.threads / second.team);
+  second.shared_bytes = SharedBytes(kernel, second, gpu.warp_size);
+  s.launches.push_back(second);
+  return s;
+}
+
+}  // namespace kiln::kernel
