@@ -334,7 +334,7 @@ TEST_F(CudaLaunch, RunsOnItsArguments) {
   EXPECT_EQ(copy_->resources().local_bytes, 16);
   EXPECT_EQ(copy_->resources().shared_bytes, 256);
   EXPECT_GT(module_->code_bytes(), 0);
-  ExpectError(module_->Find("nowhere").status(), Code::kInternal,
+  ExpectError(module_->Find("nowhere").status(), Code::kNotFound,
               {"nowhere", "CUDA_ERROR_NOT_FOUND"});
 }
 

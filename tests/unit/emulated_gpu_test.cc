@@ -246,7 +246,7 @@ TEST(EmulatedGpu, ManyKernelsInAModule) {
     EXPECT_EQ(testing::RunEmulated(**kernel, {1, 32}, {{SpanOf(values)}}, {}).ToString(), "OK");
     EXPECT_EQ(values, std::vector<int32_t>(32, 100 + 2 * k));
   }
-  EXPECT_EQ((*code)->Find("part").status().code(), Code::kInternal);
+  EXPECT_EQ((*code)->Find("part").status().code(), Code::kNotFound);
 }
 
 // Two groups of copies of all sizes, the second of which is waited for later; of thread t's last

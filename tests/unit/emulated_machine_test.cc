@@ -250,7 +250,7 @@ TEST_F(EmulatedMachines, WhatTheGpuDoesNotDoIsRefused) {
   EXPECT_EQ(stream->Launch(*kernel, {1, 31}, args).code(), Code::kInvalidArgument);
   EXPECT_EQ(stream->Launch(*kernel, {1, 32, 200 << 10}, args).code(), Code::kInvalidArgument);
   EXPECT_EQ(stream->Launch(*kernel, kGrid, {args, 1}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(module->Find("thrice").status().code(), Code::kInternal);
+  EXPECT_EQ(module->Find("thrice").status().code(), Code::kNotFound);
   EXPECT_FALSE(machine->Load("no object").ok());
   EXPECT_EQ(EmulatedMachine::Create(target::NvidiaGpu(80).value(), pool, allocator).status().code(),
             Code::kInvalidArgument);

@@ -56,6 +56,7 @@ Code CodeOf(Error error) {
       return Code::kResourceExhausted;
     case Error::kNoDevice:
     case Error::kInvalidDevice:
+    case Error::kNotFound:
       return Code::kNotFound;
     case Error::kNotInitialized:
     case Error::kStubLibrary:

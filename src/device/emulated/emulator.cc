@@ -90,8 +90,9 @@ Result<const EmulatedKernel*> EmulatedCode::Find(const std::string& symbol) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = kernels_.find(symbol);
   if (found == kernels_.end()) {
-    KILN_ASSIGN_OR_RETURN(void* info, code_->Find(symbol + ".kernel"));
-    EmulatedKernel kernel{symbol, *static_cast<const kiln_emulated_kernel*>(info)};
+    Result<void*> info = code_->Find(symbol + ".kernel");
+    if (!info.ok()) return NotFound("kernel ", symbol, ": ", info.status().message());
+    EmulatedKernel kernel{symbol, *static_cast<const kiln_emulated_kernel*>(*info)};
     found = kernels_.emplace(symbol, std::move(kernel)).first;
   }
   return &found->second;

@@ -41,7 +41,7 @@ class EmulatedCode {
   // An object that codegen::LowerPrimitivesToEmulator had a part in.
   static Result<std::unique_ptr<EmulatedCode>> Load(const std::string& object);
 
-  // Borrowed. INTERNAL where there is no such kernel. From any thread.
+  // Borrowed. NOT_FOUND where there is no such kernel. From any thread.
   Result<const EmulatedKernel*> Find(const std::string& symbol);
   int64_t byte_size() const { return code_->byte_size(); }
 

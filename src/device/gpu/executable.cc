@@ -95,13 +95,11 @@ Status GpuExecutable::LoadConstants() {
 }
 
 Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) {
-  Status status = Internal(program().name, ": there is no code for ", symbol);
   for (const auto& module : modules_) {
     Result<GpuKernel*> kernel = module->Find(symbol);
-    if (kernel.ok()) return kernel;
-    status = kernel.status();
+    if (kernel.ok() || kernel.status().code() != Code::kNotFound) return kernel;
   }
-  return status;
+  return Internal(program().name, ": there is no code for ", symbol);
 }
 
 Status GpuExecutable::AddLaunch(const plan::Launch& launch, Segment& segment) {

@@ -48,7 +48,7 @@ class GpuKernel {
 class GpuModule {
  public:
   virtual ~GpuModule() = default;
-  // Borrowed. INTERNAL where there is no such kernel.
+  // Borrowed. NOT_FOUND where there is no such kernel.
   virtual Result<GpuKernel*> Find(const std::string& symbol) = 0;
   virtual int64_t code_bytes() const = 0;
 };

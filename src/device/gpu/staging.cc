@@ -30,6 +30,13 @@ Status Staging::Prepare() {
   return OkStatus();
 }
 
+Status Staging::RecordUse(GpuStream& stream, Piece& piece) {
+  Status status = stream.Record(*piece.free);
+  // Nothing but the stream tells when the piece is free: who has it next must not meet this copy.
+  if (!status.ok()) (void)stream.Synchronise();
+  return status;
+}
+
 Status Staging::FromHost(GpuStream& stream, std::byte* to, const void* from, int64_t bytes) {
   std::lock_guard lock(mutex_);
   KILN_RETURN_IF_ERROR(Prepare());
@@ -40,7 +47,7 @@ Status Staging::FromHost(GpuStream& stream, std::byte* to, const void* from, int
     KILN_RETURN_IF_ERROR(piece.free->Wait());
     std::memcpy(piece.memory, source + done, static_cast<size_t>(size));
     KILN_RETURN_IF_ERROR(stream.CopyFromHost(to + done, piece.memory, size));
-    KILN_RETURN_IF_ERROR(stream.Record(*piece.free));
+    KILN_RETURN_IF_ERROR(RecordUse(stream, piece));
   }
   return OkStatus();
 }
@@ -56,7 +63,7 @@ Status Staging::ToHost(GpuStream& stream, void* to, const std::byte* from, int64
     int64_t size = std::min(kPieceBytes, bytes - asked);
     KILN_RETURN_IF_ERROR(piece.free->Wait());
     KILN_RETURN_IF_ERROR(stream.CopyToHost(piece.memory, from + asked, size));
-    KILN_RETURN_IF_ERROR(stream.Record(*piece.free));
+    KILN_RETURN_IF_ERROR(RecordUse(stream, piece));
     asked += size;
     return OkStatus();
   };

@@ -32,6 +32,8 @@ class Staging {
     std::unique_ptr<GpuEvent> free;  // when the stream no longer uses it
   };
   Status Prepare();
+  // The stream has been asked for a copy from or to the piece.
+  static Status RecordUse(GpuStream& stream, Piece& piece);
 
   GpuMachine& machine_;
   std::mutex mutex_;
