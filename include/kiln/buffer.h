@@ -6,7 +6,9 @@
  *  ::KILN_ALIGNMENT is used where it is; other memory works too, and is copied around each
  *  execution. A device whose memory is not the host's (XLA_CPU:0) copies in all three cases, at
  *  once: then results do not reach the caller's memory, and the event is ready, or the deleter has
- *  been called, when the function returns. */
+ *  been called, when the function returns.
+ *
+ *  Memory of the device itself, a GPU's above all, is borrowed or adopted as it is. */
 #ifndef KILN_BUFFER_H_
 #define KILN_BUFFER_H_
 
@@ -66,6 +68,38 @@ KILN_API kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtyp
                                             size_t bytes, void (*deleter)(void* user_data),
                                             void* user_data, kiln_buffer** buffer);
 
+/** Makes a buffer of memory of the caller's that is the device's, used where it is: on a GPU of the
+ *  CUDA driver memory of that GPU, or managed memory; on an emulated GPU and on the other devices
+ *  memory of the host. The caller may change or read it between executions; what his own work has
+ *  still to write there must be done, or be in the stream that executions are put on
+ *  (kiln_execute_options).
+ *  @param dims `rank` sizes, none negative; may be NULL with rank 0
+ *  @param data `bytes` bytes at a multiple of ::KILN_ALIGNMENT, which must stay until `done`
+ *  @param bytes the size of the array
+ *  @param done unless NULL, receives one reference to an event: the memory is the caller's alone
+ *         when it is ready, some time after the last reference to the buffer is given back
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return INVALID_ARGUMENT where `bytes` is not the size of the array, where `data` is not
+ * aligned, and where it is not memory of the device
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_borrow_device(kiln_device* device, kiln_dtype dtype,
+                                               const int64_t* dims, size_t rank, void* data,
+                                               size_t bytes, kiln_event** done,
+                                               kiln_buffer** buffer);
+
+/** Makes a buffer of memory of the device that the library shall free; for the rest as
+ *  kiln_buffer_borrow_device().
+ *  @param deleter called once with `user_data` when no work uses the memory any more; not called
+ *         when this function fails
+ *  @return INVALID_ARGUMENT, as kiln_buffer_borrow_device()
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_adopt_device(kiln_device* device, kiln_dtype dtype,
+                                              const int64_t* dims, size_t rank, void* data,
+                                              size_t bytes, void (*deleter)(void* user_data),
+                                              void* user_data, kiln_buffer** buffer);
+
 /** Waits for the buffer's value and copies it to `data`.
  *  @param bytes the size of the array, as kiln_buffer_shape() tells it
  *  @return the error of the execution that should have made the value, if it failed
@@ -86,6 +120,15 @@ KILN_API kiln_error* kiln_buffer_copy_to_device(kiln_buffer* buffer, kiln_device
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_data(kiln_buffer* buffer, const void** data);
+
+/** Waits for the buffer's value and tells where its elements are in the device's memory, for
+ * reading by work of the caller's on that device: on a GPU of the CUDA driver a CUdeviceptr, on the
+ * other devices an address of the host. It is good for as long as the buffer lives and no execution
+ *  writes it.
+ *  @return the error of the execution that should have made the value, if it failed
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_device_data(kiln_buffer* buffer, const void** data);
 
 /** Element type, sizes and bytes. `shape->dims` lives as long as the buffer. Any thread.
  *  \since 0.1 */

@@ -223,11 +223,18 @@ typedef struct kiln_execute_options {
   size_t donated_count;   /**< number of `donated` */
   const size_t* kept;     /**< numbers of arguments that must not be donated */
   size_t kept_count;      /**< number of `kept` */
+  void* stream;           /**< unless NULL, a CUstream of the device's primary context, on a GPU of
+                               the CUDA driver: the execution takes its place in the order of that
+                               stream before the call returns (CU_STREAM_LEGACY is (void*)1), after
+                               all that the device was asked for before, and the device's own work
+                               that is asked for later comes after it. The stream must stay until
+                               the execution has ended. INVALID_ARGUMENT on other devices and for
+                               sessions */
 } kiln_execute_options;
 
 /** Makes default ::kiln_execute_options of a variable. */
 #define KILN_EXECUTE_OPTIONS_INIT \
-  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0 }
+  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0, NULL }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_execute_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */

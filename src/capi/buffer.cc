@@ -13,7 +13,9 @@ using kiln::OkStatus;
 using kiln::Result;
 using kiln::Shape;
 using kiln::Status;
+using kiln::capi::CheckMemory;
 using kiln::capi::Deferred;
+using kiln::capi::DeleterCall;
 using kiln::capi::Guard;
 using kiln::capi::NotNull;
 using kiln::capi::Ref;
@@ -46,6 +48,22 @@ Ref<kiln_buffer> kiln_buffer::Wrap(kiln_device& device, const Shape& shape, std:
   return buffer;
 }
 
+Result<Ref<kiln_buffer>> kiln_buffer::WrapDevice(kiln_device& device, const Shape& shape,
+                                                 std::byte* data,
+                                                 std::unique_ptr<Deferred>& deleter) {
+  auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, data));
+  if (!buffer->is_aligned()) {
+    return InvalidArgument("the memory of ", shape, " on ", device.name(),
+                           " is not at a multiple of ", KILN_ALIGNMENT, " bytes");
+  }
+  if (buffer->bytes() > 0) {
+    KILN_RETURN_IF_ERROR(device.device->Register(data, buffer->bytes()));
+    buffer->is_registered_ = true;
+  }
+  buffer->deleter_ = std::move(deleter);
+  return buffer;
+}
+
 Ref<kiln_buffer> kiln_buffer::InMemoryOf(Ref<kiln_buffer> donor, const Shape& shape) {
   auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(donor->device(), shape, donor->data()));
   buffer->donor_ = std::move(donor);
@@ -54,6 +72,7 @@ Ref<kiln_buffer> kiln_buffer::InMemoryOf(Ref<kiln_buffer> donor, const Shape& sh
 
 kiln_buffer::~kiln_buffer() {
   if (is_owned_) device_.device->Deallocate(data_, bytes_);
+  if (is_registered_) device_.device->Unregister(data_, bytes_);
   if (deleter_) context_->CallOrDefer(std::move(deleter_));
   if (done_) done_->Finish(OkStatus());
 }
@@ -72,19 +91,19 @@ Status kiln_buffer::WaitForValue() {
 }
 
 void kiln_buffer::WaitForUses() {
-  if (!has_uses_.load(std::memory_order_acquire)) return;
-  Ref<kiln_event> event;
-  {
-    std::lock_guard lock(mutex_);
-    event = last_use_;
-  }
-  if (event) event->WaitFor(-1);
+  if (Ref<kiln_event> event = last_use()) event->WaitFor(-1);
 }
 
 Ref<kiln_event> kiln_buffer::value() const {
   if (!has_uses_.load(std::memory_order_acquire)) return {};
   std::lock_guard lock(mutex_);
   return value_;
+}
+
+Ref<kiln_event> kiln_buffer::last_use() const {
+  if (!has_uses_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(mutex_);
+  return last_use_;
 }
 
 void kiln_buffer::AddUse(const Ref<kiln_event>& event, bool writes) {
@@ -104,22 +123,8 @@ void kiln_buffer::SetWritten() {
   has_uses_.store(static_cast<bool>(last_use_), std::memory_order_release);
 }
 
-namespace {
-
-class DeleterCall : public Deferred {
- public:
-  DeleterCall(void (*function)(void*), void* user_data)
-      : function_(function), user_data_(user_data) {}
-  void Call() noexcept override { function_(user_data_); }
-
- private:
-  void (*function_)(void*);
-  void* user_data_;
-};
-
-// The shape of `bytes` bytes at `data`.
-Result<Shape> CheckHost(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
-                        size_t bytes) {
+Result<Shape> kiln::capi::CheckMemory(kiln_dtype dtype, const int64_t* dims, size_t rank,
+                                      const void* data, size_t bytes) {
   KILN_ASSIGN_OR_RETURN(Shape shape, kiln::capi::ShapeOf(dtype, dims, rank));
   if (bytes != static_cast<size_t>(shape.byte_size())) {
     return InvalidArgument("bytes is ", bytes, "; ", shape, " takes ", shape.byte_size());
@@ -127,6 +132,8 @@ Result<Shape> CheckHost(kiln_dtype dtype, const int64_t* dims, size_t rank, cons
   if (!data && bytes > 0) return InvalidArgument("data is NULL, with ", bytes, " bytes");
   return shape;
 }
+
+namespace {
 
 Result<Ref<kiln_buffer>> Copy(kiln_device& device, const Shape& shape, const void* data) {
   KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> buffer, kiln_buffer::Allocate(device, shape));
@@ -141,6 +148,8 @@ Result<Ref<kiln_buffer>> CopyBuffer(const kiln_buffer& from, kiln_device& to) {
   KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> copy, kiln_buffer::Allocate(to, from.shape()));
   if (&source == to.device.get()) {
     KILN_RETURN_IF_ERROR(source.Copy(copy->data(), from.data(), from.bytes()));
+    // Of memory that the device has given out, it knows by itself when it is free.
+    if (from.is_callers()) KILN_RETURN_IF_ERROR(source.Synchronise());
   } else if (to.device->has_host_memory()) {
     KILN_RETURN_IF_ERROR(source.CopyToHost(copy->data(), from.data(), from.bytes()));
   } else {
@@ -178,7 +187,7 @@ kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype, const i
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_buffer_copy_host", {{"device", device}, {"buffer", buffer}}));
-    KILN_ASSIGN_OR_RETURN(Shape shape, CheckHost(dtype, dims, rank, data, bytes));
+    KILN_ASSIGN_OR_RETURN(Shape shape, CheckMemory(dtype, dims, rank, data, bytes));
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, Copy(*device, shape, data));
     *buffer = HandOver(std::move(made));
     return OkStatus();
@@ -191,7 +200,7 @@ kiln_error* kiln_buffer_borrow_host(kiln_device* device, kiln_dtype dtype, const
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_buffer_borrow_host", {{"device", device}, {"buffer", buffer}}));
-    KILN_ASSIGN_OR_RETURN(Shape shape, CheckHost(dtype, dims, rank, data, bytes));
+    KILN_ASSIGN_OR_RETURN(Shape shape, CheckMemory(dtype, dims, rank, data, bytes));
     Ref<kiln_event> event;
     if (done) event = kiln::capi::MakeRef<kiln_event>(*device->owner);
     Ref<kiln_buffer> made;
@@ -218,7 +227,7 @@ kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtype, const 
         NotNull("kiln_buffer_adopt_host", {{"device", device},
                                            {"deleter", reinterpret_cast<const void*>(deleter)},
                                            {"buffer", buffer}}));
-    KILN_ASSIGN_OR_RETURN(Shape shape, CheckHost(dtype, dims, rank, data, bytes));
+    KILN_ASSIGN_OR_RETURN(Shape shape, CheckMemory(dtype, dims, rank, data, bytes));
     Ref<kiln_buffer> made;
     if (device->shares_host_memory) {
       made = kiln_buffer::Wrap(*device, shape, static_cast<std::byte*>(data),
@@ -236,8 +245,8 @@ kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtype, const 
 kiln_error* kiln_buffer_copy_to_host(kiln_buffer* buffer, void* data, size_t bytes) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_copy_to_host", {{"buffer", buffer}}));
-    KILN_RETURN_IF_ERROR(CheckHost(static_cast<kiln_dtype>(buffer->shape().type()),
-                                   buffer->dims().data(), buffer->dims().size(), data, bytes)
+    KILN_RETURN_IF_ERROR(CheckMemory(static_cast<kiln_dtype>(buffer->shape().type()),
+                                     buffer->dims().data(), buffer->dims().size(), data, bytes)
                              .status());
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
     KILN_RETURN_IF_ERROR(

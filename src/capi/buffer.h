@@ -14,6 +14,26 @@
 #include "kiln/buffer.h"
 #include "tensor/shape.h"
 
+namespace kiln::capi {
+
+// The user's function that frees memory.
+class DeleterCall : public Deferred {
+ public:
+  DeleterCall(void (*function)(void*), void* user_data)
+      : function_(function), user_data_(user_data) {}
+  void Call() noexcept override { function_(user_data_); }
+
+ private:
+  void (*function_)(void*);
+  void* user_data_;
+};
+
+// The shape of `bytes` bytes at `data`.
+Result<Shape> CheckMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
+                          size_t bytes);
+
+}  // namespace kiln::capi
+
 struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
  public:
   // Memory of the context's allocator, its contents undefined.
@@ -23,6 +43,11 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   static kiln::capi::Ref<kiln_buffer> Wrap(kiln_device& device, const kiln::Shape& shape,
                                            std::byte* data,
                                            std::unique_ptr<kiln::capi::Deferred> deleter);
+  // The same for memory of the device: INVALID_ARGUMENT where it is not, or not aligned. The
+  // deleter is taken over with success only.
+  static kiln::Result<kiln::capi::Ref<kiln_buffer>> WrapDevice(
+      kiln_device& device, const kiln::Shape& shape, std::byte* data,
+      std::unique_ptr<kiln::capi::Deferred>& deleter);
   // A result in the memory of a donated buffer, which it keeps.
   static kiln::capi::Ref<kiln_buffer> InMemoryOf(kiln::capi::Ref<kiln_buffer> donor,
                                                  const kiln::Shape& shape);
@@ -35,6 +60,8 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   bool is_aligned() const;
+  // Whether the memory may be gone for good with the buffer, without the device's being asked.
+  bool is_callers() const { return is_registered_ || (donor_ && donor_->is_callers()); }
   // Ready when the memory is the user's alone again.
   void set_done(kiln::capi::Ref<kiln_event> done) { done_ = std::move(done); }
 
@@ -49,6 +76,8 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   void WaitForUses();
   // The event of the queued execution that makes the value, or null.
   kiln::capi::Ref<kiln_event> value() const;
+  // The event of the last queued execution that reads or writes it, or null.
+  kiln::capi::Ref<kiln_event> last_use() const;
   // An execution has been queued that reads it, or writes it.
   void AddUse(const kiln::capi::Ref<kiln_event>& event, bool writes);
   // It has been written by an execution that is over.
@@ -63,7 +92,7 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   const std::vector<int64_t> dims_;
   const int64_t bytes_;
   std::byte* const data_;
-  bool is_owned_ = false;
+  bool is_owned_ = false, is_registered_ = false;
   std::unique_ptr<kiln::capi::Deferred> deleter_;
   kiln::capi::Ref<kiln_event> done_;
   kiln::capi::Ref<kiln_buffer> donor_;

@@ -65,7 +65,12 @@ Status CheckCount(std::string_view what, const Callee& callee, size_t given, siz
   return OkStatus();
 }
 
-Status CheckOptions(const kiln_execute_options& options) {
+Status CheckOptions(const kiln_execute_options& options, const Callee& callee) {
+  if (options.stream && !callee.takes_streams()) {
+    return InvalidArgument("kiln_execute_options.stream is set; '", callee.name(), "' runs on ",
+                           callee.device().name(),
+                           ", and only executables on GPUs of the CUDA driver take a stream");
+  }
   if (options.threads < 0) {
     return InvalidArgument("kiln_execute_options.threads is ", options.threads);
   }
@@ -111,7 +116,7 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
   Call call(std::move(callee));
   const plan::Signature& signature = call.callee_->signature();
   KILN_ASSIGN_OR_RETURN(call.options_, ReadOptions("kiln_execute_options", options));
-  KILN_RETURN_IF_ERROR(CheckOptions(call.options_));
+  KILN_RETURN_IF_ERROR(CheckOptions(call.options_, *call.callee_));
   KILN_RETURN_IF_ERROR(CheckCount("argument", *call.callee_, argument_count,
                                   signature.parameters.size(), arguments));
   KILN_RETURN_IF_ERROR(
@@ -240,12 +245,29 @@ Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
   return OkStatus();
 }
 
+void Call::WaitForStarts() const {
+  auto wait = [](const Ref<kiln_event>& event) {
+    if (event) event->WaitForStart();
+  };
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    wait(!donated_.empty() && donated_[i] ? arguments_[i]->last_use() : arguments_[i]->value());
+  }
+  for (const Ref<kiln_buffer>& result : results_) wait(result->last_use());
+}
+
 class Call::Running {
  public:
   explicit Running(const Call& call)
       : call_(call),
         staging_(call.callee_->device().context().allocator()),
         trace_(call.callee_->device().context().trace()) {}
+
+  // Nothing is given back while it is in use.
+  ~Running() {
+    if (completion_) (void)completion_->Wait();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
 
   // Once the arguments' values are there, or come before this in the device's order.
   Status Start() {
@@ -265,15 +287,17 @@ class Call::Running {
       out.push_back(memory);
     }
     start_ = trace_ ? TraceSink::Now() : 0;
-    runtime::RunOptions options{
-        .threads = call_.options_.threads, .trace = trace_.get(), .cancel = call_.options_.cancel};
+    runtime::RunOptions options{.threads = call_.options_.threads,
+                                .trace = trace_.get(),
+                                .cancel = call_.options_.cancel,
+                                .stream = call_.options_.stream};
     KILN_ASSIGN_OR_RETURN(completion_, call_.callee_->Start(in, out, options));
     return OkStatus();
   }
   bool goes_on() const { return completion_ != nullptr; }
 
   Status Finish() {
-    if (completion_) KILN_RETURN_IF_ERROR(completion_->Wait());
+    if (completion_) KILN_RETURN_IF_ERROR(std::exchange(completion_, nullptr)->Wait());
     if (trace_) {
       trace_->Add({call_.callee_->name(),
                    "execute",
@@ -325,7 +349,8 @@ class Call::QueuedRun : public Queue::Job {
     for (const Ref<kiln_buffer>& result : call_->results_) result->AddUse(event_, true);
   }
 
-  bool Run() noexcept override {
+  // Before the run's turn in the queue, which then waits for the end only.
+  Status StartNow() noexcept {
     Status status = Try([&]() -> Status {
       // Those that have failed already; the others are before this in the device's order.
       for (const Ref<kiln_event>& input : inputs_) {
@@ -335,6 +360,12 @@ class Call::QueuedRun : public Queue::Job {
       KILN_RETURN_IF_ERROR(running_->Start());
       return running_->goes_on() ? OkStatus() : running_->Finish();
     });
+    event_->SetStarted();
+    return status;
+  }
+
+  bool Run() noexcept override {
+    Status status = running_ ? OkStatus() : StartNow();
     if (status.ok() && running_->goes_on()) return true;
     End(std::move(status));
     return false;
@@ -375,6 +406,8 @@ class Call::QueuedRun : public Queue::Job {
 
 Result<Ref<kiln_event>> Call::Start() && {
   kiln_context& context = callee_->device().context();
+  const bool on_stream = options_.stream != nullptr;
+  if (on_stream) WaitForStarts();
   KILN_RETURN_IF_ERROR(Donate());
   auto event = MakeRef<kiln_event>(context);
   auto run = std::make_unique<QueuedRun>(std::move(*this), event);
@@ -383,6 +416,7 @@ Result<Ref<kiln_event>> Call::Start() && {
     if (run->Run()) run->Finish();
     return event;
   }
+  if (on_stream) KILN_RETURN_IF_ERROR(run->StartNow());
   // Queued while announced: another thread that finds the buffers in use finds the run queued.
   const QueuedRun& announced = *run;
   context.queue().Push(std::move(run), [&] { announced.Announce(); });

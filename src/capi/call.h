@@ -27,6 +27,8 @@ class Callee {
   const std::string& name() const { return name_; }  // in timelines and messages
   kiln_device& device() const { return device_; }
   virtual const plan::Signature& signature() const = 0;
+  // Whether it runs on a stream of the caller's.
+  virtual bool takes_streams() const { return false; }
   // What runtime::LoadedExecutable::Start says.
   virtual Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
@@ -47,7 +49,8 @@ class Call {
   // Waits for the arguments' values and for other uses of the results, and runs on this thread.
   Status RunNow();
   // Puts the run into the context's queue, or runs it on this thread where the context does nothing
-  // behind the user's back. A failure of the run is the event's.
+  // behind the user's back. On a stream of the caller's the run is put by this thread, so that what
+  // he puts there next comes after it. A failure of the run is the event's.
   Result<Ref<kiln_event>> Start() &&;
   // The buffers that were given or made; what was made is the caller's to hand over.
   const std::vector<Ref<kiln_buffer>>& results() const { return results_; }
@@ -60,6 +63,8 @@ class Call {
   Status CheckOverlaps(kiln_buffer* const* given_results) const;
   // Which arguments are donated.
   Status ReadDonations();
+  // Until what the run comes after is in the order of the device's work.
+  void WaitForStarts() const;
   // Takes them: none where one of them has been donated already.
   Status Donate() const;
   // A run that has been started, with what it needs until its end.

@@ -22,6 +22,20 @@ void kiln_event::Finish(kiln::Status status) noexcept {
   for (const Callback& callback : callbacks) Call(callback);
 }
 
+void kiln_event::SetStarted() noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    started_ = true;
+  }
+  wake_.notify_all();
+}
+
+void kiln_event::WaitForStart() {
+  if (is_ready()) return;
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [&] { return started_ || is_ready(); });
+}
+
 bool kiln_event::WaitFor(int64_t timeout_ns) {
   if (is_ready()) return true;
   std::unique_lock lock(mutex_);

@@ -23,6 +23,9 @@ struct kiln_event : kiln::capi::Counted<kiln_event> {
   // How the work ended; only once it is ready.
   const kiln::Status& status() const { return status_; }
 
+  // The work is in its device's order: what the device is asked for from now on comes after it.
+  void SetStarted() noexcept;
+  void WaitForStart();
   // The end of the work: once.
   void Finish(kiln::Status status) noexcept;
   // Until it is ready; false when `timeout_ns` (negative: none) ran out before.
@@ -44,6 +47,7 @@ struct kiln_event : kiln::capi::Counted<kiln_event> {
 
   kiln::capi::Ref<kiln_context> context_;
   std::atomic<bool> ready_{false};
+  bool started_ = false;  // under the mutex
   std::mutex mutex_;
   std::condition_variable wake_;
   kiln::Status status_;

@@ -19,6 +19,8 @@ struct RunOptions {
   TraceSink* trace = nullptr;
   // Polled by loops of the program: non-zero ends the run with CANCELLED.
   const int32_t* cancel = nullptr;
+  // The caller's stream that the run is put on, where the device takes streams; null: its own.
+  void* stream = nullptr;
 };
 
 // The end of a run that has been started.
@@ -87,6 +89,22 @@ class Device {
   // Within its memory.
   virtual Status Copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
   virtual Status FillZero(std::byte* memory, int64_t bytes) = 0;
+  // Until all that the device was asked for is done.
+  virtual Status Synchronise() { return OkStatus(); }
+
+  // Memory of the caller's is to be arguments and results, until it is unregistered as often as it
+  // was registered. INVALID_ARGUMENT where it is not the device's. Nothing that uses it is under
+  // way any more when it is unregistered.
+  virtual Status Register(std::byte* memory, int64_t bytes) {
+    (void)memory, (void)bytes;
+    return OkStatus();
+  }
+  virtual void Unregister(std::byte* memory, int64_t bytes) noexcept { (void)memory, (void)bytes; }
+
+  // Whether runs can be put on streams of the caller's (a CUstream).
+  virtual bool takes_streams() const { return false; }
+  // The CUDA driver's number of the device; -1 where it is none of CUDA's.
+  virtual int cuda_ordinal() const { return -1; }
 
  protected:
   Device(std::string name, target::Target target)

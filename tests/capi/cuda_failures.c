@@ -1,42 +1,7 @@
 /* A training on a GPU whose driver is the stand-in (tests/support/cuda): each call of the driver
  * fails once, memory runs out, and the GPU's work itself fails. The stand-in computes nothing. */
-#include <dlfcn.h>
-
+#include "standin.h"
 #include "training.h"
-
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, UNKNOWN = 999 };
-
-/* tests/support/cuda/control.h */
-static int (*configure)(const char* settings);
-static void (*reset)(void);
-static void (*fail)(const char* symbol, long long first, long long times, int error);
-static void (*fail_work)(int error);
-static void (*forget)(void);
-static long long (*count)(const char* what);
-
-static void find_controls(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    printf("%s\n", dlerror());
-    exit(1);
-  }
-  *(void**)&configure = dlsym(library, "kiln_test_cuda_configure");
-  *(void**)&reset = dlsym(library, "kiln_test_cuda_reset");
-  *(void**)&fail = dlsym(library, "kiln_test_cuda_fail");
-  *(void**)&fail_work = dlsym(library, "kiln_test_cuda_fail_work");
-  *(void**)&forget = dlsym(library, "kiln_test_cuda_forget");
-  *(void**)&count = dlsym(library, "kiln_test_cuda_count");
-}
-
-/* Nothing of the driver's is left, and nobody has asked it for what cannot be. */
-static void expect_nothing_left(const char* when, long long call) {
-  static const char* const counts[] = {"live", "leaked", "misuse", "depth"};
-  for (int i = 0; i < 4; ++i) {
-    if (count(counts[i]) == 0) continue;
-    printf("%s, call %lld: %lld %s\n", when, call, count(counts[i]), counts[i]);
-    ++failed_checks;
-  }
-}
 
 static kiln_context* context_with(int32_t threads, int64_t gpu_memory_bytes) {
   kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
@@ -54,10 +19,6 @@ static kiln_error* train_in(kiln_context* context, kiln_executable** executable,
   TRY(kiln_context_find_device(context, "GPU:0", 5, &device));
   if (!*executable) TRY(compile_training(context, device, executable));
   return train(device, *executable, asynchronous, &result);
-}
-
-static int mentions(const kiln_error* error, const char* text) {
-  return strstr(kiln_error_message(error, NULL), text) != NULL;
 }
 
 static void show(long long call, const kiln_error* error) {
@@ -88,14 +49,14 @@ static void each_call_once(const char* settings, int asynchronous, int stride, i
   printf("%s, %s: %s\n", settings, asynchronous ? "asynchronous" : "synchronous", driver_text);
   long long failures = 0, tried = 0, calls = 0;
   for (long long n = 1;; n += stride, ++tried) {
-    reset();
-    configure(settings);
-    fail(NULL, n, 1, error);
+    standin.reset();
+    standin.configure(settings);
+    standin.fail(NULL, n, 1, error);
     kiln_context* context = context_with(2, 0);
     kiln_executable* executable = NULL;
     kiln_error* first = train_in(context, &executable, asynchronous);
-    calls = count("calls");
-    fail(NULL, 0, 0, 0);
+    calls = standin.count("calls");
+    standin.fail(NULL, 0, 0, 0);
     if (first) {
       if (failures++ % 20 == 0) show(n, first);
       expect_clear(n, first, code, driver_text);
@@ -149,14 +110,14 @@ static void each_call_for_good(const char* settings, int asynchronous) {
   int failures = 0;
   for (size_t s = 0; s < sizeof symbols / sizeof *symbols; ++s) {
     for (long long n = 1;; n *= 2) {
-      reset();
-      configure(settings);
+      standin.reset();
+      standin.configure(settings);
       kiln_context* context = context_with(2, 0);
-      fail(symbols[s], n, 1, ILLEGAL_ADDRESS);
+      standin.fail(symbols[s], n, 1, ILLEGAL_ADDRESS);
       kiln_executable* executable = NULL;
       kiln_error* first = train_in(context, &executable, asynchronous);
-      const long long calls = count(symbols[s]);
-      fail(NULL, 0, 0, 0);
+      const long long calls = standin.count(symbols[s]);
+      standin.fail(NULL, 0, 0, 0);
       if (first) {
         if (failures++ % 20 == 0) show(n, first);
         CHECK(kiln_error_code(first) == KILN_INTERNAL);
@@ -168,8 +129,8 @@ static void each_call_for_good(const char* settings, int asynchronous) {
       kiln_executable_release(executable);
       kiln_context_release(context);
       /* The driver lives on with what it was not asked to take back. */
-      CHECK(count("misuse") == 0 && count("depth") == 0);
-      forget();
+      CHECK(standin.count("misuse") == 0 && standin.count("depth") == 0);
+      standin.forget();
       if (calls < n || failed_checks > 20) break;
     }
   }
@@ -178,12 +139,12 @@ static void each_call_for_good(const char* settings, int asynchronous) {
 
 /* The work itself fails, at the first launch, some time after it was asked for. */
 static void work_fails(const char* settings, int asynchronous) {
-  reset();
-  configure(settings);
+  standin.reset();
+  standin.configure(settings);
   kiln_context* context = context_with(2, 0);
   kiln_executable* executable = NULL;
   OK(train_in(context, &executable, asynchronous));
-  fail_work(ILLEGAL_ADDRESS);
+  standin.fail_work(ILLEGAL_ADDRESS);
   FAILS(KILN_INTERNAL, "CUDA_ERROR_ILLEGAL_ADDRESS", train_in(context, &executable, asynchronous));
   expect_lost(context, executable);
   kiln_executable_release(executable);
@@ -219,17 +180,17 @@ static kiln_error* there_and_back(kiln_device* gpu, float first, int64_t size, f
 static void transfers_after_failures(void) {
   enum { kSize = 3 << 20 }; /* three pieces */
   float* data = malloc(sizeof(float) * kSize);
-  reset();
-  configure("deferred=1");
+  standin.reset();
+  standin.configure("deferred=1");
   kiln_context* context = context_with(1, 0);
   kiln_device* gpu = find_device(context, "GPU:0");
   OK(there_and_back(gpu, 1, kSize, data));
   int failures = 0;
   for (long long n = 1;; ++n) {
-    fail(NULL, n, 1, INVALID_VALUE);
+    standin.fail(NULL, n, 1, INVALID_VALUE);
     kiln_error* error = there_and_back(gpu, 100, kSize, data);
-    const long long calls = count("calls");
-    fail(NULL, 0, 0, 0);
+    const long long calls = standin.count("calls");
+    standin.fail(NULL, 0, 0, 0);
     failures += error != NULL;
     kiln_error_release(error);
     OK(there_and_back(gpu, (float)(n * 1000), kSize, data));
@@ -244,8 +205,8 @@ static void transfers_after_failures(void) {
 /* Without memory, and with as much as is needed after all. */
 static void out_of_memory(const char* settings, int64_t limit, const char* limit_text) {
   printf("%s, limit %lld\n", settings, (long long)limit);
-  reset();
-  configure(settings);
+  standin.reset();
+  standin.configure(settings);
   kiln_context* context = context_with(2, limit);
   kiln_device* gpu = find_device(context, "GPU:0");
   kiln_executable* executable = NULL;
@@ -298,12 +259,7 @@ static void out_of_memory(const char* settings, int64_t limit, const char* limit
 }
 
 int main(void) {
-  const char* path = getenv("KILN_CUDA_LIBRARY");
-  if (!path) {
-    printf("KILN_CUDA_LIBRARY names no driver to test with\n");
-    return 77;
-  }
-  find_controls(path);
+  open_standin();
   /* Three calls go with most of what is asked of the driver: the strides come by all of them. */
   each_call_once("deferred=1", 0, 1, INVALID_VALUE, KILN_INTERNAL, "CUDA_ERROR_INVALID_VALUE");
   each_call_once("deferred=1", 1, 2, INVALID_VALUE, KILN_INTERNAL, "CUDA_ERROR_INVALID_VALUE");
@@ -319,6 +275,6 @@ int main(void) {
   out_of_memory("memory_bytes=4000000", 0, "free of 4000000");
   out_of_memory("memory_bytes=4000000,pools=0,deferred=1", 0, "free of 4000000");
   out_of_memory("deferred=1", 4000000, "4000000");
-  reset();
+  standin.reset();
   return test_result();
 }

@@ -105,7 +105,7 @@ TEST_F(CudaDiscovery, SeveralDevices) {
   const CudaDevices devices = Discover(Options());
   ASSERT_EQ(devices.machines.size(), 3u);
   EXPECT_TRUE(devices.notes.empty());
-  EXPECT_EQ(devices.machines[2]->ordinal(), 2);
+  EXPECT_EQ(devices.machines[2]->cuda_ordinal(), 2);
   // A device that is not worked on has no context.
   EXPECT_EQ(Count("contexts"), 0);
   auto stream = devices.machines[1]->MakeStream();

@@ -136,7 +136,8 @@ class ExecuteOptions(ctypes.Structure):
                 ('donated', POINTER(c_size_t)),
                 ('donated_count', c_size_t),
                 ('kept', POINTER(c_size_t)),
-                ('kept_count', c_size_t)]
+                ('kept_count', c_size_t),
+                ('stream', c_void_p)]
 
 
 class SessionOptions(ctypes.Structure):

@@ -176,9 +176,18 @@ FUNCTIONS = {
         ErrorPointer,
         [c_void_p, c_int32, POINTER(c_int64), c_size_t, c_void_p, c_size_t, c_void_p, c_void_p,
          POINTER(c_void_p)]),
+    'kiln_buffer_borrow_device': (
+        ErrorPointer,
+        [c_void_p, c_int32, POINTER(c_int64), c_size_t, c_void_p, c_size_t, POINTER(c_void_p),
+         POINTER(c_void_p)]),
+    'kiln_buffer_adopt_device': (
+        ErrorPointer,
+        [c_void_p, c_int32, POINTER(c_int64), c_size_t, c_void_p, c_size_t, c_void_p, c_void_p,
+         POINTER(c_void_p)]),
     'kiln_buffer_copy_to_host': (ErrorPointer, [c_void_p, c_void_p, c_size_t]),
     'kiln_buffer_copy_to_device': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
     'kiln_buffer_data': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
+    'kiln_buffer_device_data': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_buffer_shape': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_buffer_device': (c_void_p, [c_void_p]),
     'kiln_buffer_ready': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),

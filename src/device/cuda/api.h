@@ -94,7 +94,9 @@ enum class PoolAttribute : int {
   kUsedBytes = 7,
 };
 
-enum class MemoryType : int { kDevice = 2 };
+enum class MemoryType : int { kHost = 1, kDevice = 2 };
+
+enum class PointerAttribute : int { kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9 };
 
 constexpr int kAllocationTypePinned = 1;
 constexpr int kLocationTypeDevice = 1;
@@ -186,6 +188,8 @@ struct Function {
   X(CtxGetDevice, cuCtxGetDevice, DeviceHandle*)                                                   \
   X(CtxSynchronize, cuCtxSynchronize)                                                              \
   X(MemGetInfo, cuMemGetInfo_v2, size_t*, size_t*)                                                 \
+  X(PointerGetAttributes, cuPointerGetAttributes, unsigned, PointerAttribute*, void**,             \
+    DevicePointer)                                                                                 \
   X(MemAlloc, cuMemAlloc_v2, DevicePointer*, size_t)                                               \
   X(MemFree, cuMemFree_v2, DevicePointer)                                                          \
   X(MemAllocHost, cuMemAllocHost_v2, void**, size_t)                                               \

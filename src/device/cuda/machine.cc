@@ -95,6 +95,36 @@ void CudaMachine::Free(std::byte* memory, int64_t bytes, GpuStream& stream) noex
 
 Result<GpuMemory> CudaMachine::Memory() { return memory_->Info(); }
 
+Status CudaMachine::Register(std::byte* memory, int64_t bytes) {
+  // Of what it does not know, the driver says 0.
+  unsigned type = 0, is_managed = 0;
+  int ordinal = -1;
+  std::array attributes = {PointerAttribute::kMemoryType, PointerAttribute::kIsManaged,
+                           PointerAttribute::kDeviceOrdinal};
+  std::array<void*, 3> values = {&type, &is_managed, &ordinal};
+  auto ask = [&](const std::byte* address) {
+    return context_->Call(context_->api().PointerGetAttributes, unsigned{attributes.size()},
+                          attributes.data(), values.data(),
+                          reinterpret_cast<DevicePointer>(address));
+  };
+  // The first byte and the last.
+  for (const std::byte* address : {memory, memory + std::max<int64_t>(bytes, 1) - 1}) {
+    KILN_RETURN_IF_ERROR(ask(address));
+    if (is_managed != 0) continue;
+    if (static_cast<MemoryType>(type) != MemoryType::kDevice) {
+      return InvalidArgument("memory that is given to GPU ", context_->ordinal(), " is ",
+                             static_cast<MemoryType>(type) == MemoryType::kHost
+                                 ? "the host's"
+                                 : "unknown to the CUDA driver");
+    }
+    if (ordinal != context_->device()) {
+      return InvalidArgument("memory that is given to GPU ", context_->ordinal(),
+                             " belongs to CUDA device ", ordinal);
+    }
+  }
+  return OkStatus();
+}
+
 Result<std::byte*> CudaMachine::AllocatePinned(int64_t bytes) {
   void* memory = nullptr;
   const Status status = context_->Call(context_->api().MemAllocHost, &memory,

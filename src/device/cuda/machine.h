@@ -25,17 +25,19 @@ class CudaMachine final : public GpuMachine {
   static Result<std::unique_ptr<CudaMachine>> Make(std::shared_ptr<const Driver> driver,
                                                    int ordinal, const CudaOptions& options);
 
-  // The driver's number of the device.
-  int ordinal() const { return context_->ordinal(); }
+  int cuda_ordinal() const override { return context_->ordinal(); }
 
   Result<std::byte*> Allocate(int64_t bytes, GpuStream& stream) override;
   void Free(std::byte* memory, int64_t bytes, GpuStream& stream) noexcept override;
   Result<GpuMemory> Memory() override;
+  // Memory of this device, or managed memory.
+  Status Register(std::byte* memory, int64_t bytes) override;
+  void Unregister(std::byte*, int64_t) noexcept override {}
   Result<std::byte*> AllocatePinned(int64_t bytes) override;
   void FreePinned(std::byte* memory, int64_t bytes) noexcept override;
   Result<std::unique_ptr<GpuStream>> MakeStream() override;
-  // He keeps it for longer than what is returned, whose end waits for its work.
   Result<std::unique_ptr<GpuStream>> WrapStream(void* native) override;
+  bool takes_streams() const override { return true; }
   Result<std::unique_ptr<GpuEvent>> MakeEvent() override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;

@@ -85,9 +85,10 @@ Result<std::unique_ptr<CudaStream>> CudaStream::Wrap(std::shared_ptr<Context> co
 }
 
 CudaStream::~CudaStream() {
+  if (!owned_) return;
   context_->GiveBack(context_->api().StreamSynchronize, handle_);
   memory_->StreamEnds(id_);
-  if (owned_) context_->GiveBack(context_->api().StreamDestroy, handle_);
+  context_->GiveBack(context_->api().StreamDestroy, handle_);
 }
 
 Status CudaStream::Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) {

@@ -40,6 +40,9 @@ class EmulatedMachine : public GpuMachine {
   Result<std::byte*> Allocate(int64_t bytes, GpuStream& stream) override;
   void Free(std::byte* memory, int64_t bytes, GpuStream& stream) noexcept override;
   Result<GpuMemory> Memory() override;
+  // Of the host's; ranges may overlap.
+  Status Register(std::byte* memory, int64_t bytes) override;
+  void Unregister(std::byte* memory, int64_t bytes) noexcept override;
   Result<std::byte*> AllocatePinned(int64_t bytes) override;
   void FreePinned(std::byte* memory, int64_t bytes) noexcept override;
   Result<std::unique_ptr<GpuStream>> MakeStream() override;
@@ -67,6 +70,7 @@ class EmulatedMachine : public GpuMachine {
   Status CheckInside(const std::byte* address, int64_t bytes, const std::string& what) const;
   Status CheckLaunch(const GpuKernel& kernel, const GpuGrid& grid,
                      std::span<const GpuSpan> args) const;
+  bool IsRegistered(const std::byte* address, int64_t bytes) const;
   void Release(std::byte* address);
   void FinishAll();
 
@@ -76,6 +80,7 @@ class EmulatedMachine : public GpuMachine {
   // Streams do their work under it, too.
   std::mutex mutex_;
   std::map<std::byte*, Allocation> memory_, pinned_;
+  std::multimap<std::byte*, int64_t> registered_;  // the callers', and its size
   int64_t used_bytes_ = 0;
   std::vector<std::weak_ptr<EmulatedStreamState>> streams_;
 };

@@ -75,6 +75,11 @@ Status GpuDevice::Copy(std::byte* to, const std::byte* from, int64_t bytes) {
   return stream->Copy(to, from, bytes);
 }
 
+Status GpuDevice::Synchronise() {
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  return stream->Synchronise();
+}
+
 Status GpuDevice::FillZero(std::byte* memory, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());

@@ -31,6 +31,15 @@ class GpuDevice : public runtime::Device {
   Status CopyToHost(void* to, const std::byte* from, int64_t bytes) override;
   Status Copy(std::byte* to, const std::byte* from, int64_t bytes) override;
   Status FillZero(std::byte* memory, int64_t bytes) override;
+  Status Synchronise() override;
+  Status Register(std::byte* memory, int64_t bytes) override {
+    return machine_->Register(memory, bytes);
+  }
+  void Unregister(std::byte* memory, int64_t bytes) noexcept override {
+    machine_->Unregister(memory, bytes);
+  }
+  bool takes_streams() const override { return machine_->takes_streams(); }
+  int cuda_ordinal() const override { return machine_->cuda_ordinal(); }
 
  private:
   const std::shared_ptr<GpuMachine> machine_;

@@ -18,7 +18,12 @@ constexpr size_t kLeastCommands = 2;
 class EventCompletion : public runtime::Completion {
  public:
   explicit EventCompletion(std::unique_ptr<GpuEvent> event) : event_(std::move(event)) {}
-  Status Wait() override { return event_->Wait(); }
+  Status Wait() override {
+    Status status = event_->Wait();
+    // A wait that was refused is no end: whoever goes by it may free what the work still uses.
+    if (!status.ok()) (void)event_->Wait();
+    return status;
+  }
 
  private:
   std::unique_ptr<GpuEvent> event_;
@@ -161,10 +166,19 @@ Status GpuExecutable::Run(std::span<const void* const> arguments, std::span<void
 Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
     std::span<const void* const> arguments, std::span<void* const> results,
     const runtime::RunOptions& options) {
-  KILN_ASSIGN_OR_RETURN(GpuStream * stream, device_.Stream());
+  KILN_ASSIGN_OR_RETURN(GpuStream * own, device_.Stream());
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, device_.machine().MakeEvent());
+  std::unique_ptr<GpuStream> callers;
+  if (options.stream) {
+    KILN_ASSIGN_OR_RETURN(callers, device_.machine().WrapStream(options.stream));
+  }
   std::lock_guard lock(mutex_);
-  Replay run{*stream, constants_, options};
+  if (callers) {
+    // After all that the device was asked for before; the event is used again below.
+    KILN_RETURN_IF_ERROR(own->Record(*event));
+    KILN_RETURN_IF_ERROR(callers->WaitFor(*event));
+  }
+  Replay run{callers ? *callers : *own, constants_, options};
   const plan::Program& p = program();
   for (size_t i = 0; i < run.addresses.size(); ++i) {
     const Allocation& a = p.allocations[i];
@@ -183,22 +197,30 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
         break;
     }
   }
-  // What is not donated is copied to where the program finds it, and the result will be.
-  for (auto [result, argument] : aliases_) {
-    if (results[result] == arguments[argument]) continue;
-    int64_t bytes = p.signature.results[result].byte_size();
-    if (bytes == 0) continue;
-    KILN_RETURN_IF_ERROR(stream->Copy(static_cast<std::byte*>(results[result]),
-                                      static_cast<const std::byte*>(arguments[argument]), bytes));
-  }
-  Status status = Enqueue(steps_, run);
-  // The event is recorded in any case: what is in the stream still uses the run's memory.
-  Status recorded = stream->Record(*event);
-  if (!status.ok() || !recorded.ok()) {
-    (void)stream->Synchronise();
-    return status.ok() ? recorded : status;
+  Status status = CopyAliases(arguments, results, run);
+  if (status.ok()) status = Enqueue(steps_, run);
+  if (status.ok()) status = run.stream.Record(*event);
+  // What the device is asked for next comes after the run.
+  if (status.ok() && callers) status = own->WaitFor(*event);
+  if (!status.ok()) {
+    // What is in the stream still uses the run's memory.
+    (void)run.stream.Synchronise();
+    return status;
   }
   return std::unique_ptr<runtime::Completion>(std::make_unique<EventCompletion>(std::move(event)));
+}
+
+Status GpuExecutable::CopyAliases(std::span<const void* const> arguments,
+                                  std::span<void* const> results, Replay& run) {
+  for (auto [result, argument] : aliases_) {
+    if (results[result] == arguments[argument]) continue;
+    int64_t bytes = program().signature.results[result].byte_size();
+    if (bytes == 0) continue;
+    KILN_RETURN_IF_ERROR(run.stream.Copy(static_cast<std::byte*>(results[result]),
+                                         static_cast<const std::byte*>(arguments[argument]),
+                                         bytes));
+  }
+  return OkStatus();
 }
 
 Status GpuExecutable::Enqueue(Steps& steps, Replay& run) {

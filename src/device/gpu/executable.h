@@ -1,4 +1,5 @@
-// An artefact on a GPU: its plan is replayed on the device's stream.
+// An artefact on a GPU: its plan is replayed on the device's stream, or on one of the caller's
+// between what the device is asked for before and after.
 #pragma once
 
 #include <memory>
@@ -76,6 +77,9 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Result<Steps> Translate(const plan::Steps& steps);
   Status AddLaunch(const plan::Launch& launch, Segment& segment);
 
+  // What is not donated is copied to where the program finds it, and the result will be.
+  Status CopyAliases(std::span<const void* const> arguments, std::span<void* const> results,
+                     Replay& run);
   Status Enqueue(Steps& steps, Replay& run);
   Status Enqueue(Segment& segment, Replay& run);
   Status Enqueue(Loop& loop, Replay& run);

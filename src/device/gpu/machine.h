@@ -124,13 +124,22 @@ class GpuMachine {
   virtual void Free(std::byte* memory, int64_t bytes, GpuStream& stream) noexcept = 0;
   virtual Result<GpuMemory> Memory() = 0;
 
+  // Memory of the caller's, which work may use until it is unregistered as often as it was
+  // registered. INVALID_ARGUMENT where it is none that this machine gets at.
+  virtual Status Register(std::byte* memory, int64_t bytes) = 0;
+  virtual void Unregister(std::byte* memory, int64_t bytes) noexcept = 0;
+
   // Host memory for transfers.
   virtual Result<std::byte*> AllocatePinned(int64_t bytes) = 0;
   virtual void FreePinned(std::byte* memory, int64_t bytes) noexcept = 0;
 
   virtual Result<std::unique_ptr<GpuStream>> MakeStream() = 0;
-  // The caller's stream (a CUstream), which he keeps.
+  // The caller's stream (a CUstream), which he keeps for longer than what is returned: its end does
+  // not wait for the work. Nothing is allocated for it. UNIMPLEMENTED unless `takes_streams`.
   virtual Result<std::unique_ptr<GpuStream>> WrapStream(void* native) = 0;
+  virtual bool takes_streams() const { return false; }
+  // The CUDA driver's number of the device; -1 where it is none of CUDA's.
+  virtual int cuda_ordinal() const { return -1; }
   virtual Result<std::unique_ptr<GpuEvent>> MakeEvent() = 0;
   virtual Result<std::unique_ptr<GpuGraph>> MakeGraph() = 0;
   // `code` is what codegen::GenerateGpu made for the machine's target: PTX, or an object for the

@@ -44,6 +44,8 @@ void* kiln_test_cuda_make_context(int device);
 void kiln_test_cuda_destroy_context(void* context);
 void* kiln_test_cuda_make_stream(void* context, int device);
 void kiln_test_cuda_destroy_stream(void* stream);
+/* How many pieces of work a stream has been asked for, or how many times to wait for an event. */
+long long kiln_test_cuda_stream_work(void* stream, int waits);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,7 @@ Error Allocate(Call& call, DevicePointer* address, size_t bytes, PoolObject* poo
   if (state.UsedBytes() + more > state.settings.memory_bytes) return Error::kOutOfMemory;
   auto* made =
       state.Make<MemoryObject>("memory", pool != nullptr ? nullptr : call.context, wanted, pool);
+  made->device = call.context->device;
   if (pool != nullptr) {
     pool->used += wanted;
     pool->reserved += more;
@@ -74,6 +75,44 @@ MemoryObject* State::Holder(DevicePointer address, int64_t bytes) {
   return address + static_cast<DevicePointer>(bytes) <= end ? holder : nullptr;
 }
 
+MemoryObject* State::PinnedHolder(const void* address) {
+  for (Object* object : live) {
+    if (std::string(object->kind) != "pinned") continue;
+    auto* holder = static_cast<MemoryObject*>(object);
+    const auto* first = static_cast<const char*>(holder->address);
+    const auto* at = static_cast<const char*>(address);
+    if (at >= first && at < first + holder->bytes) return holder;
+  }
+  return nullptr;
+}
+
+Error cuPointerGetAttributes(unsigned count, PointerAttribute* attributes, void** values,
+                             DevicePointer address) {
+  KILN_STANDIN_CALL(cuPointerGetAttributes, kContext);
+  const MemoryObject* holder = call.state.Holder(address, 1);
+  const bool is_host = holder == nullptr &&
+                       call.state.PinnedHolder(reinterpret_cast<const void*>(address)) != nullptr;
+  for (unsigned i = 0; i < count; ++i) {
+    // All of them are four bytes large.
+    int value = 0;
+    switch (attributes[i]) {
+      case PointerAttribute::kMemoryType:
+        value = static_cast<int>(is_host ? MemoryType::kHost : MemoryType::kDevice);
+        if (holder == nullptr && !is_host) value = 0;
+        break;
+      case PointerAttribute::kIsManaged:
+        break;
+      case PointerAttribute::kDeviceOrdinal:
+        value = holder != nullptr ? holder->device : -2;
+        break;
+      default:
+        return Error::kInvalidValue;
+    }
+    std::memcpy(values[i], &value, sizeof(value));
+  }
+  return Error::kSuccess;
+}
+
 Error cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   KILN_STANDIN_CALL(cuMemGetInfo_v2, kContext);
   *total_bytes = static_cast<size_t>(call.state.settings.memory_bytes);
@@ -107,25 +146,9 @@ Error cuMemAllocHost_v2(void** address, size_t bytes) {
   return Error::kSuccess;
 }
 
-namespace {
-
-// The pinned allocation that an address lies in.
-MemoryObject* PinnedHolder(State& state, const void* address) {
-  for (Object* object : state.live) {
-    if (std::string(object->kind) != "pinned") continue;
-    auto* memory = static_cast<MemoryObject*>(object);
-    const auto* first = static_cast<const char*>(memory->address);
-    const auto* at = static_cast<const char*>(address);
-    if (at >= first && at < first + memory->bytes) return memory;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 Error cuMemFreeHost(void* address) {
   KILN_STANDIN_CALL(cuMemFreeHost, kContext);
-  MemoryObject* memory = PinnedHolder(call.state, address);
+  MemoryObject* memory = call.state.PinnedHolder(address);
   if (memory == nullptr || memory->address != address) {
     ++call.state.misuses;
     return Error::kInvalidValue;
@@ -255,7 +278,7 @@ Error cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, Str
     ++state.copies;
     return Error::kSuccess;
   };
-  if (PinnedHolder(state, from) != nullptr) {
+  if (state.PinnedHolder(from) != nullptr) {
     state.Enqueue(stream, [=] { return copy(from); });
   } else {
     std::string staged(static_cast<const char*>(from), bytes);
@@ -275,7 +298,7 @@ Error cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHan
     return Error::kSuccess;
   });
   // As the driver, which stages what is not pinned.
-  if (PinnedHolder(state, to) == nullptr) state.RunStream(stream, call.context);
+  if (state.PinnedHolder(to) == nullptr) state.RunStream(stream, call.context);
   return call.context->lost;
 }
 

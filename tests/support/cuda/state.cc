@@ -119,6 +119,7 @@ int64_t State::CountLive(const std::string& kind) const {
 
 void State::Enqueue(StreamObject* stream, std::function<Error()> run) {
   queue.push_back(Work{stream, ContextStack().back(), std::move(run)});
+  if (stream != nullptr) ++stream->work;
   if (settings.deferred == 0) RunAll();
 }
 
@@ -246,6 +247,13 @@ KILN_STANDIN_CONTROL void* kiln_test_cuda_make_stream(void* context, int device)
   std::lock_guard lock(state.mutex);
   auto* owner = static_cast<ContextObject*>(context);
   return state.Make<StreamObject>(owner != nullptr ? owner : state.MakePrimary(device));
+}
+
+KILN_STANDIN_CONTROL long long kiln_test_cuda_stream_work(void* stream, int waits) {
+  State& state = TheState();
+  std::lock_guard lock(state.mutex);
+  auto* object = static_cast<StreamObject*>(stream);
+  return waits != 0 ? object->waits : object->work;
 }
 
 KILN_STANDIN_CONTROL void kiln_test_cuda_destroy_stream(void* stream) {

@@ -33,6 +33,7 @@ struct ContextObject : Object {
 
 struct StreamObject : Object {
   explicit StreamObject(ContextObject* context) : Object("streams", context) {}
+  int64_t work = 0, waits = 0;  // that it was asked for
 };
 
 struct EventState {
@@ -77,6 +78,7 @@ struct MemoryObject : Object {
   ~MemoryObject() override;
   int64_t bytes;
   PoolObject* pool;
+  DeviceHandle device = 0;
   void* address;
   bool being_freed = false;
 };
@@ -139,6 +141,8 @@ class State {
   // The allocation that holds all of [address, address + bytes), which is not being freed.
   MemoryObject* Holder(DevicePointer address, int64_t bytes);
   MemoryObject* At(DevicePointer address);
+  // The pinned allocation that an address lies in.
+  MemoryObject* PinnedHolder(const void* address);
 
   // Done at once, or when someone waits.
   void Enqueue(StreamObject* stream, std::function<Error()> run);

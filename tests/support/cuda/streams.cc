@@ -30,6 +30,7 @@ Error cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned flags) 
   if (!CheckStream(call.state, stream) || call.state.Check(event) == nullptr) {
     return Error::kInvalidHandle;
   }
+  if (stream != nullptr) ++stream->waits;
   // Work is done in the order in which it was asked for: the event comes before.
   return flags == 0 ? Error::kSuccess : Error::kInvalidValue;
 }

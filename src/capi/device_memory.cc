@@ -1,0 +1,63 @@
+// Buffers of the caller's memory on a device, and where a device has the elements of buffers.
+#include "capi/buffer.h"
+#include "capi/error.h"
+
+using kiln::OkStatus;
+using kiln::Shape;
+using kiln::Status;
+using kiln::capi::CheckMemory;
+using kiln::capi::Deferred;
+using kiln::capi::DeleterCall;
+using kiln::capi::Guard;
+using kiln::capi::NotNull;
+using kiln::capi::Ref;
+
+kiln_error* kiln_buffer_borrow_device(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
+                                      size_t rank, void* data, size_t bytes, kiln_event** done,
+                                      kiln_buffer** buffer) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_buffer_borrow_device", {{"device", device}, {"buffer", buffer}}));
+    KILN_ASSIGN_OR_RETURN(Shape shape, CheckMemory(dtype, dims, rank, data, bytes));
+    Ref<kiln_event> event;
+    if (done) event = kiln::capi::MakeRef<kiln_event>(*device->owner);
+    std::unique_ptr<Deferred> no_deleter;
+    KILN_ASSIGN_OR_RETURN(
+        Ref<kiln_buffer> made,
+        kiln_buffer::WrapDevice(*device, shape, static_cast<std::byte*>(data), no_deleter));
+    made->set_done(event);
+    if (done) *done = HandOver(std::move(event));
+    *buffer = HandOver(std::move(made));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_buffer_adopt_device(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
+                                     size_t rank, void* data, size_t bytes,
+                                     void (*deleter)(void* user_data), void* user_data,
+                                     kiln_buffer** buffer) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_buffer_adopt_device", {{"device", device},
+                                             {"deleter", reinterpret_cast<const void*>(deleter)},
+                                             {"buffer", buffer}}));
+    KILN_ASSIGN_OR_RETURN(Shape shape, CheckMemory(dtype, dims, rank, data, bytes));
+    std::unique_ptr<Deferred> call = std::make_unique<DeleterCall>(deleter, user_data);
+    KILN_ASSIGN_OR_RETURN(
+        Ref<kiln_buffer> made,
+        kiln_buffer::WrapDevice(*device, shape, static_cast<std::byte*>(data), call));
+    *buffer = HandOver(std::move(made));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_buffer_device_data(kiln_buffer* buffer, const void** data) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_device_data", {{"buffer", buffer}, {"data", data}}));
+    KILN_RETURN_IF_ERROR(buffer->WaitForValue());
+    // Copies to it may be under way, which have no event of their own.
+    KILN_RETURN_IF_ERROR(buffer->device().device->Synchronise());
+    *data = buffer->data();
+    return OkStatus();
+  });
+}
