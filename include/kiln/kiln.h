@@ -7,6 +7,7 @@
 #include "kiln/builder.h"
 #include "kiln/context.h"
 #include "kiln/device.h"
+#include "kiln/dlpack.h"
 #include "kiln/error.h"
 #include "kiln/event.h"
 #include "kiln/executable.h"

@@ -62,6 +62,9 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   bool is_aligned() const;
   // Whether the memory may be gone for good with the buffer, without the device's being asked.
   bool is_callers() const { return is_registered_ || (donor_ && donor_->is_callers()); }
+  // Executions must not write it.
+  void set_read_only() { is_read_only_ = true; }
+  bool is_read_only() const { return is_read_only_; }
   // Ready when the memory is the user's alone again.
   void set_done(kiln::capi::Ref<kiln_event> done) { done_ = std::move(done); }
 
@@ -92,7 +95,7 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   const std::vector<int64_t> dims_;
   const int64_t bytes_;
   std::byte* const data_;
-  bool is_owned_ = false, is_registered_ = false;
+  bool is_owned_ = false, is_registered_ = false, is_read_only_ = false;
   std::unique_ptr<kiln::capi::Deferred> deleter_;
   kiln::capi::Ref<kiln_event> done_;
   kiln::capi::Ref<kiln_buffer> donor_;

@@ -103,6 +103,7 @@ Status Call::BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffe
     return FailedPrecondition("'", callee_->name(), "': ", kind, " ", number,
                               " has been donated to an execution");
   }
+  if (kind == "result" && buffer->is_read_only()) return fail(" is in read-only memory");
   if (!buffer->shape().SameTypeAndDimensions(shape)) {
     return fail(" is ", buffer->shape(), "; expected ", shape);
   }
@@ -176,6 +177,12 @@ Status Call::ReadDonations() {
     }
   }
   KILN_RETURN_IF_ERROR(mark("kept", options_.kept, options_.kept_count, false));
+  for (size_t i = 0; i < donated.size(); ++i) {
+    if (donated[i] && arguments_[i]->is_read_only()) {
+      return InvalidArgument("'", callee_->name(), "': argument ", i,
+                             " is donated, and is in read-only memory");
+    }
+  }
   for (size_t r = 0; r < signature.must_alias.size(); ++r) {
     size_t alias = static_cast<size_t>(std::max(signature.aliases[r], 0));
     if (signature.must_alias[r] && !donated[alias]) {

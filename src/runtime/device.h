@@ -101,6 +101,9 @@ class Device {
   }
   virtual void Unregister(std::byte* memory, int64_t bytes) noexcept { (void)memory, (void)bytes; }
 
+  // What follows comes after what the default stream, which the device's own does not wait for, has
+  // been asked for.
+  virtual Status JoinDefaultStream() { return OkStatus(); }
   // Whether runs can be put on streams of the caller's (a CUstream).
   virtual bool takes_streams() const { return false; }
   // The CUDA driver's number of the device; -1 where it is none of CUDA's.

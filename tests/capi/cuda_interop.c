@@ -1,6 +1,7 @@
 /* Memory and streams of the caller's on a GPU whose driver is the stand-in (tests/support/cuda). */
 #include <stdint.h>
 
+#include "dlpack.h"
 #include "standin.h"
 
 typedef int (*push_function)(void* context);
@@ -97,6 +98,93 @@ static void which_memory(void) {
   standin.destroy_context(contexts[0]);
   standin.destroy_context(contexts[1]);
   expect_nothing_left("memory", 0);
+}
+
+static int deleted = 0;
+static void count_deleted(DLManagedTensorVersioned* self) {
+  CHECK(self->manager_ctx == (void*)&deleted);
+  ++deleted;
+}
+
+static void expect_elements(kiln_buffer* buffer, const float* expected) {
+  float values[16];
+  if (!OK(kiln_buffer_copy_to_host(buffer, values, sizeof values))) return;
+  CHECK(memcmp(values, expected, sizeof values) == 0);
+}
+
+/* The same elements from a tensor on every device; in place or copied. */
+static void import_everywhere(kiln_context* context, const DLTensor* tensor, const float* expected,
+                              int in_place) {
+  static const char* const names[] = {"GPU:0", "XLA_GPU:0", "GPU:1", "CPU:0", "REFERENCE:0"};
+  for (int i = 0; i < 5; ++i) {
+    DLManagedTensorVersioned managed = {{1, 0}, &deleted, count_deleted, 0, *tensor};
+    kiln_buffer* buffer = NULL;
+    deleted = 0;
+    if (!OK(kiln_buffer_from_dlpack(find_device(context, names[i]), (void*)&managed, &buffer))) {
+      continue;
+    }
+    CHECK(deleted == !(in_place && i < 2));
+    const void* data = NULL;
+    OK(kiln_buffer_device_data(buffer, &data));
+    CHECK((data == tensor->data) == (in_place && i < 2));
+    expect_elements(buffer, expected);
+    kiln_buffer_release(buffer);
+    CHECK(deleted == 1);
+  }
+}
+
+/* Tensors in the GPU's memory. */
+static void tensors(void) {
+  standin.reset();
+  standin.configure("devices=2,deferred=1");
+  kiln_context* context = open_context(2);
+  kiln_device* gpu = find_device(context, "GPU:0");
+  int32_t type = 0, id = -1;
+  OK(kiln_device_dlpack(find_device(context, "XLA_GPU:1"), &type, &id));
+  CHECK(type == kDLCUDA && id == 1);
+  float values[64], expected[16];
+  for (int i = 0; i < 64; ++i) values[i] = (float)i;
+  const int64_t many = 64;
+  kiln_buffer* buffer = NULL;
+  OK(kiln_buffer_copy_host(gpu, KILN_F32, &many, 1, values, sizeof values, &buffer));
+  DLManagedTensorVersioned* out = NULL;
+  OK(kiln_buffer_to_dlpack(buffer, (void*)&out));
+  kiln_buffer_release(buffer);
+  CHECK(out->dl_tensor.device.device_type == kDLCUDA && out->dl_tensor.device.device_id == 0);
+  /* The default stream, on which others may have made the elements, is waited for. */
+  const long long waits = standin.count("cuStreamWaitEvent");
+  int64_t shape[] = {4, 4}, columns[] = {1, 4}, backwards[] = {16, -1};
+  DLTensor t = out->dl_tensor;
+  t.ndim = 2;
+  t.shape = shape;
+  t.strides = NULL;
+  import_everywhere(context, &t, values, 1);
+  CHECK(standin.count("cuStreamWaitEvent") >= waits + 5);
+  t.strides = columns;
+  for (int i = 0; i < 16; ++i) expected[i] = (float)(i / 4 + 4 * (i % 4));
+  import_everywhere(context, &t, expected, 0);
+  t.strides = backwards;
+  t.byte_offset = 12;
+  for (int i = 0; i < 16; ++i) expected[i] = (float)(3 + 16 * (i / 4) - i % 4);
+  import_everywhere(context, &t, expected, 0);
+  t.strides = NULL;
+  t.byte_offset = 4;
+  import_everywhere(context, &t, values + 1, 0);
+  /* The GPU is another's, or nobody's. */
+  DLManagedTensorVersioned managed = {{1, 0}, &deleted, count_deleted, 0, t};
+  deleted = 0;
+  buffer = NULL;
+  managed.dl_tensor.byte_offset = 0;
+  managed.dl_tensor.device.device_id = 1;
+  FAILS(KILN_INVALID_ARGUMENT, "given to GPU 1 belongs to CUDA device 0",
+        kiln_buffer_from_dlpack(find_device(context, "GPU:1"), (void*)&managed, &buffer));
+  managed.dl_tensor.device.device_id = 2;
+  FAILS(KILN_UNIMPLEMENTED, "device type 2, number 2",
+        kiln_buffer_from_dlpack(gpu, (void*)&managed, &buffer));
+  CHECK(deleted == 0 && buffer == NULL);
+  out->deleter(out);
+  kiln_context_release(context);
+  expect_nothing_left("tensors", 0);
 }
 
 /* Runs on a stream of the caller's, which waits for the device's own, and the other way round. */
@@ -278,6 +366,7 @@ int main(void) {
   STANDIN_FIND(free_memory, "cuMemFree_v2");
   STANDIN_FIND(free_pinned, "cuMemFreeHost");
   which_memory();
+  tensors();
   streams(1, "deferred=0");
   streams(2, "deferred=0");
   streams(2, "deferred=1,pools=0");

@@ -1,9 +1,9 @@
 """Devices, the arrays on them, and the end of asynchronous work."""
 
 import ctypes
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from . import _structs
+from . import _dlpack, _structs
 from ._arrays import DType, Shape, dtype_number, host_array, shape_of, type_string
 from ._handle import Handle, drop, forget, held, hold
 from ._library import KilnError, borrowed_error, decoded, ints, lib, made
@@ -112,6 +112,13 @@ class Device(Handle):
             raise
         return Buffer(address, host.readonly)
 
+    def from_dlpack(self, source: Any) -> 'Buffer':
+        """A buffer of what has DLPack's protocol (`__dlpack__`): PyTorch's, CuPy's, JAX's or NumPy's
+        arrays. In the array's own memory where that is the device's, in row-major order and at a
+        multiple of `kiln.ALIGNMENT`; else a copy.
+        """
+        return Buffer(_dlpack.take(self, source))
+
 
 class Buffer(Handle):
     """An array on a device, in row-major order. `numpy.asarray(buffer)` is the same memory, to be
@@ -141,6 +148,27 @@ class Buffer(Handle):
         place = ctypes.c_void_p()
         lib.kiln_buffer_data(self, ctypes.byref(place))
         return place.value or 0
+
+    @property
+    def device_address(self) -> int:
+        """Where the device has its elements, for reading by other work there; waits for them."""
+        place = ctypes.c_void_p()
+        lib.kiln_buffer_device_data(self, ctypes.byref(place))
+        return place.value or 0
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
+                   dl_device: Optional[Tuple[int, int]] = None,
+                   copy: Optional[bool] = None) -> Any:
+        """The buffer for another library, as that asks for it. The elements are there when this
+        returns, whatever the stream; they must not be written.
+        """
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError('the buffer is on {}: copy it first'.format(self.device.name))
+        return _dlpack.export(self.to(self.device) if copy else self, max_version)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        """DLPack's type and number of its device."""
+        return _dlpack.device_of(self.device)
 
     @property
     def __array_interface__(self) -> Dict[str, Any]:

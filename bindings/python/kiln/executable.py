@@ -57,8 +57,9 @@ def _info(struct: _structs.ProgramInfo) -> ProgramInfo:
     return ProgramInfo(*(getattr(struct, name) for name in ProgramInfo._fields))
 
 
-def _execute_options(threads: int, cancel: Optional[Cancellation]) -> Any:
-    fields: Dict[str, Any] = {'threads': threads}
+def _execute_options(threads: int, cancel: Optional[Cancellation],
+                     stream: Optional[int] = None) -> Any:
+    fields: Dict[str, Any] = {'threads': threads, 'stream': stream}
     if cancel is not None:
         fields['cancel'] = ctypes.pointer(cancel._flag)
     return ctypes.byref(options(_structs.ExecuteOptions, lib.kiln_execute_options_init, **fields))
@@ -144,7 +145,8 @@ class Executable(Handle):
         return self.run(arguments)
 
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
-            threads: int = 0, cancel: Optional[Cancellation] = None) -> List[Buffer]:
+            threads: int = 0, cancel: Optional[Cancellation] = None,
+            stream: Optional[int] = None) -> List[Buffer]:
         """Executes, and returns when the results are there.
 
         Args:
@@ -152,18 +154,20 @@ class Executable(Handle):
             results: for each result a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
             cancel: what may end the execution
+            stream: the address of a CUstream in whose order it is done, on a GPU
         """
         buffers = _arguments(self.device, arguments)
         made_results = _Results(lib.kiln_executable_result_count(self), results)
-        lib.kiln_executable_run(self, _execute_options(threads, cancel), _places(buffers),
+        lib.kiln_executable_run(self, _execute_options(threads, cancel, stream), _places(buffers),
                                 len(buffers), made_results.places, made_results.count)
         return made_results.buffers()
 
     def start(self, arguments: Sequence[Any],
               results: Optional[Sequence[Optional[Buffer]]] = None,
-              threads: int = 0) -> Tuple[List[Buffer], Event]:
+              threads: int = 0, stream: Optional[int] = None) -> Tuple[List[Buffer], Event]:
         """Executes, and may return before the results are there. They can be used at once, as
-        arguments too; what needs their values waits for them.
+        arguments too; what needs their values waits for them. On a `stream`, as in `run`, the
+        execution has its place when this returns.
 
         Returns:
             the results, and an event that is ready when the execution has ended
@@ -173,7 +177,7 @@ class Executable(Handle):
         # One device's list of each.
         given = (ctypes.POINTER(ctypes.c_void_p) * 1)(_pointer(_places(buffers)))
         wanted = (ctypes.POINTER(ctypes.c_void_p) * 1)(_pointer(made_results.places))
-        event = made(lib.kiln_executable_execute, self, _execute_options(threads, None), given,
+        event = made(lib.kiln_executable_execute, self, _execute_options(threads, None, stream), given,
                      len(buffers), wanted, made_results.count, 1)
         return made_results.buffers(), Event(event)
 

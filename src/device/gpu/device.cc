@@ -4,6 +4,12 @@
 #include "device/gpu/executable.h"
 
 namespace kiln::device {
+namespace {
+
+// CU_STREAM_LEGACY.
+constexpr uintptr_t kLegacyStream = 1;
+
+}  // namespace
 
 GpuDevice::GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int64_t limit_bytes)
     : Device(std::move(name), machine->target()),
@@ -78,6 +84,16 @@ Status GpuDevice::Copy(std::byte* to, const std::byte* from, int64_t bytes) {
 Status GpuDevice::Synchronise() {
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
   return stream->Synchronise();
+}
+
+Status GpuDevice::JoinDefaultStream() {
+  if (!takes_streams()) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, machine_->MakeEvent());
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuStream> legacy,
+                        machine_->WrapStream(reinterpret_cast<void*>(kLegacyStream)));
+  KILN_RETURN_IF_ERROR(legacy->Record(*event));
+  return stream->WaitFor(*event);
 }
 
 Status GpuDevice::FillZero(std::byte* memory, int64_t bytes) {

@@ -38,6 +38,7 @@ class GpuDevice : public runtime::Device {
   void Unregister(std::byte* memory, int64_t bytes) noexcept override {
     machine_->Unregister(memory, bytes);
   }
+  Status JoinDefaultStream() override;
   bool takes_streams() const override { return machine_->takes_streams(); }
   int cuda_ordinal() const override { return machine_->cuda_ordinal(); }
 

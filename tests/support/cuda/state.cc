@@ -147,7 +147,10 @@ void State::RunStream(StreamObject* stream, ContextObject* context) {
   while (is_left()) RunOne();
 }
 
-bool CheckStream(State& state, StreamHandle stream) {
+bool CheckStream(State& state, StreamHandle& stream) {
+  // CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
+  const auto number = reinterpret_cast<uintptr_t>(stream);
+  if (number == 1 || number == 2) stream = nullptr;
   return stream == nullptr || state.Check(stream) != nullptr;
 }
 

@@ -175,8 +175,8 @@ Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node
 Error CopyWork(State& state, DevicePointer to, DevicePointer from, int64_t bytes);
 Error ReadLaunch(State& state, FunctionHandle function, const unsigned* grid, const unsigned* block,
                  unsigned shared, void** parameters, GraphNodeObject* node);
-// Null is the default stream; false where it is none.
-bool CheckStream(State& state, StreamHandle stream);
+// Null is the default stream, which has other names, too; false where it is none.
+bool CheckStream(State& state, StreamHandle& stream);
 
 // A call of the driver: counts it, and says what fails before it begins.
 class Call {
