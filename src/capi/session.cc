@@ -144,8 +144,8 @@ kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_opti
                                    value->shape());
       }
     }
-    KILN_ASSIGN_OR_RETURN(auto made, kiln::session::Session::Create(graph->module(), *device.device,
-                                                                    context.allocator()));
+    KILN_ASSIGN_OR_RETURN(auto made,
+                          kiln::session::Session::Create(graph->module(), *device.device));
     *session = HandOver(kiln::capi::MakeRef<kiln_session>(
         *graph, device, std::shared_ptr<kiln::session::Session>(std::move(made))));
     return OkStatus();

@@ -42,7 +42,7 @@ class LoadedExecutable {
   // but that a result of the signature's aliases may be the argument's memory, which it then
   // becomes. Any number of threads may run one executable at once.
   virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
-                     const RunOptions& options) = 0;
+                     const RunOptions& options = {}) = 0;
 
   // Begins a run, which may end later than this does: null where it is done already. What the
   // device is asked for after this comes after the run; arguments and results stay until its end.

@@ -1,7 +1,6 @@
 #include "session/session.h"
 
 #include <chrono>
-#include <cstring>
 
 #include "base/strings.h"
 #include "codegen/codegen.h"
@@ -18,26 +17,53 @@ struct Session::Op {
 };
 
 struct Session::Prepared {
-  explicit Prepared(runtime::Allocator& a) : allocator(a) {}
+  explicit Prepared(runtime::Device& d) : device(d) {}
   ~Prepared() {
     for (size_t i = 0; i < constants.size(); ++i) {
-      allocator.Deallocate(constants[i], program.allocations[i].bytes);
+      device.Deallocate(constants[i], program.allocations[i].bytes);
     }
+    for (std::byte* arena : arenas) device.Deallocate(arena, program.arena_bytes);
   }
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
-  runtime::Allocator& allocator;
+  // One for each run that goes on, kept for the next.
+  Result<std::byte*> AcquireArena() const {
+    {
+      std::lock_guard lock(arena_mutex);
+      if (!arenas.empty()) {
+        std::byte* arena = arenas.back();
+        arenas.pop_back();
+        return arena;
+      }
+      // Room for every arena there is, so that the release cannot fail.
+      arenas.reserve(++arena_count);
+    }
+    Result<std::byte*> arena = device.Allocate(program.arena_bytes);
+    if (!arena.ok()) {
+      std::lock_guard lock(arena_mutex);
+      --arena_count;
+    }
+    return arena;
+  }
+  void ReleaseArena(std::byte* arena) const {
+    std::lock_guard lock(arena_mutex);
+    arenas.push_back(arena);
+  }
+
+  runtime::Device& device;
   plan::Program program;
   // By launch id.
   std::vector<std::shared_ptr<Op>> ops;
-  std::unique_ptr<runtime::ArenaCache> arenas;
+  mutable std::mutex arena_mutex;
+  mutable std::vector<std::byte*> arenas;
+  mutable size_t arena_count = 0;
   std::vector<std::byte*> constants;  // by allocation; null where it is none
   RunInfo info;
 };
 
-Session::Session(const ir::Module& module, runtime::Device& device, runtime::Allocator& allocator)
-    : module_(module.Clone()), device_(device), allocator_(allocator) {}
+Session::Session(const ir::Module& module, runtime::Device& device)
+    : module_(module.Clone()), device_(device) {}
 
 Session::~Session() = default;
 
@@ -51,12 +77,12 @@ int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module, runtime::Device& device,
-                                                 runtime::Allocator& allocator) {
-  if (device.target().kind != target::Kind::kCpu) {
+Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module,
+                                                 runtime::Device& device) {
+  if (device.target().kind == target::Kind::kReference) {
     return Unimplemented("sessions on the device ", device.name());
   }
-  return std::unique_ptr<Session>(new Session(module, device, allocator));
+  return std::unique_ptr<Session>(new Session(module, device));
 }
 
 Result<int> Session::Prepare(std::span<const std::string> feeds,
@@ -81,23 +107,24 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   context.target = &device_.target();
   KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));
   KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, device_.target()));
-  auto prepared = std::make_unique<Prepared>(allocator_);
+  auto prepared = std::make_unique<Prepared>(device_);
   prepared->program = std::move(lowered.program);
   const plan::Program& p = prepared->program;
   prepared->ops.resize(p.launches.size());
   prepared->constants.resize(p.allocations.size(), nullptr);
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.prologue));
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.steps));
-  prepared->arenas = std::make_unique<runtime::ArenaCache>(allocator_, p.arena_bytes);
   for (size_t i = 0; i < p.allocations.size(); ++i) {
     const plan::Allocation& a = p.allocations[i];
     if (a.kind != plan::Allocation::Kind::kConstant) continue;
-    KILN_ASSIGN_OR_RETURN(prepared->constants[i], allocator_.Allocate(a.bytes));
-    if (const auto& literal = p.constants[a.number]; literal && a.bytes > 0) {
-      std::memcpy(prepared->constants[i], literal->data(), static_cast<size_t>(a.bytes));
+    KILN_ASSIGN_OR_RETURN(prepared->constants[i], device_.Allocate(a.bytes));
+    if (const auto& literal = p.constants[a.number]) {
+      KILN_RETURN_IF_ERROR(device_.CopyFromHost(prepared->constants[i], literal->data(), a.bytes));
     }
   }
-  KILN_RETURN_IF_ERROR(RunSteps(*prepared, p.prologue, prepared->constants.data(), {}));
+  Started started;
+  KILN_RETURN_IF_ERROR(RunSteps(*prepared, p.prologue, prepared->constants.data(), {}, started));
+  for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
   prepared->info.kernels = plan::CountKernels(p.steps);
   prepared->info.temporary_bytes = p.arena_bytes;
   return prepared;
@@ -130,6 +157,7 @@ Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::ScheduledKerne
   artefact->target = device_.target();
   plan::Program& p = artefact->program;
   p.name = kernel.kernel.name;
+  p.target = device_.target().kind;
   p.kernels = {kernel};
   plan::Launch launch{.kernel = 0, .id = 0};
   // Every argument is an allocation of its own, which Run is given as a parameter's leaf.
@@ -140,8 +168,11 @@ Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::ScheduledKerne
   }
   p.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
   p.steps.push_back({std::move(launch)});
+  const target::Target& target = device_.target();
   KILN_ASSIGN_OR_RETURN(artefact->objects,
-                        codegen::GenerateCpu(p, device_.target().cpu, codegen::Options()));
+                        target.kind == target::Kind::kGpu
+                            ? codegen::GenerateGpu(p, target, codegen::Options())
+                            : codegen::GenerateCpu(p, target.cpu, codegen::Options()));
   auto op = std::make_shared<Op>();
   KILN_ASSIGN_OR_RETURN(op->executable, device_.Load(std::move(artefact)));
   ops_[std::move(key)] = op;
@@ -180,19 +211,26 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
         break;
       case plan::Allocation::Kind::kArena:
         if (a.bytes > 0) {
-          KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
+          KILN_ASSIGN_OR_RETURN(arena, p->AcquireArena());
         }
         buffers[i] = arena;
         break;
     }
   }
-  Status status = RunSteps(*p, p->program.steps, buffers.data(), options);
-  if (arena) p->arenas->Release(arena);
+  Started started;
+  Status status = RunSteps(*p, p->program.steps, buffers.data(), options, started);
+  // The first failure is the cause of the others.
+  for (const auto& completion : started) {
+    Status end = completion->Wait();
+    if (status.ok()) status = end;
+  }
+  if (arena) p->ReleaseArena(arena);
   return status;
 }
 
 Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
-                          std::byte* const* buffers, const runtime::RunOptions& options) const {
+                          std::byte* const* buffers, const runtime::RunOptions& options,
+                          Started& started) const {
   constexpr size_t kMaxArgs = 64;
   const void* args[kMaxArgs];
   if (launch.args.size() > kMaxArgs) {
@@ -205,7 +243,14 @@ Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
   runtime::RunOptions quiet = options;
   quiet.trace = nullptr;
   int64_t start = options.trace ? TraceSink::Now() : 0;
-  Status status = prepared.ops[launch.id]->executable->Run({args, launch.args.size()}, {}, quiet);
+  Result<std::unique_ptr<runtime::Completion>> completion =
+      prepared.ops[launch.id]->executable->Start({args, launch.args.size()}, {}, quiet);
+  if (!completion.ok()) return completion.status();
+  if (*completion) {
+    // In a timeline an op ends before the next one begins.
+    if (options.trace) KILN_RETURN_IF_ERROR((*completion)->Wait());
+    started.push_back(*std::move(completion));
+  }
   if (options.trace) {
     const plan::LaunchInfo& info = prepared.program.launches[launch.id];
     options.trace->Add({info.kernel_name,
@@ -217,34 +262,42 @@ Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
                          {"bytes", Cat(info.bytes)},
                          {"flops", Cat(info.flops)}}});
   }
-  return status;
+  return OkStatus();
 }
 
 Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
-                         std::byte* const* buffers, const runtime::RunOptions& options) const {
+                         std::byte* const* buffers, const runtime::RunOptions& options,
+                         Started& started) const {
   auto at = [&](const plan::Slice& s) { return buffers[s.allocation] + s.offset; };
   for (const plan::Step& step : steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      KILN_RETURN_IF_ERROR(RunLaunch(prepared, *launch, buffers, options));
+      KILN_RETURN_IF_ERROR(RunLaunch(prepared, *launch, buffers, options, started));
     } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
-      std::memcpy(at(copy->to), at(copy->from), static_cast<size_t>(copy->from.bytes));
+      KILN_RETURN_IF_ERROR(device_.Copy(at(copy->to), at(copy->from), copy->from.bytes));
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
       while (true) {
         if (options.cancel && *options.cancel != 0) return Cancelled("the run was cancelled");
-        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->condition, buffers, options));
-        if (*at(loop->predicate) == std::byte{0}) break;
-        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options));
+        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->condition, buffers, options, started));
+        std::byte goes_on{0};
+        KILN_RETURN_IF_ERROR(device_.CopyToHost(&goes_on, at(loop->predicate), 1));
+        // Those that have been waited for by that.
+        for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
+        started.clear();
+        if (goes_on == std::byte{0}) break;
+        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options, started));
       }
     } else if (const auto* branch = std::get_if<plan::Conditional>(&step.what)) {
       auto count = static_cast<int32_t>(branch->branches.size());
       int32_t index = 0;
       if (branch->by_predicate) {
-        index = *at(branch->index) != std::byte{0} ? 0 : 1;
+        std::byte predicate{0};
+        KILN_RETURN_IF_ERROR(device_.CopyToHost(&predicate, at(branch->index), 1));
+        index = predicate != std::byte{0} ? 0 : 1;
       } else {
-        std::memcpy(&index, at(branch->index), sizeof(index));
+        KILN_RETURN_IF_ERROR(device_.CopyToHost(&index, at(branch->index), sizeof(index)));
         if (index < 0 || index >= count) index = count - 1;
       }
-      KILN_RETURN_IF_ERROR(RunSteps(prepared, branch->branches[index], buffers, options));
+      KILN_RETURN_IF_ERROR(RunSteps(prepared, branch->branches[index], buffers, options, started));
     } else {
       return Unimplemented("calls of library functions in a session");
     }

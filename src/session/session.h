@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "ir/ir.h"
 #include "plan/plan.h"
-#include "runtime/arena.h"
 #include "runtime/device.h"
 
 namespace kiln::session {
@@ -31,10 +30,8 @@ struct RunInfo {
 class Session {
  public:
   // The module's entry gives the values that can be fed and fetched; it is copied, and has no
-  // symbols. Allocator and device
-  // must outlive the session.
-  static Result<std::unique_ptr<Session>> Create(const ir::Module& module, runtime::Device& device,
-                                                 runtime::Allocator& allocator);
+  // symbols. The device must outlive the session.
+  static Result<std::unique_ptr<Session>> Create(const ir::Module& module, runtime::Device& device);
 
   ~Session();
 
@@ -54,20 +51,21 @@ class Session {
  private:
   struct Op;
   struct Prepared;
-  Session(const ir::Module& module, runtime::Device& device, runtime::Allocator& allocator);
+  // Ops that a device may still be at.
+  using Started = std::vector<std::unique_ptr<runtime::Completion>>;
+  Session(const ir::Module& module, runtime::Device& device);
   Result<std::shared_ptr<Op>> Compile(const plan::ScheduledKernel& kernel,
                                       const std::vector<plan::Slice>& args);
   Status CompileSteps(Prepared& prepared, const plan::Steps& steps);
   Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> feeds,
                                           std::span<const std::string> fetches);
   Status RunSteps(const Prepared& prepared, const plan::Steps& steps, std::byte* const* buffers,
-                  const runtime::RunOptions& options) const;
+                  const runtime::RunOptions& options, Started& started) const;
   Status RunLaunch(const Prepared& prepared, const plan::Launch& launch, std::byte* const* buffers,
-                   const runtime::RunOptions& options) const;
+                   const runtime::RunOptions& options, Started& started) const;
 
   std::unique_ptr<ir::Module> module_;
   runtime::Device& device_;
-  runtime::Allocator& allocator_;
   mutable std::mutex mutex_;
   // Kernels by what they are.
   std::unordered_map<std::string, std::shared_ptr<Op>> ops_;

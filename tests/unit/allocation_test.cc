@@ -229,7 +229,7 @@ TEST(Allocation, SessionsOutliveEveryFailure) {
   std::vector<std::string> fetches = {"sums", "products"};
   auto attempt = [&](Hooks& hooks, runtime::Allocator& allocator,
                      device::CpuDevice& cpu) -> Status {
-    auto session = session::Session::Create(*module, cpu, allocator);
+    auto session = session::Session::Create(*module, cpu);
     if (!session.ok()) return session.status();
     Status first;
     auto prepared = (*session)->Prepare(inputs, fetches);

@@ -50,8 +50,9 @@ TEST(Bundles, ManyUpdatesAreOneLaunch) {
   const plan::ScheduledKernel* bundle = BundleOf(program);
   ASSERT_NE(bundle, nullptr) << program.ToString();
   EXPECT_EQ(program.steps.size(), 1u) << program.ToString();
-  EXPECT_GT(bundle->max_tasks, 1);
   EXPECT_GE(bundle->parts.size(), 24u);
+  if (testing::IsTestOfGpu()) return;
+  EXPECT_GT(bundle->max_tasks, 1);
   // Every item of a part is an item of the bundle, and no two parts share one.
   int64_t next = 0;
   for (const plan::BundlePart& part : bundle->parts) {
@@ -65,7 +66,8 @@ TEST(Bundles, LittleWorkStaysApart) {
   auto module = ir::ParseOrDie(Updates(4, 100, false));
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  EXPECT_EQ(BundleOf(loaded->artefact->program), nullptr);
+  // On a GPU a launch is dearer than little work.
+  EXPECT_EQ(BundleOf(loaded->artefact->program) != nullptr, testing::IsTestOfGpu());
 }
 
 TEST(Bundles, EqualOnAnyNumberOfThreads) {
@@ -81,7 +83,7 @@ TEST(Bundles, EqualOnAnyNumberOfThreads) {
       ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
       ASSERT_NE(BundleOf(loaded->artefact->program), nullptr)
           << loaded->artefact->program.ToString();
-      auto wide = device::CpuExecutable::Load(loaded->artefact, Execution::allocator, pool);
+      auto wide = testing::LoadOnPool(loaded->artefact, pool);
       ASSERT_TRUE(wide.ok()) << wide.status().ToString();
       Execution alone(*loaded->artefact), together(*loaded->artefact);
       alone.SetArguments(arguments);

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "compiler/compiler.h"
+#include "gpu_test_util.h"
 #include "guarded_memory.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
@@ -95,8 +98,27 @@ runtime::ThreadPool& Pool() {
   return pool;
 }
 
+bool IsTestOfGpu() {
+  static const bool is = [] {
+    const char* device = std::getenv("KILN_TEST_DEVICE");
+    return device && std::string_view(device) == "GPU";
+  }();
+  return is;
+}
+
+Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
+    const std::shared_ptr<const plan::Artefact>& artefact, runtime::ThreadPool& pool) {
+  if (IsTestOfGpu()) return LoadOnGpu(artefact);
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> executable,
+                        device::CpuExecutable::Load(artefact, Execution::allocator, pool));
+  return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
+}
+
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
                     codegen::Optimization optimization, double task_microseconds) {
+  if (IsTestOfGpu()) {
+    return LoadOnGpu(module, fuse, vector_bytes == 64 ? 80 : vector_bytes == 32 ? 75 : 90);
+  }
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;

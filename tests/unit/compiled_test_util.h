@@ -1,4 +1,5 @@
-// Programs compiled for this machine, and their runs.
+// Programs compiled for this machine, and their runs. Where the environment variable
+// KILN_TEST_DEVICE is GPU, they are compiled for the emulated GPU instead, and run there.
 #pragma once
 
 #include <memory>
@@ -43,8 +44,16 @@ class Execution {
 
 struct Loaded {
   std::shared_ptr<const plan::Artefact> artefact;
-  std::unique_ptr<device::CpuExecutable> executable;
+  // Takes and gives host memory, whatever the device is.
+  std::unique_ptr<runtime::LoadedExecutable> executable;
 };
+
+// Whether KILN_TEST_DEVICE is GPU: then nothing is expected of how a CPU's plan looks.
+bool IsTestOfGpu();
+
+// A program once more, on other threads; on a GPU these do not matter.
+Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
+    const std::shared_ptr<const plan::Artefact>& artefact, runtime::ThreadPool& pool);
 
 runtime::ThreadPool& Pool();
 

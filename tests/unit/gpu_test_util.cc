@@ -1,6 +1,5 @@
 #include "gpu_test_util.h"
 
-#include <cstring>
 #include <map>
 
 #include "base/strings.h"
@@ -13,65 +12,68 @@
 namespace kiln::testing {
 namespace {
 
-// Literals are row-major, memory is in the order of the shape's layout.
-std::vector<std::byte> InMemoryOrder(const Shape& shape, const std::byte* literal, bool to_memory,
-                                     const std::byte* memory = nullptr) {
-  std::vector<std::byte> out(static_cast<size_t>(shape.byte_size()));
-  if (shape.num_elements() == 0) return out;
-  std::vector<int64_t> dims = shape.dims(), strides = shape.strides(), index(dims.size());
-  size_t width = static_cast<size_t>(ByteWidth(shape.type())), k = 0;
-  do {
-    int64_t offset = 0;
-    for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * strides[d];
-    size_t at = static_cast<size_t>(offset) * width;
-    if (to_memory) {
-      std::memcpy(out.data() + at, literal + k, width);
-    } else {
-      std::memcpy(out.data() + k, memory + at, width);
-    }
-    k += width;
-  } while (NextIndex(dims, index));
-  return out;
-}
-
-// Arguments and results of a run in the device's memory.
-class DeviceArrays {
+class OnGpu : public runtime::LoadedExecutable {
  public:
-  explicit DeviceArrays(device::GpuDevice& device) : device_(device) {}
-  ~DeviceArrays() {
-    for (auto [memory, bytes] : memory_) device_.Deallocate(memory, bytes);
-  }
-  DeviceArrays(const DeviceArrays&) = delete;
-  DeviceArrays& operator=(const DeviceArrays&) = delete;
+  OnGpu(device::GpuDevice& device, std::unique_ptr<runtime::LoadedExecutable> executable)
+      : device_(device), executable_(std::move(executable)) {}
 
-  Result<std::byte*> New(int64_t bytes) {
-    KILN_ASSIGN_OR_RETURN(std::byte * memory, device_.Allocate(bytes));
-    memory_.push_back({memory, bytes});
-    return memory;
+  const plan::Program& program() const override { return executable_->program(); }
+  int64_t code_bytes() const override { return executable_->code_bytes(); }
+
+  Status Run(std::span<const void* const> arguments, std::span<void* const> results,
+             const runtime::RunOptions& options) override {
+    const plan::Signature& signature = program().signature;
+    Arrays arrays(device_);
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      int64_t bytes = signature.parameters[i].byte_size();
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, arrays.New(bytes));
+      KILN_RETURN_IF_ERROR(device_.CopyFromHost(memory, arguments[i], bytes));
+      in.push_back(memory);
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      // What is donated is one memory.
+      int alias = signature.aliases.empty() ? -1 : signature.aliases[i];
+      if (alias >= 0 && results[i] == arguments[static_cast<size_t>(alias)]) {
+        out.push_back(const_cast<void*>(in[static_cast<size_t>(alias)]));
+        continue;
+      }
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, arrays.New(signature.results[i].byte_size()));
+      out.push_back(memory);
+    }
+    KILN_RETURN_IF_ERROR(executable_->Run(in, out, options));
+    for (size_t i = 0; i < results.size(); ++i) {
+      KILN_RETURN_IF_ERROR(device_.CopyToHost(results[i], static_cast<std::byte*>(out[i]),
+                                              signature.results[i].byte_size()));
+    }
+    return OkStatus();
   }
 
  private:
+  class Arrays {
+   public:
+    explicit Arrays(device::GpuDevice& device) : device_(device) {}
+    ~Arrays() {
+      for (auto [memory, bytes] : memory_) device_.Deallocate(memory, bytes);
+    }
+    Arrays(const Arrays&) = delete;
+    Arrays& operator=(const Arrays&) = delete;
+
+    Result<std::byte*> New(int64_t bytes) {
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, device_.Allocate(bytes));
+      memory_.push_back({memory, bytes});
+      return memory;
+    }
+
+   private:
+    device::GpuDevice& device_;
+    std::vector<std::pair<std::byte*, int64_t>> memory_;
+  };
+
   device::GpuDevice& device_;
-  std::vector<std::pair<std::byte*, int64_t>> memory_;
+  std::unique_ptr<runtime::LoadedExecutable> executable_;
 };
-
-void Leaves(const Literal& literal, std::vector<const Literal*>& leaves) {
-  if (!literal.shape().is_tuple()) {
-    leaves.push_back(&literal);
-    return;
-  }
-  for (const Literal& e : literal.elements()) Leaves(e, leaves);
-}
-
-// The values of a shape from its leaves, one after the other.
-Literal FromLeaves(const Shape& shape, std::vector<Literal>& leaves, size_t& next) {
-  if (!shape.is_tuple()) return std::move(leaves[next++]);
-  Literal literal(shape);
-  for (size_t i = 0; i < shape.elements().size(); ++i) {
-    literal.elements()[i] = FromLeaves(shape.elements()[i], leaves, next);
-  }
-  return literal;
-}
 
 }  // namespace
 
@@ -90,58 +92,32 @@ device::GpuDevice& EmulatedGpu(int sm) {
   return *device;
 }
 
-Result<LoadedOnGpu> LoadOnGpu(const ir::Module& module, bool fuse, int sm) {
+Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
+    const std::shared_ptr<const plan::Artefact>& artefact) {
+  device::GpuDevice& device = EmulatedGpu(artefact->target.gpu.sm);
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
+                        device.Load(artefact));
+  return std::unique_ptr<runtime::LoadedExecutable>(
+      std::make_unique<OnGpu>(device, std::move(executable)));
+}
+
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm) {
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;
-  device::GpuDevice& device = EmulatedGpu(sm);
   KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
-                        compiler::Compile(module.Clone(), device.target(), options));
-  LoadedOnGpu loaded;
+                        compiler::Compile(module.Clone(), EmulatedGpu(sm).target(), options));
+  Loaded loaded;
   loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
-  KILN_ASSIGN_OR_RETURN(loaded.executable, device.Load(loaded.artefact));
+  KILN_ASSIGN_OR_RETURN(loaded.executable, LoadOnGpu(loaded.artefact));
   return loaded;
 }
 
-Result<Literal> RunOnGpu(const LoadedOnGpu& loaded, const std::vector<Literal>& arguments, int sm) {
-  device::GpuDevice& device = EmulatedGpu(sm);
-  DeviceArrays arrays(device);
-  const plan::Signature& signature = loaded.artefact->program.signature;
-  std::vector<const Literal*> leaves;
-  for (const Literal& a : arguments) Leaves(a, leaves);
-  std::vector<const void*> in;
-  std::vector<void*> out;
-  for (size_t i = 0; i < signature.parameters.size(); ++i) {
-    const Shape& shape = signature.parameters[i];
-    KILN_ASSIGN_OR_RETURN(std::byte * memory, arrays.New(shape.byte_size()));
-    std::vector<std::byte> bytes = InMemoryOrder(shape, leaves[i]->data(), true);
-    KILN_RETURN_IF_ERROR(device.CopyFromHost(memory, bytes.data(), shape.byte_size()));
-    in.push_back(memory);
-  }
-  for (const Shape& shape : signature.results) {
-    KILN_ASSIGN_OR_RETURN(std::byte * memory, arrays.New(shape.byte_size()));
-    out.push_back(memory);
-  }
-  KILN_RETURN_IF_ERROR(loaded.executable->Run(in, out, {}));
-  std::vector<Literal> results;
-  for (size_t i = 0; i < out.size(); ++i) {
-    const Shape& shape = signature.results[i];
-    std::vector<std::byte> memory(static_cast<size_t>(shape.byte_size()));
-    KILN_RETURN_IF_ERROR(
-        device.CopyToHost(memory.data(), static_cast<std::byte*>(out[i]), shape.byte_size()));
-    std::vector<std::byte> bytes = InMemoryOrder(shape, nullptr, false, memory.data());
-    Literal& leaf = results.emplace_back(shape);
-    if (!bytes.empty()) std::memcpy(leaf.data(), bytes.data(), bytes.size());
-  }
-  size_t next = 0;
-  return FromLeaves(signature.result_shape, results, next);
-}
-
-Result<Literal> RunOnGpu(const ir::Module& module, const std::vector<Literal>& arguments, bool fuse,
-                         int sm) {
-  KILN_ASSIGN_OR_RETURN(LoadedOnGpu loaded, LoadOnGpu(module, fuse, sm));
-  KILN_RETURN_IF_ERROR(RunOnGpu(loaded, arguments, sm).status());
-  return RunOnGpu(loaded, arguments, sm);
+Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& arguments) {
+  Execution run(*loaded.artefact);
+  run.SetArguments(arguments);
+  KILN_RETURN_IF_ERROR(loaded.executable->Run(run.arguments(), run.results()));
+  return run.Result();
 }
 
 std::string AssembleProgram(const ir::Module& module, bool fuse) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiled_test_util.h"
 #include "compiler/compiler.h"
 #include "device/gpu/device.h"
 #include "ir/ir.h"
@@ -14,25 +15,20 @@
 
 namespace kiln::testing {
 
-// A program on an emulated GPU of one architecture.
-struct LoadedOnGpu {
-  std::shared_ptr<const plan::Artefact> artefact;
-  std::unique_ptr<runtime::LoadedExecutable> executable;
-};
-
 // The one emulated GPU of an architecture that tests share. It looks for conflicts in global
 // memory, too.
 device::GpuDevice& EmulatedGpu(int sm = 80);
 
-Result<LoadedOnGpu> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
+// A program on the GPU of its target's architecture, as below.
+Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
+    const std::shared_ptr<const plan::Artefact>& artefact);
 
-// Runs it once. Arguments and results are in device memory of exactly their size.
-Result<Literal> RunOnGpu(const LoadedOnGpu& loaded, const std::vector<Literal>& arguments,
-                         int sm = 80);
+// A module's program on it. Arguments and results of runs are in the host's memory; on the device
+// they have arrays of exactly their size, elsewhere in each run.
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
 
-// The same, of a module: runs it twice, the second time with other addresses, as a graph.
-Result<Literal> RunOnGpu(const ir::Module& module, const std::vector<Literal>& arguments, bool fuse,
-                         int sm = 80);
+// Runs it once.
+Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& arguments);
 
 // What ptxas says against the module's PTX for sm_75, sm_80 and sm_90; "" for nothing. Where there
 // is no ptxas the PTX is made and not looked at.

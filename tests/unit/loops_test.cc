@@ -63,6 +63,7 @@ TEST(Loops, SmallBodiesCallNothingAndCopyNothing) {
     const plan::Program& program = loaded->artefact->program;
     const plan::While* loop = LoopOf(program.steps);
     ASSERT_NE(loop, nullptr);
+    if (IsTestOfGpu()) continue;
     EXPECT_TRUE(loop->fused);
     EXPECT_EQ(CountInlined(loop->body), static_cast<int>(loop->body.size())) << program.ToString();
     EXPECT_EQ(CountInlined(loop->condition), static_cast<int>(loop->condition.size()));
@@ -75,7 +76,7 @@ TEST(Loops, LargeBodiesAreCalled) {
   const plan::Program& program = loaded->artefact->program;
   const plan::While* loop = LoopOf(program.steps);
   ASSERT_NE(loop, nullptr);
-  EXPECT_EQ(CountInlined(loop->condition), 1) << program.ToString();
+  EXPECT_EQ(CountInlined(loop->condition), IsTestOfGpu() ? 0 : 1) << program.ToString();
   EXPECT_LT(CountInlined(loop->body), static_cast<int>(loop->body.size())) << program.ToString();
   Check(Scan(3, 100000));
 }
@@ -173,7 +174,7 @@ ENTRY e { i = u64[] parameter(0)
   ROOT w = u64[] while(i), condition=condition, body=body })"),
                      true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  EXPECT_TRUE(LoopOf(loaded->artefact->program.steps)->fused);
+  EXPECT_EQ(LoopOf(loaded->artefact->program.steps)->fused, !IsTestOfGpu());
   Execution run(*loaded->artefact);
   run.SetArguments({Literal::Scalar(ElementType::kU64, uint64_t{0})});
   int32_t cancel = 1;

@@ -77,7 +77,7 @@ std::string RunThreads(const ir::Module& module, uint64_t seed) {
   auto loaded = Load(module, seed % 4 != 0, seed % 3 == 0 ? 32 : 64, codegen::Optimization::kAuto,
                      TaskMicroseconds(seed));
   if (!loaded.ok()) return loaded.status().ToString();
-  auto wide = device::CpuExecutable::Load(loaded->artefact, Execution::allocator, pool);
+  auto wide = LoadOnPool(loaded->artefact, pool);
   if (!wide.ok()) return wide.status().ToString();
   Execution alone(*loaded->artefact), together(*loaded->artefact);
   alone.SetArguments(arguments);
@@ -99,7 +99,7 @@ std::string RunGpu(const ir::Module& module, uint64_t seed) {
   int sm = kArchitectures[seed % 3];
   auto loaded = LoadOnGpu(module, seed % 4 != 0, sm);
   if (!loaded.ok()) return loaded.status().ToString();
-  auto actual = RunOnGpu(*loaded, arguments, sm);
+  auto actual = RunOnGpu(*loaded, arguments);
   std::string difference =
       actual.ok() ? Roughly(module, *expected, *actual) : actual.status().ToString();
   if (difference.empty()) return "";

@@ -53,7 +53,7 @@ class SessionTest : public ::testing::Test {
 TEST_F(SessionTest, FetchesAgreeWithTheEvaluator) {
   auto module = ir::ParseOrDie(kGraph);
   {
-    auto session = Session::Create(*module, device_, allocator_);
+    auto session = Session::Create(*module, device_);
     ASSERT_TRUE(session.ok()) << session.status().ToString();
     std::vector<std::string> inputs = {"x", "w"}, fetches = {"sum", "h"};
     auto prepared = (*session)->Prepare(inputs, fetches);
@@ -91,7 +91,7 @@ TEST_F(SessionTest, FetchesAgreeWithTheEvaluator) {
 TEST_F(SessionTest, AnythingCanBeFed) {
   auto module = ir::ParseOrDie(kGraph);
   {
-    auto session = Session::Create(*module, device_, allocator_);
+    auto session = Session::Create(*module, device_);
     ASSERT_TRUE(session.ok());
     // With h fed, neither the parameters nor the product are needed.
     std::vector<std::string> inputs = {"h"}, fetches = {"y", "h"};
@@ -118,7 +118,7 @@ struct BadRequest {
 
 TEST_F(SessionTest, RefusesWhatItCannotCompute) {
   auto module = ir::ParseOrDie(kGraph);
-  auto session = Session::Create(*module, device_, allocator_);
+  auto session = Session::Create(*module, device_);
   ASSERT_TRUE(session.ok());
   const BadRequest requests[] = {
       {{"x", "w"}, {"nothing"}, Code::kNotFound, "there is no value 'nothing' to be fetched"},

@@ -348,7 +348,7 @@ TEST(SortOps, ThreadsChangeNothing) {
     ASSERT_TRUE(loaded->executable->Run(first.arguments(), first.results()).ok());
     for (int threads : {1, 3, 5}) {
       runtime::ThreadPool pool(threads);
-      auto again = device::CpuExecutable::Load(loaded->artefact, Execution::allocator, pool);
+      auto again = testing::LoadOnPool(loaded->artefact, pool);
       ASSERT_TRUE(again.ok()) << again.status().ToString();
       Execution run(*loaded->artefact);
       run.SetArguments(arguments);

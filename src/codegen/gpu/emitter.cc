@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernel/schedule/gpu/product.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::codegen {
@@ -297,11 +298,16 @@ void GpuEmitter::Store(Value* value, Value* address, ElementType type) {
                         llvm::Align(static_cast<uint64_t>(ByteWidth(type))));
 }
 
+// Outputs may be in the memory of inputs: all is read before anything is written.
 void GpuEmitter::EmitStores(int stage) {
-  for (const kernel::Store& s : kernel_.stages[static_cast<size_t>(stage)].stores) {
-    Value* value = At(stage, s.value);
-    Store(value, Address(stage, s.param, s.index),
-          kernel_.params[static_cast<size_t>(s.param)].type);
+  const auto& stores = kernel_.stages[static_cast<size_t>(stage)].stores;
+  std::vector<Value*> values, addresses;
+  for (const kernel::Store& s : stores) {
+    values.push_back(At(stage, s.value));
+    addresses.push_back(Address(stage, s.param, s.index));
+  }
+  for (size_t k = 0; k < stores.size(); ++k) {
+    Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k].param)].type);
   }
 }
 
@@ -333,7 +339,7 @@ void GpuEmitter::EmitUpdates(int stage) {
 
 // --- Lanes
 
-std::vector<bool> GpuEmitter::NodesAlong(int stage, int variable) const {
+std::vector<bool> GpuEmitter::NodesAlong(int stage, int variable, bool reduced) const {
   const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
   std::vector<bool> along(nodes.size(), false);
   std::function<bool(const Index&)> depends = [&](const Index& index) {
@@ -345,7 +351,8 @@ std::vector<bool> GpuEmitter::NodesAlong(int stage, int variable) const {
   };
   for (size_t k = 0; k < nodes.size(); ++k) {
     const Node& n = nodes[k];
-    bool is = depends(n.index) || (n.guard >= 0 && along[static_cast<size_t>(n.guard)]);
+    bool is = depends(n.index) || (n.guard >= 0 && along[static_cast<size_t>(n.guard)]) ||
+              (reduced && n.kind == Node::Kind::kReduced);
     for (int o : n.operands) is = is || along[static_cast<size_t>(o)];
     along[k] = is;
   }
@@ -354,55 +361,46 @@ std::vector<bool> GpuEmitter::NodesAlong(int stage, int variable) const {
 
 // Words of a vector, of which a narrow element is a part: the back end takes vectors of narrow
 // elements apart by way of memory.
-std::vector<Value*> GpuEmitter::LoadVector(Value* address, ElementType type, int lanes) {
-  const int64_t width = ByteWidth(type);
-  const int64_t bytes = width * lanes;
-  llvm::Type* memory = MemoryType(context(), type);
-  if (bytes > kernel::kGpuAccessBytes) {
-    int part = static_cast<int>(kernel::kGpuAccessBytes / width);
-    std::vector<Value*> all;
-    for (int first = 0; first < lanes; first += part) {
-      Value* at = b_.CreateConstGEP1_32(memory, address, static_cast<unsigned>(first));
-      for (Value* v : LoadVector(at, type, part)) all.push_back(v);
-    }
-    return all;
-  }
+Value* GpuEmitter::LoadPacked(Value* address, ElementType type, int lanes) {
+  const int64_t width = ByteWidth(type), bytes = width * lanes;
   const int64_t word_bytes = std::min<int64_t>(std::max<int64_t>(width, 4), bytes);
-  const int64_t words = bytes / word_bytes, in_word = word_bytes / width;
-  llvm::IntegerType* word_type = b_.getIntNTy(static_cast<unsigned>(8 * word_bytes));
-  llvm::Type* loaded_type = word_type;
-  if (words > 1) loaded_type = llvm::FixedVectorType::get(word_type, static_cast<unsigned>(words));
-  Value* loaded =
-      b_.CreateAlignedLoad(loaded_type, address, llvm::Align(static_cast<uint64_t>(bytes)));
+  llvm::Type* loaded = b_.getIntNTy(static_cast<unsigned>(8 * word_bytes));
+  if (bytes > word_bytes) {
+    loaded = llvm::FixedVectorType::get(loaded, static_cast<unsigned>(bytes / word_bytes));
+  }
+  return b_.CreateAlignedLoad(loaded, address, llvm::Align(static_cast<uint64_t>(bytes)));
+}
+
+void GpuEmitter::StorePacked(Value* packed, Value* address) {
+  uint64_t bytes = packed->getType()->getPrimitiveSizeInBits() / 8;
+  b_.CreateAlignedStore(packed, address, llvm::Align(bytes));
+}
+
+std::vector<Value*> GpuEmitter::Unpack(Value* packed, ElementType type, int lanes) {
+  const int64_t width = ByteWidth(type);
+  const bool is_vector = packed->getType()->isVectorTy();
+  const int64_t in_word = packed->getType()->getScalarSizeInBits() / (8 * width);
   llvm::IntegerType* narrow = b_.getIntNTy(static_cast<unsigned>(8 * width));
   std::vector<Value*> values;
   for (int lane = 0; lane < lanes; ++lane) {
-    Value* word =
-        words > 1 ? b_.CreateExtractElement(loaded, static_cast<uint64_t>(lane / in_word)) : loaded;
+    Value* word = packed;
+    if (is_vector) word = b_.CreateExtractElement(packed, static_cast<uint64_t>(lane / in_word));
     auto shift = static_cast<uint64_t>(8 * width * (lane % in_word));
     Value* bits = b_.CreateTrunc(shift > 0 ? b_.CreateLShr(word, shift) : word, narrow);
-    values.push_back(FromMemory(b_, b_.CreateBitCast(bits, memory), type, math_));
+    values.push_back(
+        FromMemory(b_, b_.CreateBitCast(bits, MemoryType(context(), type)), type, math_));
   }
   return values;
 }
 
-void GpuEmitter::StoreVector(const std::vector<Value*>& values, Value* address, ElementType type) {
+Value* GpuEmitter::Pack(const std::vector<Value*>& values, ElementType type) {
   const int64_t width = ByteWidth(type);
-  const int64_t lanes = static_cast<int64_t>(values.size()), bytes = width * lanes;
-  llvm::Type* memory = MemoryType(context(), type);
-  if (bytes > kernel::kGpuAccessBytes) {
-    int64_t part = kernel::kGpuAccessBytes / width;
-    for (int64_t first = 0; first < lanes; first += part) {
-      Value* at = b_.CreateConstGEP1_32(memory, address, static_cast<unsigned>(first));
-      StoreVector({values.begin() + first, values.begin() + first + part}, at, type);
-    }
-    return;
-  }
+  const int64_t bytes = width * static_cast<int64_t>(values.size());
   const int64_t word_bytes = std::min<int64_t>(std::max<int64_t>(width, 4), bytes);
   const int64_t words = bytes / word_bytes, in_word = word_bytes / width;
   llvm::IntegerType* word_type = b_.getIntNTy(static_cast<unsigned>(8 * word_bytes));
   llvm::IntegerType* narrow = b_.getIntNTy(static_cast<unsigned>(8 * width));
-  std::vector<Value*> parts;
+  Value* packed = nullptr;
   for (int64_t w = 0; w < words; ++w) {
     Value* word = nullptr;
     for (int64_t k = 0; k < in_word; ++k) {
@@ -412,30 +410,59 @@ void GpuEmitter::StoreVector(const std::vector<Value*>& values, Value* address, 
       if (k > 0) bits = b_.CreateShl(bits, static_cast<uint64_t>(8 * width * k));
       word = word ? b_.CreateOr(word, bits) : bits;
     }
-    parts.push_back(word);
-  }
-  Value* stored = parts[0];
-  if (words > 1) {
-    stored =
-        llvm::PoisonValue::get(llvm::FixedVectorType::get(word_type, static_cast<unsigned>(words)));
-    for (int64_t w = 0; w < words; ++w) {
-      stored =
-          b_.CreateInsertElement(stored, parts[static_cast<size_t>(w)], static_cast<uint64_t>(w));
+    if (words == 1) return word;
+    if (!packed) {
+      packed = llvm::PoisonValue::get(
+          llvm::FixedVectorType::get(word_type, static_cast<unsigned>(words)));
     }
+    packed = b_.CreateInsertElement(packed, word, static_cast<uint64_t>(w));
   }
-  b_.CreateAlignedStore(stored, address, llvm::Align(static_cast<uint64_t>(bytes)));
+  return packed;
+}
+
+std::vector<Value*> GpuEmitter::LoadVector(Value* address, ElementType type, int lanes) {
+  const int most = static_cast<int>(kernel::kGpuAccessBytes / ByteWidth(type));
+  std::vector<Value*> all;
+  for (int first = 0; first < lanes; first += most) {
+    int part = std::min(most, lanes - first);
+    Value* at =
+        b_.CreateConstGEP1_32(MemoryType(context(), type), address, static_cast<unsigned>(first));
+    for (Value* v : Unpack(LoadPacked(at, type, part), type, part)) all.push_back(v);
+  }
+  return all;
+}
+
+void GpuEmitter::StoreVector(const std::vector<Value*>& values, Value* address, ElementType type) {
+  const int64_t lanes = static_cast<int64_t>(values.size());
+  const int64_t most = kernel::kGpuAccessBytes / ByteWidth(type);
+  for (int64_t first = 0; first < lanes; first += most) {
+    int64_t part = std::min(most, lanes - first);
+    Value* at =
+        b_.CreateConstGEP1_32(MemoryType(context(), type), address, static_cast<unsigned>(first));
+    StorePacked(Pack({values.begin() + first, values.begin() + first + part}, type), at);
+  }
 }
 
 void GpuEmitter::ForLanes(int stage, int variable, int lanes,
+                          const std::function<void(int lane)>& f, int node) {
+  EachLane(stage, variable, lanes, /*reduced=*/false, node, f);
+}
+
+void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, int node,
                           const std::function<void(int lane)>& f) {
   if (lanes == 1) return f(0);
   auto s = static_cast<size_t>(stage);
   const auto& nodes = kernel_.stages[s].nodes;
   Value* base = this->variable(variable);
-  std::vector<bool> along = NodesAlong(stage, variable);
+  std::vector<bool> along = NodesAlong(stage, variable, reduced);
   std::vector<std::vector<Value*>> vectors(nodes.size());
+  std::vector<bool> wanted(nodes.size(), node < 0);
+  if (node >= 0) {
+    for (int n : kernel::GpuNodesOf(kernel_.stages[s], node)) wanted[static_cast<size_t>(n)] = true;
+  }
   for (size_t k = 0; k < nodes.size(); ++k) {
     const Node& n = nodes[k];
+    if (!wanted[k]) continue;
     if (n.kind != Node::Kind::kLoad || n.guard >= 0 || !along[k] || values_[s][k]) continue;
     if (!kernel::IsGpuVector(n.index, variable, lanes)) continue;
     vectors[k] = LoadVector(Address(stage, n.param, n.index), n.type, lanes);
@@ -454,27 +481,34 @@ void GpuEmitter::ForLanes(int stage, int variable, int lanes,
   SetVariable(variable, base);
 }
 
-void GpuEmitter::StoreLanes(int stage, int variable, int lanes) {
-  if (lanes == 1) return EmitStores(stage);
+void GpuEmitter::StoreLanes(int stage, int variable, int lanes,
+                            const std::function<void(int lane)>& set_reduced) {
+  if (lanes == 1) {
+    if (set_reduced) set_reduced(0);
+    return EmitStores(stage);
+  }
   const auto& stores = kernel_.stages[static_cast<size_t>(stage)].stores;
   std::vector<std::vector<Value*>> vectors(stores.size());
-  std::vector<Value*> addresses(stores.size());
-  ForLanes(stage, variable, lanes, [&](int lane) {
+  std::vector<Value*> vector_addresses(stores.size());
+  EachLane(stage, variable, lanes, set_reduced != nullptr, -1, [&](int lane) {
+    if (set_reduced) set_reduced(lane);
+    std::vector<Value*> values(stores.size()), addresses(stores.size());
     for (size_t k = 0; k < stores.size(); ++k) {
-      const kernel::Store& s = stores[k];
-      Value* value = At(stage, s.value);
-      bool vector = kernel::IsGpuVector(s.index, variable, lanes);
-      if (!vector || lane == 0) addresses[k] = Address(stage, s.param, s.index);
-      if (vector) {
-        vectors[k].push_back(value);
+      values[k] = At(stage, stores[k].value);
+      addresses[k] = Address(stage, stores[k].param, stores[k].index);
+    }
+    for (size_t k = 0; k < stores.size(); ++k) {
+      if (kernel::IsGpuVector(stores[k].index, variable, lanes)) {
+        if (lane == 0) vector_addresses[k] = addresses[k];
+        vectors[k].push_back(values[k]);
       } else {
-        Store(value, addresses[k], kernel_.params[static_cast<size_t>(s.param)].type);
+        Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k].param)].type);
       }
     }
   });
   for (size_t k = 0; k < stores.size(); ++k) {
     if (vectors[k].empty()) continue;
-    StoreVector(vectors[k], addresses[k],
+    StoreVector(vectors[k], vector_addresses[k],
                 kernel_.params[static_cast<size_t>(stores[k].param)].type);
   }
 }
@@ -529,13 +563,11 @@ std::vector<GpuEmitter::Slots> GpuEmitter::MakeAccumulators(int stage, bool from
     for (ElementType type : reductions[i].types) {
       slots.push_back(NewSlot(RegisterType(context(), type)));
     }
-    std::vector<Value*> first;
-    if (from_inits) {
-      for (int init : reductions[i].inits) first.push_back(At(stage, init));
-    } else {
-      first = Identity(stage, i);
-    }
-    SetSlots(slots, first);
+    // They are read before the threads of a team wait for each other: a result may be in the memory
+    // of an init.
+    std::vector<Value*> inits;
+    for (int init : reductions[i].inits) inits.push_back(At(stage, init));
+    SetSlots(slots, from_inits ? inits : Identity(stage, i));
   }
   return result;
 }

@@ -89,10 +89,22 @@ class GpuEmitter {
 
   // --- Several points of one variable, from the current one on, whose loads and stores are vectors
   // where memory is in order.
-  // Calls f for each, with the variable set.
-  void ForLanes(int stage, int variable, int lanes, const std::function<void(int lane)>& f);
-  // The stage's stores at all of them.
-  void StoreLanes(int stage, int variable, int lanes);
+  // Calls f for each, with the variable set. Where f asks for one node only, it is to be said
+  // which.
+  void ForLanes(int stage, int variable, int lanes, const std::function<void(int lane)>& f,
+                int node = -1);
+  // The stage's stores at all of them. `set_reduced` sets what reductions are at each, where that
+  // is not the same for all.
+  void StoreLanes(int stage, int variable, int lanes,
+                  const std::function<void(int lane)>& set_reduced = nullptr);
+  // Neighbouring elements, as they are in memory, of 16 bytes or fewer.
+  Value* LoadPacked(Value* address, ElementType type, int lanes);
+  void StorePacked(Value* packed, Value* address);
+  Value* Pack(const std::vector<Value*>& values, ElementType type);
+  std::vector<Value*> Unpack(Value* packed, ElementType type, int lanes);
+  // The same of values, of any number.
+  std::vector<Value*> LoadVector(Value* address, ElementType type, int lanes);
+  void StoreVector(const std::vector<Value*>& values, Value* address, ElementType type);
 
   // --- Reductions
   const kernel::Reduction& reduction(int stage, size_t i) const {
@@ -131,10 +143,10 @@ class GpuEmitter {
   Value* Op(const kernel::Node& n, const std::vector<kernel::Node>& nodes,
             const std::vector<Value*>& operands);
   void EmitSerialStage(int stage);
-  // Which nodes of the stage change with the variable.
-  std::vector<bool> NodesAlong(int stage, int variable) const;
-  std::vector<Value*> LoadVector(Value* address, ElementType type, int lanes);
-  void StoreVector(const std::vector<Value*>& values, Value* address, ElementType type);
+  // Which nodes of the stage change with the variable; with `reduced`, reductions do.
+  std::vector<bool> NodesAlong(int stage, int variable, bool reduced) const;
+  void EachLane(int stage, int variable, int lanes, bool reduced, int node,
+                const std::function<void(int lane)>& f);
 
   llvm::Function* function_;
   const kernel::Kernel& kernel_;

@@ -1,16 +1,17 @@
-// Matrix products: a block makes a tile of the result. Its threads bring a piece of both factors
-// into shared memory, and each multiplies its rows by its columns; then the next piece.
+// Matrix products: a block makes a tile of the result. Pieces of both factors go through shared
+// memory, several on their way at once, and the sums of the tile go there at the end, so that what
+// is made of them is read and written in order.
 
-#include "kernel/schedule/gpu/product.h"
-#include "codegen/gpu/emitter.h"
-#include "kernel/schedule/gpu/vectors.h"
+#include "codegen/gpu/product.h"
+
+#include <functional>
 
 namespace kiln::codegen {
 namespace {
 
 using kernel::GpuFactors;
 using kernel::GpuTile;
-using kernel::Node;
+using kernel::GpuUnit;
 using llvm::Value;
 
 class Product {
@@ -23,194 +24,253 @@ class Product {
         m_(e.PointsOf(factors_.rows)),
         n_(e.PointsOf(factors_.columns)),
         k_(e.PointsOf(factors_.inner)),
-        type_(e.kernel().stages[0].nodes[static_cast<size_t>(factors_.x)].type) {
-    x_ = {factors_.x, &factors_.rows, m_, tile_.m, tile_.row_pitch(), nullptr, nullptr};
-    y_ = {factors_.y, &factors_.columns, n_, tile_.n, tile_.column_pitch(), nullptr, nullptr};
-    x_.base = e.gpu().Shared();
-    y_.base = b_.CreateConstGEP1_64(
-        b_.getInt8Ty(), x_.base,
-        static_cast<uint64_t>(int64_t{tile_.k} * x_.pitch * ByteWidth(type_)));
-  }
+        pieces_((k_ + tile_.k - 1) / tile_.k),
+        chunks_(e.schedule().chunks) {}
 
   void Emit() {
+    if (e_.launch_number() == 1) return AddChunks();
+    shared_ = e_.gpu().Shared();
+    x_.emplace(e_, tile_.x, factors_.rows, factors_.inner, tile_.m);
+    y_.emplace(e_, tile_.y, factors_.columns, factors_.inner, tile_.n);
+    sums_ = tile_.unit == GpuUnit::kFma ? MakeFmaSums(e_) : MakeMmaSums(e_);
     const int64_t row_tiles = (m_ + tile_.m - 1) / tile_.m;
     const int64_t column_tiles = (n_ + tile_.n - 1) / tile_.n;
-    const int64_t tiles = e_.PointsOf(factors_.batch) * row_tiles * column_tiles;
-    const int threads_n = tile_.n / tile_.thread_n;
-    // A thread's rows and columns lie as far apart as there are threads: neighbours read and write
-    // neighbouring memory.
-    thread_row_ = b_.CreateUDiv(e_.thread(), e_.Int(threads_n));
-    thread_column_ = b_.CreateURem(e_.thread(), e_.Int(threads_n));
-    for (int i = 0; i < tile_.thread_m * tile_.thread_n; ++i) {
-      sums_.push_back(e_.NewSlot(RegisterType(e_.context(), type_)));
-    }
-    e_.Loop(e_.block(), e_.Int(tiles), e_.Int(e_.launch().blocks), [&](Value* t) {
-      y_.first = b_.CreateMul(b_.CreateURem(t, e_.Int(column_tiles)), e_.Int(tile_.n));
-      t = b_.CreateUDiv(t, e_.Int(column_tiles));
-      x_.first = b_.CreateMul(b_.CreateURem(t, e_.Int(row_tiles)), e_.Int(tile_.m));
-      e_.Delinearise(b_.CreateUDiv(t, e_.Int(row_tiles)), factors_.batch);
-      for (llvm::AllocaInst* sum : sums_) {
-        b_.CreateStore(IdentityOf(e_.context(), kernel::Combiner::Kind::kSum, type_), sum);
+    const int64_t items = e_.PointsOf(factors_.batch) * row_tiles * column_tiles * chunks_;
+    auto item = [&](Value* i) {
+      if (chunks_ > 1) {
+        chunk_ = b_.CreateURem(i, e_.Int(chunks_));
+        i = b_.CreateUDiv(i, e_.Int(chunks_));
       }
-      e_.Loop(e_.Int(0), e_.Int(k_), e_.Int(tile_.k), [&](Value* first_k) {
-        Bring(x_, first_k);
-        Bring(y_, first_k);
-        e_.gpu().Barrier();
-        Multiply();
-        // Before the pieces are replaced.
-        e_.gpu().Barrier();
-      });
+      FindTile(i, row_tiles, column_tiles);
+      MultiplyPieces();
       Finish();
-    });
+    };
+    if (items == e_.launch().blocks) {
+      item(e_.block());
+    } else {
+      e_.Loop(e_.block(), e_.Int(items), e_.Int(e_.launch().blocks), item);
+    }
   }
 
  private:
-  struct Factor {
-    int node;
-    const std::vector<int>* variables;
-    int64_t extent;  // of these
-    int width;       // of the tile along them
-    int pitch;       // of shared memory: [k][pitch]
-    Value* base;
-    Value* first;  // of the tile, among the extent's points
-  };
-
-  // Whether neighbours along k are neighbours in memory, for the loads that the factor is made of.
-  bool GoesAlongK(const Factor& f) const {
-    if (factors_.inner.empty()) return false;
-    int along = 0;
-    for (const Node& n : e_.kernel().stages[0].nodes) {
-      if (n.kind != Node::Kind::kLoad) continue;
-      bool of_factor = false;
-      for (int v : *f.variables) of_factor |= n.index.DependsOn(v);
-      if (of_factor && n.index.StrideOf(factors_.inner.back()) == 1) ++along;
-    }
-    return along > 0;
-  }
-
-  Value* Clamp(Value* at, Value* inside, int64_t extent) {
-    return b_.CreateSelect(inside, at, e_.Int(extent - 1));
-  }
-
-  // The factor's piece of the tile, from first_k on. Beyond the factor's end it has zeros.
-  void Bring(const Factor& f, Value* first_k) {
-    const int threads = e_.launch().threads, elements = f.width * tile_.k;
-    const bool along_k = GoesAlongK(f);
-    for (int step = 0; step < (elements + threads - 1) / threads; ++step) {
-      GpuEmitter::Scope scope(e_);
-      e_.Forget(0);
-      Value* i = b_.CreateAdd(e_.thread(), e_.Int(int64_t{step} * threads));
-      Value *at, *k;
-      if (along_k) {
-        k = b_.CreateURem(i, e_.Int(tile_.k));
-        at = b_.CreateUDiv(i, e_.Int(tile_.k));
-      } else {
-        at = b_.CreateURem(i, e_.Int(f.width));
-        k = b_.CreateUDiv(i, e_.Int(f.width));
+  // --- Which tile, and which part of k
+  void FindTile(Value* t, int64_t row_tiles, int64_t column_tiles) {
+    Value *row = nullptr, *column = nullptr;
+    Value* in_batch = b_.CreateURem(t, e_.Int(row_tiles * column_tiles));
+    e_.Delinearise(b_.CreateUDiv(t, e_.Int(row_tiles * column_tiles)), factors_.batch);
+    if (tile_.group == 1) {
+      row = b_.CreateUDiv(in_batch, e_.Int(column_tiles));
+      column = b_.CreateURem(in_batch, e_.Int(column_tiles));
+    } else {
+      // So many rows of tiles go together from column to column; the last may be fewer.
+      Value* of_group = e_.Int(tile_.group * column_tiles);
+      Value* first = b_.CreateMul(b_.CreateUDiv(in_batch, of_group), e_.Int(tile_.group));
+      Value* in_group = b_.CreateURem(in_batch, of_group);
+      Value* rows = e_.Int(tile_.group);
+      if (row_tiles % tile_.group != 0) {
+        Value* left = b_.CreateSub(e_.Int(row_tiles), first);
+        rows = b_.CreateSelect(b_.CreateICmpSLT(left, rows), left, rows);
       }
-      auto bring = [&] {
-        Value* point = b_.CreateAdd(f.first, at);
-        Value* inner = b_.CreateAdd(first_k, k);
-        Value* inside = nullptr;
-        if (f.extent % f.width != 0) {
-          Value* is = b_.CreateICmpSLT(point, e_.Int(f.extent));
-          point = Clamp(point, is, f.extent);
+      row = b_.CreateAdd(first, b_.CreateURem(in_group, rows));
+      column = b_.CreateUDiv(in_group, rows);
+    }
+    row_ = b_.CreateMul(row, e_.Int(tile_.m));
+    column_ = b_.CreateMul(column, e_.Int(tile_.n));
+  }
+
+  // --- The pieces
+  Value* AtByte(Value* base, Value* offset) { return b_.CreateGEP(b_.getInt8Ty(), base, offset); }
+  Value* Y(Value* x) {
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), x, static_cast<uint64_t>(tile_.XBytes()));
+  }
+
+  void Fetch(Value* piece, Value* to) {
+    Value* k = b_.CreateMul(piece, e_.Int(tile_.k));
+    x_->Fetch(k, to);
+    y_->Fetch(k, Y(to));
+  }
+  void Put(Value* to) {
+    x_->Put(to);
+    y_->Put(Y(to));
+  }
+
+  // The next place of a piece in shared memory, in a circle.
+  Value* Next(Value* offset) {
+    const int64_t bytes = tile_.StageBytes();
+    Value* next = b_.CreateAdd(offset, e_.Int(bytes));
+    return b_.CreateSelect(b_.CreateICmpEQ(next, e_.Int(tile_.stages * bytes)), e_.Int(0), next);
+  }
+
+  void MultiplyPieces() {
+    Value *begin = e_.Int(0), *end = e_.Int(pieces_);
+    if (chunks_ > 1) {
+      const int64_t size = (pieces_ + chunks_ - 1) / chunks_;
+      begin = b_.CreateMul(chunk_, e_.Int(size));
+      end = b_.CreateAdd(begin, e_.Int(size));
+      if (pieces_ % size != 0) {
+        end = b_.CreateSelect(b_.CreateICmpSLT(end, e_.Int(pieces_)), end, e_.Int(pieces_));
+      }
+    }
+    const bool copies = x_->copied() || y_->copied();
+    Value* first_k = b_.CreateMul(begin, e_.Int(tile_.k));
+    x_->Begin(row_, first_k);
+    y_->Begin(column_, first_k);
+    // All but one of the places are filled.
+    for (int s = 0; s + 1 < tile_.stages; ++s) {
+      Value* piece = b_.CreateAdd(begin, e_.Int(s));
+      e_.If(b_.CreateICmpSLT(piece, end), [&] {
+        Value* to = AtByte(shared_, e_.Int(s * tile_.StageBytes()));
+        Fetch(piece, to);
+        Put(to);
+      });
+      if (copies) e_.gpu().CopyCommit();
+    }
+    auto wait = [&] {
+      if (copies) e_.gpu().CopyWait(tile_.stages - 2);
+      e_.gpu().Barrier();
+    };
+    wait();
+    sums_->Begin(shared_, Y(shared_));
+    llvm::AllocaInst* read = e_.NewSlot(e_.index_type());
+    llvm::AllocaInst* write = e_.NewSlot(e_.index_type());
+    b_.CreateStore(e_.Int(0), read);
+    b_.CreateStore(e_.Int((tile_.stages - 1) * tile_.StageBytes()), write);
+    e_.Loop(begin, end, e_.Int(1), [&](Value* piece) {
+      Value* from_offset = b_.CreateLoad(e_.index_type(), read);
+      Value* to_offset = b_.CreateLoad(e_.index_type(), write);
+      Value* to = AtByte(shared_, to_offset);
+      // Its place is that of the piece before, which nobody reads any more.
+      Value* coming = b_.CreateAdd(piece, e_.Int(tile_.stages - 1));
+      Value* is_one = b_.CreateICmpSLT(coming, end);
+      e_.If(is_one, [&] { Fetch(coming, to); });
+      if (copies) e_.gpu().CopyCommit();
+      Value* next_offset = Next(from_offset);
+      // After the last piece it is there again, so that something is.
+      Value* is_last = b_.CreateICmpEQ(b_.CreateAdd(piece, e_.Int(1)), end);
+      Value* x = AtByte(shared_, from_offset);
+      Value* next_x = AtByte(shared_, b_.CreateSelect(is_last, from_offset, next_offset));
+      sums_->Multiply(x, Y(x), next_x, Y(next_x), [&] {
+        if (!x_->copied() || !y_->copied()) e_.If(is_one, [&] { Put(to); });
+        wait();
+      });
+      b_.CreateStore(next_offset, read);
+      b_.CreateStore(Next(to_offset), write);
+    });
+    if (copies) e_.gpu().CopyWait(0);
+    e_.gpu().Barrier();
+  }
+
+  // --- The results
+  void Finish() {
+    for (int pass = 0; pass < tile_.passes; ++pass) {
+      sums_->Write(pass, shared_);
+      e_.gpu().Barrier();
+      FinishPass(pass);
+      // Before the memory is written again.
+      e_.gpu().Barrier();
+    }
+  }
+
+  // Neighbouring threads take neighbouring columns.
+  void FinishPass(int pass) {
+    const int lanes = tile_.lanes, in_row = tile_.n / lanes;
+    const int rows = tile_.m / tile_.passes;
+    const int segment = sums_->segment(), part = segment / tile_.passes;
+    const int threads = e_.launch().threads;
+    e_.Loop(e_.thread(), e_.Int(int64_t{rows} * in_row), e_.Int(threads), [&](Value* i) {
+      Value* shared_row = b_.CreateUDiv(i, e_.Int(in_row));
+      Value* shared_column = b_.CreateMul(b_.CreateURem(i, e_.Int(in_row)), e_.Int(lanes));
+      Value* row = b_.CreateAdd(
+          b_.CreateMul(b_.CreateUDiv(shared_row, e_.Int(part)), e_.Int(segment)),
+          b_.CreateAdd(b_.CreateURem(shared_row, e_.Int(part)), e_.Int(int64_t{pass} * part)));
+      row = b_.CreateAdd(row_, row);
+      Value* column = b_.CreateAdd(column_, shared_column);
+      Value* inside = nullptr;
+      if (m_ % tile_.m != 0) inside = b_.CreateICmpSLT(row, e_.Int(m_));
+      if (n_ % tile_.n != 0) {
+        Value* in_columns = b_.CreateICmpSLT(column, e_.Int(n_));
+        inside = inside ? b_.CreateAnd(inside, in_columns) : in_columns;
+      }
+      auto finish = [&] {
+        Value* at =
+            b_.CreateAdd(b_.CreateMul(shared_row, e_.Int(tile_.sum_pitch())), shared_column);
+        std::vector<Value*> sums = e_.LoadVector(
+            b_.CreateGEP(MemoryType(e_.context(), tile_.sum), shared_, at), tile_.sum, lanes);
+        for (size_t s = 0; s < e_.kernel().stages.size(); ++s) e_.Forget(static_cast<int>(s));
+        e_.Delinearise(row, factors_.rows);
+        e_.Delinearise(column, factors_.columns);
+        if (chunks_ > 1) return KeepChunk(sums);
+        if (e_.kernel().stages.size() > 2) {
+          e_.FinishReduction(0, 0, {sums[0]});
+          return e_.EmitSerialStages(1);
         }
-        if (k_ % tile_.k != 0) {
-          inside = b_.CreateICmpSLT(inner, e_.Int(k_));
-          inner = Clamp(inner, inside, k_);
-        }
-        e_.Delinearise(point, *f.variables);
-        e_.Delinearise(inner, factors_.inner);
-        Value* value = e_.At(0, f.node);
-        if (inside) {
-          value = b_.CreateSelect(inside, value, llvm::Constant::getNullValue(value->getType()));
-        }
-        e_.StorePartial(value, f.base, b_.CreateAdd(b_.CreateMul(k, e_.Int(f.pitch)), at), type_);
+        e_.StoreLanes(1, factors_.columns.back(), lanes, [&](int lane) {
+          e_.Forget(0);
+          e_.FinishReduction(0, 0, {sums[static_cast<size_t>(lane)]});
+        });
       };
-      if ((step + 1) * threads > elements) {
-        e_.If(b_.CreateICmpSLT(i, e_.Int(elements)), bring);
+      if (inside) {
+        e_.If(inside, finish);
       } else {
-        bring();
-      }
-    }
-  }
-
-  Value* RowOf(int i) {
-    return b_.CreateAdd(thread_row_, e_.Int(int64_t{i} * (tile_.m / tile_.thread_m)));
-  }
-  Value* ColumnOf(int j) {
-    return b_.CreateAdd(thread_column_, e_.Int(int64_t{j} * (tile_.n / tile_.thread_n)));
-  }
-
-  Value* MultiplyAdd(Value* x, Value* y, Value* sum) {
-    llvm::Type* t = sum->getType();
-    if (!t->isFloatingPointTy()) return b_.CreateAdd(b_.CreateMul(x, y), sum);
-    if (e_.math().has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {t}, {x, y, sum});
-    return b_.CreateFAdd(b_.CreateFMul(x, y), sum);
-  }
-
-  void Multiply() {
-    e_.Loop(e_.Int(0), e_.Int(tile_.k), e_.Int(1), [&](Value* k) {
-      std::vector<Value*> x, y;
-      for (int i = 0; i < tile_.thread_m; ++i) {
-        Value* at = b_.CreateAdd(b_.CreateMul(k, e_.Int(x_.pitch)), RowOf(i));
-        x.push_back(e_.LoadPartial(x_.base, at, type_));
-      }
-      for (int j = 0; j < tile_.thread_n; ++j) {
-        Value* at = b_.CreateAdd(b_.CreateMul(k, e_.Int(y_.pitch)), ColumnOf(j));
-        y.push_back(e_.LoadPartial(y_.base, at, type_));
-      }
-      for (size_t i = 0; i < x.size(); ++i) {
-        for (size_t j = 0; j < y.size(); ++j) {
-          llvm::AllocaInst* slot = sums_[i * y.size() + j];
-          Value* sum = b_.CreateLoad(slot->getAllocatedType(), slot);
-          b_.CreateStore(MultiplyAdd(x[i], y[j], sum), slot);
-        }
+        finish();
       }
     });
   }
 
-  // What is done with each sum.
-  void Finish() {
-    for (int i = 0; i < tile_.thread_m; ++i) {
-      Value* row = b_.CreateAdd(x_.first, RowOf(i));
-      for (int j = 0; j < tile_.thread_n; ++j) {
-        Value* column = b_.CreateAdd(y_.first, ColumnOf(j));
-        Value* inside = nullptr;
-        if (m_ % tile_.m != 0) inside = b_.CreateICmpSLT(row, e_.Int(m_));
-        if (n_ % tile_.n != 0) {
-          Value* in_columns = b_.CreateICmpSLT(column, e_.Int(n_));
-          inside = inside ? b_.CreateAnd(inside, in_columns) : in_columns;
-        }
-        llvm::AllocaInst* slot = sums_[static_cast<size_t>(i * tile_.thread_n + j)];
-        auto store = [&] {
-          GpuEmitter::Scope scope(e_);
-          for (size_t s = 0; s < e_.kernel().stages.size(); ++s) e_.Forget(static_cast<int>(s));
-          e_.Delinearise(row, factors_.rows);
-          e_.Delinearise(column, factors_.columns);
-          e_.FinishReduction(0, 0, {b_.CreateLoad(slot->getAllocatedType(), slot)});
-          e_.EmitSerialStages(1);
-        };
-        if (inside) {
-          e_.If(inside, store);
-        } else {
-          store();
-        }
-      }
+  // --- Where several blocks share k: a second launch adds up what they leave.
+  Value* ChunkAt(Value* chunk, Value* point) {
+    return b_.CreateAdd(b_.CreateMul(chunk, e_.Int(e_.outer_points())), point);
+  }
+
+  void KeepChunk(const std::vector<Value*>& sums) {
+    const int last = factors_.columns.back();
+    int64_t stride = 1;
+    Value* point = e_.Int(0);
+    for (int v = e_.kernel().outer; v-- > 0;) {
+      if (v == last) last_stride_ = stride;
+      point = b_.CreateAdd(point, b_.CreateMul(e_.variable(v), e_.Int(stride)));
+      stride *= e_.kernel().variables[static_cast<size_t>(v)].extent;
     }
+    llvm::Type* type = MemoryType(e_.context(), tile_.sum);
+    Value* to = b_.CreateGEP(type, e_.Scratch(0), ChunkAt(chunk_, point));
+    if (last_stride_ == 1) return e_.StoreVector(sums, to, tile_.sum);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      e_.Store(sums[i], b_.CreateConstGEP1_64(type, to, i * static_cast<uint64_t>(last_stride_)),
+               tile_.sum);
+    }
+  }
+
+  void AddChunks() {
+    const int64_t threads = e_.launch().threads;
+    Value* first = b_.CreateAdd(b_.CreateMul(e_.block(), e_.Int(threads)), e_.thread());
+    llvm::AllocaInst* slot = e_.NewSlot(RegisterType(e_.context(), tile_.sum));
+    e_.Loop(first, e_.Int(e_.outer_points()), e_.Int(threads * e_.launch().blocks),
+            [&](Value* point) {
+              e_.Delinearise(point, e_.OuterVariables());
+              b_.CreateStore(e_.LoadPartial(e_.Scratch(0), point, tile_.sum), slot);
+              e_.Loop(e_.Int(1), e_.Int(chunks_), e_.Int(1), [&](Value* chunk) {
+                Value* sum = b_.CreateLoad(slot->getAllocatedType(), slot);
+                Value* part = e_.LoadPartial(e_.Scratch(0), ChunkAt(chunk, point), tile_.sum);
+                b_.CreateStore(
+                    EmitCombine(b_, kernel::Combiner::Kind::kSum, tile_.sum, sum, part, e_.math()),
+                    slot);
+              });
+              e_.FinishReduction(0, 0, {b_.CreateLoad(slot->getAllocatedType(), slot)});
+              e_.EmitSerialStages(1);
+            });
   }
 
   GpuEmitter& e_;
   Builder& b_;
   const GpuFactors factors_;
-  const GpuTile tile_;
-  const int64_t m_, n_, k_;
-  const ElementType type_;
-  Factor x_, y_;
-  Value* thread_row_ = nullptr;
-  Value* thread_column_ = nullptr;
-  std::vector<llvm::AllocaInst*> sums_;  // by row and column
+  const GpuTile& tile_;
+  const int64_t m_, n_, k_, pieces_, chunks_;
+  std::optional<ProductPieces> x_, y_;
+  std::unique_ptr<ProductSums> sums_;
+  Value* shared_ = nullptr;
+  Value *row_ = nullptr, *column_ = nullptr;  // of the tile, its first
+  Value* chunk_ = nullptr;
+  int64_t last_stride_ = 1;
 };
 
 }  // namespace

@@ -1,8 +1,15 @@
-// Sorts. A block sorts a tile of records in shared memory, by merging runs of one, two, four …
-// records; further launches merge the tiles' runs in pairs, from one half of the scratch to the
-// other, and the last one writes the results. In a merge a thread finds the place of its record by
-// bisection: its own place in its run, and how many of the other run come before it. So it is
-// stable, and needs an order: of floats, NaNs have their place in the order of keys.
+// Sorts.
+//
+// Where the comparator orders by a number, a block sorts a tile of records in shared memory by
+// merging runs of one, two, four … records; further launches merge the tiles' runs in pairs, from
+// one half of the scratch to the other, and the last one writes the results. In a merge a thread
+// finds the place of its record by bisection: its own place in its run, and how many of the other
+// run come before it. Of floats NaNs have their place in the order of keys. Short rows are counted.
+//
+// Any other comparator may be no order at all, and the result is some permutation even so: records
+// are exchanged in pairs, by Batcher's bitonic network ("Sorting networks and their applications",
+// 1968), in the form where every pair is put in ascending order; what a row lacks to a power of two
+// counts as last, and stays there. A record's first place goes with it, for stability.
 
 #include <algorithm>
 
@@ -29,7 +36,9 @@ class Sorter {
   }
 
   void Emit() {
-    if (tile_ == 0) {
+    if (!sort_.key) {
+      EmitNetwork();
+    } else if (tile_ == 0) {
       EmitCounting();
     } else if (e_.launch_number() == 0) {
       EmitTiles();
@@ -229,6 +238,86 @@ class Sorter {
                 Save(mine, InScratch(pass % 2, row), place);
               }
             });
+  }
+
+  // --- The network: launch 0 copies the records to scratch, with their places; the next ones are a
+  // step each; the last one writes the results.
+  struct Step {
+    int64_t block;     // records that are sorted after it
+    int64_t distance;  // of a pair; 0 where the first half of a block meets the second, reversed
+  };
+
+  void EmitNetwork() {
+    const size_t number = e_.launch_number(), launches = e_.schedule().launches.size();
+    const int64_t threads = e_.launch().threads;
+    Value* first = b_.CreateAdd(b_.CreateMul(e_.block(), e_.Int(threads)), e_.thread());
+    e_.Loop(first, e_.Int(e_.outer_points() * size_), e_.Int(threads * e_.launch().blocks),
+            [&](Value* i) {
+              Value* row = b_.CreateUDiv(i, e_.Int(size_));
+              Value* at = b_.CreateURem(i, e_.Int(size_));
+              Arrays records = InScratch(0, row);
+              if (number == 0) {
+                e_.Delinearise(row, e_.OuterVariables());
+                Save(Input(at), records, at);
+                SavePlace(at, records, at);
+              } else if (number + 1 == launches) {
+                e_.Delinearise(row, e_.OuterVariables());
+                Output(Load(records, at), at);
+              } else {
+                Exchange(records, at, StepOf(number - 1));
+              }
+            });
+  }
+
+  static Step StepOf(size_t number) {
+    for (int64_t block = 2;; block *= 2) {
+      if (number-- == 0) return {block, 0};
+      for (int64_t distance = block / 4; distance > 0; distance /= 2) {
+        if (number-- == 0) return {block, distance};
+      }
+    }
+  }
+
+  // The thread of a pair's first record does it.
+  void Exchange(const Arrays& records, Value* at, const Step& step) {
+    Value* in_block = b_.CreateURem(at, e_.Int(step.block));
+    Value *is_first, *other;
+    if (step.distance == 0) {
+      is_first = b_.CreateICmpSLT(in_block, e_.Int(step.block / 2));
+      Value* mirrored = b_.CreateSub(e_.Int(step.block - 1), in_block);
+      other = b_.CreateAdd(b_.CreateSub(at, in_block), mirrored);
+    } else {
+      is_first = b_.CreateICmpEQ(b_.CreateAnd(at, e_.Int(step.distance)), e_.Int(0));
+      other = b_.CreateAdd(at, e_.Int(step.distance));
+    }
+    Value* is_pair = b_.CreateAnd(is_first, b_.CreateICmpSLT(other, e_.Int(size_)));
+    e_.If(is_pair, [&] {
+      Record x = Load(records, at), y = Load(records, other);
+      Value *x_place = LoadPlace(records, at), *y_place = LoadPlace(records, other);
+      // Of equal records the one that was first stays first.
+      Value* neither = b_.CreateNot(b_.CreateOr(IsBefore(x, y), IsBefore(y, x)));
+      Value* was_later = b_.CreateICmpSLT(y_place, x_place);
+      Value* swap = b_.CreateOr(IsBefore(y, x), b_.CreateAnd(neither, was_later));
+      e_.If(swap, [&] {
+        Save(y, records, at);
+        Save(x, records, other);
+        SavePlace(y_place, records, at);
+        SavePlace(x_place, records, other);
+      });
+    });
+  }
+
+  // Places are behind the records.
+  Value* PlaceAddress(const Arrays& records, Value* at) {
+    Value* base = e_.Scratch(kernel::GpuRecordBytes(types_, e_.outer_points(), size_));
+    return b_.CreateGEP(b_.getInt32Ty(), base, b_.CreateAdd(records.first, at));
+  }
+  void SavePlace(Value* place, const Arrays& records, Value* at) {
+    b_.CreateAlignedStore(b_.CreateIntCast(place, b_.getInt32Ty(), true), PlaceAddress(records, at),
+                          llvm::Align(4));
+  }
+  Value* LoadPlace(const Arrays& records, Value* at) {
+    return b_.CreateAlignedLoad(b_.getInt32Ty(), PlaceAddress(records, at), llvm::Align(4));
   }
 
   // Short rows: a thread for each record counts those that come before it.

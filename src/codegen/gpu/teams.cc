@@ -70,16 +70,14 @@ class Teams {
     }
   }
 
-  // Whether a later stage reads what this one stores, perhaps in other threads.
-  bool IsReadLater(int stage) const {
-    for (const kernel::Store& s : StageOf(stage).stores) {
-      for (size_t t = static_cast<size_t>(stage) + 1; t < e_.kernel().stages.size(); ++t) {
-        for (const Node& n : e_.kernel().stages[t].nodes) {
-          if (n.kind == Node::Kind::kLoad && n.param == s.param) return true;
-        }
-      }
-    }
-    return false;
+  // Whether the team must wait for all of its threads behind a stage: a later one may read what
+  // this one stores, or store what may be in the memory of what this one reads. The sums of a team
+  // wait for each other anyway.
+  bool MustWait(int stage) const {
+    const Stage& s = StageOf(stage);
+    const bool is_last = stage + 1 == static_cast<int>(e_.kernel().stages.size());
+    return width_ > 1 && !is_last && s.reductions.empty() &&
+           !(s.variables.empty() && s.stores.empty());
   }
 
   // The team's share of [begin, end) of a stage's inner points.
@@ -119,7 +117,7 @@ class Teams {
       Walk(stage, e_.Int(0), e_.Int(StepsOf(stage)), slots);
       Finish(stage, slots);
     }
-    if (IsReadLater(stage)) e_.gpu().Barrier();
+    if (MustWait(stage)) e_.gpu().Barrier();
   }
 
   // --- Reductions over a team: every thread of it has the result.
@@ -140,7 +138,16 @@ class Teams {
           totals[i] = e_.Combine(e_.reduction(stage, i), totals[i], {other});
         }
       }
-      if (width_ <= kWarp) return totals;
+      if (width_ <= kWarp) {
+        // What a later stage writes may be in the memory of what other threads have read: those of
+        // the team and, at the last point, idle teams.
+        if (active_) {
+          e_.gpu().Barrier();
+        } else {
+          e_.gpu().WarpBarrier();
+        }
+        return totals;
+      }
     }
     // Through shared memory: of a column each thread's result, else each warp's.
     const int64_t parts = columns_ ? width_ : width_ / kWarp;

@@ -11,6 +11,8 @@ constexpr uint32_t kStep = 1u << kEpochShift;
 constexpr uint32_t kAtomic = 1u << 11;
 constexpr uint32_t kThread = kAtomic - 1;
 constexpr uint32_t kMany = kThread;
+// Of global memory: several of warp 0, and so on.
+constexpr uint32_t kLanes = 1025;
 constexpr uint32_t kUnderWay = 0xffffffffu;
 constexpr uint32_t kLastEpoch = 0xffffe000u;
 constexpr uint64_t kManyBlocks = 0xffffffffu;
@@ -136,7 +138,15 @@ void GlobalShadow::Begin(std::span<const GpuSpan> parameters, uint64_t written, 
       ranges_.push_back({begin, end, {}});
     }
   }
-  for (Range& r : ranges_) r.cells.resize((static_cast<size_t>(r.end - r.begin) >> shift_) + 1);
+  for (Range& r : ranges_) {
+    r.pages.resize((static_cast<size_t>(r.end - r.begin) >> shift_) / kPageCells + 1);
+  }
+}
+
+GlobalShadow::Cell& GlobalShadow::Range::At(size_t cell) {
+  std::unique_ptr<Cell[]>& page = pages[cell / kPageCells];
+  if (!page) page = std::make_unique<Cell[]>(kPageCells);
+  return page[cell % kPageCells];
 }
 
 void GlobalShadow::BeginBlock() {
@@ -151,55 +161,73 @@ void GlobalShadow::Meet(const std::byte* address, uint32_t block) {
   if (fenced_) fenced_at_[address].insert(block);
 }
 
-// Tags here are those above behind the block plus 1 in 32 bits.
-bool GlobalShadow::IsOrdered(uint64_t tag, uint64_t now) const {
-  if (tag == 0 || tag == now) return true;
-  if (tag >> 32 == now >> 32) return (tag ^ now) >> kEpochShift != 0;
-  return met_.count(static_cast<uint32_t>(tag >> 32) - 1) > 0;
-}
-
 namespace {
+
+// Tags here are those above behind the block plus 1 in 32 bits.
+bool IsOneBlock(uint64_t a, uint64_t b) { return a >> 32 == b >> 32; }
+
+// The warp of a tag's thread, or of its several lanes; -1 where they are of several warps.
+int WarpOf(uint64_t who) {
+  auto thread = static_cast<uint32_t>(who) & kThread;
+  if (thread == kMany) return -1;
+  return static_cast<int>(thread >= kLanes ? thread - kLanes : (thread - 1) / 32);
+}
 
 Conflict WithGlobal(Conflict::Kind kind, uint64_t tag) {
   Conflict c = With(kind, static_cast<uint32_t>(tag));
   c.block = static_cast<uint32_t>(tag >> 32) - 1;
-  c.many = c.many || tag >> 32 == kManyBlocks;
+  c.many = c.many || tag >> 32 == kManyBlocks || (tag & kThread) >= kLanes;
   return c;
 }
 
 }  // namespace
 
+bool GlobalShadow::IsOrdered(const Tag& tag, const Tag& now) const {
+  if (tag.who == 0 || tag.who == now.who) return true;
+  if (!IsOneBlock(tag.who, now.who)) {
+    return met_.count(static_cast<uint32_t>(tag.who >> 32) - 1) > 0;
+  }
+  if ((tag.who ^ now.who) >> kEpochShift != 0) return true;
+  return WarpOf(tag.who) == WarpOf(now.who) && tag.warp_barriers != now.warp_barriers;
+}
+
 Conflict GlobalShadow::Access(const std::byte* address, int64_t bytes, int kind, uint32_t block,
-                              uint32_t barriers, uint32_t thread) {
+                              uint32_t barriers, uint32_t warp_barriers, uint32_t thread) {
   auto range = std::upper_bound(ranges_.begin(), ranges_.end(), address,
                                 [](const std::byte* a, const Range& r) { return a < r.end; });
   if (range == ranges_.end() || address < range->begin) return {};
-  uint64_t now =
-      (uint64_t{block} + 1) << 32 | uint64_t{barriers & 0xfffff} << kEpochShift | (thread + 1);
+  const Tag now{
+      (uint64_t{block} + 1) << 32 | uint64_t{barriers & 0xfffff} << kEpochShift | (thread + 1),
+      warp_barriers};
   bool atomic = kind == KILN_ACCESS_ATOMIC, load = kind == KILN_ACCESS_LOAD;
   if (atomic) Meet(address, block);
   auto first = static_cast<size_t>(address - range->begin) >> shift_;
   auto last = static_cast<size_t>(address + bytes - 1 - range->begin) >> shift_;
   for (size_t i = first; i <= last; ++i) {
-    Cell& cell = range->cells[i];
-    uint64_t plain = cell.writer & ~uint64_t{kAtomic};
-    bool others = !IsOrdered(plain, now);
-    if (others && !(atomic && (cell.writer & kAtomic))) {
-      return WithGlobal(Conflict::Kind::kWritten, cell.writer);
+    Cell& cell = range->At(i);
+    Tag writer = cell.writer;
+    writer.who &= ~uint64_t{kAtomic};
+    bool others = !IsOrdered(writer, now);
+    if (others && !(atomic && (cell.writer.who & kAtomic))) {
+      return WithGlobal(Conflict::Kind::kWritten, cell.writer.who);
     }
     if (load) {
+      uint64_t& reader = cell.reader.who;
       if (IsOrdered(cell.reader, now)) {
         cell.reader = now;
-      } else if (cell.reader >> 32 == now >> 32) {
-        cell.reader |= kMany;
+      } else if (!IsOneBlock(reader, now.who)) {
+        reader = kManyBlocks << 32 | (now.who & 0xffffffff) | kMany;
+      } else if (int warp = WarpOf(now.who); WarpOf(reader) == warp) {
+        reader = (now.who & ~uint64_t{kThread}) | (kLanes + static_cast<uint32_t>(warp));
       } else {
-        cell.reader = kManyBlocks << 32 | (now & 0xffffffff) | kMany;
+        reader |= kMany;
       }
       continue;
     }
-    if (!IsOrdered(cell.reader, now)) return WithGlobal(Conflict::Kind::kRead, cell.reader);
-    cell.writer = now | (atomic ? kAtomic : 0);
-    if (others) cell.writer = kManyBlocks << 32 | (cell.writer & 0xffffffff) | kMany;
+    if (!IsOrdered(cell.reader, now)) return WithGlobal(Conflict::Kind::kRead, cell.reader.who);
+    cell.writer = now;
+    if (atomic) cell.writer.who |= kAtomic;
+    if (others) cell.writer.who = kManyBlocks << 32 | (cell.writer.who & 0xffffffff) | kMany;
   }
   return {};
 }

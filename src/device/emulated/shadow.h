@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <vector>
@@ -56,9 +57,9 @@ class SharedShadow {
 };
 
 // Of the parameters that a kernel writes, over the whole grid, by address. Blocks run one after the
-// other. What a block wrote before a fence and then an atomic access, another block may read behind
-// an atomic access of its own to the same place: so the last of the blocks gets at what the others
-// have made.
+// other. Lanes of a warp are ordered by the warp's barriers, too. What a block wrote before a fence
+// and then an atomic access, another block may read behind an atomic access of its own to the same
+// place: so the last of the blocks gets at what the others have made.
 class GlobalShadow {
  public:
   // `written`: see kiln_emulated_kernel. May throw bad_alloc.
@@ -67,19 +68,27 @@ class GlobalShadow {
   void Fence() { fenced_ = true; }
   // May throw bad_alloc.
   Conflict Access(const std::byte* address, int64_t bytes, int kind, uint32_t block,
-                  uint32_t barriers, uint32_t thread);
+                  uint32_t barriers, uint32_t warp_barriers, uint32_t thread);
 
  private:
-  bool IsOrdered(uint64_t tag, uint64_t now) const;
-  void Meet(const std::byte* address, uint32_t block);
-
-  struct Cell {
-    uint64_t writer = 0, reader = 0;
+  // Who, and how many barriers of his warp came before.
+  struct Tag {
+    uint64_t who = 0;
+    uint32_t warp_barriers = 0;
   };
+  struct Cell {
+    Tag writer, reader;
+  };
+  // The cells of pages that were touched: kernels that write little of much memory are many.
+  static constexpr size_t kPageCells = 1024;
   struct Range {
     const std::byte *begin, *end;
-    std::vector<Cell> cells;
+    std::vector<std::unique_ptr<Cell[]>> pages;
+    Cell& At(size_t cell);
   };
+  bool IsOrdered(const Tag& tag, const Tag& now) const;
+  void Meet(const std::byte* address, uint32_t block);
+
   std::vector<Range> ranges_;
   int shift_ = 0;
   bool fenced_ = false;  // the block that runs

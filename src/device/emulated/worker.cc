@@ -269,6 +269,7 @@ void EmulatedWorker::Warp(EmulatedThread& thread, int32_t operation, int32_t sit
     return;
   }
   warp.arrived = 0;
+  if (operation == KILN_WARP_BARRIER) ++warp.barriers;
   kiln_emulated_thread* lanes[kWarpLanes];
   for (uint32_t i = 0; i < kWarpLanes; ++i) lanes[i] = &threads_[first + i].view;
   if (operation >= KILN_WARP_LOAD_MATRIX_X4) {
@@ -320,7 +321,9 @@ void EmulatedWorker::CheckAccess(EmulatedThread& running, uint32_t thread, const
   } else if (grid_->options.watch_global_memory) {
     int kind = KindOf(access) == KILN_ACCESS_COPY ? KILN_ACCESS_LOAD : KindOf(access);
     try {
-      mistake.conflict = grid_->global.Access(address, bytes, kind, block_, barriers_, thread);
+      uint32_t warp_barriers = warps_.empty() ? 0 : warps_[thread / kWarpLanes].barriers;
+      mistake.conflict =
+          grid_->global.Access(address, bytes, kind, block_, barriers_, warp_barriers, thread);
     } catch (const std::bad_alloc&) {
       mistake.kind = Mistake::Kind::kMemory;
     }

@@ -93,6 +93,7 @@ class EmulatedWorker {
   struct WarpState {
     uint32_t arrived = 0;
     int32_t operation = 0, site = 0;
+    uint32_t barriers = 0;  // of the warp, that all lanes have come to
   };
   struct Mistake;
 

@@ -155,10 +155,7 @@ std::string GpuSchedule::ToString() const {
     if (l.team > 1) text += Cat(l.columns ? " in columns of " : " in teams of ", l.team);
     if (l.shared_bytes > 0) text += Cat(", shared ", l.shared_bytes, " bytes");
   }
-  if (form == Form::kProduct) {
-    text += Cat(", tiles of ", product.m, " x ", product.n, " x ", product.k, ", threads of ",
-                product.thread_m, " x ", product.thread_n);
-  }
+  if (form == Form::kProduct) text += product.ToString();
   if (vector > 1) text += Cat(", ", vector, " points each");
   if (chunks > 1) text += Cat(", ", chunks, " chunks");
   if (scratch_bytes > 0) text += Cat(", scratch ", scratch_bytes, " bytes");

@@ -65,41 +65,54 @@ std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::G
   return s;
 }
 
+int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, int64_t size) {
+  int64_t bytes = 0;
+  for (ElementType type : types) bytes += GpuPartialBytes(type, points, size);
+  return bytes;
+}
+
 GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
   const Sort& sort = *kernel.stages[0].sort;
   const int64_t size = kernel.variables[static_cast<size_t>(sort.variable)].extent;
   const int64_t points = OuterPoints(kernel), records = points * size;
   const int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
-  GpuSchedule s;
-  s.form = GpuSchedule::Form::kSort;
-  s.tile = 0;
-  GpuLaunch& launch = s.launches[0];
-  launch.threads = kThreads;
-  launch.blocks = std::clamp<int64_t>(CeilDiv(records, kThreads), 1, most_blocks);
-  if (size <= kMostCounted) return s;
   std::vector<ElementType> types;
   for (int input : sort.inputs) {
     types.push_back(kernel.stages[0].nodes[static_cast<size_t>(input)].type);
   }
-  auto bytes_of = [&](int64_t points, int64_t records) {
-    int64_t bytes = 0;
-    for (ElementType type : types) bytes += GpuPartialBytes(type, points, records);
-    return bytes;
-  };
+  GpuSchedule s;
+  s.form = GpuSchedule::Form::kSort;
+  s.tile = 0;
+  GpuLaunch grid;
+  grid.threads = kThreads;
+  grid.blocks = std::clamp<int64_t>(CeilDiv(records, kThreads), 1, most_blocks);
+  if (!sort.key) {
+    // A copy into scratch, a launch for each step of the network, and one for the results.
+    size_t steps = 0;
+    for (int64_t block = 2, n = 1; block / 2 < size; block *= 2, ++n)
+      steps += static_cast<size_t>(n);
+    s.launches.assign(steps + 2, grid);
+    s.scratch_bytes =
+        GpuRecordBytes(types, points, size) + GpuPartialBytes(ElementType::kS32, points, size);
+    return s;
+  }
+  s.launches = {grid};
+  if (size <= kMostCounted) return s;
   int64_t tile = 64;
-  while (tile < size && tile < kLargestTile && 2 * bytes_of(2 * tile, 1) <= kTileBytes) tile *= 2;
+  while (tile < size && tile < kLargestTile &&
+         2 * GpuRecordBytes(types, 1, 2 * tile) <= kTileBytes) {
+    tile *= 2;
+  }
   // Records of very many operands do not fit: they are counted, however many there are.
-  if (2 * bytes_of(tile, 1) > kTileBytes) return s;
+  if (2 * GpuRecordBytes(types, 1, tile) > kTileBytes) return s;
   s.tile = static_cast<int>(tile);
-  const int64_t tiles = CeilDiv(size, tile);
   GpuLaunch first;
   first.threads = static_cast<int>(std::clamp<int64_t>(tile / 4, gpu.warp_size, 2 * kThreads));
-  first.blocks = std::clamp<int64_t>(points * tiles, 1, kMostBlocks);
-  first.shared_bytes = 2 * bytes_of(tile, 1);
-  GpuLaunch merge = launch;
+  first.blocks = std::clamp<int64_t>(points * CeilDiv(size, tile), 1, kMostBlocks);
+  first.shared_bytes = 2 * GpuRecordBytes(types, 1, tile);
   s.launches = {first};
-  for (int64_t width = tile; width < size; width *= 2) s.launches.push_back(merge);
-  if (s.launches.size() > 1) s.scratch_bytes = 2 * bytes_of(points, size);
+  for (int64_t width = tile; width < size; width *= 2) s.launches.push_back(grid);
+  if (s.launches.size() > 1) s.scratch_bytes = 2 * GpuRecordBytes(types, points, size);
   return s;
 }
 

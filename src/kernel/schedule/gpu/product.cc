@@ -5,47 +5,49 @@
 namespace kiln::kernel {
 namespace {
 
-constexpr int64_t kMostBlocks = int64_t{1} << 20;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t PointsOf(const Kernel& kernel, const std::vector<int>& variables) {
-  int64_t points = 1;
-  for (int v : variables) points *= kernel.variables[static_cast<size_t>(v)].extent;
-  return points;
+// Calls f for each variable of an index, and g for each node.
+template <typename F, typename G>
+void ForEachAtom(const Index& index, const F& f, const G& g) {
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.kind == Atom::Kind::kVariable) {
+      f(static_cast<size_t>(t.atom.id));
+    } else if (t.atom.kind == Atom::Kind::kValue) {
+      g(static_cast<int>(t.atom.id));
+    } else {
+      ForEachAtom(*t.atom.inner, f, g);
+    }
+  }
 }
 
 // On which variables a node depends.
 std::vector<bool> VariablesOf(const Kernel& kernel, const Stage& stage, int node) {
   std::vector<bool> on(kernel.variables.size(), false);
-  std::vector<bool> seen(stage.nodes.size(), false);
-  std::vector<int> work = {node};
-  auto add_values = [&](const Index& index, auto&& self) -> void {
-    for (const Index::Term& t : index.terms()) {
-      if (t.atom.kind == Atom::Kind::kVariable) on[static_cast<size_t>(t.atom.id)] = true;
-      if (t.atom.kind == Atom::Kind::kValue) work.push_back(static_cast<int>(t.atom.id));
-      if (t.atom.inner && t.atom.kind != Atom::Kind::kValue) self(*t.atom.inner, self);
-    }
-  };
-  while (!work.empty()) {
-    auto at = static_cast<size_t>(work.back());
-    work.pop_back();
-    if (seen[at]) continue;
-    seen[at] = true;
-    const Node& n = stage.nodes[at];
-    add_values(n.index, add_values);
-    if (n.guard >= 0) work.push_back(n.guard);
-    work.insert(work.end(), n.operands.begin(), n.operands.end());
+  for (int n : GpuNodesOf(stage, node)) {
+    ForEachAtom(
+        stage.nodes[static_cast<size_t>(n)].index, [&](size_t v) { on[v] = true; }, [](int) {});
   }
   return on;
 }
 
-struct Tile {
-  int m, n, k, thread_m, thread_n;
-};
-constexpr Tile kTiles[] = {{128, 128, 8, 8, 8}, {64, 64, 16, 4, 4}, {32, 32, 16, 2, 2}};
-
 }  // namespace
+
+std::vector<int> GpuNodesOf(const Stage& stage, int node) {
+  std::vector<bool> seen(stage.nodes.size(), false);
+  std::vector<int> work = {node}, nodes;
+  while (!work.empty()) {
+    int at = work.back();
+    work.pop_back();
+    if (seen[static_cast<size_t>(at)]) continue;
+    seen[static_cast<size_t>(at)] = true;
+    nodes.push_back(at);
+    const Node& n = stage.nodes[static_cast<size_t>(at)];
+    ForEachAtom(
+        n.index, [](size_t) {}, [&](int value) { work.push_back(value); });
+    if (n.guard >= 0) work.push_back(n.guard);
+    work.insert(work.end(), n.operands.begin(), n.operands.end());
+  }
+  return nodes;
+}
 
 std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
   if (kernel.kind != Kernel::Kind::kNest || kernel.stages.size() < 2) return std::nullopt;
@@ -75,36 +77,34 @@ std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
     if (kernel.variables[static_cast<size_t>(v)].extent == 0) return std::nullopt;
     f.inner.push_back(v);
   }
-  if (!f.rows.empty() && f.rows.back() == kernel.outer - 1) {
+  if (f.rows.empty()) return f;
+  // What is stored says which way results lie; else the order of the variables does.
+  bool across = f.rows.back() == kernel.outer - 1;
+  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+    if (kernel.stages[s].stores.empty()) continue;
+    const Index& to = kernel.stages[s].stores[0].index;
+    if (to.StrideOf(f.rows.back()) == 1) across = true;
+    if (!f.columns.empty() && to.StrideOf(f.columns.back()) == 1) across = false;
+    break;
+  }
+  if (across) {
     std::swap(f.rows, f.columns);
     std::swap(f.x, f.y);
   }
   return f;
 }
 
-std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu) {
-  auto f = FindGpuFactors(kernel);
-  if (!f) return std::nullopt;
-  const int64_t m = PointsOf(kernel, f->rows), n = PointsOf(kernel, f->columns);
-  const int64_t k = PointsOf(kernel, f->inner), batch = PointsOf(kernel, f->batch);
-  // What is read once, or nearly so, wins nothing in shared memory.
-  if (std::min(m, n) < 8 || k < 4) return std::nullopt;
-  const Stage& stage = kernel.stages[0];
-  ElementType type = stage.nodes[static_cast<size_t>(f->x)].type;
-  GpuSchedule s;
-  s.form = GpuSchedule::Form::kProduct;
-  // The largest tile of which there are enough.
-  for (const Tile& t : kTiles) {
-    int64_t tiles = batch * CeilDiv(m, t.m) * CeilDiv(n, t.n);
-    bool last = &t == &kTiles[std::size(kTiles) - 1];
-    if (!last && (tiles < gpu.multiprocessors || ByteWidth(type) > 4)) continue;
-    s.product = {t.m, t.n, t.k, t.thread_m, t.thread_n};
-    s.launches[0].threads = (t.m / t.thread_m) * (t.n / t.thread_n);
-    s.launches[0].blocks = std::min(tiles, kMostBlocks);
-    break;
+std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
+                                   const std::vector<int>& variables) {
+  if (variables.empty()) return 0;
+  auto stride = index.StrideOf(variables.back());
+  if (!stride) return std::nullopt;
+  int64_t next = *stride;
+  for (size_t i = variables.size(); i-- > 0;) {
+    if (index.StrideOf(variables[i]) != next) return std::nullopt;
+    next *= kernel.variables[static_cast<size_t>(variables[i])].extent;
   }
-  s.launches[0].shared_bytes = s.product.SharedBytes(type);
-  return s;
+  return stride;
 }
 
 }  // namespace kiln::kernel

@@ -26,6 +26,19 @@ struct GpuFactors {
 // Columns are those along which results lie in order, where one of both has them.
 std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel);
 
-std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu);
+// The nodes of stage 0 that a node is made of, itself among them.
+std::vector<int> GpuNodesOf(const Stage& stage, int node);
+
+// By how many elements an index grows from point to point of several variables, the last of which
+// goes fastest; nothing where that is not the same everywhere. 0 without variables.
+std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
+                                   const std::vector<int>& variables);
+
+// Every schedule that a product could have, the best one first. With `tf32` factors of f32 may lose
+// all but 10 bits of their mantissa.
+std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu,
+                                             bool tf32 = false);
+std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu,
+                                              bool tf32 = false);
 
 }  // namespace kiln::kernel

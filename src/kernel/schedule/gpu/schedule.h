@@ -1,6 +1,7 @@
 // How a kernel runs on a GPU, as data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,18 +23,46 @@ struct GpuLaunch {
   bool operator==(const GpuLaunch&) const = default;
 };
 
-// Of kProduct: a block's tile of the result, which takes pieces of both factors, `k` long, and a
-// thread's part of it.
-struct GpuTile {
-  int m = 0, n = 0, k = 0;
-  int thread_m = 0, thread_n = 0;
+// What multiplies, and of which elements: a thread's fused multiply-adds of any type, or a warp's
+// tensor cores. kF16K8 is what sm_75 has.
+enum class GpuUnit : uint8_t { kFma, kF16K8, kF16, kBF16, kTF32, kS8, kF64 };
 
-  // A row more than the tile has, so that columns do not all fall on one bank.
-  int row_pitch() const { return m + 4; }
-  int column_pitch() const { return n + 4; }
-  int64_t SharedBytes(ElementType type) const {
-    return int64_t{k} * (row_pitch() + column_pitch()) * ByteWidth(type);
+// Of kProduct: how a piece of one factor comes into shared memory, and how it lies there.
+struct GpuPiece {
+  int node = -1;  // of stage 0, whose values it has
+  ElementType type = ElementType::kInvalid;
+  bool along_k = false;        // in shared memory [point][k], otherwise [k][point]
+  bool reads_along_k = false;  // neighbouring threads bring neighbours along k
+  bool copied = false;         // asynchronously, past the registers
+  int lanes = 1;               // consecutive elements that a thread brings at once
+  int pitch = 0;               // elements from one row of shared memory to the next
+};
+
+// Of kProduct: a block's tile of the result, which takes pieces of both factors, `k` long, and a
+// thread's or, where tensor cores multiply, a warp's part of it.
+struct GpuTile {
+  GpuUnit unit = GpuUnit::kFma;
+  int m = 0, n = 0, k = 0;
+  int part_m = 0, part_n = 0;
+  int stages = 2;  // pieces in shared memory at once
+  int passes = 1;  // sums go to shared memory in so many parts before they are finished
+  int lanes = 1;   // consecutive columns that a thread finishes at once
+  int group = 1;   // rows of tiles that go together through the columns: blocks that run side by
+                   // side then share what they read
+  GpuPiece x, y;
+  ElementType sum = ElementType::kInvalid;
+
+  int threads() const { return m / part_m * (n / part_n) * (unit == GpuUnit::kFma ? 1 : 32); }
+  static int64_t Bytes(const GpuPiece& p, int points, int k) {
+    return int64_t{p.along_k ? points : k} * p.pitch * ByteWidth(p.type);
   }
+  int64_t XBytes() const { return Bytes(x, m, k); }
+  int64_t StageBytes() const { return XBytes() + Bytes(y, n, k); }
+  // Sums lie in rows that are a little longer than the tile's, so that not all begin on one bank.
+  int sum_pitch() const { return n + 8; }
+  int64_t SumBytes() const { return int64_t{m / passes} * sum_pitch() * ByteWidth(sum); }
+  int64_t SharedBytes() const { return std::max(stages * StageBytes(), SumBytes()); }
+  std::string ToString() const;
 };
 
 struct GpuSchedule {
@@ -44,7 +73,7 @@ struct GpuSchedule {
     kProduct,      // a block per tile of a matrix product
     kSerial,       // a thread per point, what goes in order in a loop: right for anything
     kScan,         // a block per point of the outer variables, or several, along what is scanned
-    kSort,         // tiles in shared memory, then runs merged in pairs
+    kSort,         // tiles in shared memory, then runs merged in pairs; or a network of exchanges
     kScatter,      // a block per point of the outer variables; its threads share one update after
                    // the other
   };
@@ -68,5 +97,7 @@ struct GpuSchedule {
 
 // The bytes that partial results of one type take in scratch: by chunk and point.
 int64_t GpuPartialBytes(ElementType type, int64_t points, int64_t chunks);
+// The same of the records of a sort, which has `size` of them at each point.
+int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, int64_t size);
 
 }  // namespace kiln::kernel
