@@ -117,6 +117,12 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
                     codegen::Optimization optimization, double task_microseconds) {
   if (IsTestOfGpu()) {
+    static const bool assembles = std::getenv("KILN_TEST_PTXAS") != nullptr;
+    if (assembles) {
+      if (std::string problem = AssembleProgram(module, fuse); !problem.empty()) {
+        return Internal(problem);
+      }
+    }
     return LoadOnGpu(module, fuse, vector_bytes == 64 ? 80 : vector_bytes == 32 ? 75 : 90);
   }
   compiler::Options options;

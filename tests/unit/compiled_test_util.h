@@ -1,5 +1,6 @@
 // Programs compiled for this machine, and their runs. Where the environment variable
-// KILN_TEST_DEVICE is GPU, they are compiled for the emulated GPU instead, and run there.
+// KILN_TEST_DEVICE is GPU, they are compiled for the emulated GPU instead, and run there; where
+// KILN_TEST_PTXAS is set as well, ptxas looks at them for every architecture.
 #pragma once
 
 #include <memory>

@@ -57,6 +57,19 @@ std::vector<int32_t> Shuffled(const std::function<Value*(B&, GpuPrimitives&, Val
   return out;
 }
 
+TEST(EmulatedGpu, OlderArchitecturesLackPrimitives) {
+  auto copies = [](llvm::IRBuilder<>&, codegen::GpuPrimitives& gpu, llvm::Function*) {
+    gpu.CopyCommit();
+    gpu.CopyWait(0);
+  };
+  EXPECT_TRUE(HandWritten(0, copies, "k", 80).status().ok());
+  Status status = HandWritten(0, copies, "k", 75).status();
+  EXPECT_EQ(status.code(), Code::kInternal);
+  EXPECT_NE(status.ToString().find("on sm_75, which has it not"), std::string::npos)
+      << status.ToString();
+  EXPECT_EQ(HandWritten::Ptx(75, 0, copies).status().code(), Code::kInternal);
+}
+
 TEST(EmulatedGpu, Shuffles) {
   auto down = Shuffled([](B&, GpuPrimitives& g, Value* t) { return g.ShuffleDown(t, 5); });
   auto up = Shuffled([](B&, GpuPrimitives& g, Value* t) { return g.ShuffleUp(t, 3); });
@@ -233,7 +246,7 @@ TEST(EmulatedGpu, ManyKernelsInAModule) {
     if (k % 2) gpu.Barrier();
     b.CreateRetVoid();
   }
-  ASSERT_EQ(codegen::LowerPrimitivesToEmulator(module, kernels).ToString(), "OK");
+  ASSERT_EQ(codegen::LowerPrimitivesToEmulator(module, kernels, 90).ToString(), "OK");
   ASSERT_EQ((*session)->Verify().ToString(), "OK");
   auto code = device::EmulatedCode::Load((*session)->Emit().value());
   ASSERT_TRUE(code.ok()) << code.status().ToString();

@@ -23,7 +23,7 @@ class HandWritten {
   using Body = std::function<void(llvm::IRBuilder<>& b, codegen::GpuPrimitives& gpu,
                                   llvm::Function* function)>;
   // As an object for the emulator; the failure is a test's.
-  HandWritten(int parameters, const Body& body, const std::string& name = "k");
+  HandWritten(int parameters, const Body& body, const std::string& name = "k", int sm = 90);
 
   Status Run(const device::GpuGrid& grid, std::span<const device::GpuSpan> args,
              const device::EmulatorOptions& options = {.watch_global_memory = true});

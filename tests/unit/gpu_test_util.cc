@@ -130,6 +130,7 @@ std::string AssembleProgram(const ir::Module& module, bool fuse) {
     for (const std::string& ptx : artefact->objects) {
       if (ptx.find(Cat(".target sm_", sm)) == std::string::npos) return Cat("no sm_", sm, " in it");
       std::string problem = Assemble(sm, ptx);
+      if (problem.empty() && sm == 90) problem = Assemble(120, ptx);
       if (!problem.empty()) return problem;
     }
   }

@@ -30,8 +30,8 @@ Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
 // Runs it once.
 Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& arguments);
 
-// What ptxas says against the module's PTX for sm_75, sm_80 and sm_90; "" for nothing. Where there
-// is no ptxas the PTX is made and not looked at.
+// What ptxas says against the module's PTX for sm_75, sm_80 and sm_90, the last for sm_120 too,
+// which runs it; "" for nothing. Where there is no ptxas the PTX is made and not looked at.
 std::string AssembleProgram(const ir::Module& module, bool fuse);
 
 }  // namespace kiln::testing

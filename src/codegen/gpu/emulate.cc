@@ -340,7 +340,9 @@ void EraseUnused(llvm::Module& module) {
 
 }  // namespace
 
-Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function* const> kernels) {
+Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function* const> kernels,
+                                 int sm) {
+  KILN_RETURN_IF_ERROR(CheckPrimitives(module, sm));
   // It names the kernels as they were, for NVPTX.
   if (auto* annotations = module.getNamedMetadata("nvvm.annotations")) {
     annotations->eraseFromParent();

@@ -15,6 +15,8 @@ namespace kiln::codegen {
 // memory are checked. Functions that kernels call are inlined where they take pointers or use
 // primitives. INTERNAL where something cannot be checked or is not known. The kernels as they were
 // are gone then. Stack slots that can be registers have become such.
-Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function* const> kernels);
+// INTERNAL, too, for primitives that the emulated architecture has not.
+Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function* const> kernels,
+                                 int sm);
 
 }  // namespace kiln::codegen

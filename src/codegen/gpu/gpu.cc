@@ -90,7 +90,7 @@ class GpuModuleEmitter {
     if (options_.dump) text_ = session_->Text();
     if (options_.verify) KILN_RETURN_IF_ERROR(session_->Verify());
     if (target_.gpu.emulated) {
-      KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session_->module(), entries_));
+      KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session_->module(), entries_, target_.gpu.sm));
     } else {
       PromoteStackSlots(session_->module());
       KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session_->module(), target_.gpu.sm));

@@ -165,7 +165,7 @@ class NvptxLowering {
     Add("shared", [this](llvm::IRBuilder<>&, llvm::CallInst*) -> Value* { return Shared(); });
   }
 
-  Status Run(int sm) {
+  Status Run() {
     std::vector<llvm::Function*> primitives;
     for (llvm::Function& f : module_) {
       if (f.getName().starts_with("kiln.gpu.")) primitives.push_back(&f);
@@ -173,9 +173,6 @@ class NvptxLowering {
     for (llvm::Function* f : primitives) {
       auto found = lowerings_.find(f->getName().drop_front(9).str());
       if (found == lowerings_.end()) return Internal("no GPU primitive ", f->getName().str());
-      if (sm < FirstArchitecture(f->getName())) {
-        return Internal(f->getName().str(), " on sm_", sm, ", which has it not");
-      }
       const Lowering& lowering = found->second;
       while (!f->use_empty()) {
         auto* call = llvm::cast<llvm::CallInst>(*f->user_begin());
@@ -192,14 +189,6 @@ class NvptxLowering {
  private:
   static constexpr uint32_t kAllLanes = 0xffffffffu;
   using Lowering = std::function<Value*(llvm::IRBuilder<>&, llvm::CallInst*)>;
-
-  static int FirstArchitecture(llvm::StringRef name) {
-    name.consume_front("kiln.gpu.");
-    for (const MmaShape& shape : kShapes) {
-      if (name == shape.name) return shape.sm;
-    }
-    return name.starts_with("copy_") ? 80 : 75;
-  }
 
   void Add(const std::string& name, Lowering lowering) { lowerings_[name] = std::move(lowering); }
 
@@ -256,10 +245,27 @@ class NvptxLowering {
   llvm::GlobalVariable* shared_ = nullptr;
 };
 
+int FirstArchitecture(llvm::StringRef name) {
+  name.consume_front("kiln.gpu.");
+  for (const MmaShape& shape : kShapes) {
+    if (name == shape.name) return shape.sm;
+  }
+  return name.starts_with("copy_") ? 80 : 75;
+}
+
 }  // namespace
 
+Status CheckPrimitives(const llvm::Module& module, int sm) {
+  for (const llvm::Function& f : module) {
+    if (!f.getName().starts_with("kiln.gpu.") || sm >= FirstArchitecture(f.getName())) continue;
+    return Internal(f.getName().str(), " on sm_", sm, ", which has it not");
+  }
+  return OkStatus();
+}
+
 Status LowerPrimitivesToNvptx(llvm::Module& module, int sm) {
-  return NvptxLowering(module).Run(sm);
+  KILN_RETURN_IF_ERROR(CheckPrimitives(module, sm));
+  return NvptxLowering(module).Run();
 }
 
 }  // namespace kiln::codegen

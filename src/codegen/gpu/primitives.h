@@ -99,6 +99,10 @@ class GpuPrimitives {
   llvm::Module& module_;
 };
 
+// INTERNAL where an architecture lacks one of the primitives that are declared: LLVM's back end
+// would end the process.
+Status CheckPrimitives(const llvm::Module& module, int sm);
+
 // Replaces every kiln.gpu.* call by what the NVPTX back end knows. Shared memory is dynamic: its
 // size is the launch's. INTERNAL where there is no such primitive, or the architecture `sm` has it
 // not: the back end would end the process.
