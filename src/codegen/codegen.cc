@@ -1,9 +1,6 @@
 #include "codegen/codegen.h"
 
 #include <algorithm>
-#include <atomic>
-#include <system_error>
-#include <thread>
 
 #include "base/strings.h"
 #include "codegen/cpu/bundle.h"
@@ -17,6 +14,7 @@
 #include "codegen/effort.h"
 #include "codegen/elemental.h"
 #include "codegen/llvm_session.h"
+#include "codegen/parallel.h"
 #include "plan/uses.h"
 
 namespace kiln::codegen {
@@ -128,22 +126,9 @@ Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const
   size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
   Effort effort = PlanEffort(program, options.optimization);
   std::vector<Part> parts = Deal(program, effort.costs, count);
-  std::atomic<size_t> next = 0;
-  auto compile = [&] {
-    for (size_t i = next++; i < parts.size(); i = next++) {
-      parts[i].status = Compile(program, effort, cpu, options, Cat(program.name, ".", i), parts[i]);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min(workers, parts.size()); ++i) {
-    try {
-      threads.emplace_back(compile);
-    } catch (const std::system_error&) {  // No thread to be had: the others do its share.
-      break;
-    }
-  }
-  compile();
-  for (std::thread& t : threads) t.join();
+  InParallel(workers, parts.size(), [&](size_t i) {
+    parts[i].status = Compile(program, effort, cpu, options, Cat(program.name, ".", i), parts[i]);
+  });
   std::vector<std::string> objects;
   for (Part& part : parts) {
     for (std::string& object : part.objects) objects.push_back(std::move(object));

@@ -88,6 +88,18 @@ bool Node::operator==(const Node& o) const {
          SameLiteral(literal, o.literal);
 }
 
+int64_t Kernel::PointsOf(std::span<const int> of) const {
+  int64_t points = 1;
+  for (int v : of) points *= variables[static_cast<size_t>(v)].extent;
+  return points;
+}
+
+int64_t Kernel::OuterPoints() const {
+  int64_t points = 1;
+  for (int v = 0; v < outer; ++v) points *= variables[static_cast<size_t>(v)].extent;
+  return points;
+}
+
 std::string Kernel::ToString() const {
   std::string out = Cat(kKindNames[static_cast<int>(kind)], " (");
   for (size_t i = 0; i < params.size(); ++i) {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -174,6 +175,10 @@ struct Kernel {
 
   // For cost models, dumps and reports.
   int64_t flops = 0, transcendentals = 0, bytes_read = 0, bytes_written = 0;
+
+  // How many points some of the variables have together, and the outer ones.
+  int64_t PointsOf(std::span<const int> of) const;
+  int64_t OuterPoints() const;
 
   // Everything but name and op_names, as text: equal text, equal code. Also what dumps show.
   std::string ToString() const;

@@ -43,6 +43,21 @@ constexpr Pass kPasses[] = {
     {"schedule", "orders instructions so that little memory is live at once", SchedulePass},
 };
 
+// For a whole graph: what there is besides row-fusion and fusion is the machine's.
+Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
+  return {
+      {{"inline-calls", "split-constants", "inline-maps"}},
+      {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
+        "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
+        "while-invariant-code-motion", "cse", "dce"},
+       true},
+      {{"transpose-folding", "dce"}},
+      {{"row-fusion", "fusion", "cse", "dce"}},
+      {std::move(last_fusions)},
+      {{"flatten-call-graph", "schedule"}},
+  };
+}
+
 }  // namespace
 
 std::span<const Pass> AllPasses() { return kPasses; }
@@ -55,32 +70,12 @@ const Pass* FindPass(std::string_view name) {
 }
 
 const Pipeline& CpuPipeline() {
-  static const auto& pipeline = *new Pipeline{
-      {{"inline-calls", "split-constants", "inline-maps"}},
-      {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
-        "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
-        "while-invariant-code-motion", "cse", "dce"},
-       true},
-      {{"transpose-folding", "dce"}},
-      {{"row-fusion", "fusion", "cse", "dce"}},
-      {{"chain-fusion", "horizontal-fusion"}},
-      {{"flatten-call-graph", "schedule"}},
-  };
+  static const auto& pipeline = *new Pipeline(WholeGraph({"chain-fusion", "horizontal-fusion"}));
   return pipeline;
 }
 
 const Pipeline& GpuPipeline() {
-  static const auto& pipeline = *new Pipeline{
-      {{"inline-calls", "split-constants", "inline-maps"}},
-      {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
-        "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
-        "while-invariant-code-motion", "cse", "dce"},
-       true},
-      {{"transpose-folding", "dce"}},
-      {{"row-fusion", "fusion", "cse", "dce"}},
-      {{"horizontal-fusion"}},
-      {{"flatten-call-graph", "schedule"}},
-  };
+  static const auto& pipeline = *new Pipeline(WholeGraph({"horizontal-fusion"}));
   return pipeline;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
+
 namespace kiln::plan {
 namespace {
 
@@ -27,6 +29,13 @@ std::vector<std::string> CallTargets(const Program& program) {
   Collect(program.prologue, targets);
   Collect(program.steps, targets);
   return targets;
+}
+
+Status CheckNoCalls(const Program& program) {
+  std::vector<std::string> targets = CallTargets(program);
+  if (targets.empty()) return OkStatus();
+  return Unimplemented(program.name, ": no function is registered for calls of '",
+                       Join(targets, "', '"), "'");
 }
 
 }  // namespace kiln::plan

@@ -1,5 +1,7 @@
 #include "plan/plan.h"
 
+#include <cstring>
+
 #include "base/strings.h"
 
 namespace kiln::plan {
@@ -59,6 +61,14 @@ struct StepPrinter {
 };
 
 }  // namespace
+
+size_t BranchAt(const std::byte* value, bool by_predicate, size_t branches) {
+  if (by_predicate) return *value != std::byte{0} ? 0 : 1;
+  int32_t index;
+  std::memcpy(&index, value, sizeof(index));
+  bool inside = index >= 0 && static_cast<size_t>(index) < branches;
+  return inside ? static_cast<size_t>(index) : branches - 1;
+}
 
 int64_t CountKernels(const Steps& steps) {
   int64_t n = 0;

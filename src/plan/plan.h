@@ -2,6 +2,7 @@
 // GPU graphs, the emulator, ahead-of-time objects and serialisation are all made from this alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -126,6 +127,8 @@ struct Conditional {
   bool by_predicate = true;
   std::vector<Steps> branches;
 };
+// The branch that the value of a conditional's index says, of so many.
+size_t BranchAt(const std::byte* value, bool by_predicate, size_t branches);
 struct Step {
   std::variant<Launch, Copy, Call, While, Conditional> what;
 };

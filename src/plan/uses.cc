@@ -8,6 +8,7 @@ void Collect(const Program& program, const Steps& steps, bool in_loop,
   for (const Step& step : steps) {
     if (const auto* launch = std::get_if<Launch>(&step.what)) {
       const auto k = static_cast<size_t>(launch->kernel);
+      uses[k].launched = true;
       (launch->inlined ? uses[k].inlined : uses[k].called) = true;
       uses[k].looped |= in_loop;
       for (const BundlePart& part : program.kernels[k].parts) {
@@ -27,8 +28,10 @@ void Collect(const Program& program, const Steps& steps, bool in_loop,
 }  // namespace
 
 std::vector<KernelUse> KernelUses(const Program& program) {
-  std::vector<KernelUse> uses(program.kernels.size());
+  std::vector<KernelUse> uses(program.kernels.size()), before(program.kernels.size());
   Collect(program, program.steps, false, uses);
+  Collect(program, program.prologue, false, before);
+  for (size_t k = 0; k < uses.size(); ++k) uses[k].launched |= before[k].launched;
   return uses;
 }
 

@@ -8,9 +8,10 @@
 namespace kiln::plan {
 
 struct KernelUse {
-  bool called = false;   // as a function
-  bool inlined = false;  // as a piece of a fused loop
-  bool looped = false;   // either of them, in a loop
+  bool launched = false;  // by a step, or by one of the prologue
+  bool called = false;    // as a function
+  bool inlined = false;   // as a piece of a fused loop
+  bool looped = false;    // either of them, in a loop
 };
 
 // By kernel, over the program's steps without its prologue. The parts of a bundle or chain are

@@ -53,8 +53,8 @@ void Allocator::Deallocate(std::byte* memory, int64_t bytes) {
 }
 
 ArenaCache::~ArenaCache() {
-  allocator_.Deallocate(hot_.load(), bytes_);
-  for (std::byte* arena : free_) allocator_.Deallocate(arena, bytes_);
+  source_.Deallocate(hot_.load(), bytes_);
+  for (std::byte* arena : free_) source_.Deallocate(arena, bytes_);
 }
 
 Result<std::byte*> ArenaCache::Acquire() {
@@ -69,7 +69,7 @@ Result<std::byte*> ArenaCache::Acquire() {
     // Room for every arena there is, so that Release cannot fail.
     free_.reserve(static_cast<size_t>(++arenas_));
   }
-  Result<std::byte*> arena = allocator_.Allocate(bytes_);
+  Result<std::byte*> arena = source_.Allocate(bytes_);
   if (!arena.ok()) {
     std::lock_guard lock(mutex_);
     --arenas_;

@@ -20,7 +20,15 @@ struct AllocatorHooks {
   void* user_data = nullptr;
 };
 
-class Allocator {
+// Whatever gives out memory: the host's allocator, or a device.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  virtual Result<std::byte*> Allocate(int64_t bytes) = 0;
+  virtual void Deallocate(std::byte* memory, int64_t bytes) = 0;
+};
+
+class Allocator final : public MemorySource {
  public:
   static constexpr size_t kAlignment = 64;
 
@@ -30,8 +38,8 @@ class Allocator {
 
   // At least one byte, so that empty arrays have an address too. RESOURCE_EXHAUSTED says how much
   // was asked for and how much is in use.
-  Result<std::byte*> Allocate(int64_t bytes);
-  void Deallocate(std::byte* memory, int64_t bytes);
+  Result<std::byte*> Allocate(int64_t bytes) override;
+  void Deallocate(std::byte* memory, int64_t bytes) override;
 
   int64_t live_bytes() const { return live_.load(std::memory_order_relaxed); }
   int64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
@@ -44,7 +52,7 @@ class Allocator {
 // The arenas of one executable: each run has one to itself, and as many are kept as ran at once.
 class ArenaCache {
  public:
-  ArenaCache(Allocator& allocator, int64_t bytes) : allocator_(allocator), bytes_(bytes) {}
+  ArenaCache(MemorySource& source, int64_t bytes) : source_(source), bytes_(bytes) {}
   ~ArenaCache();
   ArenaCache(const ArenaCache&) = delete;
   ArenaCache& operator=(const ArenaCache&) = delete;
@@ -53,7 +61,7 @@ class ArenaCache {
   void Release(std::byte* arena);
 
  private:
-  Allocator& allocator_;
+  MemorySource& source_;
   const int64_t bytes_;
   // The last arena returned, taken and put back without a lock.
   std::atomic<std::byte*> hot_{nullptr};

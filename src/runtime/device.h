@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/trace.h"
 #include "plan/plan.h"
+#include "runtime/arena.h"
 #include "target/target.h"
 
 namespace kiln::runtime {
@@ -65,9 +66,8 @@ struct DeviceMemory {
   int64_t limit_bytes = 0;  // of what may be given out; 0 for no limit
 };
 
-class Device {
+class Device : public MemorySource {
  public:
-  virtual ~Device() = default;
   const std::string& name() const { return name_; }  // "CPU:0"
   const target::Target& target() const { return target_; }
   virtual Result<std::unique_ptr<LoadedExecutable>> Load(
@@ -75,9 +75,9 @@ class Device {
 
   // Memory for arguments and results, at a multiple of plan::kAlignment, for at least one byte, so
   // that empty arrays have an address too; its contents are undefined.
-  virtual Result<std::byte*> Allocate(int64_t bytes) = 0;
+  Result<std::byte*> Allocate(int64_t bytes) override = 0;
   // May be called while work that uses the memory is under way.
-  virtual void Deallocate(std::byte* memory, int64_t bytes) = 0;
+  void Deallocate(std::byte* memory, int64_t bytes) override = 0;
   virtual DeviceMemory Memory() const = 0;
   // Whether the host reads and writes it as its own.
   virtual bool has_host_memory() const { return false; }

@@ -22,42 +22,15 @@ struct Session::Prepared {
     for (size_t i = 0; i < constants.size(); ++i) {
       device.Deallocate(constants[i], program.allocations[i].bytes);
     }
-    for (std::byte* arena : arenas) device.Deallocate(arena, program.arena_bytes);
   }
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
-
-  // One for each run that goes on, kept for the next.
-  Result<std::byte*> AcquireArena() const {
-    {
-      std::lock_guard lock(arena_mutex);
-      if (!arenas.empty()) {
-        std::byte* arena = arenas.back();
-        arenas.pop_back();
-        return arena;
-      }
-      // Room for every arena there is, so that the release cannot fail.
-      arenas.reserve(++arena_count);
-    }
-    Result<std::byte*> arena = device.Allocate(program.arena_bytes);
-    if (!arena.ok()) {
-      std::lock_guard lock(arena_mutex);
-      --arena_count;
-    }
-    return arena;
-  }
-  void ReleaseArena(std::byte* arena) const {
-    std::lock_guard lock(arena_mutex);
-    arenas.push_back(arena);
-  }
 
   runtime::Device& device;
   plan::Program program;
   // By launch id.
   std::vector<std::shared_ptr<Op>> ops;
-  mutable std::mutex arena_mutex;
-  mutable std::vector<std::byte*> arenas;
-  mutable size_t arena_count = 0;
+  std::unique_ptr<runtime::ArenaCache> arenas;
   std::vector<std::byte*> constants;  // by allocation; null where it is none
   RunInfo info;
 };
@@ -114,6 +87,7 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   prepared->constants.resize(p.allocations.size(), nullptr);
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.prologue));
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.steps));
+  prepared->arenas = std::make_unique<runtime::ArenaCache>(device_, p.arena_bytes);
   for (size_t i = 0; i < p.allocations.size(); ++i) {
     const plan::Allocation& a = p.allocations[i];
     if (a.kind != plan::Allocation::Kind::kConstant) continue;
@@ -211,7 +185,7 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
         break;
       case plan::Allocation::Kind::kArena:
         if (a.bytes > 0) {
-          KILN_ASSIGN_OR_RETURN(arena, p->AcquireArena());
+          KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
         }
         buffers[i] = arena;
         break;
@@ -224,7 +198,7 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
     Status end = completion->Wait();
     if (status.ok()) status = end;
   }
-  if (arena) p->ReleaseArena(arena);
+  if (arena) p->arenas->Release(arena);
   return status;
 }
 
@@ -287,16 +261,9 @@ Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
         KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options, started));
       }
     } else if (const auto* branch = std::get_if<plan::Conditional>(&step.what)) {
-      auto count = static_cast<int32_t>(branch->branches.size());
-      int32_t index = 0;
-      if (branch->by_predicate) {
-        std::byte predicate{0};
-        KILN_RETURN_IF_ERROR(device_.CopyToHost(&predicate, at(branch->index), 1));
-        index = predicate != std::byte{0} ? 0 : 1;
-      } else {
-        KILN_RETURN_IF_ERROR(device_.CopyToHost(&index, at(branch->index), sizeof(index)));
-        if (index < 0 || index >= count) index = count - 1;
-      }
+      std::byte value[sizeof(int32_t)];
+      KILN_RETURN_IF_ERROR(device_.CopyToHost(value, at(branch->index), branch->index.bytes));
+      size_t index = plan::BranchAt(value, branch->by_predicate, branch->branches.size());
       KILN_RETURN_IF_ERROR(RunSteps(prepared, branch->branches[index], buffers, options, started));
     } else {
       return Unimplemented("calls of library functions in a session");

@@ -108,12 +108,6 @@ void GpuEmitter::Fail(Status status) {
 
 Value* GpuEmitter::Int(int64_t value) { return llvm::ConstantInt::getSigned(index_type_, value); }
 
-int64_t GpuEmitter::PointsOf(const std::vector<int>& variables) const {
-  int64_t points = 1;
-  for (int v : variables) points *= kernel_.variables[static_cast<size_t>(v)].extent;
-  return points;
-}
-
 std::vector<int> GpuEmitter::OuterVariables() const {
   std::vector<int> outer;
   for (int v = 0; v < kernel_.outer; ++v) outer.push_back(v);
@@ -655,6 +649,11 @@ void GpuEmitter::StorePartial(Value* value, Value* base, Value* at, ElementType 
 Value* GpuEmitter::Scratch(int64_t offset) {
   Value* scratch = function_->getArg(static_cast<unsigned>(kernel_.params.size()));
   return b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(offset));
+}
+
+Value* GpuEmitter::Partials(size_t reduction) {
+  std::span<const kernel::Reduction> before(kernel_.stages[0].reductions.data(), reduction);
+  return Scratch(kernel::GpuPartialBytes(before, outer_points_, schedule_.chunks));
 }
 
 }  // namespace kiln::codegen

@@ -43,7 +43,6 @@ class GpuEmitter {
   Value* thread() const { return thread_; }
   Value* block() const { return block_; }  // of the kernel's own
   int64_t outer_points() const { return outer_points_; }
-  int64_t PointsOf(const std::vector<int>& variables) const;
   std::vector<int> OuterVariables() const;
 
   // --- Control
@@ -134,6 +133,8 @@ class GpuEmitter {
   void StorePartial(Value* value, Value* base, Value* at, ElementType type);
   // The kernel's scratch from a byte on.
   Value* Scratch(int64_t offset);
+  // Where the partial results of the first stage's reduction of this number are.
+  Value* Partials(size_t reduction);
 
  private:
   friend class Scope;

@@ -12,7 +12,6 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -57,12 +56,6 @@ llvm::StringRef PrimitiveName(const llvm::Instruction& i) {
 int64_t CopySize(llvm::StringRef primitive) {
   if (!primitive.consume_front("copy_async_")) return 0;
   return primitive == "4" ? 4 : primitive == "8" ? 8 : 16;
-}
-
-void PromoteStackSlots(llvm::Module& module) {
-  llvm::legacy::PassManager passes;
-  passes.add(llvm::createPromoteMemoryToRegisterPass());
-  passes.run(module);
 }
 
 // Whether a function asks the machine for something, or gets at memory by a pointer that it is

@@ -1,10 +1,7 @@
 // GPU programs to PTX, and to host objects for the emulator.
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "base/strings.h"
@@ -13,20 +10,12 @@
 #include "codegen/gpu/nest.h"
 #include "codegen/gpu/primitives.h"
 #include "codegen/llvm_session.h"
-#include "llvm/IR/LegacyPassManager.h"
+#include "codegen/parallel.h"
 #include "llvm/IR/Metadata.h"
-#include "llvm/Pass.h"
-#include "llvm/Transforms/Utils.h"
+#include "plan/uses.h"
 
 namespace kiln::codegen {
 namespace {
-
-// Accumulators are emitted as stack slots; in registers they cost nothing.
-void PromoteStackSlots(llvm::Module& module) {
-  llvm::legacy::PassManager passes;
-  passes.add(llvm::createPromoteMemoryToRegisterPass());
-  passes.run(module);
-}
 
 // Marks a kernel's entry, and says how many threads a block of it has.
 void MarkKernel(llvm::Function* f, int threads) {
@@ -44,24 +33,10 @@ void MarkKernel(llvm::Function* f, int threads) {
 
 // The kernels that a program launches, by number.
 std::vector<int> LaunchedKernels(const plan::Program& program) {
-  std::vector<bool> launched(program.kernels.size(), false);
-  std::function<void(const plan::Steps&)> visit = [&](const plan::Steps& steps) {
-    for (const plan::Step& step : steps) {
-      if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-        launched[static_cast<size_t>(launch->kernel)] = true;
-      } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-        visit(loop->condition);
-        visit(loop->body);
-      } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-        for (const plan::Steps& branch : conditional->branches) visit(branch);
-      }
-    }
-  };
-  visit(program.prologue);
-  visit(program.steps);
+  std::vector<plan::KernelUse> uses = plan::KernelUses(program);
   std::vector<int> kernels;
-  for (size_t k = 0; k < launched.size(); ++k) {
-    if (launched[k]) kernels.push_back(static_cast<int>(k));
+  for (size_t k = 0; k < uses.size(); ++k) {
+    if (uses[k].launched) kernels.push_back(static_cast<int>(k));
   }
   return kernels;
 }
@@ -92,7 +67,6 @@ class GpuModuleEmitter {
     if (target_.gpu.emulated) {
       KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session_->module(), entries_, target_.gpu.sm));
     } else {
-      PromoteStackSlots(session_->module());
       KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session_->module(), target_.gpu.sm));
     }
     if (options_.verify) KILN_RETURN_IF_ERROR(session_->Verify());
@@ -194,24 +168,11 @@ Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
   std::vector<GpuModuleEmitter> parts;
   for (size_t i = 0; i < workers; ++i) parts.emplace_back(program, target, options);
   std::vector<Status> statuses(workers);
-  std::atomic<size_t> next = 0;
-  auto compile = [&] {
-    for (size_t i = next++; i < workers; i = next++) {
-      std::vector<int> share;
-      for (size_t k = i; k < kernels.size(); k += workers) share.push_back(kernels[k]);
-      statuses[i] = parts[i].Run(Cat(program.name, ".", i), share);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < workers; ++i) {
-    try {
-      threads.emplace_back(compile);
-    } catch (const std::system_error&) {  // No thread to be had: the others do its share.
-      break;
-    }
-  }
-  compile();
-  for (std::thread& t : threads) t.join();
+  InParallel(workers, workers, [&](size_t i) {
+    std::vector<int> share;
+    for (size_t k = i; k < kernels.size(); k += workers) share.push_back(kernels[k]);
+    statuses[i] = parts[i].Run(Cat(program.name, ".", i), share);
+  });
   if (options.dump) {
     options.dump("ir-no-opt.ll", parts[0].text());
     if (!target.gpu.emulated) options.dump("ptx", parts[0].code());

@@ -86,7 +86,7 @@ void EmitSerial(GpuEmitter& e) {
   if (is_scatter) shared_out.insert(shared_out.end(), order.others.begin(), order.others.end());
   const int64_t threads = e.launch().threads;
   Value* first = e.b().CreateAdd(e.b().CreateMul(e.block(), e.Int(threads)), e.thread());
-  e.Loop(first, e.Int(e.PointsOf(shared_out)), e.Int(threads * e.launch().blocks),
+  e.Loop(first, e.Int(e.kernel().PointsOf(shared_out)), e.Int(threads * e.launch().blocks),
          [&](Value* point) {
            e.Delinearise(point, shared_out);
            switch (kernel.kind) {
@@ -107,10 +107,11 @@ void EmitScatter(GpuEmitter& e) {
   e.Loop(e.block(), e.Int(e.outer_points()), e.Int(e.launch().blocks), [&](Value* point) {
     e.Delinearise(point, e.OuterVariables());
     EmitInOrder(e, order.in_order, [&] {
-      e.Loop(e.thread(), e.Int(e.PointsOf(order.others)), e.Int(e.launch().threads), [&](Value* i) {
-        e.Delinearise(i, order.others);
-        e.EmitUpdates(0);
-      });
+      e.Loop(e.thread(), e.Int(e.kernel().PointsOf(order.others)), e.Int(e.launch().threads),
+             [&](Value* i) {
+               e.Delinearise(i, order.others);
+               e.EmitUpdates(0);
+             });
       e.gpu().Barrier();
     });
   });
@@ -139,7 +140,7 @@ void EmitTranspose(GpuEmitter& e) {
     return b.CreateAnd(b.CreateICmpSLT(e.variable(load.row), e.Int(rows)),
                        b.CreateICmpSLT(e.variable(load.column), e.Int(columns)));
   };
-  const int64_t tiles = e.PointsOf(rest) * row_tiles * column_tiles;
+  const int64_t tiles = e.kernel().PointsOf(rest) * row_tiles * column_tiles;
   e.Loop(e.block(), e.Int(tiles), e.Int(e.launch().blocks), [&](Value* t) {
     Value* first_column = b.CreateMul(b.CreateURem(t, e.Int(column_tiles)), e.Int(tile));
     t = b.CreateUDiv(t, e.Int(column_tiles));

@@ -5,6 +5,9 @@
 
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/Pass.h"
+#include "llvm/Transforms/Utils.h"
 
 namespace kiln::codegen {
 
@@ -263,7 +266,14 @@ Status CheckPrimitives(const llvm::Module& module, int sm) {
   return OkStatus();
 }
 
+void PromoteStackSlots(llvm::Module& module) {
+  llvm::legacy::PassManager passes;
+  passes.add(llvm::createPromoteMemoryToRegisterPass());
+  passes.run(module);
+}
+
 Status LowerPrimitivesToNvptx(llvm::Module& module, int sm) {
+  PromoteStackSlots(module);
   KILN_RETURN_IF_ERROR(CheckPrimitives(module, sm));
   return NvptxLowering(module).Run();
 }

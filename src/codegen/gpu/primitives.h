@@ -99,11 +99,15 @@ class GpuPrimitives {
   llvm::Module& module_;
 };
 
+// Accumulators are emitted as stack slots; in registers they cost nothing.
+void PromoteStackSlots(llvm::Module& module);
+
 // INTERNAL where an architecture lacks one of the primitives that are declared: LLVM's back end
 // would end the process.
 Status CheckPrimitives(const llvm::Module& module, int sm);
 
-// Replaces every kiln.gpu.* call by what the NVPTX back end knows. Shared memory is dynamic: its
+// Replaces every kiln.gpu.* call by what the NVPTX back end knows, and promotes stack slots. Shared
+// memory is dynamic: its
 // size is the launch's. INTERNAL where there is no such primitive, or the architecture `sm` has it
 // not: the back end would end the process.
 Status LowerPrimitivesToNvptx(llvm::Module& module, int sm);

@@ -21,9 +21,9 @@ class Product {
         b_(e.b()),
         factors_(*kernel::FindGpuFactors(e.kernel())),
         tile_(e.schedule().product),
-        m_(e.PointsOf(factors_.rows)),
-        n_(e.PointsOf(factors_.columns)),
-        k_(e.PointsOf(factors_.inner)),
+        m_(e.kernel().PointsOf(factors_.rows)),
+        n_(e.kernel().PointsOf(factors_.columns)),
+        k_(e.kernel().PointsOf(factors_.inner)),
         pieces_((k_ + tile_.k - 1) / tile_.k),
         chunks_(e.schedule().chunks) {}
 
@@ -35,7 +35,7 @@ class Product {
     sums_ = tile_.unit == GpuUnit::kFma ? MakeFmaSums(e_) : MakeMmaSums(e_);
     const int64_t row_tiles = (m_ + tile_.m - 1) / tile_.m;
     const int64_t column_tiles = (n_ + tile_.n - 1) / tile_.n;
-    const int64_t items = e_.PointsOf(factors_.batch) * row_tiles * column_tiles * chunks_;
+    const int64_t items = e_.kernel().PointsOf(factors_.batch) * row_tiles * column_tiles * chunks_;
     auto item = [&](Value* i) {
       if (chunks_ > 1) {
         chunk_ = b_.CreateURem(i, e_.Int(chunks_));

@@ -21,8 +21,8 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
       side_(piece.along_k != piece.reads_along_k && ByteWidth(piece.type) == 1 && piece.lanes == 4
                 ? 4
                 : 1),
-      extent_(e.PointsOf(points)),
-      k_(e.PointsOf(inner)),
+      extent_(e.kernel().PointsOf(points)),
+      k_(e.kernel().PointsOf(inner)),
       steps_((width * depth_ / (piece.lanes * side_) + e.launch().threads - 1) /
              e.launch().threads) {
   // What goes by way of registers must not be read beyond the ends.

@@ -102,13 +102,6 @@ class Scanner {
   }
 
   // --- Where several blocks scan one row: the first launch makes the totals of their chunks.
-  Value* TotalsOf(size_t i) {
-    int64_t offset = 0;
-    for (size_t k = 0; k < i; ++k) {
-      offset += kernel::GpuPartialBytes(e_.reduction(0, k).types[0], e_.outer_points(), chunks_);
-    }
-    return e_.Scratch(offset);
-  }
   Value* TotalAt(Value* chunk) {
     return b_.CreateAdd(b_.CreateMul(point_, e_.Int(chunks_)), chunk);
   }
@@ -116,7 +109,7 @@ class Scanner {
   void SaveTotals(const std::vector<GpuEmitter::Slots>& totals) {
     e_.If(b_.CreateICmpEQ(e_.thread(), e_.Int(0)), [&] {
       for (size_t i = 0; i < reductions_; ++i) {
-        e_.StorePartial(e_.Current(totals[i])[0], TotalsOf(i), TotalAt(chunk_),
+        e_.StorePartial(e_.Current(totals[i])[0], e_.Partials(i), TotalAt(chunk_),
                         e_.reduction(0, i).types[0]);
       }
     });
@@ -126,7 +119,7 @@ class Scanner {
     e_.Loop(e_.Int(0), chunk_, e_.Int(1), [&](Value* chunk) {
       for (size_t i = 0; i < reductions_; ++i) {
         const kernel::Reduction& r = e_.reduction(0, i);
-        Value* total = e_.LoadPartial(TotalsOf(i), TotalAt(chunk), r.types[0]);
+        Value* total = e_.LoadPartial(e_.Partials(i), TotalAt(chunk), r.types[0]);
         e_.SetSlots(carry[i], e_.Combine(r, e_.Current(carry[i]), {total}));
       }
     });

@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "codegen/gpu/emitter.h"
-#include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::codegen {
 namespace {
 
-using kernel::Node;
 using kernel::Reduction;
 using kernel::Stage;
 using llvm::Value;
@@ -99,7 +97,8 @@ class Teams {
   }
 
   int64_t StepsOf(int stage) const {
-    return e_.PointsOf(StageOf(stage).variables) / e_.schedule().lanes[static_cast<size_t>(stage)];
+    return e_.kernel().PointsOf(StageOf(stage).variables) /
+           e_.schedule().lanes[static_cast<size_t>(stage)];
   }
 
   void EmitStage(int stage) {
@@ -185,14 +184,6 @@ class Teams {
   }
 
   // --- Reductions that several blocks share: each has a chunk, and a second launch combines them.
-  int64_t PartialOffset(size_t i) const {
-    int64_t offset = 0;
-    for (size_t k = 0; k < i; ++k) {
-      offset += kernel::GpuPartialBytes(e_.reduction(0, k).types[0], e_.outer_points(),
-                                        e_.schedule().chunks);
-    }
-    return offset;
-  }
   Value* PartialAt(Value* chunk) {
     return b_.CreateAdd(b_.CreateMul(chunk, e_.Int(e_.outer_points())), point_);
   }
@@ -210,7 +201,7 @@ class Teams {
     if (active_) first = b_.CreateAnd(first, active_);
     e_.If(first, [&] {
       for (size_t i = 0; i < totals.size(); ++i) {
-        e_.StorePartial(totals[i][0], e_.Scratch(PartialOffset(i)), PartialAt(chunk_),
+        e_.StorePartial(totals[i][0], e_.Partials(i), PartialAt(chunk_),
                         e_.reduction(0, i).types[0]);
       }
     });
@@ -221,7 +212,7 @@ class Teams {
     e_.Loop(member_, e_.Int(e_.schedule().chunks), e_.Int(width_), [&](Value* chunk) {
       for (size_t i = 0; i < slots.size(); ++i) {
         const Reduction& r = e_.reduction(0, i);
-        Value* part = e_.LoadPartial(e_.Scratch(PartialOffset(i)), PartialAt(chunk), r.types[0]);
+        Value* part = e_.LoadPartial(e_.Partials(i), PartialAt(chunk), r.types[0]);
         e_.SetSlots(slots[i], e_.Combine(r, e_.Current(slots[i]), {part}));
       }
     });

@@ -36,12 +36,7 @@ CpuExecutable::~CpuExecutable() {
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(
     std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
     runtime::ThreadPool& pool) {
-  // The frame knows no function that a program could call by name: better said here than in a run.
-  std::vector<std::string> targets = plan::CallTargets(artefact->program);
-  if (!targets.empty()) {
-    return Unimplemented(artefact->program.name, ": no function is registered for calls of '",
-                         Join(targets, "', '"), "'");
-  }
+  KILN_RETURN_IF_ERROR(plan::CheckNoCalls(artefact->program));
   std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact), allocator, pool));
   Result<std::unique_ptr<LinkedCode>> code = Link(e->artefact_->objects);
   if (!code.ok()) return code.status().WithContext(e->program().name);

@@ -1,7 +1,5 @@
 #include "device/gpu/executable.h"
 
-#include <cstring>
-
 #include "base/strings.h"
 #include "plan/calls.h"
 
@@ -56,11 +54,7 @@ Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(
     return InvalidArgument("the artefact was compiled for ", artefact->target.ToString(), ", and ",
                            device.name(), " is ", device.target().ToString());
   }
-  std::vector<std::string> targets = plan::CallTargets(artefact->program);
-  if (!targets.empty()) {
-    return Unimplemented(artefact->program.name, ": no function is registered for calls of '",
-                         Join(targets, "', '"), "'");
-  }
+  KILN_RETURN_IF_ERROR(plan::CheckNoCalls(artefact->program));
   std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact), device));
   KILN_RETURN_IF_ERROR(e->LoadCode());
   KILN_RETURN_IF_ERROR(e->LoadConstants());
@@ -315,15 +309,8 @@ Status GpuExecutable::Enqueue(Loop& loop, Replay& run) {
 
 Status GpuExecutable::Enqueue(Branch& branch, Replay& run) {
   KILN_RETURN_IF_ERROR(Read(branch.index, run));
-  auto count = static_cast<int32_t>(branch.branches.size());
-  int32_t index = 0;
-  if (branch.by_predicate) {
-    index = *number_ != std::byte{0} ? 0 : 1;
-  } else {
-    std::memcpy(&index, number_, sizeof(index));
-    if (index < 0 || index >= count) index = count - 1;
-  }
-  return Enqueue(branch.branches[static_cast<size_t>(index)], run);
+  size_t index = plan::BranchAt(number_, branch.by_predicate, branch.branches.size());
+  return Enqueue(branch.branches[index], run);
 }
 
 Status GpuExecutable::Read(const plan::Slice& slice, Replay& run) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
+
 namespace kiln::kernel {
 namespace {
 
@@ -15,8 +17,6 @@ constexpr int64_t kMostBlocksWanted = 8;
 constexpr int64_t kItemsWithScratch = 32;
 // Products below this many operations are done sooner than another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t LargestDivisor(int64_t of, int64_t at_most) {
   int64_t d = std::max<int64_t>(1, std::min(of, at_most));

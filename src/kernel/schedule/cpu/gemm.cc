@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/integers.h"
+
 namespace kiln::kernel {
 namespace {
 
 // For a >= 0 of any size: "no limit" is one, too.
-int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
 // Whether B is of a narrower type than products are.
 bool IsConverted(const GemmProblem& p) { return ByteWidth(p.TypeOfB()) < ByteWidth(p.type); }

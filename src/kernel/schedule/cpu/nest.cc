@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/integers.h"
 #include "base/strings.h"
 #include "kernel/schedule/cpu/rows.h"
 #include "kernel/schedule/cpu/strips.h"
@@ -31,8 +32,6 @@ constexpr double kItemCycles = 100000;
 constexpr int64_t kMostKept = 12 << 20;
 constexpr double kChunkBytes = 192 << 10;
 constexpr int64_t kMaxChunks = 512;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Scheduler {
  public:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.h"
+
 namespace kiln::kernel {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr double kHeavyCycles = 20;  // more, of a transcendental op
 constexpr double kCyclesPerMicrosecond = 2500;
 constexpr int64_t kMinVector = 4;
 constexpr int kMostInFlight = 8;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Scheduler {
  public:

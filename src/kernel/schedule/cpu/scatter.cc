@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
+
 namespace kiln::kernel {
 namespace {
 
@@ -13,8 +15,6 @@ constexpr int64_t kOrderedItems = 8;
 // Neighbours that one item should update at least, so that cache lines are used whole.
 constexpr int64_t kItemRowBytes = 256;
 constexpr int64_t kMinVector = 4;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool NodeDependsOn(const Stage& stage, int node, int variable) {
   std::vector<bool> seen(stage.nodes.size());

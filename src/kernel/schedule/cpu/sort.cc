@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
 #include "base/strings.h"
 
 namespace kiln::kernel {
@@ -26,8 +27,7 @@ constexpr int64_t kMinCandidates = 256;
 // About what a task must have to do, in elements of radix passes or of levels of merging.
 constexpr double kTaskSteps = 16 << 10;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t Aligned(int64_t bytes) { return CeilDiv(bytes, kLine) * kLine; }
+int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kLine); }
 
 double LogTwo(int64_t n) {
   double levels = 1;

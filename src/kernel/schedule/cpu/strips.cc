@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/integers.h"
 #include "kernel/schedule/cpu/rows.h"
 
 namespace kiln::kernel {
@@ -18,8 +19,6 @@ constexpr int64_t kFewestRows = 32;
 // Items that suffice for the threads of most machines; of those with scratch there are no more.
 constexpr int64_t kItemsWanted = 16;
 constexpr int64_t kItemsWithScratch = 32;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Calls f(param, index, loads).
 template <typename F>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/integers.h"
 #include "base/strings.h"
 #include "kernel/schedule/gpu/ordered.h"
 #include "kernel/schedule/gpu/product.h"
@@ -19,16 +20,6 @@ constexpr std::string_view kFormNames[] = {"elementwise", "transpose", "teams", 
 constexpr int kThreads = 256;
 constexpr int64_t kMostTiles = int64_t{1} << 20;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t OuterPoints(const Kernel& kernel) {
-  int64_t points = 1;
-  for (int v = 0; v < kernel.outer; ++v) {
-    points *= kernel.variables[static_cast<size_t>(v)].extent;
-  }
-  return points;
-}
-
 int64_t MostBlocks(const target::Gpu& gpu) {
   return 32 * static_cast<int64_t>(gpu.multiprocessors);
 }
@@ -44,7 +35,7 @@ GpuSchedule Elementwise(const Kernel& kernel, const target::Gpu& gpu) {
   s.form = GpuSchedule::Form::kElementwise;
   if (kernel.outer > 0) s.vector = GpuLanes(kernel, kernel.stages[0], kernel.outer - 1);
   // Threads that wait for memory hide each other's waits: as many as the machine holds come first.
-  const int64_t points = OuterPoints(kernel);
+  const int64_t points = kernel.OuterPoints();
   while (s.vector > 1 && points / s.vector < 512 * static_cast<int64_t>(gpu.multiprocessors)) {
     s.vector /= 2;
   }
@@ -56,7 +47,7 @@ GpuSchedule Elementwise(const Kernel& kernel, const target::Gpu& gpu) {
 // A thread for each point that goes in no order.
 GpuSchedule Serial(const Kernel& kernel, const target::Gpu& gpu) {
   GpuSchedule s;
-  int64_t points = OuterPoints(kernel);
+  int64_t points = kernel.OuterPoints();
   if (kernel.kind == Kernel::Kind::kScatter) {
     for (int v : kernel.stages[0].variables) {
       const Variable& variable = kernel.variables[static_cast<size_t>(v)];
@@ -105,7 +96,7 @@ GpuSchedule Scatter(const Kernel& kernel, const target::Gpu& gpu) {
   GpuSchedule s;
   s.form = GpuSchedule::Form::kScatter;
   s.launches[0].threads = others <= gpu.warp_size ? gpu.warp_size : kThreads;
-  s.launches[0].blocks = std::clamp<int64_t>(OuterPoints(kernel), 1, kMostTiles);
+  s.launches[0].blocks = std::clamp<int64_t>(kernel.OuterPoints(), 1, kMostTiles);
   return s;
 }
 
@@ -115,7 +106,7 @@ GpuSchedule Transpose(const Kernel& kernel, const TransposeLoad& load) {
   int64_t row = kernel.variables[static_cast<size_t>(load.row)].extent;
   int64_t column = kernel.variables[static_cast<size_t>(load.column)].extent;
   int64_t tiles = CeilDiv(row, s.tile) * CeilDiv(column, s.tile);
-  s.launches[0].blocks = std::min(OuterPoints(kernel) / (row * column) * tiles, kMostTiles);
+  s.launches[0].blocks = std::min(kernel.OuterPoints() / (row * column) * tiles, kMostTiles);
   // A column more than the tile has, so that columns do not all fall on one bank.
   ElementType type = kernel.stages[0].nodes[static_cast<size_t>(load.node)].type;
   s.launches[0].shared_bytes = s.tile * (s.tile + 1) * ByteWidth(type);
@@ -136,7 +127,7 @@ GpuSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int block_threa
   }
   if (IsElementwise(kernel)) {
     auto transpose = FindTransposeLoad(kernel);
-    if (transpose && OuterPoints(kernel) > 0) return Transpose(kernel, *transpose);
+    if (transpose && kernel.OuterPoints() > 0) return Transpose(kernel, *transpose);
     return Elementwise(kernel, gpu);
   }
   if (block_threads == 0) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
+
 namespace kiln::kernel {
 namespace {
 
@@ -15,16 +17,6 @@ constexpr int64_t kMostCounted = 32;
 constexpr int64_t kLargestTile = 2048;
 constexpr int64_t kTileBytes = 48 << 10;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t OuterPoints(const Kernel& kernel) {
-  int64_t points = 1;
-  for (int v = 0; v < kernel.outer; ++v) {
-    points *= kernel.variables[static_cast<size_t>(v)].extent;
-  }
-  return points;
-}
-
 }  // namespace
 
 std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::Gpu& gpu) {
@@ -34,7 +26,7 @@ std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::G
   }
   const int variable = stage.variables[0];
   const int64_t extent = kernel.variables[static_cast<size_t>(variable)].extent;
-  const int64_t points = OuterPoints(kernel);
+  const int64_t points = kernel.OuterPoints();
   if (extent < kLeastScan || points == 0) return std::nullopt;
   // Where memory goes along the outer points, and there are enough of them, a thread each is best.
   bool along_outer = false;
@@ -59,9 +51,7 @@ std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::G
   s.launches = {launch};
   if (s.chunks == 1) return s;
   s.launches.push_back(launch);
-  for (const Reduction& r : stage.reductions) {
-    s.scratch_bytes += GpuPartialBytes(r.types[0], points, s.chunks);
-  }
+  s.scratch_bytes = GpuPartialBytes(stage.reductions, points, s.chunks);
   return s;
 }
 
@@ -74,7 +64,7 @@ int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, in
 GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
   const Sort& sort = *kernel.stages[0].sort;
   const int64_t size = kernel.variables[static_cast<size_t>(sort.variable)].extent;
-  const int64_t points = OuterPoints(kernel), records = points * size;
+  const int64_t points = kernel.OuterPoints(), records = points * size;
   const int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
   std::vector<ElementType> types;
   for (int input : sort.inputs) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "base/integers.h"
 #include "base/strings.h"
 #include "kernel/schedule/gpu/product.h"
 #include "kernel/schedule/gpu/vectors.h"
@@ -15,16 +16,8 @@ constexpr int64_t kMostBlocks = int64_t{1} << 20;
 constexpr int64_t kMostChunks = 64;
 constexpr int kMostStages = 4;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int64_t ExtentOf(const Kernel& kernel, int variable) {
   return kernel.variables[static_cast<size_t>(variable)].extent;
-}
-
-int64_t PointsOf(const Kernel& kernel, const std::vector<int>& variables) {
-  int64_t points = 1;
-  for (int v : variables) points *= ExtentOf(kernel, v);
-  return points;
 }
 
 // A block's tile, and its threads' or warps' parts of it. `efficiency` is the share of the
@@ -282,8 +275,8 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
                                              bool tf32) {
   auto f = FindGpuFactors(kernel);
   if (!f) return {};
-  const int64_t m = PointsOf(kernel, f->rows), n = PointsOf(kernel, f->columns);
-  const int64_t k = PointsOf(kernel, f->inner), batch = PointsOf(kernel, f->batch);
+  const int64_t m = kernel.PointsOf(f->rows), n = kernel.PointsOf(f->columns);
+  const int64_t k = kernel.PointsOf(f->inner), batch = kernel.PointsOf(f->batch);
   // What is read once, or nearly so, wins nothing in shared memory.
   if (std::min(m, n) < 8 || k < 4) return {};
   const Stage& stage = kernel.stages[0];

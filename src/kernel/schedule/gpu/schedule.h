@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernel/kernel.h"
 #include "tensor/element_type.h"
 
 namespace kiln::kernel {
@@ -97,6 +99,8 @@ struct GpuSchedule {
 
 // The bytes that partial results of one type take in scratch: by chunk and point.
 int64_t GpuPartialBytes(ElementType type, int64_t points, int64_t chunks);
+// One after the other's.
+int64_t GpuPartialBytes(std::span<const Reduction> reductions, int64_t points, int64_t chunks);
 // The same of the records of a sort, which has `size` of them at each point.
 int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, int64_t size);
 

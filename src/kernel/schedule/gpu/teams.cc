@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::kernel {
@@ -13,22 +14,8 @@ constexpr int kColumnTeams = 32;  // neighbouring columns, which neighbouring th
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 constexpr int64_t kMostChunks = 512;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 int64_t ExtentOf(const Kernel& kernel, int v) {
   return kernel.variables[static_cast<size_t>(v)].extent;
-}
-
-int64_t OuterPoints(const Kernel& kernel) {
-  int64_t points = 1;
-  for (int v = 0; v < kernel.outer; ++v) points *= ExtentOf(kernel, v);
-  return points;
-}
-
-int64_t InnerPoints(const Kernel& kernel, const Stage& stage) {
-  int64_t points = 1;
-  for (int v : stage.variables) points *= ExtentOf(kernel, v);
-  return points;
 }
 
 bool MayHaveTeams(const Kernel& kernel) {
@@ -43,7 +30,7 @@ bool MayHaveTeams(const Kernel& kernel) {
     for (int v : stage.variables) {
       if (kernel.variables[static_cast<size_t>(v)].reduction != reduces) return false;
     }
-    if (InnerPoints(kernel, stage) == 0) return false;
+    if (kernel.PointsOf(stage.variables) == 0) return false;
     walks |= !stage.variables.empty();
   }
   return walks;
@@ -85,7 +72,13 @@ int64_t SharedBytes(const Kernel& kernel, const GpuLaunch& launch, int warp) {
 
 int64_t GpuPartialBytes(ElementType type, int64_t points, int64_t chunks) {
   constexpr int64_t kAlignment = 64;
-  return CeilDiv(ByteWidth(type) * points * chunks, kAlignment) * kAlignment;
+  return RoundUp(ByteWidth(type) * points * chunks, kAlignment);
+}
+
+int64_t GpuPartialBytes(std::span<const Reduction> reductions, int64_t points, int64_t chunks) {
+  int64_t bytes = 0;
+  for (const Reduction& r : reductions) bytes += GpuPartialBytes(r.types[0], points, chunks);
+  return bytes;
 }
 
 std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu& gpu,
@@ -93,11 +86,11 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
   if (!MayHaveTeams(kernel)) return std::nullopt;
   GpuSchedule s;
   s.form = GpuSchedule::Form::kTeams;
-  const int64_t points = OuterPoints(kernel);
+  const int64_t points = kernel.OuterPoints();
   if (points == 0) return std::nullopt;
   const bool columns = kernel.outer > 0 && ExtentOf(kernel, kernel.outer - 1) >= 8 &&
                        CountAlong(kernel, true) > CountAlong(kernel, false);
-  int64_t steps = 0, longest = 0;
+  int64_t steps = 0;
   size_t walks = 0;
   for (const Stage& stage : kernel.stages) {
     int lanes = 1;
@@ -107,8 +100,7 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
     s.lanes.push_back(lanes);
     if (stage.variables.empty()) continue;
     ++walks;
-    longest = std::max(longest, InnerPoints(kernel, stage));
-    steps = std::max(steps, InnerPoints(kernel, stage) / lanes);
+    steps = std::max(steps, kernel.PointsOf(stage.variables) / lanes);
   }
   GpuLaunch launch;
   launch.columns = columns;
@@ -143,9 +135,7 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
   s.launches = {launch};
   if (s.chunks == 1) return s;
   s.launches[0].blocks = blocks * s.chunks;
-  for (const Reduction& r : kernel.stages[0].reductions) {
-    s.scratch_bytes += GpuPartialBytes(r.types[0], points, s.chunks);
-  }
+  s.scratch_bytes = GpuPartialBytes(kernel.stages[0].reductions, points, s.chunks);
   // Partial results of neighbouring points are neighbours.
   GpuLaunch second;
   second.columns = points >= 8;
