@@ -119,6 +119,8 @@ using GraphHandle = struct GraphObject*;
 using GraphNodeHandle = struct GraphNodeObject*;
 using GraphExecHandle = struct GraphExecObject*;
 
+using HostFunction = void (*)(void*);
+
 // CUmemPoolProps.
 struct PoolProperties {
   int allocation_type = kAllocationTypePinned;
@@ -225,6 +227,7 @@ struct Function {
   X(FuncSetAttribute, cuFuncSetAttribute, FunctionHandle, FunctionAttribute, int)                  \
   X(LaunchKernel, cuLaunchKernel, FunctionHandle, unsigned, unsigned, unsigned, unsigned,          \
     unsigned, unsigned, unsigned, StreamHandle, void**, void**)                                    \
+  X(LaunchHostFunc, cuLaunchHostFunc, StreamHandle, HostFunction, void*)                           \
   X(LinkCreate, cuLinkCreate_v2, unsigned, JitOption*, void**, LinkHandle*)                        \
   X(LinkAddData, cuLinkAddData_v2, LinkHandle, JitInput, void*, size_t, const char*, unsigned,     \
     JitOption*, void**)                                                                            \

@@ -71,8 +71,12 @@ Result<std::unique_ptr<CudaMachine>> CudaMachine::Make(std::shared_ptr<const Dri
   if (warp_size != 32) {
     return FailedPrecondition(name, " has warps of ", warp_size, " threads");
   }
+  const int newest = options.architecture > 0 ? std::min(options.architecture, sm) : sm;
+  if (newest < kArchitectures.front()) {
+    return InvalidArgument("code for sm_", newest, " cannot be made");
+  }
   const int architecture =
-      *std::prev(std::upper_bound(kArchitectures.begin(), kArchitectures.end(), sm));
+      *std::prev(std::upper_bound(kArchitectures.begin(), kArchitectures.end(), newest));
   KILN_ASSIGN_OR_RETURN(target::Target target, target::NvidiaGpu(architecture));
   target.gpu.warp_size = warp_size;
   target.gpu.multiprocessors = multiprocessors;

@@ -16,6 +16,7 @@ struct CudaOptions {
   std::string library = kDriverLibrary;
   int64_t memory_limit_bytes = 0;  // of each GPU; 0: all that it has
   std::string code_folder;         // where assembled code is kept; empty: nowhere
+  int architecture = 0;            // that PTX is made for where the GPU runs it; 0: the GPU's own
 };
 
 class CudaMachine final : public GpuMachine {
@@ -39,12 +40,11 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuStream>> WrapStream(void* native) override;
   bool takes_streams() const override { return true; }
   Result<std::unique_ptr<GpuEvent>> MakeEvent() override;
+  bool has_clock() const override { return true; }
+  Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() override;
+  Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
-
-  // Events that know when they were reached, and the time between two that have been.
-  Result<std::unique_ptr<GpuEvent>> MakeTimedEvent();
-  Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to);
 
   CodeCache& code_cache() { return code_cache_; }
 

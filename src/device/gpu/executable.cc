@@ -283,16 +283,16 @@ Status GpuExecutable::PrepareGraph(Segment& segment, const Replay& run) {
 Status GpuExecutable::EnqueueOneByOne(const Segment& segment, Replay& run) {
   for (const Command& command : segment.commands) {
     std::vector<GpuSpan> spans = SpansOf(command, run.addresses);
-    int64_t start = run.options.trace ? TraceSink::Now() : 0;
-    KILN_RETURN_IF_ERROR(command.kernel
-                             ? run.stream.Launch(*command.kernel, command.grid, spans)
-                             : run.stream.Copy(spans[0].address, spans[1].address, spans[1].bytes));
-    if (run.options.trace) {
-      KILN_RETURN_IF_ERROR(run.stream.Synchronise());
-      TraceLaunch(command, start, run);
-    }
+    KILN_RETURN_IF_ERROR(run.options.trace ? TraceCommand(command, spans, run)
+                                           : EnqueueCommand(command, spans, run.stream));
   }
   return OkStatus();
+}
+
+Status GpuExecutable::EnqueueCommand(const Command& command, std::span<const GpuSpan> spans,
+                                     GpuStream& stream) {
+  return command.kernel ? stream.Launch(*command.kernel, command.grid, spans)
+                        : stream.Copy(spans[0].address, spans[1].address, spans[1].bytes);
 }
 
 Status GpuExecutable::Enqueue(Loop& loop, Replay& run) {
@@ -332,10 +332,26 @@ std::vector<GpuSpan> GpuExecutable::SpansOf(const Command& command,
   return spans;
 }
 
-void GpuExecutable::TraceLaunch(const Command& command, int64_t start, Replay& run) const {
+Status GpuExecutable::TraceCommand(const Command& command, std::span<const GpuSpan> spans,
+                                   Replay& run) const {
+  GpuMachine& machine = device_.machine();
+  std::unique_ptr<GpuEvent> from, to;
+  if (machine.has_clock()) {
+    KILN_ASSIGN_OR_RETURN(from, machine.MakeTimedEvent());
+    KILN_ASSIGN_OR_RETURN(to, machine.MakeTimedEvent());
+  }
+  KILN_RETURN_IF_ERROR(run.stream.Pause());
   TraceEvent event;
-  event.start_ns = start;
-  event.duration_ns = TraceSink::Now() - start;
+  event.start_ns = TraceSink::Now();
+  if (from) KILN_RETURN_IF_ERROR(run.stream.Record(*from));
+  KILN_RETURN_IF_ERROR(EnqueueCommand(command, spans, run.stream));
+  if (to) KILN_RETURN_IF_ERROR(run.stream.Record(*to));
+  KILN_RETURN_IF_ERROR(run.stream.Synchronise());
+  event.duration_ns = TraceSink::Now() - event.start_ns;
+  if (to) {
+    KILN_ASSIGN_OR_RETURN(double microseconds, machine.ElapsedMicroseconds(*from, *to));
+    event.duration_ns = static_cast<int64_t>(1000 * microseconds);
+  }
   event.lane = TraceSink::LaneOfThisThread();
   if (command.launch >= 0) {
     const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
@@ -350,6 +366,7 @@ void GpuExecutable::TraceLaunch(const Command& command, int64_t start, Replay& r
   }
   event.args.push_back({"device", device_.name()});
   run.options.trace->Add(std::move(event));
+  return OkStatus();
 }
 
 }  // namespace kiln::device

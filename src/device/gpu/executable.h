@@ -85,12 +85,15 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status Enqueue(Loop& loop, Replay& run);
   Status Enqueue(Branch& branch, Replay& run);
   Status EnqueueOneByOne(const Segment& segment, Replay& run);
+  static Status EnqueueCommand(const Command& command, std::span<const GpuSpan> spans,
+                               GpuStream& stream);
   // Makes the graph, or gives it the run's addresses.
   Status PrepareGraph(Segment& segment, const Replay& run);
   // A number that the device has computed, once it has.
   Status Read(const plan::Slice& slice, Replay& run);
   std::vector<GpuSpan> SpansOf(const Command& command, const std::vector<std::byte*>& addresses);
-  void TraceLaunch(const Command& command, int64_t start, Replay& run) const;
+  // Waits for the command; its time is the machine's where that has a clock.
+  Status TraceCommand(const Command& command, std::span<const GpuSpan> spans, Replay& run) const;
 
   std::shared_ptr<const plan::Artefact> artefact_;
   GpuDevice& device_;

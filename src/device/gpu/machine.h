@@ -81,6 +81,9 @@ class GpuStream {
   virtual Status CopyToHost(void* to, const std::byte* from, int64_t bytes) = 0;
   virtual Status Fill(std::byte* to, uint8_t value, int64_t bytes) = 0;
 
+  // What follows begins some microseconds later: in the meantime more can be asked for, which is
+  // then done without gaps. For measuring; machines without a clock go on at once.
+  virtual Status Pause() { return OkStatus(); }
   virtual Status Record(GpuEvent& event) = 0;
   // What follows in this stream comes after the event, which is of any stream of the machine.
   virtual Status WaitFor(GpuEvent& event) = 0;
@@ -141,6 +144,15 @@ class GpuMachine {
   // The CUDA driver's number of the device; -1 where it is none of CUDA's.
   virtual int cuda_ordinal() const { return -1; }
   virtual Result<std::unique_ptr<GpuEvent>> MakeEvent() = 0;
+  // Events that know when they were reached, and the time between two that have been, by the
+  // machine's clock. UNIMPLEMENTED unless `has_clock`.
+  virtual bool has_clock() const { return false; }
+  virtual Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() {
+    return Unimplemented(description_, " has no clock");
+  }
+  virtual Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) {
+    return Unimplemented(description_, " has no clock");
+  }
   virtual Result<std::unique_ptr<GpuGraph>> MakeGraph() = 0;
   // `code` is what codegen::GenerateGpu made for the machine's target: PTX, or an object for the
   // emulator.

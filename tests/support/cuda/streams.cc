@@ -35,6 +35,17 @@ Error cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned flags) 
   return flags == 0 ? Error::kSuccess : Error::kInvalidValue;
 }
 
+Error cuLaunchHostFunc(StreamHandle stream, HostFunction function, void* data) {
+  KILN_STANDIN_CALL(cuLaunchHostFunc, kContext);
+  if (!CheckStream(call.state, stream)) return Error::kInvalidHandle;
+  if (function == nullptr) return Error::kInvalidValue;
+  call.state.Enqueue(stream, [=] {
+    function(data);
+    return Error::kSuccess;
+  });
+  return Error::kSuccess;
+}
+
 Error cuStreamGetCtx(StreamHandle stream, ContextHandle* context) {
   KILN_STANDIN_CALL(cuStreamGetCtx, kContext);
   if (!CheckStream(call.state, stream)) return Error::kInvalidHandle;
