@@ -31,6 +31,11 @@ void Transfer(const Shape& shape, std::byte* memory, F&& f) {
   } while (NextIndex(dims, index));
 }
 
+bool IsTestOf(std::string_view device) {
+  const char* wanted = std::getenv("KILN_TEST_DEVICE");
+  return wanted && wanted == device;
+}
+
 }  // namespace
 
 runtime::Allocator Execution::allocator(GuardedMemory());
@@ -98,11 +103,10 @@ runtime::ThreadPool& Pool() {
   return pool;
 }
 
-bool IsTestOfGpu() {
-  static const bool is = [] {
-    const char* device = std::getenv("KILN_TEST_DEVICE");
-    return device && std::string_view(device) == "GPU";
-  }();
+bool IsTestOfGpu() { return IsTestOf("GPU") || IsTestOfCuda(); }
+
+bool IsTestOfCuda() {
+  static const bool is = IsTestOf("CUDA");
   return is;
 }
 

@@ -1,6 +1,7 @@
 // Programs compiled for this machine, and their runs. Where the environment variable
-// KILN_TEST_DEVICE is GPU, they are compiled for the emulated GPU instead, and run there; where
-// KILN_TEST_PTXAS is set as well, ptxas looks at them for every architecture.
+// KILN_TEST_DEVICE is GPU, they are compiled for the emulated GPU instead, and run there; where it
+// is CUDA, on the first GPU of the CUDA driver. Where KILN_TEST_PTXAS is set as well, ptxas looks
+// at them for every architecture.
 #pragma once
 
 #include <memory>
@@ -49,8 +50,10 @@ struct Loaded {
   std::unique_ptr<runtime::LoadedExecutable> executable;
 };
 
-// Whether KILN_TEST_DEVICE is GPU: then nothing is expected of how a CPU's plan looks.
+// Whether KILN_TEST_DEVICE is GPU or CUDA: then nothing is expected of how a CPU's plan looks.
 bool IsTestOfGpu();
+// Whether it is CUDA.
+bool IsTestOfCuda();
 
 // A program once more, on other threads; on a GPU these do not matter.
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(

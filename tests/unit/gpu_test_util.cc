@@ -1,9 +1,12 @@
 #include "gpu_test_util.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "base/strings.h"
 #include "compiled_test_util.h"
+#include "device/cuda/machine.h"
 #include "device/emulated/machine.h"
 #include "guarded_memory.h"
 #include "ptxas.h"
@@ -75,26 +78,45 @@ class OnGpu : public runtime::LoadedExecutable {
   std::unique_ptr<runtime::LoadedExecutable> executable_;
 };
 
+std::shared_ptr<device::GpuMachine> EmulatedMachineOf(int sm) {
+  static auto& allocator = *new runtime::Allocator(GuardedMemory());
+  device::EmulatedMachine::Options options;
+  options.emulator.watch_global_memory = true;
+  auto machine =
+      device::EmulatedMachine::Create(target::EmulatedGpu(sm).value(), Pool(), allocator, options);
+  return std::move(machine).value();
+}
+
+// By KILN_CUDA_LIBRARY, as a context finds it.
+std::shared_ptr<device::GpuMachine> CudaMachineOf(int sm) {
+  device::cuda::CudaOptions options;
+  if (const char* library = std::getenv("KILN_CUDA_LIBRARY"); library && *library) {
+    options.library = library;
+  }
+  options.architecture = sm;
+  device::cuda::CudaDevices found = device::cuda::Discover(options);
+  if (found.machines.empty()) {
+    std::fprintf(stderr, "KILN_TEST_DEVICE is CUDA: %s\n", Join(found.notes, "\n").c_str());
+    std::exit(1);
+  }
+  return std::move(found.machines[0]);
+}
+
 }  // namespace
 
-device::GpuDevice& EmulatedGpu(int sm) {
-  static auto& allocator = *new runtime::Allocator(GuardedMemory());
+device::GpuDevice& SharedGpu(int sm) {
   static auto& devices = *new std::map<int, std::unique_ptr<device::GpuDevice>>;
   auto& device = devices[sm];
   if (!device) {
-    device::EmulatedMachine::Options options;
-    options.emulator.watch_global_memory = true;
-    auto machine = device::EmulatedMachine::Create(target::EmulatedGpu(sm).value(), Pool(),
-                                                   allocator, options);
-    std::shared_ptr<device::GpuMachine> shared = std::move(machine).value();
-    device = std::make_unique<device::GpuDevice>("GPU:0", shared, 0);
+    device = std::make_unique<device::GpuDevice>(
+        "GPU:0", IsTestOfCuda() ? CudaMachineOf(sm) : EmulatedMachineOf(sm), 0);
   }
   return *device;
 }
 
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
     const std::shared_ptr<const plan::Artefact>& artefact) {
-  device::GpuDevice& device = EmulatedGpu(artefact->target.gpu.sm);
+  device::GpuDevice& device = SharedGpu(artefact->target.gpu.sm);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
                         device.Load(artefact));
   return std::unique_ptr<runtime::LoadedExecutable>(
@@ -106,7 +128,7 @@ Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm) {
   options.verify = true;
   options.fuse = fuse;
   KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
-                        compiler::Compile(module.Clone(), EmulatedGpu(sm).target(), options));
+                        compiler::Compile(module.Clone(), SharedGpu(sm).target(), options));
   Loaded loaded;
   loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
   KILN_ASSIGN_OR_RETURN(loaded.executable, LoadOnGpu(loaded.artefact));

@@ -1,4 +1,6 @@
-// Programs compiled for GPUs, and their runs on the emulated one.
+// Programs compiled for GPUs, and their runs on the emulated one; or, where the environment
+// variable KILN_TEST_DEVICE is CUDA, on the first GPU of the CUDA driver, by code for the same
+// architectures.
 #pragma once
 
 #include <memory>
@@ -15,9 +17,10 @@
 
 namespace kiln::testing {
 
-// The one emulated GPU of an architecture that tests share. It looks for conflicts in global
-// memory, too.
-device::GpuDevice& EmulatedGpu(int sm = 80);
+// The one GPU of an architecture that tests share. An emulated one looks for conflicts in global
+// memory, too. One of CUDA's has the architecture or an older one that is its own. The process ends
+// where there is none.
+device::GpuDevice& SharedGpu(int sm = 80);
 
 // A program on the GPU of its target's architecture, as below.
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
