@@ -5,10 +5,13 @@
  * whole through a kiln_executable. It compares speed, memory and every loss, and leaves timelines,
  * the graph after every pass, and the generated code in a folder.
  *
- *   mnist_softmax [--data DIR] [--out DIR] [--steps N] [--threads N]
+ *   mnist_softmax [--data DIR] [--out DIR] [--steps N] [--threads N] [--device NAME]
  *
  * The data are MNIST's four files, unpacked, or others of that form: `digits` beside this file
- * unless --data says otherwise. Results go to build/demo, or to --out.
+ * unless --data says otherwise. Results go to build/demo, or to --out. Both ways run on CPU:0,
+ * unless
+ * --device names another device; on GPU:0 the ops do, and the whole graph on XLA_GPU:0, the same
+ * GPU as a device of its own, as TensorFlow has it.
  *
  * Test: --steps 20 --out OUT
  */
@@ -151,8 +154,16 @@ static kiln_graph* training_graph(kiln_context* context, kiln_value* feeds, kiln
   return g;
 }
 
+static kiln_executable* compile_on(kiln_device* device, const kiln_graph* g) {
+  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+  options.device = device;
+  kiln_executable* executable;
+  check(kiln_graph_compile(g, &options, &executable), "compile");
+  return executable;
+}
+
 /* The share of `count` images whose logit is largest for the right digit. */
-static kiln_executable* compile_accuracy(kiln_context* context, size_t count) {
+static kiln_executable* compile_accuracy(kiln_context* context, kiln_device* device, size_t count) {
   static const char kName[] = "accuracy";
   kiln_value feeds[FEEDS];
   kiln_graph* g;
@@ -165,8 +176,7 @@ static kiln_executable* compile_accuracy(kiln_context* context, size_t count) {
   kiln_value hits = reduce(g, "hits", KILN_REDUCER_SUM, hit, kRows, 1);
   kiln_value share = scale(g, "share", hits, 1.0 / (double)count);
   check(kiln_graph_set_results(g, &share, 1), "graph");
-  kiln_executable* executable;
-  check(kiln_graph_compile(g, NULL, &executable), "compile");
+  kiln_executable* executable = compile_on(device, g);
   kiln_graph_release(g);
   return executable;
 }
@@ -178,6 +188,12 @@ typedef struct {
   kiln_buffer *images, *labels;
 } batch;
 
+/* The digits on a device: training goes round and round through the batches. */
+typedef struct {
+  batch *batches, tests;
+  size_t batch_count;
+} data_set;
+
 /* What steps read and write. Each reads the parameters in one place and writes the new ones to the
  * other, so that no memory is allocated on the way. */
 typedef struct {
@@ -188,6 +204,7 @@ typedef struct {
 /* One way to run the training graph: through `session`, or else through `executable`. */
 typedef struct {
   const char* name;
+  kiln_device* device;
   kiln_session* session;
   kiln_executable* executable;
   kiln_value feeds[FEEDS], fetches[FETCHES];
@@ -258,13 +275,13 @@ static int compare_doubles(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static void train(side* how, state* s, const batch* batches, size_t batch_count, size_t steps) {
+static void train(side* how, state* s, const data_set* data, size_t steps) {
   int terminal = isatty(STDOUT_FILENO);
   how->losses = allocate(steps, sizeof(float));
   how->microseconds = allocate(steps, sizeof(double));
   for (size_t i = 0; i < steps; ++i) {
     double start = now_in_microseconds();
-    how->losses[i] = run_step(how, s, batches[i % batch_count]);
+    how->losses[i] = run_step(how, s, data->batches[i % data->batch_count]);
     how->microseconds[i] = now_in_microseconds() - start;
     if (terminal && ((i + 1) % 50 == 0 || i + 1 == steps)) {
       show_progress(how->name, i + 1, steps, how->losses[i]);
@@ -427,6 +444,23 @@ static void release_batch(batch b) {
   kiln_buffer_release(b.labels);
 }
 
+static data_set make_data(kiln_device* device, const digits* examples, const digits* unseen) {
+  data_set data;
+  data.batch_count = (examples->count + BATCH - 1) / BATCH;
+  data.batches = allocate(data.batch_count, sizeof(batch));
+  for (size_t i = 0; i < data.batch_count; ++i) {
+    data.batches[i] = make_batch(device, examples, i * BATCH, BATCH);
+  }
+  data.tests = make_batch(device, unseen, 0, unseen->count);
+  return data;
+}
+
+static void release_data(data_set data) {
+  for (size_t i = 0; i < data.batch_count; ++i) release_batch(data.batches[i]);
+  release_batch(data.tests);
+  free(data.batches);
+}
+
 static void free_digits(digits all) {
   free(all.images);
   free(all.labels);
@@ -509,8 +543,9 @@ static void scan_dumps(const char* folder, int remove_all, char first[256], char
 
 /* Compiles once more, with every stage written into the folder, and draws the graph at the start
  * and at the end of the passes. */
-static void write_dumps(const kiln_graph* graph, const char* folder) {
+static void write_dumps(const kiln_graph* graph, kiln_device* device, const char* folder) {
   kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+  options.device = device;
   options.dump_folder = folder;
   options.dump_folder_length = strlen(folder);
   options.dump_ptx_sm = 80;
@@ -564,7 +599,7 @@ static void write_figures(const char* folder, const side* ops, const side* whole
 /* --- The program -------------------------------------------------------------------------------*/
 
 typedef struct {
-  const char *data, *out;
+  const char *data, *out, *device;
   size_t steps;
   int32_t threads;
 } options;
@@ -580,8 +615,8 @@ static long number_of(const char* option, const char* text, long least, long mos
 
 static options read_options(int argc, char** argv) {
   static const char kUsage[] =
-      "usage: mnist_softmax [--data DIR] [--out DIR] [--steps N] [--threads N]";
-  options o = {EXAMPLES "/digits", "build/demo", 1000, 0};
+      "usage: mnist_softmax [--data DIR] [--out DIR] [--steps N] [--threads N] [--device NAME]";
+  options o = {EXAMPLES "/digits", "build/demo", "CPU:0", 1000, 0};
   for (int i = 1; i < argc; i += 2) {
     const char *option = argv[i], *value = argv[i + 1]; /* NULL after the last */
     if (strcmp(option, "--help") == 0) {
@@ -593,6 +628,8 @@ static options read_options(int argc, char** argv) {
       o.data = value;
     } else if (strcmp(option, "--out") == 0) {
       o.out = value;
+    } else if (strcmp(option, "--device") == 0) {
+      o.device = value;
     } else if (strcmp(option, "--steps") == 0) {
       o.steps = (size_t)number_of(option, value, 1, 10000000);
     } else if (strcmp(option, "--threads") == 0) {
@@ -604,48 +641,60 @@ static options read_options(int argc, char** argv) {
   return o;
 }
 
+/* The devices for the ops and for the whole graph. */
+static void find_devices(kiln_context* context, const char* name, kiln_device* devices[2]) {
+  char whole[64];
+  snprintf(whole, sizeof(whole), "%s%s", strncmp(name, "GPU", 3) == 0 ? "XLA_" : "", name);
+  const char* names[] = {name, whole};
+  for (int i = 0; i < 2; ++i) {
+    check(kiln_context_find_device(context, names[i], strlen(names[i]), &devices[i]), "device");
+  }
+}
+
 int main(int argc, char** argv) {
   options o = read_options(argc, argv);
   kiln_context_options context_options = KILN_CONTEXT_OPTIONS_INIT;
   context_options.threads = o.threads;
   kiln_context* context;
   check(kiln_context_create(&context_options, &context), "context");
-  kiln_device* device = kiln_context_device(context, 0); /* CPU:0 */
+  kiln_device* devices[2];
+  find_devices(context, o.device, devices);
 
-  /* All batches are made beforehand; training goes round and round through them. */
+  /* All batches are made beforehand. */
   digits examples = read_digits(o.data, "train"), unseen = read_digits(o.data, "t10k");
   printf("Softmax regression on %zu digits, tested on %zu; %zu steps, batches of %d, %d threads\n",
          examples.count, unseen.count, o.steps, BATCH, (int)kiln_context_threads(context));
-  printf("%s\n\n", kiln_device_description(device, NULL));
-  size_t batch_count = (examples.count + BATCH - 1) / BATCH;
-  batch* batches = allocate(batch_count, sizeof(batch));
-  for (size_t i = 0; i < batch_count; ++i) {
-    batches[i] = make_batch(device, &examples, i * BATCH, BATCH);
-  }
-  batch tests = make_batch(device, &unseen, 0, unseen.count);
+  printf("%s\n\n", kiln_device_description(devices[0], NULL));
 
   /* One graph, and two ways to run it. */
-  side ops = {.name = "op by op", .info = KILN_PROGRAM_INFO_INIT};
+  side ops = {.name = "op by op", .device = devices[0], .info = KILN_PROGRAM_INFO_INIT};
   kiln_graph* graph = training_graph(context, ops.feeds, ops.fetches);
   side whole = ops;
   whole.name = "compiled";
-  write_dumps(graph, o.out);
-  check(kiln_session_create(graph, NULL, &ops.session), "session");
+  whole.device = devices[1];
+  write_dumps(graph, whole.device, o.out);
+  kiln_session_options session_options = KILN_SESSION_OPTIONS_INIT;
+  session_options.device = ops.device;
+  check(kiln_session_create(graph, &session_options, &ops.session), "session");
   check(kiln_session_prepare(ops.session, ops.feeds, FEEDS, ops.fetches, FETCHES, &ops.info),
         "session");
-  check(kiln_graph_compile(graph, NULL, &whole.executable), "compile");
+  whole.executable = compile_on(whole.device, graph);
   check(kiln_executable_info(whole.executable, &whole.info), "compile");
-  kiln_executable* accuracy = compile_accuracy(context, unseen.count);
   kiln_graph_release(graph);
 
   side* sides[] = {&ops, &whole};
   const char* timelines[] = {"timeline.no_jit.json", "timeline.jit.json"};
   for (int i = 0; i < 2; ++i) {
+    kiln_device* device = sides[i]->device;
+    kiln_executable* accuracy = compile_accuracy(context, device, unseen.count);
+    data_set data = make_data(device, &examples, &unseen);
     state s = make_state(device); /* zeros: the same initial values for both */
-    train(sides[i], &s, batches, batch_count, o.steps);
-    sides[i]->accuracy = test_accuracy(accuracy, &s, tests);
-    write_timeline(context, sides[i], &s, batches[0], o.out, timelines[i]);
+    train(sides[i], &s, &data, o.steps);
+    sides[i]->accuracy = test_accuracy(accuracy, &s, data.tests);
+    write_timeline(context, sides[i], &s, data.batches[0], o.out, timelines[i]);
     release_state(&s);
+    release_data(data);
+    kiln_executable_release(accuracy);
   }
   double ratio = ops.median / whole.median, difference = loss_difference(&ops, &whole, o.steps);
   print_figures(&ops, &whole, ratio, difference);
@@ -654,14 +703,10 @@ int main(int argc, char** argv) {
 
   kiln_session_release(ops.session);
   kiln_executable_release(whole.executable);
-  kiln_executable_release(accuracy);
   for (int i = 0; i < 2; ++i) {
     free(sides[i]->losses);
     free(sides[i]->microseconds);
   }
-  for (size_t i = 0; i < batch_count; ++i) release_batch(batches[i]);
-  release_batch(tests);
-  free(batches);
   free_digits(examples);
   free_digits(unseen);
   kiln_context_release(context);
