@@ -38,7 +38,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers fuzz docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers gpu-bundle fuzz docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -85,6 +85,11 @@ bench-peers: | $(B)/ ## measure beside PyTorch and NumPy, which are installed in
 	@rm -f $(B)/bench-peers.jsonl
 	@for threads in 1 $(filter-out 1,$(JOBS)); do OMP_NUM_THREADS=$$threads \
 	  $(peers_run) --json $(B)/bench-peers.jsonl $(BENCH_ARGS) || exit 1; done
+
+gpu-bundle: | $(B)/ ## pack build/kiln-gpu-check.tar.gz: tests and benchmarks for a machine with a GPU
+	@$(packages) test
+	@$(call configure,-DKILN_BUILD_TESTS=ON)
+	@$(ninja) gpu-bundle
 
 fuzz: | $(B)/ ## random programs and inputs for SECONDS (60); CONFIG=asan makes it sharper
 	@$(packages) test

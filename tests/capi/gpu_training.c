@@ -1,4 +1,4 @@
-/* A training on the emulated GPU comes to the numbers of the processor's. */
+/* A training on a GPU comes to the numbers of the processor's. */
 #include <math.h>
 
 #include "training.h"
@@ -23,7 +23,7 @@ static int train_on(kiln_context* context, const char* name, int asynchronous, t
 
 int main(void) {
   kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
-  options.gpu = KILN_GPU_EMULATED;
+  options.gpu = tested_gpu();
   options.threads = 2;
   kiln_context* context = NULL;
   if (!OK(kiln_context_create(&options, &context))) return 1;

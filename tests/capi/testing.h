@@ -61,6 +61,16 @@ static inline int test_result(void) {
   return failed_checks ? 1 : 0;
 }
 
+/* Tests of GPUs use an emulated one, or the CUDA driver's where KILN_TEST_DEVICE is CUDA. */
+static inline int is_test_of_cuda(void) {
+  const char* device = getenv("KILN_TEST_DEVICE");
+  return device && strcmp(device, "CUDA") == 0;
+}
+
+static inline kiln_gpu_mode tested_gpu(void) {
+  return is_test_of_cuda() ? KILN_GPU_AUTO : KILN_GPU_EMULATED;
+}
+
 static inline kiln_context* make_context(int32_t threads) {
   kiln_context_options options;
   kiln_context_options_init(&options, sizeof options);

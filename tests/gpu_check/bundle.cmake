@@ -1,0 +1,40 @@
+# cmake -DSONAME=... -DDIGITS=... -DLICENCE=... -DSTRIP=... -P bundle.cmake -- BUNDLE FILES...
+#
+# Packs the programs, stripped, and the library under its soname.
+set(arguments "")
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  list(APPEND arguments ${CMAKE_ARGV${i}})
+endforeach()
+list(FIND arguments -- separator)
+math(EXPR first "${separator} + 1")
+list(SUBLIST arguments ${first} -1 files)
+list(POP_FRONT files bundle)
+get_filename_component(folder ${bundle} DIRECTORY)
+set(staging ${folder}/gpu-bundle)
+set(root ${staging}/kiln-gpu-check)
+file(REMOVE_RECURSE ${staging})
+file(MAKE_DIRECTORY ${root}/bin ${root}/lib)
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+foreach(file ${files})
+  get_filename_component(name ${file} NAME)
+  if(name MATCHES "^libkiln\\.so")
+    run(${STRIP} -o ${root}/lib/${SONAME} ${file})
+  else()
+    run(${STRIP} -o ${root}/bin/${name} ${file})
+  endif()
+endforeach()
+file(COPY ${DIGITS} ${LICENCE} DESTINATION ${root})
+# gzip, which is wherever tar is.
+execute_process(COMMAND ${CMAKE_COMMAND} -E tar czf ${bundle}.part kiln-gpu-check
+                WORKING_DIRECTORY ${staging} COMMAND_ERROR_IS_FATAL ANY)
+file(RENAME ${bundle}.part ${bundle})
+file(REMOVE_RECURSE ${staging})
+file(SIZE ${bundle} bytes)
+math(EXPR tenths "${bytes} / 100000")
+string(REGEX REPLACE "(.)$" ".\\1" megabytes ${tenths})
+message(STATUS "${bundle}: ${megabytes} MB")
