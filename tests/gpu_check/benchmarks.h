@@ -22,8 +22,8 @@ struct Settings {
   Scale scale = Scale::kFull;
   std::string programs, digits, out, cublas, filter;
   bool tests = true, benchmarks = true, check_targets = false;
-  int jobs = 0;               // processes of tests at a time; 0: by the processors
-  double test_seconds = 300;  // for all tests
+  int jobs = 0;  // processes of tests at a time; 0: by the processors
+  double bench_seconds = 270, test_seconds = 300;  // for all of them
 
   // Targets are those of full sizes: smaller ones are of the caches.
   bool has_targets() const { return scale == Scale::kFull; }

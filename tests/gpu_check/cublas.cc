@@ -16,6 +16,12 @@ Status Find(void* library, const char* symbol, F* function) {
 Result<void*> OpenLibrary(const std::string& file) {
   std::vector<std::string> names = {file};
   if (file.empty()) names = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
+  // In the folder of a Python package the loader does not look for what it needs.
+  const std::string plain = "libcublas.so";
+  if (size_t at = file.rfind(plain); at != std::string::npos) {
+    std::string beside = file;
+    dlopen(beside.replace(at, plain.size(), "libcublasLt.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  }
   std::string said;
   for (const std::string& name : names) {
     if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;

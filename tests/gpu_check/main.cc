@@ -2,6 +2,7 @@
 // gpu-check.json and gpu-check.txt.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,13 +25,14 @@ enum Exit { kGood = 0, kFailed = 1, kNoGpu = 2, kUsage = 64 };
 constexpr char kUsageText[] =
     "usage: gpu-check [--out FOLDER] [--quick] [--emulate] [--tests-only | --bench-only]\n"
     "                 [--filter REGEX] [--test-filter PATTERN] [--cublas FILE] [--jobs N]\n"
-    "                 [--test-seconds N] [--check]\n"
+    "                 [--bench-seconds N] [--test-seconds N] [--check]\n"
     "  --out FOLDER   where gpu-check.json, gpu-check.txt and the demo's files go; here without\n"
     "  --quick        small sizes and few tests\n"
     "  --emulate      the same, smaller still, on the emulated GPU, timed by the host\n"
     "  --filter       which benchmarks run; --test-filter, in GoogleTest's words, which tests\n"
     "  --cublas FILE  libcublas.so, where the loader does not find it\n"
     "  --jobs N       tests that run at a time: as many as there are processors without it\n"
+    "  --bench-seconds, --test-seconds  how long all of them may take: 270 and 300 without these\n"
     "  --check        exit code 1 where a target is missed, too\n"
     "Exit codes: 0 all ran and was right, 1 something failed, 2 there is no GPU.\n";
 
@@ -84,6 +86,8 @@ Result<Options> ReadOptions(int argc, char** argv) {
       KILN_ASSIGN_OR_RETURN(s.cublas, value());
     } else if (arg == "--jobs") {
       KILN_ASSIGN_OR_RETURN(s.jobs, number());
+    } else if (arg == "--bench-seconds") {
+      KILN_ASSIGN_OR_RETURN(s.bench_seconds, number());
     } else if (arg == "--test-seconds") {
       KILN_ASSIGN_OR_RETURN(s.test_seconds, number());
     } else if (arg == "--check") {
@@ -141,7 +145,7 @@ int RunOne(const Options& options) {
 }
 
 std::vector<Figure> RunInProcess(const Options& options, const std::string& program,
-                                 const std::string& name) {
+                                 const std::string& name, double seconds) {
   const Settings& s = options.settings;
   const std::string file = Cat(s.out, "/gpu-check.", name, ".part");
   std::vector<std::string> arguments = {program, "--one", name, "--figures", file, "--out", s.out};
@@ -149,7 +153,9 @@ std::vector<Figure> RunInProcess(const Options& options, const std::string& prog
   if (s.emulated()) arguments.push_back("--emulate");
   if (!s.cublas.empty()) arguments.insert(arguments.end(), {"--cublas", s.cublas});
   std::vector<Figure> figures;
-  Result<Outcome> outcome = RunProcess(arguments, {}, kBenchmarkSeconds);
+  Result<Outcome> outcome = seconds > 1
+                                ? RunProcess(arguments, {}, std::min(seconds, kBenchmarkSeconds))
+                                : Unavailable("not run: the time for benchmarks was over");
   std::ifstream written(file);
   Json json = Json::parse(written, nullptr, /*allow_exceptions=*/false);
   std::error_code ignored;
@@ -220,7 +226,8 @@ int Main(int argc, char** argv) {
       if (!std::regex_search(benchmark.name, options.benchmarks)) continue;
       std::printf("%s\n", benchmark.name.c_str());
       std::fflush(stdout);
-      for (Figure& f : RunInProcess(options, self, benchmark.name)) {
+      for (Figure& f :
+           RunInProcess(options, self, benchmark.name, start + s.bench_seconds - Now())) {
         report.figures.push_back(std::move(f));
       }
       CompareWithCopies(report.figures);
