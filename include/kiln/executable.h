@@ -73,7 +73,9 @@ typedef struct kiln_compile_options {
                                 that the graph's text has told (input_output_alias) */
   size_t alias_count;        /**< number of `aliases` */
   kiln_optimization optimization; /**< how much work the code is worth */
-  int32_t reserved;               /**< 0 */
+  int32_t allow_tf32; /**< 1: products of f32 may be made by a GPU's tf32 units, which keep 10 bits
+                         of their factors' mantissas and sum in f32; 0: they are exact but for the
+                           rounding of sums. No other device heeds it */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */

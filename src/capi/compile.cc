@@ -171,6 +171,7 @@ Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
   compiler.threads = context.threads();
   compiler.verify = options.verify != 0;
   compiler.optimization = OptimizationOf(options);
+  compiler.allow_tf32 = options.allow_tf32 != 0;
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
   KILN_ASSIGN_OR_RETURN(auto sizes, SymbolSizes(options));
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));

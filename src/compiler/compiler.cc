@@ -87,8 +87,10 @@ Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
 
 }  // namespace
 
-Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
+Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& given,
                                const Options& options) {
+  target::Target target = given;
+  target.gpu.tf32 = options.allow_tf32;
   auto start = std::chrono::steady_clock::now();
   KILN_RETURN_IF_ERROR(CheckStatic(*module));
   KILN_RETURN_IF_ERROR(ir::Verify(*module));
@@ -99,7 +101,7 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
   if (options.dump) dump("before_optimizations.txt", ir::ToHloText(*module));
 
   plan::Artefact artefact;
-  artefact.target = target;
+  artefact.target = given;
   const ir::Operations operations = ir::OperationsOf(*module);
   if (target.kind == target::Kind::kReference) {
     artefact.program.signature = SignatureOf(*module);

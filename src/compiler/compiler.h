@@ -22,6 +22,8 @@ struct Options {
   // Verify after every pass and every emission; on in debug builds whatever it says.
   bool verify = false;
   codegen::Optimization optimization = codegen::Optimization::kAuto;
+  // GPUs that have tf32 may use it for products of f32.
+  bool allow_tf32 = false;
   int threads = 1;
   // Receives every stage as text under XLA's file names ("module_0001.name.suffix"); see dump.h.
   std::function<void(const std::string& file_name, std::string_view text)> dump;

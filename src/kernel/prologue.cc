@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
 #include "kernel/build.h"
 #include "kernel/contraction.h"
+#include "kernel/schedule/gpu/product.h"
 
 namespace kiln::kernel {
 namespace {
@@ -14,6 +16,9 @@ using ir::Instruction;
 // product itself.
 constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
 constexpr int64_t kMaxOps = 8;
+// On a GPU an op on an element takes about a fiftieth of what it takes to write it to memory and to
+// read it again.
+constexpr int64_t kMaxGpuWork = 48, kHeavyOps = 16;
 // To find a number that is another one for each row or column, and to load it.
 constexpr int64_t kSpreadOps = 3;
 
@@ -164,11 +169,28 @@ Reads ReadsOf(const Instruction& dot, int operand, const target::Cpu& cpu) {
   return {};
 }
 
+// On a GPU every tile of the result reads its operands' pieces anew.
+int64_t ReadsOnGpu(const Instruction& dot, int operand, const target::Gpu& gpu) {
+  constexpr int64_t kNever = int64_t{1} << 40;
+  auto kernel = BuildKernel(GroupOf(dot), "reads");
+  if (!kernel.ok()) return kNever;
+  auto factors = FindGpuFactors(*kernel);
+  if (!factors) return kNever;
+  // Factors that are converted, as they are multiplied in another type, or guarded.
+  const Stage& stage = kernel->stages[0];
+  bool is_x = std::ranges::any_of(GpuNodesOf(stage, factors->x), [&](int n) {
+    return stage.nodes[static_cast<size_t>(n)].param == operand;
+  });
+  const int64_t others = kernel->PointsOf(is_x ? factors->columns : factors->rows);
+  auto schedule = ScheduleGpuProduct(*kernel, gpu);
+  if (!schedule) return others;
+  return CeilDiv(others, is_x ? schedule->product.n : schedule->product.m);
+}
+
 }  // namespace
 
 bool MayBePrologue(const Instruction& producer, const Instruction& consumer,
                    const target::Target& target) {
-  if (target.kind == target::Kind::kGpu) return false;
   // A number that all elements have in common.
   if (producer.IsConstant()) return producer.shape().rank() == 0;
   Chain chain;
@@ -188,6 +210,10 @@ bool MayBePrologue(const Instruction& producer, const Instruction& consumer,
     operand = dot->operand(0) == &producer ? 0 : 1;
   }
   if (operand < 0 || chain.ops > kMaxOps) return false;
+  if (target.kind == target::Kind::kGpu) {
+    const int64_t ops = chain.ops + (chain.heavy ? kHeavyOps : 0);
+    return ops * ReadsOnGpu(*dot, operand, target.gpu) <= kMaxGpuWork;
+  }
   Reads reads = ReadsOf(*dot, operand, target.cpu);
   const int64_t most = reads.vectors ? kMaxVectorWork : kMaxWork;
   return reads.times <= 1 || (!chain.heavy && chain.ops * reads.times <= most);

@@ -39,6 +39,8 @@ struct Gpu {
   int max_threads_per_block = 1024;
   int64_t shared_bytes_per_block = 48 << 10;  // the most that a block may ask for
   int multiprocessors = 108;
+  // Products of f32 may lose all but 10 bits of their factors' mantissas.
+  bool tf32 = false;
   // Kernels are made for the emulator, as objects for the target's CPU.
   bool emulated = false;
 };

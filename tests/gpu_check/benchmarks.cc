@@ -60,7 +60,8 @@ Result<HostArray> RunReference(const Gpu& gpu, const Task& task,
 }  // namespace
 
 Status MeasureTask(const Gpu& gpu, const Task& task, Figure& figure, const Peer& peer) {
-  KILN_ASSIGN_OR_RETURN(Program program, Program::Compile(gpu.context.get(), gpu.gpu, task.text));
+  KILN_ASSIGN_OR_RETURN(Program program,
+                        Program::Compile(gpu.context.get(), gpu.gpu, task.text, task.allow_tf32));
   std::vector<HostArray> arguments;
   std::vector<Buffer> buffers;
   for (const Dims& dims : program.arguments()) {
@@ -72,19 +73,17 @@ Status MeasureTask(const Gpu& gpu, const Task& task, Figure& figure, const Peer&
   }
   const int64_t stride = task.rows > 0 ? program.arguments()[0].sizes[0] / task.rows : 1;
   KILN_ASSIGN_OR_RETURN(HostArray expected, RunReference(gpu, task, arguments, stride));
-  if (task.measured) {
-    // Zeros, which are nobody's result.
-    KILN_ASSIGN_OR_RETURN(Buffer place, MakeBuffer(gpu.gpu, program.result()));
-    KILN_ASSIGN_OR_RETURN(Times times, gpu.Measure(program, buffers, place));
-    SetTimes(times, figure);
-    figure.kernels = program.kernels();
-    KILN_ASSIGN_OR_RETURN(HostArray actual, HostArray::Make(program.result()));
-    KILN_RETURN_IF_ERROR(CopyToHost(place, actual.data(), actual.dims().bytes));
-    double difference = Difference(actual, expected, stride);
-    figure.allowed = task.allowed;
-    figure.correct = difference <= task.allowed;
-    if (std::isfinite(difference)) figure.difference = difference;
-  }
+  // Zeros, which are nobody's result.
+  KILN_ASSIGN_OR_RETURN(Buffer place, MakeBuffer(gpu.gpu, program.result()));
+  KILN_ASSIGN_OR_RETURN(Times times, gpu.Measure(program, buffers, place));
+  SetTimes(times, figure);
+  figure.kernels = program.kernels();
+  KILN_ASSIGN_OR_RETURN(HostArray actual, HostArray::Make(program.result()));
+  KILN_RETURN_IF_ERROR(CopyToHost(place, actual.data(), actual.dims().bytes));
+  double difference = Difference(actual, expected, stride);
+  figure.allowed = task.allowed;
+  figure.correct = difference <= task.allowed;
+  if (std::isfinite(difference)) figure.difference = difference;
   if (!peer) return OkStatus();
   Result<std::optional<HostArray>> theirs = peer(buffers, program.result());
   // Failing there is no failure of ours.

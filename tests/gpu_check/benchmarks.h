@@ -59,8 +59,8 @@ struct Task {
   std::string text, reference;
   double low = -1, high = 1;  // of the arguments
   double allowed = 0;
-  int64_t rows = 0;      // unless 0, the reference is of so many rows of the first argument alone
-  bool measured = true;  // else the program is there for the peer's sake
+  int64_t rows = 0;  // unless 0, the reference is of so many rows of the first argument alone
+  bool allow_tf32 = false;
 };
 
 // Measures a peer on the arguments, tells it in the figure, and returns the peer's result; nothing

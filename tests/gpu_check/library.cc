@@ -49,13 +49,14 @@ Result<kiln_device*> FindDevice(kiln_context* context, std::string_view name) {
 }
 
 Result<Program> Program::Compile(kiln_context* context, kiln_device* device,
-                                 const std::string& text) {
+                                 const std::string& text, bool allow_tf32) {
   kiln_graph* parsed = nullptr;
   KILN_RETURN_IF_ERROR(
       StatusOf(kiln_graph_from_hlo_text(context, text.data(), text.size(), &parsed)));
   std::unique_ptr<kiln_graph, Releaser<kiln_graph_release>> graph(parsed);
   kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
   options.device = device;
+  options.allow_tf32 = allow_tf32;
   kiln_executable* executable = nullptr;
   KILN_RETURN_IF_ERROR(StatusOf(kiln_graph_compile(graph.get(), &options, &executable)));
   Program program;

@@ -38,7 +38,7 @@ Result<kiln_device*> FindDevice(kiln_context* context, std::string_view name);
 class Program {
  public:
   static Result<Program> Compile(kiln_context* context, kiln_device* device,
-                                 const std::string& text);
+                                 const std::string& text, bool allow_tf32 = false);
 
   const std::vector<Dims>& arguments() const { return arguments_; }
   const Dims& result() const { return result_; }

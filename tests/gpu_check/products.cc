@@ -114,19 +114,14 @@ Status MeasureProduct(const Gpu& gpu, const Type& type, const ProductSize& size,
   Task task{.text = TextOf(type.hlo, size.m, size.n, size.k, false), .allowed = type.allowed};
   task.rows = std::min<int64_t>(size.m, 64);
   task.reference = TextOf(type.hlo, task.rows, size.n, size.k, true);
-  // No graph can ask for factors of tf32 yet: cuBLAS's figure stands alone.
-  task.measured = type.type != ProductType::kTF32;
+  task.allow_tf32 = type.type == ProductType::kTF32;
   Peer peer;
   if (gpu.driver) {
     peer = [&](const std::vector<Buffer>& arguments, const Dims& result) {
       return MeasureCublas(gpu, type.type, size, arguments, result, f);
     };
   }
-  Status status = MeasureTask(gpu, task, f, peer);
-  if (!task.measured) {
-    f.note = Cat("not available: no graph can ask for it", f.note.empty() ? "" : "; ", f.note);
-  }
-  return status;
+  return MeasureTask(gpu, task, f, peer);
 }
 
 }  // namespace

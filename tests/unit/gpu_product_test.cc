@@ -411,7 +411,8 @@ std::vector<GpuSchedule> SchedulesOf(const ir::Module& module, int sm, bool tf32
   target::Target target = target::NvidiaGpu(sm).value();
   auto artefact = compiler::Compile(module.Clone(), target, {});
   EXPECT_TRUE(artefact.ok());
-  return kernel::GpuProductSchedules(artefact->program.kernels[0].kernel, target.gpu, tf32);
+  target.gpu.tf32 = tf32;
+  return kernel::GpuProductSchedules(artefact->program.kernels[0].kernel, target.gpu);
 }
 
 Dot DotOfLayout(const char* type, const char* out, int layout, int64_t m, int64_t n, int64_t k) {

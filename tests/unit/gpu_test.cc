@@ -8,60 +8,16 @@
 #include <set>
 
 #include "gpu_test_util.h"
-#include "hlo_test_util.h"
-#include "interp/interpreter.h"
-#include "literal_test_util.h"
 #include "ptxas.h"
 
 namespace kiln {
 namespace {
 
-using testing::Difference;
 using Form = kernel::GpuSchedule::Form;
 
-// Functions of half types may be one step off.
-double BoundOf(const plan::Program& program) {
-  double bound = 1e-5;
-  for (const plan::ScheduledKernel& k : program.kernels) {
-    for (const kernel::Stage& stage : k.kernel.stages) {
-      for (const kernel::Node& n : stage.nodes) {
-        bound = std::max(bound, n.type == ElementType::kBF16  ? 0x1p-7
-                                : n.type == ElementType::kF16 ? 0x1p-10
-                                                              : 0);
-      }
-    }
-  }
-  return bound;
-}
-
-// The module's program, fused and op by op, as PTX and on the emulated GPU. The forms that its
-// kernels have.
 std::set<Form> CheckOnGpu(const std::string& text) {
   std::set<Form> forms;
-  auto module = ir::ParseOrDie(text);
-  std::vector<Literal> arguments = testing::RandomArguments(*module, 7);
-  auto expected = interp::Evaluate(*module, arguments);
-  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
-  for (bool fuse : {true, false}) {
-    EXPECT_EQ(testing::AssembleProgram(*module, fuse), "");
-    auto loaded = testing::LoadOnGpu(*module, fuse);
-    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
-    if (!loaded.ok()) return forms;
-    const plan::Program& program = loaded->artefact->program;
-    for (const plan::ScheduledKernel& k : program.kernels) {
-      forms.insert(k.gpu.form);
-      for (const plan::BundlePart& part : k.parts) forms.insert(part.gpu.form);
-    }
-    // The second run is that of a graph, with other addresses.
-    for (int run = 0; run < 2; ++run) {
-      auto actual = testing::RunOnGpu(*loaded, arguments);
-      EXPECT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << program.ToString();
-      if (!actual.ok()) return forms;
-      double bound = BoundOf(program);
-      EXPECT_EQ(Difference(*expected, *actual, bound, bound), "")
-          << (fuse ? "fused\n" : "op by op\n") << program.ToString();
-    }
-  }
+  for (const kernel::GpuSchedule& schedule : testing::CheckOnGpu(text)) forms.insert(schedule.form);
   return forms;
 }
 

@@ -1,5 +1,8 @@
 #include "gpu_test_util.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -9,6 +12,9 @@
 #include "device/cuda/machine.h"
 #include "device/emulated/machine.h"
 #include "guarded_memory.h"
+#include "hlo_test_util.h"
+#include "interp/interpreter.h"
+#include "literal_test_util.h"
 #include "ptxas.h"
 #include "target/target.h"
 
@@ -157,6 +163,54 @@ std::string AssembleProgram(const ir::Module& module, bool fuse) {
     }
   }
   return "";
+}
+
+namespace {
+
+// Functions of half types may be one step off.
+double BoundOf(const plan::Program& program) {
+  double bound = 1e-5;
+  for (const plan::ScheduledKernel& k : program.kernels) {
+    for (const kernel::Stage& stage : k.kernel.stages) {
+      for (const kernel::Node& n : stage.nodes) {
+        bound = std::max(bound, n.type == ElementType::kBF16  ? 0x1p-7
+                                : n.type == ElementType::kF16 ? 0x1p-10
+                                                              : 0);
+      }
+    }
+  }
+  return bound;
+}
+
+}  // namespace
+
+std::vector<kernel::GpuSchedule> CheckOnGpu(const std::string& text, double bound) {
+  std::vector<kernel::GpuSchedule> schedules;
+  auto module = ir::ParseOrDie(text);
+  std::vector<Literal> arguments = RandomArguments(*module, 7);
+  auto expected = interp::Evaluate(*module, arguments);
+  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
+  for (bool fuse : {true, false}) {
+    EXPECT_EQ(AssembleProgram(*module, fuse), "");
+    auto loaded = LoadOnGpu(*module, fuse);
+    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
+    if (!loaded.ok()) return schedules;
+    const plan::Program& program = loaded->artefact->program;
+    for (const plan::ScheduledKernel& k : program.kernels) {
+      schedules.push_back(k.gpu);
+      for (const plan::BundlePart& part : k.parts) schedules.push_back(part.gpu);
+    }
+    // The second run is that of a graph, with other addresses.
+    for (int run = 0; run < 2; ++run) {
+      auto actual = RunOnGpu(*loaded, arguments);
+      EXPECT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << program.ToString();
+      if (!actual.ok()) return schedules;
+      const double most = bound < 0 ? BoundOf(program) : bound;
+      EXPECT_EQ(Difference(*expected, *actual, most, most), "")
+          << (fuse ? "fused\n" : "op by op\n") << program.ToString();
+    }
+  }
+  return schedules;
 }
 
 }  // namespace kiln::testing

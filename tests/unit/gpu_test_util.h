@@ -37,4 +37,9 @@ Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& argum
 // which runs it; "" for nothing. Where there is no ptxas the PTX is made and not looked at.
 std::string AssembleProgram(const ir::Module& module, bool fuse);
 
+// The module's program, fused and op by op, as PTX and on the GPU, twice each, with random
+// arguments: the results must be the evaluator's, but for `bound` of them or, by default, what
+// functions of its types may be off. How its kernels run, fused and op by op.
+std::vector<kernel::GpuSchedule> CheckOnGpu(const std::string& text, double bound = -1);
+
 }  // namespace kiln::testing

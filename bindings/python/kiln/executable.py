@@ -236,13 +236,15 @@ _OPTIMIZATIONS = ('auto', 'quick', 'full')
 
 def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str, int],
                   disabled_passes: Sequence[str], verify: bool,
-                  dump_folder: Optional[str], optimization: str) -> Executable:
+                  dump_folder: Optional[str], optimization: str,
+                  allow_tf32: bool) -> Executable:
     """`Graph.compile`."""
     sizes = [_structs.SymbolSize(*text(name), size) for name, size in symbols.items()]
     if optimization not in _OPTIMIZATIONS:
         raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
     fields: Dict[str, Any] = {'verify': int(verify),
-                              'optimization': _OPTIMIZATIONS.index(optimization)}
+                              'optimization': _OPTIMIZATIONS.index(optimization),
+                              'allow_tf32': int(allow_tf32)}
     if device is not None:
         fields['device'] = device._as_parameter_
     if sizes:

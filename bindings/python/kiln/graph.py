@@ -191,7 +191,8 @@ class Graph(Handle):
 
     def compile(self, device: Optional[Device] = None, symbols: Optional[Mapping[str, int]] = None,
                 disabled_passes: Sequence[str] = (), verify: bool = False,
-                dump_folder: Optional[str] = None, optimization: str = 'auto') -> Executable:
+                dump_folder: Optional[str] = None, optimization: str = 'auto',
+                allow_tf32: bool = False) -> Executable:
         """Compiles the whole graph, or fails and names the op that cannot be compiled.
 
         Args:
@@ -202,9 +203,11 @@ class Graph(Handle):
             dump_folder: a folder to write every stage into
             optimization: 'auto', 'quick' to compile elementwise kernels in a third of the time, or
                 'full' to optimise all code even in large programs
+            allow_tf32: products of f32 may be made by a GPU's tf32 units, which keep 10 bits of
+                their factors' mantissas
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
-                             optimization)
+                             optimization, allow_tf32)
 
 
 _ops.add_methods(Graph)

@@ -142,6 +142,15 @@ void GpuEmitter::Loop(Value* begin, Value* end, Value* step,
   b_.SetInsertPoint(after);
 }
 
+void GpuEmitter::InOrder(std::span<const int> variables, const std::function<void()>& body) {
+  if (variables.empty()) return body();
+  const int v = variables[0];
+  Loop(Int(0), Int(kernel_.variables[static_cast<size_t>(v)].extent), Int(1), [&](Value* i) {
+    SetVariable(v, i);
+    InOrder(variables.subspan(1), body);
+  });
+}
+
 void GpuEmitter::If(Value* condition, const std::function<void()>& body) {
   Scope scope(*this);
   llvm::BasicBlock *inside = NewBlock("then"), *after = NewBlock("endif");
@@ -293,15 +302,27 @@ void GpuEmitter::Store(Value* value, Value* address, ElementType type) {
 }
 
 // Outputs may be in the memory of inputs: all is read before anything is written.
+std::vector<const kernel::Store*> GpuEmitter::StoresOf(int stage) const {
+  std::vector<const kernel::Store*> stores;
+  const auto& all = kernel_.stages[static_cast<size_t>(stage)].stores;
+  for (size_t k = 0; k < all.size(); ++k) {
+    bool replaced = std::ranges::any_of(schedule_.kept.replaced, [&](const auto& r) {
+      return r.stage == stage && r.store == static_cast<int>(k);
+    });
+    if (!replaced) stores.push_back(&all[k]);
+  }
+  return stores;
+}
+
 void GpuEmitter::EmitStores(int stage) {
-  const auto& stores = kernel_.stages[static_cast<size_t>(stage)].stores;
+  std::vector<const kernel::Store*> stores = StoresOf(stage);
   std::vector<Value*> values, addresses;
-  for (const kernel::Store& s : stores) {
-    values.push_back(At(stage, s.value));
-    addresses.push_back(Address(stage, s.param, s.index));
+  for (const kernel::Store* s : stores) {
+    values.push_back(At(stage, s->value));
+    addresses.push_back(Address(stage, s->param, s->index));
   }
   for (size_t k = 0; k < stores.size(); ++k) {
-    Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k].param)].type);
+    Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k]->param)].type);
   }
 }
 
@@ -476,34 +497,34 @@ void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, int 
 }
 
 void GpuEmitter::StoreLanes(int stage, int variable, int lanes,
-                            const std::function<void(int lane)>& set_reduced) {
+                            const std::function<void(int lane)>& prepare) {
   if (lanes == 1) {
-    if (set_reduced) set_reduced(0);
+    if (prepare) prepare(0);
     return EmitStores(stage);
   }
-  const auto& stores = kernel_.stages[static_cast<size_t>(stage)].stores;
+  std::vector<const kernel::Store*> stores = StoresOf(stage);
   std::vector<std::vector<Value*>> vectors(stores.size());
   std::vector<Value*> vector_addresses(stores.size());
-  EachLane(stage, variable, lanes, set_reduced != nullptr, -1, [&](int lane) {
-    if (set_reduced) set_reduced(lane);
+  EachLane(stage, variable, lanes, prepare != nullptr, -1, [&](int lane) {
+    if (prepare) prepare(lane);
     std::vector<Value*> values(stores.size()), addresses(stores.size());
     for (size_t k = 0; k < stores.size(); ++k) {
-      values[k] = At(stage, stores[k].value);
-      addresses[k] = Address(stage, stores[k].param, stores[k].index);
+      values[k] = At(stage, stores[k]->value);
+      addresses[k] = Address(stage, stores[k]->param, stores[k]->index);
     }
     for (size_t k = 0; k < stores.size(); ++k) {
-      if (kernel::IsGpuVector(stores[k].index, variable, lanes)) {
+      if (kernel::IsGpuVector(stores[k]->index, variable, lanes)) {
         if (lane == 0) vector_addresses[k] = addresses[k];
         vectors[k].push_back(values[k]);
       } else {
-        Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k].param)].type);
+        Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k]->param)].type);
       }
     }
   });
   for (size_t k = 0; k < stores.size(); ++k) {
     if (vectors[k].empty()) continue;
     StoreVector(vectors[k], vector_addresses[k],
-                kernel_.params[static_cast<size_t>(stores[k].param)].type);
+                kernel_.params[static_cast<size_t>(stores[k]->param)].type);
   }
 }
 

@@ -51,6 +51,8 @@ class GpuEmitter {
   llvm::AllocaInst* NewSlot(llvm::Type* type);
   // for (i = begin; i < end; i += step)
   void Loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body);
+  // For all points of the variables, row by row.
+  void InOrder(std::span<const int> variables, const std::function<void()>& body);
   void If(Value* condition, const std::function<void()>& body);
   // What nodes have become inside is forgotten at the end of the scope.
   class Scope {
@@ -83,6 +85,8 @@ class GpuEmitter {
   void SetNode(int stage, int node, Value* value);
   Value* Load(int stage, const kernel::Node& node);
   void Store(Value* value, Value* address, ElementType type);
+  // Those that the schedule wants done.
+  std::vector<const kernel::Store*> StoresOf(int stage) const;
   void EmitStores(int stage);
   void EmitUpdates(int stage);
 
@@ -92,10 +96,10 @@ class GpuEmitter {
   // which.
   void ForLanes(int stage, int variable, int lanes, const std::function<void(int lane)>& f,
                 int node = -1);
-  // The stage's stores at all of them. `set_reduced` sets what reductions are at each, where that
-  // is not the same for all.
+  // The stage's stores at all of them. `prepare` sets what reductions and nodes are at each, where
+  // that is not the same for all.
   void StoreLanes(int stage, int variable, int lanes,
-                  const std::function<void(int lane)>& set_reduced = nullptr);
+                  const std::function<void(int lane)>& prepare = nullptr);
   // Neighbouring elements, as they are in memory, of 16 bytes or fewer.
   Value* LoadPacked(Value* address, ElementType type, int lanes);
   void StorePacked(Value* packed, Value* address);
@@ -176,5 +180,6 @@ void EmitProduct(GpuEmitter& e);
 void EmitScan(GpuEmitter& e);
 void EmitSort(GpuEmitter& e);
 void EmitScatter(GpuEmitter& e);
+void EmitOwners(GpuEmitter& e);
 
 }  // namespace kiln::codegen

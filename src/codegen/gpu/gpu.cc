@@ -17,6 +17,10 @@
 namespace kiln::codegen {
 namespace {
 
+// "Kernel function parameters", PTX ISA: 4096 bytes, and 32764 since version 8.1. One more may be
+// the scratch's.
+constexpr size_t kMostOldParams = 4096 / 8, kMostParams = 32764 / 8;
+
 // Marks a kernel's entry, and says how many threads a block of it has.
 void MarkKernel(llvm::Function* f, int threads) {
   llvm::LLVMContext& context = f->getContext();
@@ -53,7 +57,9 @@ class GpuModuleEmitter {
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForCpu(name, target_.cpu));
       math_ = {target_.cpu.has_fma, target_.cpu.has_f16};
     } else {
-      KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, target_.gpu));
+      target::Gpu gpu = target_.gpu;
+      for (int k : kernels) gpu.ptx_version = std::max(gpu.ptx_version, PtxVersionOf(k));
+      KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, gpu));
       math_ = {.has_fma = true};
     }
     for (int k : kernels) {
@@ -78,8 +84,19 @@ class GpuModuleEmitter {
   const std::string& text() const { return text_; }
 
  private:
+  // Parameters of more than 4 KiB are known since PTX 8.1.
+  int PtxVersionOf(int kernel) const {
+    const kernel::Kernel& k = program_.kernels[static_cast<size_t>(kernel)].kernel;
+    return k.params.size() >= kMostOldParams ? 81 : 0;
+  }
+
   Status EmitKernel(int number, size_t launch) {
     const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(number)];
+    if (kernel.kernel.params.size() >= kMostParams) {
+      return Unimplemented("kernel ", kernel.kernel.name, " (", Join(kernel.kernel.op_names, ", "),
+                           ") has ", kernel.kernel.params.size(),
+                           " arrays; a GPU's have fewer than ", kMostParams);
+    }
     auto* f = llvm::Function::Create(GpuKernelType(session_->context(), kernel.kernel, kernel.gpu),
                                      llvm::Function::ExternalLinkage,
                                      plan::GpuSymbol(program_, number, launch), session_->module());

@@ -5,6 +5,7 @@
 
 #include "codegen/gpu/emitter.h"
 #include "kernel/schedule/gpu/nest.h"
+#include "kernel/schedule/gpu/scatter.h"
 
 namespace kiln::codegen {
 
@@ -52,29 +53,6 @@ void EmitSerialScan(GpuEmitter& e) {
          });
 }
 
-// A scatter's inner variables whose points go in order, and the others.
-struct UpdateOrder {
-  std::vector<int> in_order, others;
-
-  explicit UpdateOrder(const kernel::Kernel& kernel) {
-    for (int v : kernel.stages[0].variables) {
-      (kernel.variables[static_cast<size_t>(v)].reduction ? in_order : others).push_back(v);
-    }
-  }
-};
-
-// Calls f at each point of the variables, in order.
-void EmitInOrder(GpuEmitter& e, const std::vector<int>& variables, const std::function<void()>& f,
-                 size_t depth = 0) {
-  if (depth == variables.size()) return f();
-  int v = variables[depth];
-  e.Loop(e.Int(0), e.Int(e.kernel().variables[static_cast<size_t>(v)].extent), e.Int(1),
-         [&](Value* i) {
-           e.SetVariable(v, i);
-           EmitInOrder(e, variables, f, depth + 1);
-         });
-}
-
 }  // namespace
 
 void EmitSerial(GpuEmitter& e) {
@@ -82,8 +60,11 @@ void EmitSerial(GpuEmitter& e) {
   // Updates that go in order are one thread's.
   std::vector<int> shared_out = e.OuterVariables();
   const bool is_scatter = kernel.kind == kernel::Kernel::Kind::kScatter;
-  const UpdateOrder order(kernel);
-  if (is_scatter) shared_out.insert(shared_out.end(), order.others.begin(), order.others.end());
+  kernel::GpuUpdateOrder order;
+  if (is_scatter) {
+    order = kernel::OrderOfUpdates(kernel);
+    shared_out.insert(shared_out.end(), order.others.begin(), order.others.end());
+  }
   const int64_t threads = e.launch().threads;
   Value* first = e.b().CreateAdd(e.b().CreateMul(e.block(), e.Int(threads)), e.thread());
   e.Loop(first, e.Int(e.kernel().PointsOf(shared_out)), e.Int(threads * e.launch().blocks),
@@ -93,28 +74,12 @@ void EmitSerial(GpuEmitter& e) {
              case kernel::Kernel::Kind::kScan:
                return EmitSerialScan(e);
              case kernel::Kernel::Kind::kScatter:
-               return EmitInOrder(e, order.in_order, [&] { e.EmitUpdates(0); });
+               return e.InOrder(order.in_order, [&] { e.EmitUpdates(0); });
              case kernel::Kernel::Kind::kNest:
              case kernel::Kernel::Kind::kSort:
                return e.EmitSerialStages(0);
            }
          });
-}
-
-// The threads of a block share an update's points; the next update waits for all of them.
-void EmitScatter(GpuEmitter& e) {
-  const UpdateOrder order(e.kernel());
-  e.Loop(e.block(), e.Int(e.outer_points()), e.Int(e.launch().blocks), [&](Value* point) {
-    e.Delinearise(point, e.OuterVariables());
-    EmitInOrder(e, order.in_order, [&] {
-      e.Loop(e.thread(), e.Int(e.kernel().PointsOf(order.others)), e.Int(e.launch().threads),
-             [&](Value* i) {
-               e.Delinearise(i, order.others);
-               e.EmitUpdates(0);
-             });
-      e.gpu().Barrier();
-    });
-  });
 }
 
 void EmitTranspose(GpuEmitter& e) {
@@ -200,6 +165,9 @@ Status EmitGpuKernel(llvm::Function* function, const kernel::Kernel& kernel,
       break;
     case GpuSchedule::Form::kScatter:
       EmitScatter(e);
+      break;
+    case GpuSchedule::Form::kOwners:
+      EmitOwners(e);
       break;
   }
   e.b().CreateRetVoid();

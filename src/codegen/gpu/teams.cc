@@ -1,6 +1,8 @@
 // Nests whose stages walk inner points: a team of threads for each point of the outer variables.
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "codegen/gpu/emitter.h"
 
@@ -96,6 +98,73 @@ class Teams {
     });
   }
 
+  // --- Rows that are kept in registers: the same walk without loops. Where a team has more threads
+  // than there are points left for a step, the others go along with the last one.
+  void WalkKept(int stage, const std::vector<GpuEmitter::Slots>& slots) {
+    const kernel::GpuKept& kept = e_.schedule().kept;
+    const Stage& s = StageOf(stage);
+    const int last = s.variables.back();
+    const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
+    const int64_t steps = StepsOf(stage);
+    const int64_t along = e_.kernel().variables[static_cast<size_t>(last)].extent / lanes;
+    std::vector<int> rest(s.variables.begin(), s.variables.end() - 1);
+    std::vector<int> read_later;
+    for (const kernel::GpuKept::Load& load : kept.loads) {
+      const int node = load.from.node;
+      if (load.from.stage == stage && std::ranges::find(read_later, node) == read_later.end()) {
+        read_later.push_back(node);
+      }
+    }
+    for (int step = 0; step < kept.steps; ++step) {
+      GpuEmitter::Scope scope(e_);
+      Value* position = b_.CreateAdd(member_, e_.Int(step * width_));
+      Value* inside = nullptr;
+      if ((step + 1) * width_ > steps) {
+        inside = b_.CreateICmpSLT(position, e_.Int(steps));
+        position = b_.CreateSelect(inside, position, e_.Int(steps - 1));
+      }
+      Value* place = rest.empty() ? position : b_.CreateURem(position, e_.Int(along));
+      if (!rest.empty()) e_.Delinearise(b_.CreateUDiv(position, e_.Int(along)), rest);
+      e_.SetVariable(last, lanes > 1 ? b_.CreateMul(place, e_.Int(lanes)) : place);
+      auto at = [&](int lane) { return static_cast<size_t>(step * lanes + lane); };
+      auto set_kept = [&](int lane) {
+        for (const kernel::GpuKept::Load& load : kept.loads) {
+          if (load.load.stage != stage) continue;
+          e_.SetNode(stage, load.load.node, KeptOf(load.from)[at(lane)]);
+        }
+      };
+      set_kept(0);  // before vectors are loaded
+      if (!s.reductions.empty() || !read_later.empty()) {
+        e_.ForLanes(stage, last, lanes, [&](int lane) {
+          set_kept(lane);
+          if (!s.reductions.empty()) e_.Accumulate(stage, slots, inside);
+          for (int node : read_later) KeptOf({stage, node}).push_back(e_.At(stage, node));
+        });
+      }
+      if (e_.StoresOf(stage).empty()) continue;
+      auto set_all = [&](int lane) {
+        set_kept(lane);
+        for (int node : read_later) e_.SetNode(stage, node, KeptOf({stage, node})[at(lane)]);
+      };
+      Value* stores = active_;
+      if (inside) stores = stores ? b_.CreateAnd(stores, inside) : inside;
+      auto store = [&] {
+        set_all(0);
+        e_.StoreLanes(stage, last, lanes, set_all);
+      };
+      if (stores) {
+        e_.If(stores, store);
+      } else {
+        store();
+      }
+    }
+  }
+
+  // The node's values at the thread's points.
+  std::vector<Value*>& KeptOf(const kernel::GpuKept::Place& place) {
+    return kept_[{place.stage, place.node}];
+  }
+
   int64_t StepsOf(int stage) const {
     return e_.kernel().PointsOf(StageOf(stage).variables) /
            e_.schedule().lanes[static_cast<size_t>(stage)];
@@ -113,7 +182,11 @@ class Teams {
         e_.FinishReduction(stage, i, e_.Current(slots[i]));
       }
     } else {
-      Walk(stage, e_.Int(0), e_.Int(StepsOf(stage)), slots);
+      if (e_.schedule().kept.steps > 0) {
+        WalkKept(stage, slots);
+      } else {
+        Walk(stage, e_.Int(0), e_.Int(StepsOf(stage)), slots);
+      }
       Finish(stage, slots);
     }
     if (MustWait(stage)) e_.gpu().Barrier();
@@ -228,6 +301,7 @@ class Teams {
   Value* team_;         // and the team's in the block
   Value* chunk_ = nullptr;
   Value* point_ = nullptr;
+  std::map<std::pair<int, int>, std::vector<Value*>> kept_;  // by stage and node
   Value* active_ = nullptr;  // whether the team has a point of its own; null for always
 };
 

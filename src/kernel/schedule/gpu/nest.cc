@@ -1,20 +1,20 @@
 #include "kernel/schedule/gpu/nest.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/integers.h"
 #include "base/strings.h"
 #include "kernel/schedule/gpu/ordered.h"
 #include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/scatter.h"
 #include "kernel/schedule/gpu/teams.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::kernel {
 namespace {
 
-constexpr std::string_view kFormNames[] = {"elementwise", "transpose", "teams", "product",
-                                           "serial",      "scan",      "sort",  "scatter"};
+constexpr std::string_view kFormNames[] = {
+    "elementwise", "transpose", "teams", "product", "serial", "scan", "sort", "scatter", "owners"};
 
 // Threads of a block, where a kernel has no reason to want another number.
 constexpr int kThreads = 256;
@@ -58,48 +58,6 @@ GpuSchedule Serial(const Kernel& kernel, const target::Gpu& gpu) {
   return s;
 }
 
-// Whether the updates at one point of the variables that go in no order never meet those at
-// another. An element's place tells the point where the rest of the index goes in steps that are
-// larger than all that these variables make of it.
-bool AreApart(const Kernel& kernel) {
-  const Stage& stage = kernel.stages[0];
-  auto is_free = [&](const Index::Term& t) {
-    return t.atom.kind == Atom::Kind::kVariable && t.atom.id >= kernel.outer &&
-           !kernel.variables[static_cast<size_t>(t.atom.id)].reduction;
-  };
-  for (const Update& u : stage.updates) {
-    for (const Index& index : u.indices) {
-      int64_t step = 0, span = 0;
-      for (const Index::Term& t : index.terms()) {
-        if (!is_free(t)) {
-          step = std::gcd(step, t.coefficient);
-        } else if (t.coefficient > 0) {
-          span += t.coefficient * t.atom.high;
-        } else {
-          return false;
-        }
-      }
-      if (step != 0 && span >= step) return false;
-    }
-  }
-  return true;
-}
-
-// Updates that go in order, each at all points of the other variables.
-GpuSchedule Scatter(const Kernel& kernel, const target::Gpu& gpu) {
-  int64_t in_order = 1, others = 1;
-  for (int v : kernel.stages[0].variables) {
-    const Variable& variable = kernel.variables[static_cast<size_t>(v)];
-    (variable.reduction ? in_order : others) *= variable.extent;
-  }
-  if (in_order <= 1 || AreApart(kernel)) return Serial(kernel, gpu);
-  GpuSchedule s;
-  s.form = GpuSchedule::Form::kScatter;
-  s.launches[0].threads = others <= gpu.warp_size ? gpu.warp_size : kThreads;
-  s.launches[0].blocks = std::clamp<int64_t>(kernel.OuterPoints(), 1, kMostTiles);
-  return s;
-}
-
 GpuSchedule Transpose(const Kernel& kernel, const TransposeLoad& load) {
   GpuSchedule s;
   s.form = GpuSchedule::Form::kTranspose;
@@ -121,7 +79,7 @@ GpuSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int block_threa
       if (auto scan = ScheduleGpuScan(kernel, gpu)) return *scan;
       return Serial(kernel, gpu);
     case Kernel::Kind::kScatter:
-      return Scatter(kernel, gpu);
+      return ScheduleGpuScatter(kernel, gpu);
     case Kernel::Kind::kNest:
       break;
   }
@@ -149,6 +107,8 @@ std::string GpuSchedule::ToString() const {
   if (form == Form::kProduct) text += product.ToString();
   if (vector > 1) text += Cat(", ", vector, " points each");
   if (chunks > 1) text += Cat(", ", chunks, " chunks");
+  if (owners > 0) text += Cat(", ", owners, " owners");
+  if (kept.steps > 0) text += Cat(", rows kept in ", kept.steps, " steps");
   if (scratch_bytes > 0) text += Cat(", scratch ", scratch_bytes, " bytes");
   return text;
 }

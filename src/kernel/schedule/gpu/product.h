@@ -34,11 +34,8 @@ std::vector<int> GpuNodesOf(const Stage& stage, int node);
 std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
                                    const std::vector<int>& variables);
 
-// Every schedule that a product could have, the best one first. With `tf32` factors of f32 may lose
-// all but 10 bits of their mantissa.
-std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu,
-                                             bool tf32 = false);
-std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu,
-                                              bool tf32 = false);
+// Every schedule that a product could have, the best one first.
+std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu);
+std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu);
 
 }  // namespace kiln::kernel

@@ -116,15 +116,14 @@ int WithoutConverts(const Stage& stage, int node, ElementType type) {
 bool HasFastF64(const target::Gpu& gpu) { return gpu.sm == 80 || gpu.sm == 90; }
 
 // The fastest that gives the product's numbers.
-GpuUnit UnitFor(const Stage& stage, const GpuFactors& f, ElementType type, const target::Gpu& gpu,
-                bool tf32) {
+GpuUnit UnitFor(const Stage& stage, const GpuFactors& f, ElementType type, const target::Gpu& gpu) {
   auto both = [&](ElementType t) {
     return WithoutConverts(stage, f.x, t) >= 0 && WithoutConverts(stage, f.y, t) >= 0;
   };
   if (type == ElementType::kF32) {
     if (both(ElementType::kF16)) return gpu.sm >= 80 ? GpuUnit::kF16 : GpuUnit::kF16K8;
     if (gpu.sm >= 80 && both(ElementType::kBF16)) return GpuUnit::kBF16;
-    if (gpu.sm >= 80 && tf32) return GpuUnit::kTF32;
+    if (gpu.sm >= 80 && gpu.tf32) return GpuUnit::kTF32;
   }
   if (type == ElementType::kF64 && HasFastF64(gpu)) return GpuUnit::kF64;
   if (type == ElementType::kS32 && gpu.sm >= 80 && both(ElementType::kS8)) return GpuUnit::kS8;
@@ -271,8 +270,7 @@ std::string GpuTile::ToString() const {
   return text;
 }
 
-std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu,
-                                             bool tf32) {
+std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu) {
   auto f = FindGpuFactors(kernel);
   if (!f) return {};
   const int64_t m = kernel.PointsOf(f->rows), n = kernel.PointsOf(f->columns);
@@ -281,7 +279,7 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
   if (std::min(m, n) < 8 || k < 4) return {};
   const Stage& stage = kernel.stages[0];
   const ElementType type = stage.nodes[static_cast<size_t>(f->x)].type;
-  const GpuUnit unit = UnitFor(stage, *f, type, gpu, tf32);
+  const GpuUnit unit = UnitFor(stage, *f, type, gpu);
   const Choice choice = TilesOf(unit, type);
   std::vector<std::pair<double, GpuSchedule>> found;
   for (const Tile& t : choice.tiles) {
@@ -314,9 +312,8 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
   return schedules;
 }
 
-std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu,
-                                              bool tf32) {
-  std::vector<GpuSchedule> schedules = GpuProductSchedules(kernel, gpu, tf32);
+std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu) {
+  std::vector<GpuSchedule> schedules = GpuProductSchedules(kernel, gpu);
   if (schedules.empty()) return std::nullopt;
   return schedules[0];
 }

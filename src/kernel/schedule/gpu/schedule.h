@@ -67,6 +67,24 @@ struct GpuTile {
   std::string ToString() const;
 };
 
+// Of kTeams: what a thread has in registers from one stage to the next.
+struct GpuKept {
+  struct Place {
+    int stage = -1, node = -1;
+    bool operator==(const Place&) const = default;
+  };
+  struct Load {
+    Place load;  // is not done:
+    Place from;  // it has the value that this node had at the same point
+  };
+  struct Replaced {
+    int stage = -1, store = -1;  // is not done, for a later stage stores in the same place
+  };
+  int steps = 0;  // that a thread takes in every stage, one after the other; 0: nothing is kept
+  std::vector<Load> loads;
+  std::vector<Replaced> replaced;
+};
+
 struct GpuSchedule {
   enum class Form : uint8_t {
     kElementwise,  // a thread per `vector` consecutive points of the outer variables, grid-stride
@@ -78,6 +96,7 @@ struct GpuSchedule {
     kSort,         // tiles in shared memory, then runs merged in pairs; or a network of exchanges
     kScatter,      // a block per point of the outer variables; its threads share one update after
                    // the other
+    kOwners,       // each block finds the updates of the targets that are its own, and does them
   };
   Form form = Form::kSerial;
   // One after the other, with the same arguments; each has code of its own.
@@ -87,6 +106,8 @@ struct GpuSchedule {
   GpuTile product;          // of kProduct
   int tile = 32;            // of kTranspose: its sides; of kSort: records that a block sorts
   std::vector<int> lanes;   // of kTeams, by stage: consecutive inner points that a thread takes
+  GpuKept kept;
+  int64_t owners = 0;  // of kOwners: blocks among which the targets are divided
   // Where there are few outer points each one's inner points are cut into chunks (1: they are not),
   // which blocks of the first launch reduce and the second launch combines in order. Partial
   // results are in scratch.
@@ -103,5 +124,9 @@ int64_t GpuPartialBytes(ElementType type, int64_t points, int64_t chunks);
 int64_t GpuPartialBytes(std::span<const Reduction> reductions, int64_t points, int64_t chunks);
 // The same of the records of a sort, which has `size` of them at each point.
 int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, int64_t size);
+// Of kOwners, in shared memory: the updates that a block has found among as many as it has threads.
+// Of each where it goes, its number, the next one with the same target and whether it is the first;
+// and how many there are of each warp.
+inline int64_t GpuOwnersBytes(int threads) { return threads * int64_t{8 + 8 + 4 + 4} + 4 * 32; }
 
 }  // namespace kiln::kernel

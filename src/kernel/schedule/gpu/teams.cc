@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.h"
+#include "kernel/schedule/gpu/kept.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::kernel {
@@ -26,9 +27,10 @@ bool MayHaveTeams(const Kernel& kernel) {
     for (const Reduction& r : stage.reductions) {
       if (r.combiner.kind == Combiner::Kind::kGeneral || r.types.size() != 1) return false;
     }
-    bool reduces = !stage.reductions.empty();
+    // Each result of a reduction is one of an outer point.
+    const bool reduces = !stage.reductions.empty();
     for (int v : stage.variables) {
-      if (kernel.variables[static_cast<size_t>(v)].reduction != reduces) return false;
+      if (reduces && !kernel.variables[static_cast<size_t>(v)].reduction) return false;
     }
     if (kernel.PointsOf(stage.variables) == 0) return false;
     walks |= !stage.variables.empty();
@@ -66,6 +68,16 @@ int64_t MostReductions(const Kernel& kernel) {
 int64_t SharedBytes(const Kernel& kernel, const GpuLaunch& launch, int warp) {
   int64_t parts = launch.columns ? launch.threads : launch.team > warp ? launch.team / warp : 0;
   return 8 * parts * MostReductions(kernel);
+}
+
+void KeepInRegisters(const Kernel& kernel, GpuSchedule& s) {
+  const int lanes = LanesOfAllStages(kernel, s.lanes);
+  if (lanes == 0) return;
+  s.kept = KeepRows(kernel, lanes, s.launches[0].team);
+  if (s.kept.steps == 0) return;
+  for (size_t i = 0; i < s.lanes.size(); ++i) {
+    if (!kernel.stages[i].variables.empty()) s.lanes[i] = lanes;
+  }
 }
 
 }  // namespace
@@ -133,7 +145,10 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
     s.chunks = std::clamp<int64_t>(std::min(CeilDiv(blocks_wanted, blocks), worth), 1, kMostChunks);
   }
   s.launches = {launch};
-  if (s.chunks == 1) return s;
+  if (s.chunks == 1) {
+    KeepInRegisters(kernel, s);
+    return s;
+  }
   s.launches[0].blocks = blocks * s.chunks;
   s.scratch_bytes = GpuPartialBytes(kernel.stages[0].reductions, points, s.chunks);
   // Partial results of neighbouring points are neighbours.
