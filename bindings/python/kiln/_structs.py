@@ -123,7 +123,7 @@ class CompileOptions(ctypes.Structure):
                 ('aliases', POINTER(Alias)),
                 ('alias_count', c_size_t),
                 ('optimization', c_int32),
-                ('reserved', c_int32)]
+                ('allow_tf32', c_int32)]
 
 
 class ExecuteOptions(ctypes.Structure):

@@ -32,7 +32,6 @@ class Teams {
     const int64_t points = e_.outer_points();
     const int64_t chunks = e_.schedule().chunks;
     const bool first_of_two = chunks > 1 && e_.launch_number() == 0;
-    const bool second_of_two = chunks > 1 && e_.launch_number() == 1;
     Value* group = e_.block();
     int64_t groups = (points + teams_ - 1) / teams_, blocks = e_.launch().blocks;
     if (first_of_two) {
@@ -43,19 +42,14 @@ class Teams {
     e_.Loop(group, e_.Int(groups), e_.Int(blocks), [&](Value* g) {
       point_ = b_.CreateAdd(b_.CreateMul(g, e_.Int(teams_)), team_);
       active_ = nullptr;
-      if (points % teams_ != 0) {
-        // The last group's idle teams go along with the last point.
-        active_ = b_.CreateICmpSLT(point_, e_.Int(points));
-        point_ = b_.CreateSelect(active_, point_, e_.Int(points - 1));
-      }
-      e_.Delinearise(point_, e_.OuterVariables());
-      if (first_of_two) return EmitChunk();
-      size_t s = 0;
-      if (second_of_two) {
-        CombineChunks();
-        s = 1;
-      }
-      for (; s < e_.kernel().stages.size(); ++s) EmitStage(static_cast<int>(s));
+      if (points % teams_ == 0) return EmitPoint();
+      Value* has_point = b_.CreateICmpSLT(point_, e_.Int(points));
+      // Threads that wait for nobody have nothing to do.
+      if (width_ == 1) return e_.If(has_point, [&] { EmitPoint(); });
+      // The last group's idle teams go along with the last point.
+      active_ = has_point;
+      point_ = b_.CreateSelect(active_, point_, e_.Int(points - 1));
+      EmitPoint();
     });
   }
 
@@ -67,6 +61,16 @@ class Teams {
       e_.If(active_, body);
     } else {
       body();
+    }
+  }
+
+  void EmitPoint() {
+    const bool in_chunks = e_.schedule().chunks > 1;
+    e_.Delinearise(point_, e_.OuterVariables());
+    if (in_chunks && e_.launch_number() == 0) return EmitChunk();
+    if (in_chunks) CombineChunks();
+    for (size_t s = in_chunks ? 1 : 0; s < e_.kernel().stages.size(); ++s) {
+      EmitStage(static_cast<int>(s));
     }
   }
 
@@ -98,70 +102,76 @@ class Teams {
     });
   }
 
-  // --- Rows that are kept in registers: the same walk without loops. Where a team has more threads
-  // than there are points left for a step, the others go along with the last one.
+  // --- Rows that are kept in registers: the same walk without loops.
   void WalkKept(int stage, const std::vector<GpuEmitter::Slots>& slots) {
-    const kernel::GpuKept& kept = e_.schedule().kept;
     const Stage& s = StageOf(stage);
     const int last = s.variables.back();
     const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
     const int64_t steps = StepsOf(stage);
     const int64_t along = e_.kernel().variables[static_cast<size_t>(last)].extent / lanes;
     std::vector<int> rest(s.variables.begin(), s.variables.end() - 1);
+    for (int step = 0; step < e_.schedule().kept.steps; ++step) {
+      GpuEmitter::Scope scope(e_);
+      Value* position = b_.CreateAdd(member_, e_.Int(step * width_));
+      auto take = [&] {
+        Value* place = rest.empty() ? position : b_.CreateURem(position, e_.Int(along));
+        if (!rest.empty()) e_.Delinearise(b_.CreateUDiv(position, e_.Int(along)), rest);
+        e_.SetVariable(last, lanes > 1 ? b_.CreateMul(place, e_.Int(lanes)) : place);
+        TakeKeptStep(stage, step, lanes, slots);
+      };
+      if ((step + 1) * width_ > steps) {
+        e_.If(b_.CreateICmpSLT(position, e_.Int(steps)), take);
+      } else {
+        take();
+      }
+    }
+  }
+
+  void TakeKeptStep(int stage, int step, int lanes, const std::vector<GpuEmitter::Slots>& slots) {
+    const Stage& s = StageOf(stage);
+    const int last = s.variables.back();
     std::vector<int> read_later;
-    for (const kernel::GpuKept::Load& load : kept.loads) {
+    for (const kernel::GpuKept::Load& load : e_.schedule().kept.loads) {
       const int node = load.from.node;
       if (load.from.stage == stage && std::ranges::find(read_later, node) == read_later.end()) {
         read_later.push_back(node);
       }
     }
-    for (int step = 0; step < kept.steps; ++step) {
-      GpuEmitter::Scope scope(e_);
-      Value* position = b_.CreateAdd(member_, e_.Int(step * width_));
-      Value* inside = nullptr;
-      if ((step + 1) * width_ > steps) {
-        inside = b_.CreateICmpSLT(position, e_.Int(steps));
-        position = b_.CreateSelect(inside, position, e_.Int(steps - 1));
+    auto at = [&](int lane) { return static_cast<size_t>(step * lanes + lane); };
+    auto set_loads = [&](int lane) {
+      for (const kernel::GpuKept::Load& load : e_.schedule().kept.loads) {
+        if (load.load.stage != stage) continue;
+        e_.SetNode(stage, load.load.node, e_.Current({KeptOf(load.from)[at(lane)]})[0]);
       }
-      Value* place = rest.empty() ? position : b_.CreateURem(position, e_.Int(along));
-      if (!rest.empty()) e_.Delinearise(b_.CreateUDiv(position, e_.Int(along)), rest);
-      e_.SetVariable(last, lanes > 1 ? b_.CreateMul(place, e_.Int(lanes)) : place);
-      auto at = [&](int lane) { return static_cast<size_t>(step * lanes + lane); };
-      auto set_kept = [&](int lane) {
-        for (const kernel::GpuKept::Load& load : kept.loads) {
-          if (load.load.stage != stage) continue;
-          e_.SetNode(stage, load.load.node, KeptOf(load.from)[at(lane)]);
+    };
+    set_loads(0);  // before vectors are loaded
+    if (!s.reductions.empty() || !read_later.empty()) {
+      e_.ForLanes(stage, last, lanes, [&](int lane) {
+        set_loads(lane);
+        if (!s.reductions.empty()) e_.Accumulate(stage, slots);
+        for (int node : read_later) {
+          Value* value = e_.At(stage, node);
+          auto& kept = KeptOf({stage, node});
+          kept.push_back(e_.NewSlot(value->getType()));
+          e_.SetSlots({kept.back()}, {value});
         }
-      };
-      set_kept(0);  // before vectors are loaded
-      if (!s.reductions.empty() || !read_later.empty()) {
-        e_.ForLanes(stage, last, lanes, [&](int lane) {
-          set_kept(lane);
-          if (!s.reductions.empty()) e_.Accumulate(stage, slots, inside);
-          for (int node : read_later) KeptOf({stage, node}).push_back(e_.At(stage, node));
-        });
-      }
-      if (e_.StoresOf(stage).empty()) continue;
-      auto set_all = [&](int lane) {
-        set_kept(lane);
-        for (int node : read_later) e_.SetNode(stage, node, KeptOf({stage, node})[at(lane)]);
-      };
-      Value* stores = active_;
-      if (inside) stores = stores ? b_.CreateAnd(stores, inside) : inside;
-      auto store = [&] {
-        set_all(0);
-        e_.StoreLanes(stage, last, lanes, set_all);
-      };
-      if (stores) {
-        e_.If(stores, store);
-      } else {
-        store();
-      }
+      });
     }
+    if (e_.StoresOf(stage).empty()) return;
+    auto set_all = [&](int lane) {
+      set_loads(lane);
+      for (int node : read_later) {
+        e_.SetNode(stage, node, e_.Current({KeptOf({stage, node})[at(lane)]})[0]);
+      }
+    };
+    IfActive([&] {
+      set_all(0);
+      e_.StoreLanes(stage, last, lanes, set_all);
+    });
   }
 
   // The node's values at the thread's points.
-  std::vector<Value*>& KeptOf(const kernel::GpuKept::Place& place) {
+  GpuEmitter::Slots& KeptOf(const kernel::GpuKept::Place& place) {
     return kept_[{place.stage, place.node}];
   }
 
@@ -301,7 +311,7 @@ class Teams {
   Value* team_;         // and the team's in the block
   Value* chunk_ = nullptr;
   Value* point_ = nullptr;
-  std::map<std::pair<int, int>, std::vector<Value*>> kept_;  // by stage and node
+  std::map<std::pair<int, int>, GpuEmitter::Slots> kept_;  // by stage and node
   Value* active_ = nullptr;  // whether the team has a point of its own; null for always
 };
 
