@@ -14,6 +14,11 @@ std::string Microseconds(int64_t ns) {
   return Cat(ns / 1000, ".", std::string(3 - rest.size(), '0'), rest);
 }
 
+int32_t NewLane() {
+  static std::atomic<int32_t> next{1};
+  return next.fetch_add(1);
+}
+
 }  // namespace
 
 int64_t TraceSink::Now() {
@@ -23,9 +28,16 @@ int64_t TraceSink::Now() {
 }
 
 int32_t TraceSink::LaneOfThisThread() {
-  static std::atomic<int32_t> next{1};
-  thread_local int32_t lane = next.fetch_add(1);
+  thread_local int32_t lane = NewLane();
   return lane;
+}
+
+int32_t TraceSink::LaneOf(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [lane, known] : lanes_) {
+    if (known == name) return lane;
+  }
+  return lanes_.emplace_back(NewLane(), name).first;
 }
 
 void TraceSink::Add(TraceEvent event) {

@@ -24,6 +24,8 @@ class TraceSink {
   // Nanoseconds of the clock that all events are on.
   static int64_t Now();
   static int32_t LaneOfThisThread();
+  // The lane of that name, for what is no thread's; made with the first call.
+  int32_t LaneOf(const std::string& name);
 
   void Add(TraceEvent event);
   void NameLane(int32_t lane, std::string name);

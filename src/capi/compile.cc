@@ -210,6 +210,12 @@ Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
   if (!compiled.ok()) return compiled.status();
   auto artefact = std::make_shared<const kiln::plan::Artefact>(*std::move(compiled));
   KILN_ASSIGN_OR_RETURN(auto loaded, device.device->Load(artefact));
+  if (folder) {
+    std::string report = loaded->ResourceReport();
+    std::string prefix = kiln::compiler::DumpPrefix(name, compiler.module_number);
+    if (!report.empty()) folder->Write(Cat(prefix, "resources.txt"), report);
+    KILN_RETURN_IF_ERROR(folder->status());
+  }
   if (trace) record(Cat("compile ", name), "compile", start);
   int64_t microseconds = (kiln::TraceSink::Now() - start) / 1000;
   context.Log(KILN_LOG_INFO,

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <cstdio>
+#include <new>
 
 #include "base/strings.h"
 #include "capi/error.h"
@@ -174,6 +175,7 @@ Status kiln_context::StartTrace(std::shared_ptr<kiln::TraceSink> trace) {
   std::lock_guard lock(trace_mutex_);
   if (trace_) return kiln::FailedPrecondition("another trace of the context is recording");
   trace_ = std::move(trace);
+  for (kiln_device& d : devices_) d.device->SetTrace(trace_);
   is_tracing_.store(true, std::memory_order_release);
   return OkStatus();
 }
@@ -182,6 +184,11 @@ void kiln_context::StopTrace(const kiln::TraceSink* trace) noexcept {
   std::lock_guard lock(trace_mutex_);
   if (trace_.get() != trace) return;
   is_tracing_.store(false, std::memory_order_release);
+  try {
+    for (kiln_device& d : devices_) d.device->SetTrace(nullptr);
+  } catch (const std::bad_alloc&) {
+    // No memory for what is still to be shown: it is left out.
+  }
   trace_.reset();
 }
 

@@ -48,6 +48,7 @@ Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cach
   if (const char* library = std::getenv("KILN_CUDA_LIBRARY"); library && *library) {
     cuda.library = library;
   }
+  if (const char* library = std::getenv("KILN_CUPTI_LIBRARY")) cuda.cupti_library = library;
   cuda.code_folder = cache_folder;
   device::cuda::CudaDevices found = device::cuda::Discover(cuda);
   for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));

@@ -27,11 +27,6 @@ std::string Padded(int64_t number, size_t width) {
   return std::string(digits.size() < width ? width - digits.size() : 0, '0') + digits;
 }
 
-// "module_0001.name.": what the names of a module's dumps begin with, in XLA's way.
-std::string DumpPrefix(const ir::Module& module, int64_t number) {
-  return Cat("module_", Padded(number, 4), ".", module.name(), ".");
-}
-
 std::string_view PlatformOf(const target::Target& target) {
   switch (target.kind) {
     case target::Kind::kCpu:
@@ -87,6 +82,10 @@ Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
 
 }  // namespace
 
+std::string DumpPrefix(std::string_view module_name, int64_t number) {
+  return Cat("module_", Padded(number, 4), ".", module_name, ".");
+}
+
 Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& given,
                                const Options& options) {
   target::Target target = given;
@@ -94,7 +93,7 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
   auto start = std::chrono::steady_clock::now();
   KILN_RETURN_IF_ERROR(CheckStatic(*module));
   KILN_RETURN_IF_ERROR(ir::Verify(*module));
-  const std::string prefix = DumpPrefix(*module, options.module_number);
+  const std::string prefix = DumpPrefix(module->name(), options.module_number);
   auto dump = [&](std::string_view suffix, const std::string& text) {
     if (options.dump) options.dump(Cat(prefix, suffix), text);
   };

@@ -35,6 +35,9 @@ struct Options {
   std::function<void(std::string_view pass, int64_t microseconds, bool changed)> on_pass;
 };
 
+// "module_0001.name.": what the names of a module's dumps begin with, in XLA's way.
+std::string DumpPrefix(std::string_view module_name, int64_t number);
+
 // The module must be static (specialised). UNIMPLEMENTED names the op that the target lacks.
 Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
                                const Options& options);

@@ -57,6 +57,9 @@ class LoadedExecutable {
 
   // Machine code, and what belongs to it.
   virtual int64_t code_bytes() const { return 0; }
+  // A table of what each kernel takes of the device, for people; empty where there is nothing to
+  // tell.
+  virtual std::string ResourceReport() const { return ""; }
 };
 
 // What a device's memory holds, in bytes.
@@ -100,6 +103,10 @@ class Device : public MemorySource {
     return OkStatus();
   }
   virtual void Unregister(std::byte* memory, int64_t bytes) noexcept { (void)memory, (void)bytes; }
+
+  // Transfers from here on are recorded, too, until it is called with null, which waits for them.
+  // Runs are recorded where their options say so.
+  virtual void SetTrace(std::shared_ptr<TraceSink> trace) { (void)trace; }
 
   // What follows comes after what the default stream, which the device's own does not wait for, has
   // been asked for.

@@ -66,6 +66,7 @@ void CudaTest::TearDown() {
 CudaOptions CudaTest::Options() const {
   CudaOptions options;
   options.library = standin_.path;
+  options.cupti_library = "off";
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "device/cuda/cupti.h"
 #include "device/cuda/graph.h"
 #include "device/cuda/stream.h"
 
@@ -34,7 +35,8 @@ CudaMachine::CudaMachine(target::Target target, std::string description,
     : GpuMachine(std::move(target), std::move(description)),
       context_(std::move(context)),
       memory_(std::make_shared<cuda::Memory>(context_, has_pools, options.memory_limit_bytes)),
-      code_cache_(context_, sm, options.code_folder) {}
+      code_cache_(context_, sm, options.code_folder),
+      cupti_library_(options.cupti_library) {}
 
 Result<std::unique_ptr<CudaMachine>> CudaMachine::Make(std::shared_ptr<const Driver> driver,
                                                        int ordinal, const CudaOptions& options) {
@@ -170,6 +172,10 @@ Result<double> CudaMachine::ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) {
                                       static_cast<CudaEvent&>(from).handle(),
                                       static_cast<CudaEvent&>(to).handle()));
   return 1000.0 * milliseconds;
+}
+
+std::unique_ptr<GpuActivities> CudaMachine::ListenToActivities() {
+  return Listen(context_, cupti_library_);
 }
 
 Result<std::unique_ptr<GpuGraph>> CudaMachine::MakeGraph() {

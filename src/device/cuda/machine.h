@@ -17,6 +17,9 @@ struct CudaOptions {
   int64_t memory_limit_bytes = 0;  // of each GPU; 0: all that it has
   std::string code_folder;         // where assembled code is kept; empty: nowhere
   int architecture = 0;            // that PTX is made for where the GPU runs it; 0: the GPU's own
+  // CUPTI, which tells timelines what ran when. Empty: it is looked for when the first timeline
+  // wants it; "off": events alone tell.
+  std::string cupti_library;
 };
 
 class CudaMachine final : public GpuMachine {
@@ -40,9 +43,10 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuStream>> WrapStream(void* native) override;
   bool takes_streams() const override { return true; }
   Result<std::unique_ptr<GpuEvent>> MakeEvent() override;
-  bool has_clock() const override { return true; }
   Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() override;
   Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) override;
+  // CUPTI's, where it is to be had.
+  std::unique_ptr<GpuActivities> ListenToActivities() override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
 
@@ -55,6 +59,7 @@ class CudaMachine final : public GpuMachine {
   std::shared_ptr<Context> context_;
   std::shared_ptr<cuda::Memory> memory_;
   CodeCache code_cache_;
+  const std::string cupti_library_;
 };
 
 struct CudaDevices {

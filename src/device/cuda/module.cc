@@ -108,7 +108,7 @@ Result<GpuKernel*> LoadedCode::Find(const std::string& symbol) {
   KILN_ASSIGN_OR_RETURN(resources.registers, attribute(FunctionAttribute::kRegisters));
   KILN_ASSIGN_OR_RETURN(resources.local_bytes, attribute(FunctionAttribute::kLocalBytes));
   KILN_ASSIGN_OR_RETURN(resources.shared_bytes, attribute(FunctionAttribute::kSharedBytes));
-  auto kernel = std::make_unique<CudaKernel>(*context_, handle, resources);
+  auto kernel = std::make_unique<CudaKernel>(*context_, handle, symbol, resources);
   return kernels_.emplace(symbol, std::move(kernel)).first->second.get();
 }
 

@@ -16,9 +16,10 @@ namespace kiln::device::cuda {
 
 class CudaKernel final : public GpuKernel {
  public:
-  CudaKernel(Context& context, FunctionHandle handle, GpuResources resources)
-      : context_(context), handle_(handle), resources_(resources) {}
+  CudaKernel(Context& context, FunctionHandle handle, std::string symbol, GpuResources resources)
+      : context_(context), handle_(handle), symbol_(std::move(symbol)), resources_(resources) {}
 
+  const std::string& symbol() const override { return symbol_; }
   GpuResources resources() const override { return resources_; }
   FunctionHandle handle() const { return handle_; }
   // Before a launch with so much dynamic shared memory: blocks get more than 48 KiB only of
@@ -30,6 +31,7 @@ class CudaKernel final : public GpuKernel {
 
   Context& context_;
   FunctionHandle handle_;
+  std::string symbol_;
   GpuResources resources_;
   std::mutex mutex_;
   int64_t allowed_bytes_ = kAllowedAtFirst;

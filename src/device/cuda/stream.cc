@@ -1,6 +1,5 @@
 #include "device/cuda/stream.h"
 
-#include <chrono>
 
 #include "device/cuda/graph.h"
 #include "device/cuda/module.h"
@@ -127,17 +126,6 @@ Status CudaStream::Fill(std::byte* to, uint8_t value, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   return context_->Call(context_->api().MemsetD8Async, AsDevice(to), value,
                         static_cast<size_t>(bytes), handle_);
-}
-
-Status CudaStream::Pause() {
-  // A thread of the driver's does nothing for a while. It ends in any case: should a call have to
-  // wait for this stream, nothing hangs.
-  auto idle = [](void*) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
-    while (std::chrono::steady_clock::now() < end) continue;
-  };
-  return context_->Call(context_->api().LaunchHostFunc, handle_, HostFunction{idle},
-                        static_cast<void*>(nullptr));
 }
 
 Status CudaStream::Record(GpuEvent& event) {

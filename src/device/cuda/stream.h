@@ -45,7 +45,6 @@ class CudaStream final : public GpuStream {
   Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) override;
   Status CopyToHost(void* to, const std::byte* from, int64_t bytes) override;
   Status Fill(std::byte* to, uint8_t value, int64_t bytes) override;
-  Status Pause() override;
   Status Record(GpuEvent& event) override;
   Status WaitFor(GpuEvent& event) override;
   Status Synchronise() override;

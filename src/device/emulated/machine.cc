@@ -186,7 +186,24 @@ Result<std::unique_ptr<GpuStream>> EmulatedMachine::WrapStream(void*) {
 }
 
 Result<std::unique_ptr<GpuEvent>> EmulatedMachine::MakeEvent() {
-  return std::unique_ptr<GpuEvent>(std::make_unique<EmulatedEvent>(*this));
+  return std::unique_ptr<GpuEvent>(std::make_unique<EmulatedEvent>(*this, false));
+}
+
+Result<std::unique_ptr<GpuEvent>> EmulatedMachine::MakeTimedEvent() {
+  return std::unique_ptr<GpuEvent>(std::make_unique<EmulatedEvent>(*this, true));
+}
+
+Result<double> EmulatedMachine::ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto time = [](GpuEvent& event) {
+    const auto& point = static_cast<EmulatedEvent&>(event).point_;
+    return point ? point->time_ns : -1;
+  };
+  int64_t first = time(from), second = time(to);
+  if (first < 0 || second < 0) {
+    return FailedPrecondition("the time between events that have not been reached, or tell none");
+  }
+  return static_cast<double>(second - first) / 1000;
 }
 
 Result<std::unique_ptr<GpuGraph>> EmulatedMachine::MakeGraph() {

@@ -48,6 +48,9 @@ class EmulatedMachine : public GpuMachine {
   Result<std::unique_ptr<GpuStream>> MakeStream() override;
   Result<std::unique_ptr<GpuStream>> WrapStream(void* native) override;
   Result<std::unique_ptr<GpuEvent>> MakeEvent() override;
+  Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() override;
+  // Of the host's clock.
+  Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
 

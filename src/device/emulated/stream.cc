@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/trace.h"
 
 namespace kiln::device {
 namespace {
@@ -96,7 +97,11 @@ Status EmulatedStreamState::Do(const EmulatedWait& wait) {
 }
 
 Status EmulatedStreamState::Do(const EmulatedMark& mark) {
-  mark.point->failure = std::exchange(failure, OkStatus());
+  if (mark.point->timed) {
+    mark.point->time_ns = TraceSink::Now();
+  } else {
+    mark.point->failure = std::exchange(failure, OkStatus());
+  }
   return OkStatus();
 }
 
@@ -153,6 +158,7 @@ Status EmulatedStream::Record(GpuEvent& event) {
   std::lock_guard<std::mutex> lock(machine_.mutex_);
   e.stream_ = state_;
   e.point_ = std::make_shared<EmulatedPoint>();
+  e.point_->timed = e.timed_;
   e.position_ = state_->end() + 1;
   state_->Add(EmulatedMark{e.point_});
   return OkStatus();

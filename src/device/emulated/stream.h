@@ -16,6 +16,8 @@ class EmulatedGpuKernel : public GpuKernel {
  public:
   EmulatedGpuKernel(std::shared_ptr<EmulatedCode> code_of, const EmulatedKernel* kernel_of)
       : code(std::move(code_of)), kernel(kernel_of) {}
+  const std::string& symbol() const override { return kernel->name; }
+  // Shared memory is dynamic, all of it.
   GpuResources resources() const override { return {}; }
 
   const std::shared_ptr<EmulatedCode> code;
@@ -62,9 +64,11 @@ struct EmulatedWait {
   std::shared_ptr<EmulatedStreamState> stream;
   uint64_t position = 0;
 };
-// Where an event is recorded; what failed since the one before it.
+// Where an event is recorded; what failed since the one before it, or when it was reached.
 struct EmulatedPoint {
+  bool timed = false;
   Status failure;
+  int64_t time_ns = -1;  // TraceSink::Now's
 };
 struct EmulatedMark {
   std::shared_ptr<EmulatedPoint> point;
@@ -100,14 +104,16 @@ struct EmulatedStreamState {
 
 class EmulatedEvent : public GpuEvent {
  public:
-  explicit EmulatedEvent(EmulatedMachine& machine) : machine_(machine) {}
+  EmulatedEvent(EmulatedMachine& machine, bool timed) : machine_(machine), timed_(timed) {}
   // Each call does one entry at least: whoever asks again and again comes to an end.
   Result<bool> IsDone() override;
   Status Wait() override;
 
  private:
+  friend class EmulatedMachine;
   friend class EmulatedStream;
   EmulatedMachine& machine_;
+  const bool timed_;
   std::shared_ptr<EmulatedStreamState> stream_;  // null before the first record
   std::shared_ptr<EmulatedPoint> point_;
   uint64_t position_ = 0;

@@ -15,7 +15,8 @@ GpuDevice::GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int6
     : Device(std::move(name), machine->target()),
       machine_(std::move(machine)),
       limit_bytes_(limit_bytes),
-      staging_(*machine_) {}
+      staging_(*machine_),
+      timeline_(*machine_, this->name()) {}
 
 GpuDevice::~GpuDevice() = default;
 
@@ -66,19 +67,25 @@ runtime::DeviceMemory GpuDevice::Memory() const {
 Status GpuDevice::CopyFromHost(std::byte* to, const void* from, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
-  return staging_.FromHost(*stream, to, from, bytes);
+  auto copy = [&] { return staging_.FromHost(*stream, to, from, bytes); };
+  if (!timeline_.records_transfers()) return copy();
+  return timeline_.Transfer("copy from host", bytes, *stream, false, copy);
 }
 
 Status GpuDevice::CopyToHost(void* to, const std::byte* from, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
-  return staging_.ToHost(*stream, to, from, bytes);
+  auto copy = [&] { return staging_.ToHost(*stream, to, from, bytes); };
+  if (!timeline_.records_transfers()) return copy();
+  return timeline_.Transfer("copy to host", bytes, *stream, true, copy);
 }
 
 Status GpuDevice::Copy(std::byte* to, const std::byte* from, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
-  return stream->Copy(to, from, bytes);
+  auto copy = [&] { return stream->Copy(to, from, bytes); };
+  if (!timeline_.records_transfers()) return copy();
+  return timeline_.Transfer("copy", bytes, *stream, false, copy);
 }
 
 Status GpuDevice::Synchronise() {
@@ -99,7 +106,9 @@ Status GpuDevice::JoinDefaultStream() {
 Status GpuDevice::FillZero(std::byte* memory, int64_t bytes) {
   if (bytes == 0) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
-  return stream->Fill(memory, 0, bytes);
+  auto fill = [&] { return stream->Fill(memory, 0, bytes); };
+  if (!timeline_.records_transfers()) return fill();
+  return timeline_.Transfer("fill", bytes, *stream, false, fill);
 }
 
 }  // namespace kiln::device

@@ -8,6 +8,7 @@
 
 #include "device/gpu/machine.h"
 #include "device/gpu/staging.h"
+#include "device/gpu/timeline.h"
 #include "runtime/device.h"
 
 namespace kiln::device {
@@ -21,6 +22,7 @@ class GpuDevice : public runtime::Device {
   GpuMachine& machine() { return *machine_; }
   // The stream in whose order everything is done, made with the first use.
   Result<GpuStream*> Stream();
+  GpuTimeline& timeline() { return timeline_; }
 
   Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
       std::shared_ptr<const plan::Artefact> artefact) override;
@@ -39,6 +41,7 @@ class GpuDevice : public runtime::Device {
     machine_->Unregister(memory, bytes);
   }
   Status JoinDefaultStream() override;
+  void SetTrace(std::shared_ptr<TraceSink> trace) override { timeline_.SetTrace(std::move(trace)); }
   bool takes_streams() const override { return machine_->takes_streams(); }
   int cuda_ordinal() const override { return machine_->cuda_ordinal(); }
 
@@ -49,6 +52,7 @@ class GpuDevice : public runtime::Device {
   std::mutex mutex_;
   std::unique_ptr<GpuStream> stream_;
   Staging staging_;  // before the stream goes
+  GpuTimeline timeline_;
 };
 
 }  // namespace kiln::device

@@ -1,6 +1,7 @@
 #include "device/gpu/executable.h"
 
 #include "base/strings.h"
+#include "device/gpu/resources.h"
 #include "plan/calls.h"
 
 namespace kiln::device {
@@ -15,17 +16,26 @@ constexpr size_t kLeastCommands = 2;
 
 class EventCompletion : public runtime::Completion {
  public:
-  explicit EventCompletion(std::unique_ptr<GpuEvent> event) : event_(std::move(event)) {}
+  EventCompletion(std::unique_ptr<GpuEvent> event, std::unique_ptr<GpuRecording> recording)
+      : event_(std::move(event)), recording_(std::move(recording)) {}
   Status Wait() override {
     Status status = event_->Wait();
     // A wait that was refused is no end: whoever goes by it may free what the work still uses.
     if (!status.ok()) (void)event_->Wait();
+    if (recording_) std::exchange(recording_, nullptr)->Show();
     return status;
   }
 
  private:
   std::unique_ptr<GpuEvent> event_;
+  std::unique_ptr<GpuRecording> recording_;
 };
+
+// Asks for work, which `describe` describes, in the timeline where there is one.
+template <typename Describe, typename Ask>
+Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
+  return recording ? recording->Around(describe(), ask) : ask();
+}
 
 }  // namespace
 
@@ -68,6 +78,10 @@ int64_t GpuExecutable::code_bytes() const {
   return bytes;
 }
 
+std::string GpuExecutable::ResourceReport() const {
+  return ResourceTable(program(), [&](const std::string& symbol) { return FindKernel(symbol); });
+}
+
 Status GpuExecutable::LoadCode() {
   for (const std::string& code : artefact_->objects) {
     Result<std::unique_ptr<GpuModule>> module = device_.machine().Load(code);
@@ -93,7 +107,7 @@ Status GpuExecutable::LoadConstants() {
   return OkStatus();
 }
 
-Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) {
+Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
   for (const auto& module : modules_) {
     Result<GpuKernel*> kernel = module->Find(symbol);
     if (kernel.ok() || kernel.status().code() != Code::kNotFound) return kernel;
@@ -172,7 +186,10 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
     KILN_RETURN_IF_ERROR(own->Record(*event));
     KILN_RETURN_IF_ERROR(callers->WaitFor(*event));
   }
-  Replay run{callers ? *callers : *own, constants_, options};
+  Replay run{callers ? *callers : *own, constants_, options, nullptr};
+  if (options.trace) {
+    run.recording = device_.timeline().Begin(*options.trace, run.stream, options.stream);
+  }
   const plan::Program& p = program();
   for (size_t i = 0; i < run.addresses.size(); ++i) {
     const Allocation& a = p.allocations[i];
@@ -201,7 +218,8 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
     (void)run.stream.Synchronise();
     return status;
   }
-  return std::unique_ptr<runtime::Completion>(std::make_unique<EventCompletion>(std::move(event)));
+  return std::unique_ptr<runtime::Completion>(
+      std::make_unique<EventCompletion>(std::move(event), std::move(run.recording)));
 }
 
 Status GpuExecutable::CopyAliases(std::span<const void* const> arguments,
@@ -210,9 +228,12 @@ Status GpuExecutable::CopyAliases(std::span<const void* const> arguments,
     if (results[result] == arguments[argument]) continue;
     int64_t bytes = program().signature.results[result].byte_size();
     if (bytes == 0) continue;
-    KILN_RETURN_IF_ERROR(run.stream.Copy(static_cast<std::byte*>(results[result]),
-                                         static_cast<const std::byte*>(arguments[argument]),
-                                         bytes));
+    KILN_RETURN_IF_ERROR(InTimeline(
+        run.recording.get(), [&] { return DescribeCopy("copy", bytes); },
+        [&] {
+          return run.stream.Copy(static_cast<std::byte*>(results[result]),
+                                 static_cast<const std::byte*>(arguments[argument]), bytes);
+        }));
   }
   return OkStatus();
 }
@@ -233,7 +254,7 @@ Status GpuExecutable::Enqueue(Steps& steps, Replay& run) {
 Status GpuExecutable::Enqueue(Segment& segment, Replay& run) {
   bool first = segment.runs++ == 0;
   if (first || !segment.may_be_graph || segment.commands.size() < kLeastCommands ||
-      run.options.trace) {
+      (run.recording && !run.recording->shows_graphs())) {
     return EnqueueOneByOne(segment, run);
   }
   if (Status status = PrepareGraph(segment, run); !status.ok()) {
@@ -243,7 +264,9 @@ Status GpuExecutable::Enqueue(Segment& segment, Replay& run) {
     segment.may_be_graph = false;
     return EnqueueOneByOne(segment, run);
   }
-  return run.stream.Launch(*segment.graph);
+  return InTimeline(
+      run.recording.get(), [&] { return Describe(segment); },
+      [&] { return run.stream.Launch(*segment.graph); });
 }
 
 Status GpuExecutable::PrepareGraph(Segment& segment, const Replay& run) {
@@ -280,19 +303,18 @@ Status GpuExecutable::PrepareGraph(Segment& segment, const Replay& run) {
   return OkStatus();
 }
 
-Status GpuExecutable::EnqueueOneByOne(const Segment& segment, Replay& run) {
-  for (const Command& command : segment.commands) {
+Status GpuExecutable::EnqueueOneByOne(Segment& segment, Replay& run) {
+  for (Command& command : segment.commands) {
     std::vector<GpuSpan> spans = SpansOf(command, run.addresses);
-    KILN_RETURN_IF_ERROR(run.options.trace ? TraceCommand(command, spans, run)
-                                           : EnqueueCommand(command, spans, run.stream));
+    KILN_RETURN_IF_ERROR(InTimeline(
+        run.recording.get(), [&] { return Describe(command); },
+        [&] {
+          return command.kernel
+                     ? run.stream.Launch(*command.kernel, command.grid, spans)
+                     : run.stream.Copy(spans[0].address, spans[1].address, spans[1].bytes);
+        }));
   }
   return OkStatus();
-}
-
-Status GpuExecutable::EnqueueCommand(const Command& command, std::span<const GpuSpan> spans,
-                                     GpuStream& stream) {
-  return command.kernel ? stream.Launch(*command.kernel, command.grid, spans)
-                        : stream.Copy(spans[0].address, spans[1].address, spans[1].bytes);
 }
 
 Status GpuExecutable::Enqueue(Loop& loop, Replay& run) {
@@ -318,7 +340,9 @@ Status GpuExecutable::Read(const plan::Slice& slice, Replay& run) {
     KILN_ASSIGN_OR_RETURN(number_, device_.machine().AllocatePinned(kNumberBytes));
   }
   const std::byte* from = run.addresses[static_cast<size_t>(slice.allocation)] + slice.offset;
-  KILN_RETURN_IF_ERROR(run.stream.CopyToHost(number_, from, slice.bytes));
+  KILN_RETURN_IF_ERROR(InTimeline(
+      run.recording.get(), [&] { return DescribeCopy("copy to host", slice.bytes); },
+      [&] { return run.stream.CopyToHost(number_, from, slice.bytes); }));
   return run.stream.Synchronise();
 }
 
@@ -332,41 +356,23 @@ std::vector<GpuSpan> GpuExecutable::SpansOf(const Command& command,
   return spans;
 }
 
-Status GpuExecutable::TraceCommand(const Command& command, std::span<const GpuSpan> spans,
-                                   Replay& run) const {
-  GpuMachine& machine = device_.machine();
-  std::unique_ptr<GpuEvent> from, to;
-  if (machine.has_clock()) {
-    KILN_ASSIGN_OR_RETURN(from, machine.MakeTimedEvent());
-    KILN_ASSIGN_OR_RETURN(to, machine.MakeTimedEvent());
-  }
-  KILN_RETURN_IF_ERROR(run.stream.Pause());
-  TraceEvent event;
-  event.start_ns = TraceSink::Now();
-  if (from) KILN_RETURN_IF_ERROR(run.stream.Record(*from));
-  KILN_RETURN_IF_ERROR(EnqueueCommand(command, spans, run.stream));
-  if (to) KILN_RETURN_IF_ERROR(run.stream.Record(*to));
-  KILN_RETURN_IF_ERROR(run.stream.Synchronise());
-  event.duration_ns = TraceSink::Now() - event.start_ns;
-  if (to) {
-    KILN_ASSIGN_OR_RETURN(double microseconds, machine.ElapsedMicroseconds(*from, *to));
-    event.duration_ns = static_cast<int64_t>(1000 * microseconds);
-  }
-  event.lane = TraceSink::LaneOfThisThread();
-  if (command.launch >= 0) {
+GpuWorkPtr GpuExecutable::Describe(Command& command) const {
+  if (command.shown) return command.shown;
+  if (command.kernel) {
     const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
-    event.name = info.kernel_name;
-    event.category = "kernel";
-    event.args = {
-        {"ops", Join(info.op_names, ", ")}, {"bytes", Cat(info.bytes)}, {"flops", Cat(info.flops)}};
+    command.shown = DescribeKernel(*command.kernel, command.grid, info);
   } else {
-    event.name = "copy";
-    event.category = "copy";
-    event.args = {{"bytes", Cat(command.args[0].bytes)}};
+    command.shown = DescribeCopy("copy", command.args[1].bytes);
   }
-  event.args.push_back({"device", device_.name()});
-  run.options.trace->Add(std::move(event));
-  return OkStatus();
+  return command.shown;
+}
+
+GpuWorkPtr GpuExecutable::Describe(Segment& segment) const {
+  if (segment.shown) return segment.shown;
+  std::vector<GpuWorkPtr> parts;
+  for (Command& command : segment.commands) parts.push_back(Describe(command));
+  segment.shown = DescribeGraph(program().name, std::move(parts));
+  return segment.shown;
 }
 
 }  // namespace kiln::device

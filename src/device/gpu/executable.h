@@ -11,6 +11,7 @@
 
 #include "device/gpu/device.h"
 #include "device/gpu/machine.h"
+#include "device/gpu/timeline.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
 
@@ -25,6 +26,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
 
   const plan::Program& program() const override { return artefact_->program; }
   int64_t code_bytes() const override;
+  std::string ResourceReport() const override;
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const runtime::RunOptions& options = {}) override;
   Result<std::unique_ptr<runtime::Completion>> Start(std::span<const void* const> arguments,
@@ -38,6 +40,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
     GpuGrid grid;
     std::vector<plan::Slice> args;  // of a copy: to, from
     int launch = -1;                // index into Program::launches
+    GpuWorkPtr shown;               // in timelines, once there has been one
   };
   // Commands in a row. From its second run on it is a graph of the machine's, whose nodes are given
   // other addresses when memory is elsewhere.
@@ -47,6 +50,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
     bool may_be_graph = true;
     std::unique_ptr<GpuGraph> graph;
     std::vector<std::byte*> addresses;  // of the allocations, when the graph's were set
+    GpuWorkPtr shown;                   // the graph in timelines
   };
   struct Loop;
   struct Branch;
@@ -68,12 +72,13 @@ class GpuExecutable : public runtime::LoadedExecutable {
     GpuStream& stream;
     std::vector<std::byte*> addresses;  // of the allocations
     const runtime::RunOptions& options;
+    std::unique_ptr<GpuRecording> recording;  // null where there is no timeline
   };
 
   GpuExecutable(std::shared_ptr<const plan::Artefact> artefact, GpuDevice& device);
   Status LoadCode();
   Status LoadConstants();
-  Result<GpuKernel*> FindKernel(const std::string& symbol);
+  Result<GpuKernel*> FindKernel(const std::string& symbol) const;
   Result<Steps> Translate(const plan::Steps& steps);
   Status AddLaunch(const plan::Launch& launch, Segment& segment);
 
@@ -84,16 +89,14 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status Enqueue(Segment& segment, Replay& run);
   Status Enqueue(Loop& loop, Replay& run);
   Status Enqueue(Branch& branch, Replay& run);
-  Status EnqueueOneByOne(const Segment& segment, Replay& run);
-  static Status EnqueueCommand(const Command& command, std::span<const GpuSpan> spans,
-                               GpuStream& stream);
+  Status EnqueueOneByOne(Segment& segment, Replay& run);
   // Makes the graph, or gives it the run's addresses.
   Status PrepareGraph(Segment& segment, const Replay& run);
   // A number that the device has computed, once it has.
   Status Read(const plan::Slice& slice, Replay& run);
   std::vector<GpuSpan> SpansOf(const Command& command, const std::vector<std::byte*>& addresses);
-  // Waits for the command; its time is the machine's where that has a clock.
-  Status TraceCommand(const Command& command, std::span<const GpuSpan> spans, Replay& run) const;
+  GpuWorkPtr Describe(Command& command) const;
+  GpuWorkPtr Describe(Segment& segment) const;
 
   std::shared_ptr<const plan::Artefact> artefact_;
   GpuDevice& device_;

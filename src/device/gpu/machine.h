@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "device/gpu/activity.h"
 #include "target/target.h"
 
 namespace kiln::device {
@@ -32,7 +33,7 @@ struct GpuGrid {
 
 // As the machine reports them.
 struct GpuResources {
-  int registers = 0;         // of a thread
+  int registers = -1;        // of a thread; -1 where there are none: an emulated GPU
   int64_t local_bytes = 0;   // of a thread: spilled registers and arrays
   int64_t shared_bytes = 0;  // of a block, beside the dynamic part
 };
@@ -41,6 +42,7 @@ struct GpuResources {
 class GpuKernel {
  public:
   virtual ~GpuKernel() = default;
+  virtual const std::string& symbol() const = 0;
   virtual GpuResources resources() const = 0;
 };
 
@@ -53,7 +55,8 @@ class GpuModule {
   virtual int64_t code_bytes() const = 0;
 };
 
-// A point in a stream's work. Recorded again and again.
+// A point in a stream's work. Recorded again and again. Those that tell times (MakeTimedEvent) are
+// told no failures, so that these are the same with and without them.
 class GpuEvent {
  public:
   virtual ~GpuEvent() = default;
@@ -81,9 +84,6 @@ class GpuStream {
   virtual Status CopyToHost(void* to, const std::byte* from, int64_t bytes) = 0;
   virtual Status Fill(std::byte* to, uint8_t value, int64_t bytes) = 0;
 
-  // What follows begins some microseconds later: in the meantime more can be asked for, which is
-  // then done without gaps. For measuring; machines without a clock go on at once.
-  virtual Status Pause() { return OkStatus(); }
   virtual Status Record(GpuEvent& event) = 0;
   // What follows in this stream comes after the event, which is of any stream of the machine.
   virtual Status WaitFor(GpuEvent& event) = 0;
@@ -144,15 +144,12 @@ class GpuMachine {
   // The CUDA driver's number of the device; -1 where it is none of CUDA's.
   virtual int cuda_ordinal() const { return -1; }
   virtual Result<std::unique_ptr<GpuEvent>> MakeEvent() = 0;
-  // Events that know when they were reached, and the time between two that have been, by the
-  // machine's clock. UNIMPLEMENTED unless `has_clock`.
-  virtual bool has_clock() const { return false; }
-  virtual Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() {
-    return Unimplemented(description_, " has no clock");
-  }
-  virtual Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) {
-    return Unimplemented(description_, " has no clock");
-  }
+  // Events that know when they were reached, and the time between two that have been, in whatever
+  // streams.
+  virtual Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() = 0;
+  virtual Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) = 0;
+  // Begins to listen to what the machine itself tells of its work; null where it tells nothing.
+  virtual std::unique_ptr<GpuActivities> ListenToActivities() { return nullptr; }
   virtual Result<std::unique_ptr<GpuGraph>> MakeGraph() = 0;
   // `code` is what codegen::GenerateGpu made for the machine's target: PTX, or an object for the
   // emulator.
