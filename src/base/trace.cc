@@ -61,6 +61,19 @@ size_t TraceSink::size() const {
   return events_.size();
 }
 
+std::vector<TraceEvent> TraceSink::Events() const {
+  std::lock_guard lock(mutex_);
+  return events_;
+}
+
+std::string TraceSink::LaneName(int32_t lane) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [known, name] : lanes_) {
+    if (known == lane) return name;
+  }
+  return "";
+}
+
 std::string TraceSink::ToChromeJson() const {
   std::lock_guard lock(mutex_);
   int64_t origin = events_.empty() ? 0 : INT64_MAX;

@@ -30,6 +30,10 @@ class TraceSink {
   void Add(TraceEvent event);
   void NameLane(int32_t lane, std::string name);
   size_t size() const;
+  // As they came.
+  std::vector<TraceEvent> Events() const;
+  // Empty for those that have none.
+  std::string LaneName(int32_t lane) const;
   // {"displayTimeUnit": "ns", "traceEvents": [...]}: complete events ("ph": "X") with times in
   // microseconds, and the lanes' names as metadata.
   std::string ToChromeJson() const;

@@ -175,15 +175,20 @@ Error ReadLaunch(State& state, FunctionHandle function, const unsigned* grid, co
   return Error::kSuccess;
 }
 
-Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node) {
-  state.Enqueue(stream, [&state, args = node.args] {
-    ++state.launches;
-    if (state.fail_work != Error::kSuccess) return std::exchange(state.fail_work, Error::kSuccess);
-    for (DevicePointer arg : args) {
-      if (state.Holder(arg, 1) == nullptr) return Error::kIllegalAddress;
-    }
-    return Error::kSuccess;
-  });
+Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node, uint32_t graph) {
+  Activity activity{ActivityKind::kConcurrentKernel, node.function->name, 1, graph, 0};
+  state.Enqueue(
+      stream,
+      [&state, args = node.args] {
+        ++state.launches;
+        if (state.fail_work != Error::kSuccess)
+          return std::exchange(state.fail_work, Error::kSuccess);
+        for (DevicePointer arg : args) {
+          if (state.Holder(arg, 1) == nullptr) return Error::kIllegalAddress;
+        }
+        return Error::kSuccess;
+      },
+      activity);
   return Error::kSuccess;
 }
 

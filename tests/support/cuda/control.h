@@ -1,7 +1,8 @@
 /* What tests tell the stand-in for the CUDA driver's library, and ask of it. Found by dlsym.
  *
- * The stand-in has the driver's functions that Kiln uses, on the host's memory. Kernels check their
- * launch and compute nothing. Every handle, address and current context is checked. */
+ * The stand-in has the driver's functions that Kiln uses, and CUPTI's, on the host's memory.
+ * Kernels check their launch and compute nothing. Every handle, address and current context is
+ * checked. */
 #ifndef KILN_TEST_CUDA_CONTROL_H
 #define KILN_TEST_CUDA_CONTROL_H
 
@@ -14,6 +15,8 @@ extern "C" {
  *   driver_version=12040  devices=1  sm=86  memory_bytes=1073741824  pools=1  multiprocessors=16
  *   init_error=0       what cuInit returns
  *   deferred=0         1: a stream's work is done when someone waits for it
+ *   real_time=0        1: events tell real times; else each piece of work takes a millisecond
+ *   drop_records=0     1: CUPTI has no room for any record
  *   fail=0             of all calls from now on, the one with this number fails, ...
  *   fail_with=1        ... with this error */
 int kiln_test_cuda_configure(const char* settings);
@@ -35,7 +38,8 @@ void kiln_test_cuda_forget(void);
  * kernels, and "copies" that were done; "live" objects of all kinds, or of one: "contexts",
  * "streams", "events", "modules", "links", "pools", "memory", "pinned", "graphs", "execs"; "depth"
  * of all threads' stacks of contexts; "leaked" objects that their context's end found; "misuse", of
- * handles and addresses that are none. -1: there is no such count. */
+ * handles and addresses that are none; "records" that CUPTI told of work, and "buffers" of its
+ * listener's that it still has. -1: there is no such count. */
 long long kiln_test_cuda_count(const char* what);
 
 /* A context beside the primary one of a device, and a stream of it or (context NULL) of the

@@ -149,13 +149,17 @@ Error cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
   if (!CheckStream(state, stream)) return Error::kInvalidHandle;
   for (const auto& [of, node] : exec->nodes) {
     if (!node.is_copy) {
-      LaunchWork(state, stream, node);
+      LaunchWork(state, stream, node, exec->number);
       continue;
     }
     const CopyNode copy = node.copy;
-    state.Enqueue(stream, [&state, copy] {
-      return CopyWork(state, copy.to_device, copy.from_device, static_cast<int64_t>(copy.bytes));
-    });
+    state.Enqueue(
+        stream,
+        [&state, copy] {
+          return CopyWork(state, copy.to_device, copy.from_device,
+                          static_cast<int64_t>(copy.bytes));
+        },
+        CopyActivity(copy.bytes, exec->number));
   }
   return Error::kSuccess;
 }

@@ -263,8 +263,9 @@ Error cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
   KILN_STANDIN_CALL(cuMemcpyDtoDAsync_v2, kContext);
   if (!CheckStream(call.state, stream)) return Error::kInvalidHandle;
   State& state = call.state;
-  state.Enqueue(stream,
-                [=, &state] { return CopyWork(state, to, from, static_cast<int64_t>(bytes)); });
+  state.Enqueue(
+      stream, [=, &state] { return CopyWork(state, to, from, static_cast<int64_t>(bytes)); },
+      CopyActivity(bytes));
   return Error::kSuccess;
 }
 
@@ -279,10 +280,12 @@ Error cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, Str
     return Error::kSuccess;
   };
   if (state.PinnedHolder(from) != nullptr) {
-    state.Enqueue(stream, [=] { return copy(from); });
+    state.Enqueue(
+        stream, [=] { return copy(from); }, CopyActivity(bytes));
   } else {
     std::string staged(static_cast<const char*>(from), bytes);
-    state.Enqueue(stream, [=] { return copy(staged.data()); });
+    state.Enqueue(
+        stream, [=] { return copy(staged.data()); }, CopyActivity(bytes));
   }
   return Error::kSuccess;
 }
@@ -291,12 +294,16 @@ Error cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHan
   KILN_STANDIN_CALL(cuMemcpyDtoHAsync_v2, kContext);
   if (!CheckStream(call.state, stream)) return Error::kInvalidHandle;
   State& state = call.state;
-  state.Enqueue(stream, [=, &state] {
-    if (state.Holder(from, static_cast<int64_t>(bytes)) == nullptr) return Error::kIllegalAddress;
-    std::memcpy(to, reinterpret_cast<void*>(from), bytes);
-    ++state.copies;
-    return Error::kSuccess;
-  });
+  state.Enqueue(
+      stream,
+      [=, &state] {
+        if (state.Holder(from, static_cast<int64_t>(bytes)) == nullptr)
+          return Error::kIllegalAddress;
+        std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+        ++state.copies;
+        return Error::kSuccess;
+      },
+      CopyActivity(bytes));
   // As the driver, which stages what is not pinned.
   if (state.PinnedHolder(to) == nullptr) state.RunStream(stream, call.context);
   return call.context->lost;
@@ -306,11 +313,14 @@ Error cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Strea
   KILN_STANDIN_CALL(cuMemsetD8Async, kContext);
   if (!CheckStream(call.state, stream)) return Error::kInvalidHandle;
   State& state = call.state;
-  state.Enqueue(stream, [=, &state] {
-    if (state.Holder(to, static_cast<int64_t>(bytes)) == nullptr) return Error::kIllegalAddress;
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
-    return Error::kSuccess;
-  });
+  state.Enqueue(
+      stream,
+      [=, &state] {
+        if (state.Holder(to, static_cast<int64_t>(bytes)) == nullptr) return Error::kIllegalAddress;
+        std::memset(reinterpret_cast<void*>(to), value, bytes);
+        return Error::kSuccess;
+      },
+      Activity{ActivityKind::kMemset, "", static_cast<int64_t>(bytes), 0, 0});
   return Error::kSuccess;
 }
 

@@ -32,6 +32,8 @@ bool Configure(State& state, const std::string& text) {
                                            {"multiprocessors", &state.settings.multiprocessors},
                                            {"init_error", &state.settings.init_error},
                                            {"deferred", &state.settings.deferred},
+                                           {"real_time", &state.settings.real_time},
+                                           {"drop_records", &state.settings.drop_records},
                                            {"fail", &state.fail_first}};
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
@@ -59,6 +61,7 @@ bool Configure(State& state, const std::string& text) {
 Call::Call(const char* symbol, Needs needs) : state(TheState()), lock_(state.mutex) {
   ++state.calls[symbol];
   ++state.all_calls;
+  ++state.last_call;
   if (state.fail_times > 0 && (state.fail_symbol.empty() || state.fail_symbol == symbol)) {
     const int64_t number = ++state.failing_calls;
     if (number >= state.fail_first && number - state.fail_first < state.fail_times) {
@@ -117,8 +120,9 @@ int64_t State::CountLive(const std::string& kind) const {
   return std::count_if(live.begin(), live.end(), [&](Object* o) { return kind == o->kind; });
 }
 
-void State::Enqueue(StreamObject* stream, std::function<Error()> run) {
-  queue.push_back(Work{stream, ContextStack().back(), std::move(run)});
+void State::Enqueue(StreamObject* stream, std::function<Error()> run, Activity activity) {
+  activity.correlation = last_call;
+  queue.push_back(Work{stream, ContextStack().back(), std::move(run), std::move(activity)});
   if (stream != nullptr) ++stream->work;
   if (settings.deferred == 0) RunAll();
 }
@@ -129,7 +133,14 @@ bool State::RunOne() {
   queue.pop_front();
   ++time;
   if (work.context->lost != Error::kSuccess) return true;
+  const int64_t start = Time();
   work.context->lost = work.run();
+  if (work.activity.bytes > 0) {
+    // It takes a while, so that times can be told apart.
+    while (settings.real_time != 0 && Time() - start < 2000) {
+    }
+    Tell(work, start, Time());
+  }
   return true;
 }
 
@@ -176,6 +187,7 @@ KILN_STANDIN_CONTROL void kiln_test_cuda_reset(void) {
   state.calls.clear();
   state.all_calls = state.failing_calls = 0;
   state.launches = state.copies = state.misuses = state.leaked = 0;
+  state.profiler.records = 0;
 }
 
 KILN_STANDIN_CONTROL void kiln_test_cuda_fail(const char* symbol, long long first, long long times,
@@ -221,6 +233,8 @@ KILN_STANDIN_CONTROL long long kiln_test_cuda_count(const char* what) {
   if (name == "misuse") return state.misuses;
   if (name == "leaked") return state.leaked;
   if (name == "depth") return state.depth;
+  if (name == "records") return state.profiler.records;
+  if (name == "buffers") return state.profiler.buffer != nullptr ? 1 : 0;
   if (name == "live") return static_cast<long long>(state.live.size());
   for (const char* kind : {"contexts", "streams", "events", "modules", "links", "pools", "memory",
                            "pinned", "graphs", "execs"}) {
@@ -229,6 +243,7 @@ KILN_STANDIN_CONTROL long long kiln_test_cuda_count(const char* what) {
 #define KILN_STANDIN_COUNT(member, symbol, ...) \
   if (name == #symbol) return state.calls[name];
   KILN_CUDA_FUNCTIONS(KILN_STANDIN_COUNT)
+  KILN_CUPTI_FUNCTIONS(KILN_STANDIN_COUNT)
 #undef KILN_STANDIN_COUNT
   return -1;
 }

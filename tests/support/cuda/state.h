@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "device/cuda/api.h"
+#include "device/cuda/cupti_api.h"
 
 #define KILN_STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -22,6 +24,7 @@ struct Object {
   virtual ~Object() = default;
   const char* kind;
   ContextObject* context;  // that it ends with
+  uint32_t number = 0;     // unlike any other's
 };
 
 struct ContextObject : Object {
@@ -102,13 +105,33 @@ struct GraphExecObject : Object {
 
 struct Settings {
   int64_t driver_version = 12040, devices = 1, sm = 86, memory_bytes = int64_t{1} << 30, pools = 1;
-  int64_t multiprocessors = 16, init_error = 0, deferred = 0;
+  int64_t multiprocessors = 16, init_error = 0, deferred = 0, real_time = 0, drop_records = 0;
+};
+
+// What CUPTI tells of a piece of work.
+struct Activity {
+  ActivityKind kind = ActivityKind::kKernel;
+  std::string name;
+  int64_t bytes = 0;  // 0 for what is not told of
+  uint32_t graph = 0, correlation = 0;
 };
 
 struct Work {
   StreamObject* stream;  // null: a default stream
   ContextObject* context;
   std::function<Error()> run;
+  Activity activity;
+};
+
+// CUPTI: who listens, and the buffer that is being filled.
+struct Profiler {
+  ActivityBufferRequested requested = nullptr;
+  ActivityBufferCompleted completed = nullptr;
+  std::set<ActivityKind> kinds;
+  std::set<std::string> names;  // of records that may be read at any time
+  uint8_t* buffer = nullptr;
+  size_t bytes = 0, filled = 0;
+  int64_t records = 0;
 };
 
 class State {
@@ -126,6 +149,7 @@ class State {
   T* Make(Args&&... args) {
     T* made = new T(std::forward<Args>(args)...);
     live.insert(made);
+    made->number = ++last_number;
     return made;
   }
   void Delete(Object* object) {
@@ -145,7 +169,11 @@ class State {
   MemoryObject* PinnedHolder(const void* address);
 
   // Done at once, or when someone waits.
-  void Enqueue(StreamObject* stream, std::function<Error()> run);
+  void Enqueue(StreamObject* stream, std::function<Error()> run, Activity activity = {});
+  // The clock of events, in nanoseconds.
+  int64_t Time() const;
+  void Tell(const Work& work, int64_t start, int64_t end);
+  void CompleteBuffer();
   bool RunOne();
   void RunStream(StreamObject* stream, ContextObject* context);
   void RunAll();
@@ -158,6 +186,8 @@ class State {
   std::map<DevicePointer, MemoryObject*> memory;  // by first address
   int64_t plain_bytes = 0, reserved_bytes = 0;
   std::deque<Work> queue;
+  Profiler profiler;
+  uint32_t last_number = 0, last_call = 0;
 
   std::string fail_symbol;
   int64_t fail_first = 0, fail_times = 0;
@@ -170,7 +200,9 @@ class State {
 State& TheState();
 std::vector<ContextObject*>& ContextStack();  // the thread's
 bool Configure(State& state, const std::string& text);
-Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node);
+Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node,
+                 uint32_t graph = 0);
+Activity CopyActivity(size_t bytes, uint32_t graph = 0);
 // Whether all is well with a copy within the device; done as work.
 Error CopyWork(State& state, DevicePointer to, DevicePointer from, int64_t bytes);
 Error ReadLaunch(State& state, FunctionHandle function, const unsigned* grid, const unsigned* block,

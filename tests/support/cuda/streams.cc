@@ -76,7 +76,7 @@ Error cuEventRecord(EventHandle event, StreamHandle stream) {
   ++event->state->pending;
   state.Enqueue(stream, [&state, recorded = event->state] {
     --recorded->pending;
-    recorded->time = state.time;
+    recorded->time = state.Time();
     return Error::kSuccess;
   });
   return Error::kSuccess;
@@ -107,8 +107,7 @@ Error cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) 
     return Error::kInvalidHandle;
   }
   if (from->state->pending > 0 || to->state->pending > 0) return Error::kNotReady;
-  // A millisecond for each piece of work.
-  *milliseconds = static_cast<float>(to->state->time - from->state->time);
+  *milliseconds = static_cast<float>(to->state->time - from->state->time) / 1e6f;
   return Error::kSuccess;
 }
 
