@@ -67,7 +67,8 @@ typedef struct kiln_compile_options {
                                 80, 86, 89 or 90 */
   const char* dump_folder; /**< unless NULL, every stage is written into this folder, made where it
                                 is missing: HLO text before and after, the graph after each pass,
-                              the plan, LLVM IR; under XLA's names, module_0001.NAME.… */
+                                the plan, LLVM IR, what kernels take of a GPU; under XLA's names,
+                                module_0001.NAME.… */
   size_t dump_folder_length; /**< its number of bytes */
   const kiln_alias* aliases; /**< results that are to be in the memory of arguments, beside those
                                 that the graph's text has told (input_output_alias) */

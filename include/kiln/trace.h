@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /** A recording of what a context does: passes and compilations, executions, and one bar per kernel
- *  that names its ops. \since 0.1 */
+ *  that names its ops. GPUs have lanes of their own, of kernels, copies and graphs. \since 0.1 */
 typedef struct kiln_trace kiln_trace;
 
 /** Begins to record everything that the context does, on any thread. Recording costs about a
@@ -27,12 +27,14 @@ typedef struct kiln_trace kiln_trace;
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_start(kiln_context* context, kiln_trace** trace);
 
-/** Ends the recording; what has ended by then is in it. Ending it twice is no error; so does giving
- *  back the last reference. Any thread. \since 0.1 */
+/** Ends the recording; what has ended by then is in it, and transfers to GPUs that are under way,
+ *  which are waited for. Ending it twice is no error; so does giving back the last reference. Any
+ *  thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_stop(kiln_trace* trace);
 
 /** What was recorded so far, as a JSON object in Chrome's trace event format, which
- *  chrome://tracing and Perfetto show.
+ *  chrome://tracing and Perfetto show. Before the end of the recording, some of what GPUs have done
+ *  may be missing.
  *  @param text receives one reference
  *
  *  Any thread. \since 0.1 */
