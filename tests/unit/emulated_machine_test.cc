@@ -88,7 +88,7 @@ class EmulatedMachines : public ::testing::Test {
 TEST_F(EmulatedMachines, WorkIsDoneInOrderWhenSomebodyWaits) {
   EXPECT_EQ(machine->description(), "emulated GPU, sm_80");
   EXPECT_GT(module->code_bytes(), 0);
-  EXPECT_EQ(kernel->resources().registers, 0);
+  EXPECT_EQ(kernel->resources().registers, -1);
   EXPECT_TRUE(stream->CopyFromHost(a, in.data(), kBytes).ok());
   EXPECT_TRUE(Launch(*stream, a, b).ok());
   EXPECT_TRUE(stream->Copy(a, b, kBytes).ok());

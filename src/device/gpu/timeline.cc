@@ -329,6 +329,9 @@ void GpuTimeline::Keep(std::shared_ptr<TraceSink> trace, std::unique_ptr<GpuReco
                        bool ends) {
   std::lock_guard lock(kept_mutex_);
   kept_.push_back({std::move(trace), std::move(recording)});
+  // The recording may have ended meanwhile: nobody else waits for this one.
+  if (!records_transfers()) kept_.back().recording->Wait();
+  ends = ends || !records_transfers();
   // To ask whether an event has been reached is work for the driver: not with every transfer.
   if (!ends && kept_.size() < kMostKept) return;
   while (!kept_.empty() && kept_.front().recording->IsDone()) {
