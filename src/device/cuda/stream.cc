@@ -1,6 +1,5 @@
 #include "device/cuda/stream.h"
 
-
 #include "device/cuda/graph.h"
 #include "device/cuda/module.h"
 
