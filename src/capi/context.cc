@@ -100,9 +100,10 @@ Status kiln_context::AddGpus(std::string_view cache_folder) {
   for (const char* kind : {"GPU:", "XLA_GPU:"}) {
     for (size_t i = 0; i < gpus.machines.size(); ++i) {
       const auto& machine = gpus.machines[i];
-      AddDevice(std::make_unique<kiln::device::GpuDevice>(Cat(kind, i), machine,
-                                                          options_.gpu_memory_bytes),
-                machine->description(), false);
+      auto device = std::make_unique<kiln::device::GpuDevice>(Cat(kind, i), machine,
+                                                              options_.gpu_memory_bytes);
+      device->set_on_note([this](std::string_view text) { Log(KILN_LOG_INFO, text); });
+      AddDevice(std::move(device), machine->description(), false);
     }
   }
   return OkStatus();

@@ -29,6 +29,16 @@ Result<int> EmulatedArchitecture(kiln_gpu_mode mode) {
   return sm;
 }
 
+// Whether loops may be the device's.
+Result<bool> LoopsOnDevice() {
+  const char* text = std::getenv("KILN_GPU_LOOPS");
+  std::string_view value = text ? text : "";
+  if (value.empty() || value == "device") return true;
+  if (value == "host") return false;
+  return InvalidArgument("the environment variable KILN_GPU_LOOPS is '", value,
+                         "'; expected host or device");
+}
+
 }  // namespace
 
 Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cache_folder,
@@ -36,9 +46,11 @@ Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cach
   Gpus gpus;
   if (options.gpu == KILN_GPU_OFF) return gpus;
   KILN_ASSIGN_OR_RETURN(int sm, EmulatedArchitecture(options.gpu));
+  KILN_ASSIGN_OR_RETURN(bool loops_on_device, LoopsOnDevice());
   if (sm != 0) {
     KILN_ASSIGN_OR_RETURN(target::Target target, target::EmulatedGpu(sm));
     device::EmulatedMachine::Options emulated;
+    emulated.loops_on_device = loops_on_device;
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::GpuMachine> machine,
                           device::EmulatedMachine::Create(target, pool, allocator, emulated));
     gpus.machines.push_back(std::move(machine));
@@ -50,6 +62,7 @@ Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cach
   }
   if (const char* library = std::getenv("KILN_CUPTI_LIBRARY")) cuda.cupti_library = library;
   cuda.code_folder = cache_folder;
+  cuda.loops_on_device = loops_on_device;
   device::cuda::CudaDevices found = device::cuda::Discover(cuda);
   for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));
   gpus.notes = Join(found.notes, "\n");

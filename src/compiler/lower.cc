@@ -9,6 +9,7 @@
 #include "compiler/chain_launch.h"
 #include "compiler/fuse_loops.h"
 #include "compiler/schedule_kernel.h"
+#include "compiler/trips.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
 #include "kernel/chain.h"
@@ -74,6 +75,8 @@ class Lowering {
     options.aliases = program_.signature.aliases;
     KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
     MakeAllocations();
+    // A CPU's loops cost nothing to ask.
+    if (target_.kind == target::Kind::kGpu) trips_ = KnownTrips(module_);
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
     if (target_.kind == target::Kind::kCpu) FuseLoops(program_);
@@ -449,6 +452,7 @@ class Lowering {
       int from = temporaries[leaf] >= 0 ? temporaries[leaf] : next[leaf];
       EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);
     }
+    if (auto it = trips_.find(&i); it != trips_.end()) loop.trips = it->second;
     loop.id = static_cast<int>(program_.launches.size());
     program_.launches.push_back({SymbolName(i.name()), {i.name()}, 0, 0});
     steps.push_back({std::move(loop)});
@@ -509,6 +513,7 @@ class Lowering {
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
   std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
   std::unordered_map<const Instruction*, ChainLayout> chains_;
+  std::unordered_map<const Instruction*, int64_t> trips_;  // of loops
   // (product's kernel, left operand) -> packing kernel; (product's kernel, constants) ->
   // allocation.
   std::map<std::pair<int, bool>, int> packing_kernels_;

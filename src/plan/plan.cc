@@ -45,6 +45,7 @@ struct StepPrinter {
   }
   void operator()(const While& w) {
     out += Cat(Indent(), w.fused ? "fused while" : "while");
+    if (w.trips >= 0) out += Cat(", ", w.trips, " times");
     if (w.id >= 0) out += Cat("  // ", Join(program.launches[w.id].op_names, ", "));
     out += "\n";
     Print(w.condition);

@@ -121,6 +121,7 @@ struct While {
   int id = -1;  // index into Program::launches: its name in timelines
   // One piece of code, in which kernels may stand inlined.
   bool fused = false;
+  int64_t trips = -1;  // how often the body runs, whatever the predicate says; -1: not known
 };
 struct Conditional {
   Slice index;  // one pred (true is branch 0) or one s32 (out of range is the last branch)

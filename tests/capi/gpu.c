@@ -1,5 +1,7 @@
-/* A GPU through the C ABI: devices, memory, whole graphs, runs in the queue, sessions. */
+/* A GPU through the C ABI: devices, memory, whole graphs, runs in the queue, loops, sessions. */
+#define _POSIX_C_SOURCE 200112L
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "testing.h"
 
@@ -117,6 +119,69 @@ static void test_runs(void) {
   kiln_context_release(context);
 }
 
+/* Doubles its first argument as often as the second one says. */
+static kiln_executable* doubling(kiln_context* context, kiln_device* gpu) {
+  enum { I, N, X, STATE };
+  kiln_graph* condition = make_graph(context, "condition");
+  kiln_graph* body = make_graph(context, "body");
+  kiln_graph* graphs[2] = {condition, body};
+  const int64_t dims[] = {3};
+  for (int g = 0; g < 2; ++g) {
+    kiln_value state[STATE];
+    state[I] = kiln_op_parameter(graphs[g], KILN_S32, NULL, 0, "i", 1);
+    state[N] = kiln_op_parameter(graphs[g], KILN_S32, NULL, 0, "n", 1);
+    state[X] = kiln_op_parameter(graphs[g], KILN_F32, dims, 1, "x", 1);
+    if (g == 0) {
+      state[I] = kiln_op_compare(condition, state[I], state[N], KILN_LT);
+      OK(kiln_graph_set_results(condition, state, 1));
+    } else {
+      state[I] = kiln_op_add(body, state[I], kiln_op_scalar(body, KILN_S32, 1));
+      state[X] = kiln_op_add(body, state[X], state[X]);
+      OK(kiln_graph_set_results(body, state, STATE));
+    }
+  }
+  kiln_graph* graph = make_graph(context, "doubling");
+  kiln_value state[STATE];
+  state[X] = f32_parameter(graph, "x", 3);
+  state[N] = kiln_op_parameter(graph, KILN_S32, NULL, 0, "n", 1);
+  state[I] = kiln_op_scalar(graph, KILN_S32, 0);
+  kiln_value loop = kiln_op_while(graph, kiln_op_tuple(graph, state, STATE), condition, body);
+  kiln_executable* executable =
+      compile_result(graph, kiln_op_get_tuple_element(graph, loop, X), gpu);
+  kiln_graph_release(condition);
+  kiln_graph_release(body);
+  return executable;
+}
+
+/* On the device, and from the host where the environment says so. */
+static void test_loops(void) {
+  for (int host = 0; host < 2; ++host) {
+    setenv("KILN_GPU_LOOPS", host ? "host" : "device", 1);
+    kiln_context* context = make_gpu_context(2, 0);
+    kiln_device* gpu = find_device(context, "GPU:0");
+    kiln_executable* executable = doubling(context, gpu);
+    const int32_t turns[] = {0, 1, 20};
+    const float results[][3] = {{1, 2, -3}, {2, 4, -6}, {1 << 20, 1 << 21, -3 * (1 << 20)}};
+    for (int i = 0; i < 3; ++i) {
+      kiln_buffer *arguments[2] = {f32_buffer(gpu, results[0], 3), NULL}, *result = NULL;
+      OK(kiln_buffer_copy_host(gpu, KILN_S32, NULL, 0, &turns[i], 4, &arguments[1]));
+      OK(kiln_executable_run(executable, NULL, arguments, 2, &result, 1));
+      expect_f32(result, results[i], 3);
+      kiln_buffer_release(arguments[0]);
+      kiln_buffer_release(arguments[1]);
+      kiln_buffer_release(result);
+    }
+    kiln_executable_release(executable);
+    kiln_context_release(context);
+  }
+  setenv("KILN_GPU_LOOPS", "both", 1);
+  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
+  options.gpu = KILN_GPU_EMULATED;
+  kiln_context* context = NULL;
+  FAILS(KILN_INVALID_ARGUMENT, "KILN_GPU_LOOPS is 'both'", kiln_context_create(&options, &context));
+  unsetenv("KILN_GPU_LOOPS");
+}
+
 static void test_sessions(void) {
   kiln_context* context = make_gpu_context(2, 0);
   kiln_device* gpu = find_device(context, "GPU:0");
@@ -150,6 +215,7 @@ int main(void) {
   test_devices();
   test_memory();
   test_runs();
+  test_loops();
   test_sessions();
   return test_result();
 }

@@ -62,8 +62,21 @@ Status RunProgram(CudaMachine& machine) {
   KILN_ASSIGN_OR_RETURN(auto graph, machine.MakeGraph());
   KILN_RETURN_IF_ERROR(graph->AddLaunch(*kernel, {}, args).status());
   KILN_ASSIGN_OR_RETURN(const int copy, graph->AddCopy(out.span().address, out.span().address, 64));
+  // One turn, whose end is a choice's doing.
+  KILN_ASSIGN_OR_RETURN(auto flags, Array::Make(machine, *stream, 64));
+  KILN_RETURN_IF_ERROR(stream->Fill(flags.span().address, 0, 64));
+  KILN_RETURN_IF_ERROR(stream->Fill(flags.span().address, 1, 1));
+  KILN_ASSIGN_OR_RETURN(const int loop, graph->BeginWhile(flags.span().address + 1));
+  KILN_RETURN_IF_ERROR(graph->AddLaunch(*kernel, {}, args).status());
+  KILN_RETURN_IF_ERROR(graph->BeginBranches(flags.span().address, false, 3).status());
+  KILN_RETURN_IF_ERROR(graph->NextBranch());
+  KILN_RETURN_IF_ERROR(graph->AddCopy(flags.span().address, flags.span().address + 4, 1).status());
+  KILN_RETURN_IF_ERROR(graph->NextBranch());
+  KILN_RETURN_IF_ERROR(graph->End());
+  KILN_RETURN_IF_ERROR(graph->End());
   KILN_RETURN_IF_ERROR(graph->Finish());
   KILN_RETURN_IF_ERROR(graph->SetLaunch(0, args));
+  KILN_RETURN_IF_ERROR(graph->SetCondition(loop, flags.span().address));
   KILN_RETURN_IF_ERROR(graph->SetCopy(copy, out.span().address, in.span().address));
   KILN_RETURN_IF_ERROR(stream->Launch(*graph));
   KILN_RETURN_IF_ERROR(stream->Record(*event));
@@ -76,7 +89,10 @@ Status RunProgram(CudaMachine& machine) {
   KILN_RETURN_IF_ERROR(stream->CopyToHost(back.data(), out.span().address, 64));
   KILN_RETURN_IF_ERROR(stream->Synchronise());
   KILN_RETURN_IF_ERROR(other->Synchronise());
-  return back[63] == 3 ? OkStatus() : DataLoss("the result is ", back[63]);
+  if (back[63] != 3) return DataLoss("the result is ", back[63]);
+  KILN_RETURN_IF_ERROR(stream->CopyToHost(back.data(), flags.span().address, 1));
+  KILN_RETURN_IF_ERROR(stream->Synchronise());
+  return back[0] == 0 ? OkStatus() : DataLoss("the loop has had no turn");
 }
 
 struct Case {
@@ -114,6 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Blocks", "pools=0", false, Error::kInvalidValue},
                       Case{"BlocksLater", "pools=0,deferred=1", false, Error::kOutOfMemory},
                       Case{"Exhausted", "deferred=1", false, Error::kOutOfMemory},
+                      Case{"Switch", "driver_version=12080", false, Error::kNotSupported},
                       Case{"CodeFolder", "deferred=1", true, Error::kUnknown}),
     [](const auto& info) { return info.param.name; });
 

@@ -100,6 +100,15 @@ KILN_SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 KILN_SAME(kEventDefault, CU_EVENT_DEFAULT);
 KILN_SAME(kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
 
+#if CUDA_VERSION >= 12030
+KILN_SAME(kNodeTypeConditional, CU_GRAPH_NODE_TYPE_CONDITIONAL);
+KILN_SAME(ConditionalType::kIf, CU_GRAPH_COND_TYPE_IF);
+KILN_SAME(ConditionalType::kWhile, CU_GRAPH_COND_TYPE_WHILE);
+#endif
+#if CUDA_VERSION >= 12080
+KILN_SAME(ConditionalType::kSwitch, CU_GRAPH_COND_TYPE_SWITCH);
+#endif
+
 // Structures: each member lies where the header's does, and is as large.
 #define KILN_MEMBER(Ours, member, Theirs, their_member)                    \
   static_assert(offsetof(Ours, member) == offsetof(Theirs, their_member)); \
@@ -152,6 +161,18 @@ KILN_MEMBER(CopyNode, bytes, CUDA_MEMCPY3D, WidthInBytes);
 KILN_MEMBER(CopyNode, height, CUDA_MEMCPY3D, Height);
 KILN_MEMBER(CopyNode, depth, CUDA_MEMCPY3D, Depth);
 
+#if CUDA_VERSION >= 12030
+static_assert(sizeof(ConditionalNode) == sizeof(CUgraphNodeParams));
+KILN_MEMBER(ConditionalNode, node_type, CUgraphNodeParams, type);
+KILN_MEMBER(ConditionalNode, reserved0, CUgraphNodeParams, reserved0);
+KILN_MEMBER(ConditionalNode, handle, CUgraphNodeParams, conditional.handle);
+KILN_MEMBER(ConditionalNode, type, CUgraphNodeParams, conditional.type);
+KILN_MEMBER(ConditionalNode, bodies, CUgraphNodeParams, conditional.size);
+KILN_MEMBER(ConditionalNode, body, CUgraphNodeParams, conditional.phGraph_out);
+KILN_MEMBER(ConditionalNode, context, CUgraphNodeParams, conditional.ctx);
+KILN_MEMBER(ConditionalNode, reserved2, CUgraphNodeParams, reserved2);
+#endif
+
 // Functions: as many parameters, and each goes where the header's goes: pointers, and numbers and
 // enumerations of one size. What pointers point to has the same constness and, but for structures,
 // the same size.
@@ -185,6 +206,10 @@ static_assert(sizeof(Error) == sizeof(CUresult));
 #define KILN_CUDA_SAME(member, symbol, ...) \
   static_assert(SameFunction<decltype(::symbol) __VA_OPT__(, ) __VA_ARGS__>::value, #symbol);
 KILN_CUDA_FUNCTIONS(KILN_CUDA_SAME)
+// cuGraphAddNode_v2 is the header's cuGraphAddNode from here on.
+#if CUDA_VERSION >= 13000
+KILN_CUDA_OPTIONAL_FUNCTIONS(KILN_CUDA_SAME)
+#endif
 #undef KILN_CUDA_SAME
 static_assert(SameFunction<decltype(::cuDriverGetVersion), int*>::value);
 // The check tells functions apart.

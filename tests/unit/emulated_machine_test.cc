@@ -244,6 +244,50 @@ TEST_F(EmulatedMachines, Graphs) {
   machine->Free(c, kBytes, *stream);
 }
 
+// A loop with a choice in it, which go by bytes of an array that is shifted in each turn.
+TEST_F(EmulatedMachines, GraphsWithLoops) {
+  EXPECT_TRUE(machine->loops_on_device());
+  auto graph = machine->MakeGraph().value();
+  GpuSpan args[] = {{a, kBytes}, {b, kBytes}};
+  std::byte* flags = machine->Allocate(8, *stream).value();
+  EXPECT_EQ(graph->End().code(), Code::kFailedPrecondition);
+  int loop = graph->BeginWhile(flags + 1).value();
+  int choice = graph->BeginBranches(flags + 2, true, 2).value();
+  EXPECT_EQ(graph->End().code(), Code::kFailedPrecondition);
+  int launch = graph->AddLaunch(*kernel, kGrid, args).value();
+  EXPECT_TRUE(graph->AddCopy(a, b, kBytes).ok());
+  EXPECT_TRUE(graph->NextBranch().ok());
+  EXPECT_EQ(graph->NextBranch().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(graph->End().ok());
+  EXPECT_EQ(graph->Finish().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(graph->AddCopy(flags, flags + 1, 7).ok());
+  EXPECT_TRUE(graph->End().ok());
+  EXPECT_TRUE(graph->Finish().ok());
+  EXPECT_EQ(graph->SetCondition(launch, flags).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(graph->SetCondition(loop, flags).ok());
+  EXPECT_TRUE(graph->SetCondition(choice, flags + 1).ok());
+  // Four turns, in the last of which there is nothing to do.
+  std::vector<uint8_t> ones = {1, 1, 1, 1, 0, 0, 0, 0};
+  EXPECT_TRUE(stream->CopyFromHost(flags, ones.data(), 8).ok());
+  EXPECT_TRUE(stream->CopyFromHost(a, in.data(), kBytes).ok());
+  EXPECT_TRUE(stream->Launch(*graph).ok());
+  EXPECT_TRUE(stream->CopyToHost(out.data(), a, kBytes).ok());
+  EXPECT_EQ(stream->Synchronise().ToString(), "OK");
+  EXPECT_EQ(out, Expected(3));
+  // What goes wrong in a body ends the loop, and is the launch's.
+  GpuSpan wrong[] = {{a, kBytes}, {b + 4, kBytes}};
+  EXPECT_TRUE(graph->SetLaunch(launch, wrong).ok());
+  EXPECT_TRUE(stream->CopyFromHost(flags, ones.data(), 8).ok());
+  EXPECT_TRUE(stream->Launch(*graph).ok());
+  EXPECT_EQ(stream->Synchronise().code(), Code::kInternal);
+  EXPECT_TRUE(graph->SetCondition(loop, flags + 8).ok());
+  EXPECT_TRUE(stream->Launch(*graph).ok());
+  Status status = stream->Synchronise();
+  EXPECT_NE(status.message().find("the predicate of a loop"), std::string_view::npos)
+      << status.ToString();
+  machine->Free(flags, 8, *stream);
+}
+
 TEST_F(EmulatedMachines, WhatTheGpuDoesNotDoIsRefused) {
   EXPECT_EQ(machine->WrapStream(nullptr).status().code(), Code::kUnimplemented);
   GpuSpan args[] = {{a, kBytes}, {b, kBytes}};

@@ -84,22 +84,24 @@ class OnGpu : public runtime::LoadedExecutable {
   std::unique_ptr<runtime::LoadedExecutable> executable_;
 };
 
-std::shared_ptr<device::GpuMachine> EmulatedMachineOf(int sm) {
+std::shared_ptr<device::GpuMachine> EmulatedMachineOf(int sm, bool loops_on_device) {
   static auto& allocator = *new runtime::Allocator(GuardedMemory());
   device::EmulatedMachine::Options options;
   options.emulator.watch_global_memory = true;
+  options.loops_on_device = loops_on_device;
   auto machine =
       device::EmulatedMachine::Create(target::EmulatedGpu(sm).value(), Pool(), allocator, options);
   return std::move(machine).value();
 }
 
 // By KILN_CUDA_LIBRARY, as a context finds it.
-std::shared_ptr<device::GpuMachine> CudaMachineOf(int sm) {
+std::shared_ptr<device::GpuMachine> CudaMachineOf(int sm, bool loops_on_device) {
   device::cuda::CudaOptions options;
   if (const char* library = std::getenv("KILN_CUDA_LIBRARY"); library && *library) {
     options.library = library;
   }
   options.architecture = sm;
+  options.loops_on_device = loops_on_device;
   device::cuda::CudaDevices found = device::cuda::Discover(options);
   if (found.machines.empty()) {
     std::fprintf(stderr, "KILN_TEST_DEVICE is CUDA: %s\n", Join(found.notes, "\n").c_str());
@@ -110,12 +112,15 @@ std::shared_ptr<device::GpuMachine> CudaMachineOf(int sm) {
 
 }  // namespace
 
-device::GpuDevice& SharedGpu(int sm) {
-  static auto& devices = *new std::map<int, std::unique_ptr<device::GpuDevice>>;
-  auto& device = devices[sm];
+device::GpuDevice& SharedGpu(int sm, bool loops_on_device) {
+  static auto& devices = *new std::map<std::pair<int, bool>, std::unique_ptr<device::GpuDevice>>;
+  auto& device = devices[{sm, loops_on_device}];
   if (!device) {
-    device = std::make_unique<device::GpuDevice>(
-        "GPU:0", IsTestOfCuda() ? CudaMachineOf(sm) : EmulatedMachineOf(sm), 0);
+    device =
+        std::make_unique<device::GpuDevice>("GPU:0",
+                                            IsTestOfCuda() ? CudaMachineOf(sm, loops_on_device)
+                                                           : EmulatedMachineOf(sm, loops_on_device),
+                                            0);
   }
   return *device;
 }
@@ -129,16 +134,22 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
       std::make_unique<OnGpu>(device, std::move(executable)));
 }
 
-Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm) {
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device) {
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;
   KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
-                        compiler::Compile(module.Clone(), SharedGpu(sm).target(), options));
+                        compiler::Compile(module.Clone(), device.target(), options));
   Loaded loaded;
   loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
-  KILN_ASSIGN_OR_RETURN(loaded.executable, LoadOnGpu(loaded.artefact));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
+                        device.Load(loaded.artefact));
+  loaded.executable = std::make_unique<OnGpu>(device, std::move(executable));
   return loaded;
+}
+
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm) {
+  return LoadOnGpu(module, fuse, SharedGpu(sm));
 }
 
 Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& arguments) {

@@ -19,15 +19,16 @@ namespace kiln::testing {
 
 // The one GPU of an architecture that tests share. An emulated one looks for conflicts in global
 // memory, too. One of CUDA's has the architecture or an older one that is its own. The process ends
-// where there is none.
-device::GpuDevice& SharedGpu(int sm = 80);
+// where there is none. Without loops on the device they are driven from the host.
+device::GpuDevice& SharedGpu(int sm = 80, bool loops_on_device = true);
 
 // A program on the GPU of its target's architecture, as below.
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
     const std::shared_ptr<const plan::Artefact>& artefact);
 
-// A module's program on it. Arguments and results of runs are in the host's memory; on the device
-// they have arrays of exactly their size, elsewhere in each run.
+// A module's program on a GPU. Arguments and results of runs are in the host's memory; on the
+// device they have arrays of exactly their size, elsewhere in each run.
+Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device);
 Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
 
 // Runs it once.

@@ -103,6 +103,9 @@ constexpr int kLocationTypeDevice = 1;
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDefault = 0;
 constexpr unsigned kEventDisableTiming = 2;
+constexpr int kNodeTypeConditional = 13;
+
+enum class ConditionalType : int { kIf = 0, kWhile = 1, kSwitch = 2 };
 
 using DeviceHandle = int;
 using DevicePointer = unsigned long long;
@@ -118,6 +121,7 @@ using ArrayHandle = struct ArrayObject*;
 using GraphHandle = struct GraphObject*;
 using GraphNodeHandle = struct GraphNodeObject*;
 using GraphExecHandle = struct GraphExecObject*;
+using ConditionalHandle = unsigned long long;
 
 using HostFunction = void (*)(void*);
 
@@ -163,6 +167,20 @@ struct CopyNode {
   size_t to_pitch = 0, to_height = 0;
   size_t bytes = 0, height = 1, depth = 1;
 };
+
+// CUgraphNodeParams with CUDA_CONDITIONAL_NODE_PARAMS in it.
+struct ConditionalNode {
+  int node_type = kNodeTypeConditional;
+  int reserved0[3] = {};
+  ConditionalHandle handle = 0;
+  ConditionalType type = ConditionalType::kIf;
+  unsigned bodies = 1;
+  GraphHandle* body = nullptr;  // of each, by the driver, which keeps the array
+  ContextHandle context = nullptr;
+  long long reserved1[25] = {};
+  long long reserved2 = 0;
+};
+struct GraphEdge;  // CUgraphEdgeData
 
 // A function of the driver by the name under which it is exported: its parameters are settled by
 // that name for good, so that nothing is asked for by version.
@@ -247,16 +265,25 @@ struct Function {
   X(GraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, GraphExecHandle,                 \
     GraphNodeHandle, const CopyNode*, ContextHandle)                                               \
   X(GraphLaunch, cuGraphLaunch, GraphExecHandle, StreamHandle)
+// Those that a driver may lack.
+#define KILN_CUDA_OPTIONAL_FUNCTIONS(X)                                                            \
+  X(GraphConditionalHandleCreate, cuGraphConditionalHandleCreate, ConditionalHandle*, GraphHandle, \
+    ContextHandle, unsigned, unsigned)                                                             \
+  X(GraphAddNode, cuGraphAddNode_v2, GraphNodeHandle*, GraphHandle, const GraphNodeHandle*,        \
+    const GraphEdge*, size_t, ConditionalNode*)
 // clang-format on
 
 // Asked before anything else: an old driver lacks some of the functions above.
 constexpr char kDriverGetVersion[] = "cuDriverGetVersion";
 using DriverGetVersionFunction = Error (*)(int*);
 
-struct Functions {
 #define KILN_CUDA_MEMBER(member, symbol, ...) Function<__VA_ARGS__> member;
+struct Functions {
   KILN_CUDA_FUNCTIONS(KILN_CUDA_MEMBER)
-#undef KILN_CUDA_MEMBER
 };
+struct OptionalFunctions {
+  KILN_CUDA_OPTIONAL_FUNCTIONS(KILN_CUDA_MEMBER)
+};
+#undef KILN_CUDA_MEMBER
 
 }  // namespace kiln::device::cuda

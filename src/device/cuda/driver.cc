@@ -132,15 +132,20 @@ Result<std::shared_ptr<const Driver>> LoadDriver(const std::string& path) {
     return FailedPrecondition(path, " is no CUDA driver: it has no ", kDriverGetVersion);
   }
   Functions api;
+  OptionalFunctions optional;
   const char* missing = nullptr;
   auto find = [&](auto& function, const char* symbol) {
     using Pointer = decltype(function.call);
     function.name = symbol;
     function.call = reinterpret_cast<Pointer>(library.Find(symbol));
-    if (function.call == nullptr && missing == nullptr) missing = symbol;
+    return function.call != nullptr;
   };
-#define KILN_CUDA_FIND(member, symbol, ...) find(api.member, #symbol);
+#define KILN_CUDA_FIND(member, symbol, ...) \
+  if (!find(api.member, #symbol) && missing == nullptr) missing = #symbol;
   KILN_CUDA_FUNCTIONS(KILN_CUDA_FIND)
+#undef KILN_CUDA_FIND
+#define KILN_CUDA_FIND(member, symbol, ...) find(optional.member, #symbol);
+  KILN_CUDA_OPTIONAL_FUNCTIONS(KILN_CUDA_FIND)
 #undef KILN_CUDA_FIND
 
   int version = 0;
@@ -162,7 +167,7 @@ Result<std::shared_ptr<const Driver>> LoadDriver(const std::string& path) {
     return FailedBy(api, error, api.Init.name)
         .WithContext(Cat("the CUDA driver ", path, " does not start"));
   }
-  return std::make_shared<const Driver>(api, version);
+  return std::make_shared<const Driver>(api, optional, version);
 }
 
 }  // namespace kiln::device::cuda

@@ -21,9 +21,12 @@ constexpr int kLeastDriverVersion = 12000;
 // its own.
 class Driver {
  public:
-  Driver(const Functions& api, int version) : api_(api), version_(version) {}
+  Driver(const Functions& api, const OptionalFunctions& optional, int version)
+      : api_(api), optional_(optional), version_(version) {}
 
   const Functions& api() const { return api_; }
+  // Those that are not there are null.
+  const OptionalFunctions& optional() const { return optional_; }
   // The CUDA version that it is made for, as kLeastDriverVersion.
   int version() const { return version_; }
   // "CUDA_ERROR_INVALID_VALUE (invalid argument)", in the driver's words.
@@ -33,6 +36,7 @@ class Driver {
 
  private:
   Functions api_;
+  OptionalFunctions optional_;
   int version_;
 };
 

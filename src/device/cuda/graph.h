@@ -1,61 +1,62 @@
-// CUDA graphs: a chain of nodes that is launched at once.
+// CUDA graphs: a chain of nodes that is launched at once, with loops and choices where the driver
+// has conditional nodes.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "device/cuda/conditions.h"
 #include "device/cuda/context.h"
+#include "device/cuda/graph_build.h"
 #include "device/cuda/module.h"
 #include "device/gpu/machine.h"
+#include "device/gpu/open_bodies.h"
 
 namespace kiln::device::cuda {
 
 class CudaGraph final : public GpuGraph {
  public:
-  explicit CudaGraph(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  CudaGraph(std::shared_ptr<Context> context, std::shared_ptr<Conditions> conditions)
+      : context_(std::move(context)), conditions_(std::move(conditions)) {}
   ~CudaGraph() override;
 
   Result<int> AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
                         std::span<const GpuSpan> args) override;
   Result<int> AddCopy(std::byte* to, const std::byte* from, int64_t bytes) override;
+  Result<int> BeginWhile(const std::byte* predicate) override;
+  Result<int> BeginBranches(const std::byte* index, bool by_predicate, int branches) override;
+  Status NextBranch() override;
+  Status End() override;
   Status Finish() override;
   Status SetLaunch(int node, std::span<const GpuSpan> args) override;
   Status SetCopy(int node, std::byte* to, const std::byte* from) override;
+  Status SetCondition(int node, const std::byte* address) override;
 
   Status LaunchOn(StreamHandle stream);
 
  private:
-  struct Node {
-    CudaKernel* kernel = nullptr;  // null: a copy
-    GpuGrid grid;
-    std::vector<GpuSpan> args;
-    std::byte* to = nullptr;
-    const std::byte* from = nullptr;
-    int64_t bytes = 0;
-  };
-  // The driver's graph. Launches that are under way hold what they need of it.
-  struct Built {
-    GraphHandle graph = nullptr;
-    GraphExecHandle exec = nullptr;
-    // One for each node, null for those that do nothing: the driver has no copies of no bytes.
-    std::vector<GraphNodeHandle> nodes;
-  };
+  using Kind = GraphNode::Kind;
 
-  Status Build(Built& built);
-  void Destroy(Built& built) noexcept;
+  Result<int> Add(GraphNode node);
+  Status CheckConditions() const;
+  void Destroy(BuiltGraph& built) noexcept;
+  Status BuildAnew();
   // Node `index` with its new addresses: in place, or where the driver refuses that (memory of
-  // another kind, say), in a graph made anew.
+  // another kind, say), in a graph made anew. That is put off to the next launch for what is in
+  // bodies once one of them was refused.
   Status Update(size_t index);
-  Result<Node*> FinishedNode(int node, bool launch);
-  CopyNode CopyOf(const Node& node) const;
-  Result<KernelNode> LaunchOf(const Node& node, LaunchParameters& launch) const;
+  Status UpdateInPlace(size_t index);
+  Result<GraphNode*> FinishedNode(int node, Kind kind, const char* what);
 
   std::shared_ptr<Context> context_;
+  std::shared_ptr<Conditions> conditions_;
   // The driver's graphs are not for several threads at once.
   std::mutex mutex_;
-  std::vector<Node> nodes_;
-  Built built_;
+  std::vector<GraphNode> nodes_;
+  OpenBodies open_;
+  BuiltGraph built_;
+  bool bodies_are_fixed_ = false, is_stale_ = false;
 };
 
 }  // namespace kiln::device::cuda

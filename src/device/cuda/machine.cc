@@ -36,7 +36,9 @@ CudaMachine::CudaMachine(target::Target target, std::string description,
       context_(std::move(context)),
       memory_(std::make_shared<cuda::Memory>(context_, has_pools, options.memory_limit_bytes)),
       code_cache_(context_, sm, options.code_folder),
-      cupti_library_(options.cupti_library) {}
+      cupti_library_(options.cupti_library),
+      conditions_(std::make_shared<Conditions>(context_)),
+      loops_on_device_(options.loops_on_device && conditions_->are_there()) {}
 
 Result<std::unique_ptr<CudaMachine>> CudaMachine::Make(std::shared_ptr<const Driver> driver,
                                                        int ordinal, const CudaOptions& options) {
@@ -179,7 +181,7 @@ std::unique_ptr<GpuActivities> CudaMachine::ListenToActivities() {
 }
 
 Result<std::unique_ptr<GpuGraph>> CudaMachine::MakeGraph() {
-  return std::unique_ptr<GpuGraph>(std::make_unique<CudaGraph>(context_));
+  return std::unique_ptr<GpuGraph>(std::make_unique<CudaGraph>(context_, conditions_));
 }
 
 Result<std::unique_ptr<GpuModule>> CudaMachine::Load(const std::string& code) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/cuda/code_cache.h"
+#include "device/cuda/conditions.h"
 #include "device/cuda/context.h"
 #include "device/cuda/memory.h"
 #include "device/gpu/machine.h"
@@ -20,6 +21,7 @@ struct CudaOptions {
   // CUPTI, which tells timelines what ran when. Empty: it is looked for when the first timeline
   // wants it; "off": events alone tell.
   std::string cupti_library;
+  bool loops_on_device = true;  // where the driver has conditional nodes of graphs
 };
 
 class CudaMachine final : public GpuMachine {
@@ -48,6 +50,7 @@ class CudaMachine final : public GpuMachine {
   // CUPTI's, where it is to be had.
   std::unique_ptr<GpuActivities> ListenToActivities() override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
+  bool loops_on_device() const override { return loops_on_device_; }
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
 
   CodeCache& code_cache() { return code_cache_; }
@@ -60,6 +63,8 @@ class CudaMachine final : public GpuMachine {
   std::shared_ptr<cuda::Memory> memory_;
   CodeCache code_cache_;
   const std::string cupti_library_;
+  std::shared_ptr<Conditions> conditions_;
+  bool loops_on_device_;
 };
 
 struct CudaDevices {

@@ -23,6 +23,7 @@ class EmulatedMachine : public GpuMachine {
     int64_t memory_bytes = int64_t{16} << 30;
     // Entries of a stream that may wait.
     size_t most_waiting = 256;
+    bool loops_on_device = true;
     EmulatorOptions emulator = EmulatorOptions::FromEnvironment();
   };
 
@@ -52,6 +53,7 @@ class EmulatedMachine : public GpuMachine {
   // Of the host's clock.
   Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
+  bool loops_on_device() const override { return options_.loops_on_device; }
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "base/trace.h"
+#include "plan/plan.h"
 
 namespace kiln::device {
 namespace {
@@ -106,11 +107,34 @@ Status EmulatedStreamState::Do(const EmulatedMark& mark) {
 }
 
 Status EmulatedStreamState::Do(const std::shared_ptr<const EmulatedNodes>& nodes) {
-  for (const EmulatedNode& node : *nodes) {
-    KILN_RETURN_IF_ERROR(std::visit([&](const auto& n) { return Do(n); }, node));
+  for (size_t at = 0; at < nodes->size();) {
+    KILN_ASSIGN_OR_RETURN(at, std::visit([&](const auto& n) { return Step(n, at); }, (*nodes)[at]));
   }
   return OkStatus();
 }
+
+Result<size_t> EmulatedStreamState::Step(const EmulatedLaunch& launch, size_t at) {
+  KILN_RETURN_IF_ERROR(Do(launch));
+  return at + 1;
+}
+
+Result<size_t> EmulatedStreamState::Step(const EmulatedCopy& copy, size_t at) {
+  KILN_RETURN_IF_ERROR(Do(copy));
+  return at + 1;
+}
+
+Result<size_t> EmulatedStreamState::Step(const EmulatedWhile& loop, size_t at) {
+  KILN_RETURN_IF_ERROR(machine.CheckInside(loop.predicate, 1, "the predicate of a loop"));
+  return *loop.predicate != std::byte{0} ? at + 1 : loop.end;
+}
+
+Result<size_t> EmulatedStreamState::Step(const EmulatedBranches& choice, size_t) {
+  KILN_RETURN_IF_ERROR(
+      machine.CheckInside(choice.index, choice.by_predicate ? 1 : 4, "the index of a choice"));
+  return choice.branches[plan::BranchAt(choice.index, choice.by_predicate, choice.branches.size())];
+}
+
+Result<size_t> EmulatedStreamState::Step(const EmulatedJump& jump, size_t) { return jump.to; }
 
 // --- Streams
 
@@ -196,22 +220,62 @@ Status EmulatedEvent::Wait() {
 
 // --- Graphs
 
-Result<int> EmulatedGraph::AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
-                                     std::span<const GpuSpan> args) {
+Result<int> EmulatedGraph::Add(EmulatedNode node) {
   if (finished_) return FailedPrecondition("a node is added to a graph that is finished");
-  KILN_RETURN_IF_ERROR(machine_.CheckLaunch(kernel, grid, args));
-  nodes_->push_back(MakeLaunch(kernel, grid, args));
+  nodes_->push_back(std::move(node));
   return static_cast<int>(nodes_->size()) - 1;
 }
 
+Result<int> EmulatedGraph::AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
+                                     std::span<const GpuSpan> args) {
+  KILN_RETURN_IF_ERROR(machine_.CheckLaunch(kernel, grid, args));
+  return Add(MakeLaunch(kernel, grid, args));
+}
+
 Result<int> EmulatedGraph::AddCopy(std::byte* to, const std::byte* from, int64_t bytes) {
-  if (finished_) return FailedPrecondition("a node is added to a graph that is finished");
-  nodes_->push_back(EmulatedCopy{EmulatedCopy::Kind::kWithin, to, from, bytes});
-  return static_cast<int>(nodes_->size()) - 1;
+  return Add(EmulatedCopy{EmulatedCopy::Kind::kWithin, to, from, bytes});
+}
+
+Result<int> EmulatedGraph::BeginWhile(const std::byte* predicate) {
+  KILN_ASSIGN_OR_RETURN(int node, Add(EmulatedWhile{predicate, 0}));
+  open_.BeginWhile(node);
+  return node;
+}
+
+Result<int> EmulatedGraph::BeginBranches(const std::byte* index, bool by_predicate, int branches) {
+  KILN_ASSIGN_OR_RETURN(int node, Add(EmulatedBranches{index, by_predicate, {}}));
+  KILN_RETURN_IF_ERROR(open_.BeginBranches(node, by_predicate, branches));
+  std::get<EmulatedBranches>((*nodes_)[static_cast<size_t>(node)]).branches = {nodes_->size()};
+  return node;
+}
+
+Status EmulatedGraph::NextBranch() {
+  KILN_ASSIGN_OR_RETURN(OpenBodies::Body body, open_.Next());
+  KILN_RETURN_IF_ERROR(Add(EmulatedJump{}).status());
+  auto& choice = std::get<EmulatedBranches>((*nodes_)[static_cast<size_t>(body.node)]);
+  choice.branches.push_back(nodes_->size());
+  return OkStatus();
+}
+
+Status EmulatedGraph::End() {
+  KILN_ASSIGN_OR_RETURN(OpenBodies::Body body, open_.End());
+  auto node = static_cast<size_t>(body.node);
+  KILN_RETURN_IF_ERROR(Add(EmulatedJump{node}).status());
+  if (auto* loop = std::get_if<EmulatedWhile>(&(*nodes_)[node])) {
+    loop->end = nodes_->size();
+    return OkStatus();
+  }
+  // Each branch ends with a jump to behind the last one.
+  std::vector<size_t> ends = std::get<EmulatedBranches>((*nodes_)[node]).branches;
+  ends.erase(ends.begin());
+  ends.push_back(nodes_->size());
+  for (size_t end : ends) std::get<EmulatedJump>((*nodes_)[end - 1]).to = nodes_->size();
+  return OkStatus();
 }
 
 Status EmulatedGraph::Finish() {
   if (finished_) return FailedPrecondition("a graph is finished twice");
+  KILN_RETURN_IF_ERROR(open_.CheckNone());
   finished_ = true;
   return OkStatus();
 }
@@ -245,6 +309,18 @@ Status EmulatedGraph::SetCopy(int node, std::byte* to, const std::byte* from) {
   if (!copy) return InvalidArgument("node ", node, " of a graph is no copy");
   copy->to = to;
   copy->from = from;
+  return OkStatus();
+}
+
+Status EmulatedGraph::SetCondition(int node, const std::byte* address) {
+  KILN_ASSIGN_OR_RETURN(EmulatedNode * n, NodeToChange(node));
+  if (auto* loop = std::get_if<EmulatedWhile>(n)) {
+    loop->predicate = address;
+  } else if (auto* choice = std::get_if<EmulatedBranches>(n)) {
+    choice->index = address;
+  } else {
+    return InvalidArgument("node ", node, " of a graph is no loop or choice");
+  }
   return OkStatus();
 }
 

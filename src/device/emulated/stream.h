@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/emulated/machine.h"
+#include "device/gpu/open_bodies.h"
 
 namespace kiln::device {
 
@@ -58,7 +59,23 @@ struct EmulatedFill {
 struct EmulatedFree {
   std::byte* memory = nullptr;
 };
-using EmulatedNode = std::variant<EmulatedLaunch, EmulatedCopy>;
+// In graphs: goes on behind `end` unless the pred at `predicate` is true.
+struct EmulatedWhile {
+  const std::byte* predicate = nullptr;
+  size_t end = 0;
+};
+// Goes on with a branch's first node.
+struct EmulatedBranches {
+  const std::byte* index = nullptr;
+  bool by_predicate = true;
+  std::vector<size_t> branches;
+};
+// The end of a loop's body, or of a branch.
+struct EmulatedJump {
+  size_t to = 0;
+};
+using EmulatedNode =
+    std::variant<EmulatedLaunch, EmulatedCopy, EmulatedWhile, EmulatedBranches, EmulatedJump>;
 using EmulatedNodes = std::vector<EmulatedNode>;
 struct EmulatedWait {
   std::shared_ptr<EmulatedStreamState> stream;
@@ -100,6 +117,13 @@ struct EmulatedStreamState {
   Status Do(const EmulatedWait& wait);
   Status Do(const EmulatedMark& mark);
   Status Do(const std::shared_ptr<const EmulatedNodes>& nodes);
+
+  // A node's work; gives the one that comes after it.
+  Result<size_t> Step(const EmulatedLaunch& launch, size_t at);
+  Result<size_t> Step(const EmulatedCopy& copy, size_t at);
+  Result<size_t> Step(const EmulatedWhile& loop, size_t at);
+  Result<size_t> Step(const EmulatedBranches& choice, size_t at);
+  Result<size_t> Step(const EmulatedJump& jump, size_t at);
 };
 
 class EmulatedEvent : public GpuEvent {
@@ -125,17 +149,24 @@ class EmulatedGraph : public GpuGraph {
   Result<int> AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
                         std::span<const GpuSpan> args) override;
   Result<int> AddCopy(std::byte* to, const std::byte* from, int64_t bytes) override;
+  Result<int> BeginWhile(const std::byte* predicate) override;
+  Result<int> BeginBranches(const std::byte* index, bool by_predicate, int branches) override;
+  Status NextBranch() override;
+  Status End() override;
   Status Finish() override;
   Status SetLaunch(int node, std::span<const GpuSpan> args) override;
   Status SetCopy(int node, std::byte* to, const std::byte* from) override;
+  Status SetCondition(int node, const std::byte* address) override;
 
  private:
   friend class EmulatedStream;
+  Result<int> Add(EmulatedNode node);
   Result<EmulatedNode*> NodeToChange(int node);
 
   EmulatedMachine& machine_;
   // Shared with launches that are under way: those keep what they have.
   std::shared_ptr<EmulatedNodes> nodes_ = std::make_shared<EmulatedNodes>();
+  OpenBodies open_;
   bool finished_ = false;
 };
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "device/gpu/machine.h"
 #include "device/gpu/staging.h"
@@ -20,6 +22,11 @@ class GpuDevice : public runtime::Device {
   ~GpuDevice() override;
 
   GpuMachine& machine() { return *machine_; }
+  // Is told, by any thread, what goes on otherwise than it might; before the first Load.
+  void set_on_note(std::function<void(std::string_view)> on_note) { on_note_ = std::move(on_note); }
+  void Note(std::string_view text) const {
+    if (on_note_) on_note_(text);
+  }
   // The stream in whose order everything is done, made with the first use.
   Result<GpuStream*> Stream();
   GpuTimeline& timeline() { return timeline_; }
@@ -48,6 +55,7 @@ class GpuDevice : public runtime::Device {
  private:
   const std::shared_ptr<GpuMachine> machine_;
   const int64_t limit_bytes_;
+  std::function<void(std::string_view)> on_note_;
   std::atomic<int64_t> live_{0}, peak_{0};
   std::mutex mutex_;
   std::unique_ptr<GpuStream> stream_;

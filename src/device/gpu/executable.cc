@@ -69,6 +69,8 @@ Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(
   KILN_RETURN_IF_ERROR(e->LoadCode());
   KILN_RETURN_IF_ERROR(e->LoadConstants());
   KILN_ASSIGN_OR_RETURN(e->steps_, e->Translate(e->program().steps));
+  e->may_be_whole_ = device.machine().loops_on_device() && HasControl(e->steps_, false);
+  e->has_loops_ = HasControl(e->steps_, true);
   return e;
 }
 
@@ -115,11 +117,11 @@ Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
   return Internal(program().name, ": there is no code for ", symbol);
 }
 
-Status GpuExecutable::AddLaunch(const plan::Launch& launch, Segment& segment) {
+Status GpuExecutable::AddLaunch(const plan::Launch& launch, GpuSegment& segment) {
   const plan::ScheduledKernel& kernel = program().kernels[static_cast<size_t>(launch.kernel)];
   for (size_t i = 0; i < kernel.gpu.launches.size(); ++i) {
     const kernel::GpuLaunch& grid = kernel.gpu.launches[i];
-    Command& command = segment.commands.emplace_back();
+    GpuCommand& command = segment.commands.emplace_back();
     KILN_ASSIGN_OR_RETURN(command.kernel, FindKernel(plan::GpuSymbol(program(), launch.kernel, i)));
     command.grid = {grid.blocks, grid.threads, grid.shared_bytes};
     command.args = launch.args;
@@ -128,32 +130,33 @@ Status GpuExecutable::AddLaunch(const plan::Launch& launch, Segment& segment) {
   return OkStatus();
 }
 
-Result<GpuExecutable::Steps> GpuExecutable::Translate(const plan::Steps& steps) {
-  Steps result;
-  auto segment = [&]() -> Segment& {
-    if (result.empty() || !std::holds_alternative<Segment>(result.back())) {
-      result.emplace_back(Segment());
+Result<GpuSteps> GpuExecutable::Translate(const plan::Steps& steps) {
+  GpuSteps result;
+  auto segment = [&]() -> GpuSegment& {
+    if (result.empty() || !std::holds_alternative<GpuSegment>(result.back())) {
+      result.emplace_back(GpuSegment());
     }
-    return std::get<Segment>(result.back());
+    return std::get<GpuSegment>(result.back());
   };
   for (const plan::Step& step : steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
       KILN_RETURN_IF_ERROR(AddLaunch(*launch, segment()));
     } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
-      Command& command = segment().commands.emplace_back();
+      GpuCommand& command = segment().commands.emplace_back();
       command.args = {copy->to, copy->from};
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      auto made = std::make_unique<Loop>();
+      auto made = std::make_unique<GpuLoop>();
       KILN_ASSIGN_OR_RETURN(made->condition, Translate(loop->condition));
       made->predicate = loop->predicate;
       KILN_ASSIGN_OR_RETURN(made->body, Translate(loop->body));
+      made->trips = loop->trips;
       result.emplace_back(std::move(made));
     } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      auto made = std::make_unique<Branch>();
+      auto made = std::make_unique<GpuBranch>();
       made->index = conditional->index;
       made->by_predicate = conditional->by_predicate;
       for (const plan::Steps& branch : conditional->branches) {
-        KILN_ASSIGN_OR_RETURN(Steps translated, Translate(branch));
+        KILN_ASSIGN_OR_RETURN(GpuSteps translated, Translate(branch));
         made->branches.push_back(std::move(translated));
       }
       result.emplace_back(std::move(made));
@@ -209,7 +212,11 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
     }
   }
   Status status = CopyAliases(arguments, results, run);
-  if (status.ok()) status = Enqueue(steps_, run);
+  if (status.ok()) {
+    Result<bool> whole = LaunchWhole(run);
+    status = whole.status();
+    if (whole.ok() && !*whole) status = Enqueue(steps_, run);
+  }
   if (status.ok()) status = run.stream.Record(*event);
   // What the device is asked for next comes after the run.
   if (status.ok() && callers) status = own->WaitFor(*event);
@@ -238,26 +245,54 @@ Status GpuExecutable::CopyAliases(std::span<const void* const> arguments,
   return OkStatus();
 }
 
-Status GpuExecutable::Enqueue(Steps& steps, Replay& run) {
-  for (Step& step : steps) {
-    if (auto* segment = std::get_if<Segment>(&step)) {
+Result<bool> GpuExecutable::LaunchWhole(Replay& run) {
+  // Nobody looks at `cancel` on the device.
+  if (!may_be_whole_ || run.options.trace || run.options.cancel) return false;
+  // A loop is worth its graph from the first run on.
+  if (whole_runs_++ == 0 && !has_loops_) return false;
+  auto prepare = [&]() -> Status {
+    if (whole_) return whole_->SetAddresses(run.addresses);
+    KILN_ASSIGN_OR_RETURN(whole_, StepsGraph::Make(device_.machine(), steps_, run.addresses));
+    return OkStatus();
+  };
+  Status status = prepare();
+  if (status.ok()) status = run.stream.Launch(whole_->graph());
+  if (status.ok()) return true;
+  // From the host the same work needs less of the machine; if it cannot be done that way either,
+  // that failure is the one to tell.
+  whole_.reset();
+  may_be_whole_ = false;
+  device_.Note(Cat(program().name, ": loops and choices are driven from the host, as ",
+                   device_.name(), " has no graph for them: ", status.message()));
+  return false;
+}
+
+Status GpuExecutable::Enqueue(GpuSteps& steps, Replay& run) {
+  for (GpuStep& step : steps) {
+    if (auto* segment = std::get_if<GpuSegment>(&step)) {
       KILN_RETURN_IF_ERROR(Enqueue(*segment, run));
-    } else if (auto* loop = std::get_if<std::unique_ptr<Loop>>(&step)) {
+    } else if (auto* loop = std::get_if<std::unique_ptr<GpuLoop>>(&step)) {
       KILN_RETURN_IF_ERROR(Enqueue(**loop, run));
     } else {
-      KILN_RETURN_IF_ERROR(Enqueue(*std::get<std::unique_ptr<Branch>>(step), run));
+      KILN_RETURN_IF_ERROR(Enqueue(*std::get<std::unique_ptr<GpuBranch>>(step), run));
     }
   }
   return OkStatus();
 }
 
-Status GpuExecutable::Enqueue(Segment& segment, Replay& run) {
+Status GpuExecutable::Enqueue(GpuSegment& segment, Replay& run) {
   bool first = segment.runs++ == 0;
   if (first || !segment.may_be_graph || segment.commands.size() < kLeastCommands ||
       (run.recording && !run.recording->shows_graphs())) {
     return EnqueueOneByOne(segment, run);
   }
-  if (Status status = PrepareGraph(segment, run); !status.ok()) {
+  auto prepare = [&]() -> Status {
+    if (segment.graph) return segment.graph->SetAddresses(run.addresses);
+    KILN_ASSIGN_OR_RETURN(segment.graph,
+                          StepsGraph::Make(device_.machine(), segment, run.addresses));
+    return OkStatus();
+  };
+  if (Status status = prepare(); !status.ok()) {
     // One by one the same work needs less of the machine; if it cannot be done that way either,
     // that failure is the one to tell.
     segment.graph.reset();
@@ -266,45 +301,11 @@ Status GpuExecutable::Enqueue(Segment& segment, Replay& run) {
   }
   return InTimeline(
       run.recording.get(), [&] { return Describe(segment); },
-      [&] { return run.stream.Launch(*segment.graph); });
+      [&] { return run.stream.Launch(segment.graph->graph()); });
 }
 
-Status GpuExecutable::PrepareGraph(Segment& segment, const Replay& run) {
-  if (!segment.graph) {
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, device_.machine().MakeGraph());
-    for (const Command& command : segment.commands) {
-      std::vector<GpuSpan> spans = SpansOf(command, run.addresses);
-      Result<int> node = command.kernel
-                             ? graph->AddLaunch(*command.kernel, command.grid, spans)
-                             : graph->AddCopy(spans[0].address, spans[1].address, spans[1].bytes);
-      if (!node.ok()) return node.status();
-    }
-    KILN_RETURN_IF_ERROR(graph->Finish());
-    segment.graph = std::move(graph);
-    segment.addresses = run.addresses;
-    return OkStatus();
-  }
-  if (segment.addresses == run.addresses) return OkStatus();
-  for (size_t i = 0; i < segment.commands.size(); ++i) {
-    const Command& command = segment.commands[i];
-    bool moved = false;
-    for (const plan::Slice& s : command.args) {
-      auto a = static_cast<size_t>(s.allocation);
-      moved |= segment.addresses[a] != run.addresses[a];
-    }
-    if (!moved) continue;
-    std::vector<GpuSpan> spans = SpansOf(command, run.addresses);
-    int node = static_cast<int>(i);
-    KILN_RETURN_IF_ERROR(command.kernel
-                             ? segment.graph->SetLaunch(node, spans)
-                             : segment.graph->SetCopy(node, spans[0].address, spans[1].address));
-  }
-  segment.addresses = run.addresses;
-  return OkStatus();
-}
-
-Status GpuExecutable::EnqueueOneByOne(Segment& segment, Replay& run) {
-  for (Command& command : segment.commands) {
+Status GpuExecutable::EnqueueOneByOne(GpuSegment& segment, Replay& run) {
+  for (GpuCommand& command : segment.commands) {
     std::vector<GpuSpan> spans = SpansOf(command, run.addresses);
     KILN_RETURN_IF_ERROR(InTimeline(
         run.recording.get(), [&] { return Describe(command); },
@@ -317,7 +318,14 @@ Status GpuExecutable::EnqueueOneByOne(Segment& segment, Replay& run) {
   return OkStatus();
 }
 
-Status GpuExecutable::Enqueue(Loop& loop, Replay& run) {
+Status GpuExecutable::Enqueue(GpuLoop& loop, Replay& run) {
+  if (loop.trips >= 0 && !run.options.cancel) {
+    for (int64_t trip = 0; trip < loop.trips; ++trip) {
+      KILN_RETURN_IF_ERROR(Enqueue(loop.body, run));
+    }
+    return OkStatus();
+  }
+  // Who may cancel is not to wait for all that could be asked for ahead.
   while (true) {
     if (run.options.cancel && __atomic_load_n(run.options.cancel, __ATOMIC_RELAXED) != 0) {
       return Cancelled("the execution was cancelled");
@@ -329,7 +337,7 @@ Status GpuExecutable::Enqueue(Loop& loop, Replay& run) {
   }
 }
 
-Status GpuExecutable::Enqueue(Branch& branch, Replay& run) {
+Status GpuExecutable::Enqueue(GpuBranch& branch, Replay& run) {
   KILN_RETURN_IF_ERROR(Read(branch.index, run));
   size_t index = plan::BranchAt(number_, branch.by_predicate, branch.branches.size());
   return Enqueue(branch.branches[index], run);
@@ -339,24 +347,15 @@ Status GpuExecutable::Read(const plan::Slice& slice, Replay& run) {
   if (!number_) {
     KILN_ASSIGN_OR_RETURN(number_, device_.machine().AllocatePinned(kNumberBytes));
   }
-  const std::byte* from = run.addresses[static_cast<size_t>(slice.allocation)] + slice.offset;
   KILN_RETURN_IF_ERROR(InTimeline(
       run.recording.get(), [&] { return DescribeCopy("copy to host", slice.bytes); },
-      [&] { return run.stream.CopyToHost(number_, from, slice.bytes); }));
+      [&] {
+        return run.stream.CopyToHost(number_, AddressOf(slice, run.addresses), slice.bytes);
+      }));
   return run.stream.Synchronise();
 }
 
-std::vector<GpuSpan> GpuExecutable::SpansOf(const Command& command,
-                                            const std::vector<std::byte*>& addresses) {
-  std::vector<GpuSpan> spans;
-  spans.reserve(command.args.size());
-  for (const plan::Slice& s : command.args) {
-    spans.push_back({addresses[static_cast<size_t>(s.allocation)] + s.offset, s.bytes});
-  }
-  return spans;
-}
-
-GpuWorkPtr GpuExecutable::Describe(Command& command) const {
+GpuWorkPtr GpuExecutable::Describe(GpuCommand& command) const {
   if (command.shown) return command.shown;
   if (command.kernel) {
     const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
@@ -367,10 +366,10 @@ GpuWorkPtr GpuExecutable::Describe(Command& command) const {
   return command.shown;
 }
 
-GpuWorkPtr GpuExecutable::Describe(Segment& segment) const {
+GpuWorkPtr GpuExecutable::Describe(GpuSegment& segment) const {
   if (segment.shown) return segment.shown;
   std::vector<GpuWorkPtr> parts;
-  for (Command& command : segment.commands) parts.push_back(Describe(command));
+  for (GpuCommand& command : segment.commands) parts.push_back(Describe(command));
   segment.shown = DescribeGraph(program().name, std::move(parts));
   return segment.shown;
 }

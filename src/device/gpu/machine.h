@@ -93,6 +93,9 @@ class GpuStream {
 
 // Work that is given once and launched many times, one node after the other in the order in which
 // they were added.
+//
+// Where the machine has loops on the device, nodes may stand in loops and choices, within each
+// other at will: those that are added between a Begin and its End.
 class GpuGraph {
  public:
   virtual ~GpuGraph() = default;
@@ -100,12 +103,23 @@ class GpuGraph {
   virtual Result<int> AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
                                 std::span<const GpuSpan> args) = 0;
   virtual Result<int> AddCopy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
+  // A loop: again and again as long as the pred at `predicate` is true, which is read before each
+  // time.
+  virtual Result<int> BeginWhile(const std::byte* predicate) = 0;
+  // A choice of so many branches, two by a predicate, as plan::BranchAt makes it of what is at
+  // `index` when the choice is come to. The nodes of the first branch follow, and after each
+  // NextBranch those of the next one.
+  virtual Result<int> BeginBranches(const std::byte* index, bool by_predicate, int branches) = 0;
+  virtual Status NextBranch() = 0;
+  virtual Status End() = 0;
   // After the last node; before the first launch.
   virtual Status Finish() = 0;
   // Between launches, of finished graphs: the same node with other addresses. Launches that are
   // under way keep theirs.
   virtual Status SetLaunch(int node, std::span<const GpuSpan> args) = 0;
   virtual Status SetCopy(int node, std::byte* to, const std::byte* from) = 0;
+  // Of a loop its predicate, of a choice its index.
+  virtual Status SetCondition(int node, const std::byte* address) = 0;
 };
 
 struct GpuMemory {
@@ -151,6 +165,8 @@ class GpuMachine {
   // Begins to listen to what the machine itself tells of its work; null where it tells nothing.
   virtual std::unique_ptr<GpuActivities> ListenToActivities() { return nullptr; }
   virtual Result<std::unique_ptr<GpuGraph>> MakeGraph() = 0;
+  // Whether graphs have loops and choices.
+  virtual bool loops_on_device() const { return false; }
   // `code` is what codegen::GenerateGpu made for the machine's target: PTX, or an object for the
   // emulator.
   virtual Result<std::unique_ptr<GpuModule>> Load(const std::string& code) = 0;

@@ -45,8 +45,9 @@ Error CheckPtx(const State& state, const std::string& ptx, std::string* said) {
   return Error::kSuccess;
 }
 
-// Kernels and the number of their parameters.
+// Kernels, the names and sizes of their parameters, and the text of those that set conditions.
 void ReadKernels(ModuleObject* module, const std::string& ptx) {
+  const bool sets_conditions = ptx.find(".extern .func cudaGraphSetConditional") != ptx.npos;
   for (size_t at = ptx.find(".entry "); at != std::string::npos; at = ptx.find(".entry ", at + 1)) {
     const size_t name = at + 7;
     const size_t open = ptx.find('(', name), close = ptx.find(')', name);
@@ -54,9 +55,13 @@ void ReadKernels(ModuleObject* module, const std::string& ptx) {
     FunctionObject function;
     function.module = module;
     function.name = ptx.substr(name, open - name);
-    for (size_t p = ptx.find(".param", open); p < close; p = ptx.find(".param", p + 1)) {
-      ++function.parameters;
+    for (size_t p = ptx.find(".param .u", open); p < close; p = ptx.find(".param .u", p + 1)) {
+      const size_t begin = ptx.find(' ', p + 9) + 1;
+      const size_t end = ptx.find_first_of(",) \n", begin);
+      function.parameters.emplace_back(ptx.substr(begin, end - begin),
+                                       std::atoi(ptx.c_str() + p + 9) / 8);
     }
+    if (sets_conditions) function.body = ptx.substr(close + 1);
     module->functions[function.name] = function;
   }
 }
@@ -160,35 +165,32 @@ Error ReadLaunch(State& state, FunctionHandle function, const unsigned* grid, co
   if (CheckFunction(state, function) == nullptr) return Error::kInvalidHandle;
   if (grid[0] < 1 || grid[0] > 0x7fffffffu || grid[1] != 1 || grid[2] != 1 || block[0] < 1 ||
       block[0] > 1024 || block[1] != 1 || block[2] != 1 || shared > function->most_shared_bytes ||
-      (function->parameters > 0 && parameters == nullptr)) {
+      (!function->parameters.empty() && parameters == nullptr)) {
     return Error::kInvalidValue;
   }
-  node->is_copy = false;
+  node->kind = GraphNodeObject::Kind::kLaunch;
   node->function = function;
   node->args.clear();
-  for (int i = 0; i < function->parameters; ++i) {
+  for (size_t i = 0; i < function->parameters.size(); ++i) {
     if (parameters[i] == nullptr) return Error::kInvalidValue;
     DevicePointer arg = 0;
-    std::memcpy(&arg, parameters[i], sizeof(arg));
+    std::memcpy(&arg, parameters[i], function->parameters[i].second);
     node->args.push_back(arg);
   }
   return Error::kSuccess;
 }
 
-Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node, uint32_t graph) {
-  Activity activity{ActivityKind::kConcurrentKernel, node.function->name, 1, graph, 0};
-  state.Enqueue(
-      stream,
-      [&state, args = node.args] {
-        ++state.launches;
-        if (state.fail_work != Error::kSuccess)
-          return std::exchange(state.fail_work, Error::kSuccess);
-        for (DevicePointer arg : args) {
-          if (state.Holder(arg, 1) == nullptr) return Error::kIllegalAddress;
-        }
-        return Error::kSuccess;
-      },
-      activity);
+Activity LaunchActivity(const GraphNodeObject& node, uint32_t graph) {
+  return {ActivityKind::kConcurrentKernel, node.function->name, 1, graph, 0};
+}
+
+Error RunLaunch(State& state, const GraphNodeObject& node) {
+  if (!node.function->body.empty()) return InterpretKernel(state, node);
+  ++state.launches;
+  if (state.fail_work != Error::kSuccess) return std::exchange(state.fail_work, Error::kSuccess);
+  for (DevicePointer arg : node.args) {
+    if (state.Holder(arg, 1) == nullptr) return Error::kIllegalAddress;
+  }
   return Error::kSuccess;
 }
 
@@ -201,7 +203,11 @@ Error cuLaunchKernel(FunctionHandle function, unsigned grid_x, unsigned grid_y, 
   const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
   GraphNodeObject node;
   const Error error = ReadLaunch(call.state, function, grid, block, shared, parameters, &node);
-  return error != Error::kSuccess ? error : LaunchWork(call.state, stream, node);
+  if (error != Error::kSuccess) return error;
+  State& state = call.state;
+  state.Enqueue(
+      stream, [&state, node] { return RunLaunch(state, node); }, LaunchActivity(node));
+  return Error::kSuccess;
 }
 
 Error cuLinkCreate_v2(unsigned count, JitOption* options, void** values, LinkHandle* link) {

@@ -1,8 +1,8 @@
 /* What tests tell the stand-in for the CUDA driver's library, and ask of it. Found by dlsym.
  *
  * The stand-in has the driver's functions that Kiln uses, and CUPTI's, on the host's memory.
- * Kernels check their launch and compute nothing. Every handle, address and current context is
- * checked. */
+ * Kernels check their launch and compute nothing, but for those that set conditions of graphs.
+ * Every handle, address and current context is checked. */
 #ifndef KILN_TEST_CUDA_CONTROL_H
 #define KILN_TEST_CUDA_CONTROL_H
 
@@ -17,6 +17,7 @@ extern "C" {
  *   deferred=0         1: a stream's work is done when someone waits for it
  *   real_time=0        1: events tell real times; else each piece of work takes a millisecond
  *   drop_records=0     1: CUPTI has no room for any record
+ *   body_updates=1     0: nodes in bodies of conditional nodes get no other parameters
  *   fail=0             of all calls from now on, the one with this number fails, ...
  *   fail_with=1        ... with this error */
 int kiln_test_cuda_configure(const char* settings);

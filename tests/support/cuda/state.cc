@@ -34,6 +34,7 @@ bool Configure(State& state, const std::string& text) {
                                            {"deferred", &state.settings.deferred},
                                            {"real_time", &state.settings.real_time},
                                            {"drop_records", &state.settings.drop_records},
+                                           {"body_updates", &state.settings.body_updates},
                                            {"fail", &state.fail_first}};
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
@@ -101,12 +102,13 @@ void State::EndContext(ContextObject* context) {
     RunAll();
   } else {
     // What has no context of its own goes with the process; here it goes with the context.
-    for (const char* kind : {"memory", "pools", "graphs", "execs"}) {
+    for (const char* kind : {"memory", "pools", "execs", "bodies", "graphs"}) {
       for (Object* object : std::vector<Object*>(live.begin(), live.end())) {
         if (object->context == nullptr && std::string(kind) == object->kind) Delete(object);
       }
     }
     queue.clear();
+    conditionals.clear();
   }
   for (Object* object : std::vector<Object*>(live.begin(), live.end())) {
     if (object->context != context) continue;
@@ -114,6 +116,14 @@ void State::EndContext(ContextObject* context) {
     Delete(object);
   }
   Delete(context);
+}
+
+void State::DeleteGraph(GraphObject* graph) {
+  for (const auto& node : graph->nodes) {
+    for (GraphObject* body : node->bodies) DeleteGraph(body);
+  }
+  std::erase_if(conditionals, [&](const auto& c) { return c.second.graph == graph; });
+  Delete(graph);
 }
 
 int64_t State::CountLive(const std::string& kind) const {
@@ -212,6 +222,7 @@ KILN_STANDIN_CONTROL void kiln_test_cuda_forget(void) {
   State& state = TheState();
   std::lock_guard lock(state.mutex);
   state.queue.clear();
+  state.conditionals.clear();
   state.primaries.clear();
   // Memory before its pools.
   for (const char* kind : {"memory", ""}) {
@@ -244,6 +255,7 @@ KILN_STANDIN_CONTROL long long kiln_test_cuda_count(const char* what) {
   if (name == #symbol) return state.calls[name];
   KILN_CUDA_FUNCTIONS(KILN_STANDIN_COUNT)
   KILN_CUPTI_FUNCTIONS(KILN_STANDIN_COUNT)
+  KILN_CUDA_OPTIONAL_FUNCTIONS(KILN_STANDIN_COUNT)
 #undef KILN_STANDIN_COUNT
   return -1;
 }

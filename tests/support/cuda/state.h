@@ -53,7 +53,8 @@ struct EventObject : Object {
 struct FunctionObject {
   ModuleObject* module = nullptr;
   std::string name;
-  int parameters = 0;
+  std::vector<std::pair<std::string, size_t>> parameters;  // names and sizes
+  std::string body;                                        // of those that are interpreted
   int64_t most_shared_bytes = 48 << 10;
 };
 
@@ -87,25 +88,45 @@ struct MemoryObject : Object {
 };
 
 struct GraphNodeObject {
-  bool is_copy = false;
+  enum class Kind { kLaunch, kCopy, kConditional };
+  Kind kind = Kind::kLaunch;
   FunctionHandle function = nullptr;
   std::vector<DevicePointer> args;
   CopyNode copy;
+  ConditionalNode conditional;
+  std::vector<GraphHandle> bodies;
 };
 
+// A body belongs to a node of `parent`.
 struct GraphObject : Object {
-  GraphObject() : Object("graphs", nullptr) {}
+  explicit GraphObject(GraphObject* parent)
+      : Object(parent == nullptr ? "graphs" : "bodies", nullptr), parent(parent) {}
+  GraphObject* parent;
   std::vector<std::unique_ptr<GraphNodeObject>> nodes;
 };
 
+struct ExecNode {
+  GraphNodeHandle of = nullptr;
+  GraphNodeObject own;
+  std::vector<std::vector<ExecNode>> bodies;
+};
+
 struct GraphExecObject : Object {
-  GraphExecObject() : Object("execs", nullptr) {}
-  std::vector<std::pair<GraphNodeHandle, GraphNodeObject>> nodes;
+  explicit GraphExecObject(GraphObject* of) : Object("execs", nullptr), of(of) {}
+  GraphObject* of;
+  std::vector<ExecNode> nodes;
+};
+
+struct Conditional {
+  GraphObject* graph = nullptr;
+  bool has_node = false;
+  unsigned value = 0;
 };
 
 struct Settings {
   int64_t driver_version = 12040, devices = 1, sm = 86, memory_bytes = int64_t{1} << 30, pools = 1;
   int64_t multiprocessors = 16, init_error = 0, deferred = 0, real_time = 0, drop_records = 0;
+  int64_t body_updates = 1;
 };
 
 // What CUPTI tells of a piece of work.
@@ -158,6 +179,8 @@ class State {
   }
   ContextObject* MakePrimary(DeviceHandle device);
   void EndContext(ContextObject* context);
+  // With the bodies of its nodes, and their handles.
+  void DeleteGraph(GraphObject* graph);
   int64_t CountLive(const std::string& kind) const;
 
   // Of the device's memory, all pools and what is outside them.
@@ -185,6 +208,8 @@ class State {
   std::map<DeviceHandle, ContextObject*> primaries;
   std::map<DevicePointer, MemoryObject*> memory;  // by first address
   int64_t plain_bytes = 0, reserved_bytes = 0;
+  std::map<ConditionalHandle, Conditional> conditionals;
+  ConditionalHandle next_conditional = 1;
   std::deque<Work> queue;
   Profiler profiler;
   uint32_t last_number = 0, last_call = 0;
@@ -200,9 +225,12 @@ class State {
 State& TheState();
 std::vector<ContextObject*>& ContextStack();  // the thread's
 bool Configure(State& state, const std::string& text);
-Error LaunchWork(State& state, StreamObject* stream, const GraphNodeObject& node,
-                 uint32_t graph = 0);
+Activity LaunchActivity(const GraphNodeObject& node, uint32_t graph = 0);
 Activity CopyActivity(size_t bytes, uint32_t graph = 0);
+// What a kernel does.
+Error RunLaunch(State& state, const GraphNodeObject& node);
+// The same of a kernel that calls cudaGraphSetConditional, by its PTX.
+Error InterpretKernel(State& state, const GraphNodeObject& node);
 // Whether all is well with a copy within the device; done as work.
 Error CopyWork(State& state, DevicePointer to, DevicePointer from, int64_t bytes);
 Error ReadLaunch(State& state, FunctionHandle function, const unsigned* grid, const unsigned* block,
@@ -229,6 +257,7 @@ class Call {
 
 #define KILN_STANDIN_DECLARE(member, symbol, ...) KILN_STANDIN_EXPORT Error symbol(__VA_ARGS__);
 KILN_CUDA_FUNCTIONS(KILN_STANDIN_DECLARE)
+KILN_CUDA_OPTIONAL_FUNCTIONS(KILN_STANDIN_DECLARE)
 #undef KILN_STANDIN_DECLARE
 
 }  // namespace kiln::device::cuda

@@ -1,0 +1,69 @@
+// A plan as a GPU's executable replays it: kernels found, launches and copies in rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "device/gpu/machine.h"
+#include "device/gpu/timeline.h"
+#include "plan/plan.h"
+
+namespace kiln::device {
+
+class StepsGraph;  // steps_graph.h
+
+// A launch, or a copy where there is no kernel.
+struct GpuCommand {
+  GpuKernel* kernel = nullptr;
+  GpuGrid grid;
+  std::vector<plan::Slice> args;  // of a copy: to, from
+  int launch = -1;                // index into Program::launches
+  GpuWorkPtr shown;               // in timelines, once there has been one
+};
+
+// Commands in a row. Where they are not part of a larger graph, they are one from their second run
+// on.
+struct GpuSegment {
+  GpuSegment();
+  GpuSegment(GpuSegment&& other) noexcept;
+  GpuSegment& operator=(GpuSegment&& other) noexcept;
+  ~GpuSegment();
+
+  std::vector<GpuCommand> commands;
+  int64_t runs = 0;
+  bool may_be_graph = true;
+  std::unique_ptr<StepsGraph> graph;
+  GpuWorkPtr shown;  // the graph in timelines
+};
+
+struct GpuLoop;
+struct GpuBranch;
+using GpuStep = std::variant<GpuSegment, std::unique_ptr<GpuLoop>, std::unique_ptr<GpuBranch>>;
+using GpuSteps = std::vector<GpuStep>;
+
+struct GpuLoop {
+  GpuSteps condition;
+  plan::Slice predicate;
+  GpuSteps body;
+  int64_t trips = -1;  // plan::While's
+};
+struct GpuBranch {
+  plan::Slice index;
+  bool by_predicate = true;
+  std::vector<GpuSteps> branches;
+};
+
+// Whether there are loops among them, or choices unless it is about loops alone.
+bool HasControl(const GpuSteps& steps, bool loops_alone);
+
+// Where a run's allocations are.
+using GpuAddresses = std::vector<std::byte*>;
+
+inline std::byte* AddressOf(const plan::Slice& slice, const GpuAddresses& addresses) {
+  return addresses[static_cast<size_t>(slice.allocation)] + slice.offset;
+}
+std::vector<GpuSpan> SpansOf(const GpuCommand& command, const GpuAddresses& addresses);
+
+}  // namespace kiln::device

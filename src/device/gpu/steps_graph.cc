@@ -1,0 +1,102 @@
+#include "device/gpu/steps_graph.h"
+
+#include <algorithm>
+
+namespace kiln::device {
+
+Result<std::unique_ptr<StepsGraph>> StepsGraph::Make(GpuMachine& machine, const GpuSteps& steps,
+                                                     const GpuAddresses& addresses) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
+  std::unique_ptr<StepsGraph> made(new StepsGraph(std::move(graph), addresses));
+  KILN_RETURN_IF_ERROR(made->Add(steps));
+  KILN_RETURN_IF_ERROR(made->graph_->Finish());
+  return made;
+}
+
+Result<std::unique_ptr<StepsGraph>> StepsGraph::Make(GpuMachine& machine, const GpuSegment& segment,
+                                                     const GpuAddresses& addresses) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
+  std::unique_ptr<StepsGraph> made(new StepsGraph(std::move(graph), addresses));
+  KILN_RETURN_IF_ERROR(made->Add(segment));
+  KILN_RETURN_IF_ERROR(made->graph_->Finish());
+  return made;
+}
+
+Status StepsGraph::Add(const GpuSteps& steps) {
+  for (const GpuStep& step : steps) {
+    if (const auto* segment = std::get_if<GpuSegment>(&step)) {
+      KILN_RETURN_IF_ERROR(Add(*segment));
+    } else if (const auto* loop = std::get_if<std::unique_ptr<GpuLoop>>(&step)) {
+      KILN_RETURN_IF_ERROR(Add(**loop));
+    } else {
+      KILN_RETURN_IF_ERROR(Add(*std::get<std::unique_ptr<GpuBranch>>(step)));
+    }
+  }
+  return OkStatus();
+}
+
+Status StepsGraph::Add(const GpuSegment& segment) {
+  for (const GpuCommand& command : segment.commands) {
+    std::vector<GpuSpan> spans = SpansOf(command, addresses_);
+    Node node{.command = &command};
+    if (command.kernel) {
+      KILN_ASSIGN_OR_RETURN(node.number, graph_->AddLaunch(*command.kernel, command.grid, spans));
+    } else {
+      KILN_ASSIGN_OR_RETURN(node.number,
+                            graph_->AddCopy(spans[0].address, spans[1].address, spans[1].bytes));
+    }
+    nodes_.push_back(node);
+  }
+  return OkStatus();
+}
+
+// The condition is computed before the first time and at the end of each.
+Status StepsGraph::Add(const GpuLoop& loop) {
+  KILN_RETURN_IF_ERROR(Add(loop.condition));
+  Node node{.condition = &loop.predicate};
+  KILN_ASSIGN_OR_RETURN(node.number, graph_->BeginWhile(AddressOf(loop.predicate, addresses_)));
+  nodes_.push_back(node);
+  KILN_RETURN_IF_ERROR(Add(loop.body));
+  KILN_RETURN_IF_ERROR(Add(loop.condition));
+  return graph_->End();
+}
+
+Status StepsGraph::Add(const GpuBranch& branch) {
+  Node node{.condition = &branch.index};
+  KILN_ASSIGN_OR_RETURN(
+      node.number, graph_->BeginBranches(AddressOf(branch.index, addresses_), branch.by_predicate,
+                                         static_cast<int>(branch.branches.size())));
+  nodes_.push_back(node);
+  for (size_t i = 0; i < branch.branches.size(); ++i) {
+    if (i > 0) KILN_RETURN_IF_ERROR(graph_->NextBranch());
+    KILN_RETURN_IF_ERROR(Add(branch.branches[i]));
+  }
+  return graph_->End();
+}
+
+Status StepsGraph::SetAddresses(const GpuAddresses& addresses) {
+  if (addresses_ == addresses) return OkStatus();
+  const GpuAddresses before = std::exchange(addresses_, addresses);
+  auto has_moved = [&](const plan::Slice& slice) {
+    auto a = static_cast<size_t>(slice.allocation);
+    return before[a] != addresses[a];
+  };
+  for (const Node& node : nodes_) {
+    bool moved = node.command
+                     ? std::any_of(node.command->args.begin(), node.command->args.end(), has_moved)
+                     : has_moved(*node.condition);
+    if (moved) KILN_RETURN_IF_ERROR(Set(node));
+  }
+  return OkStatus();
+}
+
+Status StepsGraph::Set(const Node& node) {
+  if (!node.command) {
+    return graph_->SetCondition(node.number, AddressOf(*node.condition, addresses_));
+  }
+  std::vector<GpuSpan> spans = SpansOf(*node.command, addresses_);
+  return node.command->kernel ? graph_->SetLaunch(node.number, spans)
+                              : graph_->SetCopy(node.number, spans[0].address, spans[1].address);
+}
+
+}  // namespace kiln::device
