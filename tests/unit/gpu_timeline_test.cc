@@ -80,24 +80,28 @@ TEST_F(GpuTimelineTest, GraphsAreOneSpanWhereThatIsAskedFor) {
 
 TEST_F(GpuTimelineTest, LoopsShowEachOfTheirTurns) {
   TimedProgram program(device_, R"(HloModule loop
-less { p = (s32[], f32[64]) parameter(0)
+less { p = (s32[], f32[64], s32[]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
-  n = s32[] constant(5)
+  n = s32[] get-tuple-element(p), index=2
   ROOT l = pred[] compare(i, n), direction=LT }
-turn { p = (s32[], f32[64]) parameter(0)
+turn { p = (s32[], f32[64], s32[]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   one = s32[] constant(1)
   next = s32[] add(i, one)
   x = f32[64] get-tuple-element(p), index=1
   y = f32[64] sine(x)
-  ROOT t = (s32[], f32[64]) tuple(next, y) }
+  n = s32[] get-tuple-element(p), index=2
+  ROOT t = (s32[], f32[64], s32[]) tuple(next, y, n) }
 ENTRY e { x = f32[64] parameter(0)
+  n = s32[] parameter(1)
   zero = s32[] constant(0)
-  t = (s32[], f32[64]) tuple(zero, x)
-  w = (s32[], f32[64]) while(t), condition=less, body=turn
+  t = (s32[], f32[64], s32[]) tuple(zero, x, n)
+  w = (s32[], f32[64], s32[]) while(t), condition=less, body=turn
   ROOT r = f32[64] get-tuple-element(w), index=1 }
 )");
   ASSERT_TRUE(device_.FillZero(program.arguments()[0], 256).ok());
+  const int32_t turns = 5;
+  ASSERT_TRUE(device_.CopyFromHost(program.arguments()[1], &turns, sizeof(turns)).ok());
   ASSERT_TRUE(program.Run(trace_.get()).ok());
   auto kernels = LaneOf(*trace_, "GPU:0 kernels"), copies = LaneOf(*trace_, "GPU:0 copies");
   auto sines = std::count_if(kernels.begin(), kernels.end(), [](const TraceEvent& event) {
