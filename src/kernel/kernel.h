@@ -73,8 +73,9 @@ struct Node {
 
 // How accumulators (arguments 0..n-1) and new elements (n..2n-1) become accumulators.
 struct Combiner {
-  // What codegen may rely on. kGeneral is folded strictly in order and never split; the others are
-  // associative and commutative, with `identity` as their neutral element.
+  // What codegen may rely on. kGeneral is folded strictly in order and never split, unless it is
+  // shown to be a selection (selection.h); the others are associative and commutative, with
+  // `identity` as their neutral element.
   enum class Kind : uint8_t { kGeneral, kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
   Kind kind = Kind::kGeneral;
   std::vector<Node> nodes;   // kArgument, kConstant and kOp only

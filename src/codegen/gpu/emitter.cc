@@ -672,9 +672,14 @@ Value* GpuEmitter::Scratch(int64_t offset) {
   return b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(offset));
 }
 
-Value* GpuEmitter::Partials(size_t reduction) {
+Value* GpuEmitter::Partials(size_t reduction, size_t result) {
   std::span<const kernel::Reduction> before(kernel_.stages[0].reductions.data(), reduction);
-  return Scratch(kernel::GpuPartialBytes(before, outer_points_, schedule_.chunks));
+  int64_t offset = kernel::GpuPartialBytes(before, outer_points_, schedule_.chunks);
+  for (size_t k = 0; k < result; ++k) {
+    ElementType type = this->reduction(0, reduction).types[k];
+    offset += kernel::GpuPartialBytes(type, outer_points_, schedule_.chunks);
+  }
+  return Scratch(offset);
 }
 
 }  // namespace kiln::codegen

@@ -138,7 +138,7 @@ class GpuEmitter {
   // The kernel's scratch from a byte on.
   Value* Scratch(int64_t offset);
   // Where the partial results of the first stage's reduction of this number are.
-  Value* Partials(size_t reduction);
+  Value* Partials(size_t reduction, size_t result = 0);
 
  private:
   friend class Scope;

@@ -216,8 +216,9 @@ class Teams {
     if (!columns_) {
       for (size_t i = 0; i < totals.size(); ++i) {
         for (int delta = std::min(width_, kWarp) / 2; delta > 0; delta /= 2) {
-          Value* other = e_.gpu().ShuffleXor(totals[i][0], delta);
-          totals[i] = e_.Combine(e_.reduction(stage, i), totals[i], {other});
+          std::vector<Value*> others;
+          for (Value* total : totals[i]) others.push_back(e_.gpu().ShuffleXor(total, delta));
+          totals[i] = e_.Combine(e_.reduction(stage, i), totals[i], others);
         }
       }
       if (width_ <= kWarp) {
@@ -235,13 +236,18 @@ class Teams {
     const int64_t parts = columns_ ? width_ : width_ / kWarp;
     const int64_t stride = columns_ ? teams_ : 1;
     Value* shared = e_.gpu().Shared();
-    auto base = [&](size_t i) {
+    // One result after the other.
+    uint64_t number = 0;
+    auto next_base = [&] {
       return b_.CreateConstGEP1_64(b_.getInt8Ty(), shared,
-                                   i * static_cast<uint64_t>(8 * parts * stride));
+                                   number++ * static_cast<uint64_t>(8 * parts * stride));
     };
     auto write = [&](Value* at) {
+      number = 0;
       for (size_t i = 0; i < totals.size(); ++i) {
-        e_.StorePartial(totals[i][0], base(i), at, e_.reduction(stage, i).types[0]);
+        for (size_t k = 0; k < totals[i].size(); ++k) {
+          e_.StorePartial(totals[i][k], next_base(), at, e_.reduction(stage, i).types[k]);
+        }
       }
     };
     if (columns_) {
@@ -252,13 +258,19 @@ class Teams {
             [&] { write(b_.CreateUDiv(e_.thread(), e_.Int(kWarp))); });
     }
     e_.gpu().Barrier();
+    number = 0;
     for (size_t i = 0; i < totals.size(); ++i) {
       const Reduction& r = e_.reduction(stage, i);
+      std::vector<Value*> bases;
+      for (size_t k = 0; k < r.types.size(); ++k) bases.push_back(next_base());
       for (int64_t p = 0; p < parts; ++p) {
         Value* at = e_.Int(p * stride);
         if (columns_) at = b_.CreateAdd(at, team_);
-        Value* part = e_.LoadPartial(base(i), at, r.types[0]);
-        totals[i] = p == 0 ? std::vector<Value*>{part} : e_.Combine(r, totals[i], {part});
+        std::vector<Value*> part;
+        for (size_t k = 0; k < r.types.size(); ++k) {
+          part.push_back(e_.LoadPartial(bases[k], at, r.types[k]));
+        }
+        totals[i] = p == 0 ? part : e_.Combine(r, totals[i], part);
       }
     }
     // Before the memory is written again.
@@ -284,8 +296,10 @@ class Teams {
     if (active_) first = b_.CreateAnd(first, active_);
     e_.If(first, [&] {
       for (size_t i = 0; i < totals.size(); ++i) {
-        e_.StorePartial(totals[i][0], e_.Partials(i), PartialAt(chunk_),
-                        e_.reduction(0, i).types[0]);
+        for (size_t k = 0; k < totals[i].size(); ++k) {
+          e_.StorePartial(totals[i][k], e_.Partials(i, k), PartialAt(chunk_),
+                          e_.reduction(0, i).types[k]);
+        }
       }
     });
   }
@@ -295,8 +309,11 @@ class Teams {
     e_.Loop(member_, e_.Int(e_.schedule().chunks), e_.Int(width_), [&](Value* chunk) {
       for (size_t i = 0; i < slots.size(); ++i) {
         const Reduction& r = e_.reduction(0, i);
-        Value* part = e_.LoadPartial(e_.Partials(i), PartialAt(chunk), r.types[0]);
-        e_.SetSlots(slots[i], e_.Combine(r, e_.Current(slots[i]), {part}));
+        std::vector<Value*> part;
+        for (size_t k = 0; k < r.types.size(); ++k) {
+          part.push_back(e_.LoadPartial(e_.Partials(i, k), PartialAt(chunk), r.types[k]));
+        }
+        e_.SetSlots(slots[i], e_.Combine(r, e_.Current(slots[i]), part));
       }
     });
     Finish(0, slots);

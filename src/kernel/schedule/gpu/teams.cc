@@ -5,6 +5,7 @@
 #include "base/integers.h"
 #include "kernel/schedule/gpu/kept.h"
 #include "kernel/schedule/gpu/vectors.h"
+#include "kernel/selection.h"
 
 namespace kiln::kernel {
 namespace {
@@ -25,7 +26,8 @@ bool MayHaveTeams(const Kernel& kernel) {
   for (const Stage& stage : kernel.stages) {
     if (stage.sort || !stage.updates.empty()) return false;
     for (const Reduction& r : stage.reductions) {
-      if (r.combiner.kind == Combiner::Kind::kGeneral || r.types.size() != 1) return false;
+      const bool is_general = r.combiner.kind == Combiner::Kind::kGeneral;
+      if (is_general ? !IsSelection(r.combiner, r.types) : r.types.size() != 1) return false;
     }
     // Each result of a reduction is one of an outer point.
     const bool reduces = !stage.reductions.empty();
@@ -58,16 +60,20 @@ int PowerOfTwoFrom(int64_t at_least, int most) {
   return power;
 }
 
-int64_t MostReductions(const Kernel& kernel) {
-  size_t most = 0;
-  for (const Stage& stage : kernel.stages) most = std::max(most, stage.reductions.size());
-  return static_cast<int64_t>(most);
+int64_t MostResults(const Kernel& kernel) {
+  int64_t most = 0;
+  for (const Stage& stage : kernel.stages) {
+    int64_t results = 0;
+    for (const Reduction& r : stage.reductions) results += static_cast<int64_t>(r.types.size());
+    most = std::max(most, results);
+  }
+  return most;
 }
 
-// What each reduction of a stage takes to be combined over a team.
+// What the results of a stage take to be combined over a team.
 int64_t SharedBytes(const Kernel& kernel, const GpuLaunch& launch, int warp) {
   int64_t parts = launch.columns ? launch.threads : launch.team > warp ? launch.team / warp : 0;
-  return 8 * parts * MostReductions(kernel);
+  return 8 * parts * MostResults(kernel);
 }
 
 void KeepInRegisters(const Kernel& kernel, GpuSchedule& s) {
@@ -89,7 +95,9 @@ int64_t GpuPartialBytes(ElementType type, int64_t points, int64_t chunks) {
 
 int64_t GpuPartialBytes(std::span<const Reduction> reductions, int64_t points, int64_t chunks) {
   int64_t bytes = 0;
-  for (const Reduction& r : reductions) bytes += GpuPartialBytes(r.types[0], points, chunks);
+  for (const Reduction& r : reductions) {
+    for (ElementType type : r.types) bytes += GpuPartialBytes(type, points, chunks);
+  }
   return bytes;
 }
 
