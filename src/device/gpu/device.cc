@@ -15,7 +15,7 @@ GpuDevice::GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int6
     : Device(std::move(name), machine->target()),
       machine_(std::move(machine)),
       limit_bytes_(limit_bytes),
-      staging_(*machine_),
+      staging_(*machine_, order_),
       timeline_(*machine_, this->name()) {}
 
 GpuDevice::~GpuDevice() = default;

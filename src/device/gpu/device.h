@@ -29,6 +29,9 @@ class GpuDevice : public runtime::Device {
   }
   // The stream in whose order everything is done, made with the first use.
   Result<GpuStream*> Stream();
+  // Held while the stream is asked for work and then for the event behind it: a failure is told to
+  // the first event behind the work, which is not to be another thread's.
+  std::mutex& order() { return order_; }
   GpuTimeline& timeline() { return timeline_; }
 
   Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
@@ -57,7 +60,7 @@ class GpuDevice : public runtime::Device {
   const int64_t limit_bytes_;
   std::function<void(std::string_view)> on_note_;
   std::atomic<int64_t> live_{0}, peak_{0};
-  std::mutex mutex_;
+  std::mutex mutex_, order_;
   std::unique_ptr<GpuStream> stream_;
   Staging staging_;  // before the stream goes
   GpuTimeline timeline_;

@@ -183,7 +183,7 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   if (options.stream) {
     KILN_ASSIGN_OR_RETURN(callers, device_.machine().WrapStream(options.stream));
   }
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_), order(device_.order());
   if (callers) {
     // After all that the device was asked for before; the event is used again below.
     KILN_RETURN_IF_ERROR(own->Record(*event));
@@ -220,11 +220,13 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   if (status.ok()) status = run.stream.Record(*event);
   // What the device is asked for next comes after the run.
   if (status.ok() && callers) status = own->WaitFor(*event);
-  if (!status.ok()) {
-    // What is in the stream still uses the run's memory.
-    (void)run.stream.Synchronise();
-    return status;
-  }
+  // What is in the stream still uses the run's memory.
+  if (!status.ok()) (void)run.stream.Synchronise();
+  order.unlock();
+  lock.unlock();
+  // Whoever reads the log may ask the device for something.
+  if (!run.note.empty()) device_.Note(run.note);
+  KILN_RETURN_IF_ERROR(status);
   return std::unique_ptr<runtime::Completion>(
       std::make_unique<EventCompletion>(std::move(event), std::move(run.recording)));
 }
@@ -262,8 +264,8 @@ Result<bool> GpuExecutable::LaunchWhole(Replay& run) {
   // that failure is the one to tell.
   whole_.reset();
   may_be_whole_ = false;
-  device_.Note(Cat(program().name, ": loops and choices are driven from the host, as ",
-                   device_.name(), " has no graph for them: ", status.message()));
+  run.note = Cat(program().name, ": loops and choices are driven from the host, as ",
+                 device_.name(), " has no graph for them: ", status.message());
   return false;
 }
 

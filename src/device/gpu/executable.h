@@ -41,6 +41,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
     GpuAddresses addresses;
     const runtime::RunOptions& options;
     std::unique_ptr<GpuRecording> recording;  // null where there is no timeline
+    std::string note = {};                    // for the log
   };
 
   GpuExecutable(std::shared_ptr<const plan::Artefact> artefact, GpuDevice& device);

@@ -30,7 +30,10 @@ Status Staging::Prepare() {
   return OkStatus();
 }
 
-Status Staging::RecordUse(GpuStream& stream, Piece& piece) {
+template <typename Copy>
+Status Staging::Ask(GpuStream& stream, Piece& piece, Copy copy) {
+  std::lock_guard order(order_);
+  KILN_RETURN_IF_ERROR(copy());
   Status status = stream.Record(*piece.free);
   // Nothing but the stream tells when the piece is free: who has it next must not meet this copy.
   if (!status.ok()) (void)stream.Synchronise();
@@ -46,8 +49,8 @@ Status Staging::FromHost(GpuStream& stream, std::byte* to, const void* from, int
     int64_t size = std::min(kPieceBytes, bytes - done);
     KILN_RETURN_IF_ERROR(piece.free->Wait());
     std::memcpy(piece.memory, source + done, static_cast<size_t>(size));
-    KILN_RETURN_IF_ERROR(stream.CopyFromHost(to + done, piece.memory, size));
-    KILN_RETURN_IF_ERROR(RecordUse(stream, piece));
+    KILN_RETURN_IF_ERROR(
+        Ask(stream, piece, [&] { return stream.CopyFromHost(to + done, piece.memory, size); }));
   }
   return OkStatus();
 }
@@ -62,8 +65,8 @@ Status Staging::ToHost(GpuStream& stream, void* to, const std::byte* from, int64
     Piece& piece = pieces_[next_++ % kPieces];
     int64_t size = std::min(kPieceBytes, bytes - asked);
     KILN_RETURN_IF_ERROR(piece.free->Wait());
-    KILN_RETURN_IF_ERROR(stream.CopyToHost(piece.memory, from + asked, size));
-    KILN_RETURN_IF_ERROR(RecordUse(stream, piece));
+    KILN_RETURN_IF_ERROR(
+        Ask(stream, piece, [&] { return stream.CopyToHost(piece.memory, from + asked, size); }));
     asked += size;
     return OkStatus();
   };

@@ -16,7 +16,8 @@ namespace kiln::device {
 // the other. Made with the first transfer.
 class Staging {
  public:
-  explicit Staging(GpuMachine& machine) : machine_(machine) {}
+  // `order` is the device's.
+  Staging(GpuMachine& machine, std::mutex& order) : machine_(machine), order_(order) {}
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -32,10 +33,12 @@ class Staging {
     std::unique_ptr<GpuEvent> free;  // when the stream no longer uses it
   };
   Status Prepare();
-  // The stream has been asked for a copy from or to the piece.
-  static Status RecordUse(GpuStream& stream, Piece& piece);
+  // Asks the stream for a copy from or to the piece.
+  template <typename Copy>
+  Status Ask(GpuStream& stream, Piece& piece, Copy copy);
 
   GpuMachine& machine_;
+  std::mutex& order_;
   std::mutex mutex_;
   std::vector<Piece> pieces_;
   size_t next_ = 0;
