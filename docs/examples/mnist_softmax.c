@@ -9,9 +9,8 @@
  *
  * The data are MNIST's four files, unpacked, or others of that form: `digits` beside this file
  * unless --data says otherwise. Results go to build/demo, or to --out. Both ways run on CPU:0,
- * unless
- * --device names another device; on GPU:0 the ops do, and the whole graph on XLA_GPU:0, the same
- * GPU as a device of its own, as TensorFlow has it.
+ * unless --device names another device; on GPU:0 the ops do, and the whole graph on XLA_GPU:0, the
+ * same GPU as a device of its own, as TensorFlow has it.
  *
  * Test: --steps 20 --out OUT
  */

@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/attributes.h"
+#include "ops/compare.h"
 #include "tensor/float16.h"
 
 namespace kiln::interp {
@@ -208,25 +208,6 @@ Bits ReducePrecision(Bits x, int mantissa, int64_t exponent_bits, int64_t mantis
     if (power <= middle - reach) bits = 0;
   }
   return static_cast<Bits>(sign | bits);
-}
-
-template <typename T>
-bool Compare(Direction direction, T x, T y) {
-  switch (direction) {
-    case Direction::kEq:
-      return x == y;
-    case Direction::kNe:
-      return x != y;
-    case Direction::kGe:
-      return x >= y;
-    case Direction::kGt:
-      return x > y;
-    case Direction::kLe:
-      return x <= y;
-    case Direction::kLt:
-      return x < y;
-  }
-  return false;
 }
 
 template <size_t kBytes>

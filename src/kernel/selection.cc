@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "ops/compare.h"
+
 namespace kiln::kernel {
 namespace {
 
@@ -19,24 +21,6 @@ struct Known {
 using Element = std::vector<double>;
 
 bool Same(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
-
-bool Compare(Direction direction, double x, double y) {
-  switch (direction) {
-    case Direction::kEq:
-      return x == y;
-    case Direction::kNe:
-      return x != y;
-    case Direction::kGe:
-      return x >= y;
-    case Direction::kGt:
-      return x > y;
-    case Direction::kLe:
-      return x <= y;
-    case Direction::kLt:
-      return x < y;
-  }
-  return false;
-}
 
 class Trial {
  public:

@@ -100,7 +100,7 @@ struct GpuSchedule {
   };
   Form form = Form::kSerial;
   // One after the other, with the same arguments; each has code of its own.
-  std::vector<GpuLaunch> launches = {{}};
+  std::vector<GpuLaunch> launches = std::vector<GpuLaunch>(1);
   int64_t first_block = 0;  // of the grid's, where it is a part of a bundle
   int vector = 1;           // of kElementwise
   GpuTile product;          // of kProduct

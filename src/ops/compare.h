@@ -1,0 +1,28 @@
+// What a compare tests.
+#pragma once
+
+#include "ops/attributes.h"
+
+namespace kiln {
+
+// Whether x and y are in that order: with a NaN only NE is true.
+template <typename T>
+bool Compare(Direction direction, T x, T y) {
+  switch (direction) {
+    case Direction::kEq:
+      return x == y;
+    case Direction::kNe:
+      return x != y;
+    case Direction::kGe:
+      return x >= y;
+    case Direction::kGt:
+      return x > y;
+    case Direction::kLe:
+      return x <= y;
+    case Direction::kLt:
+      return x < y;
+  }
+  return false;
+}
+
+}  // namespace kiln
