@@ -122,12 +122,14 @@ Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
                     codegen::Optimization optimization, double task_microseconds) {
   if (IsTestOfGpu()) {
     static const bool assembles = std::getenv("KILN_TEST_PTXAS") != nullptr;
+    const int sm = vector_bytes == 64 ? 80 : vector_bytes == 32 ? 75 : 90;
+    KILN_ASSIGN_OR_RETURN(Loaded loaded, LoadOnGpu(module, fuse, sm));
     if (assembles) {
       if (std::string problem = AssembleProgram(module, fuse); !problem.empty()) {
         return Internal(problem);
       }
     }
-    return LoadOnGpu(module, fuse, vector_bytes == 64 ? 80 : vector_bytes == 32 ? 75 : 90);
+    return loaded;
   }
   compiler::Options options;
   options.verify = true;
