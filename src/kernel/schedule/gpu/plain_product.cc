@@ -1,0 +1,164 @@
+#include "kernel/schedule/gpu/plain_product.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "kernel/schedule/gpu/product.h"
+
+namespace kiln::kernel {
+namespace {
+
+// plan::kAlignment, which this room does not know: where arrays begin at least.
+constexpr int64_t kArrayAlignment = 64;
+
+// Where the elements of a matrix are, by its two groups of variables.
+struct Strides {
+  int64_t points = 0, inner = 0, batch = 0;
+};
+
+std::optional<Strides> StridesOf(const Kernel& kernel, const Index& index, const GpuFactors& f,
+                                 const std::vector<int>& points, const std::vector<int>& inner) {
+  for (const Index::Term& t : index.terms()) {
+    if (t.atom.kind != Atom::Kind::kVariable) return std::nullopt;
+  }
+  auto by_points = GpuStrideOf(kernel, index, points), by_inner = GpuStrideOf(kernel, index, inner),
+       by_batch = GpuStrideOf(kernel, index, f.batch);
+  if (!by_points || !by_inner || !by_batch) return std::nullopt;
+  return Strides{*by_points, *by_inner, *by_batch};
+}
+
+void SetAlignment(GpuMatrix& matrix, int64_t width) {
+  matrix.alignment = std::gcd(kArrayAlignment, matrix.offset * width);
+  matrix.alignment = std::gcd(matrix.alignment, matrix.batch_stride * width);
+}
+
+// A factor that is loaded as it is; with what conversions lose nothing has been taken off already.
+std::optional<GpuMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f, const GpuPiece& piece,
+                                  bool is_x, int64_t points, int64_t k) {
+  const Node& node = kernel.stages[0].nodes[static_cast<size_t>(piece.node)];
+  if (node.kind != Node::Kind::kLoad || node.guard >= 0 || node.type != piece.type) {
+    return std::nullopt;
+  }
+  auto strides = StridesOf(kernel, node.index, f, is_x ? f.rows : f.columns, f.inner);
+  if (!strides || strides->batch < 0 ||
+      kernel.params[static_cast<size_t>(node.param)].role != Param::Role::kInput) {
+    return std::nullopt;
+  }
+  GpuMatrix matrix{.param = node.param, .offset = node.index.constant()};
+  matrix.batch_stride = strides->batch;
+  if (strides->inner == 1 && strides->points >= k) {
+    matrix.along_k = true;
+    matrix.stride = strides->points;
+  } else if (strides->points == 1 && strides->inner >= points) {
+    matrix.stride = strides->inner;
+  } else {
+    return std::nullopt;
+  }
+  SetAlignment(matrix, ByteWidth(node.type));
+  return matrix;
+}
+
+bool IsZero(const Node& node) {
+  if (node.kind != Node::Kind::kConstant || !node.literal) return false;
+  const auto* bytes = static_cast<const std::byte*>(node.literal->data());
+  return std::all_of(bytes, bytes + node.literal->byte_size(),
+                     [](std::byte b) { return b == std::byte{0}; });
+}
+
+// The one store of the sum as it is, or rounded once to a factor's type.
+const Store* PlainStore(const Kernel& kernel, ElementType factor) {
+  if (kernel.stages.size() != 2 || kernel.stages[1].stores.size() != 1) return nullptr;
+  const Stage& stage = kernel.stages[1];
+  const Store& store = stage.stores[0];
+  const Node* node = &stage.nodes[static_cast<size_t>(store.value)];
+  if (node->kind == Node::Kind::kOp && node->opcode == Opcode::kConvert && node->type == factor) {
+    node = &stage.nodes[static_cast<size_t>(node->operands[0])];
+  }
+  if (node->kind != Node::Kind::kReduced || node->stage != 0) return nullptr;
+  const Param& param = kernel.params[static_cast<size_t>(store.param)];
+  if (param.role != Param::Role::kOutput || param.in_place_of >= 0) return nullptr;
+  return &store;
+}
+
+bool IsKnown(ElementType factor, ElementType sum, ElementType out, int64_t k) {
+  switch (factor) {
+    case ElementType::kF32:
+    case ElementType::kF64:
+      return sum == factor && out == factor;
+    case ElementType::kF16:
+    case ElementType::kBF16:
+      return sum == ElementType::kF32 && (out == factor || out == sum);
+    case ElementType::kS8:
+      // Longer sums may wrap around, or not.
+      return sum == ElementType::kS32 && out == sum && k < (1 << 17);
+    default:
+      return false;
+  }
+}
+
+std::string TextOf(const GpuMatrix& matrix, bool is_factor, int64_t batch) {
+  std::string text = is_factor ? matrix.along_k ? " along k by " : " across k by " : " by ";
+  text += Cat(matrix.stride);
+  if (batch > 1) text += Cat(" and ", matrix.batch_stride);
+  if (matrix.alignment < kArrayAlignment) text += Cat(" at ", matrix.alignment, " bytes");
+  return text;
+}
+
+}  // namespace
+
+std::string GpuPlainProduct::ToString() const {
+  std::string text =
+      Cat(batch > 1 ? Cat(batch, " x ") : "", m, " x ", n, " x ", k, ", ", TypeName(factor), " in ",
+          tf32 ? "tf32" : TypeName(sum), " to ", TypeName(out));
+  text += Cat(", x", TextOf(x, true, batch), ", y", TextOf(y, true, batch), ", out",
+              TextOf(out_matrix, false, batch));
+  return text;
+}
+
+std::optional<GpuPlainProduct> AsGpuPlainProduct(const Kernel& kernel,
+                                                 const GpuSchedule& schedule) {
+  if (schedule.form != GpuSchedule::Form::kProduct) return std::nullopt;
+  auto f = FindGpuFactors(kernel);
+  const GpuTile& tile = schedule.product;
+  if (!f || tile.x.type != tile.y.type) return std::nullopt;
+  const Reduction& reduction = kernel.stages[0].reductions[0];
+  const Node& init = kernel.stages[0].nodes[static_cast<size_t>(reduction.inits[0])];
+  const Store* store = PlainStore(kernel, tile.x.type);
+  if (!store || !IsZero(init)) return std::nullopt;
+
+  GpuPlainProduct p;
+  p.m = kernel.PointsOf(f->rows);
+  p.n = kernel.PointsOf(f->columns);
+  p.k = kernel.PointsOf(f->inner);
+  p.batch = kernel.PointsOf(f->batch);
+  p.factor = tile.x.type;
+  p.sum = tile.sum;
+  p.out = kernel.params[static_cast<size_t>(store->param)].type;
+  p.tf32 = tile.unit == GpuUnit::kTF32;
+  if (!IsKnown(p.factor, p.sum, p.out, p.k)) return std::nullopt;
+  auto x = FactorOf(kernel, *f, tile.x, true, p.m, p.k);
+  auto y = FactorOf(kernel, *f, tile.y, false, p.n, p.k);
+  auto out = StridesOf(kernel, store->index, *f, f->rows, f->columns);
+  if (!x || !y || !out) return std::nullopt;
+  p.x = *x;
+  p.y = *y;
+  // What lies in order along the rows is the transposed product.
+  if (out->inner != 1 && out->points == 1) {
+    std::swap(p.x, p.y);
+    std::swap(p.m, p.n);
+    std::swap(out->points, out->inner);
+  }
+  // No two matrices of a batch may be one.
+  if (out->inner != 1 || out->points < p.n || (p.batch > 1 && out->batch < 1)) return std::nullopt;
+  p.out_matrix = {.param = store->param,
+                  .offset = store->index.constant(),
+                  .stride = out->points,
+                  .batch_stride = out->batch};
+  SetAlignment(p.out_matrix, ByteWidth(p.out));
+  return p;
+}
+
+}  // namespace kiln::kernel
