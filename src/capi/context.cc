@@ -103,6 +103,7 @@ Status kiln_context::AddGpus(std::string_view cache_folder) {
       auto device = std::make_unique<kiln::device::GpuDevice>(Cat(kind, i), machine,
                                                               options_.gpu_memory_bytes);
       device->set_on_note([this](std::string_view text) { Log(KILN_LOG_INFO, text); });
+      device->set_library_choices(gpus.library_choices);
       AddDevice(std::move(device), machine->description(), false);
     }
   }

@@ -39,6 +39,17 @@ Result<bool> LoopsOnDevice() {
                          "'; expected host or device");
 }
 
+// When products of matrices go by a library.
+Result<device::GpuLibraryUse> LibraryUse() {
+  const char* text = std::getenv("KILN_GPU_LIBRARY");
+  std::string_view value = text ? text : "";
+  if (value.empty() || value == "auto") return device::GpuLibraryUse::kAuto;
+  if (value == "never") return device::GpuLibraryUse::kNever;
+  if (value == "always") return device::GpuLibraryUse::kAlways;
+  return InvalidArgument("the environment variable KILN_GPU_LIBRARY is '", value,
+                         "'; expected auto, never or always");
+}
+
 }  // namespace
 
 Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cache_folder,
@@ -47,6 +58,7 @@ Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cach
   if (options.gpu == KILN_GPU_OFF) return gpus;
   KILN_ASSIGN_OR_RETURN(int sm, EmulatedArchitecture(options.gpu));
   KILN_ASSIGN_OR_RETURN(bool loops_on_device, LoopsOnDevice());
+  KILN_ASSIGN_OR_RETURN(device::GpuLibraryUse library_use, LibraryUse());
   if (sm != 0) {
     KILN_ASSIGN_OR_RETURN(target::Target target, target::EmulatedGpu(sm));
     device::EmulatedMachine::Options emulated;
@@ -61,10 +73,15 @@ Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cach
     cuda.library = library;
   }
   if (const char* library = std::getenv("KILN_CUPTI_LIBRARY")) cuda.cupti_library = library;
+  if (const char* library = std::getenv("KILN_CUBLASLT_LIBRARY"); library && *library) {
+    cuda.product_library = library;
+  }
   cuda.code_folder = cache_folder;
   cuda.loops_on_device = loops_on_device;
   device::cuda::CudaDevices found = device::cuda::Discover(cuda);
   for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));
+  gpus.library_choices =
+      std::make_shared<device::LibraryChoices>(library_use, std::string(cache_folder));
   gpus.notes = Join(found.notes, "\n");
   return gpus;
 }

@@ -140,8 +140,13 @@ Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice&
   options.fuse = fuse;
   KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
                         compiler::Compile(module.Clone(), device.target(), options));
+  return LoadOnGpu(std::make_shared<const plan::Artefact>(std::move(artefact)), device);
+}
+
+Result<Loaded> LoadOnGpu(std::shared_ptr<const plan::Artefact> artefact,
+                         device::GpuDevice& device) {
   Loaded loaded;
-  loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
+  loaded.artefact = std::move(artefact);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
                         device.Load(loaded.artefact));
   loaded.executable = std::make_unique<OnGpu>(device, std::move(executable));

@@ -30,6 +30,7 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
 // device they have arrays of exactly their size, elsewhere in each run.
 Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device);
 Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
+Result<Loaded> LoadOnGpu(std::shared_ptr<const plan::Artefact> artefact, device::GpuDevice& device);
 
 // Runs it once.
 Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& arguments);

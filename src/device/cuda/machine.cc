@@ -38,7 +38,8 @@ CudaMachine::CudaMachine(target::Target target, std::string description,
       code_cache_(context_, sm, options.code_folder),
       cupti_library_(options.cupti_library),
       conditions_(std::make_shared<Conditions>(context_)),
-      loops_on_device_(options.loops_on_device && conditions_->are_there()) {}
+      loops_on_device_(options.loops_on_device && conditions_->are_there()),
+      product_library_(options.product_library) {}
 
 Result<std::unique_ptr<CudaMachine>> CudaMachine::Make(std::shared_ptr<const Driver> driver,
                                                        int ordinal, const CudaOptions& options) {
@@ -187,6 +188,36 @@ Result<std::unique_ptr<GpuGraph>> CudaMachine::MakeGraph() {
 Result<std::unique_ptr<GpuModule>> CudaMachine::Load(const std::string& code) {
   KILN_ASSIGN_OR_RETURN(auto loaded, code_cache_.Load(code));
   return std::unique_ptr<GpuModule>(std::make_unique<CudaModule>(std::move(loaded)));
+}
+
+Result<std::string> CudaMachine::ProductLibrary() {
+  std::lock_guard lock(blas_mutex_);
+  if (!blas_library_ && no_blas_.ok()) {
+    auto library = BlasLibrary::Load(product_library_, context_->driver().version());
+    if (library.ok()) {
+      blas_library_ = *std::move(library);
+    } else {
+      no_blas_ = library.status();
+    }
+  }
+  if (!no_blas_.ok()) return no_blas_;
+  return blas_library_->name();
+}
+
+Result<std::unique_ptr<GpuLibraryProduct>> CudaMachine::FindLibraryProduct(
+    const kernel::GpuPlainProduct& product) {
+  KILN_RETURN_IF_ERROR(ProductLibrary().status());
+  std::shared_ptr<Blas> blas;
+  {
+    std::lock_guard lock(blas_mutex_);
+    if (!blas_) {
+      KILN_ASSIGN_OR_RETURN(blas_, Blas::Make(context_, blas_library_));
+    }
+    blas = blas_;
+  }
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuLibraryProduct> found,
+                        BlasProduct::Make(std::move(blas), product));
+  return found;
 }
 
 CudaDevices Discover(const CudaOptions& options) {

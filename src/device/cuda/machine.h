@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "device/cuda/blas.h"
 #include "device/cuda/code_cache.h"
 #include "device/cuda/conditions.h"
 #include "device/cuda/context.h"
@@ -22,6 +24,7 @@ struct CudaOptions {
   // wants it; "off": events alone tell.
   std::string cupti_library;
   bool loops_on_device = true;  // where the driver has conditional nodes of graphs
+  std::string product_library;  // cuBLASLt's file; empty: where the loader finds one
 };
 
 class CudaMachine final : public GpuMachine {
@@ -31,6 +34,9 @@ class CudaMachine final : public GpuMachine {
   static Result<std::unique_ptr<CudaMachine>> Make(std::shared_ptr<const Driver> driver,
                                                    int ordinal, const CudaOptions& options);
 
+  std::string driver() const override {
+    return "CUDA " + VersionText(context_->driver().version());
+  }
   int cuda_ordinal() const override { return context_->ordinal(); }
 
   Result<std::byte*> Allocate(int64_t bytes, GpuStream& stream) override;
@@ -52,6 +58,9 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   bool loops_on_device() const override { return loops_on_device_; }
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
+  Result<std::string> ProductLibrary() override;
+  Result<std::unique_ptr<GpuLibraryProduct>> FindLibraryProduct(
+      const kernel::GpuPlainProduct& product) override;
 
   CodeCache& code_cache() { return code_cache_; }
 
@@ -65,6 +74,11 @@ class CudaMachine final : public GpuMachine {
   const std::string cupti_library_;
   std::shared_ptr<Conditions> conditions_;
   bool loops_on_device_;
+  const std::string product_library_;
+  std::mutex blas_mutex_;
+  std::shared_ptr<const BlasLibrary> blas_library_;
+  Status no_blas_;  // why there is no library
+  std::shared_ptr<Blas> blas_;
 };
 
 struct CudaDevices {

@@ -1,5 +1,6 @@
 #include "device/cuda/stream.h"
 
+#include "device/cuda/blas.h"
 #include "device/cuda/graph.h"
 #include "device/cuda/module.h"
 
@@ -101,6 +102,10 @@ Status CudaStream::Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<cons
 
 Status CudaStream::Launch(GpuGraph& graph) {
   return static_cast<CudaGraph&>(graph).LaunchOn(handle_);
+}
+
+Status CudaStream::Launch(GpuLibraryProduct& product, std::span<const GpuSpan> args) {
+  return static_cast<BlasProduct&>(product).LaunchOn(handle_, args);
 }
 
 Status CudaStream::Copy(std::byte* to, const std::byte* from, int64_t bytes) {

@@ -15,6 +15,8 @@
 
 namespace kiln::device {
 
+class LibraryChoices;  // library_choices.h
+
 class GpuDevice : public runtime::Device {
  public:
   // Of `limit_bytes` at the most are given out; 0 for no limit.
@@ -26,6 +28,15 @@ class GpuDevice : public runtime::Device {
   void set_on_note(std::function<void(std::string_view)> on_note) { on_note_ = std::move(on_note); }
   void Note(std::string_view text) const {
     if (on_note_) on_note_(text);
+  }
+  // By what products of matrices go; before the first Load. Without it by our kernels.
+  void set_library_choices(std::shared_ptr<LibraryChoices> choices) {
+    library_choices_ = std::move(choices);
+  }
+  LibraryChoices* library_choices() const { return library_choices_.get(); }
+  // Once: the reason is the same every time.
+  void NoteNoLibrary(std::string_view reason) {
+    if (!noted_no_library_.exchange(true)) Note(reason);
   }
   // The stream in whose order everything is done, made with the first use.
   Result<GpuStream*> Stream();
@@ -59,6 +70,8 @@ class GpuDevice : public runtime::Device {
   const std::shared_ptr<GpuMachine> machine_;
   const int64_t limit_bytes_;
   std::function<void(std::string_view)> on_note_;
+  std::shared_ptr<LibraryChoices> library_choices_;
+  std::atomic<bool> noted_no_library_{false};
   std::atomic<int64_t> live_{0}, peak_{0};
   std::mutex mutex_, order_;
   std::unique_ptr<GpuStream> stream_;

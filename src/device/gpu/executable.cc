@@ -1,5 +1,8 @@
 #include "device/gpu/executable.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/strings.h"
 #include "device/gpu/resources.h"
 #include "plan/calls.h"
@@ -13,6 +16,20 @@ constexpr int64_t kNumberBytes = 8;
 
 // A graph is worth its making from so many commands on.
 constexpr size_t kLeastCommands = 2;
+
+bool HasControl(const plan::Steps& steps) {
+  return std::ranges::any_of(steps, [](const plan::Step& step) {
+    return std::holds_alternative<plan::While>(step.what) ||
+           std::holds_alternative<plan::Conditional>(step.what);
+  });
+}
+
+// Where the next command belongs that may be part of a graph.
+GpuSegment& LastSegment(GpuSteps& steps) {
+  auto* last = steps.empty() ? nullptr : std::get_if<GpuSegment>(&steps.back());
+  if (last && (last->commands.empty() || !last->commands.back().library)) return *last;
+  return std::get<GpuSegment>(steps.emplace_back(GpuSegment()));
+}
 
 class EventCompletion : public runtime::Completion {
  public:
@@ -52,6 +69,7 @@ GpuExecutable::~GpuExecutable() {
     device_.Deallocate(constants_[i], program().allocations[i].bytes);
   }
   device_.Deallocate(arena_, program().arena_bytes);
+  device_.Deallocate(workspace_.address, workspace_.bytes);
   if (!number_ && modules_.empty()) return;
   // Code and pinned memory go at once: nothing may be using them.
   if (auto stream = device_.Stream(); stream.ok()) (void)(*stream)->Synchronise();
@@ -68,8 +86,8 @@ Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(
   std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact), device));
   KILN_RETURN_IF_ERROR(e->LoadCode());
   KILN_RETURN_IF_ERROR(e->LoadConstants());
+  e->may_be_whole_ = device.machine().loops_on_device() && HasControl(e->program().steps);
   KILN_ASSIGN_OR_RETURN(e->steps_, e->Translate(e->program().steps));
-  e->may_be_whole_ = device.machine().loops_on_device() && HasControl(e->steps_, false);
   e->has_loops_ = HasControl(e->steps_, true);
   return e;
 }
@@ -117,32 +135,64 @@ Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
   return Internal(program().name, ": there is no code for ", symbol);
 }
 
-Status GpuExecutable::AddLaunch(const plan::Launch& launch, GpuSegment& segment) {
+Status GpuExecutable::AddLaunch(const plan::Launch& launch, GpuSteps& steps) {
   const plan::ScheduledKernel& kernel = program().kernels[static_cast<size_t>(launch.kernel)];
+  std::vector<GpuCommand> commands;
   for (size_t i = 0; i < kernel.gpu.launches.size(); ++i) {
     const kernel::GpuLaunch& grid = kernel.gpu.launches[i];
-    GpuCommand& command = segment.commands.emplace_back();
+    GpuCommand& command = commands.emplace_back();
     KILN_ASSIGN_OR_RETURN(command.kernel, FindKernel(plan::GpuSymbol(program(), launch.kernel, i)));
     command.grid = {grid.blocks, grid.threads, grid.shared_bytes};
     command.args = launch.args;
     command.launch = launch.id;
   }
+  if (GpuLibraryCall* call = LibraryFor(launch.kernel, commands)) {
+    GpuCommand command;
+    command.library = call->product.get();
+    for (int param : {call->what.x.param, call->what.y.param, call->what.out_matrix.param}) {
+      command.args.push_back(launch.args[static_cast<size_t>(param)]);
+    }
+    command.launch = launch.id;
+    // Commands around it are graphs of their own.
+    std::get<GpuSegment>(steps.emplace_back(GpuSegment())).commands.push_back(std::move(command));
+    return OkStatus();
+  }
+  std::ranges::move(commands, std::back_inserter(LastSegment(steps).commands));
+  return OkStatus();
+}
+
+GpuLibraryCall* GpuExecutable::LibraryFor(int kernel, std::span<const GpuCommand> ours) {
+  // One graph has all of the program, and the library's work cannot be a part of it.
+  if (may_be_whole_) return nullptr;
+  auto [found, is_new] = library_.try_emplace(kernel);
+  if (is_new) {
+    found->second = ChooseLibrary(device_, program().kernels[static_cast<size_t>(kernel)], ours);
+    Status status =
+        found->second ? ReserveWorkspace(found->second->product->workspace_bytes()) : OkStatus();
+    if (!status.ok()) {
+      device_.Note(Cat("the product ", found->second->what,
+                       " goes by our kernel after all: ", status.message()));
+      found->second.reset();
+    }
+  }
+  return found->second.get();
+}
+
+Status GpuExecutable::ReserveWorkspace(int64_t bytes) {
+  if (bytes <= workspace_.bytes) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(std::byte * memory, device_.Allocate(bytes));
+  device_.Deallocate(workspace_.address, workspace_.bytes);
+  workspace_ = {memory, bytes};
   return OkStatus();
 }
 
 Result<GpuSteps> GpuExecutable::Translate(const plan::Steps& steps) {
   GpuSteps result;
-  auto segment = [&]() -> GpuSegment& {
-    if (result.empty() || !std::holds_alternative<GpuSegment>(result.back())) {
-      result.emplace_back(GpuSegment());
-    }
-    return std::get<GpuSegment>(result.back());
-  };
   for (const plan::Step& step : steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      KILN_RETURN_IF_ERROR(AddLaunch(*launch, segment()));
+      KILN_RETURN_IF_ERROR(AddLaunch(*launch, result));
     } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
-      GpuCommand& command = segment().commands.emplace_back();
+      GpuCommand& command = LastSegment(result).commands.emplace_back();
       command.args = {copy->to, copy->from};
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
       auto made = std::make_unique<GpuLoop>();
@@ -311,13 +361,20 @@ Status GpuExecutable::EnqueueOneByOne(GpuSegment& segment, Replay& run) {
     std::vector<GpuSpan> spans = SpansOf(command, run.addresses);
     KILN_RETURN_IF_ERROR(InTimeline(
         run.recording.get(), [&] { return Describe(command); },
-        [&] {
-          return command.kernel
-                     ? run.stream.Launch(*command.kernel, command.grid, spans)
-                     : run.stream.Copy(spans[0].address, spans[1].address, spans[1].bytes);
-        }));
+        [&] { return EnqueueCommand(command, spans, run.stream); }));
   }
   return OkStatus();
+}
+
+Status GpuExecutable::EnqueueCommand(const GpuCommand& command, std::span<const GpuSpan> spans,
+                                     GpuStream& stream) const {
+  if (command.library) {
+    std::vector<GpuSpan> args(spans.begin(), spans.end());
+    if (command.library->workspace_bytes() > 0) args.push_back(workspace_);
+    return stream.Launch(*command.library, args);
+  }
+  return command.kernel ? stream.Launch(*command.kernel, command.grid, spans)
+                        : stream.Copy(spans[0].address, spans[1].address, spans[1].bytes);
 }
 
 Status GpuExecutable::Enqueue(GpuLoop& loop, Replay& run) {
@@ -362,6 +419,10 @@ GpuWorkPtr GpuExecutable::Describe(GpuCommand& command) const {
   if (command.kernel) {
     const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
     command.shown = DescribeKernel(*command.kernel, command.grid, info);
+  } else if (command.library) {
+    const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
+    Result<std::string> library = device_.machine().ProductLibrary();
+    command.shown = DescribeLibraryCall(library.ok() ? *library : "", info);
   } else {
     command.shown = DescribeCopy("copy", command.args[1].bytes);
   }

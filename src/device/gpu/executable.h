@@ -2,6 +2,7 @@
 // between what the device is asked for before and after.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "device/gpu/device.h"
+#include "device/gpu/library.h"
 #include "device/gpu/machine.h"
 #include "device/gpu/steps.h"
 #include "device/gpu/steps_graph.h"
@@ -49,7 +51,11 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status LoadConstants();
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;
   Result<GpuSteps> Translate(const plan::Steps& steps);
-  Status AddLaunch(const plan::Launch& launch, GpuSegment& segment);
+  Status AddLaunch(const plan::Launch& launch, GpuSteps& steps);
+  // The library's product in the place of a kernel's launches, or null.
+  GpuLibraryCall* LibraryFor(int kernel, std::span<const GpuCommand> ours);
+  // Memory that all products of the library have to themselves, one after the other.
+  Status ReserveWorkspace(int64_t bytes);
 
   // What is not donated is copied to where the program finds it, and the result will be.
   Status CopyAliases(std::span<const void* const> arguments, std::span<void* const> results,
@@ -66,12 +72,15 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status Read(const plan::Slice& slice, Replay& run);
   GpuWorkPtr Describe(GpuCommand& command) const;
   GpuWorkPtr Describe(GpuSegment& segment) const;
+  Status EnqueueCommand(const GpuCommand& command, std::span<const GpuSpan> spans,
+                        GpuStream& stream) const;
 
   std::shared_ptr<const plan::Artefact> artefact_;
   GpuDevice& device_;
   std::vector<std::unique_ptr<GpuModule>> modules_;
   GpuSteps steps_;
-  std::vector<std::byte*> constants_;  // by allocation; null for the others
+  std::map<int, std::unique_ptr<GpuLibraryCall>> library_;  // by kernel; null: our launches
+  std::vector<std::byte*> constants_;                       // by allocation; null for the others
   // (result, argument) that are to be one memory.
   std::vector<std::pair<size_t, size_t>> aliases_;
 
@@ -79,6 +88,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   std::mutex mutex_;
   std::byte* arena_ = nullptr;
   std::byte* number_ = nullptr;  // pinned
+  GpuSpan workspace_;
   // Of programs with loops or choices.
   bool may_be_whole_ = false, has_loops_ = false;
   int64_t whole_runs_ = 0;

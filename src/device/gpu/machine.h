@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "device/gpu/activity.h"
+#include "kernel/schedule/gpu/plain_product.h"
 #include "target/target.h"
 
 namespace kiln::device {
@@ -66,6 +67,14 @@ class GpuEvent {
   virtual Status Wait() = 0;
 };
 
+// A matrix product by a library's function.
+class GpuLibraryProduct {
+ public:
+  virtual ~GpuLibraryProduct() = default;
+  // Of memory that a launch has for itself until it is done; 0 for none.
+  virtual int64_t workspace_bytes() const = 0;
+};
+
 class GpuGraph;
 
 class GpuStream {
@@ -76,6 +85,10 @@ class GpuStream {
   // Kernels have a parameter for each of the spans, its address.
   virtual Status Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) = 0;
   virtual Status Launch(GpuGraph& graph) = 0;
+  // `args` are the arrays of both factors and of the result, then the workspace if there is one.
+  virtual Status Launch(GpuLibraryProduct&, std::span<const GpuSpan>) {
+    return Unimplemented("this stream has no library");
+  }
   // Within the machine's memory.
   virtual Status Copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
   // The host's memory must be as it is until the stream has done this. Asynchronous for pinned
@@ -133,6 +146,8 @@ class GpuMachine {
   const target::Target& target() const { return target_; }
   // One line for users: the product's name, or that it is emulated.
   const std::string& description() const { return description_; }
+  // What makes machine code and runs it, with its version: "CUDA 12.4".
+  virtual std::string driver() const { return "no driver"; }
 
   // Memory that is the stream's from here on in its order, at a multiple of 256 bytes; what is
   // freed goes to who asks later in the same stream's order. RESOURCE_EXHAUSTED, with sizes, leaves
@@ -170,6 +185,17 @@ class GpuMachine {
   // `code` is what codegen::GenerateGpu made for the machine's target: PTX, or an object for the
   // emulator.
   virtual Result<std::unique_ptr<GpuModule>> Load(const std::string& code) = 0;
+
+  // The library that makes products of matrices, with its version: "cuBLASLt 13.1.0". It is loaded
+  // when it is first asked for. An error says why there is none.
+  virtual Result<std::string> ProductLibrary() {
+    return NotFound(description_, " has no library of matrix products");
+  }
+  // Null where the library does not take it.
+  virtual Result<std::unique_ptr<GpuLibraryProduct>> FindLibraryProduct(
+      const kernel::GpuPlainProduct&) {
+    return std::unique_ptr<GpuLibraryProduct>();
+  }
 
  protected:
   GpuMachine(target::Target target, std::string description)

@@ -14,9 +14,11 @@ namespace kiln::device {
 
 class StepsGraph;  // steps_graph.h
 
-// A launch, or a copy where there is no kernel.
+// A launch, or a copy where there is neither kernel nor library.
 struct GpuCommand {
   GpuKernel* kernel = nullptr;
+  // In the place of a kernel: the arguments are the factors and the result. Never part of a graph.
+  GpuLibraryProduct* library = nullptr;
   GpuGrid grid;
   std::vector<plan::Slice> args;  // of a copy: to, from
   int launch = -1;                // index into Program::launches

@@ -71,6 +71,16 @@ GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
   return work;
 }
 
+GpuWorkPtr DescribeLibraryCall(std::string library, const plan::LaunchInfo& info) {
+  auto work = std::make_shared<GpuWork>();
+  work->name = info.kernel_name;
+  work->args = {{"ops", Join(info.op_names, ", ")},
+                {"by", std::move(library)},
+                {"bytes", Cat(info.bytes)},
+                {"flops", Cat(info.flops)}};
+  return work;
+}
+
 GpuWorkPtr DescribeCopy(std::string name, int64_t bytes) {
   auto work = std::make_shared<GpuWork>();
   work->kind = name == "fill" ? GpuWork::Kind::kFill : GpuWork::Kind::kCopy;

@@ -37,6 +37,8 @@ using GpuWorkPtr = std::shared_ptr<const GpuWork>;
 
 GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
                           const plan::LaunchInfo& info);
+// Kernels that only the library knows.
+GpuWorkPtr DescribeLibraryCall(std::string library, const plan::LaunchInfo& info);
 // "copy to host", for example.
 GpuWorkPtr DescribeCopy(std::string name, int64_t bytes);
 GpuWorkPtr DescribeGraph(std::string name, std::vector<GpuWorkPtr> parts);

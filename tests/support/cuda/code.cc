@@ -187,6 +187,7 @@ Activity LaunchActivity(const GraphNodeObject& node, uint32_t graph) {
 Error RunLaunch(State& state, const GraphNodeObject& node) {
   if (!node.function->body.empty()) return InterpretKernel(state, node);
   ++state.launches;
+  state.time += state.settings.launch_time - 1;
   if (state.fail_work != Error::kSuccess) return std::exchange(state.fail_work, Error::kSuccess);
   for (DevicePointer arg : node.args) {
     if (state.Holder(arg, 1) == nullptr) return Error::kIllegalAddress;

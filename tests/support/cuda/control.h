@@ -17,6 +17,7 @@ extern "C" {
  *   deferred=0         1: a stream's work is done when someone waits for it
  *   real_time=0        1: events tell real times; else each piece of work takes a millisecond
  *   drop_records=0     1: CUPTI has no room for any record
+ *   launch_time=1      milliseconds that a kernel takes by the clock, as all other work takes one
  *   body_updates=1     0: nodes in bodies of conditional nodes get no other parameters
  *   fail=0             of all calls from now on, the one with this number fails, ...
  *   fail_with=1        ... with this error */

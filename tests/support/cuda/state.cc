@@ -34,6 +34,7 @@ bool Configure(State& state, const std::string& text) {
                                            {"deferred", &state.settings.deferred},
                                            {"real_time", &state.settings.real_time},
                                            {"drop_records", &state.settings.drop_records},
+                                           {"launch_time", &state.settings.launch_time},
                                            {"body_updates", &state.settings.body_updates},
                                            {"fail", &state.fail_first}};
   for (size_t at = 0; at < text.size();) {

@@ -126,7 +126,7 @@ struct Conditional {
 struct Settings {
   int64_t driver_version = 12040, devices = 1, sm = 86, memory_bytes = int64_t{1} << 30, pools = 1;
   int64_t multiprocessors = 16, init_error = 0, deferred = 0, real_time = 0, drop_records = 0;
-  int64_t body_updates = 1;
+  int64_t body_updates = 1, launch_time = 1;
 };
 
 // What CUPTI tells of a piece of work.

@@ -1,0 +1,196 @@
+#include "device/gpu/library_choices.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace kiln::device {
+namespace {
+
+constexpr std::string_view kBetween = " | ";
+constexpr std::string_view kOurs = "ours", kLibrary = "library", kUnit = " us";
+constexpr std::string_view kComment =
+    "# Kiln: which products of matrices go by a library, as it was measured.\n";
+
+struct Close {
+  void operator()(FILE* file) const { fclose(file); }
+};
+
+// "812.4"
+std::string TenthsOf(double microseconds) {
+  const auto tenths = static_cast<int64_t>(std::llround(10 * microseconds));
+  return Cat(tenths / 10, ".", tenths % 10);
+}
+
+std::vector<std::string_view> Fields(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const size_t at = line.find(kBetween);
+    fields.push_back(line.substr(0, at));
+    if (at == std::string_view::npos) return fields;
+    line.remove_prefix(at + kBetween.size());
+  }
+}
+
+// Of "ours 812.4 us".
+std::optional<double> TimeOf(std::string_view field, std::string_view whose) {
+  if (!StartsWith(field, whose) || !field.ends_with(kUnit)) return std::nullopt;
+  field.remove_prefix(whose.size());
+  field.remove_suffix(kUnit.size());
+  if (!StartsWith(field, " ")) return std::nullopt;
+  std::optional<double> time = ParseDouble(field.substr(1));
+  if (!time || !std::isfinite(*time) || *time < 0) return std::nullopt;
+  return time;
+}
+
+std::string LineOf(const std::string& key, const LibraryChoices::Choice& choice) {
+  return Cat(key, kBetween, kOurs, " ", TenthsOf(choice.our_microseconds), kUnit, kBetween,
+             kLibrary, " ", TenthsOf(choice.library_microseconds), kUnit, kBetween,
+             choice.library ? kLibrary : kOurs, "\n");
+}
+
+std::optional<std::pair<std::string, LibraryChoices::Choice>> ParseLine(std::string_view line) {
+  const std::vector<std::string_view> fields = Fields(line);
+  if (fields.size() != 7) return std::nullopt;
+  for (size_t i = 0; i < 4; ++i) {
+    if (fields[i].empty()) return std::nullopt;
+  }
+  auto ours = TimeOf(fields[4], kOurs), library = TimeOf(fields[5], kLibrary);
+  if (!ours || !library || (fields[6] != kOurs && fields[6] != kLibrary)) return std::nullopt;
+  return std::pair(LibraryChoices::KeyOf(fields[0], fields[1], fields[2], fields[3]),
+                   LibraryChoices::Choice{fields[6] == kLibrary, *ours, *library});
+}
+
+// Others wait with their changes while this lives. Where a file system has no locks, the last one
+// to write wins, and what the others measured is measured again.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
+Status WriteAll(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return Unavailable(std::strerror(errno));
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string LibraryChoices::KeyOf(std::string_view gpu, std::string_view driver,
+                                  std::string_view library, std::string_view product) {
+  std::string key;
+  for (std::string_view part : {gpu, driver, library, product}) {
+    if (!key.empty()) key += kBetween;
+    for (char c : part) key += c == '|' || c == '\n' || c == '\r' || c == '#' ? '_' : c;
+  }
+  return key;
+}
+
+std::string LibraryChoices::Path() const { return Cat(folder_, "/", kFileName); }
+
+// What is in the file goes before what is in memory: other processes follow it, too.
+void LibraryChoices::Read() {
+  has_read_ = true;
+  if (folder_.empty()) return;
+  std::unique_ptr<FILE, Close> file(fopen(Path().c_str(), "rb"));
+  if (file == nullptr) return;
+  std::string text;
+  char piece[1 << 12];
+  while (size_t bytes = fread(piece, 1, sizeof(piece), file.get())) text.append(piece, bytes);
+  std::vector<int> wrong;
+  int number = 0;
+  for (std::string_view line : Split(text, '\n')) {
+    ++number;
+    if (Trim(line).empty() || StartsWith(line, "#")) continue;
+    if (auto parsed = ParseLine(line)) {
+      choices_[parsed->first] = parsed->second;
+    } else {
+      wrong.push_back(number);
+    }
+  }
+  if (wrong.empty() || std::exchange(noted_lines_, true)) return;
+  if (wrong.size() > 8) wrong.resize(8);
+  notes_.push_back(Cat(Path(), ": what cannot be read is passed over, in lines ", Join(wrong, ", "),
+                       wrong.size() == 8 ? " and perhaps more" : ""));
+}
+
+Status LibraryChoices::Write() {
+  std::string text(kComment);
+  for (const auto& [key, choice] : choices_) text += LineOf(key, choice);
+  std::string temporary = Cat(Path(), ".XXXXXX");
+  const int descriptor = mkstemp(temporary.data());
+  if (descriptor < 0) return Unavailable(std::strerror(errno));
+  Status status = WriteAll(descriptor, text);
+  // Whoever may use the folder may read it.
+  if (status.ok() && fchmod(descriptor, 0644) != 0) status = Unavailable(std::strerror(errno));
+  if (close(descriptor) != 0 && status.ok()) status = Unavailable(std::strerror(errno));
+  if (status.ok() && rename(temporary.c_str(), Path().c_str()) != 0) {
+    status = Unavailable(std::strerror(errno));
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+std::optional<LibraryChoices::Choice> LibraryChoices::Find(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  if (!has_read_) Read();
+  auto found = choices_.find(key);
+  if (found == choices_.end()) return std::nullopt;
+  return found->second;
+}
+
+LibraryChoices::Choice LibraryChoices::Add(const std::string& key, const Choice& choice) {
+  std::lock_guard lock(mutex_);
+  if (folder_.empty()) return choices_.try_emplace(key, choice).first->second;
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  Status status = error ? Unavailable(error.message()) : OkStatus();
+  if (status.ok()) {
+    FolderLock folder(folder_);
+    Read();
+    if (choices_.try_emplace(key, choice).second) status = Write();
+  } else {
+    choices_.try_emplace(key, choice);
+  }
+  if (!status.ok() && !std::exchange(noted_write_, true)) {
+    notes_.push_back(
+        Cat("which products go by a library is not kept in ", folder_, ": ", status.message()));
+  }
+  return choices_[key];
+}
+
+std::vector<std::string> LibraryChoices::TakeNotes() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(notes_, {});
+}
+
+}  // namespace kiln::device

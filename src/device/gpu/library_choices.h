@@ -1,0 +1,61 @@
+// Which products of matrices go by the machine's library instead of our kernels: what was measured
+// once is kept, in memory and as text in a folder, and followed from then on.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace kiln::device {
+
+enum class GpuLibraryUse { kAuto, kNever, kAlways };
+
+// Of one context, for all of its GPUs. May be used by several threads at once.
+//
+// The file has a line for each product:
+//
+//   GPU | driver | library | product | ours 812.4 us | library 701.9 us | library
+//
+// Lines that are not whole are passed over; those that begin with # are comments.
+class LibraryChoices {
+ public:
+  struct Choice {
+    bool library = false;
+    double our_microseconds = 0, library_microseconds = 0;
+  };
+
+  // Without a folder choices are kept in memory alone. The folder is made with the first choice.
+  LibraryChoices(GpuLibraryUse use, std::string folder) : use_(use), folder_(std::move(folder)) {}
+
+  GpuLibraryUse use() const { return use_; }
+
+  static std::string KeyOf(std::string_view gpu, std::string_view driver, std::string_view library,
+                           std::string_view product);
+  std::optional<Choice> Find(const std::string& key);
+  // What is to be followed: this one, or that of a process that was faster.
+  Choice Add(const std::string& key, const Choice& choice);
+  // What is wrong with the file, each thing once.
+  std::vector<std::string> TakeNotes();
+
+  static constexpr char kFileName[] = "gpu_products.txt";
+
+ private:
+  void Read();
+  Status Write();
+  std::string Path() const;
+
+  const GpuLibraryUse use_;
+  const std::string folder_;
+  std::mutex mutex_;
+  bool has_read_ = false;
+  std::map<std::string, Choice> choices_;
+  std::vector<std::string> notes_;
+  bool noted_lines_ = false, noted_write_ = false;
+};
+
+}  // namespace kiln::device

@@ -1,0 +1,23 @@
+// Our kernel's time for a product of matrices, and that of the machine's library.
+#pragma once
+
+#include <span>
+
+#include "base/status.h"
+#include "device/gpu/device.h"
+#include "device/gpu/steps.h"
+
+namespace kiln::device {
+
+struct GpuLibraryCall;  // library.h
+
+struct ProductTimes {
+  double ours = 0, library = 0;  // microseconds
+};
+
+// Medians of runs on the device's stream, with arrays of their own, on a machine with a clock.
+// Takes some 50 ms at most, or as long as one run of both.
+Result<ProductTimes> MeasureProduct(GpuDevice& device, const GpuLibraryCall& call,
+                                    std::span<const GpuCommand> ours);
+
+}  // namespace kiln::device

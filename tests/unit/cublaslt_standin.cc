@@ -1,0 +1,61 @@
+#include "cublaslt_standin.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace kiln::device::cuda {
+
+const BlasStandin& TheBlasStandin() {
+  static const BlasStandin standin = [] {
+    // Its driver is the one that tests have loaded already.
+    TheStandin();
+    BlasStandin s;
+    s.path = KILN_TEST_CUBLASLT_LIBRARY;
+    // Held for good, as a library that was found too old is closed again.
+    void* library = dlopen(s.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      ADD_FAILURE() << dlerror();
+      std::abort();
+    }
+    auto find = [library](auto& function, const char* name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    };
+    find(s.configure, "kiln_test_cublaslt_configure");
+    find(s.reset, "kiln_test_cublaslt_reset");
+    find(s.fail, "kiln_test_cublaslt_fail");
+    find(s.count, "kiln_test_cublaslt_count");
+    return s;
+  }();
+  return standin;
+}
+
+void CublasLtTest::SetUp() {
+  CudaTest::SetUp();
+  blas_.reset();
+}
+
+void CublasLtTest::TearDown() {
+  EXPECT_EQ(CountBlas("live"), 0);
+  EXPECT_EQ(CountBlas("misuse"), 0);
+  CudaTest::TearDown();
+  blas_.reset();
+}
+
+CudaOptions CublasLtTest::BlasOptions() const {
+  CudaOptions options = Options();
+  options.product_library = blas_.path;
+  return options;
+}
+
+void CublasLtTest::ConfigureBlas(const std::string& settings) {
+  EXPECT_EQ(blas_.configure(settings.c_str()), 0) << settings;
+}
+
+int64_t CublasLtTest::CountBlas(const std::string& what) {
+  const int64_t count = blas_.count(what.c_str());
+  EXPECT_GE(count, 0) << "no count of " << what;
+  return count;
+}
+
+}  // namespace kiln::device::cuda
