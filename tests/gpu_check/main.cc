@@ -249,4 +249,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace kiln::gpu_check
 
-int main(int argc, char** argv) { return kiln::gpu_check::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // What is measured beside cuBLAS is not to be cuBLAS.
+  setenv("KILN_GPU_LIBRARY", "never", 0);
+  return kiln::gpu_check::Main(argc, argv);
+}
