@@ -39,6 +39,18 @@ typedef int32_t kiln_gpu_mode;
 #define KILN_GPU_OFF 2      /**< none: the driver is not asked */
 /** @} */
 
+/** When a GPU's products of matrices go by cuBLASLt, where that is installed. \since 0.1 */
+typedef int32_t kiln_gpu_library;
+/** @name When products go by a library */
+/** @{ */
+#define KILN_GPU_LIBRARY_DEFAULT                                                           \
+  0 /**< as the environment variable KILN_GPU_LIBRARY says: auto, never or always; without \
+         it KILN_GPU_LIBRARY_AUTO */
+#define KILN_GPU_LIBRARY_AUTO 1   /**< those of which it was measured to be faster */
+#define KILN_GPU_LIBRARY_NEVER 2  /**< none: the library is not looked for */
+#define KILN_GPU_LIBRARY_ALWAYS 3 /**< all that it takes, without measuring */
+/** @} */
+
 /** What a context is made with. Zero everywhere means the defaults.
  *
  *  Callbacks get the `user_data` next to them. They must not throw or call back into the objects
@@ -68,14 +80,20 @@ typedef struct kiln_context_options {
   kiln_gpu_mode gpu;        /**< which GPUs there are */
   int64_t gpu_memory_bytes; /**< the most that buffers and executables may take of each GPU device's
                                  memory; 0: all that it has */
-  const char* cache_folder; /**< where code that a driver has assembled is kept for other processes;
-                                 NULL: nowhere. Made where it is missing */
-  size_t cache_folder_length; /**< characters of `cache_folder` */
+  const char* cache_folder; /**< where code that a driver has assembled, and what was measured of a
+                                 library, is kept for other processes; NULL: nowhere. Made where it
+                                 is missing */
+  size_t cache_folder_length;   /**< characters of `cache_folder` */
+  kiln_gpu_library gpu_library; /**< when products go by a library */
+  int32_t reserved;             /**< 0 */
 } kiln_context_options;
 
 /** Makes default ::kiln_context_options of a variable. */
-#define KILN_CONTEXT_OPTIONS_INIT \
-  { sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0 }
+#define KILN_CONTEXT_OPTIONS_INIT                                                                \
+  {                                                                                              \
+    sizeof(kiln_context_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, \
+        0, 0, 0                                                                                  \
+  }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_context_options). A size below
  *  that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */

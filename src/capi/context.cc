@@ -57,6 +57,12 @@ Status Check(const kiln_context_options& options) {
   if (options.gpu < KILN_GPU_AUTO || options.gpu > KILN_GPU_OFF) {
     return InvalidArgument("kiln_context_options.gpu is ", options.gpu, ", which is none");
   }
+  if (options.gpu_library < KILN_GPU_LIBRARY_DEFAULT ||
+      options.gpu_library > KILN_GPU_LIBRARY_ALWAYS) {
+    return InvalidArgument("kiln_context_options.gpu_library is ", options.gpu_library,
+                           ", which is none");
+  }
+  if (options.reserved != 0) return InvalidArgument("kiln_context_options.reserved is not 0");
   if (options.gpu_memory_bytes < 0) {
     return InvalidArgument("kiln_context_options.gpu_memory_bytes is ", options.gpu_memory_bytes);
   }

@@ -39,8 +39,11 @@ Result<bool> LoopsOnDevice() {
                          "'; expected host or device");
 }
 
-// When products of matrices go by a library.
-Result<device::GpuLibraryUse> LibraryUse() {
+// When products of matrices go by a library. The environment says so where the option does not.
+Result<device::GpuLibraryUse> LibraryUse(kiln_gpu_library option) {
+  if (option == KILN_GPU_LIBRARY_AUTO) return device::GpuLibraryUse::kAuto;
+  if (option == KILN_GPU_LIBRARY_NEVER) return device::GpuLibraryUse::kNever;
+  if (option == KILN_GPU_LIBRARY_ALWAYS) return device::GpuLibraryUse::kAlways;
   const char* text = std::getenv("KILN_GPU_LIBRARY");
   std::string_view value = text ? text : "";
   if (value.empty() || value == "auto") return device::GpuLibraryUse::kAuto;
@@ -58,7 +61,7 @@ Result<Gpus> FindGpus(const kiln_context_options& options, std::string_view cach
   if (options.gpu == KILN_GPU_OFF) return gpus;
   KILN_ASSIGN_OR_RETURN(int sm, EmulatedArchitecture(options.gpu));
   KILN_ASSIGN_OR_RETURN(bool loops_on_device, LoopsOnDevice());
-  KILN_ASSIGN_OR_RETURN(device::GpuLibraryUse library_use, LibraryUse());
+  KILN_ASSIGN_OR_RETURN(device::GpuLibraryUse library_use, LibraryUse(options.gpu_library));
   if (sm != 0) {
     KILN_ASSIGN_OR_RETURN(target::Target target, target::EmulatedGpu(sm));
     device::EmulatedMachine::Options emulated;

@@ -38,11 +38,14 @@ static void keep_message(void* user_data, kiln_log_level level, const char* mess
   }
 }
 
+static kiln_gpu_library use = KILN_GPU_LIBRARY_DEFAULT;
+
 static kiln_error* make(const char* folder, kiln_context** context) {
   kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
   options.threads = 1;
   options.log = keep_message;
   options.log_level = KILN_LOG_INFO;
+  options.gpu_library = use;
   if (folder) {
     options.cache_folder = folder;
     options.cache_folder_length = strlen(folder);
@@ -112,9 +115,24 @@ static void test_forced(void) {
 
   setenv("KILN_GPU_LIBRARY", "perhaps", 1);
   kiln_context* context = NULL;
-  FAILS(KILN_INVALID_ARGUMENT,
-        "KILN_GPU_LIBRARY is 'perhaps'; expected auto, never or always", make(NULL, &context));
+  FAILS(KILN_INVALID_ARGUMENT, "KILN_GPU_LIBRARY is 'perhaps'; expected auto, never or always",
+        make(NULL, &context));
+
+  /* The option goes before the environment. */
+  use = KILN_GPU_LIBRARY_ALWAYS;
+  setenv("KILN_GPU_LIBRARY", "never", 1);
+  square(NULL, NULL, &first);
+  CHECK(library.count("products") == 2);
+  use = KILN_GPU_LIBRARY_NEVER;
+  setenv("KILN_GPU_LIBRARY", "always", 1);
+  square(NULL, NULL, &first);
+  CHECK(library.count("products") == 2);
   unsetenv("KILN_GPU_LIBRARY");
+  for (kiln_gpu_library none = -1; none <= 4; none += 5) {
+    use = none;
+    FAILS(KILN_INVALID_ARGUMENT, "kiln_context_options.gpu_library is ", make(NULL, &context));
+  }
+  use = KILN_GPU_LIBRARY_DEFAULT;
 }
 
 static void test_measured(void) {

@@ -93,7 +93,9 @@ class ContextOptions(ctypes.Structure):
                 ('gpu', c_int32),
                 ('gpu_memory_bytes', c_int64),
                 ('cache_folder', c_char_p),
-                ('cache_folder_length', c_size_t)]
+                ('cache_folder_length', c_size_t),
+                ('gpu_library', c_int32),
+                ('reserved', c_int32)]
 
 
 class Alias(ctypes.Structure):

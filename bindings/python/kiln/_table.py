@@ -97,6 +97,13 @@ GPU_MODES = {
     'OFF': 2,
 }
 
+GPU_LIBRARIES = {
+    'DEFAULT': 0,
+    'AUTO': 1,
+    'NEVER': 2,
+    'ALWAYS': 3,
+}
+
 # Name: (result, parameters).
 FUNCTIONS = {
     'kiln_version': (c_int32, []),

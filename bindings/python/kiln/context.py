@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional
 from . import _structs
 from ._handle import Handle, drop, forget, held, hold
 from ._library import KilnError, decoded, lib, made, made_text, options, text
-from ._table import GPU_MODES, LOG_LEVELS
+from ._table import GPU_LIBRARIES, GPU_MODES, LOG_LEVELS
 from .device import Device, MemoryInfo, memory_info
 from .graph import Graph
 
@@ -48,7 +48,10 @@ class Context(Handle):
         gpu: which GPUs there are: 'AUTO' for those of the CUDA driver (or an emulated one, where
             the environment variable KILN_EMULATE_GPU is set), 'EMULATED' or 'OFF'
         gpu_memory_bytes: the most that may be taken of a GPU's memory; 0: all that it has
-        cache_folder: where code that a driver has assembled is kept for other processes
+        cache_folder: where code that a driver has assembled, and what was measured of a
+            library, is kept for other processes
+        gpu_library: 'AUTO', 'NEVER' or 'ALWAYS': when products of matrices go by cuBLASLt;
+            'DEFAULT': as the environment variable KILN_GPU_LIBRARY says
     """
 
     _noun = 'context'
@@ -56,12 +59,13 @@ class Context(Handle):
     def __init__(self, threads: int = 0, callbacks_from_any_thread: bool = False,
                  log: Optional[Callable[[str, str], None]] = None,
                  log_level: str = 'DEFAULT', gpu: str = 'AUTO', gpu_memory_bytes: int = 0,
-                 cache_folder: Optional[str] = None) -> None:
+                 cache_folder: Optional[str] = None, gpu_library: str = 'DEFAULT') -> None:
         fields: Dict[str, Any] = {'threads': threads,
                                   'callbacks_from_any_thread': int(callbacks_from_any_thread),
                                   'log_level': LOG_LEVELS[log_level.upper()],
                                   'gpu': GPU_MODES[gpu.upper()],
-                                  'gpu_memory_bytes': gpu_memory_bytes}
+                                  'gpu_memory_bytes': gpu_memory_bytes,
+                                  'gpu_library': GPU_LIBRARIES[gpu_library.upper()]}
         if cache_folder is not None:
             fields['cache_folder'], fields['cache_folder_length'] = text(cache_folder)
         number = 0

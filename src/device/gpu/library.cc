@@ -10,8 +10,9 @@
 namespace kiln::device {
 namespace {
 
-// A call of the library parts a graph in two, and measuring is not exact.
-constexpr double kWorth = 0.95;
+// Measuring is not exact, and a call of the library parts a graph in two, of which each is
+// launched.
+constexpr double kWorth = 0.95, kPartingMicroseconds = 5;
 
 std::string TimesOf(const LibraryChoices::Choice& choice) {
   auto whole = [](double microseconds) { return static_cast<int64_t>(microseconds + 0.5); };
@@ -36,7 +37,7 @@ std::optional<LibraryChoices::Choice> Choose(GpuDevice& device, LibraryChoices& 
   LibraryChoices::Choice choice;
   choice.our_microseconds = times->ours;
   choice.library_microseconds = times->library;
-  choice.library = times->library < kWorth * times->ours;
+  choice.library = times->library + kPartingMicroseconds < kWorth * times->ours;
   return choices.Add(key, choice);
 }
 

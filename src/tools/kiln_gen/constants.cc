@@ -98,7 +98,12 @@ std::vector<ConstantGroup> ConstantGroups() {
                  {"ERROR", KILN_LOG_ERROR},
                  {"OFF", KILN_LOG_OFF}}),
           Named("GPU_MODES", "KILN_GPU_",
-                {{"AUTO", KILN_GPU_AUTO}, {"EMULATED", KILN_GPU_EMULATED}, {"OFF", KILN_GPU_OFF}})};
+                {{"AUTO", KILN_GPU_AUTO}, {"EMULATED", KILN_GPU_EMULATED}, {"OFF", KILN_GPU_OFF}}),
+          Named("GPU_LIBRARIES", "KILN_GPU_LIBRARY_",
+                {{"DEFAULT", KILN_GPU_LIBRARY_DEFAULT},
+                 {"AUTO", KILN_GPU_LIBRARY_AUTO},
+                 {"NEVER", KILN_GPU_LIBRARY_NEVER},
+                 {"ALWAYS", KILN_GPU_LIBRARY_ALWAYS}})};
 }
 
 }  // namespace kiln::gen

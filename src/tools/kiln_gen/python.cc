@@ -18,7 +18,8 @@ constexpr Scalar kScalars[] = {
     {"int32_t", "c_int32"},        {"int64_t", "c_int64"},        {"uint64_t", "c_uint64"},
     {"size_t", "c_size_t"},        {"double", "c_double"},        {"kiln_code", "c_int32"},
     {"kiln_dtype", "c_int32"},     {"kiln_direction", "c_int32"}, {"kiln_reducer", "c_int32"},
-    {"kiln_log_level", "c_int32"}, {"kiln_gpu_mode", "c_int32"},  {"kiln_value", "c_uint64"},
+    {"kiln_log_level", "c_int32"}, {"kiln_gpu_mode", "c_int32"},  {"kiln_gpu_library", "c_int32"},
+    {"kiln_value", "c_uint64"},
 };
 
 // The type in ctypes. Objects and structs are plain addresses; functions too, as c_void_p takes
