@@ -2,20 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace kiln::device {
@@ -25,10 +20,6 @@ constexpr std::string_view kBetween = " | ";
 constexpr std::string_view kOurs = "ours", kLibrary = "library", kUnit = " us";
 constexpr std::string_view kComment =
     "# Kiln: which products of matrices go by a library, as it was measured.\n";
-
-struct Close {
-  void operator()(FILE* file) const { fclose(file); }
-};
 
 // "812.4"
 std::string TenthsOf(double microseconds) {
@@ -93,16 +84,6 @@ class FolderLock {
   int descriptor_;
 };
 
-Status WriteAll(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return Unavailable(std::strerror(errno));
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 std::string LibraryChoices::KeyOf(std::string_view gpu, std::string_view driver,
@@ -121,14 +102,11 @@ std::string LibraryChoices::Path() const { return Cat(folder_, "/", kFileName); 
 void LibraryChoices::Read() {
   has_read_ = true;
   if (folder_.empty()) return;
-  std::unique_ptr<FILE, Close> file(fopen(Path().c_str(), "rb"));
-  if (file == nullptr) return;
-  std::string text;
-  char piece[1 << 12];
-  while (size_t bytes = fread(piece, 1, sizeof(piece), file.get())) text.append(piece, bytes);
+  std::optional<std::string> text = ReadFile(Path());
+  if (!text) return;
   std::vector<int> wrong;
   int number = 0;
-  for (std::string_view line : Split(text, '\n')) {
+  for (std::string_view line : Split(*text, '\n')) {
     ++number;
     if (Trim(line).empty() || StartsWith(line, "#")) continue;
     if (auto parsed = ParseLine(line)) {
@@ -146,18 +124,7 @@ void LibraryChoices::Read() {
 Status LibraryChoices::Write() {
   std::string text(kComment);
   for (const auto& [key, choice] : choices_) text += LineOf(key, choice);
-  std::string temporary = Cat(Path(), ".XXXXXX");
-  const int descriptor = mkstemp(temporary.data());
-  if (descriptor < 0) return Unavailable(std::strerror(errno));
-  Status status = WriteAll(descriptor, text);
-  // Whoever may use the folder may read it.
-  if (status.ok() && fchmod(descriptor, 0644) != 0) status = Unavailable(std::strerror(errno));
-  if (close(descriptor) != 0 && status.ok()) status = Unavailable(std::strerror(errno));
-  if (status.ok() && rename(temporary.c_str(), Path().c_str()) != 0) {
-    status = Unavailable(std::strerror(errno));
-  }
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
+  return ReplaceFile(Path(), text);
 }
 
 std::optional<LibraryChoices::Choice> LibraryChoices::Find(const std::string& key) {
