@@ -1,8 +1,6 @@
 #include "cublaslt_standin.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
+#include "standin_library.h"
 
 namespace kiln::device::cuda {
 
@@ -12,19 +10,11 @@ const BlasStandin& TheBlasStandin() {
     TheStandin();
     BlasStandin s;
     s.path = KILN_TEST_CUBLASLT_LIBRARY;
-    // Held for good, as a library that was found too old is closed again.
-    void* library = dlopen(s.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      ADD_FAILURE() << dlerror();
-      std::abort();
-    }
-    auto find = [library](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-    };
-    find(s.configure, "kiln_test_cublaslt_configure");
-    find(s.reset, "kiln_test_cublaslt_reset");
-    find(s.fail, "kiln_test_cublaslt_fail");
-    find(s.count, "kiln_test_cublaslt_count");
+    const testing::StandinLibrary library(s.path);
+    library.Find(s.configure, "kiln_test_cublaslt_configure");
+    library.Find(s.reset, "kiln_test_cublaslt_reset");
+    library.Find(s.fail, "kiln_test_cublaslt_fail");
+    library.Find(s.count, "kiln_test_cublaslt_count");
     return s;
   }();
   return standin;

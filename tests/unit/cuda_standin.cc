@@ -1,8 +1,6 @@
 #include "cuda_standin.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
+#include "standin_library.h"
 
 namespace kiln::device::cuda {
 
@@ -10,25 +8,17 @@ const Standin& TheStandin() {
   static const Standin standin = [] {
     Standin s;
     s.path = KILN_TEST_CUDA_LIBRARY;
-    // Held for good, as a driver that was found too old is closed again.
-    void* library = dlopen(s.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      ADD_FAILURE() << dlerror();
-      std::abort();
-    }
-    auto find = [library](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-    };
-    find(s.configure, "kiln_test_cuda_configure");
-    find(s.reset, "kiln_test_cuda_reset");
-    find(s.fail, "kiln_test_cuda_fail");
-    find(s.fail_work, "kiln_test_cuda_fail_work");
-    find(s.forget, "kiln_test_cuda_forget");
-    find(s.count, "kiln_test_cuda_count");
-    find(s.make_context, "kiln_test_cuda_make_context");
-    find(s.destroy_context, "kiln_test_cuda_destroy_context");
-    find(s.make_stream, "kiln_test_cuda_make_stream");
-    find(s.destroy_stream, "kiln_test_cuda_destroy_stream");
+    const testing::StandinLibrary library(s.path);
+    library.Find(s.configure, "kiln_test_cuda_configure");
+    library.Find(s.reset, "kiln_test_cuda_reset");
+    library.Find(s.fail, "kiln_test_cuda_fail");
+    library.Find(s.fail_work, "kiln_test_cuda_fail_work");
+    library.Find(s.forget, "kiln_test_cuda_forget");
+    library.Find(s.count, "kiln_test_cuda_count");
+    library.Find(s.make_context, "kiln_test_cuda_make_context");
+    library.Find(s.destroy_context, "kiln_test_cuda_destroy_context");
+    library.Find(s.make_stream, "kiln_test_cuda_make_stream");
+    library.Find(s.destroy_stream, "kiln_test_cuda_destroy_stream");
     return s;
   }();
   return standin;

@@ -175,6 +175,18 @@ void GpuEmitter::Delinearise(Value* position, const std::vector<int>& variables)
   }
 }
 
+void GpuEmitter::DelineariseSteps(Value* position, const std::vector<int>& variables, int lanes) {
+  const int last = variables.back();
+  const std::vector<int> rest(variables.begin(), variables.end() - 1);
+  Value* step = position;
+  if (!rest.empty()) {
+    Value* steps = Int(kernel_.variables[static_cast<size_t>(last)].extent / lanes);
+    step = b_.CreateURem(position, steps);
+    Delinearise(b_.CreateUDiv(position, steps), rest);
+  }
+  SetVariable(last, lanes > 1 ? b_.CreateMul(step, Int(lanes)) : step);
+}
+
 void GpuEmitter::Forget(int stage) {
   std::ranges::fill(values_[static_cast<size_t>(stage)], nullptr);
 }

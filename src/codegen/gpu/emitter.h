@@ -70,6 +70,8 @@ class GpuEmitter {
   // --- Points
   // Sets variables (outermost first) from their row-major position.
   void Delinearise(Value* position, const std::vector<int>& variables);
+  // The same where the last variable goes in steps of `lanes` points, which divide its extent.
+  void DelineariseSteps(Value* position, const std::vector<int>& variables, int lanes);
   void SetVariable(int variable, Value* value) {
     variables_[static_cast<size_t>(variable)] = value;
   }

@@ -24,14 +24,9 @@ void EmitElementwise(GpuEmitter& e) {
   const int last = e.kernel().outer - 1;
   const int64_t threads = e.launch().threads;
   Value* first = e.b().CreateAdd(e.b().CreateMul(e.block(), e.Int(threads)), e.thread());
-  std::vector<int> rest = e.OuterVariables();
-  rest.pop_back();
-  const int64_t steps = e.kernel().variables[static_cast<size_t>(last)].extent / lanes;
   e.Loop(first, e.Int(e.outer_points() / lanes), e.Int(threads * e.launch().blocks),
          [&](Value* position) {
-           Value* step = rest.empty() ? position : e.b().CreateURem(position, e.Int(steps));
-           if (!rest.empty()) e.Delinearise(e.b().CreateUDiv(position, e.Int(steps)), rest);
-           e.SetVariable(last, lanes > 1 ? e.b().CreateMul(step, e.Int(lanes)) : step);
+           e.DelineariseSteps(position, e.OuterVariables(), lanes);
            e.StoreLanes(0, last, lanes);
          });
 }

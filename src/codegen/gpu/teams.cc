@@ -89,12 +89,8 @@ class Teams {
     const Stage& s = StageOf(stage);
     const int last = s.variables.back();
     const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
-    std::vector<int> rest(s.variables.begin(), s.variables.end() - 1);
-    const int64_t steps = e_.kernel().variables[static_cast<size_t>(last)].extent / lanes;
     e_.Loop(b_.CreateAdd(begin, member_), end, e_.Int(width_), [&](Value* position) {
-      Value* step = rest.empty() ? position : b_.CreateURem(position, e_.Int(steps));
-      if (!rest.empty()) e_.Delinearise(b_.CreateUDiv(position, e_.Int(steps)), rest);
-      e_.SetVariable(last, lanes > 1 ? b_.CreateMul(step, e_.Int(lanes)) : step);
+      e_.DelineariseSteps(position, s.variables, lanes);
       if (!s.reductions.empty()) {
         e_.ForLanes(stage, last, lanes, [&](int) { e_.Accumulate(stage, slots); });
       }
@@ -104,19 +100,13 @@ class Teams {
 
   // --- Rows that are kept in registers: the same walk without loops.
   void WalkKept(int stage, const std::vector<GpuEmitter::Slots>& slots) {
-    const Stage& s = StageOf(stage);
-    const int last = s.variables.back();
     const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
     const int64_t steps = StepsOf(stage);
-    const int64_t along = e_.kernel().variables[static_cast<size_t>(last)].extent / lanes;
-    std::vector<int> rest(s.variables.begin(), s.variables.end() - 1);
     for (int step = 0; step < e_.schedule().kept.steps; ++step) {
       GpuEmitter::Scope scope(e_);
       Value* position = b_.CreateAdd(member_, e_.Int(step * width_));
       auto take = [&] {
-        Value* place = rest.empty() ? position : b_.CreateURem(position, e_.Int(along));
-        if (!rest.empty()) e_.Delinearise(b_.CreateUDiv(position, e_.Int(along)), rest);
-        e_.SetVariable(last, lanes > 1 ? b_.CreateMul(place, e_.Int(lanes)) : place);
+        e_.DelineariseSteps(position, StageOf(stage).variables, lanes);
         TakeKeptStep(stage, step, lanes, slots);
       };
       if ((step + 1) * width_ > steps) {

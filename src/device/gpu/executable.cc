@@ -302,12 +302,7 @@ Result<bool> GpuExecutable::LaunchWhole(Replay& run) {
   if (!may_be_whole_ || run.options.trace || run.options.cancel) return false;
   // A loop is worth its graph from the first run on.
   if (whole_runs_++ == 0 && !has_loops_) return false;
-  auto prepare = [&]() -> Status {
-    if (whole_) return whole_->SetAddresses(run.addresses);
-    KILN_ASSIGN_OR_RETURN(whole_, StepsGraph::Make(device_.machine(), steps_, run.addresses));
-    return OkStatus();
-  };
-  Status status = prepare();
+  Status status = StepsGraph::MakeOrMove(whole_, device_.machine(), steps_, run.addresses);
   if (status.ok()) status = run.stream.Launch(whole_->graph());
   if (status.ok()) return true;
   // From the host the same work needs less of the machine; if it cannot be done that way either,
@@ -338,13 +333,8 @@ Status GpuExecutable::Enqueue(GpuSegment& segment, Replay& run) {
       (run.recording && !run.recording->shows_graphs())) {
     return EnqueueOneByOne(segment, run);
   }
-  auto prepare = [&]() -> Status {
-    if (segment.graph) return segment.graph->SetAddresses(run.addresses);
-    KILN_ASSIGN_OR_RETURN(segment.graph,
-                          StepsGraph::Make(device_.machine(), segment, run.addresses));
-    return OkStatus();
-  };
-  if (Status status = prepare(); !status.ok()) {
+  Status status = StepsGraph::MakeOrMove(segment.graph, device_.machine(), segment, run.addresses);
+  if (!status.ok()) {
     // One by one the same work needs less of the machine; if it cannot be done that way either,
     // that failure is the one to tell.
     segment.graph.reset();

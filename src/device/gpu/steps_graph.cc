@@ -4,24 +4,6 @@
 
 namespace kiln::device {
 
-Result<std::unique_ptr<StepsGraph>> StepsGraph::Make(GpuMachine& machine, const GpuSteps& steps,
-                                                     const GpuAddresses& addresses) {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
-  std::unique_ptr<StepsGraph> made(new StepsGraph(std::move(graph), addresses));
-  KILN_RETURN_IF_ERROR(made->Add(steps));
-  KILN_RETURN_IF_ERROR(made->graph_->Finish());
-  return made;
-}
-
-Result<std::unique_ptr<StepsGraph>> StepsGraph::Make(GpuMachine& machine, const GpuSegment& segment,
-                                                     const GpuAddresses& addresses) {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
-  std::unique_ptr<StepsGraph> made(new StepsGraph(std::move(graph), addresses));
-  KILN_RETURN_IF_ERROR(made->Add(segment));
-  KILN_RETURN_IF_ERROR(made->graph_->Finish());
-  return made;
-}
-
 Status StepsGraph::Add(const GpuSteps& steps) {
   for (const GpuStep& step : steps) {
     if (const auto* segment = std::get_if<GpuSegment>(&step)) {

@@ -12,14 +12,16 @@ namespace kiln::device {
 
 class StepsGraph {
  public:
-  // The steps must stay, where they are, for as long as the graph.
-  static Result<std::unique_ptr<StepsGraph>> Make(GpuMachine& machine, const GpuSteps& steps,
-                                                  const GpuAddresses& addresses);
-  static Result<std::unique_ptr<StepsGraph>> Make(GpuMachine& machine, const GpuSegment& segment,
-                                                  const GpuAddresses& addresses);
-
-  // Between launches. Where this fails the graph cannot be launched any more.
-  Status SetAddresses(const GpuAddresses& addresses);
+  // Makes the graph of steps or of a segment, which must stay where they are for as long as it
+  // does; or where there is one, gives it these addresses, between launches. Where this fails the
+  // graph cannot be launched any more.
+  template <typename What>
+  static Status MakeOrMove(std::unique_ptr<StepsGraph>& graph, GpuMachine& machine,
+                           const What& what, const GpuAddresses& addresses) {
+    if (graph) return graph->SetAddresses(addresses);
+    KILN_ASSIGN_OR_RETURN(graph, Make(machine, what, addresses));
+    return OkStatus();
+  }
   GpuGraph& graph() { return *graph_; }
 
  private:
@@ -32,6 +34,16 @@ class StepsGraph {
 
   StepsGraph(std::unique_ptr<GpuGraph> graph, const GpuAddresses& addresses)
       : graph_(std::move(graph)), addresses_(addresses) {}
+  template <typename What>
+  static Result<std::unique_ptr<StepsGraph>> Make(GpuMachine& machine, const What& what,
+                                                  const GpuAddresses& addresses) {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
+    std::unique_ptr<StepsGraph> made(new StepsGraph(std::move(graph), addresses));
+    KILN_RETURN_IF_ERROR(made->Add(what));
+    KILN_RETURN_IF_ERROR(made->graph_->Finish());
+    return made;
+  }
+  Status SetAddresses(const GpuAddresses& addresses);
   Status Add(const GpuSteps& steps);
   Status Add(const GpuSegment& segment);
   Status Add(const GpuLoop& loop);
