@@ -642,6 +642,90 @@ KILN_API kiln_value kiln_op_clamp(kiln_graph* graph, kiln_value min, kiln_value 
 KILN_API kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true,
                                    kiln_value on_false);
 
+/** The modified Bessel function of the first kind of order 1, times e^-|x|.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_bessel_i1e(kiln_graph* graph, kiln_value operand);
+
+/** The derivative of lgamma; NaN at 0 and at negative integers, and at -inf.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_digamma(kiln_graph* graph, kiln_value operand);
+
+/** The number whose error function the operand is; infinite at -1 and 1, NaN beyond.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_erf_inv(kiln_graph* graph, kiln_value operand);
+
+/** 1 minus the error function, exact where that is near 1.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_erfc(kiln_graph* graph, kiln_value operand);
+
+/** The logarithm of the absolute value of the gamma function; inf at 0 and at negative integers.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand);
+
+/** The number next to lhs in the direction of rhs; rhs where they are equal; NaN if either is NaN.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
+/** The derivative of digamma of the order lhs at rhs; NaN where lhs is no integer or below 0.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_polygamma(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
+/** Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf where lhs is 1,
+ *  NaN below 1.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_zeta(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
 /** The operand's elements in row-major order under other dimensions, without a copy. HLO text whose
  *  layouts are not row-major means the order in memory; it is read as a transpose before, and one
  *  behind.
@@ -902,6 +986,22 @@ KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operand
                                     int64_t index_vector_dim, int32_t indices_are_sorted,
                                     int32_t unique_indices, const kiln_graph* to_apply);
 
+/** The operand with one dimension cut to a size that is known at run time, an s32 scalar from 0 to
+ *  the dimension's size, which becomes its bound.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param size the size, an s32 scalar
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_set_dimension_size(kiln_graph* graph, kiln_value operand,
+                                               kiln_value size, const int64_t* dimensions,
+                                               size_t dimensions_count);
+
 /** Every stride-th element from start to before limit, in each dimension.
  *
  *  Takes any element type.
@@ -971,6 +1071,107 @@ KILN_API kiln_value kiln_op_topk(kiln_graph* graph, kiln_value operand, int64_t 
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_transpose(kiln_graph* graph, kiln_value operand,
                                       const int64_t* dimensions, size_t dimensions_count);
+
+/** The gradients of batch-norm-training, by its operand, its scale and its offset, as a tuple, for
+ *  the gradient of its first result. mean and variance are the batch's.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param scale what is multiplied with, for each feature
+ *  @param mean the mean of each feature
+ *  @param variance the variance of each feature
+ *  @param grad_output the gradient, of the operand's shape
+ *  @param epsilon what is added to the variance, so that it is not 0
+ *  @param feature_index the dimension of the features
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_batch_norm_grad(kiln_graph* graph, kiln_value operand,
+                                            kiln_value scale, kiln_value mean,
+                                            kiln_value variance, kiln_value grad_output,
+                                            double epsilon, int64_t feature_index);
+
+/** (operand - mean) / sqrt(variance + epsilon) * scale + offset, where the last four have an
+ *  element for each index of the operand's dimension feature_index.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param scale what is multiplied with, for each feature
+ *  @param offset what is added, for each feature
+ *  @param mean the mean of each feature
+ *  @param variance the variance of each feature
+ *  @param epsilon what is added to the variance, so that it is not 0
+ *  @param feature_index the dimension of the features
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_batch_norm_inference(kiln_graph* graph, kiln_value operand,
+                                                 kiln_value scale, kiln_value offset,
+                                                 kiln_value mean, kiln_value variance,
+                                                 double epsilon, int64_t feature_index);
+
+/** batch-norm-inference by the operand's own mean and variance over all dimensions but
+ *  feature_index; a tuple of the result, the mean and the variance.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param scale what is multiplied with, for each feature
+ *  @param offset what is added, for each feature
+ *  @param epsilon what is added to the variance, so that it is not 0
+ *  @param feature_index the dimension of the features
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_batch_norm_training(kiln_graph* graph, kiln_value operand,
+                                                kiln_value scale, kiln_value offset,
+                                                double epsilon, int64_t feature_index);
+
+/** Sums of products of a window of lhs and the kernel rhs, over the window's places and the input
+ *  features, for each place of the window, each element of the batch and each output feature.
+ *  dim_labels names the dimensions of lhs, rhs and result. With feature groups input and output
+ *  features fall into as many groups, which do not mix; with batch groups the batch does, and each
+ *  group makes output features of its own. Places of the window that are padding, or holes of a
+ *  dilated operand, count as 0. The result's element type is the operands', or a wider one of the
+ *  same kind; products and sums are taken in it.
+ *
+ *  Takes integers, floats and complex numbers.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand
+ *  @param window_dimensions per dimension the window's size, at least 1
+ *  @param window_strides per dimension how far the window moves at each step, at least 1; NULL: 1
+ *  @param base_dilations per dimension the distance of the operand's neighbours, at least 1; NULL:
+ *         1
+ *  @param window_dilations per dimension the distance of the window's neighbours, at least 1; NULL:
+ *         1
+ *  @param padding_low per dimension places added below; negative: cut off; NULL: 0
+ *  @param padding_high per dimension places added above; negative: cut off; NULL: 0
+ *  @param window_reversal per dimension whether the window's elements are taken the other way round
+ *         (0 or 1); NULL: 0
+ *  @param rank number of dimensions
+ *  @param dim_labels what the dimensions are, lhs_rhs->result: b the batch, f the features (in rhs
+ *         i the input's and o the output's), digits the window's dimensions: b01f_01io->b01f
+ *  @param dim_labels_length bytes of `dim_labels`
+ *  @param feature_group_count the number of groups of features; 1 where it is left out (0: left
+ *         out)
+ *  @param batch_group_count the number of groups of the batch; 1 where it is left out (0: left out)
+ *  @param dtype the result's element type; 0: that of the operands
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_convolution(kiln_graph* graph, kiln_value lhs, kiln_value rhs,
+                                        const int64_t* window_dimensions,
+                                        const int64_t* window_strides,
+                                        const int64_t* base_dilations,
+                                        const int64_t* window_dilations,
+                                        const int64_t* padding_low, const int64_t* padding_high,
+                                        const int32_t* window_reversal, size_t rank,
+                                        const char* dim_labels, size_t dim_labels_length,
+                                        int64_t feature_group_count, int64_t batch_group_count,
+                                        kiln_dtype dtype);
 
 /** Sums of products over the contracting dimensions. The result's dimensions are the batch
  *  dimensions, then the rest of lhs, then the rest of rhs. Its element type is the operands', or a
@@ -1057,6 +1258,366 @@ KILN_API kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* o
                                           const int64_t* window_dilations,
                                           const int64_t* padding_low, const int64_t* padding_high,
                                           size_t rank, const kiln_graph* to_apply);
+
+/** The gradient of a pooling: at each place of the window, which moves over the operand as in
+ *  reduce-window, one element is selected (that which the computation select, of the element
+ *  selected so far and the next one, keeps by giving true), and the source's element of the place
+ *  is put to the result's element there by the computation scatter. The result has the operand's
+ *  shape, and is init_value before.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param source an element for each place of the window
+ *  @param init_value a scalar, to begin with
+ *  @param window_dimensions per dimension the window's size, at least 1
+ *  @param window_strides per dimension how far the window moves at each step, at least 1; NULL: 1
+ *  @param base_dilations per dimension the distance of the operand's neighbours, at least 1; NULL:
+ *         1
+ *  @param window_dilations per dimension the distance of the window's neighbours, at least 1; NULL:
+ *         1
+ *  @param padding_low per dimension places added below; negative: cut off; NULL: 0
+ *  @param padding_high per dimension places added above; negative: cut off; NULL: 0
+ *  @param rank number of dimensions
+ *  @param select a computation of two scalars to a pred, which is copied
+ *  @param scatter a computation of two scalars to one, which is copied
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value operand,
+                                               kiln_value source, kiln_value init_value,
+                                               const int64_t* window_dimensions,
+                                               const int64_t* window_strides,
+                                               const int64_t* base_dilations,
+                                               const int64_t* window_dilations,
+                                               const int64_t* padding_low,
+                                               const int64_t* padding_high, size_t rank,
+                                               const kiln_graph* select,
+                                               const kiln_graph* scatter);
+
+/** Random numbers: rng_uniform from a to below b, or rng_normal of mean a and standard deviation b.
+ *  Each run of the op gives others; rng-bit-generator gives what its state says.
+ *
+ *  Takes pred, integers and floats.
+ *  @param graph the graph to add to
+ *  @param a the lower bound, or the mean: a scalar
+ *  @param b the upper bound, or the standard deviation: a scalar
+ *  @param distribution rng_uniform or rng_normal
+ *  @param distribution_length bytes of `distribution`
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_rng(kiln_graph* graph, kiln_value a, kiln_value b,
+                                const char* distribution, size_t distribution_length,
+                                const int64_t* dims, size_t rank);
+
+/** Random bits of a generator of which the result depends on the state alone: rng_three_fry (of
+ *  2x32 bits and 20 rounds, state u64[2]), rng_philox (of 4x32 bits and 10 rounds, state u64[2] or
+ *  u64[3]) or rng_default (one of these). A tuple of the next state and the bits, integers.
+ *
+ *  Takes integers.
+ *  @param graph the graph to add to
+ *  @param initial_state the state, u64[2] or u64[3]
+ *  @param algorithm rng_default, rng_three_fry or rng_philox
+ *  @param algorithm_length bytes of `algorithm`
+ *  @param dtype the result's element type
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state,
+                                              const char* algorithm, size_t algorithm_length,
+                                              kiln_dtype dtype, const int64_t* dims, size_t rank);
+
+/** The operands of all processes of a group one after the other along one dimension.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
+ *         are one group: all numbers, one list after the other; may be NULL with count 0
+ *  @param replica_groups_sizes the length of each list
+ *  @param replica_groups_count the number of lists
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is (0: left out)
+ *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
+ *         together (0 or 1)
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* operands,
+                                       size_t operands_count, const int64_t* dimensions,
+                                       size_t dimensions_count, const int64_t* replica_groups,
+                                       const int64_t* replica_groups_sizes,
+                                       size_t replica_groups_count, int64_t channel_id,
+                                       int32_t use_global_device_ids, const int64_t* dims,
+                                       size_t rank);
+
+/** The operands of all processes of a group, folded element by element by a computation. N results
+ *  are a tuple.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
+ *         are one group: all numbers, one list after the other; may be NULL with count 0
+ *  @param replica_groups_sizes the length of each list
+ *  @param replica_groups_count the number of lists
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is (0: left out)
+ *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
+ *         together (0 or 1)
+ *  @param to_apply the computation, which is copied
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* operands,
+                                       size_t operands_count, const int64_t* replica_groups,
+                                       const int64_t* replica_groups_sizes,
+                                       size_t replica_groups_count, int64_t channel_id,
+                                       int32_t use_global_device_ids, const kiln_graph* to_apply);
+
+/** As many operands of one shape as a group has processes: operand k goes to process k of the
+ *  group. A tuple of what comes from each of them, in order.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
+ *         are one group: all numbers, one list after the other; may be NULL with count 0
+ *  @param replica_groups_sizes the length of each list
+ *  @param replica_groups_count the number of lists
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is (0: left out)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_all_to_all(kiln_graph* graph, const kiln_value* operands,
+                                       size_t operands_count, const int64_t* replica_groups,
+                                       const int64_t* replica_groups_sizes,
+                                       size_t replica_groups_count, int64_t channel_id);
+
+/** The operand of a group's first process; zeros in a process of no group.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
+ *         are one group: all numbers, one list after the other; may be NULL with count 0
+ *  @param replica_groups_sizes the length of each list
+ *  @param replica_groups_count the number of lists
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is (0: left out)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_collective_broadcast(kiln_graph* graph, kiln_value operand,
+                                                 const int64_t* replica_groups,
+                                                 const int64_t* replica_groups_sizes,
+                                                 size_t replica_groups_count, int64_t channel_id);
+
+/** The operand of the process whose target this one is; zeros where there is none.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param source_target_pairs pairs of numbers of processes: from, to: all numbers, one list after
+ *         the other
+ *  @param source_target_pairs_sizes the length of each list
+ *  @param source_target_pairs_count the number of lists
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is (0: left out)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_collective_permute(kiln_graph* graph, kiln_value operand,
+                                               const int64_t* source_target_pairs,
+                                               const int64_t* source_target_pairs_sizes,
+                                               size_t source_target_pairs_count,
+                                               int64_t channel_id);
+
+/** The number of the partition of this process, as u32[].
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_partition_id(kiln_graph* graph);
+
+/** all-reduce, of which each process of a group has one piece along one dimension, in the group's
+ *  order.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands
+ *  @param operands_count length of `operands`
+ *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions_count length of `dimensions`
+ *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
+ *         are one group: all numbers, one list after the other; may be NULL with count 0
+ *  @param replica_groups_sizes the length of each list
+ *  @param replica_groups_count the number of lists
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is (0: left out)
+ *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
+ *         together (0 or 1)
+ *  @param to_apply the computation, which is copied
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_reduce_scatter(kiln_graph* graph, const kiln_value* operands,
+                                           size_t operands_count, const int64_t* dimensions,
+                                           size_t dimensions_count, const int64_t* replica_groups,
+                                           const int64_t* replica_groups_sizes,
+                                           size_t replica_groups_count, int64_t channel_id,
+                                           int32_t use_global_device_ids,
+                                           const kiln_graph* to_apply, const int64_t* dims,
+                                           size_t rank);
+
+/** The number of the replica of this process, as u32[].
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_replica_id(kiln_graph* graph);
+
+/** A token that is there when all operands, tokens, are.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operands the operands; may be NULL with count 0
+ *  @param operands_count length of `operands`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_after_all(kiln_graph* graph, const kiln_value* operands,
+                                      size_t operands_count);
+
+/** The next value of the queue into the program, and a token, as a tuple.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param token a token: what comes before
+ *  @param infeed_config what the queue is told
+ *  @param infeed_config_length bytes of `infeed_config`
+ *  @param dtype the result's element type
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_infeed(kiln_graph* graph, kiln_value token, const char* infeed_config,
+                                   size_t infeed_config_length, kiln_dtype dtype,
+                                   const int64_t* dims, size_t rank);
+
+/** Puts a value into the queue out of the program.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param token a token: what comes before
+ *  @param outfeed_config what the queue is told
+ *  @param outfeed_config_length bytes of `outfeed_config`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_outfeed(kiln_graph* graph, kiln_value operand, kiln_value token,
+                                    const char* outfeed_config, size_t outfeed_config_length);
+
+/** Asks for a value of another process: a tuple of it, a u32 context and a token, for recv-done.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param token a token: what comes before
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is
+ *  @param is_host_transfer whether the other side is the host (0 or 1)
+ *  @param source_target_pairs pairs of numbers of processes: from, to: all numbers, one list after
+ *         the other; may be NULL with count 0
+ *  @param source_target_pairs_sizes the length of each list
+ *  @param source_target_pairs_count the number of lists
+ *  @param dtype the result's element type
+ *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
+ *         rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_recv(kiln_graph* graph, kiln_value token, int64_t channel_id,
+                                 int32_t is_host_transfer, const int64_t* source_target_pairs,
+                                 const int64_t* source_target_pairs_sizes,
+                                 size_t source_target_pairs_count, kiln_dtype dtype,
+                                 const int64_t* dims, size_t rank);
+
+/** The value that a recv has asked for, and a token, as a tuple.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is
+ *  @param is_host_transfer whether the other side is the host (0 or 1)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_recv_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
+                                      int32_t is_host_transfer);
+
+/** Gives a value to another process: a tuple of it, a u32 context and a token, for send-done.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param token a token: what comes before
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is
+ *  @param is_host_transfer whether the other side is the host (0 or 1)
+ *  @param source_target_pairs pairs of numbers of processes: from, to: all numbers, one list after
+ *         the other; may be NULL with count 0
+ *  @param source_target_pairs_sizes the length of each list
+ *  @param source_target_pairs_count the number of lists
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_value token,
+                                 int64_t channel_id, int32_t is_host_transfer,
+                                 const int64_t* source_target_pairs,
+                                 const int64_t* source_target_pairs_sizes,
+                                 size_t source_target_pairs_count);
+
+/** A token that is there when what a send gives has been taken.
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param channel_id with a number the processes of a group are partitions, without one replicas;
+ *         of a transfer, which one it is
+ *  @param is_host_transfer whether the other side is the host (0 or 1)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
+                                      int32_t is_host_transfer);
 
 /** The computation's result for these arguments.
  *

@@ -234,7 +234,7 @@ kiln_value kiln_op_reshape_like(kiln_graph* graph, kiln_value operand, kiln_valu
 
 kiln_value kiln_op_iota_like(kiln_graph* graph, kiln_value like, int64_t iota_dimension) {
   return AddLike(graph, Opcode::kIota, like, [&](OpBuilder& op, const ir::Instruction& value) {
-    op.Int(Attr::kIotaDimension, iota_dimension);
+    op.Int(Attr::kIotaDimension, false, iota_dimension);
     op.Type(static_cast<kiln_dtype>(value.shape().type()));
   });
 }

@@ -29,7 +29,9 @@ void OpBuilder::Operands(const char* name, const kiln_value* values, size_t coun
   }
 }
 
-void OpBuilder::Int(Attr key, int64_t value) { attributes_.Set(key, value); }
+void OpBuilder::Int(Attr key, bool optional, int64_t value) {
+  if (!optional || value != 0) attributes_.Set(key, value);
+}
 
 void OpBuilder::Bool(Attr key, bool optional, int32_t value) {
   if (value != 0 && value != 1) {
@@ -93,9 +95,41 @@ void OpBuilder::Window(Attr key, const WindowLists& lists, size_t count) {
                       .low = at(lists.low, i, 0),
                       .high = at(lists.high, i, 0),
                       .base_dilation = at(lists.base_dilation, i, 1),
-                      .window_dilation = at(lists.window_dilation, i, 1)});
+                      .window_dilation = at(lists.window_dilation, i, 1),
+                      .reversed = lists.reversed && lists.reversed[i] != 0});
   }
   attributes_.Set(key, std::move(window));
+}
+
+void OpBuilder::Text(Attr key, bool optional, const char* text, size_t length) {
+  if (!text && length > 0) {
+    return Fail(InvalidArgument(InfoOf(key).name, " is NULL, of ", length, " bytes"));
+  }
+  if (!optional || length > 0) attributes_.Set(key, std::string(text ? text : "", length));
+}
+
+void OpBuilder::Labels(Attr key, const char* text, size_t length) {
+  if (!text) return Fail(InvalidArgument(InfoOf(key).name, " is NULL"));
+  auto dimensions = ParseConvolutionDimensions({text, length});
+  if (!dimensions.ok()) return Fail(dimensions.status());
+  attributes_.Set(key, *std::move(dimensions));
+}
+
+void OpBuilder::GroupList(Attr key, bool optional, const int64_t* numbers, const int64_t* sizes,
+                          size_t count) {
+  if (count > 0 && !sizes) {
+    return Fail(InvalidArgument(InfoOf(key).name, "_sizes is NULL, with ", count, " lists"));
+  }
+  Groups groups;
+  for (size_t i = 0; i < count; ++i) {
+    if (sizes[i] < 0 || (sizes[i] > 0 && !numbers)) {
+      return Fail(InvalidArgument(InfoOf(key).name, " is ", numbers ? "a list" : "NULL",
+                                  ", and list ", i, " is ", sizes[i], " long"));
+    }
+    groups.emplace_back(numbers, numbers + sizes[i]);
+    numbers += sizes[i];
+  }
+  if (!optional || count > 0) attributes_.Set(key, std::move(groups));
 }
 
 void OpBuilder::Region(const char* name, const kiln_graph* graph) {

@@ -26,8 +26,8 @@ class OpBuilder {
   // Operands in the order of the op table.
   void Operand(kiln_value value);
   void Operands(const char* name, const kiln_value* values, size_t count);
-  void Int(Attr key, int64_t value);
-  // What is optional and does not hold counts as absent, and so does an optional empty list.
+  // What is optional and 0, or does not hold, counts as absent, and so does an optional empty list.
+  void Int(Attr key, bool optional, int64_t value);
   void Bool(Attr key, bool optional, int32_t value);
   void IntList(Attr key, bool optional, const int64_t* values, size_t count);
   void Order(Attr key, kiln_direction direction);
@@ -38,8 +38,14 @@ class OpBuilder {
   // Each a number per dimension; NULL, but for the size, stands for what is usual.
   struct WindowLists {
     const int64_t *size, *stride, *base_dilation, *window_dilation, *low, *high;
+    const int32_t* reversed = nullptr;
   };
   void Window(Attr key, const WindowLists& lists, size_t count);
+  void Float(Attr key, double value) { attributes_.Set(key, value); }
+  void Text(Attr key, bool optional, const char* text, size_t length);
+  void Labels(Attr key, const char* text, size_t length);
+  void GroupList(Attr key, bool optional, const int64_t* numbers, const int64_t* sizes,
+                 size_t count);
   void Region(const char* name, const kiln_graph* graph);
   void Regions(const char* name, const kiln_graph* const* graphs, size_t count);
   // The parts of the result's shape that operands do not determine. The type 0 counts as left out.

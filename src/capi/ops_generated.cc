@@ -12,7 +12,7 @@ using kiln::capi::OpBuilder;
 kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln_dtype dtype,
                         const int64_t* dims, size_t rank) {
   return AddOp(graph, Opcode::kIota, [&](OpBuilder& op) {
-    op.Int(Attr::kIotaDimension, iota_dimension);
+    op.Int(Attr::kIotaDimension, false, iota_dimension);
     op.Type(dtype);
     op.Dims(dims, rank);
   });
@@ -179,8 +179,8 @@ kiln_value kiln_op_reduce_precision(kiln_graph* graph, kiln_value operand, int64
                                     int64_t mantissa_bits) {
   return AddOp(graph, Opcode::kReducePrecision, [&](OpBuilder& op) {
     op.Operand(operand);
-    op.Int(Attr::kExponentBits, exponent_bits);
-    op.Int(Attr::kMantissaBits, mantissa_bits);
+    op.Int(Attr::kExponentBits, false, exponent_bits);
+    op.Int(Attr::kMantissaBits, false, mantissa_bits);
   });
 }
 
@@ -385,6 +385,57 @@ kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true
   });
 }
 
+kiln_value kiln_op_bessel_i1e(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kBesselI1e, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_digamma(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kDigamma, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_erf_inv(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kErfInv, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_erfc(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kErfc, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kLgamma, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kNextAfter, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
+kiln_value kiln_op_polygamma(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kPolygamma, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
+kiln_value kiln_op_zeta(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kZeta, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
 kiln_value kiln_op_bitcast(kiln_graph* graph, kiln_value operand, const int64_t* dims,
                            size_t rank) {
   return AddOp(graph, Opcode::kBitcast, [&](OpBuilder& op) {
@@ -457,7 +508,7 @@ kiln_value kiln_op_gather(kiln_graph* graph, kiln_value operand, kiln_value star
     op.IntList(Attr::kStartIndexMap, false, start_index_map, start_index_map_count);
     op.IntList(Attr::kOperandBatchingDims, true, operand_batching_dims, operand_batching_dims_count);
     op.IntList(Attr::kStartIndicesBatchingDims, true, start_indices_batching_dims, start_indices_batching_dims_count);
-    op.Int(Attr::kIndexVectorDim, index_vector_dim);
+    op.Int(Attr::kIndexVectorDim, false, index_vector_dim);
     op.IntList(Attr::kSliceSizes, false, slice_sizes, slice_sizes_count);
     op.Bool(Attr::kIndicesAreSorted, true, indices_are_sorted);
   });
@@ -518,10 +569,19 @@ kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operands, size_t
     op.IntList(Attr::kScatterDimsToOperandDims, false, scatter_dims_to_operand_dims, scatter_dims_to_operand_dims_count);
     op.IntList(Attr::kInputBatchingDims, true, input_batching_dims, input_batching_dims_count);
     op.IntList(Attr::kScatterIndicesBatchingDims, true, scatter_indices_batching_dims, scatter_indices_batching_dims_count);
-    op.Int(Attr::kIndexVectorDim, index_vector_dim);
+    op.Int(Attr::kIndexVectorDim, false, index_vector_dim);
     op.Bool(Attr::kIndicesAreSorted, true, indices_are_sorted);
     op.Bool(Attr::kUniqueIndices, true, unique_indices);
     op.Region("to_apply", to_apply);
+  });
+}
+
+kiln_value kiln_op_set_dimension_size(kiln_graph* graph, kiln_value operand, kiln_value size,
+                                      const int64_t* dimensions, size_t dimensions_count) {
+  return AddOp(graph, Opcode::kSetDimensionSize, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(size);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
   });
 }
 
@@ -548,7 +608,7 @@ kiln_value kiln_op_topk(kiln_graph* graph, kiln_value operand, int64_t k, int32_
                         int32_t is_stable) {
   return AddOp(graph, Opcode::kTopK, [&](OpBuilder& op) {
     op.Operand(operand);
-    op.Int(Attr::kK, k);
+    op.Int(Attr::kK, false, k);
     op.Bool(Attr::kLargest, true, largest);
     op.Bool(Attr::kIsStable, true, is_stable);
   });
@@ -559,6 +619,64 @@ kiln_value kiln_op_transpose(kiln_graph* graph, kiln_value operand, const int64_
   return AddOp(graph, Opcode::kTranspose, [&](OpBuilder& op) {
     op.Operand(operand);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+  });
+}
+
+kiln_value kiln_op_batch_norm_grad(kiln_graph* graph, kiln_value operand, kiln_value scale,
+                                   kiln_value mean, kiln_value variance, kiln_value grad_output,
+                                   double epsilon, int64_t feature_index) {
+  return AddOp(graph, Opcode::kBatchNormGrad, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(scale);
+    op.Operand(mean);
+    op.Operand(variance);
+    op.Operand(grad_output);
+    op.Float(Attr::kEpsilon, epsilon);
+    op.Int(Attr::kFeatureIndex, false, feature_index);
+  });
+}
+
+kiln_value kiln_op_batch_norm_inference(kiln_graph* graph, kiln_value operand, kiln_value scale,
+                                        kiln_value offset, kiln_value mean, kiln_value variance,
+                                        double epsilon, int64_t feature_index) {
+  return AddOp(graph, Opcode::kBatchNormInference, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(scale);
+    op.Operand(offset);
+    op.Operand(mean);
+    op.Operand(variance);
+    op.Float(Attr::kEpsilon, epsilon);
+    op.Int(Attr::kFeatureIndex, false, feature_index);
+  });
+}
+
+kiln_value kiln_op_batch_norm_training(kiln_graph* graph, kiln_value operand, kiln_value scale,
+                                       kiln_value offset, double epsilon, int64_t feature_index) {
+  return AddOp(graph, Opcode::kBatchNormTraining, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(scale);
+    op.Operand(offset);
+    op.Float(Attr::kEpsilon, epsilon);
+    op.Int(Attr::kFeatureIndex, false, feature_index);
+  });
+}
+
+kiln_value kiln_op_convolution(kiln_graph* graph, kiln_value lhs, kiln_value rhs,
+                               const int64_t* window_dimensions, const int64_t* window_strides,
+                               const int64_t* base_dilations, const int64_t* window_dilations,
+                               const int64_t* padding_low, const int64_t* padding_high,
+                               const int32_t* window_reversal, size_t rank,
+                               const char* dim_labels, size_t dim_labels_length,
+                               int64_t feature_group_count, int64_t batch_group_count,
+                               kiln_dtype dtype) {
+  return AddOp(graph, Opcode::kConvolution, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+    op.Window(Attr::kWindow, {window_dimensions, window_strides, base_dilations, window_dilations, padding_low, padding_high, window_reversal}, rank);
+    op.Labels(Attr::kDimLabels, dim_labels, dim_labels_length);
+    op.Int(Attr::kFeatureGroupCount, true, feature_group_count);
+    op.Int(Attr::kBatchGroupCount, true, batch_group_count);
+    if (dtype != 0) op.Type(dtype);
   });
 }
 
@@ -606,6 +724,208 @@ kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* operands,
   });
 }
 
+kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value operand, kiln_value source,
+                                      kiln_value init_value, const int64_t* window_dimensions,
+                                      const int64_t* window_strides,
+                                      const int64_t* base_dilations,
+                                      const int64_t* window_dilations, const int64_t* padding_low,
+                                      const int64_t* padding_high, size_t rank,
+                                      const kiln_graph* select, const kiln_graph* scatter) {
+  return AddOp(graph, Opcode::kSelectAndScatter, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(source);
+    op.Operand(init_value);
+    op.Window(Attr::kWindow, {window_dimensions, window_strides, base_dilations, window_dilations, padding_low, padding_high}, rank);
+    op.Region("select", select);
+    op.Region("scatter", scatter);
+  });
+}
+
+kiln_value kiln_op_rng(kiln_graph* graph, kiln_value a, kiln_value b, const char* distribution,
+                       size_t distribution_length, const int64_t* dims, size_t rank) {
+  return AddOp(graph, Opcode::kRng, [&](OpBuilder& op) {
+    op.Operand(a);
+    op.Operand(b);
+    op.Text(Attr::kDistribution, false, distribution, distribution_length);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state,
+                                     const char* algorithm, size_t algorithm_length,
+                                     kiln_dtype dtype, const int64_t* dims, size_t rank) {
+  return AddOp(graph, Opcode::kRngBitGenerator, [&](OpBuilder& op) {
+    op.Operand(initial_state);
+    op.Text(Attr::kAlgorithm, false, algorithm, algorithm_length);
+    op.Type(dtype);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* operands,
+                              size_t operands_count, const int64_t* dimensions,
+                              size_t dimensions_count, const int64_t* replica_groups,
+                              const int64_t* replica_groups_sizes, size_t replica_groups_count,
+                              int64_t channel_id, int32_t use_global_device_ids,
+                              const int64_t* dims, size_t rank) {
+  return AddOp(graph, Opcode::kAllGather, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
+    op.Int(Attr::kChannelId, true, channel_id);
+    op.Bool(Attr::kUseGlobalDeviceIds, true, use_global_device_ids);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* operands,
+                              size_t operands_count, const int64_t* replica_groups,
+                              const int64_t* replica_groups_sizes, size_t replica_groups_count,
+                              int64_t channel_id, int32_t use_global_device_ids,
+                              const kiln_graph* to_apply) {
+  return AddOp(graph, Opcode::kAllReduce, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
+    op.Int(Attr::kChannelId, true, channel_id);
+    op.Bool(Attr::kUseGlobalDeviceIds, true, use_global_device_ids);
+    op.Region("to_apply", to_apply);
+  });
+}
+
+kiln_value kiln_op_all_to_all(kiln_graph* graph, const kiln_value* operands,
+                              size_t operands_count, const int64_t* replica_groups,
+                              const int64_t* replica_groups_sizes, size_t replica_groups_count,
+                              int64_t channel_id) {
+  return AddOp(graph, Opcode::kAllToAll, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
+    op.Int(Attr::kChannelId, true, channel_id);
+  });
+}
+
+kiln_value kiln_op_collective_broadcast(kiln_graph* graph, kiln_value operand,
+                                        const int64_t* replica_groups,
+                                        const int64_t* replica_groups_sizes,
+                                        size_t replica_groups_count, int64_t channel_id) {
+  return AddOp(graph, Opcode::kCollectiveBroadcast, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
+    op.Int(Attr::kChannelId, true, channel_id);
+  });
+}
+
+kiln_value kiln_op_collective_permute(kiln_graph* graph, kiln_value operand,
+                                      const int64_t* source_target_pairs,
+                                      const int64_t* source_target_pairs_sizes,
+                                      size_t source_target_pairs_count, int64_t channel_id) {
+  return AddOp(graph, Opcode::kCollectivePermute, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.GroupList(Attr::kSourceTargetPairs, false, source_target_pairs, source_target_pairs_sizes, source_target_pairs_count);
+    op.Int(Attr::kChannelId, true, channel_id);
+  });
+}
+
+kiln_value kiln_op_partition_id(kiln_graph* graph) {
+  return AddOp(graph, Opcode::kPartitionId, [&](OpBuilder& op) {
+  });
+}
+
+kiln_value kiln_op_reduce_scatter(kiln_graph* graph, const kiln_value* operands,
+                                  size_t operands_count, const int64_t* dimensions,
+                                  size_t dimensions_count, const int64_t* replica_groups,
+                                  const int64_t* replica_groups_sizes,
+                                  size_t replica_groups_count, int64_t channel_id,
+                                  int32_t use_global_device_ids, const kiln_graph* to_apply,
+                                  const int64_t* dims, size_t rank) {
+  return AddOp(graph, Opcode::kReduceScatter, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+    op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
+    op.Int(Attr::kChannelId, true, channel_id);
+    op.Bool(Attr::kUseGlobalDeviceIds, true, use_global_device_ids);
+    op.Region("to_apply", to_apply);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_replica_id(kiln_graph* graph) {
+  return AddOp(graph, Opcode::kReplicaId, [&](OpBuilder& op) {
+  });
+}
+
+kiln_value kiln_op_after_all(kiln_graph* graph, const kiln_value* operands, size_t operands_count) {
+  return AddOp(graph, Opcode::kAfterAll, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+  });
+}
+
+kiln_value kiln_op_infeed(kiln_graph* graph, kiln_value token, const char* infeed_config,
+                          size_t infeed_config_length, kiln_dtype dtype, const int64_t* dims,
+                          size_t rank) {
+  return AddOp(graph, Opcode::kInfeed, [&](OpBuilder& op) {
+    op.Operand(token);
+    op.Text(Attr::kInfeedConfig, true, infeed_config, infeed_config_length);
+    op.Type(dtype);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_outfeed(kiln_graph* graph, kiln_value operand, kiln_value token,
+                           const char* outfeed_config, size_t outfeed_config_length) {
+  return AddOp(graph, Opcode::kOutfeed, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(token);
+    op.Text(Attr::kOutfeedConfig, true, outfeed_config, outfeed_config_length);
+  });
+}
+
+kiln_value kiln_op_recv(kiln_graph* graph, kiln_value token, int64_t channel_id,
+                        int32_t is_host_transfer, const int64_t* source_target_pairs,
+                        const int64_t* source_target_pairs_sizes,
+                        size_t source_target_pairs_count, kiln_dtype dtype, const int64_t* dims,
+                        size_t rank) {
+  return AddOp(graph, Opcode::kRecv, [&](OpBuilder& op) {
+    op.Operand(token);
+    op.Int(Attr::kChannelId, false, channel_id);
+    op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
+    op.GroupList(Attr::kSourceTargetPairs, true, source_target_pairs, source_target_pairs_sizes, source_target_pairs_count);
+    op.Type(dtype);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_recv_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
+                             int32_t is_host_transfer) {
+  return AddOp(graph, Opcode::kRecvDone, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Int(Attr::kChannelId, false, channel_id);
+    op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
+  });
+}
+
+kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_value token,
+                        int64_t channel_id, int32_t is_host_transfer,
+                        const int64_t* source_target_pairs,
+                        const int64_t* source_target_pairs_sizes,
+                        size_t source_target_pairs_count) {
+  return AddOp(graph, Opcode::kSend, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(token);
+    op.Int(Attr::kChannelId, false, channel_id);
+    op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
+    op.GroupList(Attr::kSourceTargetPairs, true, source_target_pairs, source_target_pairs_sizes, source_target_pairs_count);
+  });
+}
+
+kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
+                             int32_t is_host_transfer) {
+  return AddOp(graph, Opcode::kSendDone, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Int(Attr::kChannelId, false, channel_id);
+    op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
+  });
+}
+
 kiln_value kiln_op_call(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
                         const kiln_graph* to_apply) {
   return AddOp(graph, Opcode::kCall, [&](OpBuilder& op) {
@@ -628,7 +948,7 @@ kiln_value kiln_op_conditional(kiln_graph* graph, kiln_value index, const kiln_v
 kiln_value kiln_op_get_tuple_element(kiln_graph* graph, kiln_value operand, int64_t index) {
   return AddOp(graph, Opcode::kGetTupleElement, [&](OpBuilder& op) {
     op.Operand(operand);
-    op.Int(Attr::kIndex, index);
+    op.Int(Attr::kIndex, false, index);
   });
 }
 

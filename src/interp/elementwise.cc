@@ -355,12 +355,44 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Subtract(x, y); });
     case Opcode::kXor:
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x ^ y); });
+    case Opcode::kBesselI1e:
+    case Opcode::kDigamma:
+    case Opcode::kErfInv:
+    case Opcode::kErfc:
+    case Opcode::kLgamma:
+    case Opcode::kNextAfter:
+    case Opcode::kPolygamma:
+    case Opcode::kZeta:
+      return job.NoCode(job.operands[0].type);
     case Opcode::kClamp:
       return ClampElements(job);
     case Opcode::kSelect:
       return SelectElements(job);
     case Opcode::kParameter:
     case Opcode::kConstant:
+    case Opcode::kBatchNormGrad:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormTraining:
+    case Opcode::kConvolution:
+    case Opcode::kSelectAndScatter:
+    case Opcode::kSetDimensionSize:
+    case Opcode::kRng:
+    case Opcode::kRngBitGenerator:
+    case Opcode::kAllGather:
+    case Opcode::kAllReduce:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kCollectivePermute:
+    case Opcode::kPartitionId:
+    case Opcode::kReduceScatter:
+    case Opcode::kReplicaId:
+    case Opcode::kAfterAll:
+    case Opcode::kInfeed:
+    case Opcode::kOutfeed:
+    case Opcode::kRecv:
+    case Opcode::kRecvDone:
+    case Opcode::kSend:
+    case Opcode::kSendDone:
     case Opcode::kIota:
     case Opcode::kBitcast:
     case Opcode::kBitcastConvert:

@@ -142,6 +142,31 @@ class Run {
         break;
       case Opcode::kOptBarrier:
         return std::move(operands[0]);
+      case Opcode::kBatchNormGrad:
+      case Opcode::kBatchNormInference:
+      case Opcode::kBatchNormTraining:
+      case Opcode::kConvolution:
+      case Opcode::kSelectAndScatter:
+      case Opcode::kSetDimensionSize:
+      case Opcode::kRng:
+      case Opcode::kRngBitGenerator:
+      case Opcode::kAllGather:
+      case Opcode::kAllReduce:
+      case Opcode::kAllToAll:
+      case Opcode::kCollectiveBroadcast:
+      case Opcode::kCollectivePermute:
+      case Opcode::kPartitionId:
+      case Opcode::kReduceScatter:
+      case Opcode::kReplicaId:
+      case Opcode::kAfterAll:
+      case Opcode::kInfeed:
+      case Opcode::kOutfeed:
+      case Opcode::kRecv:
+      case Opcode::kRecvDone:
+      case Opcode::kSend:
+      case Opcode::kSendDone:
+        return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for '", i.name(),
+                             "'");
       case Opcode::kIota:
       case Opcode::kBitcastConvert:
       case Opcode::kBroadcast:
@@ -233,6 +258,14 @@ class Run {
       case Opcode::kStochasticConvert:
       case Opcode::kSubtract:
       case Opcode::kXor:
+      case Opcode::kBesselI1e:
+      case Opcode::kDigamma:
+      case Opcode::kErfInv:
+      case Opcode::kErfc:
+      case Opcode::kLgamma:
+      case Opcode::kNextAfter:
+      case Opcode::kPolygamma:
+      case Opcode::kZeta:
       case Opcode::kClamp:
       case Opcode::kSelect:
         return OnArrays(i, operands, Elementwise);

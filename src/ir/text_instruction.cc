@@ -221,7 +221,8 @@ Status TextParser::ReadMetadata(Pending& pending) {
 // Puts the callees in the order of ops.def.
 Status TextParser::OrderCallees(Pending& pending, size_t position) {
   auto rank = [](std::string_view attribute) {
-    return attribute == "body" || attribute == "false_computation" ? 1 : 0;
+    bool second = attribute == "body" || attribute == "scatter" || attribute == "false_computation";
+    return second ? 1 : 0;
   };
   std::stable_sort(pending.callees.begin(), pending.callees.end(),
                    [&](const Pending::Callee& a, const Pending::Callee& b) {

@@ -174,7 +174,7 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
     for (size_t i = 0; i < called.size(); ++i) Add(i > 0 ? ", %" : "%", called[i]->name());
     Add("}");
   } else if (IsComputationAttribute(name)) {
-    size_t i = name == "body" ? 1 : 0;
+    size_t i = name == "body" || name == "scatter" ? 1 : 0;
     if (i < called.size()) AppendCallee(name, *called[i]);
   } else if (const AttrInfo* info = AttrByName(name); info && info->key != Attr::kParameterNumber) {
     const AttrValue* value = instruction.attributes().Find(info->key);
@@ -183,10 +183,13 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
 }
 
 void Printer::Append(const Instruction& instruction) {
+  const std::string_view op = OpcodeName(instruction.opcode());
+  const bool foreign = !IsHloOp(instruction.opcode());
   Add("%", instruction.name(), " = ", ShapeText(instruction.shape(), true), " ",
-      OpcodeName(instruction.opcode()), "(");
+      foreign ? "custom-call" : op, "(");
   AppendOperands(instruction);
   Add(")");
+  if (foreign) Add(", custom_call_target=\"", op, "\"");
   if (instruction.opcode() == Opcode::kDot) {
     // XLA's order, in which batch dimensions are left out where there are none.
     const Attributes& attributes = instruction.attributes();

@@ -135,6 +135,17 @@ std::string_view Scanner::TakeNumber() {
   return text_.substr(begin, end - begin);
 }
 
+std::string_view Scanner::TakeLabels() {
+  size_t begin = position(), end = begin;
+  while (end < text_.size()) {
+    char c = text_[end];
+    if (!IsLetter(c) && !IsDigit(c) && c != '-' && c != '>') break;
+    ++end;
+  }
+  at_ = end;
+  return text_.substr(begin, end - begin);
+}
+
 Result<std::string> Scanner::String() {
   size_t begin = position();
   if (Raw() != '"') return Fail("a string");

@@ -48,6 +48,8 @@ class Scanner {
   // The characters of a number, or of what stands for one: "1.5e-3", "nan(0x400001)", "-inf",
   // "true".
   std::string_view TakeNumber();
+  // The labels of a convolution's dimensions: "b01f_01io->b01f".
+  std::string_view TakeLabels();
   // A string in double quotes, with C's escapes.
   Result<std::string> String();
   // Skips whatever value an attribute has: up to a comma, white space or closing bracket, and over

@@ -402,6 +402,29 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
       if (word.empty()) return scanner.Fail("a word");
       return AttrValue(std::string(word));
     }
+    case AttrKind::kFloat: {
+      size_t at = scanner.position();
+      double value = 0;
+      if (!ReadFloat(scanner.TakeNumber(), &value)) return scanner.FailAt(at, "a number");
+      return AttrValue(value);
+    }
+    case AttrKind::kGroups: {
+      Groups groups;
+      KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+      if (scanner.Take("}")) return AttrValue(groups);
+      do {
+        KILN_ASSIGN_OR_RETURN(Ints group, ReadInts(scanner));
+        groups.push_back(std::move(group));
+      } while (scanner.Take(","));
+      KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+      return AttrValue(std::move(groups));
+    }
+    case AttrKind::kConvolution: {
+      size_t at = scanner.position();
+      auto dimensions = ParseConvolutionDimensions(scanner.TakeLabels());
+      if (!dimensions.ok()) return dimensions.status().WithContext(scanner.Where(at));
+      return AttrValue(*std::move(dimensions));
+    }
   }
   return scanner.Fail("an attribute");
 }

@@ -90,7 +90,13 @@ const AttrValue* Attributes::Find(Attr key) const {
   return nullptr;
 }
 
-int64_t Attributes::Int(Attr key) const { return ValueOr<int64_t>(Find(key), 0); }
+int64_t Attributes::Int(Attr key, int64_t absent) const {
+  return ValueOr<int64_t>(Find(key), absent);
+}
+
+double Attributes::Float(Attr key) const { return ValueOr<double>(Find(key), 0); }
+
+bool Attributes::Bool(Attr key) const { return ValueOr<bool>(Find(key), false); }
 
 const Ints& Attributes::IntsOf(Attr key) const {
   static const Ints empty;
@@ -119,6 +125,16 @@ const std::string& Attributes::Text(Attr key) const {
   return ValueOr(Find(key), empty);
 }
 
+const Groups& Attributes::GroupsOf(Attr key) const {
+  static const Groups empty;
+  return ValueOr(Find(key), empty);
+}
+
+const ConvolutionDimensions& Attributes::Convolution(Attr key) const {
+  static const ConvolutionDimensions empty;
+  return ValueOr(Find(key), empty);
+}
+
 size_t Attributes::Hash() const {
   size_t seed = entries_.size();
   for (const Entry& e : entries_) {
@@ -135,6 +151,13 @@ std::string AttrValueText(const AttrValue& value) {
     std::string operator()(bool v) const { return Cat(v); }
     std::string operator()(Direction v) const { return std::string(DirectionName(v)); }
     std::string operator()(const std::string& v) const { return v; }
+    std::string operator()(double v) const { return Cat(v); }
+    std::string operator()(const Groups& v) const {
+      std::string out = "{";
+      for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? "," : "", (*this)(v[i]));
+      return out + "}";
+    }
+    std::string operator()(const ConvolutionDimensions& v) const { return v.ToString(); }
     // Strides and interior padding are written for all dimensions or for none.
     std::string operator()(const std::vector<SliceDimension>& v) const {
       bool strides = std::any_of(v.begin(), v.end(), [](const auto& s) { return s.stride != 1; });

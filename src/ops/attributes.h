@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ops/convolution.h"
 
 namespace kiln {
 
@@ -20,7 +21,19 @@ enum class Attr : uint8_t {
 #undef KILN_ATTRIBUTE
 };
 
-enum class AttrKind : uint8_t { kInt, kInts, kBool, kDirection, kSlices, kPadding, kWindow, kText };
+enum class AttrKind : uint8_t {
+  kInt,
+  kInts,
+  kBool,
+  kDirection,
+  kSlices,
+  kPadding,
+  kWindow,
+  kText,
+  kFloat,
+  kGroups,
+  kConvolution
+};
 
 // The order that a compare tests. Floats compare as IEEE 754 says: with a NaN only NE is true.
 enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
@@ -49,9 +62,11 @@ struct WindowDimension {
 };
 
 using Ints = std::vector<int64_t>;
-using AttrValue =
-    std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
-                 std::vector<PaddingDimension>, std::vector<WindowDimension>, std::string>;
+using Groups = std::vector<Ints>;
+// The alternatives stand in the order of AttrKind.
+using AttrValue = std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
+                               std::vector<PaddingDimension>, std::vector<WindowDimension>,
+                               std::string, double, Groups, ConvolutionDimensions>;
 
 struct AttrInfo {
   Attr key;
@@ -75,14 +90,18 @@ class Attributes {
   const AttrValue* Find(Attr key) const;
   const std::vector<Entry>& entries() const { return entries_; }
 
-  // The value of an attribute; where it is absent, 0, empty, kEq or "".
-  int64_t Int(Attr key) const;
+  // The value of an attribute; where it is absent, 0, empty, kEq or "", or what is given.
+  int64_t Int(Attr key, int64_t absent = 0) const;
+  double Float(Attr key) const;
+  bool Bool(Attr key) const;
   const Ints& IntsOf(Attr key) const;
   Direction DirectionOf(Attr key) const;
   const std::vector<SliceDimension>& Slices(Attr key) const;
   const std::vector<PaddingDimension>& Padding(Attr key) const;
   const std::vector<WindowDimension>& Window(Attr key) const;
   const std::string& Text(Attr key) const;
+  const Groups& GroupsOf(Attr key) const;
+  const ConvolutionDimensions& Convolution(Attr key) const;
 
   bool operator==(const Attributes&) const = default;
   size_t Hash() const;
@@ -92,7 +111,7 @@ class Attributes {
 };
 
 // HLO's text of a value: "{0,1}", "{[0:5:2], [1:3:1]}", "0_1_2x0_0_0",
-// "{size=2x1 pad=0_1x0_0}", "LT", "3".
+// "{size=2x1 pad=0_1x0_0}", "LT", "3", "0.001", "{{0,1},{2,3}}", "b0f_0io->b0f".
 std::string AttrValueText(const AttrValue& value);
 
 }  // namespace kiln

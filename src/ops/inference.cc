@@ -65,6 +65,12 @@ std::string_view KindText(AttrKind kind) {
       return "a window";
     case AttrKind::kText:
       return "a text";
+    case AttrKind::kFloat:
+      return "a number";
+    case AttrKind::kGroups:
+      return "a list of lists of integers";
+    case AttrKind::kConvolution:
+      return "labels of dimensions";
   }
   return "";
 }
@@ -84,7 +90,6 @@ Status CheckSignature(const InferenceInput& input) {
     if (!known) {
       return rules::Error(input, "; the op has no attribute '", info.name, "'");
     }
-    // The variant's alternatives stand in the order of AttrKind.
     if (value.index() != static_cast<size_t>(info.kind)) {
       return rules::Error(input, "; attribute '", info.name, "' must be ", KindText(info.kind));
     }

@@ -34,7 +34,9 @@ Ints Both(Ints first, const Ints& second) {
   return first;
 }
 
-Result<ElementType> DotType(const InferenceInput& input) {
+}  // namespace
+
+Result<ElementType> ProductType(const InferenceInput& input) {
   ElementType type = OperandShape(input, 0).type();
   if (!input.declared) return type;
   KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
@@ -46,8 +48,6 @@ Result<ElementType> DotType(const InferenceInput& input) {
   }
   return wanted;
 }
-
-}  // namespace
 
 Status RequireReducer(const InferenceInput& input, const std::vector<Shape>& scalars) {
   const ProgramShape& reducer = input.called[0];
@@ -84,7 +84,7 @@ Result<Shape> InferDot(const InferenceInput& input) {
       RequireAxes(input, "rhs_batch_dims with rhs_contracting_dims", rhs_named, rhs.rank()));
   KILN_RETURN_IF_ERROR(RequirePaired(input, "batch", lhs_batch, rhs_batch));
   KILN_RETURN_IF_ERROR(RequirePaired(input, "contracting", lhs_contracting, rhs_contracting));
-  KILN_ASSIGN_OR_RETURN(ElementType type, DotType(input));
+  KILN_ASSIGN_OR_RETURN(ElementType type, ProductType(input));
   std::vector<Dimension> dimensions;
   for (int64_t d : lhs_batch) dimensions.push_back(lhs.dimension(d));
   for (int64_t d = 0; d < lhs.rank(); ++d) {

@@ -42,6 +42,9 @@ Status RequireAxes(const InferenceInput& input, std::string_view what, const Int
 // The called computation takes N accumulators and N elements, scalars like these, to N results.
 Status RequireReducer(const InferenceInput& input, const std::vector<Shape>& scalars);
 
+// The element type of a sum of products: the operands', or a wider one that is declared.
+Result<ElementType> ProductType(const InferenceInput& input);
+
 // "(f32[2], s32[])", and the first few of many.
 std::string ShapeList(std::span<const Shape> shapes);
 

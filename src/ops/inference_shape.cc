@@ -166,6 +166,26 @@ Result<Shape> InferGetDimensionSize(const InferenceInput& input) {
   return Shape::Scalar(ElementType::kS32);
 }
 
+Result<Shape> InferSetDimensionSize(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  const Ints& dimensions = input.attributes.IntsOf(Attr::kDimensions);
+  if (dimensions.size() != 1) {
+    return Error(input, "; dimensions has ", dimensions.size(), " entries; expected 1");
+  }
+  KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, operand.rank()));
+  if (OperandShape(input, 1) != Shape::Scalar(ElementType::kS32)) {
+    return Error(input, "; the size must be s32[]");
+  }
+  const Dimension& dimension = operand.dimension(dimensions[0]);
+  if (dimension.is_symbol()) {
+    return Error(input, "; dimension ", dimension, " has no bound");
+  }
+  Shape shape = WithoutLayout(operand);
+  shape.set_dimension(dimensions[0], Dimension::Bounded(dimension.size()));
+  return shape;
+}
+
 Result<Shape> InferPad(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);

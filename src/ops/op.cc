@@ -64,7 +64,7 @@ Arity ArityOf(Opcode opcode) {
 
 bool IsComputationAttribute(std::string_view name) {
   return name == "to_apply" || name == "calls" || name == "condition" || name == "body" ||
-         name == "branch_computations";
+         name == "select" || name == "scatter" || name == "branch_computations";
 }
 
 }  // namespace kiln

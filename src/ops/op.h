@@ -55,6 +55,8 @@ const OpInfo& InfoOf(Opcode opcode);
 std::optional<Opcode> OpcodeByName(std::string_view hlo_name);
 inline std::string_view OpcodeName(Opcode opcode) { return InfoOf(opcode).name; }
 inline bool HasTrait(Opcode opcode, OpTraits trait) { return InfoOf(opcode).traits & trait; }
+// Whether HLO has the op, too; text has the others as custom calls.
+inline bool IsHloOp(Opcode opcode) { return !OpcodeName(opcode).starts_with("kiln."); }
 inline bool IsElementwise(Opcode opcode) { return HasTrait(opcode, kElementwise); }
 
 // The mask bit of a type.
@@ -67,7 +69,7 @@ struct Arity {
 Arity ArityOf(Opcode opcode);
 
 // The names of the called computations among the op's attributes, in order: "to_apply", "calls",
-// "condition", "body", "branch_computations" (any number).
+// "condition", "body", "select", "scatter", "branch_computations" (any number).
 bool IsComputationAttribute(std::string_view name);
 
 }  // namespace kiln

@@ -51,6 +51,26 @@ def _window(*lists: Any) -> List[Any]:
     return [None if each is None else ints(each)[0] for each in given] + [rank]
 
 
+def _convolution_window(*lists: Any) -> List[Any]:
+    """A window, and whether each dimension is reversed."""
+    *window, rank = _window(*lists[:-1])
+    reversal = None
+    if lists[-1] is not None:
+        truths = [int(truth) for truth in lists[-1]]
+        if len(truths) != rank:
+            raise ValueError('the lists must have an element for each dimension')
+        reversal = (ctypes.c_int32 * rank)(*truths)
+    return window + [reversal, rank]
+
+
+def _groups(groups: Iterable[Iterable[int]]) -> List[Any]:
+    """Lists of numbers as all numbers in a row, and the lengths."""
+    lists = [list(group) for group in groups]
+    numbers, _ = ints([number for each in lists for number in each])
+    sizes, count = ints([len(each) for each in lists])
+    return [numbers, sizes, count]
+
+
 class _Kind:
     """How a kind of parameter looks in Python, and what it becomes in C.
 
@@ -78,6 +98,11 @@ _KINDS: Dict[str, _Kind] = {
     'padding': _Kind(_per_dimension(0), 'low', 'high', 'interior', optional=1),
     'window': _Kind(_window, 'window_dimensions', 'window_strides', 'base_dilations',
                     'window_dilations', 'padding_low', 'padding_high', optional=5),
+    'convolution_window': _Kind(_convolution_window, 'window_dimensions', 'window_strides',
+                                'base_dilations', 'window_dilations', 'padding_low',
+                                'padding_high', 'window_reversal', optional=6),
+    'float': _Kind(lambda number: [number]),
+    'groups': _Kind(_groups),
     'text': _Kind(lambda string: list(text(string))),
     'graph': _Kind(lambda graph: [graph]),
     'graphs': _Kind(_graphs),
@@ -85,7 +110,7 @@ _KINDS: Dict[str, _Kind] = {
     'dims': _Kind(lambda dims: list(ints(dims))),
 }
 # What an optional parameter is when it is left out.
-_ABSENT = {'ints': (), 'dtype': 0, 'text': '', 'bool': False}
+_ABSENT = {'ints': (), 'int': 0, 'groups': (), 'dims': (), 'dtype': 0, 'text': '', 'bool': False}
 
 
 def _python_parameters(parameter: Parameter) -> Iterator[inspect.Parameter]:

@@ -300,6 +300,14 @@ FUNCTIONS = {
     'kiln_op_xor': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_clamp': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64]),
     'kiln_op_select': (c_uint64, [c_void_p, c_uint64, c_uint64, c_uint64]),
+    'kiln_op_bessel_i1e': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_digamma': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_erf_inv': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_erfc': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_lgamma': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_next_after': (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    'kiln_op_polygamma': (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    'kiln_op_zeta': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_bitcast': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_bitcast_convert': (c_uint64, [c_void_p, c_uint64, c_int32]),
     'kiln_op_broadcast': (
@@ -332,6 +340,9 @@ FUNCTIONS = {
          POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t,
          POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t, c_int64, c_int32, c_int32,
          c_void_p]),
+    'kiln_op_set_dimension_size': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, POINTER(c_int64), c_size_t]),
     'kiln_op_slice': (
         c_uint64,
         [c_void_p, c_uint64, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), c_size_t]),
@@ -340,6 +351,20 @@ FUNCTIONS = {
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t, c_int32, c_void_p]),
     'kiln_op_topk': (c_uint64, [c_void_p, c_uint64, c_int64, c_int32, c_int32]),
     'kiln_op_transpose': (c_uint64, [c_void_p, c_uint64, POINTER(c_int64), c_size_t]),
+    'kiln_op_batch_norm_grad': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, c_double, c_int64]),
+    'kiln_op_batch_norm_inference': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, c_double, c_int64]),
+    'kiln_op_batch_norm_training': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_uint64, c_double, c_int64]),
+    'kiln_op_convolution': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64),
+         POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int32), c_size_t, c_char_p,
+         c_size_t, c_int64, c_int64, c_int32]),
     'kiln_op_dot': (
         c_uint64,
         [c_void_p, c_uint64, c_uint64, POINTER(c_int64), c_size_t, POINTER(c_int64), c_size_t,
@@ -353,6 +378,56 @@ FUNCTIONS = {
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_int64),
          POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64),
          c_size_t, c_void_p]),
+    'kiln_op_select_and_scatter': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_uint64, POINTER(c_int64), POINTER(c_int64),
+         POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), c_size_t, c_void_p,
+         c_void_p]),
+    'kiln_op_rng': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_char_p, c_size_t, POINTER(c_int64), c_size_t]),
+    'kiln_op_rng_bit_generator': (
+        c_uint64,
+        [c_void_p, c_uint64, c_char_p, c_size_t, c_int32, POINTER(c_int64), c_size_t]),
+    'kiln_op_all_gather': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t, POINTER(c_int64),
+         POINTER(c_int64), c_size_t, c_int64, c_int32, POINTER(c_int64), c_size_t]),
+    'kiln_op_all_reduce': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), POINTER(c_int64), c_size_t,
+         c_int64, c_int32, c_void_p]),
+    'kiln_op_all_to_all': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), POINTER(c_int64), c_size_t,
+         c_int64]),
+    'kiln_op_collective_broadcast': (
+        c_uint64,
+        [c_void_p, c_uint64, POINTER(c_int64), POINTER(c_int64), c_size_t, c_int64]),
+    'kiln_op_collective_permute': (
+        c_uint64,
+        [c_void_p, c_uint64, POINTER(c_int64), POINTER(c_int64), c_size_t, c_int64]),
+    'kiln_op_partition_id': (c_uint64, [c_void_p]),
+    'kiln_op_reduce_scatter': (
+        c_uint64,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_int64), c_size_t, POINTER(c_int64),
+         POINTER(c_int64), c_size_t, c_int64, c_int32, c_void_p, POINTER(c_int64), c_size_t]),
+    'kiln_op_replica_id': (c_uint64, [c_void_p]),
+    'kiln_op_after_all': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t]),
+    'kiln_op_infeed': (
+        c_uint64,
+        [c_void_p, c_uint64, c_char_p, c_size_t, c_int32, POINTER(c_int64), c_size_t]),
+    'kiln_op_outfeed': (c_uint64, [c_void_p, c_uint64, c_uint64, c_char_p, c_size_t]),
+    'kiln_op_recv': (
+        c_uint64,
+        [c_void_p, c_uint64, c_int64, c_int32, POINTER(c_int64), POINTER(c_int64), c_size_t,
+         c_int32, POINTER(c_int64), c_size_t]),
+    'kiln_op_recv_done': (c_uint64, [c_void_p, c_uint64, c_int64, c_int32]),
+    'kiln_op_send': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_int64, c_int32, POINTER(c_int64), POINTER(c_int64),
+         c_size_t]),
+    'kiln_op_send_done': (c_uint64, [c_void_p, c_uint64, c_int64, c_int32]),
     'kiln_op_call': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t, c_void_p]),
     'kiln_op_conditional': (
         c_uint64,
@@ -699,6 +774,53 @@ OPS = {
             Parameter('on_true', 'value', False),
             Parameter('on_false', 'value', False),
         ]),
+    'bessel_i1e': Op(
+        'The modified Bessel function of the first kind of order 1, times e^-|x|.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'digamma': Op(
+        'The derivative of lgamma; NaN at 0 and at negative integers, and at -inf.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'erf_inv': Op(
+        'The number whose error function the operand is; infinite at -1 and 1, NaN beyond.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'erfc': Op(
+        '1 minus the error function, exact where that is near 1.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'lgamma': Op(
+        'The logarithm of the absolute value of the gamma function; inf at 0 and at negative '
+        'integers.',
+        [
+            Parameter('operand', 'value', False),
+        ]),
+    'next_after': Op(
+        'The number next to lhs in the direction of rhs; rhs where they are equal; NaN if either '
+        'is NaN.',
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+        ]),
+    'polygamma': Op(
+        'The derivative of digamma of the order lhs at rhs; NaN where lhs is no integer or below '
+        '0.',
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+        ]),
+    'zeta': Op(
+        "Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf where lhs "
+        'is 1, NaN below 1.',
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+        ]),
     'bitcast': Op(
         "The operand's elements in row-major order under other dimensions, without a copy. HLO "
         'text whose layouts are not row-major means the order in memory; it is read as a '
@@ -815,6 +937,14 @@ OPS = {
             Parameter('unique_indices', 'bool', True),
             Parameter('to_apply', 'graph', False),
         ]),
+    'set_dimension_size': Op(
+        'The operand with one dimension cut to a size that is known at run time, an s32 scalar '
+        "from 0 to the dimension's size, which becomes its bound.",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('size', 'value', False),
+            Parameter('dimensions', 'ints', False),
+        ]),
     'slice': Op(
         'Every stride-th element from start to before limit, in each dimension.',
         [
@@ -853,6 +983,57 @@ OPS = {
             Parameter('operand', 'value', False),
             Parameter('dimensions', 'ints', False),
         ]),
+    'batch_norm_grad': Op(
+        'The gradients of batch-norm-training, by its operand, its scale and its offset, as a '
+        "tuple, for the gradient of its first result. mean and variance are the batch's.",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('scale', 'value', False),
+            Parameter('mean', 'value', False),
+            Parameter('variance', 'value', False),
+            Parameter('grad_output', 'value', False),
+            Parameter('epsilon', 'float', False),
+            Parameter('feature_index', 'int', False),
+        ]),
+    'batch_norm_inference': Op(
+        '(operand - mean) / sqrt(variance + epsilon) * scale + offset, where the last four have '
+        "an element for each index of the operand's dimension feature_index.",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('scale', 'value', False),
+            Parameter('offset', 'value', False),
+            Parameter('mean', 'value', False),
+            Parameter('variance', 'value', False),
+            Parameter('epsilon', 'float', False),
+            Parameter('feature_index', 'int', False),
+        ]),
+    'batch_norm_training': Op(
+        "batch-norm-inference by the operand's own mean and variance over all dimensions but "
+        'feature_index; a tuple of the result, the mean and the variance.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('scale', 'value', False),
+            Parameter('offset', 'value', False),
+            Parameter('epsilon', 'float', False),
+            Parameter('feature_index', 'int', False),
+        ]),
+    'convolution': Op(
+        "Sums of products of a window of lhs and the kernel rhs, over the window's places and the "
+        'input features, for each place of the window, each element of the batch and each output '
+        'feature. dim_labels names the dimensions of lhs, rhs and result. With feature groups '
+        'input and output features fall into as many groups, which do not mix; with batch groups '
+        'the batch does, and each group makes output features of its own. Places of the window '
+        "that are padding, or holes of a dilated operand, count as 0. The result's element type "
+        "is the operands', or a wider one of the same kind; products and sums are taken in it.",
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+            Parameter('window', 'convolution_window', False),
+            Parameter('dim_labels', 'text', False),
+            Parameter('feature_group_count', 'int', True),
+            Parameter('batch_group_count', 'int', True),
+            Parameter('dtype', 'dtype', True),
+        ]),
     'dot': Op(
         "Sums of products over the contracting dimensions. The result's dimensions are the batch "
         'dimensions, then the rest of lhs, then the rest of rhs. Its element type is the '
@@ -889,6 +1070,158 @@ OPS = {
             Parameter('init_values', 'values', False),
             Parameter('window', 'window', False),
             Parameter('to_apply', 'graph', False),
+        ]),
+    'select_and_scatter': Op(
+        'The gradient of a pooling: at each place of the window, which moves over the operand as '
+        'in reduce-window, one element is selected (that which the computation select, of the '
+        "element selected so far and the next one, keeps by giving true), and the source's "
+        "element of the place is put to the result's element there by the computation scatter. "
+        "The result has the operand's shape, and is init_value before.",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('source', 'value', False),
+            Parameter('init_value', 'value', False),
+            Parameter('window', 'window', False),
+            Parameter('select', 'graph', False),
+            Parameter('scatter', 'graph', False),
+        ]),
+    'rng': Op(
+        'Random numbers: rng_uniform from a to below b, or rng_normal of mean a and standard '
+        'deviation b. Each run of the op gives others; rng-bit-generator gives what its state '
+        'says.',
+        [
+            Parameter('a', 'value', False),
+            Parameter('b', 'value', False),
+            Parameter('distribution', 'text', False),
+            Parameter('dims', 'dims', False),
+        ]),
+    'rng_bit_generator': Op(
+        'Random bits of a generator of which the result depends on the state alone: rng_three_fry '
+        '(of 2x32 bits and 20 rounds, state u64[2]), rng_philox (of 4x32 bits and 10 rounds, '
+        'state u64[2] or u64[3]) or rng_default (one of these). A tuple of the next state and the '
+        'bits, integers.',
+        [
+            Parameter('initial_state', 'value', False),
+            Parameter('algorithm', 'text', False),
+            Parameter('dtype', 'dtype', False),
+            Parameter('dims', 'dims', False),
+        ]),
+    'all_gather': Op(
+        'The operands of all processes of a group one after the other along one dimension.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('dimensions', 'ints', False),
+            Parameter('replica_groups', 'groups', True),
+            Parameter('channel_id', 'int', True),
+            Parameter('use_global_device_ids', 'bool', True),
+            Parameter('dims', 'dims', False),
+        ]),
+    'all_reduce': Op(
+        'The operands of all processes of a group, folded element by element by a computation. N '
+        'results are a tuple.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('replica_groups', 'groups', True),
+            Parameter('channel_id', 'int', True),
+            Parameter('use_global_device_ids', 'bool', True),
+            Parameter('to_apply', 'graph', False),
+        ]),
+    'all_to_all': Op(
+        'As many operands of one shape as a group has processes: operand k goes to process k of '
+        'the group. A tuple of what comes from each of them, in order.',
+        [
+            Parameter('operands', 'values', False),
+            Parameter('replica_groups', 'groups', True),
+            Parameter('channel_id', 'int', True),
+        ]),
+    'collective_broadcast': Op(
+        "The operand of a group's first process; zeros in a process of no group.",
+        [
+            Parameter('operand', 'value', False),
+            Parameter('replica_groups', 'groups', True),
+            Parameter('channel_id', 'int', True),
+        ]),
+    'collective_permute': Op(
+        'The operand of the process whose target this one is; zeros where there is none.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('source_target_pairs', 'groups', False),
+            Parameter('channel_id', 'int', True),
+        ]),
+    'partition_id': Op(
+        'The number of the partition of this process, as u32[].',
+        [
+        ]),
+    'reduce_scatter': Op(
+        'all-reduce, of which each process of a group has one piece along one dimension, in the '
+        "group's order.",
+        [
+            Parameter('operands', 'values', False),
+            Parameter('dimensions', 'ints', False),
+            Parameter('replica_groups', 'groups', True),
+            Parameter('channel_id', 'int', True),
+            Parameter('use_global_device_ids', 'bool', True),
+            Parameter('to_apply', 'graph', False),
+            Parameter('dims', 'dims', False),
+        ]),
+    'replica_id': Op(
+        'The number of the replica of this process, as u32[].',
+        [
+        ]),
+    'after_all': Op(
+        'A token that is there when all operands, tokens, are.',
+        [
+            Parameter('operands', 'values', False),
+        ]),
+    'infeed': Op(
+        'The next value of the queue into the program, and a token, as a tuple.',
+        [
+            Parameter('token', 'value', False),
+            Parameter('infeed_config', 'text', True),
+            Parameter('dtype', 'dtype', False),
+            Parameter('dims', 'dims', False),
+        ]),
+    'outfeed': Op(
+        'Puts a value into the queue out of the program.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('token', 'value', False),
+            Parameter('outfeed_config', 'text', True),
+        ]),
+    'recv': Op(
+        'Asks for a value of another process: a tuple of it, a u32 context and a token, for '
+        'recv-done.',
+        [
+            Parameter('token', 'value', False),
+            Parameter('channel_id', 'int', False),
+            Parameter('is_host_transfer', 'bool', True),
+            Parameter('source_target_pairs', 'groups', True),
+            Parameter('dtype', 'dtype', False),
+            Parameter('dims', 'dims', False),
+        ]),
+    'recv_done': Op(
+        'The value that a recv has asked for, and a token, as a tuple.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('channel_id', 'int', False),
+            Parameter('is_host_transfer', 'bool', True),
+        ]),
+    'send': Op(
+        'Gives a value to another process: a tuple of it, a u32 context and a token, for '
+        'send-done.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('token', 'value', False),
+            Parameter('channel_id', 'int', False),
+            Parameter('is_host_transfer', 'bool', True),
+            Parameter('source_target_pairs', 'groups', True),
+        ]),
+    'send_done': Op(
+        'A token that is there when what a send gives has been taken.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('channel_id', 'int', False),
+            Parameter('is_host_transfer', 'bool', True),
         ]),
     'call': Op(
         "The computation's result for these arguments.",

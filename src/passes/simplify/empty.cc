@@ -17,6 +17,7 @@ Instruction* EmptyArrays(Instruction* i) {
     case Opcode::kOptBarrier:
       return nullptr;
     default:
+      if (HasTrait(i->opcode(), kSideEffect)) return nullptr;
       break;
   }
   // op(...) => {}   where the result has no elements

@@ -33,7 +33,21 @@ constexpr Description kNames[] = {
     {"updates", "for each operand what is put in, of its element type"},
     {"init_values", "for each operand a scalar of its element type, to begin with"},
     {"index", "what chooses the branch"},
+    {"size", "the size, an s32 scalar"},
+    {"scale", "what is multiplied with, for each feature"},
+    {"offset", "what is added, for each feature"},
+    {"mean", "the mean of each feature"},
+    {"variance", "the variance of each feature"},
+    {"grad_output", "the gradient, of the operand's shape"},
+    {"source", "an element for each place of the window"},
+    {"init_value", "a scalar, to begin with"},
+    {"a", "the lower bound, or the mean: a scalar"},
+    {"b", "the upper bound, or the standard deviation: a scalar"},
+    {"initial_state", "the state, u64[2] or u64[3]"},
+    {"token", "a token: what comes before"},
     {"to_apply", "the computation, which is copied"},
+    {"select", "a computation of two scalars to a pred, which is copied"},
+    {"scatter", "a computation of two scalars to one, which is copied"},
     {"condition", "a computation to one pred, which is copied"},
     {"body", "a computation to a value of the operand's shape, which is copied"},
     {"branch_computations", "the branches, one for each operand, which are copied"},
@@ -57,7 +71,8 @@ bool EndsWith(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-std::string Underscored(std::string_view name) {
+std::string NameOf(std::string_view name) {
+  if (name.starts_with("kiln.")) name.remove_prefix(5);
   std::string out(name);
   std::replace(out.begin(), out.end(), '-', '_');
   return out;
@@ -91,6 +106,12 @@ ArgumentKind KindOf(AttrKind kind) {
       return ArgumentKind::kWindow;
     case AttrKind::kText:
       return ArgumentKind::kText;
+    case AttrKind::kFloat:
+      return ArgumentKind::kFloat;
+    case AttrKind::kGroups:
+      return ArgumentKind::kGroups;
+    case AttrKind::kConvolution:
+      return ArgumentKind::kConvolution;
   }
   return ArgumentKind::kInt;
 }
@@ -137,7 +158,11 @@ Status AddAttributes(const OpInfo& op, std::vector<Argument>& arguments) {
     }
     const AttrInfo* info = AttrByName(name);
     if (!info) return NotFound(op.name, ": attributes.def has no '", name, "'");
-    arguments.push_back({KindOf(info->kind), std::string(name), optional,
+    ArgumentKind kind = KindOf(info->kind);
+    if (kind == ArgumentKind::kWindow && op.opcode == Opcode::kConvolution) {
+      kind = ArgumentKind::kConvolutionWindow;
+    }
+    arguments.push_back({kind, std::string(name), optional,
                          std::string(kAttributeEnumerators[static_cast<int>(info->key)]),
                          AsPhrase(info->doc)});
   }
@@ -160,7 +185,7 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
     case ArgumentKind::kValues:
       return {{"const kiln_value*", name, argument.doc + none}, CountOf(argument)};
     case ArgumentKind::kInt:
-      return {{"int64_t", name, argument.doc}};
+      return {{"int64_t", name, argument.doc + (argument.optional ? " (0: left out)" : "")}};
     case ArgumentKind::kInts:
       return {{"const int64_t*", name, argument.doc + none}, CountOf(argument)};
     case ArgumentKind::kBool:
@@ -179,7 +204,8 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
                "per dimension elements added between two neighbours, not negative"},
               rank};
     case ArgumentKind::kWindow:
-      return {
+    case ArgumentKind::kConvolutionWindow: {
+      std::vector<Parameter> all = {
           {"const int64_t*", "window_dimensions", "per dimension the window's size, at least 1"},
           {"const int64_t*", "window_strides",
            "per dimension how far the window moves at each step, at least 1; NULL: 1"},
@@ -190,9 +216,26 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
           {"const int64_t*", "padding_low",
            "per dimension places added below; negative: cut off; NULL: 0"},
           {"const int64_t*", "padding_high",
-           "per dimension places added above; negative: cut off; NULL: 0"},
-          rank};
+           "per dimension places added above; negative: cut off; NULL: 0"}};
+      if (argument.kind == ArgumentKind::kConvolutionWindow) {
+        all.push_back({"const int32_t*", "window_reversal",
+                       "per dimension whether the window's elements are taken the other way round "
+                       "(0 or 1); NULL: 0"});
+      }
+      all.push_back(rank);
+      return all;
+    }
     case ArgumentKind::kText:
+      return {{"const char*", name, argument.doc},
+              {"size_t", name + "_length", Cat("bytes of `", name, "`")}};
+    case ArgumentKind::kFloat:
+      return {{"double", name, argument.doc}};
+    case ArgumentKind::kGroups:
+      return {
+          {"const int64_t*", name, argument.doc + ": all numbers, one list after the other" + none},
+          {"const int64_t*", name + "_sizes", "the length of each list"},
+          {"size_t", name + "_count", "the number of lists"}};
+    case ArgumentKind::kConvolution:
       return {{"const char*", name, argument.doc},
               {"size_t", name + "_length", Cat("bytes of `", name, "`")}};
     case ArgumentKind::kGraph:
@@ -229,7 +272,7 @@ Result<std::vector<Builder>> Builders() {
       continue;
     }
     const OpInfo& op = InfoOf(opcode);
-    Builder builder{&op, std::string(kEnumerators[i]), Underscored(op.name), {}};
+    Builder builder{&op, std::string(kEnumerators[i]), NameOf(op.name), {}};
     KILN_RETURN_IF_ERROR(AddOperands(op, builder.arguments));
     KILN_RETURN_IF_ERROR(AddAttributes(op, builder.arguments));
     builders.push_back(std::move(builder));

@@ -41,7 +41,7 @@ std::string BuilderCall(const Argument& argument) {
     case ArgumentKind::kValues:
       return Cat("op.Operands(\"", name, "\", ", list, ");");
     case ArgumentKind::kInt:
-      return Cat("op.Int(", key, ", ", name, ");");
+      return Cat("op.Int(", key, ", ", argument.optional, ", ", name, ");");
     case ArgumentKind::kInts:
       return Cat("op.IntList(", key, ", ", argument.optional, ", ", list, ");");
     case ArgumentKind::kBool:
@@ -57,7 +57,18 @@ std::string BuilderCall(const Argument& argument) {
                  ", {window_dimensions, window_strides, base_dilations, window_dilations, "
                  "padding_low, padding_high}, rank);");
     case ArgumentKind::kText:
-      return Cat("op.Text(", key, ", ", name, ", ", name, "_length);");
+      return Cat("op.Text(", key, ", ", argument.optional, ", ", name, ", ", name, "_length);");
+    case ArgumentKind::kFloat:
+      return Cat("op.Float(", key, ", ", name, ");");
+    case ArgumentKind::kGroups:
+      return Cat("op.GroupList(", key, ", ", argument.optional, ", ", name, ", ", name, "_sizes, ",
+                 name, "_count);");
+    case ArgumentKind::kConvolution:
+      return Cat("op.Labels(", key, ", ", name, ", ", name, "_length);");
+    case ArgumentKind::kConvolutionWindow:
+      return Cat("op.Window(", key,
+                 ", {window_dimensions, window_strides, base_dilations, window_dilations, "
+                 "padding_low, padding_high, window_reversal}, rank);");
     case ArgumentKind::kGraph:
       return Cat("op.Region(\"", name, "\", ", name, ");");
     case ArgumentKind::kGraphs:

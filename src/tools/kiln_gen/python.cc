@@ -68,7 +68,14 @@ std::string_view KindName(ArgumentKind kind) {
     case ArgumentKind::kWindow:
       return "window";
     case ArgumentKind::kText:
+    case ArgumentKind::kConvolution:
       return "text";
+    case ArgumentKind::kFloat:
+      return "float";
+    case ArgumentKind::kGroups:
+      return "groups";
+    case ArgumentKind::kConvolutionWindow:
+      return "convolution_window";
     case ArgumentKind::kGraph:
       return "graph";
     case ArgumentKind::kGraphs:

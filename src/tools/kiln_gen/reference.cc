@@ -143,8 +143,10 @@ std::string ApiReference(const std::vector<Builder>& builders, const Headers& he
       "to a graph,\nare for one thread at a time per graph, and hand nothing over.\n\n"
       "| function | since |\n|---|---|\n";
   for (const Builder& builder : builders) {
-    out += Cat("| [`", builder.function(), "`](ops.md#", builder.op->name, ") | ", kBuildersSince,
-               " |\n");
+    // A heading's anchor has no dots.
+    std::string anchor(builder.op->name);
+    std::erase(anchor, '.');
+    out += Cat("| [`", builder.function(), "`](ops.md#", anchor, ") | ", kBuildersSince, " |\n");
   }
   return out;
 }

@@ -26,6 +26,10 @@ enum class ArgumentKind {
   kPadding,
   kWindow,
   kText,
+  kFloat,
+  kGroups,
+  kConvolution,
+  kConvolutionWindow,  // may be reversed
   kGraph,
   kGraphs,
   kType,
@@ -49,7 +53,7 @@ struct Parameter {
 struct Builder {
   const OpInfo* op;
   std::string enumerator;
-  std::string name;  // what bindings call it: the HLO name with '_' for '-'
+  std::string name;  // what bindings call it: the name without "kiln.", with '_' for '-'
   std::vector<Argument> arguments;
 
   std::string function() const { return "kiln_op_" + name; }
