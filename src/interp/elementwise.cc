@@ -126,6 +126,31 @@ Status Atan2Elements(const Job& job) {
   });
 }
 
+// By the bits, which count up with magnitudes.
+Status NextAfterElements(const Job& job) {
+  return ForType<kFloatType>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    using Bits = SignedBits<sizeof(T)>;
+    Elements<T> x(job.operands[0]), y(job.operands[1]);
+    for (int64_t k = 0; k < job.count; ++k) {
+      const auto from = x[k], to = y[k];
+      T& out = job.Out<T>()[k];
+      if (std::isnan(from) || std::isnan(to)) {
+        out = std::numeric_limits<T>::quiet_NaN();
+      } else if (from == to) {
+        out = static_cast<T>(to);
+      } else if (from == 0) {
+        out = std::bit_cast<T>(Bits{1});
+        if (to < 0) out = -out;
+      } else {
+        const Bits bits = std::bit_cast<Bits>(static_cast<T>(from));
+        const bool away = (from < to) == (from > 0);
+        out = std::bit_cast<T>(static_cast<Bits>(away ? bits + 1 : bits - 1));
+      }
+    }
+  });
+}
+
 // By the bits, which a conversion of a NaN might change.
 Status CompareTotalOrder(const Job& job) {
   Direction direction = job.instruction.attributes().DirectionOf(Attr::kDirection);
@@ -322,6 +347,8 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x & y); });
     case Opcode::kAtan2:
       return Atan2Elements(job);
+    case Opcode::kNextAfter:
+      return NextAfterElements(job);
     case Opcode::kCompare: {
       if (i.attributes().Has(Attr::kOrderType)) return CompareTotalOrder(job);
       Direction direction = i.attributes().DirectionOf(Attr::kDirection);
@@ -360,7 +387,6 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kErfInv:
     case Opcode::kErfc:
     case Opcode::kLgamma:
-    case Opcode::kNextAfter:
     case Opcode::kPolygamma:
     case Opcode::kZeta:
       return job.NoCode(job.operands[0].type);

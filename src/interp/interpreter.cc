@@ -7,9 +7,11 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
+#include "interp/batch_norm.h"
 #include "interp/dot.h"
 #include "interp/elementwise.h"
 #include "interp/map.h"
+#include "interp/random.h"
 #include "interp/reduce.h"
 #include "interp/shape_ops.h"
 #include "interp/sort.h"
@@ -142,14 +144,10 @@ class Run {
         break;
       case Opcode::kOptBarrier:
         return std::move(operands[0]);
-      case Opcode::kBatchNormGrad:
-      case Opcode::kBatchNormInference:
-      case Opcode::kBatchNormTraining:
       case Opcode::kConvolution:
       case Opcode::kSelectAndScatter:
       case Opcode::kSetDimensionSize:
       case Opcode::kRng:
-      case Opcode::kRngBitGenerator:
       case Opcode::kAllGather:
       case Opcode::kAllReduce:
       case Opcode::kAllToAll:
@@ -200,6 +198,12 @@ class Run {
         return OnArrays(i, operands, [this](const Instruction& r, auto arrays) {
           return EvaluateReduce(r, arrays, ContextOfRegion());
         });
+      case Opcode::kBatchNormGrad:
+      case Opcode::kBatchNormInference:
+      case Opcode::kBatchNormTraining:
+        return OnArrays(i, operands, EvaluateBatchNorm);
+      case Opcode::kRngBitGenerator:
+        return OnArrays(i, operands, EvaluateRngBitGenerator);
       case Opcode::kMap:
         return OnArrays(i, operands, [this](const Instruction& m, auto arrays) {
           return EvaluateMap(m, arrays, ContextOfRegion());

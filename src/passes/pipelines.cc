@@ -1,5 +1,6 @@
 #include "passes/pipelines.h"
 
+#include "passes/expand/expand.h"
 #include "passes/memory/schedule.h"
 #include "passes/passes.h"
 
@@ -11,6 +12,7 @@ constexpr Pass kPasses[] = {
     {"inline-calls", "puts the bodies of called computations in the place of their calls",
      InlineCalls},
     {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
+    {"expand-ops", "makes of other ops what has no code of its own", ExpandOps},
     {"split-constants", "makes constant tuples tuples of constants", SplitConstants},
     {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
     {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
@@ -46,7 +48,7 @@ constexpr Pass kPasses[] = {
 // For a whole graph: what there is besides row-fusion and fusion is the machine's.
 Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
   return {
-      {{"inline-calls", "split-constants", "inline-maps"}},
+      {{"expand-ops", "inline-calls", "split-constants", "inline-maps"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
         "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
@@ -81,7 +83,7 @@ const Pipeline& GpuPipeline() {
 
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"inline-calls", "split-constants", "dce"}},
+      {{"expand-ops", "inline-calls", "split-constants", "tuple-simplifier", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

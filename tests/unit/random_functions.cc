@@ -17,7 +17,7 @@ class Generator {
       : source_(source), x_(x), exact_(exact) {}
 
   MoveOp Function() {
-    int n = Pick(0, std::size(kBoundedFunctions) + 4);
+    int n = Pick(0, std::size(kBoundedFunctions) + 5);
     if (n < static_cast<int>(std::size(kBoundedFunctions))) {
       const BoundedFunction& f = kBoundedFunctions[n];
       return Rounded(Op(f.opcode, {Clamped(f.bound)}));
@@ -36,6 +36,8 @@ class Generator {
       }
       case 3:
         return {{Op(Opcode::kReal, {x_})}, {x_}};
+      case 4:
+        return {{Op(Opcode::kNextAfter, {x_, Clamped(1)})}, {x_}};
       default:
         return {{Op(Opcode::kImag, {x_})}, {}};
     }

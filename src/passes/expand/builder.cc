@@ -78,4 +78,17 @@ Instruction* Builder::Concatenate(std::vector<Instruction*> parts, int64_t dimen
   return Add(Opcode::kConcatenate, std::move(parts), {{Attr::kDimensions, Ints{dimension}}});
 }
 
+Instruction* Builder::Sum(Instruction* x, Ints dimensions) {
+  const Shape scalar = Shape::Scalar(x->shape().type());
+  ir::Computation* sum = computation_->parent()->AddComputation("sum");
+  Builder inside(sum, nullptr, from_);
+  std::vector<Instruction*> terms;
+  for (int64_t n : {0, 1}) {
+    terms.push_back(inside.Add(Opcode::kParameter, {}, {{Attr::kParameterNumber, n}}, scalar));
+  }
+  sum->set_root(inside.Add(Opcode::kAdd, std::move(terms)));
+  return Add(Opcode::kReduce, {x, Number(scalar, 0)}, {{Attr::kDimensions, std::move(dimensions)}},
+             std::nullopt, {sum});
+}
+
 }  // namespace kiln::passes::expand

@@ -61,6 +61,8 @@ class Builder {
 
   ir::Instruction* Reshape(ir::Instruction* x, std::vector<Dimension> dimensions);
   ir::Instruction* Concatenate(std::vector<ir::Instruction*> parts, int64_t dimension);
+  // Along dimensions, beginning at 0.
+  ir::Instruction* Sum(ir::Instruction* x, Ints dimensions);
   ir::Instruction* Tuple(std::vector<ir::Instruction*> elements) {
     return Add(Opcode::kTuple, std::move(elements));
   }
