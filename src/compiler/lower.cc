@@ -92,6 +92,8 @@ class Lowering {
       case Opcode::kWhile:
       case Opcode::kConditional:
       case Opcode::kCall:
+      // Of tokens only results of the program are left, which are no memory.
+      case Opcode::kAfterAll:
         return false;
       default:
         return true;

@@ -144,6 +144,8 @@ class Run {
         break;
       case Opcode::kOptBarrier:
         return std::move(operands[0]);
+      case Opcode::kAfterAll:
+        return Value(Literal(Shape::Token()));
       case Opcode::kConvolution:
       case Opcode::kSelectAndScatter:
       case Opcode::kSetDimensionSize:
@@ -156,7 +158,6 @@ class Run {
       case Opcode::kPartitionId:
       case Opcode::kReduceScatter:
       case Opcode::kReplicaId:
-      case Opcode::kAfterAll:
       case Opcode::kInfeed:
       case Opcode::kOutfeed:
       case Opcode::kRecv:

@@ -1,6 +1,7 @@
 #include "passes/pipelines.h"
 
 #include "passes/expand/expand.h"
+#include "passes/expand/tokens.h"
 #include "passes/memory/schedule.h"
 #include "passes/passes.h"
 
@@ -13,6 +14,7 @@ constexpr Pass kPasses[] = {
      InlineCalls},
     {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
     {"expand-ops", "makes of other ops what has no code of its own", ExpandOps},
+    {"expand-tokens", "makes tokens values, which are read for their order alone", ExpandTokens},
     {"split-constants", "makes constant tuples tuples of constants", SplitConstants},
     {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
     {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
@@ -48,7 +50,7 @@ constexpr Pass kPasses[] = {
 // For a whole graph: what there is besides row-fusion and fusion is the machine's.
 Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
   return {
-      {{"expand-ops", "inline-calls", "split-constants", "inline-maps"}},
+      {{"expand-ops", "inline-calls", "split-constants", "inline-maps", "expand-tokens"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
         "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
@@ -83,7 +85,8 @@ const Pipeline& GpuPipeline() {
 
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"expand-ops", "inline-calls", "split-constants", "tuple-simplifier", "dce"}},
+      {{"expand-ops", "inline-calls", "split-constants", "expand-tokens", "tuple-simplifier",
+        "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

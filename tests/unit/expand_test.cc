@@ -228,5 +228,21 @@ TEST(OneProcess, IsItsOwnGroup) {
   }
 }
 
+TEST(Tokens, AreHandedThrough) {
+  const std::string text =
+      "HloModule m\nbody {\n  p = (s32[], token[]) parameter(0)\n"
+      "  i = s32[] get-tuple-element(p), index=0\n  t = token[] get-tuple-element(p), index=1\n"
+      "  one = s32[] constant(1)\n  n = s32[] add(i, one)\n  u = token[] after-all(t, t)\n"
+      "  ROOT r = (s32[], token[]) tuple(n, u)\n}\n"
+      "condition {\n  p = (s32[], token[]) parameter(0)\n"
+      "  i = s32[] get-tuple-element(p), index=0\n  ten = s32[] constant(10)\n"
+      "  ROOT r = pred[] compare(i, ten), direction=LT\n}\n"
+      "ENTRY e {\n  i = s32[] parameter(0)\n  t = token[] after-all()\n"
+      "  s = (s32[], token[]) tuple(i, t)\n"
+      "  w = (s32[], token[]) while(s), condition=condition, body=body\n"
+      "  ROOT r = s32[] get-tuple-element(w), index=0\n}\n";
+  CheckBits(text, {Literal::Scalar<int32_t>(ElementType::kS32, 3)});
+}
+
 }  // namespace
 }  // namespace kiln

@@ -1,0 +1,60 @@
+// Gives values of some types others, everywhere but in the entry's parameters and results.
+//
+// A leaf (an array, or a token, wherever it is in a tuple) that a subclass maps becomes a leaf of
+// another type, or a tuple of several. What only hands values on (tuples, loops, conditionals)
+// follows by its shape, computations of reducers and the like take the parts one by one, and all
+// other ops are the subclass's.
+#pragma once
+
+#include <unordered_map>
+
+#include "passes/expand/builder.h"
+
+namespace kiln::passes::expand {
+
+class Retyping {
+ public:
+  explicit Retyping(ir::Module& module) : module_(module) {}
+  virtual ~Retyping() = default;
+  Retyping(const Retyping&) = delete;
+  Retyping& operator=(const Retyping&) = delete;
+
+  // Whether anything was mapped.
+  Result<bool> Run();
+
+ protected:
+  // Whether a leaf is mapped, and what it becomes.
+  virtual bool Maps(const Shape& leaf) const = 0;
+  virtual Shape Mapped(const Shape& leaf) const = 0;
+  // A leaf as it is in the entry's parameters and results, and for calls, in its new form, and
+  // back.
+  virtual ir::Instruction* FromMemory(Builder& b, ir::Instruction* leaf) = 0;
+  virtual ir::Instruction* ToMemory(Builder& b, ir::Instruction* mapped, const Shape& leaf) = 0;
+  // What stands for an op, whose shape was `shape`, in the new form. Operands have theirs already.
+  virtual Result<ir::Instruction*> ValueOf(Builder& b, ir::Instruction* i, const Shape& shape) = 0;
+
+  // The shape that a value had, if it has another one now.
+  const Shape* Before(const ir::Instruction* x) const {
+    auto it = shapes_.find(x);
+    return it == shapes_.end() ? nullptr : &it->second;
+  }
+  bool HasMapped(const Shape& shape) const;
+  Shape MappedAll(const Shape& shape) const;
+  // An op that calls a computation of scalars (reduce, sort, scatter, ...), on the new operands.
+  Result<ir::Instruction*> Folded(Builder& b, ir::Instruction* i, const Shape& shape);
+  // An op that runs as a call: on operands and to a result as in memory.
+  Result<ir::Instruction*> Called(Builder& b, ir::Instruction* i);
+
+  ir::Module& module_;
+
+ private:
+  Status Expand(ir::Computation& c);
+  Status ExpandParameter(ir::Computation& c, ir::Instruction* p);
+  void Retype(ir::Instruction* i, const Shape& was);
+  ir::Instruction* FromMemoryAll(Builder& b, ir::Instruction* value);
+  ir::Instruction* ToMemoryAll(Builder& b, ir::Instruction* value, const Shape& shape);
+
+  std::unordered_map<const ir::Instruction*, Shape> shapes_;
+};
+
+}  // namespace kiln::passes::expand

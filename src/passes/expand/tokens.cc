@@ -1,0 +1,50 @@
+#include "passes/expand/tokens.h"
+
+#include "base/strings.h"
+#include "passes/expand/retype.h"
+
+namespace kiln::passes {
+namespace {
+
+using expand::Builder;
+using ir::Instruction;
+
+class TokenExpansion : public expand::Retyping {
+ public:
+  using Retyping::Retyping;
+
+ protected:
+  bool Maps(const Shape& leaf) const override { return leaf.is_token(); }
+  Shape Mapped(const Shape& leaf) const override { return Shape::Scalar(ElementType::kPred); }
+
+  // Nothing came before the program, and nobody waits for what a token of its results stands for
+  // but by waiting for the whole.
+  Instruction* FromMemory(Builder& b, Instruction* token) override {
+    return b.Constant(Literal::Scalar(ElementType::kPred, false));
+  }
+  Instruction* ToMemory(Builder& b, Instruction* mapped, const Shape& leaf) override {
+    return b.Add(Opcode::kAfterAll, {});
+  }
+
+  Result<Instruction*> ValueOf(Builder& b, Instruction* i, const Shape& shape) override {
+    switch (i->opcode()) {
+      // after-all(a, b) => or(a, b)
+      case Opcode::kAfterAll: {
+        Instruction* all = b.Constant(Literal::Scalar(ElementType::kPred, false));
+        for (Instruction* operand : i->operands()) all = b.Or(all, operand);
+        return all;
+      }
+      default:
+        return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", shape,
+                             " has no compiled code: tokens");
+    }
+  }
+};
+
+}  // namespace
+
+Result<bool> ExpandTokens(ir::Module& module, const PassContext& context) {
+  return TokenExpansion(module).Run();
+}
+
+}  // namespace kiln::passes

@@ -1,0 +1,12 @@
+// Tokens as values, for code that has none.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace kiln::passes {
+
+// x : token[] => x' : pred[]   for every value but the entry's parameters and results. What comes
+// after a token reads its value, which is false, and so stays behind what makes it.
+Result<bool> ExpandTokens(ir::Module& module, const PassContext& context);
+
+}  // namespace kiln::passes
