@@ -1,0 +1,104 @@
+// Attributes of the tree. An attribute is made by Module::Make and does not change afterwards.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stablehlo/mlir/type.h"
+
+namespace kiln::mlir {
+
+enum class AttributeKind : uint8_t {
+  kUnit,        // unit, and a name without value
+  kBool,        // true, false; also integers of type i1
+  kInteger,     // 3 : i64
+  kFloat,       // 1.5 : f32
+  kString,      // "text"
+  kSymbol,      // @f, @m::@f
+  kType,        // a type
+  kArray,       // [1, "a"]
+  kDictionary,  // {a = 1}
+  kDenseArray,  // array<i64: 1, 2>
+  kElements,    // dense<...> : tensor<...>, and dense_resource with its bytes
+  kEnum,        // #stablehlo<comparison_direction LT>, #stablehlo.comparison_direction<LT>
+  kRecord,      // #stablehlo.gather<offset_dims = [1], ...>
+  kOpaque,      // anything else, as text: affine_map<...>, #sdy.sharding<...>, loc(...)
+};
+
+struct Attribute;
+
+struct NamedAttribute {
+  std::string_view name;  // the module keeps it
+  const Attribute* value = nullptr;
+};
+// Sorted by name, each name once.
+using AttributeList = std::vector<NamedAttribute>;
+// Null where the list does not have it.
+const Attribute* Find(const AttributeList& list, std::string_view name);
+// Puts it where it belongs; false where the name is there already.
+bool Insert(AttributeList& list, std::string_view name, const Attribute* value);
+
+struct Attribute {
+  AttributeKind kind = AttributeKind::kUnit;
+  bool boolean = false;        // kBool
+  int64_t integer = 0;         // kInteger; of ui64 the same bits
+  double number = 0;           // kFloat: the value, which the type holds
+  const Type* type = nullptr;  // kInteger, kFloat: its type; kType: the type; kDenseArray: that of
+                               // an element; kElements: the tensor
+  std::string text;            // kString; kOpaque; kSymbol: "f", "m::f"; kEnum: "LT"
+  std::string_view name;       // kEnum, kRecord: "stablehlo.comparison_direction"
+  std::vector<const Attribute*> items;  // kArray
+  AttributeList fields;                 // kDictionary, kRecord
+  // kDenseArray, kElements: ElementBytes(type) for each element, row-major, in little endian. A
+  // boolean is 0 or 1; integers below a byte are extended to one by their sign (ui: by zeros),
+  // floats below a byte are its lower bits. A complex number is its real part, then the imaginary.
+  std::string bytes;
+  // kElements: whether `bytes` is one element, which all are. So are tensors of one element, and
+  // all others whose elements have equal bits; of none there are no bytes.
+  bool splat = false;
+
+  // As for types; Module::Make sets and checks them by the same bounds.
+  int64_t parts = 1;
+  int64_t depth = 1;
+
+  bool is(AttributeKind k) const { return kind == k; }
+};
+
+// What a record has; both readers make them so, also what text leaves out (empty lists, say). Lists
+// are kDenseArray of i64, numbers are kInteger of type i64 unless another kind is given.
+//   stablehlo.scatter: update_window_dims, inserted_window_dims, input_batching_dims,
+//     scatter_indices_batching_dims, scatter_dims_to_operand_dims, index_vector_dim (a number)
+//   stablehlo.gather: offset_dims, collapsed_slice_dims, operand_batching_dims,
+//     start_indices_batching_dims, start_index_map, index_vector_dim (a number)
+//   stablehlo.dot: lhs_batching_dimensions, rhs_batching_dimensions, lhs_contracting_dimensions,
+//     rhs_contracting_dimensions
+//   stablehlo.dot_algorithm: lhs_precision_type, rhs_precision_type, accumulation_type (kType),
+//     lhs_component_count, rhs_component_count, num_primitive_operations (numbers),
+//     allow_imprecise_accumulation (kBool)
+//   stablehlo.conv: input_batch_dimension, input_feature_dimension (numbers),
+//     input_spatial_dimensions, kernel_input_feature_dimension, kernel_output_feature_dimension
+//     (numbers), kernel_spatial_dimensions, output_batch_dimension, output_feature_dimension
+//     (numbers), output_spatial_dimensions
+//   stablehlo.channel_handle: handle, type (numbers)
+//   stablehlo.output_operand_alias: output_tuple_indices, operand_index (a number),
+//     operand_tuple_indices
+//   stablehlo.result_accuracy: atol, rtol (kFloat f64), ulps (a number), mode (kEnum
+//     stablehlo.result_accuracy_mode)
+//   stablehlo.bounds: bounds (kDynamic for "?")
+// chlo.ragged_dot: lhs_batching_dimensions, rhs_batching_dimensions, lhs_contracting_dimensions,
+//   rhs_contracting_dimensions, lhs_ragged_dimensions, rhs_group_dimensions
+// Names of the dialect mhlo are turned into those of stablehlo. An enum is named by what stands
+// before its value: stablehlo.{comparison_direction, comparison_type, precision, fft_type,
+// transpose, rng_algorithm, rng_distribution, custom_call_api_version, result_accuracy_mode},
+// chlo.{comparison_direction, comparison_type, precision}.
+
+// Integers of whatever form has them, as old and new text differ: kDenseArray, kElements or kArray
+// of integers. Booleans count as 0 and 1. Nullopt for anything else.
+std::optional<std::vector<int64_t>> IntsOf(const Attribute& attribute);
+// Of kInteger and kBool, and of kElements of one element.
+std::optional<int64_t> IntOf(const Attribute& attribute);
+
+}  // namespace kiln::mlir

@@ -1,0 +1,124 @@
+// A StableHLO program as it is written, before it means anything: operations with operands,
+// attributes and regions. The readers of text and of bytecode make the same tree of the same
+// program; the importer makes an ir::Module of it.
+//
+// Everything is in the generic form: what pretty text says in its own way is attributes, operands
+// and regions under the names that the dialect's definition has.
+//   - Properties and attributes are one list.
+//   - Attributes that text may leave out are left out of the tree, too, and so are those of
+//   bytecode
+//     that have the value that is meant then.
+//   - A function is "func.func" with sym_name (kString), function_type (kType), sym_visibility
+//     (kString, where it is not public), arg_attrs and res_attrs (kArray of kDictionary, absent
+//     where all are empty), and a region that has no block where the function is declared only.
+//   - "func.call" has callee (kSymbol); "stablehlo.custom_call" has call_target_name (kString);
+//     "stablehlo.composite" has name (kString), composite_attributes, decomposition (kSymbol).
+//   - Variadic operands that belong to several lists follow each other; where sizes tell them
+//   apart,
+//     there is an attribute operandSegmentSizes (kDenseArray of i32).
+//   - Tokens, checks and the interpreter's operations are operations as any other:
+//   "check.expect_eq".
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/status.h"
+#include "stablehlo/mlir/attribute.h"
+#include "stablehlo/mlir/location.h"
+#include "stablehlo/mlir/type.h"
+
+namespace kiln::mlir {
+
+struct Block;
+struct Operation;
+struct Region;
+
+// A result of an operation or an argument of a block.
+struct Value {
+  const Type* type = nullptr;
+  Operation* operation = nullptr;  // whose result it is, or null
+  Block* block = nullptr;          // whose argument it is, or null
+  int64_t index = 0;               // which of the results or arguments
+  int64_t id = 0;                  // dense in the module: an index into Module::num_values()
+};
+
+struct Operation {
+  std::string_view name;  // "stablehlo.add"; the module keeps it
+  std::vector<Value*> operands;
+  std::vector<Value*> results;
+  AttributeList attributes;
+  std::vector<Region*> regions;
+  Block* parent = nullptr;  // null for the module's root
+  Location location;
+  const Source* source = nullptr;  // null where nothing is told
+
+  // Null where it does not have it.
+  const Attribute* attribute(std::string_view key) const { return Find(attributes, key); }
+};
+
+struct Block {
+  std::vector<Value*> arguments;
+  std::vector<Operation*> operations;
+  Region* parent = nullptr;
+};
+
+struct Region {
+  std::vector<Block*> blocks;
+  Operation* parent = nullptr;
+  int64_t depth = 0;  // regions around it
+};
+
+inline constexpr int64_t kMaxRegionDepth = 100;
+
+// Owns all parts of a tree, in lists without nesting, so that trees of any depth are given back.
+class Module {
+ public:
+  Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // The "builtin.module", with a region of one block. Text without a module has one around it.
+  Operation* root() { return root_; }
+  const Operation* root() const { return root_; }
+  Block* body() const { return root_->regions[0]->blocks[0]; }
+  int64_t num_values() const { return static_cast<int64_t>(values_.size()); }
+
+  // The one type that is equal to this; fails on sizes that overflow, and on too many parts.
+  Result<const Type*> Get(Type type);
+  // Keeps an attribute. Elements are checked against the type and brought into the form of one
+  // element where all are equal.
+  Result<const Attribute*> Make(Attribute attribute);
+  std::string_view Name(std::string_view name);
+  const Source* GetSource(const Source& source);
+
+  // A new operation, at the block's end; the root's block for null.
+  Operation* AddOperation(Block* block, std::string_view name, Location location);
+  Value* AddResult(Operation* operation, const Type* type);
+  // Null where regions are nested too deep.
+  Region* AddRegion(Operation* operation);
+  Block* AddBlock(Region* region);
+  Value* AddArgument(Block* block, const Type* type);
+
+ private:
+  Value* NewValue(const Type* type);
+
+  Operation* root_ = nullptr;
+  std::deque<Operation> operations_;
+  std::deque<Region> regions_;
+  std::deque<Block> blocks_;
+  std::deque<Value> values_;
+  std::deque<Type> types_;
+  std::deque<Attribute> attributes_;
+  std::deque<Source> sources_;
+  std::unordered_map<std::string, const Type*> types_by_key_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace kiln::mlir
