@@ -60,12 +60,16 @@ struct Attribute {
   // all others whose elements have equal bits; of none there are no bytes.
   bool splat = false;
 
-  // As for types; Module::Make sets and checks them by the same bounds.
+  // As for types. Module::Make sets both, and refuses more than kMaxAttributeParts and
+  // kMaxAttributeDepth.
   int64_t parts = 1;
   int64_t depth = 1;
 
   bool is(AttributeKind k) const { return kind == k; }
 };
+
+inline constexpr int64_t kMaxAttributeParts = int64_t{1} << 24;
+inline constexpr int64_t kMaxAttributeDepth = 100;
 
 // What a record has; both readers make them so, also what text leaves out (empty lists, say). Lists
 // are kDenseArray of i64, numbers are kInteger of type i64 unless another kind is given.

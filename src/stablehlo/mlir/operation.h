@@ -88,6 +88,8 @@ class Module {
   Operation* root() { return root_; }
   const Operation* root() const { return root_; }
   Block* body() const { return root_->regions[0]->blocks[0]; }
+  // Makes the "builtin.module" that is all that the root's block holds the root.
+  void Unwrap();
   int64_t num_values() const { return static_cast<int64_t>(values_.size()); }
 
   // The one type that is equal to this; fails on sizes that overflow, and on too many parts.

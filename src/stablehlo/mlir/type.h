@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kiln::mlir {
@@ -66,6 +67,9 @@ struct Quantization {
   std::vector<int64_t> zero_points;  // as many as scales
 };
 
+// The least and the largest number of an integer type (up to 62 bits, or else of 64).
+std::pair<int64_t, int64_t> StorageRange(const Type& storage);
+
 struct Type {
   TypeKind kind = TypeKind::kNone;
   Signedness signedness = Signedness::kSignless;  // kInteger
@@ -104,7 +108,10 @@ inline constexpr int64_t kMaxTypeParts = int64_t{1} << 20;
 inline constexpr int64_t kMaxTypeDepth = 100;
 
 // Bytes that an element of the type takes in an attribute: a power of two; both parts of complex
-// numbers; index takes 8. 0 for types that no attribute has elements of.
+// numbers; 8 for index. 0 for types that no attribute has elements of.
 int64_t ElementBytes(const Type& element);
+
+// A finite number as MLIR reads it: the shortest digits that give it back, with a point among them.
+std::string FloatText(double value);
 
 }  // namespace kiln::mlir
