@@ -21,6 +21,30 @@ uint64_t ShiftRounded(uint64_t s, int drop) {
 // tf32 has the upper bits of f32's mantissa.
 constexpr int kTf32Shift = 13;
 
+std::optional<uint64_t> EncodeSpecial(const FloatFormat& format, double value) {
+  const uint64_t ones = (uint64_t{1} << (format.exponent + format.mantissa)) - 1;
+  const uint64_t sign = uint64_t{std::signbit(value)} << (format.exponent + format.mantissa);
+  switch (format.specials) {
+    case FloatSpecials::kIeee: {
+      const uint64_t infinity = ((uint64_t{1} << format.exponent) - 1) << format.mantissa;
+      const uint64_t quiet = std::isnan(value) ? uint64_t{1} << (format.mantissa - 1) : 0;
+      return (sign | infinity | quiet) << (format.name == "tf32" ? kTf32Shift : 0);
+    }
+    case FloatSpecials::kFn:
+      if (std::isnan(value)) return sign | ones;
+      return std::nullopt;
+    case FloatSpecials::kFnuz:
+      if (std::isnan(value)) return ones + 1;
+      return std::nullopt;
+    case FloatSpecials::kNone:
+      return std::nullopt;
+    case FloatSpecials::kExponent:
+      if (std::isnan(value)) return ones;
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<uint64_t> EncodeFloat(FloatKind kind, double value) {
@@ -29,8 +53,12 @@ std::optional<uint64_t> EncodeFloat(FloatKind kind, double value) {
   const bool negative = std::signbit(value);
   const int mantissa = format.mantissa;
   const bool exponent_only = format.specials == FloatSpecials::kExponent;
-  if (exponent_only && !(value > 0)) return std::nullopt;
+  if (exponent_only && value <= 0) {
+    if (value < 0) return std::nullopt;
+    return 0;  // the least number, as there is no zero
+  }
   const uint64_t ones = (uint64_t{1} << (format.exponent + mantissa)) - 1;
+  if (!std::isfinite(value)) return EncodeSpecial(format, value);
   uint64_t magnitude = 0;
   if (value != 0) {
     int exponent = 0;
@@ -38,11 +66,10 @@ std::optional<uint64_t> EncodeFloat(FloatKind kind, double value) {
     const auto s = static_cast<uint64_t>(std::ldexp(fraction, kDoubleMantissa + 1));
     const int biased = exponent - 1 + format.bias;
     if (exponent_only) {
-      // Every pattern is a normal number without mantissa; of ties the even pattern is taken.
-      const bool up = fraction > 0.75 || (fraction == 0.75 && (biased & 1) != 0);
-      const int rounded = biased + up;
-      if (rounded < 0 || rounded >= static_cast<int>(ones)) return std::nullopt;
-      return static_cast<uint64_t>(rounded);
+      // Every pattern is a power of two; a tie goes up, as the one bit that there is is odd.
+      const int rounded = biased + (fraction >= 0.75);
+      if (rounded >= static_cast<int>(ones)) return std::nullopt;
+      return static_cast<uint64_t>(rounded < 0 ? 0 : rounded);
     }
     int drop = kDoubleMantissa - mantissa;
     if (biased < 1) drop += 1 - biased;  // a subnormal has fewer bits

@@ -1,0 +1,21 @@
+// The tree as MLIR text in the generic form, which the text reader takes, for dumps and for holding
+// trees against each other: equal text, equal trees.
+#pragma once
+
+#include <string>
+
+#include "stablehlo/mlir/operation.h"
+
+namespace kiln::mlir {
+
+struct PrintOptions {
+  // Elements beyond this number are printed as one string of hexadecimal digits.
+  int64_t max_listed_elements = 64;
+  // Where the program that this was made from says things: loc(...) behind operations.
+  bool sources = false;
+};
+
+std::string ToText(const Module& module, const PrintOptions& options = {});
+std::string ToText(const Attribute& attribute, const PrintOptions& options = {});
+
+}  // namespace kiln::mlir

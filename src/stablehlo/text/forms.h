@@ -1,0 +1,28 @@
+// The pretty forms of operations, described by a word for each part. Private to the text reader.
+//
+//   %            an operand
+//   %*           operands with commas between them, maybe none
+//   {}           a dictionary of attributes, if there is one
+//   name:kind    the attribute of that name: i32, i64, u64, f64, bool, ints ("[1, 2]"), string,
+//                symbol ("@f" as a string), ref ("@f"), enum.NAME (of the dialect stablehlo), attr
+//                (anything), opaque (brackets, as they are)
+//   (? ... ?)    parts that may be missing, told by the first
+//   @name        a part that is a function of the reader
+//   : style      the types: those of operands and results as in "(a, b) -> c" or "a, b -> c", or
+//                shorter by what the style means (see SetTypes)
+//   else         as it is written
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kiln::stablehlo {
+
+// The form of the operation, "" where it has the generic one only; nullopt where it is not known.
+std::optional<std::string_view> FormOf(std::string_view name);
+
+// Names of the dialect mhlo are those of stablehlo where that has the operation.
+std::string CanonicalName(std::string_view name);
+
+}  // namespace kiln::stablehlo
