@@ -71,32 +71,11 @@ struct Attribute {
 inline constexpr int64_t kMaxAttributeParts = int64_t{1} << 24;
 inline constexpr int64_t kMaxAttributeDepth = 100;
 
-// What a record has; both readers make them so, also what text leaves out (empty lists, say). Lists
-// are kDenseArray of i64, numbers are kInteger of type i64 unless another kind is given.
-//   stablehlo.scatter: update_window_dims, inserted_window_dims, input_batching_dims,
-//     scatter_indices_batching_dims, scatter_dims_to_operand_dims, index_vector_dim (a number)
-//   stablehlo.gather: offset_dims, collapsed_slice_dims, operand_batching_dims,
-//     start_indices_batching_dims, start_index_map, index_vector_dim (a number)
-//   stablehlo.dot: lhs_batching_dimensions, rhs_batching_dimensions, lhs_contracting_dimensions,
-//     rhs_contracting_dimensions
-//   stablehlo.dot_algorithm: lhs_precision_type, rhs_precision_type, accumulation_type (kType),
-//     lhs_component_count, rhs_component_count, num_primitive_operations (numbers),
-//     allow_imprecise_accumulation (kBool)
-//   stablehlo.conv: input_batch_dimension, input_feature_dimension (numbers),
-//     input_spatial_dimensions, kernel_input_feature_dimension, kernel_output_feature_dimension
-//     (numbers), kernel_spatial_dimensions, output_batch_dimension, output_feature_dimension
-//     (numbers), output_spatial_dimensions
-//   stablehlo.channel_handle: handle, type (numbers)
-//   stablehlo.output_operand_alias: output_tuple_indices, operand_index (a number),
-//     operand_tuple_indices
-//   stablehlo.result_accuracy: atol, rtol (kFloat f64), ulps (a number), mode (kEnum
-//     stablehlo.result_accuracy_mode)
-//   stablehlo.bounds: bounds (kDynamic for "?")
-// chlo.ragged_dot: lhs_batching_dimensions, rhs_batching_dimensions, lhs_contracting_dimensions,
-//   rhs_contracting_dimensions, lhs_ragged_dimensions, rhs_group_dimensions
-// Names of the dialect mhlo are turned into those of stablehlo. An enum is named by what stands
-// before its value: stablehlo.{comparison_direction, comparison_type, precision, fft_type,
-// transpose, rng_algorithm, rng_distribution, custom_call_api_version, result_accuracy_mode},
+// What records have stands in mlir/records.h; both readers make them whole, with what text leaves
+// out (empty lists, say). "#stablehlo.bounds" is the name of type_extensions, too. Names of the
+// dialect mhlo are turned into those of stablehlo. An enum is named by what stands before its
+// value: stablehlo.{comparison_direction, comparison_type, precision, fft_type, transpose,
+// rng_algorithm, rng_distribution, custom_call_api_version, result_accuracy_mode},
 // chlo.{comparison_direction, comparison_type, precision}.
 
 // Integers of whatever form has them, as old and new text differ: kDenseArray, kElements or kArray

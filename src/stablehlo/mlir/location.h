@@ -26,6 +26,8 @@ struct Source {
   int32_t column = 0;
 
   bool operator==(const Source&) const = default;
+  // loc("jit(f)/add"("file.py":3:7)), as MLIR's text has it.
+  std::string ToString() const;
 };
 
 }  // namespace kiln::mlir

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "stablehlo/mlir/floats.h"
+#include "stablehlo/mlir/records.h"
 
 namespace kiln::mlir {
 namespace {
@@ -143,18 +144,7 @@ void Printer::PrintElements(const Attribute& attribute) {
     AppendList(attribute, 0, at, out_);
   } else {
     out_ += "\"0x";
-    if (element.is_bool()) {
-      // Booleans are packed there, the first in the lowest bit.
-      for (size_t i = 0; i < attribute.bytes.size(); i += 8) {
-        char packed = 0;
-        for (size_t bit = 0; bit < 8 && i + bit < attribute.bytes.size(); ++bit) {
-          packed = static_cast<char>(packed | attribute.bytes[i + bit] << bit);
-        }
-        AppendHexByte(out_, packed);
-      }
-    } else {
-      for (char c : attribute.bytes) AppendHexByte(out_, c);
-    }
+    for (char c : attribute.bytes) AppendHexByte(out_, c);
     out_ += "\"";
   }
   out_ += Cat("> : ", *attribute.type);
@@ -251,18 +241,26 @@ void Printer::Print(const Attribute& attribute) {
       return;
     case AttributeKind::kEnum: {
       const size_t dot = attribute.name.find('.');
+      if (attribute.name == "stablehlo.result_accuracy_mode") {
+        out_ += Cat("#", attribute.name, "<", attribute.text, ">");
+        return;
+      }
       out_ += Cat("#", attribute.name.substr(0, dot), "<", attribute.name.substr(dot + 1), " ",
                   attribute.text, ">");
       return;
     }
     case AttributeKind::kRecord: {
-      out_ += Cat("#", attribute.name, attribute.name == "stablehlo.conv" ? "<raw " : "<");
+      const bool bounds = attribute.name == "stablehlo.bounds";
+      out_ += Cat("#", bounds ? "stablehlo.type_extensions" : attribute.name,
+                  attribute.name == "stablehlo.conv" ? "<raw " : "<");
       bool first = true;
-      for (const NamedAttribute& field : attribute.fields) {
-        if (!first) out_ += ", ";
+      for (std::string_view word : Split(RecordFields(attribute.name), ' ')) {
+        const std::string_view field = word.substr(0, word.find(':'));
+        const Attribute* value = Find(attribute.fields, field);
+        if (!value) continue;
+        out_ += Cat(first ? "" : ", ", field, " = ");
         first = false;
-        out_ += Cat(field.name, " = ");
-        PrintField(*field.value);
+        PrintField(*value);
       }
       out_ += ">";
       return;
@@ -292,7 +290,7 @@ void Printer::PrintRegion(const Region& region, size_t indent) {
   out_ += "{\n";
   for (size_t i = 0; i < region.blocks.size(); ++i) {
     const Block& block = *region.blocks[i];
-    if (i > 0 || !block.arguments.empty()) {
+    if (i > 0 || !block.arguments.empty() || block.operations.empty()) {
       out_ += Cat(std::string(indent, ' '), "^bb", i);
       for (size_t a = 0; a < block.arguments.size(); ++a) {
         const auto number = static_cast<int64_t>(numbers_.size());
@@ -332,20 +330,18 @@ void Printer::Print(const Operation& operation, size_t indent) {
   PrintTypes(operation.operands);
   out_ += " -> ";
   PrintTypes(operation.results);
-  if (options_.sources && operation.source) {
-    const Source& s = *operation.source;
-    const std::string file = Cat(Quoted(s.file), ":", s.line, ":", s.column);
-    if (s.file.empty()) {
-      out_ += Cat(" loc(", Quoted(s.name), ")");
-    } else {
-      out_ +=
-          s.name.empty() ? Cat(" loc(", file, ")") : Cat(" loc(", Quoted(s.name), "(", file, "))");
-    }
-  }
+  if (options_.sources && operation.source) out_ += Cat(" ", *operation.source);
   out_ += "\n";
 }
 
 }  // namespace
+
+std::string Source::ToString() const {
+  const std::string place = file.empty() ? "" : Cat(Quoted(file), ":", line, ":", column);
+  if (name.empty()) return Cat("loc(", place.empty() ? "unknown" : place, ")");
+  return place.empty() ? Cat("loc(", Quoted(name), ")")
+                       : Cat("loc(", Quoted(name), "(", place, "))");
+}
 
 std::string ToText(const Module& module, const PrintOptions& options) {
   Printer printer(options);

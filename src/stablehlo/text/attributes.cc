@@ -180,8 +180,8 @@ Result<const mlir::Attribute*> Reader::ReadWordAttribute(std::string_view word) 
   if (word == "dense_resource") return ReadResource();
   if (word == "array") return ReadDenseArray();
   if (word == "loc") {
-    KILN_RETURN_IF_ERROR(ReadLocation().status());
-    return MakeOpaque(at);
+    KILN_ASSIGN_OR_RETURN(mlir::Source source, ReadLocation());
+    return MakeText(AttributeKind::kOpaque, source.ToString());
   }
   if (word == "affine_map" || word == "affine_set" || word == "strided") {
     if (!scanner_.Looking("<")) return scanner_.Fail("'<'");

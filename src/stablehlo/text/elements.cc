@@ -190,6 +190,10 @@ Status Reader::ReadHexElements(const Type& tensor, Attribute& elements) {
       bytes[0] = static_cast<char>(first & 1);
       return OkStatus();
     }
+    if (bytes.size() == count && count > 1) {
+      for (char& c : bytes) c = c != 0 ? '\1' : '\0';
+      return OkStatus();
+    }
     if (bytes.size() != count / 8 + (count % 8 != 0)) {
       return scanner_.FailAt(at, Cat("the bits of ", count, " booleans"));
     }

@@ -120,8 +120,8 @@ constexpr Row kRows[] = {
     {"interpreter", "probe", "% , probe_id = probe_id:string {} : same"},
 
     // What partitioned programs have beside; it changes no value.
-    {"sdy", "mesh", "sym_name:symbol = mesh:opaque {}"},
-    {"sdy", "sharding_constraint", "% sharding:opaque {} : same"},
+    {"sdy", "mesh", "sym_name:symbol = mesh:opaque.sdy.mesh {}"},
+    {"sdy", "sharding_constraint", "% sharding:opaque.sdy.sharding {} : same"},
 };
 
 // Forms by name with dialect.
@@ -207,7 +207,7 @@ Status Reader::ReadForm(Operation* operation, std::string_view form, Scope& scop
 Status Reader::ReadAttributeOf(Operation* operation, std::string_view name, std::string_view kind) {
   const size_t at = scanner_.position();
   const Attribute* value = nullptr;
-  constexpr std::string_view kEnum = "enum.";
+  constexpr std::string_view kEnum = "enum.", kOpaque = "opaque.";
   if (kind == "ints") {
     KILN_ASSIGN_OR_RETURN(List<int64_t> ints, ReadInts());
     KILN_ASSIGN_OR_RETURN(value, MakeInts(ints));
@@ -228,9 +228,11 @@ Status Reader::ReadAttributeOf(Operation* operation, std::string_view name, std:
     KILN_ASSIGN_OR_RETURN(value, MakeText(AttributeKind::kString, std::move(text)));
   } else if (kind == "ref") {
     KILN_ASSIGN_OR_RETURN(value, ReadSymbolAttribute());
-  } else if (kind == "opaque") {
+  } else if (kind.starts_with(kOpaque)) {
     KILN_RETURN_IF_ERROR(scanner_.SkipBalanced());
-    KILN_ASSIGN_OR_RETURN(value, MakeOpaque(at));
+    KILN_ASSIGN_OR_RETURN(
+        value, MakeText(AttributeKind::kOpaque,
+                        Cat("#", kind.substr(kOpaque.size()), scanner_.Text(at, scanner_.end()))));
   } else {
     // A number without a type, as what follows it may be the types of the operation.
     Type type;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "stablehlo/text/forms.h"
 #include "stablehlo/text/reader.h"
 
@@ -22,6 +24,17 @@ std::string_view WithDialect(std::string_view word, const mlir::Block* block) {
   if (word == "call") return "func.call";
   if (word != "return") return word;
   return ParentName(block) == "func.func" ? "func.return" : "stablehlo.return";
+}
+
+// Leaves out what the pretty form of a function does not say: that it is public, and attributes of
+// parameters that have none.
+void DropDefaults(mlir::AttributeList& attributes) {
+  std::erase_if(attributes, [](const mlir::NamedAttribute& attribute) {
+    if (attribute.name == "sym_visibility") return attribute.value->text == "public";
+    if (attribute.name != "arg_attrs" && attribute.name != "res_attrs") return false;
+    return std::ranges::all_of(attribute.value->items,
+                               [](const auto* item) { return item->fields.empty(); });
+  });
 }
 
 }  // namespace
@@ -91,6 +104,7 @@ Status Reader::ReadGeneric(Operation** made, mlir::Block* block, Scope& scope) {
   }
   if (scanner_.Looking("(")) KILN_RETURN_IF_ERROR(ReadRegions(operation, scope));
   if (scanner_.Looking("{")) KILN_RETURN_IF_ERROR(ReadDictionary(operation->attributes));
+  if (operation->name == "func.func") DropDefaults(operation->attributes);
   return ReadTypesOf(operation, "function");
 }
 

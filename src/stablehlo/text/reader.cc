@@ -1,5 +1,7 @@
 #include "stablehlo/text/reader.h"
 
+#include <algorithm>
+
 namespace kiln::stablehlo {
 namespace {
 
@@ -93,11 +95,11 @@ Result<const Reader::Definition*> Reader::Define(char sigil, std::string_view na
   if (sigil == '!') {
     KILN_ASSIGN_OR_RETURN(definition.type, ReadType());
   } else {
-    const size_t begin = scanner_.position();
     if (scanner_.TakeKeyword("loc")) {
       definition.is_location = true;
       KILN_ASSIGN_OR_RETURN(definition.source, ReadLocation());
-      KILN_ASSIGN_OR_RETURN(definition.attribute, MakeOpaque(begin));
+      KILN_ASSIGN_OR_RETURN(definition.attribute,
+                            MakeText(AttributeKind::kOpaque, definition.source.ToString()));
     } else {
       KILN_ASSIGN_OR_RETURN(definition.attribute, ReadAttribute());
     }
@@ -225,16 +227,15 @@ Status Reader::ReadLocationInside(mlir::Source& source, int64_t depth) {
 
 // After "file:".
 Status Reader::ReadPlace(mlir::Source& source, std::string_view file) {
-  mlir::Source place;
   KILN_ASSIGN_OR_RETURN(int64_t line, scanner_.Integer());
   int64_t column = 0;
   if (scanner_.Take(":")) {
     KILN_ASSIGN_OR_RETURN(column, scanner_.Integer());
   }
-  if (!source.file.empty()) return OkStatus();
+  if (!source.file.empty() || file.empty()) return OkStatus();
   source.file = std::string(file);
-  source.line = static_cast<int32_t>(line);
-  source.column = static_cast<int32_t>(column);
+  source.line = static_cast<int32_t>(std::clamp<int64_t>(line, 0, INT32_MAX));
+  source.column = static_cast<int32_t>(std::clamp<int64_t>(column, 0, INT32_MAX));
   return OkStatus();
 }
 

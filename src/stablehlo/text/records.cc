@@ -1,55 +1,15 @@
 // Attributes that start with '#': aliases, and those of the dialects.
 #include <algorithm>
 
+#include "stablehlo/mlir/records.h"
 #include "stablehlo/text/reader.h"
 
 namespace kiln::stablehlo {
 namespace {
 
-// The fields of a record: "name:kind", where the kind is ints, int, bool, type, f64 or mode.
-struct Schema {
-  std::string_view name;
-  std::string_view fields;
-};
-constexpr Schema kSchemas[] = {
-    {"stablehlo.scatter",
-     "update_window_dims:ints inserted_window_dims:ints input_batching_dims:ints "
-     "scatter_indices_batching_dims:ints scatter_dims_to_operand_dims:ints index_vector_dim:int"},
-    {"stablehlo.gather",
-     "offset_dims:ints collapsed_slice_dims:ints operand_batching_dims:ints "
-     "start_indices_batching_dims:ints start_index_map:ints index_vector_dim:int"},
-    {"stablehlo.dot",
-     "lhs_batching_dimensions:ints rhs_batching_dimensions:ints lhs_contracting_dimensions:ints "
-     "rhs_contracting_dimensions:ints"},
-    {"chlo.ragged_dot",
-     "lhs_batching_dimensions:ints rhs_batching_dimensions:ints lhs_contracting_dimensions:ints "
-     "rhs_contracting_dimensions:ints lhs_ragged_dimensions:ints rhs_group_dimensions:ints"},
-    {"stablehlo.dot_algorithm",
-     "lhs_precision_type:type rhs_precision_type:type accumulation_type:type "
-     "lhs_component_count:int rhs_component_count:int num_primitive_operations:int "
-     "allow_imprecise_accumulation:bool"},
-    {"stablehlo.conv",
-     "input_batch_dimension:int input_feature_dimension:int input_spatial_dimensions:ints "
-     "kernel_input_feature_dimension:int kernel_output_feature_dimension:int "
-     "kernel_spatial_dimensions:ints output_batch_dimension:int output_feature_dimension:int "
-     "output_spatial_dimensions:ints"},
-    {"stablehlo.channel_handle", "handle:int type:int"},
-    {"stablehlo.output_operand_alias",
-     "output_tuple_indices:ints operand_index:int operand_tuple_indices:ints"},
-    {"stablehlo.result_accuracy", "atol:f64 rtol:f64 ulps:int mode:mode"},
-    {"stablehlo.bounds", "bounds:ints"},
-};
-
-std::string_view FieldsOf(std::string_view name) {
-  for (const Schema& schema : kSchemas) {
-    if (schema.name == name) return schema.fields;
-  }
-  return {};
-}
-
 // The kind of a field; "" where the record does not have it.
 std::string_view KindOf(std::string_view record, std::string_view field) {
-  for (std::string_view word : Split(FieldsOf(record), ' ')) {
+  for (std::string_view word : Split(mlir::RecordFields(record), ' ')) {
     if (word.size() > field.size() && word.starts_with(field) && word[field.size()] == ':') {
       return word.substr(field.size() + 1);
     }
@@ -109,7 +69,7 @@ Result<const mlir::Attribute*> Reader::ReadHashAttribute() {
     }
     scanner_.Rewind(body);
   }
-  if (!FieldsOf(name).empty()) return ReadRecord(name);
+  if (!mlir::RecordFields(name).empty()) return ReadRecord(name);
   KILN_RETURN_IF_ERROR(scanner_.SkipBalanced());
   return MakeOpaque(at);
 }
@@ -180,7 +140,7 @@ Result<const mlir::Attribute*> Reader::ReadRecordField(std::string_view kind) {
 }
 
 Result<const mlir::Attribute*> Reader::FinishRecord(Attribute record, size_t position) {
-  for (std::string_view word : Split(FieldsOf(record.name), ' ')) {
+  for (std::string_view word : Split(mlir::RecordFields(record.name), ' ')) {
     const size_t colon = word.find(':');
     const std::string_view name = word.substr(0, colon), kind = word.substr(colon + 1);
     if (Find(record.fields, name)) continue;

@@ -1,3 +1,4 @@
+#include "stablehlo/mlir/print.h"
 #include "stablehlo/text/reader.h"
 
 namespace kiln::stablehlo {
@@ -13,7 +14,9 @@ std::optional<mlir::Type> IntegerByName(std::string_view name) {
   mlir::Type type{.kind = TypeKind::kInteger};
   if (name.starts_with("si")) type.signedness = Signedness::kSigned;
   if (name.starts_with("ui")) type.signedness = Signedness::kUnsigned;
-  const std::string_view digits = name.substr(type.signedness == Signedness::kSignless ? 1 : 2);
+  const bool plain = type.signedness == Signedness::kSignless;
+  if (plain && !name.starts_with("i")) return std::nullopt;
+  const std::string_view digits = name.substr(plain ? 1 : 2);
   if (digits.empty() || digits.size() > 8 || !IsDigit(digits[0])) return std::nullopt;
   std::optional<int64_t> width = ParseInt(digits);
   if (!width) return std::nullopt;
@@ -170,8 +173,7 @@ Status Reader::ReadTensorEncoding(Type& type) {
     if (!type.bounds.empty() || type.dimensions.empty()) return OkStatus();
     return scanner_.FailAt(at, Cat(type.rank(), " bounds"));
   }
-  type.text = std::string(scanner_.Text(at, scanner_.end()));
-  if (encoding->is(AttributeKind::kOpaque)) type.text = encoding->text;
+  type.text = mlir::ToText(*encoding);
   return OkStatus();
 }
 
