@@ -569,7 +569,8 @@ TEST(StablehloText, Attributes) {
         "#sdy.sharding<@mesh, [{\"x\"}, {}]>",
         "affine_map<(d0) -> (d0)>",
         "loc(\"a\":1:2)",
-        "#vhlo.array_v1<[]>"}) {
+        "#vhlo.array_v1<[]>",
+        "\"\\22\\5C\\5C \\22\""}) {
     std::unique_ptr<mlir::Module> module;
     const Attribute* attribute = ReadAttribute(module, text);
     ASSERT_TRUE(attribute) << text;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "stablehlo/mlir/floats.h"
@@ -84,6 +85,13 @@ Result<std::vector<int64_t>> Reader::ReadInts() {
 Status Reader::ReadDictionary(AttributeList& list) {
   KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
   if (scanner_.Take("}")) return OkStatus();
+  struct Entry {
+    mlir::NamedAttribute attribute;
+    size_t position;
+  };
+  List<Entry> entries;
+  // What the list has already counts, too.
+  for (const mlir::NamedAttribute& attribute : list) entries.push_back({attribute, 0});
   do {
     const size_t at = scanner_.position();
     std::string name;
@@ -99,10 +107,16 @@ Status Reader::ReadDictionary(AttributeList& list) {
     } else {
       KILN_ASSIGN_OR_RETURN(value, Make({.kind = AttributeKind::kUnit}, at));
     }
-    if (!Insert(list, module_->Name(name), value)) {
-      return scanner_.FailAt(at, "each attribute once");
-    }
+    entries.push_back({{module_->Name(name), value}, at});
   } while (scanner_.Take(","));
+  std::ranges::stable_sort(entries, {}, [](const Entry& entry) { return entry.attribute.name; });
+  list.clear();
+  for (const Entry& entry : entries) {
+    if (!list.empty() && list.back().name == entry.attribute.name) {
+      return scanner_.FailAt(entry.position, "each attribute once");
+    }
+    list.push_back(entry.attribute);
+  }
   return scanner_.Expect("}");
 }
 

@@ -1,3 +1,4 @@
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -11,23 +12,30 @@ namespace {
 using mlir::Signedness;
 using mlir::TypeKind;
 
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+// The values of hexadecimal digits, 16 for other characters.
+constexpr std::array<uint8_t, 256> kHexValues = [] {
+  std::array<uint8_t, 256> values{};
+  values.fill(16);
+  for (uint8_t i = 0; i < 16; ++i) {
+    values[static_cast<uint8_t>("0123456789abcdef"[i])] = i;
+    values[static_cast<uint8_t>("0123456789ABCDEF"[i])] = i;
+  }
+  return values;
+}();
 
 // "0x00FF" as bytes; false where it is something else.
 bool DecodeHex(std::string_view text, std::string* bytes) {
   if (!text.starts_with("0x") || text.size() % 2 != 0) return false;
-  bytes->reserve(text.size() / 2 - 1);
-  for (size_t i = 2; i < text.size(); i += 2) {
-    const int high = HexValue(text[i]), low = HexValue(text[i + 1]);
-    if (high < 0 || low < 0) return false;
-    *bytes += static_cast<char>(high * 16 + low);
+  text.remove_prefix(2);
+  bytes->resize(text.size() / 2);
+  uint8_t other = 0;
+  for (size_t i = 0; i < bytes->size(); ++i) {
+    const uint8_t high = kHexValues[static_cast<uint8_t>(text[2 * i])];
+    const uint8_t low = kHexValues[static_cast<uint8_t>(text[2 * i + 1])];
+    other |= (high | low) & 16;
+    (*bytes)[i] = static_cast<char>(high << 4 | low);
   }
-  return true;
+  return other == 0;
 }
 
 // A signless type takes what is a value of its bits with or without a sign.
@@ -163,11 +171,13 @@ Status Reader::ReadElement(const Type& type, std::string& bytes) {
     bytes += value ? '\1' : '\0';
     return OkStatus();
   }
-  const std::string expected = Cat("a number that ", type, " holds");
-  if (!scanner_.LookingAtNumber()) return scanner_.Fail(expected);
-  KILN_ASSIGN_OR_RETURN(Number number, scanner_.TakeNumber());
-  std::optional<uint64_t> bits = BitsOf(number, type);
-  if (!bits) return scanner_.FailAt(number.position, expected);
+  const size_t at = scanner_.position();
+  std::optional<uint64_t> bits;
+  if (scanner_.LookingAtNumber()) {
+    KILN_ASSIGN_OR_RETURN(Number number, scanner_.TakeNumber());
+    bits = BitsOf(number, type);
+  }
+  if (!bits) return scanner_.FailAt(at, Cat("a number that ", type, " holds"));
   AppendBits(type.is_bool() ? *bits & 1 : *bits, mlir::ElementBytes(type), bytes);
   return OkStatus();
 }

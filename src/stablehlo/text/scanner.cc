@@ -26,11 +26,16 @@ size_t DigitsEnd(std::string_view text, size_t at) {
 
 // Behind the quote that ends the string at `at`, or npos: strings end on their line.
 size_t StringEnd(std::string_view text, size_t at) {
+  size_t quote = at++;
   while (true) {
-    at = text.find_first_of("\"\\\n", at + 1);
-    if (at == std::string_view::npos || text[at] == '\n') return std::string_view::npos;
-    if (text[at] == '"') return at + 1;
-    ++at;
+    if (quote < at) quote = text.find('"', at);
+    if (quote == std::string_view::npos) return quote;
+    // What stands behind a backslash ends nothing.
+    const std::string_view piece = text.substr(at, quote - at);
+    const size_t escape = piece.find('\\');
+    if (piece.substr(0, escape).find('\n') != std::string_view::npos) return std::string_view::npos;
+    if (escape == std::string_view::npos) return quote + 1;
+    at += escape + 2;
   }
 }
 
