@@ -287,16 +287,18 @@ TEST(CorpusHlo, CompiledAgreesWithEvaluator) {
     std::stringstream text;
     text << file.rdbuf();
     auto module = ir::ParseHloText(text.str());
-    if (!module.ok()) {
-      ASSERT_EQ(module.status().code(), Code::kUnimplemented) << module.status().ToString();
+    auto is_there = [&](const Status& status) {
+      if (status.ok()) return true;
+      EXPECT_EQ(status.code(), Code::kUnimplemented) << entry.path() << ": " << status.ToString();
       ++unimplemented;
-      continue;
-    }
+      return false;
+    };
+    if (!is_there(module.status())) continue;
     std::vector<Literal> arguments = RandomArguments(**module, 5);
     auto expected = interp::Evaluate(**module, arguments);
-    ASSERT_TRUE(expected.ok()) << entry.path() << ": " << expected.status().ToString();
+    if (!is_there(expected.status())) continue;
     auto loaded = Load(**module, true);
-    ASSERT_TRUE(loaded.ok()) << entry.path() << ": " << loaded.status().ToString();
+    if (!is_there(loaded.status())) continue;
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);
     ASSERT_TRUE(loaded->executable->Run(run.arguments(), run.results()).ok());
