@@ -1,0 +1,426 @@
+// The section of operations: regions, blocks and values, by way of the tables.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "stablehlo/bytecode/bytecode.h"
+#include "stablehlo/bytecode/operations.h"
+#include "stablehlo/bytecode/version.h"
+
+namespace kiln::stablehlo {
+namespace {
+
+using mlir::Attribute;
+using mlir::AttributeKind;
+using mlir::AttributeList;
+using mlir::Block;
+using mlir::Operation;
+using mlir::Region;
+using mlir::Value;
+
+// What an operation has, as bits.
+enum Mask : uint8_t {
+  kHasAttributes = 1,
+  kHasResults = 2,
+  kHasOperands = 4,
+  kHasSuccessors = 8,
+  kHasRegions = 16,
+  kHasUseListOrders = 32,
+  kHasProperties = 64,
+};
+
+class Reader {
+ public:
+  Reader(const Container& container, size_t size)
+      : container_(container),
+        module_(std::make_unique<mlir::Module>()),
+        tables_(container, *module_, size),
+        upgrade_(tables_),
+        end_(container.ir.offset() + container.ir.remaining()) {
+    constexpr size_t kFreeAttributes = 1 << 16;
+    constexpr size_t kAttributesPerByte = 16;
+    attributes_left_ = kAttributesPerByte * size + kFreeAttributes;
+  }
+
+  Result<std::unique_ptr<mlir::Module>> Read();
+
+ private:
+  // Values by their numbers, up to one region that sees nothing outside.
+  struct Scope {
+    std::vector<Value*> values;  // null where the operation comes later
+  };
+  // The numbers of a region's own values.
+  struct Numbers {
+    size_t next = 0;
+    size_t end = 0;
+  };
+  // An operation that is known by name.
+  struct Name {
+    std::string_view full;  // with its dialect, of today
+    const VhloOperation* vhlo = nullptr;
+    bool known = false;
+  };
+
+  Status ReadBlock(Input& input, Block* block, Numbers& numbers);
+  Status ReadArguments(Input& input, Block* block, Numbers& numbers);
+  Status ReadOperation(Input& input, Block* block, Numbers& numbers);
+  Status ReadResults(Input& input, Operation* operation);
+  Status ReadOperands(Input& input, Operation* operation);
+  Status ReadRegions(Input& input, Operation* operation);
+  Status ReadRegion(Input& input, Operation* operation, bool isolated);
+  Status SkipUseListOrders(Input& input, uint64_t values);
+  Status Define(Value* value, Numbers& numbers, size_t offset);
+
+  Result<const Name*> FindName(uint64_t index, size_t offset);
+  // The dictionary and the properties of an operation, by their indices, where it has them.
+  struct Told {
+    std::optional<uint64_t> dictionary;
+    std::optional<uint64_t> properties;
+  };
+  Status SetAttributes(Operation* operation, uint64_t index, const Told& told);
+  Result<AttributeList> MakeAttributes(uint64_t index, const Told& told, size_t offset);
+  Result<AttributeList> MakeVhloAttributes(const VhloOperation& vhlo, const Told& told,
+                                           AttributeList others, size_t offset);
+
+  const Container& container_;
+  std::unique_ptr<mlir::Module> module_;
+  Tables tables_;
+  Upgrade upgrade_;
+  const size_t end_;  // of the operations, in the input
+  std::vector<Name> names_;
+  std::vector<Scope> scopes_;
+  size_t outstanding_ = 0;  // values that regions around have still to define
+  // Many operations have the same attributes: by name, dictionary and properties.
+  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, AttributeList> attributes_;
+  size_t attributes_left_ = 0;
+};
+
+Result<std::unique_ptr<mlir::Module>> Reader::Read() {
+  KILN_RETURN_IF_ERROR(CheckVersion(container_.producer));
+  KILN_RETURN_IF_ERROR(tables_.ReadAll());
+  names_.resize(container_.operations.size());
+  Input input = container_.ir;
+  Numbers none;
+  scopes_.emplace_back();
+  KILN_RETURN_IF_ERROR(ReadBlock(input, module_->body(), none));
+  KILN_RETURN_IF_ERROR(input.ExpectEnd("the operations"));
+  const auto& operations = module_->body()->operations;
+  if (operations.size() == 1 && operations[0]->name == "builtin.module") module_->Unwrap();
+  return std::move(module_);
+}
+
+Status Reader::ReadBlock(Input& input, Block* block, Numbers& numbers) {
+  bool has_arguments = false;
+  KILN_ASSIGN_OR_RETURN(uint64_t operations,
+                        input.Flagged(&has_arguments, "a number of operations"));
+  if (operations > input.remaining()) {
+    return input.Fail(Cat(input.remaining(), " bytes up to the end"),
+                      Cat(operations, " operations"));
+  }
+  if (has_arguments) KILN_RETURN_IF_ERROR(ReadArguments(input, block, numbers));
+  for (uint64_t i = 0; i < operations; ++i) {
+    KILN_RETURN_IF_ERROR(ReadOperation(input, block, numbers));
+  }
+  return OkStatus();
+}
+
+Status Reader::ReadArguments(Input& input, Block* block, Numbers& numbers) {
+  KILN_ASSIGN_OR_RETURN(uint64_t count, input.Count("a number of arguments"));
+  for (uint64_t i = 0; i < count; ++i) {
+    const size_t at = input.offset();
+    bool has_location = true;
+    const mlir::Type* type = nullptr;
+    if (container_.format >= kArgumentsWithoutLocation) {
+      KILN_ASSIGN_OR_RETURN(uint64_t index, input.Flagged(&has_location, "the index of a type"));
+      KILN_ASSIGN_OR_RETURN(type, tables_.TypeAt(index, at));
+    } else {
+      KILN_ASSIGN_OR_RETURN(type, tables_.ReadType(input));
+    }
+    if (has_location) KILN_RETURN_IF_ERROR(tables_.ReadLocation(input).status());
+    KILN_RETURN_IF_ERROR(Define(module_->AddArgument(block, type), numbers, at));
+  }
+  if (container_.format < kUseListOrders) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(uint8_t has_orders, input.Byte("whether there are orders of uses"));
+  return has_orders != 0 ? SkipUseListOrders(input, count) : OkStatus();
+}
+
+Status Reader::Define(Value* value, Numbers& numbers, size_t offset) {
+  if (numbers.next == numbers.end) {
+    return FailAtByte(offset, "one value more", "as many values as the region has");
+  }
+  scopes_.back().values[numbers.next++] = value;
+  --outstanding_;
+  return OkStatus();
+}
+
+// The orders of uses say nothing about the program.
+Status Reader::SkipUseListOrders(Input& input, uint64_t values) {
+  uint64_t count = 1;
+  if (values > 1) {
+    KILN_ASSIGN_OR_RETURN(count, input.Count("a number of values"));
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    if (values > 1) KILN_RETURN_IF_ERROR(input.Index(values, "a value").status());
+    bool pairs = false;
+    KILN_ASSIGN_OR_RETURN(uint64_t uses, input.Flagged(&pairs, "a number of uses"));
+    for (uint64_t use = 0; use < uses; ++use) {
+      KILN_RETURN_IF_ERROR(input.VarInt("the index of a use").status());
+    }
+  }
+  return OkStatus();
+}
+
+Result<const Reader::Name*> Reader::FindName(uint64_t index, size_t offset) {
+  Name& name = names_[index];
+  if (name.known) return &name;
+  const Container::OperationName& written = container_.operations[index];
+  if (written.dialect == "vhlo") {
+    name.vhlo = FindVhloOperation(written.name);
+    if (!name.vhlo) {
+      return Unimplemented("byte ", offset, ": found 'vhlo.", written.name.substr(0, 80),
+                           "', which no version of vhlo up to ", NewestVersion(), " has");
+    }
+    name.full = name.vhlo->name;
+  } else if (written.dialect == "stablehlo" || written.dialect == "chlo") {
+    return Unimplemented("byte ", offset, ": found '", written.dialect, ".",
+                         written.name.substr(0, 80), "'; this bytecode is not a portable artifact,",
+                         " which has operations of vhlo");
+  } else {
+    name.full = module_->Name(written.name.empty() ? std::string(written.dialect)
+                                                   : Cat(written.dialect, ".", written.name));
+  }
+  name.known = true;
+  return &name;
+}
+
+Status Reader::ReadOperation(Input& input, Block* block, Numbers& numbers) {
+  const size_t at = input.offset();
+  KILN_ASSIGN_OR_RETURN(uint64_t index,
+                        input.Index(container_.operations.size(), "the name of an operation"));
+  KILN_ASSIGN_OR_RETURN(const Name* name, FindName(index, at));
+  const size_t mask_at = input.offset();
+  KILN_ASSIGN_OR_RETURN(uint8_t mask, input.Byte("what an operation has"));
+  const int known = container_.format >= kProperties      ? 127
+                    : container_.format >= kUseListOrders ? 63
+                                                          : 31;
+  if (mask > known) return FailAtByte(mask_at, Cat("the bits ", +mask), Cat("at most ", known));
+  if ((mask & kHasSuccessors) != 0) {
+    return Unimplemented("byte ", at, ": branches between blocks are not implemented");
+  }
+  std::string_view full = name->full;
+  // Text has one kind of return, too, but for functions.
+  if (full == "stablehlo.return" && block->parent->parent->name == "func.func")
+    full = "func.return";
+  if (full == "builtin.module" && block->parent->parent != module_->root()) {
+    return Unimplemented("byte ", at, ": modules inside modules are not implemented");
+  }
+  Operation* operation = module_->AddOperation(block, full, {.offset = static_cast<int64_t>(at)});
+  KILN_ASSIGN_OR_RETURN(operation->source, tables_.ReadLocation(input));
+  Told told;
+  if ((mask & kHasAttributes) != 0) {
+    KILN_ASSIGN_OR_RETURN(told.dictionary,
+                          input.Index(container_.attributes.size(), "the index of a dictionary"));
+  }
+  if ((mask & kHasProperties) != 0) {
+    KILN_ASSIGN_OR_RETURN(told.properties,
+                          input.Index(container_.properties.size(), "the index of properties"));
+  }
+  KILN_RETURN_IF_ERROR(SetAttributes(operation, index, told));
+  if ((mask & kHasResults) != 0) KILN_RETURN_IF_ERROR(ReadResults(input, operation));
+  if ((mask & kHasOperands) != 0) KILN_RETURN_IF_ERROR(ReadOperands(input, operation));
+  if ((mask & kHasUseListOrders) != 0) {
+    KILN_RETURN_IF_ERROR(SkipUseListOrders(input, operation->results.size()));
+  }
+  for (Value* result : operation->results) KILN_RETURN_IF_ERROR(Define(result, numbers, at));
+  return (mask & kHasRegions) != 0 ? ReadRegions(input, operation) : OkStatus();
+}
+
+Status Reader::ReadResults(Input& input, Operation* operation) {
+  KILN_ASSIGN_OR_RETURN(uint64_t count, input.Count("a number of results"));
+  for (uint64_t i = 0; i < count; ++i) {
+    KILN_ASSIGN_OR_RETURN(const mlir::Type* type, tables_.ReadType(input));
+    module_->AddResult(operation, type);
+  }
+  return OkStatus();
+}
+
+Status Reader::ReadOperands(Input& input, Operation* operation) {
+  KILN_ASSIGN_OR_RETURN(uint64_t count, input.Count("a number of operands"));
+  const std::vector<Value*>& values = scopes_.back().values;
+  operation->operands.reserve(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    const size_t at = input.offset();
+    KILN_ASSIGN_OR_RETURN(uint64_t index, input.VarInt("a value"));
+    if (index >= values.size() || !values[index]) {
+      return FailAtByte(at, Cat("value ", index), "a value that is defined before");
+    }
+    operation->operands.push_back(values[index]);
+  }
+  return OkStatus();
+}
+
+Status Reader::ReadRegions(Input& input, Operation* operation) {
+  bool isolated = false;
+  KILN_ASSIGN_OR_RETURN(uint64_t count, input.Flagged(&isolated, "a number of regions"));
+  if (count > input.remaining()) {
+    return input.Fail(Cat(input.remaining(), " bytes up to the end"), Cat(count, " regions"));
+  }
+  // Those that see nothing outside are in a section, so that they could be read later.
+  const bool in_section = isolated && container_.format >= kLazyRegions;
+  Input section;
+  if (in_section) {
+    KILN_ASSIGN_OR_RETURN(section, input.Section(kIrSection));
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    KILN_RETURN_IF_ERROR(ReadRegion(in_section ? section : input, operation, isolated));
+  }
+  return in_section ? section.ExpectEnd("the regions") : OkStatus();
+}
+
+Status Reader::ReadRegion(Input& input, Operation* operation, bool isolated) {
+  const size_t at = input.offset();
+  Region* region = module_->AddRegion(operation);
+  if (!region) {
+    return ResourceExhausted("byte ", at, ": regions are nested more than ", mlir::kMaxRegionDepth,
+                             " deep");
+  }
+  KILN_ASSIGN_OR_RETURN(uint64_t blocks, input.Count("a number of blocks"));
+  if (blocks == 0) return OkStatus();
+  if (isolated) scopes_.emplace_back();
+  const size_t values_at = input.offset();
+  KILN_ASSIGN_OR_RETURN(uint64_t values, input.VarInt("a number of values"));
+  // Each takes a byte, and so do those that regions around have still to define.
+  const size_t most = end_ - std::min(end_, input.offset() + outstanding_);
+  if (values > most) {
+    return FailAtByte(values_at, Cat(values, " values"),
+                      Cat("at most ", most, ", as many as bytes follow for them"));
+  }
+  const size_t base = scopes_.back().values.size();
+  Numbers numbers{base, base + values};
+  scopes_.back().values.resize(numbers.end);
+  outstanding_ += values;
+  for (uint64_t i = 0; i < blocks; ++i) {
+    KILN_RETURN_IF_ERROR(ReadBlock(input, module_->AddBlock(region), numbers));
+  }
+  if (numbers.next != numbers.end) {
+    return input.Fail("the end of a region", Cat(numbers.end - numbers.next, " values more"));
+  }
+  if (isolated) {
+    scopes_.pop_back();
+  } else {
+    scopes_.back().values.resize(base);
+  }
+  return OkStatus();
+}
+
+Status Reader::SetAttributes(Operation* operation, uint64_t index, const Told& told) {
+  const auto offset = static_cast<size_t>(operation->location.offset);
+  const std::tuple key(index, told.dictionary.value_or(UINT64_MAX),
+                       told.properties.value_or(UINT64_MAX));
+  auto found = attributes_.find(key);
+  if (found == attributes_.end()) {
+    KILN_ASSIGN_OR_RETURN(AttributeList made, MakeAttributes(index, told, offset));
+    found = attributes_.emplace(key, std::move(made)).first;
+  }
+  const size_t count = found->second.size();
+  if (count > attributes_left_) {
+    return ResourceExhausted("byte ", offset, ": operations have so many attributes that they ",
+                             "take more memory than is given for bytecode of this size");
+  }
+  attributes_left_ -= count;
+  operation->attributes = found->second;
+  return OkStatus();
+}
+
+Result<AttributeList> Reader::MakeAttributes(uint64_t index, const Told& told, size_t offset) {
+  AttributeList list;
+  auto add_dictionary = [&](const Attribute* dictionary) -> Status {
+    if (!dictionary->is(AttributeKind::kDictionary)) {
+      return FailAtByte(offset, "an operation with another attribute", "a dictionary");
+    }
+    for (const mlir::NamedAttribute& field : dictionary->fields) {
+      if (!mlir::Insert(list, field.name, field.value)) {
+        return FailAtByte(offset, Cat("the attribute '", field.name.substr(0, 80), "' twice"),
+                          "each attribute once");
+      }
+    }
+    return OkStatus();
+  };
+  if (told.dictionary) {
+    KILN_ASSIGN_OR_RETURN(const Attribute* dictionary,
+                          tables_.AttributeAt(*told.dictionary, offset));
+    if (dictionary->is(AttributeKind::kDictionary)) list.reserve(dictionary->fields.size());
+    KILN_RETURN_IF_ERROR(add_dictionary(dictionary));
+  }
+  const Name& name = names_[index];
+  const bool registered = container_.operations[index].registered;
+  if (told.properties && !registered) {
+    // Who wrote it did not know the operation.
+    Input input = container_.properties[*told.properties];
+    KILN_ASSIGN_OR_RETURN(const Attribute* dictionary, tables_.ReadAttribute(input));
+    KILN_RETURN_IF_ERROR(input.ExpectEnd("properties"));
+    KILN_RETURN_IF_ERROR(add_dictionary(dictionary));
+  }
+  if (name.vhlo) {
+    Told rest = told;
+    if (!registered) rest.properties.reset();
+    return MakeVhloAttributes(*name.vhlo, rest, std::move(list), offset);
+  }
+  if (!told.properties || !registered) return list;
+  if (name.full != "builtin.module") {
+    return Unimplemented("byte ", offset, ": the properties of '", name.full.substr(0, 80),
+                         "' are not implemented");
+  }
+  Input input = container_.properties[*told.properties];
+  for (std::string_view key : {"sym_name", "sym_visibility"}) {
+    KILN_ASSIGN_OR_RETURN(const Attribute* value, tables_.ReadOptionalAttribute(input));
+    if (value && !mlir::Insert(list, module_->Name(key), value)) {
+      return FailAtByte(offset, Cat("the attribute '", key, "' twice"), "each attribute once");
+    }
+  }
+  KILN_RETURN_IF_ERROR(input.ExpectEnd("properties"));
+  return list;
+}
+
+// Those of vhlo are in the properties, in order and without names, or by name among the others.
+Result<AttributeList> Reader::MakeVhloAttributes(const VhloOperation& vhlo, const Told& told,
+                                                 AttributeList others, size_t offset) {
+  std::vector<const Attribute*> values;
+  std::optional<Input> input;
+  if (told.properties) input = container_.properties[*told.properties];
+  for (const VhloAttribute& attribute : vhlo.attributes) {
+    if (attribute.added) continue;
+    const Attribute* value = nullptr;
+    if (input) {
+      KILN_ASSIGN_OR_RETURN(value, tables_.ReadAttribute(*input));
+    } else {
+      value = mlir::Find(others, attribute.name);
+      if (!value) {
+        return FailAtByte(offset, Cat("'", vhlo.name, "' without '", attribute.name, "'"),
+                          "all its attributes");
+      }
+      std::erase_if(
+          others, [&](const mlir::NamedAttribute& other) { return other.name == attribute.name; });
+    }
+    values.push_back(value);
+  }
+  if (input) KILN_RETURN_IF_ERROR(input->ExpectEnd("properties"));
+  KILN_ASSIGN_OR_RETURN(AttributeList list, upgrade_.Convert(vhlo, values, offset));
+  for (const mlir::NamedAttribute& attribute : list) {
+    if (!mlir::Insert(others, attribute.name, attribute.value)) {
+      return FailAtByte(offset, Cat("the attribute '", attribute.name, "' twice"),
+                        "each attribute once");
+    }
+  }
+  return others;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<mlir::Module>> ReadBytecode(std::string_view bytes) {
+  KILN_ASSIGN_OR_RETURN(Container container, ReadContainer(bytes));
+  return Reader(container, bytes.size()).Read();
+}
+
+}  // namespace kiln::stablehlo
