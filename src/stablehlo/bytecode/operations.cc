@@ -159,8 +159,8 @@ VhloAttribute ParseAttribute(std::string_view word) {
   return attribute;
 }
 
-struct OperationTable {
-  OperationTable() {
+struct VhloTable {
+  VhloTable() {
     for (const Row& row : kRows) {
       std::vector<VhloAttribute> attributes;
       for (std::string_view word : Split(row.attributes, ' ')) {
@@ -183,7 +183,7 @@ struct OperationTable {
 }  // namespace
 
 const VhloOperation* FindVhloOperation(std::string_view name) {
-  static const OperationTable table;
+  static const VhloTable table;
   auto found = table.by_name.find(std::string(name));
   return found == table.by_name.end() ? nullptr : &found->second;
 }

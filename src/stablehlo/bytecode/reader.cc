@@ -1,18 +1,14 @@
 // The section of operations: regions, blocks and values, by way of the tables.
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <tuple>
+#include <vector>
 
 #include "stablehlo/bytecode/bytecode.h"
-#include "stablehlo/bytecode/operations.h"
+#include "stablehlo/bytecode/operation_table.h"
 #include "stablehlo/bytecode/version.h"
 
 namespace kiln::stablehlo {
 namespace {
 
-using mlir::Attribute;
-using mlir::AttributeKind;
 using mlir::AttributeList;
 using mlir::Block;
 using mlir::Operation;
@@ -36,12 +32,8 @@ class Reader {
       : container_(container),
         module_(std::make_unique<mlir::Module>()),
         tables_(container, *module_, size),
-        upgrade_(tables_),
-        end_(container.ir.offset() + container.ir.remaining()) {
-    constexpr size_t kFreeAttributes = 1 << 16;
-    constexpr size_t kAttributesPerByte = 16;
-    attributes_left_ = kAttributesPerByte * size + kFreeAttributes;
-  }
+        operations_(container, tables_, size),
+        end_(container.ir.offset() + container.ir.remaining()) {}
 
   Result<std::unique_ptr<mlir::Module>> Read();
 
@@ -55,12 +47,6 @@ class Reader {
     size_t next = 0;
     size_t end = 0;
   };
-  // An operation that is known by name.
-  struct Name {
-    std::string_view full;  // with its dialect, of today
-    const VhloOperation* vhlo = nullptr;
-    bool known = false;
-  };
 
   Status ReadBlock(Input& input, Block* block, Numbers& numbers);
   Status ReadArguments(Input& input, Block* block, Numbers& numbers);
@@ -72,34 +58,18 @@ class Reader {
   Status SkipUseListOrders(Input& input, uint64_t values);
   Status Define(Value* value, Numbers& numbers, size_t offset);
 
-  Result<const Name*> FindName(uint64_t index, size_t offset);
-  // The dictionary and the properties of an operation, by their indices, where it has them.
-  struct Told {
-    std::optional<uint64_t> dictionary;
-    std::optional<uint64_t> properties;
-  };
-  Status SetAttributes(Operation* operation, uint64_t index, const Told& told);
-  Result<AttributeList> MakeAttributes(uint64_t index, const Told& told, size_t offset);
-  Result<AttributeList> MakeVhloAttributes(const VhloOperation& vhlo, const Told& told,
-                                           AttributeList others, size_t offset);
-
   const Container& container_;
   std::unique_ptr<mlir::Module> module_;
   Tables tables_;
-  Upgrade upgrade_;
+  OperationTable operations_;
   const size_t end_;  // of the operations, in the input
-  std::vector<Name> names_;
   std::vector<Scope> scopes_;
   size_t outstanding_ = 0;  // values that regions around have still to define
-  // Many operations have the same attributes: by name, dictionary and properties.
-  std::map<std::tuple<uint64_t, uint64_t, uint64_t>, AttributeList> attributes_;
-  size_t attributes_left_ = 0;
 };
 
 Result<std::unique_ptr<mlir::Module>> Reader::Read() {
   KILN_RETURN_IF_ERROR(CheckVersion(container_.producer));
   KILN_RETURN_IF_ERROR(tables_.ReadAll());
-  names_.resize(container_.operations.size());
   Input input = container_.ir;
   Numbers none;
   scopes_.emplace_back();
@@ -171,34 +141,11 @@ Status Reader::SkipUseListOrders(Input& input, uint64_t values) {
   return OkStatus();
 }
 
-Result<const Reader::Name*> Reader::FindName(uint64_t index, size_t offset) {
-  Name& name = names_[index];
-  if (name.known) return &name;
-  const Container::OperationName& written = container_.operations[index];
-  if (written.dialect == "vhlo") {
-    name.vhlo = FindVhloOperation(written.name);
-    if (!name.vhlo) {
-      return Unimplemented("byte ", offset, ": found 'vhlo.", written.name.substr(0, 80),
-                           "', which no version of vhlo up to ", NewestVersion(), " has");
-    }
-    name.full = name.vhlo->name;
-  } else if (written.dialect == "stablehlo" || written.dialect == "chlo") {
-    return Unimplemented("byte ", offset, ": found '", written.dialect, ".",
-                         written.name.substr(0, 80), "'; this bytecode is not a portable artifact,",
-                         " which has operations of vhlo");
-  } else {
-    name.full = module_->Name(written.name.empty() ? std::string(written.dialect)
-                                                   : Cat(written.dialect, ".", written.name));
-  }
-  name.known = true;
-  return &name;
-}
-
 Status Reader::ReadOperation(Input& input, Block* block, Numbers& numbers) {
   const size_t at = input.offset();
   KILN_ASSIGN_OR_RETURN(uint64_t index,
                         input.Index(container_.operations.size(), "the name of an operation"));
-  KILN_ASSIGN_OR_RETURN(const Name* name, FindName(index, at));
+  KILN_ASSIGN_OR_RETURN(const OperationTable::Name* name, operations_.NameAt(index, at));
   const size_t mask_at = input.offset();
   KILN_ASSIGN_OR_RETURN(uint8_t mask, input.Byte("what an operation has"));
   const int known = container_.format >= kProperties      ? 127
@@ -217,7 +164,7 @@ Status Reader::ReadOperation(Input& input, Block* block, Numbers& numbers) {
   }
   Operation* operation = module_->AddOperation(block, full, {.offset = static_cast<int64_t>(at)});
   KILN_ASSIGN_OR_RETURN(operation->source, tables_.ReadLocation(input));
-  Told told;
+  OperationTable::Told told;
   if ((mask & kHasAttributes) != 0) {
     KILN_ASSIGN_OR_RETURN(told.dictionary,
                           input.Index(container_.attributes.size(), "the index of a dictionary"));
@@ -226,7 +173,8 @@ Status Reader::ReadOperation(Input& input, Block* block, Numbers& numbers) {
     KILN_ASSIGN_OR_RETURN(told.properties,
                           input.Index(container_.properties.size(), "the index of properties"));
   }
-  KILN_RETURN_IF_ERROR(SetAttributes(operation, index, told));
+  KILN_ASSIGN_OR_RETURN(const AttributeList* attributes, operations_.Attributes(index, told, at));
+  operation->attributes = *attributes;
   if ((mask & kHasResults) != 0) KILN_RETURN_IF_ERROR(ReadResults(input, operation));
   if ((mask & kHasOperands) != 0) KILN_RETURN_IF_ERROR(ReadOperands(input, operation));
   if ((mask & kHasUseListOrders) != 0) {
@@ -312,108 +260,6 @@ Status Reader::ReadRegion(Input& input, Operation* operation, bool isolated) {
     scopes_.back().values.resize(base);
   }
   return OkStatus();
-}
-
-Status Reader::SetAttributes(Operation* operation, uint64_t index, const Told& told) {
-  const auto offset = static_cast<size_t>(operation->location.offset);
-  const std::tuple key(index, told.dictionary.value_or(UINT64_MAX),
-                       told.properties.value_or(UINT64_MAX));
-  auto found = attributes_.find(key);
-  if (found == attributes_.end()) {
-    KILN_ASSIGN_OR_RETURN(AttributeList made, MakeAttributes(index, told, offset));
-    found = attributes_.emplace(key, std::move(made)).first;
-  }
-  const size_t count = found->second.size();
-  if (count > attributes_left_) {
-    return ResourceExhausted("byte ", offset, ": operations have so many attributes that they ",
-                             "take more memory than is given for bytecode of this size");
-  }
-  attributes_left_ -= count;
-  operation->attributes = found->second;
-  return OkStatus();
-}
-
-Result<AttributeList> Reader::MakeAttributes(uint64_t index, const Told& told, size_t offset) {
-  AttributeList list;
-  auto add_dictionary = [&](const Attribute* dictionary) -> Status {
-    if (!dictionary->is(AttributeKind::kDictionary)) {
-      return FailAtByte(offset, "an operation with another attribute", "a dictionary");
-    }
-    for (const mlir::NamedAttribute& field : dictionary->fields) {
-      if (!mlir::Insert(list, field.name, field.value)) {
-        return FailAtByte(offset, Cat("the attribute '", field.name.substr(0, 80), "' twice"),
-                          "each attribute once");
-      }
-    }
-    return OkStatus();
-  };
-  if (told.dictionary) {
-    KILN_ASSIGN_OR_RETURN(const Attribute* dictionary,
-                          tables_.AttributeAt(*told.dictionary, offset));
-    if (dictionary->is(AttributeKind::kDictionary)) list.reserve(dictionary->fields.size());
-    KILN_RETURN_IF_ERROR(add_dictionary(dictionary));
-  }
-  const Name& name = names_[index];
-  const bool registered = container_.operations[index].registered;
-  if (told.properties && !registered) {
-    // Who wrote it did not know the operation.
-    Input input = container_.properties[*told.properties];
-    KILN_ASSIGN_OR_RETURN(const Attribute* dictionary, tables_.ReadAttribute(input));
-    KILN_RETURN_IF_ERROR(input.ExpectEnd("properties"));
-    KILN_RETURN_IF_ERROR(add_dictionary(dictionary));
-  }
-  if (name.vhlo) {
-    Told rest = told;
-    if (!registered) rest.properties.reset();
-    return MakeVhloAttributes(*name.vhlo, rest, std::move(list), offset);
-  }
-  if (!told.properties || !registered) return list;
-  if (name.full != "builtin.module") {
-    return Unimplemented("byte ", offset, ": the properties of '", name.full.substr(0, 80),
-                         "' are not implemented");
-  }
-  Input input = container_.properties[*told.properties];
-  for (std::string_view key : {"sym_name", "sym_visibility"}) {
-    KILN_ASSIGN_OR_RETURN(const Attribute* value, tables_.ReadOptionalAttribute(input));
-    if (value && !mlir::Insert(list, module_->Name(key), value)) {
-      return FailAtByte(offset, Cat("the attribute '", key, "' twice"), "each attribute once");
-    }
-  }
-  KILN_RETURN_IF_ERROR(input.ExpectEnd("properties"));
-  return list;
-}
-
-// Those of vhlo are in the properties, in order and without names, or by name among the others.
-Result<AttributeList> Reader::MakeVhloAttributes(const VhloOperation& vhlo, const Told& told,
-                                                 AttributeList others, size_t offset) {
-  std::vector<const Attribute*> values;
-  std::optional<Input> input;
-  if (told.properties) input = container_.properties[*told.properties];
-  for (const VhloAttribute& attribute : vhlo.attributes) {
-    if (attribute.added) continue;
-    const Attribute* value = nullptr;
-    if (input) {
-      KILN_ASSIGN_OR_RETURN(value, tables_.ReadAttribute(*input));
-    } else {
-      value = mlir::Find(others, attribute.name);
-      if (!value) {
-        return FailAtByte(offset, Cat("'", vhlo.name, "' without '", attribute.name, "'"),
-                          "all its attributes");
-      }
-      std::erase_if(
-          others, [&](const mlir::NamedAttribute& other) { return other.name == attribute.name; });
-    }
-    values.push_back(value);
-  }
-  if (input) KILN_RETURN_IF_ERROR(input->ExpectEnd("properties"));
-  KILN_ASSIGN_OR_RETURN(AttributeList list, upgrade_.Convert(vhlo, values, offset));
-  for (const mlir::NamedAttribute& attribute : list) {
-    if (!mlir::Insert(others, attribute.name, attribute.value)) {
-      return FailAtByte(offset, Cat("the attribute '", attribute.name, "' twice"),
-                        "each attribute once");
-    }
-  }
-  return others;
 }
 
 }  // namespace
