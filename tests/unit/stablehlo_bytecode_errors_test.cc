@@ -343,10 +343,11 @@ void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
 // the tree keeps as text with white space in it.
 std::string WithoutDefaults(std::string text) {
   ReplaceAll(text, "api_version = 1 : i32, ", "");
-  ReplaceAll(text,
-             "{result_accuracy = #stablehlo.result_accuracy<atol = 0.0, mode = "
-             "#stablehlo<result_accuracy_mode DEFAULT>, rtol = 0.0, ulps = 0>} ",
-             "");
+  ReplaceAll(
+      text,
+      "{result_accuracy = #stablehlo.result_accuracy<atol = 0.0, rtol = 0.0, ulps = 0, mode = "
+      "#stablehlo.result_accuracy_mode<DEFAULT>>} ",
+      "");
   constexpr std::string_view kMesh = "#stablehlo.replica_group_mesh_axes<";
   for (size_t at = text.find(kMesh); at != std::string::npos; at = text.find(kMesh, at + 1)) {
     const size_t end = text.find("}", at);

@@ -204,11 +204,11 @@ TEST(StablehloBytecode, Attributes) {
       {VarInt(12) + VarInt(2), "#stablehlo<rng_algorithm PHILOX>"},
       {VarInt(13) + VarInt(1), "#stablehlo<rng_distribution UNIFORM>"},
       {VarInt(16) + VarInt(3), "#stablehlo<transpose ADJOINT>"},
-      {VarInt(19) + VarInt(2), "#stablehlo<result_accuracy_mode TOLERANCE>"},
-      {VarInt(18) + SignedVarInts({3}), "#stablehlo.bounds<bounds = [3]>"},
+      {VarInt(19) + VarInt(2), "#stablehlo.result_accuracy_mode<TOLERANCE>"},
+      {VarInt(18) + SignedVarInts({3}), "#stablehlo.type_extensions<bounds = [3]>"},
       {VarInt(10) + SignedVarInts({1}) + SignedVarInt(-2) + SignedVarInts({0, 4}),
-       "#stablehlo.output_operand_alias<operand_index = -2, operand_tuple_indices = [0, 4], "
-       "output_tuple_indices = [1]>"},
+       "#stablehlo.output_operand_alias<output_tuple_indices = [1], operand_index = -2, "
+       "operand_tuple_indices = [0, 4]>"},
       {VarInt(21) + SignedVarInt(2) + SignedVarInt(4), "(2)4"},
   };
   for (const auto& [bytes, text] : rows) {
@@ -255,8 +255,8 @@ TEST(StablehloBytecode, AttributesOfOthers) {
   EXPECT_EQ(
       AttributeText(accuracy, accuracy.Vhlo(VarInt(20) + SignedVarInt(0x3fe0000000000000) +
                                             SignedVarInt(0) + SignedVarInt(3) + VarInt(mode))),
-      "#stablehlo.result_accuracy<atol = 0.5, mode = "
-      "#stablehlo<result_accuracy_mode TOLERANCE>, rtol = 0.0, ulps = 3>");
+      "#stablehlo.result_accuracy<atol = 0.5, rtol = 0.0, ulps = 3, mode = "
+      "#stablehlo.result_accuracy_mode<TOLERANCE>>");
   BytecodeBuilder mesh;
   const uint64_t x = mesh.VhloString("x");
   const uint64_t axis = mesh.Vhlo(VarInt(24) + VarInt(x) + SignedVarInt(2));
@@ -424,9 +424,9 @@ TEST(StablehloBytecode, OldOperationsAreThoseOfToday) {
                          {"indices_are_sorted", v.Bool(false)}, {"offset_dims", v.Ints({1, 2})},
                          {"slice_sizes", v.Ints({1, 4, 4})},    {"start_index_map", v.Ints({0})}};
     EXPECT_EQ(OperationText(b, gather),
-              "stablehlo.gather dimension_numbers=#stablehlo.gather<collapsed_slice_dims = [0], "
-              "index_vector_dim = 1, offset_dims = [1, 2], operand_batching_dims = [], "
-              "start_index_map = [0], start_indices_batching_dims = []> "
+              "stablehlo.gather dimension_numbers=#stablehlo.gather<offset_dims = [1, 2], "
+              "collapsed_slice_dims = [0], operand_batching_dims = [], "
+              "start_indices_batching_dims = [], start_index_map = [0], index_vector_dim = 1> "
               "slice_sizes=array<i64: 1, 4, 4>")
         << format;
   }

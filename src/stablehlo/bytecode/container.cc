@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "stablehlo/bytecode/bytecode.h"
+#include "stablehlo/bytecode/version.h"
 
 namespace kiln::stablehlo {
 namespace {
@@ -40,6 +41,7 @@ Status ContainerReader::Read(std::string_view bytes) {
                          " is newer than ", +kNewestFormat, ", the newest that is read");
   }
   KILN_ASSIGN_OR_RETURN(container_.producer, input.Text("the producer"));
+  KILN_RETURN_IF_ERROR(CheckVersion(container_.producer));
   std::optional<Input> sections[kNumSections];
   while (!input.AtEnd()) {
     int id = 0;

@@ -51,7 +51,7 @@ struct Container {
   Input ir;
 };
 
-// What is in the container refers to the bytes.
+// What is in the container refers to the bytes. Fails on versions that are not read.
 Result<Container> ReadContainer(std::string_view bytes);
 
 }  // namespace kiln::stablehlo

@@ -4,7 +4,6 @@
 
 #include "stablehlo/bytecode/bytecode.h"
 #include "stablehlo/bytecode/operation_table.h"
-#include "stablehlo/bytecode/version.h"
 
 namespace kiln::stablehlo {
 namespace {
@@ -68,7 +67,6 @@ class Reader {
 };
 
 Result<std::unique_ptr<mlir::Module>> Reader::Read() {
-  KILN_RETURN_IF_ERROR(CheckVersion(container_.producer));
   KILN_RETURN_IF_ERROR(tables_.ReadAll());
   Input input = container_.ir;
   Numbers none;
