@@ -64,6 +64,31 @@ TEST(StablehloBytecode, ReadsEachFormat) {
   EXPECT_FALSE(IsBytecode("ML"));
 }
 
+// In which order values are used is there for whom it matters.
+TEST(StablehloBytecode, OrdersOfUsesSayNothing) {
+  BytecodeBuilder b;
+  const uint64_t f32 = b.VhloType(VarInt(4));
+  const std::string head = VarInt(b.Operation("my", "op"));
+  const std::string location = VarInt(b.Unknown()), type = VarInt(f32);
+  // Results, and orders: of one, without saying of which; of some of two.
+  const char mask = 2 | 32;
+  const std::string one =
+      head + mask + location + VarInt(1) + type + Flagged(2, false) + VarInt(1) + VarInt(0);
+  const std::string two = head + mask + location + VarInt(2) + type + type + VarInt(1) + VarInt(1) +
+                          Flagged(2, true) + VarInt(0) + VarInt(1);
+  const std::string block = Flagged(2, true) + VarInt(1) + Flagged(f32, true) + location + "\1" +
+                            Flagged(1, false) + VarInt(0) + one + two;
+  const Op outer{.name = b.Operation("my", "outer"), .regions = {VarInt(1) + VarInt(4) + block}};
+  EXPECT_EQ(Read(b.Finish(b.Block({}, {b.Encode(outer)}))), R"("builtin.module"() ({
+  "my.outer"() ({
+  ^bb0(%0: f32):
+    %1 = "my.op"() : () -> (f32)
+    %2, %3 = "my.op"() : () -> (f32, f32)
+  }) : () -> ()
+}) : () -> ()
+)");
+}
+
 // A function without a body's operations that has this attribute.
 std::string WithAttribute(BytecodeBuilder& b, uint64_t attribute) {
   const uint64_t ends = b.Operation("vhlo", "return_v1");
@@ -177,7 +202,10 @@ TEST(StablehloBytecode, BuiltinTypes) {
       {VarInt(4), "f16"},
       {VarInt(5), "f32"},
       {VarInt(6), "f64"},
-      {VarInt(12), "none"}};
+      {VarInt(12), "none"},
+      {VarInt(21), "tf32"},
+      {VarInt(24), "f8E4M3FN"},
+      {VarInt(32), "f8E8M0FNU"}};
   for (const auto& [bytes, text] : rows) {
     BytecodeBuilder b;
     EXPECT_EQ(TypeText(b, b.Type("builtin", bytes)), text);
@@ -372,8 +400,9 @@ TEST(StablehloBytecode, Elements) {
             "dense<[1.0, 0x7FC00000]> : tensor<2xf32>");
   EXPECT_NE(ElementsText(4, {2}, "\1\2\3").find("found 3 bytes; expected 2 elements of 4 bytes"),
             std::string::npos);
-  EXPECT_NE(ElementsText(4, {0}, "\1\2\3\4").find("expected 0 elements of 4 bytes"),
-            std::string::npos);
+  EXPECT_EQ(ElementsText(4, {0}, "\1\2\3\4"), "dense<> : tensor<0xf32>");
+  EXPECT_EQ(ElementsText(0, {2, 0}, "\xff"), "dense<> : tensor<2x0xi1>");
+  EXPECT_NE(ElementsText(4, {0}, "\1\2").find("expected 0 elements of 4 bytes"), std::string::npos);
   EXPECT_NE(ElementsText(4, {INT64_MIN}, "\1\2\3\4").find("whose sizes are numbers"),
             std::string::npos);
   // A short blob for many elements takes no memory.

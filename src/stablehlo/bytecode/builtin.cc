@@ -55,7 +55,15 @@ enum TypeCode : uint64_t {
   kUnrankedTensorType,
   kVectorType,
   kScalableVectorType,
+  kFirstLaterFloat,
 };
+
+// Float types that had no code at first, from kFirstLaterFloat on.
+constexpr FloatKind kLaterFloats[] = {
+    FloatKind::kTF32,          FloatKind::kF8E5M2,     FloatKind::kF8E4M3,
+    FloatKind::kF8E4M3FN,      FloatKind::kF8E5M2FNUZ, FloatKind::kF8E4M3FNUZ,
+    FloatKind::kF8E4M3B11FNUZ, FloatKind::kF8E3M4,     FloatKind::kF4E2M1FN,
+    FloatKind::kF6E2M3FN,      FloatKind::kF6E3M2FN,   FloatKind::kF8E8M0FNU};
 
 }  // namespace
 
@@ -236,12 +244,15 @@ Result<const mlir::Type*> Tables::ReadBuiltinType(Input& input) {
       return Unimplemented("byte ", at, ": the builtin type of code ", code,
                            " is not implemented: f80, f128, memrefs and vectors");
     default:
+      if (code - kFirstLaterFloat < std::size(kLaterFloats)) {
+        return GetFloat(kLaterFloats[code - kFirstLaterFloat]);
+      }
       return FailAtByte(at, Cat("the code ", code), "one of the builtin types");
   }
   return GetType(std::move(type), at);
 }
 
-// Float types that were added later have no code, and other dialects may have none.
+// Early writers had no codes for small floats, and dialects may have none.
 Result<const mlir::Type*> Tables::ReadTextType(std::string_view text, size_t offset) {
   if (std::optional<FloatKind> kind = mlir::FloatByName(text)) return GetFloat(*kind);
   if (text == "!stablehlo.token") return GetType({.kind = TypeKind::kToken}, offset);

@@ -12,7 +12,7 @@ bool Unpack(std::string_view blob, size_t count, std::string* bytes, bool* splat
   if (blob.size() == 1 && (static_cast<uint8_t>(blob[0]) == 0xff || packed > 1)) {
     *splat = true;
     *bytes = std::string(1, blob[0] != 0 ? '\1' : '\0');
-    return count > 0;
+    return true;
   }
   if (blob.size() == packed) {
     bytes->resize(count);
@@ -69,6 +69,8 @@ Result<const mlir::Attribute*> Tables::MakeElements(const Type* type, std::strin
   Attribute elements{.kind = AttributeKind::kElements};
   elements.type = type;
   const auto count = static_cast<size_t>(type->num_elements());
+  // Of none there may be one that all are.
+  if (count == 0 && blob.size() == size) return Make(std::move(elements), offset);
   if (element.is_bool()) {
     if (!Unpack(blob, count, &elements.bytes, &elements.splat)) {
       return FailAtByte(offset, Cat(blob.size(), " bytes"),
@@ -77,7 +79,7 @@ Result<const mlir::Attribute*> Tables::MakeElements(const Type* type, std::strin
     return Make(std::move(elements), offset);
   }
   elements.splat = blob.size() == size && count != 1;
-  if (elements.splat ? count == 0 : blob.size() % size != 0 || blob.size() / size != count) {
+  if (!elements.splat && (blob.size() % size != 0 || blob.size() / size != count)) {
     return FailAtByte(offset, Cat(blob.size(), " bytes"),
                       Cat(count, " elements of ", size, " bytes each, or one"));
   }
