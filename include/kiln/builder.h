@@ -46,11 +46,13 @@ typedef int32_t kiln_reducer;
 /** @{ */
 #define KILN_REDUCER_SUM 1     /**< add, from 0; of pred: or */
 #define KILN_REDUCER_PRODUCT 2 /**< multiply, from 1; of pred: and */
-#define KILN_REDUCER_MAX 3     /**< maximum, from the smallest value (of floats from -inf) */
-#define KILN_REDUCER_MIN 4     /**< minimum, from the largest value (of floats from +inf) */
-#define KILN_REDUCER_AND 5     /**< and, from all bits set */
-#define KILN_REDUCER_OR 6      /**< or, from 0 */
-#define KILN_REDUCER_XOR 7     /**< xor, from 0 */
+#define KILN_REDUCER_MAX \
+  3 /**< maximum, from the smallest value (of floats from -inf, where they have it) */
+#define KILN_REDUCER_MIN \
+  4 /**< minimum, from the largest value (of floats from +inf, where they have it) */
+#define KILN_REDUCER_AND 5 /**< and, from all bits set */
+#define KILN_REDUCER_OR 6  /**< or, from 0 */
+#define KILN_REDUCER_XOR 7 /**< xor, from 0 */
 /** @} */
 
 /** The next input of the graph: the first call makes parameter 0.
@@ -70,7 +72,8 @@ KILN_API kiln_value kiln_op_constant(kiln_graph* graph, kiln_dtype dtype, const 
                                      size_t rank, const void* data, size_t bytes);
 
 /** A constant without dimensions. `value` must be a value of the type; a float type rounds it to
- *  nearest even. \since 0.1 */
+ *  nearest even, and a complex one has it for its real part, with an imaginary part of 0. \since
+ * 0.1 */
 KILN_API kiln_value kiln_op_scalar(kiln_graph* graph, kiln_dtype dtype, double value);
 
 /** The matrix product, as a kiln_op_dot(): the last dimension of `lhs` times the second to last of

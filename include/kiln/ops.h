@@ -35,7 +35,8 @@ extern "C" {
 KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln_dtype dtype,
                                  const int64_t* dims, size_t rank);
 
-/** The absolute value. The smallest signed integer stays as it is; the sign of a NaN is cleared.
+/** The absolute value; of a complex number its distance from 0, a real number. The smallest signed
+ *  integer stays as it is; the sign of a NaN is cleared.
  *
  *  Takes integers, floats and complex numbers.
  *  @param graph the graph to add to
@@ -45,9 +46,10 @@ KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_abs(kiln_graph* graph, kiln_value operand);
 
-/** The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1].
+/** The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1]. Of complex numbers
+ *  as in C, as are the other functions that have no word on them.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -57,7 +59,7 @@ KILN_API kiln_value kiln_op_acos(kiln_graph* graph, kiln_value operand);
 
 /** The inverse hyperbolic cosine, not negative; NaN below 1.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -67,7 +69,7 @@ KILN_API kiln_value kiln_op_acosh(kiln_graph* graph, kiln_value operand);
 
 /** The angle between -pi/2 and pi/2 whose sine the operand is; NaN outside [-1, 1].
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -77,7 +79,7 @@ KILN_API kiln_value kiln_op_asin(kiln_graph* graph, kiln_value operand);
 
 /** The inverse hyperbolic sine.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -87,7 +89,7 @@ KILN_API kiln_value kiln_op_asinh(kiln_graph* graph, kiln_value operand);
 
 /** The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -95,9 +97,10 @@ KILN_API kiln_value kiln_op_asinh(kiln_graph* graph, kiln_value operand);
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_atanh(kiln_graph* graph, kiln_value operand);
 
-/** The cube root, of negative numbers too.
+/** The cube root, of negative numbers too. Of a complex number the one whose angle is a third of
+ *  its.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -116,7 +119,12 @@ KILN_API kiln_value kiln_op_cbrt(kiln_graph* graph, kiln_value operand);
 KILN_API kiln_value kiln_op_ceil(kiln_graph* graph, kiln_value operand);
 
 /** The value in another element type. Float to integer truncates, clamps to the type's range, and
- *  makes NaN 0; to pred is 'not equal to zero'; to a narrower float rounds to nearest even.
+ *  makes NaN 0; to pred is 'not equal to zero'; to a narrower float rounds to nearest even, where
+ *  what is too large becomes an infinity, a NaN in a type without one, and the largest number in
+ *  types without either, in which NaN becomes -0. f8e8m0fnu, which has neither sign nor zero, is
+ *  NaN where it should be 0 or less, and ties go up. Integers wrap. A real number becomes a complex
+ *  one with an imaginary part of 0; of a complex number that becomes real the imaginary part is
+ *  dropped.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -139,7 +147,7 @@ KILN_API kiln_value kiln_op_copy(kiln_graph* graph, kiln_value operand);
 
 /** The hyperbolic cosine.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -149,7 +157,7 @@ KILN_API kiln_value kiln_op_cosh(kiln_graph* graph, kiln_value operand);
 
 /** The cosine of an angle in radians, of any size; NaN of an infinity.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -177,9 +185,10 @@ KILN_API kiln_value kiln_op_count_leading_zeros(kiln_graph* graph, kiln_value op
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_erf(kiln_graph* graph, kiln_value operand);
 
-/** e to the power of the operand.
+/** e to the power of the operand. Of a complex number both parts are NaN where the imaginary one is
+ *  infinite or NaN, and the imaginary part is 0 where the operand's is.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -189,7 +198,7 @@ KILN_API kiln_value kiln_op_exponential(kiln_graph* graph, kiln_value operand);
 
 /** e to the power of the operand, minus 1, exact near 0.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -209,7 +218,7 @@ KILN_API kiln_value kiln_op_floor(kiln_graph* graph, kiln_value operand);
 
 /** The imaginary part: of a real number 0.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -229,7 +238,7 @@ KILN_API kiln_value kiln_op_is_finite(kiln_graph* graph, kiln_value operand);
 
 /** The natural logarithm; NaN below 0, -inf at 0.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -239,7 +248,7 @@ KILN_API kiln_value kiln_op_log(kiln_graph* graph, kiln_value operand);
 
 /** The natural logarithm of 1 plus the operand, exact near 0.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -247,9 +256,9 @@ KILN_API kiln_value kiln_op_log(kiln_graph* graph, kiln_value operand);
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_log_plus_one(kiln_graph* graph, kiln_value operand);
 
-/** 1 / (1 + exp(-x)).
+/** 1 / (1 + exp(-x)), of complex numbers too.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -289,7 +298,7 @@ KILN_API kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand);
 
 /** The real part: a real number itself.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -333,9 +342,10 @@ KILN_API kiln_value kiln_op_round_nearest_afz(kiln_graph* graph, kiln_value oper
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_round_nearest_even(kiln_graph* graph, kiln_value operand);
 
-/** 1 / sqrt(x); inf at 0 with the zero's sign, NaN below.
+/** 1 / sqrt(x); inf at 0 with the zero's sign, NaN below. Of complex numbers the quotient of 1 and
+ *  the root.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -343,7 +353,8 @@ KILN_API kiln_value kiln_op_round_nearest_even(kiln_graph* graph, kiln_value ope
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_rsqrt(kiln_graph* graph, kiln_value operand);
 
-/** -1, 0 or 1; a zero keeps its sign and a NaN stays NaN.
+/** -1, 0 or 1; a zero keeps its sign and a NaN stays NaN. Of a complex number its quotient by its
+ *  absolute value, and 0 of 0.
  *
  *  Takes integers, floats and complex numbers.
  *  @param graph the graph to add to
@@ -355,7 +366,7 @@ KILN_API kiln_value kiln_op_sign(kiln_graph* graph, kiln_value operand);
 
 /** The sine of an angle in radians, of any size; NaN of an infinity.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -365,7 +376,7 @@ KILN_API kiln_value kiln_op_sine(kiln_graph* graph, kiln_value operand);
 
 /** The hyperbolic sine.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -375,7 +386,7 @@ KILN_API kiln_value kiln_op_sinh(kiln_graph* graph, kiln_value operand);
 
 /** The square root, correctly rounded; NaN below 0.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -385,7 +396,7 @@ KILN_API kiln_value kiln_op_sqrt(kiln_graph* graph, kiln_value operand);
 
 /** The tangent of an angle in radians, of any size; NaN of an infinity.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -395,7 +406,7 @@ KILN_API kiln_value kiln_op_tan(kiln_graph* graph, kiln_value operand);
 
 /** The hyperbolic tangent.
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @return the op's value; 0 after a mistake
@@ -426,9 +437,10 @@ KILN_API kiln_value kiln_op_add(kiln_graph* graph, kiln_value lhs, kiln_value rh
 KILN_API kiln_value kiln_op_and(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
 /** The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: where rhs is
- *  0 or negative its sign tells the half, that of -0 too.
+ *  0 or negative its sign tells the half, that of -0 too. Of complex numbers -i * log((rhs + i *
+ *  lhs) / sqrt(rhs * rhs + lhs * lhs)).
  *
- *  Takes floats.
+ *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param lhs the left operand
  *  @param rhs the right operand, of the left one's shape
@@ -438,8 +450,9 @@ KILN_API kiln_value kiln_op_and(kiln_graph* graph, kiln_value lhs, kiln_value rh
 KILN_API kiln_value kiln_op_atan2(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
 /** Whether the order holds between the operands, as pred. Floats as IEEE 754: with a NaN only NE is
- *  true; -0 equals 0. With type TOTALORDER (of floats) IEEE 754's total order instead: -NaN \< -inf
- *  \< ... \< -0 \< +0 \< ... \< inf \< NaN, NaNs by their bits.
+ *  true; -0 equals 0. Complex numbers are equal where both their parts are, and have no order. With
+ *  type TOTALORDER (of floats) IEEE 754's total order instead: -NaN \< -inf \< ... \< -0 \< +0 \<
+ *  ... \< inf \< NaN, NaNs by their bits.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -452,8 +465,20 @@ KILN_API kiln_value kiln_op_atan2(kiln_graph* graph, kiln_value lhs, kiln_value 
 KILN_API kiln_value kiln_op_compare(kiln_graph* graph, kiln_value lhs, kiln_value rhs,
                                     kiln_direction direction);
 
-/** The quotient. Integers truncate towards zero; a division by 0 gives -1 (all bits set), and the
- *  smallest signed value divided by -1 gives itself.
+/** The complex number with lhs, f32 or f64, for its real part and rhs for its imaginary part.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_complex(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
+/** The quotient; of complex numbers with the infinities of C's Annex G. Integers truncate towards
+ *  zero; a division by 0 gives -1 (all bits set), and the smallest signed value divided by -1 gives
+ *  itself.
  *
  *  Takes integers, floats and complex numbers.
  *  @param graph the graph to add to
@@ -464,7 +489,8 @@ KILN_API kiln_value kiln_op_compare(kiln_graph* graph, kiln_value lhs, kiln_valu
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_divide(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The larger; NaN if either is NaN; +0 is larger than -0.
+/** The larger; NaN if either is NaN; +0 is larger than -0. Of complex numbers the one with the
+ *  larger real part, or of those the larger imaginary one; rhs where neither is.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -475,7 +501,8 @@ KILN_API kiln_value kiln_op_divide(kiln_graph* graph, kiln_value lhs, kiln_value
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_maximum(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The smaller; NaN if either is NaN; -0 is smaller than +0.
+/** The smaller; NaN if either is NaN; -0 is smaller than +0. Of complex numbers the one with the
+ *  smaller real part, or of those the smaller imaginary one; rhs where neither is.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -497,7 +524,8 @@ KILN_API kiln_value kiln_op_minimum(kiln_graph* graph, kiln_value lhs, kiln_valu
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_mulhi(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The product. Integers wrap; for pred it is the logical and.
+/** The product; of complex numbers by (a + bi)(c + di) = (ac - bd) + (ad + bc)i, also where that
+ *  makes NaNs of infinities. Integers wrap; for pred it is the logical and.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -519,8 +547,9 @@ KILN_API kiln_value kiln_op_multiply(kiln_graph* graph, kiln_value lhs, kiln_val
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_or(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** lhs to the power of rhs, with C's special cases for floats. Integers wrap; a negative exponent
- *  gives 1 for base 1, 1 or -1 for base -1, and 0 otherwise.
+/** lhs to the power of rhs, with C's special cases for floats; of complex numbers the principal
+ *  value, 1 where rhs is 0, and 0 where lhs is and rhs is a real number above it. Integers wrap; a
+ *  negative exponent gives 1 for base 1, 1 or -1 for base -1, and 0 otherwise.
  *
  *  Takes integers, floats and complex numbers.
  *  @param graph the graph to add to
@@ -534,7 +563,7 @@ KILN_API kiln_value kiln_op_power(kiln_graph* graph, kiln_value lhs, kiln_value 
 /** What a division that truncates leaves, with the sign of lhs. For integers a zero divisor gives
  *  lhs, and the smallest signed value by -1 gives 0.
  *
- *  Takes integers, floats and complex numbers.
+ *  Takes integers and floats.
  *  @param graph the graph to add to
  *  @param lhs the left operand
  *  @param rhs the right operand, of the left one's shape
@@ -745,7 +774,7 @@ KILN_API kiln_value kiln_op_bitcast(kiln_graph* graph, kiln_value operand, const
 /** The operand's bits in another element type. To a type of a k-th of the width the result has one
  *  more dimension, the last, of size k; to one of k times the width the operand's last dimension
  *  must be of size k, and is gone. The part at index 0 is the one of the lowest bits. A pred is one
- *  bit.
+ *  bit; of a complex number the real part has the lower bits.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -1046,7 +1075,7 @@ KILN_API kiln_value kiln_op_sort(kiln_graph* graph, const kiln_value* operands,
  *  whether is_stable is set or not. Floats are in total order: -NaN, -inf, the negative numbers,
  *  -0, +0, the positive numbers, inf, NaN.
  *
- *  Takes any element type.
+ *  Takes pred, integers and floats.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param k how many elements to find, at most the size of the last dimension

@@ -13,11 +13,15 @@
 extern "C" {
 #endif
 
-/** The type of an array's elements. The numbers are those of XLA's PrimitiveType.
- *  \since 0.1 */
+/** The type of an array's elements. The numbers are those of XLA's PrimitiveType, and from 64 on
+ * our own. \since 0.1 */
 typedef int32_t kiln_dtype;
 /** @name Element types
- *  What an operation does not take in a type is UNIMPLEMENTED or INVALID_ARGUMENT, by name. */
+ *  What an operation does not take in a type is UNIMPLEMENTED or INVALID_ARGUMENT, by name.
+ *
+ *  An element of less than a byte takes a whole one: an integer as the byte of the same value, a
+ * float in the low bits, with zeros above. A complex number is its real part, then the imaginary
+ * one. */
 /** @{ */
 #define KILN_PRED 1           /**< truth value, one byte: 0 or 1 */
 #define KILN_S8 2             /**< signed integer of 8 bits */
@@ -48,6 +52,8 @@ typedef int32_t kiln_dtype;
 #define KILN_F8E3M4 29        /**< 8 bits, 3 of exponent, 4 of mantissa */
 #define KILN_F4E2M1FN 32      /**< 4 bits, no infinities, no NaN */
 #define KILN_F8E8M0FNU 33     /**< 8 bits of exponent alone */
+#define KILN_F6E2M3FN 64      /**< 6 bits, 2 of exponent, 3 of mantissa, no infinities, no NaN */
+#define KILN_F6E3M2FN 65      /**< 6 bits, 3 of exponent, 2 of mantissa, no infinities, no NaN */
 /** @} */
 
 /** What an array (or tuple) is. Filled in by the library; `dims` belongs to the object that was

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
+#include "interp/narrow.h"
 
 namespace kiln::capi {
 namespace {
@@ -17,20 +18,22 @@ using ir::Instruction;
 
 // A scalar of `type`, or an error where the type has no such value.
 Result<Literal> ScalarOf(ElementType type, double value) {
-  if (!IsSupported(type)) return Unimplemented("constant of the element type ", TypeName(type));
-  if (IsFloat(type)) return Literal::ScalarOf(type, value);
+  if (IsFloat(type) || IsComplex(type)) return Literal::ScalarOf(type, value);
   auto refuse = [&] {
     return InvalidArgument("scalar: ", value, " is not a value of ", TypeName(type));
   };
   if (std::trunc(value) != value || std::isinf(value)) return refuse();
   return VisitType(type, [&](auto zero) -> Result<Literal> {
     using T = decltype(zero);
-    using Limits = std::numeric_limits<T>;
-    // 2^digits is exact as a double, where the largest value may not be.
-    if (value < static_cast<double>(Limits::lowest()) || value >= std::ldexp(1.0, Limits::digits)) {
-      return refuse();
+    if constexpr (std::same_as<T, bool> || IntType<T>) {
+      using Limits = std::numeric_limits<T>;
+      // 2^digits is exact as a double, where the largest value may not be.
+      if (value >= static_cast<double>(Limits::lowest()) &&
+          value < std::ldexp(1.0, Limits::digits)) {
+        return Literal::Scalar<T>(type, static_cast<T>(value));
+      }
     }
-    return Literal::Scalar<T>(type, static_cast<T>(value));
+    return refuse();
   });
 }
 
@@ -40,41 +43,59 @@ struct Reducer {
   Literal neutral;
 };
 
-Result<Reducer> ReducerOf(kiln_reducer reducer, ElementType type) {
-  if (!IsSupported(type)) return Unimplemented("reduce of the element type ", TypeName(type));
-  return VisitType(type, [&](auto zero) -> Result<Reducer> {
-    using T = decltype(zero);
+// The least or the greatest value of a type; complex numbers are ordered by their real parts, then
+// by the imaginary ones.
+template <typename T>
+T Extreme(bool greatest) {
+  if constexpr (ComplexType<T>) {
+    const auto part = Extreme<typename T::value_type>(greatest);
+    return T(part, part);
+  } else {
     using Limits = std::numeric_limits<T>;
-    auto make = [&](Opcode opcode, T neutral) -> Result<Reducer> {
-      return Reducer{opcode, Literal::Scalar<T>(type, neutral)};
-    };
-    T lowest = Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
-    T highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
-    switch (reducer) {
-      case KILN_REDUCER_SUM:
-        return make(Opcode::kAdd, T(0));
-      case KILN_REDUCER_PRODUCT:
-        return make(Opcode::kMultiply, T(1));
-      case KILN_REDUCER_MAX:
-        return make(Opcode::kMaximum, lowest);
-      case KILN_REDUCER_MIN:
-        return make(Opcode::kMinimum, highest);
-      case KILN_REDUCER_OR:
-        return make(Opcode::kOr, T(0));
-      case KILN_REDUCER_XOR:
-        return make(Opcode::kXor, T(0));
-      case KILN_REDUCER_AND:
-        if constexpr (std::is_same_v<T, bool>) {
-          return make(Opcode::kAnd, true);
-        } else if constexpr (std::is_integral_v<T>) {
-          return make(Opcode::kAnd, static_cast<T>(~T(0)));
-        } else {
-          return make(Opcode::kAnd, T(0));  // refused by inference, which names the op
-        }
-      default:
-        return InvalidArgument("reduce: ", reducer, " is not a reducer");
+    if constexpr (Limits::has_infinity) {
+      return greatest ? Limits::infinity() : static_cast<T>(-Limits::infinity());
     }
-  });
+    return greatest ? Limits::max() : Limits::lowest();
+  }
+}
+
+Result<Reducer> ReducerOf(kiln_reducer reducer, ElementType type) {
+  auto number = [&](Opcode opcode, double neutral) {
+    return Reducer{opcode, Literal::ScalarOf(type, neutral)};
+  };
+  switch (reducer) {
+    case KILN_REDUCER_SUM:
+      if (type == ElementType::kF8E8M0FNU) {
+        return InvalidArgument("reduce: ", TypeName(type), " has no 0, where a sum begins");
+      }
+      return number(Opcode::kAdd, 0);
+    case KILN_REDUCER_PRODUCT:
+      return number(Opcode::kMultiply, 1);
+    case KILN_REDUCER_MAX:
+    case KILN_REDUCER_MIN:
+      return VisitType(type, [&](auto zero) -> Result<Reducer> {
+        using T = decltype(zero);
+        const bool is_max = reducer == KILN_REDUCER_MAX;
+        return Reducer{is_max ? Opcode::kMaximum : Opcode::kMinimum,
+                       Literal::Scalar<T>(type, Extreme<T>(!is_max))};
+      });
+    case KILN_REDUCER_OR:
+      return number(Opcode::kOr, 0);
+    case KILN_REDUCER_XOR:
+      return number(Opcode::kXor, 0);
+    case KILN_REDUCER_AND:
+      return VisitType(type, [&](auto zero) -> Result<Reducer> {
+        using T = decltype(zero);
+        if constexpr (std::same_as<T, bool>) {
+          return Reducer{Opcode::kAnd, Literal::Scalar<T>(type, true)};
+        } else if constexpr (IntType<T>) {
+          return Reducer{Opcode::kAnd, Literal::Scalar<T>(type, static_cast<T>(-1))};
+        }
+        return number(Opcode::kAnd, 0);  // refused by inference, which names the op
+      });
+    default:
+      return InvalidArgument("reduce: ", reducer, " is not a reducer");
+  }
 }
 
 Result<ir::Computation*> ReducerComputation(kiln_graph& graph, Opcode opcode, ElementType type) {
@@ -181,6 +202,14 @@ kiln_value kiln_op_constant(kiln_graph* graph, kiln_dtype dtype, const int64_t* 
       for (uint8_t b : literal.values<uint8_t>()) {
         if (b > 1) return InvalidArgument("constant: a pred is the byte ", b, "; expected 0 or 1");
       }
+    }
+    Literal normal = literal;
+    interp::Normalise(shape->type(), normal.data(), shape->num_elements());
+    if (!(normal == literal)) {
+      return InvalidArgument(
+          "constant: an element of ", TypeName(shape->type()),
+          " has bits above its own; expected a byte that ",
+          IsSigned(shape->type()) ? "repeats its sign there" : "has zeros there");
     }
     return AddConstant(*graph, std::move(literal));
   });

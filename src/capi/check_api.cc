@@ -45,6 +45,8 @@ static_assert(KILN_F8E4M3 == static_cast<int>(ElementType::kF8E4M3));
 static_assert(KILN_F8E3M4 == static_cast<int>(ElementType::kF8E3M4));
 static_assert(KILN_F4E2M1FN == static_cast<int>(ElementType::kF4E2M1FN));
 static_assert(KILN_F8E8M0FNU == static_cast<int>(ElementType::kF8E8M0FNU));
+static_assert(KILN_F6E2M3FN == static_cast<int>(ElementType::kF6E2M3FN));
+static_assert(KILN_F6E3M2FN == static_cast<int>(ElementType::kF6E3M2FN));
 
 static_assert(KILN_OK == static_cast<int>(Code::kOk));
 static_assert(KILN_CANCELLED == static_cast<int>(Code::kCancelled));

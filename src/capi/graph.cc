@@ -96,18 +96,8 @@ void kiln_graph::Register(Instruction* instruction) {
 }
 
 Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
-  Opcode opcode = spec.opcode;
   KILN_ASSIGN_OR_RETURN(Instruction * added, entry().Add(std::move(spec)));
   Register(added);
-  // What no room below can hold is refused here, by name.
-  Status supported;
-  ForEachLeaf(added->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
-    if (supported.ok() && leaf.is_array() && !IsSupported(leaf.type())) {
-      supported =
-          kiln::Unimplemented(OpcodeName(opcode), " of the element type ", TypeName(leaf.type()));
-    }
-  });
-  KILN_RETURN_IF_ERROR(supported);
   return added;
 }
 

@@ -268,6 +268,13 @@ kiln_value kiln_op_compare(kiln_graph* graph, kiln_value lhs, kiln_value rhs,
   });
 }
 
+kiln_value kiln_op_complex(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kComplex, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
 kiln_value kiln_op_divide(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
   return AddOp(graph, Opcode::kDivide, [&](OpBuilder& op) {
     op.Operand(lhs);

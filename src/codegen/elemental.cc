@@ -523,7 +523,7 @@ Result<Value*> EmitOp(Builder& b, const kernel::Node& node, std::span<Value* con
   const OpInfo& info = InfoOf(node.opcode);
   ElementType data = types.size() == 3 ? types[1] : types.empty() ? node.type : types[0];
   for (ElementType t : types) {
-    if (!IsSupported(t)) {
+    if (!IsKernelType(t)) {
       return Unimplemented(info.name, ": no compiled code for ", TypeName(t));
     }
   }

@@ -1,7 +1,11 @@
 #include "interp/elementwise.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "interp/complex.h"
+#include "interp/narrow.h"
 #include "interp/scalar.h"
 
 namespace kiln::interp {
@@ -9,32 +13,20 @@ namespace {
 
 using ir::Instruction;
 
+// The mask bit of a kernel's type.
 template <typename T>
 constexpr uint32_t MaskOf() {
   if (std::same_as<T, bool>) return kPredType;
   return FloatType<T> ? kFloatType : kIntType;
 }
 
-// Elements of one operand, halves as floats. Buffers are aligned for their elements.
-template <typename T>
-class Elements {
- public:
-  explicit Elements(const ElementwiseOperand& operand)
-      : data_(reinterpret_cast<const T*>(operand.data)), step_(operand.repeats ? 0 : 1) {}
-  ComputeType<T> operator[](int64_t k) const {
-    return static_cast<ComputeType<T>>(data_[k * step_]);
-  }
-
- private:
-  const T* data_;
-  int64_t step_;
-};
-
 struct Job {
   const Instruction& instruction;
   std::span<const ElementwiseOperand> operands;
+  ElementType result;
   std::byte* out;
   int64_t count;
+  int bits;  // of the first operand's elements, where they are integers
 
   template <typename T>
   T* Out() const {
@@ -51,8 +43,7 @@ struct Job {
 template <uint32_t mask, typename F>
 Status ForType(const Job& job, size_t typed_by, F&& f) {
   ElementType type = job.operands[typed_by].type;
-  if (!IsSupported(type)) return job.NoCode(type);
-  return VisitType(type, [&](auto zero) -> Status {
+  return VisitKernelType(type, [&](auto zero) -> Status {
     using T = decltype(zero);
     if constexpr ((MaskOf<T>() & mask) != 0) {
       f(zero);
@@ -126,31 +117,6 @@ Status Atan2Elements(const Job& job) {
   });
 }
 
-// By the bits, which count up with magnitudes.
-Status NextAfterElements(const Job& job) {
-  return ForType<kFloatType>(job, 0, [&](auto zero) {
-    using T = decltype(zero);
-    using Bits = SignedBits<sizeof(T)>;
-    Elements<T> x(job.operands[0]), y(job.operands[1]);
-    for (int64_t k = 0; k < job.count; ++k) {
-      const auto from = x[k], to = y[k];
-      T& out = job.Out<T>()[k];
-      if (std::isnan(from) || std::isnan(to)) {
-        out = std::numeric_limits<T>::quiet_NaN();
-      } else if (from == to) {
-        out = static_cast<T>(to);
-      } else if (from == 0) {
-        out = std::bit_cast<T>(Bits{1});
-        if (to < 0) out = -out;
-      } else {
-        const Bits bits = std::bit_cast<Bits>(static_cast<T>(from));
-        const bool away = (from < to) == (from > 0);
-        out = std::bit_cast<T>(static_cast<Bits>(away ? bits + 1 : bits - 1));
-      }
-    }
-  });
-}
-
 // By the bits, which a conversion of a NaN might change.
 Status CompareTotalOrder(const Job& job) {
   Direction direction = job.instruction.attributes().DirectionOf(Attr::kDirection);
@@ -169,61 +135,72 @@ Status CompareTotalOrder(const Job& job) {
   });
 }
 
+// To any integer type.
 Status StochasticConvertElements(const Job& job) {
   return ForType<kFloatType>(job, 0, [&](auto zero) {
     using T = decltype(zero);
-    using Random = std::make_unsigned_t<SignedBits<sizeof(T)>>;
+    using Random =
+        std::conditional_t<std::same_as<T, double>, uint64_t,
+                           std::conditional_t<std::same_as<T, float>, uint32_t, uint16_t>>;
     Elements<T> x(job.operands[0]);
-    Elements<Random> random(job.operands[1]);
-    VisitType(job.instruction.shape().type(), [&](auto to) {
+    // The number is as wide as the operand is, which may come as a wider one.
+    const ElementwiseOperand& random = job.operands[1];
+    auto number = [&](int64_t k) -> uint64_t {
+      if (random.type == ElementType::kU8) return Elements<uint8_t>(random)[k];
+      return Elements<Random>(random)[k];
+    };
+    VisitType(job.result, [&](auto to) {
       using To = decltype(to);
-      if constexpr (std::signed_integral<To>) {
+      if constexpr (IntType<To>) {
         for (int64_t k = 0; k < job.count; ++k) {
-          job.Out<To>()[k] = StochasticConvert<To>(x[k], random[k]);
+          job.Out<To>()[k] = StochasticConvert<To>(x[k], number(k), job.bits);
         }
       }
     });
   });
 }
 
-Status ConvertElements(const Job& job) {
-  ElementType to = job.instruction.shape().type();
-  if (!IsSupported(to)) return job.NoCode(to);
-  return ForType<kAny>(job, 0, [&](auto from) {
-    using From = decltype(from);
-    const ElementwiseOperand& x = job.operands[0];
-    auto* in = reinterpret_cast<const From*>(x.data);
-    VisitType(to, [&](auto zero) {
-      using To = decltype(zero);
-      To* out = job.Out<To>();
-      for (int64_t k = 0; k < job.count; ++k) out[k] = Convert<To>(in[x.repeats ? 0 : k]);
-    });
-  });
+// Calls f with an unsigned integer as wide as the first operand's elements are in memory.
+template <typename F>
+Status ForBits(const Job& job, F&& f) {
+  switch (ByteWidth(job.operands[0].type)) {
+    case 1:
+      f(uint8_t{});
+      return OkStatus();
+    case 2:
+      f(uint16_t{});
+      return OkStatus();
+    case 4:
+      f(uint32_t{});
+      return OkStatus();
+    default:
+      f(uint64_t{});
+      return OkStatus();
+  }
 }
 
 Status ReduceElements(const Job& job) {
   const Attributes& a = job.instruction.attributes();
-  auto reduce = [&](auto word, int mantissa) {
+  const FloatFormat format = *FormatOf(job.operands[0].type);
+  return ForBits(job, [&](auto word) {
     using Bits = decltype(word);
     Elements<Bits> x(job.operands[0]);
     for (int64_t k = 0; k < job.count; ++k) {
-      job.Out<Bits>()[k] = ReducePrecision<Bits>(x[k], mantissa, a.Int(Attr::kExponentBits),
+      job.Out<Bits>()[k] = ReducePrecision<Bits>(format, x[k], a.Int(Attr::kExponentBits),
                                                  a.Int(Attr::kMantissaBits));
     }
-    return OkStatus();
-  };
-  switch (job.operands[0].type) {
-    case ElementType::kF64:
-      return reduce(uint64_t{}, 52);
-    case ElementType::kF32:
-      return reduce(uint32_t{}, 23);
-    case ElementType::kF16:
-      return reduce(uint16_t{}, 10);
-    case ElementType::kBF16:
-      return reduce(uint16_t{}, 7);
-    default:
-      return job.NoCode(job.operands[0].type);
-  }
+  });
+}
+
+Status NextAfterElements(const Job& job) {
+  const FloatFormat format = *FormatOf(job.operands[0].type);
+  return ForBits(job, [&](auto word) {
+    using Bits = decltype(word);
+    Elements<Bits> x(job.operands[0]), y(job.operands[1]);
+    for (int64_t k = 0; k < job.count; ++k) {
+      job.Out<Bits>()[k] = NextAfter<Bits>(format, x[k], y[k]);
+    }
+  });
 }
 
 Status ClampElements(const Job& job) {
@@ -257,11 +234,9 @@ Status SelectElements(const Job& job) {
   return OkStatus();
 }
 
-}  // namespace
-
-Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOperand> operands,
-                           std::byte* out, int64_t count) {
-  Job job{i, operands, out, count};
+// Ops on types that kernels have.
+Status EvaluateWide(const Job& job) {
+  const Instruction& i = job.instruction;
   switch (i.opcode()) {
     case Opcode::kAbs:
       return Unary<kIntType | kFloatType>(job, [](auto x) { return Abs(x); });
@@ -279,9 +254,6 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Rounded(job, [](auto x) { return std::cbrt(x); });
     case Opcode::kCeil:
       return Unary<kFloatType>(job, [](auto x) { return std::ceil(x); });
-    case Opcode::kConvert:
-      return ConvertElements(job);
-    case Opcode::kCopy:
     case Opcode::kReal:
       return CopyElements(job);
     case Opcode::kCosh:
@@ -289,10 +261,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kCosine:
       return Rounded(job, [](auto x) { return std::cos(x); });
     case Opcode::kCountLeadingZeros:
-      return Unary<kIntType>(job, [](auto x) {
-        return static_cast<decltype(x)>(
-            std::countl_zero(static_cast<std::make_unsigned_t<decltype(x)>>(x)));
-      });
+      return Unary<kIntType>(job, [&](auto x) { return CountLeadingZeros(x, job.bits); });
     case Opcode::kErf:
       return Rounded(job, [](auto x) { return std::erf(x); });
     case Opcode::kExponential:
@@ -316,12 +285,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kNot:
       return Unary<kLogic>(job, [](auto x) { return Not(x); });
     case Opcode::kPopcnt:
-      return Unary<kIntType>(job, [](auto x) {
-        return static_cast<decltype(x)>(
-            std::popcount(static_cast<std::make_unsigned_t<decltype(x)>>(x)));
-      });
-    case Opcode::kReducePrecision:
-      return ReduceElements(job);
+      return Unary<kIntType>(job, [&](auto x) { return PopulationCount(x, job.bits); });
     case Opcode::kRoundNearestAfz:
       return Unary<kFloatType>(job, [](auto x) { return std::round(x); });
     case Opcode::kRoundNearestEven:
@@ -347,8 +311,6 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x & y); });
     case Opcode::kAtan2:
       return Atan2Elements(job);
-    case Opcode::kNextAfter:
-      return NextAfterElements(job);
     case Opcode::kCompare: {
       if (i.attributes().Has(Attr::kOrderType)) return CompareTotalOrder(job);
       Direction direction = i.attributes().DirectionOf(Attr::kDirection);
@@ -361,7 +323,7 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kMinimum:
       return Binary<kAny>(job, [](auto x, auto y) { return Minimum(x, y); });
     case Opcode::kMulhi:
-      return Binary<kIntType>(job, [](auto x, auto y) { return MultiplyHigh(x, y); });
+      return Binary<kIntType>(job, [&](auto x, auto y) { return MultiplyHigh(x, y, job.bits); });
     case Opcode::kMultiply:
       return Binary<kAny>(job, [](auto x, auto y) { return Multiply(x, y); });
     case Opcode::kOr:
@@ -371,11 +333,13 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
     case Opcode::kRemainder:
       return Binary<kIntType | kFloatType>(job, [](auto x, auto y) { return Remainder(x, y); });
     case Opcode::kShiftLeft:
-      return Binary<kIntType>(job, [](auto x, auto y) { return ShiftLeft(x, y); });
+      return Binary<kIntType>(job, [&](auto x, auto y) { return ShiftLeft(x, y, job.bits); });
     case Opcode::kShiftRightArithmetic:
-      return Binary<kIntType>(job, [](auto x, auto y) { return ShiftRightArithmetic(x, y); });
+      return Binary<kIntType>(job,
+                              [&](auto x, auto y) { return ShiftRightArithmetic(x, y, job.bits); });
     case Opcode::kShiftRightLogical:
-      return Binary<kIntType>(job, [](auto x, auto y) { return ShiftRightLogical(x, y); });
+      return Binary<kIntType>(job,
+                              [&](auto x, auto y) { return ShiftRightLogical(x, y, job.bits); });
     case Opcode::kStochasticConvert:
       return StochasticConvertElements(job);
     case Opcode::kSubtract:
@@ -392,8 +356,12 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       return job.NoCode(job.operands[0].type);
     case Opcode::kClamp:
       return ClampElements(job);
+    case Opcode::kComplex:  // evaluated before
+    case Opcode::kConvert:
+    case Opcode::kCopy:
     case Opcode::kSelect:
-      return SelectElements(job);
+    case Opcode::kNextAfter:
+    case Opcode::kReducePrecision:
     case Opcode::kParameter:
     case Opcode::kConstant:
     case Opcode::kBatchNormGrad:
@@ -450,6 +418,78 @@ Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOper
       break;
   }
   return Internal(OpcodeName(i.opcode()), " is not elementwise");
+}
+
+// Operands that are wide, and room for elements of another type; a few are kept here.
+class Scratch {
+ public:
+  std::byte* Room(ElementType type, int64_t count) {
+    const size_t bytes = static_cast<size_t>(count * ByteWidth(type));
+    if (bytes <= sizeof(Few) && used_ < std::size(few_)) return few_[used_++].bytes;
+    return rooms_.emplace_back(bytes).data();
+  }
+
+ private:
+  struct Few {
+    alignas(16) std::byte bytes[16];
+  };
+  Few few_[4];
+  size_t used_ = 0;
+  std::vector<std::vector<std::byte>> rooms_;
+};
+
+// An op some of whose types are narrow, in the wider ones.
+Status EvaluateNarrow(const Job& job) {
+  Scratch scratch;
+  std::vector<ElementwiseOperand> wide(job.operands.begin(), job.operands.end());
+  for (ElementwiseOperand& operand : wide) {
+    if (!IsNarrow(operand.type)) continue;
+    const int64_t count = operand.repeats ? std::min<int64_t>(job.count, 1) : job.count;
+    std::byte* room = scratch.Room(WideOf(operand.type), count);
+    Widen(operand.type, operand.data, count, room);
+    operand.data = room;
+    operand.type = WideOf(operand.type);
+  }
+  Job widened{job.instruction, wide, job.result, job.out, job.count, job.bits};
+  // It rounds to any integer type by itself.
+  if (job.instruction.opcode() == Opcode::kStochasticConvert || !IsNarrow(job.result)) {
+    return EvaluateWide(widened);
+  }
+  widened.result = WideOf(job.result);
+  widened.out = scratch.Room(widened.result, job.count);
+  KILN_RETURN_IF_ERROR(EvaluateWide(widened));
+  Narrow(job.result, widened.out, job.count, job.out);
+  return OkStatus();
+}
+
+}  // namespace
+
+Status EvaluateElementwise(const Instruction& i, std::span<const ElementwiseOperand> operands,
+                           std::byte* out, int64_t count) {
+  const int bits = operands.empty() ? 0 : static_cast<int>(BitWidth(operands[0].type));
+  const Job job{i, operands, i.shape().type(), out, count, bits};
+  auto is_complex = [](const ElementwiseOperand& operand) { return IsComplex(operand.type); };
+  auto is_narrow = [](const ElementwiseOperand& operand) { return IsNarrow(operand.type); };
+  switch (i.opcode()) {
+    case Opcode::kConvert:
+      Convert(operands[0].type, operands[0].data, operands[0].repeats, job.result, out, count);
+      return OkStatus();
+    case Opcode::kCopy:
+      return CopyElements(job);
+    case Opcode::kSelect:
+      return SelectElements(job);
+    case Opcode::kNextAfter:
+      return NextAfterElements(job);
+    case Opcode::kReducePrecision:
+      return ReduceElements(job);
+    default:
+      break;
+  }
+  if (IsComplex(job.result) || std::ranges::any_of(operands, is_complex)) {
+    return EvaluateComplex(i, operands, out, count);
+  }
+  if (IsNarrow(job.result) || std::ranges::any_of(operands, is_narrow)) return EvaluateNarrow(job);
+  return EvaluateWide(job);
 }
 
 }  // namespace kiln::interp

@@ -9,11 +9,26 @@
 
 namespace kiln::interp {
 
-// One operand's elements in row-major order.
+// One operand's elements in row-major order, in memory that is aligned for them.
 struct ElementwiseOperand {
   const std::byte* data;
   ElementType type;
   bool repeats;  // a scalar that stands for as many equal elements as there are
+};
+
+template <typename T>
+class Elements {
+ public:
+  explicit Elements(const ElementwiseOperand& operand)
+      : data_(reinterpret_cast<const T*>(operand.data)), step_(operand.repeats ? 0 : 1) {}
+  // In the type that it is computed in.
+  ComputeType<T> operator[](int64_t k) const {
+    return static_cast<ComputeType<T>>(data_[k * step_]);
+  }
+
+ private:
+  const T* data_;
+  int64_t step_;
 };
 
 // `count` elements into `out`, which has the type of the instruction's result. Only the opcode, the

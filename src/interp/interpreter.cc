@@ -91,7 +91,7 @@ Program MakeProgram(const Computation& computation) {
 }
 
 Status CheckSupported(const Instruction& i, const Shape& shape) {
-  if (shape.is_array() && (!IsSupported(shape.type()) || !shape.is_static())) {
+  if (shape.is_array() && !shape.is_static()) {
     return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ", shape);
   }
   return OkStatus();
@@ -249,6 +249,7 @@ class Run {
       case Opcode::kAnd:
       case Opcode::kAtan2:
       case Opcode::kCompare:
+      case Opcode::kComplex:
       case Opcode::kDivide:
       case Opcode::kMaximum:
       case Opcode::kMinimum:

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "interp/complex.h"
+#include "interp/narrow.h"
 #include "interp/reducer.h"
 #include "interp/scalar.h"
 #include "interp/strided.h"
@@ -94,24 +96,56 @@ bool IsRounding(const ir::Computation& c) {
          root->operand(1)->opcode() == Opcode::kParameter && root->operand(0) != root->operand(1);
 }
 
-// A sum or product of floats in double (of f64 in long double, where that is wider), rounded once.
-template <FloatType T, typename G>
+template <typename T>
+T Times(const T& x, const T& y) {
+  return x * y;
+}
+template <typename W>
+std::complex<W> Times(const std::complex<W>& x, const std::complex<W>& y) {
+  return ComplexProduct(x, y);
+}
+
+// A sum or product of floats or complex numbers in a wider type, rounded once to that of `out`.
+template <typename W, typename To, typename From, typename G>
 void FoldWide(Opcode opcode, const Literal& x, const Literal& init, const G& groups, Literal& out) {
-  using W = Wider<T>;
-  const T* values = x.values<T>().data();
-  T* next = out.values<T>().data();
+  const From* values = x.values<From>().data();
+  To* next = out.values<To>().data();
   for (int64_t r = 0; r < groups.count(); ++r) {
-    W result = static_cast<W>(init.values<T>()[0]);
+    W result = static_cast<W>(init.values<From>()[0]);
     auto fold = [&](int64_t at) {
-      if (opcode == Opcode::kAdd) {
-        result += static_cast<W>(values[at]);
-      } else {
-        result *= static_cast<W>(values[at]);
-      }
+      const W value = static_cast<W>(values[at]);
+      result = opcode == Opcode::kAdd ? result + value : Times(result, value);
       return OkStatus();
     };
-    if (Status status = groups.ForEach(r, fold); status.ok()) *next++ = RoundTo<T>(result);
+    if (Status status = groups.ForEach(r, fold); status.ok()) *next++ = RoundTo<To>(result);
   }
+}
+
+template <typename G>
+Literal FoldedWide(Opcode opcode, const Literal& x, const Literal& init, const G& groups,
+                   const Shape& shape) {
+  if (IsNarrow(shape.type())) {
+    // By way of doubles, which hold sums of f32.
+    Shape wide = shape;
+    wide.set_type(ElementType::kF64);
+    Literal doubles(wide);
+    FoldWide<double, double, float>(opcode, Widened(x), Widened(init), groups, doubles);
+    return Rounded(shape.type(), doubles);
+  }
+  Literal out(shape);
+  if (shape.type() == ElementType::kC64) {
+    using T = std::complex<float>;
+    FoldWide<WiderComplex<T>, T, T>(opcode, x, init, groups, out);
+  } else if (shape.type() == ElementType::kC128) {
+    using T = std::complex<double>;
+    FoldWide<WiderComplex<T>, T, T>(opcode, x, init, groups, out);
+  } else {
+    VisitKernelType(shape.type(), [&](auto zero) {
+      using T = decltype(zero);
+      if constexpr (FloatType<T>) FoldWide<Wider<T>, T, T>(opcode, x, init, groups, out);
+    });
+  }
+  return out;
 }
 
 // The computation by the letter: a fold from the left in row-major order, from the init values.
@@ -149,20 +183,22 @@ class Fold {
     if (__builtin_mul_overflow(groups_.most(), reducer.instruction_count(), &cost))
       cost = INT64_MAX;
     KILN_RETURN_IF_ERROR(context_.charge(cost));
-    std::vector<uint64_t> state(count());
+    std::vector<ScalarSlot> state(count());
     for (size_t k = 0; k < count(); ++k) {
-      std::memcpy(&state[k], operands_[count() + k]->data(), width(k));
+      std::memcpy(state[k].bytes, operands_[count() + k]->data(), width(k));
     }
     KILN_RETURN_IF_ERROR(groups_.ForEach(next, [&](int64_t at) {
       for (size_t k = 0; k < count(); ++k) {
-        std::memcpy(reducer.parameter(k), &state[k], width(k));
+        std::memcpy(reducer.parameter(k), state[k].bytes, width(k));
         std::memcpy(reducer.parameter(count() + k), Element(k, at), width(k));
       }
       KILN_RETURN_IF_ERROR(reducer.Apply());
-      for (size_t k = 0; k < count(); ++k) std::memcpy(&state[k], reducer.result(k), width(k));
+      for (size_t k = 0; k < count(); ++k) {
+        std::memcpy(state[k].bytes, reducer.result(k), width(k));
+      }
       return OkStatus();
     }));
-    for (size_t k = 0; k < count(); ++k) Put(k, next, &state[k]);
+    for (size_t k = 0; k < count(); ++k) Put(k, next, state[k].bytes);
     return OkStatus();
   }
 
@@ -195,14 +231,9 @@ class Fold {
 template <typename G>
 Result<Literal> Folded(const Instruction& i, std::span<const Literal* const> operands,
                        const RegionContext& context, const G& groups) {
-  if (i.shape().is_array() && IsFloat(i.shape().type()) && IsRounding(*i.called(0))) {
-    Literal out(i.shape());
-    Opcode opcode = i.called(0)->root()->opcode();
-    VisitType(i.shape().type(), [&](auto zero) {
-      using T = decltype(zero);
-      if constexpr (FloatType<T>) FoldWide<T>(opcode, *operands[0], *operands[1], groups, out);
-    });
-    return out;
+  if (i.shape().is_array() && IsRounding(*i.called(0)) &&
+      (IsFloat(i.shape().type()) || IsComplex(i.shape().type()))) {
+    return FoldedWide(i.called(0)->root()->opcode(), *operands[0], *operands[1], groups, i.shape());
   }
   Fold fold(i, operands, groups, context);
   KILN_RETURN_IF_ERROR(fold.Run());

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "interp/narrow.h"
+
 namespace kiln::interp {
 
 using ir::Computation;
@@ -17,7 +19,7 @@ std::optional<Reducer> Reducer::Make(const Computation& computation) {
   for (Instruction* owned : computation.instructions()) {
     const Instruction& i = *owned;
     if (i.opcode() == Opcode::kTuple && &i == computation.root()) continue;
-    if (!i.shape().is_scalar() || !IsSupported(i.shape().type())) return std::nullopt;
+    if (!i.shape().is_scalar()) return std::nullopt;
     size_t slot = slot_of.size();
     slot_of.emplace(&i, slot);
     std::byte* memory = reducer.At(slot);
@@ -52,6 +54,7 @@ Status Reducer::Apply() {
     if (ir::IsScalarBitcast(*line.instruction)) {
       const ElementwiseOperand& from = line.operands[0];
       std::memcpy(line.out, from.data, static_cast<size_t>(ByteWidth(from.type)));
+      Normalise(line.instruction->shape().type(), line.out, 1);
       continue;
     }
     KILN_RETURN_IF_ERROR(EvaluateElementwise(*line.instruction, line.operands, line.out, 1));

@@ -8,8 +8,13 @@
 
 namespace kiln::interp {
 
+// The memory of one scalar of any type.
+struct ScalarSlot {
+  alignas(16) std::byte bytes[16];
+};
+
 // Calling a reducer as a computation costs literals and maps for each element; this keeps its
-// values in slots of one word, and applies the evaluator's own elementwise ops to them.
+// values in slots, and applies the evaluator's own elementwise ops to them.
 class Reducer {
  public:
   // Nothing where the computation has other ops than elementwise ones and constants, or calls.
@@ -30,9 +35,9 @@ class Reducer {
   };
 
   Reducer() = default;
-  std::byte* At(size_t slot) { return reinterpret_cast<std::byte*>(&slots_[slot]); }
+  std::byte* At(size_t slot) { return slots_[slot].bytes; }
 
-  std::vector<uint64_t> slots_;
+  std::vector<ScalarSlot> slots_;
   std::vector<size_t> parameters_, results_;
   std::vector<Line> lines_;
 };

@@ -1,7 +1,8 @@
 // Ops on C++ scalars, one function each. Integer arithmetic is done unsigned, where overflow wraps.
-// Halves come as floats and are rounded by whoever stores the result: a float sum, difference,
-// product, quotient or square root of two halves rounds to the half that is nearest to the true
-// one.
+// Small floats come as floats and are rounded by whoever stores the result: a float sum,
+// difference, product, quotient or square root of two of them rounds to the one that is nearest to
+// the true result. Integers of less than a byte come as bytes, and are wrapped by whoever stores
+// the result; ops that depend on the width are told it.
 #pragma once
 
 #include <bit>
@@ -12,7 +13,8 @@
 #include <type_traits>
 
 #include "ops/compare.h"
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
+#include "tensor/small_int.h"
 
 namespace kiln::interp {
 
@@ -30,15 +32,15 @@ T Wrap(Wide<T> value) {
   return static_cast<T>(value);
 }
 
-// Functions that round, and sums, are computed in a wider type and rounded once: f32 and halves in
-// double, f64 in long double, which is no wider on some machines.
+// Functions that round, and sums, are computed in a wider type and rounded once: f32 and what is
+// smaller in double, f64 in long double, which is no wider on some machines.
 template <FloatType T>
 using Wider = std::conditional_t<std::same_as<T, double>, long double, double>;
 
 // To the type of an array, once.
 template <FloatType T, Float From>
 T RoundTo(From x) {
-  if constexpr (HalfType<T>) {
+  if constexpr (SmallFloatType<T>) {
     return T(static_cast<std::conditional_t<std::same_as<From, float>, float, double>>(x));
   } else {
     return static_cast<T>(x);
@@ -162,52 +164,90 @@ T Minimum(T x, T y) {
   return x < y ? x : y;
 }
 
+// The lowest bits, which are all there are of an integer that is kept in more of them.
+template <Int T>
+std::make_unsigned_t<T> LowBits(T x, int bits) {
+  using U = std::make_unsigned_t<T>;
+  const int above = static_cast<int>(sizeof(T)) * 8 - bits;
+  return static_cast<U>(static_cast<U>(static_cast<U>(x) << above) >> above);
+}
+template <Int T>
+T CountLeadingZeros(T x, int bits) {
+  return static_cast<T>(std::countl_zero(LowBits(x, bits)) -
+                        (static_cast<int>(sizeof(T)) * 8 - bits));
+}
+template <Int T>
+T PopulationCount(T x, int bits) {
+  return static_cast<T>(std::popcount(LowBits(x, bits)));
+}
+
 // The amount is read as unsigned.
 template <Int T>
-bool ShiftsOut(T amount) {
-  return static_cast<std::make_unsigned_t<T>>(amount) >= sizeof(T) * 8;
+bool ShiftsOut(T amount, int bits) {
+  return static_cast<std::make_unsigned_t<T>>(amount) >= static_cast<unsigned>(bits);
 }
 template <Int T>
-T ShiftLeft(T x, T amount) {
-  return ShiftsOut(amount) ? T{0} : Wrap<T>(static_cast<Wide<T>>(x) << amount);
+T ShiftLeft(T x, T amount, int bits) {
+  return ShiftsOut(amount, bits) ? T{0} : Wrap<T>(static_cast<Wide<T>>(x) << amount);
 }
 template <Int T>
-T ShiftRightLogical(T x, T amount) {
-  using U = std::make_unsigned_t<T>;
-  return ShiftsOut(amount) ? T{0} : static_cast<T>(static_cast<U>(x) >> amount);
+T ShiftRightLogical(T x, T amount, int bits) {
+  return ShiftsOut(amount, bits) ? T{0} : static_cast<T>(LowBits(x, bits) >> amount);
 }
 template <Int T>
-T ShiftRightArithmetic(T x, T amount) {
+T ShiftRightArithmetic(T x, T amount, int bits) {
   using S = std::make_signed_t<T>;
-  S value = static_cast<S>(x);
-  if (ShiftsOut(amount)) return static_cast<T>(value < 0 ? S{-1} : S{0});
+  // With the highest bit that there is in the place of the sign.
+  const int above = static_cast<int>(sizeof(T)) * 8 - bits;
+  const S value =
+      static_cast<S>(static_cast<S>(Wrap<T>(static_cast<Wide<T>>(x) << above)) >> above);
+  if (ShiftsOut(amount, bits)) return static_cast<T>(value < 0 ? S{-1} : S{0});
   return static_cast<T>(value >> amount);
 }
 
-// The nearest number of the format with so many bits of exponent and mantissa; see ops.def. The
-// bits are those of a float that has `mantissa` bits of it, one sign, and an exponent.
+// The nearest number of the format with so many bits of exponent and mantissa; see ops.def.
 template <std::unsigned_integral Bits>
-Bits ReducePrecision(Bits x, int mantissa, int64_t exponent_bits, int64_t mantissa_bits) {
-  const int exponent = static_cast<int>(sizeof(Bits)) * 8 - 1 - mantissa;
-  const Bits one = 1, sign = static_cast<Bits>(x & (one << (sizeof(Bits) * 8 - 1)));
-  const Bits infinity = static_cast<Bits>(((one << exponent) - 1) << mantissa);
-  Bits bits = static_cast<Bits>(x ^ sign);
-  if (bits > infinity) return mantissa_bits > 0 ? x : static_cast<Bits>(sign | infinity);  // NaN
-  if (mantissa_bits < mantissa) {
+Bits ReducePrecision(const FloatFormat& format, Bits x, int64_t exponent_bits,
+                     int64_t mantissa_bits) {
+  const bool negative = (x & format.sign_bit()) != 0;
+  auto encode = [&](uint64_t magnitude) {
+    if (magnitude > format.largest()) return static_cast<Bits>(EncodeOverflow(format, negative));
+    const bool no_sign = magnitude == 0 && format.specials == Specials::kNanAsNegativeZero;
+    return static_cast<Bits>((negative && !no_sign ? format.sign_bit() : 0) | magnitude);
+  };
+  uint64_t bits = x & format.magnitude_mask();
+  if (IsNanBits(format, x)) return mantissa_bits > 0 ? x : encode(UINT64_MAX);
+  if (mantissa_bits < format.mantissa) {
     // Adds just under half of the last bit that is kept, or half where that bit is set; a carry
     // into the exponent is the next power of two, or the infinity.
-    const Bits last = static_cast<Bits>(one << (mantissa - mantissa_bits));
-    bits = static_cast<Bits>(bits + (last >> 1) - 1 + ((bits & last) != 0));
-    bits &= static_cast<Bits>(~(last - 1));
+    const uint64_t last = uint64_t{1} << (format.mantissa - mantissa_bits);
+    bits += (last >> 1) - 1 + ((bits & last) != 0);
+    bits &= ~(last - 1);
   }
-  if (exponent_bits < exponent) {
-    const int64_t middle = (int64_t{1} << (exponent - 1)) - 1;
+  if (exponent_bits < format.exponent) {
     const int64_t reach = (int64_t{1} << (exponent_bits - 1)) - 1;
-    const int64_t power = static_cast<int64_t>(bits >> mantissa);
-    if (power > middle + reach) bits = infinity;
-    if (power <= middle - reach) bits = 0;
+    const int64_t power = static_cast<int64_t>(bits >> format.mantissa);
+    if (power > format.bias + reach) return encode(UINT64_MAX);
+    if (power <= format.bias - reach) {
+      return static_cast<Bits>(EncodeScaled(format, negative, 0, 0));
+    }
   }
-  return static_cast<Bits>(sign | bits);
+  return encode(bits);
+}
+
+// The number next to x in the direction of y, by the bits, which count up with magnitudes.
+template <std::unsigned_integral Bits>
+Bits NextAfter(const FloatFormat& format, Bits x, Bits y) {
+  if (IsNanBits(format, x) || IsNanBits(format, y)) {
+    return static_cast<Bits>(EncodeNan(format, false, 0));
+  }
+  const double from = DecodeFloat<double>(format, x), to = DecodeFloat<double>(format, y);
+  if (from == to) return y;
+  const bool negative = from == 0 ? to < 0 : from < 0;
+  const uint64_t magnitude = x & format.magnitude_mask();
+  const uint64_t next = (from < to) != negative ? magnitude + 1 : magnitude - 1;
+  const bool no_sign = next == 0 && format.specials == Specials::kNanAsNegativeZero;
+  return static_cast<Bits>((negative && !no_sign ? format.sign_bit() : 0) | next);
 }
 
 template <size_t kBytes>
@@ -221,50 +261,48 @@ T TotalOrderKey(T bits) {
 }
 
 template <Int T>
-T MultiplyHigh(T x, T y) {
+T MultiplyHigh(T x, T y, int bits) {
   if constexpr (sizeof(T) == 8) {
     __extension__ using Big =
         std::conditional_t<std::signed_integral<T>, __int128, unsigned __int128>;
     return static_cast<T>((static_cast<Big>(x) * static_cast<Big>(y)) >> 64);
   } else {
     using Big = std::conditional_t<std::signed_integral<T>, int64_t, uint64_t>;
-    return static_cast<T>((static_cast<Big>(x) * static_cast<Big>(y)) >> (sizeof(T) * 8));
+    return static_cast<T>((static_cast<Big>(x) * static_cast<Big>(y)) >> bits);
   }
 }
 
-// Rounds up, away from 0, with the probability that the fraction is, by a random number.
-template <Int To, Float From, Int Random>
-To StochasticConvert(From x, Random random) {
-  if (std::isnan(x)) return 0;
+// Rounds up, away from 0, with the probability that the fraction is, by a random number of so many
+// bits.
+template <IntType To, Float From>
+To StochasticConvert(From x, uint64_t random, int bits) {
+  if (std::isnan(x)) return To(0);
   // The upper bound as a float may round up to a power of two, which no To reaches.
-  if (x >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-  if (x <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+  using Limits = std::numeric_limits<To>;
+  if (x >= static_cast<From>(Limits::max())) return Limits::max();
+  if (x <= static_cast<From>(Limits::min())) return Limits::min();
   From magnitude = std::fabs(x);
   auto whole = static_cast<uint64_t>(magnitude);
   From fraction = magnitude - static_cast<From>(whole);
-  auto fixed = static_cast<Random>(
-      std::ldexp(static_cast<double>(fraction), std::numeric_limits<Random>::digits));
+  auto fixed = static_cast<uint64_t>(std::ldexp(static_cast<double>(fraction), bits));
   if (random < fixed) ++whole;
   return static_cast<To>(std::signbit(x) ? 0 - whole : whole);
 }
 
 // Float to integer truncates and clamps, NaN to 0; to pred is 'not zero'; everything else is C++'s,
-// with halves rounded once.
+// with small floats rounded once.
 template <typename To, typename From>
 To Convert(From x) {
-  if constexpr (HalfType<From> && !std::same_as<To, From>) {
+  if constexpr (SmallFloatType<From> && !std::same_as<To, From>) {
     return Convert<To>(static_cast<float>(x));
   } else if constexpr (std::same_as<To, bool>) {
     return x != From{0};
-  } else if constexpr (Float<From> && Int<To>) {
-    if (std::isnan(x)) return 0;
+  } else if constexpr (Float<From> && IntType<To>) {
+    using Limits = std::numeric_limits<To>;
+    if (std::isnan(x)) return To(0);
     // The bounds as floats: the upper one may round up to a power of two, which no To reaches.
-    if (x <= static_cast<From>(std::numeric_limits<To>::min())) {
-      return std::numeric_limits<To>::min();
-    }
-    if (x >= static_cast<From>(std::numeric_limits<To>::max())) {
-      return std::numeric_limits<To>::max();
-    }
+    if (x <= static_cast<From>(Limits::min())) return Limits::min();
+    if (x >= static_cast<From>(Limits::max())) return Limits::max();
     return static_cast<To>(x);
   } else {
     return static_cast<To>(x);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "interp/narrow.h"
 #include "interp/strided.h"
 
 namespace kiln::interp {
@@ -44,6 +45,9 @@ Status Copy(const Instruction& i, const Literal& from, const View& source, Liter
       return OkStatus();
     case 8:
       CopyWords<uint64_t>(from.data(), source, to.data(), target, dims);
+      return OkStatus();
+    case 16:
+      CopyWords<std::complex<double>>(from.data(), source, to.data(), target, dims);
       return OkStatus();
     default:
       return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ",
@@ -109,6 +113,7 @@ Literal BitcastConvert(const Instruction& i, const Literal& x) {
     unsigned value = source >> (bit % from.width % 8) & 1;
     out.data()[to.ByteOf(bit)] |= static_cast<std::byte>(value << (bit % to.width % 8));
   }
+  Normalise(out.shape().type(), out.data(), out.shape().num_elements());
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "interp/narrow.h"
 #include "interp/reducer.h"
 #include "interp/strided.h"
 
@@ -144,6 +145,11 @@ Result<Literal> EvaluateTopK(const Instruction& i, std::span<const Literal* cons
   const AttrValue* flag = i.attributes().Find(Attr::kLargest);
   bool largest = flag && std::get<bool>(*flag);
   size_t k = static_cast<size_t>(i.attributes().Int(Attr::kK)), width = WidthOf(operand);
+  // Small floats are in the order that they have as f32.
+  const bool is_narrow = IsNarrow(type);
+  const Literal wide = is_narrow ? Widened(operand) : Literal();
+  const Literal& ordered = is_narrow ? wide : operand;
+  const ElementType ordered_type = WideOf(type);
   std::vector<Literal> results;
   for (const Shape& shape : i.shape().elements())
     results.emplace_back(Shape(shape.type(), shape.dims()));
@@ -153,8 +159,9 @@ Result<Literal> EvaluateTopK(const Instruction& i, std::span<const Literal* cons
   size_t line = 0;
   for (int64_t begin : lines.begins) {
     const std::byte* elements = operand.data() + static_cast<size_t>(begin) * width;
+    const std::byte* in_order = ordered.data() + static_cast<size_t>(begin) * WidthOf(ordered);
     for (size_t e = 0; e < keys.size(); ++e) {
-      uint64_t key = OrderKey(elements + e * width, type);
+      uint64_t key = OrderKey(in_order + e * WidthOf(ordered), ordered_type);
       keys[e] = largest ? ~key : key;
     }
     std::iota(order.begin(), order.end(), 0);

@@ -18,8 +18,9 @@ using ir::Instruction;
 int64_t IndexAt(const Literal& indices, int64_t k) {
   return VisitType(indices.shape().type(), [&](auto zero) -> int64_t {
     using T = decltype(zero);
-    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
-      T value = indices.values<T>()[static_cast<size_t>(k)];
+    if constexpr (IntType<T>) {
+      const auto& element = indices.values<T>()[static_cast<size_t>(k)];
+      const auto value = static_cast<std::conditional_t<SmallIntType<T>, int, T>>(element);
       if (std::cmp_greater(value, std::numeric_limits<int64_t>::max())) {
         return std::numeric_limits<int64_t>::max();
       }

@@ -12,7 +12,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Types that XLA has and the table of element types does not.
 bool IsForeignType(std::string_view name) {
-  constexpr std::string_view kNames[] = {"s1", "u1", "opaque", "f6e2m3fn", "f6e3m2fn"};
+  constexpr std::string_view kNames[] = {"s1", "u1", "opaque"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
@@ -90,7 +90,7 @@ Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
     return Shape::Token();
   }
   std::optional<ElementType> type = TypeByName(name);
-  if (IsForeignType(name) || (type && !IsSupported(*type))) {
+  if (IsForeignType(name)) {
     return Unimplemented(scanner.Where(at), ": type '", name, "' is not implemented");
   }
   if (!type) return scanner.FailAt(at, "a shape");
@@ -114,25 +114,30 @@ Result<Shape> ReadShapeAt(Scanner& scanner, int64_t depth) {
 // "nan", "-nan", "nan(0x400001)": the bits of a NaN with that mantissa.
 template <FloatType T>
 bool ReadNan(std::string_view text, T* value) {
-  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
-                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
-  constexpr int kMantissa = std::numeric_limits<T>::digits - 1;
-  constexpr uint64_t kMask = (uint64_t{1} << kMantissa) - 1;
+  using Bits = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  constexpr FloatFormat kFormat = FormatOf<T>();
   bool negative = text.starts_with("-");
   if (negative) text.remove_prefix(1);
   if (!text.starts_with("nan")) return false;
   text.remove_prefix(3);
-  uint64_t mantissa = uint64_t{1} << (kMantissa - 1);
+  if (kFormat.specials != Specials::kIeee) {
+    // One for each sign at most, and none to tell apart.
+    *value = std::bit_cast<T>(static_cast<Bits>(EncodeNan(kFormat, negative, 0)));
+    return text.empty() && kFormat.specials != Specials::kNone;
+  }
+  uint64_t mantissa = kFormat.hidden() >> 1;
   if (!text.empty()) {
     if (!text.starts_with("(0x") || !text.ends_with(")")) return false;
     text = text.substr(3, text.size() - 4);
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mantissa, 16);
     if (error != std::errc() || end != text.data() + text.size()) return false;
-    if (mantissa == 0 || mantissa > kMask) return false;
+    if (mantissa == 0 || mantissa >= kFormat.hidden()) return false;
   }
-  uint64_t exponent = (uint64_t{1} << (sizeof(T) * 8 - 1 - kMantissa)) - 1;
-  uint64_t sign = negative ? uint64_t{1} << (sizeof(T) * 8 - 1) : 0;
-  *value = std::bit_cast<T>(static_cast<Bits>(sign | (exponent << kMantissa) | mantissa));
+  uint64_t sign = negative ? kFormat.sign_bit() : 0;
+  *value = std::bit_cast<T>(static_cast<Bits>(sign | kFormat.infinity() | mantissa));
   return true;
 }
 
@@ -168,14 +173,16 @@ bool ReadFloat(std::string_view text, T* value) {
 }
 
 // By way of double, whose digits are so many more that no text of less than 17 digits comes out
-// differently. An infinity that is not written as one is an error here too.
-template <HalfType T>
+// differently. An infinity that is not written as one, or what would take its place, is an error
+// here too.
+template <SmallFloatType T>
 bool ReadFloat(std::string_view text, T* value) {
   if (ReadNan(text, value)) return true;
   double wide = 0;
-  if (!ReadFloat(text, &wide)) return false;
+  if (!ReadFloat(text, &wide) || std::isnan(wide)) return false;
   *value = T(wide);
-  return std::isinf(wide) || !std::isinf(static_cast<double>(*value));
+  if (std::isinf(wide)) return std::isinf(static_cast<double>(*value));
+  return HoldsRounded(T::format, wide);
 }
 
 bool ReadElement(std::string_view text, bool* value) {
@@ -193,17 +200,35 @@ bool ReadElement(std::string_view text, T* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+template <SmallIntType T>
+bool ReadElement(std::string_view text, T* value) {
+  int8_t wide = 0;
+  if (!ReadElement(text, &wide)) return false;
+  *value = T(wide);
+  return static_cast<int8_t>(*value) == wide;
+}
+
+template <typename T>
+Status ReadScalar(Scanner& scanner, ElementType type, T* value) {
+  size_t at = scanner.position();
+  if (ReadElement(scanner.TakeNumber(), value)) return OkStatus();
+  return scanner.FailAt(at, Cat("a number that ", TypeName(type), " holds"));
+}
+// "(1, 2)": the real and the imaginary part.
+template <ComplexType T>
+Status ReadScalar(Scanner& scanner, ElementType type, T* value) {
+  typename T::value_type real, imaginary;
+  KILN_RETURN_IF_ERROR(scanner.Expect("("));
+  KILN_RETURN_IF_ERROR(ReadScalar(scanner, PartOf(type), &real));
+  KILN_RETURN_IF_ERROR(scanner.Expect(","));
+  KILN_RETURN_IF_ERROR(ReadScalar(scanner, PartOf(type), &imaginary));
+  *value = T(real, imaginary);
+  return scanner.Expect(")");
+}
+
 template <typename T>
 Status ReadArray(Scanner& scanner, const Shape& shape, int64_t dim, T*& next) {
-  size_t at = scanner.position();
-  if (dim == shape.rank()) {
-    std::string_view text = scanner.TakeNumber();
-    if (!ReadElement(text, next)) {
-      return scanner.FailAt(at, Cat("a number that ", TypeName(shape.type()), " holds"));
-    }
-    ++next;
-    return OkStatus();
-  }
+  if (dim == shape.rank()) return ReadScalar(scanner, shape.type(), next++);
   KILN_RETURN_IF_ERROR(scanner.Expect("{"));
   for (int64_t i = 0; i < shape.dim(dim); ++i) {
     if (i > 0) KILN_RETURN_IF_ERROR(scanner.Expect(","));

@@ -88,12 +88,9 @@ class Builder {
       }
     }
     for (const Instruction* m : members_) {
-      ForEachLeaf(m->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
-        unsupported_ |= !leaf.is_array() || !IsSupported(leaf.type());
-      });
-      if (unsupported_) {
-        return Unimplemented(OpcodeName(m->opcode()), ": shape ", m->shape(), " of '", m->name(),
-                             "' has no compiled code");
+      KILN_RETURN_IF_ERROR(CheckTypes(*m, m->shape()));
+      for (const Instruction* operand : m->operands()) {
+        KILN_RETURN_IF_ERROR(CheckTypes(*m, operand->shape()));
       }
       if (!m->IsConstant()) {
         kernel_.op_names.push_back(m->op_name().empty() ? m->name() : m->op_name());
@@ -101,6 +98,17 @@ class Builder {
       if (IsHero(*m)) heroes_.push_back(m);
     }
     return OkStatus();
+  }
+
+  // The shape of a member or of one of its operands.
+  static Status CheckTypes(const Instruction& m, const Shape& shape) {
+    bool supported = true;
+    ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) {
+      supported &= leaf.is_array() && IsKernelType(leaf.type());
+    });
+    if (supported) return OkStatus();
+    return Unimplemented(OpcodeName(m.opcode()), ": shape ", shape, " of '", m.name(),
+                         "' has no compiled code");
   }
 
   Status AddParams() {
@@ -669,7 +677,6 @@ class Builder {
   std::vector<Index> outer_, full_;  // of a result element, of an element that is reduced
   std::vector<int> inner_;
   int first_output_ = 0;
-  bool unsupported_ = false;
 };
 
 }  // namespace

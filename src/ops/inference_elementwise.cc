@@ -25,6 +25,13 @@ Result<Shape> InferUnary(const InferenceInput& input) {
   return WithoutLayout(OperandShape(input, 0));
 }
 
+// Of complex numbers a part, or another real number.
+Result<Shape> InferPart(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  return WithType(operand, PartOf(operand.type()));
+}
+
 Result<Shape> InferPredicate(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   return WithType(OperandShape(input, 0), ElementType::kPred);
@@ -71,6 +78,15 @@ Result<Shape> InferMap(const InferenceInput& input) {
 Result<Shape> InferBinary(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireEqual(input));
   return WithoutLayout(OperandShape(input, 0));
+}
+
+Result<Shape> InferComplex(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireEqual(input));
+  const Shape& operand = OperandShape(input, 0);
+  if (!IsComplex(ComplexOf(operand.type()))) {
+    return Error(input, "; the parts of complex numbers are of f32 or f64");
+  }
+  return WithType(operand, ComplexOf(operand.type()));
 }
 
 Result<Shape> InferCompare(const InferenceInput& input) {

@@ -81,11 +81,12 @@ Result<Shape> InferBitcastConvert(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
   const Shape& operand = OperandShape(input, 0);
   ElementType from = operand.type(), to = input.declared->type();
-  if (IsComplex(from) != IsComplex(to)) {
-    return Error(input, "; its bits are none of ", TypeName(to));
-  }
   auto bits = [](ElementType type) { return IsPred(type) ? 1 : BitWidth(type); };
   int64_t narrow = std::min(bits(from), bits(to)), wide = std::max(bits(from), bits(to));
+  if (wide % narrow != 0) {
+    return Error(input, "; ", wide, " bits are no multiple of the ", narrow, " of ",
+                 TypeName(bits(from) < bits(to) ? from : to));
+  }
   std::vector<Dimension> dimensions = operand.dimensions();
   if (bits(to) < bits(from)) {
     dimensions.push_back(wide / narrow);

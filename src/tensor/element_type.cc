@@ -52,7 +52,7 @@ int64_t BitWidth(ElementType type) {
 
 int64_t ByteWidth(ElementType type) { return (BitWidth(type) + 7) / 8; }
 
-bool IsSupported(ElementType type) {
+bool IsKernelType(ElementType type) {
   switch (CategoryOf(type)) {
     case TypeCategory::kBoolean:
       return IsPred(type);
@@ -65,6 +65,34 @@ bool IsSupported(ElementType type) {
       return false;
   }
   return false;
+}
+
+ElementType PartOf(ElementType type) {
+  if (type == ElementType::kC64) return ElementType::kF32;
+  if (type == ElementType::kC128) return ElementType::kF64;
+  return type;
+}
+
+ElementType ComplexOf(ElementType type) {
+  if (type == ElementType::kF32) return ElementType::kC64;
+  if (type == ElementType::kF64) return ElementType::kC128;
+  return type;
+}
+
+ElementType WideOf(ElementType type) {
+  if (IsFloat(type) && BitWidth(type) <= 8) return ElementType::kF32;
+  if (IsSigned(type) && BitWidth(type) < 8) return ElementType::kS8;
+  if (IsUnsigned(type) && BitWidth(type) < 8) return ElementType::kU8;
+  return type;
+}
+
+std::optional<FloatFormat> FormatOf(ElementType type) {
+  if (!IsFloat(type)) return std::nullopt;
+  return VisitType(type, [](auto zero) -> std::optional<FloatFormat> {
+    using T = decltype(zero);
+    if constexpr (FloatType<T>) return FormatOf<T>();
+    return std::nullopt;
+  });
 }
 
 }  // namespace kiln

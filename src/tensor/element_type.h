@@ -1,11 +1,13 @@
 // Element types of arrays, and their sizes in memory.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
+#include "tensor/small_int.h"
 
 namespace kiln {
 
@@ -36,13 +38,27 @@ inline bool IsPred(ElementType t) { return t == ElementType::kPred; }
 // A float of 16 bits: its values are computed with as f32, and rounded.
 inline bool IsHalf(ElementType t) { return t == ElementType::kF16 || t == ElementType::kBF16; }
 
-// The types that every room carries through: what evaluator and compiled code accept.
-bool IsSupported(ElementType type);
+// The types that kernels hold and compute with: real, and at least a byte wide (floats two). What
+// is of another type only the evaluator has, until it is written in terms of these.
+bool IsKernelType(ElementType type);
+// The real type of a complex type's two parts, and the complex type of such parts; any other type
+// as it is.
+ElementType PartOf(ElementType type);
+ElementType ComplexOf(ElementType type);
+// The type that elements are computed in, op by op: of what is less than a byte s8 or u8, of floats
+// of 8 bits and fewer f32. Others as they are.
+ElementType WideOf(ElementType type);
+// How a float type's bits stand for numbers; nothing of other types.
+std::optional<FloatFormat> FormatOf(ElementType type);
 
-// Calls f with a value of the C++ type that holds `type` (bool for pred), for the supported types.
+// The C++ types of complex element types: the real part lies first.
+template <typename T>
+concept ComplexType = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+
+// Calls f with a value of the C++ type that holds elements of a kernel's type (bool for pred).
 // f is a generic lambda: [&](auto zero) { using T = decltype(zero); ... }.
 template <typename F>
-auto VisitType(ElementType type, F&& f) {
+auto VisitKernelType(ElementType type, F&& f) {
   switch (type) {
     case ElementType::kPred:
       return f(bool{});
@@ -70,6 +86,49 @@ auto VisitType(ElementType type, F&& f) {
       return f(double{});
     default:
       return f(float{});
+  }
+}
+
+// The same for all types. f is compiled for each of them: let it be small.
+template <typename F>
+auto VisitType(ElementType type, F&& f) {
+  switch (type) {
+    case ElementType::kC64:
+      return f(std::complex<float>{});
+    case ElementType::kC128:
+      return f(std::complex<double>{});
+    case ElementType::kS4:
+      return f(S4{});
+    case ElementType::kU4:
+      return f(U4{});
+    case ElementType::kS2:
+      return f(S2{});
+    case ElementType::kU2:
+      return f(U2{});
+    case ElementType::kF8E5M2:
+      return f(F8E5M2{});
+    case ElementType::kF8E4M3FN:
+      return f(F8E4M3FN{});
+    case ElementType::kF8E4M3B11FNUZ:
+      return f(F8E4M3B11FNUZ{});
+    case ElementType::kF8E5M2FNUZ:
+      return f(F8E5M2FNUZ{});
+    case ElementType::kF8E4M3FNUZ:
+      return f(F8E4M3FNUZ{});
+    case ElementType::kF8E4M3:
+      return f(F8E4M3{});
+    case ElementType::kF8E3M4:
+      return f(F8E3M4{});
+    case ElementType::kF8E8M0FNU:
+      return f(F8E8M0FNU{});
+    case ElementType::kF6E2M3FN:
+      return f(F6E2M3FN{});
+    case ElementType::kF6E3M2FN:
+      return f(F6E3M2FN{});
+    case ElementType::kF4E2M1FN:
+      return f(F4E2M1FN{});
+    default:
+      return VisitKernelType(type, f);
   }
 }
 

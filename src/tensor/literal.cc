@@ -7,26 +7,31 @@
 namespace kiln {
 namespace {
 
+template <typename T>
+auto RealPart(const T& value) {
+  if constexpr (ComplexType<T>) {
+    return value.real();
+  } else {
+    return value;
+  }
+}
+
 Shape RowMajor(Shape shape) {
   shape.set_minor_to_major({});
   return shape;
 }
 
-// The bits of a float, and of its mantissa.
-template <FloatType T>
-struct FloatBits {
-  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t,
-                                  std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
-  static constexpr int kMantissa = std::numeric_limits<T>::digits - 1;
-};
-
 // The payload of a NaN that is not the usual one, so that its bits read back.
 template <FloatType T>
 void AppendPayload(std::string& out, T value) {
-  using Bits = typename FloatBits<T>::Bits;
-  constexpr int kMantissa = FloatBits<T>::kMantissa;
-  uint64_t payload = std::bit_cast<Bits>(value) & ((uint64_t{1} << kMantissa) - 1);
-  if (payload == uint64_t{1} << (kMantissa - 1)) return;
+  constexpr FloatFormat kFormat = FormatOf<T>();
+  if (kFormat.specials != Specials::kIeee) return;
+  using Bits = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  uint64_t payload = std::bit_cast<Bits>(value) & (kFormat.hidden() - 1);
+  if (payload == kFormat.hidden() >> 1) return;
   char buffer[20];
   out.append("(0x");
   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), payload, 16).ptr);
@@ -34,8 +39,8 @@ void AppendPayload(std::string& out, T value) {
 }
 
 // The shortest text that reads back; of several the nearest.
-template <HalfType T>
-void AppendHalf(std::string& out, T value) {
+template <SmallFloatType T>
+void AppendSmallFloat(std::string& out, T value) {
   double exact = static_cast<double>(value);
   if (!std::isfinite(exact)) return AppendTo(out, exact);
   std::string shortest;
@@ -47,13 +52,35 @@ void AppendHalf(std::string& out, T value) {
                    .ptr;
     double rounded = 0;
     std::from_chars(buffer, end, rounded);
-    if (std::bit_cast<uint16_t>(T(rounded)) != std::bit_cast<uint16_t>(value)) continue;
+    if (!HoldsRounded(T::format, rounded) || T(rounded).bits() != value.bits()) continue;
     std::string text;
     AppendTo(text, rounded);
     if (text.size() < shortest.size()) shortest = std::move(text);
     break;
   }
   out += shortest;
+}
+
+template <FloatType T>
+void AppendNumber(std::string& out, T value) {
+  if constexpr (SmallFloatType<T>) {
+    AppendSmallFloat(out, value);
+  } else {
+    AppendTo(out, value);
+  }
+  if (value != value) AppendPayload(out, value);
+}
+template <IntType T>
+void AppendNumber(std::string& out, T value) {
+  AppendTo(out, static_cast<std::conditional_t<SmallIntType<T>, int, T>>(value));
+}
+template <ComplexType T>
+void AppendNumber(std::string& out, T value) {
+  out += '(';
+  AppendNumber(out, value.real());
+  out += ", ";
+  AppendNumber(out, value.imag());
+  out += ')';
 }
 
 void AppendElement(const Literal& l, int64_t i, std::string& out) {
@@ -64,16 +91,11 @@ void AppendElement(const Literal& l, int64_t i, std::string& out) {
       // HLO writes preds in arrays as digits.
       if (l.shape().rank() > 0) {
         out += value ? '1' : '0';
-        return;
+      } else {
+        AppendTo(out, value);
       }
-    }
-    if constexpr (HalfType<T>) {
-      AppendHalf(out, value);
     } else {
-      AppendTo(out, value);
-    }
-    if constexpr (FloatType<T>) {
-      if (value != value) AppendPayload(out, value);
+      AppendNumber(out, value);
     }
   });
 }
@@ -127,14 +149,14 @@ Literal Literal::ScalarOf(ElementType type, double value) {
 double Literal::AsDouble(int64_t i) const {
   return VisitType(shape_.type(), [&](auto zero) {
     using T = decltype(zero);
-    return static_cast<double>(values<T>()[i]);
+    return static_cast<double>(RealPart(values<T>()[i]));
   });
 }
 
 int64_t Literal::AsInt(int64_t i) const {
   return VisitType(shape_.type(), [&](auto zero) {
     using T = decltype(zero);
-    return static_cast<int64_t>(values<T>()[i]);
+    return static_cast<int64_t>(RealPart(values<T>()[i]));
   });
 }
 
@@ -148,7 +170,10 @@ bool Literal::IsSplat() const {
 bool Literal::IsAll(double value) const {
   if (!IsSplat()) return false;
   double first = AsDouble(0);
-  return first == value && std::signbit(first) == std::signbit(value);
+  if (first != value || std::signbit(first) != std::signbit(value)) return false;
+  if (!IsComplex(shape_.type())) return true;
+  Literal real = ScalarOf(shape_.type(), value);
+  return std::memcmp(bytes_.data(), real.data(), static_cast<size_t>(real.byte_size())) == 0;
 }
 
 bool Literal::operator==(const Literal& other) const {

@@ -32,14 +32,16 @@ class Literal {
     if (!values.empty()) std::memcpy(l.data(), values.data(), values.size_bytes());
     return l;
   }
-  // Scalar of any supported type from a number, converted as by C++; half types round once.
+  // Scalar of any type from a number, converted as by C++; small floats round once, and a complex
+  // number is real.
   static Literal ScalarOf(ElementType type, double value);
 
   const Shape& shape() const { return shape_; }
   std::byte* data() { return bytes_.data(); }
   const std::byte* data() const { return bytes_.data(); }
   int64_t byte_size() const { return static_cast<int64_t>(bytes_.size()); }
-  // Elements as T; T must have the element type's size (bool or uint8_t for pred).
+  // Elements as T; T must have the element type's size (bool or uint8_t for pred). What is less
+  // than a byte lies in the low bits of one, integers sign- or zero-extended.
   template <typename T>
   std::span<T> values() {
     return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
@@ -51,12 +53,14 @@ class Literal {
   std::vector<Literal>& elements() { return elements_; }
   const std::vector<Literal>& elements() const { return elements_; }
 
-  // Element i as a double or an int64, converted as by C++, for tests, printing and folding.
+  // Element i (of a complex number the real part) as a double or an int64, converted as by C++, for
+  // tests, printing and folding.
   double AsDouble(int64_t i) const;
   int64_t AsInt(int64_t i) const;
   // Whether every element has the same bits.
   bool IsSplat() const;
-  // Whether every element equals `value`, exactly; -0 is not 0.
+  // Whether every element equals `value`, exactly; -0 is not 0, also of a complex number's
+  // imaginary part, which has to be 0.
   bool IsAll(double value) const;
   // Same shape and same bits.
   bool operator==(const Literal& other) const;

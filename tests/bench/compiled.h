@@ -36,7 +36,7 @@ class Compiled {
     executable_ = *std::move(loaded);
     for (const Shape& s : artefact_->program.signature.parameters) {
       float* p = Allocate(s.byte_size());
-      VisitType(s.type(), [&](auto zero) {
+      VisitKernelType(s.type(), [&](auto zero) {
         using T = decltype(zero);
         for (int64_t i = 0; i < s.num_elements(); ++i) {
           reinterpret_cast<T*>(p)[i] =

@@ -53,8 +53,8 @@ double SecondsOf(std::string_view name, const std::string& text, Report& report,
   std::vector<void*> results;
   for (const Shape& s : program->program.signature.parameters) {
     void* p = allocate(s);
-    VisitType(s.type(),
-              [&](auto zero) { Fill(static_cast<decltype(zero)*>(p), s.num_elements()); });
+    VisitKernelType(s.type(),
+                    [&](auto zero) { Fill(static_cast<decltype(zero)*>(p), s.num_elements()); });
     arguments.push_back(p);
   }
   for (const Shape& s : program->program.signature.results) results.push_back(allocate(s));

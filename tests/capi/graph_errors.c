@@ -234,8 +234,8 @@ static void nulls_and_enums(void) {
   CHECK(kiln_op_parameter(g, KILN_TUPLE, &two, 1, "x", 1) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "dtype 13", g);
   g = graph();
-  CHECK(kiln_op_parameter(g, KILN_C64, &two, 1, "x", 1) == 0);
-  BUILD_FAILS(KILN_UNIMPLEMENTED, "c64", g);
+  CHECK(kiln_op_is_finite(g, kiln_op_parameter(g, KILN_C64, &two, 1, "x", 1)) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "c64[2]; the element type must be a float type", g);
   g = graph();
   CHECK(kiln_op_constant(g, KILN_F32, &two, 1, data, 4) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[2] takes 8", g);
@@ -245,6 +245,12 @@ static void nulls_and_enums(void) {
   g = graph();
   CHECK(kiln_op_constant(g, KILN_PRED, &two, 1, "\1\2", 2) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "pred", g);
+  g = graph();
+  CHECK(kiln_op_constant(g, KILN_S4, &two, 1, "\1\010", 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "an element of s4 has bits above its own", g);
+  g = graph();
+  CHECK(kiln_op_constant(g, KILN_F4E2M1FN, &two, 1, "\1\020", 2) == 0);
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "an element of f4e2m1fn has bits above its own", g);
   g = graph();
   CHECK(kiln_op_convert(g, f32_parameter(g, "x", 2), 77) == 0);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "convert: dtype 77", g);
@@ -271,9 +277,12 @@ static void scalars(void) {
   static const struct {
     kiln_dtype dtype;
     double value;
-  } wrong[] = {{KILN_S32, 0.5}, {KILN_S32, 2147483648.0}, {KILN_U8, -1},
-               {KILN_U8, 256},  {KILN_PRED, 2},           {KILN_S64, 9223372036854775808.0},
-               {KILN_S32, NAN}, {KILN_S64, INFINITY},     {KILN_S64, -1e300}};
+  } wrong[] = {{KILN_S32, 0.5},    {KILN_S32, 2147483648.0},
+               {KILN_U8, -1},      {KILN_U8, 256},
+               {KILN_PRED, 2},     {KILN_S64, 9223372036854775808.0},
+               {KILN_S32, NAN},    {KILN_S64, INFINITY},
+               {KILN_S64, -1e300}, {KILN_S4, 8},
+               {KILN_U2, 4},       {KILN_S2, -3}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     kiln_graph* g = graph();
     CHECK(kiln_op_scalar(g, wrong[i].dtype, wrong[i].value) == 0);
@@ -285,6 +294,9 @@ static void scalars(void) {
   CHECK(kiln_op_scalar(g, KILN_U8, 255) != 0);
   CHECK(kiln_op_scalar(g, KILN_F32, 1e300) != 0); /* rounds to infinity */
   CHECK(kiln_op_scalar(g, KILN_F64, NAN) != 0);
+  CHECK(kiln_op_scalar(g, KILN_S4, -8) != 0);
+  CHECK(kiln_op_scalar(g, KILN_C64, 1.5) != 0);
+  CHECK(kiln_op_scalar(g, KILN_F8E4M3FN, 1e9) != 0); /* NaN */
   OK(kiln_graph_status(g));
   kiln_graph_release(g);
 }

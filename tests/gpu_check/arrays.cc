@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 namespace kiln::gpu_check {
 namespace {

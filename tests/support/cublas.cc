@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 #define KILN_STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
 

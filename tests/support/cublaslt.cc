@@ -13,7 +13,7 @@
 
 #include "cuda/state.h"
 #include "device/cuda/blas_api.h"
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 namespace kiln::device::cuda {
 

@@ -213,13 +213,13 @@ class Checker {
     }
   }
   static T Kept(ElementType type, T value) {
-    return VisitType(type,
-                     [&](auto zero) { return static_cast<T>(Element<decltype(zero)>(value)); });
+    return VisitKernelType(
+        type, [&](auto zero) { return static_cast<T>(Element<decltype(zero)>(value)); });
   }
   // An array's values as elements of `type`; they have been kept so.
   static std::vector<std::byte> Stored(ElementType type, const std::vector<T>& values) {
     std::vector<std::byte> bytes(values.size() * static_cast<size_t>(ByteWidth(type)));
-    VisitType(type, [&](auto zero) {
+    VisitKernelType(type, [&](auto zero) {
       using To = decltype(zero);
       auto* to = reinterpret_cast<To*>(bytes.data());
       for (size_t i = 0; i < values.size(); ++i) {

@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "codegen/gpu/emulate.h"
 #include "emulated_test_util.h"
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 namespace kiln {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 #include "emulated_test_util.h"
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 namespace kiln {
 namespace {

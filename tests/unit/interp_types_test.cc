@@ -13,60 +13,13 @@
 namespace kiln {
 namespace {
 
+using testing::AllPairs;
+using testing::AllValues;
 using testing::Apply;
+using testing::BitsAt;
+using testing::BitsOf;
 using testing::Eval;
-
-// All bit patterns of a type of at most 16 bits.
-Literal AllValues(ElementType type) {
-  int64_t count = int64_t{1} << BitWidth(type);
-  Literal all(Shape(type, {count}));
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(all.data() + i * ByteWidth(type), &i, static_cast<size_t>(ByteWidth(type)));
-  }
-  return all;
-}
-
-// All pairs of values of a type of 8 bits.
-std::pair<Literal, Literal> AllPairs(ElementType type) {
-  Literal x(Shape(type, {65536})), y(Shape(type, {65536}));
-  for (int i = 0; i < 65536; ++i) {
-    x.values<uint8_t>()[i] = static_cast<uint8_t>(i >> 8);
-    y.values<uint8_t>()[i] = static_cast<uint8_t>(i);
-  }
-  return {std::move(x), std::move(y)};
-}
-
-// The op on whole arrays; `result` is the element type of the result.
-Literal Evaluate(std::string_view op, const std::vector<Literal>& operands, ElementType result,
-                 std::string_view attributes = "") {
-  std::string text = "HloModule m\nENTRY e {\n", names;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    text += Cat("  p", i, " = ", operands[i].shape(), " parameter(", i, ")\n");
-    names += Cat(i > 0 ? ", p" : "p", i);
-  }
-  Shape shape = operands[0].shape();
-  shape.set_type(result);
-  text += Cat("  ROOT r = ", shape, " ", op, "(", names, ")", attributes, "\n}\n");
-  auto value = interp::Evaluate(*ir::ParseOrDie(text), operands);
-  EXPECT_TRUE(value.ok()) << value.status().ToString();
-  return value.ok() ? *std::move(value) : Literal(shape);
-}
-
-// The bits of a number in a type, converted with one rounding; any NaN is one.
-uint64_t BitsOf(ElementType type, double value) {
-  if (std::isnan(value)) return UINT64_MAX;
-  uint64_t bits = 0;
-  Literal l = Literal::ScalarOf(type, value);
-  std::memcpy(&bits, l.data(), static_cast<size_t>(l.byte_size()));
-  return bits;
-}
-uint64_t BitsAt(const Literal& l, int64_t i) {
-  ElementType type = l.shape().type();
-  if (IsFloat(type) && std::isnan(l.AsDouble(i))) return UINT64_MAX;
-  uint64_t bits = 0;
-  std::memcpy(&bits, l.data() + i * ByteWidth(type), static_cast<size_t>(ByteWidth(type)));
-  return bits;
-}
+using testing::Evaluate;
 
 constexpr ElementType kHalves[] = {ElementType::kF16, ElementType::kBF16};
 constexpr ElementType kBytes[] = {ElementType::kS8, ElementType::kU8};

@@ -19,21 +19,21 @@ Buffer::Buffer(ElementType type, int64_t elements) : type_(type), elements_(elem
 }
 
 double Buffer::Float(int64_t i) const {
-  return VisitType(type_, [&](auto zero) {
+  return VisitKernelType(type_, [&](auto zero) {
     using T = decltype(zero);
     return static_cast<double>(static_cast<const T*>(data())[i]);
   });
 }
 
 int64_t Buffer::Int(int64_t i) const {
-  return VisitType(type_, [&](auto zero) {
+  return VisitKernelType(type_, [&](auto zero) {
     using T = decltype(zero);
     return static_cast<int64_t>(static_cast<const T*>(data())[i]);
   });
 }
 
 void Buffer::Set(int64_t i, double float_value, int64_t int_value) {
-  VisitType(type_, [&](auto zero) {
+  VisitKernelType(type_, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (FloatType<T>) {
       as<T>()[i] = static_cast<T>(float_value);
@@ -164,7 +164,7 @@ struct Number {
 bool IsFloatType(ElementType t) { return IsFloat(t); }
 
 Number Wrap(ElementType type, Number n) {
-  VisitType(type, [&](auto zero) {
+  VisitKernelType(type, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (FloatType<T>) {
       n.f = static_cast<double>(static_cast<T>(n.f));

@@ -18,7 +18,7 @@ Literal RandomLiteral(const Shape& shape, uint64_t seed) {
     }
     return literal;
   }
-  VisitType(shape.type(), [&](auto zero) {
+  VisitKernelType(shape.type(), [&](auto zero) {
     using T = decltype(zero);
     for (T& value : literal.values<T>()) {
       uint64_t bits = random();

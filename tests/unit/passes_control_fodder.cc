@@ -214,7 +214,7 @@ class Generator {
 
   Instruction* Number(ElementType type, int64_t value) {
     Shape shape = Shape::Scalar(type);
-    Literal literal = VisitType(type, [&](auto zero) {
+    Literal literal = VisitKernelType(type, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_integral_v<T>) {
         return Literal::Scalar<T>(type, static_cast<T>(value));
@@ -261,7 +261,7 @@ class Generator {
         ElementType::kU32, ElementType::kS64, ElementType::kU64};
     const ElementType type = kTypes[Pick(0, 6)];
     auto wrapped = [&](int64_t value) {
-      return VisitType(type, [&](auto zero) {
+      return VisitKernelType(type, [&](auto zero) {
         using T = decltype(zero);
         if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(static_cast<T>(value));
         return value;

@@ -129,7 +129,7 @@ class Generator {
 
   Instruction* Constant(ElementType type) {
     Literal l(Shape::Scalar(type));
-    VisitType(type, [&](auto zero) {
+    VisitKernelType(type, [&](auto zero) {
       using T = decltype(zero);
       T& value = l.values<T>()[0];
       value = SpecialValue<T>(random_);
@@ -160,7 +160,7 @@ class Generator {
   Instruction* ArrayConstant(const Shape& shape) {
     Literal l(shape);
     bool splat = Chance(30);
-    VisitType(shape.type(), [&](auto zero) {
+    VisitKernelType(shape.type(), [&](auto zero) {
       using T = decltype(zero);
       T first = SpecialValue<T>(random_);
       for (T& value : l.values<T>()) value = splat ? first : SpecialValue<T>(random_);
@@ -678,7 +678,7 @@ std::vector<Literal> SpecialArguments(const ir::Module& module, uint64_t seed) {
   std::vector<Literal> arguments;
   for (const Instruction* p : module.entry()->parameters()) {
     Literal& l = arguments.emplace_back(p->shape());
-    VisitType(p->shape().type(), [&](auto zero) {
+    VisitKernelType(p->shape().type(), [&](auto zero) {
       using T = decltype(zero);
       for (T& value : l.values<T>()) value = SpecialValue<T>(random);
     });
@@ -697,11 +697,16 @@ std::string BitDifference(const Literal& expected, const Literal& actual) {
   if (!expected.shape().is_array()) return "";
   return VisitType(expected.shape().type(), [&](auto zero) -> std::string {
     using T = decltype(zero);
+    // Parts that are NaN need no more than that in common.
+    auto same = [](const auto& x, const auto& y) {
+      return std::memcmp(&x, &y, sizeof(x)) == 0 || (x != x && y != y);
+    };
     auto e = expected.values<T>(), a = actual.values<T>();
     for (size_t k = 0; k < e.size(); ++k) {
-      if (std::memcmp(&e[k], &a[k], sizeof(T)) == 0) continue;
-      if constexpr (FloatType<T>) {
-        if (e[k] != e[k] && a[k] != a[k]) continue;
+      if constexpr (ComplexType<T>) {
+        if (same(e[k].real(), a[k].real()) && same(e[k].imag(), a[k].imag())) continue;
+      } else {
+        if (same(e[k], a[k])) continue;
       }
       return Cat("element ", k, " of ", expected.shape(), ": ",
                  actual.AsDouble(static_cast<int64_t>(k)), ", expected ",

@@ -207,7 +207,7 @@ bool IsWithinBound(const Instruction& from, const std::vector<const Literal*>& o
   bool scatter = from.opcode() == Opcode::kScatter;
   if (!power && !reduce && !dot && !root && !scatter) return false;
   double epsilon = 0, largest = 0, smallest = 0;
-  VisitType(from.shape().type(), [&](auto zero) {
+  VisitKernelType(from.shape().type(), [&](auto zero) {
     using Limits = std::numeric_limits<decltype(zero)>;
     epsilon = static_cast<double>(Limits::epsilon());
     largest = static_cast<double>(Limits::max());

@@ -298,7 +298,7 @@ class Idioms {
       Shape shape(type(), dims);
       Literal numbers(shape);
       for (int64_t k = 0; k < shape.num_elements(); ++k) {
-        VisitType(type(), [&](auto zero) {
+        VisitKernelType(type(), [&](auto zero) {
           using T = decltype(zero);
           numbers.values<T>()[static_cast<size_t>(k)] = static_cast<T>(Pick(0, 3));
         });

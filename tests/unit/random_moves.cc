@@ -161,7 +161,7 @@ class Generator {
     Literal l(shape);
     for (int64_t k = 0; k < shape.num_elements(); ++k) {
       int64_t value = Chance(10) ? Pick(-2, high + 2) : Pick(0, std::max<int64_t>(high, 0));
-      VisitType(shape.type(), [&](auto zero) {
+      VisitKernelType(shape.type(), [&](auto zero) {
         using T = decltype(zero);
         if constexpr (std::integral<T>) {
           l.values<T>()[static_cast<size_t>(k)] = static_cast<T>(value);

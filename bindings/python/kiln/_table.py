@@ -42,6 +42,8 @@ DTYPES = {
     'f8e3m4': 29,
     'f4e2m1fn': 32,
     'f8e8m0fnu': 33,
+    'f6e2m3fn': 64,
+    'f6e3m2fn': 65,
     'tuple': 13,
 }
 
@@ -284,6 +286,7 @@ FUNCTIONS = {
     'kiln_op_and': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_atan2': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_compare': (c_uint64, [c_void_p, c_uint64, c_uint64, c_int32]),
+    'kiln_op_complex': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_divide': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_maximum': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_minimum': (c_uint64, [c_void_p, c_uint64, c_uint64]),
@@ -451,13 +454,14 @@ OPS = {
             Parameter('dims', 'dims', False),
         ]),
     'abs': Op(
-        'The absolute value. The smallest signed integer stays as it is; the sign of a NaN is '
-        'cleared.',
+        'The absolute value; of a complex number its distance from 0, a real number. The smallest '
+        'signed integer stays as it is; the sign of a NaN is cleared.',
         [
             Parameter('operand', 'value', False),
         ]),
     'acos': Op(
-        'The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1].',
+        'The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1]. Of complex '
+        'numbers as in C, as are the other functions that have no word on them.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -482,7 +486,8 @@ OPS = {
             Parameter('operand', 'value', False),
         ]),
     'cbrt': Op(
-        'The cube root, of negative numbers too.',
+        'The cube root, of negative numbers too. Of a complex number the one whose angle is a '
+        'third of its.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -494,7 +499,11 @@ OPS = {
     'convert': Op(
         "The value in another element type. Float to integer truncates, clamps to the type's "
         "range, and makes NaN 0; to pred is 'not equal to zero'; to a narrower float rounds to "
-        'nearest even.',
+        'nearest even, where what is too large becomes an infinity, a NaN in a type without one, '
+        'and the largest number in types without either, in which NaN becomes -0. f8e8m0fnu, '
+        'which has neither sign nor zero, is NaN where it should be 0 or less, and ties go up. '
+        'Integers wrap. A real number becomes a complex one with an imaginary part of 0; of a '
+        'complex number that becomes real the imaginary part is dropped.',
         [
             Parameter('operand', 'value', False),
             Parameter('dtype', 'dtype', False),
@@ -525,7 +534,8 @@ OPS = {
             Parameter('operand', 'value', False),
         ]),
     'exponential': Op(
-        'e to the power of the operand.',
+        'e to the power of the operand. Of a complex number both parts are NaN where the '
+        "imaginary one is infinite or NaN, and the imaginary part is 0 where the operand's is.",
         [
             Parameter('operand', 'value', False),
         ]),
@@ -560,7 +570,7 @@ OPS = {
             Parameter('operand', 'value', False),
         ]),
     'logistic': Op(
-        '1 / (1 + exp(-x)).',
+        '1 / (1 + exp(-x)), of complex numbers too.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -606,12 +616,14 @@ OPS = {
             Parameter('operand', 'value', False),
         ]),
     'rsqrt': Op(
-        "1 / sqrt(x); inf at 0 with the zero's sign, NaN below.",
+        "1 / sqrt(x); inf at 0 with the zero's sign, NaN below. Of complex numbers the quotient "
+        'of 1 and the root.',
         [
             Parameter('operand', 'value', False),
         ]),
     'sign': Op(
-        '-1, 0 or 1; a zero keeps its sign and a NaN stays NaN.',
+        '-1, 0 or 1; a zero keeps its sign and a NaN stays NaN. Of a complex number its quotient '
+        'by its absolute value, and 0 of 0.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -654,35 +666,47 @@ OPS = {
         ]),
     'atan2': Op(
         'The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: where '
-        'rhs is 0 or negative its sign tells the half, that of -0 too.',
+        'rhs is 0 or negative its sign tells the half, that of -0 too. Of complex numbers -i * '
+        'log((rhs + i * lhs) / sqrt(rhs * rhs + lhs * lhs)).',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
         ]),
     'compare': Op(
         'Whether the order holds between the operands, as pred. Floats as IEEE 754: with a NaN '
-        "only NE is true; -0 equals 0. With type TOTALORDER (of floats) IEEE 754's total order "
-        'instead: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN, NaNs by their bits.',
+        'only NE is true; -0 equals 0. Complex numbers are equal where both their parts are, and '
+        "have no order. With type TOTALORDER (of floats) IEEE 754's total order instead: -NaN < "
+        '-inf < ... < -0 < +0 < ... < inf < NaN, NaNs by their bits.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
             Parameter('direction', 'direction', False),
         ]),
+    'complex': Op(
+        'The complex number with lhs, f32 or f64, for its real part and rhs for its imaginary '
+        'part.',
+        [
+            Parameter('lhs', 'value', False),
+            Parameter('rhs', 'value', False),
+        ]),
     'divide': Op(
-        'The quotient. Integers truncate towards zero; a division by 0 gives -1 (all bits set), '
-        'and the smallest signed value divided by -1 gives itself.',
+        "The quotient; of complex numbers with the infinities of C's Annex G. Integers truncate "
+        'towards zero; a division by 0 gives -1 (all bits set), and the smallest signed value '
+        'divided by -1 gives itself.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
         ]),
     'maximum': Op(
-        'The larger; NaN if either is NaN; +0 is larger than -0.',
+        'The larger; NaN if either is NaN; +0 is larger than -0. Of complex numbers the one with '
+        'the larger real part, or of those the larger imaginary one; rhs where neither is.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
         ]),
     'minimum': Op(
-        'The smaller; NaN if either is NaN; -0 is smaller than +0.',
+        'The smaller; NaN if either is NaN; -0 is smaller than +0. Of complex numbers the one '
+        'with the smaller real part, or of those the smaller imaginary one; rhs where neither is.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
@@ -694,7 +718,8 @@ OPS = {
             Parameter('rhs', 'value', False),
         ]),
     'multiply': Op(
-        'The product. Integers wrap; for pred it is the logical and.',
+        'The product; of complex numbers by (a + bi)(c + di) = (ac - bd) + (ad + bc)i, also where '
+        'that makes NaNs of infinities. Integers wrap; for pred it is the logical and.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
@@ -706,8 +731,10 @@ OPS = {
             Parameter('rhs', 'value', False),
         ]),
     'power': Op(
-        "lhs to the power of rhs, with C's special cases for floats. Integers wrap; a negative "
-        'exponent gives 1 for base 1, 1 or -1 for base -1, and 0 otherwise.',
+        "lhs to the power of rhs, with C's special cases for floats; of complex numbers the "
+        'principal value, 1 where rhs is 0, and 0 where lhs is and rhs is a real number above it. '
+        'Integers wrap; a negative exponent gives 1 for base 1, 1 or -1 for base -1, and 0 '
+        'otherwise.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
@@ -833,7 +860,7 @@ OPS = {
         "The operand's bits in another element type. To a type of a k-th of the width the result "
         "has one more dimension, the last, of size k; to one of k times the width the operand's "
         'last dimension must be of size k, and is gone. The part at index 0 is the one of the '
-        'lowest bits. A pred is one bit.',
+        'lowest bits. A pred is one bit; of a complex number the real part has the lower bits.',
         [
             Parameter('operand', 'value', False),
             Parameter('dtype', 'dtype', False),

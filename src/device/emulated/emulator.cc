@@ -8,7 +8,7 @@
 #include "base/float_environment.h"
 #include "base/strings.h"
 #include "device/emulated/worker.h"
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 namespace kiln::device {
 namespace {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "tensor/float16.h"
+#include "tensor/small_float.h"
 
 namespace kiln::device {
 namespace {

@@ -21,7 +21,8 @@ std::optional<int64_t> StepOf(const Instruction* x) {
 }
 
 bool IsScalarInteger(const Shape& shape) {
-  return shape.is_array() && shape.rank() == 0 && IsInteger(shape.type());
+  return shape.is_array() && shape.rank() == 0 && IsInteger(shape.type()) &&
+         IsKernelType(shape.type());
 }
 
 // Elements that follow a counter: each is what the counter was an iteration ago, give or take, and
@@ -181,7 +182,7 @@ std::optional<Interval> RangeUnder(const Bound& bound, const Interval& type) {
 }  // namespace
 
 Interval RangeOf(ElementType type) {
-  return VisitType(type, [](auto zero) -> Interval {
+  return VisitKernelType(type, [](auto zero) -> Interval {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {
       constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
@@ -194,10 +195,7 @@ Interval RangeOf(ElementType type) {
 }
 
 std::optional<int64_t> IntegerOf(const Instruction* x) {
-  if (!x->IsConstant() || !x->shape().is_array() || x->shape().rank() != 0 ||
-      !IsInteger(x->shape().type())) {
-    return std::nullopt;
-  }
+  if (!x->IsConstant() || !IsScalarInteger(x->shape())) return std::nullopt;
   int64_t value = x->literal().AsInt(0);
   if (x->shape().type() == ElementType::kU64 && value < 0) return std::nullopt;
   return value;

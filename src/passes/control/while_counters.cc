@@ -13,7 +13,7 @@ using ir::Instruction;
 
 // A scalar integer; what the type cannot hold goes round.
 Instruction* Number(const Shape& shape, uint64_t value, Instruction* at) {
-  Literal literal = VisitType(shape.type(), [&](auto zero) {
+  Literal literal = VisitKernelType(shape.type(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {
       return Literal::Scalar<T>(shape.type(), static_cast<T>(value));

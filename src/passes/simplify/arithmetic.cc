@@ -172,7 +172,7 @@ std::optional<Literal> ExactReciprocal(const Instruction* c) {
   if (!splat || !IsFloat(c)) return std::nullopt;
   bool exact = false;
   Literal result = *splat;
-  VisitType(splat->shape().type(), [&](auto zero) {
+  VisitKernelType(splat->shape().type(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (FloatType<T>) {
       double value = static_cast<double>(splat->values<T>()[0]), reciprocal = 1 / value;

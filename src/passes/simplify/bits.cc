@@ -1,5 +1,3 @@
-#include <optional>
-
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
 
@@ -8,25 +6,6 @@ namespace {
 
 using ir::Instruction;
 
-// The bits of a float type's parts; none where they are not known here.
-struct Format {
-  int64_t exponent, mantissa;
-};
-std::optional<Format> FormatOf(ElementType type) {
-  switch (type) {
-    case ElementType::kF64:
-      return Format{11, 52};
-    case ElementType::kF32:
-      return Format{8, 23};
-    case ElementType::kBF16:
-      return Format{8, 7};
-    case ElementType::kF16:
-      return Format{5, 10};
-    default:
-      return std::nullopt;
-  }
-}
-
 int64_t WidthOf(const Instruction* x) { return IsPred(x) ? 1 : BitWidth(x->shape().type()); }
 
 // reduce-precision(x) => x   where x's type has no more bits
@@ -34,16 +13,16 @@ int64_t WidthOf(const Instruction* x) { return IsPred(x) ? 1 : BitWidth(x->shape
 // bits of each kind
 Instruction* ReducePrecision(Instruction* i) {
   Instruction* x = i->operand(0);
+  struct Bits {
+    int64_t exponent, mantissa;
+  };
   auto bits = [](const Instruction* r) {
-    return Format{r->attributes().Int(Attr::kExponentBits),
-                  r->attributes().Int(Attr::kMantissaBits)};
+    return Bits{r->attributes().Int(Attr::kExponentBits), r->attributes().Int(Attr::kMantissaBits)};
   };
-  auto holds = [](Format a, Format b) {
-    return a.exponent >= b.exponent && a.mantissa >= b.mantissa;
-  };
-  Format wanted = bits(i);
-  std::optional<Format> type = FormatOf(x->shape().type());
-  if (type && holds(wanted, *type)) return x;
+  auto holds = [](Bits a, Bits b) { return a.exponent >= b.exponent && a.mantissa >= b.mantissa; };
+  const Bits wanted = bits(i);
+  const FloatFormat type = *FormatOf(x->shape().type());
+  if (holds(wanted, {type.exponent, type.mantissa})) return x;
   // What has few bits already stays as it is.
   if (x->opcode() == Opcode::kReducePrecision && holds(wanted, bits(x))) return x;
   return nullptr;

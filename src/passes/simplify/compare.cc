@@ -10,7 +10,7 @@ namespace {
 using ir::Instruction;
 
 bool Holds(Direction direction, const Literal& x, const Literal& y) {
-  return VisitType(x.shape().type(), [&](auto zero) {
+  return VisitKernelType(x.shape().type(), [&](auto zero) {
     using T = decltype(zero);
     T a = x.values<T>()[0], b = y.values<T>()[0];
     switch (direction) {
@@ -147,7 +147,6 @@ Instruction* WithExtremum(Instruction* i, Direction direction) {
 Instruction* CompareRules(Instruction* i) {
   if (i->opcode() != Opcode::kCompare) return nullptr;
   Instruction *x = i->operand(0), *y = i->operand(1);
-  if (!IsSupported(x->shape().type())) return nullptr;
   // These are rules of the order of numbers, which is not total.
   if (i->attributes().Has(Attr::kOrderType)) return nullptr;
   Direction direction = i->attributes().DirectionOf(Attr::kDirection);

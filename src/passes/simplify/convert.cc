@@ -11,7 +11,7 @@ using ir::Instruction;
 
 // The bits of a float's mantissa, with the hidden one.
 int64_t MantissaOf(ElementType type) {
-  return VisitType(
+  return VisitKernelType(
       type, [](auto zero) -> int64_t { return std::numeric_limits<decltype(zero)>::digits; });
 }
 
@@ -19,6 +19,7 @@ int64_t MantissaOf(ElementType type) {
 
 bool HoldsAll(ElementType small, ElementType large) {
   if (small == large) return true;
+  if (!IsKernelType(small) || !IsKernelType(large)) return false;
   int64_t digits = BitWidth(small);
   switch (CategoryOf(large)) {
     case TypeCategory::kBoolean:

@@ -34,8 +34,9 @@ int64_t LastCount(const Instruction* iota) {
 
 bool IsNonNegativeAt(const Instruction* x, int depth) {
   ElementType type = x->shape().type();
+  if (!x->shape().is_array() || !IsKernelType(type)) return false;
   if (IsUnsigned(type) || IsPred(x)) return true;
-  if (depth == 0 || !x->shape().is_array()) return false;
+  if (depth == 0) return false;
   auto operand = [&](int64_t k) { return IsNonNegativeAt(x->operand(k), depth - 1); };
   if (std::optional<Literal> splat = SplatOf(x)) {
     double value = splat->AsDouble(0);
@@ -86,8 +87,9 @@ bool IsNonNegativeAt(const Instruction* x, int depth) {
 }
 
 bool IsIntegralAt(const Instruction* x, int depth) {
+  if (!x->shape().is_array() || !IsKernelType(x->shape().type())) return false;
   if (!IsFloat(x)) return true;
-  if (depth == 0 || !x->shape().is_array()) return false;
+  if (depth == 0) return false;
   auto operand = [&](int64_t k) { return IsIntegralAt(x->operand(k), depth - 1); };
   if (std::optional<Literal> splat = SplatOf(x)) {
     double value = splat->AsDouble(0);
@@ -120,7 +122,9 @@ bool IsIntegralAt(const Instruction* x, int depth) {
 
 // The largest value that the integer x can have, where it is not negative and that is known.
 std::optional<int64_t> LargestOf(const Instruction* x, int depth) {
-  if (depth == 0 || !IsInt(x) || !x->shape().is_array()) return std::nullopt;
+  if (depth == 0 || !x->shape().is_array() || !IsInt(x) || !IsKernelType(x->shape().type())) {
+    return std::nullopt;
+  }
   auto positive = [](const Instruction* c) -> std::optional<int64_t> {
     std::optional<Literal> splat = SplatOf(c);
     if (!splat || splat->AsInt(0) < 0) return std::nullopt;
@@ -168,13 +172,14 @@ bool IsNonNegative(const Instruction* x) { return IsNonNegativeAt(x, kDepth); }
 bool IsIntegral(const Instruction* x) { return IsIntegralAt(x, kDepth); }
 
 bool IsFinite(const Instruction* x) {
+  if (!IsKernelType(x->shape().type())) return false;
   if (!IsFloat(x)) return true;
   if (std::optional<Literal> splat = SplatOf(x)) return std::isfinite(splat->AsDouble(0));
   // Every integer is in the range of these.
   if (x->shape().type() != ElementType::kF32 && x->shape().type() != ElementType::kF64)
     return false;
   return x->opcode() == Opcode::kIota ||
-         (x->opcode() == Opcode::kConvert && !IsFloat(x->operand(0)));
+         (x->opcode() == Opcode::kConvert && (IsInt(x->operand(0)) || IsPred(x->operand(0))));
 }
 
 }  // namespace kiln::passes::simplify

@@ -40,9 +40,9 @@ Instruction* OfCompares(Instruction* i) {
     return nullptr;
   }
   std::optional<Literal> c = SplatOf(p->operand(1)), d = SplatOf(q->operand(1));
-  if (!c || !d || !IsSupported(c->shape().type())) return nullptr;
+  if (!c || !d || !IsKernelType(c->shape().type())) return nullptr;
   bool below = false, above = false;
-  VisitType(c->shape().type(), [&](auto zero) {
+  VisitKernelType(c->shape().type(), [&](auto zero) {
     using T = decltype(zero);
     below = c->values<T>()[0] < d->values<T>()[0];
     above = c->values<T>()[0] > d->values<T>()[0];

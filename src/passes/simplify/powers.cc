@@ -92,7 +92,7 @@ Instruction* Remainder(Instruction* i) {
   if (!exponent || WillBeConstant(x)) return nullptr;
   Shape shape = WithType(i->shape(), i->shape().type());
   Literal mask = *SplatOf(y);
-  VisitType(shape.type(), [&](auto zero) {
+  VisitKernelType(shape.type(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::integral<T>) mask.values<T>()[0] = static_cast<T>(mask.values<T>()[0] - 1);
   });

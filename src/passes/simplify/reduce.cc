@@ -125,7 +125,7 @@ Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
   }
   if (is_sum) {
     Literal factor(Shape::Scalar(shape.type()));
-    VisitType(shape.type(), [&](auto zero) {
+    VisitKernelType(shape.type(), [&](auto zero) {
       using T = decltype(zero);
       factor.values<T>()[0] = static_cast<T>(times);  // Integers wrap.
     });

@@ -122,7 +122,7 @@ Instruction* OfDimensions(Instruction* i, const Window& window) {
 // The value that changes nothing where elements of a type are folded; nothing where there is none.
 std::optional<Literal> NeutralOf(Opcode reducer, ElementType type) {
   std::optional<Literal> neutral(Shape::Scalar(type));
-  VisitType(type, [&](auto zero) {
+  VisitKernelType(type, [&](auto zero) {
     using T = decltype(zero);
     using Limits = std::numeric_limits<T>;
     T& value = neutral->values<T>()[0];
@@ -243,7 +243,7 @@ Instruction* OfCounts(Instruction* i, const Window& window, Opcode reducer) {
   ElementType type = i->shape().type();
   double largest = static_cast<double>(size);
   // Integers wrap, as their sums do.
-  bool counts = VisitType(type, [&](auto zero) {
+  bool counts = VisitKernelType(type, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (FloatType<T>) return largest < std::ldexp(1.0, std::numeric_limits<T>::digits);
     return largest <= static_cast<double>(std::numeric_limits<T>::max());

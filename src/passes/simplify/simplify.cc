@@ -11,7 +11,7 @@ namespace simplify {
 
 std::span<const Family> Families() {
   static constexpr Family kFamilies[] = {
-      {"empty arrays", EmptyArrays},
+      {"empty arrays", EmptyArrays, true},
       {"association", Association},
       {"add and subtract", AddAndSubtract},
       {"multiply and divide", MultiplyAndDivide},
@@ -20,21 +20,21 @@ std::span<const Family> Families() {
       {"logic", LogicRules},
       {"extrema and clamp", ExtremaAndClamp},
       {"compare", CompareRules},
-      {"select", SelectRules},
+      {"select", SelectRules, true},
       {"convert", ConvertRules},
       {"bits", BitRules},
-      {"reshape", ReshapeRules},
-      {"transpose", TransposeRules},
-      {"reverse", ReverseRules},
-      {"slice", SliceRules},
+      {"reshape", ReshapeRules, true},
+      {"transpose", TransposeRules, true},
+      {"reverse", ReverseRules, true},
+      {"slice", SliceRules, true},
       {"dynamic slices", DynamicSliceRules},
       {"windows", WindowRules},
-      {"concatenate", ConcatenateRules},
-      {"pad", PadRules},
+      {"concatenate", ConcatenateRules, true},
+      {"pad", PadRules, true},
       {"reduce", ReduceRules},
       {"reduce windows", ReduceWindowRules},
       {"dot", DotRules},
-      {"broadcast", BroadcastRules},
+      {"broadcast", BroadcastRules, true},
       {"sort", SortRules},
       {"rearrangement", RearrangementRules},
   };
@@ -43,9 +43,7 @@ std::span<const Family> Families() {
 
 bool MayReplace(const ir::Instruction& i) {
   if (i.users().empty() && !i.IsRoot()) return false;
-  auto is_plain = [](const Shape& s) {
-    return s.is_array() && s.is_static() && IsSupported(s.type());
-  };
+  auto is_plain = [](const Shape& s) { return s.is_array() && s.is_static(); };
   return is_plain(i.shape()) &&
          std::ranges::all_of(i.operands(), [&](const ir::Instruction* operand) {
            return is_plain(operand->shape());
@@ -74,9 +72,18 @@ void RemoveDead(ir::Computation* c, ir::Instruction* instruction) {
   }
 }
 
+bool HasKernelTypes(const ir::Instruction& i) {
+  return IsKernelType(i.shape().type()) &&
+         std::ranges::all_of(i.operands(), [](const ir::Instruction* operand) {
+           return IsKernelType(operand->shape().type());
+         });
+}
+
 ir::Instruction* Simpler(ir::Instruction* i) {
   if (!MayReplace(*i)) return nullptr;
+  const bool has_kernel_types = HasKernelTypes(*i);
   for (const Family& family : Families()) {
+    if (!has_kernel_types && !family.of_any_type) continue;
     ir::Instruction* simpler = family.rewrite(i);
     // A layout is part of what a root or a loop's state promises, and no rule's to change.
     if (simpler && simpler != i && simpler->shape() == i->shape()) return simpler;

@@ -34,13 +34,15 @@ using Rewrite = ir::Instruction* (*)(ir::Instruction* i);
 struct Family {
   std::string_view name;
   Rewrite rewrite;
+  // Whether the rules are about where elements are, and hold for elements of any type. The others
+  // see the types alone that kernels have: complex numbers are not ordered, small floats saturate.
+  bool of_any_type = false;
 };
 
 // In the order in which they are asked.
 std::span<const Family> Families();
 
-// Rules see arrays of known sizes and types, and nothing that is dead: replacing that would never
-// end.
+// Rules see arrays of known sizes, and nothing that is dead: replacing that would never end.
 bool MayReplace(const ir::Instruction& i);
 
 ir::Instruction* EmptyArrays(ir::Instruction* i);

@@ -21,7 +21,7 @@ Literal AllOnes(ElementType type) {
 // The greatest value of a type, or the least.
 Literal Extreme(ElementType type, bool greatest) {
   Literal extreme(Shape::Scalar(type));
-  VisitType(type, [&](auto zero) {
+  VisitKernelType(type, [&](auto zero) {
     using T = decltype(zero);
     using Limits = std::numeric_limits<T>;
     T& value = extreme.values<T>()[0];
@@ -70,10 +70,7 @@ Shape WithType(const Shape& shape, ElementType type) { return ShapeOf(type, shap
 
 std::optional<Literal> SplatOf(const Instruction* x) {
   while (x->opcode() == Opcode::kBroadcast) x = x->operand(0);
-  if (!x->IsConstant() || !x->shape().is_array() || !IsSupported(x->shape().type()) ||
-      !x->literal().IsSplat()) {
-    return std::nullopt;
-  }
+  if (!x->IsConstant() || !x->shape().is_array() || !x->literal().IsSplat()) return std::nullopt;
   Literal scalar(Shape::Scalar(x->shape().type()));
   std::memcpy(scalar.data(), x->literal().data(), static_cast<size_t>(scalar.byte_size()));
   return scalar;
@@ -128,13 +125,13 @@ bool IsFloat(const Instruction* x) { return kiln::IsFloat(x->shape().type()); }
 bool IsPred(const Instruction* x) { return kiln::IsPred(x->shape().type()); }
 
 bool IsAllOnes(const Instruction* x) {
-  return !IsFloat(x) && IsSupported(x->shape().type()) && IsSplatOf(x, AllOnes(x->shape().type()));
+  return !IsFloat(x) && IsKernelType(x->shape().type()) && IsSplatOf(x, AllOnes(x->shape().type()));
 }
 bool IsLowest(const Instruction* x) {
-  return IsSupported(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), false));
+  return IsKernelType(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), false));
 }
 bool IsHighest(const Instruction* x) {
-  return IsSupported(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), true));
+  return IsKernelType(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), true));
 }
 
 bool IsSpread(const Instruction* x) {
@@ -265,8 +262,8 @@ Instruction* MakeSum(Instruction* at, const Shape& shape, Instruction* x, Ints d
 
 std::optional<int64_t> PowerOfTwo(const Instruction* x) {
   std::optional<Literal> splat = SplatOf(x);
-  if (!splat || !IsInt(x)) return std::nullopt;
-  return VisitType(x->shape().type(), [&](auto zero) -> std::optional<int64_t> {
+  if (!splat || !IsInt(x) || !IsKernelType(x->shape().type())) return std::nullopt;
+  return VisitKernelType(x->shape().type(), [&](auto zero) -> std::optional<int64_t> {
     using T = decltype(zero);
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
       T value = splat->values<T>()[0];

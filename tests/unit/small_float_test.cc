@@ -7,8 +7,8 @@
 
 #include "base/strings.h"
 #include "hlo_test_util.h"
-#include "tensor/float16.h"
 #include "tensor/literal.h"
+#include "tensor/small_float.h"
 
 namespace kiln {
 namespace {

@@ -1,0 +1,145 @@
+// Functions of complex numbers to a thousand bits and more, by their formulas in MPFR.
+#pragma once
+
+#include <mpfr.h>
+
+#include <cmath>
+#include <utility>
+
+namespace kiln::testing {
+
+// A real number of as many bits as PrecisionOf says at the time it is made.
+class Real {
+ public:
+  static mpfr_prec_t& Precision() {
+    static thread_local mpfr_prec_t bits = 1024;
+    return bits;
+  }
+
+  Real() { mpfr_init2(value, Precision()); }
+  Real(double x) : Real() { mpfr_set_d(value, x, MPFR_RNDN); }  // NOLINT: a number is a real
+  Real(const Real& other) : Real() { mpfr_set(value, other.value, MPFR_RNDN); }
+  Real& operator=(const Real& other) {
+    mpfr_set(value, other.value, MPFR_RNDN);
+    return *this;
+  }
+  ~Real() { mpfr_clear(value); }
+
+  using Unary = int (*)(mpfr_t, const mpfr_t, mpfr_rnd_t);
+  using Binary = int (*)(mpfr_t, const mpfr_t, const mpfr_t, mpfr_rnd_t);
+  static Real Of(Unary f, const Real& x) {
+    Real result;
+    f(result.value, x.value, MPFR_RNDN);
+    return result;
+  }
+  static Real Of(Binary f, const Real& x, const Real& y) {
+    Real result;
+    f(result.value, x.value, y.value, MPFR_RNDN);
+    return result;
+  }
+  friend Real operator+(const Real& x, const Real& y) { return Of(mpfr_add, x, y); }
+  friend Real operator-(const Real& x, const Real& y) { return Of(mpfr_sub, x, y); }
+  friend Real operator*(const Real& x, const Real& y) { return Of(mpfr_mul, x, y); }
+  friend Real operator/(const Real& x, const Real& y) { return Of(mpfr_div, x, y); }
+  Real operator-() const { return Of(mpfr_neg, *this); }
+  bool IsNegative() const { return mpfr_signbit(value) != 0; }
+
+  mpfr_t value;
+};
+
+inline Real Sqrt(const Real& x) { return Real::Of(mpfr_sqrt, x); }
+inline Real Exp(const Real& x) { return Real::Of(mpfr_exp, x); }
+inline Real Log(const Real& x) { return Real::Of(mpfr_log, x); }
+inline Real Sin(const Real& x) { return Real::Of(mpfr_sin, x); }
+inline Real Cos(const Real& x) { return Real::Of(mpfr_cos, x); }
+inline Real Sinh(const Real& x) { return Real::Of(mpfr_sinh, x); }
+inline Real Cosh(const Real& x) { return Real::Of(mpfr_cosh, x); }
+inline Real Asinh(const Real& x) { return Real::Of(mpfr_asinh, x); }
+inline Real Cbrt(const Real& x) { return Real::Of(mpfr_cbrt, x); }
+inline Real Abs(const Real& x) { return Real::Of(mpfr_abs, x); }
+inline Real Atan2(const Real& y, const Real& x) { return Real::Of(mpfr_atan2, y, x); }
+inline Real Hypot(const Real& x, const Real& y) { return Real::Of(mpfr_hypot, x, y); }
+
+struct BigComplex {
+  Real re, im;
+
+  friend BigComplex operator+(const BigComplex& x, const BigComplex& y) {
+    return {x.re + y.re, x.im + y.im};
+  }
+  friend BigComplex operator-(const BigComplex& x, const BigComplex& y) {
+    return {x.re - y.re, x.im - y.im};
+  }
+  friend BigComplex operator*(const BigComplex& x, const BigComplex& y) {
+    return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+  }
+  friend BigComplex operator/(const BigComplex& x, const BigComplex& y) {
+    const Real square = y.re * y.re + y.im * y.im;
+    return {(x.re * y.re + x.im * y.im) / square, (x.im * y.re - x.re * y.im) / square};
+  }
+};
+
+inline BigComplex Conj(const BigComplex& z) { return {z.re, -z.im}; }
+inline BigComplex Exp(const BigComplex& z) {
+  const Real size = Exp(z.re);
+  return {size * Cos(z.im), size * Sin(z.im)};
+}
+inline BigComplex Log(const BigComplex& z) {
+  return {Log(z.re * z.re + z.im * z.im) / 2, Atan2(z.im, z.re)};
+}
+// With the sign of a zero deciding on which side of the cut it is.
+inline BigComplex Sqrt(const BigComplex& z) {
+  const Real u = Sqrt((Hypot(z.re, z.im) + Abs(z.re)) / 2);
+  if (mpfr_zero_p(u.value)) return {u, z.im};
+  const Real v = Abs(z.im) / (u * 2);
+  const Real &re = z.re.IsNegative() ? v : u, &im = z.re.IsNegative() ? u : v;
+  return {re, z.im.IsNegative() ? -im : im};
+}
+inline BigComplex Cbrt(const BigComplex& z) {
+  const Real size = Cbrt(Hypot(z.re, z.im)), angle = Atan2(z.im, z.re) / 3;
+  return {size * Cos(angle), size * Sin(angle)};
+}
+inline BigComplex Sin(const BigComplex& z) {
+  return {Sin(z.re) * Cosh(z.im), Cos(z.re) * Sinh(z.im)};
+}
+inline BigComplex Cos(const BigComplex& z) {
+  return {Cos(z.re) * Cosh(z.im), -(Sin(z.re) * Sinh(z.im))};
+}
+inline BigComplex Sinh(const BigComplex& z) {
+  return {Sinh(z.re) * Cos(z.im), Cosh(z.re) * Sin(z.im)};
+}
+inline BigComplex Cosh(const BigComplex& z) {
+  return {Cosh(z.re) * Cos(z.im), Sinh(z.re) * Sin(z.im)};
+}
+// Where the sines and cosines themselves would cancel.
+inline BigComplex Tanh(const BigComplex& z) {
+  const Real divisor = Cosh(z.re * 2) + Cos(z.im * 2);
+  return {Sinh(z.re * 2) / divisor, Sin(z.im * 2) / divisor};
+}
+inline BigComplex Tan(const BigComplex& z) {
+  const BigComplex turned = Tanh({-z.im, z.re});
+  return {turned.im, -turned.re};
+}
+// W. Kahan, Branch Cuts for Complex Elementary Functions.
+inline BigComplex Asin(const BigComplex& z) {
+  const BigComplex below = Sqrt({Real(1) - z.re, -z.im}), above = Sqrt({Real(1) + z.re, z.im});
+  return {Atan2(z.re, (below * above).re), Asinh((Conj(below) * above).im)};
+}
+inline BigComplex Acos(const BigComplex& z) {
+  const BigComplex below = Sqrt({Real(1) - z.re, -z.im}), above = Sqrt({Real(1) + z.re, z.im});
+  return {Atan2(below.re, above.re) * 2, Asinh((Conj(above) * below).im)};
+}
+inline BigComplex Acosh(const BigComplex& z) {
+  const BigComplex below = Sqrt({z.re - Real(1), z.im}), above = Sqrt({z.re + Real(1), z.im});
+  return {Asinh((Conj(below) * above).re), Atan2(below.im, above.re) * 2};
+}
+inline BigComplex Asinh(const BigComplex& z) {
+  const BigComplex turned = Asin({-z.im, z.re});
+  return {turned.im, -turned.re};
+}
+inline BigComplex Atanh(const BigComplex& z) {
+  const Real one(1), below = one - z.re, above = one + z.re, square = z.im * z.im;
+  return {Log((above * above + square) / (below * below + square)) / 4,
+          Atan2(z.im * 2, below * above - square) / 2};
+}
+
+}  // namespace kiln::testing
