@@ -32,15 +32,16 @@ KILN_API kiln_error* kiln_device_dlpack(const kiln_device* device, int32_t* devi
  *  read-only: other users of the buffer see what is written there. It must not be read while an
  *  execution writes the buffer or has been given it by donation.
  *  @param tensor receives a tensor, row-major with strides, which keeps the buffer: whoever has it
- *         last calls its `deleter`, on any thread
- *  @return UNIMPLEMENTED for element types that DLPack lacks or packs (those of less than a byte);
- *          the error of the execution that should have made the value, if it failed
+ *         last calls its `deleter`, on any thread. That its elements of less than a byte take a
+ *         whole one is said by DLPack's flag for it
+ *  @return the error of the execution that should have made the value, if it failed
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_to_dlpack(kiln_buffer* buffer,
                                            struct DLManagedTensorVersioned** tensor);
 
 /** The same in the older form, which has no flag: who gets the tensor must not write to it.
+ *  Element types of less than a byte, which the form has packed alone, are UNIMPLEMENTED.
  *  \since 0.1 */
 KILN_API kiln_error* kiln_buffer_to_dlpack_unversioned(kiln_buffer* buffer,
                                                        struct DLManagedTensor** tensor);
@@ -56,8 +57,9 @@ KILN_API kiln_error* kiln_buffer_to_dlpack_unversioned(kiln_buffer* buffer,
  *         the memory of a tensor that is flagged as read-only, executions that would write it, as a
  *         result or a donated argument, fail with INVALID_ARGUMENT
  *  @return UNIMPLEMENTED for another major version than 1, for element types that this library does
- *          not have (several lanes among them), and for memory of devices that the context has not;
- *          INVALID_ARGUMENT for what is no tensor; RESOURCE_EXHAUSTED
+ *          not have (several lanes among them, and elements of less than a byte that are packed),
+ * and for memory of devices that the context has not; INVALID_ARGUMENT for what is no tensor;
+ * RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_from_dlpack(kiln_device* device,

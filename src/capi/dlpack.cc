@@ -16,8 +16,7 @@ struct TypeRow {
   uint8_t code;
 };
 
-// The bits are the element type's own. Types that are less than a byte are packed in DLPack, and
-// take a byte here.
+// The bits are the element type's own, and of preds 8.
 constexpr TypeRow kTypes[] = {
     {ElementType::kPred, dlpack::kBool},
     {ElementType::kS8, dlpack::kInt},
@@ -42,25 +41,35 @@ constexpr TypeRow kTypes[] = {
     {ElementType::kF8E5M2, dlpack::kFloat8E5M2},
     {ElementType::kF8E5M2FNUZ, dlpack::kFloat8E5M2Fnuz},
     {ElementType::kF8E8M0FNU, dlpack::kFloat8E8M0Fnu},
+    {ElementType::kF6E2M3FN, dlpack::kFloat6E2M3Fn},
+    {ElementType::kF6E3M2FN, dlpack::kFloat6E3M2Fn},
+    {ElementType::kF4E2M1FN, dlpack::kFloat4E2M1Fn},
+    {ElementType::kS4, dlpack::kInt},
+    {ElementType::kU4, dlpack::kUInt},
+    {ElementType::kS2, dlpack::kInt},
+    {ElementType::kU2, dlpack::kUInt},
 };
 
-int64_t MemoryBits(ElementType type) { return 8 * ByteWidth(type); }
+// Types that are less than a byte take a byte here; in DLPack they do where a flag says so, and are
+// packed else.
+bool NeedsPadding(ElementType type) { return BitWidth(type) < 8; }
 
-Result<dlpack::DataType> DataTypeOf(ElementType type) {
+Result<dlpack::DataType> DataTypeOf(ElementType type, bool has_flags) {
   for (const TypeRow& row : kTypes) {
-    if (row.type == type) {
-      return dlpack::DataType{row.code, static_cast<uint8_t>(MemoryBits(type)), 1};
+    if (row.type == type && (has_flags || !NeedsPadding(type))) {
+      return dlpack::DataType{row.code, static_cast<uint8_t>(BitWidth(type)), 1};
     }
   }
   return Unimplemented("DLPack has no elements like those of ", TypeName(type));
 }
 
-Result<ElementType> TypeOf(const dlpack::DataType& dtype) {
+Result<ElementType> TypeOf(const dlpack::DataType& dtype, bool is_padded) {
   if (dtype.lanes != 1) {
     return Unimplemented("a DLPack tensor with ", dtype.lanes, " lanes in an element");
   }
   for (const TypeRow& row : kTypes) {
-    if (row.code == dtype.code && MemoryBits(row.type) == dtype.bits) return row.type;
+    if (row.code != dtype.code || BitWidth(row.type) != dtype.bits) continue;
+    if (is_padded || !NeedsPadding(row.type)) return row.type;
   }
   return Unimplemented("a DLPack tensor of type code ", static_cast<int>(dtype.code), " and ",
                        static_cast<int>(dtype.bits), " bits");
@@ -82,11 +91,11 @@ struct View {
   int64_t low = 0, high = 0;
 };
 
-Result<View> ReadTensor(const dlpack::Tensor& tensor) {
+Result<View> ReadTensor(const dlpack::Tensor& tensor, bool is_padded) {
   if (tensor.ndim < 0) return InvalidArgument("a DLPack tensor of ", tensor.ndim, " dimensions");
   const auto rank = static_cast<size_t>(tensor.ndim);
   if (rank > 0 && !tensor.shape) return InvalidArgument("a DLPack tensor without its shape");
-  KILN_ASSIGN_OR_RETURN(ElementType type, TypeOf(tensor.dtype));
+  KILN_ASSIGN_OR_RETURN(ElementType type, TypeOf(tensor.dtype, is_padded));
   View view;
   KILN_ASSIGN_OR_RETURN(view.shape, ShapeOf(static_cast<kiln_dtype>(type), tensor.shape, rank));
   const int64_t width = ByteWidth(type);
@@ -191,9 +200,9 @@ Result<Ref<kiln_buffer>> CopyView(kiln_device& device, const View& view,
   return made;
 }
 
-Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tensor, bool read_only,
+Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tensor, uint64_t flags,
                                 std::unique_ptr<Deferred> deleter) {
-  KILN_ASSIGN_OR_RETURN(View view, ReadTensor(tensor));
+  KILN_ASSIGN_OR_RETURN(View view, ReadTensor(tensor, (flags & dlpack::kPadded) != 0));
   if (!IsHost(tensor.device)) {
     KILN_RETURN_IF_ERROR(ReaderOf(device, tensor.device).status());
   }
@@ -202,7 +211,7 @@ Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tenso
     KILN_RETURN_IF_ERROR(device.device->JoinDefaultStream());
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made,
                           kiln_buffer::WrapDevice(device, view.shape, view.data, deleter));
-    if (read_only) made->set_read_only();
+    if (flags & dlpack::kReadOnly) made->set_read_only();
     return made;
   }
   KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, CopyView(device, view, tensor.device));
@@ -228,7 +237,9 @@ template <typename Managed>
 class Export {
  public:
   static Result<Managed*> Make(kiln_buffer* buffer) {
-    KILN_ASSIGN_OR_RETURN(dlpack::DataType dtype, DataTypeOf(buffer->shape().type()));
+    constexpr bool kHasFlags = requires(Managed m) { m.flags; };
+    const ElementType type = buffer->shape().type();
+    KILN_ASSIGN_OR_RETURN(dlpack::DataType dtype, DataTypeOf(type, kHasFlags));
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
     // For readers that know nothing of the device's order.
     KILN_RETURN_IF_ERROR(buffer->device().device->Synchronise());
@@ -249,7 +260,9 @@ class Export {
     tensor.strides = made->strides_.data();
     made->managed_.manager_ctx = made.get();
     made->managed_.deleter = Delete;
-    if constexpr (requires(Managed m) { m.flags; }) made->managed_.flags = dlpack::kReadOnly;
+    if constexpr (kHasFlags) {
+      made->managed_.flags = dlpack::kReadOnly | (NeedsPadding(type) ? dlpack::kPadded : 0);
+    }
     kiln_buffer_retain(buffer);
     made->buffer_ = buffer;
     return &made.release()->managed_;
@@ -282,18 +295,18 @@ kiln_error* FromDlpack(const char* function, kiln_device* device, Managed* tenso
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull(function, {{"device", device}, {"tensor", tensor}, {"buffer", buffer}}));
-    bool read_only = false;
+    uint64_t flags = 0;
     if constexpr (requires(Managed m) { m.version; }) {
       if (tensor->version.major != dlpack::kMajor) {
         return Unimplemented("a tensor of DLPack ", tensor->version.major, ".",
                              tensor->version.minor, "; this library knows version ",
                              dlpack::kMajor);
       }
-      read_only = (tensor->flags & dlpack::kReadOnly) != 0;
+      flags = tensor->flags;
     }
     KILN_ASSIGN_OR_RETURN(
         Ref<kiln_buffer> made,
-        Import(*device, tensor->dl_tensor, read_only, std::make_unique<GiveBack<Managed>>(tensor)));
+        Import(*device, tensor->dl_tensor, flags, std::make_unique<GiveBack<Managed>>(tensor)));
     *buffer = HandOver(std::move(made));
     return OkStatus();
   });

@@ -32,6 +32,9 @@ enum TypeCode : uint8_t {
   kFloat8E5M2 = 12,
   kFloat8E5M2Fnuz = 13,
   kFloat8E8M0Fnu = 14,
+  kFloat6E2M3Fn = 15,
+  kFloat6E3M2Fn = 16,
+  kFloat4E2M1Fn = 17,
 };
 
 struct DataType {
@@ -55,7 +58,9 @@ struct Version {
   uint32_t minor = kMinor;
 };
 
+// Flags.
 constexpr uint64_t kReadOnly = 1;
+constexpr uint64_t kPadded = 4;  // elements of less than a byte take a whole one
 
 static_assert(sizeof(Device) == 8 && sizeof(DataType) == 4 && sizeof(Version) == 8);
 static_assert(sizeof(void*) != 8 || sizeof(Tensor) == 48);

@@ -193,7 +193,10 @@ static void types(kiln_device* device) {
               {KILN_U16, kDLUInt, 16},    {KILN_U32, kDLUInt, 32},    {KILN_U64, kDLUInt, 64},
               {KILN_F16, kDLFloat, 16},   {KILN_F32, kDLFloat, 32},   {KILN_F64, kDLFloat, 64},
               {KILN_BF16, kDLBfloat, 16}, {KILN_C64, kDLComplex, 64}, {KILN_C128, kDLComplex, 128},
-              {KILN_F8E5M2, 12, 8},       {KILN_F8E4M3FN, 10, 8}};
+              {KILN_F8E5M2, 12, 8},       {KILN_F8E4M3FN, 10, 8},     {KILN_F8E8M0FNU, 14, 8},
+              {KILN_F6E2M3FN, 15, 6},     {KILN_F6E3M2FN, 16, 6},     {KILN_F4E2M1FN, 17, 4},
+              {KILN_S4, kDLInt, 4},       {KILN_U4, kDLUInt, 4},      {KILN_S2, kDLInt, 2},
+              {KILN_U2, kDLUInt, 2}};
   const int64_t dims[] = {5};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     kiln_buffer *buffer = NULL, *back = NULL;
@@ -202,6 +205,13 @@ static void types(kiln_device* device) {
     OK(kiln_buffer_to_dlpack(buffer, (void*)&tensor));
     CHECK(tensor->dl_tensor.dtype.code == rows[i].code);
     CHECK(tensor->dl_tensor.dtype.bits == rows[i].bits);
+    /* Elements of less than a byte take a whole one, which is for the flag to say. */
+    CHECK(!(tensor->flags & kPadded) == (rows[i].bits >= 8));
+    if (rows[i].bits < 8) {
+      tensor->flags &= ~(uint64_t)kPadded;
+      FAILS(KILN_UNIMPLEMENTED, "bits", kiln_buffer_from_dlpack(device, (void*)tensor, &back));
+      tensor->flags |= kPadded;
+    }
     OK(kiln_buffer_from_dlpack(device, (void*)tensor, &back));
     kiln_shape shape = KILN_SHAPE_INIT;
     OK(kiln_buffer_shape(back, &shape));
@@ -247,7 +257,7 @@ static void mistakes(kiln_context* context, kiln_device* device) {
   const int64_t dims[] = {4};
   OK(kiln_buffer_create(device, KILN_S4, dims, 1, &buffer));
   FAILS(KILN_UNIMPLEMENTED, "elements like those of s4",
-        kiln_buffer_to_dlpack(buffer, (void*)&tensor));
+        kiln_buffer_to_dlpack_unversioned(buffer, (void*)&tensor));
   kiln_buffer_release(buffer);
 
   /* What must not be written is neither a result nor donated. */

@@ -42,6 +42,6 @@ typedef struct DLManagedTensorVersioned {
 
 enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLMetal = 8 };
 enum { kDLInt, kDLUInt, kDLFloat, kDLOpaqueHandle, kDLBfloat, kDLComplex, kDLBool };
-enum { kReadOnly = 1 };
+enum { kReadOnly = 1, kPadded = 4 };
 
 #endif /* KILN_TESTS_CAPI_DLPACK_H_ */

@@ -8,14 +8,14 @@ from . import _ops
 from ._arrays import DType, Shape, dtype_number, host_array, shape_of
 from ._handle import Handle
 from ._library import decoded, ints, lib, made_text, text
-from ._table import REDUCERS
+from ._table import DTYPES, REDUCERS
 from .device import Device
 from .executable import Executable, compile_graph
 
 if TYPE_CHECKING:
     from .context import Context
 
-Operand = Union['Value', float]
+Operand = Union['Value', complex]
 
 
 class Value:
@@ -64,7 +64,7 @@ class Value:
 
 def _operator(op: str, swapped: bool = False, **attributes: Any) -> Callable[[Value, Any], Any]:
     def operate(self: Value, other: Any) -> Any:
-        if not isinstance(other, (Value, numbers.Real)):
+        if not isinstance(other, (Value, numbers.Complex)):
             return NotImplemented
         pair = (self, self._lift(other))
         return getattr(self.graph, op)(*(reversed(pair) if swapped else pair), **attributes)
@@ -126,9 +126,15 @@ class Graph(Handle):
         return self.value(lib.kiln_op_constant(self, host.dtype, *ints(host.dims), host.address,
                                                host.byte_size))
 
-    def scalar(self, dtype: DType, value: float) -> Value:
-        """A constant without dimensions."""
-        return self.value(lib.kiln_op_scalar(self, dtype_number(dtype), value))
+    def scalar(self, dtype: DType, value: complex) -> Value:
+        """A constant without dimensions; of a complex type also a complex number."""
+        number = dtype_number(dtype)
+        part = {DTYPES['c64']: ctypes.c_float, DTYPES['c128']: ctypes.c_double}.get(number)
+        if part is None or not isinstance(value, complex):
+            return self.value(lib.kiln_op_scalar(self, number, value))
+        data = (2 * part)(value.real, value.imag)
+        return self.value(lib.kiln_op_constant(self, number, *ints(()), ctypes.addressof(data),
+                                               ctypes.sizeof(data)))
 
     def broadcast_like(self, operand: Value, like: Value, dimensions: Iterable[int] = ()) -> Value:
         """`broadcast` to the dimensions of `like`: `dimensions` says for each dimension of the

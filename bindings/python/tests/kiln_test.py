@@ -116,7 +116,7 @@ class KilnTest(unittest.TestCase):
     def test_types(self):
         for name, kind in (('pred', bool), ('s8', numpy.int8), ('u16', numpy.uint16),
                            ('s64', numpy.int64), ('f16', numpy.float16), ('f64', float),
-                           ('c64', numpy.complex64)):
+                           ('c64', numpy.complex64), ('c128', numpy.complex128)):
             array = numpy.ones(3, kind)
             buffer = self.cpu.copy(array)
             self.assertEqual(buffer.shape.dtype, name)
@@ -131,6 +131,26 @@ class KilnTest(unittest.TestCase):
             self.cpu.copy(numpy.zeros(3, 'datetime64[s]'))
         with self.assertRaises(ValueError):
             self.cpu.zeros('f33')
+
+    def test_complex_numbers_and_small_types(self):
+        reference = self.context.device('REFERENCE:0')
+        z = numpy.array([1 + 2j, -1j, 3], numpy.complex128)
+        graph = self.context.graph('complex')
+        x = graph.parameter('c128', [3])
+        graph.set_results(x * (2 - 1j) + 1, graph.abs(x), graph.real(x))
+        results = graph.compile(reference)(reference.copy(z))
+        for result, expected in zip(results, (z * (2 - 1j) + 1, abs(z), z.real)):
+            self.assertEqual(numpy.asarray(result).dtype, expected.dtype)
+            self.assertTrue(numpy.allclose(numpy.asarray(result), expected, rtol=1e-15))
+        bits = numpy.array([0x38, 0xb8, 0x7e], numpy.uint8)
+        graph = self.context.graph('small')
+        y = graph.parameter('f8e4m3fn', [3])
+        graph.set_results(y + y, graph.convert(y, 'f32'), graph.convert(y, 's4'))
+        doubled, wide, ints = graph.compile(reference)(reference.copy(bits, dtype='f8e4m3fn'))
+        self.assertEqual(doubled.shape, kiln.Shape('f8e4m3fn', (3,), 3))
+        self.assertEqual(doubled.tobytes(), b'\x40\xc0\x7f')
+        self.assertEqual(numpy.asarray(wide).tolist(), [1, -1, 448])
+        self.assertEqual(ints.tobytes(), b'\x01\xff\x07')
 
     def test_read_only_arrays_are_arguments_alone(self):
         array = aligned(5)
