@@ -53,7 +53,7 @@ TEST(Inference, Elementwise) {
       (Call{Opcode::kAdd, {a, F({3, 2})}}.Text()),
       "INVALID_ARGUMENT: add: operands have shapes f32[2,3] and f32[3,2]; they must be equal");
   ExpectError({Opcode::kAdd, {a}}, "has 1 operand; expected 2");
-  ExpectError({Opcode::kLog, {Shape(S32, {4})}},
+  ExpectError({Opcode::kErf, {Shape(S32, {4})}},
               "operand has shape s32[4]; the element type must be a float type");
   ExpectError({Opcode::kNot, {a}}, "pred or an integer type");
   ExpectError({Opcode::kAbs, {Shape::Tuple({a})}}, "must be an array");

@@ -188,13 +188,13 @@ TEST(InterpControl, ArgumentsMustFit) {
             "INVALID_ARGUMENT: argument 0 of 'e' has shape s64[1]; s64[] is expected");
 }
 
-// An entry computation whose root is what `build` makes of a parameter of type c64.
+// An entry computation whose root is what `build` makes of a parameter of a size that is not known.
 template <typename F>
-std::string ValueOfComplex(F&& build) {
-  ir::Module module("complex");
+std::string ValueOfBounded(F&& build) {
+  ir::Module module("bounded");
   ir::Computation* c = module.AddComputation("e");
   module.set_entry(c);
-  Shape shape(ElementType::kC64, {2});
+  Shape shape(ElementType::kF32, std::vector{Dimension::Bounded(2)});
   ir::Instruction* p = c->Create({.opcode = Opcode::kParameter,
                                   .attributes = {{Attr::kParameterNumber, int64_t{0}}},
                                   .shape = shape});
@@ -204,20 +204,21 @@ std::string ValueOfComplex(F&& build) {
 }
 
 TEST(InterpControl, WhatItCannotDoIsNamed) {
-  EXPECT_EQ(ValueOfComplex([](ir::Computation& c, ir::Instruction* p) {
+  EXPECT_EQ(ValueOfBounded([](ir::Computation& c, ir::Instruction* p) {
               return c.Create({.opcode = Opcode::kNegate, .operands = {p}, .shape = p->shape()});
             }),
-            "UNIMPLEMENTED: negate: the evaluator has no code for shape c64[2]");
-  EXPECT_EQ(ValueOfComplex([](ir::Computation& c, ir::Instruction*) {
-              return c.Create({.opcode = Opcode::kIota,
-                               .attributes = {{Attr::kIotaDimension, int64_t{0}}},
-                               .shape = Shape(ElementType::kF8E5M2, {3})});
-            }),
-            "UNIMPLEMENTED: iota: the evaluator has no code for shape f8e5m2[3]");
+            "UNIMPLEMENTED: negate: the evaluator has no code for shape f32[<=2]");
+  EXPECT_EQ(
+      ValueOfBounded([](ir::Computation& c, ir::Instruction*) {
+        return c.Create({.opcode = Opcode::kIota,
+                         .attributes = {{Attr::kIotaDimension, int64_t{0}}},
+                         .shape = Shape(ElementType::kF32, std::vector{Dimension::Bounded(3)})});
+      }),
+      "UNIMPLEMENTED: iota: the evaluator has no code for shape f32[<=3]");
 }
 
 TEST(InterpControl, InstructionsThatTheRootDoesNotNeedAreSkipped) {
-  EXPECT_EQ(ValueOfComplex([](ir::Computation& c, ir::Instruction* p) {
+  EXPECT_EQ(ValueOfBounded([](ir::Computation& c, ir::Instruction* p) {
               c.Create({.opcode = Opcode::kNegate, .operands = {p}, .shape = p->shape()});
               return c.Create({.opcode = Opcode::kTuple, .shape = Shape::Tuple({})});
             }),
