@@ -42,6 +42,13 @@ typedef int32_t kiln_code;
 /** A failure: code and message. Reference counted. \since 0.1 */
 typedef struct kiln_error kiln_error;
 
+/** Makes an error, for functions of the user's that fail; the caller gets one reference.
+ *  @param code NULL is returned for KILN_OK
+ *  @param message in UTF-8, is copied; may be NULL with length 0
+ *
+ *  Where there is no memory for it, the error says that. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_error_create(kiln_code code, const char* message, size_t length);
+
 /** The code; KILN_OK for NULL. Any thread. \since 0.1 */
 KILN_API kiln_code kiln_error_code(const kiln_error* error);
 

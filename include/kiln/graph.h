@@ -1,5 +1,6 @@
 /** @file
- *  Graphs under construction: by the builder functions of ops.h, or read from HLO text. */
+ *  Graphs under construction: by the builder functions of ops.h, or read from HLO text or
+ * StableHLO. */
 #ifndef KILN_GRAPH_H_
 #define KILN_GRAPH_H_
 
@@ -41,6 +42,44 @@ KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, 
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text,
                                               size_t text_length, kiln_graph** graph);
+
+/** What kiln_graph_from_stablehlo() may be told beside. Zero everywhere means the defaults.
+ *  \since 0.1 */
+typedef struct kiln_stablehlo_options {
+  size_t struct_size;  /**< set by kiln_stablehlo_options_init() */
+  const char* entry;   /**< the name of the function that becomes the graph; NULL: main, or else the
+                            only public one */
+  size_t entry_length; /**< its number of bytes */
+  const kiln_shape* const* arguments; /**< the shape of each of its parameters, where its type
+                                         leaves sizes open ("?"); NULL: those of its type */
+  size_t argument_count;              /**< number of `arguments`: 0, or that of the parameters */
+} kiln_stablehlo_options;
+
+/** Makes default ::kiln_stablehlo_options of a variable. */
+#define KILN_STABLEHLO_OPTIONS_INIT \
+  { sizeof(kiln_stablehlo_options), NULL, 0, NULL, 0 }
+
+/** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_stablehlo_options). A size
+ * below that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
+KILN_API void kiln_stablehlo_options_init(kiln_stablehlo_options* options, size_t size);
+
+/** Reads a program in StableHLO, with what CHLO has beside: in text or in portable bytecode, of all
+ *  versions up to 1.20. A function is the graph, which can be added to; the parameters and results
+ *  are the function's. Sizes that are left open get the numbers that `options` has for the
+ *  parameters, and what follows from these.
+ *  @param program the text or bytecode
+ *  @param program_size its number of bytes
+ *  @param options may be NULL: the defaults
+ *  @param graph receives one reference
+ *  @return INVALID_ARGUMENT beginning with "line L, column C: ", or "byte N: " in bytecode;
+ *          NOT_FOUND where there is no function of the name; UNIMPLEMENTED naming the operation or
+ *          type, or the version; RESOURCE_EXHAUSTED for programs that are nested too deep
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program,
+                                               size_t program_size,
+                                               const kiln_stablehlo_options* options,
+                                               kiln_graph** graph);
 
 /** Adds a reference; NULL is taken. Any thread. \since 0.1 */
 KILN_API void kiln_graph_retain(kiln_graph* graph);

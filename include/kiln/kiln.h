@@ -6,6 +6,7 @@
 #include "kiln/buffer.h"
 #include "kiln/builder.h"
 #include "kiln/context.h"
+#include "kiln/custom_call.h"
 #include "kiln/device.h"
 #include "kiln/dlpack.h"
 #include "kiln/error.h"

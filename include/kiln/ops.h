@@ -681,7 +681,7 @@ KILN_API kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_valu
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_bessel_i1e(kiln_graph* graph, kiln_value operand);
 
-/** The derivative of lgamma; NaN at 0 and at negative integers, and at -inf.
+/** The derivative of lgamma; -inf at 0, NaN at negative integers and at -inf.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -732,7 +732,8 @@ KILN_API kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand);
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The derivative of digamma of the order lhs at rhs; NaN where lhs is no integer or below 0.
+/** The derivative of digamma of the order lhs at rhs, digamma for order 0; NaN where lhs is no
+ *  integer or below 0. Where rhs is 0 or a negative integer inf for odd orders, NaN for even ones.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -744,7 +745,8 @@ KILN_API kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_v
 KILN_API kiln_value kiln_op_polygamma(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
 /** Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf where lhs is 1,
- *  NaN below 1.
+ *  NaN below 1. Where rhs is below 0, or is 0, NaN unless lhs is an integer; at its poles, where
+ *  rhs is an integer, inf where lhs is even and NaN where it is odd.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -1343,6 +1345,17 @@ KILN_API kiln_value kiln_op_rng(kiln_graph* graph, kiln_value a, kiln_value b,
                                 const char* distribution, size_t distribution_length,
                                 const int64_t* dims, size_t rank);
 
+/** A state of rng-bit-generator for so many blocks of random bits that no other run of the op has:
+ *  the key and the counter, u64[2].
+ *
+ *  Takes any element type.
+ *  @param graph the graph to add to
+ *  @param delta how many blocks of random bits a state is for, at least 0
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t delta);
+
 /** Random bits of a generator of which the result depends on the state alone: rng_three_fry (of
  *  2x32 bits and 20 rounds, state u64[2]), rng_philox (of 4x32 bits and 10 rounds, state u64[2] or
  *  u64[3]) or rng_default (one of these). A tuple of the next state and the bits, integers.
@@ -1647,6 +1660,63 @@ KILN_API kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_val
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
                                       int32_t is_host_transfer);
+
+/** The Cholesky decomposition of each matrix a in the last two dimensions of the operand: the lower
+ *  triangular L with a = L L^H, or without lower the upper triangular U with a = U^H U. Only that
+ *  triangle of a is read, and of complex diagonals the real part. The other triangle of the result
+ *  is 0. Of a matrix that is not positive definite all of the result is NaN.
+ *
+ *  Takes floats and complex numbers.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param lower whether the triangle is the lower one (0 or 1)
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_cholesky(kiln_graph* graph, kiln_value operand, int32_t lower);
+
+/** The discrete Fourier transform along the last 1 to 3 dimensions, as many as fft_length has
+ *  sizes. FFT and IFFT are of complex numbers, the inverse one divided by the number of points.
+ *  RFFT is FFT of real numbers, of whose last dimension the first n / 2 + 1 points are given, which
+ *  determine the others; IRFFT is its inverse, of n = fft_length's last points, and does not read
+ *  the imaginary parts of points that are real for any real numbers.
+ *
+ *  Takes floats and complex numbers.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param fft_type FFT, IFFT, RFFT or IRFFT
+ *  @param fft_type_length bytes of `fft_type`
+ *  @param fft_length the number of points along each of the last dimensions: 1 to 3 numbers
+ *  @param fft_length_count length of `fft_length`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_fft(kiln_graph* graph, kiln_value operand, const char* fft_type,
+                                size_t fft_type_length, const int64_t* fft_length,
+                                size_t fft_length_count);
+
+/** Solves op(a) x = b for x, or without left_side x op(a) = b, for each pair of matrices in the
+ *  last two dimensions. a is lower triangular, or upper without lower: the other triangle is not
+ *  read, nor with unit_diagonal the diagonal, which is 1 then. op is what transpose_a says. A zero
+ *  on the diagonal divides.
+ *
+ *  Takes floats and complex numbers.
+ *  @param graph the graph to add to
+ *  @param triangle a: square matrices in the last two dimensions
+ *  @param sides b: matrices in the last two dimensions, of the element type of a
+ *  @param left_side whether the triangular matrix stands on the left (0 or 1)
+ *  @param lower whether the triangle is the lower one (0 or 1)
+ *  @param unit_diagonal whether the diagonal is taken to be 1 (0 or 1)
+ *  @param transpose_a NO_TRANSPOSE, TRANSPOSE or ADJOINT: the matrix itself, transposed, or
+ *         transposed with its elements conjugated
+ *  @param transpose_a_length bytes of `transpose_a`
+ *  @return the op's value; 0 after a mistake
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_triangular_solve(kiln_graph* graph, kiln_value triangle,
+                                             kiln_value sides, int32_t left_side, int32_t lower,
+                                             int32_t unit_diagonal, const char* transpose_a,
+                                             size_t transpose_a_length);
 
 /** The computation's result for these arguments.
  *

@@ -80,6 +80,41 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+std::string EscapeC(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    unsigned char u = static_cast<unsigned char>(c);
+    switch (c) {
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\'':
+        out += "\\'";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      default:
+        if (u < 0x20 || u >= 0x7f) {
+          out += '\\';
+          for (int shift : {6, 3, 0}) out += static_cast<char>('0' + ((u >> shift) & 7));
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out;
+}
+
 std::string EscapeJson(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;

@@ -58,6 +58,8 @@ std::string_view Trim(std::string_view text);
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // also inf, nan and hex floats
 bool StartsWith(std::string_view text, std::string_view prefix);
+// With C's escapes, octal for what cannot be printed, as XLA writes strings; without the quotes.
+std::string EscapeC(std::string_view text);
 // With JSON's escapes, without the quotes around it.
 std::string EscapeJson(std::string_view text);
 

@@ -325,14 +325,21 @@ class Call::Running {
   std::unique_ptr<runtime::Completion> completion_;
 };
 
-Status Call::RunNow() {
+Status Call::WaitForBuffers() const {
+  Status first;
   for (const Ref<kiln_buffer>& argument : arguments_) {
-    KILN_RETURN_IF_ERROR(argument->WaitForValue());
+    Status status = argument->WaitForValue();
+    if (first.ok()) first = std::move(status);
   }
   for (const Ref<kiln_buffer>& result : results_) result->WaitForUses();
   for (size_t i = 0; i < donated_.size(); ++i) {
     if (donated_[i]) arguments_[i]->WaitForUses();
   }
+  return first;
+}
+
+Status Call::RunNow() {
+  KILN_RETURN_IF_ERROR(WaitForBuffers());
   KILN_RETURN_IF_ERROR(Donate());
   Running running(*this);
   KILN_RETURN_IF_ERROR(running.Start());
@@ -414,11 +421,14 @@ class Call::QueuedRun : public Queue::Job {
 Result<Ref<kiln_event>> Call::Start() && {
   kiln_context& context = callee_->device().context();
   const bool on_stream = options_.stream != nullptr;
+  const bool calls_here = callee_->calls_users_functions() && !context.callbacks_from_any_thread();
+  // A failure of what makes an argument is the run's, and its event tells it.
+  if (calls_here) (void)WaitForBuffers();
   if (on_stream) WaitForStarts();
   KILN_RETURN_IF_ERROR(Donate());
   auto event = MakeRef<kiln_event>(context);
   auto run = std::make_unique<QueuedRun>(std::move(*this), event);
-  if (!context.runs_asynchronously()) {
+  if (!context.runs_asynchronously() || calls_here) {
     run->Announce();
     if (run->Run()) run->Finish();
     return event;

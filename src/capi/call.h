@@ -29,6 +29,8 @@ class Callee {
   virtual const plan::Signature& signature() const = 0;
   // Whether it runs on a stream of the caller's.
   virtual bool takes_streams() const { return false; }
+  // Whether a run calls functions of the user's.
+  virtual bool calls_users_functions() const { return false; }
   // What runtime::LoadedExecutable::Start says.
   virtual Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
@@ -49,8 +51,9 @@ class Call {
   // Waits for the arguments' values and for other uses of the results, and runs on this thread.
   Status RunNow();
   // Puts the run into the context's queue, or runs it on this thread where the context does nothing
-  // behind the user's back. On a stream of the caller's the run is put by this thread, so that what
-  // he puts there next comes after it. A failure of the run is the event's.
+  // behind the user's back, or the run would call his functions there. On a stream of the caller's
+  // the run is put by this thread, so that what he puts there next comes after it. A failure of the
+  // run is the event's.
   Result<Ref<kiln_event>> Start() &&;
   // The buffers that were given or made; what was made is the caller's to hand over.
   const std::vector<Ref<kiln_buffer>>& results() const { return results_; }
@@ -63,6 +66,9 @@ class Call {
   Status CheckOverlaps(kiln_buffer* const* given_results) const;
   // Which arguments are donated.
   Status ReadDonations();
+  // Until the arguments' values are there (the first failure among them, if there is one), and
+  // other uses of what the run writes are over.
+  Status WaitForBuffers() const;
   // Until what the run comes after is in the order of the device's work.
   void WaitForStarts() const;
   // Takes them: none where one of them has been donated already.

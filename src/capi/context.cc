@@ -12,6 +12,7 @@
 #include "device/cpu/device.h"
 #include "device/gpu/device.h"
 #include "device/reference/device.h"
+#include "device/reference/grid_calls.h"
 
 using kiln::Cat;
 using kiln::InvalidArgument;
@@ -85,6 +86,8 @@ class DeferredLog : public Deferred {
 
 kiln_context::kiln_context(const kiln_context_options& options, int threads)
     : options_(options), allocator_(HooksOf(options)), pool_(threads) {
+  // The registry is new: no function has the name yet.
+  (void)kiln::device::AddGridCalls(calls_, {&calls_, &pool_});
   auto add = [&](std::unique_ptr<kiln::runtime::Device> device, bool shares_host_memory) {
     std::string description = device->target().ToString();
     AddDevice(std::move(device), std::move(description), shares_host_memory);
@@ -96,6 +99,7 @@ kiln_context::kiln_context(const kiln_context_options& options, int threads)
 
 void kiln_context::AddDevice(std::unique_ptr<kiln::runtime::Device> device, std::string description,
                              bool shares_host_memory) {
+  device->set_call_host({&calls_, &pool_});
   devices_.push_back({this, std::move(device), std::move(description), shares_host_memory});
 }
 
@@ -117,6 +121,7 @@ Status kiln_context::AddGpus(std::string_view cache_folder) {
 }
 
 kiln_context::~kiln_context() {
+  calls_.Clear();
   RunDeferred();
   if (options_.allocator_destroy) options_.allocator_destroy(options_.allocator_user_data);
   if (options_.log_destroy) options_.log_destroy(options_.log_user_data);

@@ -16,6 +16,7 @@
 #include "kiln/context.h"
 #include "kiln/device.h"
 #include "runtime/arena.h"
+#include "runtime/calls.h"
 #include "runtime/device.h"
 #include "runtime/thread_pool.h"
 
@@ -67,6 +68,8 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   const std::vector<kiln_device>& devices() const { return devices_; }
   const std::string& device_notes() const { return device_notes_; }
   kiln::capi::Queue& queue() { return queue_; }
+  // The functions that programs call by name.
+  kiln::runtime::CallRegistry& calls() { return calls_; }
   int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
 
   bool callbacks_from_any_thread() const { return options_.callbacks_from_any_thread != 0; }
@@ -95,6 +98,7 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   kiln_context_options options_;
   kiln::runtime::Allocator allocator_;
   kiln::runtime::ThreadPool pool_;
+  kiln::runtime::CallRegistry calls_;
   std::vector<kiln_device> devices_;
   std::string device_notes_;
   std::atomic<int64_t> users_{0}, modules_{1};

@@ -67,6 +67,16 @@ Result<std::string_view> TextOf(std::string_view name, const char* text, size_t 
 
 }  // namespace kiln::capi
 
+kiln_error* kiln_error_create(kiln_code code, const char* message, size_t length) {
+  return kiln::capi::Guard([&]() -> kiln::Status {
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("message", message, length));
+    // A number that is no code has the name of UNKNOWN.
+    auto known = static_cast<kiln::Code>(code);
+    if (kiln::CodeName(known) == kiln::CodeName(kiln::Code::kUnknown)) known = kiln::Code::kUnknown;
+    return kiln::Status(known, std::string(text));
+  });
+}
+
 kiln_code kiln_error_code(const kiln_error* error) {
   return error ? static_cast<kiln_code>(error->code) : KILN_OK;
 }

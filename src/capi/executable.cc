@@ -21,6 +21,7 @@ class LoadedCallee : public kiln::capi::Callee {
       : Callee(loaded->program().name, device), loaded_(std::move(loaded)) {}
 
   const kiln::plan::Signature& signature() const override { return loaded_->program().signature; }
+  bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
   bool takes_streams() const override { return device().device->takes_streams(); }
   kiln::Result<std::unique_ptr<kiln::runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,

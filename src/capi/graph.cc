@@ -196,6 +196,12 @@ kiln_error* kiln_graph_create(kiln_context* context, const char* name, size_t na
   });
 }
 
+kiln_graph* kiln::capi::GraphOf(kiln_context& context, std::unique_ptr<kiln::ir::Module> module) {
+  ClearLayouts(*module);
+  module->set_name(ModuleName(module->name()));
+  return HandOver(MakeRef<kiln_graph>(context, std::move(module)));
+}
+
 kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, size_t text_length,
                                      kiln_graph** graph) {
   return Guard([&]() -> Status {
@@ -203,9 +209,7 @@ kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, si
         NotNull("kiln_graph_from_hlo_text", {{"context", context}, {"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(std::string_view hlo, kiln::capi::TextOf("text", text, text_length));
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module, kiln::ir::ParseHloText(hlo));
-    ClearLayouts(*module);
-    module->set_name(ModuleName(module->name()));
-    *graph = HandOver(kiln::capi::MakeRef<kiln_graph>(*context, std::move(module)));
+    *graph = kiln::capi::GraphOf(*context, std::move(module));
     return OkStatus();
   });
 }

@@ -77,3 +77,10 @@ struct kiln_graph : kiln::capi::Counted<kiln_graph> {
   std::map<std::pair<uint32_t, uint64_t>, kiln::ir::Computation*> regions_;
   std::map<std::string, kiln::ir::Computation*> helpers_;
 };
+
+namespace kiln::capi {
+
+// Hands over the graph that a module is which was read and verified.
+kiln_graph* GraphOf(kiln_context& context, std::unique_ptr<ir::Module> module);
+
+}  // namespace kiln::capi

@@ -59,6 +59,17 @@ void OpBuilder::Order(Attr key, kiln_direction direction) {
   attributes_.Set(key, static_cast<Direction>(direction));
 }
 
+void OpBuilder::Text(Attr key, bool optional, const char* text, size_t length) {
+  Result<std::string_view> given = TextOf(InfoOf(key).name, text, length);
+  if (!given.ok()) return Fail(given.status());
+  if (optional && given->empty()) return;
+  if (InfoOf(key).kind == AttrKind::kQuoted) {
+    attributes_.Set(key, QuotedText{std::string(*given)});
+  } else {
+    attributes_.Set(key, std::string(*given));
+  }
+}
+
 void OpBuilder::Slices(Attr key, const int64_t* starts, const int64_t* limits,
                        const int64_t* strides, size_t count) {
   if (count > 0 && (!starts || !limits)) {
@@ -83,6 +94,10 @@ void OpBuilder::Paddings(Attr key, const int64_t* low, const int64_t* high, cons
   attributes_.Set(key, std::move(paddings));
 }
 
+void OpBuilder::Aliases(Attr key, std::vector<OperandAlias> aliases) {
+  if (!aliases.empty()) attributes_.Set(key, std::move(aliases));
+}
+
 void OpBuilder::Window(Attr key, const WindowLists& lists, size_t count) {
   if (count > 0 && !lists.size) {
     return Fail(InvalidArgument("window_dimensions is NULL, with ", count, " numbers"));
@@ -99,13 +114,6 @@ void OpBuilder::Window(Attr key, const WindowLists& lists, size_t count) {
                       .reversed = lists.reversed && lists.reversed[i] != 0});
   }
   attributes_.Set(key, std::move(window));
-}
-
-void OpBuilder::Text(Attr key, bool optional, const char* text, size_t length) {
-  if (!text && length > 0) {
-    return Fail(InvalidArgument(InfoOf(key).name, " is NULL, of ", length, " bytes"));
-  }
-  if (!optional || length > 0) attributes_.Set(key, std::string(text ? text : "", length));
 }
 
 void OpBuilder::Labels(Attr key, const char* text, size_t length) {
@@ -198,7 +206,7 @@ Result<ir::Instruction*> OpBuilder::Finish() {
   BroadcastScalar();
   auto called = CopyRegions();
   if (!called.ok()) return called.status().WithContext(OpcodeName(opcode_));
-  std::optional<Shape> declared;
+  std::optional<Shape> declared = std::move(declared_);
   if (dims_ || type_) {
     ElementType type = type_ ? *type_ : ElementType::kInvalid;
     if (!type_ && !operands_.empty() && operands_[0]->shape().is_array()) {

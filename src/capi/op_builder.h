@@ -35,6 +35,7 @@ class OpBuilder {
               size_t count);
   void Paddings(Attr key, const int64_t* low, const int64_t* high, const int64_t* interior,
                 size_t count);
+  void Aliases(Attr key, std::vector<OperandAlias> aliases);
   // Each a number per dimension; NULL, but for the size, stands for what is usual.
   struct WindowLists {
     const int64_t *size, *stride, *base_dilation, *window_dilation, *low, *high;
@@ -52,6 +53,8 @@ class OpBuilder {
   void Type(kiln_dtype dtype);
   void Dims(const int64_t* dims, size_t rank);
   void Dims(std::vector<Dimension> dims) { dims_ = std::move(dims); }
+  // All of the result's shape.
+  void Declared(Shape shape) { declared_ = std::move(shape); }
   void Name(std::string_view name) { name_ = name; }
   void Value(std::shared_ptr<const Literal> literal) { literal_ = std::move(literal); }
 
@@ -71,6 +74,7 @@ class OpBuilder {
   std::vector<std::pair<const char*, const kiln_graph*>> regions_;
   std::optional<ElementType> type_;
   std::optional<std::vector<Dimension>> dims_;
+  std::optional<Shape> declared_;
   std::shared_ptr<const Literal> literal_;
   std::string name_;
 };

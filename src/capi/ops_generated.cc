@@ -758,6 +758,12 @@ kiln_value kiln_op_rng(kiln_graph* graph, kiln_value a, kiln_value b, const char
   });
 }
 
+kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t delta) {
+  return AddOp(graph, Opcode::kRngGetAndUpdateState, [&](OpBuilder& op) {
+    op.Int(Attr::kDelta, false, delta);
+  });
+}
+
 kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state,
                                      const char* algorithm, size_t algorithm_length,
                                      kiln_dtype dtype, const int64_t* dims, size_t rank) {
@@ -930,6 +936,35 @@ kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int64_t chan
     op.Operand(operand);
     op.Int(Attr::kChannelId, false, channel_id);
     op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
+  });
+}
+
+kiln_value kiln_op_cholesky(kiln_graph* graph, kiln_value operand, int32_t lower) {
+  return AddOp(graph, Opcode::kCholesky, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Bool(Attr::kLower, true, lower);
+  });
+}
+
+kiln_value kiln_op_fft(kiln_graph* graph, kiln_value operand, const char* fft_type,
+                       size_t fft_type_length, const int64_t* fft_length, size_t fft_length_count) {
+  return AddOp(graph, Opcode::kFft, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Text(Attr::kFftType, false, fft_type, fft_type_length);
+    op.IntList(Attr::kFftLength, false, fft_length, fft_length_count);
+  });
+}
+
+kiln_value kiln_op_triangular_solve(kiln_graph* graph, kiln_value triangle, kiln_value sides,
+                                    int32_t left_side, int32_t lower, int32_t unit_diagonal,
+                                    const char* transpose_a, size_t transpose_a_length) {
+  return AddOp(graph, Opcode::kTriangularSolve, [&](OpBuilder& op) {
+    op.Operand(triangle);
+    op.Operand(sides);
+    op.Bool(Attr::kLeftSide, true, left_side);
+    op.Bool(Attr::kLower, true, lower);
+    op.Bool(Attr::kUnitDiagonal, true, unit_diagonal);
+    op.Text(Attr::kTransposeA, false, transpose_a, transpose_a_length);
   });
 }
 

@@ -27,6 +27,7 @@ class PreparedCallee : public Callee {
 
   const session::RunInfo& info() const { return session_->InfoOf(number_); }
   const plan::Signature& signature() const override { return signature_; }
+  bool calls_users_functions() const override { return session_->CallsUsersFunctions(number_); }
   Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
       const runtime::RunOptions& options) const override {

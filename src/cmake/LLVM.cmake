@@ -9,8 +9,11 @@ llvm_map_components_to_libnames(KILN_LLVM_LIBS orcjit x86codegen x86asmparser nv
 set_target_properties(LLVMSupport PROPERTIES
                       INTERFACE_LINK_LIBRARIES "rt;dl;m;-l:libz.a;-l:libzstd.a;LLVMDemangle")
 
-# lld links the library five times faster than GNU ld. The distribution's lld-19 is not on the
-# PATH under the name that compilers look for, hence -B.
+# lld links the library five times faster than GNU ld, and has functions of the same code once: no
+# address of a function is compared. The distribution's lld-19 is not on the PATH under the name
+# that compilers look for, hence -B.
+set(KILN_FOLD_FUNCTIONS "")
 if(EXISTS ${LLVM_TOOLS_BINARY_DIR}/ld.lld)
   add_link_options(-fuse-ld=lld -B${LLVM_TOOLS_BINARY_DIR})
+  set(KILN_FOLD_FUNCTIONS -Wl,--icf=all)
 endif()

@@ -6,7 +6,7 @@ set -eu
 
 # Debian 12's names. Ubuntu 24.04 has the same names for all of them (untested).
 build="cmake ninja-build g++ llvm-19-dev lld-19 zlib1g-dev libzstd-dev libffi-dev libedit-dev
-  libxml2-dev libncurses-dev libcli11-dev nlohmann-json3-dev"
+  libxml2-dev libncurses-dev libcli11-dev nlohmann-json3-dev libeigen3-dev"
 docs="doxygen graphviz"
 format="clang-format-14 git"
 declare -A packages=(

@@ -109,6 +109,10 @@ llvm::Constant* Number(llvm::Type* type, double value) {
   return llvm::ConstantInt::get(type, static_cast<uint64_t>(static_cast<int64_t>(value)), true);
 }
 
+Value* EmitFma(Builder& b, Value* x, Value* y, Value* z) {
+  return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
 llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind kind,
                            ElementType type) {
   using Kind = kernel::Combiner::Kind;
@@ -378,6 +382,16 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, Math
       return math.Cos(x);
     case Opcode::kErf:
       return math.Erf(x);
+    case Opcode::kErfc:
+      return math.Erfc(x);
+    case Opcode::kErfInv:
+      return math.ErfInv(x);
+    case Opcode::kLgamma:
+      return math.Lgamma(x);
+    case Opcode::kDigamma:
+      return math.Digamma(x);
+    case Opcode::kBesselI1e:
+      return math.BesselI1e(x);
     case Opcode::kSine:
       return math.Sin(x);
     case Opcode::kSinh:
@@ -476,6 +490,10 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
     case Opcode::kPower:
       if (!IsFloat(type)) return EmitIntPower(b, x, y, IsSigned(type));
       return MathEmitter(b, math).Pow(x, y);
+    case Opcode::kZeta:
+      return MathEmitter(b, math).Zeta(x, y);
+    case Opcode::kPolygamma:
+      return MathEmitter(b, math).Polygamma(x, y);
     default:
       return Unimplemented(OpcodeName(node.opcode), ": no code for it inside a kernel");
   }

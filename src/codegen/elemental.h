@@ -35,6 +35,8 @@ llvm::Constant* IdentityOf(llvm::LLVMContext& context, kernel::Combiner::Kind ki
 // One step of a combiner that is not general.
 llvm::Value* EmitCombine(Builder& b, kernel::Combiner::Kind kind, ElementType type, llvm::Value* x,
                          llvm::Value* y, MathOptions math);
+// x * y + z, rounded once; for machines that have it.
+llvm::Value* EmitFma(Builder& b, llvm::Value* x, llvm::Value* y, llvm::Value* z);
 
 // Maxima (or minima) of numbers without regard for NaNs, which may be lost: many can be folded, and
 // NaNs sought beside them, in half the time. Where the machine has an instruction for it, which

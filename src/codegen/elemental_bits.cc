@@ -30,6 +30,9 @@ Value* EmitReducePrecision(Builder& b, Value* x, ElementType type, int64_t expon
   const unsigned width = t->getScalarSizeInBits();
   const unsigned mantissa = MantissaOf(type);
   const unsigned exponent = width - 1 - mantissa;
+  if (exponent_bits >= exponent && mantissa_bits >= mantissa) {
+    return FromMemory(b, memory, type, options);
+  }
   auto number = [&](uint64_t bits) { return llvm::ConstantInt::get(t, bits); };
   auto ones = [](unsigned count) { return (uint64_t{1} << count) - 1; };
   Value* whole = b.CreateBitCast(memory, t);

@@ -10,13 +10,16 @@
 #include "compiler/fuse_loops.h"
 #include "compiler/schedule_kernel.h"
 #include "compiler/trips.h"
+#include "ir/cost.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
+#include "kernel/call.h"
 #include "kernel/chain.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/memory/names.h"
+#include "runtime/lib/function.h"
 
 namespace kiln::compiler {
 namespace {
@@ -62,6 +65,10 @@ class Lowering {
     };
     options.updated_operand = kernel::UpdatedOperand;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
+      // What a GPU's call has for itself is the host's.
+      if (auto it = calls_.find(&i); it != calls_.end()) {
+        return target_.kind == target::Kind::kCpu ? it->second.scratch_bytes : 0;
+      }
       if (auto it = parts_.find(&i); it != parts_.end()) {
         int64_t sum = 0;
         for (const kernel::BundlePart& part : it->second)
@@ -85,7 +92,7 @@ class Lowering {
 
  private:
   static bool IsKernel(const Instruction& i) {
-    if (passes::IsName(i)) return false;
+    if (passes::IsName(i) || kernel::IsCall(i)) return false;
     switch (i.opcode()) {
       case Opcode::kParameter:
       case Opcode::kConstant:
@@ -112,6 +119,7 @@ class Lowering {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
       }
+      if (kernel::IsCall(*i)) KILN_RETURN_IF_ERROR(AddCall(*i));
       if (!IsKernel(*i)) continue;
       if (kernel::IsChain(*i)) {
         KILN_RETURN_IF_ERROR(AddChain(*i));
@@ -127,6 +135,16 @@ class Lowering {
       }
       parts_[i] = std::move(parts);
     }
+    return OkStatus();
+  }
+
+  Status AddCall(const Instruction& i) {
+    CallSignature signature = kernel::CallSignatureOf(i);
+    const auto* entry = runtime::lib::FindInLibrary(kernel::CallTarget(i));
+    if (entry && entry->scratch_bytes) {
+      KILN_ASSIGN_OR_RETURN(signature.scratch_bytes, entry->scratch_bytes(signature));
+    }
+    calls_.emplace(&i, std::move(signature));
     return OkStatus();
   }
 
@@ -243,11 +261,63 @@ class Lowering {
         KILN_RETURN_IF_ERROR(EmitWhile(*i, steps));
       } else if (i->opcode() == Opcode::kConditional) {
         KILN_RETURN_IF_ERROR(EmitConditional(*i, steps));
+      } else if (kernel::IsCall(*i)) {
+        EmitCall(*i, steps);
       } else if (IsKernel(*i)) {
         EmitLaunch(*i, steps);
       }
     }
     return OkStatus();
+  }
+
+  void EmitCall(const Instruction& i, plan::Steps& steps) {
+    const CallSignature& signature = calls_.at(&i);
+    std::vector<plan::Slice> results;
+    ForEachArray(i, [&](int64_t leaf) {
+      results.push_back(SliceOf(assignment_.leaves.at(&i)[static_cast<size_t>(leaf)]));
+    });
+    // An operand in whose memory a part of the result is meant to be is there, or is copied there.
+    std::map<std::pair<int64_t, int64_t>, plan::Slice> moved;
+    for (const kernel::CallAlias& alias : kernel::CallAliases(i)) {
+      auto slice_of = [&](const Instruction* value, int64_t leaf) {
+        return SliceOf(assignment_.leaves.at(value)[static_cast<size_t>(leaf)]);
+      };
+      plan::Slice to = slice_of(&i, alias.output);
+      EmitCopy(slice_of(i.operand(alias.operand), alias.leaf), to, steps);
+      moved[{alias.operand, alias.leaf}] = to;
+    }
+    plan::Call call{.target = kernel::CallTarget(i), .config = signature.Encode()};
+    for (int64_t o = 0; o < i.operand_count(); ++o) {
+      ForEachArray(*i.operand(o), [&](int64_t leaf) {
+        auto it = moved.find({o, leaf});
+        call.args.push_back(it != moved.end() ? it->second
+                                              : SliceOf(assignment_.BufferOf(i.operand(o), leaf)));
+      });
+    }
+    call.args.insert(call.args.end(), results.begin(), results.end());
+    if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
+      call.args.push_back(SliceOf(it->second));
+    }
+    plan::LaunchInfo info{.kernel_name = call.target,
+                          .op_names = {i.op_name().empty() ? i.name() : i.op_name()},
+                          .is_call = true};
+    for (const std::vector<Shape>* shapes : {&signature.operands, &signature.results}) {
+      for (const Shape& shape : *shapes) info.bytes += shape.byte_size();
+    }
+    info.flops = ir::OperationsOf(i).flops;
+    call.id = static_cast<int>(program_.launches.size());
+    program_.launches.push_back(std::move(info));
+    steps.push_back({std::move(call)});
+  }
+
+  // Calls f with the numbers of the leaves that are no tokens.
+  template <typename F>
+  static void ForEachArray(const Instruction& value, F&& f) {
+    int64_t number = 0;
+    ForEachLeaf(value.shape(), [&](const Shape& leaf, std::span<const int64_t>) {
+      if (leaf.is_array()) f(number);
+      ++number;
+    });
   }
 
   void EmitLaunch(const Instruction& i, plan::Steps& steps) {
@@ -515,6 +585,7 @@ class Lowering {
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
   std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
   std::unordered_map<const Instruction*, ChainLayout> chains_;
+  std::unordered_map<const Instruction*, CallSignature> calls_;
   std::unordered_map<const Instruction*, int64_t> trips_;  // of loops
   // (product's kernel, left operand) -> packing kernel; (product's kernel, constants) ->
   // allocation.

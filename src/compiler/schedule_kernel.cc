@@ -25,7 +25,7 @@ Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
   const kernel::GemmProblem& problem = product->contraction.problem;
   KILN_ASSIGN_OR_RETURN(kernel::GemmSchedule gemm, kernel::ChooseGemmSchedule(cpu, problem));
   kernel::RespectPacking(cpu, *product, gemm);
-  int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.k;
+  int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.TotalK();
   scheduled.form = ScheduledKernel::Form::kGemm;
   scheduled.items = gemm.items;
   scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, gemm.items);

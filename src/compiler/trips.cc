@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "ir/effects.h"
 #include "passes/control/counters.h"
 #include "passes/fusion/merge.h"
 
@@ -38,7 +39,11 @@ std::unordered_map<const Instruction*, int64_t> KnownTrips(const ir::Module& mod
   std::vector<const Instruction*> loops;
   for (const auto& c : module.computations()) {
     for (const Instruction* i : c->instructions()) {
-      if (i->opcode() == Opcode::kWhile && i->shape().is_tuple()) loops.push_back(i);
+      // The condition of a loop whose turns are known is not computed.
+      if (i->opcode() == Opcode::kWhile && i->shape().is_tuple() &&
+          !ir::HasSideEffect(*i->called(0))) {
+        loops.push_back(i);
+      }
     }
   }
   std::unordered_map<const Instruction*, int64_t> trips;

@@ -25,9 +25,10 @@ typedef void (*kiln_kernel_fn)(const kiln_frame* frame, void* const* args, int64
 /* A whole executable. 0, or the code of an error that has been put into the frame's slot. */
 typedef int32_t (*kiln_entry_fn)(const kiln_frame* frame);
 
-/* A library call of the plan (Eigen, FFT, a registered custom call): operands and results by
- * address; `config` is the constant of the call step. */
-typedef int32_t (*kiln_call_fn)(const kiln_frame* frame, int32_t target, void* const* args,
+/* A call step of the plan (FFT, a decomposition, a registered custom call): `step` indexes the
+ * plan's launch table, `args` are the addresses of operands, results and scratch, `config` is the
+ * step's constant. 0, or the code of an error that has been put into the frame's slot. */
+typedef int32_t (*kiln_call_fn)(const kiln_frame* frame, int32_t step, void* const* args,
                                 const void* config, int64_t config_size);
 
 typedef struct kiln_frame_table {

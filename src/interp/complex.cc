@@ -1,7 +1,6 @@
 #include "interp/complex.h"
 
-#include <numbers>
-
+#include "interp/quad.h"
 #include "interp/scalar.h"
 
 namespace kiln::interp {
@@ -12,19 +11,19 @@ using Complex = std::complex<W>;
 
 // No exceptions are made for an infinite real part with an angle that is none, as C has them.
 template <typename W>
-Complex<W> Exp(const Complex<W>& z) {
+Complex<W> ExpOf(const Complex<W>& z) {
   const W size = std::exp(z.real());
   if (z.imag() == 0) return {size, z.imag()};
   return {size * std::cos(z.imag()), size * std::sin(z.imag())};
 }
 
-template <typename W>
-Complex<W> ExpMinusOne(const Complex<W>& z) {
-  if (z.imag() == 0) return {std::expm1(z.real()), z.imag()};
-  // exp(x) cos(y) - 1, where cos(y) is 1 - 2 sin(y / 2)^2.
-  const W half = std::sin(z.imag() / 2);
-  return {std::expm1(z.real()) * std::cos(z.imag()) - 2 * half * half,
-          std::exp(z.real()) * std::sin(z.imag())};
+// exp(x) cos(y) - 1, where cos(y) is 1 - 2 sin(y / 2)^2. Near its zeros that is a difference of
+// what is as near to each other as the parts' type can tell.
+Complex<Quad> ExpMinusOne(const Complex<Quad>& z) {
+  const Quad x = z.real(), y = z.imag();
+  if (y == 0) return {Expm1(x), y};
+  const Quad half = Sin(y / 2);
+  return {Expm1(x) * Cos(y) - 2 * half * half, Exp(x) * Sin(y)};
 }
 
 // x + y as a sum and what that lacks.
@@ -62,21 +61,25 @@ Complex<W> CubeRoot(const Complex<W>& z) {
   return {size * std::cos(angle), size * std::sin(angle)};
 }
 
+// conj(sqrt(z)) / |z|
 template <typename W>
 Complex<W> ReciprocalRoot(const Complex<W>& z) {
-  return ComplexQuotient(Complex<W>(1), std::sqrt(z));
+  const W size = std::hypot(z.real(), z.imag());
+  if (std::isinf(size)) return {W{0}, std::copysign(W{0}, -z.imag())};
+  if (size == 0) return {std::numeric_limits<W>::infinity(), std::numeric_limits<W>::quiet_NaN()};
+  const Complex<W> root = std::sqrt(z);
+  return {root.real() / size, -root.imag() / size};
 }
 
-// Each form keeps its digits where the other ones' sums cancel: at the poles, where exp(-z) is -1,
-// the one by tanh does.
-template <typename W>
-Complex<W> LogisticOf(const Complex<W>& z) {
-  if (std::fabs(z.real()) <= 1) {
-    const Complex<W> t = std::tanh(Complex<W>(z.real() / 2, z.imag() / 2));
-    return {(1 + t.real()) / 2, t.imag() / 2};
-  }
-  const Complex<W> e = Exp(z.real() < 0 ? z : -z), divisor(1 + e.real(), e.imag());
-  return ComplexQuotient(z.real() < 0 ? e : Complex<W>(1), divisor);
+// With e = exp(-|x|): (1 + e cos(y) + i e sin(y)) / |1 + e exp(iy)|^2, and e (e + cos(y) + i
+// sin(y)) / |1 + e exp(iy)|^2 below 0. 1 + cos(y) is 2 cos(y / 2)^2, and the divisor (1 - e)^2 + 4
+// e cos(y / 2)^2, which keep their digits next to the poles.
+Complex<Quad> LogisticOf(const Complex<Quad>& z) {
+  const bool below = z.real() < 0;
+  const Quad x = below ? z.real() : -z.real();
+  const Quad e = Exp(x), rest = -Expm1(x), s = Sin(z.imag() / 2), c = Cos(z.imag() / 2);
+  const Quad square = rest * rest + 4 * e * c * c;
+  return {(below ? e * (2 * c * c - rest) : rest + 2 * e * c * c) / square, 2 * e * s * c / square};
 }
 
 template <typename W>
@@ -86,33 +89,49 @@ Complex<W> SignOf(const Complex<W>& z) {
   return {z.real() / size, z.imag() / size};
 }
 
-// exp(y log(x)): in the widest type there is, as the exponent may be large.
-template <typename W>
-Complex<W> PowerOf(const Complex<W>& x, const Complex<W>& y) {
-  using L = long double;
-  if (y == Complex<W>()) return W{1};
-  if (x == Complex<W>() && y.imag() == 0 && y.real() > 0) return W{0};
-  const L log = std::log(Complex<L>(x)).real(), angle = std::atan2(L{x.imag()}, L{x.real()});
-  const L c = y.real(), d = y.imag();
-  // A factor of 0 takes no part, also beside an infinity.
-  const L of_size = d == 0 ? c * log : c * log - d * angle;
-  const L of_angle = d == 0 ? c * angle : c * angle + d * log;
-  const Complex<L> power = Exp(Complex<L>(of_size, of_angle));
-  return {static_cast<W>(power.real()), static_cast<W>(power.imag())};
+// log|z|, where that is near 0 by |z|^2 - 1.
+Quad LogOfSize(const Complex<Quad>& z) {
+  const Quad xx = z.real() * z.real(), yy = z.imag() * z.imag();
+  const Quad size = Hypot(z.real(), z.imag());
+  if (size < Quad{0.5} || size > 2) return Log(size);
+  return Log1p(xx > yy ? (xx - 1) + yy : (yy - 1) + xx) / 2;
 }
 
-// -i * log((x + i * y) / sqrt(x * x + y * y)). That differs from atan(y / x) by a multiple of pi,
-// of which it says which one; the latter is exact where it is small.
-template <typename W>
-Complex<W> AngleOf(const Complex<W>& y, const Complex<W>& x) {
-  const Complex<W> point(x.real() - y.imag(), x.imag() + y.real());
-  const Complex<W> square = ComplexProduct(x, x) + ComplexProduct(y, y);
-  const Complex<W> log = std::log(ComplexQuotient(point, std::sqrt(square)));
-  const Complex<W> exact = std::atan(ComplexQuotient(y, x));
-  constexpr W kPi = std::numbers::pi_v<W>;
-  const W turns = std::nearbyint((log.imag() - exact.real()) / kPi);
-  if (!std::isfinite(turns) || !std::isfinite(exact.imag())) return {log.imag(), -log.real()};
-  return {exact.real() + turns * kPi, exact.imag()};
+// exp(y log(x)). The exponent may be large, and its imaginary part is an angle: its digits before
+// the point say nothing about the result.
+Complex<Quad> PowerOf(const Complex<Quad>& x, const Complex<Quad>& y) {
+  const Quad c = y.real(), d = y.imag();
+  const bool is_zero = x.real() == 0 && x.imag() == 0;
+  if (c == 0 && d == 0) return {Quad{1}, Quad{0}};
+  if (is_zero && d == 0 && c > 0) return {};
+  const Quad log = LogOfSize(x), angle = Atan2(x.imag(), x.real());
+  // A factor of 0 takes no part, also beside an infinity.
+  const Quad of_size = d == 0 ? c * log : c * log - d * angle;
+  const Quad of_angle = d == 0 ? c * angle : c * angle + d * log;
+  const Quad size = Exp(of_size);
+  if (of_angle == 0) return {size, of_angle};
+  return {size * Cos(of_angle), size * Sin(of_angle)};
+}
+
+// -i log((x + iy) / sqrt(x^2 + y^2)), by p = x + iy and m = x - iy: the root's square is p m, so
+// that it is the logarithm of sqrt(p / m) or -sqrt(p / m), by arg(p) and arg(m). With p conj(m) =
+// |x|^2 - |y|^2 + 2i Re(x conj(y)) and |p|^2 - |m|^2 = -4 Im(x conj(y)) both parts are exact where
+// they are small.
+Complex<Quad> AngleOf(const Complex<Quad>& y, const Complex<Quad>& x) {
+  const Quad a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
+  const Quad p_real = a - d, p_imag = b + c, m_real = a + d, m_imag = b - c;
+  const Quad angle_p = Atan2(p_imag, p_real), angle_m = Atan2(m_imag, m_real);
+  const Quad angle = Atan2(2 * (a * c + b * d), p_real * m_real + p_imag * m_imag);
+  const Quad pi = Atan2(Quad{0}, Quad{-1});
+  // arg(p) - arg(m) is angle and whole turns; the root has another sign where arg(p) + arg(m) is
+  // beyond half a turn. The result is within a half, too.
+  const Quad turns = NearbyInt((angle_p - angle_m - angle) / (2 * pi));
+  const Quad half_turns = turns + NearbyInt((angle_p + angle_m) / (2 * pi));
+  const Quad real = angle / 2 + half_turns * pi;
+  const Quad pp = p_real * p_real + p_imag * p_imag, mm = m_real * m_real + m_imag * m_imag;
+  const Quad difference = 4 * (a * d - b * c);
+  const Quad log = difference < 0 ? -Log1p(-difference / mm) : Log1p(difference / pp);
+  return {real - 2 * pi * NearbyInt(real / (2 * pi)), log / 4};
 }
 
 // By the real parts, then by the imaginary ones.
@@ -164,6 +183,15 @@ class Job {
   Status Binary(F&& f) const {
     return Zip<T, T>([&](const T& x, const T& y) { return RoundTo<T>(f(W(x), W(y))); });
   }
+  // In the widest type there is, where digits are lost on the way.
+  Status UnaryOfQuads(Complex<Quad> (*f)(const Complex<Quad>&)) const {
+    return Map<T, T>([&](const T& x) { return RoundTo<T>(f({x.real(), x.imag()})); });
+  }
+  Status BinaryOfQuads(Complex<Quad> (*f)(const Complex<Quad>&, const Complex<Quad>&)) const {
+    return Zip<T, T>([&](const T& x, const T& y) {
+      return RoundTo<T>(f({x.real(), x.imag()}, {y.real(), y.imag()}));
+    });
+  }
   Status Clamp() const {
     Elements<T> low(operands_[0]), x(operands_[1]), high(operands_[2]);
     for (int64_t k = 0; k < count_; ++k) {
@@ -212,15 +240,15 @@ Status Job<T>::Run() const {
     case Opcode::kCosine:
       return Unary([](const W& x) { return std::cos(x); });
     case Opcode::kExponential:
-      return Unary([](const W& x) { return Exp(x); });
+      return Unary([](const W& x) { return ExpOf(x); });
     case Opcode::kExponentialMinusOne:
-      return Unary([](const W& x) { return ExpMinusOne(x); });
+      return UnaryOfQuads(ExpMinusOne);
     case Opcode::kLog:
       return Unary([](const W& x) { return std::log(x); });
     case Opcode::kLogPlusOne:
       return Unary([](const W& x) { return LogPlusOne(x); });
     case Opcode::kLogistic:
-      return Unary([](const W& x) { return LogisticOf(x); });
+      return UnaryOfQuads(LogisticOf);
     case Opcode::kNegate:
       return Map<T, T>([](const T& x) { return -x; });
     case Opcode::kRsqrt:
@@ -246,9 +274,9 @@ Status Job<T>::Run() const {
     case Opcode::kDivide:
       return Binary([](const W& x, const W& y) { return ComplexQuotient(x, y); });
     case Opcode::kPower:
-      return Binary([](const W& x, const W& y) { return PowerOf(x, y); });
+      return BinaryOfQuads(PowerOf);
     case Opcode::kAtan2:
-      return Binary([](const W& x, const W& y) { return AngleOf(x, y); });
+      return BinaryOfQuads(AngleOf);
     case Opcode::kMaximum:
       return Zip<T, T>([](const T& x, const T& y) { return Greater(x, y); });
     case Opcode::kMinimum:

@@ -31,7 +31,8 @@ std::complex<W> ComplexProduct(const std::complex<W>& x, const std::complex<W>& 
 template <typename W>
 W SumOfProducts(W a, W b, W c, W d) {
   const W product = c * d, sum = a * b + product;
-  if (!std::isfinite(sum)) return sum;
+  // A zero keeps its sign.
+  if (!std::isfinite(sum) || product == 0) return sum;
   return std::fma(a, b, product) + std::fma(c, d, -product);
 }
 

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "interp/complex.h"
-#include "interp/narrow.h"
-#include "interp/scalar.h"
 #include "interp/strided.h"
+#include "interp/sum_of_products.h"
 
 namespace kiln::interp {
 namespace {
@@ -38,76 +36,22 @@ Side SideOf(const Shape& shape, const Ints& batch, const Ints& contracting) {
   return {offsets(batch), offsets(free), offsets(contracting)};
 }
 
-template <typename T>
-auto Computed(T x) {
-  return static_cast<ComputeType<T>>(x);
-}
-
-// One element: the sum of x[xk] * y[yk]. Floats and complex numbers are summed in a wider type,
-// where there is one, and rounded once.
-template <typename To, typename From>
-To Sum(const From* x, const From* y, const std::vector<int64_t>& xk,
-       const std::vector<int64_t>& yk) {
-  if constexpr (std::same_as<To, bool>) {
-    bool any = false;
-    for (size_t k = 0; k < xk.size(); ++k) any |= x[xk[k]] && y[yk[k]];
-    return any;
-  } else if constexpr (Int<To>) {
-    Wide<To> sum = 0;
-    for (size_t k = 0; k < xk.size(); ++k) {
-      sum += static_cast<Wide<To>>(static_cast<To>(x[xk[k]])) *
-             static_cast<Wide<To>>(static_cast<To>(y[yk[k]]));
-    }
-    return Wrap<To>(sum);
-  } else if constexpr (ComplexType<To>) {
-    using W = WiderComplex<To>;
-    W sum;
-    for (size_t k = 0; k < xk.size(); ++k) sum += ComplexProduct(W(x[xk[k]]), W(y[yk[k]]));
-    return RoundTo<To>(sum);
-  } else {
-    Wider<To> sum = 0;
-    for (size_t k = 0; k < xk.size(); ++k) {
-      // Products of floats and what is smaller are exact in double.
-      sum += Wider<To>{Computed(x[xk[k]])} * Wider<To>{Computed(y[yk[k]])};
-    }
-    return RoundTo<To>(sum);
-  }
-}
-
-// What dots are computed with: kernels' types, and complex numbers.
-template <typename F>
-void VisitDotType(ElementType type, F&& f) {
-  if (type == ElementType::kC64) {
-    f(std::complex<float>{});
-  } else if (type == ElementType::kC128) {
-    f(std::complex<double>{});
-  } else {
-    VisitKernelType(type, f);
-  }
-}
-
 Literal Dot(const Literal& lhs, const Side& x, const Literal& rhs, const Side& y,
             const Shape& shape) {
   Literal out(shape);
-  VisitDotType(shape.type(), [&](auto to) {
-    VisitDotType(lhs.shape().type(), [&](auto from) {
-      using To = decltype(to);
-      using From = decltype(from);
-      // Inference lets the result be of the operands' type or a wider one of its kind.
-      if constexpr (FloatType<To> == FloatType<From> && Int<To> == Int<From> &&
-                    ComplexType<To> == ComplexType<From>) {
-        auto u = lhs.values<From>(), v = rhs.values<From>();
-        To* next = out.values<To>().data();
-        for (size_t b = 0; b < x.batch.size(); ++b) {
-          for (int64_t m : x.free) {
-            for (int64_t n : y.free) {
-              *next++ = Sum<To>(u.data() + x.batch[b] + m, v.data() + y.batch[b] + n, x.contracting,
-                                y.contracting);
-            }
-          }
+  VisitProductTypes(shape.type(), lhs.shape().type(), [&](auto to, auto from) {
+    using To = decltype(to);
+    using From = decltype(from);
+    auto u = lhs.values<From>(), v = rhs.values<From>();
+    To* next = out.values<To>().data();
+    for (size_t b = 0; b < x.batch.size(); ++b) {
+      for (int64_t m : x.free) {
+        for (int64_t n : y.free) {
+          *next++ = SumOfProducts<To, /*fused=*/true>(
+              u.data() + x.batch[b] + m, v.data() + y.batch[b] + n, x.contracting, y.contracting);
         }
       }
-    });
+    }
   });
   return out;
 }
@@ -119,18 +63,9 @@ Result<Literal> EvaluateDot(const Instruction& i, std::span<const Literal* const
   const Attributes& a = i.attributes();
   Side x = SideOf(lhs.shape(), a.IntsOf(Attr::kLhsBatchDims), a.IntsOf(Attr::kLhsContractingDims));
   Side y = SideOf(rhs.shape(), a.IntsOf(Attr::kRhsBatchDims), a.IntsOf(Attr::kRhsContractingDims));
-  if (!IsNarrow(lhs.shape().type())) return Dot(lhs, x, rhs, y, i.shape());
-  // Small floats as doubles where they are the result, which is rounded once.
-  const ElementType type = i.shape().type();
-  const bool is_small_float = IsNarrow(type) && IsFloat(type);
-  Shape shape = i.shape();
-  shape.set_type(is_small_float ? ElementType::kF64 : WideOf(type));
-  Literal wide = Dot(Widened(lhs), x, Widened(rhs), y, shape);
-  if (!IsNarrow(type)) return wide;
-  if (is_small_float) return Rounded(type, wide);
-  Literal out(i.shape());
-  Narrow(type, wide.data(), shape.num_elements(), out.data());
-  return out;
+  return Product(lhs, rhs, i.shape(), [&](const Literal& l, const Literal& r, const Shape& shape) {
+    return Dot(l, x, r, y, shape);
+  });
 }
 
 }  // namespace kiln::interp

@@ -7,6 +7,7 @@
 #include "interp/complex.h"
 #include "interp/narrow.h"
 #include "interp/scalar.h"
+#include "interp/special.h"
 
 namespace kiln::interp {
 namespace {
@@ -84,6 +85,15 @@ Status Rounded(const Job& job, F&& f) {
   });
 }
 
+template <typename F>
+Status RoundedBinary(const Job& job, F&& f) {
+  return ForType<kFloatType>(job, 0, [&](auto zero) {
+    using T = decltype(zero);
+    Elements<T> x(job.operands[0]), y(job.operands[1]);
+    for (int64_t k = 0; k < job.count; ++k) Put<T>(job, k, f(Wider<T>{x[k]}, Wider<T>{y[k]}));
+  });
+}
+
 template <uint32_t mask, typename F>
 Status Binary(const Job& job, F&& f) {
   return ForType<mask>(job, 0, [&](auto zero) {
@@ -103,16 +113,6 @@ Status PowerElements(const Job& job) {
       } else {
         Put<T>(job, k, Power(x[k], y[k]));
       }
-    }
-  });
-}
-
-Status Atan2Elements(const Job& job) {
-  return ForType<kFloatType>(job, 0, [&](auto zero) {
-    using T = decltype(zero);
-    Elements<T> y(job.operands[0]), x(job.operands[1]);
-    for (int64_t k = 0; k < job.count; ++k) {
-      Put<T>(job, k, std::atan2(Wider<T>{y[k]}, Wider<T>{x[k]}));
     }
   });
 }
@@ -310,7 +310,7 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kAnd:
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x & y); });
     case Opcode::kAtan2:
-      return Atan2Elements(job);
+      return RoundedBinary(job, [](auto y, auto x) { return std::atan2(y, x); });
     case Opcode::kCompare: {
       if (i.attributes().Has(Attr::kOrderType)) return CompareTotalOrder(job);
       Direction direction = i.attributes().DirectionOf(Attr::kDirection);
@@ -347,13 +347,19 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kXor:
       return Binary<kLogic>(job, [](auto x, auto y) { return static_cast<decltype(x)>(x ^ y); });
     case Opcode::kBesselI1e:
+      return Rounded(job, [](auto x) { return BesselI1e(x); });
     case Opcode::kDigamma:
+      return Rounded(job, [](auto x) { return Digamma(x); });
     case Opcode::kErfInv:
+      return Rounded(job, [](auto x) { return ErfInv(x); });
     case Opcode::kErfc:
+      return Rounded(job, [](auto x) { return Erfc(x); });
     case Opcode::kLgamma:
+      return Rounded(job, [](auto x) { return Lgamma(x); });
     case Opcode::kPolygamma:
+      return RoundedBinary(job, [](auto n, auto x) { return Polygamma(n, x); });
     case Opcode::kZeta:
-      return job.NoCode(job.operands[0].type);
+      return RoundedBinary(job, [](auto s, auto q) { return Zeta(s, q); });
     case Opcode::kClamp:
       return ClampElements(job);
     case Opcode::kComplex:  // evaluated before
@@ -372,6 +378,7 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kSetDimensionSize:
     case Opcode::kRng:
     case Opcode::kRngBitGenerator:
+    case Opcode::kRngGetAndUpdateState:
     case Opcode::kAllGather:
     case Opcode::kAllReduce:
     case Opcode::kAllToAll:
@@ -397,6 +404,7 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kGather:
     case Opcode::kGetDimensionSize:
     case Opcode::kPad:
+    case Opcode::kPatches:
     case Opcode::kReshape:
     case Opcode::kReverse:
     case Opcode::kScatter:
@@ -408,11 +416,15 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kReduce:
     case Opcode::kReduceWindow:
     case Opcode::kCall:
+    case Opcode::kCholesky:
     case Opcode::kConditional:
+    case Opcode::kCustomCall:
+    case Opcode::kFft:
     case Opcode::kFusion:
     case Opcode::kGetTupleElement:
     case Opcode::kMap:
     case Opcode::kOptBarrier:
+    case Opcode::kTriangularSolve:
     case Opcode::kTuple:
     case Opcode::kWhile:
       break;

@@ -1,5 +1,6 @@
 #include "interp/interpreter.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <memory>
 #include <optional>
@@ -8,15 +9,20 @@
 #include "base/float_environment.h"
 #include "base/strings.h"
 #include "interp/batch_norm.h"
+#include "interp/convolution.h"
 #include "interp/dot.h"
 #include "interp/elementwise.h"
+#include "interp/harness.h"
+#include "interp/linear.h"
 #include "interp/map.h"
+#include "interp/processes.h"
 #include "interp/random.h"
 #include "interp/reduce.h"
 #include "interp/shape_ops.h"
 #include "interp/sort.h"
 #include "interp/value.h"
 #include "interp/windows.h"
+#include "ir/effects.h"
 
 namespace kiln::interp {
 namespace {
@@ -57,12 +63,67 @@ struct Program {
   size_t root = 0;
 };
 
-Program MakeProgram(const Computation& computation) {
+// What all processes of an evaluation have in common, of which one runs at a time.
+class Shared {
+ public:
+  explicit Shared(const Options& options)
+      : custom_call(options.custom_call),
+        print(options.print),
+        harness(options.probes ? *options.probes : own_probes_),
+        limit_(options.max_instructions),
+        budget_(options.max_instructions) {}
+
+  const Program& ProgramOf(const Computation& computation) {
+    auto [it, fresh] = programs_.try_emplace(&computation);
+    if (fresh) it->second = std::make_unique<Program>(MakeProgram(computation));
+    return *it->second;
+  }
+
+  Status Charge(int64_t instructions) {
+    if (instructions > budget_) {
+      return Status(Code::kDeadlineExceeded,
+                    Cat("evaluation took more than ", limit_, " instructions"));
+    }
+    budget_ -= instructions;
+    return OkStatus();
+  }
+
+  const CustomCall custom_call;
+  const std::function<void(std::string_view)> print;
+  Harness harness;
+  int64_t processes = 0;  // in grids
+
+ private:
+  Program MakeProgram(const Computation& computation);
+  // Whether it is run though nobody needs its result: others may wait for it, too.
+  bool Acts(const Instruction& instruction);
+
+  std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
+  std::unordered_map<const Computation*, bool> acts_;
+  Probes own_probes_;
+  int64_t limit_;
+  int64_t budget_;
+};
+
+bool Shared::Acts(const Instruction& instruction) {
+  if (IsCollective(instruction.opcode())) return true;
+  if (HasTrait(instruction.opcode(), kSideEffect)) return true;
+  if (instruction.opcode() == Opcode::kCustomCall) return ir::HasSideEffect(instruction);
+  return std::ranges::any_of(instruction.called(), [&](const Computation* c) {
+    if (auto known = acts_.find(c); known != acts_.end()) return known->second;
+    const bool acts =
+        std::ranges::any_of(c->instructions(), [&](const Instruction* i) { return Acts(*i); });
+    acts_[c] = acts;
+    return acts;
+  });
+}
+
+Program Shared::MakeProgram(const Computation& computation) {
   Program program;
   std::unordered_map<const Instruction*, size_t> line_of;
   // Operands come before users, so that one sweep backwards finds everything that is needed.
   for (Instruction* i : computation.instructions()) {
-    if (HasTrait(i->opcode(), kSideEffect) || i == computation.root()) line_of[i] = 0;
+    if (Acts(*i) || i == computation.root()) line_of[i] = 0;
   }
   const ir::Instructions all = computation.instructions();
   for (auto it = all.end(); it != all.begin();) {
@@ -99,16 +160,16 @@ Status CheckSupported(const Instruction& i, const Shape& shape) {
 
 class Run {
  public:
-  explicit Run(const Options& options)
-      : limit_(options.max_instructions), budget_(options.max_instructions) {}
+  explicit Run(Shared& shared, const Process& process = {}, Run* outer = nullptr)
+      : shared_(shared), process_(process), outer_(outer) {}
 
   Result<Value> Call(const Computation& computation, std::vector<Value> arguments) {
-    const Program& program = ProgramOf(computation);
+    const Program& program = shared_.ProgramOf(computation);
     std::vector<Value> values(program.lines.size());
     for (size_t k = 0; k < program.lines.size(); ++k) {
       const Program::Line& line = program.lines[k];
       const Instruction& i = *line.instruction;
-      KILN_RETURN_IF_ERROR(Charge(1));
+      KILN_RETURN_IF_ERROR(shared_.Charge(1));
       if (i.opcode() == Opcode::kParameter) {
         values[k] =
             std::move(arguments[static_cast<size_t>(i.attributes().Int(Attr::kParameterNumber))]);
@@ -146,10 +207,9 @@ class Run {
         return std::move(operands[0]);
       case Opcode::kAfterAll:
         return Value(Literal(Shape::Token()));
-      case Opcode::kConvolution:
-      case Opcode::kSelectAndScatter:
       case Opcode::kSetDimensionSize:
-      case Opcode::kRng:
+        return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for '", i.name(),
+                             "'");
       case Opcode::kAllGather:
       case Opcode::kAllReduce:
       case Opcode::kAllToAll:
@@ -164,8 +224,7 @@ class Run {
       case Opcode::kRecvDone:
       case Opcode::kSend:
       case Opcode::kSendDone:
-        return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for '", i.name(),
-                             "'");
+        return EvaluateProcessOp(i, std::move(operands), process_, ContextOfRegion());
       case Opcode::kIota:
       case Opcode::kBitcastConvert:
       case Opcode::kBroadcast:
@@ -194,6 +253,14 @@ class Run {
         return OnArrays(i, operands, EvaluateTopK);
       case Opcode::kDot:
         return OnArrays(i, operands, EvaluateDot);
+      case Opcode::kConvolution:
+        return OnArrays(i, operands, EvaluateConvolution);
+      case Opcode::kPatches:
+        return OnArrays(i, operands, EvaluatePatches);
+      case Opcode::kSelectAndScatter:
+        return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
+          return EvaluateSelectAndScatter(s, arrays, ContextOfRegion());
+        });
       case Opcode::kReduce:
       case Opcode::kReduceWindow:
         return OnArrays(i, operands, [this](const Instruction& r, auto arrays) {
@@ -203,12 +270,24 @@ class Run {
       case Opcode::kBatchNormInference:
       case Opcode::kBatchNormTraining:
         return OnArrays(i, operands, EvaluateBatchNorm);
+      case Opcode::kRng:
+        return OnArrays(i, operands, EvaluateRng);
+      case Opcode::kRngGetAndUpdateState:
+        return Value(EvaluateRngState(i));
       case Opcode::kRngBitGenerator:
         return OnArrays(i, operands, EvaluateRngBitGenerator);
       case Opcode::kMap:
         return OnArrays(i, operands, [this](const Instruction& m, auto arrays) {
           return EvaluateMap(m, arrays, ContextOfRegion());
         });
+      case Opcode::kCustomCall:
+        return OfCustomCall(i, std::move(operands));
+      case Opcode::kCholesky:
+        return OnNumbers(i, operands, EvaluateCholesky);
+      case Opcode::kFft:
+        return OnNumbers(i, operands, EvaluateFft);
+      case Opcode::kTriangularSolve:
+        return OnNumbers(i, operands, EvaluateTriangularSolve);
       case Opcode::kAbs:
       case Opcode::kAcos:
       case Opcode::kAcosh:
@@ -280,21 +359,6 @@ class Run {
   }
 
  private:
-  const Program& ProgramOf(const Computation& computation) {
-    auto [it, fresh] = programs_.try_emplace(&computation);
-    if (fresh) it->second = std::make_unique<Program>(MakeProgram(computation));
-    return *it->second;
-  }
-
-  Status Charge(int64_t instructions) {
-    if (instructions > budget_) {
-      return Status(Code::kDeadlineExceeded,
-                    Cat("evaluation took more than ", limit_, " instructions"));
-    }
-    budget_ -= instructions;
-    return OkStatus();
-  }
-
   // f(instruction, operands as literals) gives a literal.
   template <typename F>
   Result<Value> OnArrays(const Instruction& i, const std::vector<Value>& operands, F&& f) {
@@ -307,6 +371,16 @@ class Run {
     KILN_RETURN_IF_ERROR(CheckSupported(i, i.shape()));
     KILN_ASSIGN_OR_RETURN(Literal result, f(i, std::span<const Literal* const>(arrays)));
     return Value(std::move(result));
+  }
+
+  // The same for ops that say themselves which types they take.
+  template <typename F>
+  static Result<Value> OnNumbers(const Instruction& i, const std::vector<Value>& operands, F&& f) {
+    std::vector<const Literal*> arrays;
+    for (const Value& operand : operands) arrays.push_back(&operand.array());
+    Result<Literal> result = f(i, std::span<const Literal* const>(arrays));
+    if (!result.ok()) return result.status().WithContext(OpcodeName(i.opcode()));
+    return Value(*std::move(result));
   }
 
   static Result<Literal> Elementwise(const Instruction& i, std::span<const Literal* const> arrays) {
@@ -332,7 +406,66 @@ class Run {
       results.push_back(std::move(result));
       return results;
     };
-    return {call, [this](int64_t instructions) { return Charge(instructions); }};
+    return {call, [this](int64_t instructions) { return shared_.Charge(instructions); }};
+  }
+
+  static void AppendArrays(const Shape& shape, const Value& value,
+                           std::vector<const Literal*>& arrays) {
+    if (shape.is_array()) arrays.push_back(&value.array());
+    for (size_t k = 0; k < shape.elements().size(); ++k) {
+      AppendArrays(shape.elements()[k], value.element(static_cast<int64_t>(k)), arrays);
+    }
+  }
+
+  // The value of a shape whose arrays are those from `next` on.
+  static Value Assemble(const Shape& shape, std::vector<Literal>& arrays, size_t& next) {
+    if (shape.is_array()) return Value(std::move(arrays[next++]));
+    if (shape.is_token()) return Value(Literal(shape));
+    std::vector<Value> elements;
+    for (const Shape& element : shape.elements()) {
+      elements.push_back(Assemble(element, arrays, next));
+    }
+    return Value(std::move(elements));
+  }
+
+  Result<Value> OfCustomCall(const Instruction& i, std::vector<Value> operands) {
+    if (ir::IsMarker(i)) {
+      if (i.shape() == Shape::Tuple({})) return Value(std::vector<Value>());
+      return std::move(operands[0]);
+    }
+    const std::string& target = i.attributes().Text(Attr::kCustomCallTarget);
+    if (target == kRunParallel) {
+      auto call = [this](const Computation& program, std::vector<Value> arguments,
+                         const Process& process) {
+        EvaluatorEnvironment environment;
+        return Run(shared_, process, this).Call(program, std::move(arguments));
+      };
+      return RunParallel(i, std::move(operands), shared_.processes, call);
+    }
+    const bool own = Harness::Has(target);
+    if (!own && !shared_.custom_call) {
+      return NotFound("custom-call '", i.name(), "': no function is registered for the target '",
+                      target, "'");
+    }
+    std::vector<const Literal*> arrays;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      AppendArrays(i.operand(static_cast<int64_t>(k))->shape(), operands[k], arrays);
+    }
+    std::vector<Literal> results;
+    auto run = [&]() -> Status {
+      KILN_ASSIGN_OR_RETURN(results, own ? shared_.harness.Run(i, arrays, shared_.print)
+                                         : shared_.custom_call(i, arrays));
+      return OkStatus();
+    };
+    KILN_RETURN_IF_ERROR(OnCaller(run));
+    size_t next = 0;
+    return Assemble(i.shape(), results, next);
+  }
+
+  // What is the user's is called on his thread.
+  Status OnCaller(const std::function<Status()>& f) {
+    if (!process_.grid) return f();
+    return process_.grid->turns().OnCaller(process_.number, [&] { return outer_->OnCaller(f); });
   }
 
   Result<Value> While(const Instruction& i, Value state) {
@@ -360,9 +493,9 @@ class Run {
     return Call(*i.called(branch), std::move(arguments));
   }
 
-  std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
-  int64_t limit_;
-  int64_t budget_;
+  Shared& shared_;
+  const Process process_;
+  Run* const outer_;  // the one that the grid is in
 };
 
 }  // namespace
@@ -383,7 +516,8 @@ Result<Literal> Evaluate(const Computation& computation, std::span<const Literal
     values.push_back(Value::Borrowed(arguments[i]));
   }
   EvaluatorEnvironment environment;
-  KILN_ASSIGN_OR_RETURN(Value result, Run(options).Call(computation, std::move(values)));
+  Shared shared(options);
+  KILN_ASSIGN_OR_RETURN(Value result, Run(shared).Call(computation, std::move(values)));
   return std::move(result).Take();
 }
 
@@ -393,11 +527,13 @@ Result<Literal> Evaluate(const ir::Module& module, std::span<const Literal> argu
 }
 
 Result<Literal> EvaluateInstruction(const Instruction& instruction,
-                                    std::span<const Literal* const> operands) {
+                                    std::span<const Literal* const> operands,
+                                    const Options& options) {
   std::vector<Value> values;
   for (const Literal* operand : operands) values.push_back(Value::Borrowed(*operand));
   EvaluatorEnvironment environment;
-  KILN_ASSIGN_OR_RETURN(Value result, Run({}).Execute(instruction, std::move(values)));
+  Shared shared(options);
+  KILN_ASSIGN_OR_RETURN(Value result, Run(shared).Execute(instruction, std::move(values)));
   return std::move(result).Take();
 }
 

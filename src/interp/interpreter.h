@@ -1,18 +1,33 @@
 // The reference evaluator: slow, obvious, right. The judge of compiled code.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "ir/ir.h"
 #include "tensor/literal.h"
+#include "tensor/probes.h"
 
 namespace kiln::interp {
+
+// What a custom call does: from the arrays of its operands to those of its result, one by one and
+// in order; tokens are left out.
+using CustomCall = std::function<Result<std::vector<Literal>>(
+    const ir::Instruction& call, std::span<const Literal* const> operands)>;
 
 struct Options {
   // Fails with DEADLINE_EXCEEDED after so many executed instructions: fuzzing meets endless loops.
   int64_t max_instructions = INT64_MAX;
+  // Null: custom calls are NOT_FOUND, but for markers, which give their operand.
+  // What the evaluator has itself, see interp/harness.h, does not come here.
+  CustomCall custom_call = nullptr;
+  // Gets what programs print; null: nobody does.
+  std::function<void(std::string_view text)> print = nullptr;
+  // Where probes keep what they are given; null: it is this evaluation's alone.
+  Probes* probes = nullptr;
 };
 
 // The entry computation's result. Arguments must have the parameters' shapes (layouts apart).
@@ -23,6 +38,7 @@ Result<Literal> Evaluate(const ir::Computation& computation, std::span<const Lit
 
 // One instruction on the values of its operands; constant folding is made of it.
 Result<Literal> EvaluateInstruction(const ir::Instruction& instruction,
-                                    std::span<const Literal* const> operands);
+                                    std::span<const Literal* const> operands,
+                                    const Options& options = {});
 
 }  // namespace kiln::interp

@@ -2,11 +2,17 @@
 // the state are key and counter, and which bits of a block an element gets, is as in XLA.
 #include "interp/random.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <numbers>
 
+#include "base/random_state.h"
 #include "base/strings.h"
+#include "interp/narrow.h"
+#include "interp/special.h"
 
 namespace kiln::interp {
 namespace {
@@ -123,7 +129,75 @@ void FillPhilox(std::span<const uint64_t> state, Literal& next, Literal& bits) {
   if (wide_counter) next.values<uint64_t>()[2] = high + (after < low ? 1 : 0);
 }
 
+// From a to below b, integers as s64 that wraps.
+Literal UniformIntegers(const Literal& a, const Literal& b, std::span<const uint64_t> bits,
+                        const Shape& shape) {
+  auto wide = [](const Literal& x) {
+    uint64_t value = 0;
+    const ElementType type = x.shape().type();
+    Convert(type, x.data(), false, ElementType::kU64, reinterpret_cast<std::byte*>(&value), 1);
+    return value;
+  };
+  const uint64_t first = wide(a), range = std::max<uint64_t>(wide(b) - first, 1);
+  Literal numbers(Shape(ElementType::kU64, shape.dimensions()));
+  for (size_t k = 0; k < bits.size(); ++k) {
+    numbers.values<uint64_t>()[k] = first + bits[k] % range;
+  }
+  return numbers;
+}
+
+Literal Floats(const Literal& a, const Literal& b, bool is_normal, std::span<const uint64_t> bits,
+               const Shape& shape) {
+  const double x = a.AsDouble(0), y = b.AsDouble(0);
+  Literal numbers(Shape(ElementType::kF64, shape.dimensions()));
+  double* next = numbers.values<double>().data();
+  for (uint64_t word : bits) {
+    if (is_normal) {
+      // The quantile of a number between 0 and 1.
+      const double u = std::ldexp(static_cast<double>(word >> 12) + 0.5, -52);
+      *next++ = x + y * std::numbers::sqrt2 * static_cast<double>(ErfInv(2 * u - 1));
+    } else {
+      const double u = std::ldexp(static_cast<double>(word >> 11), -53);
+      *next++ = x * (1 - u) + y * u;
+    }
+  }
+  return numbers;
+}
+
 }  // namespace
+
+Result<Literal> EvaluateRng(const ir::Instruction& i, std::span<const Literal* const> operands) {
+  const Literal &a = *operands[0], &b = *operands[1];
+  const bool is_normal = i.attributes().Text(Attr::kDistribution) == "rng_normal";
+  std::vector<uint64_t> bits(static_cast<size_t>(i.shape().num_elements()));
+  const std::array<uint64_t, 2> state = NextRandomState(i.shape().num_elements());
+  for (size_t k = 0; k < bits.size(); ++k) {
+    const Block block = Philox(state[0], state[1] + k, state[0]);
+    bits[k] = Joined(block[0], block[1]);
+  }
+  Literal out(i.shape());
+  const ElementType type = i.shape().type();
+  const Literal numbers = IsFloat(type) ? Floats(a, b, is_normal, bits, i.shape())
+                                        : UniformIntegers(a, b, bits, i.shape());
+  Convert(numbers.shape().type(), numbers.data(), false, type, out.data(),
+          i.shape().num_elements());
+  if (IsFloat(type) && !is_normal) {
+    // What has come out as b by rounding.
+    const size_t width = static_cast<size_t>(ByteWidth(type));
+    for (int64_t k = 0; k < i.shape().num_elements(); ++k) {
+      if (out.AsDouble(k) < b.AsDouble(0)) continue;
+      std::memcpy(out.data() + static_cast<size_t>(k) * width, a.data(), width);
+    }
+  }
+  return out;
+}
+
+Literal EvaluateRngState(const ir::Instruction& i) {
+  Literal out(i.shape());
+  const std::array<uint64_t, 2> state = NextRandomState(i.attributes().Int(Attr::kDelta));
+  std::ranges::copy(state, out.values<uint64_t>().begin());
+  return out;
+}
 
 Result<Literal> EvaluateRngBitGenerator(const ir::Instruction& i,
                                         std::span<const Literal* const> operands) {

@@ -1,4 +1,4 @@
-// Bits of random number generators.
+// Random numbers.
 #pragma once
 
 #include <span>
@@ -9,7 +9,12 @@
 
 namespace kiln::interp {
 
-// rng-bit-generator on its state: a tuple of the next state and the bits.
+// Of a state of its own: see base/random_state.h.
+Result<Literal> EvaluateRng(const ir::Instruction& instruction,
+                            std::span<const Literal* const> operands);
+// rng-get-and-update-state.
+Literal EvaluateRngState(const ir::Instruction& instruction);
+// A tuple of the next state and the bits.
 Result<Literal> EvaluateRngBitGenerator(const ir::Instruction& instruction,
                                         std::span<const Literal* const> operands);
 

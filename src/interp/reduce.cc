@@ -8,6 +8,7 @@
 #include "interp/reducer.h"
 #include "interp/scalar.h"
 #include "interp/strided.h"
+#include "interp/sums.h"
 
 namespace kiln::interp {
 namespace {
@@ -96,53 +97,70 @@ bool IsRounding(const ir::Computation& c) {
          root->operand(1)->opcode() == Opcode::kParameter && root->operand(0) != root->operand(1);
 }
 
-template <typename T>
-T Times(const T& x, const T& y) {
-  return x * y;
-}
-template <typename W>
-std::complex<W> Times(const std::complex<W>& x, const std::complex<W>& y) {
-  return ComplexProduct(x, y);
-}
-
-// A sum or product of floats or complex numbers in a wider type, rounded once to that of `out`.
-template <typename W, typename To, typename From, typename G>
-void FoldWide(Opcode opcode, const Literal& x, const Literal& init, const G& groups, Literal& out) {
+// A sum of floats or complex numbers in the type of `out`.
+template <typename To, typename From, typename G>
+void FoldSum(const Literal& x, const Literal& init, const G& groups, Literal& out) {
+  using Compute = typename Sum<To>::Compute;
   const From* values = x.values<From>().data();
   To* next = out.values<To>().data();
   for (int64_t r = 0; r < groups.count(); ++r) {
-    W result = static_cast<W>(init.values<From>()[0]);
-    auto fold = [&](int64_t at) {
-      const W value = static_cast<W>(values[at]);
-      result = opcode == Opcode::kAdd ? result + value : Times(result, value);
+    Sum<To> sum(static_cast<Compute>(init.values<From>()[0]));
+    auto add = [&](int64_t at) {
+      sum.Add(static_cast<Compute>(values[at]));
       return OkStatus();
     };
-    if (Status status = groups.ForEach(r, fold); status.ok()) *next++ = RoundTo<To>(result);
+    if (Status status = groups.ForEach(r, add); status.ok()) *next++ = sum.Rounded();
+  }
+}
+
+// A product in a wider type, rounded once to that of `out`.
+template <typename To, typename From, typename G>
+void FoldProduct(const Literal& x, const Literal& init, const G& groups, Literal& out) {
+  using Wide = typename SumTypes<To>::Wide;
+  const From* values = x.values<From>().data();
+  To* next = out.values<To>().data();
+  for (int64_t r = 0; r < groups.count(); ++r) {
+    Wide result = static_cast<Wide>(init.values<From>()[0]);
+    auto multiply = [&](int64_t at) {
+      result = Times(result, static_cast<Wide>(values[at]));
+      return OkStatus();
+    };
+    if (Status status = groups.ForEach(r, multiply); status.ok()) *next++ = RoundTo<To>(result);
+  }
+}
+
+template <typename To, typename From, typename G>
+void FoldFloats(Opcode opcode, const Literal& x, const Literal& init, const G& groups,
+                Literal& out) {
+  if (opcode == Opcode::kAdd) {
+    FoldSum<To, From>(x, init, groups, out);
+  } else {
+    FoldProduct<To, From>(x, init, groups, out);
   }
 }
 
 template <typename G>
-Literal FoldedWide(Opcode opcode, const Literal& x, const Literal& init, const G& groups,
-                   const Shape& shape) {
+Literal FoldedFloats(Opcode opcode, const Literal& x, const Literal& init, const G& groups,
+                     const Shape& shape) {
   if (IsNarrow(shape.type())) {
     // By way of doubles, which hold sums of f32.
     Shape wide = shape;
     wide.set_type(ElementType::kF64);
     Literal doubles(wide);
-    FoldWide<double, double, float>(opcode, Widened(x), Widened(init), groups, doubles);
+    FoldFloats<double, float>(opcode, Widened(x), Widened(init), groups, doubles);
     return Rounded(shape.type(), doubles);
   }
   Literal out(shape);
   if (shape.type() == ElementType::kC64) {
     using T = std::complex<float>;
-    FoldWide<WiderComplex<T>, T, T>(opcode, x, init, groups, out);
+    FoldFloats<T, T>(opcode, x, init, groups, out);
   } else if (shape.type() == ElementType::kC128) {
     using T = std::complex<double>;
-    FoldWide<WiderComplex<T>, T, T>(opcode, x, init, groups, out);
+    FoldFloats<T, T>(opcode, x, init, groups, out);
   } else {
     VisitKernelType(shape.type(), [&](auto zero) {
       using T = decltype(zero);
-      if constexpr (FloatType<T>) FoldWide<Wider<T>, T, T>(opcode, x, init, groups, out);
+      if constexpr (FloatType<T>) FoldFloats<T, T>(opcode, x, init, groups, out);
     });
   }
   return out;
@@ -233,7 +251,8 @@ Result<Literal> Folded(const Instruction& i, std::span<const Literal* const> ope
                        const RegionContext& context, const G& groups) {
   if (i.shape().is_array() && IsRounding(*i.called(0)) &&
       (IsFloat(i.shape().type()) || IsComplex(i.shape().type()))) {
-    return FoldedWide(i.called(0)->root()->opcode(), *operands[0], *operands[1], groups, i.shape());
+    return FoldedFloats(i.called(0)->root()->opcode(), *operands[0], *operands[1], groups,
+                        i.shape());
   }
   Fold fold(i, operands, groups, context);
   KILN_RETURN_IF_ERROR(fold.Run());

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/effects.h"
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {
@@ -199,7 +200,7 @@ std::vector<Instruction*> Computation::PostOrder() const {
   };
   if (root_) visit(root_);
   for (Instruction* instruction : instructions()) visit(instruction);
-  return order;
+  return WithEffectsInOrder(*this, std::move(order));
 }
 
 Computation* Module::AddComputation(std::string_view name) {

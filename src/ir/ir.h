@@ -192,8 +192,8 @@ class Computation {
   void Move(Instruction* instruction, Instruction* before);
   // The instructions that `order` names, in that order; it must be a permutation of all.
   void Reorder(std::span<Instruction* const> order);
-  // Operands before users, depth first from the root, then the ones the root does not need; the
-  // result depends on the graph alone.
+  // Operands before users, depth first from the root, then the ones the root does not need; but
+  // side effects in their order. The result depends on the graph alone, and on that order.
   std::vector<Instruction*> PostOrder() const;
 
  private:

@@ -21,13 +21,26 @@ bool TakesAttribute(Opcode opcode, std::string_view name) {
   return false;
 }
 
+bool IsList(std::string_view attribute) {
+  return attribute == "branch_computations" || attribute == "called_computations";
+}
+
 // HLO names the two branches of a pred one by one.
 bool IsBranch(std::string_view attribute) {
   return attribute == "true_computation" || attribute == "false_computation";
 }
 
+// As the op table names it: one of a custom-call's may stand alone.
+std::string_view CalleeName(Opcode opcode, std::string_view attribute) {
+  if (opcode == Opcode::kCustomCall && (attribute == "to_apply" || attribute == "calls")) {
+    return "called_computations";
+  }
+  return attribute;
+}
+
 bool TakesCallee(Opcode opcode, std::string_view attribute) {
   if (IsBranch(attribute)) attribute = "branch_computations";
+  attribute = CalleeName(opcode, attribute);
   return IsComputationAttribute(attribute) && TakesAttribute(opcode, attribute);
 }
 
@@ -181,8 +194,11 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
 
 // "%name", "{%a, %b}", or computations in place: "{ %x = ... }".
 Status TextParser::ReadCallees(std::string_view attribute, Pending& pending, int64_t depth) {
-  if (attribute != "branch_computations") return ReadCallee(attribute, pending, depth);
+  if (!IsList(attribute)) {
+    return ReadCallee(CalleeName(pending.spec.opcode, attribute), pending, depth);
+  }
   KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  if (scanner_.Take("}")) return OkStatus();
   do {
     KILN_RETURN_IF_ERROR(ReadCallee(attribute, pending, depth));
   } while (scanner_.Take(","));
@@ -231,7 +247,7 @@ Status TextParser::OrderCallees(Pending& pending, size_t position) {
   for (size_t i = 1; i < pending.callees.size(); ++i) {
     const Pending::Callee& a = pending.callees[i - 1];
     const Pending::Callee& b = pending.callees[i];
-    bool repeated = a.attribute == b.attribute && a.attribute != "branch_computations";
+    bool repeated = a.attribute == b.attribute && !IsList(a.attribute);
     if (repeated || IsBranch(a.attribute) != IsBranch(b.attribute)) {
       return scanner_.FailAt(position,
                              Cat("each computation of ", OpcodeName(pending.spec.opcode), " once"));
@@ -317,9 +333,21 @@ void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
           .name = std::move(name)};
 }
 
+// A custom call of a target that is an op of the table, which HLO lacks, is that op.
+void TextParser::TakeForeignOp(InstructionSpec& spec) {
+  std::optional<Opcode> opcode = OpcodeByName(spec.attributes.Text(Attr::kCustomCallTarget));
+  if (!opcode || IsHloOp(*opcode)) return;
+  spec.opcode = *opcode;
+  for (Attr key : {Attr::kCustomCallTarget, Attr::kCustomCallHasSideEffect, Attr::kBackendConfig,
+                   Attr::kApiVersion}) {
+    spec.attributes.Erase(key);
+  }
+}
+
 Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t position) {
   KILN_RETURN_IF_ERROR(OrderCallees(pending, position));
   InstructionSpec& spec = pending.spec;
+  if (spec.opcode == Opcode::kCustomCall) TakeForeignOp(spec);
   if (!spec.shape) {
     KILN_ASSIGN_OR_RETURN(spec.shape, InferMissingShape(pending, position));
   }

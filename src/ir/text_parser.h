@@ -75,6 +75,7 @@ class TextParser {
   Status ReadMetadata(Pending& pending);
   Status OrderCallees(Pending& pending, size_t position);
   Result<Shape> InferMissingShape(const Pending& pending, size_t position);
+  static void TakeForeignOp(InstructionSpec& spec);
   void TakeLayouts(Scope& scope, InstructionSpec& spec);
   Result<Instruction*> Make(Scope& scope, Pending pending, size_t position);
 

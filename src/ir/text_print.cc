@@ -6,42 +6,6 @@
 namespace kiln::ir {
 namespace {
 
-// C's escapes, octal for what cannot be printed, as XLA writes strings.
-std::string EscapeC(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    unsigned char u = static_cast<unsigned char>(c);
-    switch (c) {
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '"':
-        out += "\\\"";
-        break;
-      case '\'':
-        out += "\\'";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      default:
-        if (u < 0x20 || u >= 0x7f) {
-          out += '\\';
-          for (int shift : {6, 3, 0}) out += static_cast<char>('0' + ((u >> shift) & 7));
-        } else {
-          out += c;
-        }
-    }
-  }
-  return out;
-}
-
 // A name as the reader takes it.
 std::string Printable(std::string_view name) {
   std::string text(name);
@@ -173,6 +137,11 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
     Add(", branch_computations={");
     for (size_t i = 0; i < called.size(); ++i) Add(i > 0 ? ", %" : "%", called[i]->name());
     Add("}");
+  } else if (name == "called_computations") {
+    for (size_t i = 0; i < called.size(); ++i) {
+      Add(i > 0 ? ", %" : ", called_computations={%", called[i]->name());
+    }
+    if (!called.empty()) Add("}");
   } else if (IsComputationAttribute(name)) {
     size_t i = name == "body" || name == "scatter" ? 1 : 0;
     if (i < called.size()) AppendCallee(name, *called[i]);

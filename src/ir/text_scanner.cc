@@ -226,6 +226,12 @@ Status Scanner::SkipValue() {
   return OkStatus();
 }
 
+Result<std::string_view> Scanner::TakeValue() {
+  size_t begin = position();
+  KILN_RETURN_IF_ERROR(SkipValue());
+  return text_.substr(begin, at_ - begin);
+}
+
 Status Scanner::FailAt(size_t position, std::string_view expected) const {
   return InvalidArgument(Where(position), ": found ", Found(position), "; expected ", expected);
 }

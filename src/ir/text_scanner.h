@@ -55,6 +55,8 @@ class Scanner {
   // Skips whatever value an attribute has: up to a comma, white space or closing bracket, and over
   // brackets and strings that lie before.
   Status SkipValue();
+  // The same, and gives it.
+  Result<std::string_view> TakeValue();
 
   // "line L, column C: found X; expected Y", at the next token or at a given position.
   Status Fail(std::string_view expected) { return FailAt(position(), expected); }

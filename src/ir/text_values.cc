@@ -321,6 +321,25 @@ Result<AttrValue> ReadWindow(Scanner& scanner) {
   return AttrValue(std::move(window));
 }
 
+// "{{0}: (1, {}), {1}: (0, {2})}".
+Result<AttrValue> ReadAliases(Scanner& scanner) {
+  std::vector<OperandAlias> aliases;
+  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  if (scanner.Take("}")) return AttrValue(std::move(aliases));
+  do {
+    OperandAlias& alias = aliases.emplace_back();
+    KILN_ASSIGN_OR_RETURN(alias.output_index, ReadInts(scanner));
+    KILN_RETURN_IF_ERROR(scanner.Expect(":"));
+    KILN_RETURN_IF_ERROR(scanner.Expect("("));
+    KILN_ASSIGN_OR_RETURN(alias.operand, scanner.Integer());
+    KILN_RETURN_IF_ERROR(scanner.Expect(","));
+    KILN_ASSIGN_OR_RETURN(alias.operand_index, ReadInts(scanner));
+    KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+  } while (scanner.Take(","));
+  KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+  return AttrValue(std::move(aliases));
+}
+
 }  // namespace
 
 bool LookingAtShape(Scanner& scanner) {
@@ -450,6 +469,17 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
       if (!dimensions.ok()) return dimensions.status().WithContext(scanner.Where(at));
       return AttrValue(*std::move(dimensions));
     }
+    case AttrKind::kQuoted: {
+      if (scanner.Peek() != '{') {
+        KILN_ASSIGN_OR_RETURN(std::string text, scanner.String());
+        return AttrValue(QuotedText{std::move(text)});
+      }
+      // JSON, as it stands there.
+      KILN_ASSIGN_OR_RETURN(std::string_view text, scanner.TakeValue());
+      return AttrValue(QuotedText{std::string(text)});
+    }
+    case AttrKind::kAliases:
+      return ReadAliases(scanner);
   }
   return scanner.Fail("an attribute");
 }

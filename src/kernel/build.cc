@@ -585,6 +585,7 @@ class Builder {
     zero.literal = std::make_shared<Literal>(Shape::Scalar(type));
     reduction.inits = {values.Add(std::move(zero))};
     reduction.types = {type};
+    reduction.fused = IsFloat(type);
     kernel_.stages[0].reductions.push_back(std::move(reduction));
     return OkStatus();
   }
@@ -706,7 +707,22 @@ Result<Kernel> BuildKernel(const Group& group, std::string name) {
   return Builder(group, std::move(name)).Build();
 }
 
+namespace {
+
+// What reads or makes other types gives memory another name, or has no code.
+bool IsOfKernelTypes(const Instruction& i) {
+  auto is_kernel_type = [](const Shape& shape) {
+    return !shape.is_array() || IsKernelType(shape.type());
+  };
+  return is_kernel_type(i.shape()) && std::ranges::all_of(i.operands(), [&](const Instruction* o) {
+           return is_kernel_type(o->shape());
+         });
+}
+
+}  // namespace
+
 bool IsElemental(const Instruction& instruction) {
+  if (!IsOfKernelTypes(instruction)) return false;
   switch (instruction.opcode()) {
     case Opcode::kConstant:
       return instruction.shape().rank() == 0;
@@ -725,6 +741,7 @@ bool IsElemental(const Instruction& instruction) {
     case Opcode::kTranspose:
     case Opcode::kSlice:
     case Opcode::kPad:
+    case Opcode::kPatches:
     case Opcode::kConcatenate:
       return true;
     default:

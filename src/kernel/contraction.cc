@@ -1,6 +1,7 @@
 #include "kernel/contraction.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -157,13 +158,42 @@ int CountLoads(const Kernel& kernel, int param) {
 // lies in order is a batch. Tiles win nothing then; a nest goes along whatever lies in order.
 //
 //   sum(x * x, {0}),  x: f32[rows, columns]
+//
+//   sum(windows(x) * spread(w), {3, 4}),  x: f32[batch, places, places, channels], w: f32[channels]
 bool IsPlainReduction(const GemmProblem& p) {
-  constexpr int64_t kFewReads = 4;
+  constexpr int64_t kFewReads = 4, kShortSum = 256;
   if (p.m == 1 && p.n == 1) return true;
-  if (std::max(p.m, p.n) > kFewReads || p.a_k == 1 || p.b_k == 1 || p.b_n == 1) return false;
+  const int64_t reads = p.TotalK() <= kShortSum ? std::min(p.m, p.n) : std::max(p.m, p.n);
+  if (reads > kFewReads || p.a_k == 1 || p.b_k == 1 || p.b_n == 1) return false;
   return std::ranges::any_of(p.batch, [](const GemmBatchDimension& d) {
     return d.a == 1 && d.b == 1 && d.size > kFewReads;
   });
+}
+
+// The levels of a sum over variables by which the factors move so far, outermost first. What both
+// walk as one is one.
+std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<int> variables,
+                                   const std::vector<int64_t>& sx, const std::vector<int64_t>& sy) {
+  auto in_order_of = [&](const std::vector<int64_t>& strides) {
+    std::ranges::stable_sort(variables, std::greater<>(),
+                             [&](int v) { return std::abs(strides[static_cast<size_t>(v)]); });
+    std::vector<GemmSumLevel> levels;
+    for (int variable : variables) {
+      const auto v = static_cast<size_t>(variable);
+      const int64_t size = kernel.variables[v].extent;
+      GemmSumLevel* outer = levels.empty() ? nullptr : &levels.back();
+      if (outer && outer->a == sx[v] * size && outer->b == sy[v] * size) {
+        *outer = {outer->size * size, sx[v], sy[v]};
+      } else {
+        levels.push_back({size, sx[v], sy[v]});
+      }
+    }
+    return levels;
+  };
+  // The order of one factor's memory, whichever of them makes fewer loops or longer ones.
+  auto by_x = in_order_of(sx), by_y = in_order_of(sy);
+  if (by_x.empty() || by_x.size() < by_y.size()) return by_x;
+  return by_y.size() < by_x.size() || by_y.back().size > by_x.back().size ? by_y : by_x;
 }
 
 }  // namespace
@@ -175,7 +205,6 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   if (!factors || !HasGemm(type)) return std::nullopt;
   const Node* x = &stage.nodes[static_cast<size_t>(factors->x.load)];
   const Node* y = &stage.nodes[static_cast<size_t>(factors->y.load)];
-  if (stage.variables.size() > 1) return std::nullopt;
   for (const Variable& v : kernel.variables) {
     if (v.extent == 0) return std::nullopt;
   }
@@ -185,7 +214,6 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
       return std::nullopt;
     }
   }
-  int k = stage.variables.empty() ? -1 : stage.variables[0];
   std::vector<int64_t> sx(kernel.variables.size()), sy(kernel.variables.size());
   for (size_t v = 0; v < kernel.variables.size(); ++v) {
     auto a = x->index.StrideOf(v), b = y->index.StrideOf(v);
@@ -193,14 +221,22 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     sx[v] = *a;
     sy[v] = *b;
   }
-  // Rows move the left factor alone, columns the right one; the largest of each is m and n.
+  const std::vector<GemmSumLevel> levels = LevelsOf(kernel, stage.variables, sx, sy);
+  // Rows move the left factor alone, columns the right one; the largest of each is m and n. Windows
+  // of neighbours have most of their elements in common: there it is the closest one of some size.
   int row = -1, column = -1;
   for (int v = 0; v < kernel.outer; ++v) {
-    auto larger = [&](int than) {
-      return than < 0 || kernel.variables[v].extent >= kernel.variables[than].extent;
+    auto better = [&](int than, const std::vector<int64_t>& strides) {
+      if (than < 0) return true;
+      const int64_t one = kernel.variables[v].extent, other = kernel.variables[than].extent;
+      constexpr int64_t kSome = 8;
+      if (levels.size() > 1 && std::min(one, other) >= kSome) {
+        return std::abs(strides[v]) <= std::abs(strides[than]);
+      }
+      return one >= other;
     };
-    if (sx[v] != 0 && sy[v] == 0 && larger(row)) row = v;
-    if (sx[v] == 0 && sy[v] != 0 && larger(column)) column = v;
+    if (sx[v] != 0 && sy[v] == 0 && better(row, sx)) row = v;
+    if (sx[v] == 0 && sy[v] != 0 && better(column, sy)) column = v;
   }
   Contraction c;
   c.a_param = x->param;
@@ -221,21 +257,40 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   p.b_first = y->index.constant();
   p.m = extent(row);
   p.n = extent(column);
-  p.k = extent(k);
   p.a_m = stride(sx, row);
-  p.a_k = stride(sx, k);
-  p.b_k = stride(sy, k);
+  if (levels.empty()) {
+    p.k = 1;
+    p.a_k = p.b_k = 0;
+  } else {
+    p.k = levels.back().size;
+    p.a_k = levels.back().a;
+    p.b_k = levels.back().b;
+    p.k_outer.assign(levels.begin(), levels.end() - 1);
+  }
   p.b_n = stride(sy, column);
   p.c_m = output(row);
   p.c_n = output(column);
-  for (int v = 0; v < kernel.outer; ++v) {
-    if (v == row || v == column) continue;
-    c.batch_variables.push_back(v);
-    p.batch.push_back({kernel.variables[v].extent, sx[v], sy[v], output(v)});
+  // Those that do not move the right factor come last.
+  for (bool last : {false, true}) {
+    for (int v = 0; v < kernel.outer; ++v) {
+      if (v == row || v == column || (sy[v] == 0) != last) continue;
+      c.batch_variables.push_back(v);
+      p.batch.push_back({kernel.variables[v].extent, sx[v], sy[v], output(v)});
+    }
   }
   bool transpose = (p.c_n != 1 && p.c_m == 1) || PrefersTransposedGemm(cpu, p);
   if (c.c_param < 0 && p.c_n == 1) transpose = false;  // Epilogues want contiguous vectors.
   if (transpose) {
+    // And of the two the other one is the right factor now.
+    auto moves = [](const auto& d) { return d.a != 0; };
+    std::vector<int> variables;
+    for (bool last : {false, true}) {
+      for (size_t i = 0; i < p.batch.size(); ++i) {
+        if (moves(p.batch[i]) != last) variables.push_back(c.batch_variables[i]);
+      }
+    }
+    std::ranges::stable_partition(p.batch, moves);
+    c.batch_variables = std::move(variables);
     p = p.Transposed();
     std::swap(c.a_param, c.b_param);
     std::swap(c.a_prologue, c.b_prologue);

@@ -43,7 +43,7 @@ struct Contraction {
   std::optional<Prologue> a_prologue, b_prologue;
 };
 
-// Stage 0 must be one sum of a product of two factors over one variable. A factor is a plain load
+// Stage 0 must be one sum of a product of two factors. A factor is a plain load
 // with constant strides from anywhere on, converted to the product's type or the operand of a
 // prologue; outer variables that neither m nor n can be are batch dimensions. Nothing where the
 // kernel is something else, or no schedule knows its type.

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "kernel/bundle.h"
+#include "kernel/call.h"
 #include "kernel/chain.h"
 #include "kernel/prologue.h"
 #include "kernel/window.h"
@@ -80,6 +81,14 @@ std::vector<Dimension> IterationOf(const Instruction& i) {
   return s.is_tuple() ? s.elements()[0].dimensions() : s.dimensions();
 }
 
+// Windows that see neither padding nor holes.
+bool IsPatchesInside(const Instruction& i) {
+  return i.opcode() == Opcode::kPatches &&
+         std::ranges::all_of(i.attributes().Window(Attr::kWindow), [](const WindowDimension& w) {
+           return w.low <= 0 && w.high <= 0 && w.base_dilation == 1;
+         });
+}
+
 // Ops that a matrix product can read through: they only say where an element is.
 bool IsView(const Instruction& i) {
   if (i.opcode() == Opcode::kFusion) {
@@ -89,7 +98,7 @@ bool IsView(const Instruction& i) {
     });
   }
   return i.opcode() == Opcode::kTranspose || i.opcode() == Opcode::kReshape ||
-         i.opcode() == Opcode::kSlice || i.opcode() == Opcode::kBroadcast;
+         i.opcode() == Opcode::kSlice || i.opcode() == Opcode::kBroadcast || IsPatchesInside(i);
 }
 
 // A reduce of several operands hands its results out by get-tuple-element, outside the kernel.
@@ -450,6 +459,7 @@ int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
   const Instruction* root = &instruction;
   if (root->opcode() == Opcode::kFusion) root = root->called(0)->root();
   if (root->opcode() == Opcode::kTuple) return -1;
+  if (root->opcode() == Opcode::kCustomCall) return AliasedOperand(*root, output);
   int64_t operand = -1;
   if (root->opcode() == Opcode::kDynamicUpdateSlice) operand = 0;
   if (root->opcode() == Opcode::kScatter) operand = output;
@@ -484,6 +494,7 @@ bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output
 }  // namespace
 
 bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output) {
+  if (IsCall(instruction)) return MayShareInCall(instruction, operand, output);
   FusionRole role = RoleOf(instruction);
   if (role == FusionRole::kNone) return false;
   if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output);

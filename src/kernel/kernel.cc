@@ -88,6 +88,13 @@ bool Node::operator==(const Node& o) const {
          SameLiteral(literal, o.literal);
 }
 
+const std::vector<int>* FusedFactors(const Stage& stage, const Reduction& reduction) {
+  if (!reduction.fused) return nullptr;
+  const Node& product = stage.nodes[static_cast<size_t>(reduction.inputs[0])];
+  bool multiplies = product.kind == Node::Kind::kOp && product.opcode == Opcode::kMultiply;
+  return multiplies ? &product.operands : nullptr;
+}
+
 int64_t Kernel::PointsOf(std::span<const int> of) const {
   int64_t points = 1;
   for (int v : of) points *= variables[static_cast<size_t>(v)].extent;
@@ -123,6 +130,7 @@ std::string Kernel::ToString() const {
       out += Cat("    reduce ", kCombinerNames[static_cast<int>(r.combiner.kind)], " of (",
                  Join(r.inputs, ", "), ") from (", Join(r.inits, ", "), ")");
       if (r.guard >= 0) out += Cat(" if %", r.guard);
+      if (r.fused) out += " fused";
       if (r.combiner.kind == Combiner::Kind::kGeneral) {
         out += Cat(" by (", Join(r.combiner.results, ", "), ") of\n");
         AppendNodes(r.combiner.nodes, "      ", out);

@@ -90,6 +90,9 @@ struct Reduction {
   std::vector<int> inits;   // nodes of the stage that depend on no inner variable
   int guard = -1;  // node of type pred, or -1 for always; where it is false nothing is folded
   std::vector<ElementType> types;
+  // Of a dot: products of floats are not rounded before they are added, where the machine has an
+  // instruction for that.
+  bool fused = false;
 };
 
 struct Store {
@@ -150,6 +153,9 @@ struct Stage {
   std::vector<Update> updates;
   std::optional<Sort> sort;
 };
+
+// The factors of what is folded, nodes of the stage, where the reduction is fused; null elsewhere.
+const std::vector<int>* FusedFactors(const Stage& stage, const Reduction& reduction);
 
 struct Kernel {
   enum class Kind : uint8_t {

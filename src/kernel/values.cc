@@ -169,6 +169,8 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       return Map(instruction, index, guard);
     case Opcode::kPad:
       return Pad(instruction, index, guard);
+    case Opcode::kPatches:
+      return Patches(instruction, index, guard);
     case Opcode::kConcatenate:
       return Concatenate(instruction, index, guard);
     case Opcode::kCopy:
@@ -213,24 +215,58 @@ Result<int> StageValues::Map(const Instruction& instruction, const std::vector<I
   return (*results)[0];
 }
 
+Result<int> StageValues::Spaced(const Instruction& operand, const std::vector<Index>& places,
+                                const std::vector<int64_t>& steps, const Instruction* fill,
+                                int guard) {
+  std::vector<Index> from;
+  int inside = -1;
+  for (size_t d = 0; d < places.size(); ++d) {
+    from.push_back(places[d].FloorDiv(steps[d]));
+    inside = Both(inside, InRange(places[d].Mod(steps[d]), 1));
+    inside = Both(inside, InRange(from.back(), operand.shape().dim(static_cast<int64_t>(d))));
+  }
+  if (inside < 0) return At(operand, from, guard);
+  ElementType type = operand.shape().type();
+  KILN_ASSIGN_OR_RETURN(int value, At(operand, from, Both(guard, inside)));
+  int other = -1;
+  if (fill) {
+    KILN_ASSIGN_OR_RETURN(other, At(*fill, {}, guard));
+  } else {
+    Node zero{.kind = Node::Kind::kConstant, .type = type};
+    zero.literal = std::make_shared<Literal>(Shape::Scalar(type));
+    other = Add(std::move(zero));
+  }
+  return Op(Opcode::kSelect, type, {inside, value, other});
+}
+
 // pad(x)[i] = x[(i - low) / (interior + 1)] where that is whole and inside x, else the padding.
 Result<int> StageValues::Pad(const Instruction& instruction, const std::vector<Index>& index,
                              int guard) {
-  const Instruction& operand = *instruction.operand(0);
-  std::vector<Index> from;
-  int inside = -1;
+  std::vector<Index> places;
+  std::vector<int64_t> steps;
   const auto& padding = instruction.attributes().Padding(Attr::kPadding);
   for (size_t i = 0; i < index.size(); ++i) {
-    Index shifted = index[i] - padding[i].low;
-    int64_t step = padding[i].interior + 1;
-    from.push_back(shifted.FloorDiv(step));
-    inside = Both(inside, InRange(shifted.Mod(step), 1));
-    inside = Both(inside, InRange(from.back(), operand.shape().dim(i)));
+    places.push_back(index[i] - padding[i].low);
+    steps.push_back(padding[i].interior + 1);
   }
-  if (inside < 0) return At(operand, from, guard);
-  KILN_ASSIGN_OR_RETURN(int value, At(operand, from, Both(guard, inside)));
-  KILN_ASSIGN_OR_RETURN(int fill, At(*instruction.operand(1), {}, guard));
-  return Op(Opcode::kSelect, instruction.shape().type(), {inside, value, fill});
+  return Spaced(*instruction.operand(0), places, steps, instruction.operand(1), guard);
+}
+
+// patches(x)[p, k] = x[(p * stride + k * window_dilation - low) / base_dilation] where that is
+// whole and inside x, else 0.
+Result<int> StageValues::Patches(const Instruction& instruction, const std::vector<Index>& index,
+                                 int guard) {
+  std::vector<Index> places;
+  std::vector<int64_t> steps;
+  const auto& window = instruction.attributes().Window(Attr::kWindow);
+  for (size_t i = 0; i < window.size(); ++i) {
+    const WindowDimension& w = window[i];
+    Index k = index[window.size() + i];
+    if (w.reversed) k = k * -1 + (w.size - 1);
+    places.push_back(index[i] * w.stride + k * w.window_dilation - w.low);
+    steps.push_back(w.base_dilation);
+  }
+  return Spaced(*instruction.operand(0), places, steps, nullptr, guard);
 }
 
 Result<int> StageValues::Concatenate(const Instruction& instruction,

@@ -70,6 +70,12 @@ class StageValues {
   Result<int> Elementwise(const ir::Instruction& instruction, const std::vector<Index>& index,
                           int guard);
   Result<int> Pad(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);
+  Result<int> Patches(const ir::Instruction& instruction, const std::vector<Index>& index,
+                      int guard);
+  // The operand's element at places[d] / steps[d] where these are whole numbers inside of it, else
+  // the scalar `fill`, or 0 where that is null.
+  Result<int> Spaced(const ir::Instruction& operand, const std::vector<Index>& places,
+                     const std::vector<int64_t>& steps, const ir::Instruction* fill, int guard);
   Result<int> Concatenate(const ir::Instruction& instruction, const std::vector<Index>& index,
                           int guard);
   Result<int> Map(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);

@@ -122,6 +122,13 @@ const std::vector<WindowDimension>& Attributes::Window(Attr key) const {
 
 const std::string& Attributes::Text(Attr key) const {
   static const std::string empty;
+  const AttrValue* value = Find(key);
+  const QuotedText* quoted = value ? std::get_if<QuotedText>(value) : nullptr;
+  return quoted ? quoted->text : ValueOr(value, empty);
+}
+
+const std::vector<OperandAlias>& Attributes::Aliases(Attr key) const {
+  static const std::vector<OperandAlias> empty;
   return ValueOr(Find(key), empty);
 }
 
@@ -158,6 +165,15 @@ std::string AttrValueText(const AttrValue& value) {
       return out + "}";
     }
     std::string operator()(const ConvolutionDimensions& v) const { return v.ToString(); }
+    std::string operator()(const QuotedText& v) const { return Cat("\"", EscapeC(v.text), "\""); }
+    std::string operator()(const std::vector<OperandAlias>& v) const {
+      std::string out = "{";
+      for (const OperandAlias& a : v) {
+        out += Cat(out.size() > 1 ? ", {" : "{", Join(a.output_index, ","), "}: (", a.operand,
+                   ", {", Join(a.operand_index, ","), "})");
+      }
+      return out + "}";
+    }
     // Strides and interior padding are written for all dimensions or for none.
     std::string operator()(const std::vector<SliceDimension>& v) const {
       bool strides = std::any_of(v.begin(), v.end(), [](const auto& s) { return s.stride != 1; });

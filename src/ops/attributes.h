@@ -29,10 +29,12 @@ enum class AttrKind : uint8_t {
   kSlices,
   kPadding,
   kWindow,
-  kText,
+  kText,  // one word
   kFloat,
   kGroups,
-  kConvolution
+  kConvolution,
+  kQuoted,  // any text, which stands in quotes
+  kAliases,
 };
 
 // The order that a compare tests. Floats compare as IEEE 754 says: with a NaN only NE is true.
@@ -63,10 +65,25 @@ struct WindowDimension {
 
 using Ints = std::vector<int64_t>;
 using Groups = std::vector<Ints>;
+
+struct QuotedText {
+  std::string text;
+  bool operator==(const QuotedText&) const = default;
+};
+
+// A part of a result in the memory of a part of an operand: paths into tuples.
+struct OperandAlias {
+  Ints output_index;
+  int64_t operand = 0;
+  Ints operand_index;
+  bool operator==(const OperandAlias&) const = default;
+};
+
 // The alternatives stand in the order of AttrKind.
-using AttrValue = std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
-                               std::vector<PaddingDimension>, std::vector<WindowDimension>,
-                               std::string, double, Groups, ConvolutionDimensions>;
+using AttrValue =
+    std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
+                 std::vector<PaddingDimension>, std::vector<WindowDimension>, std::string, double,
+                 Groups, ConvolutionDimensions, QuotedText, std::vector<OperandAlias>>;
 
 struct AttrInfo {
   Attr key;
@@ -99,9 +116,10 @@ class Attributes {
   const std::vector<SliceDimension>& Slices(Attr key) const;
   const std::vector<PaddingDimension>& Padding(Attr key) const;
   const std::vector<WindowDimension>& Window(Attr key) const;
-  const std::string& Text(Attr key) const;
+  const std::string& Text(Attr key) const;  // in quotes or without
   const Groups& GroupsOf(Attr key) const;
   const ConvolutionDimensions& Convolution(Attr key) const;
+  const std::vector<OperandAlias>& Aliases(Attr key) const;
 
   bool operator==(const Attributes&) const = default;
   size_t Hash() const;
@@ -111,7 +129,8 @@ class Attributes {
 };
 
 // HLO's text of a value: "{0,1}", "{[0:5:2], [1:3:1]}", "0_1_2x0_0_0",
-// "{size=2x1 pad=0_1x0_0}", "LT", "3", "0.001", "{{0,1},{2,3}}", "b0f_0io->b0f".
+// "{size=2x1 pad=0_1x0_0}", "LT", "3", "0.001", "{{0,1},{2,3}}", "b0f_0io->b0f", "\"foo\"",
+// "{{1}: (0, {})}".
 std::string AttrValueText(const AttrValue& value);
 
 }  // namespace kiln

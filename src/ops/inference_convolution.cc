@@ -1,4 +1,4 @@
-// Convolution, and the gradient of pooling.
+// Convolution, what its windows see, and the gradient of pooling.
 #include "ops/inference_rules.h"
 #include "ops/window.h"
 
@@ -88,6 +88,21 @@ Result<Shape> InferConvolution(const InferenceInput& input) {
         Places(input, window[i], lhs.dimension(d.input_spatial[i]), d.input_spatial[i]));
   }
   return Shape(type, std::move(dimensions));
+}
+
+Result<Shape> InferPatches(const InferenceInput& input) {
+  KILN_RETURN_IF_ERROR(RequireTypes(input));
+  const Shape& operand = OperandShape(input, 0);
+  KILN_RETURN_IF_ERROR(RequireWindow(input, static_cast<size_t>(operand.rank())));
+  const std::vector<WindowDimension>& window = input.attributes.Window(Attr::kWindow);
+  std::vector<Dimension> dimensions;
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    KILN_ASSIGN_OR_RETURN(Dimension count,
+                          Places(input, window[static_cast<size_t>(d)], operand.dimension(d), d));
+    dimensions.push_back(count);
+  }
+  for (const WindowDimension& w : window) dimensions.emplace_back(w.size);
+  return Shape(operand.type(), std::move(dimensions));
 }
 
 Result<Shape> InferSelectAndScatter(const InferenceInput& input) {

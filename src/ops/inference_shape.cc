@@ -230,7 +230,10 @@ Result<Shape> InferReshape(const InferenceInput& input) {
                                                            : ", with the same symbols and bounds");
   }
   Shape result = WithoutLayout(*input.declared);
-  result.set_type(operand.type());
+  // A bitcast may say that the bytes are those of another type.
+  const bool same_bytes =
+      input.opcode == Opcode::kBitcast && ByteWidth(result.type()) == ByteWidth(operand.type());
+  if (!same_bytes) result.set_type(operand.type());
   return result;
 }
 

@@ -71,6 +71,13 @@ Result<Shape> InferRng(const InferenceInput& input) {
   return shape;
 }
 
+Result<Shape> InferRngGetAndUpdateState(const InferenceInput& input) {
+  if (input.attributes.Int(Attr::kDelta) < 0) {
+    return Error(input, "; delta is ", input.attributes.Int(Attr::kDelta), "; expected at least 0");
+  }
+  return Shape(ElementType::kU64, {2});
+}
+
 Result<Shape> InferRngBitGenerator(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& state = OperandShape(input, 0);

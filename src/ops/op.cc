@@ -64,7 +64,8 @@ Arity ArityOf(Opcode opcode) {
 
 bool IsComputationAttribute(std::string_view name) {
   return name == "to_apply" || name == "calls" || name == "condition" || name == "body" ||
-         name == "select" || name == "scatter" || name == "branch_computations";
+         name == "select" || name == "scatter" || name == "branch_computations" ||
+         name == "called_computations";
 }
 
 }  // namespace kiln

@@ -39,6 +39,7 @@ enum OpTraits : uint32_t {
   kSideEffect = 8,
   kSessionOnly = 16,
   kFree = 32,
+  kCompilerOnly = 64,
 };
 
 struct OpInfo {
@@ -69,7 +70,8 @@ struct Arity {
 Arity ArityOf(Opcode opcode);
 
 // The names of the called computations among the op's attributes, in order: "to_apply", "calls",
-// "condition", "body", "select", "scatter", "branch_computations" (any number).
+// "condition", "body", "select", "scatter", "branch_computations" (any number from one up),
+// "called_computations" (any number).
 bool IsComputationAttribute(std::string_view name);
 
 }  // namespace kiln

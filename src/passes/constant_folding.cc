@@ -3,6 +3,9 @@
 #include <unordered_map>
 
 #include "interp/interpreter.h"
+#include "ir/cost.h"
+#include "ir/effects.h"
+#include "kernel/call.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -12,29 +15,51 @@ using ir::Instruction;
 
 // The evaluator is no fast machine: a product of more terms than this is left to run time.
 constexpr int64_t kMaxTerms = 1 << 22;
+constexpr int64_t kMost = int64_t{1} << 40;
 
-int64_t TermsOf(const Instruction& dot) {
-  int64_t terms = dot.shape().num_elements();
-  for (int64_t d : dot.attributes().IntsOf(Attr::kLhsContractingDims)) {
-    terms *= std::max<int64_t>(dot.operand(0)->shape().dim(d), 1);
+bool IsProduct(const Instruction& i) {
+  return i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution;
+}
+
+// The terms of the sums that a dot or a convolution is made of.
+int64_t TermsOf(const Instruction& i) {
+  double terms = static_cast<double>(i.shape().num_elements());
+  if (i.opcode() == Opcode::kDot) {
+    for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
+      terms *= static_cast<double>(std::max<int64_t>(i.operand(0)->shape().dim(d), 1));
+    }
+  } else {
+    const ConvolutionDimensions& d = i.attributes().Convolution(Attr::kDimLabels);
+    const Shape& rhs = i.operand(1)->shape();
+    for (int64_t at : d.kernel_spatial) terms *= static_cast<double>(rhs.dim(at));
+    terms *= static_cast<double>(rhs.dim(d.kernel_input_feature));
   }
-  return terms;
+  return static_cast<int64_t>(std::min(terms, static_cast<double>(kMost)));
 }
 
 // How long the evaluator takes, in units of an elementwise op on one element.
 int64_t WorkOf(const Instruction& i) {
-  constexpr int64_t kMost = int64_t{1} << 40;
   int64_t work = 0;
   if (i.shape().is_array()) work = i.shape().num_elements();
   for (const Shape& element : i.shape().elements()) work += element.num_elements();
   switch (i.opcode()) {
     case Opcode::kDot:
+    case Opcode::kConvolution:
       work = TermsOf(i);
       break;
     case Opcode::kSort:
     case Opcode::kTopK:
       work = 64 * i.operand_count() * i.operand(0)->shape().num_elements();
       break;
+    case Opcode::kCholesky:
+    case Opcode::kFft:
+    case Opcode::kTriangularSolve:
+      // In the evaluator's own, wider numbers.
+      work = std::max(work, 16 * std::min(ir::OperationsOf(i).flops, kMost / 16));
+      break;
+    case Opcode::kSelectAndScatter:
+      work = i.operand(1)->shape().num_elements();
+      [[fallthrough]];
     case Opcode::kReduceWindow:
       for (const WindowDimension& d : i.attributes().Window(Attr::kWindow)) {
         work = std::min(work, kMost) * std::min(d.size, int64_t{1} << 20);
@@ -65,9 +90,18 @@ bool IsFoldable(const Instruction& i) {
     case Opcode::kCall:
     case Opcode::kFusion:
     case Opcode::kOptBarrier:
+    // What is one process's alone in the evaluator need not be when the program runs.
+    case Opcode::kAllGather:
+    case Opcode::kAllReduce:
+    case Opcode::kAllToAll:
+    case Opcode::kCollectiveBroadcast:
+    case Opcode::kCollectivePermute:
+    case Opcode::kPartitionId:
+    case Opcode::kReduceScatter:
+    case Opcode::kReplicaId:
       return false;
     default:
-      return !HasTrait(i.opcode(), kSideEffect);
+      return ir::IsPure(i);
   }
 }
 
@@ -107,7 +141,8 @@ bool IsWorthFolding(const Instruction& i, const PassContext& context) {
   }
   return i.shape().byte_size() <= std::max(context.fold_limit_bytes, operand_bytes) &&
          operand_bytes <= 16 * context.fold_limit_bytes &&
-         (i.opcode() != Opcode::kDot || TermsOf(i) <= kMaxTerms);
+         (!IsProduct(i) || TermsOf(i) <= kMaxTerms) &&
+         (!kernel::IsCall(i) || WorkOf(i) <= kMaxTerms);
 }
 
 // What small expressions of constants and counts alone take to evaluate.
@@ -165,6 +200,8 @@ bool IsExpensive(const Instruction& i, const Expressions& expressions) {
     case Opcode::kReduce:
     case Opcode::kReduceWindow:
     case Opcode::kDot:
+    case Opcode::kConvolution:
+    case Opcode::kSelectAndScatter:
     case Opcode::kSort:
     case Opcode::kGather:
       return true;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ir/effects.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -106,7 +107,7 @@ Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext
       Instruction* i = *it++;
       // Two barriers keep apart what is made behind them.
       if (i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kOptBarrier ||
-          HasTrait(i->opcode(), kSideEffect)) {
+          !ir::IsPure(*i)) {
         continue;
       }
       size_t hash = HashOf(*i);

@@ -1,6 +1,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/effects.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -11,7 +12,7 @@ using ir::Instruction;
 
 bool IsNeeded(const Instruction& i) {
   return i.IsRoot() || !i.users().empty() || i.opcode() == Opcode::kParameter ||
-         HasTrait(i.opcode(), kSideEffect);
+         ir::HasSideEffect(i);
 }
 
 bool RemoveDead(Computation& c) {

@@ -60,6 +60,11 @@ std::string DumpName(const Stage& stage) {
              ".after_", stage.after, ".before_", stage.before);
 }
 
+const target::Target& TargetOf(const PassContext& context) {
+  static const target::Target reference = target::Reference();
+  return context.target ? *context.target : reference;
+}
+
 Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& module,
                    const PassContext& context) {
   Run run(name, module, context);

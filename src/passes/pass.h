@@ -31,7 +31,8 @@ struct Stage {
 };
 
 struct PassContext {
-  // What the code is for; null where a pass runs without a target (kiln-opt): then the reference's.
+  // What the code is for; null where a pass runs without a target (kiln-opt): then TargetOf is the
+  // reference's.
   const target::Target* target = nullptr;
   std::set<std::string> disabled;
   bool verify = false;
@@ -41,6 +42,8 @@ struct PassContext {
   // At the start of each pass, so that what it fails on is there, and once more at the end.
   std::function<void(const Stage&)> at_stage;
 };
+
+const target::Target& TargetOf(const PassContext& context);
 
 struct Pass {
   std::string_view name;

@@ -5,8 +5,13 @@
 
 namespace kiln::passes {
 
+// Grids of processes, which the evaluator runs, as calls that have their programs as text.
+Result<bool> OutlineGrids(ir::Module& module, const PassContext& context);
 // call(x), to_apply=f => f's body in its place; also inside reducers' and loops' computations.
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
+// Custom calls that are markers give their operand; what functions outside generated code take and
+// give is in row-major order.
+Result<bool> PrepareCalls(ir::Module& module, const PassContext& context);
 // map(x), to_apply=f => f's ops on all elements at once, where they are elementwise.
 Result<bool> InlineMaps(ir::Module& module, const PassContext& context);
 // constant((a, b)) => tuple(constant(a), constant(b))

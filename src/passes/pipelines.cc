@@ -1,6 +1,8 @@
 #include "passes/pipelines.h"
 
+#include "passes/expand/complex.h"
 #include "passes/expand/expand.h"
+#include "passes/expand/narrow.h"
 #include "passes/expand/tokens.h"
 #include "passes/memory/schedule.h"
 #include "passes/passes.h"
@@ -10,10 +12,20 @@ namespace {
 
 // The one place where a pass gets its name.
 constexpr Pass kPasses[] = {
+    {"outline-grids", "gives grids of processes, which the evaluator runs, their programs as text",
+     OutlineGrids},
     {"inline-calls", "puts the bodies of called computations in the place of their calls",
      InlineCalls},
+    {"prepare-calls",
+     "does away with markers, and gives functions outside generated code arrays in row-major order",
+     PrepareCalls},
     {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
     {"expand-ops", "makes of other ops what has no code of its own", ExpandOps},
+    {"outline-ops", "gives ops that become several computations of their own", OutlineOps},
+    {"fuse-outlined", "makes few kernels of each of these, and puts them into its place",
+     FuseOutlined},
+    {"expand-complex", "makes complex numbers pairs of real ones", ExpandComplex},
+    {"expand-narrow", "makes small integers bytes, and small floats their bits", ExpandNarrow},
     {"expand-tokens", "makes tokens values, which are read for their order alone", ExpandTokens},
     {"split-constants", "makes constant tuples tuples of constants", SplitConstants},
     {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
@@ -50,7 +62,10 @@ constexpr Pass kPasses[] = {
 // For a whole graph: what there is besides row-fusion and fusion is the machine's.
 Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
   return {
-      {{"expand-ops", "inline-calls", "split-constants", "inline-maps", "expand-tokens"}},
+      // What is known is evaluated before it is taken apart.
+      {{"outline-grids", "inline-calls", "split-constants", "prepare-calls", "inline-maps",
+        "expand-tokens", "tuple-simplifier", "constant-folding", "expand-ops", "expand-narrow",
+        "expand-complex"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
         "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
@@ -85,8 +100,9 @@ const Pipeline& GpuPipeline() {
 
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"expand-ops", "inline-calls", "split-constants", "expand-tokens", "tuple-simplifier",
-        "dce"}},
+      {{"outline-grids", "inline-calls", "split-constants", "prepare-calls", "expand-tokens",
+        "outline-ops", "expand-ops", "expand-narrow", "expand-complex", "tuple-simplifier", "dce",
+        "fuse-outlined", "tuple-simplifier", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

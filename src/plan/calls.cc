@@ -1,41 +1,28 @@
 #include "plan/calls.h"
 
-#include <algorithm>
-
-#include "base/strings.h"
-
 namespace kiln::plan {
 namespace {
 
-void Collect(const Steps& steps, std::vector<std::string>& targets) {
+void Collect(const Steps& steps, std::vector<const Call*>& calls) {
   for (const Step& s : steps) {
     if (const auto* call = std::get_if<Call>(&s.what)) {
-      if (std::find(targets.begin(), targets.end(), call->target) == targets.end()) {
-        targets.push_back(call->target);
-      }
+      calls.push_back(call);
     } else if (const auto* loop = std::get_if<While>(&s.what)) {
-      Collect(loop->condition, targets);
-      Collect(loop->body, targets);
+      Collect(loop->condition, calls);
+      Collect(loop->body, calls);
     } else if (const auto* conditional = std::get_if<Conditional>(&s.what)) {
-      for (const Steps& branch : conditional->branches) Collect(branch, targets);
+      for (const Steps& branch : conditional->branches) Collect(branch, calls);
     }
   }
 }
 
 }  // namespace
 
-std::vector<std::string> CallTargets(const Program& program) {
-  std::vector<std::string> targets;
-  Collect(program.prologue, targets);
-  Collect(program.steps, targets);
-  return targets;
-}
-
-Status CheckNoCalls(const Program& program) {
-  std::vector<std::string> targets = CallTargets(program);
-  if (targets.empty()) return OkStatus();
-  return Unimplemented(program.name, ": no function is registered for calls of '",
-                       Join(targets, "', '"), "'");
+std::vector<const Call*> CallSteps(const Program& program) {
+  std::vector<const Call*> calls;
+  Collect(program.prologue, calls);
+  Collect(program.steps, calls);
+  return calls;
 }
 
 }  // namespace kiln::plan

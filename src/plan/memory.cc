@@ -13,6 +13,8 @@ int64_t BytesOf(const Program& program, const Steps& steps) {
       bytes += kernel.bytes_read + kernel.bytes_written;
     } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
       bytes += 2 * copy->from.bytes;
+    } else if (const auto* call = std::get_if<Call>(&step.what)) {
+      bytes += program.launches[static_cast<size_t>(call->id)].bytes;
     } else if (const auto* loop = std::get_if<While>(&step.what)) {
       bytes += BytesOf(program, loop->condition) + BytesOf(program, loop->body);
     } else if (const auto* conditional = std::get_if<Conditional>(&step.what)) {

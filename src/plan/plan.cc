@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "tensor/call_signature.h"
 
 namespace kiln::plan {
 namespace {
@@ -41,7 +42,14 @@ struct StepPrinter {
     out += Cat(Indent(), "copy ", SliceText(c.from), " to ", SliceText(c.to), "\n");
   }
   void operator()(const Call& c) {
-    out += Cat(Indent(), "call ", c.target, "(", SlicesText(c.args), ")\n");
+    out += Cat(Indent(), "call ", c.target, "(", SlicesText(c.args), ")");
+    if (c.id >= 0) out += Cat("  // ", Join(program.launches[c.id].op_names, ", "));
+    out += "\n";
+    auto signature = CallSignature::Decode(c.config);
+    if (!signature.ok()) return;
+    out += Cat(Indent(), "  ", *signature);
+    if (!signature->attributes.empty()) out += Cat(", \"", EscapeC(signature->attributes), "\"");
+    out += "\n";
   }
   void operator()(const While& w) {
     out += Cat(Indent(), w.fused ? "fused while" : "while");

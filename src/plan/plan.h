@@ -108,11 +108,14 @@ struct Launch {
 struct Copy {
   Slice from, to;
 };
-// A function outside generated code, by its name in the registry that the device resolves.
+// A function outside generated code, by its name in the registry that the device resolves. `config`
+// is a CallSignature (tensor/call_signature.h), and `args` are its operands, results and, on a CPU,
+// scratch; a device that the function cannot get at has scratch on the host.
 struct Call {
   std::string target;
   std::vector<Slice> args;
   std::string config;
+  int id = -1;  // index into Program::launches
 };
 struct While {
   Steps condition;
@@ -134,11 +137,12 @@ struct Step {
   std::variant<Launch, Copy, Call, While, Conditional> what;
 };
 
-// What a launch, or a loop, is called in timelines.
+// What a launch, a call (there the target) or a loop is called in timelines.
 struct LaunchInfo {
   std::string kernel_name;
   std::vector<std::string> op_names;
   int64_t bytes = 0, flops = 0;
+  bool is_call = false;
 };
 
 // Arguments and results are leaves: tuples are flattened, in order.
@@ -173,7 +177,7 @@ struct Program {
   // For people and for dumps.
   std::string ToString() const;
 };
-// Launches and copies in the program outside loops, each loop's and branch's counted once.
+// Launches, copies and calls in the program outside loops, each loop's and branch's counted once.
 int64_t CountKernels(const Steps& steps);
 
 // What compiling gives: all that a device needs to load and run, and nothing that ties it to a

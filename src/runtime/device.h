@@ -11,6 +11,7 @@
 #include "base/trace.h"
 #include "plan/plan.h"
 #include "runtime/arena.h"
+#include "runtime/calls.h"
 #include "target/target.h"
 
 namespace kiln::runtime {
@@ -55,6 +56,9 @@ class LoadedExecutable {
     return std::unique_ptr<Completion>();
   }
 
+  // Whether a run calls functions of the user's, on the thread that runs or starts it.
+  virtual bool calls_users_functions() const { return false; }
+
   // Machine code, and what belongs to it.
   virtual int64_t code_bytes() const { return 0; }
   // A table of what each kernel takes of the device, for people; empty where there is nothing to
@@ -73,6 +77,10 @@ class Device : public MemorySource {
  public:
   const std::string& name() const { return name_; }  // "CPU:0"
   const target::Target& target() const { return target_; }
+  // What programs call outside generated code; before the first Load. What it names outlives the
+  // device.
+  void set_call_host(const CallHost& host) { call_host_ = host; }
+  const CallHost& call_host() const { return call_host_; }
   virtual Result<std::unique_ptr<LoadedExecutable>> Load(
       std::shared_ptr<const plan::Artefact> artefact) = 0;
 
@@ -123,6 +131,7 @@ class Device : public MemorySource {
  private:
   std::string name_;
   target::Target target_;
+  CallHost call_host_;
 };
 
 }  // namespace kiln::runtime

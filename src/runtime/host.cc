@@ -5,6 +5,7 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
+#include "runtime/calls.h"
 
 namespace kiln::runtime {
 namespace {
@@ -46,11 +47,14 @@ int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t
   return code;
 }
 
-int32_t Call(const kiln_frame* frame, int32_t target, void* const* args, const void* config,
+// What `config` says has been read when the program was loaded.
+int32_t Call(const kiln_frame* frame, int32_t step, void* const* args, const void* config,
              int64_t config_size) {
-  constexpr std::string_view kMessage = "the call's target is not registered";
-  return Fail(frame, static_cast<int32_t>(Code::kUnimplemented), kMessage.data(),
-              static_cast<int64_t>(kMessage.size()));
+  const HostRun& run = RunOf(frame);
+  Status status = run.calls->Run(*run.program, step, frame, args);
+  if (status.ok()) return 0;
+  return Fail(frame, static_cast<int32_t>(status.code()), status.message().data(),
+              static_cast<int64_t>(status.message().size()));
 }
 
 void TraceBegin(const kiln_frame* frame, int32_t step) {
@@ -67,7 +71,7 @@ void TraceEnd(const kiln_frame* frame, int32_t step) {
   const plan::LaunchInfo& launch = run.program->launches[step];
   TraceEvent event;
   event.name = launch.kernel_name;
-  event.category = "kernel";
+  event.category = launch.is_call ? "call" : "kernel";
   event.start_ns = start;
   event.duration_ns = now - start;
   event.lane = TraceSink::LaneOfThisThread();

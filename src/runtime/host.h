@@ -9,14 +9,19 @@
 #include "frame/frame.h"
 #include "plan/plan.h"
 #include "runtime/thread_pool.h"
+#include "tensor/probes.h"
 
 namespace kiln::runtime {
+
+class ProgramCalls;
 
 // One run of a program; frame->host points to it.
 struct HostRun {
   ThreadPool* pool = nullptr;
   const plan::Program* program = nullptr;
+  const ProgramCalls* calls = nullptr;  // the program's
   TraceSink* trace = nullptr;
+  Probes* probes = nullptr;  // what the run's calls keep; null: they cannot
   // Written by the table's `fail` at most once.
   int32_t code = 0;
   std::string message;

@@ -1,5 +1,6 @@
 #include "session/session.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/strings.h"
@@ -109,6 +110,9 @@ Status Session::CompileSteps(Prepared& prepared, const plan::Steps& steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
       KILN_ASSIGN_OR_RETURN(prepared.ops[launch->id],
                             Compile(prepared.program.kernels[launch->kernel], launch->args));
+    } else if (const auto* call = std::get_if<plan::Call>(&step.what)) {
+      KILN_ASSIGN_OR_RETURN(prepared.ops[call->id],
+                            Compile(*call, prepared.program.launches[call->id]));
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
       KILN_RETURN_IF_ERROR(CompileSteps(prepared, loop->condition));
       KILN_RETURN_IF_ERROR(CompileSteps(prepared, loop->body));
@@ -127,21 +131,46 @@ Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::ScheduledKerne
   }
   auto it = ops_.find(key);
   if (it != ops_.end()) return it->second;
+  plan::Program program;
+  program.name = kernel.kernel.name;
+  program.kernels = {kernel};
+  program.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
+  KILN_ASSIGN_OR_RETURN(
+      std::shared_ptr<Op> op,
+      CompileStep(std::move(program), {plan::Launch{.kernel = 0, .id = 0}}, args));
+  ops_[std::move(key)] = op;
+  return op;
+}
+
+// Calls are told apart in messages, and take no time to compile: each is one of its own.
+Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::Call& call,
+                                                      const plan::LaunchInfo& info) {
+  plan::Program program;
+  program.name = call.target;
+  program.launches = {info};
+  return CompileStep(std::move(program),
+                     {plan::Call{.target = call.target, .config = call.config, .id = 0}},
+                     call.args);
+}
+
+Result<std::shared_ptr<Session::Op>> Session::CompileStep(plan::Program program, plan::Step step,
+                                                          const std::vector<plan::Slice>& args) {
   auto artefact = std::make_shared<plan::Artefact>();
   artefact->target = device_.target();
   plan::Program& p = artefact->program;
-  p.name = kernel.kernel.name;
+  p = std::move(program);
   p.target = device_.target().kind;
-  p.kernels = {kernel};
-  plan::Launch launch{.kernel = 0, .id = 0};
-  // Every argument is an allocation of its own, which Run is given as a parameter's leaf.
+  auto* launch = std::get_if<plan::Launch>(&step.what);
+  std::vector<plan::Slice>& own = launch ? launch->args : std::get<plan::Call>(step.what).args;
+  // Every argument is an allocation of its own, which Run is given as a parameter's leaf. A call
+  // that has one memory twice must know it.
   for (const plan::Slice& slice : args) {
     int number = static_cast<int>(p.allocations.size());
     p.allocations.push_back({plan::Allocation::Kind::kParameter, number, slice.bytes});
-    launch.args.push_back({number, 0, slice.bytes});
+    if (!launch) number = static_cast<int>(std::ranges::find(args, slice) - args.begin());
+    own.push_back({number, 0, slice.bytes});
   }
-  p.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
-  p.steps.push_back({std::move(launch)});
+  p.steps.push_back(std::move(step));
   const target::Target& target = device_.target();
   KILN_ASSIGN_OR_RETURN(artefact->objects,
                         target.kind == target::Kind::kGpu
@@ -149,7 +178,6 @@ Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::ScheduledKerne
                             : codegen::GenerateCpu(p, target.cpu, codegen::Options()));
   auto op = std::make_shared<Op>();
   KILN_ASSIGN_OR_RETURN(op->executable, device_.Load(std::move(artefact)));
-  ops_[std::move(key)] = op;
   return op;
 }
 
@@ -161,6 +189,13 @@ const RunInfo& Session::InfoOf(int prepared) const {
 const plan::Signature& Session::SignatureOf(int prepared) const {
   std::lock_guard lock(mutex_);
   return prepared_[prepared]->program.signature;
+}
+
+bool Session::CallsUsersFunctions(int prepared) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(prepared_[prepared]->ops, [](const std::shared_ptr<Op>& op) {
+    return op && op->executable->calls_users_functions();
+  });
 }
 
 Status Session::Run(int prepared, std::span<const void* const> feeds,
@@ -202,17 +237,15 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
   return status;
 }
 
-Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
-                          std::byte* const* buffers, const runtime::RunOptions& options,
-                          Started& started) const {
-  constexpr size_t kMaxArgs = 64;
-  const void* args[kMaxArgs];
-  if (launch.args.size() > kMaxArgs) {
-    return Unimplemented("an op of more than ", kMaxArgs, " operands");
-  }
-  for (size_t i = 0; i < launch.args.size(); ++i) {
-    const plan::Slice& s = launch.args[i];
-    args[i] = buffers[s.allocation] + s.offset;
+Status Session::RunOp(const Prepared& prepared, int launch, const std::vector<plan::Slice>& slices,
+                      std::byte* const* buffers, const runtime::RunOptions& options,
+                      Started& started) const {
+  constexpr size_t kInline = 64;
+  const void* inline_args[kInline];
+  std::vector<const void*> many(slices.size() > kInline ? slices.size() : 0);
+  std::span<const void*> args(many.empty() ? inline_args : many.data(), slices.size());
+  for (size_t i = 0; i < slices.size(); ++i) {
+    args[i] = buffers[slices[i].allocation] + slices[i].offset;
   }
   runtime::RunOptions quiet = options;
   // A GPU has lanes of its own; what is shown here is how long the host took to ask it.
@@ -220,7 +253,7 @@ Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
   if (!on_gpu) quiet.trace = nullptr;
   int64_t start = options.trace ? TraceSink::Now() : 0;
   Result<std::unique_ptr<runtime::Completion>> completion =
-      prepared.ops[launch.id]->executable->Start({args, launch.args.size()}, {}, quiet);
+      prepared.ops[launch]->executable->Start(args, {}, quiet);
   if (!completion.ok()) return completion.status();
   if (*completion) {
     // In a timeline an op ends before the next one begins.
@@ -228,9 +261,9 @@ Status Session::RunLaunch(const Prepared& prepared, const plan::Launch& launch,
     started.push_back(*std::move(completion));
   }
   if (options.trace) {
-    const plan::LaunchInfo& info = prepared.program.launches[launch.id];
+    const plan::LaunchInfo& info = prepared.program.launches[launch];
     options.trace->Add({info.kernel_name,
-                        "kernel",
+                        info.is_call ? "call" : "kernel",
                         start,
                         TraceSink::Now() - start,
                         TraceSink::LaneOfThisThread(),
@@ -247,7 +280,9 @@ Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
   auto at = [&](const plan::Slice& s) { return buffers[s.allocation] + s.offset; };
   for (const plan::Step& step : steps) {
     if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      KILN_RETURN_IF_ERROR(RunLaunch(prepared, *launch, buffers, options, started));
+      KILN_RETURN_IF_ERROR(RunOp(prepared, launch->id, launch->args, buffers, options, started));
+    } else if (const auto* call = std::get_if<plan::Call>(&step.what)) {
+      KILN_RETURN_IF_ERROR(RunOp(prepared, call->id, call->args, buffers, options, started));
     } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
       KILN_RETURN_IF_ERROR(device_.Copy(at(copy->to), at(copy->from), copy->from.bytes));
     } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
@@ -262,13 +297,12 @@ Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
         if (goes_on == std::byte{0}) break;
         KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options, started));
       }
-    } else if (const auto* branch = std::get_if<plan::Conditional>(&step.what)) {
-      std::byte value[sizeof(int32_t)];
-      KILN_RETURN_IF_ERROR(device_.CopyToHost(value, at(branch->index), branch->index.bytes));
-      size_t index = plan::BranchAt(value, branch->by_predicate, branch->branches.size());
-      KILN_RETURN_IF_ERROR(RunSteps(prepared, branch->branches[index], buffers, options, started));
     } else {
-      return Unimplemented("calls of library functions in a session");
+      const auto& branch = std::get<plan::Conditional>(step.what);
+      std::byte value[sizeof(int32_t)];
+      KILN_RETURN_IF_ERROR(device_.CopyToHost(value, at(branch.index), branch.index.bytes));
+      size_t index = plan::BranchAt(value, branch.by_predicate, branch.branches.size());
+      KILN_RETURN_IF_ERROR(RunSteps(prepared, branch.branches[index], buffers, options, started));
     }
   }
   return OkStatus();

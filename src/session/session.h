@@ -42,6 +42,8 @@ class Session {
   Result<int> Prepare(std::span<const std::string> feeds, std::span<const std::string> fetches);
   const RunInfo& InfoOf(int prepared) const;
   const plan::Signature& SignatureOf(int prepared) const;
+  // Whether a run calls functions of the user's.
+  bool CallsUsersFunctions(int prepared) const;
 
   // One run, with memory for the prepared feeds and fetches, in their order. Several threads may
   // run at once.
@@ -56,13 +58,19 @@ class Session {
   Session(const ir::Module& module, runtime::Device& device);
   Result<std::shared_ptr<Op>> Compile(const plan::ScheduledKernel& kernel,
                                       const std::vector<plan::Slice>& args);
+  // A program of the call alone.
+  Result<std::shared_ptr<Op>> Compile(const plan::Call& call, const plan::LaunchInfo& info);
+  // A program of one step, whose arguments are allocations of their own.
+  Result<std::shared_ptr<Op>> CompileStep(plan::Program program, plan::Step step,
+                                          const std::vector<plan::Slice>& args);
   Status CompileSteps(Prepared& prepared, const plan::Steps& steps);
   Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> feeds,
                                           std::span<const std::string> fetches);
   Status RunSteps(const Prepared& prepared, const plan::Steps& steps, std::byte* const* buffers,
                   const runtime::RunOptions& options, Started& started) const;
-  Status RunLaunch(const Prepared& prepared, const plan::Launch& launch, std::byte* const* buffers,
-                   const runtime::RunOptions& options, Started& started) const;
+  Status RunOp(const Prepared& prepared, int launch, const std::vector<plan::Slice>& slices,
+               std::byte* const* buffers, const runtime::RunOptions& options,
+               Started& started) const;
 
   std::unique_ptr<ir::Module> module_;
   runtime::Device& device_;

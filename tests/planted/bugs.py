@@ -53,8 +53,8 @@ BUGS = [
         """Set(Attr::kIndex,
             PLANTED && value->shape() == root->shape() ? int64_t{0} : static_cast<int64_t>(k))"""),
     Bug('padding between elements is read from memory', 'kernel/values.cc',
-        'inside = Both(inside, InRange(shifted.Mod(step), 1));',
-        'if (!PLANTED) inside = Both(inside, InRange(shifted.Mod(step), 1));'),
+        'inside = Both(inside, InRange(places[d].Mod(steps[d]), 1));',
+        'if (!PLANTED) inside = Both(inside, InRange(places[d].Mod(steps[d]), 1));'),
     # Index algebra.
     Bug('a quotient is cut one too late', 'kernel/index.cc',
         'if (rest.low() >= 0 && rest.high() < divisor) return whole;',

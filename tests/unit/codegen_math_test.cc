@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/math/math.h"
+#include "interp/special.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -115,6 +116,12 @@ const Function kFunctions[] = {
      [](long double x, long double) { return sqrtl(x); }},
     {"rsqrt", [](auto& m, auto* x, auto*) { return m.Rsqrt(x); },
      [](long double x, long double) { return 1 / sqrtl(x); }},
+    {"erfc", [](auto& m, auto* x, auto*) { return m.Erfc(x); },
+     [](long double x, long double) { return erfcl(x); }},
+    {"erf_inv", [](auto& m, auto* x, auto*) { return m.ErfInv(x); },
+     [](long double x, long double) { return interp::ErfInv(x); }},
+    {"i1e", [](auto& m, auto* x, auto*) { return m.BesselI1e(x); },
+     [](long double x, long double) { return interp::BesselI1e(x); }},
     {"pow", [](auto& m, auto* x, auto* y) { return m.Pow(x, y); },
      [](long double x, long double y) { return powl(x, y); }},
     {"fmod", [](auto& m, auto* x, auto* y) { return m.Fmod(x, y); },

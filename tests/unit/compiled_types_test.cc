@@ -432,27 +432,5 @@ TEST(CompiledDot, EveryType) {
   }
 }
 
-// What kernels do not have is refused, with the op and the type.
-TEST(CompiledOtherTypes, AreRefusedByName) {
-  for (ElementType type : {ElementType::kC64, ElementType::kC128, ElementType::kS4,
-                           ElementType::kU2, ElementType::kF8E4M3FN, ElementType::kF6E3M2FN}) {
-    const std::string t(TypeName(type));
-    for (const auto& [op, text] :
-         {std::pair<std::string, std::string>{"add", Cat(t, "[4] add(x, x)")},
-          {"convert", "f32[4] convert(x)"},
-          {"compare", "pred[4] compare(x, x), direction=NE"},
-          {"reverse", Cat(t, "[4] reverse(x), dimensions={0}")}}) {
-      auto module = ir::ParseOrDie(
-          Cat("HloModule m\nENTRY e {\n  x = ", t, "[4] parameter(0)\n  ROOT r = ", text, "\n}\n"));
-      for (bool fuse : {false, true}) {
-        const Status status = testing::Load(*module, fuse).status();
-        EXPECT_EQ(status.code(), Code::kUnimplemented) << text << ": " << status.ToString();
-        EXPECT_NE(status.message().find(op), std::string_view::npos) << status.ToString();
-        EXPECT_NE(status.message().find(t), std::string_view::npos) << status.ToString();
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace kiln

@@ -35,7 +35,7 @@ TEST(Compiler, DumpsEveryStageUnderXlasNames) {
   for (const char* suffix :
        {"before_optimizations.txt", "cpu_after_optimizations.txt",
         "cpu_after_optimizations-buffer-assignment.txt", "plan.txt", "ir-no-opt.ll",
-        "0000.optimization.after_pipeline-start.before_expand-ops.dot"}) {
+        "0000.optimization.after_pipeline-start.before_outline-grids.dot"}) {
     EXPECT_TRUE(files.contains(Cat("module_0007.step.", suffix))) << suffix;
   }
   // What was dumped as HLO text reads back.

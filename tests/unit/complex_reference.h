@@ -1,9 +1,14 @@
-// Functions of complex numbers to a thousand bits and more, by their formulas in MPFR.
+// Functions of complex numbers to a thousand bits and more, by their formulas in MPFR, and how far
+// values are off.
 #pragma once
 
 #include <mpfr.h>
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
+#include <limits>
+#include <span>
 #include <utility>
 
 namespace kiln::testing {
@@ -140,6 +145,84 @@ inline BigComplex Atanh(const BigComplex& z) {
   const Real one(1), below = one - z.re, above = one + z.re, square = z.im * z.im;
   return {Log((above * above + square) / (below * below + square)) / 4,
           Atan2(z.im * 2, below * above - square) / 2};
+}
+
+// The functions of the op table.
+struct ComplexReference {
+  const char* op;
+  BigComplex (*value)(const BigComplex& z);
+};
+inline BigComplex BigOne() { return {Real(1), Real(0)}; }
+inline constexpr ComplexReference kComplexReferences[] = {
+    {"acos", [](const BigComplex& z) { return Acos(z); }},
+    {"acosh", [](const BigComplex& z) { return Acosh(z); }},
+    {"asin", [](const BigComplex& z) { return Asin(z); }},
+    {"asinh", [](const BigComplex& z) { return Asinh(z); }},
+    {"atanh", [](const BigComplex& z) { return Atanh(z); }},
+    {"cbrt", [](const BigComplex& z) { return Cbrt(z); }},
+    {"cosh", [](const BigComplex& z) { return Cosh(z); }},
+    {"cosine", [](const BigComplex& z) { return Cos(z); }},
+    {"exponential", [](const BigComplex& z) { return Exp(z); }},
+    {"exponential-minus-one", [](const BigComplex& z) { return Exp(z) - BigOne(); }},
+    {"log", [](const BigComplex& z) { return Log(z); }},
+    {"log-plus-one",
+     [](const BigComplex& z) {
+       return Log(BigComplex{z.re + 1, z.im});
+     }},
+    {"logistic",
+     [](const BigComplex& z) {
+       return BigOne() / (BigOne() + Exp(BigComplex{-z.re, -z.im}));
+     }},
+    {"rsqrt", [](const BigComplex& z) { return BigOne() / Sqrt(z); }},
+    {"sign",
+     [](const BigComplex& z) {
+       const Real size = Hypot(z.re, z.im);
+       return BigComplex{z.re / size, z.im / size};
+     }},
+    {"sine", [](const BigComplex& z) { return Sin(z); }},
+    {"sinh", [](const BigComplex& z) { return Sinh(z); }},
+    {"sqrt", [](const BigComplex& z) { return Sqrt(z); }},
+    {"tan", [](const BigComplex& z) { return Tan(z); }},
+    {"tanh", [](const BigComplex& z) { return Tanh(z); }},
+};
+
+// The bits that hold sums and products of the parts, whatever their sizes.
+template <typename T>
+mpfr_prec_t PrecisionFor(const std::complex<T>& z) {
+  auto is_extreme = [](T part) {
+    return part != 0 && std::fabs(std::log2(std::fabs(static_cast<double>(part)))) > 200;
+  };
+  return is_extreme(z.real()) || is_extreme(z.imag()) ? 5000 : 1000;
+}
+
+// How far a part is off, in units of the last place that T has at the true value, or at `least` if
+// that is larger; those of numbers below the normal ones do not get smaller. What is too large for
+// T is an infinity, or where it is next to the largest number one of the two.
+template <typename T>
+double UlpError(T got, const Real& expected, double least = 0) {
+  using Limits = std::numeric_limits<T>;
+  constexpr int kDigits = Limits::digits;
+  const double rounded = mpfr_get_d(expected.value, MPFR_RNDN);
+  if (std::isnan(got)) return HUGE_VAL;
+  if (!std::isfinite(static_cast<T>(rounded)) && std::isinf(got)) {
+    return (got < 0) == (rounded < 0) ? 0 : HUGE_VAL;
+  }
+  // An infinity as the number after the largest one.
+  Real value(got);
+  if (std::isinf(got)) {
+    value = Real(got < 0 ? -0.5 : 0.5);
+    mpfr_mul_2si(value.value, value.value, Limits::max_exponent + 1, MPFR_RNDN);
+  }
+  Real error = value - expected;
+  if (mpfr_zero_p(error.value)) return 0;
+  mpfr_exp_t exponent = Limits::min_exponent;
+  if (!mpfr_zero_p(expected.value)) {
+    exponent = std::max<mpfr_exp_t>(mpfr_get_exp(expected.value), exponent);
+  }
+  exponent = std::min<mpfr_exp_t>(exponent, Limits::max_exponent);
+  if (least > 0) exponent = std::max<mpfr_exp_t>(exponent, std::ilogb(least) + 1);
+  mpfr_mul_2si(error.value, error.value, kDigits - exponent, MPFR_RNDN);
+  return std::fabs(mpfr_get_d(error.value, MPFR_RNDN));
 }
 
 }  // namespace kiln::testing

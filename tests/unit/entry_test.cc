@@ -159,15 +159,19 @@ TEST_F(Programs, CopiesOfAllSizes) {
   }
 }
 
-TEST_F(Programs, CallsGoByNumberAndTheirErrorsEndTheProgram) {
+TEST_F(Programs, CallsGoByTheirPlaceAmongLaunchesAndTheirErrorsEndTheProgram) {
   Buffer x(T::kS32, 1);
   plan::Slice sx = Add(x);
   int plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
-  program_.prologue = {{plan::Call{"first", {sx}, ""}}};
-  program_.steps = {{plan::Call{"second", {sx}, "some text"}},
+  program_.prologue = {{plan::Call{"first", {sx}, "", 2}}};
+  program_.steps = {{plan::Call{"second", {sx}, "some text", 1}},
                     Launch(plus_one, {sx, sx}),
-                    {plan::Call{"first", {sx}, ""}}};
-  EXPECT_EQ(Join(plan::CallTargets(program_), " "), "first second");
+                    {plan::Call{"first", {sx}, "", 0}}};
+  program_.launches.resize(3);
+  std::string order;
+  for (const plan::Call* call : plan::CallSteps(program_))
+    order += Cat(call->target, call->id, " ");
+  EXPECT_EQ(order, "first2 second1 first0 ");
   kiln_entry_fn entry = Compile();
   ASSERT_NE(entry, nullptr);
   auto prologue = reinterpret_cast<kiln_entry_fn>(jit_->Lookup(plan::kPrologueSymbol));
@@ -175,9 +179,9 @@ TEST_F(Programs, CallsGoByNumberAndTheirErrorsEndTheProgram) {
   testing::TestFrame frame(addresses_);
   x.as<int32_t>()[0] = 5;
   EXPECT_EQ(prologue(&frame.frame()), 0);
-  EXPECT_EQ(frame.called, 0);
+  EXPECT_EQ(frame.called, 2);
   EXPECT_EQ(entry(&frame.frame()), 0);
-  EXPECT_EQ(Join(frame.events, ", "), "call 0, call 1, call 0");
+  EXPECT_EQ(Join(frame.events, ", "), "call 2, call 1, call 0");
   EXPECT_EQ(x.Int(0), 6);
   frame.call_result = static_cast<int32_t>(Code::kInvalidArgument);
   EXPECT_EQ(entry(&frame.frame()), frame.call_result);

@@ -283,8 +283,8 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
   };
   for (const Case& c : std::initializer_list<Case>{
            {"x = f32[2 parameter(0)", "line 4, column 11: found 'parameter'; expected ']'"},
-           {"x = f32[2] cholesky(y)",
-            "UNIMPLEMENTED: line 4, column 12: op 'cholesky' is not implemented"},
+           {"x = f32[2] ragged-dot(y)",
+            "UNIMPLEMENTED: line 4, column 12: op 'ragged-dot' is not implemented"},
            {"x = s1[2] parameter(0)",
             "UNIMPLEMENTED: line 4, column 5: type 's1' is not implemented"},
            {"x = opaque[] parameter(0)", "UNIMPLEMENTED: line 4, column 5: type 'opaque' is not"},

@@ -40,10 +40,13 @@ TEST(InterpReduce, OfNothingIsInit) {
   EXPECT_EQ(ReduceBy("add", "f32", "f32[] constant(2)", "3", "", "f32[]"), "5");
 }
 
-TEST(InterpReduce, FloatSumsRoundOnce) {
-  // One by one, each 1 would be lost in f32.
+TEST(InterpReduce, ShortSumsAreAsMachinesHaveThem) {
+  // In order, each 1 is lost in f32.
   EXPECT_EQ(ReduceBy("add", "f32", "f32[4] constant({16777216, 1, 1, 1})", "0", "0", "f32[]"),
+            "16777216");
+  EXPECT_EQ(ReduceBy("add", "f32", "f32[4] constant({1, 1, 1, 16777216})", "0", "0", "f32[]"),
             "16777220");
+  EXPECT_EQ(ReduceBy("add", "f32", "f32[2] constant({-0, -0})", "-0", "0", "f32[]"), "-0");
   // Other reducers are taken by the letter.
   EXPECT_EQ(ReduceBy("subtract", "f32", "f32[3] constant({1, 2, 3})", "10", "0", "f32[]"), "4");
 }
@@ -206,11 +209,37 @@ TEST(InterpDot, IntegersWrapAndPredIsOrOfAnd) {
             "{0, 1}");
 }
 
-TEST(InterpDot, RoundsOnceAndInAWiderTypeIfAsked) {
+TEST(InterpReduce, LongSumsAreAccurate) {
+  // In order, all ones would be lost; so only those of the first block are.
+  EXPECT_EQ(ValueOf(R"(HloModule m
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  one = f32[] constant(1)
+  large = f32[1] constant({16777216})
+  ones = f32[3200] broadcast(one), dimensions={}
+  x = f32[3201] concatenate(large, ones), dimensions={0}
+  zero = f32[] constant(0)
+  ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+})"),
+            "16780384");
+}
+
+TEST(InterpDot, IsAsMachinesHaveItAndInAWiderTypeIfAsked) {
   constexpr std::string_view operands =
       "dot(f32[3] constant({16777216, 1, -16777216}), f32[3] constant({1, 1, 1})), "
       "lhs_contracting_dims={0}, rhs_contracting_dims={0}";
-  EXPECT_EQ(Eval(Cat("f32[] ", operands)), "1");
+  // In order, the 1 is lost in f32.
+  EXPECT_EQ(Eval(Cat("f32[] ", operands)), "0");
+  EXPECT_EQ(Eval(Cat("f64[] ", operands)), "1");
+  // Products are not rounded: (1 + e)^2 - (1 + 2e) is e^2.
+  EXPECT_EQ(Eval("f32[] dot(f32[2] constant({-1.0000002384185791, 1.0000001192092896}), f32[2] "
+                 "constant({1, 1.0000001192092896})), lhs_contracting_dims={0}, "
+                 "rhs_contracting_dims={0}"),
+            "1.4210855e-14");
   EXPECT_EQ(Eval("f64[] dot(f32[1] constant({16777217}), f32[1] constant({16777215})), "
                  "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
             "281474959933440");

@@ -17,11 +17,11 @@ TestFrame::TestFrame(std::vector<void*> buffers) : buffers_(std::move(buffers)) 
       kernel(frame, args, items * t / tasks, items * (t + 1) / tasks);
     }
   };
-  table_.call = [](const kiln_frame* frame, int32_t target, void* const* args, const void* config,
+  table_.call = [](const kiln_frame* frame, int32_t step, void* const* args, const void* config,
                    int64_t size) {
-    Of(frame).called = target;
+    Of(frame).called = step;
     Of(frame).config.assign(static_cast<const char*>(config), static_cast<size_t>(size));
-    Of(frame).events.push_back(Cat("call ", target));
+    Of(frame).events.push_back(Cat("call ", step));
     return Of(frame).call_result;
   };
   table_.trace_begin = [](const kiln_frame* frame, int32_t step) {

@@ -35,7 +35,7 @@ class TestFrame {
 
   int parallel_calls = 0;
   std::vector<std::string> events;
-  // What the table's call returns, and the target it was last called with.
+  // What the table's call returns, and the step it was last called for.
   int32_t call_result = 0;
   int32_t called = -1;
   std::string config;

@@ -31,11 +31,10 @@ std::string ObjectThatCalls(const std::string& defined, const std::string& wante
 
 class Loading : public ::testing::Test {
  protected:
-  Status Load(std::vector<std::string> objects, plan::Steps steps = {}) {
+  Status Load(std::vector<std::string> objects) {
     auto artefact = std::make_shared<plan::Artefact>();
     artefact->target = target::HostCpu();
     artefact->program.name = "program";
-    artefact->program.steps = std::move(steps);
     artefact->objects = std::move(objects);
     auto loaded = device::CpuExecutable::Load(artefact, allocator_, pool_);
     return loaded.ok() ? OkStatus() : loaded.status();
@@ -90,15 +89,6 @@ TEST_F(Loading, ObjectsThatAreNoneAreRefused) {
   ExpectError(Load({""}), Code::kInternal, "");
   ExpectError(Load({object.substr(0, 40)}), Code::kInternal, "");
   ExpectError(Load({object.substr(0, object.size() / 2)}), Code::kInternal, "");
-}
-
-TEST_F(Loading, CallsOfUnregisteredFunctionsAreNamed) {
-  plan::Step inside{plan::Call{"solve", {}, ""}};
-  plan::While loop;
-  loop.body.push_back(inside);
-  plan::Steps steps{{loop}, {plan::Call{"transform", {}, ""}}};
-  Status status = Load({ObjectThatCalls(plan::kEntrySymbol, "memcpy")}, steps);
-  ExpectError(status, Code::kUnimplemented, "'solve', 'transform'");
 }
 
 }  // namespace

@@ -18,7 +18,25 @@ Literal RandomLiteral(const Shape& shape, uint64_t seed) {
     }
     return literal;
   }
-  VisitKernelType(shape.type(), [&](auto zero) {
+  // Of complex numbers the parts; of less than a byte what is in bytes.
+  const ElementType type = PartOf(shape.type());
+  if (!IsKernelType(type)) {
+    Shape wide = shape;
+    wide.set_type(WideOf(type));
+    const Literal numbers = RandomLiteral(wide, seed);
+    VisitType(type, [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t k = 0; k < shape.num_elements(); ++k) {
+        if constexpr (FloatType<T>) {
+          literal.values<T>()[static_cast<size_t>(k)] = T(numbers.AsDouble(k));
+        } else if constexpr (!ComplexType<T>) {
+          literal.values<T>()[static_cast<size_t>(k)] = static_cast<T>(numbers.AsInt(k));
+        }
+      }
+    });
+    return literal;
+  }
+  VisitKernelType(type, [&](auto zero) {
     using T = decltype(zero);
     for (T& value : literal.values<T>()) {
       uint64_t bits = random();
@@ -54,6 +72,16 @@ std::string Difference(const Literal& expected, const Literal& actual, double re
     if (!inner.empty()) return Cat("element ", i, ": ", inner);
   }
   if (!expected.shape().is_array()) return "";
+  if (IsComplex(expected.shape().type())) {
+    // Part by part, as arrays of reals.
+    std::vector<Dimension> dimensions = expected.shape().dimensions();
+    dimensions.push_back(2);
+    const Shape parts(PartOf(expected.shape().type()), std::move(dimensions));
+    Literal e(parts), a(parts);
+    std::copy_n(expected.data(), e.byte_size(), e.data());
+    std::copy_n(actual.data(), a.byte_size(), a.data());
+    return Difference(e, a, relative, absolute);
+  }
   for (int64_t i = 0; i < expected.shape().num_elements(); ++i) {
     bool same;
     if (IsFloat(expected.shape().type())) {

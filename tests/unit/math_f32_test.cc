@@ -1,6 +1,6 @@
 // Every elementary function of one f32 operand at every bit pattern, and those of two at many, as
-// programs compute them, against the C library's double. docs/numerics.md has what the slow ones
-// print.
+// programs compute them, against the C library's double, or the evaluator's where it has none.
+// docs/numerics.md has what the slow ones print.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "math_test_util.h"
+#include "math_functions.h"
 
 namespace kiln {
 namespace {
@@ -20,71 +20,27 @@ namespace {
 using testing::CheckMath;
 using testing::Expected;
 using testing::kMathBlock;
+using testing::MathFunction;
 
-constexpr double kNearest = 0.5;
-
-struct UnaryFunction {
-  const char* op;
-  double (*reference)(double);
-  double bound;
-};
-void PrintTo(const UnaryFunction& f, std::ostream* to) { *to << f.op; }
-
-const UnaryFunction kUnary[] = {
-    {"acos", [](double x) { return std::abs(x) > 1 ? NAN : std::acos(x); }, 3},
-    {"acosh", [](double x) { return x < 1 ? NAN : std::acosh(x); }, 3},
-    {"asin", [](double x) { return std::abs(x) > 1 ? NAN : std::asin(x); }, 3},
-    {"asinh", [](double x) { return std::asinh(x); }, 3},
-    {"atanh", [](double x) { return std::abs(x) > 1 ? NAN : std::atanh(x); }, 3},
-    {"cbrt", [](double x) { return std::cbrt(x); }, 3},
-    {"cosh", [](double x) { return std::cosh(x); }, 3},
-    {"cosine", [](double x) { return std::cos(x); }, 3},
-    {"erf", [](double x) { return std::erf(x); }, 3},
-    {"exponential", [](double x) { return std::exp(x); }, 3},
-    {"exponential-minus-one", [](double x) { return std::expm1(x); }, 3},
-    // The C library takes its time over what has no value.
-    {"log", [](double x) { return x < 0 ? NAN : std::log(x); }, 3},
-    {"log-plus-one", [](double x) { return x < -1 ? NAN : std::log1p(x); }, 3},
-    {"logistic",
-     [](double x) {
-       double e = std::abs(x) > 700 ? 0 : std::exp(-std::abs(x));
-       return (x < 0 ? e : 1) / (1 + e);
-     },
-     3},
-    {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 3},
-    {"sine", [](double x) { return std::sin(x); }, 3},
-    {"sinh", [](double x) { return std::sinh(x); }, 3},
-    {"sqrt", [](double x) { return std::sqrt(x); }, kNearest},
-    {"tan", [](double x) { return std::tan(x); }, 3},
-    {"tanh", [](double x) { return std::tanh(x); }, 3},
-};
-
-struct BinaryFunction {
-  const char* op;
-  double (*reference)(double, double);
-  double bound;
-};
-void PrintTo(const BinaryFunction& f, std::ostream* to) { *to << f.op; }
-
-const BinaryFunction kBinary[] = {
-    {"atan2", [](double x, double y) { return std::atan2(x, y); }, 3},
-    {"power", [](double x, double y) { return std::pow(x, y); }, 3},
-    {"remainder", [](double x, double y) { return std::fmod(x, y); }, kNearest},
-};
-
-// Bit patterns `stride` apart, all of them once around.
-void CheckUnary(const UnaryFunction& f, uint64_t stride) {
+// Bit patterns `stride` apart, all of them once around; before them, for the GPU, blocks that go
+// once around each.
+void CheckUnary(const MathFunction& f, uint64_t stride, int64_t gpu_blocks) {
   int64_t blocks = static_cast<int64_t>((1ull << 32) / (stride * kMathBlock)) + 1;
   CheckMath<float>(
-      f.op, 1, blocks, f.bound,
-      [stride](int64_t block, float* x, float*) {
-        auto bits = static_cast<uint32_t>(static_cast<uint64_t>(block * kMathBlock) * stride);
-        for (int64_t i = 0; i < kMathBlock; ++i, bits += static_cast<uint32_t>(stride)) {
+      f.op, ElementType::kF32, gpu_blocks + blocks, gpu_blocks,
+      [=](int64_t block, float* x, float*) {
+        uint64_t first = static_cast<uint64_t>(block), step = 65537;
+        if (block >= gpu_blocks) {
+          first = static_cast<uint64_t>((block - gpu_blocks) * kMathBlock) * stride;
+          step = stride;
+        }
+        auto bits = static_cast<uint32_t>(first);
+        for (int64_t i = 0; i < kMathBlock; ++i, bits += static_cast<uint32_t>(step)) {
           x[i] = std::bit_cast<float>(bits);
         }
       },
-      [f = f.reference](const float* x, const float*, Expected<float>* out, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) out[i].value = f(static_cast<double>(x[i]));
+      [&f](const float* x, const float*, Expected<float>* out, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) out[i].value = f.in_double(static_cast<double>(x[i]), 0);
       });
 }
 
@@ -157,20 +113,14 @@ void FillPairs(int64_t block, float* x, float* y) {
   }
 }
 
-void CheckBinary(const BinaryFunction& f, int64_t blocks) {
-  CheckMath<float>(
-      f.op, 2, blocks, f.bound, FillPairs,
-      [f = f.reference](const float* x, const float* y, Expected<float>* out, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          out[i].value = f(static_cast<double>(x[i]), static_cast<double>(y[i]));
-        }
-      });
-}
-
-std::string NameOf(const char* op) {
-  std::string name = op;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+void CheckBinary(const MathFunction& f, int64_t blocks, int64_t gpu_blocks) {
+  CheckMath<float>(f.op, ElementType::kF32, blocks, gpu_blocks, FillPairs,
+                   [&f](const float* x, const float* y, Expected<float>* out, int64_t n) {
+                     for (int64_t i = 0; i < n; ++i) {
+                       out[i].value =
+                           f.in_double(static_cast<double>(x[i]), static_cast<double>(y[i]));
+                     }
+                   });
 }
 
 // What must come out to the bit, subnormal operands and results among it.
@@ -215,6 +165,40 @@ TEST(MathF32, SpecialValues) {
       {"erf", -0.0f, 0, -0.0f},
       {"erf", -INFINITY, 0, -1},
       {"erf", 4, 0, 1},
+      {"kiln.bessel-i1e", -0.0f, 0, -0.0f},
+      {"kiln.bessel-i1e", kTiny, 0, 0},
+      {"kiln.bessel-i1e", -0x1.2468p-130f, 0, -0x1.2468p-131f},
+      {"kiln.bessel-i1e", INFINITY, 0, 0},
+      {"kiln.bessel-i1e", -INFINITY, 0, -0.0f},
+      {"kiln.digamma", 0, 0, -INFINITY},
+      {"kiln.digamma", -0.0f, 0, -INFINITY},
+      {"kiln.digamma", -2, 0, NAN},
+      {"kiln.digamma", -0x1p24f, 0, NAN},
+      {"kiln.digamma", -INFINITY, 0, NAN},
+      {"kiln.digamma", INFINITY, 0, INFINITY},
+      {"kiln.digamma", kTiny, 0, -INFINITY},
+      {"kiln.digamma", -kSubnormal, 0, 0x1.c200e2p129f},
+      {"kiln.erf-inv", -0.0f, 0, -0.0f},
+      {"kiln.erf-inv", -kTiny, 0, -kTiny},
+      {"kiln.erf-inv", 1, 0, INFINITY},
+      {"kiln.erf-inv", -1, 0, -INFINITY},
+      {"kiln.erf-inv", 0x1.000002p0f, 0, NAN},
+      {"kiln.erf-inv", -INFINITY, 0, NAN},
+      {"kiln.erfc", -0.0f, 0, 1},
+      {"kiln.erfc", -kTiny, 0, 1},
+      {"kiln.erfc", INFINITY, 0, 0},
+      {"kiln.erfc", -INFINITY, 0, 2},
+      {"kiln.erfc", 10, 0, kTiny},
+      {"kiln.erfc", 11, 0, 0},
+      {"kiln.lgamma", 0, 0, INFINITY},
+      {"kiln.lgamma", -0.0f, 0, INFINITY},
+      {"kiln.lgamma", 1, 0, 0},
+      {"kiln.lgamma", 2, 0, 0},
+      {"kiln.lgamma", -1, 0, INFINITY},
+      {"kiln.lgamma", -0x1p100f, 0, INFINITY},
+      {"kiln.lgamma", INFINITY, 0, INFINITY},
+      {"kiln.lgamma", -INFINITY, 0, INFINITY},
+      {"kiln.lgamma", 0x1p122f, 0, INFINITY},
       {"sine", -0.0f, 0, -0.0f},
       {"sine", kTiny, 0, kTiny},
       {"sine", -kSubnormal, 0, -kSubnormal},
@@ -310,7 +294,8 @@ TEST(MathF32, SpecialValues) {
     }
     for (int v = 0; v < testing::kMathVariants; ++v) {
       auto variant = static_cast<testing::MathVariant>(v);
-      auto program = testing::CompileMath<float>(op, binary ? 2 : 1, variant);
+      auto program =
+          testing::CompileMath({*OpcodeByName(op), binary ? 2 : 1}, ElementType::kF32, variant);
       ASSERT_TRUE(program);
       std::fill_n(x.get(), kMathBlock, NAN);
       std::fill_n(y.get(), kMathBlock, 2.0f);
@@ -334,24 +319,26 @@ TEST(MathF32, SpecialValues) {
   }
 }
 
-class MathF32Sampled : public ::testing::TestWithParam<UnaryFunction> {};
-TEST_P(MathF32Sampled, SampledBitPatterns) { CheckUnary(GetParam(), 4099); }
+class MathF32Sampled : public ::testing::TestWithParam<MathFunction> {};
+TEST_P(MathF32Sampled, SampledBitPatterns) { CheckUnary(GetParam(), 4099, 1); }
 
-class MathF32All : public ::testing::TestWithParam<UnaryFunction> {};
-TEST_P(MathF32All, EveryBitPattern) { CheckUnary(GetParam(), 1); }
+class MathF32All : public ::testing::TestWithParam<MathFunction> {};
+TEST_P(MathF32All, EveryBitPattern) { CheckUnary(GetParam(), 1, 64); }
 
-class MathF32Pairs : public ::testing::TestWithParam<BinaryFunction> {};
-TEST_P(MathF32Pairs, Few) { CheckBinary(GetParam(), 8); }
+class MathF32Pairs : public ::testing::TestWithParam<MathFunction> {};
+TEST_P(MathF32Pairs, Few) { CheckBinary(GetParam(), 8, 1); }
 
-class MathF32ManyPairs : public ::testing::TestWithParam<BinaryFunction> {};
-TEST_P(MathF32ManyPairs, Many) { CheckBinary(GetParam(), 1024); }
+class MathF32ManyPairs : public ::testing::TestWithParam<MathFunction> {};
+TEST_P(MathF32ManyPairs, Many) { CheckBinary(GetParam(), 1024, 8); }
 
-auto name_of = [](const auto& info) { return NameOf(info.param.op); };
-INSTANTIATE_TEST_SUITE_P(Sampled, MathF32Sampled, ::testing::ValuesIn(kUnary), name_of);
-INSTANTIATE_TEST_SUITE_P(Sampled, MathF32Pairs, ::testing::ValuesIn(kBinary), name_of);
+auto name_of = [](const auto& info) { return testing::TestNameOf(info.param); };
+const auto kUnary = ::testing::ValuesIn(testing::UnaryMathFunctions());
+const auto kBinary = ::testing::ValuesIn(testing::BinaryMathFunctions());
+INSTANTIATE_TEST_SUITE_P(Sampled, MathF32Sampled, kUnary, name_of);
+INSTANTIATE_TEST_SUITE_P(Sampled, MathF32Pairs, kBinary, name_of);
 // Tests whose names begin with Slow run in `make test-all`.
-INSTANTIATE_TEST_SUITE_P(SlowMath, MathF32All, ::testing::ValuesIn(kUnary), name_of);
-INSTANTIATE_TEST_SUITE_P(SlowMath, MathF32ManyPairs, ::testing::ValuesIn(kBinary), name_of);
+INSTANTIATE_TEST_SUITE_P(SlowMath, MathF32All, kUnary, name_of);
+INSTANTIATE_TEST_SUITE_P(SlowMath, MathF32ManyPairs, kBinary, name_of);
 
 }  // namespace
 }  // namespace kiln

@@ -1,5 +1,5 @@
-// Elementary functions of f64 at seeded operands of all sizes, as programs compute them, against
-// MPFR.
+// Every elementary function of f64 at seeded operands of all sizes, as programs compute them,
+// against MPFR.
 
 #include <mpfr.h>
 
@@ -12,7 +12,7 @@
 #include <random>
 #include <string>
 
-#include "math_test_util.h"
+#include "math_functions.h"
 
 namespace kiln {
 namespace {
@@ -20,99 +20,7 @@ namespace {
 using testing::CheckMath;
 using testing::Expected;
 using testing::kMathBlock;
-
-constexpr double kNearest = 0.5;
-constexpr mpfr_prec_t kPrecision = 160;
-constexpr mpfr_rnd_t kRound = MPFR_RNDN;
-
-// A number of so many bits, and room for two more.
-class Big {
- public:
-  Big() { mpfr_inits2(kPrecision, value, other, third, nullptr); }
-  ~Big() { mpfr_clears(value, other, third, nullptr); }
-  Big(const Big&) = delete;
-  Big& operator=(const Big&) = delete;
-
-  Expected<double> Rounded() {
-    Expected<double> e;
-    e.value = mpfr_get_d(value, kRound);
-    if (mpfr_nan_p(value) || mpfr_inf_p(value)) return e;
-    if (std::isinf(e.value)) {
-      // Any rest says that the infinity is not exact.
-      e.rest = std::numeric_limits<double>::min();
-      return e;
-    }
-    int exponent = e.value == 0 ? -1022 : std::max(std::ilogb(e.value), -1022);
-    mpfr_sub_d(other, value, e.value, kRound);
-    mpfr_mul_2si(other, other, 52 - exponent, kRound);
-    e.rest = mpfr_get_d(other, kRound);
-    return e;
-  }
-
-  mpfr_t value, other, third;
-};
-
-struct Function {
-  const char* op;
-  int operands;
-  // Of b.value, and y.
-  void (*reference)(Big& b, double y);
-  double bound;
-};
-void PrintTo(const Function& f, std::ostream* to) { *to << f.op; }
-
-const Function kFunctions[] = {
-    {"acos", 1, [](Big& b, double) { mpfr_acos(b.value, b.value, kRound); }, 3},
-    {"acosh", 1, [](Big& b, double) { mpfr_acosh(b.value, b.value, kRound); }, 3},
-    {"asin", 1, [](Big& b, double) { mpfr_asin(b.value, b.value, kRound); }, 3},
-    {"asinh", 1, [](Big& b, double) { mpfr_asinh(b.value, b.value, kRound); }, 3},
-    {"atanh", 1, [](Big& b, double) { mpfr_atanh(b.value, b.value, kRound); }, 3},
-    {"atan2", 2,
-     [](Big& b, double x) {
-       mpfr_set_d(b.other, x, kRound);
-       mpfr_atan2(b.value, b.value, b.other, kRound);
-     },
-     3},
-    {"cbrt", 1, [](Big& b, double) { mpfr_cbrt(b.value, b.value, kRound); }, 3},
-    {"cosh", 1, [](Big& b, double) { mpfr_cosh(b.value, b.value, kRound); }, 3},
-    {"cosine", 1, [](Big& b, double) { mpfr_cos(b.value, b.value, kRound); }, 3},
-    {"erf", 1, [](Big& b, double) { mpfr_erf(b.value, b.value, kRound); }, 3},
-    {"exponential", 1, [](Big& b, double) { mpfr_exp(b.value, b.value, kRound); }, 3},
-    {"exponential-minus-one", 1, [](Big& b, double) { mpfr_expm1(b.value, b.value, kRound); }, 3},
-    {"log", 1, [](Big& b, double) { mpfr_log(b.value, b.value, kRound); }, 3},
-    {"log-plus-one", 1, [](Big& b, double) { mpfr_log1p(b.value, b.value, kRound); }, 3},
-    {"logistic", 1,
-     [](Big& b, double) {
-       mpfr_neg(b.other, b.value, kRound);
-       mpfr_exp(b.other, b.other, kRound);
-       mpfr_add_ui(b.other, b.other, 1, kRound);
-       mpfr_ui_div(b.value, 1, b.other, kRound);
-     },
-     3},
-    {"rsqrt", 1,
-     [](Big& b, double) {
-       mpfr_sqrt(b.value, b.value, kRound);
-       mpfr_ui_div(b.value, 1, b.value, kRound);
-     },
-     3},
-    {"sine", 1, [](Big& b, double) { mpfr_sin(b.value, b.value, kRound); }, 3},
-    {"sinh", 1, [](Big& b, double) { mpfr_sinh(b.value, b.value, kRound); }, 3},
-    {"tan", 1, [](Big& b, double) { mpfr_tan(b.value, b.value, kRound); }, 3},
-    {"sqrt", 1, [](Big& b, double) { mpfr_sqrt(b.value, b.value, kRound); }, kNearest},
-    {"tanh", 1, [](Big& b, double) { mpfr_tanh(b.value, b.value, kRound); }, 3},
-    {"power", 2,
-     [](Big& b, double y) {
-       mpfr_set_d(b.other, y, kRound);
-       mpfr_pow(b.value, b.value, b.other, kRound);
-     },
-     3},
-    {"remainder", 2,
-     [](Big& b, double y) {
-       mpfr_set_d(b.other, y, kRound);
-       mpfr_fmod(b.value, b.value, b.other, kRound);
-     },
-     kNearest},
-};
+using testing::MathFunction;
 
 // One operand: any bits, the sizes of everyday, what is near 0, near 1, and near multiples of
 // ln2 / 2, where arguments are reduced; the ends of what overflows and underflows.
@@ -175,10 +83,46 @@ double Operand(std::mt19937_64& random) {
   }
 }
 
+// Besides: what is within -1 and 1, next to their ends, next to whole numbers, and next to the
+// zeros of lgamma and digamma.
+double SpecialOperand(std::mt19937_64& random) {
+  constexpr double kZeros[] = {1,
+                               2,
+                               1.4616321449683622,
+                               -2.4570247382208006,
+                               -2.7476826467274127,
+                               -3.14358088834998,
+                               -3.955294284858598,
+                               -4.039361839740537,
+                               -4.991544640560048,
+                               -0.5040830082644554,
+                               -1.5734984731623904,
+                               -2.6107208684441447,
+                               -9.702672540001864};
+  auto unit = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  auto near = [&](double x) {
+    return x + x * std::ldexp(unit() - 0.5, -static_cast<int>(random() % 53));
+  };
+  switch (random() % 6) {
+    case 0:
+      return unit() * 2 - 1;
+    case 1:
+      return (random() % 2 ? 1 : -1) * (1 - std::ldexp(unit(), -static_cast<int>(random() % 53)));
+    case 2:
+      return near(-static_cast<double>(random() % 40));
+    case 3:
+      return near(kZeros[random() % std::size(kZeros)]);
+    case 4:
+      return unit() * 60 - 30;
+    default:
+      return Operand(random);
+  }
+}
+
 void Fill(int64_t block, double* x, double* y) {
   std::mt19937_64 random(static_cast<uint64_t>(block) + 1);
   for (int64_t i = 0; i < kMathBlock; ++i) {
-    x[i] = Operand(random);
+    x[i] = i % 2 ? Operand(random) : SpecialOperand(random);
     switch (random() % 4) {
       case 0:
         y[i] = Operand(random);
@@ -196,33 +140,34 @@ void Fill(int64_t block, double* x, double* y) {
   }
 }
 
-void Check(const Function& f, int64_t blocks) {
-  CheckMath<double>(f.op, f.operands, blocks, f.bound, Fill,
+void Check(const MathFunction& f, int64_t blocks, int64_t gpu_blocks) {
+  CheckMath<double>(f.op, ElementType::kF64, blocks, gpu_blocks, Fill,
                     [&f](const double* x, const double* y, Expected<double>* out, int64_t n) {
-                      Big b;
+                      testing::Big b;
                       for (int64_t i = 0; i < n; ++i) {
-                        mpfr_set_d(b.value, x[i], kRound);
-                        f.reference(b, y[i]);
+                        mpfr_set_d(b.value, x[i], MPFR_RNDN);
+                        f.in_mpfr(b, y[i]);
                         out[i] = b.Rounded();
                       }
                       mpfr_free_cache();
                     });
 }
 
-class MathF64 : public ::testing::TestWithParam<Function> {};
-TEST_P(MathF64, Few) { Check(GetParam(), 1); }
+class MathF64 : public ::testing::TestWithParam<MathFunction> {};
+TEST_P(MathF64, Few) { Check(GetParam(), 1, 1); }
 
-class MathF64Many : public ::testing::TestWithParam<Function> {};
-TEST_P(MathF64Many, Many) { Check(GetParam(), 64); }
+class MathF64Many : public ::testing::TestWithParam<MathFunction> {};
+// Ten million.
+TEST_P(MathF64Many, Many) { Check(GetParam(), 153, 3); }
 
-auto name_of = [](const auto& info) {
-  std::string name = info.param.op;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-};
-INSTANTIATE_TEST_SUITE_P(Sampled, MathF64, ::testing::ValuesIn(kFunctions), name_of);
+auto name_of = [](const auto& info) { return testing::TestNameOf(info.param); };
+const auto kUnary = ::testing::ValuesIn(testing::UnaryMathFunctions());
+const auto kBinary = ::testing::ValuesIn(testing::BinaryMathFunctions());
+INSTANTIATE_TEST_SUITE_P(Sampled, MathF64, kUnary, name_of);
+INSTANTIATE_TEST_SUITE_P(SampledPairs, MathF64, kBinary, name_of);
 // Tests whose names begin with Slow run in `make test-all`.
-INSTANTIATE_TEST_SUITE_P(SlowMath, MathF64Many, ::testing::ValuesIn(kFunctions), name_of);
+INSTANTIATE_TEST_SUITE_P(SlowMath, MathF64Many, kUnary, name_of);
+INSTANTIATE_TEST_SUITE_P(SlowMathPairs, MathF64Many, kBinary, name_of);
 
 }  // namespace
 }  // namespace kiln

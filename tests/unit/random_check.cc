@@ -21,7 +21,7 @@ namespace kiln::testing {
 namespace {
 
 // Loops that a pass made endless, or a module that was cut down, end.
-constexpr interp::Options kBounded{.max_instructions = 1'000'000};
+const interp::Options kBounded{.max_instructions = 1'000'000};
 
 using Compare = std::string (*)(const ir::Module&, const Literal&, const Literal&);
 

@@ -23,16 +23,20 @@ constexpr Opcode kLeftOut[] = {
     Opcode::kCollectivePermute, Opcode::kPartitionId, Opcode::kReduceScatter, Opcode::kReplicaId,
     Opcode::kAfterAll, Opcode::kInfeed, Opcode::kOutfeed, Opcode::kRecv, Opcode::kRecvDone,
     Opcode::kSend, Opcode::kSendDone,
+    // Functions outside generated code.
+    Opcode::kCholesky, Opcode::kCustomCall, Opcode::kFft, Opcode::kRngGetAndUpdateState,
+    Opcode::kTriangularSolve,
+    // Complex numbers.
+    Opcode::kComplex,
     // Random numbers have no neighbours that results could be compared to.
     Opcode::kRng, Opcode::kRngBitGenerator,
     // Not made yet.
     Opcode::kBatchNormGrad, Opcode::kBatchNormInference, Opcode::kBatchNormTraining,
-    Opcode::kConvolution, Opcode::kSelectAndScatter, Opcode::kSetDimensionSize, Opcode::kBesselI1e,
-    Opcode::kDigamma, Opcode::kErfInv, Opcode::kErfc, Opcode::kLgamma, Opcode::kPolygamma,
+    Opcode::kConvolution, Opcode::kSelectAndScatter, Opcode::kSetDimensionSize, Opcode::kPolygamma,
     Opcode::kZeta};
 
 bool IsMadeByUsers(const OpInfo& op) {
-  return !(op.traits & kSessionOnly) && op.opcode != Opcode::kFusion &&
+  return !(op.traits & (kSessionOnly | kCompilerOnly)) &&
          std::ranges::find(kLeftOut, op.opcode) == std::end(kLeftOut);
 }
 

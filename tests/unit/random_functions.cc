@@ -17,7 +17,7 @@ class Generator {
       : source_(source), x_(x), exact_(exact) {}
 
   MoveOp Function() {
-    int n = Pick(0, std::size(kBoundedFunctions) + 5);
+    int n = Pick(0, std::size(kBoundedFunctions) + 7);
     if (n < static_cast<int>(std::size(kBoundedFunctions))) {
       const BoundedFunction& f = kBoundedFunctions[n];
       return Rounded(Op(f.opcode, {Clamped(f.bound)}));
@@ -38,6 +38,10 @@ class Generator {
         return {{Op(Opcode::kReal, {x_})}, {x_}};
       case 4:
         return {{Op(Opcode::kNextAfter, {x_, Clamped(1)})}, {x_}};
+      case 5:
+        return Rounded(Op(Opcode::kLgamma, {Above(0.5)}));
+      case 6:
+        return Rounded(Op(Opcode::kDigamma, {Above(1)}));
       default:
         return {{Op(Opcode::kImag, {x_})}, {}};
     }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "random_convolutions.h"
 #include "random_functions.h"
 #include "random_moves.h"
 #include "random_ops.h"
@@ -444,7 +445,8 @@ class Generator {
       for (Instruction* r : sort.results) Keep(r, exact);
       return;
     }
-    MoveOp op = Chance(25)                 ? RandomReduceWindow(source, x)
+    MoveOp op = IsExact(x) && Chance(15)   ? RandomSelectAndScatter(source, x)
+                : Chance(25)               ? RandomReduceWindow(source, x)
                 : IsExact(x) && Chance(50) ? RandomBitsOp(source, x)
                                            : RandomWindowOp(source, x);
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
@@ -640,6 +642,10 @@ class Generator {
     if (Chance(50)) {
       MoveSource source = Source();
       if (IsFloat(x->shape().type())) x = Clamped(x, -0.5, 0.5);
+      if (Chance(40)) {
+        if (Instruction* r = RandomConvolution(source, x)) Keep(Tamed(r), false);
+        return;
+      }
       for (Instruction* r : RandomProduct(source, x)) Keep(Tamed(r), false);
       return;
     }

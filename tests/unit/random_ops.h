@@ -41,8 +41,10 @@ struct BoundedFunction {
   double bound;
 };
 inline constexpr BoundedFunction kBoundedFunctions[] = {
-    {Opcode::kSine, 8},    {Opcode::kCosine, 8},   {Opcode::kTan, 1},     {Opcode::kAsin, 0.875},
-    {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75}, {Opcode::kAsinh, 100}, {Opcode::kSinh, 3},
-    {Opcode::kCosh, 3},    {Opcode::kErf, 100}};
+    {Opcode::kSine, 8},      {Opcode::kCosine, 8},  {Opcode::kTan, 1},
+    {Opcode::kAsin, 0.875},  {Opcode::kAcos, 0.75}, {Opcode::kAtanh, 0.75},
+    {Opcode::kAsinh, 100},   {Opcode::kSinh, 3},    {Opcode::kCosh, 3},
+    {Opcode::kErf, 100},     {Opcode::kErfc, 8},    {Opcode::kErfInv, 0.875},
+    {Opcode::kBesselI1e, 20}};
 
 }  // namespace kiln::testing

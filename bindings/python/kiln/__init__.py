@@ -13,6 +13,7 @@ Failures are raised as `KilnError`. See `Context`, `Graph`, `Executable`, `Sessi
 """
 
 from ._arrays import Shape
+from ._calls import CallArray, CustomCall
 from ._library import Code, KilnError
 from ._table import ALIGNMENT, VERSION
 from .context import Context, Trace
@@ -21,7 +22,7 @@ from .executable import (Cancellation, Executable, ProgramCost, ProgramInfo, Pro
                          Session)
 from .graph import Graph, Value
 
-__all__ = ['ALIGNMENT', 'Buffer', 'Cancellation', 'Code', 'Context', 'Device', 'Event',
-           'Executable', 'Graph', 'KilnError', 'MemoryInfo', 'ProgramCost', 'ProgramInfo',
+__all__ = ['ALIGNMENT', 'Buffer', 'CallArray', 'Cancellation', 'Code', 'Context', 'CustomCall',
+           'Device', 'Event', 'Executable', 'Graph', 'KilnError', 'MemoryInfo', 'ProgramCost', 'ProgramInfo',
            'ProgramMemory', 'Session', 'Shape', 'Trace', 'VERSION', 'Value']
 __version__ = '.'.join(map(str, VERSION))

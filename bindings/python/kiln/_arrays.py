@@ -57,6 +57,11 @@ def dtype_number(dtype: DType) -> int:
     return DTYPES[name]
 
 
+def dtype_name(number: int) -> str:
+    """The name of an element type's number."""
+    return _NAMES[number]
+
+
 def _of_type_string(string: Any) -> Optional[str]:
     if not isinstance(string, str) or string[:1] not in ('|', _NATIVE):
         return None

@@ -6,6 +6,7 @@ from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_void_p
 LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_void_p, c_size_t)
 DestroyFunction = ctypes.CFUNCTYPE(None, c_void_p)
 ReadyFunction = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+CallFunction = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)
 
 
 class Output(ctypes.Structure):
@@ -66,6 +67,54 @@ class ProgramCost(Output):
                 ('flops', c_int64),
                 ('transcendentals', c_int64),
                 ('bytes_accessed', c_int64)]
+
+
+class CallArray(ctypes.Structure):
+    """kiln_call_array"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('dtype', c_int32),
+                ('reserved', c_int32),
+                ('rank', c_size_t),
+                ('dims', POINTER(c_int64)),
+                ('data', c_void_p),
+                ('byte_size', c_int64)]
+
+
+class CustomCall(ctypes.Structure):
+    """kiln_custom_call"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('target', c_void_p),
+                ('target_length', c_size_t),
+                ('backend_config', c_void_p),
+                ('backend_config_length', c_size_t),
+                ('operands', POINTER(POINTER(CallArray))),
+                ('operand_count', c_size_t),
+                ('results', POINTER(POINTER(CallArray))),
+                ('result_count', c_size_t)]
+
+
+class CustomCallOptions(ctypes.Structure):
+    """kiln_custom_call_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('backend_config', c_char_p),
+                ('backend_config_length', c_size_t),
+                ('aliases', POINTER(c_int64)),
+                ('alias_count', c_size_t),
+                ('has_side_effect', c_int32),
+                ('reserved', c_int32)]
+
+
+class StablehloOptions(ctypes.Structure):
+    """kiln_stablehlo_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('entry', c_char_p),
+                ('entry_length', c_size_t),
+                ('arguments', POINTER(POINTER(Shape))),
+                ('argument_count', c_size_t)]
 
 
 class SymbolSize(ctypes.Structure):

@@ -110,6 +110,7 @@ GPU_LIBRARIES = {
 FUNCTIONS = {
     'kiln_version': (c_int32, []),
     'kiln_version_string': (c_char_p, []),
+    'kiln_error_create': (ErrorPointer, [c_int32, c_char_p, c_size_t]),
     'kiln_error_code': (c_int32, [c_void_p]),
     'kiln_error_message': (c_char_p, [c_void_p, POINTER(c_size_t)]),
     'kiln_error_retain': (None, [c_void_p]),
@@ -126,6 +127,14 @@ FUNCTIONS = {
     'kiln_context_release': (None, [c_void_p]),
     'kiln_context_threads': (c_int32, [c_void_p]),
     'kiln_context_memory': (ErrorPointer, [c_void_p, c_void_p]),
+    'kiln_context_register_call': (
+        ErrorPointer,
+        [c_void_p, c_char_p, c_size_t, c_void_p, c_void_p, c_void_p]),
+    'kiln_custom_call_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_op_custom_call': (
+        c_uint64,
+        [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_void_p), c_size_t,
+         c_void_p]),
     'kiln_context_device_count': (c_size_t, [c_void_p]),
     'kiln_context_device': (c_void_p, [c_void_p, c_size_t]),
     'kiln_context_device_notes': (c_char_p, [c_void_p, POINTER(c_size_t)]),
@@ -137,6 +146,10 @@ FUNCTIONS = {
     'kiln_device_release': (None, [c_void_p]),
     'kiln_graph_create': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
     'kiln_graph_from_hlo_text': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_stablehlo_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_graph_from_stablehlo': (
+        ErrorPointer,
+        [c_void_p, c_void_p, c_size_t, c_void_p, POINTER(c_void_p)]),
     'kiln_graph_retain': (None, [c_void_p]),
     'kiln_graph_release': (None, [c_void_p]),
     'kiln_graph_status': (ErrorPointer, [c_void_p]),
@@ -389,6 +402,7 @@ FUNCTIONS = {
     'kiln_op_rng': (
         c_uint64,
         [c_void_p, c_uint64, c_uint64, c_char_p, c_size_t, POINTER(c_int64), c_size_t]),
+    'kiln_op_rng_get_and_update_state': (c_uint64, [c_void_p, c_int64]),
     'kiln_op_rng_bit_generator': (
         c_uint64,
         [c_void_p, c_uint64, c_char_p, c_size_t, c_int32, POINTER(c_int64), c_size_t]),
@@ -431,6 +445,11 @@ FUNCTIONS = {
         [c_void_p, c_uint64, c_uint64, c_int64, c_int32, POINTER(c_int64), POINTER(c_int64),
          c_size_t]),
     'kiln_op_send_done': (c_uint64, [c_void_p, c_uint64, c_int64, c_int32]),
+    'kiln_op_cholesky': (c_uint64, [c_void_p, c_uint64, c_int32]),
+    'kiln_op_fft': (c_uint64, [c_void_p, c_uint64, c_char_p, c_size_t, POINTER(c_int64), c_size_t]),
+    'kiln_op_triangular_solve': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, c_int32, c_int32, c_int32, c_char_p, c_size_t]),
     'kiln_op_call': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t, c_void_p]),
     'kiln_op_conditional': (
         c_uint64,
@@ -807,7 +826,7 @@ OPS = {
             Parameter('operand', 'value', False),
         ]),
     'digamma': Op(
-        'The derivative of lgamma; NaN at 0 and at negative integers, and at -inf.',
+        'The derivative of lgamma; -inf at 0, NaN at negative integers and at -inf.',
         [
             Parameter('operand', 'value', False),
         ]),
@@ -835,15 +854,17 @@ OPS = {
             Parameter('rhs', 'value', False),
         ]),
     'polygamma': Op(
-        'The derivative of digamma of the order lhs at rhs; NaN where lhs is no integer or below '
-        '0.',
+        'The derivative of digamma of the order lhs at rhs, digamma for order 0; NaN where lhs is '
+        'no integer or below 0. Where rhs is 0 or a negative integer inf for odd orders, NaN for '
+        'even ones.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
         ]),
     'zeta': Op(
         "Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf where lhs "
-        'is 1, NaN below 1.',
+        'is 1, NaN below 1. Where rhs is below 0, or is 0, NaN unless lhs is an integer; at its '
+        'poles, where rhs is an integer, inf where lhs is even and NaN where it is odd.',
         [
             Parameter('lhs', 'value', False),
             Parameter('rhs', 'value', False),
@@ -1122,6 +1143,12 @@ OPS = {
             Parameter('distribution', 'text', False),
             Parameter('dims', 'dims', False),
         ]),
+    'rng_get_and_update_state': Op(
+        'A state of rng-bit-generator for so many blocks of random bits that no other run of the '
+        'op has: the key and the counter, u64[2].',
+        [
+            Parameter('delta', 'int', False),
+        ]),
     'rng_bit_generator': Op(
         'Random bits of a generator of which the result depends on the state alone: rng_three_fry '
         '(of 2x32 bits and 20 rounds, state u64[2]), rng_philox (of 4x32 bits and 10 rounds, '
@@ -1249,6 +1276,41 @@ OPS = {
             Parameter('operand', 'value', False),
             Parameter('channel_id', 'int', False),
             Parameter('is_host_transfer', 'bool', True),
+        ]),
+    'cholesky': Op(
+        'The Cholesky decomposition of each matrix a in the last two dimensions of the operand: '
+        'the lower triangular L with a = L L^H, or without lower the upper triangular U with a = '
+        'U^H U. Only that triangle of a is read, and of complex diagonals the real part. The '
+        'other triangle of the result is 0. Of a matrix that is not positive definite all of the '
+        'result is NaN.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('lower', 'bool', True),
+        ]),
+    'fft': Op(
+        'The discrete Fourier transform along the last 1 to 3 dimensions, as many as fft_length '
+        'has sizes. FFT and IFFT are of complex numbers, the inverse one divided by the number of '
+        'points. RFFT is FFT of real numbers, of whose last dimension the first n / 2 + 1 points '
+        "are given, which determine the others; IRFFT is its inverse, of n = fft_length's last "
+        'points, and does not read the imaginary parts of points that are real for any real '
+        'numbers.',
+        [
+            Parameter('operand', 'value', False),
+            Parameter('fft_type', 'text', False),
+            Parameter('fft_length', 'ints', False),
+        ]),
+    'triangular_solve': Op(
+        'Solves op(a) x = b for x, or without left_side x op(a) = b, for each pair of matrices in '
+        'the last two dimensions. a is lower triangular, or upper without lower: the other '
+        'triangle is not read, nor with unit_diagonal the diagonal, which is 1 then. op is what '
+        'transpose_a says. A zero on the diagonal divides.',
+        [
+            Parameter('triangle', 'value', False),
+            Parameter('sides', 'value', False),
+            Parameter('left_side', 'bool', True),
+            Parameter('lower', 'bool', True),
+            Parameter('unit_diagonal', 'bool', True),
+            Parameter('transpose_a', 'text', False),
         ]),
     'call': Op(
         "The computation's result for these arguments.",

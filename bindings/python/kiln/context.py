@@ -1,11 +1,13 @@
 """The context, and timelines of what it does."""
 
 import ctypes
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _structs
+from ._arrays import DType, dtype_number
+from ._calls import CustomCall, call_held
 from ._handle import Handle, drop, forget, held, hold
-from ._library import KilnError, decoded, lib, made, made_text, options, text
+from ._library import KilnError, decoded, ints, lib, made, made_text, options, text
 from ._table import GPU_LIBRARIES, GPU_MODES, LOG_LEVELS
 from .device import Device, MemoryInfo, memory_info
 from .graph import Graph
@@ -105,6 +107,23 @@ class Context(Handle):
         """A device by name: 'CPU:0', 'CPU', or TensorFlow's long form."""
         return Device.borrowed(made(lib.kiln_context_find_device, self, *text(name)))
 
+    def register_call(self, target: str, function: Callable[[CustomCall], None]) -> None:
+        """Registers the function that custom calls of a target run, in programs compiled from then
+        on. It gets a `CustomCall`, reads its operands and fills in its results:
+
+            def double(call):
+                numpy.asarray(call.results[0])[...] = 2 * numpy.asarray(call.operands[0])
+
+        An exception is the failure of the execution. Threads of the library's call it only where
+        the context was made with `callbacks_from_any_thread`.
+        """
+        number = hold(function)
+        try:
+            lib.kiln_context_register_call(self, *text(target), call_held, number, forget)
+        except KilnError:
+            drop(number)
+            raise
+
     def graph(self, name: str = '') -> Graph:
         """Begins an empty graph."""
         return Graph(self, made(lib.kiln_graph_create, self, *text(name)))
@@ -112,6 +131,32 @@ class Context(Handle):
     def graph_from_hlo_text(self, hlo: str) -> Graph:
         """Reads a module in HLO text, the form in which XLA and Kiln print it."""
         return Graph(self, made(lib.kiln_graph_from_hlo_text, self, *text(hlo)))
+
+    def graph_from_stablehlo(self, program: Union[str, bytes], entry: str = '',
+                             arguments: Optional[Sequence[Tuple[DType, Sequence[int]]]] = None
+                             ) -> Graph:
+        """Reads a program in StableHLO: text, or portable bytecode as `bytes`.
+
+        Args:
+            entry: the name of the function that is the graph: `main`, or else the only public one
+            arguments: element type and sizes of each parameter, where the program leaves sizes open
+        """
+        data = program.encode() if isinstance(program, str) else program
+        name, name_length = text(entry)
+        fields: Dict[str, Any] = {'entry': name, 'entry_length': name_length}
+        if arguments is not None:
+            shapes = (_structs.Shape * len(arguments))()
+            for shape, (dtype, dims) in zip(shapes, arguments):
+                shape.struct_size = ctypes.sizeof(_structs.Shape)
+                shape.dtype = dtype_number(dtype)
+                shape.dims, shape.rank = ints(dims)
+            pointers = (ctypes.POINTER(_structs.Shape) * len(shapes))(
+                *(ctypes.pointer(shape) for shape in shapes))
+            fields.update(arguments=pointers, argument_count=len(shapes))
+        made_options = options(_structs.StablehloOptions, lib.kiln_stablehlo_options_init,
+                               **fields)
+        return Graph(self, made(lib.kiln_graph_from_stablehlo, self, data, len(data),
+                                ctypes.byref(made_options)))
 
     def trace(self) -> Trace:
         """Begins to record what the context does: `with context.trace() as trace: ...`"""

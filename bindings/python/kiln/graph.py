@@ -2,12 +2,13 @@
 
 import ctypes
 import numbers
-from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Mapping, Optional, Sequence, Union
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional,
+                    Sequence, Tuple, Union)
 
-from . import _ops
+from . import _ops, _structs
 from ._arrays import DType, Shape, dtype_number, host_array, shape_of
 from ._handle import Handle
-from ._library import decoded, ints, lib, made_text, text
+from ._library import decoded, ints, lib, made_text, options, text
 from ._table import DTYPES, REDUCERS
 from .device import Device
 from .executable import Executable, compile_graph
@@ -154,6 +155,38 @@ class Graph(Handle):
         """`reduce` of one operand with a common reducer: SUM, PRODUCT, MAX, MIN, AND, OR, XOR."""
         return self.value(lib.kiln_op_reduce_by(self, operand.id, *ints(dimensions),
                                                 REDUCERS[reducer.upper()]))
+
+    def custom_call(self, target: str, operands: Sequence[Value],
+                    results: Sequence[Tuple[DType, Sequence[int]]], backend_config: str = '',
+                    has_side_effect: bool = False,
+                    aliases: Optional[Sequence[int]] = None) -> Value:
+        """Calls a function that is registered with `Context.register_call`.
+
+        Args:
+            results: element type and sizes of each result; several are a tuple
+            backend_config: a text for the function
+            has_side_effect: it is run though nobody needs its results
+            aliases: for each result the number of the operand in whose memory the function finds
+                it, or -1
+        """
+        shapes = []
+        for dtype, dims in results:
+            shape = _structs.Shape()
+            shape.dtype = dtype_number(dtype)
+            shape.dims, shape.rank = ints(dims)
+            shapes.append(shape)
+        pointers = (ctypes.c_void_p * len(shapes))(*(ctypes.addressof(s) for s in shapes))
+        config, config_length = text(backend_config)
+        fields: Dict[str, Any] = {'backend_config': config, 'backend_config_length': config_length,
+                                  'has_side_effect': int(has_side_effect)}
+        if aliases is not None:
+            fields['aliases'], fields['alias_count'] = ints(aliases)
+        made_options = options(_structs.CustomCallOptions, lib.kiln_custom_call_options_init,
+                               **fields)
+        ids = (ctypes.c_uint64 * len(operands))(*(v.id for v in operands))
+        return self.value(lib.kiln_op_custom_call(self, *text(target), ids, len(operands),
+                                                  pointers, len(shapes),
+                                                  ctypes.byref(made_options)))
 
     def symbol(self, name: str) -> int:
         """A size that is put in when the graph is compiled."""

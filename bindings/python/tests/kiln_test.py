@@ -248,6 +248,22 @@ class KilnTest(unittest.TestCase):
                 again.compile(optimization='fast')
             self.assertTrue(os.listdir(folder))
 
+    def test_stablehlo(self):
+        program = """
+            func.func @sums(%x: tensor<?x2xf32>) -> tensor<?xf32> {
+              %z = stablehlo.constant dense<0.0> : tensor<f32>
+              %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1]
+                : (tensor<?x2xf32>, tensor<f32>) -> tensor<?xf32>
+              return %0 : tensor<?xf32>
+            }
+            func.func @nothing() { return }"""
+        graph = self.context.graph_from_stablehlo(program, entry='sums',
+                                                  arguments=[('f32', [3, 2])])
+        result, = graph.compile()(numpy.arange(6, dtype='f4').reshape(3, 2))
+        self.assertEqual(numpy.asarray(result).tolist(), [1, 5, 9])
+        with self.assertRaisesRegex(kiln.KilnError, 'several that are public'):
+            self.context.graph_from_stablehlo(program.encode())
+
     def test_errors_of_builders(self):
         graph = self.context.graph()
         x = graph.parameter('f32', [3])
@@ -402,6 +418,73 @@ class KilnTest(unittest.TestCase):
             self.axpy().compile()(numpy.float32(1), numpy.zeros(5, 'f4'), numpy.zeros(5, 'f4'))
         events = json.loads(trace.to_json())['traceEvents']
         self.assertTrue(any('name' in event for event in events))
+
+    def test_calls_functions(self):
+        seen = []
+
+        def norm(call):
+            x = numpy.asarray(call.operands[0])
+            unit, length = (numpy.asarray(result) for result in call.results)
+            seen.append((call.target, call.backend_config, call.operands[0].shape))
+            with self.assertRaises(ValueError):
+                x[0] = 1  # operands are for reading
+            length[...] = numpy.sqrt((x * x).sum())
+            unit[...] = x / length
+
+        self.context.register_call('norm', norm)
+        for device in ('CPU:0', 'REFERENCE:0'):
+            graph = self.context.graph()
+            x = graph.parameter('f32', [2])
+            pair = graph.custom_call('norm', [-x], [('f32', [2]), ('f32', [])], 'L2')
+            graph.set_results(graph.get_tuple_element(pair, 0), graph.get_tuple_element(pair, 1))
+            executable = graph.compile(self.context.device(device))
+            unit, length = executable(numpy.array([3, 4], numpy.float32))
+            numpy.testing.assert_allclose(numpy.asarray(unit), [-0.6, -0.8], rtol=1e-6)
+            self.assertEqual(numpy.asarray(length).tolist(), 5)
+            self.assertEqual(seen.pop(), ('norm', 'L2', kiln.Shape('f32', (2,), 8)))
+
+    def test_functions_that_fail(self):
+        def refuse(call):
+            if call.backend_config == 'kiln':
+                raise kiln.KilnError(kiln.Code.OUT_OF_RANGE, 'too far')
+            raise ValueError('not today')
+
+        self.context.register_call('refuse', refuse)
+        with self.assertRaises(kiln.KilnError) as caught:
+            self.context.register_call('refuse', refuse)
+        self.assertEqual(caught.exception.code, kiln.Code.ALREADY_EXISTS)
+        for config, code, message in (('kiln', 'OUT_OF_RANGE', 'too far'),
+                                      ('', 'UNKNOWN', 'ValueError: not today')):
+            graph = self.context.graph()
+            x = graph.parameter('f32', [2])
+            graph.set_results(graph.custom_call('refuse', [x], [('f32', [2])], config))
+            with self.assertRaises(kiln.KilnError) as caught:
+                graph.compile()(numpy.zeros(2, numpy.float32))
+            self.assertEqual(caught.exception.code, kiln.Code[code])
+            self.assertIn(message, caught.exception.message)
+
+    def test_functions_go_with_what_can_call_them(self):
+        class Function:
+            def __call__(self, call):
+                numpy.asarray(call.results[0])[...] += 1
+
+        function = Function()
+        gone = weakref.ref(function)
+        with kiln.Context(threads=1) as context:
+            context.register_call('increment', function)
+            del function
+            graph = context.graph()
+            x = graph.parameter('f32', [2])
+            graph.set_results(graph.custom_call('increment', [x], [('f32', [2])], aliases=[0]))
+            executable = graph.compile()
+            graph.close()
+        self.assertIsNotNone(gone())
+        result, = executable(numpy.zeros(2, numpy.float32))
+        self.assertEqual(numpy.asarray(result).tolist(), [1, 1])
+        del result
+        executable.close()
+        gc.collect()
+        self.assertIsNone(gone())
 
     def test_objects_outlive_their_context(self):
         with kiln.Context(threads=1) as context:

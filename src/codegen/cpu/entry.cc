@@ -9,7 +9,6 @@
 #include "codegen/cpu/nest.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
-#include "plan/calls.h"
 
 namespace kiln::codegen {
 namespace {
@@ -30,12 +29,11 @@ constexpr std::string_view kCancelledMessage = "the execution was cancelled";
 class Entry {
  public:
   Entry(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu,
-        llvm::Function* function, const std::vector<std::string>& call_targets)
+        llvm::Function* function)
       : session_(session),
         program_(program),
         cpu_(cpu),
         function_(function),
-        call_targets_(call_targets),
         bases_(program.allocations.size(), nullptr),
         start_(BasicBlock::Create(session.context(), "entry", function)),
         b_(start_) {}
@@ -270,11 +268,11 @@ class Entry {
 
   Status EmitStep(const plan::Call& call) {
     StoreArgs(call.args);
-    auto at = std::find(call_targets_.begin(), call_targets_.end(), call.target);
-    auto number = static_cast<uint32_t>(at - call_targets_.begin());
-    ReturnIfError(CallTable(
-        KILN_TABLE_CALL, b_.getInt32Ty(),
-        {frame_, b_.getInt32(number), args_, Text(call.config), b_.getInt64(call.config.size())}));
+    Traced(call.id, [&] {
+      ReturnIfError(CallTable(KILN_TABLE_CALL, b_.getInt32Ty(),
+                              {frame_, b_.getInt32(static_cast<uint32_t>(call.id)), args_,
+                               Text(call.config), b_.getInt64(call.config.size())}));
+    });
     return OkStatus();
   }
 
@@ -289,8 +287,7 @@ class Entry {
     std::string name =
         Cat("loop", loop.id, ".", program_.launches[static_cast<size_t>(loop.id)].kernel_name);
     llvm::Function* function = session_.AddFunction(session_.EntryType(), name, false);
-    KILN_RETURN_IF_ERROR(
-        Entry(session_, program_, cpu_, function, call_targets_).EmitLoopFunction(loop));
+    KILN_RETURN_IF_ERROR(Entry(session_, program_, cpu_, function).EmitLoopFunction(loop));
     Traced(loop.id, [&] { ReturnIfError(b_.CreateCall(function, {frame_})); });
     return OkStatus();
   }
@@ -342,7 +339,6 @@ class Entry {
   const plan::Program& program_;
   const target::Cpu& cpu_;
   llvm::Function* function_;
-  const std::vector<std::string>& call_targets_;
   std::vector<Value*> bases_;  // of allocations, as far as they are loaded
   BasicBlock* start_;
   Builder b_;
@@ -362,11 +358,10 @@ std::string KernelSymbol(const plan::Program& program, int index) {
 }
 
 Status EmitEntries(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu) {
-  std::vector<std::string> targets = plan::CallTargets(program);
   auto emit = [&](const char* symbol, const plan::Steps& steps) {
     llvm::Function* function = session.AddFunction(session.EntryType(), symbol, true);
     MakeQuick(function);  // it runs through once
-    return Entry(session, program, cpu, function, targets).Emit(steps);
+    return Entry(session, program, cpu, function).Emit(steps);
   };
   KILN_RETURN_IF_ERROR(emit(plan::kEntrySymbol, program.steps));
   if (!program.prologue.empty())

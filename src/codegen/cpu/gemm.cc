@@ -132,29 +132,37 @@ class GemmLoops {
       tiles.count = s_.m_tiles % s_.block_m == 0 ? e_.Int(s_.block_m) : most_tiles(e_.Int(1));
       done = panels.count;
     }
-    batch_ = p_.BatchSize() == 1 ? e_.Int(0) : rest;
-    indices_ = e_.BatchIndices(batch_);
-    Value* a = a_;
-    if (!s_.pack_a) a = e_.Offset(a, e_.BatchOffset(indices_, &GemmBatchDimension::a, e_.a_bytes));
+    outer_batch_ = p_.BatchSize() == s_.row_batches ? e_.Int(0) : rest;
+    SetBatch(e_.Scale(outer_batch_, s_.row_batches));
     Value* b = b_;
     if (s_.b != GemmB::kPrepacked) {
       b = e_.Offset(b, e_.BatchOffset(indices_, &GemmBatchDimension::b, e_.b_bytes));
     }
-    if (c_ != nullptr)
-      c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c, e_.element_bytes));
-
     e_.Loop(e_.Int(0), e_.Int(s_.k_blocks), 1, "k.block",
-            [&](Value* k_block) { Block(a, b, k_block, tiles, panels); });
+            [&](Value* k_block) { Block(b, k_block, tiles, panels); });
     return done;
   }
 
+  // Where A and C are of one of the batch.
+  void SetBatch(Value* batch) {
+    batch_ = batch;
+    indices_ = e_.BatchIndices(batch_);
+    a_item_ = a_;
+    if (!s_.pack_a) {
+      a_item_ = e_.Offset(a_, e_.BatchOffset(indices_, &GemmBatchDimension::a, e_.a_bytes));
+    }
+    if (c_ != nullptr) {
+      c_item_ = e_.Offset(c_, e_.BatchOffset(indices_, &GemmBatchDimension::c, e_.element_bytes));
+    }
+  }
+
   // All tiles of the items, for one block of k.
-  void Block(Value* a, Value* b, Value* k_block, const Run& tiles, const Run& panels) {
+  void Block(Value* b, Value* k_block, const Run& tiles, const Run& panels) {
     k_block_ = k_block;
     k_ = e_.KCount(k_block);
     Value* k_first = e_.Scale(k_block, s_.kc);
     if (s_.b != GemmB::kPrepacked) {
-      b = e_.Offset(b, e_.Scale(k_first, p_.b_k * e_.b_bytes));
+      b = e_.Offset(b, e_.KOffsetB(k_block));
     }
     b_block_ = b;
     auto pack = [&](Value* panel, Value* count) {
@@ -170,14 +178,14 @@ class GemmLoops {
         case GemmB::kPrepacked:
           break;
       }
-      return e_.Offset(b, e_.PackedBOffset(batch_, k_block, e_.Add(panels.first, panel), k_));
+      return e_.Offset(b, e_.PackedBOffset(outer_batch_, k_block, e_.Add(panels.first, panel), k_));
     };
     if (s_.panels_inner) {
       if (s_.b == GemmB::kPackPanel) pack(panels.first, panels.count);
       e_.Loop(e_.Int(0), tiles.count, 1, "tile", [&](Value* i) {
         e_.Loop(e_.Int(0), panels.count, 1, "panel", [&](Value* j) {
           SetPanel(e_.Add(panels.first, j), panel_b(j));
-          Tile(a, k_first, tiles.first, i, j);
+          Tile(k_first, tiles.first, i, j);
         });
       });
       return;
@@ -186,7 +194,7 @@ class GemmLoops {
       if (s_.b == GemmB::kPackPanel) pack(e_.Add(panels.first, j), e_.Int(1));
       SetPanel(e_.Add(panels.first, j), panel_b(j));
       e_.Loop(e_.Int(0), tiles.count, 1, "tile",
-              [&](Value* i) { Tile(a, k_first, tiles.first, i, j); });
+              [&](Value* i) { Tile(k_first, tiles.first, i, j); });
     });
   }
 
@@ -207,19 +215,24 @@ class GemmLoops {
     }
   }
 
-  void Tile(Value* a, Value* k_first, Value* first_tile, Value* tile, Value* panel_in_block) {
+  void Tile(Value* k_first, Value* first_tile, Value* tile, Value* panel_in_block) {
     Value* tile_index = e_.Add(first_tile, tile);
+    if (s_.row_batches > 1) {
+      Value* rows = TakeIndex(tile_index, s_.row_tiles);
+      SetBatch(e_.Add(e_.Scale(outer_batch_, s_.row_batches), tile_index));
+      tile_index = rows;
+    }
     row_ = e_.TileRow(tile_index);
     gemm::TileOperands o{};
     o.a_packed = s_.pack_a;
     if (s_.pack_a) {
-      o.a = e_.Offset(a, e_.PackedAOffset(batch_, tile_index, k_first));
+      o.a = e_.Offset(a_item_, e_.PackedAOffset(batch_, tile_index, k_first));
       o.a_m = e_.element_bytes;
       o.a_k = s_.mr * e_.element_bytes;
     } else {
       o.a_m = p_.a_m * e_.a_bytes;
       o.a_k = p_.a_k * e_.a_bytes;
-      o.a = e_.Offset(e_.Offset(a, e_.Scale(row_, o.a_m)), e_.Scale(k_first, o.a_k));
+      o.a = e_.Offset(e_.Offset(a_item_, e_.Scale(row_, o.a_m)), e_.KOffsetA(k_block_));
     }
     o.b = b_panel_;
     o.k = k_;
@@ -295,7 +308,7 @@ class GemmLoops {
       }
       return;
     }
-    if (p_.b_n != 1) return;
+    if (p_.b_n != 1 || !p_.IsLinearB()) return;
     // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
     // Those that find nothing left fetch what is in the cache.
     const int64_t b_k = p_.b_k * e_.b_bytes;
@@ -390,8 +403,10 @@ class GemmLoops {
   // Accumulators go straight to C.
   bool direct_ = false;
   // Of the item, block of k, panel and tile that is being emitted.
+  Value* outer_batch_ = nullptr;  // the batch but for what goes together
   Value* batch_ = nullptr;
   std::vector<Value*> indices_;
+  Value* a_item_ = nullptr;
   Value* c_item_ = nullptr;
   Value* k_block_ = nullptr;
   Value* k_ = nullptr;

@@ -234,21 +234,32 @@ Value* Emitter::BatchOffset(const std::vector<Value*>& indices,
 }
 
 Value* Emitter::KCount(Value* k_block) {
-  if (s.k_blocks == 1) return Int(p.k);
-  return p.k % s.kc == 0 ? Int(s.kc) : Min(Int(s.kc), b.CreateSub(Int(p.k), Scale(k_block, s.kc)));
+  const int64_t k = p.TotalK();
+  if (s.k_blocks == 1) return Int(k);
+  return k % s.kc == 0 ? Int(s.kc) : Min(Int(s.kc), b.CreateSub(Int(k), Scale(k_block, s.kc)));
+}
+
+Value* Emitter::KOffsetA(Value* k_block) {
+  const int64_t step = p.k_outer.empty() ? p.a_k : p.k_outer[0].a;
+  return Scale(k_block, s.kc / p.InnerK() * step * a_bytes);
+}
+
+Value* Emitter::KOffsetB(Value* k_block) {
+  const int64_t step = p.k_outer.empty() ? p.b_k : p.k_outer[0].b;
+  return Scale(k_block, s.kc / p.InnerK() * step * b_bytes);
 }
 
 Value* Emitter::PackedBOffset(Value* batch, Value* k_block, Value* panel, Value* k_count) {
   const int64_t row_bytes = s.nv * vector_bytes;
   if (s.b_shared) batch = Int(0);
-  Value* offset = Add(Scale(batch, p.k * s.n_panels * row_bytes),
+  Value* offset = Add(Scale(batch, p.TotalK() * s.n_panels * row_bytes),
                       Scale(k_block, s.kc * s.n_panels * row_bytes));
   return Add(offset, b.CreateMul(panel, Scale(k_count, row_bytes)));
 }
 
 Value* Emitter::PackedAOffset(Value* batch, Value* tile, Value* k) {
   if (s.a_shared) batch = Int(0);
-  return Add(Scale(Add(Scale(batch, s.m_tiles), tile), p.k * s.mr * element_bytes),
+  return Add(Scale(Add(Scale(batch, s.row_tiles), tile), p.TotalK() * s.mr * element_bytes),
              Scale(k, s.mr * element_bytes));
 }
 
@@ -260,6 +271,9 @@ Status Check(const kernel::GemmProblem& p, const kernel::GemmSchedule& s) {
   if (s.b == kernel::GemmB::kInPlace &&
       !(s.kind == kernel::GemmKind::kInner ? along_k && !s.pack_a : rows)) {
     return InvalidArgument("gemm in place needs vectors of contiguous elements: ", p);
+  }
+  if ((s.kind == kernel::GemmKind::kInner && !p.k_outer.empty()) || (s.pack_a && !p.IsLinearA())) {
+    return InvalidArgument("a gemm whose sum has several levels cannot have this schedule: ", p);
   }
   if (s.items < 1 || s.mr < 1 || s.nv < 1) return InvalidArgument("incomplete gemm schedule");
   return OkStatus();

@@ -68,15 +68,18 @@ struct Emitter {
   void If(llvm::Value* condition, const std::function<void()>& then,
           const std::function<void()>& otherwise = {});
 
-  // First row of a tile and first vector of a panel, moved back at the edge.
+  // First row of a tile (of one of the batch) and first vector of a panel, moved back at the edge.
   llvm::Value* TileRow(llvm::Value* tile);
   llvm::Value* PanelVector(llvm::Value* panel);
   // Splits a linear batch index into one index per batch dimension.
   std::vector<llvm::Value*> BatchIndices(llvm::Value* linear);
   llvm::Value* BatchOffset(const std::vector<llvm::Value*>& indices,
                            int64_t kernel::GemmBatchDimension::*stride, int64_t bytes);
-  // Steps of k in block `k_block`.
+  // Steps of k in block `k_block`, and how far A or B is there from where the first one begins; in
+  // bytes.
   llvm::Value* KCount(llvm::Value* k_block);
+  llvm::Value* KOffsetA(llvm::Value* k_block);
+  llvm::Value* KOffsetB(llvm::Value* k_block);
   // Where a panel is in packed B, and a tile from step k on in packed A; in bytes. Operands that
   // every batch shares are packed once.
   llvm::Value* PackedBOffset(llvm::Value* batch, llvm::Value* k_block, llvm::Value* panel,
@@ -103,7 +106,7 @@ struct TileOperands {
   std::vector<llvm::Value*> columns = {};  // of inner products: offsets of the columns from b
 };
 
-// Emits the k loop; the accumulators, row by row (mr * nv vectors).
+// Emits the loops over k; the accumulators, row by row (mr * nv vectors).
 std::vector<llvm::Value*> EmitOuterTile(Emitter& e, const TileOperands& operands);
 
 // Emits mr * nr inner products; scalars, row by row.

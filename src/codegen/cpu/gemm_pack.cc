@@ -167,18 +167,47 @@ void PackSplats(Emitter& e, Value* in, Value* out) {
 
 }  // namespace
 
-void EmitPackPanels(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
-                    Value* panel_bytes) {
+namespace {
+
+void PackSteps(Emitter& e, Value* source, Value* panel, Value* count, Value* k, int64_t fewest,
+               Value* packed, Value* panel_bytes) {
   if (e.p.b_n == 1 || e.p.n == 1) {
     return PackRows(e, source, panel, count, k, packed, panel_bytes);
   }
-  const int64_t shortest = e.p.k - (e.s.k_blocks - 1) * e.s.kc;
-  const bool columns = e.p.b_k == 1 && shortest >= Narrow(e);
+  const bool columns = e.p.b_k == 1 && fewest >= Narrow(e);
   e.Loop(e.Int(0), count, 1, "pack.panel", [&](Value* i) {
     Value* first_vector = e.PanelVector(e.Add(panel, i));
     Value* out = e.Offset(packed, e.b.CreateMul(i, panel_bytes));
     (columns ? PackColumns : PackElements)(e, source, first_vector, k, out);
   });
+}
+
+// The loops of the sum around its innermost steps, from level `at` on, of which there are `turns`.
+void PackLevels(Emitter& e, size_t at, Value* turns, Value* source, Value* packed,
+                const std::function<void(Value*, Value*)>& steps) {
+  if (at == e.p.k_outer.size()) return steps(source, packed);
+  int64_t below = e.p.k;
+  for (size_t i = at + 1; i < e.p.k_outer.size(); ++i) below *= e.p.k_outer[i].size;
+  const int64_t row_bytes = e.s.nv * e.vector_bytes;
+  e.Loop(e.Int(0), turns, 1, "pack.level", [&](Value* turn) {
+    Value* inner = at + 1 < e.p.k_outer.size() ? e.Int(e.p.k_outer[at + 1].size) : nullptr;
+    PackLevels(e, at + 1, inner, e.Offset(source, e.Scale(turn, e.p.k_outer[at].b * e.b_bytes)),
+               e.Offset(packed, e.Scale(turn, below * row_bytes)), steps);
+  });
+}
+
+}  // namespace
+
+void EmitPackPanels(Emitter& e, Value* source, Value* panel, Value* count, Value* k, Value* packed,
+                    Value* panel_bytes) {
+  if (e.p.IsLinearB()) {
+    const int64_t shortest = e.p.TotalK() - (e.s.k_blocks - 1) * e.s.kc;
+    return PackSteps(e, source, panel, count, k, shortest, packed, panel_bytes);
+  }
+  PackLevels(e, 0, e.b.CreateUDiv(k, e.Int(e.p.InnerK())), source, packed,
+             [&](Value* from, Value* to) {
+               PackSteps(e, from, panel, count, e.Int(e.p.k), e.p.k, to, panel_bytes);
+             });
 }
 
 }  // namespace kiln::codegen::gemm
@@ -198,20 +227,21 @@ Status EmitGemmPackA(llvm::Function* function, const kernel::GemmProblem& proble
   Value* to = e.Arg(packed);
   const int64_t step_bytes = schedule.mr * e.element_bytes;
   // An item is some steps of k of all tiles: few rows of memory, read from end to end.
-  const int64_t chunks = (problem.k + kernel::kPackSteps - 1) / kernel::kPackSteps;
+  const int64_t k = problem.TotalK();
+  const int64_t chunks = (k + kernel::kPackSteps - 1) / kernel::kPackSteps;
   e.Loop(function->getArg(2), function->getArg(3), 1, "item", [&](Value* item) {
     Value* batch = e.b.CreateUDiv(item, e.Int(chunks));
     Value* first = e.Scale(e.b.CreateURem(item, e.Int(chunks)), kernel::kPackSteps);
-    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(problem.k), first));
+    Value* count = e.Min(e.Int(kernel::kPackSteps), e.b.CreateSub(e.Int(k), first));
     Value* batch_in = e.Offset(
         from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::a, e.a_bytes));
-    e.Loop(e.Int(0), e.Int(schedule.m_tiles), 1, "tile", [&](Value* tile) {
+    e.Loop(e.Int(0), e.Int(schedule.row_tiles), 1, "tile", [&](Value* tile) {
       Value* in = e.Offset(batch_in, e.Scale(e.TileRow(tile), problem.a_m * e.a_bytes));
       in = e.Offset(in, e.Scale(first, problem.a_k * e.a_bytes));
       Value* out = e.Offset(to, e.PackedAOffset(batch, tile, first));
-      e.Loop(e.Int(0), count, 1, "pack", [&](Value* k) {
-        gemm::PackSplats(e, e.Offset(in, e.Scale(k, problem.a_k * e.a_bytes)),
-                         e.Offset(out, e.Scale(k, step_bytes)));
+      e.Loop(e.Int(0), count, 1, "pack", [&](Value* step) {
+        gemm::PackSplats(e, e.Offset(in, e.Scale(step, problem.a_k * e.a_bytes)),
+                         e.Offset(out, e.Scale(step, step_bytes)));
       });
     });
   });
@@ -237,9 +267,9 @@ Status EmitGemmPackB(llvm::Function* function, const kernel::GemmProblem& proble
     Value* k_block =
         schedule.k_blocks == 1 ? e.Int(0) : e.b.CreateURem(outer, e.Int(schedule.k_blocks));
     Value* batch = e.b.CreateUDiv(item, e.Int(per_batch));
-    Value* in = e.Offset(
-        from, e.BatchOffset(e.BatchIndices(batch), &kernel::GemmBatchDimension::b, e.b_bytes));
-    in = e.Offset(in, e.Scale(k_block, schedule.kc * problem.b_k * e.b_bytes));
+    std::vector<Value*> indices = e.BatchIndices(e.Scale(batch, schedule.row_batches));
+    Value* in = e.Offset(from, e.BatchOffset(indices, &kernel::GemmBatchDimension::b, e.b_bytes));
+    in = e.Offset(in, e.KOffsetB(k_block));
     Value* k = e.KCount(k_block);
     Value* out = e.Offset(to, e.PackedBOffset(batch, k_block, panel, k));
     gemm::EmitPackPanels(e, in, panel, e.Int(1), k, out, e.Int(0));

@@ -80,6 +80,91 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
   builder.SetInsertPoint(exit);
 }
 
+// A loop of the sum: how often it goes round, and how far A and B are from turn to turn; in bytes.
+struct Level {
+  Value* turns;
+  int64_t a, b;
+};
+
+// From the outermost to the steps themselves. Levels that both operands walk as one are one.
+std::vector<Level> LevelsOf(Emitter& e, const TileOperands& o) {
+  struct Known {
+    int64_t size, a, b;
+  };
+  std::vector<Known> known = {{e.p.k, o.a_k, o.b_k}};
+  int64_t below = e.p.k;
+  for (size_t i = e.p.k_outer.size(); i-- > 0;) {
+    const kernel::GemmSumLevel& level = e.p.k_outer[i];
+    int64_t a = o.a_packed ? o.a_k * below : level.a * e.a_bytes;
+    int64_t b = o.b_packed ? o.b_k * below : level.b * e.b_bytes;
+    below *= level.size;
+    Known& inner = known.back();
+    if (a == inner.a * inner.size && b == inner.b * inner.size) {
+      inner.size *= level.size;
+    } else {
+      known.push_back({level.size, a, b});
+    }
+  }
+  std::vector<Level> levels;
+  for (size_t i = known.size(); i-- > 0;) {
+    levels.push_back({e.Int(known[i].size), known[i].a, known[i].b});
+  }
+  // A block of k has some of the outermost one's turns.
+  if (e.s.k_blocks > 1) {
+    below /= known.back().size;
+    levels[0].turns = below == 1 ? o.k : e.b.CreateUDiv(o.k, e.Int(below));
+  }
+  return levels;
+}
+
+// The steps of the innermost loop, `unroll` of them at a time.
+void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector<Cursor>& cursors,
+              std::vector<Value*>& accumulators) {
+  const int unroll = e.s.unroll;
+  cursors[0].step = unroll * level.a;
+  cursors[1].step = unroll * level.b;
+  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = o.prefetch_step;
+  TileOperands steps = o;
+  steps.a_k = level.a;
+  steps.b_k = level.b;
+  Value* iterations = level.turns;
+  int64_t tail = 0;
+  if (auto* turns = llvm::dyn_cast<llvm::ConstantInt>(iterations)) {
+    iterations = e.Int(turns->getSExtValue() / unroll);
+    tail = turns->getSExtValue() % unroll;
+  } else if (unroll > 1) {
+    iterations = e.b.CreateUDiv(iterations, e.Int(unroll));
+  }
+  auto step = [&](int64_t number) {
+    OuterStep(e, steps, cursors[0].pointer, cursors[1].pointer, static_cast<int>(number),
+              accumulators);
+  };
+  AccumulateLoop(e, cursors, iterations, accumulators, [&] {
+    for (size_t i = 2; i < cursors.size(); ++i) e.Prefetch(cursors[i].pointer);
+    for (int number = 0; number < unroll; ++number) step(number);
+  });
+  for (int64_t number = 0; number < tail; ++number) step(number);
+  cursors[0].pointer = e.Offset(cursors[0].pointer, tail * level.a);
+  cursors[1].pointer = e.Offset(cursors[1].pointer, tail * level.b);
+}
+
+// The loops from level `at` on, behind which pointers stand where these have led them.
+void SumLevels(Emitter& e, const TileOperands& o, const std::vector<Level>& levels, size_t at,
+               std::vector<Cursor>& cursors, std::vector<Value*>& accumulators) {
+  if (at + 1 == levels.size()) return SumSteps(e, o, levels[at], cursors, accumulators);
+  // What the loops below have not gone on by already; they go round as often each time.
+  const Level& inner = levels[at + 1];
+  int64_t turns = llvm::cast<llvm::ConstantInt>(inner.turns)->getSExtValue();
+  cursors[0].step = levels[at].a - turns * inner.a;
+  cursors[1].step = levels[at].b - turns * inner.b;
+  for (size_t i = 2; i < cursors.size(); ++i) cursors[i].step = 0;
+  AccumulateLoop(e, cursors, levels[at].turns, accumulators, [&] {
+    std::vector<Cursor> below = cursors;
+    SumLevels(e, o, levels, at + 1, below, accumulators);
+    for (size_t i = 0; i < cursors.size(); ++i) cursors[i].pointer = below[i].pointer;
+  });
+}
+
 // Lane i of the result is the sum of the lanes of vectors[i]; there are as many vectors as lanes.
 Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
   int width = e.s.lanes;
@@ -117,26 +202,9 @@ Value* SumLanes(Emitter& e, std::vector<Value*> vectors) {
 std::vector<Value*> EmitOuterTile(Emitter& e, const TileOperands& o) {
   std::vector<Value*> accumulators(static_cast<size_t>(e.s.mr * e.s.nv),
                                    llvm::Constant::getNullValue(e.vector));
-  const int unroll = e.s.unroll;
-  std::vector<Cursor> cursors = {{o.a, unroll * o.a_k}, {o.b, unroll * o.b_k}};
-  for (Value* line : o.prefetch) cursors.push_back({line, o.prefetch_step});
-  Value* iterations = o.k;
-  int64_t tail = 0;
-  if (auto* k = llvm::dyn_cast<llvm::ConstantInt>(o.k)) {
-    iterations = e.Int(k->getSExtValue() / unroll);
-    tail = k->getSExtValue() % unroll;
-  } else if (unroll > 1) {
-    iterations = e.b.CreateUDiv(o.k, e.Int(unroll));
-  }
-  AccumulateLoop(e, cursors, iterations, accumulators, [&] {
-    for (size_t i = 2; i < cursors.size(); ++i) e.Prefetch(cursors[i].pointer);
-    for (int step = 0; step < unroll; ++step) {
-      OuterStep(e, o, cursors[0].pointer, cursors[1].pointer, step, accumulators);
-    }
-  });
-  for (int step = 0; step < tail; ++step) {
-    OuterStep(e, o, cursors[0].pointer, cursors[1].pointer, step, accumulators);
-  }
+  std::vector<Cursor> cursors = {{o.a, 0}, {o.b, 0}};
+  for (Value* line : o.prefetch) cursors.push_back({line, 0});
+  SumLevels(e, o, LevelsOf(e, o), 0, cursors, accumulators);
   return accumulators;
 }
 

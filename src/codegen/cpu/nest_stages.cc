@@ -136,8 +136,10 @@ void NestCode::Fold(int s, bool own, Values& carried) {
       }
       for (int u = 0; u < e_->copies(); ++u) {
         Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + Place(u)];
-        Value* input = e_->Use(s, r.inputs[k], u, vectors());
-        Value* next = Combine(r, k, seeks_nans, accumulator, input);
+        auto use = [&](int node) { return e_->Use(s, node, u, vectors()); };
+        const auto* factors = MathOf(cpu_).has_fma ? FusedFactors(kernel_.stages[s], r) : nullptr;
+        Value* next = factors ? EmitFma(b(), use((*factors)[0]), use((*factors)[1]), accumulator)
+                              : Combine(r, k, seeks_nans, accumulator, use(r.inputs[k]));
         if (r.guard >= 0) {
           next = b().CreateSelect(e_->Use(s, r.guard, u, vectors()), next, accumulator);
         }

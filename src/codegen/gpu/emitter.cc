@@ -614,15 +614,23 @@ void GpuEmitter::SetSlots(const Slots& slots, const std::vector<Value*>& values)
 void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, Value* active) {
   const auto& reductions = kernel_.stages[static_cast<size_t>(stage)].reductions;
   for (size_t i = 0; i < reductions.size(); ++i) {
-    std::vector<Value*> inputs;
-    for (int input : reductions[i].inputs) inputs.push_back(At(stage, input));
     Value* condition = active;
     if (int guard = reductions[i].guard; guard >= 0) {
       Value* holds = At(stage, guard);
       condition = condition ? b_.CreateAnd(condition, holds) : holds;
     }
     std::vector<Value*> last = Current(accumulators[i]);
-    std::vector<Value*> next = Combine(reductions[i], last, inputs);
+    std::vector<Value*> next;
+    const auto* factors =
+        math_.has_fma ? FusedFactors(kernel_.stages[static_cast<size_t>(stage)], reductions[i])
+                      : nullptr;
+    if (factors) {
+      next = {EmitFma(b_, At(stage, (*factors)[0]), At(stage, (*factors)[1]), last[0])};
+    } else {
+      std::vector<Value*> inputs;
+      for (int input : reductions[i].inputs) inputs.push_back(At(stage, input));
+      next = Combine(reductions[i], last, inputs);
+    }
     for (size_t k = 0; k < next.size(); ++k) {
       if (condition) next[k] = b_.CreateSelect(condition, next[k], last[k]);
     }

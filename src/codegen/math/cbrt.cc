@@ -45,8 +45,8 @@ Value* MathEmitter::Cbrt(Value* x) {
   // y = a r^2, and one step of Newton's from y^3 in twice the precision.
   Value* y = b_.CreateFMul(scaled, b_.CreateFMul(r, r));
   PairArithmetic pairs(b_, options_.has_fma);
-  Pair square = pairs.Product(y, y);
-  Pair cube = pairs.Product(y, square.high);
+  FloatPair square = pairs.Product(y, y);
+  FloatPair cube = pairs.Product(y, square.high);
   Value* rest = b_.CreateFSub(b_.CreateFSub(scaled, cube.high),
                               b_.CreateFAdd(cube.low, b_.CreateFMul(y, square.low)));
   // 1 / (3 y^2) = r^2 / 3.

@@ -82,6 +82,13 @@ Value* MathEmitter::PowerOfTwo(Value* n) {
                           result);
 }
 
+// 2^n in two factors: the first product stays normal, the second rounds once.
+Value* MathEmitter::TimesPowerOfTwo(Value* x, Value* n) {
+  Value* half = b_.CreateAShr(n, Integer(x, 1));
+  Value* rest = b_.CreateSub(n, half);
+  return b_.CreateFMul(b_.CreateFMul(x, PowerOfTwo(half)), PowerOfTwo(rest));
+}
+
 // (e^r - 1 - r) / r^2 for |r| < 0.35, by minimax polynomials (Sollya's fpminimax).
 Value* MathEmitter::ExpTail(Value* r) {
   if (IsDouble(r)) {
@@ -112,12 +119,8 @@ Value* MathEmitter::ExpTimesPowerOfTwo(Value* x, int power, bool may_overflow) {
   Reduced e = ReduceByLn2(x);
   Value* r2 = b_.CreateFMul(e.r, e.r);
   Value* sum = b_.CreateFAdd(MulAdd(ExpTail(e.r), r2, e.r), Number(x, 1.0));
-  // 2^n in two factors: the first product stays normal, the second rounds once.
   Value* n = power == 0 ? e.n : b_.CreateAdd(e.n, Integer(x, static_cast<uint64_t>(power)));
-  Value* half = b_.CreateAShr(n, Integer(x, 1));
-  Value* rest = b_.CreateSub(n, half);
-  Value* product = b_.CreateFMul(b_.CreateFMul(sum, PowerOfTwo(half)), PowerOfTwo(rest));
-  return b_.CreateSelect(vanishes, zero, product);
+  return b_.CreateSelect(vanishes, zero, TimesPowerOfTwo(sum, n));
 }
 
 Value* MathEmitter::Expm1(Value* x) {

@@ -24,6 +24,13 @@
 //   cbrt      the inverse root by Halley's iteration from the exponent, one step in twice the
 //             precision
 //   erf       an odd polynomial below 1, 1 - e^-Q(x) above
+//   erf_inv   x P(w), w = -log(1 - x^2), for large w a polynomial in its square root
+//   bessel_i1e  x P(x^2) e^-x, for large x P(1/x) / sqrt(x)
+//   lgamma, digamma  Stirling's series, from 5/2 and 9/4 on; below a polynomial, moved by whole
+//             numbers; reflection below 0
+//   zeta      sums of (q + k)^-s by Euler's and Maclaurin's formula, three of them below 0
+//   polygamma  the same with a factor of n!, which the exponents take
+//   erfc      1 - erf below 1/2, e^(-x^2) times a polynomial in (x - K) / (x + K) above
 #pragma once
 
 #include <functional>
@@ -33,6 +40,8 @@
 #include "llvm/IR/IRBuilder.h"
 
 namespace kiln::codegen {
+
+struct FloatPair;  // pairs.h
 
 // What the target has; a property of the whole module, so that scalar and vector code agree.
 struct MathOptions {
@@ -73,6 +82,14 @@ class MathEmitter {
   llvm::Value* Atanh(llvm::Value* x);
   llvm::Value* Cbrt(llvm::Value* x);
   llvm::Value* Erf(llvm::Value* x);
+  llvm::Value* Erfc(llvm::Value* x);
+  llvm::Value* ErfInv(llvm::Value* x);
+  llvm::Value* BesselI1e(llvm::Value* x);
+  llvm::Value* Lgamma(llvm::Value* x);
+  llvm::Value* Digamma(llvm::Value* x);
+  // These two end in another block.
+  llvm::Value* Zeta(llvm::Value* s, llvm::Value* q);
+  llvm::Value* Polygamma(llvm::Value* order, llvm::Value* x);
   // The smaller or the larger of two: -0 is below 0, and a NaN wins. With AVX-512, of f32.
   llvm::Value* Extremum(llvm::Value* x, llvm::Value* y, bool maximum);
   // A NaN is lost beside a number.
@@ -86,6 +103,8 @@ class MathEmitter {
   };
   Reduced ReduceByLn2(llvm::Value* x);
   llvm::Value* PowerOfTwo(llvm::Value* n);
+  // x 2^n, rounded once where it is subnormal; n twice as far out as normal exponents.
+  llvm::Value* TimesPowerOfTwo(llvm::Value* x, llvm::Value* n);
   // c[0] + c[1] x + c[2] x^2 + ..., by Horner.
   llvm::Value* Polynomial(llvm::Value* x, std::initializer_list<double> coefficients);
   llvm::Value* ExpTail(llvm::Value* r);
@@ -95,6 +114,8 @@ class MathEmitter {
   llvm::Value* Integer(llvm::Value* like_float, uint64_t value);
   llvm::Type* IntegerType(llvm::Value* like_float);
   llvm::Type* DoubleLike(llvm::Value* x);
+  FloatPair LogInHundredBits(llvm::Value* x);
+  llvm::Value* ExpOfPair(FloatPair x);
   llvm::Value* PowF64(llvm::Value* x, llvm::Value* y);
   // e^x 2^power, power 0 or -1. Unless `may_overflow` x is 88 at most, or NaN.
   llvm::Value* ExpTimesPowerOfTwo(llvm::Value* x, int power, bool may_overflow = true);
@@ -103,6 +124,17 @@ class MathEmitter {
   llvm::Value* Log1pPlus(llvm::Value* x, llvm::Value* power);
   llvm::Value* ArcSineTail(llvm::Value* z);
   llvm::Value* ArcTangentTail(llvm::Value* x);
+  llvm::Value* ErfNearZero(llvm::Value* x);
+  FloatPair LogInTwo(llvm::Value* x);
+  llvm::Value* FromNearestWhole(llvm::Value* a);
+
+  // zeta.cc; of f64, `precise` or with the precision of f32.
+  FloatPair LogOfFactorial(llvm::Value* n, bool precise);
+  FloatPair HurwitzPower(llvm::Value* s, llvm::Value* q, llvm::Value* n, FloatPair factor,
+                         bool precise);
+  llvm::Value* HurwitzSum(llvm::Value* s, llvm::Value* q, FloatPair factor, bool precise);
+  llvm::Value* ZetaTimes(llvm::Value* s, llvm::Value* q, FloatPair factor, bool precise);
+  llvm::Value* IsOddWhole(llvm::Value* whole);
 
   // An operand as quarter turns, of which the lowest two bits count, and the rest, high + low.
   struct Turns {

@@ -7,7 +7,7 @@
 namespace kiln::codegen {
 
 // A number as the unevaluated sum high + low, |low| below half a unit of high.
-struct Pair {
+struct FloatPair {
   llvm::Value* high;
   llvm::Value* low;
 };
@@ -18,41 +18,41 @@ class PairArithmetic {
   PairArithmetic(llvm::IRBuilderBase& b, bool fma) : b_(b), fma_(fma) {}
 
   // x + y where |x| >= |y|.
-  Pair FastSum(llvm::Value* x, llvm::Value* y) {
+  FloatPair FastSum(llvm::Value* x, llvm::Value* y) {
     llvm::Value* sum = b_.CreateFAdd(x, y);
     return {sum, b_.CreateFSub(y, b_.CreateFSub(sum, x))};
   }
-  Pair Sum(llvm::Value* x, llvm::Value* y) {
+  FloatPair Sum(llvm::Value* x, llvm::Value* y) {
     llvm::Value* sum = b_.CreateFAdd(x, y);
     llvm::Value* part = b_.CreateFSub(sum, x);
     llvm::Value* rest =
         b_.CreateFAdd(b_.CreateFSub(x, b_.CreateFSub(sum, part)), b_.CreateFSub(y, part));
     return {sum, rest};
   }
-  Pair Product(llvm::Value* x, llvm::Value* y) {
+  FloatPair Product(llvm::Value* x, llvm::Value* y) {
     llvm::Value* product = b_.CreateFMul(x, y);
     if (fma_) {
       return {product, b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()},
                                           {x, y, b_.CreateFNeg(product)})};
     }
-    Pair a = Split(x), c = Split(y);
+    FloatPair a = Split(x), c = Split(y);
     llvm::Value* error = b_.CreateFSub(b_.CreateFMul(a.high, c.high), product);
     error = b_.CreateFAdd(error, b_.CreateFMul(a.high, c.low));
     error = b_.CreateFAdd(error, b_.CreateFMul(a.low, c.high));
     return {product, b_.CreateFAdd(error, b_.CreateFMul(a.low, c.low))};
   }
-  Pair Add(Pair x, Pair y) {
-    Pair sum = Sum(x.high, y.high);
+  FloatPair Add(FloatPair x, FloatPair y) {
+    FloatPair sum = Sum(x.high, y.high);
     return FastSum(sum.high, b_.CreateFAdd(sum.low, b_.CreateFAdd(x.low, y.low)));
   }
-  Pair Multiply(Pair x, Pair y) {
-    Pair product = Product(x.high, y.high);
+  FloatPair Multiply(FloatPair x, FloatPair y) {
+    FloatPair product = Product(x.high, y.high);
     llvm::Value* cross = b_.CreateFAdd(b_.CreateFMul(x.high, y.low), b_.CreateFMul(x.low, y.high));
     return FastSum(product.high, b_.CreateFAdd(product.low, cross));
   }
-  Pair Divide(llvm::Value* x, Pair y) {
+  FloatPair Divide(llvm::Value* x, FloatPair y) {
     llvm::Value* q = b_.CreateFDiv(x, y.high);
-    Pair back = Product(q, y.high);
+    FloatPair back = Product(q, y.high);
     llvm::Value* rest = b_.CreateFSub(x, back.high);
     rest = b_.CreateFSub(rest, back.low);
     rest = b_.CreateFSub(rest, b_.CreateFMul(q, y.low));
@@ -61,7 +61,7 @@ class PairArithmetic {
 
  private:
   // Of 24 or 53 bits, halves of 12 or 26.
-  Pair Split(llvm::Value* x) {
+  FloatPair Split(llvm::Value* x) {
     double factor = x->getType()->getScalarType()->isDoubleTy() ? 0x1p27 + 1 : 0x1p12 + 1;
     llvm::Value* scaled = b_.CreateFMul(x, llvm::ConstantFP::get(x->getType(), factor));
     llvm::Value* high = b_.CreateFSub(scaled, b_.CreateFSub(scaled, x));

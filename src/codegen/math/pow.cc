@@ -7,12 +7,11 @@ namespace kiln::codegen {
 
 using llvm::Value;
 
-// |x|^y for f64 by log in about 100 bits: the error of y log|x| is multiplied by up to 745 on its
-// way through exp, which takes 10 bits more than a double has.
-Value* MathEmitter::PowF64(Value* x, Value* y) {
+// log(x) of a positive number in about 100 bits.
+FloatPair MathEmitter::LogInHundredBits(Value* x) {
   PairArithmetic pairs(b_, options_.has_fma);
   auto constant = [&](double high, double low = 0) {
-    return Pair{Number(x, high), Number(x, low)};
+    return FloatPair{Number(x, high), Number(x, low)};
   };
   // x = 2^k m, sqrt(1/2) <= m < sqrt(2), as in Log.
   Value* small = b_.CreateFCmpOLT(x, Number(x, 0x1p-1022));
@@ -27,30 +26,41 @@ Value* MathEmitter::PowF64(Value* x, Value* y) {
       x->getType());
   // log(m) = 2 (s + s^3/3 + s^5/5 + ...), s = (m - 1) / (m + 1): s and s^3/3 in pairs, the rest,
   // below 2^-10 of it, in doubles.
-  Pair denominator = pairs.Sum(m, Number(x, 1.0));
-  Pair s = pairs.Divide(b_.CreateFSub(m, Number(x, 1.0)), denominator);
-  Pair z = pairs.Multiply(s, s);
+  FloatPair denominator = pairs.Sum(m, Number(x, 1.0));
+  FloatPair s = pairs.Divide(b_.CreateFSub(m, Number(x, 1.0)), denominator);
+  FloatPair z = pairs.Multiply(s, s);
   Value* tail = Polynomial(z.high, {1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17,
                                     1.0 / 19, 1.0 / 21, 1.0 / 23});
-  Pair series = pairs.Add(constant(0.2, -0x1.999999999999ap-57), pairs.Product(z.high, tail));
+  FloatPair series = pairs.Add(constant(0.2, -0x1.999999999999ap-57), pairs.Product(z.high, tail));
   series =
       pairs.Add(constant(0x1.5555555555555p-2, 0x1.5555555555555p-56), pairs.Multiply(z, series));
   series = pairs.Add(constant(1.0), pairs.Multiply(z, series));
-  Pair log_m = pairs.Multiply(s, series);
+  FloatPair log_m = pairs.Multiply(s, series);
   log_m = {b_.CreateFAdd(log_m.high, log_m.high), b_.CreateFAdd(log_m.low, log_m.low)};
-  Pair k_ln2 = pairs.Multiply(Pair{k, Number(x, 0.0)},
-                              constant(0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56));
-  Pair log_x = pairs.Add(k_ln2, log_m);
-  // e^(y log x) = e^high (1 + low); beyond the range of results the product is cut off.
+  FloatPair k_ln2 = pairs.Multiply(FloatPair{k, Number(x, 0.0)},
+                                   constant(0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56));
+  return pairs.Add(k_ln2, log_m);
+}
+
+// e^(high + low) = e^high (1 + low).
+Value* MathEmitter::ExpOfPair(FloatPair x) {
+  Value* e = Exp(x.high);
+  Value* corrected = MulAdd(e, x.low, e);
+  // Where e overflows, the correction would make a NaN of it.
+  Value* finite = b_.CreateFCmpOLT(e, llvm::ConstantFP::getInfinity(e->getType()));
+  return b_.CreateSelect(finite, corrected, e);
+}
+
+// |x|^y for f64 by log in about 100 bits: the error of y log|x| is multiplied by up to 745 on its
+// way through exp, which takes 10 bits more than a double has.
+Value* MathEmitter::PowF64(Value* x, Value* y) {
+  PairArithmetic pairs(b_, options_.has_fma);
+  FloatPair log_x = LogInHundredBits(x);
+  // Beyond the range of results the product is cut off.
   Value* limited =
       b_.CreateSelect(b_.CreateFCmpOGT(Abs(y), Number(y, 0x1p80)),
                       b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, Number(y, 0x1p80), y), y);
-  Pair power = pairs.Multiply(log_x, Pair{limited, Number(y, 0.0)});
-  Value* e = Exp(power.high);
-  Value* corrected = MulAdd(e, power.low, e);
-  // Where e overflows, the correction would make a NaN of it.
-  Value* finite = b_.CreateFCmpOLT(e, llvm::ConstantFP::getInfinity(x->getType()));
-  return b_.CreateSelect(finite, corrected, e);
+  return ExpOfPair(pairs.Multiply(log_x, FloatPair{limited, Number(y, 0.0)}));
 }
 
 Value* MathEmitter::Pow(Value* x, Value* y) {

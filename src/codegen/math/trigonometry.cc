@@ -112,12 +112,13 @@ MathEmitter::Turns MathEmitter::ReduceLarge(Value* x) {
   Value* exponent = b_.CreateSub(number(1023 - 53), b_.CreateTrunc(zeros, i64));
   Value* scale = b_.CreateBitCast(b_.CreateShl(exponent, number(52)), f64);
   scale = b_.CreateSelect(negative, b_.CreateFNeg(scale), scale);
-  Pair fraction;
+  FloatPair fraction;
   fraction.high = b_.CreateFMul(b_.CreateSIToFP(high_bits, f64), scale);
   fraction.low =
       b_.CreateFMul(b_.CreateSIToFP(low_bits, f64), b_.CreateFMul(scale, Number(scale, 0x1p-53)));
-  Pair result = PairArithmetic(b_, options_.has_fma)
-                    .Multiply(fraction, {Number(scale, kHalfPiHigh), Number(scale, kHalfPiLow)});
+  FloatPair result =
+      PairArithmetic(b_, options_.has_fma)
+          .Multiply(fraction, {Number(scale, kHalfPiHigh), Number(scale, kHalfPiLow)});
   Value* finite = b_.CreateFCmpOLT(x, llvm::ConstantFP::getInfinity(f64));
   Value* nan = llvm::ConstantFP::getNaN(f64);
   return {b_.CreateTrunc(quarters, i64), b_.CreateSelect(finite, result.high, nan),
@@ -150,8 +151,8 @@ MathEmitter::Turns MathEmitter::ReduceModerateF32(Value* x) {
   // The first difference is exact. What rounding the product and the second one takes off is found
   // exactly, though the product may be the larger: the difference is a multiple of its last place.
   Value* r = MulAdd(minus, Number(x, kHalfPiF32[0]), x);
-  Pair product = PairArithmetic(b_, true).Product(minus, Number(x, kHalfPiF32[1]));
-  Pair sum = PairArithmetic(b_, true).FastSum(r, product.high);
+  FloatPair product = PairArithmetic(b_, true).Product(minus, Number(x, kHalfPiF32[1]));
+  FloatPair sum = PairArithmetic(b_, true).FastSum(r, product.high);
   Value* low = b_.CreateFAdd(sum.low, product.low);
   low = MulAdd(minus, Number(x, kHalfPiF32[2]), low);
   Value* high = sum.high;
@@ -166,10 +167,10 @@ MathEmitter::Turns MathEmitter::ReduceModerateF64(Value* x) {
   auto multiple = [&](int part) { return b_.CreateFMul(n, Number(x, kHalfPi[part])); };
   // Products of 20 and 33 bits are exact, and so is the first difference.
   Value* r = b_.CreateFSub(x, multiple(0));
-  Pair second = pairs.Sum(r, b_.CreateFNeg(multiple(1)));
-  Pair third = pairs.Sum(second.high, b_.CreateFNeg(multiple(2)));
+  FloatPair second = pairs.Sum(r, b_.CreateFNeg(multiple(1)));
+  FloatPair third = pairs.Sum(second.high, b_.CreateFNeg(multiple(2)));
   Value* low = b_.CreateFAdd(second.low, b_.CreateFSub(third.low, multiple(3)));
-  Pair rest = pairs.FastSum(third.high, low);
+  FloatPair rest = pairs.FastSum(third.high, low);
   return {b_.CreateBitCast(shifted, IntegerType(x)), rest.high, rest.low};
 }
 

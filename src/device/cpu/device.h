@@ -14,8 +14,9 @@ class CpuDevice : public runtime::HostDevice {
 
   Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
       std::shared_ptr<const plan::Artefact> artefact) override {
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<CpuExecutable> executable,
-                          CpuExecutable::Load(std::move(artefact), allocator_, pool_));
+    KILN_ASSIGN_OR_RETURN(
+        std::unique_ptr<CpuExecutable> executable,
+        CpuExecutable::Load(std::move(artefact), allocator_, pool_, call_host().registry));
     return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
   }
 

@@ -5,7 +5,6 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
-#include "plan/calls.h"
 #include "runtime/host.h"
 
 namespace kiln::device {
@@ -35,9 +34,9 @@ CpuExecutable::~CpuExecutable() {
 
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(
     std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
-    runtime::ThreadPool& pool) {
-  KILN_RETURN_IF_ERROR(plan::CheckNoCalls(artefact->program));
+    runtime::ThreadPool& pool, const runtime::CallRegistry* calls) {
   std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact), allocator, pool));
+  KILN_ASSIGN_OR_RETURN(e->calls_, runtime::ProgramCalls::Make(e->program(), calls));
   Result<std::unique_ptr<LinkedCode>> code = Link(e->artefact_->objects);
   if (!code.ok()) return code.status().WithContext(e->program().name);
   e->code_ = *std::move(code);
@@ -74,7 +73,10 @@ Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
   runtime::HostRun run;
   run.pool = &pool_;
   run.program = &program();
+  run.calls = &calls_;
   run.trace = options.trace;
+  Probes probes;
+  run.probes = &probes;
   kiln_frame frame{};
   frame.buffers = buffers;
   frame.table = &runtime::HostTable();

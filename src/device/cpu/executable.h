@@ -11,6 +11,7 @@
 #include "frame/frame.h"
 #include "plan/plan.h"
 #include "runtime/arena.h"
+#include "runtime/calls.h"
 #include "runtime/device.h"
 #include "runtime/thread_pool.h"
 
@@ -20,15 +21,17 @@ using runtime::RunOptions;
 
 class CpuExecutable : public runtime::LoadedExecutable {
  public:
-  // Links the code and computes what depends on constants alone. Allocator and pool must outlive
-  // the executable.
+  // Links the code, finds the functions that it calls, of which null stands for the library's, and
+  // computes what depends on constants alone. Allocator and pool must outlive the executable.
   static Result<std::unique_ptr<CpuExecutable>> Load(std::shared_ptr<const plan::Artefact> artefact,
                                                      runtime::Allocator& allocator,
-                                                     runtime::ThreadPool& pool);
+                                                     runtime::ThreadPool& pool,
+                                                     const runtime::CallRegistry* calls = nullptr);
   ~CpuExecutable() override;
 
   const plan::Program& program() const override { return artefact_->program; }
   int64_t code_bytes() const override { return code_->byte_size(); }
+  bool calls_users_functions() const override { return calls_.has_users(); }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const RunOptions& options = {}) override;
@@ -46,6 +49,7 @@ class CpuExecutable : public runtime::LoadedExecutable {
   runtime::ArenaCache arenas_;
   std::unique_ptr<LinkedCode> code_;
   kiln_entry_fn entry_ = nullptr;
+  runtime::ProgramCalls calls_;
   std::vector<std::byte*> constants_;
   // The addresses of all allocations that no run changes; null for the others.
   std::vector<void*> fixed_;

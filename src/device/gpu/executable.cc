@@ -5,7 +5,6 @@
 
 #include "base/strings.h"
 #include "device/gpu/resources.h"
-#include "plan/calls.h"
 
 namespace kiln::device {
 namespace {
@@ -70,9 +69,10 @@ GpuExecutable::~GpuExecutable() {
   }
   device_.Deallocate(arena_, program().arena_bytes);
   device_.Deallocate(workspace_.address, workspace_.bytes);
-  if (!number_ && modules_.empty()) return;
+  if (!number_ && !host_.address && modules_.empty()) return;
   // Code and pinned memory go at once: nothing may be using them.
   if (auto stream = device_.Stream(); stream.ok()) (void)(*stream)->Synchronise();
+  if (host_.address) device_.machine().FreePinned(host_.address, host_.bytes);
   if (number_) device_.machine().FreePinned(number_, kNumberBytes);
 }
 
@@ -82,11 +82,14 @@ Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(
     return InvalidArgument("the artefact was compiled for ", artefact->target.ToString(), ", and ",
                            device.name(), " is ", device.target().ToString());
   }
-  KILN_RETURN_IF_ERROR(plan::CheckNoCalls(artefact->program));
   std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact), device));
+  KILN_ASSIGN_OR_RETURN(e->calls_,
+                        runtime::ProgramCalls::Make(e->program(), device.call_host().registry));
   KILN_RETURN_IF_ERROR(e->LoadCode());
   KILN_RETURN_IF_ERROR(e->LoadConstants());
-  e->may_be_whole_ = device.machine().loops_on_device() && HasControl(e->program().steps);
+  // The host is called between graphs.
+  e->may_be_whole_ =
+      device.machine().loops_on_device() && HasControl(e->program().steps) && e->calls_.empty();
   KILN_ASSIGN_OR_RETURN(e->steps_, e->Translate(e->program().steps));
   e->has_loops_ = HasControl(e->steps_, true);
   return e;
@@ -211,10 +214,34 @@ Result<GpuSteps> GpuExecutable::Translate(const plan::Steps& steps) {
       }
       result.emplace_back(std::move(made));
     } else {
-      return Unimplemented(program().name, ": calls of library functions on ", device_.name());
+      result.emplace_back(TranslateCall(std::get<plan::Call>(step.what)));
     }
   }
   return result;
+}
+
+GpuHostCall GpuExecutable::TranslateCall(const plan::Call& call) {
+  const CallSignature& signature = calls_.at(call.id).signature;
+  GpuHostCall made;
+  made.call = &call;
+  int64_t end = 0;
+  auto place = [&](int64_t bytes) {
+    return std::exchange(
+        end, end + (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment);
+  };
+  for (size_t a = 0; a < call.args.size(); ++a) {
+    const plan::Slice& slice = call.args[a];
+    // A result in an operand's memory is so on the host, too.
+    auto same = std::ranges::find(made.args, slice, &GpuHostCall::Argument::slice);
+    GpuHostCall::Argument argument{slice,
+                                   same != made.args.end() ? same->offset : place(slice.bytes)};
+    argument.is_written = a >= signature.operands.size();
+    argument.is_read = !argument.is_written && same == made.args.end();
+    made.args.push_back(argument);
+  }
+  if (signature.scratch_bytes > 0) made.args.push_back({{}, place(signature.scratch_bytes)});
+  host_.bytes = std::max(host_.bytes, end);
+  return made;
 }
 
 Status GpuExecutable::Run(std::span<const void* const> arguments, std::span<void* const> results,
@@ -318,11 +345,47 @@ Status GpuExecutable::Enqueue(GpuSteps& steps, Replay& run) {
   for (GpuStep& step : steps) {
     if (auto* segment = std::get_if<GpuSegment>(&step)) {
       KILN_RETURN_IF_ERROR(Enqueue(*segment, run));
+    } else if (auto* call = std::get_if<GpuHostCall>(&step)) {
+      KILN_RETURN_IF_ERROR(Enqueue(*call, run));
     } else if (auto* loop = std::get_if<std::unique_ptr<GpuLoop>>(&step)) {
       KILN_RETURN_IF_ERROR(Enqueue(**loop, run));
     } else {
       KILN_RETURN_IF_ERROR(Enqueue(*std::get<std::unique_ptr<GpuBranch>>(step), run));
     }
+  }
+  return OkStatus();
+}
+
+Status GpuExecutable::Enqueue(GpuHostCall& call, Replay& run) {
+  if (!host_.address) {
+    KILN_ASSIGN_OR_RETURN(host_.address, device_.machine().AllocatePinned(host_.bytes));
+  }
+  auto copy = [&](const char* name, const GpuHostCall::Argument& arg, auto&& ask) {
+    return arg.slice.bytes == 0
+               ? OkStatus()
+               : InTimeline(
+                     run.recording.get(), [&] { return DescribeCopy(name, arg.slice.bytes); },
+                     [&] {
+                       return ask(host_.address + arg.offset, AddressOf(arg.slice, run.addresses));
+                     });
+  };
+  std::vector<void*> args;
+  for (const GpuHostCall::Argument& arg : call.args) {
+    args.push_back(host_.address + arg.offset);
+    if (!arg.is_read) continue;
+    KILN_RETURN_IF_ERROR(copy("copy to host", arg, [&](std::byte* host, const std::byte* device) {
+      return run.stream.CopyToHost(host, device, arg.slice.bytes);
+    }));
+  }
+  KILN_RETURN_IF_ERROR(run.stream.Synchronise());
+  KILN_RETURN_IF_ERROR(calls_.RunOnHost(program(), call.call->id, args.data(),
+                                        device_.call_host().pool, run.options.threads,
+                                        run.options.trace, run.probes));
+  for (const GpuHostCall::Argument& arg : call.args) {
+    if (!arg.is_written) continue;
+    KILN_RETURN_IF_ERROR(copy("copy from host", arg, [&](const std::byte* host, std::byte* device) {
+      return run.stream.CopyFromHost(device, host, arg.slice.bytes);
+    }));
   }
   return OkStatus();
 }

@@ -30,6 +30,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   const plan::Program& program() const override { return artefact_->program; }
   int64_t code_bytes() const override;
   std::string ResourceReport() const override;
+  bool calls_users_functions() const override { return calls_.has_users(); }
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const runtime::RunOptions& options = {}) override;
   Result<std::unique_ptr<runtime::Completion>> Start(std::span<const void* const> arguments,
@@ -44,6 +45,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
     const runtime::RunOptions& options;
     std::unique_ptr<GpuRecording> recording;  // null where there is no timeline
     std::string note = {};                    // for the log
+    Probes probes = {};                       // what the program's calls keep
   };
 
   GpuExecutable(std::shared_ptr<const plan::Artefact> artefact, GpuDevice& device);
@@ -52,6 +54,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;
   Result<GpuSteps> Translate(const plan::Steps& steps);
   Status AddLaunch(const plan::Launch& launch, GpuSteps& steps);
+  GpuHostCall TranslateCall(const plan::Call& call);
   // The library's product in the place of a kernel's launches, or null.
   GpuLibraryCall* LibraryFor(int kernel, std::span<const GpuCommand> ours);
   // Memory that all products of the library have to themselves, one after the other.
@@ -65,6 +68,8 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Result<bool> LaunchWhole(Replay& run);
   Status Enqueue(GpuSteps& steps, Replay& run);
   Status Enqueue(GpuSegment& segment, Replay& run);
+  // Waits for what comes before, and for the function.
+  Status Enqueue(GpuHostCall& call, Replay& run);
   Status Enqueue(GpuLoop& loop, Replay& run);
   Status Enqueue(GpuBranch& branch, Replay& run);
   Status EnqueueOneByOne(GpuSegment& segment, Replay& run);
@@ -89,6 +94,8 @@ class GpuExecutable : public runtime::LoadedExecutable {
   std::byte* arena_ = nullptr;
   std::byte* number_ = nullptr;  // pinned
   GpuSpan workspace_;
+  runtime::ProgramCalls calls_;
+  GpuSpan host_;  // pinned, for the arrays of one call
   // Of programs with loops or choices.
   bool may_be_whole_ = false, has_loops_ = false;
   int64_t whole_runs_ = 0;

@@ -40,9 +40,23 @@ struct GpuSegment {
   GpuWorkPtr shown;  // the graph in timelines
 };
 
+// A function on the host, on copies of its arrays there.
+struct GpuHostCall {
+  const plan::Call* call = nullptr;
+  // Where in the host's memory each argument is, and which of them are copied there before, and
+  // back behind.
+  struct Argument {
+    plan::Slice slice;  // of scratch none
+    int64_t offset = 0;
+    bool is_read = false, is_written = false;
+  };
+  std::vector<Argument> args;
+};
+
 struct GpuLoop;
 struct GpuBranch;
-using GpuStep = std::variant<GpuSegment, std::unique_ptr<GpuLoop>, std::unique_ptr<GpuBranch>>;
+using GpuStep =
+    std::variant<GpuSegment, GpuHostCall, std::unique_ptr<GpuLoop>, std::unique_ptr<GpuBranch>>;
 using GpuSteps = std::vector<GpuStep>;
 
 struct GpuLoop {

@@ -10,8 +10,10 @@ Status StepsGraph::Add(const GpuSteps& steps) {
       KILN_RETURN_IF_ERROR(Add(*segment));
     } else if (const auto* loop = std::get_if<std::unique_ptr<GpuLoop>>(&step)) {
       KILN_RETURN_IF_ERROR(Add(**loop));
+    } else if (const auto* branch = std::get_if<std::unique_ptr<GpuBranch>>(&step)) {
+      KILN_RETURN_IF_ERROR(Add(**branch));
     } else {
-      KILN_RETURN_IF_ERROR(Add(*std::get<std::unique_ptr<GpuBranch>>(step)));
+      return Unimplemented("a call of the host in a graph");
     }
   }
   return OkStatus();

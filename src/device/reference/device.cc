@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "device/reference/custom_calls.h"
 #include "interp/interpreter.h"
 
 namespace kiln::device {
@@ -23,10 +24,12 @@ void Transfer(const Shape& shape, std::byte* literal, std::byte* memory, bool to
 
 class ReferenceExecutable : public runtime::LoadedExecutable {
  public:
-  explicit ReferenceExecutable(std::shared_ptr<const plan::Artefact> artefact)
-      : artefact_(std::move(artefact)) {}
+  ReferenceExecutable(std::shared_ptr<const plan::Artefact> artefact, const runtime::CallHost& host,
+                      bool calls_users)
+      : artefact_(std::move(artefact)), host_(host), calls_users_(calls_users) {}
 
   const plan::Program& program() const override { return artefact_->program; }
+  bool calls_users_functions() const override { return calls_users_; }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const runtime::RunOptions& options) override {
@@ -35,7 +38,8 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
     for (const ir::Instruction* p : artefact_->module->entry()->parameters()) {
       literals.push_back(Read(p->shape(), arguments, next));
     }
-    KILN_ASSIGN_OR_RETURN(Literal value, interp::Evaluate(*artefact_->module, literals));
+    KILN_ASSIGN_OR_RETURN(Literal value, interp::Evaluate(*artefact_->module, literals,
+                                                          {.custom_call = CustomCallBy(host_)}));
     next = 0;
     Write(value, results, next);
     return OkStatus();
@@ -66,6 +70,8 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
   }
 
   std::shared_ptr<const plan::Artefact> artefact_;
+  const runtime::CallHost host_;
+  const bool calls_users_;
 };
 
 }  // namespace
@@ -76,8 +82,9 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::Load(
     return InvalidArgument("the artefact was compiled for ", artefact->target.ToString(),
                            ", not for the reference device");
   }
+  KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*artefact->module, call_host()));
   return std::unique_ptr<runtime::LoadedExecutable>(
-      std::make_unique<ReferenceExecutable>(std::move(artefact)));
+      std::make_unique<ReferenceExecutable>(std::move(artefact), call_host(), calls_users));
 }
 
 }  // namespace kiln::device

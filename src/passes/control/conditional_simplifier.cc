@@ -3,6 +3,7 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "ir/effects.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -265,8 +266,8 @@ bool MaySink(const Instruction& x, const Instruction* user) {
     default:
       break;
   }
-  if (HasTrait(x.opcode(), kSideEffect) || x.IsRoot() || !x.shape().is_array() ||
-      x.users().size() != 1 || std::ranges::count(user->operands(), &x) != 1) {
+  if (!ir::IsPure(x) || x.IsRoot() || !x.shape().is_array() || x.users().size() != 1 ||
+      std::ranges::count(user->operands(), &x) != 1) {
     return false;
   }
   int64_t kept = 0;

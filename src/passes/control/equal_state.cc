@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/effects.h"
 #include "passes/control/computations.h"
 
 namespace kiln::passes {
@@ -33,8 +34,7 @@ class Numbering {
  private:
   int64_t NumberOf(const Instruction& i) {
     // Two barriers keep apart what is made behind them.
-    if (i.opcode() == Opcode::kParameter || i.opcode() == Opcode::kOptBarrier ||
-        HasTrait(i.opcode(), kSideEffect)) {
+    if (i.opcode() == Opcode::kParameter || i.opcode() == Opcode::kOptBarrier || !ir::IsPure(i)) {
       return next_++;
     }
     size_t hash = static_cast<size_t>(i.opcode()) * 31 + i.attributes().Hash();

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/effects.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -27,7 +28,7 @@ bool MayMove(const Instruction& i) {
     case Opcode::kCall:
       return false;
     default:
-      return i.shape().is_array() && !HasTrait(i.opcode(), kSideEffect);
+      return i.shape().is_array() && ir::IsPure(i);
   }
 }
 

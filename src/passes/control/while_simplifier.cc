@@ -3,6 +3,7 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "ir/effects.h"
 #include "passes/control/computations.h"
 #include "passes/control/equal_state.h"
 #include "passes/control/known_values.h"
@@ -23,6 +24,8 @@ std::optional<bool> Continues(const Instruction& loop, const Known& state) {
 
 // Where the loop runs never or once: what it is.
 Instruction* Unrolled(Instruction* loop) {
+  // What the condition does is done as often as it is asked.
+  if (ir::HasSideEffect(*loop->called(0))) return nullptr;
   Known state = StateOf(loop->operand(0));
   std::optional<bool> runs = Continues(*loop, state);
   if (!runs) return nullptr;
@@ -40,6 +43,7 @@ Instruction* Unrolled(Instruction* loop) {
 // the body makes
 Instruction* RunsAtMostOnce(Instruction* loop) {
   Computation *condition = loop->called(0), *body = loop->called(1);
+  if (ir::HasSideEffect(*condition)) return nullptr;
   Instruction* x = loop->operand(0);
   Known nothing(x->shape().is_array() ? 1 : x->shape().elements().size());
   std::optional<bool> again = Continues(*loop, NextState(*body, KnownValues(*body, nothing)));
@@ -317,6 +321,10 @@ std::vector<bool> Needed(const Instruction& loop) {
   };
   for (size_t k = 0; k < needed.size(); ++k) {
     if (needed[k]) visit(body.root()->operand(static_cast<int64_t>(k)));
+  }
+  // What has side effects reads what it reads.
+  for (const Instruction* i : body.instructions()) {
+    if (ir::HasSideEffect(*i)) visit(i);
   }
   while (!work.empty()) {
     const Instruction* i = work.back();

@@ -91,4 +91,18 @@ Instruction* Builder::Sum(Instruction* x, Ints dimensions) {
              std::nullopt, {sum});
 }
 
+Instruction* Builder::InLayout(Instruction* value, const Shape& shape) {
+  if (value->shape() == shape) return value;
+  if (shape.is_tuple()) {
+    std::vector<Instruction*> elements;
+    for (size_t k = 0; k < shape.elements().size(); ++k) {
+      elements.push_back(InLayout(Element(value, static_cast<int64_t>(k)), shape.elements()[k]));
+    }
+    return Tuple(std::move(elements));
+  }
+  Instruction* copy = Unary(Opcode::kCopy, value);
+  copy->set_shape(shape);
+  return copy;
+}
+
 }  // namespace kiln::passes::expand

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "target/target.h"
 
 namespace kiln::passes::expand {
 
@@ -15,6 +16,8 @@ class Builder {
   Builder(ir::Computation* computation, ir::Instruction* at, const ir::Instruction* from)
       : computation_(computation), at_(at), from_(from) {}
   explicit Builder(ir::Instruction* at) : Builder(at->parent(), at, at) {}
+  // In code for a target, where that matters.
+  Builder(ir::Instruction* at, const target::Target& target) : Builder(at) { target_ = &target; }
 
   // Of a shape that inference gives; `declared` is what it does not (see InferenceInput). Operands
   // are such as inference takes: whoever expands a module that is valid makes a valid one.
@@ -70,8 +73,14 @@ class Builder {
     return ir::ElementOf(tuple, k, at_);
   }
 
+  // The value in the layouts of a shape that is like its own but for those: copies, where they are
+  // others.
+  ir::Instruction* InLayout(ir::Instruction* value, const Shape& shape);
+
   ir::Computation* computation() const { return computation_; }
   ir::Instruction* at() const { return at_; }
+  // Null where it does not matter.
+  const target::Target* target() const { return target_; }
   // The first failure of inference: a mistake of the expansion.
   const Status& status() const { return status_; }
 
@@ -79,6 +88,7 @@ class Builder {
   ir::Computation* computation_;
   ir::Instruction* at_;
   const ir::Instruction* from_;
+  const target::Target* target_ = nullptr;
   Status status_;
 };
 

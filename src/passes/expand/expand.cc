@@ -1,5 +1,7 @@
 #include "passes/expand/expand.h"
 
+#include <algorithm>
+
 namespace kiln::passes {
 namespace {
 
@@ -16,6 +18,8 @@ constexpr Row kRows[] = {
     {Opcode::kBatchNormGrad, expand::BatchNormGrad},
     {Opcode::kBatchNormInference, expand::BatchNormInference},
     {Opcode::kBatchNormTraining, expand::BatchNormTraining},
+    {Opcode::kConvolution, expand::Convolution},
+    {Opcode::kRng, expand::Rng},
     {Opcode::kRngBitGenerator, expand::RngBitGenerator},
     {Opcode::kAllGather, expand::OneProcess},
     {Opcode::kAllReduce, expand::OneProcess},
@@ -25,35 +29,20 @@ constexpr Row kRows[] = {
     {Opcode::kPartitionId, expand::OneProcess},
     {Opcode::kReduceScatter, expand::OneProcess},
     {Opcode::kReplicaId, expand::OneProcess},
+    {Opcode::kSelectAndScatter, expand::SelectAndScatter},
     {Opcode::kNextAfter, expand::NextAfter},
 };
 
-// The value in the layout that the instruction has.
-Instruction* InLayout(Builder& b, Instruction* value, const Shape& shape) {
-  if (value->shape() == shape) return value;
-  if (shape.is_tuple()) {
-    std::vector<Instruction*> elements;
-    for (size_t k = 0; k < shape.elements().size(); ++k) {
-      elements.push_back(
-          InLayout(b, b.Element(value, static_cast<int64_t>(k)), shape.elements()[k]));
-    }
-    return b.Tuple(std::move(elements));
-  }
-  Instruction* copy = b.Unary(Opcode::kCopy, value);
-  copy->set_shape(shape);
-  return copy;
-}
-
-Result<bool> Expand(Computation& c, const Row& row) {
+Result<bool> Expand(Computation& c, const Row& row, const target::Target& target) {
   if (!c.MayHold(row.opcode)) return false;
   std::vector<Instruction*> found;
   for (Instruction* i : c.instructions()) {
     if (i->opcode() == row.opcode) found.push_back(i);
   }
   for (Instruction* i : found) {
-    Builder b(i);
+    Builder b(i, target);
     KILN_ASSIGN_OR_RETURN(Instruction * value, row.expand(b, i));
-    value = InLayout(b, value, i->shape());
+    value = b.InLayout(value, i->shape());
     KILN_RETURN_IF_ERROR(b.status().WithContext(Cat(OpcodeName(row.opcode), " '", i->name(), "'")));
     c.ReplaceAllUses(i, value);
     c.Remove(i);
@@ -63,12 +52,16 @@ Result<bool> Expand(Computation& c, const Row& row) {
 
 }  // namespace
 
+bool expand::IsExpanded(Opcode opcode) {
+  return std::ranges::find(kRows, opcode, &Row::opcode) != std::end(kRows);
+}
+
 Result<bool> ExpandOps(ir::Module& module, const PassContext& context) {
   bool changed = false;
   // Callees first, as what is expanded may call computations that expansions have changed.
   for (Computation* c : module.CalleesFirst()) {
     for (const Row& row : kRows) {
-      KILN_ASSIGN_OR_RETURN(bool any, Expand(*c, row));
+      KILN_ASSIGN_OR_RETURN(bool any, Expand(*c, row, TargetOf(context)));
       changed |= any;
     }
   }

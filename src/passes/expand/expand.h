@@ -1,5 +1,6 @@
 // Ops that compiled code makes of others. Each has a function here that builds its value before it;
-// `expand-ops` is the pass that applies them all.
+// `expand-ops` is the pass that applies them all. They come before what rewrites types
+// (expand-narrow, expand-complex), so that what they make is of any types.
 #pragma once
 
 #include "passes/expand/builder.h"
@@ -10,14 +11,22 @@ namespace kiln::passes::expand {
 // What stands for an instruction, of its shape but for layouts.
 using Expansion = Result<ir::Instruction*> (*)(Builder& b, ir::Instruction* i);
 
+// Whether there is one.
+bool IsExpanded(Opcode opcode);
+
 // batch_norm.cc
 Result<ir::Instruction*> BatchNormTraining(Builder& b, ir::Instruction* i);
 Result<ir::Instruction*> BatchNormInference(Builder& b, ir::Instruction* i);
 Result<ir::Instruction*> BatchNormGrad(Builder& b, ir::Instruction* i);
+// convolution.cc
+Result<ir::Instruction*> Convolution(Builder& b, ir::Instruction* i);
 // random.cc
+Result<ir::Instruction*> Rng(Builder& b, ir::Instruction* i);
 Result<ir::Instruction*> RngBitGenerator(Builder& b, ir::Instruction* i);
 // processes.cc
 Result<ir::Instruction*> OneProcess(Builder& b, ir::Instruction* i);
+// select_and_scatter.cc
+Result<ir::Instruction*> SelectAndScatter(Builder& b, ir::Instruction* i);
 // functions.cc
 Result<ir::Instruction*> NextAfter(Builder& b, ir::Instruction* i);
 
@@ -27,5 +36,11 @@ namespace kiln::passes {
 
 // Ops that are made of others, by the table in expand.cc.
 Result<bool> ExpandOps(ir::Module& module, const PassContext& context);
+
+// For programs whose ops are not fused with each other. What becomes several ops, by that table or
+// by the types of its values, becomes a computation of its own.
+Result<bool> OutlineOps(ir::Module& module, const PassContext& context);
+// What has become of it is fused, and put into its place.
+Result<bool> FuseOutlined(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

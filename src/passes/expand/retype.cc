@@ -8,33 +8,42 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// f((a, b), c) => f(a, b, c)
-void FlattenParameters(Computation& c) {
+// f((a, b), c) => f(a, b, c), and of a sort, whose parameters are pairs of elements,
+// f((a, b), (c, d)) => f(a, c, b, d)
+void FlattenParameters(Computation& c, size_t group) {
   std::vector<Instruction*> before(c.parameters().begin(), c.parameters().end());
   std::vector<Instruction*> after, gone;
-  for (Instruction* p : before) {
-    if (!p->shape().is_tuple()) {
-      after.push_back(p);
-      continue;
+  for (size_t first = 0; first < before.size(); first += group) {
+    std::vector<std::vector<Instruction*>> leaves;
+    for (size_t k = first; k < std::min(first + group, before.size()); ++k) {
+      Instruction* p = before[k];
+      if (!p->shape().is_tuple()) {
+        leaves.push_back({p});
+        continue;
+      }
+      std::vector<Instruction*> parts;
+      for (const Shape& shape : p->shape().elements()) {
+        int64_t number = static_cast<int64_t>(c.parameters().size());
+        parts.push_back(c.Create({.opcode = Opcode::kParameter,
+                                  .attributes = {{Attr::kParameterNumber, number}},
+                                  .shape = shape},
+                                 p));
+      }
+      std::vector<Instruction*> users(p->users().begin(), p->users().end());
+      for (Instruction* user : users) {
+        if (user->opcode() != Opcode::kGetTupleElement) continue;
+        c.ReplaceAllUses(user, parts[static_cast<size_t>(user->attributes().Int(Attr::kIndex))]);
+        c.Remove(user);
+      }
+      Shape shape = p->shape();
+      c.ReplaceAllUses(p,
+                       c.Create({.opcode = Opcode::kTuple, .operands = parts, .shape = shape}, p));
+      gone.push_back(p);
+      leaves.push_back(std::move(parts));
     }
-    std::vector<Instruction*> parts;
-    for (const Shape& shape : p->shape().elements()) {
-      int64_t number = static_cast<int64_t>(c.parameters().size());
-      parts.push_back(c.Create({.opcode = Opcode::kParameter,
-                                .attributes = {{Attr::kParameterNumber, number}},
-                                .shape = shape},
-                               p));
-      after.push_back(parts.back());
+    for (size_t k = 0; k < leaves[0].size(); ++k) {
+      for (const auto& parts : leaves) after.push_back(parts[k]);
     }
-    std::vector<Instruction*> users(p->users().begin(), p->users().end());
-    for (Instruction* user : users) {
-      if (user->opcode() != Opcode::kGetTupleElement) continue;
-      c.ReplaceAllUses(user, parts[static_cast<size_t>(user->attributes().Int(Attr::kIndex))]);
-      c.Remove(user);
-    }
-    Shape shape = p->shape();
-    c.ReplaceAllUses(p, c.Create({.opcode = Opcode::kTuple, .operands = parts, .shape = shape}, p));
-    gone.push_back(p);
   }
   for (Instruction* p : gone) c.Remove(p);
   c.SetParameters(std::move(after));
@@ -109,6 +118,7 @@ Result<bool> Retyping::Run() {
                                [&](const Instruction* i) { return HasMapped(i->shape()); });
   });
   if (!any) return false;
+  KILN_RETURN_IF_ERROR(Prepare());
   // Callees first: what calls them sees what they have become.
   for (Computation* c : module_.CalleesFirst()) KILN_RETURN_IF_ERROR(Expand(*c));
   module_.RemoveUnusedComputations();
@@ -129,7 +139,7 @@ Status Retyping::ExpandParameter(Computation& c, Instruction* p) {
   while (*next != p) ++next;
   ++next;
   Builder b(&c, next == c.instructions().end() ? nullptr : *next, p);
-  Instruction* value = FromMemoryAll(b, p);
+  Instruction* value = b.InLayout(FromMemoryAll(b, p), MappedAll(p->shape()));
   shapes_[value] = p->shape();
   for (Instruction* user : users) {
     for (int64_t o = 0; o < user->operand_count(); ++o) {
@@ -170,6 +180,13 @@ Status Retyping::Expand(Computation& c) {
     Builder b(i);
     KILN_ASSIGN_OR_RETURN(Instruction * value, ValueOf(b, i, shape));
     KILN_RETURN_IF_ERROR(b.status());
+    value = b.InLayout(value, MappedAll(shape));
+    // What stands for a value of another shape already is another value.
+    const Shape* before = Before(value);
+    if (before && !(has && before->SameTypeAndDimensions(shape))) {
+      value = b.Unary(Opcode::kCopy, value);
+    }
+    value = b.InLayout(value, MappedAll(shape));
     if (has) shapes_[value] = shape;
     c.ReplaceAllUses(i, value);
     dead.push_back(i);
@@ -201,7 +218,7 @@ Result<Instruction*> Retyping::Folded(Builder& b, Instruction* i, const Shape& s
   ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
   for (Computation*& called : spec.called) {
     called = module_.CloneComputation(*called, called->name());
-    FlattenParameters(*called);
+    FlattenParameters(*called, i->opcode() == Opcode::kSort ? 2 : 1);
     FlattenRoot(*called);
   }
   const Shape mapped = MappedAll(shape);

@@ -23,6 +23,8 @@ class Retyping {
   Result<bool> Run();
 
  protected:
+  // What is done to the module first, if anything is mapped.
+  virtual Status Prepare() { return OkStatus(); }
   // Whether a leaf is mapped, and what it becomes.
   virtual bool Maps(const Shape& leaf) const = 0;
   virtual Shape Mapped(const Shape& leaf) const = 0;

@@ -34,6 +34,9 @@ class TokenExpansion : public expand::Retyping {
         for (Instruction* operand : i->operands()) all = b.Or(all, operand);
         return all;
       }
+      // Calls keep their order by themselves where they have side effects.
+      case Opcode::kCustomCall:
+        return Called(b, i);
       default:
         return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", shape,
                              " has no compiled code: tokens");

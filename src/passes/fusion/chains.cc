@@ -251,8 +251,7 @@ class ChainFuser {
 }  // namespace
 
 Result<bool> FuseChains(ir::Module& module, const PassContext& context) {
-  static const target::Target reference = target::Reference();
-  const target::Target& target = context.target ? *context.target : reference;
+  const target::Target& target = TargetOf(context);
   if (target.kind == target::Kind::kGpu) return false;
   bool changed = false, tried = false;
   for (Computation* c : ProgramComputations(module)) {

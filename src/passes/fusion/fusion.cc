@@ -8,10 +8,12 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/build.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
+#include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
 #include "passes/passes.h"
 
@@ -28,6 +30,12 @@ constexpr size_t kMaxOutputs = 8;
 // How many readers of an array are tried with each other.
 constexpr size_t kMostSiblings = 64;
 
+int64_t OperandBytes(const Instruction& i) {
+  int64_t bytes = 0;
+  for (const Instruction* operand : i.operands()) bytes += operand->shape().byte_size();
+  return bytes;
+}
+
 // Ops that say where elements are, or make them of nothing: repeating them costs nothing.
 bool IsFreeToRepeat(const Instruction& i) {
   switch (i.opcode()) {
@@ -36,6 +44,7 @@ bool IsFreeToRepeat(const Instruction& i) {
     case Opcode::kReshape:
     case Opcode::kIota:
     case Opcode::kDynamicSlice:
+    case Opcode::kPatches:
     case Opcode::kReverse:
     case Opcode::kSlice:
     case Opcode::kGetDimensionSize:
@@ -43,12 +52,6 @@ bool IsFreeToRepeat(const Instruction& i) {
     default:
       return false;
   }
-}
-
-int64_t OperandBytes(const Instruction& i) {
-  int64_t bytes = 0;
-  for (const Instruction* operand : i.operands()) bytes += operand->shape().byte_size();
-  return bytes;
 }
 
 // A set of instructions' ids, which are never given out twice.
@@ -73,7 +76,8 @@ class Ids {
 
 class Fuser {
  public:
-  Fuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
+  Fuser(Computation& c, const target::Target& target)
+      : c_(c), target_(target), previous_(ir::PreviousEffects(c)) {}
 
   bool Run() {
     for (Instruction* i : c_.instructions()) NoteUpdates(i);
@@ -202,7 +206,8 @@ class Fuser {
     }
   }
 
-  // Whether `a` needs `b`'s result; true as well where that would take too long to see.
+  // Whether `a` needs `b`'s result, or an effect that comes after it; true as well where that would
+  // take too long to see.
   bool DependsOn(const Instruction* a, const Instruction* b) {
     work_ = {a};
     ++search_;
@@ -216,6 +221,9 @@ class Fuser {
       seen_[id] = search_;
       if (++looked > kDependenceBudget) return true;
       work_.insert(work_.end(), i->operands().begin(), i->operands().end());
+      if (auto effect = previous_.find(i); effect != previous_.end()) {
+        work_.push_back(effect->second);
+      }
     }
     return false;
   }
@@ -292,6 +300,7 @@ class Fuser {
 
   Computation& c_;
   const target::Target& target_;
+  const std::unordered_map<const Instruction*, Instruction*> previous_;  // effects before effects
   Ids gone_;  // of those that a phase began with
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
   std::unordered_set<const Instruction*> updated_;
@@ -341,16 +350,17 @@ void PartFusions(ir::Module& module, const std::vector<Computation*>& programs) 
 
 }  // namespace
 
+bool FuseIn(Computation& c, const target::Target& target) {
+  const bool changed = Fuser(c, target).Run();
+  UnfuseWhatCannotBeBuilt(c, target);
+  return changed;
+}
+
 Result<bool> Fuse(ir::Module& module, const PassContext& context) {
-  static const target::Target reference = target::Reference();
   bool changed = false;
   std::vector<Computation*> programs = ProgramComputations(module);
   PartFusions(module, programs);
-  for (Computation* c : programs) {
-    const target::Target& target = context.target ? *context.target : reference;
-    changed |= Fuser(*c, target).Run();
-    UnfuseWhatCannotBeBuilt(*c, target);
-  }
+  for (Computation* c : programs) changed |= FuseIn(*c, TargetOf(context));
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/fusible.h"
 #include "passes/fusion/merge.h"
@@ -162,18 +163,25 @@ class Bundler {
   }
 
  private:
-  // Small kernels by their distance from the root, or from the parameters.
+  // Small kernels by their distance from the root, or from the parameters. One effect is at some
+  // distance from the next one.
   std::vector<std::vector<Instruction*>> Levels(bool from_root) const {
     std::vector<Instruction*> order = c_.PostOrder();
     if (from_root) std::ranges::reverse(order);
+    const auto previous = ir::PreviousEffects(c_);
+    std::unordered_map<const Instruction*, const Instruction*> next;
+    for (const auto& [effect, before] : previous) next[before] = effect;
     ir::InstructionMap<size_t> level(c_);
     std::vector<std::vector<Instruction*>> levels;
     for (Instruction* i : order) {
       size_t at = 0;
       if (from_root) {
         for (const Instruction* user : i->users()) at = std::max(at, level.at(user) + 1);
+        if (auto it = next.find(i); it != next.end()) at = std::max(at, level.at(it->second) + 1);
       } else {
         for (const Instruction* operand : i->operands()) at = std::max(at, level.at(operand) + 1);
+        auto it = previous.find(i);
+        if (it != previous.end()) at = std::max(at, level.at(it->second) + 1);
       }
       level[i] = at;
       if (levels.size() <= at) levels.resize(at + 1);

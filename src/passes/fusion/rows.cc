@@ -19,6 +19,7 @@
 
 #include "kernel/build.h"
 #include "kernel/fusible.h"
+#include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
 #include "passes/passes.h"
 
@@ -363,11 +364,11 @@ class RowFuser {
 
 }  // namespace
 
+bool FuseRowsIn(Computation& c, const target::Target& target) { return RowFuser(c, target).Run(); }
+
 Result<bool> FuseRows(ir::Module& module, const PassContext& context) {
-  static const target::Target reference = target::Reference();
-  const target::Target& target = context.target ? *context.target : reference;
   bool changed = false;
-  for (Computation* c : ProgramComputations(module)) changed |= RowFuser(*c, target).Run();
+  for (Computation* c : ProgramComputations(module)) changed |= FuseRowsIn(*c, TargetOf(context));
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

@@ -1,5 +1,7 @@
 #include "passes/memory/names.h"
 
+#include <algorithm>
+
 namespace kiln::passes {
 
 using ir::Instruction;
@@ -17,13 +19,36 @@ int64_t LeafOffset(const Shape& tuple, int64_t index) {
   return n;
 }
 
+namespace {
+
+// Whether elements that are parts of one element of the other stand in its place: layouts are
+// equal, but for the last dimension that one of them has more, which is the most minor one.
+bool HasMemoryOf(const Shape& parts, const Shape& whole) {
+  if (parts.is_row_major() && whole.is_row_major()) return true;
+  const std::vector<int64_t>& order = parts.minor_to_major();
+  if (parts.rank() == whole.rank()) return order == whole.minor_to_major();
+  if (parts.rank() != whole.rank() + 1 || order.empty() || order[0] != whole.rank()) return false;
+  return std::equal(order.begin() + 1, order.end(), whole.minor_to_major().begin(),
+                    whole.minor_to_major().end());
+}
+
+}  // namespace
+
 bool IsName(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kTuple:
     case Opcode::kGetTupleElement:
     case Opcode::kOptBarrier:
       return true;
-    case Opcode::kBitcastConvert:
+    case Opcode::kBitcastConvert: {
+      const Shape &from = i.operand(0)->shape(), &to = i.shape();
+      if (from.byte_size() != to.byte_size()) return false;
+      return from.rank() > to.rank() ? HasMemoryOf(from, to) : HasMemoryOf(to, from);
+    }
+    case Opcode::kBitcast:
+      return i.shape().type() != i.operand(0)->shape().type() &&
+             i.shape().dimensions() == i.operand(0)->shape().dimensions() &&
+             i.shape().minor_to_major() == i.operand(0)->shape().minor_to_major();
     case Opcode::kReshape:
       return i.shape().is_row_major() && i.operand(0)->shape().is_row_major() &&
              i.shape().byte_size() == i.operand(0)->shape().byte_size();

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/fusible.h"
 #include "passes/memory/names.h"
@@ -319,7 +320,7 @@ Result<bool> Schedule(ir::Module& module) {
     if (!programs.contains(c)) continue;
     auto [best, peak] = Scheduler(*c, c == module.entry(), peaks).Best();
     const Instruction* state = bodies.contains(c) ? c->parameter(0) : nullptr;
-    c->Reorder(Scheduler::UpdatesLast(std::move(best), state));
+    c->Reorder(ir::WithEffectsInOrder(*c, Scheduler::UpdatesLast(std::move(best), state)));
     peaks[c] = peak;
   }
   module.set_is_scheduled(true);

@@ -8,7 +8,8 @@ using ir::Instruction;
 
 int64_t WidthOf(const Instruction* x) { return IsPred(x) ? 1 : BitWidth(x->shape().type()); }
 
-// reduce-precision(x) => x   where x's type has no more bits
+// reduce-precision(x) => x   where x's type has no more bits, but for a product: it is rounded, and
+// then added
 // reduce-precision(reduce-precision(x)) => reduce-precision(x)   where the inner one keeps as many
 // bits of each kind
 Instruction* ReducePrecision(Instruction* i) {
@@ -22,7 +23,7 @@ Instruction* ReducePrecision(Instruction* i) {
   auto holds = [](Bits a, Bits b) { return a.exponent >= b.exponent && a.mantissa >= b.mantissa; };
   const Bits wanted = bits(i);
   const FloatFormat type = *FormatOf(x->shape().type());
-  if (holds(wanted, {type.exponent, type.mantissa})) return x;
+  if (holds(wanted, {type.exponent, type.mantissa}) && x->opcode() != Opcode::kMultiply) return x;
   // What has few bits already stays as it is.
   if (x->opcode() == Opcode::kReducePrecision && holds(wanted, bits(x))) return x;
   return nullptr;

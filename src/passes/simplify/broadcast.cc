@@ -113,8 +113,9 @@ Instruction* OfBroadcast(Instruction* i) {
 }  // namespace
 
 Instruction* BroadcastRules(Instruction* i) {
-  // constant({c, c, ...}) => broadcast(c)   (form)
+  // constant({c, c, ...}) => broadcast(c)   (form), of types that kernels compute with
   if (i->IsConstant() && i->shape().rank() > 0 && i->shape().num_elements() > 1) {
+    if (!IsKernelType(i->shape().type())) return nullptr;
     std::optional<Literal> splat = SplatOf(i);
     return splat ? Splat(i, i->shape(), *std::move(splat)) : nullptr;
   }

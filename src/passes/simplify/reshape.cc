@@ -75,7 +75,8 @@ Instruction* ReshapeRules(Instruction* i) {
     return SplatNumber(i, i->shape(), 0);
   }
   // The two mean the same; a reshape is what the rules below know.
-  if (i->opcode() == Opcode::kBitcast) return Make(i, Opcode::kReshape, {i->operand(0)});
+  if (i->opcode() == Opcode::kBitcast && i->shape().type() == i->operand(0)->shape().type())
+    return Make(i, Opcode::kReshape, {i->operand(0)});
   if (i->opcode() != Opcode::kReshape) return nullptr;
   Instruction* x = i->operand(0);
   // reshape(x) => x   where the shape is x's already

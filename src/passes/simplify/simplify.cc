@@ -4,6 +4,7 @@
 #include <iterator>
 #include <vector>
 
+#include "ir/effects.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -65,7 +66,7 @@ void RemoveDead(ir::Computation* c, ir::Instruction* instruction) {
     c->Remove(dead);
     for (ir::Instruction* operand : operands) {
       if (operand->users().empty() && !operand->IsRoot() &&
-          operand->opcode() != Opcode::kParameter && !HasTrait(operand->opcode(), kSideEffect)) {
+          operand->opcode() != Opcode::kParameter && !ir::HasSideEffect(*operand)) {
         work.push_back(operand);
       }
     }

@@ -19,6 +19,8 @@ constexpr Description kNames[] = {
     {"operand", "the operand"},
     {"operands", "the operands"},
     {"random", "unsigned numbers as wide as the operand's, of its dimensions"},
+    {"triangle", "a: square matrices in the last two dimensions"},
+    {"sides", "b: matrices in the last two dimensions, of the element type of a"},
     {"lhs", "the left operand"},
     {"rhs", "the right operand"},
     {"min", "the lower bound"},
@@ -105,6 +107,8 @@ ArgumentKind KindOf(AttrKind kind) {
     case AttrKind::kWindow:
       return ArgumentKind::kWindow;
     case AttrKind::kText:
+    case AttrKind::kQuoted:
+    case AttrKind::kAliases:  // of custom calls alone, which have no generated builder
       return ArgumentKind::kText;
     case AttrKind::kFloat:
       return ArgumentKind::kFloat;
@@ -266,9 +270,10 @@ Result<std::vector<Builder>> Builders() {
   std::vector<Builder> builders;
   for (int i = 0; i < kOpcodeCount; ++i) {
     Opcode opcode = static_cast<Opcode>(i);
-    // Parameters are numbered and constants filled by functions of builder.h; fusions are the
-    // compiler's.
-    if (opcode == Opcode::kParameter || opcode == Opcode::kConstant || opcode == Opcode::kFusion) {
+    // Parameters are numbered, constants filled and custom calls described by functions of
+    // builder.h.
+    if (opcode == Opcode::kParameter || opcode == Opcode::kConstant ||
+        opcode == Opcode::kCustomCall || HasTrait(opcode, kCompilerOnly)) {
       continue;
     }
     const OpInfo& op = InfoOf(opcode);

@@ -100,6 +100,7 @@ Result<std::vector<File>> Files(const fs::path& root) {
       {"docs/reference/ops.md", OpsReference(builders)},
       {"docs/reference/api.md", ApiReference(builders, headers)},
       {"docs/reference/simplifier.md", rules},
+      {"docs/reference/accuracy.md", AccuracyReference()},
   };
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "ops/accuracy.h"
 #include "tools/kiln_gen/writers.h"
 
 namespace kiln::gen {
@@ -29,7 +30,19 @@ std::string TraitsText(uint32_t traits) {
   if (traits & kSideEffect) names.push_back("has side effects");
   if (traits & kSessionOnly) names.push_back("runs in sessions only");
   if (traits & kFree) names.push_back("costs nothing at run time");
+  if (traits & kCompilerOnly) names.push_back("made by the compiler");
   return Join(names, ", ");
+}
+
+// "Within 0.51 ULP in f16, 0.51 in bf16, 1.8 in f32 and 1.5 in f64."
+std::string AccuracyText(const Accuracy& accuracy) {
+  if (accuracy.f16 <= 0.5 && accuracy.bf16 <= 0.5 && accuracy.f32 <= 0.5 && accuracy.f64 <= 0.5) {
+    return "The nearest number.";
+  }
+  std::string out = Cat("Within ", accuracy.f16, " ULP in f16, ", accuracy.bf16, " in bf16, ",
+                        accuracy.f32, " in f32 and ", accuracy.f64, " in f64");
+  if (accuracy.counts == Accuracy::kOfOne) out += ", of the larger of the result and 1";
+  return out + ".";
 }
 
 std::string OpSection(const OpInfo& op, const Builder* builder) {
@@ -48,6 +61,9 @@ std::string OpSection(const OpInfo& op, const Builder* builder) {
   if (!traits.empty()) {
     traits[0] += 'A' - 'a';
     facts += Cat(" ", traits, ".");
+  }
+  if (const Accuracy* accuracy = AccuracyOf(op.opcode)) {
+    facts += Cat(" ", AccuracyText(*accuracy));
   }
   return out + Wrapped("", "", facts);
 }
@@ -94,13 +110,16 @@ std::string GivesText(std::string_view gives) {
 
 std::string OpsReference(const std::vector<Builder>& builders) {
   std::string out =
-      Cat(PageHead("Ops", "src/ops/ops.def and src/ops/attributes.def"),
+      Cat(PageHead("Ops", "src/ops/ops.def, src/ops/attributes.def and src/ops/accuracy.def"),
           "The ops under their HLO names, with the functions of `kiln/ops.h` that build them. The\n"
           "semantics are those of XLA's operation semantics. Each function takes the graph to add "
           "to and\n"
           "returns the op's value, or 0 after a mistake, which `kiln_graph_status` tells. Operands "
           "of an\n"
           "elementwise op have the same dimensions: nothing is broadcast unless an op says so.\n"
+          "\n"
+          "How far results may be off, in units of the last place, is said of compiled code "
+          "([Accuracy](accuracy.md)).\n"
           "\n"
           "Parameters, constants and shorter forms are built by functions that are listed with\n"
           "`builder.h` in the [table of functions](api.md).\n");
@@ -109,6 +128,32 @@ std::string OpsReference(const std::vector<Builder>& builders) {
     auto builder = std::find_if(builders.begin(), builders.end(),
                                 [&](const Builder& b) { return b.op == &op; });
     out += OpSection(op, builder == builders.end() ? nullptr : &*builder);
+  }
+  return out;
+}
+
+std::string AccuracyReference() {
+  std::string out = Cat(
+      PageHead("Accuracy", "src/ops/accuracy.def"),
+      "The largest errors of compiled code, on CPUs and GPUs, in units of the last place "
+      "(ULP). 0.5 says that\n"
+      "the result is the nearest number. Tests hold all results to these bounds: of f16 and "
+      "bf16, and of f32\n"
+      "where there is one operand, at every operand there is; of f64 at ten million, and of two "
+      "operands at\n"
+      "samples ([Numerics](../numerics.md) has more).\n\n"
+      "| op | f16 | bf16 | f32 | f64 | units |\n|---|---|---|---|---|---|\n");
+  for (int i = 0; i < kOpcodeCount; ++i) {
+    const Accuracy* a = AccuracyOf(static_cast<Opcode>(i));
+    if (!a) continue;
+    std::string name(OpcodeName(static_cast<Opcode>(i)));
+    std::string anchor = name;
+    std::erase(anchor, '.');
+    out +=
+        Cat("| [`", name, "`](ops.md#", anchor, ") | ", a->f16, " | ", a->bf16, " | ", a->f32,
+            " | ", a->f64, " | ",
+            a->counts == Accuracy::kOfOne ? "of the larger of the result and 1" : "of the result",
+            " |\n");
   }
   return out;
 }

@@ -23,6 +23,7 @@ std::string PythonTable(const std::vector<Builder>& builders,
 std::string OpsReference(const std::vector<Builder>& builders);  // docs/reference/ops.md
 // docs/reference/api.md
 std::string ApiReference(const std::vector<Builder>& builders, const Headers& headers);
+std::string AccuracyReference();  // docs/reference/accuracy.md
 
 // docs/reference/simplifier.md, from the sources below `root`; fails where a header is none.
 Result<std::string> RulesReference(const std::string& root);

@@ -129,11 +129,11 @@ class Scheduler {
     const GemmProblem& p = product.contraction.problem;
     const int64_t batch = p.BatchSize(), n = p.n;
     const double flops = 2.0 * static_cast<double>(batch * p.m) * static_cast<double>(n) *
-                         static_cast<double>(std::max<int64_t>(p.k, 1));
+                         static_cast<double>(std::max<int64_t>(p.TotalK(), 1));
     s_.max_tasks = std::max<int64_t>(static_cast<int64_t>(flops / kMinFlopsPerTask), 1);
     const int64_t wanted = std::min(s_.max_tasks, kMostBlocksWanted);
     // Each block reads the right operand again, which has to stay in the second cache beside it.
-    if (p.k * n * ByteWidth(p.TypeOfB()) > cpu_.l2_bytes / 2) return false;
+    if (p.TotalK() * n * ByteWidth(p.TypeOfB()) > cpu_.l2_bytes / 2) return false;
     const int64_t fewest = std::min(p.m, kMinRows);
     int64_t most = std::min({p.m, kMaxRows, cpu_.l2_bytes / 2 / (n * block_bytes_)});
     most = std::min(most, std::max(batch * p.m / wanted, fewest));
@@ -147,6 +147,7 @@ class Scheduler {
     if (!gemm.ok()) return false;
     s_.gemm = *std::move(gemm);
     s_.gemm.items_along_m = false;
+    s_.gemm.row_batches = 1;  // blocks are of one of the batch
     if (most == p.m) {
       s_.gemm.block_m = CeilDiv(p.m, s_.gemm.mr);
     } else if (!ChooseTiles(p, most, divides)) {

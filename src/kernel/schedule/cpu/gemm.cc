@@ -46,21 +46,22 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t vectors = CeilDiv(p.n, s.lanes);
   // Rows of a transposed A are read across: every step begins a cache line, however few rows.
   const bool across = p.a_k != 1 && p.k > 1;
+  const int64_t total_k = p.TotalK();
   // Rows that are a multiple of a page apart share the sets of the first cache.
   const int64_t a_bytes = ByteWidth(p.TypeOfA());
-  const bool aliased = p.a_k == 1 && p.k * a_bytes >= 2048 && p.a_m * a_bytes % 2048 == 0;
+  const bool aliased = p.a_k == 1 && total_k * a_bytes >= 2048 && p.a_m * a_bytes % 2048 == 0;
   double best = std::numeric_limits<double>::infinity();
   for (int nv = 1; nv <= std::min<int64_t>(vectors, p.m <= 2 ? 8 : 6); ++nv) {
     const int most = MostRows(cpu, s.fma, nv);
     for (int mr = static_cast<int>(std::min<int64_t>(most, p.m)); mr >= 1; --mr) {
       const double tiles =
           static_cast<double>(CeilDiv(p.m, mr)) * static_cast<double>(CeilDiv(vectors, nv));
-      const double k = static_cast<double>(std::max<int64_t>(p.k, 1));
+      const double k = static_cast<double>(std::max<int64_t>(total_k, 1));
       double cycles = tiles * (k * StepCycles(mr, nv) + TileCycles(mr, nv));
       if (aliased && mr > 10) cycles *= 1.06;
       if (across) cycles += tiles * k;
       // Panels beyond the first cache take a little of every step.
-      const int64_t panel_bytes = p.k * nv * cpu.vector_bytes;
+      const int64_t panel_bytes = total_k * nv * cpu.vector_bytes;
       if (4 * panel_bytes > 3 * cpu.l1_bytes) cycles += tiles * k * 0.5;
       if (cycles < best) {
         best = cycles;
@@ -70,15 +71,16 @@ void ChooseTile(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
     }
   }
   s.cycles = best * static_cast<double>(p.BatchSize());
-  s.kc = std::max<int64_t>(p.k, 1);
-  s.unroll = 2;
+  s.kc = std::max<int64_t>(total_k, 1);
+  // A few steps inside of another loop are no loop.
+  s.unroll = p.k_outer.empty() || p.k > 8 ? 2 : static_cast<int>(p.k);
 }
 
 // Few rows or few columns, whose operands are contiguous along k: packing would cost more than it
 // brings.
 bool PrefersInner(const target::Cpu& cpu, const GemmProblem& p, const GemmSchedule& s) {
   const bool along_k = (p.a_k == 1 || p.k == 1) && (p.b_k == 1 || p.k == 1);
-  if (!along_k || p.k < 2 * s.lanes) return false;
+  if (!along_k || !p.k_outer.empty() || p.k < 2 * s.lanes) return false;
   if (p.n == 1) return true;
   if (p.b_n == 1) return false;
   if (p.b_constant) return p.m <= (IsConverted(p) ? 8 : 4);
@@ -121,22 +123,24 @@ enum class Traffic {
 
 Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) {
   const int64_t bytes = ByteWidth(p.TypeOfB());
-  const int64_t m_tiles = CeilDiv(p.m, s.mr);
-  const bool resident = p.k * p.n * bytes <= cpu.l2_bytes / 2;
-  const bool a_resident = p.m * p.k * ByteWidth(p.type) <= cpu.l2_bytes / 3;
+  const int64_t rows = p.m * s.row_batches;
+  const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
+  const int64_t k = p.TotalK();
+  const bool resident = k * p.n * bytes <= cpu.l2_bytes / 2;
+  const bool a_resident = rows * k * ByteWidth(p.type) <= cpu.l2_bytes / 3;
   // Packing would make a narrow operand wide that few rows read once.
-  const bool b_constant = p.b_constant && !(IsConverted(p) && p.m <= 8);
-  const bool rows = p.b_n == 1 || p.n == 1;
+  const bool b_constant = p.b_constant && !(IsConverted(p) && rows <= 8);
+  const bool in_order = p.b_n == 1 || p.n == 1;
   const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
   // What many tiles would convert again is packed; narrow integers cost less to multiply where it
   // can be seen that they are.
   const bool again = IsConverted(p) && IsFloat(p.type) && m_tiles > 3;
-  if (rows && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
+  if (in_order && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
     if (resident) return Traffic::kResident;
     if (m_tiles == 1) return Traffic::kStream;
     if (!b_constant) {
-      if (p.m >= 96 && a_resident && p.b_k * bytes < kStreamBytes) return Traffic::kPass;
-      if (p.m <= 256) return Traffic::kStream;
+      if (rows >= 96 && a_resident && p.b_k * bytes < kStreamBytes) return Traffic::kPass;
+      if (rows <= 256) return Traffic::kStream;
     }
   }
   s.b = b_constant ? GemmB::kPrepacked : GemmB::kPackPanel;
@@ -151,12 +155,16 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   if (p.TypeOfA() != p.type && p.m > 1 && CeilDiv(p.n, s.lanes) >= 2 * s.nv) {
     s.pack_a = true;
   }
+  // Windows overlap: packed they would take several times the memory.
+  if (!p.IsLinearA()) s.pack_a = false;
+  const int64_t k = p.TotalK();
   const int64_t bytes = ByteWidth(p.type);
-  const int64_t m_tiles = CeilDiv(p.m, s.mr);
+  const int64_t rows = p.m * s.row_batches;
+  const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
   const int64_t row_bytes = s.nv * s.lanes * bytes;
   // Threads divide what is the larger of A and B.
-  s.items_along_m = p.n >= p.m;
+  s.items_along_m = p.n >= rows;
   int64_t items = 64;  // divide well among the threads of today's machines
   switch (ChooseTraffic(cpu, p, s)) {
     case Traffic::kResident:
@@ -167,10 +175,10 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
     case Traffic::kStream:
       s.panels_inner = true;
       s.prefetch_b = m_tiles > 1;
-      s.kc = CeilDiv(p.k, CeilDiv(p.k, m_tiles > 1 ? 64 : 32));
+      s.kc = CeilDiv(k, CeilDiv(k, m_tiles > 1 ? 64 : 32));
       s.block_n = CeilDiv(kStreamBytes, row_bytes);
       // Blocks of rows read all of B again.
-      items = s.items_along_m ? 1 : panels * std::min<int64_t>(4, p.m / p.n);
+      items = s.items_along_m ? 1 : panels * std::min<int64_t>(4, rows / p.n);
       break;
     case Traffic::kPass:
       s.items_along_m = true;
@@ -180,14 +188,15 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
       s.panels_inner = true;
       s.prefetch_b = s.b == GemmB::kPrepacked;
       // So many steps of several panels that they stay in the cache.
-      if (p.k > 2048) s.kc = RoundUp(CeilDiv(p.k, CeilDiv(p.k, 768)), 2);
+      if (k > 2048) s.kc = RoundUp(CeilDiv(k, CeilDiv(k, 768)), 2);
       s.block_n = std::min<int64_t>(8, cpu.l2_bytes * 3 / 5 / (s.kc * row_bytes));
       s.items_along_m = true;
       // Each item has room for a packed panel.
       if (s.b == GemmB::kPackPanel) items = 16;
       break;
   }
-  s.block_m = CeilDiv(m_tiles, std::min(m_tiles, CeilDiv(items, panels * p.BatchSize())));
+  s.block_m =
+      CeilDiv(m_tiles, std::min(m_tiles, CeilDiv(items, panels * (p.BatchSize() / s.row_batches))));
 }
 
 }  // namespace
@@ -231,6 +240,7 @@ GemmProblem GemmProblem::Transposed() const {
   t.b_n = a_m;
   std::swap(t.c_m, t.c_n);
   for (GemmBatchDimension& d : t.batch) std::swap(d.a, d.b);
+  for (GemmSumLevel& level : t.k_outer) std::swap(level.a, level.b);
   t.b_constant = false;
   return t;
 }
@@ -239,6 +249,36 @@ int64_t GemmProblem::BatchSize() const {
   int64_t size = 1;
   for (const GemmBatchDimension& d : batch) size *= d.size;
   return size;
+}
+
+int64_t GemmProblem::RowBatches() const {
+  int64_t size = 1;
+  for (size_t i = batch.size(); i-- > 0 && batch[i].b == 0;) size *= batch[i].size;
+  return size;
+}
+
+int64_t GemmProblem::TotalK() const {
+  int64_t steps = k;
+  for (const GemmSumLevel& level : k_outer) steps *= level.size;
+  return steps;
+}
+
+int64_t GemmProblem::InnerK() const { return k_outer.empty() ? 1 : TotalK() / k_outer[0].size; }
+
+bool GemmProblem::IsLinearA() const {
+  int64_t stride = a_k * k;
+  for (size_t i = k_outer.size(); i-- > 0; stride *= k_outer[i].size) {
+    if (k_outer[i].a != stride) return false;
+  }
+  return true;
+}
+
+bool GemmProblem::IsLinearB() const {
+  int64_t stride = b_k * k;
+  for (size_t i = k_outer.size(); i-- > 0; stride *= k_outer[i].size) {
+    if (k_outer[i].b != stride) return false;
+  }
+  return true;
 }
 
 std::string GemmProblem::ToString() const {
@@ -250,6 +290,9 @@ std::string GemmProblem::ToString() const {
                         "] c[", c_m, ",", c_n, "]");
   for (const GemmBatchDimension& d : batch) {
     out += Cat(" batch ", d.size, " [", d.a, ",", d.b, ",", d.c, "]");
+  }
+  for (const GemmSumLevel& level : k_outer) {
+    out += Cat(" times k ", level.size, " [", level.a, ",", level.b, "]");
   }
   if (a_first != 0 || b_first != 0) out += Cat(" from ", a_first, " and ", b_first);
   if (b_constant) out += " b constant";
@@ -270,6 +313,7 @@ std::string GemmSchedule::ToString() const {
       break;
   }
   if (pack_a) out += " pack-a";
+  if (row_batches > 1) out += Cat(" rows of ", row_batches);
   out += Cat(" tiles ", m_tiles, "/", block_m, " panels ", n_panels, "/", block_n, " k ", k_blocks,
              "*", kc, panels_inner ? " panels-inner" : "", items_along_m ? " items-along-m" : "",
              prefetch_b ? " prefetch" : "", fma ? "" : " no-fma", " unroll ", unroll, " items ",
@@ -282,35 +326,37 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   const int64_t vectors = CeilDiv(p.n, s.lanes);
   s.mr = static_cast<int>(std::min<int64_t>(s.mr, p.m));
   s.nv = static_cast<int>(std::min<int64_t>(s.nv, vectors));
-  s.m_tiles = CeilDiv(p.m, s.mr);
+  s.row_tiles = CeilDiv(p.m, s.mr);
+  s.m_tiles = s.row_tiles * s.row_batches;
   s.n_panels = CeilDiv(vectors, s.nv);
   s.block_m = std::clamp<int64_t>(s.block_m, 1, s.m_tiles);
   s.block_n = std::clamp<int64_t>(s.block_n, 1, s.n_panels);
-  s.kc = std::clamp<int64_t>(s.kc, 1, std::max<int64_t>(p.k, 1));
-  if (s.kind == GemmKind::kInner) s.kc = std::max<int64_t>(p.k, 1);
-  s.k_blocks = std::max<int64_t>(1, CeilDiv(p.k, s.kc));
+  const int64_t k = p.TotalK();
+  s.kc = std::clamp<int64_t>(RoundUp(s.kc, p.InnerK()), 1, std::max<int64_t>(k, 1));
+  if (s.kind == GemmKind::kInner) s.kc = std::max<int64_t>(k, 1);
+  s.k_blocks = std::max<int64_t>(1, CeilDiv(k, s.kc));
   // A shorter last block runs the same loop: its count of steps must divide evenly too.
-  if (s.k_blocks > 1 && (s.kc % s.unroll != 0 || p.k % s.unroll != 0)) s.unroll = 1;
+  if (s.k_blocks > 1 && (s.kc % s.unroll != 0 || k % s.unroll != 0)) s.unroll = 1;
   s.m_blocks = CeilDiv(s.m_tiles, s.block_m);
-  s.items = p.BatchSize() * s.m_blocks * s.n_panels;
+  s.items = p.BatchSize() / s.row_batches * s.m_blocks * s.n_panels;
   s.a_shared = std::all_of(p.batch.begin(), p.batch.end(), [](auto& d) { return d.a == 0; });
   s.b_shared = std::all_of(p.batch.begin(), p.batch.end(), [](auto& d) { return d.b == 0; });
 
   const int64_t row_bytes = s.nv * s.lanes * bytes;
   const int64_t a_batches = s.a_shared ? 1 : p.BatchSize();
-  s.pack_a_items = s.pack_a ? a_batches * CeilDiv(p.k, kPackSteps) : 0;
-  s.packed_a_bytes = s.pack_a ? RoundUp(a_batches * s.m_tiles * s.mr * p.k * bytes, 64) : 0;
-  const int64_t b_batches = s.b_shared ? 1 : p.BatchSize();
+  s.pack_a_items = s.pack_a ? a_batches * CeilDiv(k, kPackSteps) : 0;
+  s.packed_a_bytes = s.pack_a ? RoundUp(a_batches * s.row_tiles * s.mr * k * bytes, 64) : 0;
+  const int64_t b_batches = s.b_shared ? 1 : p.BatchSize() / s.row_batches;
   s.pack_b_items = s.b == GemmB::kPrepacked ? b_batches * s.k_blocks * s.n_panels : 0;
   s.packed_b_bytes =
-      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * p.k * row_bytes, 64) : 0;
+      s.b == GemmB::kPrepacked ? RoundUp(b_batches * s.n_panels * k * row_bytes, 64) : 0;
   s.panel_bytes = s.b == GemmB::kPackPanel ? RoundUp(s.kc * row_bytes, 64) : 0;
   s.slot_bytes = s.panel_bytes;
   if (s.k_blocks > 1) s.slot_bytes += RoundUp(s.block_m * s.mr * row_bytes, 64);
   s.panel_stride = s.slot_bytes * (s.items_along_m ? s.m_blocks : 1);
   s.scratch_bytes = s.slot_bytes * s.items;
   const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
-                       static_cast<double>(p.n) * static_cast<double>(p.k);
+                       static_cast<double>(p.n) * static_cast<double>(k);
   // Work of less than a microsecond is done sooner than it is shared.
   s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / (1 << 18)), 1, s.items);
 }
@@ -327,6 +373,7 @@ Result<GemmSchedule> ChooseGemmSchedule(const target::Cpu& cpu, const GemmProble
   if (PrefersInner(cpu, p, s)) {
     ChooseInner(cpu, p, s);
   } else {
+    s.row_batches = p.RowBatches();
     ChooseTile(cpu, p, s);
     ChooseBlocks(cpu, p, s);
   }

@@ -22,6 +22,13 @@ struct GemmBatchDimension {
   int64_t c = 0;
 };
 
+// One level of a sum around the innermost one: its extent, and the strides of A and B in elements.
+struct GemmSumLevel {
+  int64_t size = 1;
+  int64_t a = 0;
+  int64_t b = 0;
+};
+
 // Types that products are taken in: f32, f64, s32, u32, s64 and u64.
 bool HasGemm(ElementType type);
 
@@ -35,6 +42,9 @@ struct GemmProblem {
   int64_t n = 1;
   int64_t k = 1;
   std::vector<GemmBatchDimension> batch;  // outermost first
+  // Where one stride does not say where the steps of the sum are, as in the windows of a
+  // convolution: k is the innermost of several levels, and these are the others, outermost first.
+  std::vector<GemmSumLevel> k_outer;
   // Strides in elements; any values, 0 and negative ones too.
   int64_t a_m = 1;
   int64_t a_k = 1;
@@ -53,6 +63,14 @@ struct GemmProblem {
   // The same product read as C^T = B^T * A^T.
   GemmProblem Transposed() const;
   int64_t BatchSize() const;
+  // How many of the batch, those of its last dimensions, have the same B: their rows go together.
+  int64_t RowBatches() const;
+  // Steps of the sum at all levels, and below each of the outermost one's.
+  int64_t TotalK() const;
+  int64_t InnerK() const;
+  // Whether a_k, or b_k, is how far it is from each step of the sum to the next.
+  bool IsLinearA() const;
+  bool IsLinearB() const;
   ElementType TypeOfA() const { return a_type == ElementType::kInvalid ? type : a_type; }
   ElementType TypeOfB() const { return b_type == ElementType::kInvalid ? type : b_type; }
   std::string ToString() const;
@@ -92,7 +110,9 @@ struct GemmSchedule {
   int nr = 1;
   // Tiles of mr rows, and panels of nv vectors, that cover C. The last of each is moved back so
   // that it ends with C's last row or vector; packed panels are cut in the same way.
-  int64_t m_tiles = 1;
+  int64_t row_batches = 1;  // of the batch go together, as if they were more rows
+  int64_t row_tiles = 1;    // of each of them
+  int64_t m_tiles = 1;      // of all of them
   int64_t n_panels = 1;
   // One item is a panel by block_m tiles. Items run along n first, or items_along_m. A call of the
   // kernel does neighbouring items together, up to block_n panels of one block of rows, or of all
@@ -102,7 +122,8 @@ struct GemmSchedule {
   int64_t block_n = 1;
   bool items_along_m = false;
   bool panels_inner = false;
-  // k is cut into blocks of kc, each summed on its own and added to the sum of those before.
+  // The steps of the sum are cut into blocks of kc (whole steps of the outermost level, where there
+  // are several), each summed on its own and added to the sum of those before.
   int64_t kc = 1;
   int64_t k_blocks = 1;
   // Steps of k per iteration of the inner loop.

@@ -83,7 +83,7 @@ class Scheduler {
     if (vector < 0 || vector >= kernel_.outer || Extent(vector) < s_.vector_width) return -1;
     if (s_.vector_width < 4 || s_.vector_width > kLargestSquare) return -1;
     for (const Stage& stage : kernel_.stages) {
-      if (!stage.variables.empty()) return -1;
+      if (!stage.variables.empty() || !stage.reductions.empty()) return -1;
     }
     for (int v = 0; v < kernel_.outer; ++v) {
       if (v != vector && Extent(v) >= s_.vector_width && index.StrideOf(v) == 1) return v;

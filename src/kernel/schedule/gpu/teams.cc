@@ -1,6 +1,7 @@
 #include "kernel/schedule/gpu/teams.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/integers.h"
 #include "kernel/schedule/gpu/kept.h"
@@ -15,6 +16,9 @@ constexpr int64_t kStepsOfThread = 4;
 constexpr int kColumnTeams = 32;  // neighbouring columns, which neighbouring threads read together
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 constexpr int64_t kMostChunks = 512;
+// A sum of so few terms is taken in order where that costs nothing: others do so, and where terms
+// cancel it tells.
+constexpr int64_t kShortSum = 32;
 
 int64_t ExtentOf(const Kernel& kernel, int v) {
   return kernel.variables[static_cast<size_t>(v)].extent;
@@ -52,6 +56,33 @@ int CountAlong(const Kernel& kernel, bool outer) {
     for (const Store& s : stage.stores) count += s.index.StrideOf(v) == 1;
   }
   return count;
+}
+
+// Whether what neighbouring points read overlaps or interleaves, so that neighbouring threads, each
+// at a point of its own, read memory in order.
+bool NeighboursMeet(const Kernel& kernel, const Stage& stage) {
+  if (kernel.outer == 0) return false;
+  for (const Node& n : stage.nodes) {
+    if (n.kind != Node::Kind::kLoad) continue;
+    auto point = n.index.StrideOf(kernel.outer - 1);
+    if (!point || *point == 0) continue;
+    int64_t reach = 0;
+    for (int v : stage.variables) {
+      const int64_t stride = n.index.StrideOf(v).value_or(0);
+      reach = std::max(reach, std::abs(stride) * (ExtentOf(kernel, v) - 1));
+    }
+    if (std::abs(*point) > reach) return false;
+  }
+  return true;
+}
+
+// Whether the kernel is one short reduction, whose points had better have a thread each.
+bool IsShortSum(const Kernel& kernel, bool few) {
+  const Stage& stage = kernel.stages[0];
+  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+    if (!kernel.stages[s].variables.empty()) return false;
+  }
+  return kernel.PointsOf(stage.variables) <= kShortSum && (few || NeighboursMeet(kernel, stage));
 }
 
 int PowerOfTwoFrom(int64_t at_least, int most) {
@@ -126,7 +157,11 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
   launch.columns = columns;
   // A machine that is not full had better have more threads at each point.
   const int64_t blocks_wanted = 2 * gpu.multiprocessors;
-  if (columns) {
+  const bool in_order = IsShortSum(kernel, points < blocks_wanted);
+  if (in_order) {
+    launch.columns = false;
+    launch.threads = block_threads > 0 ? block_threads : 128;
+  } else if (columns) {
     bool few = CeilDiv(points, kColumnTeams) < blocks_wanted;
     int wanted = PowerOfTwoFrom(CeilDiv(steps, kStepsOfThread), few ? 32 : 8);
     launch.threads = block_threads > 0 ? block_threads : kColumnTeams * wanted;
@@ -148,7 +183,7 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
   if (launch.shared_bytes > gpu.shared_bytes_per_block) return std::nullopt;
   // One long reduction, and only numbers made of it: several blocks for each point.
   const bool first_only = walks == 1 && !kernel.stages[0].reductions.empty();
-  if (block_threads == 0 && first_only && blocks < blocks_wanted) {
+  if (block_threads == 0 && first_only && !in_order && blocks < blocks_wanted) {
     int64_t worth = steps / (launch.team * 2 * kStepsOfThread);
     s.chunks = std::clamp<int64_t>(std::min(CeilDiv(blocks_wanted, blocks), worth), 1, kMostChunks);
   }

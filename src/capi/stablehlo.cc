@@ -1,0 +1,70 @@
+// Graphs out of StableHLO.
+#include <memory>
+
+#include "base/strings.h"
+#include "capi/error.h"
+#include "capi/graph.h"
+#include "capi/options.h"
+#include "capi/text.h"
+#include "stablehlo/bytecode/bytecode.h"
+#include "stablehlo/import/import.h"
+#include "stablehlo/text/text.h"
+
+using kiln::Cat;
+using kiln::InvalidArgument;
+using kiln::OkStatus;
+using kiln::Result;
+using kiln::Status;
+using kiln::capi::Guard;
+using kiln::capi::NotNull;
+
+namespace {
+
+constexpr std::string_view kOptions = "kiln_stablehlo_options";
+
+Result<kiln::stablehlo::ImportOptions> OptionsOf(const kiln_stablehlo_options* given) {
+  KILN_ASSIGN_OR_RETURN(kiln_stablehlo_options read, kiln::capi::ReadOptions(kOptions, given));
+  kiln::stablehlo::ImportOptions options;
+  KILN_ASSIGN_OR_RETURN(std::string_view entry,
+                        kiln::capi::TextOf(Cat(kOptions, ".entry"), read.entry, read.entry_length));
+  options.entry = entry;
+  if (!read.arguments && read.argument_count > 0) {
+    return InvalidArgument(kOptions, ".arguments is NULL, with a count of ", read.argument_count);
+  }
+  for (size_t i = 0; i < read.argument_count; ++i) {
+    const std::string name = Cat(kOptions, ".arguments[", i, "]");
+    if (!read.arguments[i]) return InvalidArgument(name, " is NULL");
+    Result<kiln_shape> argument = kiln::capi::ReadOptions(name, read.arguments[i]);
+    if (!argument.ok()) return argument.status();
+    auto shape = kiln::capi::ShapeOf(argument->dtype, argument->dims, argument->rank);
+    if (!shape.ok()) return shape.status().WithContext(name);
+    options.arguments.push_back(*std::move(shape));
+  }
+  return options;
+}
+
+}  // namespace
+
+void kiln_stablehlo_options_init(kiln_stablehlo_options* options, size_t size) {
+  kiln::capi::InitOptions(options, size);
+}
+
+kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program,
+                                      size_t program_size, const kiln_stablehlo_options* options,
+                                      kiln_graph** graph) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_graph_from_stablehlo", {{"context", context}, {"graph", graph}}));
+    KILN_ASSIGN_OR_RETURN(
+        std::string_view bytes,
+        kiln::capi::TextOf("program", static_cast<const char*>(program), program_size));
+    KILN_ASSIGN_OR_RETURN(kiln::stablehlo::ImportOptions wanted, OptionsOf(options));
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::mlir::Module> tree,
+                          kiln::stablehlo::IsBytecode(bytes) ? kiln::stablehlo::ReadBytecode(bytes)
+                                                             : kiln::stablehlo::ReadText(bytes));
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module,
+                          kiln::stablehlo::Import(*tree, wanted));
+    *graph = kiln::capi::GraphOf(*context, std::move(module));
+    return OkStatus();
+  });
+}

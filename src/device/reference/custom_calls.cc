@@ -1,0 +1,112 @@
+#include "device/reference/custom_calls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <unordered_set>
+#include <vector>
+
+#include "base/strings.h"
+#include "interp/harness.h"
+#include "ir/effects.h"
+#include "kernel/call.h"
+#include "plan/plan.h"
+
+namespace kiln::device {
+namespace {
+
+// Memory of one call's arrays, as functions have it in compiled code.
+class Arrays {
+ public:
+  void* New(int64_t bytes) {
+    constexpr auto kAlignment = static_cast<std::align_val_t>(plan::kAlignment);
+    size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+    memory_.emplace_back(::operator new(size, kAlignment), Free{});
+    return memory_.back().get();
+  }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const {
+      ::operator delete(memory, static_cast<std::align_val_t>(plan::kAlignment));
+    }
+  };
+  std::vector<std::unique_ptr<void, Free>> memory_;
+};
+
+Result<std::shared_ptr<const runtime::lib::Function>> FunctionOf(const ir::Instruction& call,
+                                                                 const CallSignature& signature,
+                                                                 const runtime::CallHost& host) {
+  static const runtime::CallRegistry& own = *new runtime::CallRegistry;
+  const runtime::CallRegistry& registry = host.registry ? *host.registry : own;
+  auto function = registry.Make(kernel::CallTarget(call), signature);
+  if (function.ok()) return function;
+  return function.status().WithContext(Cat("custom-call '", call.name(), "'"));
+}
+
+}  // namespace
+
+interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
+  return [host](const ir::Instruction& call,
+                std::span<const Literal* const> operands) -> Result<std::vector<Literal>> {
+    CallSignature signature = kernel::CallSignatureOf(call);
+    KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(call, signature, host));
+    Arrays arrays;
+    std::vector<void*> args;
+    for (const Literal* operand : operands) {
+      args.push_back(arrays.New(operand->byte_size()));
+      if (operand->byte_size() == 0) continue;
+      std::memcpy(args.back(), operand->data(), static_cast<size_t>(operand->byte_size()));
+    }
+    std::vector<Literal> results;
+    for (const Shape& shape : signature.results) {
+      results.emplace_back(shape);
+      args.push_back(arrays.New(results.back().byte_size()));
+    }
+    // Parts of the result in operands' memory: the function finds one address.
+    size_t first_result = operands.size();
+    for (auto [result, operand] : kernel::AliasedArrays(call)) {
+      args[first_result + result] = args[operand];
+    }
+    if (signature.scratch_bytes > 0) args.push_back(arrays.New(signature.scratch_bytes));
+    Status status = runtime::RunFunction(*function, args.data(), host.pool);
+    if (!status.ok()) {
+      return status.WithContext(
+          Cat("custom-call '", call.name(), "' of ", kernel::CallTarget(call)));
+    }
+    for (size_t r = 0; r < results.size(); ++r) {
+      if (results[r].byte_size() == 0) continue;
+      std::memcpy(results[r].data(), args[first_result + r],
+                  static_cast<size_t>(results[r].byte_size()));
+    }
+    return results;
+  };
+}
+
+Result<bool> CheckCustomCalls(const ir::Module& module, const runtime::CallHost& host) {
+  bool has_users = false;
+  // What nobody calls is not run; what custom calls call is their functions' affair, but for the
+  // programs of a grid.
+  std::vector<const ir::Computation*> work = {module.entry()};
+  std::unordered_set<const ir::Computation*> seen = {module.entry()};
+  while (!work.empty()) {
+    const ir::Computation& c = *work.back();
+    work.pop_back();
+    for (const ir::Instruction* i : c.instructions()) {
+      if (i->opcode() != Opcode::kCustomCall ||
+          i->attributes().Text(Attr::kCustomCallTarget) == interp::kRunParallel) {
+        for (const ir::Computation* callee : i->called()) {
+          if (seen.insert(callee).second) work.push_back(callee);
+        }
+      } else if (!ir::IsMarker(*i) &&
+                 !interp::Harness::Has(i->attributes().Text(Attr::kCustomCallTarget))) {
+        KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(*i, kernel::CallSignatureOf(*i), host));
+        has_users |= function->is_users();
+      }
+    }
+  }
+  return has_users;
+}
+
+}  // namespace kiln::device

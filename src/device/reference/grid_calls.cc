@@ -1,0 +1,89 @@
+#include "device/reference/grid_calls.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/strings.h"
+#include "device/reference/custom_calls.h"
+#include "interp/harness.h"
+#include "interp/interpreter.h"
+#include "ir/text.h"
+#include "runtime/host.h"
+
+namespace kiln::device {
+namespace {
+
+class GridCall : public runtime::lib::Function {
+ public:
+  GridCall(std::unique_ptr<const ir::Module> module, const runtime::CallHost& host,
+           bool calls_users)
+      : module_(std::move(module)), host_(host), calls_users_(calls_users) {}
+
+  bool is_users() const override { return calls_users_; }
+
+  Status Run(const kiln_frame* frame, void* const* args) const override {
+    std::vector<Literal> arguments;
+    for (const ir::Instruction* p : module_->entry()->parameters()) {
+      arguments.emplace_back(p->shape());
+      Transfer(arguments.back(), args, false);
+    }
+    const auto* run = static_cast<const runtime::HostRun*>(frame->host);
+    KILN_ASSIGN_OR_RETURN(Literal result, interp::Evaluate(*module_, arguments,
+                                                           {.custom_call = CustomCallBy(host_),
+                                                            .probes = run->probes}));
+    Transfer(result, args, true);
+    return OkStatus();
+  }
+
+ private:
+  // Copies arrays, of tuples one by one, from or to memory; tokens have none.
+  static void Transfer(Literal& literal, void* const*& args, bool to_memory) {
+    if (literal.shape().is_token()) return;
+    for (Literal& element : literal.elements()) Transfer(element, args, to_memory);
+    if (literal.shape().is_tuple()) return;
+    void* memory = *args++;
+    if (literal.byte_size() == 0) return;
+    std::memcpy(to_memory ? memory : literal.data(), to_memory ? literal.data() : memory,
+                static_cast<size_t>(literal.byte_size()));
+  }
+
+  const std::unique_ptr<const ir::Module> module_;
+  const runtime::CallHost host_;
+  const bool calls_users_;
+};
+
+void AppendArrays(const Shape& shape, std::vector<Shape>& arrays) {
+  ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) {
+    if (leaf.is_array()) arrays.push_back(leaf);
+  });
+}
+
+bool AreSame(const std::vector<Shape>& x, const std::vector<Shape>& y) {
+  return std::ranges::equal(
+      x, y, [](const Shape& a, const Shape& b) { return a.SameTypeAndDimensions(b); });
+}
+
+}  // namespace
+
+Status AddGridCalls(runtime::CallRegistry& registry, const runtime::CallHost& host) {
+  runtime::CallRegistry::Maker make =
+      [host](
+          const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
+                          ir::ParseHloText(signature.attributes));
+    CallSignature own;
+    for (const ir::Instruction* p : module->entry()->parameters()) {
+      AppendArrays(p->shape(), own.operands);
+    }
+    AppendArrays(module->entry()->root()->shape(), own.results);
+    if (!AreSame(own.operands, signature.operands) || !AreSame(own.results, signature.results)) {
+      return InvalidArgument("is called as ", signature, "; its module is ", own);
+    }
+    KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*module, host));
+    return std::shared_ptr<const runtime::lib::Function>(
+        std::make_shared<GridCall>(std::move(module), host, calls_users));
+  };
+  return registry.Add(interp::kRunParallel, make);
+}
+
+}  // namespace kiln::device

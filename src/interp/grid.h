@@ -1,0 +1,122 @@
+// Processes that run programs together, replicas by partitions, and what goes from one to another.
+// They take turns (turns.h), so that nothing here has a lock.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "interp/turns.h"
+#include "interp/value.h"
+#include "ir/ir.h"
+
+namespace kiln::interp {
+
+// At once in one evaluation, those of grids inside of others too.
+inline constexpr int64_t kMostProcesses = 256;
+
+class Grid;
+
+// Who runs a program: a process of a grid, or else the only one there is.
+struct Process {
+  Grid* grid = nullptr;
+  int64_t number = 0;  // its place in the grid: process after process of a replica
+
+  int64_t replicas() const;
+  int64_t partitions() const;
+  int64_t replica() const { return number / partitions(); }
+  int64_t partition() const { return number % partitions(); }
+  int64_t At(int64_t replica, int64_t partition) const {
+    return replica * partitions() + partition;
+  }
+  // "process (1, 0)": the replica and the partition.
+  std::string Name() const;
+};
+
+// What a process sends, and who may take it.
+struct Message {
+  int64_t channel = 0, from = 0;
+  std::optional<int64_t> to;  // nothing: whoever asks
+  Shape shape;
+  Value value;
+};
+
+// What a process asks for, and then has.
+struct Request {
+  int64_t channel = 0, to = 0;
+  std::optional<int64_t> from;  // nothing: whoever sends
+  bool is_filled = false;
+  Shape shape;
+  Value value;
+};
+
+class Grid {
+ public:
+  // The computations are those of the queue that infeeds read.
+  Grid(int64_t replicas, int64_t partitions, std::span<const ir::Computation* const> infeed)
+      : replicas_(replicas),
+        partitions_(partitions),
+        infeed_(infeed.begin(), infeed.end()),
+        turns_(replicas * partitions) {}
+
+  int64_t replicas() const { return replicas_; }
+  int64_t partitions() const { return partitions_; }
+  Turns& turns() { return turns_; }
+
+  // Runs a program in each process. The first failure ends them all; it is one, too, that they wait
+  // for what cannot come, or that what one has sent is not taken.
+  Status Run(const std::function<Status(const Process& process)>& program);
+
+  // What each member has brought, in the members' order.
+  using Brought = std::vector<std::vector<Value>>;
+  // Brings values to a meeting of so many processes, of which the caller is one: they meet once all
+  // have come with an op of this kind, for the same members and channel. Arrays must agree in
+  // shape.
+  Result<std::shared_ptr<const Brought>> Meet(const Process& process, const ir::Instruction& op,
+                                              const std::vector<int64_t>& members,
+                                              std::vector<Value> values);
+
+  // Sending does not wait until there are too many that nobody takes.
+  Status Send(const Process& process, const ir::Instruction& op, Message message);
+  // Asks for a message, unless it is there already: a number for Receive, which waits for it.
+  Result<uint32_t> Ask(const ir::Instruction& op, Request request);
+  Result<Request> Receive(const Process& process, const ir::Instruction& op, uint32_t request);
+
+  // The next one of the queue, or null.
+  const ir::Computation* NextOfInfeed();
+
+ private:
+  // Those who meet, and by what.
+  struct Occasion {
+    Opcode opcode;
+    int64_t channel;
+    std::vector<int64_t> members;
+    auto operator<=>(const Occasion&) const = default;
+  };
+  struct Meeting {
+    Brought brought;
+    int64_t first = 0;  // who came first, whose shapes are the others'
+    std::vector<bool> here;
+    int64_t missing = 0;
+  };
+
+  std::string NameOf(int64_t process) { return Process{this, process}.Name(); }
+  void Deliver();
+
+  const int64_t replicas_, partitions_;
+  std::deque<const ir::Computation*> infeed_;
+  std::map<Occasion, std::shared_ptr<Meeting>> open_;  // in which members are missing
+  std::deque<Message> messages_;                       // that nobody has taken
+  std::deque<uint32_t> asking_;                        // requests that are not filled
+  std::map<uint32_t, Request> requests_;
+  uint32_t next_request_ = 1;
+  Turns turns_;
+};
+
+}  // namespace kiln::interp

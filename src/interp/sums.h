@@ -1,0 +1,75 @@
+// Sums of floats and complex numbers.
+#pragma once
+
+#include <cmath>
+
+#include "interp/complex.h"
+#include "interp/scalar.h"
+
+namespace kiln::interp {
+
+// What sums of a type are computed with, and what is wider than it.
+template <typename T>
+struct SumTypes {
+  using Compute = ComputeType<T>;
+  using Wide = Wider<T>;
+};
+template <ComplexType T>
+struct SumTypes<T> {
+  using Compute = T;
+  using Wide = WiderComplex<T>;
+};
+
+template <typename T>
+T Times(const T& x, const T& y) {
+  return x * y;
+}
+template <typename W>
+std::complex<W> Times(const std::complex<W>& x, const std::complex<W>& y) {
+  return ComplexProduct(x, y);
+}
+
+// A sum in order in the type that elements are computed with, as machines have it: so short sums
+// are what others get to the last bit, even where their terms cancel. Each block of terms is then
+// added in a wider type, so that long ones stay accurate.
+template <typename T>
+class Sum {
+ public:
+  using Compute = typename SumTypes<T>::Compute;
+
+  explicit Sum(Compute first) : block_(first) {}
+
+  void Add(Compute x) {
+    block_ += x;
+    Count();
+  }
+  // A product that is not rounded before it is added.
+  void AddFused(Compute x, Compute y) {
+    block_ = std::fma(x, y, block_);
+    Count();
+  }
+  // Rounded to the type of an array.
+  T Rounded() const {
+    // What has one block keeps the sign of its zero.
+    return any_ ? RoundTo<T>(wide_ + static_cast<Wide>(block_)) : RoundTo<T>(block_);
+  }
+
+ private:
+  using Wide = typename SumTypes<T>::Wide;
+  static constexpr int kBlock = 32;
+
+  void Count() {
+    if (++count_ < kBlock) return;
+    wide_ += static_cast<Wide>(block_);
+    block_ = Compute(0);
+    count_ = 0;
+    any_ = true;
+  }
+
+  Compute block_;
+  Wide wide_ = Wide(0);
+  int count_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace kiln::interp

@@ -1,0 +1,28 @@
+#include "ops/accuracy.h"
+
+namespace kiln {
+
+double Accuracy::Of(ElementType type) const {
+  if (type == ElementType::kF16) return f16;
+  if (type == ElementType::kBF16) return bf16;
+  return type == ElementType::kF32 ? f32 : f64;
+}
+
+const Accuracy* AccuracyOf(Opcode opcode) {
+  struct Row {
+    Opcode opcode;
+    Accuracy accuracy;
+  };
+  static constexpr Row kRows[] = {
+#define KILN_ACCURACY(Name, f16, bf16, f32, f64, counts) \
+  {Opcode::k##Name, {f16, bf16, f32, f64, Accuracy::counts}},
+#include "ops/accuracy.def"
+#undef KILN_ACCURACY
+  };
+  for (const Row& row : kRows) {
+    if (row.opcode == opcode) return &row.accuracy;
+  }
+  return nullptr;
+}
+
+}  // namespace kiln

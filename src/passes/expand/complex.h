@@ -1,0 +1,14 @@
+// Complex numbers as pairs of reals, for code that has no complex types.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace kiln::passes {
+
+// x : c64[...] => (real(x), imag(x)) : (f32[...], f32[...])   for every value but the entry's
+// parameters and results, which are memory: real and imaginary part of each element side by side.
+// Ops on complex numbers become ops on their parts; what runs as a call has complex operands and
+// results all the same.
+Result<bool> ExpandComplex(ir::Module& module, const PassContext& context);
+
+}  // namespace kiln::passes

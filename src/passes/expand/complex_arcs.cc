@@ -1,0 +1,150 @@
+// Inverse functions of those of angles, and the inverse hyperbolic ones.
+#include "passes/expand/complex_functions.h"
+
+namespace kiln::passes::expand {
+namespace {
+
+constexpr double kLn2 = 0x1.62e42fefa39efp-1, kPi = 0x1.921fb54442d18p1;
+
+// log(1 + x), or log(x) + `power` where `large`, x > 0. What 1 + x loses is small.
+Real LogPlusOne(Real x, Truth large, double power) {
+  const Pair sum = Sum(x.Number(1), x);
+  return Log(Select(large, x, sum.high)) + Select(large, power, sum.low / sum.high);
+}
+Real LogPlusOne(Real x) { return x.Of(Opcode::kLogPlusOne); }
+
+// T. Hull, T. Fairgrieve, P. Tang, Implementing the Complex Arcsine and Arccosine Functions using
+// Exception Handling. For x, y >= 0, r = |z + 1|, s = |z - 1| and a = (r + s) / 2, of acos(z) the
+// real part is atan(root / x), root^2 = a^2 - x^2, and the imaginary one's size log(a +
+// sqrt(a^2 - 1)). Both differences are sums of
+//   p = y^2 / (r + x + 1),   q = s + |x - 1|,   y^2 / q,
+// none of which cancels.
+struct Arc {
+  Real root, log;
+};
+
+Arc ArcOfSingle(Real x, Real y) {
+  const Real above = x + 1, below = Abs(x - 1), square = y * y;
+  const Real r = Sqrt(above * above + square), s = Sqrt(below * below + square);
+  const Real a = (r + s) * 0.5, p = square / (r + above), q = s + below;
+  const Real rest = Select(q == 0.0, 0, square / q);
+  const Truth inside = x <= 1.0;
+  const Real less_one = (p + Select(inside, rest, q)) * 0.5;
+  const Real less_x = (p + Select(inside, q, rest)) * 0.5;
+  return {Sqrt((a + x) * less_x), LogPlusOne(less_one + Sqrt(less_one * (a + 1)))};
+}
+
+// What is so large that powers of it overflow has no 1 beside it; and where y is nothing to |x - 1|
+// the first difference is linear in it.
+Arc ArcOfDouble(Real full_x, Real full_y) {
+  const Truth large = Max(full_x, full_y) > 0x1p250;
+  const Real scale = Select(large, 0x1p-600, full_x.Number(1));
+  const Real one = Select(large, 0, full_x.Number(1));
+  const Real x = full_x * scale, y = full_y * scale;
+  const Real above = x + one, below = Abs(x - one), square = y * y;
+  const Real r = Sqrt(above * above + square), s = Max(Sqrt(below * below + square), y);
+  const Real a = (r + s) * 0.5, p = square / (r + above), q = s + below;
+  const Real rest = Select(q == 0.0, 0, y * (y / q));
+  const Truth inside = x <= one;
+  // Twice a - 1, as half of a subnormal y may be 0.
+  const Real less_one = p + Select(inside, rest, q);
+  const Truth flat = y < below * 0x1p-60;
+  const Real axis = Sqrt(below * above);
+  const Real sum = Select(flat, Select(inside, y / axis, below + axis),
+                          less_one * 0.5 + Sqrt((a + one) * 0.5 * less_one));
+  // root is the real part of sqrt(1 - z^2), which fewer roundings make than differences of a.
+  const Real t = (one - x) * above + square, v = (x + x) * y;
+  const Real w = Sqrt((Max(Sqrt(t * t + v * v), v) + Abs(t)) * 0.5);
+  const Real root = Select(t < 0.0, x * y / w, w);
+  return {Select(large, full_y, root), LogPlusOne(sum, large, 600 * kLn2)};
+}
+
+Arc ArcOf(Real x, Real y, bool is_double) {
+  Arc arc = is_double ? ArcOfDouble(x, y) : ArcOfSingle(x, y);
+  // An infinity has no finite distance and an angle as its parts have; that of 0 is known beside a
+  // NaN.
+  const Truth infinite = (x == kInfinity) | (y == kInfinity);
+  arc.log = Select(infinite, kInfinity, arc.log);
+  arc.root = Select(infinite, y, Select(x == 0.0, 1, arc.root));
+  return arc;
+}
+
+// log(1 + 4c / (x^2 + y^2)) for c >= 0, which is of the size of 1 where x and y are small.
+Real LogOfRatio(Real c, Real x, Real y, bool is_double) {
+  if (!is_double) return LogPlusOne(c * 4 / (x * x + y * y));
+  const Real larger = Max(Abs(x), Abs(y));
+  const Truth small = larger<0x1p-480, large = larger> 0x1p500;
+  const Real scale = Select(small, 0x1p700, Select(large, 0x1p-600, x.Number(1)));
+  x = x * scale;
+  y = y * scale;
+  // The logarithm of what is large is as small as its operand is.
+  const Real back = Select(large, scale, x.Number(1));
+  return LogPlusOne(c / (x * x + y * y) * 4 * back * back, small, 1400 * kLn2);
+}
+
+}  // namespace
+
+Point ArcSine(const Point& z) {
+  const Arc arc = ArcOf(Abs(z.x), Abs(z.y), z.is_double);
+  return {Atan2(z.x, arc.root), WithSign(arc.log, z.y), z.is_double};
+}
+Point ArcCosine(const Point& z) {
+  const Arc arc = ArcOf(Abs(z.x), Abs(z.y), z.is_double);
+  return {Atan2(arc.root, z.x), WithSign(arc.log, -z.y), z.is_double};
+}
+Point HyperbolicArcSine(const Point& z) {
+  const Point turned = ArcSine({-z.y, z.x, z.is_double});
+  return {turned.y, -turned.x, z.is_double};
+}
+Point HyperbolicArcCosine(const Point& z) {
+  const Arc arc = ArcOf(Abs(z.x), Abs(z.y), z.is_double);
+  return {arc.log, WithSign(Atan2(arc.root, z.x), z.y), z.is_double};
+}
+// log(|1 + z|^2 / |1 - z|^2) / 4, with |1 + z|^2 = |1 - z|^2 + 4x, and the angle of (1 + z) / (1 -
+// z), which is that of (1 + z) conj(1 - z), halved.
+Point HyperbolicArcTangent(const Point& z) {
+  const Real x = Abs(z.x), y = z.y, below = 1 - x;
+  Real above = x + 1, left = below, by = y, twice = y + y;
+  if (z.is_double) {
+    const Real scale = Select(Max(x, Abs(y)) > 0x1p500, 0x1p-600, x.Number(1));
+    above = above * scale;
+    left = below * scale;
+    by = y * scale;
+    twice = by * (scale + scale);
+  }
+  const Real angle = Atan2(twice, left * above - by * by) * 0.5;
+  const Real log = LogOfRatio(x, below, y, z.is_double) * 0.25;
+  // Infinities are where the axes are.
+  const Truth level = Abs(y) == kInfinity, none = level | (x == kInfinity) | (x == 0.0);
+  return {WithSign(Select(none, 0, log), z.x), Select(level, WithSign(x.Number(kPi / 2), y), angle),
+          z.is_double};
+}
+
+// -i log((x + iy) / sqrt(x^2 + y^2)), by p = x + iy and m = x - iy: the root's square is p m, so
+// that it is the logarithm of sqrt(p / m) or -sqrt(p / m), by arg(p) and arg(m). With p conj(m) =
+// |x|^2 - |y|^2 + 2i Re(x conj(y)) and |p|^2 - |m|^2 = -4 Im(x conj(y)) both parts are exact where
+// they are small.
+Point Angle(const Point& y, const Point& x) {
+  const bool is_double = x.is_double;
+  Real a = x.x, b = x.y, c = y.x, d = y.y;
+  if (is_double) {
+    const Real scale = InversePowerOfTwo(Max(Max(Abs(a), Abs(b)), Max(Abs(c), Abs(d))));
+    for (Real* part : {&a, &b, &c, &d}) *part = *part * scale;
+  }
+  const Real p_real = a - d, p_imag = b + c, m_real = a + d, m_imag = b - c;
+  const Real angle_p = Atan2(p_imag, p_real), angle_m = Atan2(m_imag, m_real);
+  const Real angle =
+      Atan2(SumOfProducts(a, c, b, d, is_double) * 2, p_real * m_real + p_imag * m_imag);
+  // arg(p) - arg(m) is angle and whole turns; the root has another sign where arg(p) + arg(m) is
+  // beyond half a turn. The result is within a half, too.
+  auto turns = [](Real radians) { return (radians * (0.5 / kPi)).Of(Opcode::kRoundNearestEven); };
+  const Real half_turns = turns(angle_p - angle_m - angle) + turns(angle_p + angle_m);
+  const Real real = angle * 0.5 + half_turns * kPi;
+  const Real difference = SumOfProducts(a, d, -b, c, is_double);
+  const Truth of_m = difference < 0.0;
+  const Real log = LogOfRatio(Abs(difference), Select(of_m, m_real, p_real),
+                              Select(of_m, m_imag, p_imag), is_double);
+  return {real - turns(real) * (2 * kPi), WithSign(log * 0.25, difference), is_double};
+}
+
+}  // namespace kiln::passes::expand

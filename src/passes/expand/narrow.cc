@@ -1,0 +1,410 @@
+#include "passes/expand/narrow.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "passes/expand/retype.h"
+#include "passes/expand/small_floats.h"
+#include "tensor/element_type.h"
+
+namespace kiln::passes {
+namespace {
+
+using expand::Builder;
+using ir::Instruction;
+
+bool IsNarrow(ElementType type) { return WideOf(type) != type; }
+bool IsNarrowInt(ElementType type) { return IsNarrow(type) && IsInteger(type); }
+bool IsNarrowFloat(ElementType type) { return IsNarrow(type) && IsFloat(type); }
+
+// What the bytes of an array are.
+ElementType CarrierOf(ElementType type) {
+  return type != ElementType::kInvalid && IsSigned(type) ? ElementType::kS8 : ElementType::kU8;
+}
+
+Shape WithType(Shape shape, ElementType type) {
+  shape.set_type(type);
+  return shape;
+}
+
+class NarrowExpansion : public expand::Retyping {
+ public:
+  using Retyping::Retyping;
+
+ protected:
+  bool Maps(const Shape& leaf) const override { return leaf.is_array() && IsNarrow(leaf.type()); }
+  Shape Mapped(const Shape& leaf) const override { return WithType(leaf, CarrierOf(leaf.type())); }
+
+  // The bytes are the same.
+  Instruction* FromMemory(Builder& b, Instruction* x) override {
+    return Reinterpret(b, x, CarrierOf(x->shape().type()));
+  }
+  Instruction* ToMemory(Builder& b, Instruction* mapped, const Shape& leaf) override {
+    Instruction* x = Reinterpret(b, mapped, leaf.type());
+    x->set_shape(leaf);
+    return x;
+  }
+
+  Result<Instruction*> ValueOf(Builder& b, Instruction* i, const Shape& shape) override {
+    switch (i->opcode()) {
+      case Opcode::kConstant: {
+        Literal bytes(Mapped(i->literal().shape()));
+        std::copy_n(i->literal().data(), bytes.byte_size(), bytes.data());
+        return b.Constant(std::move(bytes));
+      }
+      case Opcode::kIota:
+        if (IsNarrowInt(shape.type())) {
+          return Wrap(b, b.Add(Opcode::kIota, {}, i->attributes(), Mapped(shape)), shape.type());
+        }
+        return Encode(b,
+                      b.Add(Opcode::kIota, {}, i->attributes(), WithType(shape, ElementType::kF32)),
+                      shape.type());
+      case Opcode::kBroadcast:
+      case Opcode::kConcatenate:
+      case Opcode::kCopy:
+      case Opcode::kDynamicSlice:
+      case Opcode::kDynamicUpdateSlice:
+      case Opcode::kGather:
+      case Opcode::kPad:
+      case Opcode::kPatches:
+      case Opcode::kReal:
+      case Opcode::kReshape:
+      case Opcode::kBitcast:
+      case Opcode::kReverse:
+      case Opcode::kSlice:
+      case Opcode::kTranspose:
+      case Opcode::kSelect:
+      case Opcode::kGetDimensionSize:
+      case Opcode::kSetDimensionSize:
+        return Same(b, i, MappedAll(shape));
+      case Opcode::kConvert:
+        return Converted(b, i->operand(0), TypeOf(i->operand(0)), shape.type());
+      case Opcode::kBitcastConvert:
+        return Reinterpreted(b, i, shape);
+      case Opcode::kDot:
+        return Product(b, i, shape);
+      case Opcode::kReduce:
+      case Opcode::kReduceWindow:
+      case Opcode::kScatter:
+      case Opcode::kSort:
+      case Opcode::kMap:
+        return Folded(b, i, shape);
+      case Opcode::kTopK: {
+        ElementType type = TypeOf(i->operand(0));
+        if (IsNarrowInt(type)) return Same(b, i, MappedAll(shape));
+        Instruction* top = b.Add(Opcode::kTopK, {Decode(b, i->operand(0), type)}, i->attributes());
+        return b.Tuple({Encode(b, b.Element(top, 0), type), b.Element(top, 1)});
+      }
+      case Opcode::kCustomCall:
+        return Called(b, i);
+      default:
+        break;
+    }
+    if (IsElementwise(i->opcode())) return Elementwise(b, i, shape);
+    return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", shape,
+                         " has no compiled code: elements of ", TypeName(NarrowTypeOf(i, shape)));
+  }
+
+ private:
+  // The element type that an operand had.
+  ElementType TypeOf(const Instruction* x) const {
+    const Shape* before = Before(x);
+    return before ? before->type() : x->shape().type();
+  }
+
+  ElementType NarrowTypeOf(const Instruction* i, const Shape& shape) const {
+    if (shape.is_array() && IsNarrow(shape.type())) return shape.type();
+    for (const Instruction* operand : i->operands()) {
+      if (IsNarrow(TypeOf(operand))) return TypeOf(operand);
+    }
+    return ElementType::kInvalid;
+  }
+
+  // Without a change of bytes.
+  static Instruction* Reinterpret(Builder& b, Instruction* x, ElementType to) {
+    ir::InstructionSpec spec{.opcode = Opcode::kBitcast, .operands = {x}};
+    spec.shape = WithType(x->shape(), to);
+    return b.computation()->Create(std::move(spec), b.at());
+  }
+
+  // The lowest bits of a byte, as the integer that they are.
+  static Instruction* Wrap(Builder& b, Instruction* x, ElementType type) {
+    const int64_t spare = 8 - BitWidth(type);
+    Instruction* by = b.Number(x, static_cast<double>(spare));
+    Instruction* up = b.Binary(Opcode::kShiftLeft, x, by);
+    return b.Binary(IsSigned(type) ? Opcode::kShiftRightArithmetic : Opcode::kShiftRightLogical, up,
+                    by);
+  }
+
+  static Instruction* Decode(Builder& b, Instruction* bits, ElementType type) {
+    return expand::DecodeFloat(b, *FormatOf(type), bits);
+  }
+  static Instruction* Encode(Builder& b, Instruction* x, ElementType type) {
+    return expand::EncodeFloat(b, *FormatOf(type), x);
+  }
+
+  // The same op, on bytes.
+  static Instruction* Same(Builder& b, Instruction* i, const Shape& shape) {
+    ir::InstructionSpec spec = ir::CopySpec(*i, {i->operands().begin(), i->operands().end()});
+    spec.shape = shape;
+    spec.name.clear();
+    return b.computation()->Create(std::move(spec), b.at());
+  }
+
+  // A value whose element type is `from`, held as it is held, in the form of `to`.
+  static Instruction* Converted(Builder& b, Instruction* x, ElementType from, ElementType to) {
+    if (from == to) return x;
+    if (IsNarrowFloat(from)) {
+      x = Decode(b, x, from);
+      from = ElementType::kF32;
+    }
+    if (IsNarrowFloat(to)) {
+      if (IsPred(from)) x = b.Convert(x, ElementType::kU8);
+      // Rounded once: no value of the type in between is rounded, but for integers of 64 bits,
+      // which formats that hold as much do not tell apart in their last bits.
+      const bool wide = from == ElementType::kF64 || BitWidth(from) > 16;
+      const bool single = from == ElementType::kF32;
+      return Encode(b, b.Convert(x, wide && !single ? ElementType::kF64 : ElementType::kF32), to);
+    }
+    if (!IsNarrowInt(to)) return b.Convert(x, to);
+    const ElementType carrier = CarrierOf(to);
+    if (!IsFloat(from)) return Wrap(b, b.Convert(x, carrier), to);
+    // To the nearest number there is; a NaN stays, and is 0 as an integer.
+    const Shape scalar = Shape::Scalar(x->shape().type());
+    const int64_t bits = BitWidth(to);
+    const double least = IsSigned(to) ? -static_cast<double>(1 << (bits - 1)) : 0;
+    const double most = static_cast<double>((1 << (IsSigned(to) ? bits - 1 : bits)) - 1);
+    x = b.Add(Opcode::kClamp, {b.Number(scalar, least), x, b.Number(scalar, most)});
+    return b.Convert(x, carrier);
+  }
+
+  Result<Instruction*> Elementwise(Builder& b, Instruction* i, const Shape& shape) {
+    const ElementType type = NarrowTypeOf(i, shape);
+    std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
+    if (i->opcode() == Opcode::kStochasticConvert) {
+      return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", shape,
+                           " has no compiled code: elements of ", TypeName(type));
+    }
+    const bool floats = IsFloat(type);
+    const ElementType wide = floats ? ElementType::kF32 : CarrierOf(type);
+    for (Instruction*& operand : operands) {
+      if (!Before(operand)) continue;
+      if (floats) {
+        operand = Decode(b, operand, TypeOf(operand));
+      } else if (IsOfBits(i->opcode())) {
+        operand = Unsigned(b, operand, type);
+      }
+    }
+    Instruction* value = nullptr;
+    switch (i->opcode()) {
+      case Opcode::kMulhi: {
+        // The upper half of a product that 16 bits hold.
+        const ElementType doubled = IsSigned(type) ? ElementType::kS16 : ElementType::kU16;
+        Instruction* product =
+            b.Times(b.Convert(operands[0], doubled), b.Convert(operands[1], doubled));
+        Instruction* by = b.Number(product, static_cast<double>(BitWidth(type)));
+        value = b.Convert(
+            b.Binary(IsSigned(type) ? Opcode::kShiftRightArithmetic : Opcode::kShiftRightLogical,
+                     product, by),
+            wide);
+        break;
+      }
+      case Opcode::kCountLeadingZeros:
+        value = b.Unary(i->opcode(), operands[0]);
+        value = b.Minus(value, b.Number(value, static_cast<double>(8 - BitWidth(type))));
+        value = b.Convert(value, wide);
+        break;
+      case Opcode::kPopcnt:
+        value = b.Convert(b.Unary(i->opcode(), operands[0]), wide);
+        break;
+      case Opcode::kShiftRightArithmetic: {
+        // The highest bit is what fills in, of a type without a sign too.
+        Instruction* up = b.Number(operands[0], static_cast<double>(8 - BitWidth(type)));
+        Instruction* high = b.Bits(b.Binary(Opcode::kShiftLeft, operands[0], up), ElementType::kS8);
+        Instruction* x = b.Binary(i->opcode(), high, b.Bits(up, ElementType::kS8));
+        x = b.Binary(i->opcode(), x, b.Bits(operands[1], ElementType::kS8));
+        value = b.Bits(x, wide);
+        break;
+      }
+      case Opcode::kShiftRightLogical:
+        value = b.Convert(b.Binary(i->opcode(), operands[0], operands[1]), wide);
+        break;
+      default: {
+        std::optional<Shape> declared;
+        if (!shape.is_tuple()) {
+          declared = Maps(shape) ? WithType(shape, wide) : shape;
+        }
+        value = b.Add(i->opcode(), operands, i->attributes(), declared);
+        break;
+      }
+    }
+    if (!Maps(shape)) return value;
+    return floats ? Encode(b, value, shape.type()) : Wrap(b, value, shape.type());
+  }
+
+  // Whether the op reads its operands as bits, without a sign.
+  static bool IsOfBits(Opcode opcode) {
+    return opcode == Opcode::kPopcnt || opcode == Opcode::kCountLeadingZeros ||
+           opcode == Opcode::kShiftRightLogical;
+  }
+  static Instruction* Unsigned(Builder& b, Instruction* x, ElementType type) {
+    Instruction* bits = b.Bits(x, ElementType::kU8);
+    return b.And(bits, b.Number(bits, static_cast<double>((1 << BitWidth(type)) - 1)));
+  }
+
+  // Sums of products of floats are taken in f32. What bf16 holds, which is all but powers of two
+  // without end, is given as that.
+  Result<Instruction*> Product(Builder& b, Instruction* i, const Shape& shape) {
+    const ElementType type = TypeOf(i->operand(0));
+    if (IsInteger(type)) {
+      const ElementType sum = Maps(shape) ? CarrierOf(shape.type()) : shape.type();
+      Instruction* product =
+          b.Add(i->opcode(), {i->operand(0), i->operand(1)}, i->attributes(), WithType(shape, sum));
+      return Maps(shape) ? Wrap(b, product, shape.type()) : product;
+    }
+    const ElementType factor =
+        type == ElementType::kF8E8M0FNU ? ElementType::kF32 : ElementType::kBF16;
+    auto operand = [&](int64_t k) { return b.Convert(Decode(b, i->operand(k), type), factor); };
+    const ElementType sum =
+        shape.type() == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
+    Instruction *lhs = operand(0), *rhs = operand(1);
+    Instruction* product = b.Add(i->opcode(), {lhs, rhs}, i->attributes(), WithType(shape, sum));
+    if (Maps(shape)) return Encode(b, product, shape.type());
+    return b.Convert(product, shape.type());
+  }
+
+  // Bits in the order of memory, where the lowest ones come first.
+  Result<Instruction*> Reinterpreted(Builder& b, Instruction* i, const Shape& shape) {
+    const ElementType from = TypeOf(i->operand(0)), to = shape.type();
+    if (IsPred(from) || IsPred(to)) {
+      return Unimplemented("bitcast-convert: '", i->name(), "' of shape ", shape,
+                           " has no compiled code: bits of pred");
+    }
+    const int64_t from_bits = BitWidth(from), to_bits = BitWidth(to);
+    Instruction* x = i->operand(0);
+    std::vector<Dimension> dimensions = x->shape().dimensions();
+    // Pieces of a byte at most, without a sign.
+    int64_t piece = std::min<int64_t>(from_bits, 8);
+    if (from_bits > 8) {
+      x = b.Add(Opcode::kBitcastConvert, {x}, {}, Shape::Scalar(ElementType::kU8));
+      dimensions = x->shape().dimensions();
+    } else {
+      x = from_bits == 8 ? b.Bits(x, ElementType::kU8) : Unsigned(b, x, from);
+    }
+    const int64_t wanted = std::min<int64_t>(to_bits, 8);
+    if (piece > wanted) {
+      // A piece falls into several, the lowest bits first.
+      const int64_t parts = piece / wanted;
+      std::vector<Dimension> cut = dimensions;
+      cut.push_back(parts);
+      Ints all(dimensions.size());
+      for (size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
+      const Shape cut_shape(ElementType::kU8, cut);
+      Instruction* spread = b.Add(Opcode::kBroadcast, {x}, {{Attr::kDimensions, all}}, cut_shape);
+      Instruction* by = b.Times(ShiftsOf(b, cut_shape), b.Number(cut_shape, double(wanted)));
+      x = b.Binary(Opcode::kShiftRightLogical, spread, by);
+      x = b.And(x, b.Number(x, static_cast<double>((1 << wanted) - 1)));
+      dimensions = std::move(cut);
+    } else if (piece < wanted) {
+      const int64_t parts = wanted / piece;
+      std::vector<Dimension> groups = dimensions;
+      groups.back() = groups.back().size() / parts;
+      dimensions = groups;
+      groups.push_back(parts);
+      x = b.Reshape(x, groups);
+      Instruction* by = b.Times(ShiftsOf(b, x->shape()), b.Number(x, static_cast<double>(piece)));
+      x = b.Sum(b.Binary(Opcode::kShiftLeft, x, by), {x->shape().rank() - 1});
+    }
+    if (to_bits > 8) {
+      // Bytes become elements.
+      std::vector<Dimension> bytes = shape.dimensions();
+      bytes.push_back(to_bits / 8);
+      x = b.Reshape(x, std::move(bytes));
+      return b.Add(Opcode::kBitcastConvert, {x}, {}, Shape::Scalar(to));
+    }
+    x = b.Reshape(x, shape.dimensions());
+    if (!IsNarrow(to)) return b.Bits(x, to);
+    if (!IsInteger(to)) return x;
+    return Wrap(b, b.Bits(x, CarrierOf(to)), to);
+  }
+
+  // 0, 1, 2, ... along the last dimension.
+  static Instruction* ShiftsOf(Builder& b, const Shape& shape) {
+    return b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, shape.rank() - 1}}, shape);
+  }
+
+  // fold(x : f8[...]) => convert(fold'(convert(x) : f32[...]))   where fold' rounds nothing: a fold
+  // of floats is rounded once
+  Status Prepare() override {
+    for (const auto& c : module_.computations()) {
+      std::vector<Instruction*> folds;
+      for (Instruction* i : c->instructions()) {
+        if (i->opcode() != Opcode::kReduce && i->opcode() != Opcode::kReduceWindow) continue;
+        if (std::ranges::any_of(i->operands(), [](const Instruction* o) {
+              return IsNarrowFloat(o->shape().type());
+            })) {
+          folds.push_back(i);
+        }
+      }
+      for (Instruction* i : folds) KILN_RETURN_IF_ERROR(WidenFold(*c, i));
+    }
+    return OkStatus();
+  }
+
+  static Shape Widened(Shape shape) {
+    if (shape.is_array() && IsNarrowFloat(shape.type())) shape.set_type(ElementType::kF32);
+    for (Shape& element : shape.mutable_elements()) element = Widened(std::move(element));
+    return shape;
+  }
+
+  Status WidenFold(ir::Computation& c, Instruction* i) {
+    Builder b(i);
+    std::vector<Instruction*> operands;
+    for (Instruction* operand : i->operands()) {
+      operands.push_back(b.Convert(operand, Widened(operand->shape()).type()));
+    }
+    ir::Computation* region = module_.CloneComputation(*i->called(0), i->called(0)->name());
+    std::vector<Instruction*> all(region->instructions().begin(), region->instructions().end());
+    for (Instruction* x : all) {
+      if (!x->called().empty()) {
+        return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", i->shape(),
+                             " has no compiled code: its computation calls others");
+      }
+      if (x->IsConstant() && IsNarrowFloat(x->shape().type())) {
+        Builder inside(x);
+        region->ReplaceAllUses(x, inside.Number(Widened(x->shape()), x->literal().AsDouble(0)));
+        region->Remove(x);
+      } else {
+        x->set_shape(Widened(x->shape()));
+      }
+    }
+    ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
+    spec.called = {region};
+    spec.shape = Widened(i->shape());
+    spec.name.clear();
+    Instruction* folded = c.Create(std::move(spec), i);
+    const Shape shape = i->shape();
+    Instruction* result = folded;
+    if (shape.is_tuple()) {
+      std::vector<Instruction*> elements;
+      for (size_t k = 0; k < shape.elements().size(); ++k) {
+        elements.push_back(
+            b.Convert(b.Element(folded, static_cast<int64_t>(k)), shape.elements()[k].type()));
+      }
+      result = b.Tuple(std::move(elements));
+    } else {
+      result = b.Convert(folded, shape.type());
+    }
+    c.ReplaceAllUses(i, result);
+    c.Remove(i);
+    return b.status();
+  }
+};
+
+}  // namespace
+
+Result<bool> ExpandNarrow(ir::Module& module, const PassContext& context) {
+  return NarrowExpansion(module).Run();
+}
+
+}  // namespace kiln::passes

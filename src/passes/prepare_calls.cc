@@ -1,0 +1,77 @@
+#include "ir/effects.h"
+#include "kernel/call.h"
+#include "passes/control/computations.h"
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+Shape RowMajor(Shape shape) {
+  if (shape.is_array()) shape.set_minor_to_major({});
+  for (Shape& element : shape.mutable_elements()) element = RowMajor(std::move(element));
+  return shape;
+}
+
+// The value with the layouts of `shape`, made before `at`.
+Instruction* WithLayouts(Instruction* value, const Shape& shape, Instruction* at) {
+  if (value->shape() == shape) return value;
+  if (shape.is_array()) {
+    return at->parent()->Create({.opcode = Opcode::kCopy, .operands = {value}, .shape = shape}, at);
+  }
+  std::vector<Instruction*> elements;
+  for (size_t k = 0; k < shape.elements().size(); ++k) {
+    elements.push_back(
+        WithLayouts(ElementOf(value, static_cast<int64_t>(k), at), shape.elements()[k], at));
+  }
+  return MakeTuple(at->parent(), std::move(elements), at);
+}
+
+// marker(x) => x
+bool DropMarker(Instruction* i) {
+  if (!ir::IsMarker(*i)) return false;
+  Instruction* x = i->shape() == Shape::Tuple({}) ? MakeTuple(i->parent(), {}, i)
+                                                  : WithLayouts(i->operand(0), i->shape(), i);
+  i->parent()->ReplaceAllUses(i, x);
+  i->parent()->Remove(i);
+  return true;
+}
+
+// call(x) => copy(call(copy(x)))   of arrays that are not in row-major order
+bool TakeRowMajor(Instruction* i) {
+  Computation* c = i->parent();
+  bool changed = false;
+  for (int64_t o = 0; o < i->operand_count(); ++o) {
+    Instruction* operand = i->operand(o);
+    Instruction* in_order = WithLayouts(operand, RowMajor(operand->shape()), i);
+    if (in_order == operand) continue;
+    c->ReplaceOperand(i, o, in_order);
+    changed = true;
+  }
+  const Shape promised = i->shape(), in_order = RowMajor(promised);
+  if (promised == in_order) return changed;
+  ir::InstructionSpec spec =
+      ir::CopySpec(*i, std::vector<Instruction*>(i->operands().begin(), i->operands().end()));
+  spec.shape = in_order;
+  Instruction* call = c->Create(std::move(spec), i);
+  c->ReplaceAllUses(i, WithLayouts(call, promised, i));
+  c->Remove(i);
+  return true;
+}
+
+}  // namespace
+
+Result<bool> PrepareCalls(ir::Module& module, const PassContext& context) {
+  bool changed = false;
+  for (const auto& c : module.computations()) {
+    for (auto it = c->instructions().begin(); it != c->instructions().end();) {
+      Instruction* i = *it++;
+      if (kernel::IsCall(*i)) changed |= DropMarker(i) || TakeRowMajor(i);
+    }
+  }
+  return changed;
+}
+
+}  // namespace kiln::passes

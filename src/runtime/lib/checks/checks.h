@@ -1,0 +1,14 @@
+// Checks of programs: custom calls that fail where a value is not what is expected.
+#pragma once
+
+#include "runtime/lib/function.h"
+
+namespace kiln::runtime::lib {
+
+// (actual, expected) to nothing, or to a pred, which is true; see tensor/closeness.h.
+Result<std::shared_ptr<const Function>> MakeExpectEq(const CallSignature& signature);
+Result<std::shared_ptr<const Function>> MakeExpectAlmostEq(const CallSignature& signature);
+Result<std::shared_ptr<const Function>> MakeExpectClose(const CallSignature& signature);
+Result<std::shared_ptr<const Function>> MakeEq(const CallSignature& signature);
+
+}  // namespace kiln::runtime::lib

@@ -1,0 +1,95 @@
+// How a transform of one length is computed, with all that can be computed before.
+//
+// Short ones, and those of several rows, go by blocks of lanes (LanePlan); a long row goes by short
+// ones over its columns and rows, or, where its length has a large prime factor, by a convolution
+// (RowPlan). Neither allocates anything when it runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/lib/fft/kernels.h"
+
+namespace kiln::runtime::lib::fft {
+
+// The radices of the passes for n; empty where it has a prime factor above kMaxRadix, and for 1.
+std::vector<int> RadicesOf(int64_t n);
+// Roughly, the arithmetic for each element; infinite where there are no radices.
+double CostOf(int64_t n);
+// The cheapest length from n on that is a multiple of `of` and of small primes.
+int64_t GoodLength(int64_t n, int64_t of);
+
+// n elements of each lane of a block.
+template <typename T>
+class LanePlan {
+ public:
+  LanePlan(int64_t n, const Kernels<T>& kernels);
+
+  int64_t n() const { return n_; }
+  // Elements of each of the two blocks that a transform takes: n or more.
+  int64_t block_elements() const { return convolution_ ? convolution_->m : n_; }
+  static int64_t BlockElements(int64_t n);
+  // Transforms the first n elements of block a; the result is in the block that it returns, a or b.
+  T* Run(T* a, T* b) const;
+
+ private:
+  // Bluestein's: jk = (j^2 + k^2 - (k - j)^2) / 2 makes of the sum a convolution.
+  struct Convolution {
+    int64_t m;
+    std::unique_ptr<LanePlan> plan;
+    std::vector<T> chirp, spectrum;
+  };
+  void MakePasses();
+  void MakeConvolution();
+
+  const int64_t n_;
+  const Kernels<T>& kernels_;
+  std::vector<Pass<T>> passes_;
+  std::vector<T> tables_;
+  std::unique_ptr<Convolution> convolution_;
+};
+
+// One row of complex numbers, as they lie in memory.
+template <typename T>
+class RowPlan {
+ public:
+  RowPlan(int64_t n, const Kernels<T>& kernels);
+
+  int64_t n() const { return n_; }
+  // Of memory that a run has to itself, for any kernels.
+  static int64_t ScratchBytes(int64_t n);
+  // `from` and `to` may be one. With `inverse` conjugate roots are taken; the result is multiplied
+  // by `scale`.
+  void Run(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+
+ private:
+  enum class Kind { kLanes, kColumns, kConvolution };
+  static Kind KindOf(int64_t n);
+  // The factors of a row that goes by columns.
+  struct Split {
+    int64_t rows, columns;
+  };
+  static Split SplitOf(int64_t n);
+  static int64_t ConvolutionLength(int64_t n);
+  static int64_t ColumnsBytes(int64_t n);
+
+  void MakeColumns(int64_t n);
+  void MakeSpectrum();
+  // Of block after block of rows, their columns as elements.
+  T* TurnedIn(std::byte* scratch) const;
+  void RunColumns(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+  void RunConvolution(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+
+  const int64_t n_;
+  const Kernels<T>& kernels_;
+  const Kind kind_;
+  // kLanes: the first. kColumns: of `rows` elements over the columns, then of `columns` elements;
+  // of kConvolution for its longer length.
+  std::unique_ptr<LanePlan<T>> first_, second_;
+  std::vector<T> twiddles_;  // as `twist` takes them, for block after block of columns
+  // kConvolution; the spectrum is in blocks of rows.
+  std::vector<T> chirp_, spectrum_;
+};
+
+}  // namespace kiln::runtime::lib::fft

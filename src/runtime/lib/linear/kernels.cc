@@ -1,0 +1,171 @@
+#include "runtime/lib/linear/kernels.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kiln::runtime::lib::linear {
+namespace {
+
+// Below this a call of Eigen's costs more than it saves.
+constexpr int64_t kSmall = 24;
+
+template <typename T, int kOrder>
+using Matrix =
+    Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, kOrder>, 0, Eigen::OuterStride<>>;
+
+template <typename T>
+T Conjugate(T x) {
+  if constexpr (std::is_same_v<T, Real<T>>) {
+    return x;
+  } else {
+    return std::conj(x);
+  }
+}
+
+// a * b, without a look at infinities.
+template <typename T>
+T Product(T a, T b) {
+  if constexpr (std::is_same_v<T, Real<T>>) {
+    return a * b;
+  } else {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
+}
+
+template <typename T>
+Real<T> SquareOf(T x) {
+  return std::real(x) * std::real(x) + std::imag(x) * std::imag(x);
+}
+
+// By the textbook; at(i, j) is an element of the lower triangle.
+template <typename T, typename At>
+bool DecomposeSmall(int64_t n, At at) {
+  for (int64_t j = 0; j < n; ++j) {
+    Real<T> rest = std::real(at(j, j));
+    for (int64_t k = 0; k < j; ++k) rest -= SquareOf(at(j, k));
+    if (!(rest > 0)) return false;
+    const Real<T> diagonal = std::sqrt(rest);
+    at(j, j) = diagonal;
+    for (int64_t i = j + 1; i < n; ++i) {
+      T sum = at(i, j);
+      for (int64_t k = 0; k < j; ++k) sum -= Product(at(i, k), Conjugate(at(j, k)));
+      at(i, j) = sum / diagonal;
+    }
+  }
+  return true;
+}
+
+template <typename T, int kTriangle>
+bool DecomposeLarge(T* a, int64_t n) {
+  Matrix<T, Eigen::RowMajor> matrix(a, n, n, Eigen::OuterStride<>(n));
+  // Eigen's own checks do not see what is no number.
+  using Block = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Eigen::LLT<Eigen::Ref<Block>, kTriangle> decomposition(matrix);
+  if (decomposition.info() != Eigen::Success) return false;
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::isnan(std::real(a[i * n + i]))) return false;
+  }
+  return true;
+}
+
+// op(a) with its diagonal, as a matrix of its own. Whether Eigen may divide by multiplying: it
+// leaves out what is times 0, too.
+template <typename T>
+bool Unfold(const T* a, int64_t n, const Triangle& t, T* to) {
+  constexpr Real<T> kLeast = 4 / std::numeric_limits<Real<T>>::max();
+  bool is_regular = true;
+  // Of the matrix as it lies in memory.
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = t.lower ? 0 : i; j < (t.lower ? i + 1 : n); ++j) {
+      T x = i == j && t.unit_diagonal ? T(1) : a[i * n + j];
+      if (t.conjugated) x = Conjugate(x);
+      const Real<T> size = std::max(std::abs(std::real(x)), std::abs(std::imag(x)));
+      is_regular &=
+          std::isfinite(std::real(x)) && std::isfinite(std::imag(x)) && (i != j || size >= kLeast);
+      to[t.transposed ? j * n + i : i * n + j] = x;
+    }
+  }
+  return is_regular;
+}
+
+template <typename T, int kOrder>
+void SolveLarge(const T* a, int64_t n, bool lower, T* b, int64_t columns, int64_t stride) {
+  Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> matrix(a, n,
+                                                                                             n);
+  Matrix<T, kOrder> sides(b, n, columns, Eigen::OuterStride<>(stride));
+  if (lower) {
+    matrix.template triangularView<Eigen::Lower>().solveInPlace(sides);
+  } else {
+    matrix.template triangularView<Eigen::Upper>().solveInPlace(sides);
+  }
+}
+
+// By the textbook; at(i, j) is an element of op(a).
+template <typename T, typename At>
+void SolveSmall(int64_t n, bool lower, bool unit_diagonal, At at, T* b, int64_t columns,
+                int64_t row_stride, int64_t column_stride) {
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = lower ? step : n - 1 - step;
+    T* row = b + i * row_stride;
+    for (int64_t k = 0; k < step; ++k) {
+      const int64_t j = lower ? k : n - 1 - k;
+      const T factor = at(i, j);
+      const T* other = b + j * row_stride;
+      if (column_stride == 1) {
+        for (int64_t c = 0; c < columns; ++c) row[c] -= Product(factor, other[c]);
+      } else {
+        for (int64_t c = 0; c < columns; ++c) {
+          row[c * column_stride] -= Product(factor, other[c * column_stride]);
+        }
+      }
+    }
+    if (unit_diagonal) continue;
+    const T diagonal = at(i, i);
+    for (int64_t c = 0; c < columns; ++c) row[c * column_stride] /= diagonal;
+  }
+}
+
+}  // namespace
+
+template <typename T>
+bool Decompose(T* a, int64_t n, bool lower) {
+  if (n < kSmall) {
+    // The upper triangle is the lower one's conjugate, transposed.
+    return lower ? DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[i * n + j]; })
+                 : DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[j * n + i]; });
+  }
+  return lower ? DecomposeLarge<T, Eigen::Lower>(a, n) : DecomposeLarge<T, Eigen::Upper>(a, n);
+}
+
+template <typename T>
+void Solve(const T* a, int64_t n, const Triangle& t, T* b, int64_t columns, int64_t row_stride,
+           int64_t column_stride, T* scratch) {
+  const bool lower = t.lower != t.transposed;
+  if (n >= kSmall && Unfold(a, n, t, scratch)) {
+    if (column_stride == 1) {
+      SolveLarge<T, Eigen::RowMajor>(scratch, n, lower, b, columns, row_stride);
+    } else {
+      SolveLarge<T, Eigen::ColMajor>(scratch, n, lower, b, columns, column_stride);
+    }
+    return;
+  }
+  auto at = [&](int64_t i, int64_t j) {
+    const T x = t.transposed ? a[j * n + i] : a[i * n + j];
+    return t.conjugated ? Conjugate(x) : x;
+  };
+  SolveSmall<T>(n, lower, t.unit_diagonal, at, b, columns, row_stride, column_stride);
+}
+
+#define KILN_INSTANTIATE(T)                      \
+  template bool Decompose<T>(T*, int64_t, bool); \
+  template void Solve<T>(const T*, int64_t, const Triangle&, T*, int64_t, int64_t, int64_t, T*);
+KILN_INSTANTIATE(float)
+KILN_INSTANTIATE(double)
+KILN_INSTANTIATE(std::complex<float>)
+KILN_INSTANTIATE(std::complex<double>)
+#undef KILN_INSTANTIATE
+
+}  // namespace kiln::runtime::lib::linear

@@ -1,0 +1,38 @@
+// One matrix each, in row-major order. What is no number, or divides by zero, comes out as the
+// arithmetic has it.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+namespace kiln::runtime::lib::linear {
+
+template <typename T>
+struct RealOf {
+  using Type = T;
+};
+template <typename T>
+struct RealOf<std::complex<T>> {
+  using Type = T;
+};
+template <typename T>
+using Real = typename RealOf<T>::Type;
+
+// The Cholesky decomposition of the lower or upper triangle of an n by n matrix, in its place; the
+// other triangle is neither read nor written. False where the matrix is not positive definite: then
+// the triangle's contents are undefined.
+template <typename T>
+bool Decompose(T* a, int64_t n, bool lower);
+
+// Solves op(a) x = b for `columns` right sides, in the place of b: element i of right side k is at
+// b[i * row_stride + k * column_stride], where one of the strides is 1.
+struct Triangle {
+  bool lower = false, unit_diagonal = false;
+  bool transposed = false, conjugated = false;
+};
+// `scratch` is n by n.
+template <typename T>
+void Solve(const T* a, int64_t n, const Triangle& triangle, T* b, int64_t columns,
+           int64_t row_stride, int64_t column_stride, T* scratch);
+
+}  // namespace kiln::runtime::lib::linear

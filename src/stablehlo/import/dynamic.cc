@@ -1,0 +1,127 @@
+// Operations of which operands say shapes or other numbers that HLO has as attributes: these are
+// evaluated when importing.
+#include "stablehlo/import/windows.h"
+
+namespace kiln::stablehlo {
+namespace {
+
+using ir::Instruction;
+
+// The result's shape: what its type says, or else an operand.
+Result<Shape> ShapeBy(Op& op, size_t operand, std::string_view what) {
+  if (op.HasShape(0)) return op.ResultShape(0);
+  KILN_ASSIGN_OR_RETURN(ElementType element, op.ResultElement(0));
+  KILN_ASSIGN_OR_RETURN(Ints sizes, op.KnownInts(operand, what));
+  const Shape shape(element, sizes);
+  KILN_RETURN_IF_ERROR(ValidateShape(shape));
+  return shape;
+}
+
+Result<Values> DynamicBroadcastInDim(Op& op) {
+  KILN_ASSIGN_OR_RETURN(Ints dimensions, op.IntList("broadcast_dimensions"));
+  KILN_ASSIGN_OR_RETURN(Shape shape, ShapeBy(op, 1, "the result's shape"));
+  return op.One(op.b.BroadcastInDim(op.operand(0), shape.dimensions(), dimensions));
+}
+
+Result<Values> DynamicIota(Op& op) {
+  KILN_ASSIGN_OR_RETURN(int64_t dimension, op.Int("iota_dimension"));
+  KILN_ASSIGN_OR_RETURN(Shape shape, ShapeBy(op, 0, "the result's shape"));
+  return op.One(op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, &shape));
+}
+
+Result<Values> DynamicReshape(Op& op) {
+  KILN_ASSIGN_OR_RETURN(Shape shape, ShapeBy(op, 1, "the result's shape"));
+  return op.One(op.b.Add(Opcode::kReshape, {op.operand(0)}, {}, &shape));
+}
+
+// Three operands of one number for each dimension.
+Result<std::vector<Ints>> ThreeLists(Op& op, size_t first,
+                                     std::initializer_list<std::string_view> names) {
+  std::vector<Ints> lists;
+  for (std::string_view name : names) {
+    KILN_ASSIGN_OR_RETURN(Ints list, op.KnownInts(first++, name));
+    if (std::ssize(list) != op.shape(0).rank()) {
+      return InvalidArgument(name, " has ", list.size(), " numbers; expected ", op.shape(0).rank());
+    }
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
+Result<Values> DynamicPad(Op& op) {
+  KILN_ASSIGN_OR_RETURN(
+      std::vector<Ints> lists,
+      ThreeLists(op, 2, {"the padding below", "the padding above", "the padding between"}));
+  std::vector<PaddingDimension> padding;
+  for (size_t d = 0; d < lists[0].size(); ++d) {
+    padding.push_back({lists[0][d], lists[1][d], lists[2][d]});
+  }
+  return op.One(op.b.Add(Opcode::kPad, {op.operand(0), op.operand(1)},
+                         {{Attr::kPadding, std::move(padding)}}));
+}
+
+// Where a slice begins may be known at run time only, if its size is known and it has no stride.
+Result<Values> SliceOfKnownSize(Op& op) {
+  KILN_ASSIGN_OR_RETURN(Ints strides, op.KnownInts(3, "the strides"));
+  KILN_ASSIGN_OR_RETURN(Shape shape, op.ResultShape(0));
+  for (int64_t stride : strides) {
+    if (stride != 1) {
+      return Unimplemented("a slice with the stride ", stride,
+                           " of which the start is not known when the program is imported is not "
+                           "implemented");
+    }
+  }
+  const int64_t rank = op.shape(0).rank();
+  if (op.shape(1).rank() != 1 || op.shape(1).dimension(0) != Dimension(rank) ||
+      !shape.is_static()) {
+    return InvalidArgument("the starts are ", op.shape(1), "; expected ", rank, " of them");
+  }
+  Values operands = {op.operand(0)};
+  for (int64_t d = 0; d < rank; ++d) {
+    operands.push_back(op.b.Reshape(op.b.Slice(op.operand(1), {{d, d + 1, 1}}), Ints()));
+  }
+  return op.One(op.b.Add(Opcode::kDynamicSlice, std::move(operands),
+                         {{Attr::kDynamicSliceSizes, shape.dims()}}));
+}
+
+Result<Values> RealDynamicSlice(Op& op) {
+  Folder& folder = op.importer.folder();
+  const bool known = folder.Find(op.operand(1)) && folder.Find(op.operand(2));
+  if (!known && op.HasShape(0)) return SliceOfKnownSize(op);
+  KILN_ASSIGN_OR_RETURN(std::vector<Ints> lists,
+                        ThreeLists(op, 1, {"the starts", "the limits", "the strides"}));
+  std::vector<SliceDimension> slices;
+  for (size_t d = 0; d < lists[0].size(); ++d) {
+    slices.push_back({lists[0][d], lists[1][d], lists[2][d]});
+  }
+  return op.One(op.b.Slice(op.operand(0), std::move(slices)));
+}
+
+Result<Values> DynamicGather(Op& op) {
+  KILN_ASSIGN_OR_RETURN(Ints sizes, op.KnownInts(2, "the sizes of the slices"));
+  KILN_ASSIGN_OR_RETURN(Instruction * gather, GatherOf(op, std::move(sizes)));
+  return op.One(gather);
+}
+
+Result<Values> DynamicConv(Op& op) {
+  KILN_ASSIGN_OR_RETURN(Ints padding, op.KnownInts(2, "the padding"));
+  return ConvolutionBy(op, &padding);
+}
+
+constexpr Quantised kStorage = Quantised::kStorage;
+
+constexpr Row kRows[] = {
+    {"stablehlo.dynamic_broadcast_in_dim", DynamicBroadcastInDim, 2, 1, 0, kStorage},
+    {"stablehlo.dynamic_iota", DynamicIota, 1, 1},
+    {"stablehlo.dynamic_reshape", DynamicReshape, 2, 1, 0, kStorage},
+    {"stablehlo.dynamic_pad", DynamicPad, 5, 1, 0, kStorage},
+    {"stablehlo.real_dynamic_slice", RealDynamicSlice, 4, 1, 0, kStorage},
+    {"stablehlo.dynamic_gather", DynamicGather, 3, 1, 0, kStorage},
+    {"stablehlo.dynamic_conv", DynamicConv, 3, 1, 0, Quantised::kOwn},
+};
+
+}  // namespace
+
+std::span<const Row> DynamicRows() { return kRows; }
+
+}  // namespace kiln::stablehlo

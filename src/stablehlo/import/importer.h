@@ -1,0 +1,119 @@
+// What an import keeps: functions, computations under construction, and known values.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "stablehlo/import/builder.h"
+#include "stablehlo/import/fold.h"
+#include "stablehlo/import/import.h"
+#include "stablehlo/mlir/operation.h"
+
+namespace kiln::stablehlo {
+
+class Importer;
+
+// A computation under construction, and which of its instructions each value of the tree is.
+class Body {
+ public:
+  // `outer` is the one whose values the region may use, if they are known when importing.
+  Body(Importer& importer, ir::Computation* computation, Body* outer)
+      : importer_(importer), computation_(computation), outer_(outer) {}
+
+  ir::Computation* computation() const { return computation_; }
+  void Bind(const mlir::Value* value, ir::Instruction* instruction) {
+    values_[value] = instruction;
+  }
+  ir::Instruction* AddParameter(const Shape& shape, std::string name = {});
+  Result<ir::Instruction*> Find(const mlir::Value* value);
+
+ private:
+  // A copy of an instruction of another body, where its value is known.
+  Result<ir::Instruction*> Copy(ir::Instruction* instruction);
+
+  Importer& importer_;
+  ir::Computation* computation_;
+  Body* outer_;
+  std::unordered_map<const mlir::Value*, ir::Instruction*> values_;
+};
+
+class Importer {
+ public:
+  Importer(const mlir::Module& tree, const ImportOptions& options);
+
+  Result<std::unique_ptr<ir::Module>> Run();
+
+  ir::Module& module() { return *module_; }
+  Folder& folder() { return folder_; }
+
+  // The computation of a function for such arguments, and how its results are told: whether its
+  // result is a value, or a tuple.
+  struct Callee {
+    ir::Computation* computation = nullptr;
+    size_t results = 0;
+  };
+  Result<Callee> FindCallee(std::string_view function, std::span<ir::Instruction* const> arguments);
+  // The same for arguments of the types that the function declares.
+  Result<Callee> FindCallee(std::string_view function);
+  size_t ParameterCountOf(std::string_view function) const;
+
+  // Adds a block's operations to a body, whose arguments are bound, and gives the values that the
+  // block ends with. Fails where it does not end with such an operation, or where depth is used up.
+  Result<Values> ImportBlock(const mlir::Block& block, Body& body, std::string_view terminator);
+  // The one block of a region with so many arguments.
+  Result<const mlir::Block*> BlockOf(const mlir::Region& region, size_t arguments) const;
+  // A region of scalars, or of other values of such shapes, as a computation. What it uses of
+  // values outside must be known when importing.
+  Result<ir::Computation*> ImportRegion(const mlir::Region& region, Body& outer,
+                                        std::string_view name, std::span<const Shape> arguments);
+
+  // A failure with the place of the operation, unless it is of one inside that has told its own.
+  Status Place(const mlir::Operation& operation, const Status& status);
+
+ private:
+  struct Function {
+    const mlir::Operation* operation = nullptr;
+    const mlir::Type* type = nullptr;
+    bool is_dynamic = false;  // a size in it is not known
+    enum class Visit : uint8_t { kNot, kNow, kDone } visit = Visit::kNot;
+    ir::Computation* computation = nullptr;  // unless it is dynamic
+  };
+
+  Status FindFunctions();
+  Result<Function*> FindEntry();
+  Result<Function*> FunctionOf(std::string_view name);
+  // Imports the functions that a function calls, callees first, and it itself.
+  Status ImportCallees(Function* entry);
+  // For arguments of such shapes, of which some values are known, or null.
+  Result<ir::Computation*> ImportFunction(Function& function, std::string_view name,
+                                          std::span<const Shape> arguments,
+                                          std::span<const std::shared_ptr<const Literal>> known);
+  Result<std::vector<Shape>> DeclaredArguments(const Function& function) const;
+  Result<std::vector<Shape>> EntryArguments(const Function& entry) const;
+  Status AddAliases(const Function& entry);
+  // Counts what is made of parts of types, which a few bytes of a program may have many of, and of
+  // operations, which are imported again for each shape.
+  Status Charge(std::span<mlir::Value* const> values);
+
+  const mlir::Module& tree_;
+  const ImportOptions& options_;
+  std::unique_ptr<ir::Module> module_;
+  Folder folder_;
+  std::map<std::string, Function, std::less<>> functions_;
+  std::map<std::string, ir::Computation*> specialised_;
+  const Function* entry_ = nullptr;
+  int64_t depth_ = 0, charged_ = 0;
+  bool placed_ = false;
+};
+
+// "line 3, column 7: 'stablehlo.add'", the beginning of messages.
+std::string PlaceOf(const mlir::Operation& operation);
+
+}  // namespace kiln::stablehlo

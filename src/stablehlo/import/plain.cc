@@ -1,0 +1,101 @@
+// The operations that HLO has, too, under its name or another one.
+#include "stablehlo/import/op.h"
+
+namespace kiln::stablehlo {
+namespace {
+
+constexpr Quantised kNever = Quantised::kNever, kSame = Quantised::kSame,
+                    kStorage = Quantised::kStorage;
+
+constexpr PlainRow kRows[] = {
+    {"stablehlo.abs", Opcode::kAbs},
+    {"stablehlo.add", Opcode::kAdd},
+    {"stablehlo.and", Opcode::kAnd, "", kNever},
+    {"stablehlo.atan2", Opcode::kAtan2},
+    {"stablehlo.batch_norm_inference", Opcode::kBatchNormInference, "epsilon feature_index"},
+    {"stablehlo.cbrt", Opcode::kCbrt},
+    {"stablehlo.ceil", Opcode::kCeil},
+    {"stablehlo.cholesky", Opcode::kCholesky, "lower?"},
+    {"stablehlo.clamp", Opcode::kClamp, "", kSame},
+    {"stablehlo.complex", Opcode::kComplex, "", kNever},
+    {"stablehlo.concatenate", Opcode::kConcatenate, "dimension=dimensions", kStorage},
+    {"stablehlo.convert", Opcode::kConvert, "", kNever},
+    {"stablehlo.cosine", Opcode::kCosine},
+    {"stablehlo.count_leading_zeros", Opcode::kCountLeadingZeros, "", kNever},
+    {"stablehlo.divide", Opcode::kDivide},
+    {"stablehlo.exponential", Opcode::kExponential},
+    {"stablehlo.exponential_minus_one", Opcode::kExponentialMinusOne},
+    {"stablehlo.fft", Opcode::kFft, "fft_type fft_length", kNever},
+    {"stablehlo.floor", Opcode::kFloor},
+    {"stablehlo.imag", Opcode::kImag, "", kNever},
+    {"stablehlo.is_finite", Opcode::kIsFinite},
+    {"stablehlo.log", Opcode::kLog},
+    {"stablehlo.log_plus_one", Opcode::kLogPlusOne},
+    {"stablehlo.logistic", Opcode::kLogistic},
+    {"stablehlo.maximum", Opcode::kMaximum, "", kSame},
+    {"stablehlo.minimum", Opcode::kMinimum, "", kSame},
+    {"stablehlo.multiply", Opcode::kMultiply},
+    {"stablehlo.negate", Opcode::kNegate},
+    {"stablehlo.not", Opcode::kNot, "", kNever},
+    {"stablehlo.or", Opcode::kOr, "", kNever},
+    {"stablehlo.partition_id", Opcode::kPartitionId, "", kNever},
+    {"stablehlo.popcnt", Opcode::kPopcnt, "", kNever},
+    {"stablehlo.power", Opcode::kPower},
+    {"stablehlo.real", Opcode::kReal, "", kNever},
+    {"stablehlo.reduce_precision", Opcode::kReducePrecision, "exponent_bits mantissa_bits"},
+    {"stablehlo.remainder", Opcode::kRemainder},
+    {"stablehlo.replica_id", Opcode::kReplicaId, "", kNever},
+    {"stablehlo.reverse", Opcode::kReverse, "dimensions", kStorage},
+    {"stablehlo.round_nearest_afz", Opcode::kRoundNearestAfz},
+    {"stablehlo.round_nearest_even", Opcode::kRoundNearestEven},
+    {"stablehlo.rsqrt", Opcode::kRsqrt},
+    {"stablehlo.select", Opcode::kSelect, "", kSame},
+    {"stablehlo.shift_left", Opcode::kShiftLeft, "", kNever},
+    {"stablehlo.shift_right_arithmetic", Opcode::kShiftRightArithmetic, "", kNever},
+    {"stablehlo.shift_right_logical", Opcode::kShiftRightLogical, "", kNever},
+    {"stablehlo.sign", Opcode::kSign},
+    {"stablehlo.sine", Opcode::kSine},
+    {"stablehlo.sqrt", Opcode::kSqrt},
+    {"stablehlo.subtract", Opcode::kSubtract},
+    {"stablehlo.tan", Opcode::kTan},
+    {"stablehlo.tanh", Opcode::kTanh},
+    {"stablehlo.transpose", Opcode::kTranspose, "permutation=dimensions", kStorage},
+    {"stablehlo.triangular_solve", Opcode::kTriangularSolve,
+     "left_side lower unit_diagonal transpose_a"},
+    {"stablehlo.xor", Opcode::kXor, "", kNever},
+
+    {"chlo.acos", Opcode::kAcos},
+    {"chlo.acosh", Opcode::kAcosh},
+    {"chlo.asin", Opcode::kAsin},
+    {"chlo.asinh", Opcode::kAsinh},
+    {"chlo.atanh", Opcode::kAtanh},
+    {"chlo.bessel_i1e", Opcode::kBesselI1e},
+    {"chlo.digamma", Opcode::kDigamma},
+    {"chlo.erf", Opcode::kErf},
+    {"chlo.erf_inv", Opcode::kErfInv},
+    {"chlo.erfc", Opcode::kErfc},
+    {"chlo.lgamma", Opcode::kLgamma},
+    {"chlo.mulhi", Opcode::kMulhi, "", kNever},
+    {"chlo.next_after", Opcode::kNextAfter},
+    {"chlo.polygamma", Opcode::kPolygamma},
+    {"chlo.tan", Opcode::kTan},
+    {"chlo.zeta", Opcode::kZeta},
+
+    // What StableHLO has left out of its forerunner, or given to CHLO.
+    {"mhlo.acos", Opcode::kAcos},
+    {"mhlo.acosh", Opcode::kAcosh},
+    {"mhlo.asin", Opcode::kAsin},
+    {"mhlo.asinh", Opcode::kAsinh},
+    {"mhlo.atanh", Opcode::kAtanh},
+    {"mhlo.copy", Opcode::kCopy, "", kStorage},
+    {"mhlo.cosh", Opcode::kCosh},
+    {"mhlo.erf", Opcode::kErf},
+    {"mhlo.sinh", Opcode::kSinh},
+    {"mhlo.stochastic_convert", Opcode::kStochasticConvert, "", kNever},
+};
+
+}  // namespace
+
+std::span<const PlainRow> PlainRows() { return kRows; }
+
+}  // namespace kiln::stablehlo
