@@ -38,7 +38,7 @@ ninja := ninja -C $(B) -j $(JOBS)
 run_tests = cd $(B) && ctest --no-tests=error --output-on-failure --output-junit tests.xml \
   -j $(JOBS) $(1) $(TEST_ARGS)
 
-.PHONY: all build demo test test-all bench bench-peers gpu-bundle fuzz docs install format check clean help
+.PHONY: all build demo test test-all bench bench-peers gpu-bundle fuzz conformance docs install format check clean help
 .DEFAULT_GOAL := build
 
 all: build
@@ -99,6 +99,9 @@ fuzz: | $(B)/ ## random programs and inputs for SECONDS (60); CONFIG=asan makes 
 	for fuzzer in "$$@"; do \
 	  echo "$$fuzzer" && $$fuzzer --seconds $$each --seed $(FUZZ_SEED) || exit 1; done
 	@$(B)/bin/kiln-fuzz-graphs --coverage --seconds $$(($(SECONDS) / 2)) --first $(FUZZ_SEED)
+
+conformance: build ## run StableHLO's own programs of KILN_CONFORMANCE_DIR; writes docs/conformance.md
+	@/usr/bin/python3 tests/conformance/score.py $(B)/bin/kiln-run --write docs/conformance.md
 
 docs: | $(B)/ ## write the reference pages into build/docs
 	@$(packages) docs

@@ -1,0 +1,172 @@
+#include "tools/kiln_run/check.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kiln/kiln.h"
+
+namespace kiln::run {
+namespace {
+
+template <typename T, void (*release)(T*)>
+struct Releasing {
+  void operator()(T* handle) const { release(handle); }
+};
+using Context = std::unique_ptr<kiln_context, Releasing<kiln_context, kiln_context_release>>;
+using Graph = std::unique_ptr<kiln_graph, Releasing<kiln_graph, kiln_graph_release>>;
+using Executable =
+    std::unique_ptr<kiln_executable, Releasing<kiln_executable, kiln_executable_release>>;
+using Error = std::unique_ptr<kiln_error, Releasing<kiln_error, kiln_error_release>>;
+
+// "INVALID_ARGUMENT: line 3, column 5: ...", on one line.
+std::string Text(const Error& error) {
+  size_t length = 0;
+  const char* message = kiln_error_message(error.get(), &length);
+  std::string text = std::string(kiln_code_name(kiln_error_code(error.get()))) + ": " +
+                     std::string(message, length);
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return std::nullopt;
+  std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (stream.bad()) return std::nullopt;
+  return bytes;
+}
+
+bool IsBytecode(std::string_view bytes) { return bytes.starts_with("ML\xefR"); }
+
+struct Chunk {
+  std::string text;
+  size_t line;  // its first one
+};
+
+// Modules of one file stand between lines that begin with "// -----". Each has as many empty lines
+// before it as the file has others: errors tell lines of the file.
+std::vector<Chunk> Chunks(std::string_view text) {
+  std::vector<Chunk> chunks;
+  size_t begin = 0, at = 0, line = 1, first = 1;
+  auto add = [&](size_t end) {
+    chunks.push_back({std::string(first - 1, '\n').append(text.substr(begin, end - begin)), first});
+  };
+  while (at < text.size()) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    if (text.substr(at, end - at).starts_with("// -----")) {
+      add(at);
+      begin = std::min(end + 1, text.size());
+      first = line + 1;
+    }
+    at = end + 1;
+    ++line;
+  }
+  add(std::max(begin, text.size()));
+  return chunks;
+}
+
+// Whether there is more than white space and comments.
+bool HasModule(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    size_t first = line.find_first_not_of(" \t\r");
+    if (first != line.npos && !line.substr(first).starts_with("//")) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+// What stands behind "RUN-DISABLED", if that is in a comment: "(no interpreter support)".
+std::optional<std::string> DisabledReason(std::string_view text) {
+  size_t at = text.find("RUN-DISABLED");
+  if (at == text.npos) return std::nullopt;
+  std::string_view rest = text.substr(at, text.find('\n', at) - at);
+  size_t open = rest.find('('), close = rest.find(')');
+  if (open == rest.npos || close == rest.npos) return "marked RUN-DISABLED";
+  return "marked RUN-DISABLED: " + std::string(rest.substr(open + 1, close - open - 1));
+}
+
+class Checker {
+ public:
+  // An error, or null.
+  Error Open(const std::string& name) {
+    for (kiln_gpu_mode mode : {KILN_GPU_AUTO, KILN_GPU_EMULATED}) {
+      kiln_context_options o = KILN_CONTEXT_OPTIONS_INIT;
+      // Files run side by side already.
+      o.threads = 1;
+      o.gpu = mode;
+      kiln_context* context = nullptr;
+      if (Error error{kiln_context_create(&o, &context)}) return error;
+      context_.reset(context);
+      Error error{kiln_context_find_device(context, name.data(), name.size(), &device_)};
+      if (!error || mode == KILN_GPU_EMULATED) return error;
+    }
+    return nullptr;
+  }
+
+  Outcome Run(std::string_view program, const CheckOptions& options) {
+    kiln_graph* made = nullptr;
+    if (Error e{kiln_graph_from_stablehlo(context_.get(), program.data(), program.size(), nullptr,
+                                          &made)}) {
+      return {Verdict::kFail, Text(e)};
+    }
+    Graph graph(made);
+    kiln_compile_options c = KILN_COMPILE_OPTIONS_INIT;
+    c.device = device_;
+    c.disabled_passes = options.disabled_passes.data();
+    c.disabled_passes_length = options.disabled_passes.size();
+    kiln_executable* compiled = nullptr;
+    if (Error e{kiln_graph_compile(graph.get(), &c, &compiled)}) return {Verdict::kFail, Text(e)};
+    Executable executable(compiled);
+    if (kiln_executable_argument_count(compiled) != 0) {
+      return {Verdict::kSkip, "its entry takes arguments"};
+    }
+    std::vector<kiln_buffer*> results(kiln_executable_result_count(compiled));
+    Error error{kiln_executable_run(compiled, nullptr, nullptr, 0, results.data(), results.size())};
+    for (kiln_buffer* result : results) kiln_buffer_release(result);
+    if (error) return {Verdict::kFail, Text(error)};
+    return {Verdict::kPass, ""};
+  }
+
+ private:
+  Context context_;
+  kiln_device* device_ = nullptr;  // the context's
+};
+
+}  // namespace
+
+Outcome CheckFile(const std::string& path, const CheckOptions& options) {
+  std::optional<std::string> bytes = ReadFile(path);
+  if (!bytes) return {Verdict::kFail, "cannot be read"};
+  const bool is_bytecode = IsBytecode(*bytes);
+  std::vector<Chunk> chunks = {{*bytes, 1}};
+  if (!is_bytecode) {
+    std::optional<std::string> disabled = DisabledReason(*bytes);
+    if (disabled && !options.disabled_too) return {Verdict::kSkip, *disabled};
+    chunks = Chunks(*bytes);
+    std::erase_if(chunks, [](const Chunk& chunk) { return !HasModule(chunk.text); });
+    if (chunks.empty()) return {Verdict::kSkip, "has no module"};
+  }
+  Checker checker;
+  if (Error error = checker.Open(options.device)) return {Verdict::kFail, Text(error)};
+  for (const Chunk& chunk : chunks) {
+    Outcome outcome = checker.Run(chunk.text, options);
+    if (outcome.verdict == Verdict::kPass) continue;
+    if (chunks.size() > 1) {
+      outcome.reason = "module of line " + std::to_string(chunk.line) + ": " + outcome.reason;
+    }
+    return outcome;
+  }
+  return {Verdict::kPass, ""};
+}
+
+}  // namespace kiln::run
