@@ -17,7 +17,7 @@ class Generator {
       : source_(source), x_(x), exact_(exact) {}
 
   MoveOp Function() {
-    int n = Pick(0, std::size(kBoundedFunctions) + 7);
+    int n = Pick(0, std::size(kBoundedFunctions) + 9);
     if (n < static_cast<int>(std::size(kBoundedFunctions))) {
       const BoundedFunction& f = kBoundedFunctions[n];
       return Rounded(Op(f.opcode, {Clamped(f.bound)}));
@@ -42,6 +42,10 @@ class Generator {
         return Rounded(Op(Opcode::kLgamma, {Above(0.5)}));
       case 6:
         return Rounded(Op(Opcode::kDigamma, {Above(1)}));
+      case 7:
+        return Rounded(Op(Opcode::kZeta, {Full(3), Above(1)}));
+      case 8:
+        return Rounded(Op(Opcode::kPolygamma, {Full(2), Above(1)}));
       default:
         return {{Op(Opcode::kImag, {x_})}, {}};
     }
@@ -74,13 +78,15 @@ class Generator {
     Instruction* low = Scalar(-bound);
     return Op(Opcode::kClamp, {low, x_, Scalar(bound)});
   }
+  Instruction* Full(double value) {
+    return Add({.opcode = Opcode::kBroadcast,
+                .operands = {Scalar(value)},
+                .attributes = {{Attr::kDimensions, Ints{}}},
+                .shape = x_->shape()});
+  }
   // |x| + least.
   Instruction* Above(double least) {
-    Instruction* full = Add({.opcode = Opcode::kBroadcast,
-                             .operands = {Scalar(least)},
-                             .attributes = {{Attr::kDimensions, Ints{}}},
-                             .shape = x_->shape()});
-    return Op(Opcode::kAdd, {Op(Opcode::kAbs, {x_}), full});
+    return Op(Opcode::kAdd, {Op(Opcode::kAbs, {x_}), Full(least)});
   }
 
   const MoveSource& source_;

@@ -50,9 +50,12 @@ constexpr Parts kF32 = {6, 0x1.988454p-2, -0x1.857936p-27, kSeriesF32, kAsymptot
 
 }  // namespace
 
-// Below the limit x P(x^2) e^-x, above P(1/x) / sqrt(x).
+// Below the limit x P(x^2) e^-x, above P(1/x) / sqrt(x). Next to the limit the polynomials of f32
+// have no bit to spare for products that are rounded: without FMA they are computed in doubles.
 Value* MathEmitter::BesselI1e(Value* x) {
   const Parts& p = IsDouble(x) ? kF64 : kF32;
+  llvm::Type* type = x->getType();
+  if (!options_.has_fma && !IsDouble(x)) x = b_.CreateFPExt(x, DoubleLike(x));
   Value* a = Abs(x);
   Value* small = b_.CreateFCmpOLT(a, Number(x, p.limit));
   auto by_part = [&](double series, double asymptotic) {
@@ -81,7 +84,8 @@ Value* MathEmitter::BesselI1e(Value* x) {
   Value* less_one = MulAdd(ExpTail(r), b_.CreateFMul(r, r), r);
   second = MulAdd(b_.CreateFAdd(first, second), less_one, second);
   Value* result = b_.CreateFMul(b_.CreateFAdd(first, second), PowerOfTwo(e.n));
-  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
+  result = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
+  return type == x->getType() ? result : b_.CreateFPTrunc(result, type);
 }
 
 }  // namespace kiln::codegen
