@@ -32,8 +32,7 @@ constexpr Opcode kLeftOut[] = {
     Opcode::kRng, Opcode::kRngBitGenerator,
     // Not made yet.
     Opcode::kBatchNormGrad, Opcode::kBatchNormInference, Opcode::kBatchNormTraining,
-    Opcode::kConvolution, Opcode::kSelectAndScatter, Opcode::kSetDimensionSize, Opcode::kPolygamma,
-    Opcode::kZeta};
+    Opcode::kConvolution, Opcode::kSelectAndScatter, Opcode::kSetDimensionSize};
 
 bool IsMadeByUsers(const OpInfo& op) {
   return !(op.traits & (kSessionOnly | kCompilerOnly)) &&
