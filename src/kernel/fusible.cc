@@ -29,6 +29,36 @@ int64_t OpCount(const Instruction& i) {
   return i.opcode() == Opcode::kFusion ? i.called(0)->instruction_count() : 1;
 }
 
+// Numbers, and where elements are, cost no code to speak of.
+bool IsCode(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kBitcast:
+    case Opcode::kBroadcast:
+    case Opcode::kConstant:
+    case Opcode::kParameter:
+    case Opcode::kReshape:
+    case Opcode::kTranspose:
+    case Opcode::kTuple:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Whether both together are more code than one kernel should be.
+bool IsTooMuch(const Instruction& a, const Instruction& b) {
+  if (OpCount(a) + OpCount(b) <= kMaxFusedOps) return false;
+  int64_t ops = 0;
+  for (const Instruction* i : {&a, &b}) {
+    if (i->opcode() != Opcode::kFusion) {
+      ops += IsCode(i->opcode());
+      continue;
+    }
+    for (const Instruction* m : i->called(0)->instructions()) ops += IsCode(m->opcode());
+  }
+  return ops > kMaxFusedOps;
+}
+
 bool HasSeveralOutputs(const Instruction& i) { return i.shape().is_tuple(); }
 
 bool IsExpensive(const Instruction& i) {
@@ -320,7 +350,7 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   if (from == FusionRole::kBundle || to == FusionRole::kBundle) return No("a bundle is complete");
   if (from == FusionRole::kChain || to == FusionRole::kChain) return No("a chain is complete");
   if (HasSeveralOutputs(producer)) return No("the producer has several outputs");
-  if (OpCount(producer) + OpCount(consumer) > kMaxFusedOps) return No("too many ops in one kernel");
+  if (IsTooMuch(producer, consumer)) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
   }
@@ -371,7 +401,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
   if (UpdatedOperand(a, 0) >= 0 || UpdatedOperand(b, 0) >= 0) {
     return No("an update in place stays alone");
   }
-  if (OpCount(a) + OpCount(b) > kMaxFusedOps) return No("too many ops in one kernel");
+  if (IsTooMuch(a, b)) return No("too many ops in one kernel");
   if (a.operand_count() + b.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
   }
@@ -396,7 +426,7 @@ FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& co
   if (from != FusionRole::kElemental && from != FusionRole::kReduce && from != FusionRole::kDot) {
     return No("the producer's kind takes nothing in");
   }
-  if (OpCount(producer) + OpCount(consumer) > kMaxFusedOps) return No("too many ops in one kernel");
+  if (IsTooMuch(producer, consumer)) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
   }

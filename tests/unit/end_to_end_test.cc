@@ -73,6 +73,17 @@ ENTRY e { x = f32[19,7,33] parameter(0)
   ROOT t = (f32[7,33], f32[19,33], f32[7]) tuple(a, b, c) })"));
 }
 
+// Nothing is left to walk, and what is read lies across.
+TEST(EndToEnd, SumsOfOneTerm) {
+  Check(Cat("HloModule m\n", kAdd, R"(
+ENTRY e { x = f32[9,12,1]{0,1,2} parameter(0)
+  y = f32[9,12,1] parameter(1)
+  zero = f32[] constant(1.5)
+  p = pred[9,12,1] compare(x, y), direction=LT
+  s = f32[9,12,1] select(p, x, y)
+  ROOT r = f32[9,12] reduce(s, zero), dimensions={2}, to_apply=add })"));
+}
+
 TEST(EndToEnd, ArgumentOfMaximumByTwoOperandReduce) {
   Check(R"(HloModule m
 argmax { v = f32[] parameter(0)

@@ -268,5 +268,74 @@ TEST(NarrowCode, MovesFoldsAndProducts) {
               "  ROOT r = f32[5] add(x, j)"));
 }
 
+// Arrays that are not row-major, given, made and handed on.
+TEST(NarrowCode, Layouts) {
+  Check(Entry("x = s4[3,6]{0,1}; y = s4[3,6]", "  ROOT r = s4[3,6]{0,1} add(x, y)"));
+  Check(Entry("x = f8e5m2[3,6]{0,1}",
+              "  s = f8e5m2[3,4]{0,1} slice(x), slice={[0:3], [1:5]}\n"
+              "  ROOT r = f32[3,4]{0,1} convert(s)"));
+  Check(Entry("x = c64[3,6]{0,1}; y = c64[3,6]",
+              "  m = c64[3,6]{0,1} multiply(x, y)\n  i = f32[3,6]{0,1} imag(m)\n"
+              "  p = pred[3,6]{0,1} compare(m, y), direction=NE\n"
+              "  ROOT r = (c64[3,6]{0,1}, f32[3,6]{0,1}, pred[3,6]{0,1}) tuple(m, i, p)"));
+}
+
+TEST(NarrowCode, Convolutions) {
+  const std::string_view same = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f";
+  auto convolution = [&](std::string_view type, std::string_view result) {
+    return Entry(Cat("x = ", type, "[2,9,4]; w = ", type, "[3,4,5]"),
+                 Cat("  ROOT r = ", result, "[2,9,5] convolution(x, w), ", same));
+  };
+  for (std::string_view result : {"s4", "s8", "s32"}) Check(convolution("s4", result));
+  Check(convolution("u2", "u2"));
+  Check(convolution("f8e4m3fn", "f32"), 1e-6);
+  Check(convolution("f4e2m1fn", "bf16"), 1e-6);
+  Check(convolution("f8e8m0fnu", "f64"), 1e-6);
+  Check(convolution("c64", "c64"), 1e-5);
+  Check(convolution("c64", "c128"), 1e-5);
+  // The largest of windows and sums of few, which no rounding touches.
+  const std::string_view functions =
+      "ge {\n  a = TYPE[] parameter(0)\n  b = TYPE[] parameter(1)\n"
+      "  ROOT r = pred[] compare(a, b), direction=GE\n}\n"
+      "max {\n  a = TYPE[] parameter(0)\n  b = TYPE[] parameter(1)\n"
+      "  ROOT r = TYPE[] maximum(a, b)\n}\n";
+  for (std::string_view type : {"f8e4m3fn", "f8e5m2", "s4", "u4"}) {
+    std::string text = Entry(Cat("x = ", type, "[12]; y = ", type, "[5]; z = ", type, "[]"),
+                             Cat("  ROOT r = ", type,
+                                 "[12] select-and-scatter(x, y, z), "
+                                 "window={size=3 stride=2}, select=ge, scatter=max"),
+                             functions);
+    for (size_t at; (at = text.find("TYPE")) != std::string::npos;) text.replace(at, 4, type);
+    Check(text);
+  }
+}
+
+// What an op by itself becomes is few kernels.
+TEST(NarrowCode, OneOpIsFewKernels) {
+  auto kernels = [](const std::string& text) {
+    auto loaded = testing::Load(*ir::ParseOrDie(text), /*fuse=*/false);
+    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
+    return loaded.ok() ? plan::CountKernels(loaded->artefact->program.steps) : 0;
+  };
+  if (testing::IsTestOfGpu()) GTEST_SKIP() << "a CPU's";
+  EXPECT_EQ(kernels(Entry("x = s4[64]; y = s4[64]", "  ROOT r = s4[64] multiply(x, y)")), 1);
+  EXPECT_EQ(kernels(Entry("x = f8e5m2[64]", "  ROOT r = f8e5m2[64] tanh(x)")), 1);
+  EXPECT_EQ(kernels(Entry("x = f32[64,8]; s = f32[8]; o = f32[8]",
+                          "  ROOT r = (f32[64,8], f32[8], f32[8]) batch-norm-training(x, s, o), "
+                          "epsilon=0.1, feature_index=1")),
+            1);
+  // Padding and the product.
+  EXPECT_EQ(kernels(Entry("x = f32[2,32,32,8]; w = f32[3,3,8,16]",
+                          "  ROOT r = f32[2,32,32,16] convolution(x, w), "
+                          "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f")),
+            2);
+  // The parts of x and y, of their product, and this.
+  EXPECT_LE(kernels(Entry("x = c64[64]; y = c64[64]", "  ROOT r = c64[64] multiply(x, y)")), 6);
+  EXPECT_LE(kernels(Entry("s = u64[2]",
+                          "  ROOT r = (u64[2], u32[64]) rng-bit-generator(s), "
+                          "algorithm=rng_three_fry")),
+            8);
+}
+
 }  // namespace
 }  // namespace kiln

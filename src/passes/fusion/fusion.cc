@@ -134,14 +134,18 @@ class Fuser {
     return false;
   }
 
+  // One that nobody else reads comes first: others may be among what it brings, and nobody else's
+  // any more.
   Instruction* ProducerFor(Instruction* consumer) {
-    for (Instruction* producer : consumer->operands()) {
-      if (producer->opcode() == Opcode::kParameter) continue;
-      bool alone = producer->users().size() == 1 && !producer->IsRoot();
-      if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(*producer)) continue;
-      if (kernel::CanFuseProducer(*producer, *consumer, target_).fuse &&
-          !ReadsAfterUpdate(*producer, *consumer)) {
-        return producer;
+    for (bool alone : {true, false}) {
+      for (Instruction* producer : consumer->operands()) {
+        if (producer->opcode() == Opcode::kParameter) continue;
+        if (alone != (producer->users().size() == 1 && !producer->IsRoot())) continue;
+        if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(*producer)) continue;
+        if (kernel::CanFuseProducer(*producer, *consumer, target_).fuse &&
+            !ReadsAfterUpdate(*producer, *consumer)) {
+          return producer;
+        }
       }
     }
     return nullptr;
