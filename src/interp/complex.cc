@@ -121,17 +121,26 @@ Complex<Quad> AngleOf(const Complex<Quad>& y, const Complex<Quad>& x) {
   const Quad a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
   const Quad p_real = a - d, p_imag = b + c, m_real = a + d, m_imag = b - c;
   const Quad angle_p = Atan2(p_imag, p_real), angle_m = Atan2(m_imag, m_real);
-  const Quad angle = Atan2(2 * (a * c + b * d), p_real * m_real + p_imag * m_imag);
+  const Quad difference = angle_p - angle_m, sum = angle_p + angle_m;
+  // The angle of p conj(m) is the difference but for whole turns, and that of p m, of which the
+  // root has half, the sum. On the negative axis it has the side that these are on.
+  auto angle_of = [](Quad imag, Quad real, Quad nearly) {
+    const Quad angle = Atan2(imag, real);
+    return imag == 0 && (angle < 0) != (nearly < 0) ? -angle : angle;
+  };
+  const Quad angle = angle_of(2 * (a * c + b * d), p_real * m_real + p_imag * m_imag, difference);
+  const Quad angle_of_square =
+      angle_of(2 * (a * b + c * d), p_real * m_real - p_imag * m_imag, sum);
   const Quad pi = Atan2(Quad{0}, Quad{-1});
-  // arg(p) - arg(m) is angle and whole turns; the root has another sign where arg(p) + arg(m) is
-  // beyond half a turn. The result is within a half, too.
-  const Quad turns = NearbyInt((angle_p - angle_m - angle) / (2 * pi));
-  const Quad half_turns = turns + NearbyInt((angle_p + angle_m) / (2 * pi));
-  const Quad real = angle / 2 + half_turns * pi;
+  const Quad half_turns =
+      NearbyInt((difference - angle) / (2 * pi)) + NearbyInt((sum - angle_of_square) / (2 * pi));
+  // Half a turn, up or down, so that it is within one.
+  Quad real = angle / 2;
+  if (2 * NearbyInt(half_turns / 2) != half_turns) real += real > 0 ? -pi : pi;
   const Quad pp = p_real * p_real + p_imag * p_imag, mm = m_real * m_real + m_imag * m_imag;
-  const Quad difference = 4 * (a * d - b * c);
-  const Quad log = difference < 0 ? -Log1p(-difference / mm) : Log1p(difference / pp);
-  return {real - 2 * pi * NearbyInt(real / (2 * pi)), log / 4};
+  const Quad excess = 4 * (a * d - b * c);
+  const Quad log = excess < 0 ? -Log1p(-excess / mm) : Log1p(excess / pp);
+  return {real, log / 4};
 }
 
 // By the real parts, then by the imaginary ones.

@@ -25,4 +25,21 @@ const Accuracy* AccuracyOf(Opcode opcode) {
   return nullptr;
 }
 
+const ComplexAccuracy* ComplexAccuracyOf(Opcode opcode) {
+  struct Row {
+    Opcode opcode;
+    ComplexAccuracy accuracy;
+  };
+  static constexpr Row kRows[] = {
+#define KILN_COMPLEX_ACCURACY(Name, c64, c128, counts) \
+  {Opcode::k##Name, {c64, c128, ComplexAccuracy::counts}},
+#include "ops/complex_accuracy.def"
+#undef KILN_COMPLEX_ACCURACY
+  };
+  for (const Row& row : kRows) {
+    if (row.opcode == opcode) return &row.accuracy;
+  }
+  return nullptr;
+}
+
 }  // namespace kiln

@@ -186,6 +186,23 @@ inline constexpr ComplexReference kComplexReferences[] = {
     {"tanh", [](const BigComplex& z) { return Tanh(z); }},
 };
 
+struct ComplexReferenceOfTwo {
+  const char* op;
+  BigComplex (*value)(const BigComplex& x, const BigComplex& y);
+};
+inline constexpr ComplexReferenceOfTwo kComplexReferencesOfTwo[] = {
+    {"add", [](const BigComplex& x, const BigComplex& y) { return x + y; }},
+    {"subtract", [](const BigComplex& x, const BigComplex& y) { return x - y; }},
+    {"multiply", [](const BigComplex& x, const BigComplex& y) { return x * y; }},
+    {"divide", [](const BigComplex& x, const BigComplex& y) { return x / y; }},
+    {"power", [](const BigComplex& x, const BigComplex& y) { return Exp(y * Log(x)); }},
+    {"atan2",
+     [](const BigComplex& y, const BigComplex& x) {
+       const BigComplex log = Log(BigComplex{x.re - y.im, x.im + y.re} / Sqrt(x * x + y * y));
+       return BigComplex{log.im, -log.re};
+     }},
+};
+
 // The bits that hold sums and products of the parts, whatever their sizes.
 template <typename T>
 mpfr_prec_t PrecisionFor(const std::complex<T>& z) {

@@ -86,23 +86,6 @@ TEST(InterpComplex, FunctionsAtHardPoints) {
 TEST(InterpComplex, FunctionsOfC64) { CheckFunctions<float>(); }
 TEST(InterpComplex, FunctionsOfC128) { CheckFunctions<double>(); }
 
-struct BinaryFunction {
-  const char* op;
-  BigComplex (*reference)(const BigComplex& x, const BigComplex& y);
-};
-const BinaryFunction kBinaryFunctions[] = {
-    {"add", [](const BigComplex& x, const BigComplex& y) { return x + y; }},
-    {"subtract", [](const BigComplex& x, const BigComplex& y) { return x - y; }},
-    {"multiply", [](const BigComplex& x, const BigComplex& y) { return x * y; }},
-    {"divide", [](const BigComplex& x, const BigComplex& y) { return x / y; }},
-    {"power", [](const BigComplex& x, const BigComplex& y) { return Exp(y * Log(x)); }},
-    {"atan2",
-     [](const BigComplex& y, const BigComplex& x) {
-       const BigComplex log = Log(BigComplex{x.re - y.im, x.im + y.re} / Sqrt(x * x + y * y));
-       return BigComplex{log.im, -log.re};
-     }},
-};
-
 template <typename T>
 void CheckBinaryFunctions(double scale) {
   Real::Precision() = 1024;
@@ -117,13 +100,13 @@ void CheckBinaryFunctions(double scale) {
     ys.push_back(number(i % 2 ? 2 : scale));
     if (i % 4 == 0) xs.back() = {1 + samples.Sized(-20, -12), samples.Sized(-20, -12)};
   }
-  for (const BinaryFunction& f : kBinaryFunctions) {
+  for (const testing::ComplexReferenceOfTwo& f : testing::kComplexReferencesOfTwo) {
     Literal result = testing::Evaluate(f.op, {ToLiteral(xs), ToLiteral(ys)}, kTypeOf<T>);
     double worst = 0;
     size_t where = 0;
     for (size_t i = 0; i < xs.size(); ++i) {
-      const BigComplex expected = f.reference({Real(xs[i].real()), Real(xs[i].imag())},
-                                              {Real(ys[i].real()), Real(ys[i].imag())});
+      const BigComplex expected = f.value({Real(xs[i].real()), Real(xs[i].imag())},
+                                          {Real(ys[i].real()), Real(ys[i].imag())});
       if (mpfr_nan_p(expected.re.value) || mpfr_nan_p(expected.im.value)) continue;
       const std::complex<T> got = result.values<std::complex<T>>()[i];
       const double error =

@@ -69,18 +69,25 @@ Arc ArcOf(Real x, Real y, bool is_double) {
   return arc;
 }
 
-// log(1 + 4c / (x^2 + y^2)) for c >= 0, which is of the size of 1 where x and y are small.
-Real LogOfRatio(Real c, Real x, Real y, bool is_double) {
-  if (!is_double) return LogPlusOne(c * 4 / (x * x + y * y));
-  const Real larger = Max(Abs(x), Abs(y));
-  const Truth small = larger<0x1p-480, large = larger> 0x1p500;
-  const Real scale = Select(small, 0x1p700, Select(large, 0x1p-600, x.Number(1)));
+// log(1 + 4c / (x^2 + y^2)) for c >= 0, which is of the size of 1 where x and y are small. These
+// are differences, of which in f64 it matters what they have lost.
+Real LogOfRatio(Real c, Pair x, Pair y, bool is_double) {
+  if (!is_double) return LogPlusOne(c * 4 / (x.high * x.high + y.high * y.high));
+  const Real larger = Max(Abs(x.high), Abs(y.high));
+  const Truth small = larger < 0x1p-480;
+  const Truth large = larger > 0x1p500;
+  const Real scale = Select(small, 0x1p700, Select(large, 0x1p-600, c.Number(1)));
   x = x * scale;
   y = y * scale;
+  const Real rest = x.high * x.low + y.high * y.low;
+  const Real square = x.high * x.high + y.high * y.high + (rest + rest);
   // The logarithm of what is large is as small as its operand is.
-  const Real back = Select(large, scale, x.Number(1));
-  return LogPlusOne(c / (x * x + y * y) * 4 * back * back, small, 1400 * kLn2);
+  const Real back = Select(large, scale, c.Number(1));
+  return LogPlusOne(c / square * 4 * back * back, small, 1400 * kLn2);
 }
+
+// x - y, with what that has lost where it matters.
+Pair Difference(Real x, Real y, bool is_double) { return is_double ? Sum(x, -y) : Pair{x - y, x}; }
 
 }  // namespace
 
@@ -103,17 +110,18 @@ Point HyperbolicArcCosine(const Point& z) {
 // log(|1 + z|^2 / |1 - z|^2) / 4, with |1 + z|^2 = |1 - z|^2 + 4x, and the angle of (1 + z) / (1 -
 // z), which is that of (1 + z) conj(1 - z), halved.
 Point HyperbolicArcTangent(const Point& z) {
-  const Real x = Abs(z.x), y = z.y, below = 1 - x;
-  Real above = x + 1, left = below, by = y, twice = y + y;
+  const Real x = Abs(z.x), y = z.y;
+  const Pair below = Difference(x.Number(1), x, z.is_double);
+  Real above = x + 1, left = below.high, by = y, twice = y + y;
   if (z.is_double) {
     const Real scale = Select(Max(x, Abs(y)) > 0x1p500, 0x1p-600, x.Number(1));
     above = above * scale;
-    left = below * scale;
+    left = left * scale;
     by = y * scale;
     twice = by * (scale + scale);
   }
   const Real angle = Atan2(twice, left * above - by * by) * 0.5;
-  const Real log = LogOfRatio(x, below, y, z.is_double) * 0.25;
+  const Real log = LogOfRatio(x, below, {y, y.Number(0)}, z.is_double) * 0.25;
   // Infinities are where the axes are.
   const Truth level = Abs(y) == kInfinity, none = level | (x == kInfinity) | (x == 0.0);
   return {WithSign(Select(none, 0, log), z.x), Select(level, WithSign(x.Number(kPi / 2), y), angle),
@@ -128,23 +136,41 @@ Point Angle(const Point& y, const Point& x) {
   const bool is_double = x.is_double;
   Real a = x.x, b = x.y, c = y.x, d = y.y;
   if (is_double) {
-    const Real scale = InversePowerOfTwo(Max(Max(Abs(a), Abs(b)), Max(Abs(c), Abs(d))));
+    // To a size at which products of small parts do not vanish.
+    const Real scale = InversePowerOfTwo(Max(Max(Abs(a), Abs(b)), Max(Abs(c), Abs(d))), 480);
     for (Real* part : {&a, &b, &c, &d}) *part = *part * scale;
   }
-  const Real p_real = a - d, p_imag = b + c, m_real = a + d, m_imag = b - c;
-  const Real angle_p = Atan2(p_imag, p_real), angle_m = Atan2(m_imag, m_real);
+  const Real imag = SumOfProducts(a, c, b, d, is_double) * 2;
+  const Real imag_of_square = SumOfProducts(a, b, c, d, is_double) * 2;
+  Real excess = SumOfProducts(a, d, -b, c, is_double);
+  if (is_double) {
+    for (Real* part : {&a, &b, &c, &d}) *part = *part * 0x1p-480;
+    excess = excess * 0x1p-960;
+  }
+  const Pair p_real = Difference(a, d, is_double), p_imag = Difference(b, -c, is_double);
+  const Pair m_real = Difference(a, -d, is_double), m_imag = Difference(b, c, is_double);
+  const Real angle_p = Atan2(p_imag.high, p_real.high), angle_m = Atan2(m_imag.high, m_real.high);
+  // The angle of p conj(m) is the difference of p's and m's but for whole turns, and that of p m,
+  // of which the root has half, their sum. On the negative axis it has the side that these are on.
+  auto angle_of = [&](Real y, Real x, Real nearly) {
+    const Real angle = Atan2(is_double ? y * 0x1p-960 : y, x);
+    return Select(y == 0.0, WithSign(Abs(angle), nearly), angle);
+  };
+  const Real difference = angle_p - angle_m, sum = angle_p + angle_m;
   const Real angle =
-      Atan2(SumOfProducts(a, c, b, d, is_double) * 2, p_real * m_real + p_imag * m_imag);
-  // arg(p) - arg(m) is angle and whole turns; the root has another sign where arg(p) + arg(m) is
-  // beyond half a turn. The result is within a half, too.
+      angle_of(imag, p_real.high * m_real.high + p_imag.high * m_imag.high, difference);
+  const Real angle_of_square =
+      angle_of(imag_of_square, p_real.high * m_real.high - p_imag.high * m_imag.high, sum);
   auto turns = [](Real radians) { return (radians * (0.5 / kPi)).Of(Opcode::kRoundNearestEven); };
-  const Real half_turns = turns(angle_p - angle_m - angle) + turns(angle_p + angle_m);
-  const Real real = angle * 0.5 + half_turns * kPi;
-  const Real difference = SumOfProducts(a, d, -b, c, is_double);
-  const Truth of_m = difference < 0.0;
-  const Real log = LogOfRatio(Abs(difference), Select(of_m, m_real, p_real),
+  const Real half_turns = turns(difference - angle) + turns(sum - angle_of_square);
+  // Half a turn, up or down, so that it is within one.
+  const Truth odd = turns(half_turns * kPi) * 2 != half_turns;
+  const Real half = angle * 0.5;
+  const Real real = Select(odd, Select(half > 0.0, half - kPi, half + kPi), half);
+  const Truth of_m = excess < 0.0;
+  const Real log = LogOfRatio(Abs(excess), Select(of_m, m_real, p_real),
                               Select(of_m, m_imag, p_imag), is_double);
-  return {real - turns(real) * (2 * kPi), WithSign(log * 0.25, difference), is_double};
+  return {real, WithSign(log * 0.25, excess), is_double};
 }
 
 }  // namespace kiln::passes::expand

@@ -52,12 +52,13 @@ namespace {
 
 struct Scaled {
   Point z;
-  Real exponent;  // e
+  Real exponent;
 };
-// By 2^-e of the larger part.
+// The larger part to 2^480, where squares do not overflow, and a part that is far smaller does not
+// vanish.
 Scaled ScaledDown(const Point& z) {
   Builder& b = z.x.builder();
-  const Real scale = InversePowerOfTwo(Max(Abs(z.x), Abs(z.y)));
+  const Real scale = InversePowerOfTwo(Max(Abs(z.x), Abs(z.y)), 480);
   Instruction* field = b.Bits(scale.value(), ElementType::kS64);
   field = b.Binary(Opcode::kShiftRightLogical, field, b.Number(field, 52));
   return {{z.x * scale, z.y * scale, true}, 1023 - Real(b, b.Convert(field, ElementType::kF64))};
@@ -65,16 +66,21 @@ Scaled ScaledDown(const Point& z) {
 
 // (a + bi) / (c + di) = ((ac + bd) + (bc - ad)i) / (c^2 + d^2)
 Point Quotient(const Point& n, const Point& d) {
-  auto formula = [](const Point& n, const Point& d, bool is_double) -> Point {
-    const Real square = d.x * d.x + d.y * d.y;
+  const bool is_double = d.is_double;
+  auto formula = [&](const Point& n, const Point& d, Real square) -> Point {
     return {SumOfProducts(n.x, d.x, n.y, d.y, is_double) / square,
             SumOfProducts(n.y, d.x, -n.x, d.y, is_double) / square, is_double};
   };
-  if (!d.is_double) return formula(n, d, false);
+  if (!is_double) return formula(n, d, d.x * d.x + d.y * d.y);
   const Scaled over = ScaledDown(n), under = ScaledDown(d);
-  const Point q = formula(over.z, under.z, true);
-  const Real e = over.exponent - under.exponent;
-  return {TimesPowerOfTwo(q.x, e), TimesPowerOfTwo(q.y, e), true};
+  // The quotient is left large, too, until it gets its exponent: none that is below that of the
+  // least number.
+  const Point& u = under.z;
+  const Real square = u.x * 0x1p-480 * u.x + u.y * 0x1p-480 * u.y;
+  const Point q = formula(over.z, u, square);
+  const Real e = over.exponent - under.exponent, least = e.Number(-1500);
+  const Real exponent = Max(e, least) - 480;
+  return {TimesPowerOfTwo(q.x, exponent), TimesPowerOfTwo(q.y, exponent), true};
 }
 
 // What C's Annex G has where both parts are NaN.

@@ -80,7 +80,7 @@ Point Logistic(const Point& z) {
   const Defects d = DefectsOf(size, y, true, z.is_double);
   const Real difference = (d.exp_less - d.cos_less).high;
   const Real cos = Cos(y);
-  const Truth next_to_pole = (cos < 0.0) & (size < 1.0);
+  const Truth next_to_pole = ((cos < 0.0) & (size < 1.0)) | (size < 0.25);
   auto far = [&](Real e, Real less) { return Select(next_to_pole, less, cos + e); };
   if (!z.is_double) {
     const Real e = Exp(-size), rest = -Expm1(-size), s = Sin(half), c = Cos(half);

@@ -63,8 +63,8 @@ Point HyperbolicTangent(const Point& z) {
     const Pair e = m * power, rest = -LessOne(exp, power), cc = Squared(turn.cos);
     const Pair square = Squared(rest) + e * cc * 4;
     const Pair sum = FastSum(size.Number(1), e.high);
-    re = Quotient(rest * Pair{sum.high, sum.low + e.low}, square);
     // Products of subnormal numbers are none of pairs.
+    re = Quotient(rest * 0x1p128 * Pair{sum.high, sum.low + e.low}, square) * 0x1p-128;
     const Pair product = turn.cos * (turn.sin * 0x1p128);
     im = TimesPowerOfTwo(Quotient(m * product, square), exp.k - 126);
   } else {

@@ -14,16 +14,16 @@ Instruction* SignBit(Builder& b, Real x) {
                                                             std::numeric_limits<int64_t>::min())));
 }
 
-// 2^-e for the exponent e of x, or for the even one at or below it.
-Real InverseScale(Real x, bool even) {
+// 2^(up - e) for the exponent e of x, or for the even one at or below it.
+Real InverseScale(Real x, int up, bool even) {
   Builder& b = x.builder();
-  // The exponent's field of 2^-e is 2 * bias - the field of x; kept from 1 to the largest. The bias
+  // The field of the exponent -e is 2 * bias - the field of x; kept from 1 to the largest. The bias
   // is odd, so that even exponents have odd fields.
   Instruction* bits = b.Bits(x.value(), ElementType::kS64);
   auto number = [&](int64_t n) { return b.Number(bits, static_cast<double>(n)); };
   const Shape scalar = Shape::Scalar(ElementType::kS64);
   Instruction* field = b.Binary(Opcode::kShiftRightLogical, bits, number(kMantissaBits));
-  Instruction* inverse = b.Minus(number(2 * kBias), field);
+  Instruction* inverse = b.Minus(number(2 * kBias + up), field);
   inverse =
       b.Add(Opcode::kClamp, {b.Number(scalar, 1), inverse,
                              b.Number(scalar, static_cast<double>(2 * kBias - (even ? 1 : 0)))});
@@ -45,8 +45,8 @@ Real WithSign(Real size, Real x) {
   return {b, b.Bits(b.Or(bits, SignBit(b, x)), ElementType::kF64)};
 }
 
-Real InversePowerOfTwo(Real x) { return InverseScale(x, false); }
-Real InverseSquareOfPowerOfTwo(Real x) { return InverseScale(x, true); }
+Real InversePowerOfTwo(Real x, int up) { return InverseScale(x, up, false); }
+Real InverseSquareOfPowerOfTwo(Real x) { return InverseScale(x, 0, true); }
 
 Real PowerOfTwo(Real k) {
   Builder& b = k.builder();

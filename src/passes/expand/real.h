@@ -106,9 +106,9 @@ inline Real Select(Truth p, Real yes, double no) { return Select(p, yes, yes.Num
 // Of f64: a zero with x's sign, and what is not negative with it.
 Real ZeroOf(Real x);
 Real WithSign(Real size, Real x);
-// Of a positive f64 2^e m, 1 <= m < 2: 2^-e, within the powers of two that are normal numbers; of 0
-// the largest, of an infinity or a NaN the least.
-Real InversePowerOfTwo(Real x);
+// Of a positive f64 2^e m, 1 <= m < 2: 2^(up - e), within the powers of two that are normal
+// numbers; of 0 the largest, of an infinity or a NaN the least.
+Real InversePowerOfTwo(Real x, int up = 0);
 // The same of an even power, so that its root is one, too: 1 <= m < 4.
 Real InverseSquareOfPowerOfTwo(Real x);
 

@@ -56,7 +56,7 @@ Result<Values> Atan(Op& op) {
       Complex(b, Part(b, Opcode::kImag, w), b.Add(Opcode::kNegate, {Part(b, Opcode::kReal, w)})));
 }
 
-// Functions of floats that are computed as XLA does, whose results programs may have been held
+// Functions of real numbers that are computed as XLA does, whose results programs may have been held
 // against: in f32 where they are narrower.
 struct Wide {
   Instruction* x = nullptr;
@@ -80,6 +80,7 @@ Instruction* HalfExponential(Builder& b, const Shape& shape, Instruction* x) {
 // (e^x + e^-x) / 2.
 Result<Values> Cosh(Op& op) {
   Builder& b = op.b;
+  if (IsComplex(op.type(0))) return op.One(b.Add(Opcode::kCosh, {op.operand(0)}));
   const Wide w = Widened(op);
   Instruction* sum =
       b.Add(Opcode::kAdd, {HalfExponential(b, w.shape, w.x),
@@ -90,11 +91,11 @@ Result<Values> Cosh(Op& op) {
 // (e^x - e^-x) / 2; near 0 by m = e^x - 1 it is (m + m / (m + 1)) / 2.
 Result<Values> Sinh(Op& op) {
   Builder& b = op.b;
+  if (IsComplex(op.type(0))) return op.One(b.Add(Opcode::kSinh, {op.operand(0)}));
   const Wide w = Widened(op);
   Instruction* large =
       b.Add(Opcode::kSubtract, {HalfExponential(b, w.shape, w.x),
                                 HalfExponential(b, w.shape, b.Add(Opcode::kNegate, {w.x}))});
-  if (IsComplex(op.type(0))) return op.One(large);
   Instruction* m = b.Add(Opcode::kExponentialMinusOne, {w.x});
   Instruction* one = b.Number(w.shape, 1);
   Instruction* quotient = b.Add(Opcode::kDivide, {m, b.Add(Opcode::kAdd, {m, one})});

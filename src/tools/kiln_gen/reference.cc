@@ -34,6 +34,18 @@ std::string TraitsText(uint32_t traits) {
   return Join(names, ", ");
 }
 
+std::string_view ComplexUnits(ComplexAccuracy::Counts counts) {
+  switch (counts) {
+    case ComplexAccuracy::kOfPart:
+      return "";
+    case ComplexAccuracy::kOfTerms:
+      return ", where the real part is no difference of numbers that are nearly equal";
+    case ComplexAccuracy::kOfExponent:
+      return ", of the result's absolute value, in c128 times 1 + |rhs * log(lhs)|";
+  }
+  return "";
+}
+
 // "Within 0.51 ULP in f16, 0.51 in bf16, 1.8 in f32 and 1.5 in f64."
 std::string AccuracyText(const Accuracy& accuracy) {
   if (accuracy.f16 <= 0.5 && accuracy.bf16 <= 0.5 && accuracy.f32 <= 0.5 && accuracy.f64 <= 0.5) {
@@ -43,6 +55,11 @@ std::string AccuracyText(const Accuracy& accuracy) {
                         accuracy.f32, " in f32 and ", accuracy.f64, " in f64");
   if (accuracy.counts == Accuracy::kOfOne) out += ", of the larger of the result and 1";
   return out + ".";
+}
+
+std::string ComplexAccuracyText(const ComplexAccuracy& accuracy) {
+  return Cat("Of complex numbers each part is within ", accuracy.c64, " ULP in c64 and ",
+             accuracy.c128, " in c128", ComplexUnits(accuracy.counts), ".");
 }
 
 std::string OpSection(const OpInfo& op, const Builder* builder) {
@@ -64,6 +81,9 @@ std::string OpSection(const OpInfo& op, const Builder* builder) {
   }
   if (const Accuracy* accuracy = AccuracyOf(op.opcode)) {
     facts += Cat(" ", AccuracyText(*accuracy));
+  }
+  if (const ComplexAccuracy* accuracy = ComplexAccuracyOf(op.opcode)) {
+    facts += Cat(" ", ComplexAccuracyText(*accuracy));
   }
   return out + Wrapped("", "", facts);
 }
@@ -110,7 +130,9 @@ std::string GivesText(std::string_view gives) {
 
 std::string OpsReference(const std::vector<Builder>& builders) {
   std::string out =
-      Cat(PageHead("Ops", "src/ops/ops.def, src/ops/attributes.def and src/ops/accuracy.def"),
+      Cat(PageHead("Ops",
+                   "src/ops/ops.def, src/ops/attributes.def, src/ops/accuracy.def and "
+                   "src/ops/complex_accuracy.def"),
           "The ops under their HLO names, with the functions of `kiln/ops.h` that build them. The\n"
           "semantics are those of XLA's operation semantics. Each function takes the graph to add "
           "to and\n"
@@ -134,7 +156,7 @@ std::string OpsReference(const std::vector<Builder>& builders) {
 
 std::string AccuracyReference() {
   std::string out = Cat(
-      PageHead("Accuracy", "src/ops/accuracy.def"),
+      PageHead("Accuracy", "src/ops/accuracy.def and src/ops/complex_accuracy.def"),
       "The largest errors of compiled code, on CPUs and GPUs, in units of the last place "
       "(ULP). 0.5 says that\n"
       "the result is the nearest number. Tests hold all results to these bounds: of f16 and "
@@ -154,6 +176,22 @@ std::string AccuracyReference() {
             " | ", a->f64, " | ",
             a->counts == Accuracy::kOfOne ? "of the larger of the result and 1" : "of the result",
             " |\n");
+  }
+  out +=
+      "\n## Complex numbers\n\n"
+      "The same for each of the parts, of a hundred thousand operands of all sizes, many of them "
+      "next to\n"
+      "where functions are hard. Sums, differences and products have the errors of their "
+      "parts.\n\n"
+      "| op | c64 | c128 | but |\n|---|---|---|---|\n";
+  for (int i = 0; i < kOpcodeCount; ++i) {
+    const ComplexAccuracy* a = ComplexAccuracyOf(static_cast<Opcode>(i));
+    if (!a) continue;
+    const std::string_view name = OpcodeName(static_cast<Opcode>(i));
+    std::string_view units = ComplexUnits(a->counts);
+    if (!units.empty()) units.remove_prefix(2);
+    out +=
+        Cat("| [`", name, "`](ops.md#", name, ") | ", a->c64, " | ", a->c128, " | ", units, " |\n");
   }
   return out;
 }
