@@ -93,16 +93,36 @@ int64_t SmallestFactor(int64_t n) {
 }
 
 // y[k] = sum over j of x[j] exp(sign 2 pi i j k / n)
-Numbers Dft(const Numbers& x, int sign);
+class Dft {
+ public:
+  Dft(int64_t n, int sign) : n_(n), sign_(sign) {
+    for (int64_t k = 0; k < n; ++k) roots_.push_back(Root(k, n, sign));
+  }
+  Numbers operator()(const Numbers& x) const;
 
-Numbers ByDefinition(const Numbers& x, int sign) {
+ private:
+  // From the n-th roots of 1, for n numbers of those transformed: the k-th one, k < n.
+  const Complex& RootOf(int64_t k, int64_t n) const {
+    return roots_[static_cast<size_t>(k * (n_ / n))];
+  }
+  Numbers ByDefinition(const Numbers& x) const;
+  Numbers ByFactor(const Numbers& x, int64_t p) const;
+  Numbers ByConvolution(const Numbers& x) const;
+
+  const int64_t n_;
+  const int sign_;
+  Numbers roots_;
+};
+
+Numbers Dft::ByDefinition(const Numbers& x) const {
   const int64_t n = std::ssize(x);
-  Numbers roots, y;
-  for (int64_t k = 0; k < n; ++k) roots.push_back(Root(k, n, sign));
+  Numbers y;
   for (int64_t k = 0; k < n; ++k) {
     Complex sum = 0;
+    int64_t turned = 0;  // j k mod n
     for (int64_t j = 0; j < n; ++j) {
-      sum += x[static_cast<size_t>(j)] * roots[static_cast<size_t>(j * k % n)];
+      sum += x[static_cast<size_t>(j)] * RootOf(turned, n);
+      turned += turned < n - k ? k : k - n;
     }
     y.push_back(sum);
   }
@@ -110,19 +130,21 @@ Numbers ByDefinition(const Numbers& x, int sign) {
 }
 
 // From the transforms of every p-th number.
-Numbers ByFactor(const Numbers& x, int64_t p, int sign) {
+Numbers Dft::ByFactor(const Numbers& x, int64_t p) const {
   const int64_t n = std::ssize(x), m = n / p;
   std::vector<Numbers> parts;
   for (int64_t q = 0; q < p; ++q) {
     Numbers part;
     for (int64_t j = q; j < n; j += p) part.push_back(x[static_cast<size_t>(j)]);
-    parts.push_back(Dft(part, sign));
+    parts.push_back((*this)(part));
   }
   Numbers y;
   for (int64_t k = 0; k < n; ++k) {
     Complex sum = 0;
+    int64_t turned = 0;  // q k mod n
     for (int64_t q = 0; q < p; ++q) {
-      sum += parts[static_cast<size_t>(q)][static_cast<size_t>(k % m)] * Root(q * k, n, sign);
+      sum += parts[static_cast<size_t>(q)][static_cast<size_t>(k % m)] * RootOf(turned, n);
+      turned += turned < n - k ? k : k - n;
     }
     y.push_back(sum);
   }
@@ -130,32 +152,32 @@ Numbers ByFactor(const Numbers& x, int64_t p, int sign) {
 }
 
 // As 2 j k = j^2 + k^2 - (k - j)^2, a convolution, whose transforms are of a power of 2.
-Numbers ByConvolution(const Numbers& x, int sign) {
+Numbers Dft::ByConvolution(const Numbers& x) const {
   const int64_t n = std::ssize(x);
   int64_t m = 1;
   while (m < 2 * n) m *= 2;
   Numbers a(static_cast<size_t>(m)), b(static_cast<size_t>(m)), chirp;
   for (int64_t k = 0; k < n; ++k) {
     const auto square = static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n));
-    chirp.push_back(Root(square, 2 * n, sign));
+    chirp.push_back(Root(square, 2 * n, sign_));
     a[static_cast<size_t>(k)] = x[static_cast<size_t>(k)] * chirp.back();
     b[static_cast<size_t>(k)] = b[static_cast<size_t>((m - k) % m)] = std::conj(chirp.back());
   }
-  Numbers c = Dft(a, 1), d = Dft(b, 1);
+  const Dft there(m, 1), back(m, -1);
+  Numbers c = there(a), d = there(b);
   for (size_t k = 0; k < c.size(); ++k) c[k] *= d[k] / static_cast<Wide>(m);
-  Numbers y = Dft(c, -1);
+  Numbers y = back(c);
   y.resize(static_cast<size_t>(n));
   for (size_t k = 0; k < y.size(); ++k) y[k] *= chirp[k];
   return y;
 }
 
-Numbers Dft(const Numbers& x, int sign) {
+Numbers Dft::operator()(const Numbers& x) const {
+  // Primes from here on cost more than a convolution does.
   constexpr int64_t kLong = 1024;
-  const int64_t n = std::ssize(x);
-  if (n <= 64) return ByDefinition(x, sign);
-  const int64_t p = SmallestFactor(n);
-  if (p < 64) return ByFactor(x, p, sign);
-  return n <= kLong ? ByDefinition(x, sign) : ByConvolution(x, sign);
+  const int64_t n = std::ssize(x), p = SmallestFactor(n);
+  if (p < n && p <= kLong) return ByFactor(x, p);
+  return n <= kLong ? ByDefinition(x) : ByConvolution(x);
 }
 
 // Calls f with the numbers along one dimension, for each place in the others, and makes an array of
@@ -185,11 +207,15 @@ Numbers AlongDimension(const Numbers& x, std::vector<int64_t>& dims, size_t dime
   return y;
 }
 
-Numbers InverseDft(const Numbers& x) {
-  Numbers y = Dft(x, 1);
-  for (Complex& number : y) number /= static_cast<Wide>(y.size());
-  return y;
-}
+struct InverseDft {
+  explicit InverseDft(int64_t n) : dft(n, 1) {}
+  Numbers operator()(const Numbers& x) const {
+    Numbers y = dft(x);
+    for (Complex& number : y) number /= static_cast<Wide>(y.size());
+    return y;
+  }
+  const Dft dft;
+};
 
 // --- Matrices
 
@@ -245,15 +271,17 @@ Result<Literal> EvaluateFft(const Instruction& i, std::span<const Literal* const
   std::vector<int64_t> dims = operands[0]->shape().dims();
   const size_t last = dims.size() - 1, first = dims.size() - length.size();
   const int64_t n = length.back();
-  auto others = [&](auto transform) {
-    for (size_t d = first; d < last; ++d) x = AlongDimension(x, dims, d, dims[d], transform);
+  auto others = [&](auto transform_of) {
+    for (size_t d = first; d < last; ++d) {
+      x = AlongDimension(x, dims, d, dims[d], transform_of(dims[d]));
+    }
   };
-  auto forward = [](const Numbers& line) { return Dft(line, -1); };
   if (type == "FFT" || type == "RFFT") {
-    x = AlongDimension(x, dims, last, type == "FFT" ? n : n / 2 + 1, forward);
-    others(forward);
+    x = AlongDimension(x, dims, last, type == "FFT" ? n : n / 2 + 1, Dft(n, -1));
+    others([](int64_t size) { return Dft(size, -1); });
   } else {
-    others(InverseDft);
+    others([](int64_t size) { return InverseDft(size); });
+    const InverseDft inverse(n);
     x = AlongDimension(x, dims, last, n, [&](Numbers line) {
       if (type == "IRFFT") {
         // The first number, and the one in the middle, are real whatever stands there.
@@ -264,7 +292,7 @@ Result<Literal> EvaluateFft(const Instruction& i, std::span<const Literal* const
           line[static_cast<size_t>(n - k)] = std::conj(line[static_cast<size_t>(k)]);
         }
       }
-      return InverseDft(line);
+      return inverse(line);
     });
   }
   return Rounded(i.shape(), x);

@@ -56,8 +56,8 @@ Result<Values> Atan(Op& op) {
       Complex(b, Part(b, Opcode::kImag, w), b.Add(Opcode::kNegate, {Part(b, Opcode::kReal, w)})));
 }
 
-// Functions of real numbers that are computed as XLA does, whose results programs may have been held
-// against: in f32 where they are narrower.
+// Functions of real numbers that are computed as XLA does, whose results programs may have been
+// held against: in f32 where they are narrower.
 struct Wide {
   Instruction* x = nullptr;
   Shape shape;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/lib/fft/residues.h"
 #include "runtime/lib/fft/roots.h"
 
 namespace kiln::runtime::lib::fft {
@@ -13,6 +14,8 @@ namespace {
 constexpr int64_t kLeastColumns = 32;
 // A transform by way of a convolution is two of the longer length, and reads and writes more.
 constexpr double kConvolutionCost = 3;
+// What it costs an element of a long row to be fetched from where it is, and put back.
+constexpr double kOrderCost = 20;
 
 // exp(-i pi k^2 / n) for k < n: k^2 matters by its rest to 2 n.
 template <typename T>
@@ -37,6 +40,20 @@ std::vector<T> KernelOf(const std::vector<T>& chirp, int64_t n, int64_t m) {
       kernel[static_cast<size_t>(2 * at)] = re / static_cast<T>(m);
       kernel[static_cast<size_t>(2 * at + 1)] = im / static_cast<T>(m);
     }
+  }
+  return kernel;
+}
+
+// For Rader's: exp(-2 pi i g^-k / n) over n - 1, where `order` has the powers g^k.
+template <typename T>
+std::vector<T> RootsInOrder(const std::vector<uint32_t>& order) {
+  const size_t m = order.size();
+  const Roots roots(static_cast<int64_t>(m) + 1);
+  std::vector<T> kernel(2 * m);
+  for (size_t k = 0; k < m; ++k) {
+    roots.Put(order[(m - k) % m], &kernel[2 * k]);
+    kernel[2 * k] /= static_cast<T>(m);
+    kernel[2 * k + 1] /= static_cast<T>(m);
   }
   return kernel;
 }
@@ -188,10 +205,13 @@ template <typename T>
 typename RowPlan<T>::Kind RowPlan<T>::KindOf(int64_t n) {
   if (n < kLeastColumns) return Kind::kLanes;
   const int64_t m = ConvolutionLength(n);
-  if (kConvolutionCost * static_cast<double>(m) * CostOf(m) < static_cast<double>(n) * CostOf(n)) {
-    return Kind::kConvolution;
+  const double bluestein = kConvolutionCost * static_cast<double>(m) * CostOf(m);
+  if (static_cast<double>(n) * CostOf(n) <= bluestein) {
+    return SplitOf(n).rows > 1 ? Kind::kColumns : Kind::kLanes;
   }
-  return SplitOf(n).rows > 1 ? Kind::kColumns : Kind::kLanes;
+  const double rader = static_cast<double>(n - 1) * (kConvolutionCost * CostOf(n - 1) + kOrderCost);
+  const bool ordered = rader < bluestein && n <= std::numeric_limits<uint32_t>::max();
+  return ordered && IsPrime(n) ? Kind::kRader : Kind::kBluestein;
 }
 
 // Both parts fill the lanes of widest vectors where that is possible.
@@ -234,9 +254,17 @@ RowPlan<T>::RowPlan(int64_t n, const Kernels<T>& kernels)
     case Kind::kColumns:
       MakeColumns(n);
       break;
-    case Kind::kConvolution:
-      MakeColumns(ConvolutionLength(n));
-      MakeSpectrum();
+    case Kind::kBluestein: {
+      const int64_t m = ConvolutionLength(n);
+      MakeColumns(m);
+      chirp_ = ChirpOf<T>(n);
+      MakeSpectrum(KernelOf(chirp_, n, m));
+      break;
+    }
+    case Kind::kRader:
+      MakeColumns(n - 1);
+      order_ = PowersOfPrimitiveRoot(n);
+      MakeSpectrum(RootsInOrder<T>(order_));
       break;
   }
 }
@@ -263,11 +291,9 @@ void RowPlan<T>::MakeColumns(int64_t n) {
 }
 
 template <typename T>
-void RowPlan<T>::MakeSpectrum() {
+void RowPlan<T>::MakeSpectrum(std::vector<T> kernel) {
   const int64_t rows = first_->n(), columns = second_->n(), m = rows * columns;
   const int64_t width = kernels_.width, blocks = (rows + width - 1) / width;
-  chirp_ = ChirpOf<T>(n_);
-  std::vector<T> kernel = KernelOf(chirp_, n_, m);
   std::vector<std::byte> scratch(static_cast<size_t>(ColumnsBytes(m)));
   RunColumns(kernel.data(), kernel.data(), false, T(1), scratch.data());
   spectrum_.resize(static_cast<size_t>(2 * blocks * width * columns));
@@ -291,6 +317,13 @@ int64_t RowPlan<T>::ColumnsBytes(int64_t n) {
   return 2 * block * kElement + rows * 2 * LanePlan<T>::BlockElements(split.columns);
 }
 
+// The elements in the order of the convolution.
+template <typename T>
+int64_t RowPlan<T>::OrderedBytes(int64_t n) {
+  const auto bytes = 2 * (n - 1) * static_cast<int64_t>(sizeof(T));
+  return (bytes + kMostVectorBytes - 1) / kMostVectorBytes * kMostVectorBytes;
+}
+
 template <typename T>
 int64_t RowPlan<T>::ScratchBytes(int64_t n) {
   switch (KindOf(n)) {
@@ -298,8 +331,10 @@ int64_t RowPlan<T>::ScratchBytes(int64_t n) {
       return 4 * LanePlan<T>::BlockElements(n) * kMostVectorBytes;
     case Kind::kColumns:
       return ColumnsBytes(n);
-    case Kind::kConvolution:
+    case Kind::kBluestein:
       return ColumnsBytes(ConvolutionLength(n));
+    case Kind::kRader:
+      return OrderedBytes(n) + ColumnsBytes(n - 1);
   }
   return 0;
 }
@@ -317,8 +352,10 @@ void RowPlan<T>::Run(const T* from, T* to, bool inverse, T scale, std::byte* scr
     }
     case Kind::kColumns:
       return RunColumns(from, to, inverse, scale, scratch);
-    case Kind::kConvolution:
-      return RunConvolution(from, to, inverse, scale, scratch);
+    case Kind::kBluestein:
+      return Convolve(from, n_, to, inverse, scale, scratch, nullptr);
+    case Kind::kRader:
+      return RunRader(from, to, inverse, scale, scratch);
   }
 }
 
@@ -354,26 +391,52 @@ void RowPlan<T>::RunColumns(const T* from, T* to, bool inverse, T scale, std::by
   }
 }
 
-// Bluestein's: the chirp times the convolution of x times the chirp with the conjugate chirp. The
-// spectrum is met in the order in which transforms by columns leave it: the way back begins there.
+// Rader's, for a prime n with the primitive root g: with j = g^p and k = g^-q the sum over j > 0 of
+// x[j] root(jk / n) is one over p of x[g^p] root(g^-(q - p) / n), a convolution of n - 1 elements.
 template <typename T>
-void RowPlan<T>::RunConvolution(const T* from, T* to, bool inverse, T scale,
-                                std::byte* scratch) const {
+void RowPlan<T>::RunRader(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const {
+  T* x = reinterpret_cast<T*>(scratch);
+  const size_t m = order_.size();
+  for (size_t p = 0; p < m; ++p) {
+    const T* element = from + 2 * int64_t{order_[p]};
+    x[2 * p] = element[0];
+    x[2 * p + 1] = element[1];
+  }
+  const T first[2] = {from[0] * scale, from[1] * scale};
+  T sum[2];
+  Convolve(x, n_ - 1, x, inverse, scale, scratch + OrderedBytes(n_), sum);
+  to[0] = first[0] + sum[inverse ? 1 : 0] * scale;
+  to[1] = first[1] + sum[inverse ? 0 : 1] * scale;
+  for (size_t q = 0; q < m; ++q) {
+    T* element = to + 2 * int64_t{order_[q == 0 ? 0 : m - q]};
+    element[0] = first[0] + x[2 * q];
+    element[1] = first[1] + x[2 * q + 1];
+  }
+}
+
+// The spectrum is met in the order in which transforms by columns leave it: the way back begins
+// there. With the chirp this is Bluestein's.
+template <typename T>
+void RowPlan<T>::Convolve(const T* from, int64_t n, T* to, bool inverse, T scale,
+                          std::byte* scratch, T* sum) const {
   const int64_t rows = first_->n(), columns = second_->n(), width = kernels_.width;
   T* a = reinterpret_cast<T*>(scratch);
   T* turned = TurnedIn(scratch);
   T* b = a + (turned - a) / 2;
   // Rows that the n elements fill, and what they fill of the next one.
-  const int64_t full = n_ / columns, rest = n_ % columns;
+  const int64_t full = n / columns, rest = n % columns;
+  const bool chirp = !chirp_.empty();
+  auto factors = [&](int64_t at) { return chirp ? chirp_.data() + at : nullptr; };
+  // Parts change places before and after the product, or once.
+  const bool swap = chirp || !inverse;
   for (int64_t j = 0; j < columns; j += width) {
     const int lanes = static_cast<int>(std::min(width, columns - j));
     const int more = static_cast<int>(std::clamp<int64_t>(rest - j, 0, lanes));
-    kernels_.load_columns(from + 2 * j, inverse, chirp_.data() + 2 * j, 2 * columns, full, lanes,
-                          a);
+    kernels_.load_columns(from + 2 * j, inverse, factors(2 * j), 2 * columns, full, lanes, a);
     T* end = a + full * 2 * width;
     if (rows > full) {
       const int64_t at = 2 * (full * columns + (more > 0 ? j : 0));
-      kernels_.load_columns(from + at, inverse, chirp_.data() + at, 0, 1, more, end);
+      kernels_.load_columns(from + at, inverse, factors(at), 0, 1, more, end);
       std::memset(end + 2 * width, 0,
                   static_cast<size_t>((rows - full - 1) * 2 * width) * sizeof(T));
     }
@@ -383,6 +446,7 @@ void RowPlan<T>::RunConvolution(const T* from, T* to, bool inverse, T scale,
   for (int64_t k = 0; k < rows; k += width) {
     T* x = turned + k * 2 * columns;
     T* there = second_->Run(x, a);
+    if (k == 0 && sum) sum[0] = there[0], sum[1] = there[width];
     // So that the way back ends where the block was.
     T* start = there == x ? x : a;
     kernels_.multiply_blocks(there, spectrum_.data() + k * 2 * columns, columns, start);
@@ -393,12 +457,12 @@ void RowPlan<T>::RunConvolution(const T* from, T* to, bool inverse, T scale,
     const int more = static_cast<int>(std::clamp<int64_t>(rest - j, 0, lanes));
     kernels_.untwist(turned, columns, j, lanes, twiddles_.data() + 2 * j * rows, rows, a);
     const T* result = first_->Run(a, b);
-    kernels_.store_columns(result, true, chirp_.data() + 2 * j, inverse, to + 2 * j, 2 * columns,
-                           full, lanes, scale);
+    kernels_.store_columns(result, swap, factors(2 * j), inverse, to + 2 * j, 2 * columns, full,
+                           lanes, scale);
     if (more > 0) {
       const int64_t at = 2 * (full * columns + j);
-      kernels_.store_columns(result + full * 2 * width, true, chirp_.data() + at, inverse, to + at,
-                             0, 1, more, scale);
+      kernels_.store_columns(result + full * 2 * width, swap, factors(at), inverse, to + at, 0, 1,
+                             more, scale);
     }
   }
 }

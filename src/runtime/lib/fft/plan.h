@@ -64,32 +64,40 @@ class RowPlan {
   void Run(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
 
  private:
-  enum class Kind { kLanes, kColumns, kConvolution };
+  enum class Kind { kLanes, kColumns, kBluestein, kRader };
   static Kind KindOf(int64_t n);
   // The factors of a row that goes by columns.
   struct Split {
     int64_t rows, columns;
   };
   static Split SplitOf(int64_t n);
+  // Of kBluestein.
   static int64_t ConvolutionLength(int64_t n);
   static int64_t ColumnsBytes(int64_t n);
+  static int64_t OrderedBytes(int64_t n);  // of kRader
 
   void MakeColumns(int64_t n);
-  void MakeSpectrum();
+  // The transform of what rows are convolved with, of first_->n() * second_->n() elements.
+  void MakeSpectrum(std::vector<T> kernel);
   // Of block after block of rows, their columns as elements.
   T* TurnedIn(std::byte* scratch) const;
   void RunColumns(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
-  void RunConvolution(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+  void RunRader(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
+  // The first n elements of `from`, times the chirp if there is one, convolved with the kernel, and
+  // again times the chirp. If `sum` is not null it gets the sum of all elements.
+  void Convolve(const T* from, int64_t n, T* to, bool inverse, T scale, std::byte* scratch,
+                T* sum) const;
 
   const int64_t n_;
   const Kernels<T>& kernels_;
   const Kind kind_;
   // kLanes: the first. kColumns: of `rows` elements over the columns, then of `columns` elements;
-  // of kConvolution for its longer length.
+  // of kBluestein and kRader for the length of their convolution.
   std::unique_ptr<LanePlan<T>> first_, second_;
-  std::vector<T> twiddles_;  // as `twist` takes them, for block after block of columns
-  // kConvolution; the spectrum is in blocks of rows.
-  std::vector<T> chirp_, spectrum_;
+  std::vector<T> twiddles_;      // as `twist` takes them, for block after block of columns
+  std::vector<T> chirp_;         // kBluestein
+  std::vector<uint32_t> order_;  // kRader: powers of a primitive root
+  std::vector<T> spectrum_;      // of both, in blocks of rows
 };
 
 }  // namespace kiln::runtime::lib::fft
