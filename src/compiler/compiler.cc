@@ -10,6 +10,7 @@
 #include "ir/dot.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "passes/expand/bounded.h"
 #include "passes/pipelines.h"
 #include "plan/memory.h"
 
@@ -46,14 +47,22 @@ bool HasBound(const Shape& shape) {
   return std::any_of(shape.elements().begin(), shape.elements().end(), HasBound);
 }
 
-Status CheckStatic(const ir::Module& module) {
+bool HasSymbol(const Shape& shape) {
+  for (const Dimension& d : shape.dimensions()) {
+    if (d.is_symbol()) return true;
+  }
+  return std::any_of(shape.elements().begin(), shape.elements().end(), HasSymbol);
+}
+
+// What compiled code has none of.
+Status CheckSizes(const ir::Module& module, target::Kind kind) {
   for (const auto& c : module.computations()) {
     for (ir::Instruction* i : c->instructions()) {
-      if (HasBound(i->shape())) {
+      if (kind != target::Kind::kReference && HasBound(i->shape())) {
         return Unimplemented(OpcodeName(i->opcode()), " of bounded dimensions, '", i->name(),
                              "' of the shape ", i->shape());
       }
-      if (!i->shape().is_static()) {
+      if (HasSymbol(i->shape())) {
         return InvalidArgument("'", i->name(), "' has the shape ", i->shape(),
                                "; sizes must be put in for symbols before compiling");
       }
@@ -91,8 +100,9 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
   target::Target target = given;
   target.gpu.tf32 = options.allow_tf32;
   auto start = std::chrono::steady_clock::now();
-  KILN_RETURN_IF_ERROR(CheckStatic(*module));
+  KILN_RETURN_IF_ERROR(CheckSizes(*module, given.kind));
   KILN_RETURN_IF_ERROR(ir::Verify(*module));
+  KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
   const std::string prefix = DumpPrefix(module->name(), options.module_number);
   auto dump = [&](std::string_view suffix, const std::string& text) {
     if (options.dump) options.dump(Cat(prefix, suffix), text);

@@ -9,6 +9,7 @@
 #include "base/float_environment.h"
 #include "base/strings.h"
 #include "interp/batch_norm.h"
+#include "interp/bounded.h"
 #include "interp/convolution.h"
 #include "interp/dot.h"
 #include "interp/elementwise.h"
@@ -151,13 +152,6 @@ Program Shared::MakeProgram(const Computation& computation) {
   return program;
 }
 
-Status CheckSupported(const Instruction& i, const Shape& shape) {
-  if (shape.is_array() && !shape.is_static()) {
-    return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ", shape);
-  }
-  return OkStatus();
-}
-
 class Run {
  public:
   explicit Run(Shared& shared, const Process& process = {}, Run* outer = nullptr)
@@ -208,8 +202,7 @@ class Run {
       case Opcode::kAfterAll:
         return Value(Literal(Shape::Token()));
       case Opcode::kSetDimensionSize:
-        return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for '", i.name(),
-                             "'");
+        return SetDimensionSize(i, operands);
       case Opcode::kAllGather:
       case Opcode::kAllReduce:
       case Opcode::kAllToAll:
@@ -359,28 +352,37 @@ class Run {
   }
 
  private:
-  // f(instruction, operands as literals) gives a literal.
-  template <typename F>
-  Result<Value> OnArrays(const Instruction& i, const std::vector<Value>& operands, F&& f) {
+  static std::vector<const Literal*> ArraysOf(const std::vector<Value>& operands) {
     std::vector<const Literal*> arrays;
     arrays.reserve(operands.size());
-    for (const Value& operand : operands) {
-      arrays.push_back(&operand.array());
-      KILN_RETURN_IF_ERROR(CheckSupported(i, operand.array().shape()));
-    }
-    KILN_RETURN_IF_ERROR(CheckSupported(i, i.shape()));
-    KILN_ASSIGN_OR_RETURN(Literal result, f(i, std::span<const Literal* const>(arrays)));
-    return Value(std::move(result));
+    for (const Value& operand : operands) arrays.push_back(&operand.array());
+    return arrays;
+  }
+
+  // f(instruction, operands as literals) gives a literal. The instruction is of known sizes.
+  template <typename F>
+  static Result<Value> OnArrays(const Instruction& i, const std::vector<Value>& operands, F&& f) {
+    const std::vector<const Literal*> arrays = ArraysOf(operands);
+    auto run = [&](const Instruction& sized) -> Result<Value> {
+      KILN_ASSIGN_OR_RETURN(Literal result, f(sized, std::span<const Literal* const>(arrays)));
+      return Value(std::move(result));
+    };
+    if (!HasUnknownSizes(i)) return run(i);
+    KILN_ASSIGN_OR_RETURN(SizedInstruction sized, SizedInstruction::Of(i, arrays));
+    return run(*sized);
   }
 
   // The same for ops that say themselves which types they take.
   template <typename F>
   static Result<Value> OnNumbers(const Instruction& i, const std::vector<Value>& operands, F&& f) {
-    std::vector<const Literal*> arrays;
-    for (const Value& operand : operands) arrays.push_back(&operand.array());
-    Result<Literal> result = f(i, std::span<const Literal* const>(arrays));
+    Result<Value> result = OnArrays(i, operands, f);
     if (!result.ok()) return result.status().WithContext(OpcodeName(i.opcode()));
-    return Value(*std::move(result));
+    return result;
+  }
+
+  static Result<Value> SetDimensionSize(const Instruction& i, const std::vector<Value>& operands) {
+    KILN_ASSIGN_OR_RETURN(Literal result, EvaluateSetDimensionSize(i, ArraysOf(operands)));
+    return Value(std::move(result));
   }
 
   static Result<Literal> Elementwise(const Instruction& i, std::span<const Literal* const> arrays) {
@@ -447,6 +449,11 @@ class Run {
       return NotFound("custom-call '", i.name(), "': no function is registered for the target '",
                       target, "'");
     }
+    if (!own && HasUnknownSizes(i)) {
+      return Unimplemented("custom-call '", i.name(), "' of shape ", i.shape(),
+                           ": functions of bounded dimensions; set-dimension-size to a bound makes "
+                           "a dimension a constant");
+    }
     std::vector<const Literal*> arrays;
     for (size_t k = 0; k < operands.size(); ++k) {
       AppendArrays(i.operand(static_cast<int64_t>(k))->shape(), operands[k], arrays);
@@ -509,7 +516,7 @@ Result<Literal> Evaluate(const Computation& computation, std::span<const Literal
   std::vector<Value> values;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Shape& wanted = computation.parameter(static_cast<int64_t>(i))->shape();
-    if (!arguments[i].shape().SameTypeAndDimensions(wanted)) {
+    if (!MayBe(arguments[i].shape(), wanted) || !arguments[i].shape().is_static()) {
       return InvalidArgument("argument ", i, " of '", computation.name(), "' has shape ",
                              arguments[i].shape(), "; ", wanted, " is expected");
     }

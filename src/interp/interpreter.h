@@ -31,6 +31,7 @@ struct Options {
 };
 
 // The entry computation's result. Arguments must have the parameters' shapes (layouts apart).
+// A value of bounded dimensions is a literal of the sizes that it has.
 Result<Literal> Evaluate(const ir::Module& module, std::span<const Literal> arguments,
                          const Options& options = {});
 Result<Literal> Evaluate(const ir::Computation& computation, std::span<const Literal> arguments,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "interp/bounded.h"
 #include "interp/reducer.h"
 #include "tensor/closeness.h"
 
@@ -428,11 +429,7 @@ bool IsCollective(Opcode opcode) {
 
 Result<Value> EvaluateProcessOp(const Instruction& i, std::vector<Value> operands, const Process& p,
                                 const RegionContext& context) {
-  bool is_static = true;
-  ForEachLeaf(i.shape(), [&](const Shape& leaf, std::span<const int64_t>) {
-    is_static &= !leaf.is_array() || leaf.is_static();
-  });
-  if (!is_static) {
+  if (HasUnknownSizes(i)) {
     return Unimplemented(OpcodeName(i.opcode()), ": the evaluator has no code for shape ",
                          i.shape());
   }

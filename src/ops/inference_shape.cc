@@ -133,6 +133,7 @@ Result<Shape> InferConcatenate(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireAxes(input, "dimensions", dimensions, first.rank()));
   int64_t along = dimensions[0];
   Shape result = WithoutLayout(first);
+  bool bounded = first.dimension(along).is_bounded();
   for (size_t i = 1; i < input.operands.size(); ++i) {
     const Shape& operand = *input.operands[i];
     bool fits = operand.type() == first.type() && operand.rank() == first.rank();
@@ -140,14 +141,15 @@ Result<Shape> InferConcatenate(const InferenceInput& input) {
       fits = d == along || operand.dimension(d) == first.dimension(d);
     }
     if (!fits) return Error(input, "; they must be equal but for dimension ", along);
-    if (!operand.dimension(along).is_constant() || !first.dimension(along).is_constant()) {
+    if (operand.dimension(along).is_symbol() || first.dimension(along).is_symbol()) {
       return CannotYet(input, along);
     }
+    bounded |= operand.dimension(along).is_bounded();
     int64_t size = 0;
     if (__builtin_add_overflow(result.dim(along), operand.dim(along), &size)) {
       return Error(input, "; dimension ", along, " of the result does not fit in an int64");
     }
-    result.set_dimension(along, size);
+    result.set_dimension(along, bounded ? Dimension::Bounded(size) : Dimension(size));
   }
   return result;
 }
@@ -167,6 +169,8 @@ Result<Shape> InferGetDimensionSize(const InferenceInput& input) {
   return Shape::Scalar(ElementType::kS32);
 }
 
+// A result that is declared with the bound as a constant has that size: it is what the operand
+// must be then.
 Result<Shape> InferSetDimensionSize(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);
@@ -182,8 +186,14 @@ Result<Shape> InferSetDimensionSize(const InferenceInput& input) {
   if (dimension.is_symbol()) {
     return Error(input, "; dimension ", dimension, " has no bound");
   }
+  Dimension size = Dimension::Bounded(dimension.size());
+  const Shape* declared = input.declared;
+  if (declared && declared->rank() == operand.rank() &&
+      declared->dimension(dimensions[0]) == Dimension(dimension.size())) {
+    size = dimension.size();
+  }
   Shape shape = WithoutLayout(operand);
-  shape.set_dimension(dimensions[0], Dimension::Bounded(dimension.size()));
+  shape.set_dimension(dimensions[0], size);
   return shape;
 }
 

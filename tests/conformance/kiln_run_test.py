@@ -23,6 +23,22 @@ PASS = '''func.func @main() {
 }
 '''
 FAIL = PASS.replace('[2, 4]', '[2, 5]')
+BOUNDED = '''func.func @main() {
+  %x = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<5xf32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %b = stablehlo.set_dimension_size %x, %n, dim = 0
+      : (tensor<5xf32>, tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<5>>
+  %y = stablehlo.add %b, %b : tensor<?xf32, #stablehlo.bounds<5>>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<?xf32, #stablehlo.bounds<5>>, tensor<f32>) -> tensor<f32>
+  %m = stablehlo.get_dimension_size %y, dim = 0
+      : (tensor<?xf32, #stablehlo.bounds<5>>) -> tensor<i32>
+  check.expect_eq_const %s, dense<12.0> : tensor<f32>
+  check.expect_eq_const %m, dense<3> : tensor<i32>
+  return
+}
+'''
 HANG = '''func.func @main() -> tensor<i32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r = stablehlo.while(%i = %zero) : tensor<i32> cond {
@@ -78,6 +94,12 @@ class KilnRun(unittest.TestCase):
         done = self.check(self.write('a.mlir', PASS))
         self.assertEqual(done.returncode, 0)
         self.assertTrue(done.stdout.endswith('checked 1: 1 passed, 0 failed, 0 skipped\n'))
+
+    def test_bounded_sizes(self):
+        for platform in ('reference',):
+            with self.subTest(platform):
+                done = self.check(f'--platform={platform}', self.write('bounded.mlir', BOUNDED))
+                self.assertTrue(done.stdout.startswith('PASS '), done.stdout)
 
     def test_paths_are_printed_as_given(self):
         self.write('a.mlir', PASS)

@@ -114,6 +114,10 @@ TEST(Inference, SymbolsAndBounds) {
   EXPECT_EQ((Call{Opcode::kConcatenate, {a, a}, along1}.Text()), "f32[N,6]");
   EXPECT_EQ((Call{Opcode::kConcatenate, {a}, along0}.Text()), "f32[N,3]");
   ExpectError({Opcode::kConcatenate, {a, a}, along0}, "dimension 0", Code::kUnimplemented);
+  EXPECT_EQ((Call{Opcode::kConcatenate, {b, F({3}), b}, along0}.Text()), "f32[<=11]");
+  EXPECT_EQ((Call{Opcode::kConcatenate, {F({3}), b}, along0}.Text()), "f32[<=7]");
+  EXPECT_EQ((Call{Opcode::kSetDimensionSize, {b, Scalar(S32)}, along0, F({4})}.Text()), "f32[4]");
+  EXPECT_EQ((Call{Opcode::kSetDimensionSize, {b, Scalar(S32)}, along0, F({3})}.Text()), "f32[<=4]");
   Attributes contract({{Attr::kLhsContractingDims, Ints{1}}, {Attr::kRhsContractingDims, Ints{1}}});
   EXPECT_EQ((Call{Opcode::kDot, {a, F({4, 3})}, contract}.Text()), "f32[N,4]");
 }

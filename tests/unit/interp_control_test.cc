@@ -188,40 +188,13 @@ TEST(InterpControl, ArgumentsMustFit) {
             "INVALID_ARGUMENT: argument 0 of 'e' has shape s64[1]; s64[] is expected");
 }
 
-// An entry computation whose root is what `build` makes of a parameter of a size that is not known.
-template <typename F>
-std::string ValueOfBounded(F&& build) {
-  ir::Module module("bounded");
-  ir::Computation* c = module.AddComputation("e");
-  module.set_entry(c);
-  Shape shape(ElementType::kF32, std::vector{Dimension::Bounded(2)});
-  ir::Instruction* p = c->Create({.opcode = Opcode::kParameter,
-                                  .attributes = {{Attr::kParameterNumber, int64_t{0}}},
-                                  .shape = shape});
-  c->set_root(build(*c, p));
-  auto result = interp::Evaluate(module, std::vector<Literal>{Literal(shape)});
-  return result.ok() ? result->ToString() : result.status().ToString();
-}
-
-TEST(InterpControl, WhatItCannotDoIsNamed) {
-  EXPECT_EQ(ValueOfBounded([](ir::Computation& c, ir::Instruction* p) {
-              return c.Create({.opcode = Opcode::kNegate, .operands = {p}, .shape = p->shape()});
-            }),
-            "UNIMPLEMENTED: negate: the evaluator has no code for shape f32[<=2]");
-  EXPECT_EQ(
-      ValueOfBounded([](ir::Computation& c, ir::Instruction*) {
-        return c.Create({.opcode = Opcode::kIota,
-                         .attributes = {{Attr::kIotaDimension, int64_t{0}}},
-                         .shape = Shape(ElementType::kF32, std::vector{Dimension::Bounded(3)})});
-      }),
-      "UNIMPLEMENTED: iota: the evaluator has no code for shape f32[<=3]");
-}
-
 TEST(InterpControl, InstructionsThatTheRootDoesNotNeedAreSkipped) {
-  EXPECT_EQ(ValueOfBounded([](ir::Computation& c, ir::Instruction* p) {
-              c.Create({.opcode = Opcode::kNegate, .operands = {p}, .shape = p->shape()});
-              return c.Create({.opcode = Opcode::kTuple, .shape = Shape::Tuple({})});
-            }),
+  EXPECT_EQ(ValueOf(R"(HloModule m
+ENTRY e {
+  i = f32[<=3] iota(), iota_dimension=0
+  n = f32[<=3] negate(i)
+  ROOT r = () tuple()
+})"),
             "()");
 }
 

@@ -252,6 +252,58 @@ TEST(StablehloImport, BoundedSizesAreOpsOfHlo) {
   EXPECT_HAS(text, "s32[] get-dimension-size(");
 }
 
+// A function of x = 4 numbers, of which there are n, to a tensor<TYPE>.
+std::string OfBounded(int32_t n, const std::string& type, const std::string& lines) {
+  return Value(
+      "func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<" + type +
+          "> {\n"
+          "%b = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<4xf32>, tensor<i32>) -> "
+          "tensor<?xf32, #stablehlo.bounds<4>>\n" +
+          lines + "return %r : tensor<" + type + ">\n}",
+      {Literal::Array<float>(Shape(ElementType::kF32, {4}), std::vector<float>{1, 2, 3, 4}),
+       Literal::Scalar<int32_t>(ElementType::kS32, n)});
+}
+
+TEST(StablehloImport, SizesOfValuesMayBeThoseOfOthers) {
+  const std::string sizes =
+      "%d = stablehlo.get_dimension_size %b, dim = 0 : (tensor<?xf32, #stablehlo.bounds<4>>) -> "
+      "tensor<i32>\n"
+      "%s = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>\n";
+  EXPECT_EQ(
+      OfBounded(3, "?xf32, #stablehlo.bounds<4>",
+                sizes + "%one = stablehlo.constant dense<1.0> : tensor<f32>\n"
+                        "%o = stablehlo.dynamic_broadcast_in_dim %one, %s, dims = [] : "
+                        "(tensor<f32>, tensor<1xi32>) -> tensor<?xf32, #stablehlo.bounds<4>>\n"
+                        "%r = stablehlo.add %b, %o : tensor<?xf32, #stablehlo.bounds<4>>\n"),
+      "{2, 3, 4}");
+  EXPECT_EQ(
+      OfBounded(2, "?xf32, #stablehlo.bounds<4>",
+                sizes + "%i = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> "
+                        "tensor<?xf32, #stablehlo.bounds<4>>\n"
+                        "%r = stablehlo.multiply %b, %i : tensor<?xf32, #stablehlo.bounds<4>>\n"),
+      "{0, 2}");
+}
+
+TEST(StablehloImport, AKnownSizeMakesADimensionAConstant) {
+  EXPECT_EQ(OfBounded(3, "4xf32",
+                      "%c = stablehlo.constant dense<4> : tensor<i32>\n"
+                      "%r = stablehlo.set_dimension_size %b, %c, dim = 0 : (tensor<?xf32, "
+                      "#stablehlo.bounds<4>>, tensor<i32>) -> tensor<4xf32>\n"),
+            "{1, 2, 3, 0}");
+  EXPECT_EQ(OfBounded(3, "2xf32",
+                      "%c = stablehlo.constant dense<2> : tensor<i32>\n"
+                      "%r = stablehlo.set_dimension_size %x, %c, dim = 0 : (tensor<4xf32>, "
+                      "tensor<i32>) -> tensor<2xf32>\n"),
+            "{1, 2}");
+  // What is said to be bounded stays it.
+  EXPECT_EQ(OfBounded(4, "?xf32, #stablehlo.bounds<4>",
+                      "%c = stablehlo.constant dense<4> : tensor<i32>\n"
+                      "%w = stablehlo.set_dimension_size %x, %c, dim = 0 : (tensor<4xf32>, "
+                      "tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<4>>\n"
+                      "%r = stablehlo.add %b, %w : tensor<?xf32, #stablehlo.bounds<4>>\n"),
+            "{2, 4, 6, 8}");
+}
+
 // --- Regions
 
 TEST(StablehloImport, BranchesAreGivenWhatTheyUse) {

@@ -1,5 +1,7 @@
 // Operations of which operands say shapes or other numbers that HLO has as attributes: these are
 // evaluated when importing.
+#include <algorithm>
+
 #include "stablehlo/import/windows.h"
 
 namespace kiln::stablehlo {
@@ -17,16 +19,47 @@ Result<Shape> ShapeBy(Op& op, size_t operand, std::string_view what) {
   return shape;
 }
 
+// Dimensions that an op makes as large as their bounds, cut to the sizes that an operand says.
+Instruction* Cut(Op& op, Instruction* whole, Instruction* sizes, const Ints& dimensions) {
+  for (int64_t d : dimensions) {
+    if (sizes->shape().rank() != 1 || d >= sizes->shape().dim(0)) {
+      return op.b.Fail(InvalidArgument("the result's shape is ", sizes->shape(),
+                                       "; expected a size for each dimension"));
+    }
+    Instruction* size = op.b.Slice(sizes, {{d, d + 1, 1}});
+    size = op.b.Convert(op.b.Reshape(size, Ints()), ElementType::kS32);
+    whole = op.b.Add(Opcode::kSetDimensionSize, {whole, size}, {{Attr::kDimensions, Ints{d}}});
+  }
+  return whole;
+}
+
 Result<Values> DynamicBroadcastInDim(Op& op) {
   KILN_ASSIGN_OR_RETURN(Ints dimensions, op.IntList("broadcast_dimensions"));
   KILN_ASSIGN_OR_RETURN(Shape shape, ShapeBy(op, 1, "the result's shape"));
-  return op.One(op.b.BroadcastInDim(op.operand(0), shape.dimensions(), dimensions));
+  Ints cut;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    const auto from = std::ranges::find(dimensions, d) - dimensions.begin();
+    const bool kept = from < std::min(std::ssize(dimensions), op.shape(0).rank()) &&
+                      op.shape(0).dimension(from) == shape.dimension(d);
+    if (kept || shape.dimension(d).is_constant()) continue;
+    shape.set_dimension(d, shape.dim(d));
+    cut.push_back(d);
+  }
+  Instruction* whole = op.b.BroadcastInDim(op.operand(0), shape.dimensions(), dimensions);
+  return op.One(Cut(op, whole, op.operand(1), cut));
 }
 
 Result<Values> DynamicIota(Op& op) {
   KILN_ASSIGN_OR_RETURN(int64_t dimension, op.Int("iota_dimension"));
   KILN_ASSIGN_OR_RETURN(Shape shape, ShapeBy(op, 0, "the result's shape"));
-  return op.One(op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, &shape));
+  Ints cut;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (shape.dimension(d).is_constant()) continue;
+    shape.set_dimension(d, shape.dim(d));
+    cut.push_back(d);
+  }
+  Instruction* whole = op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, &shape);
+  return op.One(Cut(op, whole, op.operand(0), cut));
 }
 
 Result<Values> DynamicReshape(Op& op) {

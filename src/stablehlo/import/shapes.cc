@@ -104,15 +104,31 @@ Result<Values> GetDimensionSize(Op& op) {
   return op.One(op.b.Add(Opcode::kGetDimensionSize, op.operands, {{Attr::kDimensions, Ints{d}}}));
 }
 
-// A size that is known may be the whole of a dimension, which stays what it is then.
+// A size that is known makes a dimension a constant, where the program does not say that it stays
+// bounded.
 Result<Values> SetDimensionSize(Op& op) {
   KILN_ASSIGN_OR_RETURN(int64_t d, op.Int("dimension"));
   std::shared_ptr<const Literal> size = op.importer.folder().Find(op.operand(1));
-  const Shape& shape = op.shape(0);
-  const bool whole = size && size->shape() == Shape::Scalar(ElementType::kS32) && d >= 0 &&
-                     d < shape.rank() && shape.dimension(d) == Dimension(size->AsInt(0));
-  if (whole) return Values{op.operand(0)};
-  return op.One(op.b.Add(Opcode::kSetDimensionSize, op.operands, {{Attr::kDimensions, Ints{d}}}));
+  Shape shape = op.shape(0);
+  const Attributes along = {{Attr::kDimensions, Ints{d}}};
+  const bool known = size && size->shape() == Shape::Scalar(ElementType::kS32) && d >= 0 &&
+                     d < shape.rank() && shape.rank() == op.result_type(0).rank();
+  if (!known) return op.One(op.b.Add(Opcode::kSetDimensionSize, op.operands, along));
+  const mlir::Type& type = op.result_type(0);
+  const int64_t wanted = type.dimensions[static_cast<size_t>(d)], n = size->AsInt(0);
+  const Dimension before = shape.dimension(d);
+  const bool bounded = wanted == mlir::kDynamic && !type.bounds.empty() &&
+                       type.bounds[static_cast<size_t>(d)] != mlir::kDynamic;
+  if (!bounded && before == Dimension(n)) return Values{op.operand(0)};
+  if (wanted == n && before.is_constant() && n >= 0 && n < before.size()) {
+    std::vector<SliceDimension> slices;
+    for (const Dimension& whole : shape.dimensions()) slices.push_back({0, whole.size(), 1});
+    slices[static_cast<size_t>(d)].limit = n;
+    return op.One(op.b.Slice(op.operand(0), std::move(slices)));
+  }
+  const bool whole = !bounded && before.size() == n;
+  if (whole) shape.set_dimension(d, n);
+  return op.One(op.b.Add(Opcode::kSetDimensionSize, op.operands, along, whole ? &shape : nullptr));
 }
 
 // Says something to debuggers or partitioners, and changes no value.

@@ -1,0 +1,75 @@
+// Bounded dimensions of the entry's parameters and results.
+#include <algorithm>
+
+#include "passes/expand/bounded.h"
+#include "passes/expand/builder.h"
+
+namespace kiln::passes {
+namespace {
+
+using expand::Builder;
+using ir::Instruction;
+
+bool HasBound(const Shape& shape) {
+  return std::ranges::any_of(shape.dimensions(), &Dimension::is_bounded) ||
+         std::ranges::any_of(shape.elements(), HasBound);
+}
+
+Shape WithBounds(Shape shape) {
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (shape.dimension(d).is_bounded()) shape.set_dimension(d, shape.dim(d));
+  }
+  for (Shape& element : shape.mutable_elements()) element = WithBounds(std::move(element));
+  return shape;
+}
+
+// Arrays of the bounds as a value of bounded dimensions that is as large.
+Instruction* Whole(Builder& b, Instruction* x, const Shape& bounded) {
+  if (!HasBound(bounded)) return x;
+  if (bounded.is_tuple()) {
+    std::vector<Instruction*> elements;
+    for (size_t k = 0; k < bounded.elements().size(); ++k) {
+      elements.push_back(Whole(b, b.Element(x, static_cast<int64_t>(k)), bounded.elements()[k]));
+    }
+    return b.Tuple(std::move(elements));
+  }
+  for (int64_t d = 0; d < bounded.rank(); ++d) {
+    if (!bounded.dimension(d).is_bounded()) continue;
+    Instruction* size = b.Number(Shape::Scalar(ElementType::kS32), double(bounded.dim(d)));
+    x = b.Add(Opcode::kSetDimensionSize, {x, size}, {{Attr::kDimensions, Ints{d}}});
+  }
+  return b.InLayout(x, bounded);
+}
+
+}  // namespace
+
+Status PrepareBounded(ir::Module& module) {
+  ir::Computation& entry = *module.entry();
+  if (HasBound(entry.root()->shape())) {
+    return Unimplemented("'", entry.root()->name(), "', the result of '", entry.name(),
+                         "', is of shape ", entry.root()->shape(),
+                         ": results of bounded dimensions; set-dimension-size to the bound as a "
+                         "constant makes a dimension one, and get-dimension-size tells its size");
+  }
+  const std::vector<Instruction*> parameters(entry.parameters().begin(), entry.parameters().end());
+  for (Instruction* p : parameters) {
+    if (!HasBound(p->shape())) continue;
+    const Shape bounded = p->shape();
+    const std::vector<Instruction*> users(p->users().begin(), p->users().end());
+    p->set_shape(WithBounds(bounded));
+    auto next = entry.instructions().begin();
+    while (*next != p) ++next;
+    ++next;
+    Builder b(&entry, next == entry.instructions().end() ? nullptr : *next, p);
+    Instruction* whole = Whole(b, p, bounded);
+    for (Instruction* user : users) {
+      for (int64_t o = 0; o < user->operand_count(); ++o) {
+        if (user->operand(o) == p) entry.ReplaceOperand(user, o, whole);
+      }
+    }
+    KILN_RETURN_IF_ERROR(b.status());
+  }
+  return OkStatus();
+}
+
+}  // namespace kiln::passes
