@@ -40,13 +40,6 @@ std::string_view PlatformOf(const target::Target& target) {
   return "";
 }
 
-bool HasBound(const Shape& shape) {
-  for (const Dimension& d : shape.dimensions()) {
-    if (d.is_bounded()) return true;
-  }
-  return std::any_of(shape.elements().begin(), shape.elements().end(), HasBound);
-}
-
 bool HasSymbol(const Shape& shape) {
   for (const Dimension& d : shape.dimensions()) {
     if (d.is_symbol()) return true;
@@ -54,14 +47,9 @@ bool HasSymbol(const Shape& shape) {
   return std::any_of(shape.elements().begin(), shape.elements().end(), HasSymbol);
 }
 
-// What compiled code has none of.
-Status CheckSizes(const ir::Module& module, target::Kind kind) {
+Status CheckSymbols(const ir::Module& module) {
   for (const auto& c : module.computations()) {
     for (ir::Instruction* i : c->instructions()) {
-      if (kind != target::Kind::kReference && HasBound(i->shape())) {
-        return Unimplemented(OpcodeName(i->opcode()), " of bounded dimensions, '", i->name(),
-                             "' of the shape ", i->shape());
-      }
       if (HasSymbol(i->shape())) {
         return InvalidArgument("'", i->name(), "' has the shape ", i->shape(),
                                "; sizes must be put in for symbols before compiling");
@@ -100,7 +88,7 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
   target::Target target = given;
   target.gpu.tf32 = options.allow_tf32;
   auto start = std::chrono::steady_clock::now();
-  KILN_RETURN_IF_ERROR(CheckSizes(*module, given.kind));
+  KILN_RETURN_IF_ERROR(CheckSymbols(*module));
   KILN_RETURN_IF_ERROR(ir::Verify(*module));
   KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
   const std::string prefix = DumpPrefix(module->name(), options.module_number);

@@ -1,5 +1,6 @@
 #include "passes/pipelines.h"
 
+#include "passes/expand/bounded.h"
 #include "passes/expand/complex.h"
 #include "passes/expand/expand.h"
 #include "passes/expand/narrow.h"
@@ -16,6 +17,8 @@ constexpr Pass kPasses[] = {
      OutlineGrids},
     {"inline-calls", "puts the bodies of called computations in the place of their calls",
      InlineCalls},
+    {"expand-bounded", "makes values of bounded dimensions arrays of the bounds, with their sizes",
+     ExpandBounded},
     {"prepare-calls",
      "does away with markers, and gives functions outside generated code arrays in row-major order",
      PrepareCalls},
@@ -63,9 +66,9 @@ constexpr Pass kPasses[] = {
 Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
   return {
       // What is known is evaluated before it is taken apart.
-      {{"outline-grids", "inline-calls", "split-constants", "prepare-calls", "inline-maps",
-        "expand-tokens", "tuple-simplifier", "constant-folding", "expand-ops", "expand-narrow",
-        "expand-complex"}},
+      {{"outline-grids", "inline-calls", "expand-bounded", "split-constants", "prepare-calls",
+        "inline-maps", "expand-tokens", "tuple-simplifier", "constant-folding", "expand-ops",
+        "expand-narrow", "expand-complex"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
         "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
@@ -100,9 +103,9 @@ const Pipeline& GpuPipeline() {
 
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"outline-grids", "inline-calls", "split-constants", "prepare-calls", "expand-tokens",
-        "outline-ops", "expand-ops", "expand-narrow", "expand-complex", "tuple-simplifier", "dce",
-        "fuse-outlined", "tuple-simplifier", "dce"}},
+      {{"outline-grids", "inline-calls", "expand-bounded", "split-constants", "prepare-calls",
+        "expand-tokens", "outline-ops", "expand-ops", "expand-narrow", "expand-complex",
+        "tuple-simplifier", "dce", "fuse-outlined", "tuple-simplifier", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

@@ -36,6 +36,9 @@ BOUNDED = '''func.func @main() {
       : (tensor<?xf32, #stablehlo.bounds<5>>) -> tensor<i32>
   check.expect_eq_const %s, dense<12.0> : tensor<f32>
   check.expect_eq_const %m, dense<3> : tensor<i32>
+  %e = stablehlo.constant dense<[2.0, 4.0, 6.0]> : tensor<3xf32>
+  check.expect_eq %y, %e : tensor<?xf32, #stablehlo.bounds<5>>, tensor<3xf32>
+  check.expect_eq %y, %y : tensor<?xf32, #stablehlo.bounds<5>>, tensor<?xf32, #stablehlo.bounds<5>>
   return
 }
 '''
@@ -96,10 +99,15 @@ class KilnRun(unittest.TestCase):
         self.assertTrue(done.stdout.endswith('checked 1: 1 passed, 0 failed, 0 skipped\n'))
 
     def test_bounded_sizes(self):
-        for platform in ('reference',):
+        # A size that is another one, and an element.
+        wrong = [BOUNDED.replace('dense<3>', 'dense<2>', 1), BOUNDED.replace('6.0]', '7.0]')]
+        for platform in ('reference', 'cpu', 'gpu'):
             with self.subTest(platform):
-                done = self.check(f'--platform={platform}', self.write('bounded.mlir', BOUNDED))
-                self.assertTrue(done.stdout.startswith('PASS '), done.stdout)
+                paths = [self.write(f'{k}.mlir', text) for k, text in enumerate([BOUNDED] + wrong)]
+                done = self.check(f'--platform={platform}', *paths)
+                verdicts = [line.split()[0] for line in done.stdout.splitlines()]
+                self.assertEqual(verdicts, ['PASS', 'FAIL', 'FAIL', 'checked'], done.stdout)
+                self.assertIn('is 6 and should be 7', done.stdout)
 
     def test_paths_are_printed_as_given(self):
         self.write('a.mlir', PASS)

@@ -10,4 +10,9 @@ namespace kiln::passes {
 // UNIMPLEMENTED.
 Status PrepareBounded(ir::Module& module);
 
+// x : f32[<=5] => (x' : f32[5], size : s32[])   for every value: an array of the bounds, in which
+// all that lies beyond the sizes is rubbish that no op lets into its result. Sizes that do not fit,
+// of which code cannot complain, are clamped, and of two the smaller one counts.
+Result<bool> ExpandBounded(ir::Module& module, const PassContext& context);
+
 }  // namespace kiln::passes

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "passes/expand/bounded.h"
-#include "passes/expand/builder.h"
+#include "passes/expand/sized.h"
 
 namespace kiln::passes {
 namespace {
@@ -13,14 +13,6 @@ using ir::Instruction;
 bool HasBound(const Shape& shape) {
   return std::ranges::any_of(shape.dimensions(), &Dimension::is_bounded) ||
          std::ranges::any_of(shape.elements(), HasBound);
-}
-
-Shape WithBounds(Shape shape) {
-  for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (shape.dimension(d).is_bounded()) shape.set_dimension(d, shape.dim(d));
-  }
-  for (Shape& element : shape.mutable_elements()) element = WithBounds(std::move(element));
-  return shape;
 }
 
 // Arrays of the bounds as a value of bounded dimensions that is as large.
@@ -35,8 +27,8 @@ Instruction* Whole(Builder& b, Instruction* x, const Shape& bounded) {
   }
   for (int64_t d = 0; d < bounded.rank(); ++d) {
     if (!bounded.dimension(d).is_bounded()) continue;
-    Instruction* size = b.Number(Shape::Scalar(ElementType::kS32), double(bounded.dim(d)));
-    x = b.Add(Opcode::kSetDimensionSize, {x, size}, {{Attr::kDimensions, Ints{d}}});
+    x = b.Add(Opcode::kSetDimensionSize, {x, expand::S32(b, bounded.dim(d))},
+              {{Attr::kDimensions, Ints{d}}});
   }
   return b.InLayout(x, bounded);
 }
@@ -56,7 +48,7 @@ Status PrepareBounded(ir::Module& module) {
     if (!HasBound(p->shape())) continue;
     const Shape bounded = p->shape();
     const std::vector<Instruction*> users(p->users().begin(), p->users().end());
-    p->set_shape(WithBounds(bounded));
+    p->set_shape(expand::WithBounds(bounded));
     auto next = entry.instructions().begin();
     while (*next != p) ++next;
     ++next;
