@@ -360,8 +360,9 @@ TEST(BoundedCode, Scatters) {
   const std::string_view into =
       ", update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
       "index_vector_dim=1, to_apply=f\n";
-  CheckModule(Entry(true, "x = f32[5]; i0 = s32[4,1]; u0 = f32[4]",
+  CheckModule(Entry(true, "x = f32[5]; u0 = f32[4]",
                     Cat(kCut,
+                        "  i0 = s32[4,1] constant({{0}, {2}, {1}, {0}})\n"
                         "  i = s32[<=4,1] set-dimension-size(i0, m), dimensions={0}\n"
                         "  u = f32[<=4] set-dimension-size(u0, m), dimensions={0}\n"
                         "  r = f32[<=5] scatter(b, i, u)",
@@ -377,6 +378,16 @@ TEST(BoundedCode, Scatters) {
                         Whole("f32", {5, 4}, {true, true})),
                     Reducer("multiply")),
               kTwo);
+  // Windows that are not wholly where something is are left out.
+  CheckModule(Entry(false, "x = f32[5]; u = f32[4,2]",
+                    Cat(kCut,
+                        "  i = s32[4,1] constant({{0}, {3}, {1}, {2}})\n"
+                        "  r = f32[<=5] scatter(b, i, u), update_window_dims={1}, "
+                        "inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
+                        "index_vector_dim=1, to_apply=f\n",
+                        Whole("f32", {5}, {true})),
+                    Reducer("add")),
+              {{2}, {3}, {4}, {5}});
   // Windows of two columns, where there are as many.
   CheckModule(Entry(true, "x = f32[5,4]; i = s32[3,1]; u = f32[3,2]",
                     Cat(kCutBoth,
