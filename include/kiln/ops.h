@@ -1017,8 +1017,10 @@ KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operand
                                     int64_t index_vector_dim, int32_t indices_are_sorted,
                                     int32_t unique_indices, const kiln_graph* to_apply);
 
-/** The operand with one dimension cut to a size that is known at run time, an s32 scalar from 0 to
- *  the dimension's size, which becomes its bound.
+/** The operand with one dimension cut, or grown by zeros, to a size that is known at run time: an
+ *  s32 scalar from 0 to the dimension's size or bound, which is the result's bound. A result that
+ *  is declared with a constant size has that. The evaluator fails where a size is out of range;
+ *  compiled code takes the nearest one within it.
  *
  *  Takes any element type.
  *  @param graph the graph to add to

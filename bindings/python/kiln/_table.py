@@ -986,8 +986,10 @@ OPS = {
             Parameter('to_apply', 'graph', False),
         ]),
     'set_dimension_size': Op(
-        'The operand with one dimension cut to a size that is known at run time, an s32 scalar '
-        "from 0 to the dimension's size, which becomes its bound.",
+        'The operand with one dimension cut, or grown by zeros, to a size that is known at run '
+        "time: an s32 scalar from 0 to the dimension's size or bound, which is the result's "
+        'bound. A result that is declared with a constant size has that. The evaluator fails '
+        'where a size is out of range; compiled code takes the nearest one within it.',
         [
             Parameter('operand', 'value', False),
             Parameter('size', 'value', False),
