@@ -113,6 +113,10 @@ Result<const mlir::Attribute*> Tables::ReadAttributeEntry(uint64_t index) {
     read = ReadVhloAttribute(input);
   } else if (entry.dialect == "builtin") {
     read = ReadBuiltinAttribute(input, index);
+  } else if (entry.dialect == "sdy") {
+    // How a program is parted among devices says nothing about its values.
+    KILN_RETURN_IF_ERROR(input.Bytes(input.remaining(), "an attribute").status());
+    read = MakeText(AttributeKind::kOpaque, "#sdy", at);
   } else {
     return Unimplemented("byte ", at, ": an attribute of the dialect '", entry.dialect,
                          "' in bytecode is not implemented; portable bytecode has those of vhlo");

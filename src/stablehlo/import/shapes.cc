@@ -157,6 +157,8 @@ constexpr Row kRows[] = {
     {"stablehlo.set_dimension_size", SetDimensionSize, 2, 1, 0, kStorage},
     {"stablehlo.trace", Same, 1, 0, 0, kStorage},
     {"sdy.sharding_constraint", Same, 1, 1, 0, kStorage},
+    // Between the types of two dialects that are one here.
+    {"builtin.unrealized_conversion_cast", Same, 1, 1, 0, kStorage},
 };
 
 }  // namespace
