@@ -306,7 +306,7 @@ TEST(StablehloImportOps, CustomCalls) {
   EXPECT_EQ(Entry("func.func @main(%x: tensor<2x2xf32>) {\n"
                   "stablehlo.custom_call @f(%x) {operand_layouts = [dense<[0, 1]> : "
                   "tensor<2xindex>], result_layouts = []} : (tensor<2x2xf32>) -> ()\nreturn\n}"),
-            "UNIMPLEMENTED: line 2, column 1: 'stablehlo.custom_call': the attribute "
+            "UNIMPLEMENTED: line 2, column 1: 'stablehlo.custom_call': @f: the attribute "
             "operand_layouts has a layout that is not row-major, which is not implemented");
 }
 

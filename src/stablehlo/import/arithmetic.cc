@@ -47,26 +47,8 @@ Result<Values> Rng(Op& op) {
 }
 
 Result<Values> RngBitGenerator(Op& op) {
-  KILN_ASSIGN_OR_RETURN(std::string algorithm, op.Word("rng_algorithm"));
-  KILN_ASSIGN_OR_RETURN(Shape state, op.ResultShape(0));
   KILN_ASSIGN_OR_RETURN(Shape bits, op.ResultShape(1));
-  const std::string hlo = algorithm == "DEFAULT"     ? "rng_default"
-                          : algorithm == "THREE_FRY" ? "rng_three_fry"
-                          : algorithm == "PHILOX"    ? "rng_philox"
-                                                     : algorithm;
-  const ElementType wanted = bits.is_array() ? bits.type() : ElementType::kInvalid;
-  if (bits.is_array() && IsFloat(wanted)) {
-    const std::optional<ElementType> same_width = TypeByName(Cat("u", BitWidth(wanted)));
-    if (same_width) bits.set_type(*same_width);
-  }
-  const Shape whole = Shape::Tuple({state, bits});
-  Values values =
-      op.Unpack(op.b.Add(Opcode::kRngBitGenerator, op.operands, {{Attr::kAlgorithm, hlo}}, &whole));
-  if (bits.is_array() && bits.type() != wanted) {
-    const Shape declared = Shape::Scalar(wanted);
-    values[1] = op.b.Add(Opcode::kBitcastConvert, {values[1]}, {}, &declared);
-  }
-  return values;
+  return RngBitGeneratorOf(op, std::move(bits));
 }
 
 constexpr Quantised kExpressed = Quantised::kExpressed;
@@ -80,6 +62,28 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+Result<Values> RngBitGeneratorOf(Op& op, Shape bits) {
+  KILN_ASSIGN_OR_RETURN(std::string algorithm, op.Word("rng_algorithm"));
+  KILN_ASSIGN_OR_RETURN(Shape state, op.ResultShape(0));
+  const std::string hlo = algorithm == "DEFAULT"     ? "rng_default"
+                          : algorithm == "THREE_FRY" ? "rng_three_fry"
+                          : algorithm == "PHILOX"    ? "rng_philox"
+                                                     : algorithm;
+  const ElementType wanted = bits.is_array() ? bits.type() : ElementType::kInvalid;
+  if (bits.is_array() && IsFloat(wanted)) {
+    const std::optional<ElementType> same_width = TypeByName(Cat("u", BitWidth(wanted)));
+    if (same_width) bits.set_type(*same_width);
+  }
+  const Shape whole = Shape::Tuple({state, bits});
+  Values values = op.Unpack(
+      op.b.Add(Opcode::kRngBitGenerator, {op.operand(0)}, {{Attr::kAlgorithm, hlo}}, &whole));
+  if (bits.is_array() && bits.type() != wanted) {
+    const Shape declared = Shape::Scalar(wanted);
+    values[1] = op.b.Add(Opcode::kBitcastConvert, {values[1]}, {}, &declared);
+  }
+  return values;
+}
 
 std::span<const Row> ArithmeticRows() { return kRows; }
 

@@ -1,7 +1,7 @@
 // Custom calls, and what checks and the interpreter's operations are as such; interp/harness.h says
 // what they mean.
 #include "interp/harness.h"
-#include "stablehlo/import/op.h"
+#include "stablehlo/import/extensions.h"
 #include "stablehlo/mlir/print.h"
 
 namespace kiln::stablehlo {
@@ -11,20 +11,19 @@ using ir::Instruction;
 using mlir::Attribute;
 using mlir::AttributeKind;
 
-// The results as one shape: of any number but one a tuple.
-Result<Shape> WholeShape(const Op& op) {
-  std::vector<Shape> shapes;
-  for (size_t i = 0; i < op.result_count(); ++i) {
+// The results as one shape: of any number but one a tuple. `known`: where types may not tell them.
+Result<Shape> WholeShape(const Op& op, std::vector<Shape> known) {
+  for (size_t i = known.size(); i < op.result_count(); ++i) {
     KILN_ASSIGN_OR_RETURN(Shape shape, op.ResultShape(i));
-    shapes.push_back(std::move(shape));
+    known.push_back(std::move(shape));
   }
-  return shapes.size() == 1 ? shapes[0] : Shape::Tuple(std::move(shapes));
+  return known.size() == 1 ? known[0] : Shape::Tuple(std::move(known));
 }
 
 Result<Values> CallTo(Op& op, std::string_view target, Values operands, std::string config,
                       bool side_effect, Attributes attributes = {},
-                      std::vector<ir::Computation*> called = {}) {
-  KILN_ASSIGN_OR_RETURN(Shape whole, WholeShape(op));
+                      std::vector<ir::Computation*> called = {}, std::vector<Shape> results = {}) {
+  KILN_ASSIGN_OR_RETURN(Shape whole, WholeShape(op, std::move(results)));
   attributes.Set(Attr::kCustomCallTarget, QuotedText{std::string(target)});
   if (side_effect) attributes.Set(Attr::kCustomCallHasSideEffect, true);
   if (!config.empty()) attributes.Set(Attr::kBackendConfig, QuotedText{std::move(config)});
@@ -89,44 +88,14 @@ std::string_view ApiVersionName(int64_t version) {
   }
 }
 
-// Programs for several sizes say what they rely on.
-Result<Values> ShapeAssertion(Op& op) {
-  std::shared_ptr<const Literal> holds =
-      op.operands.empty() ? nullptr : op.importer.folder().Find(op.operand(0));
-  if (!holds || holds->shape() != Shape::Scalar(ElementType::kPred)) {
-    return Unimplemented("whether the shapes are right is not known when the program is imported");
-  }
-  if (holds->AsInt(0) != 0) return Values();
-  KILN_ASSIGN_OR_RETURN(std::string message, op.Word("error_message", "the shapes are not right"));
-  return InvalidArgument(message);
-}
-
-// "mhlo.topk" and others: operations that were not StableHLO's when the program was written.
-Result<Values> LaterOperation(Op& op, std::string_view name) {
-  const Attribute* attributes = op.Find("mhlo.attributes");
-  if (name != "topk") {
-    const Result<Values> values = LowerAs(op, Cat("chlo.", name));
-    if (values.ok() || values.status().code() != Code::kUnimplemented) return values;
-    return LowerAs(op, Cat("stablehlo.", name));
-  }
-  const Attribute* k = attributes ? mlir::Find(attributes->fields, "k") : nullptr;
-  const Attribute* largest = attributes ? mlir::Find(attributes->fields, "largest") : nullptr;
-  if (!k || !mlir::IntOf(*k)) return InvalidArgument("the attribute k is missing");
-  const bool most = !largest || mlir::IntOf(*largest).value_or(1) != 0;
-  return op.Unpack(
-      op.b.Add(Opcode::kTopK, op.operands, {{Attr::kK, *mlir::IntOf(*k)}, {Attr::kLargest, most}}));
-}
-
 Result<Values> CustomCall(Op& op) {
   KILN_ASSIGN_OR_RETURN(std::string target, op.Word("call_target_name"));
-  constexpr std::string_view kLater = "mhlo.";
-  if (target == "shape_assertion") return ShapeAssertion(op);
-  if (target.starts_with(kLater)) {
-    return LaterOperation(op, std::string_view(target).substr(kLater.size()));
-  }
+  if (const Lowering extension = FindExtension(target)) return extension(op);
   KILN_ASSIGN_OR_RETURN(bool side_effect, op.Bool("has_side_effect"));
-  KILN_RETURN_IF_ERROR(RequireRowMajor(op, "operand_layouts"));
-  KILN_RETURN_IF_ERROR(RequireRowMajor(op, "result_layouts"));
+  for (std::string_view name : {"operand_layouts", "result_layouts"}) {
+    KILN_RETURN_IF_ERROR(RequireRowMajor(op, name).WithContext(Cat("@", target)));
+  }
+  KILN_ASSIGN_OR_RETURN(ShapeOperands shapes, ShapeOperandsOf(op));
   KILN_ASSIGN_OR_RETURN(std::vector<OperandAlias> aliases, AliasesOf(op));
   KILN_ASSIGN_OR_RETURN(std::vector<ir::Computation*> called, CalledBy(op));
   KILN_ASSIGN_OR_RETURN(int64_t version, op.Int("api_version", 1));
@@ -140,8 +109,8 @@ Result<Values> CustomCall(Op& op) {
                            : config->is(AttributeKind::kString) ? config->text
                                                                 : mlir::ToText(*config);
   side_effect |= interp::Harness::Has(target);
-  return CallTo(op, target, op.operands, text, side_effect, std::move(attributes),
-                std::move(called));
+  return CallTo(op, target, std::move(shapes.others), text, side_effect, std::move(attributes),
+                std::move(called), std::move(shapes.results));
 }
 
 // An operation of the dialect check, whose expected value is an operand or an attribute.

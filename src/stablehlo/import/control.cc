@@ -30,6 +30,22 @@ class Captures {
   std::vector<const mlir::Value*> values_;
 };
 
+// What is known of a value is known of what stands for it in a region: sizes may depend on it.
+void TellValue(Importer& importer, const Instruction* value, const Instruction* part) {
+  if (std::shared_ptr<const Literal> known = importer.SmallValue(value)) {
+    importer.folder().Set(part, std::move(known));
+  }
+}
+
+// Whether the body of a loop ends with the argument as it is.
+bool Keeps(const mlir::Region& body, size_t argument) {
+  if (body.blocks.size() != 1 || body.blocks[0]->operations.empty()) return false;
+  const std::vector<mlir::Value*>& results = body.blocks[0]->operations.back()->operands;
+  const std::vector<mlir::Value*>& arguments = body.blocks[0]->arguments;
+  return argument < results.size() && argument < arguments.size() &&
+         results[argument] == arguments[argument];
+}
+
 // One choice for each region, of which each is given what it uses.
 Result<Values> Conditional(Op& op) {
   Values operands = {op.operand(0)};
@@ -43,7 +59,11 @@ Result<Values> Conditional(Op& op) {
     Body body(op.importer, op.importer.module().AddComputation("branch"), &op.body);
     Builder b(body.computation());
     const Values parts = PartsOf(b, body.AddParameter(given->shape()), passed.values.size());
-    for (size_t i = 0; i < parts.size(); ++i) body.Bind(passed.values[i], parts[i]);
+    const bool tell = UsesUnknownSizes(*region);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      body.Bind(passed.values[i], parts[i]);
+      if (tell) TellValue(op.importer, passed.instructions[i], parts[i]);
+    }
     KILN_ASSIGN_OR_RETURN(Values results,
                           op.importer.ImportBlock(*block, body, "stablehlo.return"));
     if (results.size() != op.result_count()) {
@@ -70,6 +90,8 @@ Result<Values> While(Op& op) {
   Instruction* initial = op.b.OneOrTuple(state);
   KILN_RETURN_IF_ERROR(op.b.status());
   std::vector<ir::Computation*> computations;
+  const mlir::Region& turn = *op.operation.regions[1];
+  const bool tell = UsesUnknownSizes(*op.operation.regions[0]) || UsesUnknownSizes(turn);
   for (size_t k = 0; k < 2; ++k) {
     KILN_ASSIGN_OR_RETURN(const mlir::Block* block,
                           op.importer.BlockOf(*op.operation.regions[k], n));
@@ -86,6 +108,9 @@ Result<Values> While(Op& op) {
       body.Bind(argument, parts[i]);
     }
     for (size_t i = n; i < count; ++i) body.Bind(passed.values[i - n], parts[i]);
+    for (size_t i = 0; tell && i < count; ++i) {
+      if (i >= n || Keeps(turn, i)) TellValue(op.importer, state[i], parts[i]);
+    }
     KILN_ASSIGN_OR_RETURN(Values results,
                           op.importer.ImportBlock(*block, body, "stablehlo.return"));
     if (results.size() != (k == 0 ? 1 : n)) {

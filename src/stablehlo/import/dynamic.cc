@@ -93,10 +93,27 @@ Result<Values> DynamicPad(Op& op) {
                          {{Attr::kPadding, std::move(padding)}}));
 }
 
+// The sizes of a slice of which the limits are the starts and these; null where they are others.
+Instruction* SizesOfSlice(const Op& op) {
+  const Instruction* limits = op.operand(2);
+  if (limits->opcode() != Opcode::kAdd) return nullptr;
+  for (int64_t k : {0, 1}) {
+    if (limits->operand(k) == op.operand(1)) return limits->operand(1 - k);
+  }
+  return nullptr;
+}
+
 // Where a slice begins may be known at run time only, if its size is known and it has no stride.
-Result<Values> SliceOfKnownSize(Op& op) {
+Result<Values> SliceOfKnownSize(Op& op, const Instruction* sizes) {
   KILN_ASSIGN_OR_RETURN(Ints strides, op.KnownInts(3, "the strides"));
-  KILN_ASSIGN_OR_RETURN(Shape shape, op.ResultShape(0));
+  Shape shape;
+  if (op.HasShape(0)) {
+    KILN_ASSIGN_OR_RETURN(shape, op.ResultShape(0));
+  } else {
+    KILN_ASSIGN_OR_RETURN(Ints known, op.KnownIntsOf(sizes, "the sizes of the slice"));
+    shape = Shape(op.type(0), known);
+    KILN_RETURN_IF_ERROR(ValidateShape(shape));
+  }
   for (int64_t stride : strides) {
     if (stride != 1) {
       return Unimplemented("a slice with the stride ", stride,
@@ -120,7 +137,8 @@ Result<Values> SliceOfKnownSize(Op& op) {
 Result<Values> RealDynamicSlice(Op& op) {
   Folder& folder = op.importer.folder();
   const bool known = folder.Find(op.operand(1)) && folder.Find(op.operand(2));
-  if (!known && op.HasShape(0)) return SliceOfKnownSize(op);
+  const Instruction* sizes = known ? nullptr : SizesOfSlice(op);
+  if (!known && (sizes || op.HasShape(0))) return SliceOfKnownSize(op, sizes);
   KILN_ASSIGN_OR_RETURN(std::vector<Ints> lists,
                         ThreeLists(op, 1, {"the starts", "the limits", "the strides"}));
   std::vector<SliceDimension> slices;

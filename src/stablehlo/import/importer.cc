@@ -20,24 +20,6 @@ constexpr size_t kMaxSpecialised = 10'000;
 constexpr int64_t kMaxCharged = int64_t{1} << 22;
 // Arguments of functions that are imported for their values: shapes, and sizes of dimensions.
 constexpr int64_t kMaxKnownElements = kMaxRank;
-
-bool UsesUnknownSizes(const mlir::Region& region) {
-  for (const mlir::Block* block : region.blocks) {
-    for (const mlir::Value* argument : block->arguments) {
-      if (HasUnknownSize(*argument->type)) return true;
-    }
-    for (const mlir::Operation* operation : block->operations) {
-      for (const mlir::Value* result : operation->results) {
-        if (HasUnknownSize(*result->type)) return true;
-      }
-      for (const mlir::Region* inner : operation->regions) {
-        if (UsesUnknownSizes(*inner)) return true;
-      }
-    }
-  }
-  return false;
-}
-
 void AddSymbols(const Attribute* attribute, std::vector<std::string_view>& names) {
   if (!attribute) return;
   if (attribute->is(AttributeKind::kSymbol)) names.push_back(attribute->text);
@@ -93,6 +75,23 @@ class Deeper {
 };
 
 }  // namespace
+
+bool UsesUnknownSizes(const mlir::Region& region) {
+  for (const mlir::Block* block : region.blocks) {
+    for (const mlir::Value* argument : block->arguments) {
+      if (HasUnknownSize(*argument->type)) return true;
+    }
+    for (const mlir::Operation* operation : block->operations) {
+      for (const mlir::Value* result : operation->results) {
+        if (HasUnknownSize(*result->type)) return true;
+      }
+      for (const mlir::Region* inner : operation->regions) {
+        if (UsesUnknownSizes(*inner)) return true;
+      }
+    }
+  }
+  return false;
+}
 
 std::string PlaceOf(const mlir::Operation& operation) {
   return Cat(operation.location, ": '", operation.name, "'");
@@ -302,6 +301,13 @@ Result<std::vector<Shape>> Importer::EntryArguments(const Function& entry) const
   return shapes;
 }
 
+std::shared_ptr<const Literal> Importer::SmallValue(const Instruction* instruction) {
+  const Shape& shape = instruction->shape();
+  const bool small = shape.is_array() && IsInteger(shape.type()) && shape.is_static() &&
+                     shape.num_elements() <= kMaxKnownElements;
+  return small ? folder_.Find(instruction) : nullptr;
+}
+
 Result<Importer::Callee> Importer::FindCallee(std::string_view name) {
   KILN_ASSIGN_OR_RETURN(Function * function, FunctionOf(name));
   if (function->computation) return Callee{function->computation, function->type->results.size()};
@@ -336,12 +342,9 @@ Result<Importer::Callee> Importer::FindCallee(std::string_view name,
   std::vector<Shape> shapes;
   std::vector<std::shared_ptr<const Literal>> known;
   for (Instruction* argument : arguments) {
-    const Shape& shape = argument->shape();
-    const bool small = shape.is_array() && IsInteger(shape.type()) && shape.is_static() &&
-                       shape.num_elements() <= kMaxKnownElements;
-    known.push_back(small ? folder_.Find(argument) : nullptr);
-    shapes.push_back(shape);
-    key += Cat("|", shape, known.back() ? Cat("=", *known.back()) : "");
+    known.push_back(SmallValue(argument));
+    shapes.push_back(argument->shape());
+    key += Cat("|", argument->shape(), known.back() ? Cat("=", *known.back()) : "");
   }
   auto [made, fresh] = specialised_.try_emplace(std::move(key), nullptr);
   if (fresh) {
@@ -376,7 +379,11 @@ Result<ir::Computation*> Importer::ImportFunction(
     if (known[i]) folder_.Set(parameter, known[i]);
     body.Bind(argument, parameter);
   }
-  KILN_ASSIGN_OR_RETURN(Values results, ImportBlock(**block, body, "func.return"));
+  // JAX ends some functions as regions end.
+  const std::vector<mlir::Operation*>& operations = (*block)->operations;
+  const bool as_region = !operations.empty() && operations.back()->name == "stablehlo.return";
+  KILN_ASSIGN_OR_RETURN(Values results,
+                        ImportBlock(**block, body, as_region ? "stablehlo.return" : "func.return"));
   const std::vector<const mlir::Type*>& types = function.type->results;
   if (results.size() != types.size()) {
     return fail(InvalidArgument("found ", results.size(), " results; expected ", types.size()));

@@ -52,6 +52,8 @@ class Importer {
 
   ir::Module& module() { return *module_; }
   Folder& folder() { return folder_; }
+  // The value of a few integers, such as sizes are, where it is known; or null.
+  std::shared_ptr<const Literal> SmallValue(const ir::Instruction* instruction);
 
   // The computation of a function for such arguments, and how its results are told: whether its
   // result is a value, or a tuple.
@@ -112,6 +114,9 @@ class Importer {
   int64_t depth_ = 0, charged_ = 0;
   bool placed_ = false;
 };
+
+// Whether a type in it has a size that is not known.
+bool UsesUnknownSizes(const mlir::Region& region);
 
 // "line 3, column 7: 'stablehlo.add'", the beginning of messages.
 std::string PlaceOf(const mlir::Operation& operation);

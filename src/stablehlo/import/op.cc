@@ -281,14 +281,18 @@ Result<Shape> Op::Declared(size_t i) const {
 }
 
 Result<Ints> Op::KnownInts(size_t i, std::string_view what) {
-  std::shared_ptr<const Literal> literal = importer.folder().Find(operands[i]);
+  return KnownIntsOf(operands[i], Cat("operand ", i, ", ", what, ","));
+}
+
+Result<Ints> Op::KnownIntsOf(const Instruction* value, std::string_view what) {
+  std::shared_ptr<const Literal> literal = importer.folder().Find(value);
   if (!literal) {
-    return Unimplemented("operand ", i, ", ", what,
-                         ", is not known when the program is imported, which is not implemented");
+    return Unimplemented(what,
+                         " is not known when the program is imported, which is not implemented");
   }
   const Shape& shape = literal->shape();
   if (!shape.is_array() || !IsInteger(shape.type()) || shape.num_elements() > 2 * kMaxRank) {
-    return InvalidArgument("operand ", i, ", ", what, ", is ", shape, "; expected a few integers");
+    return InvalidArgument(what, " is ", shape, "; expected a few integers");
   }
   Ints values;
   for (int64_t k = 0; k < shape.num_elements(); ++k) values.push_back(literal->AsInt(k));

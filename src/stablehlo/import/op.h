@@ -57,6 +57,7 @@ class Op {
 
   // The value of an operand where it is known when importing, as integers in row-major order.
   Result<Ints> KnownInts(size_t i, std::string_view what);
+  Result<Ints> KnownIntsOf(const ir::Instruction* value, std::string_view what);
 
   // The parts of a tuple with an element for each result; of a single result the value itself.
   Values Unpack(ir::Instruction* value);
@@ -123,6 +124,8 @@ std::span<const Row> WindowRows();
 Result<Values> Lower(Importer& importer, Body& body, const mlir::Operation& operation);
 // An operation's lowering under another one's name: "stablehlo.add" for chlo.broadcast_add.
 Result<Values> LowerAs(Op& op, std::string_view name);
+// stablehlo.rng_bit_generator of operand 0, with bits of such a shape.
+Result<Values> RngBitGeneratorOf(Op& op, Shape bits);
 
 // The floats that quantised integers stand for, and the integers that stand for floats.
 ir::Instruction* Dequantise(Builder& b, ir::Instruction* x, const mlir::Quantization& q);

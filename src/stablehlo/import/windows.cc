@@ -260,8 +260,10 @@ Result<Values> ConvolutionBy(Op& op, const Ints* padding) {
 Instruction* ProductOf(Builder& b, Opcode opcode, Instruction* lhs, Instruction* rhs,
                        Attributes attributes, ElementType type) {
   if (!lhs || !rhs) return nullptr;
-  // Factors of different types meet in the product's.
-  if (lhs->shape().type() != rhs->shape().type()) {
+  // Factors of different types meet in the product's, and so do integers whose product is none:
+  // what they are summed up to may be more than they hold.
+  const bool integers = IsInteger(lhs->shape().type()) && !IsInteger(type);
+  if (lhs->shape().type() != rhs->shape().type() || integers) {
     lhs = b.Convert(lhs, type);
     rhs = b.Convert(rhs, type);
     if (!lhs || !rhs) return nullptr;
