@@ -129,7 +129,7 @@ class KilnRun(unittest.TestCase):
         self.assertIn(f'FAIL {disabled}', self.check('--disabled-too', disabled).stdout)
 
     def test_several_modules_a_file(self):
-        text = PASS + '// -----\n' + PASS + '// -----\n' + FAIL
+        text = PASS + '// // -----\n' + PASS + '  // -----\n' + FAIL
         path = self.write('several.mlir', text)
         line = self.check(path).stdout.splitlines()[0]
         # The third module begins behind 2 of 6 lines and 2 that part them.

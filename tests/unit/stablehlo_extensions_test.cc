@@ -129,6 +129,18 @@ TEST(StablehloExtensions, CallsWhoseResultsHaveSizesBesideThem) {
       << Imported(text);
 }
 
+TEST(StablehloExtensions, SizesMustFit) {
+  const std::string text =
+      "func.func @main(%x: tensor<2xf32>) -> tensor<4xf32> {\n" +
+      Constant("s", "[5]", "tensor<1xi64>") +
+      "%0 = stablehlo.custom_call @f(%x, %s) {indices_of_shape_operands = dense<[1]> : "
+      "tensor<1xi64>} : (tensor<2xf32>, tensor<1xi64>) -> tensor<4xf32>\n"
+      "return %0 : tensor<4xf32>\n}";
+  EXPECT_NE(Imported(text).find("operand 1 says f32[5] of a result that is tensor<4xf32>"),
+            std::string::npos)
+      << Imported(text);
+}
+
 TEST(StablehloExtensions, AssertionsTellTheNumbers) {
   const std::string body =
       Constant("no", "false", "tensor<i1>") + Constant("a", "3", "tensor<i32>") +

@@ -325,6 +325,9 @@ constexpr Form kControl[] = {
      R"(%0:2 = "stablehlo.optimization_barrier"(%f, %n) : (tensor<2x3xf32>, tensor<i32>)
         -> (tensor<2x3xf32>, tensor<i32>))"},
     {"stablehlo.optimization_barrier()", R"("stablehlo.optimization_barrier"() : () -> ())"},
+    {"stablehlo.optimization_barrier {x = 1 : i32}()\n%9 = stablehlo.abs %f : tensor<2x3xf32>",
+     R"("stablehlo.optimization_barrier"() {x = 1 : i32} : () -> ()
+        %9 = "stablehlo.abs"(%f) : (tensor<2x3xf32>) -> tensor<2x3xf32>)"},
     {"%0 = stablehlo.after_all %t, %t : !stablehlo.token",
      R"(%0 = "stablehlo.after_all"(%t, %t) : (!stablehlo.token, !stablehlo.token)
         -> !stablehlo.token)"},
@@ -681,6 +684,9 @@ TEST(StablehloText, Chunks) {
   auto module = ReadText(chunks[2].text, {.first_line = chunks[2].first_line});
   EXPECT_EQ(module.status().message(), "line 7, column 1: found 'd'; expected an operation");
   EXPECT_EQ(SplitChunks("").size(), 1u);
+  // In a comment, too, and not in a string.
+  EXPECT_EQ(SplitChunks("a\n// // -----\nb\n").size(), 2u);
+  EXPECT_EQ(SplitChunks("a \"// -----\"\nb\n//-----\n").size(), 1u);
 }
 
 }  // namespace

@@ -13,12 +13,16 @@ using mlir::AttributeKind;
 
 // A result of such sizes, which its type may tell already.
 Result<Shape> SizedResult(Op& op, size_t result, size_t operand) {
-  if (op.HasShape(result)) return op.ResultShape(result);
+  if (op.HasShape(result) && !op.importer.folder().Find(op.operand(operand))) {
+    return op.ResultShape(result);
+  }
   KILN_ASSIGN_OR_RETURN(ElementType element, op.ResultElement(result));
   KILN_ASSIGN_OR_RETURN(Ints sizes, op.KnownInts(operand, "the sizes of a result"));
   Shape shape(element, sizes);
   KILN_RETURN_IF_ERROR(ValidateShape(shape));
-  return shape;
+  if (Fits(op.result_type(result), shape)) return shape;
+  return InvalidArgument("operand ", operand, " says ", shape, " of a result that is ",
+                         op.result_type(result));
 }
 
 // The one function that is called.

@@ -63,7 +63,7 @@ constexpr Row kRows[] = {
      "% , type = fft_type:enum.fft_type , length = fft_length:ints {} : function"},
     {"stablehlo", "get_dimension_size", "% , dim = dimension:i64 {} : function"},
     {"stablehlo", "get_tuple_element", "% [ index:i32 ] {} : function"},
-    {"stablehlo", "optimization_barrier", "{} (? ( ) ?) %* {} : pairwise"},
+    {"stablehlo", "optimization_barrier", "{} @barrier"},
     {"stablehlo", "pad",
      "% , % , low = edge_padding_low:ints , high = edge_padding_high:ints , "
      "interior = interior_padding:ints {} : function"},

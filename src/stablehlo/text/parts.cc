@@ -9,19 +9,13 @@ Status Reader::ReadPart(Operation* operation, std::string_view part, Scope& scop
     Status (Reader::*read)(Operation*, Scope&);
   };
   static constexpr Row kParts[] = {
-      {"constant", &Reader::ReadConstant},
-      {"conv", &Reader::ReadConvolution},
-      {"dot_dimensions", &Reader::ReadDotDimensions},
-      {"format", &Reader::ReadFormat},
-      {"function", &Reader::ReadFunction},
-      {"module", &Reader::ReadModule},
-      {"precision", &Reader::ReadPrecision},
-      {"reduce", &Reader::ReadReduce},
-      {"regions", &Reader::ReadRegions},
-      {"scan", &Reader::ReadScan},
-      {"slices", &Reader::ReadSlices},
-      {"value", &Reader::ReadValue},
-      {"while", &Reader::ReadWhile},
+      {"barrier", &Reader::ReadBarrier},  {"constant", &Reader::ReadConstant},
+      {"conv", &Reader::ReadConvolution}, {"dot_dimensions", &Reader::ReadDotDimensions},
+      {"format", &Reader::ReadFormat},    {"function", &Reader::ReadFunction},
+      {"module", &Reader::ReadModule},    {"precision", &Reader::ReadPrecision},
+      {"reduce", &Reader::ReadReduce},    {"regions", &Reader::ReadRegions},
+      {"scan", &Reader::ReadScan},        {"slices", &Reader::ReadSlices},
+      {"value", &Reader::ReadValue},      {"while", &Reader::ReadWhile},
       {"window", &Reader::ReadWindow},
   };
   for (const Row& row : kParts) {
@@ -45,6 +39,11 @@ Status Reader::ReadConstant(Operation* operation, Scope& scope) {
   }
   KILN_RETURN_IF_ERROR(Set(operation, "value", value, at));
   return AddResults(operation, {type});
+}
+
+// "()", with which it ends, or operands and their types, which are those of the results.
+Status Reader::ReadBarrier(Operation* operation, Scope& scope) {
+  return ReadForm(operation, scanner_.Take("(") ? ")" : "%* {} : pairwise", scope);
 }
 
 // A value to compare with, which has the type of the one operand.

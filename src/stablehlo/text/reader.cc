@@ -248,6 +248,12 @@ Result<std::unique_ptr<mlir::Module>> ReadText(std::string_view text, const Text
   return Reader(text, options).Read();
 }
 
+// Whether a line parts modules: also in a comment, as it does for MLIR.
+bool IsSplit(std::string_view line) {
+  line = TrimLeft(line);
+  return line.starts_with("//") && line.find("// -----") != line.npos;
+}
+
 std::vector<Chunk> SplitChunks(std::string_view text) {
   std::vector<Chunk> chunks;
   Chunk chunk;
@@ -256,7 +262,7 @@ std::vector<Chunk> SplitChunks(std::string_view text) {
   for (size_t begin = 0; begin < text.size(); ++number) {
     const size_t newline = text.find('\n', begin);
     const size_t next = newline == std::string_view::npos ? text.size() : newline + 1;
-    if (TrimLeft(text.substr(begin, next - begin)).starts_with("// -----")) {
+    if (IsSplit(text.substr(begin, next - begin))) {
       chunk.text = text.substr(chunk_begin, begin - chunk_begin);
       chunks.push_back(chunk);
       chunk.first_line = number + 1;

@@ -125,6 +125,7 @@ class Reader {
   Status ReadRegions(Operation* operation, Scope& scope);
   Status ReadSlices(Operation* operation, Scope& scope);
   Status ReadFormat(Operation* operation, Scope& scope);
+  Status ReadBarrier(Operation* operation, Scope& scope);
   Status ReadDotDimensions(Operation* operation, Scope& scope);
   Status ReadPrecision(Operation* operation, Scope& scope);
   Status ReadConvolution(Operation* operation, Scope& scope);

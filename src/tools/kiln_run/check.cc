@@ -50,8 +50,15 @@ struct Chunk {
   size_t line;  // its first one
 };
 
-// Modules of one file stand between lines that begin with "// -----". Each has as many empty lines
-// before it as the file has others: errors tell lines of the file.
+// Whether a line parts modules: "// -----", also in a comment, as it does for MLIR.
+bool IsSplit(std::string_view line) {
+  const size_t first = line.find_first_not_of(" \t");
+  return first != line.npos && line.substr(first).starts_with("//") &&
+         line.find("// -----", first) != line.npos;
+}
+
+// The modules of one file. Each has as many empty lines before it as the file has others: errors
+// tell lines of the file.
 std::vector<Chunk> Chunks(std::string_view text) {
   std::vector<Chunk> chunks;
   size_t begin = 0, at = 0, line = 1, first = 1;
@@ -60,7 +67,7 @@ std::vector<Chunk> Chunks(std::string_view text) {
   };
   while (at < text.size()) {
     size_t end = std::min(text.find('\n', at), text.size());
-    if (text.substr(at, end - at).starts_with("// -----")) {
+    if (IsSplit(text.substr(at, end - at))) {
       add(at);
       begin = std::min(end + 1, text.size());
       first = line + 1;
