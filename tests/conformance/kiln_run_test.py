@@ -120,11 +120,14 @@ class KilnRun(unittest.TestCase):
         empty = self.write('e.mlir', '// nothing\n')
         takes = self.write('t.mlir', 'func.func @main(%a: tensor<f32>) -> tensor<f32> {\n'
                                      '  return %a : tensor<f32>\n}\n')
-        done = self.check(disabled, empty, takes)
+        sizes = self.write('s.mlir', 'func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {\n'
+                                     '  return %a : tensor<?xf32>\n}\n')
+        done = self.check(disabled, empty, takes, sizes)
         self.assertEqual(done.stdout.splitlines(), [
             f'SKIP {disabled}: marked RUN-DISABLED: no such thing',
             f'SKIP {empty}: has no module', f'SKIP {takes}: its entry takes arguments',
-            'checked 3: 0 passed, 0 failed, 3 skipped'])
+            f'SKIP {sizes}: its entry takes arguments of unknown sizes',
+            'checked 4: 0 passed, 0 failed, 4 skipped'])
         self.assertEqual(done.returncode, 0)
         self.assertIn(f'FAIL {disabled}', self.check('--disabled-too', disabled).stdout)
 

@@ -124,7 +124,12 @@ class Checker {
     kiln_graph* made = nullptr;
     if (Error e{kiln_graph_from_stablehlo(context_.get(), program.data(), program.size(), nullptr,
                                           &made)}) {
-      return {Verdict::kFail, Text(e)};
+      std::string text = Text(e);
+      // Programs for several sizes are no checks by themselves.
+      const bool open = kiln_error_code(e.get()) == KILN_UNIMPLEMENTED &&
+                        text.ends_with("shapes of the arguments may tell it");
+      return {open ? Verdict::kSkip : Verdict::kFail,
+              open ? "its entry takes arguments of unknown sizes" : std::move(text)};
     }
     Graph graph(made);
     kiln_compile_options c = KILN_COMPILE_OPTIONS_INIT;
