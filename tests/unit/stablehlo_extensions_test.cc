@@ -205,6 +205,55 @@ TEST(StablehloExtensions, SlicesOfASizeThatIsComputed) {
             "{2, 3}");
 }
 
+// --- LAPACK
+
+// A call of operands that are matrices of such a size, column-major.
+std::string Matrices(std::string_view target, std::string_view operands, std::string_view config,
+                     std::string_view types) {
+  return Cat("stablehlo.custom_call @", target, "(", operands, ") {mhlo.backend_config = {", config,
+             "}, operand_layouts = [",
+             operands.size() > 2 ? "dense<[0, 1]> : tensor<2xindex>, " : "",
+             "dense<[0, 1]> : tensor<2xindex>]} : ", types, "\n");
+}
+
+TEST(StablehloExtensions, CholeskyByLapack) {
+  const std::string types = "(tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<i32>)";
+  auto value = [&](std::string_view x, std::string_view config) {
+    return BodyValue(Constant("x", x, "tensor<2x2xf64>") +
+                         "%0:2 = " + Matrices("lapack_dpotrf_ffi", "%x", config, types),
+                     "%0#0, %0#1", "tensor<2x2xf64>, tensor<i32>");
+  };
+  // What is on the other side of the diagonal stays as it was.
+  EXPECT_EQ(value("[[4.0, 7.0], [2.0, 10.0]]", "uplo = 76 : ui8"), "({ { 2, 7 }, { 1, 3 } }, 0)");
+  EXPECT_EQ(value("[[4.0, 2.0], [7.0, 10.0]]", "uplo = 85 : ui8"), "({ { 2, 1 }, { 7, 3 } }, 0)");
+  const std::string none = value("[[-4.0, 2.0], [2.0, 10.0]]", "uplo = 76 : ui8");
+  EXPECT_TRUE(none.ends_with(", 1)")) << none;
+  EXPECT_NE(value("[[4.0, 2.0], [2.0, 10.0]]", "uplo = 5 : ui8").find("must have uplo"),
+            std::string::npos);
+}
+
+TEST(StablehloExtensions, TriangularSystemsByBlas) {
+  auto value = [&](std::string_view config) {
+    return BodyValue(Constant("a", "[[2.0, 99.0], [1.0, 4.0]]", "tensor<2x2xf32>") +
+                         Constant("b", "[[2.0, 4.0], [5.0, 10.0]]", "tensor<2x2xf32>") + "%0 = " +
+                         Matrices("lapack_strsm_ffi", "%a, %b", config,
+                                  "(tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>"),
+                     "%0", "tensor<2x2xf32>");
+  };
+  const std::string lower = "uplo = 76 : ui8, diag = 78 : ui8, ";
+  EXPECT_EQ(value(lower + "side = 76 : ui8, trans_x = 78 : ui8"), "{ { 1, 2 }, { 1, 2 } }");
+  EXPECT_EQ(value(lower + "side = 82 : ui8, trans_x = 84 : ui8"),
+            "{ { 1, 0.75 }, { 2.5, 1.875 } }");
+  EXPECT_EQ(value("uplo = 76 : ui8, diag = 85 : ui8, side = 76 : ui8, trans_x = 67 : ui8"),
+            "{ { -3, -6 }, { 5, 10 } }");
+  const std::string row_major =
+      Constant("a", "[[2.0]]", "tensor<1x1xf32>") +
+      "%0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %a) {mhlo.backend_config = {}} : "
+      "(tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x1xf32>";
+  EXPECT_NE(BodyValue(row_major, "%0", "tensor<1x1xf32>").find("not column-major"),
+            std::string::npos);
+}
+
 // Products of integers that are to be floats do not overflow.
 TEST(StablehloExtensions, ProductsOfIntegersAsFloats) {
   const std::string x = Constant("x", "[[100, 100]]", "tensor<1x2xi8>");
