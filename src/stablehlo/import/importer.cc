@@ -20,6 +20,7 @@ constexpr size_t kMaxSpecialised = 10'000;
 constexpr int64_t kMaxCharged = int64_t{1} << 22;
 // Arguments of functions that are imported for their values: shapes, and sizes of dimensions.
 constexpr int64_t kMaxKnownElements = kMaxRank;
+
 void AddSymbols(const Attribute* attribute, std::vector<std::string_view>& names) {
   if (!attribute) return;
   if (attribute->is(AttributeKind::kSymbol)) names.push_back(attribute->text);
