@@ -228,6 +228,15 @@ TEST(StablehloExtensions, CholeskyByLapack) {
   EXPECT_EQ(value("[[4.0, 2.0], [7.0, 10.0]]", "uplo = 85 : ui8"), "({ { 2, 1 }, { 7, 3 } }, 0)");
   const std::string none = value("[[-4.0, 2.0], [2.0, 10.0]]", "uplo = 76 : ui8");
   EXPECT_TRUE(none.ends_with(", 1)")) << none;
+  // In programs for several sizes.
+  const std::string sized =
+      Constant("x", "[[9.0]]", "tensor<1x1xf32>") + Constant("s", "1", "tensor<2xi32>") +
+      Constant("t", "[]", "tensor<0xi32>") +
+      "%0:2 = stablehlo.custom_call @lapack_spotrf_ffi(%x, %s, %t) {indices_of_shape_operands = "
+      "dense<[1, 2]> : tensor<2xi64>, backend_config = {uplo = 76 : ui8}, operand_layouts = "
+      "[dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, dense<0> : tensor<1xindex>]} "
+      ": (tensor<1x1xf32>, tensor<2xi32>, tensor<0xi32>) -> (tensor<?x?xf32>, tensor<i32>)";
+  EXPECT_EQ(BodyValue(sized, "%0#0, %0#1", "tensor<?x?xf32>, tensor<i32>"), "({ {3} }, 0)");
   EXPECT_NE(value("[[4.0, 2.0], [2.0, 10.0]]", "uplo = 5 : ui8").find("must have uplo"),
             std::string::npos);
 }

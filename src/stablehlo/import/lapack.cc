@@ -13,45 +13,49 @@ using mlir::AttributeKind;
 // A letter of the configuration, one of two or three: 'L' or 'U'.
 Result<char> LetterOf(const Op& op, std::string_view name, std::string_view letters) {
   const Attribute* config = op.Find("mhlo.backend_config");
+  if (!config) config = op.Find("backend_config");
   const bool is_list = config && config->is(AttributeKind::kDictionary);
   const Attribute* value = is_list ? mlir::Find(config->fields, name) : nullptr;
   const std::optional<int64_t> number = value ? mlir::IntOf(*value) : std::nullopt;
   for (char letter : letters) {
     if (number == letter) return letter;
   }
-  return InvalidArgument("mhlo.backend_config must have ", name, ", one of the letters ", letters);
+  return InvalidArgument("backend_config must have ", name, ", one of the letters ", letters);
 }
 
-// Whether each matrix of the operands and results is column-major. Where they stand is the same for
-// all then.
-Status RequireMatrices(const Op& op) {
-  for (const Instruction* x : op.operands) {
-    const bool matrix = x->shape().is_array() && x->shape().is_static() && x->shape().rank() >= 2;
-    if (!matrix) return InvalidArgument("found ", x->shape(), "; expected matrices");
+// The operands that say no sizes, so many: matrices, each column-major. Where they stand is the
+// same for all then.
+Result<Values> MatricesOf(Op& op, size_t count) {
+  KILN_ASSIGN_OR_RETURN(ShapeOperands operands, ShapeOperandsOf(op));
+  const Values& matrices = operands.others;
+  if (matrices.size() != count) {
+    return InvalidArgument("found ", matrices.size(), " operands; expected ", count);
   }
-  const int64_t rank = op.operands.empty() ? 0 : op.shape(0).rank();
   const Attribute* layouts = op.Find("operand_layouts");
-  const size_t found = layouts ? layouts->items.size() : 0;
-  bool fits = rank >= 2 && found == op.operands.size();
-  for (size_t i = 0; fits && i < found; ++i) {
+  bool fits = layouts && layouts->items.size() == op.operands.size();
+  for (size_t i = 0; fits && i < count; ++i) {
+    const Shape& shape = matrices[i]->shape();
+    if (!shape.is_array() || !shape.is_static() || shape.rank() < 2) {
+      return InvalidArgument("found ", shape, "; expected matrices");
+    }
+    // Those that say sizes stand behind them.
     const std::optional<Ints> order = mlir::IntsOf(*layouts->items[i]);
-    fits = op.shape(i).rank() == rank && order && std::ssize(*order) == rank &&
-           (*order)[0] == rank - 2 && (*order)[1] == rank - 1;
+    fits = matrices[i] == op.operand(i) && order && std::ssize(*order) == shape.rank() &&
+           (*order)[0] == shape.rank() - 2 && (*order)[1] == shape.rank() - 1;
   }
-  if (fits) return OkStatus();
-  return Unimplemented("matrices that are not column-major are not implemented");
+  if (!fits) return Unimplemented("matrices that are not column-major are not implemented");
+  return matrices;
 }
 
 // The factor, and above or below it what was there; for each matrix 0, or 1 where it has none.
 Result<Values> Potrf(Op& op) {
-  if (op.operands.size() != 1 || op.result_count() != 2) {
-    return InvalidArgument("found ", op.operands.size(), " operands and ", op.result_count(),
-                           " results; expected one and two");
+  if (op.result_count() != 2) {
+    return InvalidArgument("found ", op.result_count(), " results; expected two");
   }
-  KILN_RETURN_IF_ERROR(RequireMatrices(op));
+  KILN_ASSIGN_OR_RETURN(Values matrices, MatricesOf(op, 1));
   KILN_ASSIGN_OR_RETURN(char triangle, LetterOf(op, "uplo", "LU"));
   const bool lower = triangle == 'L';
-  Instruction* x = op.operand(0);
+  Instruction* x = matrices[0];
   const Shape& shape = x->shape();
   const int64_t rank = shape.rank();
   Shape places = shape;
@@ -70,11 +74,10 @@ Result<Values> Potrf(Op& op) {
 }
 
 Result<Values> Trsm(Op& op) {
-  if (op.operands.size() != 2 || op.result_count() != 1) {
-    return InvalidArgument("found ", op.operands.size(), " operands and ", op.result_count(),
-                           " results; expected two and one");
+  if (op.result_count() != 1) {
+    return InvalidArgument("found ", op.result_count(), " results; expected one");
   }
-  KILN_RETURN_IF_ERROR(RequireMatrices(op));
+  KILN_ASSIGN_OR_RETURN(Values matrices, MatricesOf(op, 2));
   KILN_ASSIGN_OR_RETURN(char triangle, LetterOf(op, "uplo", "LU"));
   KILN_ASSIGN_OR_RETURN(char side, LetterOf(op, "side", "LR"));
   KILN_ASSIGN_OR_RETURN(char diagonal, LetterOf(op, "diag", "NU"));
@@ -82,7 +85,7 @@ Result<Values> Trsm(Op& op) {
   const std::string how = transpose == 'N'   ? "NO_TRANSPOSE"
                           : transpose == 'T' ? "TRANSPOSE"
                                              : "ADJOINT";
-  return op.One(op.b.Add(Opcode::kTriangularSolve, op.operands,
+  return op.One(op.b.Add(Opcode::kTriangularSolve, std::move(matrices),
                          {{Attr::kLeftSide, side == 'L'},
                           {Attr::kLower, triangle == 'L'},
                           {Attr::kUnitDiagonal, diagonal == 'U'},
