@@ -105,6 +105,12 @@ struct Factors {
   Prologue x, y;
 };
 
+// Whether the place is known from the variables: not where a value tells where a slice begins.
+bool IsOfVariables(const Index& index) {
+  return std::ranges::all_of(
+      index.terms(), [](const Index::Term& t) { return t.atom.kind == Atom::Kind::kVariable; });
+}
+
 // The two factors whose product is summed, in `type`; nothing where stage 0 is anything else.
 std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
   const Stage& stage = kernel.stages[0];
@@ -205,6 +211,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   if (!factors || !HasGemm(type)) return std::nullopt;
   const Node* x = &stage.nodes[static_cast<size_t>(factors->x.load)];
   const Node* y = &stage.nodes[static_cast<size_t>(factors->y.load)];
+  if (!IsOfVariables(x->index) || !IsOfVariables(y->index)) return std::nullopt;
   for (const Variable& v : kernel.variables) {
     if (v.extent == 0) return std::nullopt;
   }
