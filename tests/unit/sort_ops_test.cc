@@ -319,6 +319,12 @@ TEST(SortOps, ComparatorsThatAreNoOrder) {
       EXPECT_EQ(sorted, values) << body;
     }
   }
+  // No rows, of an order that is found by trying.
+  CheckBits(
+      "HloModule m\nn { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
+      " ROOT c = pred[] compare(a, b), direction=NE }\n"
+      "ENTRY e { x = f32[0,70] parameter(0)\n"
+      " ROOT s = f32[0,70] sort(x), dimensions={1}, to_apply=n }");
   // A plain comparison of floats among NaNs.
   for (int64_t size : {20, 333, 17000}) {
     Literal x = WithNans(ElementType::kF32, size);

@@ -82,8 +82,9 @@ GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
     for (int64_t block = 2, n = 1; block / 2 < size; block *= 2, ++n)
       steps += static_cast<size_t>(n);
     s.launches.assign(steps + 2, grid);
-    s.scratch_bytes =
-        GpuRecordBytes(types, points, size) + GpuPartialBytes(ElementType::kS32, points, size);
+    // Code is written for scratch also where there are no rows to be put into it.
+    s.scratch_bytes = std::max<int64_t>(
+        GpuRecordBytes(types, points, size) + GpuPartialBytes(ElementType::kS32, points, size), 1);
     return s;
   }
   s.launches = {grid};
@@ -102,7 +103,9 @@ GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
   first.shared_bytes = 2 * GpuRecordBytes(types, 1, tile);
   s.launches = {first};
   for (int64_t width = tile; width < size; width *= 2) s.launches.push_back(grid);
-  if (s.launches.size() > 1) s.scratch_bytes = 2 * GpuRecordBytes(types, points, size);
+  if (s.launches.size() > 1) {
+    s.scratch_bytes = std::max<int64_t>(2 * GpuRecordBytes(types, points, size), 1);
+  }
   return s;
 }
 
