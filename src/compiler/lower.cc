@@ -1,6 +1,7 @@
 #include "compiler/lower.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -38,6 +39,25 @@ std::string SymbolName(std::string_view name) {
     if (!fine) c = '_';
   }
   return symbol;
+}
+
+// A constant's elements as its layout puts them into memory; a literal's are in row-major order.
+std::shared_ptr<const Literal> InMemoryOrder(const Instruction& constant) {
+  const Shape& shape = constant.shape();
+  const Literal& literal = constant.literal();
+  if (shape.is_row_major() || shape.num_elements() == 0) return constant.shared_literal();
+  Literal memory(shape);
+  const std::vector<int64_t> dims = shape.dims(), strides = shape.strides();
+  const auto width = static_cast<size_t>(ByteWidth(shape.type()));
+  std::vector<int64_t> index(dims.size());
+  const std::byte* next = literal.data();
+  do {
+    int64_t at = 0;
+    for (size_t d = 0; d < dims.size(); ++d) at += index[d] * strides[d];
+    std::memcpy(memory.data() + static_cast<size_t>(at) * width, next, width);
+    next += width;
+  } while (NextIndex(dims, index));
+  return std::make_shared<const Literal>(std::move(memory));
 }
 
 class Lowering {
@@ -225,7 +245,7 @@ class Lowering {
       if (b.kind != Buffer::Kind::kConstant || constant_of_.contains(b.constant)) continue;
       constant_of_[b.constant] = static_cast<int>(program_.allocations.size());
       add(plan::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), b.bytes);
-      program_.constants.push_back(b.constant->shared_literal());
+      program_.constants.push_back(InMemoryOrder(*b.constant));
     }
     arena_ = static_cast<int>(program_.allocations.size());
     add(plan::Allocation::Kind::kArena, 0, assignment_.arena_bytes);

@@ -20,7 +20,9 @@ constexpr Pass kPasses[] = {
     {"expand-bounded", "makes values of bounded dimensions arrays of the bounds, with their sizes",
      ExpandBounded},
     {"prepare-calls",
-     "does away with markers, and gives functions outside generated code arrays in row-major order",
+     "does away with markers, gives functions outside generated code arrays in row-major order, "
+     "and "
+     "scatters operands of their results' layouts",
      PrepareCalls},
     {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
     {"expand-ops", "makes of other ops what has no code of its own", ExpandOps},

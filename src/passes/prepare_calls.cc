@@ -61,6 +61,22 @@ bool TakeRowMajor(Instruction* i) {
   return true;
 }
 
+// scatter(x, i, y) => scatter(copy(x), i, y)   where x has another layout than the result, which is
+// x's memory
+bool TakeInLayout(Instruction* scatter) {
+  bool changed = false;
+  const Shape& shape = scatter->shape();
+  const int64_t count = shape.is_tuple() ? std::ssize(shape.elements()) : 1;
+  for (int64_t k = 0; k < count; ++k) {
+    const Shape& result = shape.is_tuple() ? shape.elements()[static_cast<size_t>(k)] : shape;
+    Instruction* operand = WithLayouts(scatter->operand(k), result, scatter);
+    if (operand == scatter->operand(k)) continue;
+    scatter->parent()->ReplaceOperand(scatter, k, operand);
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 Result<bool> PrepareCalls(ir::Module& module, const PassContext& context) {
@@ -68,6 +84,7 @@ Result<bool> PrepareCalls(ir::Module& module, const PassContext& context) {
   for (const auto& c : module.computations()) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
+      if (i->opcode() == Opcode::kScatter) changed |= TakeInLayout(i);
       if (kernel::IsCall(*i)) changed |= DropMarker(i) || TakeRowMajor(i);
     }
   }

@@ -15,18 +15,19 @@ using ir::Instruction;
 Instruction* OfOneElement(Instruction* sort) {
   if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbol()) return nullptr;
   if (sort->operand(0)->shape().dim(sort->dimensions()[0]) > 1) return nullptr;
-  std::vector<Instruction*> operands(sort->operands().begin(), sort->operands().end());
-  Instruction* result = operands[0];
-  if (sort->shape().is_tuple()) {
-    std::vector<Shape> shapes;
-    for (const Instruction* operand : operands) shapes.push_back(operand->shape());
-    result = sort->parent()->Create({.opcode = Opcode::kTuple,
-                                     .operands = std::move(operands),
-                                     .shape = Shape::Tuple(std::move(shapes))},
-                                    sort);
-  }
   // A layout is part of what a root or a loop's state promises.
-  return result->shape() == sort->shape() ? result : nullptr;
+  auto in_layout = [&](Instruction* x, const Shape& shape) {
+    if (x->shape() == shape) return x;
+    return sort->parent()->Create({.opcode = Opcode::kCopy, .operands = {x}, .shape = shape}, sort);
+  };
+  if (!sort->shape().is_tuple()) return in_layout(sort->operand(0), sort->shape());
+  std::vector<Instruction*> operands;
+  for (int64_t k = 0; k < sort->operand_count(); ++k) {
+    operands.push_back(
+        in_layout(sort->operand(k), sort->shape().elements()[static_cast<size_t>(k)]));
+  }
+  return sort->parent()->Create(
+      {.opcode = Opcode::kTuple, .operands = std::move(operands), .shape = sort->shape()}, sort);
 }
 
 // Which operands are compared, or needed in their new order.

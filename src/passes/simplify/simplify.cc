@@ -92,13 +92,29 @@ ir::Instruction* Simpler(ir::Instruction* i) {
   return nullptr;
 }
 
+// Removes what a rule has made before an instruction, and then has not put in its place: as dead
+// code it would be a change, again and again.
+void RemoveVain(ir::Computation* c, const ir::Instruction* i, int64_t before) {
+  std::vector<ir::Instruction*> made;
+  auto it = std::ranges::find(c->instructions(), i);
+  while (it != c->instructions().begin() && (*std::prev(it))->id() > before) {
+    made.push_back(*--it);
+  }
+  for (ir::Instruction* m : made) {
+    if (m->users().empty() && !m->IsRoot()) c->Remove(m);
+  }
+}
+
 bool SimplifyComputation(ir::Computation* c) {
   bool changed = false;
   for (auto it = c->instructions().begin(); it != c->instructions().end();) {
     ir::Instruction* i = *it++;
     const int64_t before = c->parent()->NextId();
     ir::Instruction* simpler = Simpler(i);
-    if (!simpler) continue;
+    if (!simpler) {
+      if (c->parent()->NextId() > before + 1) RemoveVain(c, i, before);
+      continue;
+    }
     changed = true;
     c->ReplaceAllUses(i, simpler);
     if (i->users().empty()) RemoveDead(c, i);
@@ -116,8 +132,11 @@ Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context) {
   std::vector<ir::Computation*> computations;
   for (const auto& c : module.computations()) computations.push_back(c.get());
   for (ir::Computation* c : computations) changed |= simplify::SimplifyComputation(c);
-  // Rules may have added reducers.
-  if (module.computations().size() > computations.size()) module.SortComputations();
+  // Rules may have added reducers, also in vain.
+  if (module.computations().size() > computations.size()) {
+    module.RemoveUnusedComputations();
+    module.SortComputations();
+  }
   return changed;
 }
 
