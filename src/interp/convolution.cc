@@ -183,12 +183,28 @@ Result<Literal> EvaluatePatches(const Instruction& i, std::span<const Literal* c
   return out;
 }
 
+namespace {
+
+bool IsSum(const ir::Computation& c) {
+  const Instruction* root = c.root();
+  return root->opcode() == Opcode::kAdd && root->operand(0) != root->operand(1) &&
+         root->operand(0)->opcode() == Opcode::kParameter &&
+         root->operand(1)->opcode() == Opcode::kParameter;
+}
+
+}  // namespace
+
 Result<Literal> EvaluateSelectAndScatter(const Instruction& i,
                                          std::span<const Literal* const> operands,
                                          const RegionContext& context) {
   const Literal &x = *operands[0], &source = *operands[1], &init = *operands[2];
   Literal out(i.shape());
-  for (int64_t k = 0; k < out.shape().num_elements(); ++k) CopyElement(init, 0, out, k);
+  const int64_t elements = out.shape().num_elements();
+  for (int64_t k = 0; k < elements; ++k) CopyElement(init, 0, out, k);
+  // Sums of floats are rounded once, as those of reduce.
+  const bool sums = IsFloat(out.shape().type()) && IsSum(*i.called(1));
+  std::vector<double> totals;
+  if (sums) totals.assign(At(elements), init.AsDouble(0));
   if (source.shape().num_elements() == 0) return out;
   Function select(*i.called(0), context), scatter(*i.called(1), context);
   const auto& window = i.attributes().Window(Attr::kWindow);
@@ -212,13 +228,22 @@ Result<Literal> EvaluateSelectAndScatter(const Instruction& i,
       if (selected >= 0) KILN_RETURN_IF_ERROR(select.Apply(x, selected, x, at, &keep));
       if (keep == std::byte{0}) selected = at;
     } while (NextIndex(sizes, k));
-    if (selected >= 0) {
+    if (selected >= 0 && sums) {
+      totals[At(selected)] += source.AsDouble(number);
+    } else if (selected >= 0) {
       const size_t width = At(ByteWidth(out.shape().type()));
       KILN_RETURN_IF_ERROR(
           scatter.Apply(out, selected, source, number, out.data() + At(selected) * width));
     }
     ++number;
   } while (NextIndex(places, place));
+  if (!sums) return out;
+  VisitType(out.shape().type(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (FloatType<T>) {
+      for (size_t k = 0; k < totals.size(); ++k) out.values<T>()[k] = RoundTo<T>(totals[k]);
+    }
+  });
   return out;
 }
 

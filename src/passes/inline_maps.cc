@@ -16,9 +16,12 @@ Shape Spread(const Instruction& map, const Shape& scalar) {
   return shape;
 }
 
+}  // namespace
+
 // Copies the function's instructions to before the map:
 // map(f, x) => f(x)   each op for all elements at once
-void Inline(Computation& c, Instruction* map) {
+void InlineMap(Instruction* map) {
+  Computation& c = *map->parent();
   const Computation& function = *map->called(0);
   std::unordered_map<const Instruction*, Instruction*> inlined;
   for (Instruction* i : function.instructions()) {
@@ -56,8 +59,6 @@ void Inline(Computation& c, Instruction* map) {
   c.Remove(map);
 }
 
-}  // namespace
-
 Result<bool> InlineMaps(ir::Module& module, const PassContext& context) {
   bool changed = false;
   // Functions first: what is copied has no maps in it any more.
@@ -68,7 +69,7 @@ Result<bool> InlineMaps(ir::Module& module, const PassContext& context) {
         maps.push_back(i);
       }
     }
-    for (Instruction* map : maps) Inline(*c, map);
+    for (Instruction* map : maps) InlineMap(map);
     changed |= !maps.empty();
   }
   if (changed) module.RemoveUnusedComputations();

@@ -14,6 +14,8 @@ Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
 Result<bool> PrepareCalls(ir::Module& module, const PassContext& context);
 // map(x), to_apply=f => f's ops on all elements at once, where they are elementwise.
 Result<bool> InlineMaps(ir::Module& module, const PassContext& context);
+// The same for one map, whose computation is a kernel::IsScalarRegion.
+void InlineMap(ir::Instruction* map);
 // constant((a, b)) => tuple(constant(a), constant(b))
 Result<bool> SplitConstants(ir::Module& module, const PassContext& context);
 // Removes what no root needs, and computations that nobody calls.

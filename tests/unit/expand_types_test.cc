@@ -337,5 +337,138 @@ TEST(NarrowCode, OneOpIsFewKernels) {
             8);
 }
 
+// What each op makes of all values, and of all pairs where it has two operands.
+TEST(NarrowCode, FunctionsOfBits) {
+  for (ElementType type : kSmallFloats) {
+    const int64_t n = int64_t{1} << BitWidth(type);
+    const std::string x = Cat(TypeName(type), "[", n, ",", n, "]");
+    const std::vector<Literal> arguments = {AllValues(type, true), AllValues(type, false)};
+    const std::string two = Cat("x = ", x, "; y = ", x);
+    CheckAll(Entry(two, Cat("  ROOT r = ", x, " real(x)")), arguments);
+    CheckAll(Entry(two, Cat("  ROOT r = ", x,
+                            " custom-call(x, y), custom_call_target=\"kiln.next-after\"")),
+             arguments);
+    for (auto [exponent, mantissa] :
+         {std::pair{8, 0}, {8, 1}, {8, 2}, {8, 10}, {2, 1}, {2, 0}, {3, 1}, {4, 2}, {1, 3}}) {
+      CheckAll(Entry(two, Cat("  ROOT r = ", x, " reduce-precision(x), exponent_bits=", exponent,
+                              ", mantissa_bits=", mantissa)),
+               arguments);
+    }
+    if (BitWidth(type) == 6) continue;
+    // Every random number with every value.
+    const ElementType random = BitWidth(type) == 8 ? ElementType::kU8 : ElementType::kU4;
+    const std::string with_random = Cat("x = ", x, "; y = ", TypeName(random), "[", n, ",", n, "]");
+    for (std::string_view to : {"s8", "s4", "s2", "s32"}) {
+      CheckAll(
+          Entry(with_random, Cat("  ROOT r = ", to, "[", n, ",", n, "] stochastic-convert(x, y)")),
+          {arguments[0], AllValues(random, false)});
+    }
+  }
+  Check(Entry("x = f32[40]; y = u32[40]", "  ROOT r = s4[40] stochastic-convert(x, y)"));
+}
+
+TEST(NarrowCode, BitsOfPred) {
+  Check(Entry("x = u4[3,5]", "  ROOT r = pred[3,5,4] bitcast-convert(x)"));
+  Check(Entry("x = pred[3,5,2]", "  ROOT r = s2[3,5] bitcast-convert(x)"));
+  Check(Entry("x = pred[3,5,8]", "  ROOT r = f8e5m2[3,5] bitcast-convert(x)"));
+  Check(Entry("x = pred[5,64]", "  ROOT r = c64[5] bitcast-convert(x)"));
+  Check(Entry("x = c64[5]", "  ROOT r = pred[5,64] bitcast-convert(x)"));
+}
+
+// The byte that stands for an element is a value of its own beside.
+TEST(NarrowCode, BytesThatAreReadAsBoth) {
+  Check(Entry("x = u8[7]; y = u8[7]",
+              "  a = u8[7] add(x, y)\n  b = f8e4m3fnuz[7] bitcast-convert(a)\n"
+              "  c = u8[7] multiply(a, y)\n"
+              "  ROOT r = (u8[7], f8e4m3fnuz[7]) tuple(c, b)"));
+}
+
+TEST(NarrowCode, FromComplexNumbers) {
+  for (std::string_view type : {"c64", "c128"}) {
+    // Also beyond what there is of small integers.
+    const std::string lines =
+        Cat("  c = ", type, "[] constant((9, 0))\n  b = ", type,
+            "[50] broadcast(c), dimensions={}\n  y = ", type, "[50] multiply(x, b)\n");
+    for (std::string_view to : {"s2", "u4", "s4", "f8e5m2", "f4e2m1fn", "f8e8m0fnu"}) {
+      Check(Entry(Cat("x = ", type, "[50]"), Cat(lines, "  ROOT r = ", to, "[50] convert(y)")), 0);
+    }
+  }
+}
+
+constexpr std::string_view kMinusOfBytes =
+    "minus {\n  a = f8e4m3fn[] parameter(0)\n  b = f8e4m3fn[] parameter(1)\n"
+    "  ROOT r = f8e4m3fn[] subtract(a, b)\n}\n";
+
+// A sum is rounded once, what else rounds does so step by step; in every computation there is.
+TEST(NarrowCode, FoldsThatRound) {
+  Check(Entry("x = f8e4m3fn[40,9]; z = f8e4m3fn[]",
+              "  ROOT r = f8e4m3fn[9] reduce(x, z), dimensions={0}, to_apply=minus", kMinusOfBytes),
+        0);
+  std::string loops = std::string(kMinusOfBytes) +
+                      "plus {\n  a = f8e4m3fn[] parameter(0)\n  b = f8e4m3fn[] parameter(1)\n"
+                      "  ROOT r = f8e4m3fn[] add(a, b)\n}\n";
+  for (int k = 0; k < 6; ++k) {
+    loops += Cat("f", k,
+                 " {\n  x = f8e4m3fn[4,9] parameter(0)\n  z = f8e4m3fn[] constant(0)\n"
+                 "  s = f8e4m3fn[9] reduce(x, z), dimensions={0}, to_apply=plus\n"
+                 "  ROOT r = f8e4m3fn[9] reduce-window(s, z), window={size=2}, to_apply=plus\n}\n");
+    const size_t at = loops.rfind("f8e4m3fn[9] reduce-window");
+    loops.replace(at, 11, "f8e4m3fn[8]");
+  }
+  Check(Entry("x = f8e4m3fn[4,9]; i = s32[]",
+              "  ROOT r = f8e4m3fn[8] conditional(i, x, x, x, x, x, x), "
+              "branch_computations={f0, f1, f2, f3, f4, f5}",
+              loops),
+        0);
+}
+
+// As f32, and rounded at the end: nothing is a step of each op off.
+TEST(NarrowCode, BatchNorm) {
+  for (std::string_view type : {"f8e4m3fn", "f8e3m4", "f6e2m3fn"}) {
+    const std::string x = Cat(type, "[5,3]"), f = Cat(type, "[3]");
+    Check(Entry(Cat("x = ", x, "; s = ", f, "; o = ", f),
+                Cat("  ROOT r = (", x, ", ", f, ", ", f,
+                    ") batch-norm-training(x, s, o), epsilon=0.5, feature_index=1")),
+          0);
+  }
+}
+
+TEST(NarrowCode, SelectAndScatter) {
+  for (std::string_view type : {"f8e4m3fn", "f8e8m0fnu", "f4e2m1fn", "s4"}) {
+    for (std::string_view op : {"add", "subtract", "maximum"}) {
+      const std::string scalar = Cat(type, "[]");
+      const std::string computations = Cat(
+          "ge {\n  a = ", scalar, " parameter(0)\n  b = ", scalar,
+          " parameter(1)\n  ROOT r = pred[] compare(a, b), direction=GE\n}\nput {\n  a = ", scalar,
+          " parameter(0)\n  b = ", scalar, " parameter(1)\n  ROOT r = ", scalar, " ", op,
+          "(a, b)\n}\n");
+      Check(Entry(Cat("x = ", type, "[20,9]; y = ", type, "[18,7]; z = ", scalar),
+                  Cat("  ROOT r = ", type,
+                      "[20,9] select-and-scatter(x, y, z), "
+                      "window={size=3x3}, select=ge, scatter=put"),
+                  computations),
+            0);
+    }
+  }
+}
+
+TEST(NarrowCode, FoldsInLayouts) {
+  const std::string_view plus =
+      "plus {\n  a = f8e5m2[] parameter(0)\n  b = f8e5m2[] parameter(1)\n"
+      "  ROOT r = f8e5m2[] add(a, b)\n}\n";
+  Check(Entry("x = f8e5m2[4,3,5]{0,2,1}; z = f8e5m2[]",
+              "  ROOT r = f8e5m2[4,5]{0,1} reduce(x, z), dimensions={1}, to_apply=plus", plus));
+  Check(Entry("x = s4[4,3]{0,1}; y = s4[4,3]", "  ROOT r = s4[4,3]{0,1} add(x, y)"));
+  Check(Entry("x = c64[4,3]{0,1}; y = c64[4,3]", "  ROOT r = c64[4,3]{0,1} multiply(x, y)"));
+}
+
+TEST(ComplexCode, Maps) {
+  Check(Entry("x = c64[4,3]; y = c64[4,3]",
+              "  ROOT r = c64[4,3] map(x, y), dimensions={0,1}, to_apply=f",
+              "f {\n  a = c64[] parameter(0)\n  b = c64[] parameter(1)\n"
+              "  m = c64[] multiply(a, b)\n  c = c64[] constant((1, -2))\n"
+              "  ROOT r = c64[] add(m, c)\n}\n"));
+}
+
 }  // namespace
 }  // namespace kiln

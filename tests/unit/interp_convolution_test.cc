@@ -140,6 +140,21 @@ std::string SelectAndScatter(std::string_view shape, std::string_view x, std::st
           " select-and-scatter(x, s, i), window={", window, "}, select=select, scatter=scatter }"));
 }
 
+// A sum of floats is rounded once: after the first half it would be 10 again.
+TEST(InterpConvolution, SelectAndScatterOfFloats) {
+  EXPECT_EQ(ValueOf("HloModule m\nselect { a = f8e4m3fn[] parameter(0)\n"
+                    "  b = f8e4m3fn[] parameter(1)\n"
+                    "  ROOT c = pred[] compare(a, b), direction=GE }\n"
+                    "scatter { a = f8e4m3fn[] parameter(0)\n  b = f8e4m3fn[] parameter(1)\n"
+                    "  ROOT c = f8e4m3fn[] add(a, b) }\n"
+                    "ENTRY e { x = f8e4m3fn[3] constant({1, 9, 2})\n"
+                    "  s = f8e4m3fn[3] constant({0.5, 0.5, 0})\n"
+                    "  i = f8e4m3fn[] constant(10)\n"
+                    "  ROOT r = f8e4m3fn[3] select-and-scatter(x, s, i), "
+                    "window={size=3 pad=1_1}, select=select, scatter=scatter }"),
+            "{10,11,10}");
+}
+
 TEST(InterpConvolution, SelectAndScatter) {
   EXPECT_EQ(SelectAndScatter("s32[4,2]", "{{1, 5}, {2, 5}, {3, 6}, {4, 4}}", "s32[2,2]",
                              "{{5, 6}, {7, 8}}", "size=3x1 stride=2x1 pad=0_1x0_0", "GE", "add"),

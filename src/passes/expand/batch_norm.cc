@@ -7,7 +7,7 @@ namespace {
 using ir::Instruction;
 
 // One op's operands in the type that is computed in, and what all three ops need of them. Halves
-// are computed with as f32, and rounded at the end.
+// and smaller floats are computed with as f32, and rounded at the end.
 class Features {
  public:
   Features(Builder& b, Instruction* i)
@@ -15,7 +15,7 @@ class Features {
         index_(i->attributes().Int(Attr::kFeatureIndex)),
         epsilon_(i->attributes().Float(Attr::kEpsilon)),
         type_(i->operand(0)->shape().type()) {
-    const ElementType wide = IsHalf(type_) ? ElementType::kF32 : type_;
+    const ElementType wide = IsHalf(type_) ? ElementType::kF32 : WideOf(type_);
     for (Instruction* operand : i->operands()) operands_.push_back(b.Convert(operand, wide));
     const Shape& shape = operands_[0]->shape();
     for (int64_t d = 0; d < shape.rank(); ++d) {

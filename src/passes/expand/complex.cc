@@ -1,10 +1,13 @@
 #include "passes/expand/complex.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/strings.h"
+#include "kernel/region.h"
 #include "passes/expand/complex_functions.h"
 #include "passes/expand/retype.h"
+#include "passes/passes.h"
 
 namespace kiln::passes {
 namespace {
@@ -62,6 +65,22 @@ class ComplexExpansion : public expand::Retyping {
         b.Add(Opcode::kBitcastConvert, {memory}, {}, Shape::Scalar(shape.type()));
     complex->set_shape(shape);
     return complex;
+  }
+
+  // Maps give one result, and a pair is two: their computations take all elements at once.
+  Status Prepare() override {
+    std::vector<Instruction*> maps;
+    for (ir::Computation* c : module_.CalleesFirst()) {
+      for (Instruction* i : c->instructions()) {
+        if (i->opcode() != Opcode::kMap || !kernel::IsScalarRegion(*i->called(0))) continue;
+        if (std::ranges::any_of(i->called(0)->instructions(),
+                                [](const Instruction* x) { return IsComplexArray(x->shape()); })) {
+          maps.push_back(i);
+        }
+      }
+    }
+    for (Instruction* map : maps) InlineMap(map);
+    return OkStatus();
   }
 
   // What stands for i: a pair where it is a complex array.
@@ -201,6 +220,15 @@ class ComplexExpansion : public expand::Retyping {
     const bool to_complex = IsComplexArray(shape);
     const ElementType to = to_complex ? PartType(shape.type()) : shape.type();
     const Shape result = to_complex ? MemoryShape(shape) : shape;
+    if (IsPred(x->shape().type())) {
+      // Bits, eight of which are a byte.
+      std::vector<Dimension> dimensions = x->shape().dimensions();
+      dimensions.back() = dimensions.back().size() / 8;
+      dimensions.push_back(8);
+      x = convert(b.Reshape(x, std::move(dimensions)), ElementType::kU8);
+    } else if (IsPred(to)) {
+      return b.Reshape(convert(convert(x, ElementType::kU8), to), result.dimensions());
+    }
     const int64_t from_bits = BitWidth(x->shape().type()), to_bits = BitWidth(to);
     if (from_bits < to_bits) {
       // A last dimension for what becomes one element.

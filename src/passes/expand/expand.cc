@@ -33,11 +33,16 @@ constexpr Row kRows[] = {
     {Opcode::kNextAfter, expand::NextAfter},
 };
 
+// Whether expand-narrow has the op's bits, which are a byte or less.
+bool IsOfBytes(const Instruction& i) {
+  return i.opcode() == Opcode::kNextAfter && !IsKernelType(i.shape().type());
+}
+
 Result<bool> Expand(Computation& c, const Row& row, const target::Target& target) {
   if (!c.MayHold(row.opcode)) return false;
   std::vector<Instruction*> found;
   for (Instruction* i : c.instructions()) {
-    if (i->opcode() == row.opcode) found.push_back(i);
+    if (i->opcode() == row.opcode && !IsOfBytes(*i)) found.push_back(i);
   }
   for (Instruction* i : found) {
     Builder b(i, target);

@@ -15,10 +15,6 @@ Result<Instruction*> NextAfter(Builder& b, Instruction* i) {
   const ElementType integer = width == 16   ? ElementType::kS16
                               : width == 32 ? ElementType::kS32
                                             : ElementType::kS64;
-  if (width < 16) {
-    return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", i->shape(),
-                         " has no compiled code");
-  }
   Instruction *zero = b.Number(x, 0), *bits = b.Bits(x, integer), *one = b.Number(bits, 1);
   Instruction* away = b.Compare(Direction::kEq, b.Compare(Direction::kLt, x, y),
                                 b.Compare(Direction::kGt, x, zero));

@@ -67,7 +67,6 @@ class NarrowExpansion : public expand::Retyping {
       case Opcode::kGather:
       case Opcode::kPad:
       case Opcode::kPatches:
-      case Opcode::kReal:
       case Opcode::kReshape:
       case Opcode::kBitcast:
       case Opcode::kReverse:
@@ -77,6 +76,14 @@ class NarrowExpansion : public expand::Retyping {
       case Opcode::kGetDimensionSize:
       case Opcode::kSetDimensionSize:
         return Same(b, i, MappedAll(shape));
+      case Opcode::kReal:
+        return i->operand(0);
+      case Opcode::kReducePrecision:
+        return ReducePrecision(b, i->operand(0), *FormatOf(shape.type()),
+                               i->attributes().Int(Attr::kExponentBits),
+                               i->attributes().Int(Attr::kMantissaBits));
+      case Opcode::kNextAfter:
+        return NextAfter(b, i->operand(0), i->operand(1), *FormatOf(shape.type()));
       case Opcode::kConvert:
         return Converted(b, i->operand(0), TypeOf(i->operand(0)), shape.type());
       case Opcode::kBitcastConvert:
@@ -154,6 +161,10 @@ class NarrowExpansion : public expand::Retyping {
   // A value whose element type is `from`, held as it is held, in the form of `to`.
   static Instruction* Converted(Builder& b, Instruction* x, ElementType from, ElementType to) {
     if (from == to) return x;
+    if (IsComplex(from)) {
+      x = b.Unary(Opcode::kReal, x);
+      from = PartOf(from);
+    }
     if (IsNarrowFloat(from)) {
       x = Decode(b, x, from);
       from = ElementType::kF32;
@@ -170,21 +181,13 @@ class NarrowExpansion : public expand::Retyping {
     const ElementType carrier = CarrierOf(to);
     if (!IsFloat(from)) return Wrap(b, b.Convert(x, carrier), to);
     // To the nearest number there is; a NaN stays, and is 0 as an integer.
-    const Shape scalar = Shape::Scalar(x->shape().type());
-    const int64_t bits = BitWidth(to);
-    const double least = IsSigned(to) ? -static_cast<double>(1 << (bits - 1)) : 0;
-    const double most = static_cast<double>((1 << (IsSigned(to) ? bits - 1 : bits)) - 1);
-    x = b.Add(Opcode::kClamp, {b.Number(scalar, least), x, b.Number(scalar, most)});
-    return b.Convert(x, carrier);
+    return b.Convert(WithinRange(b, x, to), carrier);
   }
 
   Result<Instruction*> Elementwise(Builder& b, Instruction* i, const Shape& shape) {
     const ElementType type = NarrowTypeOf(i, shape);
     std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
-    if (i->opcode() == Opcode::kStochasticConvert) {
-      return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", shape,
-                           " has no compiled code: elements of ", TypeName(type));
-    }
+    if (i->opcode() == Opcode::kStochasticConvert) return StochasticConverted(b, i, shape);
     const bool floats = IsFloat(type);
     const ElementType wide = floats ? ElementType::kF32 : CarrierOf(type);
     for (Instruction*& operand : operands) {
@@ -242,6 +245,105 @@ class NarrowExpansion : public expand::Retyping {
     return floats ? Encode(b, value, shape.type()) : Wrap(b, value, shape.type());
   }
 
+  // The nearest number with so many bits of exponent and mantissa, as interp::ReducePrecision.
+  static Instruction* ReducePrecision(Builder& b, Instruction* x, const FloatFormat& format,
+                                      int64_t exponent_bits, int64_t mantissa_bits) {
+    auto byte = [&](uint64_t value) { return b.Number(x, static_cast<double>(value)); };
+    Instruction* sign = b.And(x, byte(format.sign_bit()));
+    Instruction* magnitude = b.And(x, byte(format.magnitude_mask()));
+    Instruction* bits = magnitude;
+    if (mantissa_bits < format.mantissa) {
+      // Just under half of the last bit that is kept, or half where that is set.
+      const int64_t drop = format.mantissa - mantissa_bits;
+      const uint64_t last = uint64_t{1} << drop;
+      Instruction* odd = b.Binary(Opcode::kShiftRightLogical, bits, byte(drop));
+      odd = b.And(odd, byte(1));
+      bits = b.And(b.Plus(b.Plus(bits, byte((last >> 1) - 1)), odd), byte(255 & ~(last - 1)));
+    }
+    // Where the least number is that is too large.
+    auto too_large = static_cast<int64_t>(format.largest() + 1);
+    Instruction* result = bits;
+    if (exponent_bits < format.exponent) {
+      const int64_t reach = (int64_t{1} << (exponent_bits - 1)) - 1;
+      too_large = std::min(too_large, (format.bias + reach + 1) << format.mantissa);
+      const int64_t normal = (format.bias - reach + 1) << format.mantissa;
+      Instruction* small = b.Compare(Direction::kLt, bits, byte(normal));
+      result = b.Select(small, byte(EncodeScaled(format, false, 0, 0)), bits);
+    }
+    Instruction* overflow = byte(EncodeOverflow(format, false) & format.magnitude_mask());
+    Instruction* overflows = b.Compare(Direction::kGe, bits, byte(too_large));
+    if (too_large < 256) result = b.Select(overflows, overflow, result);
+    if (format.specials != Specials::kNanAsNegativeZero) {
+      result = b.Or(result, sign);
+    } else {
+      result = b.Select(b.Compare(Direction::kEq, result, byte(0)), result, b.Or(result, sign));
+      if (too_large < 256) result = b.Select(overflows, byte(format.sign_bit()), result);
+    }
+    if (format.specials == Specials::kNone) return result;
+    // A NaN stays, but for an infinity that no bit of mantissa tells from one.
+    Instruction* nan = nullptr;
+    if (format.specials == Specials::kIeee) {
+      nan = b.Compare(Direction::kGt, magnitude, byte(format.infinity()));
+    } else {
+      nan = b.Compare(Direction::kEq, x, byte(EncodeNan(format, false, 0)));
+      if (format.specials == Specials::kNan) {
+        nan = b.Compare(Direction::kEq, magnitude, byte(format.magnitude_mask()));
+      }
+    }
+    Instruction* kept = x;
+    if (mantissa_bits == 0 && format.specials == Specials::kIeee) kept = b.Or(overflow, sign);
+    return b.Select(nan, kept, result);
+  }
+
+  // next-after(x, y) => bits(x) + 1 or - 1, as the bits of a magnitude count up with it
+  static Instruction* NextAfter(Builder& b, Instruction* x, Instruction* y,
+                                const FloatFormat& format) {
+    Instruction *from = expand::DecodeFloat(b, format, x), *to = expand::DecodeFloat(b, format, y);
+    auto byte = [&](uint64_t value) { return b.Number(x, static_cast<double>(value)); };
+    Instruction *zero = b.Number(from, 0), *one = byte(1);
+    Instruction* below = b.Compare(Direction::kLt, from, zero);
+    Instruction* negative =
+        b.Select(b.Compare(Direction::kEq, from, zero), b.Compare(Direction::kLt, to, zero), below);
+    Instruction* away = b.Binary(Opcode::kXor, b.Compare(Direction::kLt, from, to), negative);
+    Instruction* magnitude = b.And(x, byte(format.magnitude_mask()));
+    Instruction* next = b.Select(away, b.Plus(magnitude, one), b.Minus(magnitude, one));
+    Instruction* sign = b.Select(negative, byte(format.sign_bit()), byte(0));
+    if (format.specials == Specials::kNanAsNegativeZero) {
+      sign = b.Select(b.Compare(Direction::kEq, next, byte(0)), byte(0), sign);
+    }
+    next = b.Select(b.Compare(Direction::kEq, from, to), y, b.Or(next, sign));
+    if (format.specials == Specials::kNone) return next;
+    Instruction* ordered =
+        b.And(b.Compare(Direction::kEq, from, from), b.Compare(Direction::kEq, to, to));
+    return b.Select(ordered, next, byte(EncodeNan(format, false, 0)));
+  }
+
+  // The fraction, cut to as many bits as the random number has, is the larger one where the whole
+  // is larger than the number with ones behind it.
+  Instruction* StochasticConverted(Builder& b, Instruction* i, const Shape& shape) {
+    Instruction *x = i->operand(0), *random = i->operand(1);
+    if (IsNarrowFloat(TypeOf(x))) {
+      const int64_t bits = BitWidth(TypeOf(x));
+      x = Decode(b, x, TypeOf(x));
+      random = b.Convert(random, ElementType::kU32);
+      Instruction* by = b.Number(random, static_cast<double>(32 - bits));
+      random = b.Or(b.Binary(Opcode::kShiftLeft, random, by),
+                    b.Number(random, static_cast<double>((int64_t{1} << (32 - bits)) - 1)));
+    }
+    const Shape wide = Shape::Scalar(WideOf(shape.type()));
+    Instruction* value = b.Add(Opcode::kStochasticConvert, {x, random}, {}, wide);
+    return Maps(shape) ? WithinRange(b, value, shape.type()) : value;
+  }
+
+  // The nearest number of a narrow integer type.
+  static Instruction* WithinRange(Builder& b, Instruction* x, ElementType type) {
+    const Shape scalar = Shape::Scalar(x->shape().type());
+    const int64_t bits = BitWidth(type);
+    const double least = IsSigned(type) ? -static_cast<double>(1 << (bits - 1)) : 0;
+    const double most = static_cast<double>((1 << (IsSigned(type) ? bits - 1 : bits)) - 1);
+    return b.Add(Opcode::kClamp, {b.Number(scalar, least), x, b.Number(scalar, most)});
+  }
+
   // Whether the op reads its operands as bits, without a sign.
   static bool IsOfBits(Opcode opcode) {
     return opcode == Opcode::kPopcnt || opcode == Opcode::kCountLeadingZeros ||
@@ -276,11 +378,8 @@ class NarrowExpansion : public expand::Retyping {
   // Bits in the order of memory, where the lowest ones come first.
   Result<Instruction*> Reinterpreted(Builder& b, Instruction* i, const Shape& shape) {
     const ElementType from = TypeOf(i->operand(0)), to = shape.type();
-    if (IsPred(from) || IsPred(to)) {
-      return Unimplemented("bitcast-convert: '", i->name(), "' of shape ", shape,
-                           " has no compiled code: bits of pred");
-    }
-    const int64_t from_bits = BitWidth(from), to_bits = BitWidth(to);
+    const int64_t from_bits = IsPred(from) ? 1 : BitWidth(from);
+    const int64_t to_bits = IsPred(to) ? 1 : BitWidth(to);
     Instruction* x = i->operand(0);
     std::vector<Dimension> dimensions = x->shape().dimensions();
     // Pieces of a byte at most, without a sign.
@@ -289,7 +388,9 @@ class NarrowExpansion : public expand::Retyping {
       x = b.Add(Opcode::kBitcastConvert, {x}, {}, Shape::Scalar(ElementType::kU8));
       dimensions = x->shape().dimensions();
     } else {
-      x = from_bits == 8 ? b.Bits(x, ElementType::kU8) : Unsigned(b, x, from);
+      x = IsPred(from)     ? b.Convert(x, ElementType::kU8)
+          : from_bits == 8 ? b.Bits(x, ElementType::kU8)
+                           : Unsigned(b, x, from);
     }
     const int64_t wanted = std::min<int64_t>(to_bits, 8);
     if (piece > wanted) {
@@ -323,6 +424,7 @@ class NarrowExpansion : public expand::Retyping {
       return b.Add(Opcode::kBitcastConvert, {x}, {}, Shape::Scalar(to));
     }
     x = b.Reshape(x, shape.dimensions());
+    if (IsPred(to)) return b.Convert(x, to);
     if (!IsNarrow(to)) return b.Bits(x, to);
     if (!IsInteger(to)) return x;
     return Wrap(b, b.Bits(x, CarrierOf(to)), to);
@@ -333,22 +435,53 @@ class NarrowExpansion : public expand::Retyping {
     return b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, shape.rank() - 1}}, shape);
   }
 
-  // fold(x : f8[...]) => convert(fold'(convert(x) : f32[...]))   where fold' rounds nothing: a fold
-  // of floats is rounded once
+  // fold(x : f8[...]) => convert(fold'(convert(x) : f32[...]))   where fold' rounds nothing: a sum
+  // or a product of floats is rounded once. Another computation that rounds does so step by step.
   Status Prepare() override {
+    std::vector<Instruction*> folds;
     for (const auto& c : module_.computations()) {
-      std::vector<Instruction*> folds;
       for (Instruction* i : c->instructions()) {
         if (i->opcode() != Opcode::kReduce && i->opcode() != Opcode::kReduceWindow) continue;
-        if (std::ranges::any_of(i->operands(), [](const Instruction* o) {
-              return IsNarrowFloat(o->shape().type());
-            })) {
+        if (std::ranges::any_of(
+                i->operands(),
+                [](const Instruction* o) { return IsNarrowFloat(o->shape().type()); }) &&
+            (IsSumOrProduct(*i->called(0)) || RoundsNothing(*i->called(0)))) {
           folds.push_back(i);
         }
       }
-      for (Instruction* i : folds) KILN_RETURN_IF_ERROR(WidenFold(*c, i));
     }
+    for (Instruction* i : folds) KILN_RETURN_IF_ERROR(WidenFold(*i->parent(), i));
     return OkStatus();
+  }
+
+  static bool IsSumOrProduct(const ir::Computation& c) {
+    const Instruction* root = c.root();
+    return (root->opcode() == Opcode::kAdd || root->opcode() == Opcode::kMultiply) &&
+           root->operand(0) != root->operand(1) &&
+           std::ranges::all_of(root->operands(), [](const Instruction* o) {
+             return o->opcode() == Opcode::kParameter;
+           });
+  }
+
+  // Whether all that narrow floats come to is what they are.
+  static bool RoundsNothing(const ir::Computation& c) {
+    auto has_any = [](const Instruction* i) { return IsNarrowFloat(i->shape().type()); };
+    return std::ranges::all_of(c.instructions(), [&](const Instruction* i) {
+      switch (i->opcode()) {
+        case Opcode::kClamp:
+        case Opcode::kCompare:
+        case Opcode::kConstant:
+        case Opcode::kCopy:
+        case Opcode::kMaximum:
+        case Opcode::kMinimum:
+        case Opcode::kParameter:
+        case Opcode::kSelect:
+        case Opcode::kTuple:
+          return true;
+        default:
+          return !has_any(i) && std::ranges::none_of(i->operands(), has_any);
+      }
+    });
   }
 
   static Shape Widened(Shape shape) {
@@ -366,10 +499,6 @@ class NarrowExpansion : public expand::Retyping {
     ir::Computation* region = module_.CloneComputation(*i->called(0), i->called(0)->name());
     std::vector<Instruction*> all(region->instructions().begin(), region->instructions().end());
     for (Instruction* x : all) {
-      if (!x->called().empty()) {
-        return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", i->shape(),
-                             " has no compiled code: its computation calls others");
-      }
       if (x->IsConstant() && IsNarrowFloat(x->shape().type())) {
         Builder inside(x);
         region->ReplaceAllUses(x, inside.Number(Widened(x->shape()), x->literal().AsDouble(0)));
@@ -395,7 +524,7 @@ class NarrowExpansion : public expand::Retyping {
     } else {
       result = b.Convert(folded, shape.type());
     }
-    c.ReplaceAllUses(i, result);
+    c.ReplaceAllUses(i, b.InLayout(result, shape));
     c.Remove(i);
     return b.status();
   }

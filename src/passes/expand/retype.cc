@@ -181,9 +181,10 @@ Status Retyping::Expand(Computation& c) {
     KILN_ASSIGN_OR_RETURN(Instruction * value, ValueOf(b, i, shape));
     KILN_RETURN_IF_ERROR(b.status());
     value = b.InLayout(value, MappedAll(shape));
-    // What stands for a value of another shape already is another value.
+    // What stands for a value of another shape already, or for itself, is another value.
     const Shape* before = Before(value);
-    if (before && !(has && before->SameTypeAndDimensions(shape))) {
+    const bool is_operand = std::ranges::find(i->operands(), value) != i->operands().end();
+    if (before ? !(has && before->SameTypeAndDimensions(shape)) : has && is_operand) {
       value = b.Unary(Opcode::kCopy, value);
     }
     value = b.InLayout(value, MappedAll(shape));

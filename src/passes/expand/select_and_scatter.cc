@@ -49,19 +49,26 @@ class Folds {
         x_(i->operand(0)),
         source_(i->operand(1)),
         init_(i->operand(2)),
+        type_(i->shape().type()),
         window_(i->attributes().Window(Attr::kWindow)),
         rank_(x_->shape().rank()),
         index_(x_->shape().num_elements() < INT32_MAX ? ElementType::kS32 : ElementType::kS64) {}
 
   Result<Instruction*> Run() {
+    if (Adds() && IsFloat(type_) && !IsKernelType(type_)) {
+      // As f32, which has a -0, and is rounded once.
+      source_ = b_.Convert(source_, WideOf(type_));
+      init_ = b_.Convert(init_, WideOf(type_));
+    }
     Instruction* result = nullptr;
     if (x_->shape().num_elements() == 0 || source_->shape().num_elements() == 0) {
-      result = b_.Spread(Shape(i_->shape().type(), i_->shape().dimensions()), init_);
+      result = b_.Spread(Shape(init_->shape().type(), i_->shape().dimensions()), init_);
       if (result == init_) result = b_.Unary(Opcode::kCopy, init_);
     } else {
       result = Gathered(Selected());
     }
     KILN_RETURN_IF_ERROR(status_);
+    result = b_.Convert(result, type_);
     if (!(result->shape() == i_->shape())) result->set_shape(i_->shape());
     return result;
   }
@@ -248,6 +255,7 @@ class Folds {
   Instruction* i_;
   Builder& b_;
   Instruction *x_, *source_, *init_;
+  const ElementType type_;
   const std::vector<WindowDimension>& window_;
   const int64_t rank_;
   const ElementType index_;
