@@ -18,7 +18,10 @@ std::vector<Literal> RandomArguments(const ir::Module& module, uint64_t seed);
 std::string Difference(const Literal& expected, const Literal& actual, double relative,
                        double absolute);
 // The same for results of a module, each with a bound for both; where values of a half type went
-// into a result, the bound is some steps of that type, if that is more.
+// into a result, the bound is some steps of that type, if that is more. Floats of 8 bits and fewer
+// are the same numbers, with the same zeros, where nothing that they are made of may round
+// differently; else at most a step of their type apart, where what overflows is a step above the
+// largest, or a step more than the bound.
 std::string DifferenceOf(const ir::Module& module, const Literal& expected, const Literal& actual,
                          double bound);
 

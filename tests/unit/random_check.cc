@@ -21,7 +21,7 @@ namespace kiln::testing {
 namespace {
 
 // Loops that a pass made endless, or a module that was cut down, end.
-const interp::Options kBounded{.max_instructions = 1'000'000};
+const interp::Options kBounded{.max_instructions = 10'000'000};
 
 using Compare = std::string (*)(const ir::Module&, const Literal&, const Literal&);
 
@@ -39,15 +39,21 @@ std::string Exactly(const ir::Module& module, const Literal& expected, const Lit
 // For every other graph so little that what is small is bundled, and cut into tasks.
 double TaskMicroseconds(uint64_t seed) { return seed / 2 % 2 == 0 ? 10 : 0.01; }
 
+struct How {
+  const char* name;
+  bool fuse;
+  codegen::Optimization optimization;
+};
+constexpr How kHow[] = {{"fused", true, codegen::Optimization::kFull},
+                        {"fused, quick code", true, codegen::Optimization::kQuick},
+                        {"op by op", false, codegen::Optimization::kFull}};
+
 std::string Compiled(const ir::Module& module, const std::vector<Literal>& arguments, uint64_t seed,
-                     Compare compare) {
+                     Compare compare, std::span<const How> ways = kHow) {
   auto expected = interp::Evaluate(module, arguments, kBounded);
   if (!expected.ok()) return "";
   constexpr int kVectorBytes[] = {64, 32, 16};
-  for (auto [how, fuse, optimization] :
-       {std::tuple{"fused", true, codegen::Optimization::kFull},
-        std::tuple{"fused, quick code", true, codegen::Optimization::kQuick},
-        std::tuple{"op by op", false, codegen::Optimization::kFull}}) {
+  for (auto [how, fuse, optimization] : ways) {
     auto loaded = Load(module, fuse, kVectorBytes[seed % 3], optimization, TaskMicroseconds(seed));
     if (!loaded.ok()) return loaded.status().ToString();
     Execution run(*loaded->artefact);
@@ -66,6 +72,13 @@ std::string RunCompiledCheck(const ir::Module& module, uint64_t seed) {
 }
 std::string RunCompiledExactly(const ir::Module& module, uint64_t seed) {
   return Compiled(module, RandomArguments(module, seed), seed, Exactly);
+}
+
+// In one way for each module, as there are many.
+std::string RunTypes(const ir::Module& module, uint64_t seed) {
+  constexpr int kWays[] = {1, 2, 1, 2, 0};
+  return Compiled(module, RandomArguments(module, seed), seed, Roughly,
+                  std::span(kHow).subspan(kWays[seed % 5], 1));
 }
 
 // On one thread and on several: the same bits.
@@ -122,16 +135,26 @@ std::string RunPass(std::string_view name, const passes::Pipeline& pipeline,
   return Cat(name, ": ", difference, "; it makes\n", ir::ToHloText(*changed));
 }
 
-// Sums in another order and powers as products are what the algebraic simplifier may change; the
-// other passes move work, and never a bit.
+// Sums in another order and powers as products are what the algebraic simplifier may change, and
+// ops that are other ops, of real numbers, are rounded as those are; the other passes move work,
+// and never a bit.
+bool KeepsBits(std::string_view pass) {
+  return pass != "algebraic-simplifier" && pass != "expand-ops" && pass != "expand-complex" &&
+         pass != "expand-narrow";
+}
+
 std::string RunPasses(const ir::Module& module, const std::vector<Literal>& arguments,
                       Compare inexact) {
   auto expected = interp::Evaluate(module, arguments, kBounded);
   if (!expected.ok()) return "";
   for (const passes::Pass& pass : passes::AllPasses()) {
-    bool keeps_bits = pass.name != "algebraic-simplifier";
-    std::string problem = RunPass(pass.name, {{.passes = {pass.name}}}, module, arguments,
-                                  *expected, keeps_bits ? Exactly : inexact);
+    passes::Pipeline pipeline = {{.passes = {pass.name}}};
+    // These know no ops that become others, nor constants of several arrays.
+    if (pass.name == "expand-complex" || pass.name == "expand-narrow") {
+      pipeline[0].passes = {"split-constants", "expand-ops", pass.name};
+    }
+    std::string problem = RunPass(pass.name, pipeline, module, arguments, *expected,
+                                  KeepsBits(pass.name) ? Exactly : inexact);
     if (!problem.empty()) return problem;
   }
   for (const passes::NamedPipeline& pipeline : passes::AllPipelines()) {
@@ -167,6 +190,9 @@ std::string RunSimplifier(const ir::Module& module, uint64_t seed) {
 }
 
 std::unique_ptr<ir::Module> Graph(uint64_t seed) { return RandomModule(seed); }
+std::unique_ptr<ir::Module> TypesGraph(uint64_t seed) {
+  return RandomModule(seed, kRareTypesOptions);
+}
 std::unique_ptr<ir::Module> LargeGraph(uint64_t seed) {
   return RandomModule(seed, {.ops = 8, .max_rank = 4, .max_elements = 800000});
 }
@@ -194,6 +220,11 @@ constexpr RandomCheck kChecks[] = {
     {"threads", "large graphs on one thread and on three", LargeGraph, RunThreads},
     {"gpu", "graphs on the emulated GPU, fused and op by op, against the evaluator", GpuGraph,
      RunGpu},
+    {"types", "graphs of complex numbers and narrow types against the evaluator", TypesGraph,
+     RunTypes},
+    {"types-gpu", "the same on the emulated GPU", TypesGraph, RunGpu},
+    {"types-passes", "the same before and after every single pass, in the evaluator", TypesGraph,
+     RunPassesRounded},
     {"passes", "graphs before and after every single pass, in the evaluator", Graph,
      RunPassesRounded},
     {"control-passes", "loops and conditionals before and after every single pass", ControlFodder,

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ops/window.h"
+#include "random_ops.h"
 
 namespace kiln::testing {
 namespace {
@@ -62,8 +63,7 @@ class Generator {
     if (feature_groups > 1) attributes.Set(Attr::kFeatureGroupCount, feature_groups);
     if (batch_groups > 1) attributes.Set(Attr::kBatchGroupCount, batch_groups);
     ElementType to = type;
-    if (IsHalf(to) && Chance(30)) to = ElementType::kF32;
-    if (to == ElementType::kS8 && Chance(30)) to = ElementType::kS32;
+    if (Chance(30)) to = WiderSum(type);
     Instruction* x = x_;
     if (lhs.size() != x->shape().dims().size()) {
       x = Add({.opcode = Opcode::kReshape, .operands = {x}, .shape = Shape(type, lhs)});
@@ -76,7 +76,7 @@ class Generator {
 
   MoveOp SelectAndScatter() {
     const Shape& shape = x_->shape();
-    if (IsPred(shape.type()) || shape.rank() == 0 || shape.rank() > 4) return {};
+    if (shape.rank() == 0 || shape.rank() > 4) return {};
     std::vector<WindowDimension> window;
     std::vector<int64_t> places;
     int64_t reads = 1;
@@ -153,9 +153,11 @@ class Generator {
     Instruction *kept = ParameterOf(*c, scalar), *next = ParameterOf(*c, scalar);
     constexpr Direction kDirections[] = {Direction::kGe, Direction::kGt, Direction::kLe,
                                          Direction::kNe};
+    const Direction direction =
+        IsComplex(x_->shape().type()) ? Direction::kNe : kDirections[Pick(0, 3)];
     c->set_root(AddTo(*c, {.opcode = Opcode::kCompare,
                            .operands = {kept, next},
-                           .attributes = {{Attr::kDirection, kDirections[Pick(0, 3)]}}}));
+                           .attributes = {{Attr::kDirection, direction}}}));
     return c;
   }
 
@@ -164,8 +166,9 @@ class Generator {
     Computation* c = source_.module.AddComputation("scatter");
     const Shape scalar = Shape::Scalar(x_->shape().type());
     Instruction *old = ParameterOf(*c, scalar), *added = ParameterOf(*c, scalar);
-    constexpr Opcode kOps[] = {Opcode::kAdd, Opcode::kAdd, Opcode::kSubtract, Opcode::kMaximum};
-    c->set_root(AddTo(*c, {.opcode = kOps[Pick(0, 3)], .operands = {old, added}}));
+    constexpr Opcode kOps[] = {Opcode::kAdd, Opcode::kAdd, Opcode::kMaximum, Opcode::kSubtract};
+    const Opcode opcode = kOps[Pick(0, IsPred(x_->shape().type()) ? 2 : 3)];
+    c->set_root(AddTo(*c, {.opcode = opcode, .operands = {old, added}}));
     return c;
   }
 

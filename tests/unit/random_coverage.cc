@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "random_module.h"
+#include "random_ops.h"
 
 namespace kiln::testing {
 namespace {
@@ -12,6 +12,19 @@ constexpr ElementType kTypes[] = {
     ElementType::kPred, ElementType::kS8,  ElementType::kS16, ElementType::kS32, ElementType::kS64,
     ElementType::kU8,   ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kF16,
     ElementType::kBF16, ElementType::kF32, ElementType::kF64};
+
+constexpr ElementType kAllRareTypes[] = {
+    ElementType::kC64,       ElementType::kC128,         ElementType::kS4,
+    ElementType::kU4,        ElementType::kS2,           ElementType::kU2,
+    ElementType::kF8E5M2,    ElementType::kF8E4M3FN,     ElementType::kF8E4M3,
+    ElementType::kF8E3M4,    ElementType::kF8E5M2FNUZ,   ElementType::kF8E4M3FNUZ,
+    ElementType::kF8E8M0FNU, ElementType::kF6E2M3FN,     ElementType::kF6E3M2FN,
+    ElementType::kF4E2M1FN,  ElementType::kF8E4M3B11FNUZ};
+
+std::span<const ElementType> TypesOf(const RandomModuleOptions& options) {
+  if (options.rare_types) return kAllRareTypes;
+  return kTypes;
+}
 
 // More seeds than this are not asked for what is missing.
 constexpr int kMaxSeed = 20000;
@@ -26,20 +39,23 @@ constexpr Opcode kLeftOut[] = {
     // Functions outside generated code.
     Opcode::kCholesky, Opcode::kCustomCall, Opcode::kFft, Opcode::kRngGetAndUpdateState,
     Opcode::kTriangularSolve,
-    // Complex numbers.
+    // Makes the first complex numbers of those modules that have some.
     Opcode::kComplex,
     // Random numbers have no neighbours that results could be compared to.
     Opcode::kRng, Opcode::kRngBitGenerator,
     // Not made yet.
-    Opcode::kBatchNormGrad, Opcode::kBatchNormInference, Opcode::kBatchNormTraining,
-    Opcode::kConvolution, Opcode::kSelectAndScatter, Opcode::kSetDimensionSize};
+    Opcode::kSetDimensionSize};
 
 bool IsMadeByUsers(const OpInfo& op) {
   return !(op.traits & (kSessionOnly | kCompilerOnly)) &&
          std::ranges::find(kLeftOut, op.opcode) == std::end(kLeftOut);
 }
 
-bool Allows(const OpInfo& op, ElementType type) { return op.types & TypeMaskOf(type); }
+bool Allows(const OpInfo& op, ElementType type) {
+  // There are no integers of 6 bits to go with it.
+  if (op.opcode == Opcode::kStochasticConvert && BitWidth(type) == 6) return false;
+  return op.types & TypeMaskOf(type);
+}
 
 // The value whose elements the op works on.
 const Shape& DataOf(const ir::Instruction& i) {
@@ -70,12 +86,13 @@ void AddCoverage(const ir::Module& module, Coverage& coverage) {
   }
 }
 
-std::vector<std::pair<Opcode, ElementType>> MissingFrom(const Coverage& coverage) {
+std::vector<std::pair<Opcode, ElementType>> MissingFrom(const Coverage& coverage,
+                                                        const RandomModuleOptions& options) {
   std::vector<std::pair<Opcode, ElementType>> missing;
   for (int k = 0; k < kOpcodeCount; ++k) {
     const OpInfo& op = InfoOf(static_cast<Opcode>(k));
     if (!IsMadeByUsers(op)) continue;
-    for (ElementType type : kTypes) {
+    for (ElementType type : TypesOf(options)) {
       if (Allows(op, type) && !coverage.contains({op.opcode, type})) {
         missing.push_back({op.opcode, type});
       }
@@ -84,12 +101,12 @@ std::vector<std::pair<Opcode, ElementType>> MissingFrom(const Coverage& coverage
   return missing;
 }
 
-std::string CoverageTable(const Coverage& coverage) {
+std::string CoverageTable(const Coverage& coverage, const RandomModuleOptions& options) {
   std::string table;
   char text[64];
   std::snprintf(text, sizeof(text), "%-24s", "");
   table += text;
-  for (ElementType type : kTypes) {
+  for (ElementType type : TypesOf(options)) {
     std::snprintf(text, sizeof(text), "%7s", std::string(TypeName(type)).c_str());
     table += text;
   }
@@ -99,7 +116,7 @@ std::string CoverageTable(const Coverage& coverage) {
     if (!IsMadeByUsers(op)) continue;
     std::snprintf(text, sizeof(text), "%-24s", std::string(op.name).c_str());
     table += text;
-    for (ElementType type : kTypes) {
+    for (ElementType type : TypesOf(options)) {
       auto it = coverage.find({op.opcode, type});
       if (Allows(op, type)) {
         std::snprintf(text, sizeof(text), "%7d", it == coverage.end() ? 0 : it->second);
@@ -113,7 +130,7 @@ std::string CoverageTable(const Coverage& coverage) {
   return table;
 }
 
-std::vector<int> CoveringSeeds(int count) {
+std::vector<int> CoveringSeeds(int count, const RandomModuleOptions& options) {
   std::vector<int> seeds;
   Coverage coverage;
   size_t missing = 0;
@@ -121,14 +138,14 @@ std::vector<int> CoveringSeeds(int count) {
     if (seed >= count) {
       if (missing == 0) break;
       Coverage with = coverage;
-      AddCoverage(*RandomModule(seed), with);
-      size_t left = MissingFrom(with).size();
+      AddCoverage(*RandomModule(seed, options), with);
+      size_t left = MissingFrom(with, options).size();
       if (left == missing) continue;
       coverage = std::move(with);
       missing = left;
     } else {
-      AddCoverage(*RandomModule(seed), coverage);
-      if (seed == count - 1) missing = MissingFrom(coverage).size();
+      AddCoverage(*RandomModule(seed, options), coverage);
+      if (seed == count - 1) missing = MissingFrom(coverage, options).size();
     }
     seeds.push_back(seed);
   }

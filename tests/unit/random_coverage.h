@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "random_module.h"
 
 namespace kiln::testing {
 
@@ -16,14 +17,15 @@ using Coverage = std::map<std::pair<Opcode, ElementType>, int>;
 
 void AddCoverage(const ir::Module& module, Coverage& coverage);
 
-// The pairs that the op table allows and that are not there. What only the compiler or a session
-// makes does not count.
-std::vector<std::pair<Opcode, ElementType>> MissingFrom(const Coverage& coverage);
+// The pairs that the op table allows and that are not there, of the types that modules of such
+// options are about. What only the compiler or a session makes does not count.
+std::vector<std::pair<Opcode, ElementType>> MissingFrom(const Coverage& coverage,
+                                                        const RandomModuleOptions& options = {});
 
 // A row for each op, a column for each type; '-' where the op table does not allow the pair.
-std::string CoverageTable(const Coverage& coverage);
+std::string CoverageTable(const Coverage& coverage, const RandomModuleOptions& options = {});
 
 // The seeds below `count`, and those after them that make a pair for the first time.
-std::vector<int> CoveringSeeds(int count);
+std::vector<int> CoveringSeeds(int count, const RandomModuleOptions& options = {});
 
 }  // namespace kiln::testing

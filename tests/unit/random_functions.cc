@@ -75,7 +75,7 @@ class Generator {
                 .literal = std::make_shared<const Literal>(Literal::ScalarOf(type, value))});
   }
   Instruction* Clamped(double bound) {
-    Instruction* low = Scalar(-bound);
+    Instruction* low = Scalar(LowerBound(x_->shape().type(), bound));
     return Op(Opcode::kClamp, {low, x_, Scalar(bound)});
   }
   Instruction* Full(double value) {

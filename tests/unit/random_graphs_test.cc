@@ -56,6 +56,32 @@ TEST(RandomGraphs, CoverEveryOpOfEveryType) {
   if (HasFailure()) printf("%s", testing::CoverageTable(coverage).c_str());
 }
 
+constexpr int kRareSeeds = 40;
+
+TEST(RandomGraphs, ComplexNumbersAndNarrowTypesAgreeWithEvaluator) {
+  RunSeeds("types", 15);
+  RunSeeds("types-gpu", 5);
+}
+
+TEST(SlowRandomGraphs, ComplexNumbersAndNarrowTypesAgreeWithEvaluator) {
+  RunSeeds("types", testing::CoveringSeeds(kRareSeeds, testing::kRareTypesOptions));
+  RunSeeds("types-gpu", 60);
+  RunSeeds("types-passes", 60);
+}
+
+// No pair is missing in the programs of the slow test, either.
+TEST(RandomGraphs, CoverEveryOpOfRareTypes) {
+  const testing::RandomModuleOptions& options = testing::kRareTypesOptions;
+  testing::Coverage coverage;
+  for (int seed : testing::CoveringSeeds(kRareSeeds, options)) {
+    testing::AddCoverage(*testing::RandomModule(seed, options), coverage);
+  }
+  for (auto [opcode, type] : testing::MissingFrom(coverage, options)) {
+    ADD_FAILURE() << "no " << OpcodeName(opcode) << " of " << TypeName(type);
+  }
+  if (HasFailure()) printf("%s", testing::CoverageTable(coverage, options).c_str());
+}
+
 // Arrays that are worth several threads: as many as there are give the same bits as one.
 TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
   RunSeeds("threads", 24);

@@ -12,7 +12,11 @@
 #include "random_moves.h"
 #include "random_ops.h"
 #include "random_products.h"
+#include "random_reducers.h"
+#include "random_shapes.h"
 #include "random_sorts.h"
+#include "random_statistics.h"
+#include "random_types.h"
 
 namespace kiln::testing {
 namespace {
@@ -40,8 +44,10 @@ class Generator {
     for (Instruction* i : c_->instructions()) {
       if (i->users().empty() && i->opcode() != Opcode::kParameter) results.push_back(i);
     }
-    if (results.size() > 8) results.resize(8);
+    const size_t most = options_.rare_types ? 32 : 8;
+    if (results.size() > most) results.resize(most);
     if (results.empty()) results.push_back(values_.back());
+    if (options_.rare_types) AddRandomLayouts(*c_, random_);
     c_->set_root(Add({.opcode = Opcode::kTuple, .operands = results}));
     module_->SortComputations();
     return std::move(module_);
@@ -73,7 +79,11 @@ class Generator {
       elements *= size;
       dims.push_back(size);
     }
-    return Shape(kValueTypes[Pick(0, std::size(kValueTypes) - 1)], std::span<const int64_t>(dims));
+    return Shape(RandomType(), std::span<const int64_t>(dims));
+  }
+  ElementType RandomType() {
+    if (options_.rare_types && Chance(75)) return kRareTypes[Pick(0, std::size(kRareTypes) - 1)];
+    return kValueTypes[Pick(0, std::size(kValueTypes) - 1)];
   }
 
   // Adds to the current computation; a generator that makes invalid ops is broken itself.
@@ -95,10 +105,13 @@ class Generator {
     return p;
   }
 
-  // Makes a value an operand of later ops.
+  // Makes a value an operand of later ops. A narrow float that may be a step off is a result, moved
+  // at most: nothing bounds what is made of it.
   Instruction* Keep(Instruction* value, bool exact) {
+    const ElementType type = value->shape().type();
+    if (IsNarrowFloat(type) && !exact) return Chance(50) ? RandomShapeOp(Source(), value) : value;
     values_.push_back(value);
-    if (exact || !IsFloat(value->shape().type())) exact_.insert(value);
+    if (exact || IsCounted(type)) exact_.insert(value);
     return value;
   }
   bool IsExact(const Instruction* value) const { return exact_.contains(value); }
@@ -134,9 +147,13 @@ class Generator {
     return Add({.opcode = opcode, .operands = {x, y}});
   }
   // Sums of half types stay where a step is small.
-  Instruction* Tamed(Instruction* x) { return IsHalf(x->shape().type()) ? Clamped(x, -8, 8) : x; }
+  Instruction* Tamed(Instruction* x) {
+    return IsHalf(x->shape().type()) || IsComplex(x->shape().type()) ? Clamped(x, -8, 8) : x;
+  }
   Instruction* Clamped(Instruction* x, double low, double high) {
     ElementType type = x->shape().type();
+    if (IsComplex(type)) return BoundedParts(Source(), x, high);
+    if (low < 0) low = LowerBound(type, -low);
     return Add({.opcode = Opcode::kClamp, .operands = {Scalar(type, low), x, Scalar(type, high)}});
   }
 
@@ -166,7 +183,7 @@ class Generator {
       case 0:
       case 1:
       case 2:
-        StepUnary(AnyValue());
+        Chance(options_.rare_types ? 60 : 0) ? StepRareType() : void(StepUnary(AnyValue()));
         break;
       case 3:
       case 4:
@@ -183,19 +200,19 @@ class Generator {
         StepBroadcast();
         break;
       case 9:
-        StepReshape();
+        StepShape(RandomReshape);
         break;
       case 10:
-        StepTranspose();
+        StepShape(RandomTranspose);
         break;
       case 11:
-        StepSlice();
+        StepShape(RandomSlice);
         break;
       case 12:
         StepConcatenate();
         break;
       case 13:
-        StepPad();
+        StepShape(RandomPad);
         break;
       case 14:
       case 15:
@@ -228,6 +245,11 @@ class Generator {
   // One elementwise op of x that keeps its shape and type.
   Instruction* StepUnary(Instruction* x) {
     ElementType type = x->shape().type();
+    if (IsNarrowFloat(type)) return Keep(RandomNarrowFunction(Source(), x), true);
+    if (IsComplex(type)) {
+      MoveOp op = RandomComplexFunction(Source(), x);
+      return Keep(op.results[0], !op.rounds && IsExact(x));
+    }
     if (IsPred(type)) return Keep(Unary(Chance(80) ? Opcode::kNot : Opcode::kCopy, x), true);
     if (IsInteger(type)) {
       return Keep(Unary(kIntegerFunctions[Pick(0, std::size(kIntegerFunctions) - 1)], x), true);
@@ -267,16 +289,53 @@ class Generator {
     return Keep(op.results[0], exact);
   }
 
+  // What only complex numbers and narrow floats have, or what rounds of them.
+  void StepRareType() {
+    Instruction* x = AnyValue();
+    for (int i = 0; i < 4 && !IsComplex(x->shape().type()) && !IsNarrowFloat(x->shape().type());
+         ++i) {
+      x = AnyValue();
+    }
+    ElementType type = x->shape().type();
+    if (IsComplex(type)) {
+      MoveOp op = RandomParts(Source(), x);
+      for (Instruction* r : op.results) Keep(r, !op.rounds && IsExact(x));
+    } else if (ComplexOf(type) != type) {
+      Instruction* y = Like(x);
+      Keep(Binary(Opcode::kComplex, x, y), IsExact(x) && IsExact(y));
+    } else if (!IsNarrowFloat(type)) {
+      StepUnary(x);
+    } else if (Chance(10)) {
+      StepCompare(x);
+    } else if (Chance(10)) {
+      if (Instruction* bits = RandomNarrowBits(Source(), type)) Keep(bits, true);
+    } else if (Chance(70)) {
+      StepFunction(x);
+    } else {
+      static constexpr Opcode kOps[] = {
+          Opcode::kExponential, Opcode::kExponentialMinusOne, Opcode::kTanh, Opcode::kLogistic,
+          Opcode::kLog,         Opcode::kLogPlusOne,          Opcode::kRsqrt};
+      if (Chance(15)) {
+        Keep(Binary(Opcode::kPower, x, Like(x)), false);
+      } else {
+        Keep(Unary(kOps[Pick(0, std::size(kOps) - 1)], x), false);
+      }
+    }
+  }
+
   // Not continuous: of what is exact only.
   void StepStochasticConvert(Instruction* x) {
-    static constexpr ElementType kTo[] = {ElementType::kS8, ElementType::kS16, ElementType::kS32,
-                                          ElementType::kS64};
+    static constexpr ElementType kTo[] = {ElementType::kS8,  ElementType::kS16, ElementType::kS32,
+                                          ElementType::kS64, ElementType::kS4,  ElementType::kS2};
     Shape random = x->shape(), to = x->shape();
     int64_t bits = BitWidth(x->shape().type());
-    random.set_type(bits == 16   ? ElementType::kU16
+    if (bits == 6) return;  // there are no integers of so many
+    random.set_type(bits == 4    ? ElementType::kU4
+                    : bits == 8  ? ElementType::kU8
+                    : bits == 16 ? ElementType::kU16
                     : bits == 32 ? ElementType::kU32
                                  : ElementType::kU64);
-    to.set_type(kTo[Pick(0, std::size(kTo) - 1)]);
+    to.set_type(kTo[Pick(0, options_.rare_types ? 5 : 3)]);
     Keep(Add({.opcode = Opcode::kStochasticConvert,
               .operands = {x, AddParameter(random)},
               .shape = to}),
@@ -291,6 +350,11 @@ class Generator {
                                         Opcode::kAdd,    Opcode::kMultiply, Opcode::kMaximum,
                                         Opcode::kMinimum};
       return Keep(Binary(kOps[Pick(0, std::size(kOps) - 1)], x, y), true);
+    }
+    if (IsNarrowFloat(type)) return Keep(RandomNarrowOp(Source(), x, y), true);
+    if (IsComplex(type)) {
+      MoveOp op = RandomComplexOp(Source(), x, y, IsExact(x) && IsExact(y));
+      return Keep(op.results[0], !op.rounds);
     }
     if (IsInteger(type)) {
       return Keep(Binary(kIntegerOps[Pick(0, std::size(kIntegerOps) - 1)], x, y), true);
@@ -307,7 +371,12 @@ class Generator {
       case 4:
         return Keep(Binary(Opcode::kMinimum, x, y), IsExact(x) && IsExact(y));
       case 5:
-        if (IsExact(x) && IsExact(y)) return Keep(Binary(Opcode::kRemainder, x, y), true);
+        if (IsExact(x) && IsExact(y)) {
+          // Not by 0: a NaN has no place in an order.
+          Instruction* least = Full(x->shape(), 0.5);
+          y = Binary(Opcode::kMaximum, Unary(Opcode::kAbs, y), least);
+          return Keep(Binary(Opcode::kRemainder, x, y), true);
+        }
         return Keep(Binary(Opcode::kAdd, x, y), false);
       case 6: {
         Instruction* d = Binary(Opcode::kAdd, Unary(Opcode::kAbs, y), Full(x->shape(), 0.5));
@@ -321,17 +390,25 @@ class Generator {
     }
   }
 
-  void StepCompareSelect() {
-    Instruction* x = AnyExact(AnyValue());
+  Instruction* StepCompare(Instruction* x) {
     Instruction* y = Full(x->shape(), IsPred(x->shape().type()) ? 1 : Pick(0, 2));
     Attributes order = {{Attr::kDirection, static_cast<Direction>(Pick(0, 5))}};
+    if (IsComplex(x->shape().type())) {
+      order.Set(Attr::kDirection, Chance(50) ? Direction::kEq : Direction::kNe);
+    }
     if (IsFloat(x->shape().type()) && Chance(20)) {
       order.Set(Attr::kOrderType, std::string("TOTALORDER"));
+      x = WithoutNans(Source(), x);
     }
     Instruction* p =
         Keep(Add({.opcode = Opcode::kCompare, .operands = {x, y}, .attributes = order}), true);
     if (IsFloat(x->shape().type()) && IsExact(x) && Chance(20)) StepStochasticConvert(x);
     if (IsFloat(x->shape().type()) && Chance(30)) Keep(Unary(Opcode::kIsFinite, x), true);
+    return p;
+  }
+
+  void StepCompareSelect() {
+    Instruction* p = StepCompare(AnyExact(AnyValue()));
     for (Instruction* v : values_) {
       if (v == p || !v->shape().SameDimensions(p->shape()) || Chance(50)) continue;
       Instruction* w = Like(v);
@@ -344,7 +421,8 @@ class Generator {
   void StepCountOrClamp() {
     Instruction* x = AnyValue();
     ElementType type = x->shape().type();
-    if (Chance(50) && x->shape().rank() > 0 && !IsPred(type)) {
+    if ((Chance(50) || (IsComplex(type) && !IsExact(x))) && x->shape().rank() > 0 &&
+        !IsPred(type)) {
       int64_t d = Pick(0, static_cast<int>(x->shape().rank()) - 1);
       // Narrow types count a little way, and halves exactly.
       if (x->shape().dim(d) > 100) return;
@@ -354,6 +432,7 @@ class Generator {
            true);
       return;
     }
+    if (IsComplex(type) && !IsExact(x)) return;
     auto bound = [&](double value) {
       return Chance(50) ? Scalar(type, value) : Full(x->shape(), value);
     };
@@ -364,8 +443,13 @@ class Generator {
 
   void StepConvert() {
     Instruction* x = AnyValue();
-    ElementType to = kValueTypes[Pick(0, std::size(kValueTypes) - 1)];
-    if (!IsFloat(to)) x = AnyExact(x);
+    ElementType to = RandomType();
+    if (IsCounted(to) || to == ElementType::kF8E8M0FNU) x = AnyExact(x);
+    const ElementType from = x->shape().type();
+    // What is too large jumps where it becomes an infinity or a NaN, and is too much for sums.
+    if ((IsNarrowFloat(to) && !IsExact(x)) || (IsNarrowFloat(from) && !IsNarrowFloat(to))) {
+      x = Keep(Clamped(x, -4, 4), IsExact(x));
+    }
     Shape shape = x->shape();
     shape.set_type(to);
     Keep(Add({.opcode = Opcode::kConvert, .operands = {x}, .shape = shape}), IsExact(x));
@@ -395,43 +479,9 @@ class Generator {
          IsExact(x));
   }
 
-  void StepReshape() {
-    Instruction* x = AnyValue();
-    // Neighbours merged, or one dimension split by a divisor, or a 1 put in.
-    std::vector<int64_t> dims = x->shape().dims();
-    int rank = static_cast<int>(dims.size());
-    if (rank >= 2 && Chance(50)) {
-      int d = Pick(0, rank - 2);
-      dims[d] *= dims[d + 1];
-      dims.erase(dims.begin() + d + 1);
-    } else if (rank >= 1 && rank < options_.max_rank) {
-      int d = Pick(0, rank - 1);
-      int64_t divisor = 1;
-      for (int64_t k : {2, 3, 4, 5, 7, 8}) {
-        if (dims[d] > 0 && dims[d] % k == 0 && Chance(50)) divisor = k;
-      }
-      dims[d] /= divisor;
-      dims.insert(dims.begin() + d + Pick(0, 1), divisor);
-    }
-    Keep(Add({.opcode = Chance(20) ? Opcode::kBitcast : Opcode::kReshape,
-              .operands = {x},
-              .shape = Shape(x->shape().type(), std::span<const int64_t>(dims))}),
-         IsExact(x));
-  }
-
-  void StepTranspose() {
-    Instruction* x = AnyValue();
-    Ints permutation;
-    for (int64_t d = 0; d < x->shape().rank(); ++d) permutation.push_back(d);
-    std::shuffle(permutation.begin(), permutation.end(), random_);
-    Keep(Add({.opcode = Opcode::kTranspose,
-              .operands = {x},
-              .attributes = {{Attr::kDimensions, permutation}}}),
-         IsExact(x));
-  }
-
   MoveSource Source() {
-    return {*module_, *c_, random_, values_, options_.max_elements, options_.max_rank};
+    return {*module_,           *c_, random_, values_, options_.max_elements, options_.max_rank,
+            options_.rare_types};
   }
 
   void StepMoves() {
@@ -446,13 +496,23 @@ class Generator {
       return;
     }
     MoveOp op = IsExact(x) && Chance(15)   ? RandomSelectAndScatter(source, x)
-                : Chance(25)               ? RandomReduceWindow(source, x)
+                : Chance(25)               ? RandomReduceWindow(source, Summand(x))
                 : IsExact(x) && Chance(50) ? RandomBitsOp(source, x)
                                            : RandomWindowOp(source, x);
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
       return i->opcode() == Opcode::kParameter || IsExact(i);
     });
     for (Instruction* r : op.results) Keep(op.rounds ? Tamed(r) : r, exact);
+  }
+
+  // Narrow floats of a size that sums bear.
+  Instruction* Summand(Instruction* x) {
+    return IsNarrowFloat(x->shape().type()) ? Clamped(x, -8, 8) : x;
+  }
+
+  void StepShape(Instruction* (*op)(const MoveSource&, Instruction*)) {
+    Instruction* x = AnyValue();
+    if (Instruction* moved = op(Source(), x)) Keep(moved, IsExact(x));
   }
 
   void StepMap() {
@@ -464,7 +524,7 @@ class Generator {
               .operands = {x},
               .attributes = {{Attr::kDimensions, dimensions}},
               .called = {f}}),
-         false);
+         IsNarrowFloat(x->shape().type()));
   }
 
   void StepBarrier() {
@@ -497,23 +557,6 @@ class Generator {
     }
   }
 
-  void StepSlice() {
-    Instruction* x = AnyValue();
-    std::vector<SliceDimension> slices;
-    for (int64_t d = 0; d < x->shape().rank(); ++d) {
-      int size = static_cast<int>(x->shape().dim(d));
-      SliceDimension s{0, size, 1};
-      if (size > 0 && Chance(60)) {
-        s.start = Pick(0, size - 1);
-        s.limit = Chance(95) ? Pick(static_cast<int>(s.start) + 1, size) : s.start;
-        s.stride = Pick(1, 3);
-      }
-      slices.push_back(s);
-    }
-    Keep(Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}}),
-         IsExact(x));
-  }
-
   void StepConcatenate() {
     Instruction* x = AnyValue();
     if (x->shape().rank() == 0 || x->shape().num_elements() > options_.max_elements / 3) return;
@@ -525,64 +568,6 @@ class Generator {
               .operands = operands,
               .attributes = {{Attr::kDimensions, Ints{d}}}}),
          IsExact(x) && IsExact(y));
-  }
-
-  void StepPad() {
-    Instruction* x = AnyValue();
-    if (x->shape().num_elements() > options_.max_elements / 8) return;
-    std::vector<PaddingDimension> padding;
-    int64_t elements = 1;
-    for (int64_t d = 0; d < x->shape().rank(); ++d) {
-      int64_t size = x->shape().dim(d);
-      PaddingDimension p;
-      if (Chance(60)) {
-        p.low = Pick(-1, 2);
-        p.high = Pick(-1, 2);
-        p.interior = Chance(30) ? Pick(1, 2) : 0;
-      }
-      auto padded = [&] {
-        return size + p.low + p.high + std::max<int64_t>(size - 1, 0) * p.interior;
-      };
-      if (padded() < 0 || elements * padded() > options_.max_elements) p = {};
-      elements *= std::max<int64_t>(padded(), 1);
-      padding.push_back(p);
-    }
-    Instruction* value = Scalar(x->shape().type(), Pick(0, 1));
-    Keep(Add({.opcode = Opcode::kPad,
-              .operands = {x, value},
-              .attributes = {{Attr::kPadding, padding}}}),
-         IsExact(x));
-  }
-
-  Computation* Reducer(Opcode opcode, ElementType type) {
-    Computation* reducer = module_->AddComputation(Cat("reduce_", OpcodeName(opcode)));
-    std::vector<Instruction*> p;
-    for (int64_t n = 0; n < 2; ++n) {
-      p.push_back(*reducer->Add({.opcode = Opcode::kParameter,
-                                 .attributes = {{Attr::kParameterNumber, n}},
-                                 .shape = Shape::Scalar(type)}));
-    }
-    reducer->set_root(*reducer->Add({.opcode = opcode, .operands = {p[0], p[1]}}));
-    return reducer;
-  }
-
-  // max by the first operand, carrying the second along; the later one on ties.
-  Computation* ArgMax(ElementType key, ElementType value) {
-    Computation* c = module_->AddComputation("argmax");
-    const ElementType types[] = {key, value, key, value};
-    std::vector<Instruction*> p;
-    for (int64_t n = 0; n < 4; ++n) {
-      p.push_back(*c->Add({.opcode = Opcode::kParameter,
-                           .attributes = {{Attr::kParameterNumber, n}},
-                           .shape = Shape::Scalar(types[n])}));
-    }
-    Instruction* first = *c->Add({.opcode = Opcode::kCompare,
-                                  .operands = {p[0], p[2]},
-                                  .attributes = {{Attr::kDirection, Direction::kGt}}});
-    Instruction* k = *c->Add({.opcode = Opcode::kSelect, .operands = {first, p[0], p[2]}});
-    Instruction* v = *c->Add({.opcode = Opcode::kSelect, .operands = {first, p[1], p[3]}});
-    c->set_root(*c->Add({.opcode = Opcode::kTuple, .operands = {k, v}}));
-    return c;
   }
 
   Ints SomeDimensions(const Shape& shape) {
@@ -597,12 +582,18 @@ class Generator {
     Instruction* x = AnyValue();
     ElementType type = x->shape().type();
     Ints dims = SomeDimensions(x->shape());
+    if (Chance(8) && IsFloat(type)) {
+      if (!IsNarrowFloat(type)) x = Clamped(x, -4, 4);
+      for (Instruction* r : RandomBatchNorm(Source(), x).results) Keep(Tamed(r), false);
+      return;
+    }
     if (Chance(20)) {
       x = AnyExact(x);
+      x = WithoutNans(Source(), x);
       dims = SomeDimensions(x->shape());
       Shape shape = x->shape();
       shape.set_type(ElementType::kS32);
-      if (shape.rank() == 0 || IsPred(x->shape().type())) return;
+      if (shape.rank() == 0 || IsPred(x->shape().type()) || IsComplex(x->shape().type())) return;
       Instruction* index = Add({.opcode = Opcode::kIota,
                                 .attributes = {{Attr::kIotaDimension, int64_t{0}}},
                                 .shape = shape});
@@ -610,7 +601,7 @@ class Generator {
           Add({.opcode = Opcode::kReduce,
                .operands = {x, index, Scalar(x->shape().type(), 0), Scalar(ElementType::kS32, -1)},
                .attributes = {{Attr::kDimensions, dims}},
-               .called = {ArgMax(x->shape().type(), ElementType::kS32)}});
+               .called = {ArgMax(*module_, x->shape().type(), ElementType::kS32)}});
       for (int64_t k = 0; k < 2; ++k) {
         Keep(Add({.opcode = Opcode::kGetTupleElement,
                   .operands = {r},
@@ -620,28 +611,33 @@ class Generator {
       return;
     }
     Opcode opcode = Opcode::kAdd;
-    bool exact = !IsFloat(type);
+    bool exact = IsCounted(type);
     if (IsPred(type)) {
       opcode = Chance(50) ? Opcode::kOr : Opcode::kAnd;
-    } else if (Chance(40)) {
+    } else if (IsComplex(type) && Chance(30)) {
+      opcode = Opcode::kMultiply;
+      x = Clamped(x, -0.5, 0.5);
+    } else if (Chance(40) && (!IsComplex(type) || IsExact(x))) {
       opcode = Chance(50) ? Opcode::kMaximum : Opcode::kMinimum;
       exact = IsExact(x);
     } else if (IsInteger(type) && Chance(30)) {
       opcode = Chance(50) ? Opcode::kMultiply : Opcode::kXor;
     }
+    if (opcode == Opcode::kAdd) x = Summand(x);
     Instruction* reduced =
         Add({.opcode = Opcode::kReduce,
              .operands = {x, Scalar(type, IsPred(type) ? Pick(0, 1) : Pick(0, 2))},
              .attributes = {{Attr::kDimensions, dims}},
-             .called = {Reducer(opcode, type)}});
+             .called = {Reducer(*module_, opcode, type)}});
     Keep(exact ? reduced : Tamed(reduced), exact);
   }
 
   void StepDot() {
     Instruction* x = AnyValue();
+    const bool counted = IsCounted(x->shape().type());
     if (Chance(50)) {
       MoveSource source = Source();
-      if (IsFloat(x->shape().type())) x = Clamped(x, -0.5, 0.5);
+      if (!counted) x = Clamped(x, -0.5, 0.5);
       if (Chance(40)) {
         if (Instruction* r = RandomConvolution(source, x)) Keep(Tamed(r), false);
         return;
@@ -649,7 +645,7 @@ class Generator {
       for (Instruction* r : RandomProduct(source, x)) Keep(Tamed(r), false);
       return;
     }
-    if (IsFloat(x->shape().type())) x = Clamped(x, -4, 4);
+    if (!counted) x = Clamped(x, -4, 4);
     const Shape& s = x->shape();
     Ints batch, contracting, rhs_batch, rhs_contracting;
     std::vector<int64_t> rhs;
@@ -676,8 +672,7 @@ class Generator {
     }
     Instruction* y = AddParameter(Shape(s.type(), std::span<const int64_t>(rhs)));
     ElementType to = s.type();
-    if (IsHalf(to) && Chance(30)) to = ElementType::kF32;
-    if (to == ElementType::kS8 && Chance(30)) to = ElementType::kS32;
+    if (Chance(30)) to = WiderSum(to);
     Keep(Tamed(Add({.opcode = Opcode::kDot,
                     .operands = {x, y},
                     .attributes = {{Attr::kLhsBatchDims, batch},
@@ -743,7 +738,8 @@ class Generator {
         Add({.opcode = Opcode::kTuple, .operands = {Scalar(ElementType::kS32, 0), x, y}});
     Instruction* loop =
         Add({.opcode = Opcode::kWhile, .operands = {start}, .called = {condition, body}});
-    for (int64_t k = 1; k < 3; ++k) Keep(element(loop, k), false);
+    // The functions of narrow floats are exact.
+    for (int64_t k = 1; k < 3; ++k) Keep(element(loop, k), IsNarrowFloat(x->shape().type()));
   }
 
   void StepConditional() {
@@ -757,7 +753,8 @@ class Generator {
       branches.push_back(Function("branch_c", x->shape(), 1));
       operands = {index, x, Like(x), x};
     }
-    Keep(Add({.opcode = Opcode::kConditional, .operands = operands, .called = branches}), false);
+    Keep(Add({.opcode = Opcode::kConditional, .operands = operands, .called = branches}),
+         IsNarrowFloat(x->shape().type()));
   }
 
   void StepCall() {
@@ -765,7 +762,7 @@ class Generator {
     Keep(Add({.opcode = Opcode::kCall,
               .operands = {x},
               .called = {Function("function", x->shape(), Pick(1, 3))}}),
-         false);
+         IsNarrowFloat(x->shape().type()));
   }
 
   std::mt19937_64 random_;

@@ -15,7 +15,12 @@ struct RandomModuleOptions {
   int max_rank = 6;
   int64_t max_elements = 20000;
   bool control_flow = true;
+  bool rare_types = false;  // mostly complex numbers, small integers and small floats, and layouts
 };
+
+// For what is about these types.
+inline constexpr RandomModuleOptions kRareTypesOptions{
+    .ops = 32, .max_rank = 4, .max_elements = 2000, .rare_types = true};
 
 // The same module for the same seed. Values stay small, and ops that are not continuous (compare,
 // floor, float to integer, ...) get operands that are computed exactly, so that evaluators that

@@ -6,6 +6,8 @@
 
 #include "base/strings.h"
 #include "ops/window.h"
+#include "random_ops.h"
+#include "random_types.h"
 
 namespace kiln::testing {
 namespace {
@@ -20,6 +22,17 @@ constexpr ElementType kIndexTypes[] = {ElementType::kS32, ElementType::kS32, Ele
 constexpr ElementType kWords[] = {ElementType::kS8,  ElementType::kU8,  ElementType::kS16,
                                   ElementType::kU16, ElementType::kS32, ElementType::kU32,
                                   ElementType::kS64, ElementType::kU64};
+
+// Of which the numbers that bits come to are exact, whatever they are.
+constexpr ElementType kRareWords[] = {
+    ElementType::kS4,     ElementType::kU4,         ElementType::kS2,
+    ElementType::kU2,     ElementType::kF8E5M2,     ElementType::kF8E4M3FN,
+    ElementType::kF8E4M3, ElementType::kF8E3M4,     ElementType::kF8E5M2FNUZ,
+    ElementType::kPred,   ElementType::kF8E4M3FNUZ, ElementType::kF8E8M0FNU,
+    ElementType::kU8,     ElementType::kF6E2M3FN,   ElementType::kF6E3M2FN,
+    ElementType::kS8,     ElementType::kF4E2M1FN,   ElementType::kF8E4M3B11FNUZ};
+
+int64_t BitsOf(ElementType type) { return IsPred(type) ? 1 : BitWidth(type); }
 
 class Generator {
  public:
@@ -62,8 +75,13 @@ class Generator {
     }
     std::vector<int64_t> dims = s.dims();
     ElementType word = ElementType::kU8;
-    if (!IsPred(s.type())) word = kWords[Pick(0, static_cast<int64_t>(std::size(kWords)) - 1)];
-    int64_t from = IsPred(s.type()) ? 1 : BitWidth(s.type()), to = BitWidth(word);
+    if (source_.rare_types && Chance(60)) {
+      word = kRareWords[Pick(0, static_cast<int64_t>(std::size(kRareWords)) - 1)];
+    } else if (!IsPred(s.type())) {
+      word = kWords[Pick(0, static_cast<int64_t>(std::size(kWords)) - 1)];
+    }
+    int64_t from = BitsOf(s.type()), to = BitsOf(word);
+    if (std::max(from, to) % std::min(from, to) != 0) return {};
     if (to < from) {
       int64_t parts = from / to;
       if (s.num_elements() * parts > source_.max_elements || rank() >= source_.max_rank) return {};
@@ -72,6 +90,7 @@ class Generator {
       if (dims.empty() || dims.back() != to / from) return {};
       dims.pop_back();
     }
+    x_ = WithoutNans(source_, x_);
     // And back, as bits alone make no floats of a reasonable size.
     MoveOp op = One({.opcode = Opcode::kBitcastConvert,
                      .operands = {x_},
@@ -84,9 +103,9 @@ class Generator {
   MoveOp ReduceWindow() {
     MoveOp op{.data = {x_}};
     Attributes attributes = {{Attr::kWindow, RandomWindow()}};
-    if (Chance(20)) {
-      Shape numbers = x_->shape();
-      numbers.set_type(ElementType::kS32);
+    if (Chance(20) && !IsComplex(type())) {
+      x_ = WithoutNans(source_, x_);
+      Shape numbers(ElementType::kS32, x_->shape().dimensions());
       Instruction* positions = OfShape(numbers);
       Instruction* both =
           Add({.opcode = Opcode::kReduceWindow,
@@ -102,9 +121,9 @@ class Generator {
     }
     Computation* c = source_.module.AddComputation("window");
     Instruction *total = Argument(*c, type()), *element = Argument(*c, type());
-    bool pred = IsPred(type()), sum = !pred && Chance(50);
+    bool pred = IsPred(type()), sum = !pred && (IsComplex(type()) || Chance(50));
     Opcode opcode = sum ? Opcode::kAdd : Chance(50) ? Opcode::kMaximum : Opcode::kMinimum;
-    if (!IsFloat(type()) && Chance(30)) opcode = Chance(50) ? Opcode::kXor : Opcode::kAnd;
+    if (IsCounted(type()) && Chance(30)) opcode = Chance(50) ? Opcode::kXor : Opcode::kAnd;
     c->set_root(AddTo(*c, {.opcode = opcode, .operands = {total, element}}));
     op.rounds = opcode == Opcode::kAdd;
     op.results = {Add({.opcode = Opcode::kReduceWindow,
@@ -341,7 +360,9 @@ class Generator {
       return c;
     }
     bool pred = IsPred(type());
-    Opcode opcode = Chance(40) ? Opcode::kMaximum : pred ? Opcode::kXor : Opcode::kAdd;
+    Opcode opcode = Chance(40) && !IsComplex(type()) ? Opcode::kMaximum
+                    : pred                           ? Opcode::kXor
+                                                     : Opcode::kAdd;
     // The order of what collides shows in the bits.
     if (!pred && Chance(30)) opcode = Opcode::kSubtract;
     *rounds = opcode == Opcode::kAdd || opcode == Opcode::kSubtract;
@@ -356,9 +377,12 @@ class Generator {
     Instruction *old = Argument(*c, type()), *position = Argument(*c, ElementType::kS32);
     Instruction *added = Argument(*c, type()), *at = Argument(*c, ElementType::kS32);
     auto compare = [&](Instruction* a, Instruction* b, Direction direction) {
-      return AddTo(*c, {.opcode = Opcode::kCompare,
-                        .operands = {a, b},
-                        .attributes = {{Attr::kDirection, direction}}});
+      Attributes order = {{Attr::kDirection, direction}};
+      // Among NaNs and zeros of both signs, too, there is one that is the largest.
+      if (IsNarrowFloat(a->shape().type())) {
+        order.Set(Attr::kOrderType, std::string("TOTALORDER"));
+      }
+      return AddTo(*c, {.opcode = Opcode::kCompare, .operands = {a, b}, .attributes = order});
     };
     Instruction* same = compare(added, old, Direction::kEq);
     Instruction* falls = compare(at, position, Direction::kLt);
@@ -384,9 +408,10 @@ class Generator {
                              {Attr::kIndexVectorDim, w.vector_dim}};
     Instruction* update = OfShape(Shape(type(), std::span<const int64_t>(w.result)));
     MoveOp op{.data = {x_, update}};
-    if (Chance(20)) {
-      Shape numbers = x_->shape();
-      numbers.set_type(ElementType::kS32);
+    if (Chance(20) && !IsComplex(type())) {
+      x_ = WithoutNans(source_, x_);
+      update = WithoutNans(source_, update);
+      Shape numbers(ElementType::kS32, x_->shape().dimensions());
       Instruction* positions = OfShape(numbers);
       Instruction* at = OfShape(Shape(ElementType::kS32, std::span<const int64_t>(w.result)));
       Instruction* both = Add({.opcode = Opcode::kScatter,

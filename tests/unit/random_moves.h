@@ -17,6 +17,7 @@ struct MoveSource {
   std::span<ir::Instruction* const> values;  // what may be an operand
   int64_t max_elements = 0;
   int max_rank = 0;
+  bool rare_types = false;  // whether there may be any of kRareTypes
 };
 
 struct MoveOp {

@@ -12,6 +12,45 @@ inline constexpr ElementType kValueTypes[] = {
     ElementType::kS8,  ElementType::kS16,  ElementType::kU8,  ElementType::kU16, ElementType::kU32,
     ElementType::kU64, ElementType::kPred, ElementType::kPred};
 
+// Complex numbers, and what is less than a byte wide, or a float of no more.
+inline constexpr ElementType kRareTypes[] = {
+    ElementType::kC64,        ElementType::kC64,        ElementType::kC128,
+    ElementType::kS4,         ElementType::kU4,         ElementType::kS2,
+    ElementType::kU2,         ElementType::kF8E5M2,     ElementType::kF8E4M3FN,
+    ElementType::kF8E4M3,     ElementType::kF8E3M4,     ElementType::kF8E4M3B11FNUZ,
+    ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ, ElementType::kF8E8M0FNU,
+    ElementType::kF6E2M3FN,   ElementType::kF6E3M2FN,   ElementType::kF4E2M1FN};
+
+// A float of 8 bits or fewer. It is computed with as f32 and rounded op by op, so that ops whose
+// results are the nearest f32 are exact.
+inline bool IsNarrowFloat(ElementType t) { return IsFloat(t) && WideOf(t) != t; }
+// Whether bits tell one NaN of a narrow float type from another.
+inline bool HasSeveralNans(ElementType t) {
+  if (!IsNarrowFloat(t)) return false;
+  const FloatFormat format = *FormatOf(t);
+  return format.has_sign &&
+         (format.specials == Specials::kIeee || format.specials == Specials::kNan);
+}
+// Integers and preds, which no evaluator rounds.
+inline bool IsCounted(ElementType t) { return IsInteger(t) || IsPred(t); }
+// The lower end of a range around 0 with the upper end `bound`: of a type without a sign its values
+// are above 0.
+inline double LowerBound(ElementType t, double bound) {
+  const auto format = FormatOf(t);
+  return format && !format->has_sign ? bound / 64 : -bound;
+}
+
+// A type that sums of products of a type may be taken in.
+inline ElementType WiderSum(ElementType t) {
+  if (IsHalf(t) || IsNarrowFloat(t)) return ElementType::kF32;
+  if (t == ElementType::kC64) return ElementType::kC128;
+  if (t == ElementType::kS8 || t == ElementType::kS4 || t == ElementType::kS2) {
+    return ElementType::kS32;
+  }
+  if (t == ElementType::kU4 || t == ElementType::kU2) return ElementType::kU8;
+  return t;
+}
+
 // Of one integer.
 inline constexpr Opcode kIntegerFunctions[] = {Opcode::kAbs,    Opcode::kNegate,
                                                Opcode::kSign,   Opcode::kNot,

@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "random_ops.h"
+#include "random_types.h"
+
 namespace kiln::testing {
 namespace {
 
@@ -19,7 +22,7 @@ class Generator {
     int64_t size = x_->shape().dim(x_->shape().rank() - 1);
     Instruction* top =
         Add(source_.computation, {.opcode = Opcode::kTopK,
-                                  .operands = {x_},
+                                  .operands = {WithoutNans(source_, x_)},
                                   .attributes = {{Attr::kK, Chance(20) ? size : Pick(0, size)}}});
     if (Chance(50)) top->mutable_attributes().Set(Attr::kLargest, true);
     return {{Element(top, 0), Element(top, 1)}, {x_}};
@@ -78,7 +81,7 @@ class Generator {
           operands_.size() < 4 && v->shape().is_array() && v->shape().SameDimensions(x_->shape());
       if (fits && Chance(25)) operands_.push_back(v);
     }
-    if (Chance(25)) {
+    if (IsComplex(x_->shape().type()) || Chance(25)) {
       operands_.push_back(
           Add(source_.computation,
               {.opcode = Opcode::kIota,
@@ -126,10 +129,31 @@ class Generator {
                                      .attributes = {{Attr::kIndex, k}}});
   }
 
-  static Instruction* Compare(Computation& c, Instruction* a, Instruction* b, Direction direction) {
-    return Add(c, {.opcode = Opcode::kCompare,
-                   .operands = {a, b},
-                   .attributes = {{Attr::kDirection, direction}}});
+  Instruction* Compare(Computation& c, Instruction* a, Instruction* b, Direction direction) {
+    Attributes order = {{Attr::kDirection, direction}};
+    if (HasSeveralNans(a->shape().type()) && direction != Direction::kEq) {
+      a = WithoutNan(c, a);
+      b = WithoutNan(c, b);
+    }
+    // Those of narrow types may be NaNs, and so may be what was one of them.
+    const ElementType type = a->shape().type();
+    const bool may_be_nan = IsNarrowFloat(type) || (source_.rare_types && IsFloat(type));
+    if (may_be_nan && direction != Direction::kEq) {
+      order.Set(Attr::kOrderType, std::string("TOTALORDER"));
+    }
+    return Add(c, {.opcode = Opcode::kCompare, .operands = {a, b}, .attributes = order});
+  }
+
+  static Instruction* WithoutNan(Computation& c, Instruction* x) {
+    const Shape& scalar = x->shape();
+    Instruction* number = Add(c, {.opcode = Opcode::kCompare,
+                                  .operands = {x, x},
+                                  .attributes = {{Attr::kDirection, Direction::kEq}}});
+    Instruction* one =
+        Add(c, {.opcode = Opcode::kConstant,
+                .shape = scalar,
+                .literal = std::make_shared<const Literal>(Literal::ScalarOf(scalar.type(), 1))});
+    return Add(c, {.opcode = Opcode::kSelect, .operands = {number, x, one}});
   }
 
   // By one operand, by a formula of one, or by one and where those are equal by another.
@@ -146,7 +170,9 @@ class Generator {
                                .shape = Shape::Scalar(operands_[k]->shape().type())});
       }
       pairs.push_back({sides[0], sides[1]});
-      if (k == 0 || exact_(operands_[k])) keys.push_back(k);
+      const bool ordered = !IsComplex(operands_[k]->shape().type());
+      const bool counts = operands_[k]->opcode() == Opcode::kIota;
+      if (ordered && (k == 0 || counts || exact_(operands_[k]))) keys.push_back(k);
     }
     auto key = [&] { return keys[static_cast<size_t>(Pick(0, std::ssize(keys) - 1))]; };
     auto [a, b] = pairs[key()];
@@ -178,7 +204,7 @@ class Generator {
 MoveOp RandomSort(const MoveSource& source, Instruction* x,
                   const std::function<bool(const Instruction*)>& exact) {
   if (x->shape().rank() == 0) return {};
-  uint64_t kind = source.random() % 5;
+  uint64_t kind = IsComplex(x->shape().type()) ? 2 : source.random() % 5;
   Generator generator(source, x, exact);
   return kind == 0 ? generator.TopK() : kind == 1 ? generator.FirstOfSort() : generator.Sort();
 }
