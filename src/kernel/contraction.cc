@@ -176,6 +176,30 @@ bool IsPlainReduction(const GemmProblem& p) {
   });
 }
 
+// Whether all that scales a factor goes along where the sum's variables walk the factor as one: a
+// vector of that lies in a row of each of them, too. Not in
+//
+//   sum(x * spread(w), {1, 2}),  x: f32[rows, 2, 2], w: f32[2]
+bool ScalesGoAlong(const Kernel& kernel, const target::Cpu& cpu, const Stage& stage,
+                   const Prologue& factor, const std::vector<int64_t>& strides) {
+  if (factor.others.empty()) return true;
+  std::vector<int> variables = stage.variables;
+  auto stride = [&](int v) { return strides[static_cast<size_t>(v)]; };
+  std::ranges::stable_sort(variables, std::greater<>(), stride);
+  for (size_t i = 1; i < variables.size(); ++i) {
+    const int outer = variables[i - 1], inner = variables[i];
+    const int64_t size = kernel.variables[static_cast<size_t>(inner)].extent;
+    // Rows of whole vectors have none that goes on in the next one.
+    if (stride(outer) != stride(inner) * size || size % (cpu.vector_bytes / 4) == 0) continue;
+    for (int other : factor.others) {
+      const Index& scale = stage.nodes[static_cast<size_t>(other)].index;
+      auto o = scale.StrideOf(outer), n = scale.StrideOf(inner);
+      if (!o || !n || *o != *n * size) return false;
+    }
+  }
+  return true;
+}
+
 // The levels of a sum over variables by which the factors move so far, outermost first. What both
 // walk as one is one.
 std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<int> variables,
@@ -227,6 +251,10 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     if (!a || !b) return std::nullopt;
     sx[v] = *a;
     sy[v] = *b;
+  }
+  if (!ScalesGoAlong(kernel, cpu, stage, factors->x, sx) ||
+      !ScalesGoAlong(kernel, cpu, stage, factors->y, sy)) {
+    return std::nullopt;
   }
   const std::vector<GemmSumLevel> levels = LevelsOf(kernel, stage.variables, sx, sy);
   // Rows move the left factor alone, columns the right one; the largest of each is m and n. Windows
