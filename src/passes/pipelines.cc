@@ -21,8 +21,7 @@ constexpr Pass kPasses[] = {
      ExpandBounded},
     {"prepare-calls",
      "does away with markers, gives functions outside generated code arrays in row-major order, "
-     "and "
-     "scatters operands of their results' layouts",
+     "and scatters operands of their results' layouts",
      PrepareCalls},
     {"inline-maps", "applies the computations of maps to all elements at once", InlineMaps},
     {"expand-ops", "makes of other ops what has no code of its own", ExpandOps},

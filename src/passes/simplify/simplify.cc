@@ -94,9 +94,8 @@ ir::Instruction* Simpler(ir::Instruction* i) {
 
 // Removes what a rule has made before an instruction, and then has not put in its place: as dead
 // code it would be a change, again and again.
-void RemoveVain(ir::Computation* c, const ir::Instruction* i, int64_t before) {
+void RemoveVain(ir::Computation* c, ir::Instructions::Iterator it, int64_t before) {
   std::vector<ir::Instruction*> made;
-  auto it = std::ranges::find(c->instructions(), i);
   while (it != c->instructions().begin() && (*std::prev(it))->id() > before) {
     made.push_back(*--it);
   }
@@ -112,7 +111,7 @@ bool SimplifyComputation(ir::Computation* c) {
     const int64_t before = c->parent()->NextId();
     ir::Instruction* simpler = Simpler(i);
     if (!simpler) {
-      if (c->parent()->NextId() > before + 1) RemoveVain(c, i, before);
+      RemoveVain(c, std::prev(it), before);
       continue;
     }
     changed = true;
