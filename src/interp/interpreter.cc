@@ -107,7 +107,7 @@ class Shared {
 };
 
 bool Shared::Acts(const Instruction& instruction) {
-  if (IsCollective(instruction.opcode())) return true;
+  if (ir::IsCollective(instruction.opcode())) return true;
   if (HasTrait(instruction.opcode(), kSideEffect)) return true;
   if (instruction.opcode() == Opcode::kCustomCall) return ir::HasSideEffect(instruction);
   return std::ranges::any_of(instruction.called(), [&](const Computation* c) {

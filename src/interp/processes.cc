@@ -413,20 +413,6 @@ Status CheckPrograms(const Instruction& i, std::span<ir::Computation* const> pro
 
 }  // namespace
 
-bool IsCollective(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAllGather:
-    case Opcode::kAllReduce:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kReduceScatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Result<Value> EvaluateProcessOp(const Instruction& i, std::vector<Value> operands, const Process& p,
                                 const RegionContext& context) {
   if (HasUnknownSizes(i)) {

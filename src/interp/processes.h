@@ -23,9 +23,6 @@
 
 namespace kiln::interp {
 
-// Whether others wait for the op: it is run though nobody needs its result.
-bool IsCollective(Opcode opcode);
-
 Result<Value> EvaluateProcessOp(const ir::Instruction& i, std::vector<Value> operands,
                                 const Process& process, const RegionContext& context);
 

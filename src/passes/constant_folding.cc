@@ -90,18 +90,9 @@ bool IsFoldable(const Instruction& i) {
     case Opcode::kCall:
     case Opcode::kFusion:
     case Opcode::kOptBarrier:
-    // What is one process's alone in the evaluator need not be when the program runs.
-    case Opcode::kAllGather:
-    case Opcode::kAllReduce:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kPartitionId:
-    case Opcode::kReduceScatter:
-    case Opcode::kReplicaId:
       return false;
     default:
-      return ir::IsPure(i);
+      return ir::IsPure(i) && !ir::DependsOnProcess(i.opcode());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "interp/interpreter.h"
+#include "ir/effects.h"
 
 namespace kiln::stablehlo {
 namespace {
@@ -30,18 +31,12 @@ bool MayFold(const ir::Computation& computation, int depth) {
 // Whether an op gives the same value wherever and whenever it is run, and takes no more memory than
 // there is for that.
 bool MayFold(const Instruction& instruction, int depth) {
-  if (HasTrait(instruction.opcode(), kSideEffect)) return false;
+  if (HasTrait(instruction.opcode(), kSideEffect) || ir::DependsOnProcess(instruction.opcode())) {
+    return false;
+  }
   switch (instruction.opcode()) {
     case Opcode::kParameter:
     case Opcode::kRng:
-    case Opcode::kAllGather:
-    case Opcode::kAllReduce:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kPartitionId:
-    case Opcode::kReduceScatter:
-    case Opcode::kReplicaId:
     case Opcode::kAfterAll:
     case Opcode::kCustomCall:
       return false;
