@@ -177,7 +177,7 @@ TEST(MathF32, SpecialValues) {
       {"kiln.digamma", -INFINITY, 0, NAN},
       {"kiln.digamma", INFINITY, 0, INFINITY},
       {"kiln.digamma", kTiny, 0, -INFINITY},
-      {"kiln.digamma", -kSubnormal, 0, 0x1.c200e2p129f},
+      {"kiln.digamma", -kSubnormal, 0, INFINITY},
       {"kiln.erf-inv", -0.0f, 0, -0.0f},
       {"kiln.erf-inv", -kTiny, 0, -kTiny},
       {"kiln.erf-inv", 1, 0, INFINITY},

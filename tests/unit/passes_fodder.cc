@@ -448,14 +448,14 @@ class Generator {
   }
 
   void StepWindows(Instruction* x) {
-    MoveSource source{*module_, *c_, random_, values_, kMaxElements, 5};
-    MoveOp op = Chance(30) ? RandomReduceWindow(source, x) : RandomWindowOp(source, x);
+    RandomSource source{*module_, *c_, random_, values_, kMaxElements, 5};
+    RandomOp op = Chance(30) ? RandomReduceWindow(source, x) : RandomWindowOp(source, x);
     if (IsExact() && op.rounds) return;
     for (Instruction* r : op.results) Keep(r);
   }
 
   void StepIdiom(Instruction* x) {
-    MoveSource source{*module_, *c_, random_, values_, kMaxElements, 5};
+    RandomSource source{*module_, *c_, random_, values_, kMaxElements, 5};
     for (Instruction* r : RandomIdiom(source, x, IsExact())) Keep(r);
   }
 

@@ -1,8 +1,6 @@
 #include "random_convolutions.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <numeric>
 
 #include "ops/window.h"
@@ -14,9 +12,9 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-class Generator {
+class Generator : public RandomMaker {
  public:
-  Generator(const MoveSource& source, Instruction* x) : source_(source), x_(x) {}
+  Generator(const RandomSource& source, Instruction* x) : RandomMaker(source), x_(x) {}
 
   Instruction* Convolution() {
     const ElementType type = x_->shape().type();
@@ -74,7 +72,7 @@ class Generator {
                 .shape = Shape::Scalar(to)});
   }
 
-  MoveOp SelectAndScatter() {
+  RandomOp SelectAndScatter() {
     const Shape& shape = x_->shape();
     if (shape.rank() == 0 || shape.rank() > 4) return {};
     std::vector<WindowDimension> window;
@@ -90,7 +88,7 @@ class Generator {
     }
     if (reads > 8 * source_.max_elements) return {};
     Instruction* given = Parameter(Shape(shape.type(), places));
-    MoveOp op{.data = {x_, given}};
+    RandomOp op{.data = {x_, given}};
     op.rounds = true;
     op.results = {Add({.opcode = Opcode::kSelectAndScatter,
                        .operands = {x_, given, Parameter(Shape::Scalar(shape.type()))},
@@ -101,32 +99,6 @@ class Generator {
 
  private:
   static size_t Place(int64_t i) { return static_cast<size_t>(i); }
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
-  int64_t Divisor(int64_t n) {
-    int64_t d = Pick(1, std::min<int64_t>(n, 12));
-    while (n % d != 0) --d;
-    return d;
-  }
-
-  static Instruction* AddTo(Computation& c, ir::InstructionSpec spec) {
-    auto made = c.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "convolutions: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Add(ir::InstructionSpec spec) { return AddTo(source_.computation, std::move(spec)); }
-  static Instruction* ParameterOf(Computation& c, const Shape& shape) {
-    int64_t number = static_cast<int64_t>(c.parameters().size());
-    return AddTo(c, {.opcode = Opcode::kParameter,
-                     .attributes = {{Attr::kParameterNumber, number}},
-                     .shape = shape});
-  }
-  Instruction* Parameter(const Shape& shape) { return ParameterOf(source_.computation, shape); }
 
   // Of a few places at least, where that can be.
   WindowDimension Window(int64_t size, int64_t most) {
@@ -172,17 +144,16 @@ class Generator {
     return c;
   }
 
-  const MoveSource& source_;
   Instruction* x_;
 };
 
 }  // namespace
 
-Instruction* RandomConvolution(const MoveSource& source, Instruction* x) {
+Instruction* RandomConvolution(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Convolution();
 }
 
-MoveOp RandomSelectAndScatter(const MoveSource& source, Instruction* x) {
+RandomOp RandomSelectAndScatter(const RandomSource& source, Instruction* x) {
   return Generator(source, x).SelectAndScatter();
 }
 

@@ -1,7 +1,5 @@
 #include "random_functions.h"
 
-#include <cstdlib>
-#include <iostream>
 #include <iterator>
 
 #include "random_ops.h"
@@ -11,12 +9,12 @@ namespace {
 
 using ir::Instruction;
 
-class Generator {
+class Generator : public RandomMaker {
  public:
-  Generator(const MoveSource& source, Instruction* x, bool exact)
-      : source_(source), x_(x), exact_(exact) {}
+  Generator(const RandomSource& source, Instruction* x, bool exact)
+      : RandomMaker(source), x_(x), exact_(exact) {}
 
-  MoveOp Function() {
+  RandomOp Function() {
     int n = Pick(0, std::size(kBoundedFunctions) + 9);
     if (n < static_cast<int>(std::size(kBoundedFunctions))) {
       const BoundedFunction& f = kBoundedFunctions[n];
@@ -43,60 +41,34 @@ class Generator {
       case 6:
         return Rounded(Op(Opcode::kDigamma, {Above(1)}));
       case 7:
-        return Rounded(Op(Opcode::kZeta, {Full(3), Above(1)}));
+        return Rounded(Op(Opcode::kZeta, {Full(x_->shape(), 3), Above(1)}));
       case 8:
-        return Rounded(Op(Opcode::kPolygamma, {Full(2), Above(1)}));
+        return Rounded(Op(Opcode::kPolygamma, {Full(x_->shape(), 2), Above(1)}));
       default:
         return {{Op(Opcode::kImag, {x_})}, {}};
     }
   }
 
  private:
-  MoveOp Rounded(Instruction* result) { return {{result}, {x_}, /*rounds=*/true}; }
-  int Pick(int low, int high) { return std::uniform_int_distribution(low, high)(source_.random); }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
+  RandomOp Rounded(Instruction* result) { return {{result}, {x_}, /*rounds=*/true}; }
 
-  // A generator that makes invalid ops is broken itself.
-  Instruction* Add(ir::InstructionSpec spec) {
-    auto made = source_.computation.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "random functions: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Op(Opcode opcode, std::vector<Instruction*> operands) {
-    return Add({.opcode = opcode, .operands = std::move(operands)});
-  }
-  Instruction* Scalar(double value) {
-    ElementType type = x_->shape().type();
-    return Add({.opcode = Opcode::kConstant,
-                .shape = Shape::Scalar(type),
-                .literal = std::make_shared<const Literal>(Literal::ScalarOf(type, value))});
-  }
   Instruction* Clamped(double bound) {
-    Instruction* low = Scalar(LowerBound(x_->shape().type(), bound));
-    return Op(Opcode::kClamp, {low, x_, Scalar(bound)});
-  }
-  Instruction* Full(double value) {
-    return Add({.opcode = Opcode::kBroadcast,
-                .operands = {Scalar(value)},
-                .attributes = {{Attr::kDimensions, Ints{}}},
-                .shape = x_->shape()});
+    const ElementType type = x_->shape().type();
+    Instruction* low = Scalar(type, LowerBound(type, bound));
+    return Op(Opcode::kClamp, {low, x_, Scalar(type, bound)});
   }
   // |x| + least.
   Instruction* Above(double least) {
-    return Op(Opcode::kAdd, {Op(Opcode::kAbs, {x_}), Full(least)});
+    return Op(Opcode::kAdd, {Op(Opcode::kAbs, {x_}), Full(x_->shape(), least)});
   }
 
-  const MoveSource& source_;
   Instruction* x_;
   bool exact_;
 };
 
 }  // namespace
 
-MoveOp RandomFunction(const MoveSource& source, Instruction* x, bool exact) {
+RandomOp RandomFunction(const RandomSource& source, Instruction* x, bool exact) {
   return Generator(source, x, exact).Function();
 }
 

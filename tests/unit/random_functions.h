@@ -1,12 +1,12 @@
 // Elementary functions, for the generators of random modules.
 #pragma once
 
-#include "random_moves.h"
+#include "random_maker.h"
 
 namespace kiln::testing {
 
 // A function of the float array `x` that is steep, or has no value, where its operand is then kept
 // from. Its results are no more exact than `x`; `rounds` tells that they are less.
-MoveOp RandomFunction(const MoveSource& source, ir::Instruction* x, bool exact);
+RandomOp RandomFunction(const RandomSource& source, ir::Instruction* x, bool exact);
 
 }  // namespace kiln::testing

@@ -1,8 +1,6 @@
 #include "random_idioms.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 
 namespace kiln::testing {
 namespace {
@@ -10,10 +8,10 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-class Idioms {
+class Idioms : public RandomMaker {
  public:
-  Idioms(const MoveSource& source, Instruction* x, bool exact)
-      : source_(source), x_(x), exact_(exact) {}
+  Idioms(const RandomSource& source, Instruction* x, bool exact)
+      : RandomMaker(source), x_(x), exact_(exact) {}
 
   std::vector<Instruction*> Run() {
     if (x_->shape().num_elements() == 0) return {};
@@ -48,43 +46,11 @@ class Idioms {
   }
 
  private:
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
   int64_t rank() const { return x_->shape().rank(); }
   ElementType type() const { return x_->shape().type(); }
 
-  static Instruction* AddTo(Computation& c, ir::InstructionSpec spec) {
-    auto made = c.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "idioms: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Add(ir::InstructionSpec spec) { return AddTo(source_.computation, std::move(spec)); }
-  Instruction* Op(Opcode opcode, std::vector<Instruction*> operands) {
-    return Add({.opcode = opcode, .operands = std::move(operands)});
-  }
-  Instruction* Parameter(const Shape& shape) {
-    int64_t number = static_cast<int64_t>(source_.computation.parameters().size());
-    return Add({.opcode = Opcode::kParameter,
-                .attributes = {{Attr::kParameterNumber, number}},
-                .shape = shape});
-  }
-  Instruction* Scalar(ElementType element, double value) {
-    return Add({.opcode = Opcode::kConstant,
-                .shape = Shape::Scalar(element),
-                .literal = std::make_shared<const Literal>(Literal::ScalarOf(element, value))});
-  }
   Instruction* Spread(const Shape& shape, double value) {
-    Instruction* scalar = Scalar(shape.type(), value);
-    if (shape.rank() == 0) return scalar;
-    return Add({.opcode = Opcode::kBroadcast,
-                .operands = {scalar},
-                .attributes = {{Attr::kDimensions, Ints{}}},
-                .shape = shape});
+    return shape.rank() == 0 ? Scalar(shape.type(), value) : Full(shape, value);
   }
   Instruction* Convert(Instruction* x, ElementType to) {
     Shape shape = x->shape();
@@ -474,14 +440,13 @@ class Idioms {
     }
   }
 
-  const MoveSource& source_;
   Instruction* x_;
   const bool exact_;
 };
 
 }  // namespace
 
-std::vector<Instruction*> RandomIdiom(const MoveSource& source, Instruction* x, bool exact) {
+std::vector<Instruction*> RandomIdiom(const RandomSource& source, Instruction* x, bool exact) {
   return Idioms(source, x, exact).Run();
 }
 

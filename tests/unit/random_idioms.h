@@ -3,12 +3,13 @@
 
 #include <vector>
 
-#include "random_moves.h"
+#include "random_maker.h"
 
 namespace kiln::testing {
 
 // What an idiom that begins at `x` results in: arrays, none where x has no such idiom. Where
 // `exact` is set no rewrite of it may change a bit.
-std::vector<ir::Instruction*> RandomIdiom(const MoveSource& source, ir::Instruction* x, bool exact);
+std::vector<ir::Instruction*> RandomIdiom(const RandomSource& source, ir::Instruction* x,
+                                          bool exact);
 
 }  // namespace kiln::testing

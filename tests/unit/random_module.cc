@@ -247,7 +247,7 @@ class Generator {
     ElementType type = x->shape().type();
     if (IsNarrowFloat(type)) return Keep(RandomNarrowFunction(Source(), x), true);
     if (IsComplex(type)) {
-      MoveOp op = RandomComplexFunction(Source(), x);
+      RandomOp op = RandomComplexFunction(Source(), x);
       return Keep(op.results[0], !op.rounds && IsExact(x));
     }
     if (IsPred(type)) return Keep(Unary(Chance(80) ? Opcode::kNot : Opcode::kCopy, x), true);
@@ -284,7 +284,7 @@ class Generator {
   }
 
   Instruction* StepFunction(Instruction* x) {
-    MoveOp op = RandomFunction(Source(), x, IsExact(x));
+    RandomOp op = RandomFunction(Source(), x, IsExact(x));
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) { return IsExact(i); });
     return Keep(op.results[0], exact);
   }
@@ -298,7 +298,7 @@ class Generator {
     }
     ElementType type = x->shape().type();
     if (IsComplex(type)) {
-      MoveOp op = RandomParts(Source(), x);
+      RandomOp op = RandomParts(Source(), x);
       for (Instruction* r : op.results) Keep(r, !op.rounds && IsExact(x));
     } else if (ComplexOf(type) != type) {
       Instruction* y = Like(x);
@@ -353,7 +353,7 @@ class Generator {
     }
     if (IsNarrowFloat(type)) return Keep(RandomNarrowOp(Source(), x, y), true);
     if (IsComplex(type)) {
-      MoveOp op = RandomComplexOp(Source(), x, y, IsExact(x) && IsExact(y));
+      RandomOp op = RandomComplexOp(Source(), x, y, IsExact(x) && IsExact(y));
       return Keep(op.results[0], !op.rounds);
     }
     if (IsInteger(type)) {
@@ -479,26 +479,26 @@ class Generator {
          IsExact(x));
   }
 
-  MoveSource Source() {
+  RandomSource Source() {
     return {*module_,           *c_, random_, values_, options_.max_elements, options_.max_rank,
             options_.rare_types};
   }
 
   void StepMoves() {
-    MoveSource source = Source();
+    RandomSource source = Source();
     Instruction* x = AnyValue();
     if (Chance(40)) x = AnyExact(x);
     if (IsExact(x) && Chance(15)) {
-      MoveOp sort = RandomSort(source, x, [this](const Instruction* i) { return IsExact(i); });
+      RandomOp sort = RandomSort(source, x, [this](const Instruction* i) { return IsExact(i); });
       bool exact = std::ranges::all_of(
           sort.data, [&](auto* i) { return i->opcode() == Opcode::kIota || IsExact(i); });
       for (Instruction* r : sort.results) Keep(r, exact);
       return;
     }
-    MoveOp op = IsExact(x) && Chance(15)   ? RandomSelectAndScatter(source, x)
-                : Chance(25)               ? RandomReduceWindow(source, Summand(x))
-                : IsExact(x) && Chance(50) ? RandomBitsOp(source, x)
-                                           : RandomWindowOp(source, x);
+    RandomOp op = IsExact(x) && Chance(15)   ? RandomSelectAndScatter(source, x)
+                  : Chance(25)               ? RandomReduceWindow(source, Summand(x))
+                  : IsExact(x) && Chance(50) ? RandomBitsOp(source, x)
+                                             : RandomWindowOp(source, x);
     bool exact = !op.rounds && std::ranges::all_of(op.data, [&](auto* i) {
       return i->opcode() == Opcode::kParameter || IsExact(i);
     });
@@ -510,7 +510,7 @@ class Generator {
     return IsNarrowFloat(x->shape().type()) ? Clamped(x, -8, 8) : x;
   }
 
-  void StepShape(Instruction* (*op)(const MoveSource&, Instruction*)) {
+  void StepShape(Instruction* (*op)(const RandomSource&, Instruction*)) {
     Instruction* x = AnyValue();
     if (Instruction* moved = op(Source(), x)) Keep(moved, IsExact(x));
   }
@@ -636,7 +636,7 @@ class Generator {
     Instruction* x = AnyValue();
     const bool counted = IsCounted(x->shape().type());
     if (Chance(50)) {
-      MoveSource source = Source();
+      RandomSource source = Source();
       if (!counted) x = Clamped(x, -0.5, 0.5);
       if (Chance(40)) {
         if (Instruction* r = RandomConvolution(source, x)) Keep(Tamed(r), false);

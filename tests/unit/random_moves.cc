@@ -1,8 +1,6 @@
 #include "random_moves.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 
 #include "base/strings.h"
 #include "ops/window.h"
@@ -34,11 +32,11 @@ constexpr ElementType kRareWords[] = {
 
 int64_t BitsOf(ElementType type) { return IsPred(type) ? 1 : BitWidth(type); }
 
-class Generator {
+class Generator : public RandomMaker {
  public:
-  Generator(const MoveSource& source, Instruction* x) : source_(source), x_(x) {}
+  Generator(const RandomSource& source, Instruction* x) : RandomMaker(source), x_(x) {}
 
-  MoveOp Window() {
+  RandomOp Window() {
     switch (Pick(0, 3)) {
       case 0:
         return DynamicSlice();
@@ -51,7 +49,7 @@ class Generator {
     }
   }
 
-  MoveOp Bits() {
+  RandomOp Bits() {
     const Shape& s = x_->shape();
     if (s.rank() > 0 && Chance(10)) {
       return One({.opcode = Opcode::kGetDimensionSize,
@@ -92,16 +90,16 @@ class Generator {
     }
     x_ = WithoutNans(source_, x_);
     // And back, as bits alone make no floats of a reasonable size.
-    MoveOp op = One({.opcode = Opcode::kBitcastConvert,
-                     .operands = {x_},
-                     .shape = Shape(word, std::span<const int64_t>(dims))});
+    RandomOp op = One({.opcode = Opcode::kBitcastConvert,
+                       .operands = {x_},
+                       .shape = Shape(word, std::span<const int64_t>(dims))});
     op.results.push_back(Add(
         {.opcode = Opcode::kBitcastConvert, .operands = {op.results[0]}, .shape = x_->shape()}));
     return op;
   }
 
-  MoveOp ReduceWindow() {
-    MoveOp op{.data = {x_}};
+  RandomOp ReduceWindow() {
+    RandomOp op{.data = {x_}};
     Attributes attributes = {{Attr::kWindow, RandomWindow()}};
     if (Chance(20) && !IsComplex(type())) {
       x_ = WithoutNans(source_, x_);
@@ -109,7 +107,7 @@ class Generator {
       Instruction* positions = OfShape(numbers);
       Instruction* both =
           Add({.opcode = Opcode::kReduceWindow,
-               .operands = {x_, positions, ScalarOf(type(), 0), ScalarOf(ElementType::kS32, -1)},
+               .operands = {x_, positions, Scalar(type(), 0), Scalar(ElementType::kS32, -1)},
                .attributes = std::move(attributes),
                .called = {Larger()}});
       for (int64_t k = 0; k < 2; ++k) {
@@ -127,36 +125,16 @@ class Generator {
     c->set_root(AddTo(*c, {.opcode = opcode, .operands = {total, element}}));
     op.rounds = opcode == Opcode::kAdd;
     op.results = {Add({.opcode = Opcode::kReduceWindow,
-                       .operands = {x_, ScalarOf(type(), Pick(0, pred ? 1 : 2))},
+                       .operands = {x_, Scalar(type(), static_cast<double>(Pick(0, pred ? 1 : 2)))},
                        .attributes = std::move(attributes),
                        .called = {c}})};
     return op;
   }
 
  private:
-  MoveOp One(ir::InstructionSpec spec) { return {{Add(std::move(spec))}, {x_}}; }
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
+  RandomOp One(ir::InstructionSpec spec) { return {{Add(std::move(spec))}, {x_}}; }
   int64_t rank() const { return x_->shape().rank(); }
   ElementType type() const { return x_->shape().type(); }
-
-  Instruction* AddTo(Computation& c, ir::InstructionSpec spec) {
-    auto made = c.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "random moves: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Add(ir::InstructionSpec spec) { return AddTo(source_.computation, std::move(spec)); }
-  Instruction* Parameter(const Shape& shape) {
-    int64_t number = static_cast<int64_t>(source_.computation.parameters().size());
-    return Add({.opcode = Opcode::kParameter,
-                .attributes = {{Attr::kParameterNumber, number}},
-                .shape = shape});
-  }
 
   // An array that there is, or one made of a smaller one.
   Instruction* OfShape(const Shape& shape) {
@@ -245,7 +223,7 @@ class Generator {
     }
   }
 
-  MoveOp DynamicSlice() {
+  RandomOp DynamicSlice() {
     std::vector<Instruction*> operands = {x_};
     Ints sizes = PartOf(x_->shape().dims());
     AddStarts(operands);
@@ -255,7 +233,7 @@ class Generator {
     return {{slice}, {x_}};
   }
 
-  MoveOp DynamicUpdateSlice() {
+  RandomOp DynamicUpdateSlice() {
     std::vector<int64_t> dims = PartOf(x_->shape().dims());
     Instruction* update = OfShape(Shape(type(), std::span<const int64_t>(dims)));
     std::vector<Instruction*> operands = {x_, update};
@@ -329,7 +307,7 @@ class Generator {
     return true;
   }
 
-  MoveOp Gather() {
+  RandomOp Gather() {
     Windows w;
     if (!Choose(w)) return {};
     Instruction* gather = Add({.opcode = Opcode::kGather,
@@ -397,7 +375,7 @@ class Generator {
     return c;
   }
 
-  MoveOp Scatter() {
+  RandomOp Scatter() {
     Windows w;
     if (!Choose(w)) return {};
     Attributes attributes = {{Attr::kUpdateWindowDims, w.window_dims},
@@ -407,7 +385,7 @@ class Generator {
                              {Attr::kScatterIndicesBatchingDims, w.indices_batch},
                              {Attr::kIndexVectorDim, w.vector_dim}};
     Instruction* update = OfShape(Shape(type(), std::span<const int64_t>(w.result)));
-    MoveOp op{.data = {x_, update}};
+    RandomOp op{.data = {x_, update}};
     if (Chance(20) && !IsComplex(type())) {
       x_ = WithoutNans(source_, x_);
       update = WithoutNans(source_, update);
@@ -430,13 +408,6 @@ class Generator {
                        .attributes = std::move(attributes),
                        .called = {Combiner(&op.rounds)}})};
     return op;
-  }
-
-  Instruction* ScalarOf(ElementType element, int64_t value) {
-    return Add({.opcode = Opcode::kConstant,
-                .shape = Shape::Scalar(element),
-                .literal = std::make_shared<const Literal>(
-                    Literal::ScalarOf(element, static_cast<double>(value)))});
   }
 
   // Along each dimension a window that moves not at all, a few elements, or over all before.
@@ -476,21 +447,20 @@ class Generator {
     return window;
   }
 
-  const MoveSource& source_;
   Instruction* x_;
 };
 
 }  // namespace
 
-MoveOp RandomWindowOp(const MoveSource& source, Instruction* x) {
+RandomOp RandomWindowOp(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Window();
 }
 
-MoveOp RandomReduceWindow(const MoveSource& source, Instruction* x) {
+RandomOp RandomReduceWindow(const RandomSource& source, Instruction* x) {
   return Generator(source, x).ReduceWindow();
 }
 
-MoveOp RandomBitsOp(const MoveSource& source, Instruction* x) {
+RandomOp RandomBitsOp(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Bits();
 }
 

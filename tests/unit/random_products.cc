@@ -1,8 +1,6 @@
 #include "random_products.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 
 #include "random_ops.h"
 
@@ -12,9 +10,9 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-class Products {
+class Products : public RandomMaker {
  public:
-  explicit Products(const MoveSource& source) : source_(source) {}
+  explicit Products(const RandomSource& source) : RandomMaker(source) {}
 
   // x becomes [batch, m, k], the other operand is [batch, k, n], or either of them across.
   std::vector<Instruction*> Run(Instruction* x) {
@@ -55,39 +53,6 @@ class Products {
   }
 
  private:
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
-  int64_t Divisor(int64_t n) {
-    int64_t d = Pick(1, std::min<int64_t>(n, 12));
-    while (n % d != 0) --d;
-    return d;
-  }
-
-  static Instruction* AddTo(Computation& c, ir::InstructionSpec spec) {
-    auto made = c.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "products: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Add(ir::InstructionSpec spec) { return AddTo(source_.computation, std::move(spec)); }
-  Instruction* Op(Opcode opcode, std::vector<Instruction*> operands) {
-    return Add({.opcode = opcode, .operands = std::move(operands)});
-  }
-  Instruction* Parameter(ElementType type, std::vector<int64_t> dims) {
-    int64_t number = static_cast<int64_t>(source_.computation.parameters().size());
-    return Add({.opcode = Opcode::kParameter,
-                .attributes = {{Attr::kParameterNumber, number}},
-                .shape = Shape(type, dims)});
-  }
-  Instruction* Scalar(double value) {
-    return Add({.opcode = Opcode::kConstant,
-                .shape = Shape::Scalar(type_),
-                .literal = std::make_shared<const Literal>(Literal::ScalarOf(type_, value))});
-  }
   Instruction* Broadcast(Instruction* x, std::vector<int64_t> dims, Ints places) {
     return Add({.opcode = Opcode::kBroadcast,
                 .operands = {x},
@@ -114,7 +79,7 @@ class Products {
       places.push_back(d);
       scaled.push_back(dims[static_cast<size_t>(d)]);
     }
-    return Op(Opcode::kMultiply, {x, Broadcast(Parameter(type_, scaled), dims, places)});
+    return Op(Opcode::kMultiply, {x, Broadcast(Parameter(Shape(type_, scaled)), dims, places)});
   }
 
   // A parameter, or what is cut out of one, converted perhaps.
@@ -130,7 +95,7 @@ class Products {
     }
     ElementType memory = type_;
     if (Chance(20) && IsFloat(type_)) memory = Chance(50) ? ElementType::kS8 : ElementType::kBF16;
-    Instruction* x = Parameter(memory, whole);
+    Instruction* x = Parameter(Shape(memory, whole));
     if (cut)
       x = Add({.opcode = Opcode::kSlice, .operands = {x}, .attributes = {{Attr::kSlice, slices}}});
     if (memory != type_) {
@@ -140,7 +105,7 @@ class Products {
   }
 
   Instruction* Bounded(Instruction* x) {
-    Instruction *low = Scalar(-2), *high = Scalar(2);
+    Instruction *low = Scalar(type_, -2), *high = Scalar(type_, 2);
     return Op(Opcode::kClamp, {low, x, high});
   }
 
@@ -166,7 +131,7 @@ class Products {
     }
     c->set_root(AddTo(*c, {.opcode = opcode, .operands = p}));
     return Add({.opcode = Opcode::kReduce,
-                .operands = {x, Scalar(0)},
+                .operands = {x, Scalar(type_, 0)},
                 .attributes = {{Attr::kDimensions, dims}},
                 .called = {c}});
   }
@@ -175,7 +140,7 @@ class Products {
   std::vector<Instruction*> Rows(Instruction* dot) {
     std::vector<int64_t> dims = dot->shape().dims();
     Instruction* x = dot;
-    if (Chance(40)) x = Op(Opcode::kAdd, {x, Parameter(type_, dims)});
+    if (Chance(40)) x = Op(Opcode::kAdd, {x, Parameter(Shape(type_, dims))});
     const Ints all = Chance(15) ? Ints{0, 1, 2} : Ints{2};
     Instruction* top = Reduce(x, Chance(50) ? Opcode::kMaximum : Opcode::kAdd, all);
     std::vector<Instruction*> results;
@@ -193,14 +158,13 @@ class Products {
     return results;
   }
 
-  const MoveSource& source_;
   ElementType type_ = ElementType::kInvalid;
   int64_t batch_ = 1, m_ = 1, n_ = 1, k_ = 1;
 };
 
 }  // namespace
 
-std::vector<Instruction*> RandomProduct(const MoveSource& source, Instruction* x) {
+std::vector<Instruction*> RandomProduct(const RandomSource& source, Instruction* x) {
   return Products(source).Run(x);
 }
 

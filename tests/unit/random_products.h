@@ -2,12 +2,12 @@
 // and what follows over the rows of the result.
 #pragma once
 
-#include "random_moves.h"
+#include "random_maker.h"
 
 namespace kiln::testing {
 
 // A dot that has `x`, an array whose numbers are small, on its left. Its results are not exact
 // where they are floats.
-std::vector<ir::Instruction*> RandomProduct(const MoveSource& source, ir::Instruction* x);
+std::vector<ir::Instruction*> RandomProduct(const RandomSource& source, ir::Instruction* x);
 
 }  // namespace kiln::testing

@@ -1,8 +1,6 @@
 #include "random_shapes.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <numeric>
 
 namespace kiln::testing {
@@ -10,9 +8,9 @@ namespace {
 
 using ir::Instruction;
 
-class Generator {
+class Generator : public RandomMaker {
  public:
-  Generator(const MoveSource& source, Instruction* x) : source_(source), x_(x) {}
+  Generator(const RandomSource& source, Instruction* x) : RandomMaker(source), x_(x) {}
 
   Instruction* Reshape() {
     std::vector<int64_t> dims = x_->shape().dims();
@@ -77,12 +75,7 @@ class Generator {
       elements *= std::max<int64_t>(padded(), 1);
       padding.push_back(p);
     }
-    const ElementType type = x_->shape().type();
-    const auto number = static_cast<double>(Pick(0, 1));
-    Instruction* value =
-        Add({.opcode = Opcode::kConstant,
-             .shape = Shape::Scalar(type),
-             .literal = std::make_shared<const Literal>(Literal::ScalarOf(type, number))});
+    Instruction* value = Scalar(x_->shape().type(), static_cast<double>(Pick(0, 1)));
     return Add({.opcode = Opcode::kPad,
                 .operands = {x_, value},
                 .attributes = {{Attr::kPadding, padding}}});
@@ -115,22 +108,6 @@ class Generator {
   }
 
  private:
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
-
-  // A generator that makes invalid ops is broken itself.
-  Instruction* Add(ir::InstructionSpec spec) {
-    auto made = source_.computation.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "random shapes: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-
-  const MoveSource& source_;
   Instruction* x_;
 };
 
@@ -153,19 +130,19 @@ bool HandsOnLayouts(Opcode opcode) {
 
 }  // namespace
 
-Instruction* RandomReshape(const MoveSource& source, Instruction* x) {
+Instruction* RandomReshape(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Reshape();
 }
-Instruction* RandomTranspose(const MoveSource& source, Instruction* x) {
+Instruction* RandomTranspose(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Transpose();
 }
-Instruction* RandomSlice(const MoveSource& source, Instruction* x) {
+Instruction* RandomSlice(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Slice();
 }
-Instruction* RandomPad(const MoveSource& source, Instruction* x) {
+Instruction* RandomPad(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Pad();
 }
-Instruction* RandomShapeOp(const MoveSource& source, Instruction* x) {
+Instruction* RandomShapeOp(const RandomSource& source, Instruction* x) {
   return Generator(source, x).Any();
 }
 

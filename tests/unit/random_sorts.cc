@@ -1,8 +1,5 @@
 #include "random_sorts.h"
 
-#include <cstdlib>
-#include <iostream>
-
 #include "random_ops.h"
 #include "random_types.h"
 
@@ -12,37 +9,36 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-class Generator {
+class Generator : public RandomMaker {
  public:
-  Generator(const MoveSource& source, Instruction* x,
+  Generator(const RandomSource& source, Instruction* x,
             const std::function<bool(const Instruction*)>& exact)
-      : source_(source), x_(x), exact_(exact) {}
+      : RandomMaker(source), x_(x), exact_(exact) {}
 
-  MoveOp TopK() {
+  RandomOp TopK() {
     int64_t size = x_->shape().dim(x_->shape().rank() - 1);
-    Instruction* top =
-        Add(source_.computation, {.opcode = Opcode::kTopK,
-                                  .operands = {WithoutNans(source_, x_)},
-                                  .attributes = {{Attr::kK, Chance(20) ? size : Pick(0, size)}}});
+    Instruction* top = Add({.opcode = Opcode::kTopK,
+                            .operands = {WithoutNans(source_, x_)},
+                            .attributes = {{Attr::kK, Chance(20) ? size : Pick(0, size)}}});
     if (Chance(50)) top->mutable_attributes().Set(Attr::kLargest, true);
     return {{Element(top, 0), Element(top, 1)}, {x_}};
   }
 
   // The first elements of a sort along the last dimension, and where they were.
-  MoveOp FirstOfSort() {
+  RandomOp FirstOfSort() {
     Computation& c = source_.computation;
     const int64_t last = x_->shape().rank() - 1, size = x_->shape().dim(last);
     const ElementType type = x_->shape().type();
-    Instruction* iota = Add(c, {.opcode = Opcode::kIota,
-                                .attributes = {{Attr::kIotaDimension, last}},
-                                .shape = Shape(ElementType::kS32, x_->shape().dimensions())});
+    Instruction* iota = AddTo(c, {.opcode = Opcode::kIota,
+                                  .attributes = {{Attr::kIotaDimension, last}},
+                                  .shape = Shape(ElementType::kS32, x_->shape().dimensions())});
     operands_ = {x_};
     if (Chance(70)) operands_.insert(operands_.begin() + Pick(0, 1), iota);
     Computation* before = source_.module.AddComputation("first");
     Instruction* sides[2] = {};
     for (size_t k = 0; k < operands_.size(); ++k) {
       for (int side : {0, 1}) {
-        Instruction* p = Add(
+        Instruction* p = AddTo(
             *before, {.opcode = Opcode::kParameter,
                       .attributes = {{Attr::kParameterNumber, static_cast<int64_t>(2 * k) + side}},
                       .shape = Shape::Scalar(operands_[k]->shape().type())});
@@ -56,25 +52,25 @@ class Generator {
       compare->mutable_attributes().Set(Attr::kOrderType, std::string("TOTALORDER"));
     }
     before->set_root(compare);
-    Instruction* sort = Add(c, {.opcode = Opcode::kSort,
-                                .operands = operands_,
-                                .attributes = {{Attr::kDimensions, Ints{last}}},
-                                .called = {before}});
-    MoveOp op;
+    Instruction* sort = AddTo(c, {.opcode = Opcode::kSort,
+                                  .operands = operands_,
+                                  .attributes = {{Attr::kDimensions, Ints{last}}},
+                                  .called = {before}});
+    RandomOp op;
     op.data = {operands_.begin(), operands_.end()};
     for (size_t k = 0; k < operands_.size(); ++k) {
       Instruction* sorted = operands_.size() == 1 ? sort : Element(sort, static_cast<int64_t>(k));
       std::vector<SliceDimension> slices;
       for (const Dimension& d : sorted->shape().dimensions()) slices.push_back({0, d.size(), 1});
       slices.back().limit = Pick(0, std::min<int64_t>(size, 4));
-      op.results.push_back(Add(c, {.opcode = Opcode::kSlice,
-                                   .operands = {sorted},
-                                   .attributes = {{Attr::kSlice, std::move(slices)}}}));
+      op.results.push_back(AddTo(c, {.opcode = Opcode::kSlice,
+                                     .operands = {sorted},
+                                     .attributes = {{Attr::kSlice, std::move(slices)}}}));
     }
     return op;
   }
 
-  MoveOp Sort() {
+  RandomOp Sort() {
     operands_ = {x_};
     for (Instruction* v : source_.values) {
       bool fits =
@@ -83,20 +79,18 @@ class Generator {
     }
     if (IsComplex(x_->shape().type()) || Chance(25)) {
       operands_.push_back(
-          Add(source_.computation,
-              {.opcode = Opcode::kIota,
+          Add({.opcode = Opcode::kIota,
                .attributes = {{Attr::kIotaDimension, Pick(0, x_->shape().rank() - 1)}},
                .shape = Shape(ElementType::kS32, x_->shape().dimensions())}));
     }
     Computation* before = Comparator();
     Instruction* sort =
-        Add(source_.computation,
-            {.opcode = Opcode::kSort,
+        Add({.opcode = Opcode::kSort,
              .operands = operands_,
              .attributes = {{Attr::kDimensions, Ints{Pick(0, x_->shape().rank() - 1)}}},
              .called = {before}});
     if (Chance(30)) sort->mutable_attributes().Set(Attr::kIsStable, true);
-    MoveOp op;
+    RandomOp op;
     op.data = {operands_.begin(), operands_.end()};
     if (operands_.size() == 1) {
       op.results = {sort};
@@ -110,25 +104,6 @@ class Generator {
   }
 
  private:
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
-
-  static Instruction* Add(Computation& c, ir::InstructionSpec spec) {
-    auto made = c.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "random sorts: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Element(Instruction* tuple, int64_t k) {
-    return Add(source_.computation, {.opcode = Opcode::kGetTupleElement,
-                                     .operands = {tuple},
-                                     .attributes = {{Attr::kIndex, k}}});
-  }
-
   Instruction* Compare(Computation& c, Instruction* a, Instruction* b, Direction direction) {
     Attributes order = {{Attr::kDirection, direction}};
     if (HasSeveralNans(a->shape().type()) && direction != Direction::kEq) {
@@ -141,19 +116,19 @@ class Generator {
     if (may_be_nan && direction != Direction::kEq) {
       order.Set(Attr::kOrderType, std::string("TOTALORDER"));
     }
-    return Add(c, {.opcode = Opcode::kCompare, .operands = {a, b}, .attributes = order});
+    return AddTo(c, {.opcode = Opcode::kCompare, .operands = {a, b}, .attributes = order});
   }
 
   static Instruction* WithoutNan(Computation& c, Instruction* x) {
     const Shape& scalar = x->shape();
-    Instruction* number = Add(c, {.opcode = Opcode::kCompare,
-                                  .operands = {x, x},
-                                  .attributes = {{Attr::kDirection, Direction::kEq}}});
+    Instruction* number = AddTo(c, {.opcode = Opcode::kCompare,
+                                    .operands = {x, x},
+                                    .attributes = {{Attr::kDirection, Direction::kEq}}});
     Instruction* one =
-        Add(c, {.opcode = Opcode::kConstant,
-                .shape = scalar,
-                .literal = std::make_shared<const Literal>(Literal::ScalarOf(scalar.type(), 1))});
-    return Add(c, {.opcode = Opcode::kSelect, .operands = {number, x, one}});
+        AddTo(c, {.opcode = Opcode::kConstant,
+                  .shape = scalar,
+                  .literal = std::make_shared<const Literal>(Literal::ScalarOf(scalar.type(), 1))});
+    return AddTo(c, {.opcode = Opcode::kSelect, .operands = {number, x, one}});
   }
 
   // By one operand, by a formula of one, or by one and where those are equal by another.
@@ -165,9 +140,9 @@ class Generator {
       Instruction* sides[2];
       for (int side : {0, 1}) {
         int64_t number = static_cast<int64_t>(2 * k) + side;
-        sides[side] = Add(*c, {.opcode = Opcode::kParameter,
-                               .attributes = {{Attr::kParameterNumber, number}},
-                               .shape = Shape::Scalar(operands_[k]->shape().type())});
+        sides[side] = AddTo(*c, {.opcode = Opcode::kParameter,
+                                 .attributes = {{Attr::kParameterNumber, number}},
+                                 .shape = Shape::Scalar(operands_[k]->shape().type())});
       }
       pairs.push_back({sides[0], sides[1]});
       const bool ordered = !IsComplex(operands_[k]->shape().type());
@@ -178,22 +153,21 @@ class Generator {
     auto [a, b] = pairs[key()];
     Direction direction = Chance(50) ? Direction::kLt : Direction::kGt;
     if (Chance(30) && !IsPred(a->shape().type())) {
-      a = Add(*c, {.opcode = Opcode::kAbs, .operands = {a}});
-      b = Add(*c, {.opcode = Opcode::kAbs, .operands = {b}});
+      a = AddTo(*c, {.opcode = Opcode::kAbs, .operands = {a}});
+      b = AddTo(*c, {.opcode = Opcode::kAbs, .operands = {b}});
     }
     if (Chance(20)) std::swap(a, b);
     Instruction* before = Compare(*c, a, b, direction);
     if (Chance(25)) {
       auto [d, e] = pairs[key()];
-      before = Add(*c, {.opcode = Opcode::kSelect,
-                        .operands = {Compare(*c, a, b, Direction::kEq),
-                                     Compare(*c, d, e, Direction::kLt), before}});
+      before = AddTo(*c, {.opcode = Opcode::kSelect,
+                          .operands = {Compare(*c, a, b, Direction::kEq),
+                                       Compare(*c, d, e, Direction::kLt), before}});
     }
     c->set_root(before);
     return c;
   }
 
-  const MoveSource& source_;
   Instruction* x_;
   const std::function<bool(const Instruction*)>& exact_;
   std::vector<Instruction*> operands_;
@@ -201,8 +175,8 @@ class Generator {
 
 }  // namespace
 
-MoveOp RandomSort(const MoveSource& source, Instruction* x,
-                  const std::function<bool(const Instruction*)>& exact) {
+RandomOp RandomSort(const RandomSource& source, Instruction* x,
+                    const std::function<bool(const Instruction*)>& exact) {
   if (x->shape().rank() == 0) return {};
   uint64_t kind = IsComplex(x->shape().type()) ? 2 : source.random() % 5;
   Generator generator(source, x, exact);

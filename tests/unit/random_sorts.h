@@ -3,13 +3,13 @@
 
 #include <functional>
 
-#include "random_moves.h"
+#include "random_maker.h"
 
 namespace kiln::testing {
 
 // A sort of `x`, whose elements must be exact, and of other arrays of its dimensions, or a topk of
 // it. `exact` says of an array whether it may be compared.
-MoveOp RandomSort(const MoveSource& source, ir::Instruction* x,
-                  const std::function<bool(const ir::Instruction*)>& exact);
+RandomOp RandomSort(const RandomSource& source, ir::Instruction* x,
+                    const std::function<bool(const ir::Instruction*)>& exact);
 
 }  // namespace kiln::testing

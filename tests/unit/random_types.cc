@@ -1,7 +1,5 @@
 #include "random_types.h"
 
-#include <cstdlib>
-#include <iostream>
 #include <iterator>
 
 #include "random_ops.h"
@@ -38,38 +36,10 @@ constexpr ComplexFunction kComplexFunctions[] = {{Opcode::kExponential, 3},
                                                  {Opcode::kSign, 8, 0.5},
                                                  {Opcode::kAcosh, 8, 1.5}};
 
-class Generator {
+class Generator : public RandomMaker {
  public:
-  explicit Generator(const MoveSource& source) : source_(source) {}
+  explicit Generator(const RandomSource& source) : RandomMaker(source) {}
 
-  int Pick(int low, int high) {
-    return low + static_cast<int>(source_.random() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool Chance(int percent) { return Pick(1, 100) <= percent; }
-
-  // A generator that makes invalid ops is broken itself.
-  Instruction* Add(ir::InstructionSpec spec) {
-    auto made = source_.computation.Add(std::move(spec));
-    if (!made.ok()) {
-      std::cerr << "random types: " << made.status().ToString() << "\n";
-      std::abort();
-    }
-    return *made;
-  }
-  Instruction* Op(Opcode opcode, std::vector<Instruction*> operands) {
-    return Add({.opcode = opcode, .operands = std::move(operands)});
-  }
-  Instruction* Scalar(ElementType type, double value) {
-    return Add({.opcode = Opcode::kConstant,
-                .shape = Shape::Scalar(type),
-                .literal = std::make_shared<const Literal>(Literal::ScalarOf(type, value))});
-  }
-  Instruction* Full(const Shape& shape, double value) {
-    return Add({.opcode = Opcode::kBroadcast,
-                .operands = {Scalar(shape.type(), value)},
-                .attributes = {{Attr::kDimensions, Ints{}}},
-                .shape = shape});
-  }
   Instruction* Clamped(Instruction* x, double bound) {
     Instruction* low = Scalar(x->shape().type(), -bound);
     return Op(Opcode::kClamp, {low, x, Scalar(x->shape().type(), bound)});
@@ -90,18 +60,15 @@ class Generator {
     real = Op(Opcode::kAdd, {real, Full(real->shape(), least)});
     return Complex(real, Clamped(Imag(x), bound));
   }
-
- private:
-  const MoveSource& source_;
 };
 
 }  // namespace
 
-Instruction* BoundedParts(const MoveSource& source, Instruction* x, double bound) {
+Instruction* BoundedParts(const RandomSource& source, Instruction* x, double bound) {
   return Generator(source).Bounded(x, bound);
 }
 
-MoveOp RandomComplexFunction(const MoveSource& source, Instruction* x) {
+RandomOp RandomComplexFunction(const RandomSource& source, Instruction* x) {
   Generator g(source);
   if (g.Chance(70)) {
     const ComplexFunction& f =
@@ -125,9 +92,9 @@ MoveOp RandomComplexFunction(const MoveSource& source, Instruction* x) {
   }
 }
 
-MoveOp RandomComplexOp(const MoveSource& source, Instruction* x, Instruction* y, bool exact) {
+RandomOp RandomComplexOp(const RandomSource& source, Instruction* x, Instruction* y, bool exact) {
   Generator g(source);
-  auto rounded = [&](Instruction* result) { return MoveOp{{result}, {x, y}, /*rounds=*/true}; };
+  auto rounded = [&](Instruction* result) { return RandomOp{{result}, {x, y}, /*rounds=*/true}; };
   switch (g.Pick(0, exact ? 8 : 6)) {
     case 0:
     case 1:
@@ -154,16 +121,16 @@ MoveOp RandomComplexOp(const MoveSource& source, Instruction* x, Instruction* y,
   }
 }
 
-MoveOp RandomParts(const MoveSource& source, Instruction* x) {
+RandomOp RandomParts(const RandomSource& source, Instruction* x) {
   Generator g(source);
   if (g.Chance(30)) return {{g.Op(Opcode::kAbs, {x})}, {x}, /*rounds=*/true};
-  MoveOp op{.data = {x}};
+  RandomOp op{.data = {x}};
   if (g.Chance(70)) op.results.push_back(g.Real(x));
   if (op.results.empty() || g.Chance(50)) op.results.push_back(g.Imag(x));
   return op;
 }
 
-Instruction* RandomNarrowFunction(const MoveSource& source, Instruction* x) {
+Instruction* RandomNarrowFunction(const RandomSource& source, Instruction* x) {
   Generator g(source);
   static constexpr Opcode kOps[] = {Opcode::kAbs,
                                     Opcode::kCeil,
@@ -183,7 +150,7 @@ Instruction* RandomNarrowFunction(const MoveSource& source, Instruction* x) {
   return g.Op(kOps[g.Pick(0, static_cast<int>(std::size(kOps)) - 1)], {x});
 }
 
-Instruction* RandomNarrowOp(const MoveSource& source, Instruction* x, Instruction* y) {
+Instruction* RandomNarrowOp(const RandomSource& source, Instruction* x, Instruction* y) {
   Generator g(source);
   static constexpr Opcode kOps[] = {Opcode::kAdd,      Opcode::kSubtract, Opcode::kMultiply,
                                     Opcode::kDivide,   Opcode::kMaximum,  Opcode::kMinimum,
@@ -191,7 +158,7 @@ Instruction* RandomNarrowOp(const MoveSource& source, Instruction* x, Instructio
   return g.Op(kOps[g.Pick(0, static_cast<int>(std::size(kOps)) - 1)], {x, y});
 }
 
-Instruction* WithoutNans(const MoveSource& source, Instruction* x) {
+Instruction* WithoutNans(const RandomSource& source, Instruction* x) {
   if (!HasSeveralNans(x->shape().type())) return x;
   Generator g(source);
   Instruction* number = g.Add({.opcode = Opcode::kCompare,
@@ -200,7 +167,7 @@ Instruction* WithoutNans(const MoveSource& source, Instruction* x) {
   return g.Op(Opcode::kSelect, {number, x, g.Full(x->shape(), 1)});
 }
 
-Instruction* RandomNarrowBits(const MoveSource& source, ElementType type) {
+Instruction* RandomNarrowBits(const RandomSource& source, ElementType type) {
   Generator g(source);
   const int64_t bits = BitWidth(type);
   const ElementType word = bits == 8 ? ElementType::kU8 : ElementType::kU4;

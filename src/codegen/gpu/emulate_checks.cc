@@ -284,7 +284,7 @@ Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function) {
     access.bytes = static_cast<int64_t>(layout.getTypeStoreSize(type).getFixedValue());
     Value* base = BaseOf(access.address);
     access.object = access.address->getType()->getPointerAddressSpace() == kSharedSpace
-                        ? KILN_ACCESS_SHARED
+                        ? int64_t{KILN_ACCESS_SHARED}
                         : KindOfObject(base);
     if (access.object == KILN_ACCESS_LOCAL) {
       auto* slot = llvm::cast<llvm::AllocaInst>(base);

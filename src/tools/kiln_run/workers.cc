@@ -62,9 +62,9 @@ bool Receive(int fd, Outcome* outcome) {
 struct Worker {
   pid_t pid = -1;
   int to = -1, from = -1;
-  std::optional<size_t> file;
+  std::optional<size_t> file = {};
   int taken = 0;
-  Clock::time_point deadline;
+  Clock::time_point deadline = {};
 };
 
 std::string EndText(int status) {
