@@ -200,7 +200,7 @@ constexpr Extension kExtensions[] = {
 Lowering FindExtension(std::string_view target) {
   const auto* found = std::ranges::find(kExtensions, target, &Extension::target);
   if (found != std::end(kExtensions)) return found->lower;
-  return target.starts_with("mhlo.") ? LaterOperation : FindLapack(target);
+  return target.starts_with("mhlo.") ? LaterOperation : FindLinearAlgebra(target);
 }
 
 Result<ShapeOperands> ShapeOperandsOf(Op& op) {

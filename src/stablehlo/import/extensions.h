@@ -10,7 +10,7 @@ namespace kiln::stablehlo {
 
 // How a call of that target is imported, or null where it is a call.
 Lowering FindExtension(std::string_view target);
-Lowering FindLapack(std::string_view target);
+Lowering FindLinearAlgebra(std::string_view target);
 
 // Operands by their number in `indices_of_shape_operands`, one for each result, are its sizes.
 struct ShapeOperands {
