@@ -198,8 +198,10 @@ inline constexpr ComplexReferenceOfTwo kComplexReferencesOfTwo[] = {
     {"power", [](const BigComplex& x, const BigComplex& y) { return Exp(y * Log(x)); }},
     {"atan2",
      [](const BigComplex& y, const BigComplex& x) {
-       const BigComplex log = Log(BigComplex{x.re - y.im, x.im + y.re} / Sqrt(x * x + y * y));
-       return BigComplex{log.im, -log.re};
+       // p / sqrt(p m); of its size, sqrt(|p| / |m|), the logarithm is 0 where both are the same.
+       const BigComplex p = {x.re - y.im, x.im + y.re}, m = {x.re + y.im, x.im - y.re};
+       const Real size = p.re * p.re + p.im * p.im, other = m.re * m.re + m.im * m.im;
+       return BigComplex{Log(p / Sqrt(x * x + y * y)).im, Log(other / size) / 4};
      }},
 };
 

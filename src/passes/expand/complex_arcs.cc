@@ -77,13 +77,25 @@ Real LogOfRatio(Real c, Pair x, Pair y, bool is_double) {
   const Truth small = larger < 0x1p-480;
   const Truth large = larger > 0x1p500;
   const Real scale = Select(small, 0x1p700, Select(large, 0x1p-600, c.Number(1)));
-  x = x * scale;
-  y = y * scale;
-  const Real rest = x.high * x.low + y.high * y.low;
-  const Real square = x.high * x.high + y.high * y.high + (rest + rest);
+  const Real sum = (Squared(x * scale) + Squared(y * scale)).high;
+  const Real square = Select(larger == kInfinity, larger, sum);
   // The logarithm of what is large is as small as its operand is.
   const Real back = Select(large, scale, c.Number(1));
   return LogPlusOne(c / square * 4 * back * back, small, 1400 * kLn2);
+}
+
+// A number of the sign of ab + cd, which may be too large for a number, or too small: of f64 only.
+Real SideOfSum(Real a, Real b, Real c, Real d) {
+  Real exponent = a.Number(0);
+  auto mantissa = [&](Real x, double sign) {
+    const Real scale = InversePowerOfTwo(Abs(x));
+    exponent = exponent - ExponentOf(scale) * sign;
+    return x * scale;
+  };
+  const Real l = mantissa(a, 1), r = mantissa(b, 1), v = mantissa(c, -1), w = mantissa(d, -1);
+  // Of the largest and the least mantissas there are, 2 and 2^-52, products are 2^106 times apart.
+  const Real least = a.Number(-200), most = a.Number(200);
+  return SumOfProducts(l * PowerOfTwo(Max(Min(exponent, most), least)), r, v, w, true);
 }
 
 // x - y, with what that has lost where it matters.
@@ -142,6 +154,9 @@ Point Angle(const Point& y, const Point& x) {
   }
   const Real imag = SumOfProducts(a, c, b, d, is_double) * 2;
   const Real imag_of_square = SumOfProducts(a, b, c, d, is_double) * 2;
+  // They may be too small for a number, but their signs matter.
+  const Real side = is_double ? SideOfSum(x.x, y.x, x.y, y.y) : imag;
+  const Real side_of_square = is_double ? SideOfSum(x.x, x.y, y.x, y.y) : imag_of_square;
   Real excess = SumOfProducts(a, d, -b, c, is_double);
   if (is_double) {
     for (Real* part : {&a, &b, &c, &d}) *part = *part * 0x1p-480;
@@ -152,21 +167,22 @@ Point Angle(const Point& y, const Point& x) {
   const Real angle_p = Atan2(p_imag.high, p_real.high), angle_m = Atan2(m_imag.high, m_real.high);
   // The angle of p conj(m) is the difference of p's and m's but for whole turns, and that of p m,
   // of which the root has half, their sum. On the negative axis it has the side that these are on.
-  auto angle_of = [&](Real y, Real x, Real nearly) {
-    const Real angle = Atan2(is_double ? y * 0x1p-960 : y, x);
-    return Select(y == 0.0, WithSign(Abs(angle), nearly), angle);
+  auto angle_of = [&](Real y, Real side, Real x, Real nearly) {
+    const Real angle = Abs(Atan2(is_double ? y * 0x1p-960 : y, x));
+    return WithSign(angle, Select(side == 0.0, nearly, side));
   };
   const Real difference = angle_p - angle_m, sum = angle_p + angle_m;
   const Real angle =
-      angle_of(imag, p_real.high * m_real.high + p_imag.high * m_imag.high, difference);
-  const Real angle_of_square =
-      angle_of(imag_of_square, p_real.high * m_real.high - p_imag.high * m_imag.high, sum);
+      angle_of(imag, side, p_real.high * m_real.high + p_imag.high * m_imag.high, difference);
+  const Real angle_of_square = angle_of(imag_of_square, side_of_square,
+                                        p_real.high * m_real.high - p_imag.high * m_imag.high, sum);
   auto turns = [](Real radians) { return (radians * (0.5 / kPi)).Of(Opcode::kRoundNearestEven); };
   const Real half_turns = turns(difference - angle) + turns(sum - angle_of_square);
   // Half a turn, up or down, so that it is within one.
   const Truth odd = turns(half_turns * kPi) * 2 != half_turns;
   const Real half = angle * 0.5;
-  const Real real = Select(odd, Select(half > 0.0, half - kPi, half + kPi), half);
+  const Truth positive = (side > 0.0) | ((side == 0.0) & (half > 0.0));
+  const Real real = Select(odd, Select(positive, half - kPi, half + kPi), half);
   const Truth of_m = excess < 0.0;
   const Real log = LogOfRatio(Abs(excess), Select(of_m, m_real, p_real),
                               Select(of_m, m_imag, p_imag), is_double);

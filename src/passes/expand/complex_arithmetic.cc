@@ -57,11 +57,8 @@ struct Scaled {
 // The larger part to 2^480, where squares do not overflow, and a part that is far smaller does not
 // vanish.
 Scaled ScaledDown(const Point& z) {
-  Builder& b = z.x.builder();
   const Real scale = InversePowerOfTwo(Max(Abs(z.x), Abs(z.y)), 480);
-  Instruction* field = b.Bits(scale.value(), ElementType::kS64);
-  field = b.Binary(Opcode::kShiftRightLogical, field, b.Number(field, 52));
-  return {{z.x * scale, z.y * scale, true}, 1023 - Real(b, b.Convert(field, ElementType::kF64))};
+  return {{z.x * scale, z.y * scale, true}, -ExponentOf(scale)};
 }
 
 // (a + bi) / (c + di) = ((ac + bd) + (bc - ad)i) / (c^2 + d^2)

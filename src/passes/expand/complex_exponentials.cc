@@ -98,7 +98,7 @@ Point Logistic(const Point& z) {
   const Pair square = rest * rest + ecc * 4, above = rest + ecc * 2;
   const Pair cc = Squared(turn.cos) * 2;
   const Real sum = Select(d.holds, difference, far(e, (cc - rest).high));
-  const Real below = e * sum / square.high * extra;
+  const Real below = Quotient(Product(e, sum), square) * extra;
   return {Select(negative, below, Quotient(above, square)),
           Quotient(ec * turn.sin * 2, square) * extra, true};
 }

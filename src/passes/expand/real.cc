@@ -48,6 +48,13 @@ Real WithSign(Real size, Real x) {
 Real InversePowerOfTwo(Real x, int up) { return InverseScale(x, up, false); }
 Real InverseSquareOfPowerOfTwo(Real x) { return InverseScale(x, 0, true); }
 
+Real ExponentOf(Real power) {
+  Builder& b = power.builder();
+  Instruction* bits = b.Bits(power.value(), ElementType::kS64);
+  bits = b.Binary(Opcode::kShiftRightLogical, bits, b.Number(bits, kMantissaBits));
+  return Real(b, b.Convert(bits, ElementType::kF64)) - kBias;
+}
+
 Real PowerOfTwo(Real k) {
   Builder& b = k.builder();
   Instruction* bits = b.Convert((k + kBias).value(), ElementType::kS64);

@@ -112,6 +112,8 @@ Real InversePowerOfTwo(Real x, int up = 0);
 // The same of an even power, so that its root is one, too: 1 <= m < 4.
 Real InverseSquareOfPowerOfTwo(Real x);
 
+// k of a number 2^k.
+Real ExponentOf(Real power);
 // 2^k for an integer k, where that is a normal number.
 Real PowerOfTwo(Real k);
 // x * 2^k for an integer k up to 2000.
