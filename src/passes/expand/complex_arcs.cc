@@ -52,10 +52,14 @@ Arc ArcOfDouble(Real full_x, Real full_y) {
   const Real axis = Sqrt(below * above);
   const Real sum = Select(flat, Select(inside, y / axis, below + axis),
                           less_one * 0.5 + Sqrt((a + one) * 0.5 * less_one));
-  // root is the real part of sqrt(1 - z^2), which fewer roundings make than differences of a.
-  const Real t = (one - x) * above + square, v = (x + x) * y;
-  const Real w = Sqrt((Max(Sqrt(t * t + v * v), v) + Abs(t)) * 0.5);
-  const Real root = Select(t < 0.0, x * y / w, w);
+  // root is the real part of sqrt(1 - z^2) = sqrt(t - iv), which fewer roundings make than
+  // differences of a. Where v is so small that its square is not exact, one of both is far smaller
+  // than the other.
+  const Real zero = x.Number(0);
+  const Real t = ((Pair{one, zero} - Square(x)) + Square(y)).high, v = (x + x) * y;
+  const Real size = Select(v < 0x1p-480, Max(Abs(t), v), Sqrt((Square(t) + Square(v)).high));
+  const Real w = Sqrt((size + Abs(t)) * 0.5);
+  const Real root = Select(t < 0.0, Quotient(Product(x, y), {w, zero}), w);
   return {Select(large, full_y, root), LogPlusOne(sum, large, 600 * kLn2)};
 }
 

@@ -66,6 +66,12 @@ Point ExponentialMinusOne(const Point& z) {
   }
   const Defects d = DefectsOf(x, y, false, z.is_double);
   re = Select(d.holds, size * (d.cos_less - d.exp_less).high, re);
+  if (z.is_double) {
+    // x - y^2 / 2, where the square may be too small a number.
+    const Pair square = Square(y * 0x1p300) * 0.5;
+    const Real sum = (Pair{x * 0x1p600, x.Number(0)} - square).high * 0x1p-600;
+    re = Select((Abs(x) < 0x1p-400) & (Abs(y) < 0x1p-200), sum, re);
+  }
   const Truth real = y == 0.0;
   return {Select(real, less, re), Select(real, y, im), z.is_double};
 }
