@@ -73,7 +73,7 @@ Point Quotient(const Point& n, const Point& d) {
   // The quotient is left large, too, until it gets its exponent: none that is below that of the
   // least number.
   const Point& u = under.z;
-  const Real square = u.x * 0x1p-480 * u.x + u.y * 0x1p-480 * u.y;
+  const Real square = (Square(u.x * 0x1p-240) + Square(u.y * 0x1p-240)).high;
   const Point q = formula(over.z, u, square);
   const Real e = over.exponent - under.exponent, least = e.Number(-1500);
   const Real exponent = Max(e, least) - 480;

@@ -18,6 +18,13 @@ Scaled ScaledBy(Real x, Real y, Real scale) {
   return {x, y, square, Sqrt(square)};
 }
 
+// The root of a pair of normal numbers, as one.
+Pair RootOf(Pair x) {
+  const Real root = Sqrt(x.high);
+  const Pair square = Square(root);
+  return FastSum(root, ((x.high - square.high) - square.low + x.low) / (root + root));
+}
+
 Truth IsInfinite(const Point& z) { return (Abs(z.x) == kInfinity) | (Abs(z.y) == kInfinity); }
 
 }  // namespace
@@ -62,9 +69,11 @@ Point InverseRoot(const Point& z) {
   if (z.is_double) {
     const Real scale = InverseSquareOfPowerOfTwo(Max(a, b));
     const Scaled s = ScaledBy(a, b, scale);
-    const Real sum = s.size + s.x, twice = s.square + s.square, root = Sqrt(scale);
-    u = Sqrt(sum / twice) * root;
-    v = s.y * root / Sqrt(twice * sum);
+    const Pair square = Square(s.x) + Square(s.y), twice = square * 2;
+    const Pair sum = RootOf(square) + Pair{s.x, s.x.Number(0)};
+    const Real root = Sqrt(scale);
+    u = Sqrt(Quotient(sum, twice)) * root;
+    v = s.y * root / Sqrt((twice * sum).high);
   } else {
     const Real square = a * a + b * b, size = Sqrt(square), sum = size + a, twice = square + square;
     u = Sqrt(sum / twice);
