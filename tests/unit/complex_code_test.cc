@@ -278,7 +278,7 @@ std::optional<BigComplex> TrueValue(const Case& c, const std::vector<Points<T>>&
 
 template <typename T>
 void Measure(const Case& c) {
-  const auto operands = OperandsOf<T>(c, 100000, false, 6);
+  const auto operands = OperandsOf<T>(c, 300000, false, 6);
   const std::vector<Literal> arguments = ToLiterals(operands);
   Result<Literal> got = testing::RunCompiled(*ModuleOf(c.op(), arguments), arguments, true);
   ASSERT_TRUE(got.ok()) << got.status().ToString();

@@ -179,9 +179,9 @@ std::string AccuracyReference() {
   }
   out +=
       "\n## Complex numbers\n\n"
-      "The same for each of the parts, of a hundred thousand operands of all sizes, many of them "
-      "next to\n"
-      "where functions are hard. Sums, differences and products have the errors of their "
+      "The same for each of the parts, of three hundred thousand operands of all sizes, many of "
+      "them\n"
+      "next to where functions are hard. Sums, differences and products have the errors of their "
       "parts.\n\n"
       "| op | c64 | c128 | but |\n|---|---|---|---|\n";
   for (int i = 0; i < kOpcodeCount; ++i) {
