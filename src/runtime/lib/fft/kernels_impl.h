@@ -340,7 +340,7 @@ KILN_INLINE void Transform(C<T> (&x)[kRadix], const T* roots) {
 
 template <int kRadix, bool kTwiddle, typename T>
 KILN_INLINE void PassAt(const Pass<T>& pass, int64_t p, const T* from, T* to) {
-  const T* w = pass.twiddles + (p - 1) * 2 * (kRadix - 1);
+  const T* w = kTwiddle ? pass.twiddles + (p - 1) * 2 * (kRadix - 1) : nullptr;
   for (int64_t q = 0; q < pass.stride; ++q) {
     C<T> x[kRadix];
 #pragma GCC unroll 16
@@ -369,7 +369,7 @@ void PassOfPrime(const Pass<T>& pass, const T* from, T* to) {
   const int radix = pass.radix, half = radix / 2;
   C<T> sum[kMaxRadix / 2], difference[kMaxRadix / 2];
   for (int64_t p = 0; p < pass.rest; ++p) {
-    const T* w = pass.twiddles + (p - 1) * 2 * (radix - 1);
+    const T* w = p > 0 ? pass.twiddles + (p - 1) * 2 * (radix - 1) : nullptr;
     auto put = [&](int j, int64_t q, C<T> y) {
       if (p > 0) y = Times(y, Same(w[2 * j - 2]), Same(w[2 * j - 1]));
       StoreC(to, (p * radix + j) * pass.stride + q, y);
