@@ -3,10 +3,12 @@
  *
  *  Host memory is given in three ways: copied during the call; borrowed, until an event says that
  *  the library is done with it; or adopted, with a function that frees it. Memory at a multiple of
- *  ::KILN_ALIGNMENT is used where it is; other memory works too, and is copied around each
- *  execution. A device whose memory is not the host's (XLA_CPU:0) copies in all three cases, at
- *  once: then results do not reach the caller's memory, and the event is ready, or the deleter has
- *  been called, when the function returns.
+ *  ::KILN_ALIGNMENT is used where it is. Of an executable's arguments on CPU:0 a multiple of an
+ *  element's size is enough, as NumPy's arrays and the weights in mapped files have it, but for
+ * what is given to custom calls or donated, and on processors without AVX. Other memory works too,
+ * and is copied: an argument before each execution, a result after it. A device whose memory is not
+ * the host's (XLA_CPU:0) copies in all three cases, at once: then results do not reach the caller's
+ * memory, and the event is ready, or the deleter has been called, when the function returns.
  *
  *  Memory of the device itself, a GPU's above all, is borrowed or adopted as it is. */
 #ifndef KILN_BUFFER_H_
@@ -25,7 +27,7 @@
 extern "C" {
 #endif
 
-/** Host memory at a multiple of this is used without a copy, in bytes. */
+/** Host memory at a multiple of this is used without a copy, in bytes; see above for less. */
 #define KILN_ALIGNMENT 64
 
 /** An array on a device. Reading one from several threads is fine; writing one, by an execution

@@ -1,5 +1,15 @@
 /** @file
- *  The context: all of the library's state. Nothing is global; two contexts share nothing. */
+ *  The context: all of the library's state. Nothing is global; two contexts share nothing.
+ *
+ *  A child of fork() has none of the threads of a context that its parent made, and cannot use what
+ *  was made from it: every function that can fail returns FAILED_PRECONDITION, builder functions
+ *  return 0, events are ready, and references that are given back stay, with what they hold. A
+ *  context that the child makes works as any other does. (GPUs do not: the CUDA driver does not
+ *  survive fork().)
+ *
+ *  exit() may be called, and main may return, while executions are queued and threads are inside of
+ *  functions of the library: what goes on is abandoned. Before the library is unloaded by dlclose()
+ *  all that was made with it must have been given back. */
 #ifndef KILN_CONTEXT_H_
 #define KILN_CONTEXT_H_
 

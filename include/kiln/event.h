@@ -24,7 +24,8 @@ typedef struct kiln_event kiln_event;
  *  Any thread, any number of them. \since 0.1 */
 KILN_API kiln_error* kiln_event_wait(kiln_event* event, int64_t timeout_ns);
 
-/** 1 when the work has ended, well or not; 0 while it goes on. Any thread. \since 0.1 */
+/** 1 when the work has ended, well or not; 0 while it goes on. In a child process 1:
+ * kiln_event_wait() says more. Any thread. \since 0.1 */
 KILN_API int32_t kiln_event_is_ready(const kiln_event* event);
 
 /** Has `callback` called once when the work has ended: at once, on this thread, if it has ended

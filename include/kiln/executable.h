@@ -61,8 +61,8 @@ typedef struct kiln_compile_options {
   size_t symbol_count;             /**< number of `symbols` */
   const char* disabled_passes;     /**< names of passes to leave out, with commas between */
   size_t disabled_passes_length;   /**< its number of characters */
-  int32_t verify;          /**< 1: check the graph after every pass and all code that is made;
-                                slow, for finding mistakes of the compiler */
+  int32_t verify;          /**< 1: check the graph after every pass; slow, for finding mistakes of
+                                the compiler */
   int32_t dump_ptx_sm;     /**< unless 0, kernels are dumped as PTX for this architecture too: 75,
                                 80, 86, 89 or 90 */
   const char* dump_folder; /**< unless NULL, every stage is written into this folder, made where it
@@ -77,13 +77,20 @@ typedef struct kiln_compile_options {
   int32_t allow_tf32; /**< 1: products of f32 may be made by a GPU's tf32 units, which keep 10 bits
                          of their factors' mantissas and sum in f32; 0: they are exact but for the
                            rounding of sums. No other device heeds it */
+  const int32_t* cancel; /**< unless NULL, looked at while compiling: not 0 ends it with CANCELLED.
+                            It must stay until the call returns, and may be set by any thread */
+  int64_t timeout_ns; /**< unless 0, compiling that takes longer than so many nanoseconds ends with
+                           DEADLINE_EXCEEDED; not negative */
+  int32_t dump_large_constants; /**< 1: dumps show all constants; 0: those of more than 256 elements
+                                     are "{...}" in them */
+  int32_t reserved;             /**< 0 */
 } kiln_compile_options;
 
 /** Makes default ::kiln_compile_options of a variable. */
 #define KILN_COMPILE_OPTIONS_INIT                                                       \
   {                                                                                     \
     sizeof(kiln_compile_options), NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, \
-        KILN_OPTIMIZATION_AUTO, 0                                                       \
+        KILN_OPTIMIZATION_AUTO, 0, NULL, 0, 0, 0                                        \
   }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_compile_options). A size below
@@ -97,7 +104,8 @@ KILN_API void kiln_compile_options_init(kiln_compile_options* options, size_t si
  *         kiln_executable_release()
  *  @return the graph's first mistake if it has one; FAILED_PRECONDITION where no results are set;
  *          INVALID_ARGUMENT for options and for symbols without a size; UNIMPLEMENTED;
- *          RESOURCE_EXHAUSTED
+ *          RESOURCE_EXHAUSTED, also for a graph that would become too large; CANCELLED and
+ *          DEADLINE_EXCEEDED as the options ask for
  *
  *  Several graphs may be compiled at once by several threads. \since 0.1 */
 KILN_API kiln_error* kiln_graph_compile(const kiln_graph* graph,
@@ -124,8 +132,10 @@ KILN_API size_t kiln_executable_argument_count(const kiln_executable* executable
 KILN_API kiln_error* kiln_executable_argument_shape(const kiln_executable* executable, size_t index,
                                                     kiln_shape* shape);
 
-/** The name of an argument, with a 0 behind it; lives as long as the executable. NULL where there
- *  is none of that number. Any thread. \since 0.1 */
+/** The name of an argument, with a 0 behind it; lives as long as the executable: its op_name where
+ * it has one, as parameters from StableHLO and XLA have ("p['layer00']['b1']"), else the
+ * parameter's name; of an array in a tuple with its place behind, ".0". NULL where there is none of
+ * that number. Any thread. \since 0.1 */
 KILN_API const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
                                                    size_t* length);
 
@@ -174,7 +184,8 @@ typedef struct kiln_program_memory {
   int64_t alias_bytes;     /**< of the results, those that are in the memory of donated arguments */
   int64_t temporary_bytes; /**< what a run needs beside these; it is kept for the next run */
   int64_t scratch_bytes;   /**< of the temporaries, the most that one kernel has for itself */
-  int64_t constant_bytes;  /**< constants, and what is made of them, while the executable lives */
+  int64_t constant_bytes;  /**< constants, and what is made of them, while the executable lives: one
+                                copy, in the form in which kernels read them */
   int64_t peak_bytes;      /**< what is allocated when most is, during a run whose arguments with an
                                 alias are donated: arguments, outputs less aliased ones, temporaries
                                 and constants */
@@ -199,11 +210,13 @@ typedef struct kiln_program_cost {
                                 `flops` leaves out */
   int64_t bytes_accessed;  /**< what the kernels that the graph became read and write; a copy counts
                                 twice its size. 0 on REFERENCE, which has no kernels */
+  int64_t partial; /**< 1 where a run may do more than these figures say: the graph has loops,
+                        which count once, or custom calls, whose work is not known; else 0 */
 } kiln_program_cost;
 
 /** Makes an empty ::kiln_program_cost of a variable, with its struct_size set. */
 #define KILN_PROGRAM_COST_INIT \
-  { sizeof(kiln_program_cost), 0, 0, 0 }
+  { sizeof(kiln_program_cost), 0, 0, 0, 0 }
 
 /** Tells what a run does. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
@@ -216,9 +229,12 @@ typedef struct kiln_execute_options {
                            the same bits for any number */
   int32_t donate_aliased; /**< 1: all arguments that results have as aliases are donated, but for
                                those that `kept` lists */
-  const int32_t* cancel;  /**< unless NULL, looked at by loops of the program and before it starts:
-                             not 0 ends the execution with CANCELLED. It must stay until the
-                             execution has ended, and may be set by any thread */
+  const int32_t* cancel;  /**< unless NULL, looked at before the program starts, by its loops,
+                             between kernels, and by kernels that take long: not 0 ends the
+                             execution with CANCELLED, mostly within 50 ms. Waited for are: what a
+                             GPU has been given, the decomposition of a single matrix, and an op of
+                             the evaluator's. It must stay, and not become 0 again, until the
+                             execution has ended; it may be set by any thread */
   const size_t* donated;  /**< numbers of arguments that are donated: from when the execution has
                                been accepted they cannot be used any more, and have no contents.
                                Results that have them as aliases are made in their memory; what no
@@ -274,8 +290,9 @@ KILN_API kiln_error* kiln_executable_run(kiln_executable* executable,
  *         execution fails, so does what uses them. NULL: the call returns when all has ended
  *  @return what can be seen beforehand, as in kiln_executable_run(); the rest goes to the events
  *
- *  Executions of one context that are asked for in this way run one after the other, in order. With
- *  a context of one thread they run during the call. Buffers that take part may be given back at
+ *  Executions of one context that a thread asks for in this way run one after the other, in order.
+ *  Those that take a few microseconds run during the call on a CPU, where no other is queued, and
+ *  with a context of one thread all do. Buffers that take part may be given back at
  *  any time. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_execute(kiln_executable* executable,
                                              const kiln_execute_options* options,

@@ -53,11 +53,16 @@ typedef struct kiln_stablehlo_options {
   const kiln_shape* const* arguments; /**< the shape of each of its parameters, where its type
                                          leaves sizes open ("?"); NULL: those of its type */
   size_t argument_count;              /**< number of `arguments`: 0, or that of the parameters */
+  const int32_t* cancel; /**< unless NULL, looked at while the program is read: not 0 ends that with
+                            CANCELLED. It must stay until the call returns, and may be set by any
+                            thread */
+  int64_t timeout_ns;    /**< unless 0, reading that takes longer than so many nanoseconds ends with
+                              DEADLINE_EXCEEDED; not negative */
 } kiln_stablehlo_options;
 
 /** Makes default ::kiln_stablehlo_options of a variable. */
 #define KILN_STABLEHLO_OPTIONS_INIT \
-  { sizeof(kiln_stablehlo_options), NULL, 0, NULL, 0 }
+  { sizeof(kiln_stablehlo_options), NULL, 0, NULL, 0, NULL, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_stablehlo_options). A size
  * below that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
@@ -73,7 +78,8 @@ KILN_API void kiln_stablehlo_options_init(kiln_stablehlo_options* options, size_
  *  @param graph receives one reference
  *  @return INVALID_ARGUMENT beginning with "line L, column C: ", or "byte N: " in bytecode;
  *          NOT_FOUND where there is no function of the name; UNIMPLEMENTED naming the operation or
- *          type, or the version; RESOURCE_EXHAUSTED for programs that are nested too deep
+ *          type, or the version; RESOURCE_EXHAUSTED for programs that are nested too deep, or too
+ *          large; CANCELLED and DEADLINE_EXCEEDED as the options ask for
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program,
@@ -87,8 +93,9 @@ KILN_API void kiln_graph_retain(kiln_graph* graph);
 /** Gives a reference back; NULL is taken. Any thread. \since 0.1 */
 KILN_API void kiln_graph_release(kiln_graph* graph);
 
-/** The first mistake that a builder function met, naming the op and the shapes of its operands;
- * NULL if there was none. The error belongs to the caller. \since 0.1 */
+/** The first mistake that a builder function met, naming the graph, the op, and its operands with
+ *  their shapes; NULL if there was none. What is asked of the value 0, which the mistake has given,
+ *  returns it, too. The error belongs to the caller. \since 0.1 */
 KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
 
 /** Says what the graph computes. One value is the result itself; any other number becomes a tuple
@@ -98,9 +105,41 @@ KILN_API kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value*
 
 /** A number that stands for a symbol wherever this graph's functions take or give sizes: a
  *  dimension whose size is put in when the graph is compiled. The same name gives the same number,
- *  and equal symbols are equal sizes. It is negative; 0 after a mistake (kiln_graph_status()).
- *  @param name an identifier of at most 15 characters \since 0.1 */
+ *  and equal symbols are equal sizes.
+ *
+ *  Sizes are also sums and products of symbols: those that inference finds (a concatenation of n
+ * and m rows has n+m), and those of kiln_graph_symbol_affine(), kiln_graph_symbol_sum() and
+ *  kiln_graph_symbol_product(). Each has a number of its own, which is the same for equal sizes,
+ *  however they came about; kiln_shape::dims of kiln_graph_value_shape() has these numbers. They
+ *  are below -2^62, and good for this graph alone. Arithmetic on them gives no size: what a builder
+ *  function is given in the place of a size and is neither a size nor such a number is a mistake,
+ *  which names the op; beside symbols, sizes are below 2^40.
+ *
+ *  Besides dimensions, the numbers stand for starts and limits of slices, sizes of dynamic slices
+ *  and of gathers, and padding below and above.
+ *  @param name an identifier of at most 15 characters
+ *  @return the number; 0 after a mistake (kiln_graph_status()) \since 0.1 */
 KILN_API int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length);
+
+/** The number of the size `symbol` * `times` + `plus`.
+ *  @param symbol a number of the graph's, of a symbol or of a sum or product; or a size
+ *  @param times may be negative: 8 - n elements are left
+ *  @return the number; the size itself, where no symbol is left in it; 0 after a mistake: a size of
+ *          more than 32 terms or a product of more than 8 symbols \since 0.1 */
+KILN_API int64_t kiln_graph_symbol_affine(kiln_graph* graph, int64_t symbol, int64_t times,
+                                          int64_t plus);
+
+/** The number of the size a + b, as kiln_graph_symbol_affine(). \since 0.1 */
+KILN_API int64_t kiln_graph_symbol_sum(kiln_graph* graph, int64_t a, int64_t b);
+
+/** The number of the size a * b, as kiln_graph_symbol_affine(). \since 0.1 */
+KILN_API int64_t kiln_graph_symbol_product(kiln_graph* graph, int64_t a, int64_t b);
+
+/** A size as dumps and messages have it: "2*n+1".
+ *  @param symbol a number of the graph's, or a size
+ *  @param text receives one reference \since 0.1 */
+KILN_API kiln_error* kiln_graph_symbol_text(const kiln_graph* graph, int64_t symbol,
+                                            kiln_text** text);
 
 /** The number of parameters of the graph. 0 for NULL. \since 0.1 */
 KILN_API size_t kiln_graph_parameter_count(const kiln_graph* graph);
@@ -112,11 +151,13 @@ KILN_API kiln_value kiln_graph_parameter(kiln_graph* graph, size_t number);
 KILN_API kiln_value kiln_graph_result(kiln_graph* graph);
 
 /** The value of a name, as HLO text prints it, without the '%'.
- *  @return NOT_FOUND \since 0.1 */
+ *  @return NOT_FOUND, or the mistake of kiln_graph_status() where there was one \since 0.1 */
 KILN_API kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t name_length,
                                            kiln_value* value);
 
-/** The shape of a value. `shape->dims` lives as long as the graph. \since 0.1 */
+/** The shape of a value. `shape->dims` lives as long as the graph.
+ *  @return INVALID_ARGUMENT for what is no value of the graph; of 0 the graph's mistake, if there
+ * was one \since 0.1 */
 KILN_API kiln_error* kiln_graph_value_shape(kiln_graph* graph, kiln_value value, kiln_shape* shape);
 
 /** The name of a value as HLO text prints it, with a 0 behind it; lives as long as the graph. NULL

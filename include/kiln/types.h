@@ -20,10 +20,12 @@ typedef int32_t kiln_dtype;
  *  What an operation does not take in a type is UNIMPLEMENTED or INVALID_ARGUMENT, by name.
  *
  *  An element of less than a byte takes a whole one: an integer as the byte of the same value, a
- * float in the low bits, with zeros above. A complex number is its real part, then the imaginary
- * one. */
+ * float in the low bits, with zeros above; other bytes are no values, and what comes of them is not
+ * defined. A complex number is its real part, then the imaginary one. */
 /** @{ */
-#define KILN_PRED 1           /**< truth value, one byte: 0 or 1 */
+#define KILN_PRED                                                                               \
+  1                           /**< truth value, one byte: 0 or 1. Of buffers and of what custom \
+                                   calls make, any byte but 0 is true; results are 0 or 1 */
 #define KILN_S8 2             /**< signed integer of 8 bits */
 #define KILN_S16 3            /**< signed integer of 16 bits */
 #define KILN_S32 4            /**< signed integer of 32 bits */

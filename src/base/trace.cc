@@ -1,8 +1,13 @@
 #include "base/trace.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <new>
 
+#include "base/stack.h"
 #include "base/strings.h"
 
 namespace kiln {
@@ -19,7 +24,26 @@ int32_t NewLane() {
   return next.fetch_add(1);
 }
 
+// Of threads that have been named by TraceSink::NameThisThread.
+thread_local std::string name_of_this_thread;
+
+std::string NameOfThisThread() {
+  if (!name_of_this_thread.empty()) return name_of_this_thread;
+  char name[16] = "";
+  (void)pthread_getname_np(pthread_self(), name, sizeof(name));
+  return name;
+}
+
+std::string JsonOf(const TraceValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? Cat("\"", EscapeJson(*text), "\"") : ToText(value);
+}
+
 }  // namespace
+
+std::string ToText(const TraceValue& value) {
+  return std::visit([](const auto& v) { return Cat(v); }, value);
+}
 
 int64_t TraceSink::Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -40,8 +64,24 @@ int32_t TraceSink::LaneOf(const std::string& name) {
   return lanes_.emplace_back(NewLane(), name).first;
 }
 
+void TraceSink::NameThisThread(std::string_view kind, int64_t number) noexcept {
+  try {
+    std::string name = Cat("kiln ", kind, " ", number);
+    (void)pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+    name_of_this_thread = std::move(name);
+  } catch (const std::bad_alloc&) {
+    // It works as well without a name.
+  }
+}
+
 void TraceSink::Add(TraceEvent event) {
+  NotAbandonable scope;
   std::lock_guard lock(mutex_);
+  if (event.lane == LaneOfThisThread() &&
+      std::ranges::find(lanes_, event.lane, &std::pair<int32_t, std::string>::first) ==
+          lanes_.end()) {
+    lanes_.emplace_back(event.lane, NameOfThisThread());
+  }
   events_.push_back(std::move(event));
 }
 
@@ -96,12 +136,36 @@ std::string TraceSink::ToChromeJson() const {
                ", \"dur\": ", Microseconds(e.duration_ns), ", \"pid\": 1, \"tid\": ", e.lane,
                ", \"args\": {");
     for (size_t i = 0; i < e.args.size(); ++i) {
-      out += Cat(i > 0 ? ", \"" : "\"", EscapeJson(e.args[i].first), "\": \"",
-                 EscapeJson(e.args[i].second), "\"");
+      out +=
+          Cat(i > 0 ? ", \"" : "\"", EscapeJson(e.args[i].first), "\": ", JsonOf(e.args[i].second));
     }
     out += "}}";
   }
   return out + "\n]}\n";
+}
+
+TraceSpan::TraceSpan(TraceSink* sink, std::string_view name, std::string_view category)
+    : sink_(sink) {
+  if (!sink_) return;
+  event_.name = name;
+  event_.category = category;
+  event_.start_ns = TraceSink::Now();
+}
+
+void TraceSpan::AddArg(std::string_view key, TraceValue value) {
+  if (sink_) event_.args.emplace_back(key, std::move(value));
+}
+
+void TraceSpan::End() noexcept {
+  if (!sink_) return;
+  TraceSink& sink = *std::exchange(sink_, nullptr);
+  event_.duration_ns = TraceSink::Now() - event_.start_ns;
+  event_.lane = TraceSink::LaneOfThisThread();
+  try {
+    sink.Add(std::move(event_));
+  } catch (const std::bad_alloc&) {
+    // The timeline is poorer by one bar.
+  }
 }
 
 }  // namespace kiln

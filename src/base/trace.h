@@ -6,16 +6,23 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kiln {
 
+// A number stays one, so that viewers can add it up.
+using TraceValue = std::variant<std::string, int64_t, double>;
+using TraceArg = std::pair<std::string, TraceValue>;
+// As text, a string without quotes.
+std::string ToText(const TraceValue& value);
+
 struct TraceEvent {
   std::string name;
-  std::string category;  // "compile", "pass", "kernel", "op", ...
+  std::string category;  // "compile", of it "stage" and "pass", "codegen", "load"; "kernel", ...
   int64_t start_ns = 0, duration_ns = 0;
   int32_t lane = 0;  // a row of the timeline; TraceSink::LaneOfThisThread for host work
-  std::vector<std::pair<std::string, std::string>> args;
+  std::vector<TraceArg> args;
 };
 
 // Collects events from any thread.
@@ -24,6 +31,9 @@ class TraceSink {
   // Nanoseconds of the clock that all events are on.
   static int64_t Now();
   static int32_t LaneOfThisThread();
+  // Names this thread's lane, and the thread in debuggers, which show 15 characters of it: "kiln
+  // worker 3". A thread that has not been named is shown by its name in the system.
+  static void NameThisThread(std::string_view kind, int64_t number) noexcept;
   // The lane of that name, for what is no thread's; made with the first call.
   int32_t LaneOf(const std::string& name);
 
@@ -42,6 +52,23 @@ class TraceSink {
   mutable std::mutex mutex_;
   std::vector<TraceEvent> events_;
   std::vector<std::pair<int32_t, std::string>> lanes_;
+};
+
+// A piece of this thread's work, from here to the end of the scope. Does nothing without a sink.
+class TraceSpan {
+ public:
+  TraceSpan(TraceSink* sink, std::string_view name, std::string_view category);
+  ~TraceSpan() { End(); }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+  void AddArg(std::string_view key, TraceValue value);
+  // Before the end of the scope; then the destructor does nothing.
+  void End() noexcept;
+
+ private:
+  TraceSink* sink_;
+  TraceEvent event_;
 };
 
 }  // namespace kiln

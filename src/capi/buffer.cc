@@ -19,67 +19,55 @@ using kiln::capi::DeleterCall;
 using kiln::capi::Guard;
 using kiln::capi::NotNull;
 using kiln::capi::Ref;
+using kiln::capi::Storage;
 
-kiln_buffer::kiln_buffer(kiln_device& device, const Shape& shape, std::byte* data)
+namespace {
+
+bool IsAligned(const std::byte* data) {
+  return reinterpret_cast<uintptr_t>(data) % kiln::plan::kAlignment == 0;
+}
+
+}  // namespace
+
+kiln_buffer::kiln_buffer(kiln_device& device, const Shape& shape, Ref<Storage> storage)
     : context_(device.owner->Share()),
       device_(device),
       shape_(shape),
       dims_(shape.dims()),
-      bytes_(shape.byte_size()),
-      data_(data) {}
+      storage_(std::move(storage)),
+      data_(storage_->data()) {}
 
 Result<Ref<kiln_buffer>> kiln_buffer::Allocate(kiln_device& device, const Shape& shape) {
-  kiln::runtime::Device& memory = *device.device;
-  KILN_ASSIGN_OR_RETURN(std::byte * data, memory.Allocate(shape.byte_size()));
-  try {
-    auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, data));
-    buffer->is_owned_ = true;
-    return buffer;
-  } catch (...) {
-    memory.Deallocate(data, shape.byte_size());
-    throw;
-  }
+  KILN_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::Allocate(device, shape.byte_size()));
+  return Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, std::move(storage)));
 }
 
 Ref<kiln_buffer> kiln_buffer::Wrap(kiln_device& device, const Shape& shape, std::byte* data,
                                    std::unique_ptr<Deferred> deleter) {
-  auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, data));
-  buffer->deleter_ = std::move(deleter);
+  auto buffer = Ref<kiln_buffer>::Adopt(
+      new kiln_buffer(device, shape, Storage::Wrap(device, data, shape.byte_size())));
+  buffer->storage_->set_deleter(std::move(deleter));
   return buffer;
 }
 
 Result<Ref<kiln_buffer>> kiln_buffer::WrapDevice(kiln_device& device, const Shape& shape,
                                                  std::byte* data,
                                                  std::unique_ptr<Deferred>& deleter) {
-  auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, data));
-  if (!buffer->is_aligned()) {
+  if (!IsAligned(data)) {
     return InvalidArgument("the memory of ", shape, " on ", device.name(),
                            " is not at a multiple of ", KILN_ALIGNMENT, " bytes");
   }
-  if (buffer->bytes() > 0) {
-    KILN_RETURN_IF_ERROR(device.device->Register(data, buffer->bytes()));
-    buffer->is_registered_ = true;
-  }
-  buffer->deleter_ = std::move(deleter);
+  KILN_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::WrapDevice(device, data, shape.byte_size()));
+  auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(device, shape, std::move(storage)));
+  buffer->storage_->set_deleter(std::move(deleter));
   return buffer;
 }
 
-Ref<kiln_buffer> kiln_buffer::InMemoryOf(Ref<kiln_buffer> donor, const Shape& shape) {
-  auto buffer = Ref<kiln_buffer>::Adopt(new kiln_buffer(donor->device(), shape, donor->data()));
-  buffer->donor_ = std::move(donor);
-  return buffer;
+Ref<kiln_buffer> kiln_buffer::InMemoryOf(const kiln_buffer& donor, const Shape& shape) {
+  return Ref<kiln_buffer>::Adopt(new kiln_buffer(donor.device(), shape, donor.storage_));
 }
 
-kiln_buffer::~kiln_buffer() {
-  if (is_owned_) device_.device->Deallocate(data_, bytes_);
-  if (is_registered_) device_.device->Unregister(data_, bytes_);
-  if (deleter_) context_->CallOrDefer(std::move(deleter_));
-  if (done_) done_->Finish(OkStatus());
-}
-
-bool kiln_buffer::is_aligned() const {
-  return reinterpret_cast<uintptr_t>(data_) % kiln::plan::kAlignment == 0;
-}
+bool kiln_buffer::is_aligned() const { return IsAligned(data_); }
 
 Status kiln_buffer::WaitForValue() {
   if (is_donated()) {
@@ -149,7 +137,7 @@ Result<Ref<kiln_buffer>> CopyBuffer(const kiln_buffer& from, kiln_device& to) {
   if (&source == to.device.get()) {
     KILN_RETURN_IF_ERROR(source.Copy(copy->data(), from.data(), from.bytes()));
     // Of memory that the device has given out, it knows by itself when it is free.
-    if (from.is_callers()) KILN_RETURN_IF_ERROR(source.Synchronise());
+    if (from.storage().is_callers()) KILN_RETURN_IF_ERROR(source.Synchronise());
   } else if (to.device->has_host_memory()) {
     KILN_RETURN_IF_ERROR(source.CopyToHost(copy->data(), from.data(), from.bytes()));
   } else {
@@ -163,8 +151,9 @@ Result<Ref<kiln_buffer>> CopyBuffer(const kiln_buffer& from, kiln_device& to) {
 void WarnOfAlignment(const kiln_buffer& buffer) {
   if (buffer.is_aligned() || buffer.bytes() == 0) return;
   buffer.context().Log(
-      KILN_LOG_INFO, kiln::Cat("memory of ", buffer.shape(), " is not at a multiple of ",
-                               KILN_ALIGNMENT, " bytes; it will be copied around each execution"));
+      KILN_LOG_INFO,
+      kiln::Cat("memory of ", buffer.shape(), " is not at a multiple of ", KILN_ALIGNMENT,
+                " bytes; as a result it will be copied after each ", "execution"));
 }
 
 }  // namespace
@@ -206,7 +195,7 @@ kiln_error* kiln_buffer_borrow_host(kiln_device* device, kiln_dtype dtype, const
     Ref<kiln_buffer> made;
     if (device->shares_host_memory) {
       made = kiln_buffer::Wrap(*device, shape, static_cast<std::byte*>(data), nullptr);
-      made->set_done(event);
+      made->storage().set_done(event);
       WarnOfAlignment(*made);
     } else {
       KILN_ASSIGN_OR_RETURN(made, Copy(*device, shape, data));

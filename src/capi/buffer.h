@@ -11,6 +11,7 @@
 #include "capi/context.h"
 #include "capi/event.h"
 #include "capi/handle.h"
+#include "capi/storage.h"
 #include "kiln/buffer.h"
 #include "tensor/shape.h"
 
@@ -48,25 +49,18 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   static kiln::Result<kiln::capi::Ref<kiln_buffer>> WrapDevice(
       kiln_device& device, const kiln::Shape& shape, std::byte* data,
       std::unique_ptr<kiln::capi::Deferred>& deleter);
-  // A result in the memory of a donated buffer, which it keeps.
-  static kiln::capi::Ref<kiln_buffer> InMemoryOf(kiln::capi::Ref<kiln_buffer> donor,
+  // A result in the memory of a donated buffer.
+  static kiln::capi::Ref<kiln_buffer> InMemoryOf(const kiln_buffer& donor,
                                                  const kiln::Shape& shape);
-  ~kiln_buffer();
 
   kiln_context& context() const { return *context_; }
   kiln_device& device() const { return device_; }
   const kiln::Shape& shape() const { return shape_; }
   const std::vector<int64_t>& dims() const { return dims_; }
+  kiln::capi::Storage& storage() const { return *storage_; }
   std::byte* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
+  int64_t bytes() const { return storage_->bytes(); }
   bool is_aligned() const;
-  // Whether the memory may be gone for good with the buffer, without the device's being asked.
-  bool is_callers() const { return is_registered_ || (donor_ && donor_->is_callers()); }
-  // Executions must not write it.
-  void set_read_only() { is_read_only_ = true; }
-  bool is_read_only() const { return is_read_only_; }
-  // Ready when the memory is the user's alone again.
-  void set_done(kiln::capi::Ref<kiln_event> done) { done_ = std::move(done); }
 
   // From now on it cannot be used; false where that is so already.
   bool Donate() { return !donated_.exchange(true); }
@@ -87,18 +81,15 @@ struct kiln_buffer : kiln::capi::Counted<kiln_buffer> {
   void SetWritten();
 
  private:
-  kiln_buffer(kiln_device& device, const kiln::Shape& shape, std::byte* data);
+  kiln_buffer(kiln_device& device, const kiln::Shape& shape,
+              kiln::capi::Ref<kiln::capi::Storage> storage);
 
   kiln::capi::Ref<kiln_context> context_;
   kiln_device& device_;
   const kiln::Shape shape_;
   const std::vector<int64_t> dims_;
-  const int64_t bytes_;
+  const kiln::capi::Ref<kiln::capi::Storage> storage_;
   std::byte* const data_;
-  bool is_owned_ = false, is_registered_ = false, is_read_only_ = false;
-  std::unique_ptr<kiln::capi::Deferred> deleter_;
-  kiln::capi::Ref<kiln_event> done_;
-  kiln::capi::Ref<kiln_buffer> donor_;
   std::atomic<bool> donated_{false};
 
   // Whether one of the events below is set, so that most calls need not lock.

@@ -139,7 +139,8 @@ Result<Instruction*> Like(const kiln_graph& graph, kiln_value value) {
   auto like = graph.ValueOf(value);
   if (!like.ok()) return like.status().WithContext("like");
   if (!(*like)->shape().is_array()) {
-    return InvalidArgument("like has the shape ", (*like)->shape(), "; expected an array");
+    return InvalidArgument("like, which is '", (*like)->name(), "', has the shape ",
+                           (*like)->shape(), "; expected an array");
   }
   return *like;
 }
@@ -234,7 +235,9 @@ kiln_value kiln_op_matmul(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
     if (left.ok() && right.ok()) {
       const Shape &a = (*left)->shape(), &b = (*right)->shape();
       if (!a.is_array() || !b.is_array() || a.rank() == 0 || b.rank() == 0) {
-        return InvalidArgument("matmul of ", a, " and ", b, "; expected arrays of rank 1 or more");
+        return WithOperands(
+            InvalidArgument("matmul of ", a, " and ", b, "; expected arrays of rank 1 or more"),
+            Opcode::kDot, {{*left, *right}});
       }
       Ints batches;
       for (int64_t d = 0; d < std::max(a.rank(), b.rank()) - 2; ++d) batches.push_back(d);
@@ -275,7 +278,8 @@ kiln_value kiln_op_reduce_by(kiln_graph* graph, kiln_value operand, const int64_
     if (!value.ok()) return value.status().WithContext("reduce: operand");
     const Shape& shape = (*value)->shape();
     if (!shape.is_array()) {
-      return InvalidArgument("reduce: the operand has the shape ", shape, "; expected an array");
+      return InvalidArgument("reduce: the operand '", (*value)->name(), "' has the shape ", shape,
+                             "; expected an array");
     }
     if (!dimensions && dimensions_count > 0) {
       return InvalidArgument("reduce: dimensions is NULL, with ", dimensions_count, " numbers");

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/short_list.h"
 #include "base/strings.h"
 #include "capi/error.h"
 #include "capi/options.h"
@@ -21,9 +22,12 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Where the run finds the buffer's elements, or leaves them.
-  Result<std::byte*> MemoryOf(const kiln_buffer& buffer, bool is_result) {
-    if (buffer.is_aligned() || buffer.bytes() == 0) return buffer.data();
+  // Where the run finds the buffer's elements, or leaves them, at a multiple of `alignment`.
+  Result<std::byte*> MemoryOf(const kiln_buffer& buffer, bool is_result, int64_t alignment) {
+    const auto address = reinterpret_cast<uintptr_t>(buffer.data());
+    if (address % static_cast<uintptr_t>(alignment) == 0 || buffer.bytes() == 0) {
+      return buffer.data();
+    }
     copies_.reserve(copies_.size() + 1);
     KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(buffer.bytes()));
     copies_.push_back({memory, buffer.data(), buffer.bytes(), is_result});
@@ -103,7 +107,7 @@ Status Call::BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffe
     return FailedPrecondition("'", callee_->name(), "': ", kind, " ", number,
                               " has been donated to an execution");
   }
-  if (kind == "result" && buffer->is_read_only()) return fail(" is in read-only memory");
+  if (kind == "result" && buffer->storage().is_read_only()) return fail(" is in read-only memory");
   if (!buffer->shape().SameTypeAndDimensions(shape)) {
     return fail(" is ", buffer->shape(), "; expected ", shape);
   }
@@ -138,7 +142,7 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
                                ", which is in the memory of argument ", alias,
                                "; expected NULL, as that is donated");
       }
-      call.results_.push_back(kiln_buffer::InMemoryOf(call.arguments_[static_cast<size_t>(alias)],
+      call.results_.push_back(kiln_buffer::InMemoryOf(*call.arguments_[static_cast<size_t>(alias)],
                                                       signature.results[i]));
     } else if (results[i]) {
       any_given = true;
@@ -156,6 +160,13 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
 
 Status Call::ReadDonations() {
   const plan::Signature& signature = callee_->signature();
+  // What most calls do: nothing is donated, and nothing must be.
+  if (options_.donated_count == 0 && options_.donate_aliased == 0 && options_.kept_count == 0 &&
+      std::find(signature.must_alias.begin(), signature.must_alias.end(), true) ==
+          signature.must_alias.end()) {
+    options_.donated = options_.kept = nullptr;
+    return OkStatus();
+  }
   std::vector<bool> donated(arguments_.size(), false);
   auto mark = [&](std::string_view name, const size_t* list, size_t count, bool value) -> Status {
     if (!list && count > 0) {
@@ -178,7 +189,7 @@ Status Call::ReadDonations() {
   }
   KILN_RETURN_IF_ERROR(mark("kept", options_.kept, options_.kept_count, false));
   for (size_t i = 0; i < donated.size(); ++i) {
-    if (donated[i] && arguments_[i]->is_read_only()) {
+    if (donated[i] && arguments_[i]->storage().is_read_only()) {
       return InvalidArgument("'", callee_->name(), "': argument ", i,
                              " is donated, and is in read-only memory");
     }
@@ -218,8 +229,7 @@ Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
     std::string_view kind;
     size_t number;
   };
-  std::vector<Range> ranges;
-  ranges.reserve(arguments_.size() + results_.size());
+  ShortList<Range, 8> ranges;
   auto add = [&](const kiln_buffer& buffer, bool is_result, std::string_view kind, size_t number) {
     if (buffer.bytes() == 0) return;
     ranges.push_back({buffer.data(), buffer.data() + buffer.bytes(), is_result, kind, number});
@@ -281,16 +291,16 @@ class Call::Running {
     if (IsCancelled(call_.options_)) {
       return Cancelled("'", call_.callee_->name(), "' was cancelled");
     }
-    std::vector<const void*> in;
-    std::vector<void*> out;
-    in.reserve(call_.arguments_.size());
-    out.reserve(call_.results_.size());
+    ShortList<const void*, 16> in;
+    ShortList<void*, 16> out;
     for (const Ref<kiln_buffer>& argument : call_.arguments_) {
-      KILN_ASSIGN_OR_RETURN(std::byte * memory, staging_.MemoryOf(*argument, false));
+      KILN_ASSIGN_OR_RETURN(
+          std::byte * memory,
+          staging_.MemoryOf(*argument, false, call_.callee_->argument_alignment(in.size())));
       in.push_back(memory);
     }
     for (const Ref<kiln_buffer>& result : call_.results_) {
-      KILN_ASSIGN_OR_RETURN(std::byte * memory, staging_.MemoryOf(*result, true));
+      KILN_ASSIGN_OR_RETURN(std::byte * memory, staging_.MemoryOf(*result, true, plan::kAlignment));
       out.push_back(memory);
     }
     start_ = trace_ ? TraceSink::Now() : 0;
@@ -298,7 +308,9 @@ class Call::Running {
                                 .trace = trace_.get(),
                                 .cancel = call_.options_.cancel,
                                 .stream = call_.options_.stream};
-    KILN_ASSIGN_OR_RETURN(completion_, call_.callee_->Start(in, out, options));
+    KILN_ASSIGN_OR_RETURN(completion_,
+                          call_.callee_->Start(std::span(in.data(), in.size()),
+                                               std::span(out.data(), out.size()), options));
     return OkStatus();
   }
   bool goes_on() const { return completion_ != nullptr; }
@@ -338,14 +350,38 @@ Status Call::WaitForBuffers() const {
   return first;
 }
 
-Status Call::RunNow() {
-  KILN_RETURN_IF_ERROR(WaitForBuffers());
-  KILN_RETURN_IF_ERROR(Donate());
+Status Call::RunToEnd() const {
   Running running(*this);
   KILN_RETURN_IF_ERROR(running.Start());
   KILN_RETURN_IF_ERROR(running.Finish());
   for (const Ref<kiln_buffer>& result : results_) result->SetWritten();
   return OkStatus();
+}
+
+Status Call::RunNow() {
+  KILN_RETURN_IF_ERROR(WaitForBuffers());
+  KILN_RETURN_IF_ERROR(Donate());
+  return RunToEnd();
+}
+
+Ref<kiln_event> Call::RunHere() {
+  auto event = MakeRef<kiln_event>(callee_->device().context());
+  Status status;
+  try {
+    // Of what has been queued before all is over: some of it may have failed.
+    for (const Ref<kiln_buffer>& argument : arguments_) {
+      Ref<kiln_event> value = argument->value();
+      if (value && status.ok()) status = value->Wait();
+    }
+    if (status.ok()) status = RunToEnd();
+  } catch (...) {
+    status = StatusOfException();
+  }
+  if (!status.ok()) {
+    for (const Ref<kiln_buffer>& result : results_) result->AddUse(event, true);
+  }
+  event->Finish(std::move(status));
+  return event;
 }
 
 // A run in the queue. The event outlives the rest, and with it the context does.
@@ -425,6 +461,10 @@ Result<Ref<kiln_event>> Call::Start() && {
   // A failure of what makes an argument is the run's, and its event tells it.
   if (calls_here) (void)WaitForBuffers();
   if (on_stream) WaitForStarts();
+  if (callee_->is_small() && context.queue().IsIdle()) {
+    KILN_RETURN_IF_ERROR(Donate());
+    return RunHere();
+  }
   KILN_RETURN_IF_ERROR(Donate());
   auto event = MakeRef<kiln_event>(context);
   auto run = std::make_unique<QueuedRun>(std::move(*this), event);

@@ -27,8 +27,15 @@ class Callee {
   const std::string& name() const { return name_; }  // in timelines and messages
   kiln_device& device() const { return device_; }
   virtual const plan::Signature& signature() const = 0;
+  // Whether a run is over sooner than another thread would begin with it.
+  virtual bool is_small() const { return false; }
   // Whether it runs on a stream of the caller's.
   virtual bool takes_streams() const { return false; }
+  // What the memory of an argument must be a multiple of.
+  virtual int64_t argument_alignment(size_t argument) const {
+    (void)argument;
+    return plan::kAlignment;
+  }
   // Whether a run calls functions of the user's.
   virtual bool calls_users_functions() const { return false; }
   // What runtime::LoadedExecutable::Start says.
@@ -50,8 +57,9 @@ class Call {
 
   // Waits for the arguments' values and for other uses of the results, and runs on this thread.
   Status RunNow();
-  // Puts the run into the context's queue, or runs it on this thread where the context does nothing
-  // behind the user's back, or the run would call his functions there. On a stream of the caller's
+  // Puts the run into the context's queue, or runs it on this thread where it is small and need not
+  // wait, where the context does nothing behind the user's back, or where the run would call his
+  // functions there. On a stream of the caller's
   // the run is put by this thread, so that what he puts there next comes after it. A failure of the
   // run is the event's.
   Result<Ref<kiln_event>> Start() &&;
@@ -60,6 +68,9 @@ class Call {
 
  private:
   class QueuedRun;
+  // On this thread, at once; what fails is the event's.
+  Ref<kiln_event> RunHere();
+  Status RunToEnd() const;
   explicit Call(std::shared_ptr<const Callee> callee) : callee_(std::move(callee)) {}
   Status BindBuffer(std::string_view kind, size_t number, kiln_buffer* buffer, const Shape& shape,
                     std::vector<Ref<kiln_buffer>>& bound) const;

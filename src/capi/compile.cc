@@ -1,10 +1,11 @@
 // kiln_graph_compile: options, symbols, the compiler, dumps, and loading.
-#include <map>
 #include <optional>
 #include <set>
 
+#include "base/heap.h"
 #include "base/strings.h"
 #include "base/trace.h"
+#include "capi/deep.h"
 #include "capi/dump_folder.h"
 #include "capi/error.h"
 #include "capi/executable.h"
@@ -19,7 +20,7 @@ using kiln::InvalidArgument;
 using kiln::OkStatus;
 using kiln::Result;
 using kiln::Status;
-using kiln::capi::Guard;
+using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
 
 namespace {
@@ -39,6 +40,7 @@ Status CheckOptions(const kiln_compile_options& options) {
       options.optimization > KILN_OPTIMIZATION_FULL) {
     return InvalidArgument("kiln_compile_options.optimization is ", options.optimization);
   }
+  if (options.reserved != 0) return InvalidArgument("kiln_compile_options.reserved is not 0");
   return OkStatus();
 }
 
@@ -73,11 +75,11 @@ Result<std::set<std::string>> DisabledPasses(const kiln_compile_options& options
   return disabled;
 }
 
-Result<std::map<std::string, int64_t>> SymbolSizes(const kiln_compile_options& options) {
+Result<kiln::SymbolSizes> SizesOf(const kiln_compile_options& options) {
   if (!options.symbols && options.symbol_count > 0) {
     return InvalidArgument("kiln_compile_options.symbols is NULL");
   }
-  std::map<std::string, int64_t> sizes;
+  kiln::SymbolSizes sizes;
   for (size_t i = 0; i < options.symbol_count; ++i) {
     const kiln_symbol_size& symbol = options.symbols[i];
     KILN_ASSIGN_OR_RETURN(std::string_view name,
@@ -148,12 +150,37 @@ Status AddAliases(const kiln_compile_options& options, kiln::ir::Module& module)
   return OkStatus();
 }
 
+Status CheckSymbolsAreThere(const kiln_graph& graph, const kiln::SymbolSizes& sizes) {
+  if (sizes.empty()) return OkStatus();
+  std::set<std::string> names = kiln::ir::SymbolsOf(graph.module());
+  for (std::string& name : graph.symbols().Names()) names.insert(std::move(name));
+  for (const auto& [name, size] : sizes) {
+    if (names.contains(name)) continue;
+    return InvalidArgument("the graph '", graph.module().name(), "' has no symbol '", name, "'",
+                           names.empty() ? "" : "; there are ", kiln::Join(names, ", "));
+  }
+  return OkStatus();
+}
+
+// Whether there is what a count of its operations does not see.
+bool HasPartialCost(const kiln::ir::Module& module) {
+  for (const auto& computation : module.computations()) {
+    if (computation->MayHold(kiln::Opcode::kWhile) ||
+        computation->MayHold(kiln::Opcode::kCustomCall)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // A copy of the module with numbers in the place of its symbols.
 Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
-                                                      const std::map<std::string, int64_t>& sizes) {
+                                                      const kiln::SymbolSizes& sizes) {
   for (const auto& computation : module.computations()) {
     for (kiln::ir::Instruction* instruction : computation->instructions()) {
-      if (!instruction->shape().is_static()) return kiln::ir::Specialise(module, sizes);
+      if (!instruction->shape().is_static() || !instruction->attributes().Symbolic().empty()) {
+        return kiln::ir::Specialise(module, sizes);
+      }
     }
   }
   return module.Clone();
@@ -167,15 +194,24 @@ Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
     return InvalidArgument("the device ", device.name(), " is of another context than the graph");
   }
   KILN_RETURN_IF_ERROR(CheckOptions(options));
+  const std::shared_ptr<kiln::TraceSink> trace = context.trace();
+  kiln::TraceSpan whole(trace.get(), Cat("compile ", graph.module().name()), "compile");
+  const int64_t start = kiln::TraceSink::Now();
   kiln::compiler::Options compiler;
+  KILN_ASSIGN_OR_RETURN(
+      compiler.interrupt,
+      kiln::capi::InterruptOf("kiln_compile_options", options.cancel, options.timeout_ns));
   compiler.threads = context.threads();
   compiler.verify = options.verify != 0;
   compiler.optimization = OptimizationOf(options);
   compiler.allow_tf32 = options.allow_tf32 != 0;
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
-  KILN_ASSIGN_OR_RETURN(auto sizes, SymbolSizes(options));
+  KILN_ASSIGN_OR_RETURN(auto sizes, SizesOf(options));
+  KILN_RETURN_IF_ERROR(CheckSymbolsAreThere(graph, sizes));
+  kiln::TraceSpan preparation(trace.get(), "copy the graph", "stage");
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
   KILN_RETURN_IF_ERROR(AddAliases(options, *module));
+  preparation.End();
   compiler.module_number = context.NextModuleNumber();
 
   KILN_ASSIGN_OR_RETURN(std::string_view folder_name,
@@ -188,39 +224,30 @@ Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
       folder->Write(name, text);
     };
     compiler.dump_ptx_sm = options.dump_ptx_sm;
-  }
-  std::shared_ptr<kiln::TraceSink> trace = context.trace();
-  auto record = [&](std::string_view name, std::string_view category, int64_t start) {
-    trace->Add({std::string(name),
-                std::string(category),
-                start,
-                kiln::TraceSink::Now() - start,
-                kiln::TraceSink::LaneOfThisThread(),
-                {}});
-  };
-  if (trace) {
-    compiler.on_pass = [&](std::string_view pass, int64_t microseconds, bool) {
-      record(pass, "pass", kiln::TraceSink::Now() - 1000 * microseconds);
-    };
+    if (options.dump_large_constants != 0) compiler.dump_literal_elements = INT64_MAX;
   }
   std::string name = module->name();
-  int64_t start = kiln::TraceSink::Now();
+  compiler.trace = trace.get();
+  const bool has_partial_cost = HasPartialCost(*module);
   auto compiled = kiln::compiler::Compile(std::move(module), device.device->target(), compiler);
   if (folder) KILN_RETURN_IF_ERROR(folder->status());
   if (!compiled.ok()) return compiled.status();
-  auto artefact = std::make_shared<const kiln::plan::Artefact>(*std::move(compiled));
-  KILN_ASSIGN_OR_RETURN(auto loaded, device.device->Load(artefact));
+  kiln::TraceSpan loading(trace.get(), Cat("load ", name), "load");
+  KILN_ASSIGN_OR_RETURN(auto loaded, device.device->Load(*std::move(compiled), trace.get()));
+  loading.End();
+  // Constants were packed, folded and copied on the way.
+  kiln::TrimHeap(loaded->constant_bytes());
   if (folder) {
     std::string report = loaded->ResourceReport();
     std::string prefix = kiln::compiler::DumpPrefix(name, compiler.module_number);
     if (!report.empty()) folder->Write(Cat(prefix, "resources.txt"), report);
     KILN_RETURN_IF_ERROR(folder->status());
   }
-  if (trace) record(Cat("compile ", name), "compile", start);
   int64_t microseconds = (kiln::TraceSink::Now() - start) / 1000;
   context.Log(KILN_LOG_INFO,
               Cat("compiled '", name, "' for ", device.name(), " in ", microseconds, " us"));
-  return kiln::capi::MakeRef<kiln_executable>(device, std::move(loaded), microseconds);
+  return kiln::capi::MakeRef<kiln_executable>(device, std::move(loaded), microseconds,
+                                              has_partial_cost);
 }
 
 }  // namespace
@@ -231,7 +258,7 @@ void kiln_compile_options_init(kiln_compile_options* options, size_t size) {
 
 kiln_error* kiln_graph_compile(const kiln_graph* graph, const kiln_compile_options* options,
                                kiln_executable** executable) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_graph_compile", {{"graph", graph}, {"executable", executable}}));
     KILN_RETURN_IF_ERROR(graph->CheckComplete());

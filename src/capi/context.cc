@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <new>
 
+#include "base/stack.h"
 #include "base/strings.h"
 #include "capi/error.h"
+#include "capi/exit.h"
 #include "capi/gpus.h"
 #include "capi/options.h"
 #include "device/cpu/device.h"
@@ -20,6 +22,7 @@ using kiln::OkStatus;
 using kiln::Result;
 using kiln::Status;
 using kiln::capi::Deferred;
+using kiln::capi::DeferredList;
 using kiln::capi::Guard;
 using kiln::capi::NotNull;
 using kiln::capi::Queue;
@@ -84,6 +87,12 @@ class DeferredLog : public Deferred {
 
 }  // namespace
 
+Deferred::Deferred() = default;
+Deferred::~Deferred() = default;
+
+kiln_context::Alive::Alive() { kiln::capi::CountContexts(1); }
+kiln_context::Alive::~Alive() { kiln::capi::CountContexts(-1); }
+
 kiln_context::kiln_context(const kiln_context_options& options, int threads)
     : options_(options), allocator_(HooksOf(options)), pool_(threads) {
   // The registry is new: no function has the name yet.
@@ -121,6 +130,7 @@ Status kiln_context::AddGpus(std::string_view cache_folder) {
 }
 
 kiln_context::~kiln_context() {
+  is_ending_ = true;
   calls_.Clear();
   RunDeferred();
   if (options_.allocator_destroy) options_.allocator_destroy(options_.allocator_user_data);
@@ -134,28 +144,44 @@ void kiln_context::DropUser() noexcept {
 
 void kiln_context::CallOrDefer(std::unique_ptr<Deferred> call) noexcept {
   if (!Queue::OnThread() || callbacks_from_any_thread()) {
-    call->Call();
+    CallInTurn(std::move(call));
     return;
   }
   std::lock_guard lock(deferred_mutex_);
-  *last_deferred_ = std::move(call);
-  last_deferred_ = &(*last_deferred_)->next;
+  deferred_.Append(std::move(call));
   has_deferred_.store(true, std::memory_order_release);
+}
+
+void kiln_context::CallInTurn(std::unique_ptr<Deferred> call) noexcept {
+  // The calls of this thread that wait for one that is going on.
+  static thread_local DeferredList* waiting = nullptr;
+  if (is_ending_) {
+    kiln::OnCallersStack([&] { call->Call(); });
+    return;
+  }
+  if (waiting) {
+    call->context = Share();
+    waiting->Append(std::move(call));
+    return;
+  }
+  DeferredList list;
+  waiting = &list;
+  for (; call; call = list.TakeFirst()) {
+    kiln::OnCallersStack([&] { call->Call(); });
+    call.reset();
+  }
+  waiting = nullptr;
 }
 
 void kiln_context::RunDeferred() noexcept {
   if (!has_deferred_.load(std::memory_order_acquire) || Queue::OnThread()) return;
-  std::unique_ptr<Deferred> first;
+  DeferredList list;
   {
     std::lock_guard lock(deferred_mutex_);
-    first = std::move(first_deferred_);
-    last_deferred_ = &first_deferred_;
+    list.Swap(deferred_);
     has_deferred_.store(false, std::memory_order_release);
   }
-  while (first) {
-    first->Call();
-    first = std::move(first->next);
-  }
+  while (std::unique_ptr<Deferred> call = list.TakeFirst()) CallInTurn(std::move(call));
 }
 
 void kiln_context::Log(kiln_log_level level, std::string_view message) noexcept {
@@ -172,7 +198,8 @@ void kiln_context::Log(kiln_log_level level, std::string_view message) noexcept 
   }
   std::lock_guard lock(log_mutex_);
   if (options_.log) {
-    options_.log(options_.log_user_data, level, message.data(), message.size());
+    kiln::OnCallersStack(
+        [&] { options_.log(options_.log_user_data, level, message.data(), message.size()); });
   } else {
     std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(message.size()), message.data());
   }

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/status.h"
 #include "base/trace.h"
+#include "capi/deferred.h"
 #include "capi/handle.h"
 #include "capi/queue.h"
 #include "kiln/context.h"
@@ -32,18 +34,6 @@ struct kiln_device {
   const std::string& name() const { return device->name(); }
 };
 
-namespace kiln::capi {
-
-// A call of the user's function that waits for a thread of his. Made beforehand, so that putting it
-// off cannot fail.
-struct Deferred {
-  virtual ~Deferred() = default;
-  virtual void Call() noexcept = 0;
-  std::unique_ptr<Deferred> next;
-};
-
-}  // namespace kiln::capi
-
 struct kiln_context : kiln::capi::Counted<kiln_context> {
  public:
   // `options` are complete and have been checked.
@@ -55,6 +45,9 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   void ForgetDestroyCallbacks() { options_.allocator_destroy = options_.log_destroy = nullptr; }
 
   kiln_context& context() { return *this; }
+  const kiln_context& context() const { return *this; }
+  // Whether this process is a child of the one that made the context.
+  bool is_before_fork() const { return fork_generation_ != kiln::ForkGeneration(); }
   kiln::capi::Ref<kiln_context> Share() { return kiln::capi::Ref<kiln_context>::Share(this); }
 
   // References in the user's hands, of any object of the context.
@@ -79,7 +72,9 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
     return threads() > 1 && (!options_.allocate || callbacks_from_any_thread());
   }
 
-  // Calls at once where this thread may, else with the next call of the user's.
+  // Calls at once where this thread may, else with the next call of the user's. A function that
+  // gives back what leads to another such call makes it wait for its own end, so that a chain of
+  // them takes no stack.
   void CallOrDefer(std::unique_ptr<kiln::capi::Deferred> call) noexcept;
   // Makes the calls that have been put off; on the user's threads only.
   void RunDeferred() noexcept;
@@ -91,10 +86,23 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   void StopTrace(const kiln::TraceSink* trace) noexcept;
 
  private:
-  void LogNow(kiln_log_level level, std::string_view message) noexcept;
+  // On this thread, now or after the call that is going on here.
+  void CallInTurn(std::unique_ptr<kiln::capi::Deferred> call) noexcept;
   void AddDevice(std::unique_ptr<kiln::runtime::Device> device, std::string description,
                  bool shares_host_memory);
 
+  // Those that there are in the process.
+  class Alive {
+   public:
+    Alive();
+    ~Alive();
+    Alive(const Alive&) = delete;
+    Alive& operator=(const Alive&) = delete;
+  };
+
+  // The first member: the last to go.
+  const Alive alive_;
+  const uint32_t fork_generation_ = kiln::ForkGeneration();
   kiln_context_options options_;
   kiln::runtime::Allocator allocator_;
   kiln::runtime::ThreadPool pool_;
@@ -102,11 +110,11 @@ struct kiln_context : kiln::capi::Counted<kiln_context> {
   std::vector<kiln_device> devices_;
   std::string device_notes_;
   std::atomic<int64_t> users_{0}, modules_{1};
+  bool is_ending_ = false;
 
   std::atomic<bool> has_deferred_{false};
   std::mutex deferred_mutex_, log_mutex_;
-  std::unique_ptr<kiln::capi::Deferred> first_deferred_;
-  std::unique_ptr<kiln::capi::Deferred>* last_deferred_ = &first_deferred_;
+  kiln::capi::DeferredList deferred_;
 
   std::atomic<bool> is_tracing_{false};
   mutable std::mutex trace_mutex_;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/stack.h"
 #include "base/strings.h"
 #include "capi/buffer.h"
 #include "capi/context.h"
@@ -42,7 +43,8 @@ class UsersFunction {
     call.operand_count = signature.operands.size();
     call.results = arrays + signature.operands.size();
     call.result_count = signature.results.size();
-    kiln_error* error = function_(user_data_, &call);
+    kiln_error* error = nullptr;
+    OnCallersStack([&] { error = function_(user_data_, &call); });
     if (!error) return OkStatus();
     Status status(static_cast<Code>(kiln_error_code(error)), error->message);
     kiln_error_release(error);

@@ -25,7 +25,7 @@ kiln_error* kiln_buffer_borrow_device(kiln_device* device, kiln_dtype dtype, con
     KILN_ASSIGN_OR_RETURN(
         Ref<kiln_buffer> made,
         kiln_buffer::WrapDevice(*device, shape, static_cast<std::byte*>(data), no_deleter));
-    made->set_done(event);
+    made->storage().set_done(event);
     if (done) *done = HandOver(std::move(event));
     *buffer = HandOver(std::move(made));
     return OkStatus();

@@ -211,7 +211,7 @@ Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tenso
     KILN_RETURN_IF_ERROR(device.device->JoinDefaultStream());
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made,
                           kiln_buffer::WrapDevice(device, view.shape, view.data, deleter));
-    if (flags & dlpack::kReadOnly) made->set_read_only();
+    if (flags & dlpack::kReadOnly) made->storage().set_read_only();
     return made;
   }
   KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, CopyView(device, view, tensor.device));

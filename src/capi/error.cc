@@ -56,6 +56,10 @@ kiln_error* ErrorOfException() noexcept { return ToError(StatusOfException()); }
 Status NotNull(std::string_view function, std::initializer_list<NamedPointer> pointers) {
   for (const NamedPointer& p : pointers) {
     if (!p.pointer) return InvalidArgument(function, ": ", p.name, " is NULL");
+    if (p.is_before_fork) {
+      return FailedPrecondition(function, ": the context of ", p.name,
+                                " was made before fork(); a child process makes one of its own");
+    }
   }
   return OkStatus();
 }

@@ -43,11 +43,22 @@ T GuardValue(T otherwise, F&& f) noexcept {
   }
 }
 
-// Fails on the first pointer that is NULL: NotNull("kiln_graph_compile", {{"graph", graph}}).
+// A parameter of the caller's.
 struct NamedPointer {
+  template <typename T>
+  NamedPointer(std::string_view n, T* p) : name(n), pointer(p) {
+    if constexpr (requires { p->context().is_before_fork(); }) {
+      is_before_fork = p && p->context().is_before_fork();
+    }
+  }
+
   std::string_view name;
   const void* pointer;
+  // Whether it is an object of a context that this process has not made.
+  bool is_before_fork = false;
 };
+// Fails on the first pointer that is NULL: NotNull("kiln_graph_compile", {{"graph", graph}}); and
+// on objects of a parent process.
 Status NotNull(std::string_view function, std::initializer_list<NamedPointer> pointers);
 
 // A pair of text and length of the user's; NULL is taken with length 0.

@@ -81,7 +81,9 @@ kiln_error* kiln_event_wait(kiln_event* event, int64_t timeout_ns) {
   });
 }
 
-int32_t kiln_event_is_ready(const kiln_event* event) { return event && event->is_ready() ? 1 : 0; }
+int32_t kiln_event_is_ready(const kiln_event* event) {
+  return event && (event->is_ready() || event->context().is_before_fork()) ? 1 : 0;
+}
 
 kiln_error* kiln_event_on_ready(kiln_event* event,
                                 void (*callback)(void* user_data, const kiln_error* error),

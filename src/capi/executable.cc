@@ -2,6 +2,7 @@
 
 #include "capi/error.h"
 #include "capi/options.h"
+#include "plan/duration.h"
 #include "plan/memory.h"
 
 using kiln::InvalidArgument;
@@ -18,10 +19,17 @@ namespace {
 class LoadedCallee : public kiln::capi::Callee {
  public:
   LoadedCallee(kiln_device& device, std::unique_ptr<kiln::runtime::LoadedExecutable> loaded)
-      : Callee(loaded->program().name, device), loaded_(std::move(loaded)) {}
+      : Callee(loaded->program().name, device),
+        loaded_(std::move(loaded)),
+        is_small_(device.device->target().kind == kiln::target::Kind::kCpu &&
+                  kiln::plan::NanosecondsOf(loaded_->program()) <= kSmallNanoseconds) {}
 
   const kiln::plan::Signature& signature() const override { return loaded_->program().signature; }
   bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
+  int64_t argument_alignment(size_t argument) const override {
+    return loaded_->argument_alignment(argument);
+  }
+  bool is_small() const override { return is_small_; }
   bool takes_streams() const override { return device().device->takes_streams(); }
   kiln::Result<std::unique_ptr<kiln::runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
@@ -30,7 +38,11 @@ class LoadedCallee : public kiln::capi::Callee {
   }
 
  private:
+  // About half of what it takes another thread to begin.
+  static constexpr double kSmallNanoseconds = 5000;
+
   const std::unique_ptr<kiln::runtime::LoadedExecutable> loaded_;
+  const bool is_small_;
 };
 
 std::vector<std::vector<int64_t>> DimsOf(const std::vector<Shape>& shapes) {
@@ -53,11 +65,13 @@ Status WriteShapeOf(std::string_view what, const std::vector<Shape>& shapes,
 
 kiln_executable::kiln_executable(kiln_device& device,
                                  std::unique_ptr<kiln::runtime::LoadedExecutable> loaded,
-                                 int64_t compile_microseconds)
+                                 int64_t compile_microseconds, bool has_partial_cost)
     : context_(device.context().Share()),
       program_(loaded->program()),
       code_bytes_(loaded->code_bytes()),
+      constant_bytes_(loaded->constant_bytes()),
       compile_microseconds_(compile_microseconds),
+      has_partial_cost_(has_partial_cost),
       argument_dims_(DimsOf(program_.signature.parameters)),
       result_dims_(DimsOf(program_.signature.results)) {
   callee_ = std::make_shared<LoadedCallee>(device, std::move(loaded));
@@ -141,6 +155,7 @@ kiln_error* kiln_executable_memory(const kiln_executable* executable, kiln_progr
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_executable_memory", {{"executable", executable}, {"memory", memory}}));
     kiln::plan::MemoryUse use = kiln::plan::MemoryOf(executable->program());
+    use.constants = executable->constant_bytes();
     kiln_program_memory told = KILN_PROGRAM_MEMORY_INIT;
     told.code_bytes = executable->code_bytes();
     told.argument_bytes = use.arguments;
@@ -162,6 +177,7 @@ kiln_error* kiln_executable_cost(const kiln_executable* executable, kiln_program
     told.flops = executable->program().flops;
     told.transcendentals = executable->program().transcendentals;
     told.bytes_accessed = kiln::plan::BytesAccessed(executable->program());
+    told.partial = executable->has_partial_cost() ? 1 : 0;
     return kiln::capi::WriteStruct("kiln_program_cost", told, cost);
   });
 }

@@ -1,12 +1,15 @@
 #include "capi/graph.h"
 
 #include <atomic>
-#include <limits>
+#include <new>
 
+#include "base/heap.h"
 #include "base/strings.h"
+#include "capi/deep.h"
 #include "capi/error.h"
 #include "capi/options.h"
 #include "capi/text.h"
+#include "ir/cost.h"
 #include "ir/dot.h"
 #include "ir/text.h"
 
@@ -21,6 +24,7 @@ using kiln::Result;
 using kiln::Shape;
 using kiln::Status;
 using kiln::capi::Guard;
+using kiln::capi::GuardDeep;
 using kiln::capi::GuardValue;
 using kiln::capi::NotNull;
 using kiln::ir::Instruction;
@@ -33,10 +37,6 @@ uint32_t NextSerial() {
   uint32_t serial = next.fetch_add(1, std::memory_order_relaxed);
   return serial != 0 ? serial : NextSerial();
 }
-
-// The numbers that stand for symbols: kFirstSymbol, and on from there.
-constexpr int64_t kFirstSymbol = std::numeric_limits<int64_t>::min();
-constexpr size_t kMaxSymbols = 1 << 16;
 
 void ClearLayout(Shape& shape) {
   if (shape.is_array()) shape.set_minor_to_major({});
@@ -76,8 +76,19 @@ kiln_graph::kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> 
   for (kiln::ir::Instruction* instruction : entry().instructions()) Register(instruction);
 }
 
-void kiln_graph::Fail(Status status) {
-  if (status_.ok()) status_ = std::move(status);
+kiln_graph::~kiln_graph() {
+  int64_t bytes = 0;
+  try {
+    bytes = kiln::ir::ConstantBytes(*module_);
+  } catch (const std::bad_alloc&) {
+    // What is given back stays with the heap.
+  }
+  module_.reset();
+  kiln::TrimHeap(bytes);
+}
+
+void kiln_graph::Fail(const Status& status) {
+  if (status_.ok()) status_ = status.WithContext(Cat("graph '", module_->name(), "'"));
 }
 
 Status kiln_graph::CheckComplete() const {
@@ -95,9 +106,30 @@ void kiln_graph::Register(Instruction* instruction) {
   ++version_;
 }
 
+Status kiln::capi::WithOperands(const Status& status, Opcode opcode,
+                                std::span<Instruction* const> operands) {
+  if (status.ok() || operands.empty()) return status;
+  constexpr size_t kMostNames = 8;
+  std::vector<std::string_view> names = kiln::Split(kiln::InfoOf(opcode).operands, ' ');
+  std::string text;
+  for (size_t i = 0; i < operands.size() && i < kMostNames; ++i) {
+    if (i > 0) text += ", ";
+    // Of an op that takes any number of operands only the first ones have names.
+    text += i < names.size() && names.size() == operands.size() ? std::string(names[i])
+                                                                : Cat("operand ", i);
+    text += Cat(" is '", operands[i]->name(), "'");
+    if (!operands[i]->op_name().empty()) text += Cat(" of ", operands[i]->op_name());
+  }
+  if (operands.size() > kMostNames) text += Cat(", and ", operands.size() - kMostNames, " more");
+  return Status(status.code(), Cat(status.message(), " (", text, ")"));
+}
+
 Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
-  KILN_ASSIGN_OR_RETURN(Instruction * added, entry().Add(std::move(spec)));
-  Register(added);
+  const Opcode opcode = spec.opcode;
+  const std::vector<Instruction*> operands = spec.operands;
+  Result<Instruction*> added = entry().Add(std::move(spec));
+  if (!added.ok()) return kiln::capi::WithOperands(added.status(), opcode, operands);
+  Register(*added);
   return added;
 }
 
@@ -118,22 +150,16 @@ std::optional<size_t> kiln_graph::IndexOf(kiln_value value) const {
 
 Result<Instruction*> kiln_graph::ValueOf(kiln_value value) const {
   if (auto index = IndexOf(value)) return values_[*index];
-  if (value == 0) return InvalidArgument("the value is 0, which is none");
+  if (value == 0) {
+    // What should have made the value has failed.
+    KILN_RETURN_IF_ERROR(status_);
+    return InvalidArgument("the value is 0, which is none");
+  }
   if (value >> 32 != serial_) {
     return InvalidArgument("the value ", value, " belongs to another graph than '", module_->name(),
                            "'");
   }
   return InvalidArgument("the graph '", module_->name(), "' has no value ", value);
-}
-
-Result<int64_t> kiln_graph::SymbolNumber(std::string_view name) {
-  for (size_t i = 0; i < symbols_.size(); ++i) {
-    if (symbols_[i] == name) return kFirstSymbol + static_cast<int64_t>(i);
-  }
-  KILN_RETURN_IF_ERROR(Dimension::Symbol(name).status());
-  if (symbols_.size() >= kMaxSymbols) return InvalidArgument("more than ", kMaxSymbols, " symbols");
-  symbols_.emplace_back(name);
-  return kFirstSymbol + static_cast<int64_t>(symbols_.size()) - 1;
 }
 
 Result<std::vector<Dimension>> kiln_graph::Dimensions(const int64_t* dims, size_t rank) const {
@@ -143,17 +169,13 @@ Result<std::vector<Dimension>> kiln_graph::Dimensions(const int64_t* dims, size_
   }
   std::vector<Dimension> dimensions;
   for (size_t i = 0; i < rank; ++i) {
-    if (dims[i] >= 0) {
-      dimensions.push_back(dims[i]);
-      continue;
-    }
-    auto symbol = static_cast<uint64_t>(dims[i]) - static_cast<uint64_t>(kFirstSymbol);
-    if (symbol >= symbols_.size()) {
+    Result<Dimension> size = symbols_.SizeOf(dims[i]);
+    if (!size.ok()) return size.status().WithContext(Cat("dims[", i, "]"));
+    if (size->is_constant() && size->size() < 0) {
       return InvalidArgument("dims[", i, "] is ", dims[i],
-                             ", which is neither a size nor a symbol of the graph");
+                             ", which is neither a size nor a symbol ", "of the graph");
     }
-    KILN_ASSIGN_OR_RETURN(Dimension dimension, Dimension::Symbol(symbols_[symbol]));
-    dimensions.push_back(dimension);
+    dimensions.push_back(*std::move(size));
   }
   return dimensions;
 }
@@ -166,10 +188,7 @@ Result<const std::vector<int64_t>*> kiln_graph::DimsOf(const Instruction& value)
     if (dimension.is_bounded()) {
       return kiln::Unimplemented("the bounded dimensions of '", value.name(), "', ", value.shape());
     }
-    int64_t size = dimension.size();
-    if (dimension.is_symbol()) {
-      KILN_ASSIGN_OR_RETURN(size, SymbolNumber(dimension.symbol()));
-    }
+    KILN_ASSIGN_OR_RETURN(int64_t size, symbols_.NumberOf(dimension));
     dims.push_back(size);
   }
   return &(dims_[&value] = std::move(dims));
@@ -204,7 +223,7 @@ kiln_graph* kiln::capi::GraphOf(kiln_context& context, std::unique_ptr<kiln::ir:
 
 kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, size_t text_length,
                                      kiln_graph** graph) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_graph_from_hlo_text", {{"context", context}, {"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(std::string_view hlo, kiln::capi::TextOf("text", text, text_length));
@@ -249,14 +268,68 @@ kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
   });
 }
 
-int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length) {
-  if (!graph) return 0;
+namespace {
+
+// The number of the size that make() -> Result<Dimension> gives; mistakes become the graph's.
+template <typename Make>
+int64_t SizeNumber(kiln_graph* graph, const char* function, Make&& make) {
+  if (!graph || !graph->status().ok()) return 0;
   return GuardValue<int64_t>(0, [&]() -> int64_t {
-    auto text = kiln::capi::TextOf("name", name, name_length);
-    Result<int64_t> number = text.ok() ? graph->SymbolNumber(*text) : text.status();
+    auto number = [&]() -> Result<int64_t> {
+      KILN_ASSIGN_OR_RETURN(Dimension size, make());
+      if (size.is_constant() && size.size() < 0) {
+        return InvalidArgument("the size is ", size.size(), "; it must not be negative");
+      }
+      return graph->symbols().NumberOf(size);
+    }();
     if (number.ok()) return *number;
-    graph->Fail(number.status());
+    graph->Fail(number.status().WithContext(function));
     return 0;
+  });
+}
+
+// make(Dimension, Dimension) of two sizes.
+template <typename Make>
+int64_t SizeOfTwo(kiln_graph* graph, const char* function, int64_t a, int64_t b, Make&& make) {
+  return SizeNumber(graph, function, [&]() -> Result<Dimension> {
+    KILN_ASSIGN_OR_RETURN(Dimension left, graph->symbols().SizeOf(a));
+    KILN_ASSIGN_OR_RETURN(Dimension right, graph->symbols().SizeOf(b));
+    return make(left, right);
+  });
+}
+
+}  // namespace
+
+int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_length) {
+  return SizeNumber(graph, "kiln_graph_symbol", [&]() -> Result<Dimension> {
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    return Dimension::Symbol(text);
+  });
+}
+
+int64_t kiln_graph_symbol_affine(kiln_graph* graph, int64_t symbol, int64_t times, int64_t plus) {
+  return SizeNumber(graph, "kiln_graph_symbol_affine", [&]() -> Result<Dimension> {
+    KILN_ASSIGN_OR_RETURN(Dimension size, graph->symbols().SizeOf(symbol));
+    KILN_ASSIGN_OR_RETURN(size, Dimension::Product(size, times));
+    return Dimension::Sum(size, plus);
+  });
+}
+
+int64_t kiln_graph_symbol_sum(kiln_graph* graph, int64_t a, int64_t b) {
+  return SizeOfTwo(graph, "kiln_graph_symbol_sum", a, b, Dimension::Sum);
+}
+
+int64_t kiln_graph_symbol_product(kiln_graph* graph, int64_t a, int64_t b) {
+  return SizeOfTwo(graph, "kiln_graph_symbol_product", a, b, Dimension::Product);
+}
+
+kiln_error* kiln_graph_symbol_text(const kiln_graph* graph, int64_t symbol, kiln_text** text) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_graph_symbol_text", {{"graph", graph}, {"text", text}}));
+    auto size = graph->symbols().SizeOf(symbol);
+    if (!size.ok()) return size.status().WithContext("kiln_graph_symbol_text");
+    *text = new kiln_text(size->ToString());
+    return OkStatus();
   });
 }
 
@@ -284,6 +357,8 @@ kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t na
         return OkStatus();
       }
     }
+    // It may be what a mistake has kept from being made.
+    KILN_RETURN_IF_ERROR(graph->status());
     return NotFound("the graph '", graph->module().name(), "' has no value of the name '", wanted,
                     "'");
   });
@@ -320,7 +395,7 @@ kiln_error* kiln_graph_set_op_name(kiln_graph* graph, kiln_value value, const ch
 }
 
 kiln_error* kiln_graph_to_hlo_text(const kiln_graph* graph, kiln_text** text) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_to_hlo_text", {{"graph", graph}, {"text", text}}));
     KILN_RETURN_IF_ERROR(graph->CheckComplete());
     // The copy has the computations in order, and none that are not needed.
@@ -330,7 +405,7 @@ kiln_error* kiln_graph_to_hlo_text(const kiln_graph* graph, kiln_text** text) {
 }
 
 kiln_error* kiln_graph_to_dot(const kiln_graph* graph, kiln_text** text) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_to_dot", {{"graph", graph}, {"text", text}}));
     KILN_RETURN_IF_ERROR(graph->CheckComplete());
     *text = new kiln_text(kiln::ir::ToDot(*graph->module().Clone()));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 #include "base/status.h"
 #include "capi/context.h"
 #include "capi/handle.h"
+#include "capi/symbol_numbers.h"
 #include "ir/ir.h"
 #include "kiln/graph.h"
 
@@ -20,6 +22,7 @@ struct kiln_graph : kiln::capi::Counted<kiln_graph> {
  public:
   // An empty module, or one that was read and verified, whose layouts have been cleared.
   kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> module);
+  ~kiln_graph();
 
   kiln_context& context() const { return *context_; }
   kiln::ir::Module& module() { return *module_; }
@@ -29,23 +32,26 @@ struct kiln_graph : kiln::capi::Counted<kiln_graph> {
   uint64_t version() const { return version_; }
   uint32_t serial() const { return serial_; }
 
-  // The first mistake of a builder function; those after it do nothing.
+  // The first mistake of a builder function, which names the graph; those after it do nothing.
   const kiln::Status& status() const { return status_; }
-  void Fail(kiln::Status status);
+  void Fail(const kiln::Status& status);
   // Fails where there was a mistake, or where no results are set.
   kiln::Status CheckComplete() const;
 
-  // Adds an instruction to the entry, with all checks of inference.
+  // Adds an instruction to the entry, with all checks of inference, whose errors get the operands'
+  // names.
   kiln::Result<kiln::ir::Instruction*> Add(kiln::ir::InstructionSpec spec);
   void SetRoot(kiln::ir::Instruction* root);
   kiln_value IdOf(const kiln::ir::Instruction* instruction) const;
+  // Of 0, which is what a mistake gives, the graph's mistake.
   kiln::Result<kiln::ir::Instruction*> ValueOf(kiln_value value) const;
   // By position in their ids.
   const std::vector<kiln::ir::Instruction*>& values() const { return values_; }
   // The position of a value of this graph's, if it is one.
   std::optional<size_t> IndexOf(kiln_value value) const;
 
-  kiln::Result<int64_t> SymbolNumber(std::string_view name);
+  kiln::capi::SymbolNumbers& symbols() { return symbols_; }
+  const kiln::capi::SymbolNumbers& symbols() const { return symbols_; }
   // Sizes as the user writes them: numbers, and those that stand for symbols.
   kiln::Result<std::vector<kiln::Dimension>> Dimensions(const int64_t* dims, size_t rank) const;
   // Sizes as the user reads them; the vector lives as long as the graph.
@@ -72,13 +78,17 @@ struct kiln_graph : kiln::capi::Counted<kiln_graph> {
   kiln::Status status_;
   std::vector<kiln::ir::Instruction*> values_;
   std::unordered_map<const kiln::ir::Instruction*, size_t> indices_;
-  std::vector<std::string> symbols_;
+  kiln::capi::SymbolNumbers symbols_;
   std::unordered_map<const kiln::ir::Instruction*, std::vector<int64_t>> dims_;
   std::map<std::pair<uint32_t, uint64_t>, kiln::ir::Computation*> regions_;
   std::map<std::string, kiln::ir::Computation*> helpers_;
 };
 
 namespace kiln::capi {
+
+// An error about an op with the names of its operands.
+Status WithOperands(const Status& status, Opcode opcode,
+                    std::span<ir::Instruction* const> operands);
 
 // Hands over the graph that a module is which was read and verified.
 kiln_graph* GraphOf(kiln_context& context, std::unique_ptr<ir::Module> module);

@@ -84,14 +84,15 @@ T* HandOver(Ref<T> object) {
 
 template <typename T>
 void RetainHandle(T* object) {
-  if (!object) return;
+  if (!object || object->context().is_before_fork()) return;
   object->Retain();
   object->context().AddUser();
 }
 
+// In a child process nothing goes: what the threads that are not there were at is as it was.
 template <typename T>
 void ReleaseHandle(T* object) {
-  if (!object) return;
+  if (!object || object->context().is_before_fork()) return;
   auto context = object->context().Share();
   object->Release();
   context->DropUser();

@@ -1,5 +1,6 @@
 #include "capi/op_builder.h"
 
+#include "base/stack.h"
 #include "base/strings.h"
 #include "capi/region.h"
 
@@ -30,7 +31,7 @@ void OpBuilder::Operands(const char* name, const kiln_value* values, size_t coun
 }
 
 void OpBuilder::Int(Attr key, bool optional, int64_t value) {
-  if (!optional || value != 0) attributes_.Set(key, value);
+  if (!optional || value != 0) attributes_.Set(key, Plain(key, value));
 }
 
 void OpBuilder::Bool(Attr key, bool optional, int32_t value) {
@@ -45,7 +46,35 @@ void OpBuilder::IntList(Attr key, bool optional, const int64_t* values, size_t c
     return Fail(InvalidArgument(InfoOf(key).name, " is NULL, with ", count, " numbers"));
   }
   if (optional && count == 0) return;
-  attributes_.Set(key, Ints(values, values + count));
+  Ints list(values, values + count);
+  const bool sizes = key == Attr::kSliceSizes || key == Attr::kDynamicSliceSizes;
+  for (size_t i = 0; i < count; ++i) {
+    list[i] = sizes ? Number(key, i, list[i]) : Plain(key, list[i]);
+  }
+  attributes_.Set(key, std::move(list));
+}
+
+int64_t OpBuilder::Number(Attr key, size_t position, int64_t number) {
+  auto size = graph_.symbols().SizeOf(number);
+  if (!size.ok()) {
+    Fail(size.status().WithContext(InfoOf(key).name));
+    return 0;
+  }
+  if (!size->is_symbolic()) return number;
+  SymbolicNumbers symbolic = attributes_.Symbolic();
+  symbolic.push_back({key, static_cast<int64_t>(position), *std::move(size)});
+  attributes_.Set(Attr::kSymbolic, std::move(symbolic));
+  return -1;
+}
+
+int64_t OpBuilder::Plain(Attr key, int64_t number) {
+  if (number >= 0) return number;
+  auto size = graph_.symbols().SizeOf(number);
+  if (size.ok() && size->is_symbolic()) {
+    Fail(Unimplemented(InfoOf(key).name, " has ", *size, "; sizes of symbols are not implemented ",
+                       "there"));
+  }
+  return number;
 }
 
 void OpBuilder::Order(Attr key, kiln_direction direction) {
@@ -77,7 +106,8 @@ void OpBuilder::Slices(Attr key, const int64_t* starts, const int64_t* limits,
   }
   std::vector<SliceDimension> slices;
   for (size_t i = 0; i < count; ++i) {
-    slices.push_back({starts[i], limits[i], strides ? strides[i] : 1});
+    slices.push_back({Number(key, 3 * i, starts[i]), Number(key, 3 * i + 1, limits[i]),
+                      strides ? Plain(key, strides[i]) : 1});
   }
   attributes_.Set(key, std::move(slices));
 }
@@ -89,7 +119,8 @@ void OpBuilder::Paddings(Attr key, const int64_t* low, const int64_t* high, cons
   }
   std::vector<PaddingDimension> paddings;
   for (size_t i = 0; i < count; ++i) {
-    paddings.push_back({low[i], high[i], interior ? interior[i] : 0});
+    paddings.push_back({Number(key, 3 * i, low[i]), Number(key, 3 * i + 1, high[i]),
+                        interior ? Plain(key, interior[i]) : 0});
   }
   attributes_.Set(key, std::move(paddings));
 }
@@ -102,10 +133,12 @@ void OpBuilder::Window(Attr key, const WindowLists& lists, size_t count) {
   if (count > 0 && !lists.size) {
     return Fail(InvalidArgument("window_dimensions is NULL, with ", count, " numbers"));
   }
-  auto at = [](const int64_t* list, size_t i, int64_t usual) { return list ? list[i] : usual; };
+  auto at = [&](const int64_t* list, size_t i, int64_t usual) {
+    return list ? Plain(key, list[i]) : usual;
+  };
   std::vector<WindowDimension> window;
   for (size_t i = 0; i < count; ++i) {
-    window.push_back({.size = lists.size[i],
+    window.push_back({.size = at(lists.size, i, 1),
                       .stride = at(lists.stride, i, 1),
                       .low = at(lists.low, i, 0),
                       .high = at(lists.high, i, 0),
@@ -202,10 +235,16 @@ Result<std::vector<ir::Computation*>> OpBuilder::CopyRegions() {
 }
 
 Result<ir::Instruction*> OpBuilder::Finish() {
-  if (!status_.ok()) return status_.WithContext(OpcodeName(opcode_));
+  if (!status_.ok()) {
+    return WithOperands(status_.WithContext(OpcodeName(opcode_)), opcode_, operands_);
+  }
   BroadcastScalar();
-  auto called = CopyRegions();
-  if (!called.ok()) return called.status().WithContext(OpcodeName(opcode_));
+  Result<std::vector<ir::Computation*>> called = std::vector<ir::Computation*>();
+  // Regions are copied with all that they call.
+  if (!regions_.empty()) KILN_RETURN_IF_ERROR(OnOwnStack([&] { called = CopyRegions(); }));
+  if (!called.ok()) {
+    return WithOperands(called.status().WithContext(OpcodeName(opcode_)), opcode_, operands_);
+  }
   std::optional<Shape> declared = std::move(declared_);
   if (dims_ || type_) {
     ElementType type = type_ ? *type_ : ElementType::kInvalid;

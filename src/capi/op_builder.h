@@ -64,6 +64,10 @@ class OpBuilder {
  private:
   void Fail(Status status);
   void BroadcastScalar();
+  // A number among an attribute's, which a size of symbols may stand for; the placeholder of that.
+  int64_t Number(Attr key, size_t position, int64_t number);
+  // A number which no size of symbols stands for.
+  int64_t Plain(Attr key, int64_t number);
   Result<std::vector<ir::Computation*>> CopyRegions();
 
   kiln_graph& graph_;
@@ -83,7 +87,7 @@ class OpBuilder {
 // after a mistake, and mistakes and exceptions become the graph's.
 template <typename Build>
 kiln_value Built(kiln_graph* graph, Build&& build) noexcept {
-  if (!graph || !graph->status().ok()) return 0;
+  if (!graph || !graph->status().ok() || graph->context().is_before_fork()) return 0;
   try {
     Result<ir::Instruction*> built = build();
     if (built.ok()) return graph->IdOf(*built);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "kiln/types.h"
 #include "tensor/shape.h"
@@ -55,6 +56,9 @@ Status WriteStruct(std::string_view name, T value, T* out) {
   std::memcpy(static_cast<void*>(out), &value, std::min(size, sizeof(T)));
   return OkStatus();
 }
+
+// The end of what a call does, by two fields of its options, from now on.
+Result<Interrupt> InterruptOf(std::string_view name, const int32_t* cancel, int64_t timeout_ns);
 
 // What the user sees of a shape whose sizes are `dims`.
 kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims);

@@ -1,12 +1,17 @@
 #include "capi/queue.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+
+#include "base/fork.h"
+#include "base/trace.h"
 
 namespace kiln::capi {
 namespace {
 
-thread_local bool on_thread = false;
+// Where the thread is a queue's: the process that it is of. A child that it forks is its own.
+thread_local int64_t on_thread_of = -1;
 
 // So many jobs may be under way on devices.
 constexpr size_t kMostRunning = 16;
@@ -18,7 +23,7 @@ struct Queue::State {
   std::mutex mutex;
   std::condition_variable wake, idle;
   std::deque<std::unique_ptr<Job>> jobs;
-  int64_t pending = 0;  // pushed and not yet gone
+  std::atomic<int64_t> pending{0};  // pushed and not yet gone; changed under the mutex
   bool stop = false;
 };
 
@@ -47,16 +52,19 @@ std::unique_lock<std::mutex> Queue::Take(std::unique_ptr<Job> job) {
   return lock;
 }
 
+bool Queue::IsIdle() const { return state_->pending.load(std::memory_order_acquire) == 0; }
+
 void Queue::Drain() {
   std::unique_lock lock(state_->mutex);
   if (thread_.get_id() == std::this_thread::get_id()) return;
   state_->idle.wait(lock, [&] { return state_->pending == 0; });
 }
 
-bool Queue::OnThread() { return on_thread; }
+bool Queue::OnThread() { return on_thread_of == ForkGeneration(); }
 
 void Queue::Work(std::shared_ptr<State> state) {
-  on_thread = true;
+  on_thread_of = ForkGeneration();
+  TraceSink::NameThisThread("queue", 0);
   std::deque<std::unique_ptr<Job>> running;
   std::unique_lock lock(state->mutex);
   while (true) {

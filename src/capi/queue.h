@@ -31,7 +31,9 @@ class Queue {
     auto lock = Take(std::move(job));
     on_taken();
   }
-  // Waits until every job that was pushed has run and is gone. Does nothing on the queue's thread.
+  // Whether every job that was pushed has run and is gone.
+  bool IsIdle() const;
+  // Waits until that is so. Does nothing on the queue's thread.
   void Drain();
 
   // Whether this thread is a queue's: there the user's functions may be called only if he allows

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "capi/call.h"
+#include "capi/deep.h"
 #include "capi/error.h"
 #include "capi/graph.h"
 #include "capi/options.h"
@@ -49,7 +50,7 @@ using kiln::OkStatus;
 using kiln::Result;
 using kiln::Status;
 using kiln::capi::Call;
-using kiln::capi::Guard;
+using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
 using kiln::capi::PreparedCallee;
 
@@ -129,7 +130,7 @@ void kiln_session_options_init(kiln_session_options* options, size_t size) {
 
 kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_options* options,
                                 kiln_session** session) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_create", {{"graph", graph}, {"session", session}}));
     KILN_RETURN_IF_ERROR(graph->status());
     KILN_ASSIGN_OR_RETURN(kiln_session_options read,
@@ -160,7 +161,7 @@ void kiln_session_release(kiln_session* session) { kiln::capi::ReleaseHandle(ses
 kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds, size_t feed_count,
                                  const kiln_value* fetches, size_t fetch_count,
                                  kiln_program_info* info) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_prepare", {{"session", session}}));
     KILN_RETURN_IF_ERROR(
         CheckLists("kiln_session_prepare", feeds, feed_count, fetches, fetch_count));
@@ -178,7 +179,7 @@ kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* 
                              const kiln_value* feeds, kiln_buffer* const* feed_buffers,
                              size_t feed_count, const kiln_value* fetches,
                              kiln_buffer** fetch_buffers, size_t fetch_count) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_run", {{"session", session}}));
     KILN_RETURN_IF_ERROR(CheckLists("kiln_session_run", feeds, feed_count, fetches, fetch_count));
     KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/strings.h"
+#include "capi/deep.h"
 #include "capi/error.h"
 #include "capi/graph.h"
 #include "capi/options.h"
@@ -15,7 +16,7 @@ using kiln::InvalidArgument;
 using kiln::OkStatus;
 using kiln::Result;
 using kiln::Status;
-using kiln::capi::Guard;
+using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
 
 namespace {
@@ -31,6 +32,8 @@ Result<kiln::stablehlo::ImportOptions> OptionsOf(const kiln_stablehlo_options* g
   if (!read.arguments && read.argument_count > 0) {
     return InvalidArgument(kOptions, ".arguments is NULL, with a count of ", read.argument_count);
   }
+  KILN_ASSIGN_OR_RETURN(options.interrupt,
+                        kiln::capi::InterruptOf(kOptions, read.cancel, read.timeout_ns));
   for (size_t i = 0; i < read.argument_count; ++i) {
     const std::string name = Cat(kOptions, ".arguments[", i, "]");
     if (!read.arguments[i]) return InvalidArgument(name, " is NULL");
@@ -52,7 +55,7 @@ void kiln_stablehlo_options_init(kiln_stablehlo_options* options, size_t size) {
 kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program,
                                       size_t program_size, const kiln_stablehlo_options* options,
                                       kiln_graph** graph) {
-  return Guard([&]() -> Status {
+  return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_graph_from_stablehlo", {{"context", context}, {"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(

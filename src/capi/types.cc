@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "base/strings.h"
 #include "capi/options.h"
 #include "capi/text.h"
@@ -16,6 +18,16 @@ kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims) {
   }
   described.byte_size = shape.is_static() ? shape.byte_size() : -1;
   return described;
+}
+
+Result<Interrupt> InterruptOf(std::string_view name, const int32_t* cancel, int64_t timeout_ns) {
+  if (timeout_ns < 0) return InvalidArgument(name, ".timeout_ns is ", timeout_ns);
+  if (timeout_ns == 0) return Interrupt(cancel);
+  using Clock = Interrupt::Clock;
+  const Clock::time_point now = Clock::now();
+  const auto timeout = std::chrono::nanoseconds(timeout_ns);
+  const bool is_never = timeout >= Clock::time_point::max() - now;
+  return Interrupt(cancel, is_never ? Clock::time_point::max() : now + timeout);
 }
 
 Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank) {

@@ -34,6 +34,22 @@ kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR} PROGRAM STRIP
 foreach(tool ${KILN_TOOLS})
   kiln_install(DESTINATION ${CMAKE_INSTALL_BINDIR} PROGRAM STRIP $<TARGET_FILE:${tool}>)
 endforeach()
+
+# Python's binding, where the distribution's Python looks below /usr and /usr/local.
+find_program(KILN_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(KILN_PYTHON AND NOT DEFINED KILN_PYTHON_DIR)
+  execute_process(COMMAND ${KILN_PYTHON} -c "import os, sys, sysconfig
+print('lib/python{}.{}/{}'.format(*sys.version_info[:2],
+                                  os.path.basename(sysconfig.get_path('purelib'))))"
+                  OUTPUT_VARIABLE python_dir OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(KILN_PYTHON_DIR ${python_dir} CACHE STRING "Where Python's binding is installed, below the prefix; empty: nowhere")
+endif()
+if(KILN_PYTHON_DIR)
+  file(GLOB python_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bindings/python/kiln/*.py
+       ${PROJECT_SOURCE_DIR}/bindings/python/kiln/py.typed)
+  kiln_install(DESTINATION ${KILN_PYTHON_DIR}/kiln ${python_files})
+endif()
+
 kiln_install(DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${PROJECT_BINARY_DIR}/package/kiln.pc)
 kiln_install(DESTINATION ${KILN_PACKAGE_DIR} ${PROJECT_BINARY_DIR}/package/KilnConfig.cmake
              ${PROJECT_BINARY_DIR}/package/KilnConfigVersion.cmake)

@@ -13,7 +13,7 @@ declare -A packages=(
   [build]="$build"
   [demo]="$build graphviz"
   [test]="$build $docs $format llvm-19-tools libgtest-dev libmpfr-dev locales
-    python3 python3-numpy abigail-tools binutils pkg-config"
+    python3 python3-numpy python3-pip mypy abigail-tools binutils pkg-config"
   [bench]="$build libopenblas-dev libdnnl-dev"
   [peers]="$build python3 python3-venv binutils"
   [docs]="$docs"

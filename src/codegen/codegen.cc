@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/guard.h"
 #include "base/strings.h"
 #include "codegen/cpu/bundle.h"
 #include "codegen/cpu/chain.h"
@@ -66,23 +67,37 @@ struct Part {
   std::string text;
 };
 
-Status Compile(const plan::Program& program, const Effort& effort, const target::Cpu& cpu,
-               const Options& options, std::string_view name, Part& part) {
+// The part's objects, and its text where that is wanted.
+Status Emit(const plan::Program& program, const Effort& effort, const target::Cpu& cpu,
+            const Options& options, std::string_view name, Part& part) {
+  std::vector<std::string> objects;
+  std::string text;
+  TraceSpan emission(options.trace, Cat("emit ", name), "codegen");
+  emission.AddArg("kernels", std::ssize(part.kernels));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, LlvmSession::ForCpu(name, cpu));
   if (effort.large) ShareFunctions(session->module());
   for (int k : part.kernels) {
+    KILN_RETURN_IF_ERROR(options.interrupt.Check());
     KILN_RETURN_IF_ERROR(
         EmitKernel(*session, program, k, effort.quick[static_cast<size_t>(k)], cpu));
   }
   if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program, cpu));
-  if (options.dump) part.text = session->Text();
-  if (options.verify) KILN_RETURN_IF_ERROR(session->Verify());
+  if (options.dump) text = session->Text();
+  KILN_RETURN_IF_ERROR(session->Verify());
+  KILN_RETURN_IF_ERROR(options.interrupt.Check());
+  emission.End();
+  TraceSpan generation(options.trace, Cat("LLVM ", name), "codegen");
   if (effort.large) {
     KILN_ASSIGN_OR_RETURN(std::string object, session->EmitQuick());
-    part.objects.push_back(std::move(object));
+    objects.push_back(std::move(object));
   }
   KILN_ASSIGN_OR_RETURN(std::string object, session->Emit());
-  part.objects.push_back(std::move(object));
+  objects.push_back(std::move(object));
+  int64_t bytes = 0;
+  for (const std::string& made : objects) bytes += std::ssize(made);
+  generation.AddArg("object_bytes", bytes);
+  part.objects = std::move(objects);
+  part.text = std::move(text);
   return OkStatus();
 }
 
@@ -127,7 +142,10 @@ Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const
   Effort effort = PlanEffort(program, options.optimization);
   std::vector<Part> parts = Deal(program, effort.costs, count);
   InParallel(workers, parts.size(), [&](size_t i) {
-    parts[i].status = Compile(program, effort, cpu, options, Cat(program.name, ".", i), parts[i]);
+    const std::string name = Cat(program.name, ".", i);
+    parts[i].status = backend::RunLlvm(name, options.interrupt, [&] {
+      return Emit(program, effort, cpu, options, name, parts[i]);
+    });
   });
   std::vector<std::string> objects;
   for (Part& part : parts) {

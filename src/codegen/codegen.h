@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "plan/plan.h"
 
 namespace kiln::codegen {
@@ -17,10 +19,12 @@ enum class Optimization { kAuto, kQuick, kFull };
 
 struct Options {
   Optimization optimization = Optimization::kAuto;
-  // Run LLVM's verifier over what was emitted.
-  bool verify = false;
   // How many threads may generate code at once: kernels are dealt out to so many LLVM modules.
   int threads = 1;
+  // Looked at between kernels and between modules.
+  Interrupt interrupt;
+  // Gets a bar for each module's making, unless it is null.
+  TraceSink* trace = nullptr;
   // Receives what is generated as text, under the names "ir-no-opt.ll" and "ptx", when set.
   std::function<void(std::string_view suffix, std::string_view text)> dump;
 };

@@ -1,7 +1,11 @@
 #include "codegen/llvm_session.h"
 
-#include <mutex>
+#include <pthread.h>
 
+#include <mutex>
+#include <utility>
+
+#include "backend/guard.h"
 #include "base/strings.h"
 #include "codegen/move_functions.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -30,20 +34,25 @@ void SetBackEndSwitches() {
   llvm::cl::ParseCommandLineOptions(std::size(switches), switches, "", &errors);
 }
 
+// A child of fork() could not finish what another thread has begun: forking waits for its end.
+std::mutex initialising;
+[[maybe_unused]] const int forks_wait = pthread_atfork(
+    [] { initialising.lock(); }, [] { initialising.unlock(); }, [] { initialising.unlock(); });
+
 void InitialiseLlvm() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeX86AsmParser();
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    SetBackEndSwitches();
-  });
+  static bool done = false;
+  std::lock_guard lock(initialising);
+  if (std::exchange(done, true)) return;
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  LLVMInitializeX86AsmParser();
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+  SetBackEndSwitches();
 }
 
 // Without a handler of its own a context prints errors and calls exit.
@@ -75,6 +84,7 @@ Status LlvmSession::Create(std::string_view module_name, const std::string& trip
   context_ = std::make_unique<llvm::LLVMContext>();
   context_->setDiagnosticHandler(std::make_unique<Collector>(errors_));
   context_->setDiscardValueNames(false);
+  backend::EndBetweenPasses(*context_);
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target) return Unimplemented("no code generator for ", triple, ": ", error);
@@ -146,10 +156,14 @@ llvm::Function* LlvmSession::AddFunction(llvm::FunctionType* type, std::string_v
 Status LlvmSession::Verify() {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (llvm::verifyModule(*module_, &stream)) {
-    return Internal("malformed code in ", module_->getName().str(), ": ", stream.str());
+  if (!llvm::verifyModule(*module_, &stream)) return OkStatus();
+  std::string where = module_->getName().str();
+  for (const llvm::Function& f : *module_) {
+    if (!llvm::verifyFunction(f)) continue;
+    where += Cat(", function ", f.getName().str());
+    break;
   }
-  return OkStatus();
+  return Internal("malformed code in ", where, ": ", stream.str());
 }
 
 std::string LlvmSession::Text() const {

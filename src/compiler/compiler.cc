@@ -42,7 +42,7 @@ std::string_view PlatformOf(const target::Target& target) {
 
 bool HasSymbol(const Shape& shape) {
   for (const Dimension& d : shape.dimensions()) {
-    if (d.is_symbol()) return true;
+    if (d.is_symbolic()) return true;
   }
   return std::any_of(shape.elements().begin(), shape.elements().end(), HasSymbol);
 }
@@ -50,7 +50,7 @@ bool HasSymbol(const Shape& shape) {
 Status CheckSymbols(const ir::Module& module) {
   for (const auto& c : module.computations()) {
     for (ir::Instruction* i : c->instructions()) {
-      if (HasSymbol(i->shape())) {
+      if (HasSymbol(i->shape()) || !i->attributes().Symbolic().empty()) {
         return InvalidArgument("'", i->name(), "' has the shape ", i->shape(),
                                "; sizes must be put in for symbols before compiling");
       }
@@ -70,12 +70,15 @@ Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
   KILN_ASSIGN_OR_RETURN(target::Target gpu, target::NvidiaGpu(options.dump_ptx_sm));
   Options quiet = options;
   quiet.dump_ptx_sm = 0;
-  quiet.on_pass = nullptr;
+  quiet.trace = nullptr;
   quiet.dump = [&](const std::string& name, std::string_view text) {
     if (name == Cat(prefix, "ptx")) options.dump(name, text);
   };
   return Compile(std::move(module), gpu, quiet).status();
 }
+
+Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
+                                     const target::Target& given, const Options& options);
 
 }  // namespace
 
@@ -83,19 +86,35 @@ std::string DumpPrefix(std::string_view module_name, int64_t number) {
   return Cat("module_", Padded(number, 4), ".", module_name, ".");
 }
 
-Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& given,
+Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
                                const Options& options) {
+  const std::string name = module->name();
+  Result<plan::Artefact> artefact = CompileModule(std::move(module), target, options);
+  const Code code = artefact.status().code();
+  if (code != Code::kCancelled && code != Code::kDeadlineExceeded) return artefact;
+  return artefact.status().WithContext(Cat("compiling '", name, "'"));
+}
+
+namespace {
+
+Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
+                                     const target::Target& given, const Options& options) {
   target::Target target = given;
   target.gpu.tf32 = options.allow_tf32;
   auto start = std::chrono::steady_clock::now();
-  KILN_RETURN_IF_ERROR(CheckSymbols(*module));
-  KILN_RETURN_IF_ERROR(ir::Verify(*module));
-  KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
+  KILN_RETURN_IF_ERROR(options.interrupt.Check());
+  {
+    TraceSpan span(options.trace, "verify", "stage");
+    KILN_RETURN_IF_ERROR(CheckSymbols(*module));
+    KILN_RETURN_IF_ERROR(ir::Verify(*module));
+    KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
+  }
+  const ir::PrintOptions printing{.max_literal_elements = options.dump_literal_elements};
   const std::string prefix = DumpPrefix(module->name(), options.module_number);
   auto dump = [&](std::string_view suffix, const std::string& text) {
     if (options.dump) options.dump(Cat(prefix, suffix), text);
   };
-  if (options.dump) dump("before_optimizations.txt", ir::ToHloText(*module));
+  if (options.dump) dump("before_optimizations.txt", ir::ToHloText(*module, printing));
 
   plan::Artefact artefact;
   artefact.target = given;
@@ -114,9 +133,18 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     context.target = &target;
     context.disabled = options.disabled_passes;
     context.verify = options.verify || kDebug;
-    context.after_pass = [&](const passes::PassEvent& event) {
-      if (options.on_pass) options.on_pass(event.pass, event.microseconds, event.changed);
-    };
+    context.interrupt = options.interrupt;
+    if (options.trace) {
+      context.after_pass = [&](const passes::PassEvent& event) {
+        const int64_t duration = 1000 * event.microseconds;
+        options.trace->Add({std::string(event.pass),
+                            "pass",
+                            TraceSink::Now() - duration,
+                            duration,
+                            TraceSink::LaneOfThisThread(),
+                            {{"changed", int64_t{event.changed}}}});
+      };
+    }
     if (options.dump) {
       context.at_stage = [&](const passes::Stage& stage) {
         dump(Cat(passes::DumpName(stage), ".dot"), ir::ToDot(stage.module));
@@ -125,8 +153,10 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     KILN_RETURN_IF_ERROR(
         passes::RunPipeline("optimization", PipelineFor(target, options), *module, context));
     std::string after = Cat(PlatformOf(target), "_after_optimizations");
-    if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module));
-    KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, target));
+    if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module, printing));
+    TraceSpan lowering(options.trace, "lower", "stage");
+    KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, target, options.interrupt));
+    lowering.End();
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;
     if (options.dump) {
@@ -138,14 +168,16 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
     }
     artefact.program = std::move(lowered.program);
     codegen::Options codegen;
-    codegen.verify = options.verify || kDebug;
     codegen.optimization = options.optimization;
     codegen.threads = options.threads;
+    codegen.interrupt = options.interrupt;
+    codegen.trace = options.trace;
     if (options.dump) {
       codegen.dump = [&](std::string_view suffix, std::string_view text) {
         options.dump(Cat(prefix, suffix), text);
       };
     }
+    TraceSpan generation(options.trace, "generate code", "stage");
     KILN_ASSIGN_OR_RETURN(artefact.objects,
                           target.kind == target::Kind::kGpu
                               ? codegen::GenerateGpu(artefact.program, target, codegen)
@@ -157,4 +189,5 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
   return artefact;
 }
 
+}  // namespace
 }  // namespace kiln::compiler

@@ -7,13 +7,19 @@
 #include <string>
 #include <string_view>
 
+#include "base/interrupt.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
 #include "plan/plan.h"
 #include "target/target.h"
 
 namespace kiln::compiler {
+
+// Enough for tables and masks of programs that are read again; a model's weights take gigabytes as
+// text. (XLA's dumps leave out constants of more than 10 elements.)
+inline constexpr int64_t kDumpLiteralElements = 256;
 
 struct Options {
   std::set<std::string> disabled_passes;
@@ -25,14 +31,18 @@ struct Options {
   // GPUs that have tf32 may use it for products of f32.
   bool allow_tf32 = false;
   int threads = 1;
-  // Receives every stage as text under XLA's file names ("module_0001.name.suffix"); see dump.h.
+  // Ends compiling with CANCELLED or DEADLINE_EXCEEDED.
+  Interrupt interrupt;
+  // Receives every stage as text under XLA's file names ("module_0001.name.suffix").
   std::function<void(const std::string& file_name, std::string_view text)> dump;
+  // Constants of more elements are "{...}" in dumps.
+  int64_t dump_literal_elements = kDumpLiteralElements;
   int64_t module_number = 0;  // in those names
   // Where not 0 and `dump` is set, every kernel is dumped as PTX for this architecture too (75, 80,
   // 86, 89 or 90), whatever the target is: what the same kernels are on a GPU.
   int dump_ptx_sm = 0;
-  // (pass, microseconds, changed) after each pass.
-  std::function<void(std::string_view pass, int64_t microseconds, bool changed)> on_pass;
+  // Gets a bar for each pass and each other piece of the work, unless it is null.
+  TraceSink* trace = nullptr;
 };
 
 // "module_0001.name.": what the names of a module's dumps begin with, in XLA's way.

@@ -20,6 +20,7 @@
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/memory/names.h"
+#include "plan/written.h"
 #include "runtime/lib/function.h"
 
 namespace kiln::compiler {
@@ -62,8 +63,8 @@ std::shared_ptr<const Literal> InMemoryOrder(const Instruction& constant) {
 
 class Lowering {
  public:
-  Lowering(const ir::Module& module, const target::Target& target)
-      : module_(module), target_(target) {}
+  Lowering(const ir::Module& module, const target::Target& target, const Interrupt& interrupt)
+      : module_(module), target_(target), interrupt_(interrupt) {}
 
   Result<Lowered> Run() {
     program_.name = module_.name();
@@ -106,6 +107,8 @@ class Lowering {
     if (target_.kind == target::Kind::kGpu) trips_ = KnownTrips(module_);
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
+    // The graph is checked where it comes in; this is a check of all that came after.
+    KILN_RETURN_IF_ERROR(plan::CheckWritten(program_));
     if (target_.kind == target::Kind::kCpu) FuseLoops(program_);
     return Lowered{std::move(program_), assignment_.ToString(), assignment_.MemoryReport()};
   }
@@ -141,6 +144,7 @@ class Lowering {
       }
       if (kernel::IsCall(*i)) KILN_RETURN_IF_ERROR(AddCall(*i));
       if (!IsKernel(*i)) continue;
+      KILN_RETURN_IF_ERROR(interrupt_.Check());
       if (kernel::IsChain(*i)) {
         KILN_RETURN_IF_ERROR(AddChain(*i));
         continue;
@@ -598,6 +602,7 @@ class Lowering {
 
   const ir::Module& module_;
   const target::Target& target_;
+  const Interrupt interrupt_;
   plan::Program program_;
   BufferAssignment assignment_;
   std::unordered_map<std::string, int> kernel_by_text_;
@@ -621,10 +626,11 @@ plan::Signature SignatureOf(const ir::Module& module) {
   const Computation& entry = *module.entry();
   for (const Instruction* p : entry.parameters()) {
     bool several = p->shape().is_tuple();
+    // Where a program tells a name that HLO's names cannot be, it is the op's.
+    const std::string& name = p->op_name().empty() ? p->name() : p->op_name();
     ForEachLeaf(p->shape(), [&](const Shape& leaf, std::span<const int64_t> path) {
       signature.parameters.push_back(leaf);
-      signature.parameter_names.push_back(several ? Cat(p->name(), ".", Join(path, "."))
-                                                  : p->name());
+      signature.parameter_names.push_back(several ? Cat(name, ".", Join(path, ".")) : name);
     });
   }
   signature.result_shape = entry.root()->shape();
@@ -662,8 +668,9 @@ plan::Signature SignatureOf(const ir::Module& module) {
   return signature;
 }
 
-Result<Lowered> Lower(const ir::Module& module, const target::Target& target) {
-  return Lowering(module, target).Run();
+Result<Lowered> Lower(const ir::Module& module, const target::Target& target,
+                      const Interrupt& interrupt) {
+  return Lowering(module, target, interrupt).Run();
 }
 
 }  // namespace kiln::compiler

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "ir/ir.h"
 #include "plan/plan.h"
@@ -20,6 +21,7 @@ struct Lowered {
 plan::Signature SignatureOf(const ir::Module& module);
 
 // The module is scheduled, static, and has neither calls nor shared loop bodies.
-Result<Lowered> Lower(const ir::Module& module, const target::Target& target);
+Result<Lowered> Lower(const ir::Module& module, const target::Target& target,
+                      const Interrupt& interrupt = Interrupt());
 
 }  // namespace kiln::compiler

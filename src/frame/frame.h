@@ -41,7 +41,8 @@ typedef struct kiln_frame_table {
   /* Bracket one step when frame->trace is set. `step` indexes the plan's launch table. */
   void (*trace_begin)(const kiln_frame* frame, int32_t step);
   void (*trace_end)(const kiln_frame* frame, int32_t step);
-  /* Puts an error into the frame: a canonical code and a constant message. Returns the code. */
+  /* Puts an error into the frame, unless there is one: a canonical code and a constant message.
+   * Returns the code. Kernels call it, too, on any of the threads. */
   int32_t (*fail)(const kiln_frame* frame, int32_t code, const char* message, int64_t size);
 } kiln_frame_table;
 
@@ -51,7 +52,8 @@ struct kiln_frame {
   const kiln_frame_table* table;
   /* NULL, or set: generated code then brackets its steps with trace_begin and trace_end. */
   void* trace;
-  /* NULL, or polled by loops of the program: non-zero asks them to stop with CANCELLED. */
+  /* NULL, or polled by loops of the program, between kernels, and by kernels that take long:
+   * non-zero asks them to stop with CANCELLED. */
   const int32_t* cancel;
   /* The library's own state for the table's functions; generated code passes it by. */
   void* host;

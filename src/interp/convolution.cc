@@ -6,6 +6,7 @@
 
 #include "interp/reducer.h"
 #include "interp/sum_of_products.h"
+#include "interp/window_positions.h"
 
 namespace kiln::interp {
 namespace {
@@ -208,26 +209,25 @@ Result<Literal> EvaluateSelectAndScatter(const Instruction& i,
   if (source.shape().num_elements() == 0) return out;
   Function select(*i.called(0), context), scatter(*i.called(1), context);
   const auto& window = i.attributes().Window(Attr::kWindow);
-  std::vector<int64_t> sizes, places = source.shape().dims();
-  for (const WindowDimension& w : window) sizes.push_back(w.size);
+  std::vector<int64_t> places = source.shape().dims();
   std::vector<int64_t> strides = RowMajorStrides(x.shape().dims());
   std::vector<int64_t> place(places.size());
   int64_t number = 0;
   do {
     int64_t selected = -1;
-    std::vector<int64_t> k(sizes.size());
-    do {
+    std::vector<std::vector<int64_t>> seen;
+    std::vector<int64_t> sizes, k(window.size());
+    for (size_t d = 0; d < window.size(); ++d) {
+      seen.push_back(PositionsSeen(window[d], x.shape().dim(static_cast<int64_t>(d)), place[d]));
+      sizes.push_back(std::ssize(seen[d]));
+    }
+    for (bool more = kiln::Product(sizes) > 0; more; more = NextIndex(sizes, k)) {
       int64_t at = 0;
-      for (size_t d = 0; d < sizes.size(); ++d) {
-        int64_t position =
-            PositionOf(window[d], x.shape().dim(static_cast<int64_t>(d)), place[d], k[d]);
-        at = position < 0 || at < 0 ? -1 : at + position * strides[d];
-      }
-      if (at < 0) continue;
+      for (size_t d = 0; d < sizes.size(); ++d) at += seen[d][At(k[d])] * strides[d];
       auto keep = std::byte{0};
       if (selected >= 0) KILN_RETURN_IF_ERROR(select.Apply(x, selected, x, at, &keep));
       if (keep == std::byte{0}) selected = at;
-    } while (NextIndex(sizes, k));
+    }
     if (selected >= 0 && sums) {
       totals[At(selected)] += source.AsDouble(number);
     } else if (selected >= 0) {

@@ -23,6 +23,7 @@
 #include "interp/sort.h"
 #include "interp/value.h"
 #include "interp/windows.h"
+#include "interp/work.h"
 #include "ir/effects.h"
 
 namespace kiln::interp {
@@ -71,8 +72,8 @@ class Shared {
       : custom_call(options.custom_call),
         print(options.print),
         harness(options.probes ? *options.probes : own_probes_),
-        limit_(options.max_instructions),
-        budget_(options.max_instructions) {}
+        interrupt_(options.interrupt),
+        max_work_(options.max_work) {}
 
   const Program& ProgramOf(const Computation& computation) {
     auto [it, fresh] = programs_.try_emplace(&computation);
@@ -80,14 +81,19 @@ class Shared {
     return *it->second;
   }
 
-  Status Charge(int64_t instructions) {
-    if (instructions > budget_) {
-      return Status(Code::kDeadlineExceeded,
-                    Cat("evaluation took more than ", limit_, " instructions"));
+  Status Charge(int64_t work) {
+    if (work > max_work_ - done_) {
+      return Status(Code::kDeadlineExceeded, Cat("evaluation takes more work than ", max_work_));
     }
-    budget_ -= instructions;
-    return OkStatus();
+    done_ += work;
+    // A look at the clock costs as much as some instructions.
+    constexpr int64_t kEach = 16 * kInstructionWork;
+    unlooked_ += std::min(work, kEach);
+    if (unlooked_ < kEach) return OkStatus();
+    unlooked_ = 0;
+    return interrupt_.Check();
   }
+  int64_t done() const { return done_; }
 
   const CustomCall custom_call;
   const std::function<void(std::string_view)> print;
@@ -102,8 +108,10 @@ class Shared {
   std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
   std::unordered_map<const Computation*, bool> acts_;
   Probes own_probes_;
-  int64_t limit_;
-  int64_t budget_;
+  const Interrupt interrupt_;
+  const int64_t max_work_;
+  int64_t done_ = 0;
+  int64_t unlooked_ = 0;  // charged since the interrupt was looked at
 };
 
 bool Shared::Acts(const Instruction& instruction) {
@@ -163,7 +171,6 @@ class Run {
     for (size_t k = 0; k < program.lines.size(); ++k) {
       const Program::Line& line = program.lines[k];
       const Instruction& i = *line.instruction;
-      KILN_RETURN_IF_ERROR(shared_.Charge(1));
       if (i.opcode() == Opcode::kParameter) {
         values[k] =
             std::move(arguments[static_cast<size_t>(i.attributes().Int(Attr::kParameterNumber))]);
@@ -181,6 +188,7 @@ class Run {
   // An instruction other than a parameter. Operands that are not used later are the only owners of
   // their arrays: a called computation can free them.
   Result<Value> Execute(const Instruction& i, std::vector<Value> operands) {
+    KILN_RETURN_IF_ERROR(shared_.Charge(kInstructionWork + WorkOf(i)));
     switch (i.opcode()) {
       case Opcode::kConstant:
         return Value::Sharing(i.shared_literal());
@@ -408,7 +416,12 @@ class Run {
       results.push_back(std::move(result));
       return results;
     };
-    return {call, [this](int64_t instructions) { return shared_.Charge(instructions); }};
+    auto charge = [this](int64_t instructions) {
+      int64_t work = 0;
+      if (__builtin_mul_overflow(instructions, kReducerWork, &work)) work = INT64_MAX;
+      return shared_.Charge(work);
+    };
+    return {call, charge};
   }
 
   static void AppendArrays(const Shape& shape, const Value& value,
@@ -524,8 +537,10 @@ Result<Literal> Evaluate(const Computation& computation, std::span<const Literal
   }
   EvaluatorEnvironment environment;
   Shared shared(options);
-  KILN_ASSIGN_OR_RETURN(Value result, Run(shared).Call(computation, std::move(values)));
-  return std::move(result).Take();
+  Result<Value> result = Run(shared).Call(computation, std::move(values));
+  if (options.work_done) *options.work_done += shared.done();
+  if (!result.ok()) return result.status();
+  return (*std::move(result)).Take();
 }
 
 Result<Literal> Evaluate(const ir::Module& module, std::span<const Literal> arguments,
@@ -540,8 +555,10 @@ Result<Literal> EvaluateInstruction(const Instruction& instruction,
   for (const Literal* operand : operands) values.push_back(Value::Borrowed(*operand));
   EvaluatorEnvironment environment;
   Shared shared(options);
-  KILN_ASSIGN_OR_RETURN(Value result, Run(shared).Execute(instruction, std::move(values)));
-  return std::move(result).Take();
+  Result<Value> result = Run(shared).Execute(instruction, std::move(values));
+  if (options.work_done) *options.work_done += shared.done();
+  if (!result.ok()) return result.status();
+  return (*std::move(result)).Take();
 }
 
 }  // namespace kiln::interp

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "ir/ir.h"
 #include "tensor/literal.h"
@@ -19,8 +20,14 @@ using CustomCall = std::function<Result<std::vector<Literal>>(
     const ir::Instruction& call, std::span<const Literal* const> operands)>;
 
 struct Options {
-  // Fails with DEADLINE_EXCEEDED after so many executed instructions: fuzzing meets endless loops.
-  int64_t max_instructions = INT64_MAX;
+  // Fails with DEADLINE_EXCEEDED before it does more work, in the units of interp/work.h: programs
+  // may have endless loops. As each array's elements are counted before it is made, memory is
+  // bounded, too.
+  int64_t max_work = INT64_MAX;
+  // Unless null, the work that was done is added to it.
+  int64_t* work_done = nullptr;
+  // Looked at as work is charged.
+  Interrupt interrupt;
   // Null: custom calls are NOT_FOUND, but for markers, which give their operand.
   // What the evaluator has itself, see interp/harness.h, does not come here.
   CustomCall custom_call = nullptr;

@@ -102,6 +102,10 @@ Literal Rounded(ElementType type, const Literal& doubles) {
 }
 
 void Normalise(ElementType type, std::byte* elements, int64_t count) {
+  if (IsPred(type)) {
+    for (int64_t k = 0; k < count; ++k) elements[k] = std::byte{elements[k] != std::byte{0}};
+    return;
+  }
   if (BitWidth(type) >= 8) return;
   VisitNarrow(type, [&](auto narrow, auto) {
     using T = decltype(narrow);

@@ -19,7 +19,7 @@ Literal Widened(const Literal& narrow);
 void Narrow(ElementType type, const std::byte* from, int64_t count, std::byte* to);
 // To a narrow float type, once.
 Literal Rounded(ElementType type, const Literal& doubles);
-// Gives bits that were put together the form that elements have in their bytes.
+// Gives bits that were put together the form that elements have in their bytes: of a pred 0 or 1.
 void Normalise(ElementType type, std::byte* elements, int64_t count);
 
 // See ops.def: an element repeated, or `count` of them.

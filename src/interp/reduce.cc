@@ -9,6 +9,7 @@
 #include "interp/scalar.h"
 #include "interp/strided.h"
 #include "interp/sums.h"
+#include "interp/window_positions.h"
 
 namespace kiln::interp {
 namespace {
@@ -56,11 +57,7 @@ class Windows {
       const WindowDimension& w = window_[d];
       int64_t place = result % places_[d];
       result /= places_[d];
-      for (int64_t k = 0; k < w.size; ++k) {
-        int64_t at = place * w.stride + k * w.window_dilation - w.low;
-        if (at < 0 || at % w.base_dilation != 0 || at / w.base_dilation >= dims_[d]) continue;
-        inside[d].push_back(at / w.base_dilation * strides_[d]);
-      }
+      for (int64_t at : PositionsSeen(w, dims_[d], place)) inside[d].push_back(at * strides_[d]);
       sizes[d] = static_cast<int64_t>(inside[d].size());
     }
     if (Product(sizes) == 0) return OkStatus();

@@ -202,6 +202,9 @@ Result<Literal> EvaluateShapeOp(const Instruction& i, std::span<const Literal* c
       if (out.byte_size() > 0) {
         std::memcpy(out.data(), operands[0]->data(), static_cast<size_t>(out.byte_size()));
       }
+      if (out.shape().type() != operands[0]->shape().type()) {
+        Normalise(out.shape().type(), out.data(), out.shape().num_elements());
+      }
       return out;
     }
     case Opcode::kReverse:

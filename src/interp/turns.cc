@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/stack.h"
 #include "base/strings.h"
 
 namespace kiln::interp {
@@ -51,7 +52,11 @@ Status Turns::Run(const std::function<Status(int64_t)>& body) {
 
 void Turns::Act(int64_t number, const std::function<Status(int64_t)>& body) {
   if (failure_.ok()) {
-    Status status = Guarded([&] { return body(number); });
+    Status status = Guarded([&]() -> Status {
+      Status of_body;
+      KILN_RETURN_IF_ERROR(OnOwnStack([&] { of_body = body(number); }));
+      return of_body;
+    });
     if (failure_.ok()) failure_ = std::move(status);
   }
   member(number).ended = true;

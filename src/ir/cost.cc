@@ -3,13 +3,27 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/integers.h"
 
 namespace kiln::ir {
 namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+// Sums and products that end at the largest number.
+int64_t Plus(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
+}
+int64_t Times(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMost : product;
+}
 
 // How often an element of a window, over all its places along a dimension of `size` elements, is
 // one of these, and neither padding nor a hole.
@@ -18,6 +32,8 @@ int64_t CountInside(const WindowDimension& w, int64_t size, int64_t places) {
   const int64_t last = (size - 1) * w.base_dilation;
   // Every so many places the window meets elements between which there are holes.
   const int64_t period = w.base_dilation / std::gcd(w.base_dilation, w.stride);
+  // Where counting would take long, so many at the most.
+  if (Times(w.size, period) > 1 << 24) return Times(std::min(w.size, size), places);
   int64_t count = 0;
   for (int64_t k = 0; k < w.size; ++k) {
     const int64_t offset = k * w.window_dilation - w.low;
@@ -38,12 +54,12 @@ int64_t ProductsOf(const Instruction& convolution) {
   const Attributes& a = convolution.attributes();
   const ConvolutionDimensions& d = a.Convolution(Attr::kDimLabels);
   const Shape &lhs = convolution.operand(0)->shape(), &result = convolution.shape();
-  int64_t products = convolution.operand(1)->shape().dim(d.kernel_input_feature) *
-                     result.dim(d.output_feature) * result.dim(d.output_batch);
+  int64_t products = Times(convolution.operand(1)->shape().dim(d.kernel_input_feature),
+                           Times(result.dim(d.output_feature), result.dim(d.output_batch)));
   const auto& window = a.Window(Attr::kWindow);
   for (size_t k = 0; k < window.size(); ++k) {
-    products *=
-        CountInside(window[k], lhs.dim(d.input_spatial[k]), result.dim(d.output_spatial[k]));
+    products = Times(products, CountInside(window[k], lhs.dim(d.input_spatial[k]),
+                                           result.dim(d.output_spatial[k])));
   }
   return products;
 }
@@ -60,8 +76,8 @@ class Counter {
 
  private:
   static void Add(Operations& sum, const Operations& more, int64_t times) {
-    sum.flops += more.flops * times;
-    sum.transcendentals += more.transcendentals * times;
+    sum.flops = Plus(sum.flops, Times(more.flops, times));
+    sum.transcendentals = Plus(sum.transcendentals, Times(more.transcendentals, times));
   }
 
   static int64_t ElementsOf(const Shape& shape) {
@@ -96,17 +112,19 @@ class Counter {
     if (i.opcode() == Opcode::kDot) {
       int64_t products = elements;
       for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
-        products *= i.operand(0)->shape().dim(d);
+        products = Times(products, i.operand(0)->shape().dim(d));
       }
-      return {2 * products, 0};
+      return {Times(2, products), 0};
     }
-    if (i.opcode() == Opcode::kConvolution) return {2 * ProductsOf(i), 0};
+    if (i.opcode() == Opcode::kConvolution) return {Times(2, ProductsOf(i)), 0};
     if (i.opcode() == Opcode::kSelectAndScatter) {
       const int64_t places = ElementsOf(i.operand(1)->shape());
       int64_t window = 1;
-      for (const WindowDimension& w : i.attributes().Window(Attr::kWindow)) window *= w.size;
+      for (const WindowDimension& w : i.attributes().Window(Attr::kWindow)) {
+        window = Times(window, w.size);
+      }
       Operations result;
-      Add(result, Of(*i.called(0)), places * (window - 1));
+      Add(result, Of(*i.called(0)), Times(places, window - 1));
       Add(result, Of(*i.called(1)), places);
       return result;
     }
@@ -117,14 +135,14 @@ class Counter {
       return applied(ElementsOf(i.operand(i.operand_count() - 1)->shape()));
     }
     if (i.opcode() == Opcode::kSort || i.opcode() == Opcode::kTopK) {
-      return {in > 1 ? in * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(in - 1))) : 0,
-              0};
+      const auto levels = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(in - 1)));
+      return {in > 1 ? Times(in, levels) : 0, 0};
     }
     if (i.opcode() == Opcode::kFft) return {TransformFlops(i, std::max(in, elements)), 0};
     if (i.opcode() == Opcode::kCholesky || i.opcode() == Opcode::kTriangularSolve) {
       const Shape& a = i.operand(0)->shape();
-      int64_t products = elements * (a.is_static() ? a.dim(a.rank() - 1) : 0);
-      return {i.opcode() == Opcode::kCholesky ? products / 3 : 2 * products, 0};
+      const int64_t products = Times(elements, a.is_static() ? a.dim(a.rank() - 1) : 0);
+      return {i.opcode() == Opcode::kCholesky ? products / 3 : Times(2, products), 0};
     }
     Operations result;
     // What its computations are for, its function knows.
@@ -151,5 +169,17 @@ class Counter {
 Operations OperationsOf(const Module& module) { return Counter().Of(*module.entry()); }
 
 Operations OperationsOf(const Instruction& instruction) { return Counter().Of(instruction); }
+
+int64_t ConstantBytes(const Module& module) {
+  std::unordered_set<const Literal*> counted;
+  int64_t bytes = 0;
+  for (const auto& computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (!i->IsConstant() || !i->shared_literal()) continue;
+      if (counted.insert(i->shared_literal().get()).second) bytes += i->shape().byte_size();
+    }
+  }
+  return bytes;
+}
 
 }  // namespace kiln::ir

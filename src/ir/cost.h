@@ -25,4 +25,7 @@ struct Operations {
 Operations OperationsOf(const Module& module);
 Operations OperationsOf(const Instruction& instruction);
 
+// The bytes of all literals, of which each counts once however many constants have it.
+int64_t ConstantBytes(const Module& module);
+
 }  // namespace kiln::ir

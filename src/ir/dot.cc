@@ -28,6 +28,15 @@ std::string Escape(std::string_view text) {
   return out;
 }
 
+// The end of an op's name ("jit(f)/layer1/add"), which tells more than the beginning.
+std::string EndOf(std::string_view op_name) {
+  constexpr std::string_view kDots = "...";
+  if (op_name.size() <= kMaxText) return std::string(op_name);
+  op_name.remove_prefix(op_name.size() - (kMaxText - kDots.size()));
+  while (!op_name.empty() && (op_name[0] & 0xc0) == 0x80) op_name.remove_prefix(1);
+  return Cat(kDots, op_name);
+}
+
 bool Calls(Opcode opcode) {
   for (std::string_view name : Split(InfoOf(opcode).attributes, ' ')) {
     if (IsComputationAttribute(name)) return true;
@@ -93,8 +102,10 @@ class DotPrinter {
     std::string indent(static_cast<size_t>(2 * std::min<int64_t>(depth, 20)), ' ');
     Line(indent, "subgraph cluster_", clusters_++, " {");
     if (fusion) {
+      const std::string& op_name = fusion->op_name();
       Line(indent, "  label=\"fusion ", Escape(fusion->name()), "\\n",
            Escape(fusion->attributes().Text(Attr::kFusionKind)),
+           op_name.empty() ? "" : Cat("\\n", Escape(EndOf(op_name))),
            "\"; style=\"filled,rounded\"; fillcolor=\"#f7f7f7\"; color=\"#666666\";");
     } else {
       bool entry = &computation == module_.entry();
@@ -125,9 +136,11 @@ class DotPrinter {
       label += Cat(" ", Escape(i.literal().ToString(kMaxLiteralElements)));
     }
     for (const auto& [key, value] : i.attributes().entries()) {
-      label += Cat("\\n", InfoOf(key).name, "=", Escape(AttrValueText(value)));
+      if (key == Attr::kSymbolic) continue;
+      label += Cat("\\n", InfoOf(key).name, "=", Escape(AttributeText(i.attributes(), key)));
     }
     label += Cat("\\n", Escape(ShapeText(i.shape(), !i.shape().is_row_major())));
+    if (!i.op_name().empty()) label += Cat("\\n", Escape(EndOf(i.op_name())));
     Line(indent, "  n", i.id(), " [label=\"", label, "\", fillcolor=\"", ColourOf(i.opcode()), "\"",
          i.IsRoot() ? ", penwidth=2" : "",
          i.op_name().empty() ? "" : Cat(", tooltip=\"", Escape(i.op_name()), "\""), "];");

@@ -159,7 +159,12 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
       if (pending.spec.attributes.Has(info->key)) {
         return scanner_.FailAt(at, "each attribute once");
       }
-      KILN_ASSIGN_OR_RETURN(AttrValue value, ReadAttribute(scanner_, info->kind));
+      SymbolicNumbers symbolic = pending.spec.attributes.Symbolic();
+      const size_t before = symbolic.size();
+      KILN_ASSIGN_OR_RETURN(AttrValue value, ReadAttribute(scanner_, *info, symbolic));
+      if (symbolic.size() > before) {
+        pending.spec.attributes.Set(Attr::kSymbolic, std::move(symbolic));
+      }
       // What may be left out and does not hold is not there.
       if (value == AttrValue(false)) continue;
       pending.spec.attributes.Set(info->key, std::move(value));

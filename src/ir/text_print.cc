@@ -146,8 +146,8 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
     size_t i = name == "body" || name == "scatter" ? 1 : 0;
     if (i < called.size()) AppendCallee(name, *called[i]);
   } else if (const AttrInfo* info = AttrByName(name); info && info->key != Attr::kParameterNumber) {
-    const AttrValue* value = instruction.attributes().Find(info->key);
-    if (value) Add(", ", name, "=", AttrValueText(*value));
+    const Attributes& attributes = instruction.attributes();
+    if (attributes.Has(info->key)) Add(", ", name, "=", AttributeText(attributes, info->key));
   }
 }
 

@@ -86,6 +86,14 @@ std::string_view Scanner::TakeWord() {
   return word;
 }
 
+std::string_view Scanner::TakeIdentifier() {
+  SkipSpace();
+  const size_t begin = at_;
+  if (at_ == text_.size() || !IsLetter(text_[at_])) return {};
+  while (at_ < text_.size() && (IsLetter(text_[at_]) || IsDigit(text_[at_]))) ++at_;
+  return text_.substr(begin, at_ - begin);
+}
+
 bool Scanner::TakeKeyword(std::string_view word) {
   if (PeekWord() != word) return false;
   at_ += word.size();

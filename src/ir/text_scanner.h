@@ -40,6 +40,8 @@ class Scanner {
   // A word: a letter or '_', then letters, digits, '_', '.' and '-' (but not "->"). Empty if none.
   std::string_view PeekWord();
   std::string_view TakeWord();
+  // A letter or '_', then letters, digits and '_'. Empty if none.
+  std::string_view TakeIdentifier();
   // Takes the word if it is next, as a whole.
   bool TakeKeyword(std::string_view word);
   // A name, with '%' in front or without; `what` names it in the error.

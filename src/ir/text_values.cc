@@ -16,22 +16,82 @@ bool IsForeignType(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+// A number, or a symbol.
+Result<Polynomial> ReadFactor(Scanner& scanner) {
+  if (IsDigit(scanner.Peek())) {
+    KILN_ASSIGN_OR_RETURN(int64_t value, scanner.Integer());
+    return Polynomial(value);
+  }
+  size_t at = scanner.position();
+  std::string_view name = scanner.TakeIdentifier();
+  if (name.empty()) return scanner.FailAt(at, "a size or a symbol");
+  Result<Polynomial> symbol = Polynomial::Symbol(name);
+  if (!symbol.ok()) return symbol.status().WithContext(scanner.Where(at));
+  return symbol;
+}
+
+// "8", "2*n+1", "n*m-n", "-n+8".
+Result<Dimension> ReadSize(Scanner& scanner) {
+  size_t at = scanner.position();
+  auto here = [&](Result<Polynomial> size) -> Result<Polynomial> {
+    if (size.ok()) return size;
+    return size.status().WithContext(scanner.Where(at));
+  };
+  Polynomial sum;
+  for (bool first = true;; first = false) {
+    int64_t sign = scanner.Take("-") ? -1 : 1;
+    if (!first && sign == 1 && !scanner.Take("+")) break;
+    KILN_ASSIGN_OR_RETURN(Polynomial term, ReadFactor(scanner));
+    while (scanner.Take("*")) {
+      KILN_ASSIGN_OR_RETURN(Polynomial factor, ReadFactor(scanner));
+      KILN_ASSIGN_OR_RETURN(term, here(Polynomial::Product(term, factor)));
+    }
+    if (sign < 0) {
+      KILN_ASSIGN_OR_RETURN(term, here(Polynomial::Product(term, Polynomial(-1))));
+    }
+    KILN_ASSIGN_OR_RETURN(sum, here(Polynomial::Sum(sum, term)));
+  }
+  return Dimension(std::move(sum));
+}
+
+// A number of an attribute's, or a size of symbols in its place; in parentheses where its end
+// cannot be told else.
+Result<int64_t> ReadNumber(Scanner& scanner, bool bare, Attr key, size_t position,
+                           SymbolicNumbers& symbolic) {
+  const bool enclosed = scanner.Take("(");
+  if (!enclosed && !bare) return scanner.Integer();
+  if (const size_t at = scanner.position(); !enclosed && IsDigit(scanner.Raw())) {
+    KILN_ASSIGN_OR_RETURN(int64_t number, scanner.Integer());
+    const char next = scanner.Peek();
+    if (next != '*' && next != '+' && next != '-') return number;
+    scanner.Rewind(at);
+  }
+  KILN_ASSIGN_OR_RETURN(Dimension size, ReadSize(scanner));
+  if (enclosed) KILN_RETURN_IF_ERROR(scanner.Expect(")"));
+  if (!size.is_symbolic()) return size.size();
+  symbolic.push_back({key, static_cast<int64_t>(position), std::move(size)});
+  return int64_t{-1};
+}
+
 Result<Dimension> ReadDimension(Scanner& scanner) {
   if (scanner.Looking("?")) {
     return Unimplemented(scanner.Where(scanner.position()),
                          ": a dimension without a bound is not implemented");
   }
   size_t at = scanner.position();
-  if (std::string_view word = scanner.TakeWord(); !word.empty()) {
-    Result<Dimension> symbol = Dimension::Symbol(word);
-    if (!symbol.ok()) return symbol.status().WithContext(scanner.Where(at));
-    return symbol;
+  // Nearly all dimensions are numbers.
+  if (IsDigit(scanner.Raw())) {
+    KILN_ASSIGN_OR_RETURN(int64_t number, scanner.Integer());
+    if (scanner.Raw() == ',' || scanner.Raw() == ']') return Dimension(number);
+    scanner.Rewind(at);
   }
   bool bounded = scanner.Take("<=");
   at = scanner.position();
-  KILN_ASSIGN_OR_RETURN(int64_t size, scanner.Integer());
-  if (size < 0) return scanner.FailAt(at, "a size that is not negative");
-  return bounded ? Dimension::Bounded(size) : Dimension(size);
+  KILN_ASSIGN_OR_RETURN(Dimension size, ReadSize(scanner));
+  if (size.is_symbolic() && !bounded) return size;
+  if (size.is_symbolic()) return scanner.FailAt(at, "a number as the bound");
+  if (size.size() < 0) return scanner.FailAt(at, "a size that is not negative");
+  return bounded ? Dimension::Bounded(size.size()) : size;
 }
 
 // After "{": "1,0:T(8,128)S(1)}". What stands behind the colon says how memory is tiled, which the
@@ -238,16 +298,17 @@ Status ReadArray(Scanner& scanner, const Shape& shape, int64_t dim, T*& next) {
   return scanner.Fail(Cat("'}' after ", shape.dim(dim), " elements"));
 }
 
-Result<AttrValue> ReadSlices(Scanner& scanner) {
+Result<AttrValue> ReadSlices(Scanner& scanner, Attr key, SymbolicNumbers& symbolic) {
   std::vector<SliceDimension> slices;
   KILN_RETURN_IF_ERROR(scanner.Expect("{"));
   if (scanner.Take("}")) return AttrValue(slices);
   do {
     SliceDimension slice;
     KILN_RETURN_IF_ERROR(scanner.Expect("["));
-    KILN_ASSIGN_OR_RETURN(slice.start, scanner.Integer());
+    const size_t at = 3 * slices.size();
+    KILN_ASSIGN_OR_RETURN(slice.start, ReadNumber(scanner, true, key, at, symbolic));
     KILN_RETURN_IF_ERROR(scanner.Expect(":"));
-    KILN_ASSIGN_OR_RETURN(slice.limit, scanner.Integer());
+    KILN_ASSIGN_OR_RETURN(slice.limit, ReadNumber(scanner, true, key, at + 1, symbolic));
     if (scanner.Take(":")) {
       KILN_ASSIGN_OR_RETURN(slice.stride, scanner.Integer());
     }
@@ -258,15 +319,31 @@ Result<AttrValue> ReadSlices(Scanner& scanner) {
   return AttrValue(std::move(slices));
 }
 
-// "0_1x2_3_1"; of a scalar, nothing.
-Result<AttrValue> ReadPadding(Scanner& scanner) {
+// "{1,n}".
+Result<Ints> ReadSizes(Scanner& scanner, Attr key, SymbolicNumbers& symbolic) {
+  Ints values;
+  KILN_RETURN_IF_ERROR(scanner.Expect("{"));
+  if (scanner.Take("}")) return values;
+  do {
+    KILN_ASSIGN_OR_RETURN(int64_t value, ReadNumber(scanner, true, key, values.size(), symbolic));
+    values.push_back(value);
+  } while (scanner.Take(","));
+  KILN_RETURN_IF_ERROR(scanner.Expect("}"));
+  return values;
+}
+
+// "0_1x2_3_1", "0_(n)x0_0"; of a scalar, nothing.
+Result<AttrValue> ReadPadding(Scanner& scanner, Attr key, SymbolicNumbers& symbolic) {
   std::vector<PaddingDimension> padding;
-  if (!IsDigit(scanner.Raw()) && scanner.Raw() != '-') return AttrValue(padding);
+  if (!IsDigit(scanner.Raw()) && scanner.Raw() != '-' && scanner.Raw() != '(') {
+    return AttrValue(padding);
+  }
   do {
     PaddingDimension pad;
-    KILN_ASSIGN_OR_RETURN(pad.low, scanner.Integer());
+    const size_t at = 3 * padding.size();
+    KILN_ASSIGN_OR_RETURN(pad.low, ReadNumber(scanner, false, key, at, symbolic));
     KILN_RETURN_IF_ERROR(scanner.Expect("_"));
-    KILN_ASSIGN_OR_RETURN(pad.high, scanner.Integer());
+    KILN_ASSIGN_OR_RETURN(pad.high, ReadNumber(scanner, false, key, at + 1, symbolic));
     if (scanner.Take("_")) {
       KILN_ASSIGN_OR_RETURN(pad.interior, scanner.Integer());
     }
@@ -410,14 +487,16 @@ Result<Ints> ReadInts(Scanner& scanner) {
   return values;
 }
 
-Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
-  switch (kind) {
+Result<AttrValue> ReadAttribute(Scanner& scanner, const AttrInfo& info, SymbolicNumbers& symbolic) {
+  switch (info.kind) {
     case AttrKind::kInt: {
       KILN_ASSIGN_OR_RETURN(int64_t value, scanner.Integer());
       return AttrValue(value);
     }
     case AttrKind::kInts: {
-      KILN_ASSIGN_OR_RETURN(Ints values, ReadInts(scanner));
+      const bool sizes = info.key == Attr::kDynamicSliceSizes || info.key == Attr::kSliceSizes;
+      KILN_ASSIGN_OR_RETURN(Ints values,
+                            sizes ? ReadSizes(scanner, info.key, symbolic) : ReadInts(scanner));
       return AttrValue(std::move(values));
     }
     case AttrKind::kBool: {
@@ -432,9 +511,9 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
       return AttrValue(*direction);
     }
     case AttrKind::kSlices:
-      return ReadSlices(scanner);
+      return ReadSlices(scanner, info.key, symbolic);
     case AttrKind::kPadding:
-      return ReadPadding(scanner);
+      return ReadPadding(scanner, info.key, symbolic);
     case AttrKind::kWindow:
       return ReadWindow(scanner);
     case AttrKind::kText: {
@@ -480,6 +559,8 @@ Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind) {
     }
     case AttrKind::kAliases:
       return ReadAliases(scanner);
+    case AttrKind::kSymbolic:
+      break;  // stands in the values of other attributes
   }
   return scanner.Fail("an attribute");
 }

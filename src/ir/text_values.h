@@ -23,7 +23,8 @@ Result<Literal> ReadLiteral(Scanner& scanner, const Shape& shape, bool allow_eli
 
 // "{0,1}".
 Result<Ints> ReadInts(Scanner& scanner);
-Result<AttrValue> ReadAttribute(Scanner& scanner, AttrKind kind);
+// Sizes of symbols in the place of numbers are added to `symbolic`.
+Result<AttrValue> ReadAttribute(Scanner& scanner, const AttrInfo& info, SymbolicNumbers& symbolic);
 
 // As XLA prints shapes: layouts always or never, and every fifth element of a tuple numbered.
 std::string ShapeText(const Shape& shape, bool layouts);

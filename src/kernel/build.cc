@@ -61,6 +61,12 @@ class Builder {
   }
 
  private:
+  // A root, and the number of its first output: a value that is a root twice is stored twice.
+  struct Output {
+    const Instruction* root;
+    int first;
+  };
+
   // Members in an order in which operands come first; heroes among them.
   Status Collect() {
     for (size_t i = 0; i < group_.inputs.size(); ++i) {
@@ -120,9 +126,12 @@ class Builder {
       AddParam(Param::Role::kInput, input->shape());
     }
     first_output_ = static_cast<int>(kernel_.params.size());
+    int output = 0;
     for (const Instruction* root : group_.roots) {
+      outputs_.push_back({root, output});
       ForEachLeaf(root->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
         AddParam(Param::Role::kOutput, leaf);
+        ++output;
       });
     }
     return OkStatus();
@@ -175,8 +184,9 @@ class Builder {
   }
 
   // Stores a root (all results of a reduce of several) at the outer point.
-  Status StoreRoot(StageValues& values, Stage& stage, const Instruction& root, int output,
-                   std::span<const int64_t> dims) {
+  Status StoreRoot(StageValues& values, Stage& stage, Output to, std::span<const int64_t> dims) {
+    const auto& [instruction, output] = to;
+    const Instruction& root = *instruction;
     KILN_ASSIGN_OR_RETURN(std::vector<Index> index, RootIndex(root, dims));
     if (root.shape().is_tuple()) {
       for (size_t r = 0; r < root.shape().elements().size(); ++r) {
@@ -188,10 +198,6 @@ class Builder {
     KILN_ASSIGN_OR_RETURN(int value, values.At(root, index));
     StoreTo(stage, output, root.shape(), index, value);
     return OkStatus();
-  }
-
-  static int OutputCount(const Instruction& root) {
-    return root.shape().is_tuple() ? static_cast<int>(root.shape().elements().size()) : 1;
   }
 
   // The only output, where it is an array of the caller's that is written in part.
@@ -245,10 +251,8 @@ class Builder {
     AddOuter(dims);
     kernel_.stages.resize(1);
     StageValues values(kernel_.stages[0], Sources(0));
-    int output = 0;
-    for (const Instruction* root : group_.roots) {
-      KILN_RETURN_IF_ERROR(StoreRoot(values, kernel_.stages[0], *root, output, dims));
-      output += OutputCount(*root);
+    for (const Output& output : outputs_) {
+      KILN_RETURN_IF_ERROR(StoreRoot(values, kernel_.stages[0], output, dims));
     }
     return OkStatus();
   }
@@ -276,12 +280,12 @@ class Builder {
       MakeFull();
       KILN_RETURN_IF_ERROR(FollowWhole());
     }
-    std::vector<const Instruction*> whole, pointwise;
-    for (const Instruction* root : group_.roots)
-      (IsWhole(*root) ? whole : pointwise).push_back(root);
+    std::vector<Output> whole, pointwise;
+    for (const Output& output : outputs_)
+      (IsWhole(*output.root) ? whole : pointwise).push_back(output);
     int levels = 0, last = -1;
     for (const Instruction* hero : heroes_) levels = std::max(levels, LevelOf(hero));
-    for (const Instruction* root : whole) last = std::max(last, LevelOf(root));
+    for (const Output& output : whole) last = std::max(last, LevelOf(output.root));
     const int inner = std::max(levels, last + 1);
     KeepForLater();
     // Stages are made up front: values hold references to them.
@@ -293,8 +297,8 @@ class Builder {
     if (pointwise.empty()) return OkStatus();
     if (kernel_.kind == Kernel::Kind::kScan) kernel_.stages.back().variables = inner_;
     StageValues after(kernel_.stages.back(), Sources(inner));
-    for (const Instruction* root : pointwise) {
-      KILN_RETURN_IF_ERROR(StoreRoot(after, kernel_.stages.back(), *root, OutputOf(*root), dims));
+    for (const Output& output : pointwise) {
+      KILN_RETURN_IF_ERROR(StoreRoot(after, kernel_.stages.back(), output, dims));
     }
     return OkStatus();
   }
@@ -327,10 +331,10 @@ class Builder {
       if (it == kept_.end() || it->second.stage != s) continue;
       KILN_RETURN_IF_ERROR(store(*m, full_, it->second.param, it->second.strides));
     }
-    for (const Instruction* root : group_.roots) {
+    for (const auto& [root, output] : outputs_) {
       if (!IsWhole(*root) || LevelOf(root) != s) continue;
-      KILN_RETURN_IF_ERROR(store(*root, WholeIndex(*root), first_output_ + OutputOf(*root),
-                                 root->shape().strides()));
+      KILN_RETURN_IF_ERROR(
+          store(*root, WholeIndex(*root), first_output_ + output, root->shape().strides()));
     }
     return OkStatus();
   }
@@ -428,16 +432,6 @@ class Builder {
     return Delinearise(Linearise(index, RowMajorStrides(from.shape().dims())), m.shape().dims());
   }
 
-  // The number of the first output that a root is.
-  int OutputOf(const Instruction& root) const {
-    int output = 0;
-    for (const Instruction* r : group_.roots) {
-      if (r == &root) break;
-      output += OutputCount(*r);
-    }
-    return output;
-  }
-
   // What an inner stage needs of what it has to compute, by the values that are of the size of what
   // is reduced.
   std::unordered_set<const Instruction*> NeededIn(int s) const {
@@ -464,9 +458,9 @@ class Builder {
   // What costs much, and is needed by a stage and by a later one again, waits between them in the
   // memory of an output that is stored at last: softmax's exponentials where the result will be.
   void KeepForLater() {
-    for (const Instruction* root : group_.roots) {
+    for (const auto& [root, output] : outputs_) {
       if (!IsWhole(*root)) continue;
-      const int last = LevelOf(root), param = first_output_ + OutputOf(*root);
+      const int last = LevelOf(root), param = first_output_ + output;
       std::optional<std::vector<int64_t>> strides = WholeStrides(*root);
       if (!strides) continue;
       std::vector<std::unordered_set<const Instruction*>> needed;
@@ -659,6 +653,7 @@ class Builder {
   const Group& group_;
   Kernel kernel_;
   std::vector<const Instruction*> members_, heroes_;
+  std::vector<Output> outputs_;
   std::unordered_map<const Instruction*, int> param_of_;
   std::unordered_map<const Instruction*, int> level_;  // of members
   // Of a reduction: its stage, and its number there.
@@ -722,16 +717,19 @@ bool IsOfKernelTypes(const Instruction& i) {
 }  // namespace
 
 bool IsElemental(const Instruction& instruction) {
-  if (!IsOfKernelTypes(instruction)) return false;
+  // Types come last: tuples may have thousands of operands.
   switch (instruction.opcode()) {
     case Opcode::kConstant:
-      return instruction.shape().rank() == 0;
+      return instruction.shape().is_array() && instruction.shape().rank() == 0 &&
+             IsOfKernelTypes(instruction);
     case Opcode::kMap:
-      return IsScalarRegion(*instruction.called(0));
+      return IsOfKernelTypes(instruction) && IsScalarRegion(*instruction.called(0));
+    case Opcode::kBitcast:
+      return IsOfKernelTypes(instruction) &&
+             instruction.shape().type() == instruction.operand(0)->shape().type();
     case Opcode::kIota:
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcast:
-    case Opcode::kBitcast:
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
     case Opcode::kGather:
@@ -743,9 +741,9 @@ bool IsElemental(const Instruction& instruction) {
     case Opcode::kPad:
     case Opcode::kPatches:
     case Opcode::kConcatenate:
-      return true;
+      return IsOfKernelTypes(instruction);
     default:
-      return IsElementwise(instruction.opcode());
+      return IsElementwise(instruction.opcode()) && IsOfKernelTypes(instruction);
   }
 }
 

@@ -20,6 +20,9 @@ using ir::Instruction;
 // A kernel of more ops than this takes longer to compile than its traffic is worth.
 constexpr int64_t kMaxFusedOps = 96;
 constexpr int64_t kMaxKernelParams = 48;
+// The code that ops become which are evaluated at several places, in units of a cheap op.
+constexpr int64_t kMaxEvaluations = 2048;
+constexpr int64_t kExpensiveCode = 8;
 // How many cheap ops for each element may be done again rather than written and read.
 constexpr int64_t kMaxRepeatedOps = 16;
 
@@ -313,6 +316,83 @@ bool UsesReductionAgain(const Computation& fused) {
   return false;
 }
 
+// Whether ops of a fused computation may be evaluated at several places for one element: x[i] and
+// x[i + 1] by two slices, and what these are made of in turn.
+bool MayRepeat(const Computation& fused) {
+  constexpr Opcode kMoves[] = {
+      Opcode::kConcatenate, Opcode::kDynamicSlice, Opcode::kDynamicUpdateSlice,
+      Opcode::kGather,      Opcode::kPad,          Opcode::kPatches,
+      Opcode::kReverse,     Opcode::kSlice};
+  return std::ranges::any_of(kMoves, [&](Opcode move) { return fused.MayHold(move); }) ||
+         (fused.MayHold(Opcode::kTranspose) && fused.MayHold(Opcode::kReshape));
+}
+
+// How much code an op of a kernel is at one place.
+int64_t CodeOf(const Instruction& i) {
+  if (!IsCode(i.opcode())) return 0;
+  if (i.opcode() == Opcode::kConcatenate) return i.operand_count();
+  return IsExpensive(i) ? kExpensiveCode : 1;
+}
+
+// At how many places each instruction of a fused computation is evaluated, at most: once where
+// those who use it want it at their own place, and once for each that wants it elsewhere.
+class Places {
+ public:
+  explicit Places(const Computation& fused) {
+    const ir::Instructions all = fused.instructions();
+    for (auto it = all.end(); it != all.begin();) {
+      const Instruction* i = *--it;
+      int64_t here = i->IsRoot() ? 1 : 0, elsewhere = 0;
+      for (const Instruction* user : i->users()) {
+        const int64_t places = places_[user];
+        if (IsElementwise(user->opcode()) || user->opcode() == Opcode::kTuple) {
+          here = std::max(here, places);
+          continue;
+        }
+        const auto times = std::ranges::count(user->operands(), i);
+        elsewhere = std::min(elsewhere + times * places, kMost);
+      }
+      places_[i] = std::min(here + elsewhere, kMost);
+      code_ = std::min(code_ + CodeOf(*i) * places_[i], kMost);
+    }
+  }
+
+  int64_t Of(const Instruction* i) const { return places_.at(i); }
+  // Of all instructions together.
+  int64_t code() const { return code_; }
+
+ private:
+  static constexpr int64_t kMost = int64_t{1} << 40;
+  std::unordered_map<const Instruction*, int64_t> places_;
+  int64_t code_ = 0;
+};
+
+// Whether a kernel of the producer and the consumer would be too much code, as the consumer wants
+// the producer's elements at too many places.
+bool RepeatsTooMuch(const Instruction& producer, const Instruction& consumer) {
+  int64_t reads = 0, own = 0;
+  if (consumer.opcode() != Opcode::kFusion) {
+    if (IsElementwise(consumer.opcode())) return false;
+    reads = std::ranges::count(consumer.operands(), &producer);
+    own = CodeOf(consumer);
+  } else if (!MayRepeat(*consumer.called(0))) {
+    return false;
+  } else {
+    const Places places(*consumer.called(0));
+    ForEachUse(producer, consumer, [&](const Instruction* p) { reads += places.Of(p); });
+    own = places.code();
+  }
+  int64_t code = 0;
+  if (producer.opcode() != Opcode::kFusion) {
+    code = CodeOf(producer);
+  } else if (MayRepeat(*producer.called(0))) {
+    code = Places(*producer.called(0)).code();
+  } else {
+    for (const Instruction* i : producer.called(0)->instructions()) code += CodeOf(*i);
+  }
+  return own + reads * code > kMaxEvaluations;
+}
+
 }  // namespace
 
 FusionRole RoleOf(const Instruction& instruction) {
@@ -353,6 +433,9 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   if (IsTooMuch(producer, consumer)) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
+  }
+  if (RepeatsTooMuch(producer, consumer)) {
+    return No("the consumer wants the producer's elements at too many places");
   }
   if (FusionDecision update = WithUpdate(producer, consumer); !update.fuse) return update;
   if (from == FusionRole::kElemental) {

@@ -12,6 +12,9 @@ using ir::Instruction;
 
 namespace {
 
+// Of a stage: ops of which each reads another at several places become exponentially many.
+constexpr size_t kMostNodes = 1 << 14;
+
 // x - max(x, ...): the exponents of a softmax.
 bool IsLessItsMaximum(const Instruction& i) {
   if (i.opcode() != Opcode::kSubtract || i.operand(1)->opcode() != Opcode::kBroadcast) return false;
@@ -71,6 +74,10 @@ Result<int> StageValues::At(const Instruction& instruction, const std::vector<In
   const std::vector<Index>& known = Known(index);
   for (const Memo& m : memo_[&instruction]) {
     if (m.guard == guard && m.index == &known) return m.node;
+  }
+  if (stage_.nodes.size() > kMostNodes) {
+    return ResourceExhausted("'", instruction.name(), "' is part of a kernel of more than ",
+                             kMostNodes, " scalar operations");
   }
   KILN_ASSIGN_OR_RETURN(int node, Compute(instruction, known, guard));
   memo_[&instruction].push_back({&known, guard, node});
@@ -132,6 +139,12 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       return At(*instruction.operand(0), from, guard);
     }
     case Opcode::kBitcast:
+      if (shape.type() != instruction.operand(0)->shape().type()) {
+        return Unimplemented("bitcast: '", instruction.name(), "' of ",
+                             instruction.operand(0)->shape(), " as ", shape,
+                             " cannot be part of a kernel");
+      }
+      [[fallthrough]];
     case Opcode::kReshape: {
       std::vector<int64_t> from = instruction.operand(0)->shape().dims();
       std::vector<int64_t> to = shape.dims();

@@ -132,6 +132,20 @@ const std::vector<OperandAlias>& Attributes::Aliases(Attr key) const {
   return ValueOr(Find(key), empty);
 }
 
+const SymbolicNumbers& Attributes::Symbolic() const {
+  static const SymbolicNumbers empty;
+  return ValueOr(Find(Attr::kSymbolic), empty);
+}
+
+const Dimension* Attributes::SymbolicAt(Attr key, int64_t position) const {
+  // The last key of all: most instructions tell at once.
+  if (entries_.empty() || entries_.back().first != Attr::kSymbolic) return nullptr;
+  for (const SymbolicNumber& number : Symbolic()) {
+    if (number.key == key && number.position == position) return &number.value;
+  }
+  return nullptr;
+}
+
 const Groups& Attributes::GroupsOf(Attr key) const {
   static const Groups empty;
   return ValueOr(Find(key), empty);
@@ -151,72 +165,108 @@ size_t Attributes::Hash() const {
   return seed;
 }
 
-std::string AttrValueText(const AttrValue& value) {
-  struct Printer {
-    std::string operator()(int64_t v) const { return Cat(v); }
-    std::string operator()(const Ints& v) const { return Cat("{", Join(v, ","), "}"); }
-    std::string operator()(bool v) const { return Cat(v); }
-    std::string operator()(Direction v) const { return std::string(DirectionName(v)); }
-    std::string operator()(const std::string& v) const { return v; }
-    std::string operator()(double v) const { return Cat(v); }
-    std::string operator()(const Groups& v) const {
-      std::string out = "{";
-      for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? "," : "", (*this)(v[i]));
-      return out + "}";
+namespace {
+
+// Prints a value. Numbers that may be sizes of symbols are told by their positions.
+struct ValuePrinter {
+  const Attributes* attributes = nullptr;  // null: there are none
+  Attr key{};
+
+  const Dimension* SymbolicAt(size_t position) const {
+    return attributes ? attributes->SymbolicAt(key, static_cast<int64_t>(position)) : nullptr;
+  }
+  std::string Number(size_t position, int64_t plain) const {
+    const Dimension* size = SymbolicAt(position);
+    return size ? size->ToString() : Cat(plain);
+  }
+
+  std::string operator()(int64_t v) const { return Cat(v); }
+  std::string operator()(const Ints& v) const {
+    std::string out = "{";
+    for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? "," : "", Number(i, v[i]));
+    return out + "}";
+  }
+  std::string operator()(bool v) const { return Cat(v); }
+  std::string operator()(Direction v) const { return std::string(DirectionName(v)); }
+  std::string operator()(const std::string& v) const { return v; }
+  std::string operator()(double v) const { return Cat(v); }
+  std::string operator()(const Groups& v) const {
+    std::string out = "{";
+    for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? ",{" : "{", Join(v[i], ","), "}");
+    return out + "}";
+  }
+  std::string operator()(const ConvolutionDimensions& v) const { return v.ToString(); }
+  std::string operator()(const QuotedText& v) const { return Cat("\"", EscapeC(v.text), "\""); }
+  std::string operator()(const std::vector<OperandAlias>& v) const {
+    std::string out = "{";
+    for (const OperandAlias& a : v) {
+      out += Cat(out.size() > 1 ? ", {" : "{", Join(a.output_index, ","), "}: (", a.operand, ", {",
+                 Join(a.operand_index, ","), "})");
     }
-    std::string operator()(const ConvolutionDimensions& v) const { return v.ToString(); }
-    std::string operator()(const QuotedText& v) const { return Cat("\"", EscapeC(v.text), "\""); }
-    std::string operator()(const std::vector<OperandAlias>& v) const {
-      std::string out = "{";
-      for (const OperandAlias& a : v) {
-        out += Cat(out.size() > 1 ? ", {" : "{", Join(a.output_index, ","), "}: (", a.operand,
-                   ", {", Join(a.operand_index, ","), "})");
-      }
-      return out + "}";
+    return out + "}";
+  }
+  std::string operator()(const SymbolicNumbers& v) const {
+    std::string out = "{";
+    for (const SymbolicNumber& n : v) {
+      out += Cat(out.size() > 1 ? ", " : "", InfoOf(n.key).name, "[", n.position, "]=", n.value);
     }
-    // Strides and interior padding are written for all dimensions or for none.
-    std::string operator()(const std::vector<SliceDimension>& v) const {
-      bool strides = std::any_of(v.begin(), v.end(), [](const auto& s) { return s.stride != 1; });
-      std::string out = "{";
-      for (size_t i = 0; i < v.size(); ++i) {
-        out += Cat(i > 0 ? ", [" : "[", v[i].start, ":", v[i].limit);
-        if (strides) out += Cat(":", v[i].stride);
-        out += "]";
-      }
-      return out + "}";
+    return out + "}";
+  }
+  // Strides and interior padding are written for all dimensions or for none.
+  std::string operator()(const std::vector<SliceDimension>& v) const {
+    bool strides = std::any_of(v.begin(), v.end(), [](const auto& s) { return s.stride != 1; });
+    std::string out = "{";
+    for (size_t i = 0; i < v.size(); ++i) {
+      out +=
+          Cat(i > 0 ? ", [" : "[", Number(3 * i, v[i].start), ":", Number(3 * i + 1, v[i].limit));
+      if (strides) out += Cat(":", v[i].stride);
+      out += "]";
     }
-    std::string operator()(const std::vector<PaddingDimension>& v) const {
-      bool interior =
-          std::any_of(v.begin(), v.end(), [](const auto& p) { return p.interior != 0; });
-      std::string out;
-      for (size_t i = 0; i < v.size(); ++i) {
-        out += Cat(i > 0 ? "x" : "", v[i].low, "_", v[i].high);
-        if (interior) out += Cat("_", v[i].interior);
-      }
-      return out;
+    return out + "}";
+  }
+  std::string operator()(const std::vector<PaddingDimension>& v) const {
+    bool interior = std::any_of(v.begin(), v.end(), [](const auto& p) { return p.interior != 0; });
+    // Names may have '_' and 'x' in them.
+    auto number = [&](size_t position, int64_t plain) {
+      const Dimension* size = SymbolicAt(position);
+      return size ? Cat("(", *size, ")") : Cat(plain);
+    };
+    std::string out;
+    for (size_t i = 0; i < v.size(); ++i) {
+      out += Cat(i > 0 ? "x" : "", number(3 * i, v[i].low), "_", number(3 * i + 1, v[i].high));
+      if (interior) out += Cat("_", v[i].interior);
     }
-    // What is as usual in all dimensions is not written.
-    std::string operator()(const std::vector<WindowDimension>& v) const {
-      if (v.empty()) return "{}";
-      std::string out = "{";
-      auto add = [&](std::string_view name, const WindowDimension& usual, auto text) {
-        bool differs = std::any_of(v.begin(), v.end(), [&](const WindowDimension& w) {
-          return name == "size" || text(w) != text(usual);
-        });
-        if (!differs) return;
-        out += Cat(out.size() > 1 ? " " : "", name, "=");
-        for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? "x" : "", text(v[i]));
-      };
-      add("size", {}, [](const WindowDimension& w) { return Cat(w.size); });
-      add("stride", {}, [](const WindowDimension& w) { return Cat(w.stride); });
-      add("pad", {}, [](const WindowDimension& w) { return Cat(w.low, "_", w.high); });
-      add("lhs_dilate", {}, [](const WindowDimension& w) { return Cat(w.base_dilation); });
-      add("rhs_dilate", {}, [](const WindowDimension& w) { return Cat(w.window_dilation); });
-      add("rhs_reversal", {}, [](const WindowDimension& w) { return Cat(w.reversed ? 1 : 0); });
-      return out + "}";
-    }
-  };
-  return std::visit(Printer{}, value);
+    return out;
+  }
+  // What is as usual in all dimensions is not written.
+  std::string operator()(const std::vector<WindowDimension>& v) const {
+    if (v.empty()) return "{}";
+    std::string out = "{";
+    auto add = [&](std::string_view name, const WindowDimension& usual, auto text) {
+      bool differs = std::any_of(v.begin(), v.end(), [&](const WindowDimension& w) {
+        return name == "size" || text(w) != text(usual);
+      });
+      if (!differs) return;
+      out += Cat(out.size() > 1 ? " " : "", name, "=");
+      for (size_t i = 0; i < v.size(); ++i) out += Cat(i > 0 ? "x" : "", text(v[i]));
+    };
+    add("size", {}, [](const WindowDimension& w) { return Cat(w.size); });
+    add("stride", {}, [](const WindowDimension& w) { return Cat(w.stride); });
+    add("pad", {}, [](const WindowDimension& w) { return Cat(w.low, "_", w.high); });
+    add("lhs_dilate", {}, [](const WindowDimension& w) { return Cat(w.base_dilation); });
+    add("rhs_dilate", {}, [](const WindowDimension& w) { return Cat(w.window_dilation); });
+    add("rhs_reversal", {}, [](const WindowDimension& w) { return Cat(w.reversed ? 1 : 0); });
+    return out + "}";
+  }
+};
+
+}  // namespace
+
+std::string AttrValueText(const AttrValue& value) { return std::visit(ValuePrinter{}, value); }
+
+std::string AttributeText(const Attributes& attributes, Attr key) {
+  const AttrValue* value = attributes.Find(key);
+  return value ? std::visit(ValuePrinter{&attributes, key}, *value) : std::string();
 }
 
 }  // namespace kiln

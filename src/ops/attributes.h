@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "ops/convolution.h"
+#include "tensor/dimension.h"
 
 namespace kiln {
 
@@ -35,6 +36,7 @@ enum class AttrKind : uint8_t {
   kConvolution,
   kQuoted,  // any text, which stands in quotes
   kAliases,
+  kSymbolic,
 };
 
 // The order that a compare tests. Floats compare as IEEE 754 says: with a NaN only NE is true.
@@ -79,11 +81,21 @@ struct OperandAlias {
   bool operator==(const OperandAlias&) const = default;
 };
 
+// A size of symbols in the place of a number of another attribute, which holds -1 there.
+struct SymbolicNumber {
+  Attr key;
+  int64_t position;  // among the attribute's numbers, as HLO text has them; a slice or a padding
+                     // has three for each dimension
+  Dimension value;
+  bool operator==(const SymbolicNumber&) const = default;
+};
+using SymbolicNumbers = std::vector<SymbolicNumber>;
+
 // The alternatives stand in the order of AttrKind.
-using AttrValue =
-    std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
-                 std::vector<PaddingDimension>, std::vector<WindowDimension>, std::string, double,
-                 Groups, ConvolutionDimensions, QuotedText, std::vector<OperandAlias>>;
+using AttrValue = std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
+                               std::vector<PaddingDimension>, std::vector<WindowDimension>,
+                               std::string, double, Groups, ConvolutionDimensions, QuotedText,
+                               std::vector<OperandAlias>, SymbolicNumbers>;
 
 struct AttrInfo {
   Attr key;
@@ -120,6 +132,10 @@ class Attributes {
   const Groups& GroupsOf(Attr key) const;
   const ConvolutionDimensions& Convolution(Attr key) const;
   const std::vector<OperandAlias>& Aliases(Attr key) const;
+  // All of the instruction's; few have any.
+  const SymbolicNumbers& Symbolic() const;
+  // The size of symbols that stands for a number of an attribute's, or null.
+  const Dimension* SymbolicAt(Attr key, int64_t position) const;
 
   bool operator==(const Attributes&) const = default;
   size_t Hash() const;
@@ -132,5 +148,8 @@ class Attributes {
 // "{size=2x1 pad=0_1x0_0}", "LT", "3", "0.001", "{{0,1},{2,3}}", "b0f_0io->b0f", "\"foo\"",
 // "{{1}: (0, {})}".
 std::string AttrValueText(const AttrValue& value);
+// The same of an attribute of some, with sizes of symbols where these stand for numbers:
+// "{[0:n-1], [1:3]}", "0_(n)x0_0".
+std::string AttributeText(const Attributes& attributes, Attr key);
 
 }  // namespace kiln

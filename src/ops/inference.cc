@@ -76,6 +76,8 @@ std::string_view KindText(AttrKind kind) {
       return "labels of dimensions";
     case AttrKind::kAliases:
       return "a list of aliases";
+    case AttrKind::kSymbolic:
+      return "sizes of symbols";
   }
   return "";
 }
@@ -90,7 +92,7 @@ Status CheckSignature(const InferenceInput& input) {
   }
   for (const auto& [key, value] : input.attributes.entries()) {
     const AttrInfo& info = InfoOf(key);
-    bool known = false;
+    bool known = key == Attr::kSymbolic;
     for (const auto& attribute : signature.attributes) known |= attribute.key == key;
     if (!known) {
       return rules::Error(input, "; the op has no attribute '", info.name, "'");
@@ -212,6 +214,17 @@ Status RequireAxes(const InferenceInput& input, std::string_view what, const Int
     seen |= uint64_t{1} << axis;
   }
   return OkStatus();
+}
+
+Dimension NumberAt(const InferenceInput& input, Attr key, int64_t position, int64_t plain) {
+  const Dimension* size = input.attributes.SymbolicAt(key, position);
+  return size ? *size : Dimension(plain);
+}
+
+Result<Dimension> Symbolic(const InferenceInput& input, int64_t dimension, Result<Dimension> size) {
+  if (size.ok()) return size;
+  return Unimplemented(Describe(input), "; dimension ", dimension,
+                       " of the result: ", size.status().message());
 }
 
 Shape WithoutLayout(Shape shape) {

@@ -8,7 +8,7 @@ namespace kiln::rules {
 namespace {
 
 bool MayDiffer(const Dimension& dimension, int64_t size) {
-  return !dimension.is_symbol() && !(dimension == Dimension(size));
+  return !dimension.is_symbolic() && !(dimension == Dimension(size));
 }
 
 // The last two dimensions are a square matrix's.

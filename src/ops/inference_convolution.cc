@@ -15,6 +15,7 @@ Result<Dimension> Places(const InferenceInput& input, const WindowDimension& win
                          const Dimension& size, int64_t d) {
   if (!size.is_constant()) {
     if (IsTrivial(window)) return size;
+    if (size.is_symbolic()) return Symbolic(input, d, SymbolicWindowPlaces(window, size));
     return Error(input, "; dimension ", d, " is ", size, "; a window along it needs a number");
   }
   std::optional<int64_t> count = WindowPlaces(window, size.size());
@@ -25,6 +26,16 @@ Result<Dimension> Places(const InferenceInput& input, const WindowDimension& win
                "bits");
 }
 
+// size / count, where that is a whole number whatever the symbols are.
+std::optional<Dimension> Multiple(const Dimension& size, int64_t count) {
+  if (size.is_bounded()) return std::nullopt;
+  Result<Dimension> part = Dimension::Quotient(size, count);
+  if (!part.ok()) return std::nullopt;
+  Result<Dimension> whole = Dimension::Product(*part, count);
+  if (!whole.ok() || *whole != size) return std::nullopt;
+  return *part;
+}
+
 // A count that is an attribute, 1 where it is left out, and that divides all of `sizes`.
 Result<int64_t> GroupCount(const InferenceInput& input, Attr key,
                            std::initializer_list<const Dimension*> sizes) {
@@ -32,7 +43,7 @@ Result<int64_t> GroupCount(const InferenceInput& input, Attr key,
   if (count < 1)
     return Error(input, "; ", InfoOf(key).name, " is ", count, "; expected at least 1");
   for (const Dimension* size : sizes) {
-    if (count == 1 || (size->is_constant() && size->size() % count == 0)) continue;
+    if (count == 1 || Multiple(*size, count)) continue;
     return Error(input, "; ", InfoOf(key).name, " is ", count, ", which does not divide ", *size);
   }
   return count;
@@ -40,7 +51,7 @@ Result<int64_t> GroupCount(const InferenceInput& input, Attr key,
 
 bool Divides(const Dimension& whole, int64_t count, const Dimension& part) {
   if (count == 1) return whole == part;
-  return whole.is_constant() && part.is_constant() && whole.size() == count * part.size();
+  return Multiple(whole, count) == part;
 }
 
 }  // namespace
@@ -75,7 +86,7 @@ Result<Shape> InferConvolution(const InferenceInput& input) {
   KILN_ASSIGN_OR_RETURN(ElementType type, ProductType(input));
   std::vector<Dimension> dimensions(static_cast<size_t>(d.rank()));
   dimensions[static_cast<size_t>(d.output_batch)] =
-      batch_groups == 1 ? batch : Dimension(batch.size() / batch_groups);
+      batch_groups == 1 ? batch : *Multiple(batch, batch_groups);
   dimensions[static_cast<size_t>(d.output_feature)] = results;
   const std::vector<WindowDimension>& window = input.attributes.Window(Attr::kWindow);
   for (size_t i = 0; i < window.size(); ++i) {

@@ -155,10 +155,15 @@ Result<Shape> InferReduceWindow(const InferenceInput& input) {
     const Dimension& size = first.dimension(d);
     if (w.reversed) return Error(input, "; a window that is reversed is for convolutions");
     if (!size.is_constant()) {
-      if (!IsTrivial(w)) {
+      if (IsTrivial(w)) {
+        places.push_back(size);
+        continue;
+      }
+      if (size.is_bounded()) {
         return Error(input, "; dimension ", d, " is ", size, "; a window along it needs a number");
       }
-      places.push_back(size);
+      KILN_ASSIGN_OR_RETURN(Dimension some, Symbolic(input, d, SymbolicWindowPlaces(w, size)));
+      places.push_back(some);
       continue;
     }
     std::optional<int64_t> count = WindowPlaces(w, size.size());

@@ -39,6 +39,11 @@ Status RequireDeclaredArray(const InferenceInput& input);
 Status RequireAxes(const InferenceInput& input, std::string_view what, const Ints& axes,
                    int64_t rank);
 
+// The number at a position of an attribute's, whose value has `plain` there.
+Dimension NumberAt(const InferenceInput& input, Attr key, int64_t position, int64_t plain);
+// A size that was computed of symbols, or UNIMPLEMENTED where that came to none.
+Result<Dimension> Symbolic(const InferenceInput& input, int64_t dimension, Result<Dimension> size);
+
 // The called computation takes N accumulators and N elements, scalars like these, to N results.
 Status RequireReducer(const InferenceInput& input, const std::vector<Shape>& scalars);
 

@@ -25,25 +25,62 @@ bool PaddedSize(int64_t size, const PaddingDimension& pad, int64_t* result) {
          !__builtin_add_overflow(*result, pad.high, result);
 }
 
-// The constant dimensions' product, and the others sorted by name.
+// The product of the dimensions, and the bounded ones, sorted.
 struct Elements {
-  int64_t constant = 1;
-  std::vector<std::string> others;
+  Dimension product = 1;
+  std::vector<int64_t> bounds;
   bool operator==(const Elements&) const = default;
 };
 
-Elements ElementsOf(const Shape& shape) {
+Result<Elements> ElementsOf(const Shape& shape) {
   Elements elements;
+  // ValidateShape has bounded the product of every valid shape.
+  int64_t constant = 1;
   for (const Dimension& d : shape.dimensions()) {
-    // ValidateShape has bounded the product of every valid shape.
     if (d.is_constant()) {
-      elements.constant *= d.size();
+      constant *= d.size();
+    } else if (d.is_bounded()) {
+      elements.bounds.push_back(d.size());
     } else {
-      elements.others.push_back(d.ToString());
+      KILN_ASSIGN_OR_RETURN(elements.product, Dimension::Product(elements.product, d));
     }
   }
-  std::sort(elements.others.begin(), elements.others.end());
+  KILN_ASSIGN_OR_RETURN(elements.product, Dimension::Product(elements.product, constant));
+  std::sort(elements.bounds.begin(), elements.bounds.end());
   return elements;
+}
+
+// Whether there are as many elements, or bytes, in both.
+Result<bool> EquallyMany(const Shape& a, const Shape& b, bool bytes) {
+  if (a.is_static() && b.is_static()) {
+    return bytes ? a.byte_size() == b.byte_size() : a.num_elements() == b.num_elements();
+  }
+  KILN_ASSIGN_OR_RETURN(Elements left, ElementsOf(a));
+  KILN_ASSIGN_OR_RETURN(Elements right, ElementsOf(b));
+  if (bytes) {
+    KILN_ASSIGN_OR_RETURN(left.product, Dimension::Product(left.product, ByteWidth(a.type())));
+    KILN_ASSIGN_OR_RETURN(right.product, Dimension::Product(right.product, ByteWidth(b.type())));
+  }
+  return left == right;
+}
+
+// size + low + high + interior * (size - 1): of symbols, of which at least one element is there
+// where the interior is padded.
+Result<Dimension> SymbolicPaddedSize(const Dimension& size, const Dimension& low,
+                                     const Dimension& high, int64_t interior) {
+  KILN_ASSIGN_OR_RETURN(Dimension gaps, Dimension::Difference(size, 1));
+  KILN_ASSIGN_OR_RETURN(gaps, Dimension::Product(gaps, interior));
+  KILN_ASSIGN_OR_RETURN(Dimension sum, Dimension::Sum(size, gaps));
+  KILN_ASSIGN_OR_RETURN(sum, Dimension::Sum(sum, low));
+  return Dimension::Sum(sum, high);
+}
+
+// ceil((limit - start) / stride).
+Result<Dimension> SymbolicSliceSize(const Dimension& start, const Dimension& limit,
+                                    int64_t stride) {
+  KILN_ASSIGN_OR_RETURN(Dimension span, Dimension::Difference(limit, start));
+  KILN_ASSIGN_OR_RETURN(span, Dimension::Sum(span, stride - 1));
+  return Dimension::Quotient(span, stride);
 }
 
 }  // namespace
@@ -141,10 +178,15 @@ Result<Shape> InferConcatenate(const InferenceInput& input) {
       fits = d == along || operand.dimension(d) == first.dimension(d);
     }
     if (!fits) return Error(input, "; they must be equal but for dimension ", along);
-    if (operand.dimension(along).is_symbol() || first.dimension(along).is_symbol()) {
-      return CannotYet(input, along);
-    }
     bounded |= operand.dimension(along).is_bounded();
+    if (operand.dimension(along).is_symbolic() || result.dimension(along).is_symbolic()) {
+      if (bounded) return CannotYet(input, along);
+      KILN_ASSIGN_OR_RETURN(Dimension sum, Symbolic(input, along,
+                                                    Dimension::Sum(result.dimension(along),
+                                                                   operand.dimension(along))));
+      result.set_dimension(along, sum);
+      continue;
+    }
     int64_t size = 0;
     if (__builtin_add_overflow(result.dim(along), operand.dim(along), &size)) {
       return Error(input, "; dimension ", along, " of the result does not fit in an int64");
@@ -183,7 +225,7 @@ Result<Shape> InferSetDimensionSize(const InferenceInput& input) {
     return Error(input, "; the size must be s32[]");
   }
   const Dimension& dimension = operand.dimension(dimensions[0]);
-  if (dimension.is_symbol()) {
+  if (dimension.is_symbolic()) {
     return Error(input, "; dimension ", dimension, " has no bound");
   }
   Dimension size = Dimension::Bounded(dimension.size());
@@ -211,10 +253,23 @@ Result<Shape> InferPad(const InferenceInput& input) {
   Shape result = WithoutLayout(operand);
   for (int64_t i = 0; i < operand.rank(); ++i) {
     if (padding[i] == PaddingDimension{}) continue;
-    if (!operand.dimension(i).is_constant()) return CannotYet(input, i);
+    if (operand.dimension(i).is_bounded()) return CannotYet(input, i);
     if (padding[i].interior < 0) {
       return Error(input, Entry("interior padding", i), " is ", padding[i].interior,
                    "; it must not be negative");
+    }
+    const Dimension low = NumberAt(input, Attr::kPadding, 3 * i, padding[i].low);
+    const Dimension high = NumberAt(input, Attr::kPadding, 3 * i + 1, padding[i].high);
+    if (operand.dimension(i).is_symbolic() || low.is_symbolic() || high.is_symbolic()) {
+      KILN_ASSIGN_OR_RETURN(
+          Dimension padded,
+          Symbolic(input, i,
+                   SymbolicPaddedSize(operand.dimension(i), low, high, padding[i].interior)));
+      if (padded.is_constant() && padded.size() < 0) {
+        return Error(input, Entry("padding", i), " leaves ", padded.size(), " elements");
+      }
+      result.set_dimension(i, padded);
+      continue;
     }
     int64_t size = 0;
     if (!PaddedSize(operand.dim(i), padding[i], &size)) {
@@ -233,19 +288,51 @@ Result<Shape> InferReshape(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
   const Shape& operand = OperandShape(input, 0);
-  if (ElementsOf(operand) != ElementsOf(*input.declared)) {
-    return Error(
-        input, "; the result is ", *input.declared, "; they must have equally many elements",
-        operand.is_static() && input.declared->is_static() ? ""
-                                                           : ", with the same symbols and bounds");
-  }
   Shape result = WithoutLayout(*input.declared);
   // A bitcast may say that the bytes are those of another type.
-  const bool same_bytes =
-      input.opcode == Opcode::kBitcast && ByteWidth(result.type()) == ByteWidth(operand.type());
-  if (!same_bytes) result.set_type(operand.type());
+  const bool bytes = input.opcode == Opcode::kBitcast;
+  Result<bool> fits = EquallyMany(operand, result, bytes);
+  if (!fits.ok()) {
+    return Unimplemented(Describe(input), "; the result is ", *input.declared, "; ",
+                         fits.status().message());
+  }
+  if (!*fits) {
+    return Error(
+        input, "; the result is ", *input.declared, "; they must have equally many ",
+        bytes ? "bytes" : "elements",
+        operand.is_static() && result.is_static() ? "" : ", with the same symbols and bounds");
+  }
+  if (!bytes) result.set_type(operand.type());
   return result;
 }
+
+namespace {
+
+Status SetSymbolicSlice(const InferenceInput& input, int64_t i, Shape& result) {
+  const SliceDimension& s = input.attributes.Slices(Attr::kSlice)[static_cast<size_t>(i)];
+  const Dimension size = result.dimension(i);
+  const Dimension* to = input.attributes.SymbolicAt(Attr::kSlice, 3 * i + 1);
+  const Dimension start = NumberAt(input, Attr::kSlice, 3 * i, s.start);
+  const Dimension limit = to                                    ? *to
+                          : s.limit == -1 && size.is_symbolic() ? size
+                                                                : Dimension(s.limit);
+  if (s.stride < 1) {
+    return Error(input, Entry("stride", i), " is ", s.stride, "; it must be at least 1");
+  }
+  auto negative = [](const Dimension& d) { return d.is_constant() && d.size() < 0; };
+  KILN_ASSIGN_OR_RETURN(Dimension span, Symbolic(input, i, Dimension::Difference(limit, start)));
+  KILN_ASSIGN_OR_RETURN(Dimension rest, Symbolic(input, i, Dimension::Difference(size, limit)));
+  if (negative(start) || negative(limit) || negative(span) || negative(rest)) {
+    return Error(input, Entry("slice", i), " is from ", start, " to ", limit,
+                 "; expected 0 <= start <= limit <= ", size);
+  }
+  KILN_ASSIGN_OR_RETURN(Dimension taken,
+                        Symbolic(input, i, SymbolicSliceSize(start, limit, s.stride)));
+  result.set_dimension(i, taken);
+  return OkStatus();
+}
+
+}  // namespace
 
 Result<Shape> InferReverse(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
@@ -255,8 +342,8 @@ Result<Shape> InferReverse(const InferenceInput& input) {
   return WithoutLayout(operand);
 }
 
-// On a dimension that is a symbol, limit -1 is its size, whatever that will be; start 0 and stride
-// 1 with it take the dimension whole.
+// On a dimension of symbols, limit -1 is its size, whatever that will be. Whether other limits are
+// in it is seen when the symbols have numbers.
 Result<Shape> InferSlice(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);
@@ -268,8 +355,14 @@ Result<Shape> InferSlice(const InferenceInput& input) {
   for (int64_t i = 0; i < operand.rank(); ++i) {
     const SliceDimension& s = slices[i];
     const Dimension& d = operand.dimension(i);
-    if (s == SliceDimension{0, d.size(), 1}) continue;
-    if (!d.is_constant()) return CannotYet(input, i);
+    const Dimension* from = input.attributes.SymbolicAt(Attr::kSlice, 3 * i);
+    const Dimension* to = input.attributes.SymbolicAt(Attr::kSlice, 3 * i + 1);
+    if (!from && !to && s == SliceDimension{0, d.size(), 1}) continue;
+    if (d.is_bounded()) return CannotYet(input, i);
+    if (d.is_symbolic() || from || to) {
+      KILN_RETURN_IF_ERROR(SetSymbolicSlice(input, i, result));
+      continue;
+    }
     if (s.start < 0 || s.limit < s.start || s.limit > d.size()) {
       return Error(input, Entry("slice", i), " is from ", s.start, " to ", s.limit,
                    "; expected 0 <= start <= limit <= ", d.size());

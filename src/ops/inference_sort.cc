@@ -44,11 +44,11 @@ Result<Shape> InferTopK(const InferenceInput& input) {
   if (operand.rank() == 0) return Error(input, "; it must have a dimension");
   std::vector<Dimension> dimensions = operand.dimensions();
   int64_t k = input.attributes.Int(Attr::kK);
-  if (k < 0 || (!dimensions.back().is_symbol() && k > dimensions.back().size())) {
+  if (k < 0 || (!dimensions.back().is_symbolic() && k > dimensions.back().size())) {
     return Error(input, "; k is ", k, "; expected 0 to ", dimensions.back(),
                  ", the size of the last dimension");
   }
-  if (!dimensions.back().is_symbol() && dimensions.back().size() > INT32_MAX) {
+  if (!dimensions.back().is_symbolic() && dimensions.back().size() > INT32_MAX) {
     return Error(input, "; positions in the last dimension must fit s32");
   }
   dimensions.back() = k;

@@ -33,18 +33,32 @@ Status RequireStarts(const InferenceInput& input, size_t first) {
   return OkStatus();
 }
 
-// A window of size `size` along dimension d of the operand; -1 is all of a symbol.
-Status RequireFits(const InferenceInput& input, std::string_view what, int64_t d, int64_t size) {
+// A window of size `size` along dimension d of the operand. Of symbols, only what holds for no
+// numbers fails.
+Status RequireFits(const InferenceInput& input, std::string_view what, int64_t d,
+                   const Dimension& size) {
   const Dimension& dimension = OperandShape(input, 0).dimension(d);
-  if (size == dimension.size()) return OkStatus();
-  if (size < 0 || (!dimension.is_symbol() && size > dimension.size())) {
+  if (size == dimension) return OkStatus();
+  Dimension rest = dimension.size() - size.size();
+  if (dimension.is_symbolic() || size.is_symbolic()) {
+    if (dimension.is_bounded() || size.is_bounded()) {
+      return Error(input, "; ", what, " of dimension ", d, " is ", size, "; expected ", dimension,
+                   " or a number");
+    }
+    KILN_ASSIGN_OR_RETURN(rest, Symbolic(input, d, Dimension::Difference(dimension, size)));
+  }
+  if ((size.is_constant() && size.size() < 0) || (rest.is_constant() && rest.size() < 0)) {
     return Error(input, "; ", what, " of dimension ", d, " is ", size, "; expected 0 to ",
                  dimension);
   }
   return OkStatus();
 }
 
-Dimension SizeOf(const Dimension& dimension, int64_t size) {
+// The size of a slice, of which an attribute tells; that of a dimension that is no constant is all
+// of it.
+Dimension SliceSize(const InferenceInput& input, Attr key, int64_t d, int64_t size) {
+  const Dimension& dimension = OperandShape(input, 0).dimension(d);
+  if (const Dimension* some = input.attributes.SymbolicAt(key, d)) return *some;
   return size == dimension.size() ? dimension : Dimension(size);
 }
 
@@ -124,8 +138,9 @@ Result<Shape> InferDynamicSlice(const InferenceInput& input) {
   }
   Shape result = WithoutLayout(operand);
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    KILN_RETURN_IF_ERROR(RequireFits(input, "the slice", d, sizes[d]));
-    result.set_dimension(d, SizeOf(operand.dimension(d), sizes[d]));
+    const Dimension size = SliceSize(input, Attr::kDynamicSliceSizes, d, sizes[d]);
+    KILN_RETURN_IF_ERROR(RequireFits(input, "the slice", d, size));
+    result.set_dimension(d, size);
   }
   return result;
 }
@@ -140,11 +155,11 @@ Result<Shape> InferDynamicUpdateSlice(const InferenceInput& input) {
   for (int64_t d = 0; d < operand.rank(); ++d) {
     const Dimension &all = operand.dimension(d), &part = update.dimension(d);
     if (all == part) continue;
-    if (!part.is_constant()) {
+    if (part.is_bounded()) {
       return Error(input, "; dimension ", d, " of the update is ", part, "; expected ", all,
                    " or a number");
     }
-    KILN_RETURN_IF_ERROR(RequireFits(input, "the update", d, part.size()));
+    KILN_RETURN_IF_ERROR(RequireFits(input, "the update", d, part));
   }
   return WithoutLayout(operand);
 }
@@ -161,18 +176,20 @@ Result<Shape> InferGather(const InferenceInput& input) {
     return Error(input, "; slice_sizes has ", sizes.size(), " entries; expected ", operand.rank());
   }
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    KILN_RETURN_IF_ERROR(RequireFits(input, "the slice", d, sizes[d]));
+    const Dimension size = SliceSize(input, Attr::kSliceSizes, d, sizes[d]);
+    KILN_RETURN_IF_ERROR(RequireFits(input, "the slice", d, size));
     bool dropped = Contains(a.IntsOf(Attr::kCollapsedSliceDims), d) ||
                    Contains(a.IntsOf(Attr::kOperandBatchingDims), d);
-    if (dropped && sizes[d] != 0 && sizes[d] != 1) {
-      return Error(input, "; slice_sizes of dimension ", d, " is ", sizes[d],
+    if (dropped && size != Dimension(0) && size != Dimension(1)) {
+      return Error(input, "; slice_sizes of dimension ", d, " is ", size,
                    "; the slices do not keep it, so that it must be 1");
     }
   }
   WindowMap map = WindowMapOf(input.opcode, a, operand.rank(), indices.rank());
   std::vector<Dimension> dimensions(static_cast<size_t>(rank));
   for (int64_t d = 0; d < operand.rank(); ++d) {
-    if (map.window[d] >= 0) dimensions[map.window[d]] = SizeOf(operand.dimension(d), sizes[d]);
+    if (map.window[d] < 0) continue;
+    dimensions[map.window[d]] = SliceSize(input, Attr::kSliceSizes, d, sizes[d]);
   }
   for (int64_t d = 0; d < indices.rank(); ++d) {
     if (map.outside[d] >= 0) dimensions[map.outside[d]] = indices.dimension(d);
@@ -212,11 +229,11 @@ Result<Shape> InferScatter(const InferenceInput& input) {
     if (map.window[d] < 0) continue;
     const Dimension &part = updates.dimension(map.window[d]), &all = operand.dimension(d);
     if (part == all) continue;
-    if (!part.is_constant()) {
+    if (part.is_bounded()) {
       return Error(input, "; dimension ", map.window[d], " of the updates is ", part, "; expected ",
                    all, " or a number");
     }
-    KILN_RETURN_IF_ERROR(RequireFits(input, "the window", d, part.size()));
+    KILN_RETURN_IF_ERROR(RequireFits(input, "the window", d, part));
   }
   for (int64_t d = 0; d < indices.rank(); ++d) {
     if (map.outside[d] >= 0 && updates.dimension(map.outside[d]) != indices.dimension(d)) {

@@ -21,6 +21,26 @@ std::optional<int64_t> WindowPlaces(const WindowDimension& w, int64_t size) {
   return (base - window) / w.stride + 1;
 }
 
+// ((size - 1) * base_dilation + 1 + low + high - extent) / stride + 1, where `extent` is what the
+// window covers.
+Result<Dimension> SymbolicWindowPlaces(const WindowDimension& w, const Dimension& size) {
+  int64_t extent = 0, offset = 0;
+  bool fits = w.size >= 1 && w.stride >= 1 && w.base_dilation >= 1 && w.window_dilation >= 1 &&
+              !__builtin_mul_overflow(w.size - 1, w.window_dilation, &extent) &&
+              !__builtin_add_overflow(w.low, w.high, &offset) &&
+              !__builtin_sub_overflow(offset, extent, &offset) &&
+              !__builtin_sub_overflow(offset, w.base_dilation, &offset);
+  if (!fits) {
+    return InvalidArgument(
+        "sizes, strides and dilations of the window must be at least 1, and all "
+        "of it must fit into 64 bits");
+  }
+  KILN_ASSIGN_OR_RETURN(Dimension base, Dimension::Product(size, w.base_dilation));
+  KILN_ASSIGN_OR_RETURN(base, Dimension::Sum(base, offset));
+  KILN_ASSIGN_OR_RETURN(base, Dimension::Quotient(base, w.stride));
+  return Dimension::Sum(base, 1);
+}
+
 bool IsTrivial(const WindowDimension& w) {
   return w.size == 1 && w.stride == 1 && w.low == 0 && w.high == 0 && w.base_dilation == 1;
 }

@@ -3,9 +3,8 @@
 #include <unordered_map>
 
 #include "interp/interpreter.h"
-#include "ir/cost.h"
+#include "interp/work.h"
 #include "ir/effects.h"
-#include "kernel/call.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -13,64 +12,8 @@ namespace {
 
 using ir::Instruction;
 
-// The evaluator is no fast machine: a product of more terms than this is left to run time.
-constexpr int64_t kMaxTerms = 1 << 22;
-constexpr int64_t kMost = int64_t{1} << 40;
-
-bool IsProduct(const Instruction& i) {
-  return i.opcode() == Opcode::kDot || i.opcode() == Opcode::kConvolution;
-}
-
-// The terms of the sums that a dot or a convolution is made of.
-int64_t TermsOf(const Instruction& i) {
-  double terms = static_cast<double>(i.shape().num_elements());
-  if (i.opcode() == Opcode::kDot) {
-    for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
-      terms *= static_cast<double>(std::max<int64_t>(i.operand(0)->shape().dim(d), 1));
-    }
-  } else {
-    const ConvolutionDimensions& d = i.attributes().Convolution(Attr::kDimLabels);
-    const Shape& rhs = i.operand(1)->shape();
-    for (int64_t at : d.kernel_spatial) terms *= static_cast<double>(rhs.dim(at));
-    terms *= static_cast<double>(rhs.dim(d.kernel_input_feature));
-  }
-  return static_cast<int64_t>(std::min(terms, static_cast<double>(kMost)));
-}
-
-// How long the evaluator takes, in units of an elementwise op on one element.
-int64_t WorkOf(const Instruction& i) {
-  int64_t work = 0;
-  if (i.shape().is_array()) work = i.shape().num_elements();
-  for (const Shape& element : i.shape().elements()) work += element.num_elements();
-  switch (i.opcode()) {
-    case Opcode::kDot:
-    case Opcode::kConvolution:
-      work = TermsOf(i);
-      break;
-    case Opcode::kSort:
-    case Opcode::kTopK:
-      work = 64 * i.operand_count() * i.operand(0)->shape().num_elements();
-      break;
-    case Opcode::kCholesky:
-    case Opcode::kFft:
-    case Opcode::kTriangularSolve:
-      // In the evaluator's own, wider numbers.
-      work = std::max(work, 16 * std::min(ir::OperationsOf(i).flops, kMost / 16));
-      break;
-    case Opcode::kSelectAndScatter:
-      work = i.operand(1)->shape().num_elements();
-      [[fallthrough]];
-    case Opcode::kReduceWindow:
-      for (const WindowDimension& d : i.attributes().Window(Attr::kWindow)) {
-        work = std::min(work, kMost) * std::min(d.size, int64_t{1} << 20);
-      }
-      work = std::min(work, kMost) * 4;
-      break;
-    default:
-      break;
-  }
-  return std::min(work, kMost);
-}
+// The evaluator is no fast machine: what takes more work, as it counts it, is left to run time.
+constexpr int64_t kMostWork = 1 << 24;
 
 // What kernels make where they need it, from a few bytes: counts, and constants repeated.
 bool IsDescription(const Instruction& x) {
@@ -131,9 +74,17 @@ bool IsWorthFolding(const Instruction& i, const PassContext& context) {
     return false;
   }
   return i.shape().byte_size() <= std::max(context.fold_limit_bytes, operand_bytes) &&
-         operand_bytes <= 16 * context.fold_limit_bytes &&
-         (!IsProduct(i) || TermsOf(i) <= kMaxTerms) &&
-         (!kernel::IsCall(i) || WorkOf(i) <= kMaxTerms);
+         operand_bytes <= 16 * context.fold_limit_bytes && interp::WorkOf(i) <= kMostWork;
+}
+
+// By how much a constant in its place is larger than those that it is made of.
+int64_t BytesGained(const Instruction& i) {
+  if (!i.shape().is_array()) return 0;
+  int64_t bytes = i.shape().byte_size();
+  for (const Instruction* operand : i.operands()) {
+    if (operand->IsConstant()) bytes -= operand->shape().byte_size();
+  }
+  return std::max<int64_t>(bytes, 0);
 }
 
 // What small expressions of constants and counts alone take to evaluate.
@@ -141,7 +92,7 @@ class Expressions {
  public:
   // Asked in the order in which operands come before users.
   void Add(const Instruction& i) {
-    int64_t elements = WorkOf(i);
+    int64_t elements = interp::WorkOf(i) + 1, depth = 0;
     bool has_count = i.opcode() == Opcode::kIota;
     for (const Instruction* operand : i.operands()) {
       auto it = known_.find(operand);
@@ -149,35 +100,42 @@ class Expressions {
       elements += it->second.elements;
       if (elements > kMostElements) return;
       has_count |= it->second.has_count;
+      depth = std::max(depth, it->second.depth + 1);
     }
-    if (elements <= kMostElements) known_[&i] = {elements, has_count};
+    if (elements <= kMostElements && depth <= kMostDepth) known_[&i] = {elements, depth, has_count};
   }
   bool Contains(const Instruction* i) const { return known_.contains(i); }
   bool HasCount(const Instruction* i) const { return known_.at(i).has_count; }
 
-  // Of one that is among them.
-  std::optional<Literal> Evaluate(const Instruction& i) const {
+  // Of one whose operands are constants or among them. Nothing where that takes too long.
+  std::optional<Literal> Evaluate(const Instruction& i, const PassContext& context) const {
+    FoldBudget& budget = *context.fold_budget;
     std::vector<Literal> made;
     made.reserve(static_cast<size_t>(i.operand_count()));
     std::vector<const Literal*> operands;
     for (const Instruction* operand : i.operands()) {
       if (!operand->IsConstant()) {
-        std::optional<Literal> value = Evaluate(*operand);
+        std::optional<Literal> value = Evaluate(*operand, context);
         if (!value) return std::nullopt;
         made.push_back(*std::move(value));
       }
       operands.push_back(operand->IsConstant() ? &operand->literal() : &made.back());
     }
-    auto value = interp::EvaluateInstruction(i, operands);
+    int64_t done = 0;
+    auto value = interp::EvaluateInstruction(i, operands,
+                                             {.max_work = std::min(kMostWork, budget.work),
+                                              .work_done = &done,
+                                              .interrupt = context.interrupt});
+    budget.work -= done;
     return value.ok() ? std::optional(*std::move(value)) : std::nullopt;
   }
 
  private:
-  // The evaluator is no fast machine. Each use of a value counts: so little is evaluated that
+  // Each use of a value counts: so little is evaluated that
   // nothing has to be kept.
-  static constexpr int64_t kMostElements = 1 << 16;
+  static constexpr int64_t kMostElements = 1 << 16, kMostDepth = 64;
   struct Known {
-    int64_t elements;
+    int64_t elements, depth;
     bool has_count;
   };
   std::unordered_map<const Instruction*, Known> known_;
@@ -208,13 +166,15 @@ bool IsExpensive(const Instruction& i, const Expressions& expressions) {
 // numbers there may be counts and repeated ones
 Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
   bool changed = false;
+  FoldBudget& budget = *context.fold_budget;
   for (const auto& c : module.computations()) {
     Expressions expressions;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
+      const int64_t bytes = BytesGained(*i);
       std::optional<Literal> value;
       if (i->opcode() == Opcode::kGetTupleElement && expressions.Contains(i->operand(0))) {
-        value = expressions.Evaluate(*i->operand(0));
+        if (bytes <= budget.bytes) value = expressions.Evaluate(*i->operand(0), context);
         if (value) {
           Literal element =
               std::move(value->elements()[static_cast<size_t>(i->attributes().Int(Attr::kIndex))]);
@@ -222,12 +182,17 @@ Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
         }
       } else if (IsFoldable(*i) || IsFoldableTuple(*i)) {
         expressions.Add(*i);
-        if (i->shape().is_array() &&
+        if (i->shape().is_array() && bytes <= budget.bytes &&
             (IsWorthFolding(*i, context) || IsExpensive(*i, expressions))) {
-          value = expressions.Evaluate(*i);
+          value = expressions.Evaluate(*i, context);
         }
       }
-      if (!value) continue;  // What has none for other reasons is its compiler's to refuse.
+      if (!value) {
+        // What has none for other reasons is its compiler's to refuse.
+        KILN_RETURN_IF_ERROR(context.interrupt.Check());
+        continue;
+      }
+      budget.bytes -= bytes;
       expressions.Add(*c->Replace(i, {.opcode = Opcode::kConstant,
                                       .shape = i->shape(),
                                       .literal = std::make_shared<const Literal>(*std::move(value)),

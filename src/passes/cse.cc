@@ -102,6 +102,7 @@ bool ShareComputations(ir::Module& module) {
 Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context) {
   bool changed = ShareComputations(module);
   for (const auto& c : module.computations()) {
+    KILN_RETURN_IF_ERROR(context.interrupt.Check());
     std::unordered_multimap<size_t, Instruction*> seen;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;

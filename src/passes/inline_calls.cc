@@ -1,4 +1,5 @@
 #include "passes/control/computations.h"
+#include "passes/growth.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -8,6 +9,8 @@ using ir::Instruction;
 
 // call(f, x) => f(x)
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context) {
+  // This is the first pass that copies; loops and branches get copies of their own in the end.
+  KILN_RETURN_IF_ERROR(CheckCopies(module, context));
   bool changed = false;
   // Callees first: what is copied has no calls in it any more.
   for (Computation* c : module.CalleesFirst()) {

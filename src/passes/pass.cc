@@ -1,5 +1,6 @@
 #include "passes/pass.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/strings.h"
@@ -22,10 +23,14 @@ class Run {
     const Pass* pass = FindPass(name);
     if (!pass) return InvalidArgument("there is no pass '", name, "'");
     if (context_.disabled.contains(std::string(name))) return false;
+    KILN_RETURN_IF_ERROR(context_.interrupt.Check());
     EnterStage(name);
     auto start = std::chrono::steady_clock::now();
     auto changed = pass->run(module_, context_);
-    if (!changed.ok()) return changed.status().WithContext(name);
+    if (!changed.ok()) {
+      KILN_RETURN_IF_ERROR(context_.interrupt.Check());
+      return changed.status().WithContext(name);
+    }
     int64_t microseconds = std::chrono::duration_cast<std::chrono::microseconds>(
                                std::chrono::steady_clock::now() - start)
                                .count();
@@ -66,7 +71,9 @@ const target::Target& TargetOf(const PassContext& context) {
 }
 
 Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& module,
-                   const PassContext& context) {
+                   const PassContext& given) {
+  PassContext context = given;
+  context.max_instructions = std::max(context.max_instructions, 4 * module.instruction_count());
   Run run(name, module, context);
   for (const PipelineStep& step : pipeline) {
     const int64_t max_rounds = kMaxRounds + module.instruction_count();

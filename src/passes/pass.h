@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "ir/ir.h"
 #include "target/target.h"
@@ -30,14 +32,27 @@ struct Stage {
   const ir::Module& module;
 };
 
+// What constant folding may still do: the evaluator is no fast machine, and what it makes is kept.
+struct FoldBudget {
+  int64_t work = int64_t{1} << 27;   // as interp::Options counts it
+  int64_t bytes = int64_t{1} << 28;  // of constants, beyond those that they are made of
+};
+
 struct PassContext {
   // What the code is for; null where a pass runs without a target (kiln-opt): then TargetOf is the
   // reference's.
   const target::Target* target = nullptr;
   std::set<std::string> disabled;
   bool verify = false;
+  // Looked at before each pass, and in passes by what takes long.
+  Interrupt interrupt;
   // Constant folding makes no literal of more bytes than this, unless its operands have more.
   int64_t fold_limit_bytes = 1 << 20;
+  // Shared by the context's copies: of all runs of the pass.
+  std::shared_ptr<FoldBudget> fold_budget = std::make_shared<FoldBudget>();
+  // What becomes of more instructions is refused, with copies for each caller of a computation
+  // counted; pipelines allow four times as many as they are given, at least.
+  int64_t max_instructions = int64_t{1} << 20;
   std::function<void(const PassEvent&)> after_pass;
   // At the start of each pass, so that what it fails on is there, and once more at the end.
   std::function<void(const Stage&)> at_stage;
@@ -65,8 +80,8 @@ const Pass* FindPass(std::string_view name);
 // The name of a stage's dump in XLA's way, behind the module's: "0002.cpu.after_dce.before_cse".
 std::string DumpName(const Stage& stage);
 
-// Fails where a pass fails, and with INTERNAL where one leaves the module broken or a fixed point
-// is not reached.
+// Fails where a pass fails or the context's interrupt asks for the end, and with INTERNAL where one
+// leaves the module broken or a fixed point is not reached.
 Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& module,
                    const PassContext& context);
 

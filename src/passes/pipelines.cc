@@ -5,8 +5,11 @@
 #include "passes/expand/expand.h"
 #include "passes/expand/narrow.h"
 #include "passes/expand/tokens.h"
+#include "passes/growth.h"
 #include "passes/memory/schedule.h"
+#include "passes/normalise_preds.h"
 #include "passes/passes.h"
+#include "passes/split_concatenates.h"
 
 namespace kiln::passes {
 namespace {
@@ -31,6 +34,8 @@ constexpr Pass kPasses[] = {
     {"expand-complex", "makes complex numbers pairs of real ones", ExpandComplex},
     {"expand-narrow", "makes small integers bytes, and small floats their bits", ExpandNarrow},
     {"expand-tokens", "makes tokens values, which are read for their order alone", ExpandTokens},
+    {"normalise-preds", "makes 0 and 1 of truth values from outside, where bytes are passed on",
+     NormalisePreds},
     {"split-constants", "makes constant tuples tuples of constants", SplitConstants},
     {"dce", "removes what no result needs, and computations that nobody calls", EliminateDeadCode},
     {"cse", "makes equal instructions one", EliminateCommonSubexpressions},
@@ -51,6 +56,8 @@ constexpr Pass kPasses[] = {
     {"while-invariant-code-motion", "makes before a loop what is the same in every iteration",
      MoveInvariants},
     {"transpose-folding", "makes dots read their operands transposed", FoldTransposes},
+    {"split-concatenates", "makes concatenations of very many operands out of others",
+     SplitConcatenates},
     {"row-fusion", "makes reductions and what uses their results on the same rows one kernel",
      FuseRows},
     {"fusion", "makes producers, consumers and siblings one kernel each", Fuse},
@@ -74,7 +81,7 @@ Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
         "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
        true},
-      {{"transpose-folding", "dce"}},
+      {{"transpose-folding", "normalise-preds", "split-concatenates", "dce"}},
       {{"row-fusion", "fusion", "cse", "dce"}},
       {std::move(last_fusions)},
       {{"flatten-call-graph", "schedule"}},
@@ -106,7 +113,8 @@ const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
       {{"outline-grids", "inline-calls", "expand-bounded", "split-constants", "prepare-calls",
         "expand-tokens", "outline-ops", "expand-ops", "expand-narrow", "expand-complex",
-        "tuple-simplifier", "dce", "fuse-outlined", "tuple-simplifier", "dce"}},
+        "tuple-simplifier", "dce", "fuse-outlined", "tuple-simplifier", "normalise-preds",
+        "split-concatenates", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;
@@ -122,6 +130,7 @@ std::span<const NamedPipeline> AllPipelines() {
 }
 
 Result<bool> FlattenCallGraphPass(ir::Module& module, const PassContext& context) {
+  KILN_RETURN_IF_ERROR(CheckCopies(module, context));
   return FlattenCallGraph(module);
 }
 

@@ -13,7 +13,7 @@ using ir::Instruction;
 
 // sort(x, y, ...) => (x, y, ...)   along a dimension of size 1 at most
 Instruction* OfOneElement(Instruction* sort) {
-  if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbol()) return nullptr;
+  if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbolic()) return nullptr;
   if (sort->operand(0)->shape().dim(sort->dimensions()[0]) > 1) return nullptr;
   // A layout is part of what a root or a loop's state promises.
   auto in_layout = [&](Instruction* x, const Shape& shape) {

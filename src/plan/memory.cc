@@ -1,6 +1,7 @@
 #include "plan/memory.h"
 
 #include "base/strings.h"
+#include "plan/uses.h"
 
 namespace kiln::plan {
 namespace {
@@ -34,8 +35,10 @@ MemoryUse MemoryOf(const Program& program) {
     use.outputs += s.results[r].byte_size();
     if (s.aliases[r] >= 0) use.aliased += s.results[r].byte_size();
   }
-  for (const Allocation& a : program.allocations) {
-    if (a.kind == Allocation::Kind::kConstant) use.constants += a.bytes;
+  const std::vector<bool> used = AllocationUses(program);
+  for (size_t i = 0; i < program.allocations.size(); ++i) {
+    const Allocation& a = program.allocations[i];
+    if (a.kind == Allocation::Kind::kConstant && used[i]) use.constants += a.bytes;
   }
   use.temporaries = program.arena_bytes;
   use.scratch = program.scratch_bytes;

@@ -15,7 +15,9 @@ struct MemoryUse {
   int64_t aliased = 0;      // of these what is in the memory of arguments that are donated
   int64_t temporaries = 0;  // the arena of a run
   int64_t scratch = 0;      // in the arena: the most that one kernel needs for itself
-  int64_t constants = 0;    // constants and what is made of them, for as long as it is loaded
+  // Constants and what is made of them, for as long as it is loaded. What the prologue alone reads
+  // goes with its end.
+  int64_t constants = 0;
   // What is there at once, at the most: everything above, with donated arguments' memory once.
   int64_t peak() const { return arguments + outputs - aliased + temporaries + constants; }
 };

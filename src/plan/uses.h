@@ -1,4 +1,4 @@
-// How a program's steps use its kernels.
+// How a program's steps use its kernels and its memory.
 #pragma once
 
 #include <vector>
@@ -17,5 +17,8 @@ struct KernelUse {
 // By kernel, over the program's steps without its prologue. The parts of a bundle or chain are
 // called where that is launched.
 std::vector<KernelUse> KernelUses(const Program& program);
+
+// By allocation, whether the program's steps use it: those of its prologue do not count.
+std::vector<bool> AllocationUses(const Program& program);
 
 }  // namespace kiln::plan

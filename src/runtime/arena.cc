@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/stack.h"
+
 namespace kiln::runtime {
 namespace {
 
@@ -22,7 +24,7 @@ Result<std::byte*> Allocator::Allocate(int64_t bytes) {
   size_t size = static_cast<size_t>(bytes > 0 ? bytes : 1);
   void* memory = nullptr;
   if (hooks_.allocate) {
-    memory = hooks_.allocate(hooks_.user_data, size, kAlignment);
+    OnCallersStack([&] { memory = hooks_.allocate(hooks_.user_data, size, kAlignment); });
   } else {
     size_t alignment = AlignmentFor(bytes);
     if (posix_memalign(&memory, alignment, size) != 0) memory = nullptr;
@@ -44,8 +46,10 @@ void Allocator::Deallocate(std::byte* memory, int64_t bytes) {
   live_.fetch_sub(bytes, std::memory_order_relaxed);
   if (hooks_.allocate) {
     if (hooks_.deallocate) {
-      hooks_.deallocate(hooks_.user_data, memory, static_cast<size_t>(bytes > 0 ? bytes : 1),
-                        kAlignment);
+      OnCallersStack([&] {
+        hooks_.deallocate(hooks_.user_data, memory, static_cast<size_t>(bytes > 0 ? bytes : 1),
+                          kAlignment);
+      });
     }
   } else {
     std::free(memory);

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/trace.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 #include "runtime/arena.h"
 #include "runtime/calls.h"
@@ -39,10 +40,16 @@ class LoadedExecutable {
   virtual ~LoadedExecutable() = default;
   virtual const plan::Program& program() const = 0;
 
-  // Runs to the end. Arguments and results are leaves in order, each at a multiple of
-  // plan::kAlignment and as large as its shape; results overlap neither arguments nor each other,
-  // but that a result of the signature's aliases may be the argument's memory, which it then
-  // becomes. Any number of threads may run one executable at once.
+  // What the address of an argument must be a multiple of.
+  virtual int64_t argument_alignment(size_t argument) const {
+    (void)argument;
+    return plan::kAlignment;
+  }
+
+  // Runs to the end. Arguments and results are leaves in order, as large as their shapes, arguments
+  // at multiples of argument_alignment and results of plan::kAlignment; results overlap neither
+  // arguments nor each other, but that a result of the signature's aliases may be the argument's
+  // memory, which it then becomes. Any number of threads may run one executable at once.
   virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
                      const RunOptions& options = {}) = 0;
 
@@ -61,6 +68,8 @@ class LoadedExecutable {
 
   // Machine code, and what belongs to it.
   virtual int64_t code_bytes() const { return 0; }
+  // Constants, and what is made of them, as long as it is loaded.
+  virtual int64_t constant_bytes() const { return plan::MemoryOf(program()).constants; }
   // A table of what each kernel takes of the device, for people; empty where there is nothing to
   // tell.
   virtual std::string ResourceReport() const { return ""; }
@@ -81,8 +90,14 @@ class Device : public MemorySource {
   // device.
   void set_call_host(const CallHost& host) { call_host_ = host; }
   const CallHost& call_host() const { return call_host_; }
-  virtual Result<std::unique_ptr<LoadedExecutable>> Load(
-      std::shared_ptr<const plan::Artefact> artefact) = 0;
+  // Makes an artefact ready to run. What loading alone needs of it, as the host's copy of its
+  // constants, is given back on the way. `trace`, which may be null, gets a bar for each part of
+  // the work.
+  virtual Result<std::unique_ptr<LoadedExecutable>> Load(plan::Artefact artefact,
+                                                         TraceSink* trace) = 0;
+  Result<std::unique_ptr<LoadedExecutable>> Load(plan::Artefact artefact) {
+    return Load(std::move(artefact), nullptr);
+  }
 
   // Memory for arguments and results, at a multiple of plan::kAlignment, for at least one byte, so
   // that empty arrays have an address too; its contents are undefined.

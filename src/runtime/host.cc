@@ -1,11 +1,15 @@
 #include "runtime/host.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <mutex>
+#include <string_view>
 
 #include "base/float_environment.h"
 #include "base/strings.h"
 #include "runtime/calls.h"
+#include "runtime/lib/parallel.h"
 
 namespace kiln::runtime {
 namespace {
@@ -17,29 +21,71 @@ struct KernelRun {
   kiln_kernel_fn kernel;
   void* const* args;
   int64_t items, tasks;
+  int64_t slice;  // after so many items it is first asked whether the run is to end
 };
+
+// Tasks take some ten microseconds, so these some milliseconds.
+constexpr double kTasksPerSlice = 256;
+// What there is between two looks, after the first one.
+constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(1);
+constexpr auto kMostBetweenLooks = std::chrono::milliseconds(8);
+
+int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t size);
+
+void RunItems(const KernelRun& run, Range range) {
+  if (!run.frame->cancel) {
+    run.kernel(run.frame, run.args, range.begin, range.end);
+    return;
+  }
+  constexpr std::string_view kMessage = "the execution was cancelled";
+  int64_t slice = run.slice;
+  while (true) {
+    int64_t end = slice < range.end - range.begin ? range.begin + slice : range.end;
+    if (end == range.end) {
+      run.kernel(run.frame, run.args, range.begin, end);
+      return;
+    }
+    auto start = std::chrono::steady_clock::now();
+    run.kernel(run.frame, run.args, range.begin, end);
+    auto took = std::chrono::steady_clock::now() - start;
+    if (took < kLeastBetweenLooks) slice *= 2;
+    if (took > kMostBetweenLooks) slice = std::max<int64_t>(slice / 2, 1);
+    if (lib::IsCancelled(run.frame)) {
+      Fail(run.frame, static_cast<int32_t>(Code::kCancelled), kMessage.data(),
+           static_cast<int64_t>(kMessage.size()));
+      return;
+    }
+    range.begin = end;
+  }
+}
 
 void ParallelFor(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args, int64_t items,
                  int64_t tasks) {
+  if (items <= 0) return;
   int64_t pieces = std::min<int64_t>({tasks, frame->threads, items});
+  // Where there are as few items as tasks, an item may take any time.
+  double slice =
+      tasks < items ? static_cast<double>(items) * kTasksPerSlice / static_cast<double>(tasks) : 1;
+  KernelRun run{frame,  kernel,
+                args,   items,
+                pieces, static_cast<int64_t>(std::clamp(slice, 1.0, static_cast<double>(items)))};
   if (pieces <= 1) {
-    if (items > 0) kernel(frame, args, 0, items);
+    RunItems(run, {0, items});
     return;
   }
-  KernelRun run{frame, kernel, args, items, pieces};
   RunOf(frame).pool->Run(
       pieces,
       [](void* context, int64_t task) {
         const KernelRun& r = *static_cast<KernelRun*>(context);
         DefaultFloatEnvironment environment;
-        Range range = PieceOf(r.items, r.tasks, task);
-        r.kernel(r.frame, r.args, range.begin, range.end);
+        RunItems(r, PieceOf(r.items, r.tasks, task));
       },
       &run);
 }
 
 int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t size) {
   HostRun& run = RunOf(frame);
+  std::lock_guard lock(run.mutex);
   if (run.code == 0) {
     run.code = code;
     run.message.assign(message, static_cast<size_t>(size));
@@ -75,9 +121,8 @@ void TraceEnd(const kiln_frame* frame, int32_t step) {
   event.start_ns = start;
   event.duration_ns = now - start;
   event.lane = TraceSink::LaneOfThisThread();
-  event.args = {{"ops", Join(launch.op_names, ", ")},
-                {"bytes", Cat(launch.bytes)},
-                {"flops", Cat(launch.flops)}};
+  event.args = {
+      {"ops", Join(launch.op_names, ", ")}, {"bytes", launch.bytes}, {"flops", launch.flops}};
   run.trace->Add(std::move(event));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "base/status.h"
@@ -22,7 +23,8 @@ struct HostRun {
   const ProgramCalls* calls = nullptr;  // the program's
   TraceSink* trace = nullptr;
   Probes* probes = nullptr;  // what the run's calls keep; null: they cannot
-  // Written by the table's `fail` at most once.
+  // Written by the table's `fail` at most once, with the mutex held.
+  std::mutex mutex;
   int32_t code = 0;
   std::string message;
   // Of the step that trace_begin announced last; steps do not nest.

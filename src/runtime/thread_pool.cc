@@ -12,6 +12,8 @@
 #include <immintrin.h>
 #endif
 
+#include "base/trace.h"
+
 namespace kiln::runtime {
 namespace {
 
@@ -52,7 +54,12 @@ struct ThreadPool::State {
   explicit State(int threads) {
     workers.reserve(threads - 1);
     try {
-      for (int i = 1; i < threads; ++i) workers.emplace_back([this] { Work(); });
+      for (int i = 1; i < threads; ++i) {
+        workers.emplace_back([this, i] {
+          TraceSink::NameThisThread("worker", i);
+          Work();
+        });
+      }
     } catch (const std::system_error&) {
       // The system gives no more: those there are, and the caller, do all the tasks.
     }

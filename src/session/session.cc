@@ -8,6 +8,7 @@
 #include "compiler/lower.h"
 #include "kernel/contraction.h"
 #include "passes/pipelines.h"
+#include "plan/uses.h"
 #include "session/subgraph.h"
 
 namespace kiln::session {
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, device_.target()));
   auto prepared = std::make_unique<Prepared>(device_);
   prepared->program = std::move(lowered.program);
-  const plan::Program& p = prepared->program;
+  plan::Program& p = prepared->program;
   prepared->ops.resize(p.launches.size());
   prepared->constants.resize(p.allocations.size(), nullptr);
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.prologue));
@@ -93,13 +94,19 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
     const plan::Allocation& a = p.allocations[i];
     if (a.kind != plan::Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(prepared->constants[i], device_.Allocate(a.bytes));
-    if (const auto& literal = p.constants[a.number]) {
+    // One copy is enough.
+    if (const auto literal = std::move(p.constants[static_cast<size_t>(a.number)])) {
       KILN_RETURN_IF_ERROR(device_.CopyFromHost(prepared->constants[i], literal->data(), a.bytes));
     }
   }
   Started started;
   KILN_RETURN_IF_ERROR(RunSteps(*prepared, p.prologue, prepared->constants.data(), {}, started));
   for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
+  const std::vector<bool> used = plan::AllocationUses(p);
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (used[i] || !prepared->constants[i]) continue;
+    device_.Deallocate(std::exchange(prepared->constants[i], nullptr), p.allocations[i].bytes);
+  }
   prepared->info.kernels = plan::CountKernels(p.steps);
   prepared->info.temporary_bytes = p.arena_bytes;
   return prepared;
@@ -155,9 +162,9 @@ Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::Call& call,
 
 Result<std::shared_ptr<Session::Op>> Session::CompileStep(plan::Program program, plan::Step step,
                                                           const std::vector<plan::Slice>& args) {
-  auto artefact = std::make_shared<plan::Artefact>();
-  artefact->target = device_.target();
-  plan::Program& p = artefact->program;
+  plan::Artefact artefact;
+  artefact.target = device_.target();
+  plan::Program& p = artefact.program;
   p = std::move(program);
   p.target = device_.target().kind;
   auto* launch = std::get_if<plan::Launch>(&step.what);
@@ -172,7 +179,7 @@ Result<std::shared_ptr<Session::Op>> Session::CompileStep(plan::Program program,
   }
   p.steps.push_back(std::move(step));
   const target::Target& target = device_.target();
-  KILN_ASSIGN_OR_RETURN(artefact->objects,
+  KILN_ASSIGN_OR_RETURN(artefact.objects,
                         target.kind == target::Kind::kGpu
                             ? codegen::GenerateGpu(p, target, codegen::Options())
                             : codegen::GenerateCpu(p, target.cpu, codegen::Options()));
@@ -262,14 +269,13 @@ Status Session::RunOp(const Prepared& prepared, int launch, const std::vector<pl
   }
   if (options.trace) {
     const plan::LaunchInfo& info = prepared.program.launches[launch];
-    options.trace->Add({info.kernel_name,
-                        info.is_call ? "call" : "kernel",
-                        start,
-                        TraceSink::Now() - start,
-                        TraceSink::LaneOfThisThread(),
-                        {{"ops", Join(info.op_names, ", ")},
-                         {"bytes", Cat(info.bytes)},
-                         {"flops", Cat(info.flops)}}});
+    options.trace->Add(
+        {info.kernel_name,
+         info.is_call ? "call" : "kernel",
+         start,
+         TraceSink::Now() - start,
+         TraceSink::LaneOfThisThread(),
+         {{"ops", Join(info.op_names, ", ")}, {"bytes", info.bytes}, {"flops", info.flops}}});
   }
   return OkStatus();
 }

@@ -1,14 +1,22 @@
 #include "tensor/dimension.h"
 
-#include <algorithm>
-
 namespace kiln {
 namespace {
 
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+Result<Dimension> OfPolynomial(Result<Polynomial> size) {
+  if (!size.ok()) return size.status();
+  return Dimension(*std::move(size));
+}
 
 }  // namespace
+
+Dimension::Dimension(Polynomial size) : size_(-1) {
+  if (size.is_constant()) {
+    size_ = size.constant();
+  } else {
+    form_ = std::make_shared<const Polynomial>(std::move(size));
+  }
+}
 
 Dimension Dimension::Bounded(int64_t bound) {
   Dimension d(bound);
@@ -17,18 +25,38 @@ Dimension Dimension::Bounded(int64_t bound) {
 }
 
 Result<Dimension> Dimension::Symbol(std::string_view name) {
-  if (name.empty() || name.size() > kMaxSymbolLength || !IsLetter(name[0]) ||
-      !std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); })) {
-    return InvalidArgument("dimension symbol '", name, "' is not an identifier of 1 to ",
-                           kMaxSymbolLength, " characters");
+  return OfPolynomial(Polynomial::Symbol(name));
+}
+
+Result<Dimension> Dimension::With(const SymbolSizes& sizes) const {
+  if (!form_) return *this;
+  KILN_ASSIGN_OR_RETURN(Polynomial size, form_->With(sizes));
+  if (!size.is_constant()) {
+    const std::string& missing = size.terms().front().symbols.front();
+    return InvalidArgument("symbol ", missing, " has no size");
   }
-  Dimension d(-1);
-  std::copy(name.begin(), name.end(), d.symbol_.begin());
-  return d;
+  return Dimension(std::move(size));
+}
+
+Result<Dimension> Dimension::Sum(const Dimension& a, const Dimension& b) {
+  return OfPolynomial(Polynomial::Sum(a.form(), b.form()));
+}
+
+Result<Dimension> Dimension::Difference(const Dimension& a, const Dimension& b) {
+  KILN_ASSIGN_OR_RETURN(Polynomial minus, Polynomial::Product(b.form(), Polynomial(-1)));
+  return OfPolynomial(Polynomial::Sum(a.form(), minus));
+}
+
+Result<Dimension> Dimension::Product(const Dimension& a, const Dimension& b) {
+  return OfPolynomial(Polynomial::Product(a.form(), b.form()));
+}
+
+Result<Dimension> Dimension::Quotient(const Dimension& a, int64_t divisor) {
+  return OfPolynomial(Polynomial::Quotient(a.form(), divisor));
 }
 
 std::string Dimension::ToString() const {
-  if (is_symbol()) return std::string(symbol());
+  if (form_) return form_->ToString();
   return bounded_ ? Cat("<=", size_) : Cat(size_);
 }
 

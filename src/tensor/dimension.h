@@ -1,44 +1,58 @@
-// One dimension of an array: a constant, a bounded size, or a symbol.
+// One dimension of an array: a constant, a bounded size, or a size that symbols give.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
+#include "tensor/polynomial.h"
 
 namespace kiln {
 
 // A dimension is
 //   constant  n         a known size;
 //   bounded   <=n       a size known at run time, at most n;
-//   symbol    N         a size that `specialise` will put in; equal symbols are equal sizes.
-// The symbol's name is held inside, so that dimensions are plain values without a table behind.
+//   symbolic  2*N+1     a size that is known when `specialise` puts numbers in for the symbols; a
+//                       symbol is a number of at least 0.
 class Dimension {
  public:
-  static constexpr size_t kMaxSymbolLength = 15;
-
   Dimension() = default;
   Dimension(int64_t size) : size_(size) {}  // NOLINT: a number is a dimension
+  // A constant where the polynomial has no symbols.
+  explicit Dimension(Polynomial size);
   static Dimension Bounded(int64_t bound);
-  // Fails unless the name is an identifier of at most kMaxSymbolLength characters.
+  // Fails unless the name is an identifier of at most Polynomial::kMaxSymbolLength characters.
   static Result<Dimension> Symbol(std::string_view name);
 
-  bool is_symbol() const { return symbol_[0] != 0; }
+  bool is_symbolic() const { return form_ != nullptr; }
   bool is_bounded() const { return bounded_; }
-  bool is_constant() const { return !is_symbol() && !bounded_; }
-  // The size of a constant or the bound of a bounded one; -1 for a symbol.
+  bool is_constant() const { return form_ == nullptr && !bounded_; }
+  // The size of a constant or the bound of a bounded one; -1 for a symbolic one.
   int64_t size() const { return size_; }
-  std::string_view symbol() const { return std::string_view(symbol_.data()); }
+  // The size of one that is not bounded.
+  Polynomial form() const { return form_ ? *form_ : Polynomial(size_); }
+  // With numbers in the place of all its symbols. Fails where one has none.
+  Result<Dimension> With(const SymbolSizes& sizes) const;
 
-  bool operator==(const Dimension&) const = default;
-  std::string ToString() const;  // "8", "<=8", "N"
+  // Of sizes that are not bounded, and may be negative on the way. They fail as those of
+  // polynomials do.
+  static Result<Dimension> Sum(const Dimension& a, const Dimension& b);
+  static Result<Dimension> Difference(const Dimension& a, const Dimension& b);
+  static Result<Dimension> Product(const Dimension& a, const Dimension& b);
+  static Result<Dimension> Quotient(const Dimension& a, int64_t divisor);
+
+  bool operator==(const Dimension& other) const {
+    return size_ == other.size_ && bounded_ == other.bounded_ &&
+           (form_ == other.form_ || (form_ && other.form_ && *form_ == *other.form_));
+  }
+  std::string ToString() const;  // "8", "<=8", "2*N+1"
 
  private:
   int64_t size_ = 0;
   bool bounded_ = false;
-  std::array<char, kMaxSymbolLength + 1> symbol_{};
+  std::shared_ptr<const Polynomial> form_;  // null but for symbolic ones
 };
 
 }  // namespace kiln

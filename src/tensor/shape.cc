@@ -146,7 +146,7 @@ Status Validate(const Shape& shape, int64_t depth, int64_t& parts, int64_t& tota
   // A size of 0 must not hide an overflow of the others: strides are products as well.
   int64_t bytes = ByteWidth(shape.type());
   for (const Dimension& d : shape.dimensions()) {
-    if (d.is_symbol()) continue;
+    if (d.is_symbolic()) continue;
     if (d.size() < 0) {
       return InvalidArgument("shape ", shape.ToString(), " has a negative dimension");
     }

@@ -33,7 +33,7 @@ class Shape {
   int64_t rank() const { return static_cast<int64_t>(dimensions_.size()); }
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   const Dimension& dimension(int64_t i) const { return dimensions_[i]; }
-  // The size of a constant dimension (bound of a bounded one, -1 of a symbol).
+  // The size of a constant dimension (bound of a bounded one, -1 of a symbolic one).
   int64_t dim(int64_t i) const { return dimensions_[i].size(); }
   std::vector<int64_t> dims() const;
   // Whether every dimension, here and in tuples, is a constant.

@@ -43,6 +43,40 @@ KILN_BENCH(call) {
   Timing timing =
       Measure([&] { Must(kiln_executable_run(executable, nullptr, &argument, 1, &result, 1)); });
   report.Add("call.tiny_graph", timing.median * 1e6, "us", AtMost(1.0));
+  // The same with an event, in a context that has a thread to queue it for.
+  options.threads = 2;
+  kiln_context* queueing = nullptr;
+  Must(kiln_context_create(&options, &queueing));
+  kiln_graph* copy = nullptr;
+  kiln_text* text = nullptr;
+  Must(kiln_graph_to_hlo_text(graph, &text));
+  size_t length = 0;
+  const char* characters = kiln_text_data(text, &length);
+  Must(kiln_graph_from_hlo_text(queueing, characters, length, &copy));
+  kiln_text_release(text);
+  kiln_executable* queued = nullptr;
+  Must(kiln_graph_compile(copy, nullptr, &queued));
+  kiln_buffer *from = nullptr, *to = nullptr;
+  kiln_device* other = kiln_context_device(queueing, 0);
+  Must(kiln_buffer_create(other, KILN_F32, &four, 1, &from));
+  Must(kiln_buffer_create(other, KILN_F32, &four, 1, &to));
+  const double blocking =
+      Measure([&] { Must(kiln_executable_run(queued, nullptr, &from, 1, &to, 1)); }).median;
+  timing = Measure([&] {
+    kiln_buffer* const* arguments = &from;
+    kiln_buffer** results = &to;
+    kiln_event* event = nullptr;
+    Must(kiln_executable_execute(queued, nullptr, &arguments, 1, &results, 1, 1, &event));
+    Must(kiln_event_wait(event, -1));
+    kiln_event_release(event);
+  });
+  report.Add("call.tiny_event", timing.median * 1e6, "us");
+  report.Add("call.tiny_event_over_run", (timing.median - blocking) * 1e6, "us", AtMost(1.0));
+  kiln_buffer_release(from);
+  kiln_buffer_release(to);
+  kiln_executable_release(queued);
+  kiln_graph_release(copy);
+  kiln_context_release(queueing);
   kiln_session* session = nullptr;
   Must(kiln_session_create(graph, nullptr, &session));
   timing =

@@ -28,7 +28,7 @@ class Compiled {
       return;
     }
     artefact_ = std::make_shared<const plan::Artefact>(*std::move(artefact));
-    auto loaded = device::CpuExecutable::Load(artefact_, allocator_, pool_);
+    auto loaded = device::CpuExecutable::Load(*artefact_, allocator_, pool_);
     if (!loaded.ok()) {
       error_ = loaded.status().ToString();
       return;

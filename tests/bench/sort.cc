@@ -41,7 +41,7 @@ double SecondsOf(std::string_view name, const std::string& text, Report& report,
   auto program = std::make_shared<const plan::Artefact>(*std::move(artefact));
   runtime::Allocator allocator;
   runtime::ThreadPool pool(threads);
-  auto executable = device::CpuExecutable::Load(program, allocator, pool);
+  auto executable = device::CpuExecutable::Load(*program, allocator, pool);
   if (!executable.ok()) return failed(executable.status());
   std::vector<std::vector<std::byte>> memory;
   auto allocate = [&](const Shape& s) {

@@ -5,7 +5,7 @@
 static int run_recorded(kiln_context* context, const char** missing) {
   kiln_device* gpu = NULL;
   static const char* const parts[] = {"GPU:0 kernels", "GPU:0 copies", "\"timed_by\": \"records\"",
-                                      "\"registers\": \"40\"", "\"local_bytes\": \"16\""};
+                                      "\"registers\": 40", "\"local_bytes\": 16"};
   kiln_error* error = kiln_context_find_device(context, "GPU:0", 5, &gpu);
   kiln_graph* g = make_graph(context, "doubled");
   kiln_value x = f32_parameter(g, "x", 3), sum = kiln_op_add(g, x, x);

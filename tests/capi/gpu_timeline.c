@@ -74,7 +74,7 @@ static void lanes(kiln_context* context) {
   CHECK(occurrences(json, "\"cat\": \"execute\"") == 4);
   CHECK(occurrences(json, "\"name\": \"copy from host\"") == 2);
   CHECK(occurrences(json, "\"name\": \"copy to host\"") == 1);
-  CHECK(occurrences(json, "\"bytes\": \"12\"") >= 3);
+  CHECK(occurrences(json, "\"bytes\": 12") >= 3);
   CHECK(occurrences(json, "\"registers\": \"emulated\"") == 4);
   kiln_text_release(text);
   kiln_trace_release(trace);

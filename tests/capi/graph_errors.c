@@ -14,6 +14,9 @@ static void shapes_and_types(void) {
   CHECK(kiln_op_add(g, f32_parameter(g, "a", 2), f32_parameter(g, "b", 3)) == 0);
   FAILS(KILN_INVALID_ARGUMENT, "f32[2]", kiln_graph_status(g));
   FAILS(KILN_INVALID_ARGUMENT, "f32[3]", kiln_graph_status(g));
+  /* The graph and the operands have names. */
+  FAILS(KILN_INVALID_ARGUMENT, "graph 'wrong': add", kiln_graph_status(g));
+  FAILS(KILN_INVALID_ARGUMENT, "(lhs is 'a', rhs is 'b')", kiln_graph_status(g));
   /* Nothing after it counts, and everything that takes the graph tells it. */
   CHECK(f32_parameter(g, "c", 4) == 0);
   CHECK(kiln_op_add(g, 0, 0) == 0);
@@ -27,6 +30,16 @@ static void shapes_and_types(void) {
   FAILS(KILN_INVALID_ARGUMENT, "add", kiln_graph_to_dot(g, &text));
   FAILS(KILN_INVALID_ARGUMENT, "add", kiln_session_create(g, NULL, &session));
   CHECK(!text && !executable && !session);
+  /* What is asked of the value that it did not make is told the mistake. */
+  kiln_shape shape = KILN_SHAPE_INIT;
+  const char* mistake = "graph 'wrong': add: operands have shapes f32[2] and f32[3]";
+  FAILS(KILN_INVALID_ARGUMENT, mistake, kiln_graph_value_shape(g, 0, &shape));
+  FAILS(KILN_INVALID_ARGUMENT, mistake, kiln_graph_set_op_name(g, 0, "sum", 3));
+  FAILS(KILN_INVALID_ARGUMENT, mistake, kiln_graph_find_value(g, "sum", 3, &none));
+  kiln_graph* user = make_graph(context, "user");
+  CHECK(kiln_op_parameter_like(user, g, 0, "p", 1) == 0);
+  FAILS(KILN_INVALID_ARGUMENT, mistake, kiln_graph_status(user));
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "graph 'user': parameter: like", user);
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "add", g);
 
   g = graph();
@@ -81,6 +94,7 @@ static void products(void) {
   int64_t cube[] = {2, 3, 4}, other[] = {7, 4, 5};
   kiln_graph* g = graph();
   CHECK(kiln_op_matmul(g, f32_parameter(g, "x", 3), kiln_op_scalar(g, KILN_F32, 1)) == 0);
+  FAILS(KILN_INVALID_ARGUMENT, "lhs is 'x'", kiln_graph_status(g));
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "matmul of f32[3] and f32[]", g);
   g = graph();
   kiln_value x = kiln_op_parameter(g, KILN_F32, cube, 3, "x", 1);
@@ -92,7 +106,8 @@ static void products(void) {
   BUILD_FAILS(KILN_INVALID_ARGUMENT, "f32[7,4,5]", g);
   g = graph();
   CHECK(kiln_op_matmul(g, f32_parameter(g, "x", 3), 0) == 0);
-  BUILD_FAILS(KILN_INVALID_ARGUMENT, "operand rhs", g);
+  FAILS(KILN_INVALID_ARGUMENT, "(operand 0 is 'x')", kiln_graph_status(g));
+  BUILD_FAILS(KILN_INVALID_ARGUMENT, "operand rhs: the value is 0, which is none", g);
 }
 
 static void axes(void) {

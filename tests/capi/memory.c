@@ -119,6 +119,18 @@ static void counts(void) {
   }
 }
 
+/* The loop is in a branch. */
+static const char kLoop[] =
+    "HloModule loop\n"
+    "condition { x = f32[] parameter(0)\n l = f32[] constant(9)\n"
+    " ROOT c = pred[] compare(x, l), direction=LT }\n"
+    "body { x = f32[] parameter(0)\n ROOT y = f32[] add(x, x) }\n"
+    "double { x = f32[] parameter(0)\n"
+    " ROOT w = f32[] while(x), condition=condition, body=body }\n"
+    "same { ROOT x = f32[] parameter(0) }\n"
+    "ENTRY main { p = pred[] parameter(0)\n x = f32[] parameter(1)\n"
+    " ROOT c = f32[] conditional(p, x, x), true_computation=double, false_computation=same }\n";
+
 static void costs(void) {
   kiln_executable* e = compile_text(kTexts[1], NULL);
   kiln_program_cost cost = KILN_PROGRAM_COST_INIT;
@@ -126,6 +138,11 @@ static void costs(void) {
   CHECK(cost.flops == 2 * 70 * 70 * 90 + 2 * 2 * 70 * 70 * 70);
   CHECK(cost.transcendentals == 70 * 70);
   CHECK(cost.bytes_accessed > 0);
+  CHECK(cost.partial == 0);
+  kiln_executable_release(e);
+  e = compile_text(kLoop, NULL);
+  OK(kiln_executable_cost(e, &cost));
+  CHECK(cost.partial == 1);
   kiln_executable_release(e);
   e = compile_text(kTexts[0], NULL);
   OK(kiln_executable_cost(e, &cost));

@@ -53,6 +53,43 @@ static void whole_program(kiln_context* context, kiln_device* device) {
   kiln_graph_release(graph);
 }
 
+/* Arguments have the names that the program tells, in errors too. */
+static void names_of_arguments(kiln_context* context, kiln_device* device) {
+  static const char program[] =
+      "func.func public @main(%arg0: tensor<3xf32> loc(\"p['layer00']['b1']\"), %arg1: "
+      "tensor<3xf32> "
+      "loc(#loc3)) -> (tensor<3xf32> {jax.result_info = \"result\"}) {\n"
+      "  %0 = stablehlo.add %arg0, %arg1 : tensor<3xf32> loc(\"jit(f)/add\")\n"
+      "  return %0 : tensor<3xf32>\n"
+      "}\n"
+      "#loc3 = loc(\"x[0]\"(\"f.py\":2:1))\n";
+  static const char* const expected[] = {"p['layer00']['b1']", "x[0]"};
+  kiln_graph* graph = NULL;
+  if (!OK(kiln_graph_from_stablehlo(context, program, strlen(program), NULL, &graph))) return;
+  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+  options.device = device;
+  kiln_executable* executable = NULL;
+  if (OK(kiln_graph_compile(graph, &options, &executable))) {
+    for (size_t i = 0; i < 2; ++i) {
+      size_t length = 0;
+      const char* name = kiln_executable_argument_name(executable, i, &length);
+      CHECK(name && strcmp(name, expected[i]) == 0 && length == strlen(name));
+    }
+    const float x[] = {1, 2};
+    kiln_buffer* arguments[] = {f32_buffer(device, x, 2), f32_buffer(device, x, 2)};
+    kiln_buffer* result = NULL;
+    FAILS(KILN_INVALID_ARGUMENT, "argument 0 'p['layer00']['b1']'",
+          kiln_executable_run(executable, NULL, arguments, 2, &result, 1));
+    for (int i = 0; i < 2; ++i) kiln_buffer_release(arguments[i]);
+    kiln_executable_release(executable);
+  }
+  kiln_text* dot = NULL;
+  OK(kiln_graph_to_dot(graph, &dot));
+  CHECK(strstr(kiln_text_data(dot, NULL), "\\njit(f)/add\"") != NULL);
+  kiln_text_release(dot);
+  kiln_graph_release(graph);
+}
+
 /* Sizes that the program leaves open, and a function that is not main. */
 static void open_sizes(kiln_context* context, kiln_device* device) {
   const int64_t dims[] = {3, 2};
@@ -98,6 +135,18 @@ static void mistakes(kiln_context* context) {
   FAILS(KILN_NOT_FOUND, "no function @none",
         kiln_graph_from_stablehlo(context, kAdd, strlen(kAdd), &options, &graph));
   options.entry_length = 0;
+  int32_t cancel = 1;
+  options.cancel = &cancel;
+  FAILS(KILN_CANCELLED, "cancelled",
+        kiln_graph_from_stablehlo(context, kAdd, strlen(kAdd), &options, &graph));
+  cancel = 0;
+  options.timeout_ns = 1;
+  FAILS(KILN_DEADLINE_EXCEEDED, "the deadline",
+        kiln_graph_from_stablehlo(context, kAdd, strlen(kAdd), &options, &graph));
+  options.timeout_ns = -1;
+  FAILS(KILN_INVALID_ARGUMENT, "kiln_stablehlo_options.timeout_ns is -1",
+        kiln_graph_from_stablehlo(context, kAdd, strlen(kAdd), &options, &graph));
+  options.timeout_ns = 0;
   options.argument_count = 2;
   FAILS(KILN_INVALID_ARGUMENT, "kiln_stablehlo_options.arguments is NULL",
         kiln_graph_from_stablehlo(context, kAdd, strlen(kAdd), &options, &graph));
@@ -117,6 +166,7 @@ int main(void) {
   kiln_context* context = make_context(1);
   kiln_device* device = find_device(context, "CPU:0");
   whole_program(context, device);
+  names_of_arguments(context, device);
   open_sizes(context, device);
   mistakes(context);
   kiln_context_release(context);

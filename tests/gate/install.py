@@ -9,6 +9,7 @@ that a running process has mapped: the file is replaced, not overwritten.
 import argparse
 import glob
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,38 @@ def use_find_package(args, prefix, work, version):
         '-G', args.generator, f'-DCMAKE_PREFIX_PATH={prefix}', f'-DCMAKE_C_COMPILER={args.cc}')
 
 
+def use_python(args, prefix, work, version):
+    """The package finds the library that it was installed with; so does one that pip has installed,
+    by pkg-config."""
+    program = 'import kiln; print(kiln.__version__, kiln.Context(threads=1).device().name)'
+    env = {name: value for name, value in os.environ.items()
+           if name not in ('KILN_LIBRARY', 'PYTHONPATH')}
+    packages = glob.glob(f'{prefix}/lib/python3*/*-packages')
+    if len(packages) != 1 or not os.path.exists(f'{packages[0]}/kiln/py.typed'):
+        sys.exit(f'the package for Python was not installed: {packages}')
+    printed = run(sys.executable, '-c', program, cwd=work, env=dict(env, PYTHONPATH=packages[0]))
+    if printed.strip() != f'{version} CPU:0':
+        sys.exit(f'the installed package for Python printed {printed}')
+    if subprocess.run([sys.executable, '-c', 'import pip, setuptools, wheel'],
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        print('pip, setuptools or wheel is not installed: not tried')
+        return
+    # A copy: the build writes beside its sources.
+    shutil.copytree(f'{args.source}/bindings/python', f'{work}/binding',
+                    ignore=shutil.ignore_patterns('build', '*.egg-info', '__pycache__'))
+    run(sys.executable, '-m', 'pip', 'install', '--quiet', '--no-build-isolation', '--no-index',
+        '--no-deps', '--target', f'{work}/site', f'{work}/binding', env=env)
+    env['PKG_CONFIG_PATH'] = f'{prefix}/{args.libdir}/pkgconfig'
+    env['PYTHONPATH'] = f'{work}/site'
+    printed = run(sys.executable, '-c', program, cwd=work, env=env)
+    if printed.strip() != f'{version} CPU:0':
+        sys.exit(f'the package that pip installed printed {printed}')
+    printed = run(sys.executable, '-c', 'import importlib.metadata as m; '
+                  'print(m.version("kiln-compiler"))', cwd=work, env=env)
+    if printed.strip() != version:
+        sys.exit(f'pip installed version {printed}')
+
+
 def replace_mapped(args, prefix):
     library = os.path.realpath(glob.glob(f'{prefix}/{args.libdir}/libkiln.so')[0])
     inode = os.stat(library).st_ino
@@ -117,6 +150,7 @@ def main():
         prefix = f'{work}/moved'
         version = use_pkg_config(args, prefix, work)
         use_find_package(args, prefix, work, version)
+        use_python(args, prefix, work, version)
         replace_mapped(args, prefix)
     print(f'Kiln {version}: installed, used and replaced')
     return 0

@@ -152,7 +152,7 @@ std::unique_ptr<Buffers> Expected() {
   runtime::Allocator allocator;
   runtime::ThreadPool pool(1);
   device::CpuDevice cpu("CPU:0", allocator, pool);
-  auto executable = cpu.Load(Compiled());
+  auto executable = cpu.Load(*Compiled());
   EXPECT_TRUE(executable.ok());
   auto buffers = std::make_unique<Buffers>();
   EXPECT_TRUE(RunOnce(**executable, *buffers).ok());
@@ -193,11 +193,11 @@ TEST(Allocation, ExecutablesOutliveEveryFailure) {
   ASSERT_GT(Compiled()->program.arena_bytes, 0);
   std::unique_ptr<Buffers> expected = Expected();
   auto attempt = [&](Hooks& hooks, runtime::Allocator&, device::CpuDevice& cpu) -> Status {
-    auto executable = cpu.Load(Compiled());
+    auto executable = cpu.Load(*Compiled());
     if (!executable.ok()) {
       // The device goes on without the failure.
       hooks.FailAt(0, false);
-      auto later = cpu.Load(Compiled());
+      auto later = cpu.Load(*Compiled());
       if (!later.ok()) {
         ADD_FAILURE() << later.status().ToString();
         return later.status();
@@ -268,7 +268,7 @@ TEST(Allocation, ThreadsFailAloneAndGiveBackWhatTheyHad) {
     runtime::Allocator allocator(hooks.Get());
     runtime::ThreadPool pool(1);
     device::CpuDevice cpu("CPU:0", allocator, pool);
-    auto executable = cpu.Load(Compiled());
+    auto executable = cpu.Load(*Compiled());
     ASSERT_TRUE(executable.ok());
     // The arenas of three runs, and no more.
     hooks.FailAt(4, true);

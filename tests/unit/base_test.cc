@@ -1,7 +1,9 @@
+#include <chrono>
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "base/strings.h"
 
@@ -34,6 +36,24 @@ TEST(Status, CarriesCodeAndMessage) {
   Result<int> r = s;
   EXPECT_FALSE(r.ok());
   EXPECT_EQ(Result<int>(4).value(), 4);
+}
+
+TEST(Interrupt, EndsByAFlagOrADeadline) {
+  using Clock = Interrupt::Clock;
+  int32_t flag = 0;
+  EXPECT_TRUE(Interrupt().Check().ok());
+  EXPECT_TRUE(Interrupt(nullptr, Clock::now() + std::chrono::hours(1)).Check().ok());
+  const Interrupt by_flag(&flag, Clock::now() + std::chrono::hours(1));
+  const Interrupt copy = by_flag;
+  EXPECT_TRUE(copy.Check().ok());
+  flag = -1;
+  EXPECT_EQ(copy.Check().code(), Code::kCancelled);
+  flag = 0;
+  EXPECT_TRUE(by_flag.Check().ok());
+  const Interrupt late(&flag, Clock::now());
+  EXPECT_EQ(late.Check().code(), Code::kDeadlineExceeded);
+  flag = 1;
+  EXPECT_EQ(late.Check().code(), Code::kCancelled);
 }
 
 }  // namespace

@@ -136,12 +136,15 @@ std::string BytecodeBuilder::Encode(const Op& op) {
 }
 
 std::string BytecodeBuilder::Block(const std::vector<uint64_t>& arguments,
-                                   const std::vector<std::string>& operations) {
+                                   const std::vector<std::string>& operations,
+                                   const std::vector<uint64_t>& locations) {
   std::string bytes = Flagged(operations.size(), !arguments.empty());
   if (!arguments.empty()) {
     bytes += VarInt(arguments.size());
-    for (uint64_t type : arguments) {
-      bytes += format_ >= 4 ? Flagged(type, false) : VarInt(type) + VarInt(Unknown());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const bool located = i < locations.size();
+      bytes += format_ >= 4 ? Flagged(arguments[i], located) : VarInt(arguments[i]);
+      if (format_ < 4 || located) bytes += VarInt(located ? locations[i] : Unknown());
     }
     if (format_ >= 3) bytes += '\0';
   }
@@ -150,14 +153,16 @@ std::string BytecodeBuilder::Block(const std::vector<uint64_t>& arguments,
 }
 
 std::string BytecodeBuilder::Region(uint64_t values, const std::vector<uint64_t>& arguments,
-                                    const std::vector<std::string>& operations) {
-  return VarInt(1) + VarInt(values) + Block(arguments, operations);
+                                    const std::vector<std::string>& operations,
+                                    const std::vector<uint64_t>& locations) {
+  return VarInt(1) + VarInt(values) + Block(arguments, operations, locations);
 }
 
 std::string BytecodeBuilder::Module(
     uint64_t values, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& results,
     const std::vector<std::string>& operations,
-    const std::vector<std::pair<std::string_view, uint64_t>>& attributes) {
+    const std::vector<std::pair<std::string_view, uint64_t>>& attributes,
+    const std::vector<uint64_t>& locations) {
   const uint64_t type = VhloType(VarInt(8) + VarInts(inputs) + VarInts(results));
   const uint64_t none = Vhlo(VarInt(1) + VarInt(0));
   Op func{.name = Operation("vhlo", "func_v1"), .others = attributes, .isolated = true};
@@ -166,7 +171,7 @@ std::string BytecodeBuilder::Module(
                      {"res_attrs", none},
                      {"sym_name", VhloString("main")},
                      {"sym_visibility", VhloString("")}};
-  func.regions = {Region(values, inputs, operations)};
+  func.regions = {Region(values, inputs, operations, locations)};
   Op module{.name = Operation("builtin", "module"), .isolated = true};
   module.regions = {Region(0, {}, {Encode(func)})};
   return Block({}, {Encode(module)});

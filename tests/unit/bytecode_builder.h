@@ -58,18 +58,21 @@ class BytecodeBuilder {
     bool isolated = false;
   };
   std::string Encode(const Op& op);
-  // One block.
+  // One block. Its arguments have no locations, or these.
   std::string Region(uint64_t values, const std::vector<uint64_t>& arguments,
-                     const std::vector<std::string>& operations);
+                     const std::vector<std::string>& operations,
+                     const std::vector<uint64_t>& locations = {});
   std::string Block(const std::vector<uint64_t>& arguments,
-                    const std::vector<std::string>& operations);
+                    const std::vector<std::string>& operations,
+                    const std::vector<uint64_t>& locations = {});
 
   // A module with the function "main", whose block this is, and nothing else: the operations of the
   // top level. Its attributes are of vhlo.
   std::string Module(uint64_t values, const std::vector<uint64_t>& inputs,
                      const std::vector<uint64_t>& results,
                      const std::vector<std::string>& operations,
-                     const std::vector<std::pair<std::string_view, uint64_t>>& attributes = {});
+                     const std::vector<std::pair<std::string_view, uint64_t>>& attributes = {},
+                     const std::vector<uint64_t>& locations = {});
 
   // The whole, with these operations of the top level.
   std::string Finish(std::string_view ir);

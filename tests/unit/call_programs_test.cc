@@ -139,11 +139,11 @@ class Calls : public ::testing::Test {
       program.loaded = *std::move(loaded);
     } else if (where == "CPU") {
       KILN_ASSIGN_OR_RETURN(program.loaded.executable,
-                            device::CpuExecutable::Load(program.loaded.artefact,
+                            device::CpuExecutable::Load(*program.loaded.artefact,
                                                         Execution::allocator, Pool(), &registry_));
     } else {
       reference_.set_call_host({&registry_, &Pool()});
-      KILN_ASSIGN_OR_RETURN(program.loaded.executable, reference_.Load(program.loaded.artefact));
+      KILN_ASSIGN_OR_RETURN(program.loaded.executable, reference_.Load(*program.loaded.artefact));
     }
     return program;
   }

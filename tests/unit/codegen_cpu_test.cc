@@ -46,7 +46,6 @@ plan::Program ProgramOf(const Kernel& kernel, const CpuNestSchedule& schedule) {
 void RunKernel(const Kernel& kernel, const CpuNestSchedule& schedule, const target::Cpu& cpu) {
   SCOPED_TRACE(Cat(schedule.ToString(), ", ", cpu.vector_bytes, " bytes\n", kernel.ToString()));
   codegen::Options options;
-  options.verify = true;
   auto objects = codegen::GenerateCpu(ProgramOf(kernel, schedule), cpu, options);
   ASSERT_TRUE(objects.ok()) << objects.status().ToString();
   auto jit = testing::Jit::Load(*objects);

@@ -114,7 +114,7 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
     const std::shared_ptr<const plan::Artefact>& artefact, runtime::ThreadPool& pool) {
   if (IsTestOfGpu()) return LoadOnGpu(artefact);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> executable,
-                        device::CpuExecutable::Load(artefact, Execution::allocator, pool));
+                        device::CpuExecutable::Load(*artefact, Execution::allocator, pool));
   return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
 }
 
@@ -141,8 +141,8 @@ Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
                         compiler::Compile(module.Clone(), target, options));
   Loaded loaded;
   loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
-  KILN_ASSIGN_OR_RETURN(loaded.executable,
-                        device::CpuExecutable::Load(loaded.artefact, Execution::allocator, Pool()));
+  KILN_ASSIGN_OR_RETURN(loaded.executable, device::CpuExecutable::Load(
+                                               *loaded.artefact, Execution::allocator, Pool()));
   return loaded;
 }
 

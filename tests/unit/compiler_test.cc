@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "hlo_test_util.h"
@@ -30,6 +31,10 @@ std::map<std::string, std::string> Dumps(Options options) {
   return files;
 }
 
+int64_t CountOf(const TraceSink& trace, std::string_view category) {
+  return std::ranges::count(trace.Events(), category, &TraceEvent::category);
+}
+
 TEST(Compiler, DumpsEveryStageUnderXlasNames) {
   auto files = Dumps({.dump_ptx_sm = 80});
   for (const char* suffix :
@@ -50,19 +55,73 @@ TEST(Compiler, DumpsEveryStageUnderXlasNames) {
   EXPECT_EQ(ptx, 1);
 }
 
-TEST(Compiler, PassesCanBeSwitchedOffAndAreTimed) {
-  int passes = 0;
-  Options options;
-  options.on_pass = [&](std::string_view, int64_t microseconds, bool) {
-    EXPECT_GE(microseconds, 0);
-    ++passes;
+TEST(Compiler, LargeConstantsAreLeftOutOfDumps) {
+  std::string numbers;
+  for (int i = 0; i < 300; ++i) numbers += Cat(i > 0 ? ", " : "", i, ".25");
+  const std::string text =
+      Cat("HloModule m\nENTRY e { x = f32[300] parameter(0)\n c = f32[300] ", "constant({", numbers,
+          "})\n d = f32[3] constant({1.5, 2.5, 3.5})\n",
+          " y = f32[300] add(x, c)\n ROOT t = (f32[300], f32[3]) tuple(y, d) }");
+  auto dumped = [&](Options options) {
+    std::string all;
+    options.dump = [&](const std::string&, std::string_view file) { all += file; };
+    EXPECT_TRUE(Compile(ir::ParseOrDie(text), target::HostCpu(), options).ok());
+    return all;
   };
+  const std::string elided = dumped({});
+  EXPECT_EQ(elided.find("299.25"), std::string::npos);
+  EXPECT_NE(elided.find("constant({...})"), std::string::npos);
+  EXPECT_NE(elided.find("constant({1.5, 2.5, 3.5})"), std::string::npos);
+  EXPECT_NE(dumped({.dump_literal_elements = INT64_MAX}).find("299.25"), std::string::npos);
+}
+
+// Bars that contain others count once.
+int64_t CoveredBy(const TraceSink& trace, int32_t lane) {
+  std::vector<TraceEvent> events = trace.Events();
+  std::ranges::sort(events, {}, &TraceEvent::start_ns);
+  int64_t covered = 0, end = 0;
+  for (const TraceEvent& e : events) {
+    if (e.lane != lane) continue;
+    const int64_t until = e.start_ns + e.duration_ns;
+    covered += std::max<int64_t>(0, until - std::max(end, e.start_ns));
+    end = std::max(end, until);
+  }
+  return covered;
+}
+
+TEST(Compiler, ATimelineShowsWhatCompilingDoes) {
+  TraceSink trace;
+  Options options;
+  options.trace = &trace;
+  options.threads = 2;
+  const int64_t start = TraceSink::Now();
+  auto artefact = Compile(ir::ParseOrDie(kModule), target::HostCpu(), options);
+  const int64_t duration = TraceSink::Now() - start;
+  ASSERT_TRUE(artefact.ok());
+  EXPECT_GE(CoveredBy(trace, TraceSink::LaneOfThisThread()), duration * 8 / 10);
+  int64_t modules = 0, kernels = 0;
+  for (const TraceEvent& e : trace.Events()) {
+    EXPECT_FALSE(trace.LaneName(e.lane).empty()) << e.name;
+    if (e.category != "codegen" || !e.name.starts_with("emit ")) continue;
+    ++modules;
+    for (const auto& [key, value] : e.args)
+      kernels += key == "kernels" ? std::get<int64_t>(value) : 0;
+  }
+  EXPECT_EQ(modules, std::ssize(artefact->objects));
+  EXPECT_EQ(kernels, std::ssize(artefact->program.kernels));
+  EXPECT_EQ(CountOf(trace, "codegen"), 2 * modules);
+}
+
+TEST(Compiler, PassesCanBeSwitchedOffAndAreTimed) {
+  TraceSink trace;
+  Options options;
+  options.trace = &trace;
   auto fused = Compile(ir::ParseOrDie(kModule), target::HostCpu(), options);
   ASSERT_TRUE(fused.ok());
   options.disabled_passes = {"fusion"};
   auto apart = Compile(ir::ParseOrDie(kModule), target::HostCpu(), options);
   ASSERT_TRUE(apart.ok());
-  EXPECT_GT(passes, 10);
+  EXPECT_GT(CountOf(trace, "pass"), 10);
   EXPECT_LT(plan::CountKernels(fused->program.steps), plan::CountKernels(apart->program.steps));
 }
 

@@ -274,8 +274,10 @@ TEST_P(CudaLoops, BodiesThatFail) {
 
 // --- Programs
 
-// Whose state goes round by copies alone, as often as there are ones.
-constexpr char kProgram[] = R"(HloModule m
+// Whose state goes round by copies alone, as often as there are ones: of constants, as preds from
+// outside go through a kernel first.
+std::string ProgramOf(int ones) {
+  std::string text = R"(HloModule m
 body { t = (pred[], pred[], pred[], s32[4]) parameter(0)
   b = pred[] get-tuple-element(t), index=1
   c = pred[] get-tuple-element(t), index=2
@@ -285,12 +287,14 @@ body { t = (pred[], pred[], pred[], s32[4]) parameter(0)
   ROOT r = (pred[], pred[], pred[], s32[4]) tuple(b, c, f, y) }
 condition { t = (pred[], pred[], pred[], s32[4]) parameter(0)
   ROOT p = pred[] get-tuple-element(t), index=0 }
-ENTRY e { a = pred[] parameter(0)
-  b = pred[] parameter(1)
-  c = pred[] parameter(2)
-  x = s32[4] parameter(3)
-  init = (pred[], pred[], pred[], s32[4]) tuple(a, b, c, x)
+ENTRY e { x = s32[4] parameter(0)
+)";
+  for (int i = 0; i < 3; ++i) {
+    text += Cat("  p", i, " = pred[] constant(", i < ones ? "true" : "false", ")\n");
+  }
+  return text + R"(  init = (pred[], pred[], pred[], s32[4]) tuple(p0, p1, p2, x)
   ROOT w = (pred[], pred[], pred[], s32[4]) while(init), condition=condition, body=body })";
+}
 
 class CudaPrograms : public CudaTest {
  protected:
@@ -303,12 +307,9 @@ class CudaPrograms : public CudaTest {
     GpuDevice device("GPU:0", machine, 0);
     device.set_on_note([&](std::string_view note) { notes.emplace_back(note); });
     KILN_ASSIGN_OR_RETURN(testing::Loaded loaded,
-                          testing::LoadOnGpu(*ir::ParseOrDie(kProgram), false, device));
+                          testing::LoadOnGpu(*ir::ParseOrDie(ProgramOf(ones)), false, device));
     std::vector<Literal> arguments;
-    for (int i = 0; i < 3; ++i) {
-      arguments.push_back(Literal::Scalar(ElementType::kPred, i < ones));
-    }
-    arguments.push_back(Literal(Shape(ElementType::kS32, {4})));
+    arguments.emplace_back(Shape(ElementType::kS32, {4}));
     for (int run = 0; run < 2; ++run) {
       const int64_t before = Count("launches");
       KILN_RETURN_IF_ERROR(testing::RunOnGpu(loaded, arguments).status());

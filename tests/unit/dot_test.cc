@@ -69,6 +69,21 @@ TEST(Dot, ComputationsAndFusionsAreClusters) {
   ExpectDrawable(dot);
 }
 
+TEST(Dot, OpNamesAreShown) {
+  const std::string dot = ToDot(*ParseOrDie(R"(
+fused { a = f32[2] parameter(0)
+  b = f32[2] negate(a), metadata={op_name="jit(f)/neg"} }
+ENTRY main { p = f32[2] parameter(0), metadata={op_name="w['a\"b']"}
+  f = f32[2] fusion(p), kind=kLoop, calls=fused, metadata={op_name="jit(f)/fused"}
+  ROOT r = f32[2] exponential(f), metadata={op_name="begin/a/very/long/path/of/names/of/modules/in/modules/of/modules/end"} })"));
+  EXPECT_EQ(Count(dot, "\\nf32[2]\\njit(f)/neg\""), 1) << dot;
+  EXPECT_EQ(Count(dot, "\\nf32[2]\\nw['a\\\"b']\""), 1) << dot;
+  EXPECT_EQ(Count(dot, "label=\"fusion f\\nkLoop\\njit(f)/fused\""), 1) << dot;
+  EXPECT_EQ(Count(dot, "\\n...y/long/path/of/names/of/modules/in/modules/of/modules/end\""), 1)
+      << dot;
+  ExpectDrawable(dot);
+}
+
 TEST(Dot, HugeGraphsStaySane) {
   std::string text = "ENTRY e {\n a0 = f32[] parameter(0)\n";
   for (int i = 1; i < 20000; ++i) text += Cat("a", i, " = f32[] negate(a", i - 1, ")\n");

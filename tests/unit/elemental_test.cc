@@ -140,7 +140,6 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
     program.kernels.push_back(scheduled);
     program.steps.push_back({launch});
     codegen::Options options;
-    options.verify = true;
     auto objects = codegen::GenerateCpu(program, cpu, options);
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();
     auto jit = testing::Jit::Load(*objects);

@@ -45,7 +45,6 @@ class Programs : public ::testing::Test {
 
   kiln_entry_fn Compile(const char* symbol = plan::kEntrySymbol) {
     codegen::Options options;
-    options.verify = true;
     options.threads = 3;
     auto objects = codegen::GenerateCpu(program_, target::HostCpu().cpu, options);
     if (!objects.ok()) {

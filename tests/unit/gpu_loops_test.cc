@@ -27,7 +27,7 @@ device::GpuDevice& Gpu(bool loops_on_device) {
 // A run that is put into the emulated GPU's stream: whether something had been done when it
 // returned.
 bool IsDoneAhead(const testing::Loaded& loaded, device::GpuDevice& device) {
-  auto executable = device.Load(loaded.artefact).value();
+  auto executable = device.Load(*loaded.artefact).value();
   const plan::Signature& signature = executable->program().signature;
   std::vector<std::pair<std::byte*, int64_t>> memory;
   auto allocate = [&](const Shape& shape) {

@@ -129,7 +129,7 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
     const std::shared_ptr<const plan::Artefact>& artefact) {
   device::GpuDevice& device = SharedGpu(artefact->target.gpu.sm);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
-                        device.Load(artefact));
+                        device.Load(*artefact));
   return std::unique_ptr<runtime::LoadedExecutable>(
       std::make_unique<OnGpu>(device, std::move(executable)));
 }
@@ -148,7 +148,7 @@ Result<Loaded> LoadOnGpu(std::shared_ptr<const plan::Artefact> artefact,
   Loaded loaded;
   loaded.artefact = std::move(artefact);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
-                        device.Load(loaded.artefact));
+                        device.Load(*loaded.artefact));
   loaded.executable = std::make_unique<OnGpu>(device, std::move(executable));
   return loaded;
 }

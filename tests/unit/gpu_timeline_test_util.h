@@ -34,7 +34,7 @@ class TimedProgram {
     auto module = ir::ParseOrDie(text);
     auto artefact = compiler::Compile(std::move(module), device.target(), {});
     EXPECT_TRUE(artefact.ok()) << artefact.status().ToString();
-    auto loaded = device.Load(std::make_shared<const plan::Artefact>(*std::move(artefact)));
+    auto loaded = device.Load(*std::move(artefact));
     EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
     executable_ = *std::move(loaded);
     const plan::Signature& signature = executable_->program().signature;
@@ -78,7 +78,7 @@ class TimedProgram {
 
 inline std::string ArgOf(const TraceEvent& event, const std::string& name) {
   for (const auto& [key, value] : event.args) {
-    if (key == name) return value;
+    if (key == name) return ToText(value);
   }
   return "none";
 }

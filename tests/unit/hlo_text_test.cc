@@ -295,7 +295,7 @@ TEST(HloText, ErrorsSayWhereAndWhat) {
            {"x = f32[9223372036854775808] parameter(0)", "an integer of 64 bits"},
            {"x = f32[4611686018427387904] parameter(0)", "more bytes than an int64"},
            {"x = f32[2,3]{0,0} parameter(0)", "expected a permutation of the 2 dimensions"},
-           {"x = f32[a-b] parameter(0)", "not an identifier"},
+           {"x = f32[longer_than_15ch] parameter(0)", "not an identifier"},
            {"x = f32[2] negate(y)", "found 'y'; expected the name of an instruction above"},
            {"x = f32[2] negate(x)", "found 'x'; expected the name of an instruction above"},
            {"x = f32[] constant(1)\nx = f32[] constant(2)",

@@ -105,8 +105,8 @@ ENTRY e {
   x = s32[] constant(1)
   ROOT w = s32[] while(x), condition=always, body=body
 })",
-                    {}, {.max_instructions = 1000}),
-            "DEADLINE_EXCEEDED: evaluation took more than 1000 instructions");
+                    {}, {.max_work = 100000}),
+            "DEADLINE_EXCEEDED: evaluation takes more work than 100000");
 }
 
 TEST(InterpControl, ConditionalByPred) {

@@ -525,10 +525,10 @@ TEST(InterpProcesses, OneThatFailsEndsAll) {
 
 TEST(InterpProcesses, InstructionsOfAllAreCounted) {
   interp::Options options;
-  options.max_instructions = 1000;
+  options.max_work = 100000;
   EXPECT_EQ(Grid({1, 2, kLoop, "s32[]", Endless("")}, options),
-            "DEADLINE_EXCEEDED: custom-call 'c': process (0, 0): evaluation took more than 1000 "
-            "instructions");
+            "DEADLINE_EXCEEDED: custom-call 'c': process (0, 0): evaluation takes more work than "
+            "100000");
   EXPECT_EQ(
       Grid({1, 2, kLoop, "s32[]", Endless("  s = s32[] all-reduce(p), channel_id=1, to_apply=add")},
            options)

@@ -146,14 +146,16 @@ ENTRY e {
   ROOT y = s32[] reduce(x, i), dimensions={0}, to_apply=r
 })";
   EXPECT_EQ(ValueOf(text), "107");
-  EXPECT_EQ(ValueOf(text, {}, {.max_instructions = 50}),
-            "DEADLINE_EXCEEDED: evaluation took more than 50 instructions");
+  EXPECT_EQ(ValueOf(text, {}, {.max_work = 500}),
+            "DEADLINE_EXCEEDED: evaluation takes more work than 500");
 }
 
 TEST(InterpReduce, LargeOnesAreCounted) {
   std::string text(kArgMax);
-  EXPECT_EQ(ValueOf(text, {}, {.max_instructions = 20}),
-            "DEADLINE_EXCEEDED: evaluation took more than 20 instructions");
+  // Its instructions alone are less.
+  EXPECT_EQ(ValueOf(text, {}, {.max_work = 400}),
+            "DEADLINE_EXCEEDED: evaluation takes more work than 400");
+  EXPECT_EQ(ValueOf(text, {}, {.max_work = 600}), "({7, -1}, {1, 0})");
 }
 
 TEST(InterpDot, Matrices) {

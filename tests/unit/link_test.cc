@@ -32,11 +32,11 @@ std::string ObjectThatCalls(const std::string& defined, const std::string& wante
 class Loading : public ::testing::Test {
  protected:
   Status Load(std::vector<std::string> objects) {
-    auto artefact = std::make_shared<plan::Artefact>();
-    artefact->target = target::HostCpu();
-    artefact->program.name = "program";
-    artefact->objects = std::move(objects);
-    auto loaded = device::CpuExecutable::Load(artefact, allocator_, pool_);
+    plan::Artefact artefact;
+    artefact.target = target::HostCpu();
+    artefact.program.name = "program";
+    artefact.objects = std::move(objects);
+    auto loaded = device::CpuExecutable::Load(std::move(artefact), allocator_, pool_);
     return loaded.ok() ? OkStatus() : loaded.status();
   }
   void ExpectError(const Status& status, Code code, const std::string& part) {

@@ -75,10 +75,8 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> Load(const ir::Module& module
   }
   KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
                         compiler::Compile(module.Clone(), TargetOf(variant, element_bytes), {}));
-  KILN_ASSIGN_OR_RETURN(
-      std::unique_ptr<device::CpuExecutable> loaded,
-      device::CpuExecutable::Load(std::make_shared<const plan::Artefact>(std::move(artefact)),
-                                  Memory(), OneThread()));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> loaded,
+                        device::CpuExecutable::Load(std::move(artefact), Memory(), OneThread()));
   return std::unique_ptr<runtime::LoadedExecutable>(std::move(loaded));
 }
 

@@ -39,7 +39,7 @@ Result<Literal> RunCompiled(const ir::Module& module, std::vector<Literal> argum
                         compiler::Compile(module.Clone(), target::HostCpuWithVectors(32), options));
   auto shared = std::make_shared<const plan::Artefact>(std::move(artefact));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> executable,
-                        device::CpuExecutable::Load(shared, allocator, pool));
+                        device::CpuExecutable::Load(*shared, allocator, pool));
   Literal result(shared->program.signature.result_shape);
   std::vector<Literal*> inputs, outputs;
   for (Literal& argument : arguments) CollectArrays(argument, inputs);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/strings.h"
+#include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
@@ -63,7 +64,7 @@ bool Check(std::string_view name, const ir::Module& module, const std::vector<Li
     return false;
   }
   // A loop that a pass made endless is found.
-  const interp::Options options{.max_instructions = 10'000'000};
+  const interp::Options options{.max_work = 640'000'000};
   auto expected = interp::Evaluate(module, arguments, options);
   auto actual = interp::Evaluate(*changed_module, arguments, options);
   EXPECT_TRUE(expected.ok()) << expected.status().ToString();
@@ -125,6 +126,22 @@ std::vector<std::string_view> Names() {
   return names;
 }
 
+// A concatenation of more operands than one kernel takes, of slices of all sizes, empty ones too.
+std::unique_ptr<ir::Module> WideConcatenate(uint64_t seed) {
+  const auto operands = static_cast<int64_t>(129 + 37 * seed % 300);
+  std::string text = "HloModule m\nENTRY e {\n x = f32[7,5] parameter(0)\n", names;
+  int64_t size = 0;
+  for (int64_t k = 0; k < operands; ++k) {
+    const auto length = static_cast<int64_t>((seed + 11 * k) % 4), first = k % 4;
+    text += Cat(" s", k, " = f32[", length, ",5] slice(x), slice={[", first, ":", first + length,
+                "], [0:5]}\n");
+    names += Cat(k > 0 ? ", s" : "s", k);
+    size += length;
+  }
+  text += Cat(" ROOT c = f32[", size, ",5] concatenate(", names, "), dimensions={0}\n}\n");
+  return ir::ParseOrDie(text);
+}
+
 class PassesRandom : public ::testing::TestWithParam<std::string_view> {
  protected:
   void Run(uint64_t first, uint64_t count) {
@@ -141,6 +158,10 @@ class PassesRandom : public ::testing::TestWithParam<std::string_view> {
       for (uint64_t k = 0; k < 3; ++k) {
         auto control = ControlFodder(seed * 3 + k);
         changes += Check(name, *control, RandomArguments(*control, seed), true);
+      }
+      if (name == "split-concatenates") {
+        auto wide = WideConcatenate(seed);
+        changes += Check(name, *wide, RandomArguments(*wide, seed), true);
       }
       // What rounds differently may differ in everything after that, with such arguments.
       if (!KeepsBits(name)) continue;

@@ -86,7 +86,6 @@ void RunProduct(const kernel::Kernel& kernel,
     program.kernels.push_back(product);
     program.steps.push_back({launch});
     codegen::Options options;
-    options.verify = true;
     options.threads = 2;
     auto objects = codegen::GenerateCpu(program, cpu, options);
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();

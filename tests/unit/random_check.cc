@@ -21,7 +21,7 @@ namespace kiln::testing {
 namespace {
 
 // Loops that a pass made endless, or a module that was cut down, end.
-const interp::Options kBounded{.max_instructions = 10'000'000};
+const interp::Options kBounded{.max_work = 640'000'000};
 
 using Compare = std::string (*)(const ir::Module&, const Literal&, const Literal&);
 

@@ -78,6 +78,7 @@ class Generator : public RandomMaker {
     } else if (!IsPred(s.type())) {
       word = kWords[Pick(0, static_cast<int64_t>(std::size(kWords)) - 1)];
     }
+    if (Chance(30)) return Bytes(word);
     int64_t from = BitsOf(s.type()), to = BitsOf(word);
     if (std::max(from, to) % std::min(from, to) != 0) return {};
     if (to < from) {
@@ -95,6 +96,33 @@ class Generator : public RandomMaker {
                        .shape = Shape(word, std::span<const int64_t>(dims))});
     op.results.push_back(Add(
         {.opcode = Opcode::kBitcastConvert, .operands = {op.results[0]}, .shape = x_->shape()}));
+    return op;
+  }
+
+  // A bitcast to `word`, or by way of a type whose numbers may be of any size.
+  RandomOp Bytes(ElementType word) {
+    const Shape& s = x_->shape();
+    static constexpr ElementType kBetween[] = {ElementType::kF16, ElementType::kBF16,
+                                               ElementType::kF32, ElementType::kF64,
+                                               ElementType::kC64, ElementType::kC128};
+    const bool between = Chance(25);
+    if (between) word = kBetween[Pick(0, static_cast<int64_t>(std::size(kBetween)) - 1)];
+    if (s.byte_size() % ByteWidth(word) != 0) return {};
+    std::vector<int64_t> dims = {s.byte_size() / ByteWidth(word)};
+    if (dims[0] > source_.max_elements) return {};
+    if (dims[0] % 2 == 0 && source_.max_rank > 1 && Chance(50)) dims = {2, dims[0] / 2};
+    if (dims[0] == 1 && Chance(50)) dims = {};
+    x_ = WithoutNans(source_, x_);
+    RandomOp op = One({.opcode = Opcode::kBitcast,
+                       .operands = {x_},
+                       .shape = Shape(word, std::span<const int64_t>(dims))});
+    // What keeps all bits goes back.
+    if (!IsPred(word) && BitWidth(word) >= 8) {
+      Instruction* back =
+          Add({.opcode = Opcode::kBitcast, .operands = {op.results[0]}, .shape = x_->shape()});
+      if (between) op.results.clear();
+      op.results.push_back(back);
+    }
     return op;
   }
 

@@ -64,7 +64,7 @@ void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) 
   }
   runtime::Allocator allocator;
   runtime::ThreadPool pool(2);
-  auto executable = device::CpuExecutable::Load(shared, allocator, pool);
+  auto executable = device::CpuExecutable::Load(*shared, allocator, pool);
   ASSERT_TRUE(executable.ok()) << executable.status().ToString();
   std::vector<std::byte*> memory;
   std::vector<const void*> in;

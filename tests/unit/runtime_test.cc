@@ -121,6 +121,25 @@ TEST(ArenaCache, GivesEachRunItsOwnAndKeepsThem) {
   EXPECT_EQ(allocator.live_bytes(), 0);
 }
 
+TEST(Trace, ThreadsHaveNamesAndNumbersStayNumbers) {
+  TraceSink sink;
+  int32_t lane = 0;
+  std::thread([&] {
+    TraceSink::NameThisThread("worker", 3);
+    lane = TraceSink::LaneOfThisThread();
+    TraceSpan span(&sink, "work", "kernel");
+    span.AddArg("flops", int64_t{12});
+    span.AddArg("by", "hand");
+  }).join();
+  EXPECT_EQ(sink.LaneName(lane), "kiln worker 3");
+  { TraceSpan span(&sink, "more", "kernel"); }
+  EXPECT_FALSE(sink.LaneName(TraceSink::LaneOfThisThread()).empty());
+  { TraceSpan nothing(nullptr, "nothing", "kernel"); }
+  EXPECT_EQ(sink.size(), 2u);
+  EXPECT_NE(sink.ToChromeJson().find("\"args\": {\"flops\": 12, \"by\": \"hand\"}"),
+            std::string::npos);
+}
+
 TEST(Trace, WritesChromeEvents) {
   TraceSink sink;
   sink.NameLane(1, "main \"thread\"");

@@ -616,6 +616,29 @@ TEST(StablehloBytecode, Locations) {
 )");
 }
 
+TEST(StablehloBytecode, NamesOfArguments) {
+  for (uint64_t format : {3, 6}) {
+    BytecodeBuilder b(format);
+    const uint64_t f32 = b.VhloType(VarInt(4));
+    const uint64_t named =
+        b.Builtin(VarInt(14) + VarInt(b.BuiltinString("p['layer00']['b1']")) + VarInt(b.Unknown()));
+    const uint64_t fused = b.Builtin(VarInt(12) + VarInts({b.Unknown(), named}));
+    const uint64_t ends = b.Operation("vhlo", "return_v1");
+    const std::string bytes = b.Finish(b.Module(3, {f32, f32, f32}, {}, {b.Encode({.name = ends})},
+                                                {}, {named, b.Unknown(), fused}));
+    auto module = ReadBytecode(bytes);
+    ASSERT_TRUE(module.ok()) << module.status().ToString();
+    const mlir::Operation* function = (*module)->body()->operations[0];
+    const std::vector<mlir::Value*>& arguments = function->regions[0]->blocks[0]->arguments;
+    ASSERT_EQ(arguments.size(), 3u);
+    ASSERT_NE(arguments[0]->source, nullptr);
+    EXPECT_EQ(arguments[0]->source->name, "p['layer00']['b1']");
+    EXPECT_EQ(arguments[1]->source, nullptr);
+    ASSERT_NE(arguments[2]->source, nullptr);
+    EXPECT_EQ(arguments[2]->source->name, "p['layer00']['b1']");
+  }
+}
+
 // Locations may go in circles, which tell what they tell on the way.
 TEST(StablehloBytecode, LocationsInCircles) {
   BytecodeBuilder b;

@@ -85,6 +85,41 @@ TEST(StablehloImport, NamesOfSources) {
   EXPECT_EQ((*module)->entry()->root()->op_name(), "jit(f)/neg");
 }
 
+TEST(StablehloImport, NamesOfArguments) {
+  auto module = ImportText(R"(
+#loc1 = loc("state.params['w']")
+#loc2 = loc(#loc1)
+func.func public @main(%arg0: tensor<f32> loc("p['layer00']['b1']"), %arg1: tensor<f32> loc(#loc2),
+                       %arg2: tensor<f32> loc("a.py":3:4), %arg3: tensor<f32>,
+                       %arg4: tensor<f32> {jax.arg_info = "batch.x", mhlo.sharding = "{}"},
+                       %arg5: tensor<f32> loc(fused["x"("f.py":1:2), #loc1]),
+                       %arg6: tensor<f32> loc(callsite("x" at #loc1))) -> tensor<f32> {
+  %0 = call @inner(%arg0) : (tensor<f32>) -> tensor<f32> loc("jit(f)/inner")
+  return %0 : tensor<f32>
+}
+func.func private @inner(%arg0: tensor<f32> loc("gain")) -> tensor<f32> {
+  %0 = "stablehlo.negate"(%arg0) : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  std::vector<std::string> names, whole;
+  for (const ir::Instruction* p : (*module)->entry()->parameters()) {
+    names.push_back(p->name());
+    whole.push_back(p->op_name());
+  }
+  EXPECT_EQ(Join(names, " "), "p__layer00____b1__ state.params__w__ arg2 arg3 batch.x x x.1");
+  EXPECT_EQ(Join(whole, " "), "p['layer00']['b1'] state.params['w']   batch.x x x");
+  const std::string text = ir::ToHloText(**module);
+  EXPECT_HAS(text,
+             "%p__layer00____b1__ = f32[] parameter(0), "
+             "metadata={op_name=\"p[\\'layer00\\'][\\'b1\\']\"}");
+  EXPECT_HAS(text, "(gain: f32[]) -> f32[]");
+  EXPECT_HAS(text, "metadata={op_name=\"jit(f)/inner\"}");
+  auto again = ir::ParseHloText(text);
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ((*again)->entry()->parameter(0)->op_name(), "p['layer00']['b1']");
+}
+
 // --- Types and errors
 
 TEST(StablehloImport, ElementTypes) {

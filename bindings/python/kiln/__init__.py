@@ -12,17 +12,22 @@
 Failures are raised as `KilnError`. See `Context`, `Graph`, `Executable`, `Session` and `Buffer`.
 """
 
+from . import nn
 from ._arrays import Shape
 from ._calls import CallArray, CustomCall
-from ._library import Code, KilnError
-from ._table import ALIGNMENT, VERSION
+from ._dtypes import DType
+from ._library import KilnError
+from ._numpy import empty, empty_like, full, zeros
+from ._table import ALIGNMENT, VERSION, Code
 from .context import Context, Trace
-from .device import Buffer, Device, Event, MemoryInfo
-from .executable import (Cancellation, Executable, ProgramCost, ProgramInfo, ProgramMemory,
-                         Session)
-from .graph import Graph, Value
+from .device import Buffer, Cancellation, Device, Event, MemoryInfo
+from .executable import Executable, ProgramCost, ProgramInfo, ProgramMemory, Session
+from .graph import Graph
+from .symbol import Symbol
+from .value import Value
 
 __all__ = ['ALIGNMENT', 'Buffer', 'CallArray', 'Cancellation', 'Code', 'Context', 'CustomCall',
-           'Device', 'Event', 'Executable', 'Graph', 'KilnError', 'MemoryInfo', 'ProgramCost', 'ProgramInfo',
-           'ProgramMemory', 'Session', 'Shape', 'Trace', 'VERSION', 'Value']
+           'DType', 'Device', 'Event', 'Executable', 'Graph', 'KilnError', 'MemoryInfo',
+           'ProgramCost', 'ProgramInfo', 'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace',
+           'VERSION', 'Value', 'empty', 'empty_like', 'full', 'nn', 'zeros']
 __version__ = '.'.join(map(str, VERSION))

@@ -1,34 +1,67 @@
-"""Element types, shapes and the arrays of others, by NumPy's array interface or buffer protocol."""
+"""Shapes, and the arrays of others, by NumPy's array interface or Python's buffer protocol."""
 
 import ctypes
 import math
-import sys
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, Iterable, NamedTuple, Optional, Tuple
 
+from ._dtypes import NATIVE, DType, DTypeLike, dtype_name, dtype_number, number_of_type_string
 from ._library import lib
 from ._structs import Shape as ShapeStruct
-from ._table import DTYPES
 
-DType = Union[str, int, Any]  # 'f32', its number, or a NumPy type
-
-# The types that NumPy has, as its type strings without the byte order.
-_NUMPY = {'pred': 'b1', 's8': 'i1', 's16': 'i2', 's32': 'i4', 's64': 'i8',
-          'u8': 'u1', 'u16': 'u2', 'u32': 'u4', 'u64': 'u8',
-          'f16': 'f2', 'f32': 'f4', 'f64': 'f8', 'c64': 'c8', 'c128': 'c16'}
-_FROM_NUMPY = {numpy: name for name, numpy in _NUMPY.items()}
-_NAMES = {number: name for name, number in DTYPES.items()}
 # The types that the buffer protocol has, by kind and size.
 _KINDS = {'?': 'b', 'b': 'i', 'h': 'i', 'i': 'i', 'l': 'i', 'q': 'i', 'B': 'u', 'H': 'u', 'I': 'u',
           'L': 'u', 'Q': 'u', 'e': 'f', 'f': 'f', 'd': 'f', 'Zf': 'c', 'Zd': 'c'}
-_NATIVE = '<' if sys.byteorder == 'little' else '>'
+# Integers of less than a byte, of which ml_dtypes keeps the bits alone and the library the value.
+_SIGNED = ('s2', 's4')
 
 
-class Shape(NamedTuple):
-    """What an array is. A negative size is a symbol; `byte_size` is then -1."""
+class Shape(Tuple[int, ...]):
+    """What an array is: a tuple of its sizes, which knows the element type, too. A size of a
+    graph's may be a `Symbol`; `byte_size` is then -1.
+
+    Attributes:
+        dtype: the element type's name
+        dims: the sizes
+        byte_size: bytes of the elements in row-major order
+    """
 
     dtype: str
-    dims: Tuple[int, ...]
     byte_size: int
+
+    def __new__(cls, dtype: str, dims: Iterable[int] = (),
+                byte_size: Optional[int] = None) -> 'Shape':
+        elements: Any = dims
+        shape = super().__new__(cls, elements)
+        shape.dtype = dtype
+        if byte_size is not None:
+            shape.byte_size = byte_size
+        elif any(size < 0 for size in shape):
+            shape.byte_size = -1
+        else:
+            shape.byte_size = math.prod(shape) * lib.kiln_dtype_bits(dtype_number(dtype)) // 8
+        return shape
+
+    @property
+    def dims(self) -> Tuple[int, ...]:
+        """The sizes."""
+        return tuple(self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Shape) and self.dtype != other.dtype:
+            return False
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __repr__(self) -> str:
+        return '{}[{}]'.format(self.dtype, ','.join(map(str, self)))
+
+    def __getnewargs__(self) -> Tuple[Any, ...]:
+        return self.dtype, self.dims, self.byte_size
 
 
 class HostArray(NamedTuple):
@@ -42,64 +75,66 @@ class HostArray(NamedTuple):
     owner: Any  # keeps the memory
 
 
-def dtype_number(dtype: DType) -> int:
-    """The number of an element type."""
-    if isinstance(dtype, int):
-        return dtype
-    if isinstance(dtype, str) and dtype in DTYPES:
-        return DTYPES[dtype]
-    # A NumPy type has its type string; a NumPy scalar class makes an instance that has it.
-    if isinstance(dtype, type):
-        dtype = getattr(dtype(), 'dtype', dtype)
-    name = _of_type_string(getattr(dtype, 'str', dtype))
-    if name is None:
-        raise ValueError('{!r} is not an element type'.format(dtype))
-    return DTYPES[name]
-
-
-def dtype_name(number: int) -> str:
-    """The name of an element type's number."""
-    return _NAMES[number]
-
-
-def _of_type_string(string: Any) -> Optional[str]:
-    if not isinstance(string, str) or string[:1] not in ('|', _NATIVE):
-        return None
-    return _FROM_NUMPY.get(string[1:])
-
-
-def type_string(dtype: str, item_size: int) -> str:
-    """NumPy's type string; raw bytes for types that NumPy lacks."""
-    string = _NUMPY.get(dtype, 'V{}'.format(item_size))
-    return ('|' if item_size == 1 or string[0] == 'V' else _NATIVE) + string
-
-
 def shape_of(function: Any, *arguments: Any) -> Shape:
     """The shape that a function writes into its last parameter."""
     struct = ShapeStruct()
     function(*arguments, ctypes.byref(struct))
+    return read_shape(struct)
+
+
+def read_shape(struct: ShapeStruct) -> Shape:
+    """What a struct of the library's says."""
     dims = tuple(struct.dims[:struct.rank]) if struct.dims else ()
-    return Shape(_NAMES[struct.dtype], dims, struct.byte_size)
+    return Shape(dtype_name(struct.dtype), dims, struct.byte_size)
 
 
-def host_array(source: Any, dtype: Optional[DType] = None, copy: bool = False) -> HostArray:
+def _with_interface(source: Any, dtype: Optional[int], copy: bool) -> Tuple[Any, Optional[int]]:
+    """What has NumPy's array interface or the buffer protocol, in the library's bytes, and the
+    number of its element type if that can be told by name.
+    """
+    if not hasattr(source, '__array_interface__') and hasattr(source, '__array__'):
+        source = source.__array__()
+    try:
+        own: Optional[int] = dtype_number(source.dtype)
+    except (AttributeError, ValueError):
+        return source, None
+    if dtype_name(own or 0) in _SIGNED and dtype in (None, own):
+        if not copy:
+            raise ValueError('an array of {} has other bytes in the library: copy it first'.format(
+                source.dtype))
+        source = source.astype('int8')
+    return source, own
+
+
+def host_array(source: Any, dtype: Optional[DTypeLike] = None, copy: bool = False) -> HostArray:
     """The memory of an array: what has NumPy's array interface or Python's buffer protocol.
 
     Args:
         dtype: the element type, where the array's own is not one of the library's
-        copy: whether a copy may take the place of memory that is not in row-major order
+        copy: whether a copy may take the place of memory that is not in row-major order, and of
+            numbers and lists of them
     """
+    number = None if dtype is None else dtype_number(dtype)
+    if copy and isinstance(source, (bool, int, float, complex, list, tuple)):
+        import numpy
+        source = numpy.asarray(source, None if dtype is None else DType(dtype).dtype)
+    source, own = _with_interface(source, number, copy)
     interface = getattr(source, '__array_interface__', None)
     if interface is not None:
-        own = _of_type_string(interface['typestr'])
+        if own is None:
+            own = number_of_type_string(interface['typestr'])
         item_size = int(interface['typestr'][2:])
         dims = tuple(interface['shape'])
         contiguous = interface.get('strides') is None
         address, readonly = interface['data']
     else:
-        view = memoryview(source)
-        own = _of_type_string('|{}{}'.format(_KINDS.get(view.format.lstrip('@=' + _NATIVE), '?'),
-                                             view.itemsize))
+        try:
+            view = memoryview(source)
+        except TypeError:
+            raise TypeError('a {} is no array: it has neither NumPy\'s array interface nor the '
+                            'buffer protocol'.format(type(source).__name__)) from None
+        code = view.format.lstrip('@=' + NATIVE)
+        own = number_of_type_string('|{}{}'.format(_KINDS.get(code, '?'), view.itemsize))
         item_size, dims, readonly = view.itemsize, tuple(view.shape or ()), view.readonly
         contiguous = view.c_contiguous and not readonly
         address = (ctypes.addressof(ctypes.c_char.from_buffer(view))
@@ -108,13 +143,15 @@ def host_array(source: Any, dtype: Optional[DType] = None, copy: bool = False) -
     if not contiguous:
         if not copy:
             raise ValueError('the array is read-only or not in row-major order: copy it first')
-        data = memoryview(source).tobytes()
-        address = ctypes.cast(data, ctypes.c_void_p).value or 0
+        to_bytes = getattr(source, 'tobytes', None) or memoryview(source).tobytes
+        data = to_bytes()
+        address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
         owner = (data, None)
-    number = DTYPES.get(own or '') if dtype is None else dtype_number(dtype)
+    if number is None:
+        number = own
     if number is None:
         raise ValueError('the elements of the array are of no type of the library: name one')
     if lib.kiln_dtype_bits(number) != 8 * item_size:
         raise ValueError('an element of {} does not take {} bytes'.format(
-            _NAMES.get(number, number), item_size))
+            dtype_name(number), item_size))
     return HostArray(address, number, dims, math.prod(dims) * item_size, bool(readonly), owner)

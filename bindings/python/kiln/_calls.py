@@ -1,13 +1,17 @@
 """Functions of Python's that programs call."""
 
 import ctypes
-from typing import Any, Callable, Dict, List, Optional
+import threading
+from typing import Any, Callable, List, Optional, TypeVar
 
-from . import _structs
-from ._arrays import Shape, dtype_number, dtype_name, type_string
+from . import _numpy, _structs
+from ._arrays import Shape
+from ._dtypes import DType, dtype_name
 from ._handle import held
-from ._library import Code, KilnError, lib
-from ._table import FUNCTIONS
+from ._library import KilnError, lib
+from ._table import FUNCTIONS, Code
+
+T = TypeVar('T')
 
 # A function of its own, which hands the error over instead of raising it.
 _make_error = lib['kiln_error_create']
@@ -16,7 +20,7 @@ _make_error.argtypes = FUNCTIONS['kiln_error_create'][1]
 
 
 class CallArray:
-    """An array of a custom call, with NumPy's array interface. Its memory is there until the
+    """An array of a custom call: `numpy.asarray` of it is the same memory, which is there until the
     function returns.
 
     Attributes:
@@ -26,13 +30,19 @@ class CallArray:
     def __init__(self, struct: _structs.CallArray, readonly: bool) -> None:
         self.shape = Shape(dtype_name(struct.dtype), tuple(struct.dims[:struct.rank]),
                            struct.byte_size)
-        self._data = (struct.data or 0, readonly)
+        self._address, self._readonly = struct.data or 0, readonly
 
     @property
-    def __array_interface__(self) -> Dict[str, Any]:
-        item_size = lib.kiln_dtype_bits(dtype_number(self.shape.dtype)) // 8
-        return {'version': 3, 'shape': self.shape.dims,
-                'typestr': type_string(self.shape.dtype, item_size), 'data': self._data}
+    def dtype(self) -> DType:
+        """Its element type."""
+        return DType(self.shape.dtype)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
+        memory = _numpy.Memory(self, self._address, self.shape, self._readonly)
+        return _numpy.converted(_numpy.array_of(memory, self.shape.dtype), dtype, copy)
+
+    def __repr__(self) -> str:
+        return '<kiln.CallArray {!r}>'.format(self.shape)
 
 
 class CustomCall:
@@ -57,16 +67,51 @@ class CustomCall:
             CallArray(struct.results[i].contents, False) for i in range(struct.result_count)]
 
 
-@_structs.CallFunction
-def call_held(number: int, address: int) -> Optional[int]:
+def _call(number: int, address: int) -> Optional[int]:
     """Calls the function that is held under a number; an exception is the call's error."""
     function: Callable[[CustomCall], None] = held(number)
     try:
         function(CustomCall(_structs.CustomCall.from_address(address)))
         return None
-    except KilnError as error:
-        code, message = error.code, error.message
     except BaseException as error:  # pylint: disable=broad-except
-        code, message = Code.UNKNOWN, '{}: {}'.format(type(error).__name__, error)
+        if _scope.is_open:
+            _scope.cause = error
+        if isinstance(error, KilnError):
+            code, message = error.code, error.message
+        else:
+            code, message = Code.UNKNOWN, '{}: {}'.format(type(error).__name__, error)
     data = message.encode('utf-8', 'replace')
-    return _make_error(code, data, len(data))
+    made: int = _make_error(code, data, len(data))
+    return made
+
+
+call_held = _structs.CallFunction(_call)
+
+
+class _Scope(threading.local):
+    """Whether this thread runs a program, and what a function of Python's that it called raised."""
+
+    is_open = False
+    cause: Optional[BaseException] = None
+
+
+_scope = _Scope()
+
+
+def with_causes(function: Callable[[], T]) -> T:
+    """Calls what runs a program. Where that fails as a function of Python's did, which it called in
+    this thread, the function's exception is the error's cause; KeyboardInterrupt and the like take
+    its place.
+    """
+    _scope.is_open = True
+    try:
+        return function()
+    except KilnError as error:
+        cause = _scope.cause
+        if cause is None or cause is error:
+            raise
+        if not isinstance(cause, Exception):
+            raise cause from None
+        raise error from cause
+    finally:
+        _scope.is_open, _scope.cause = False, None

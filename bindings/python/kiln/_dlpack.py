@@ -53,7 +53,6 @@ _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _De
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-@_Destructor
 def _destroy(capsule: int) -> None:
     """Gives back a tensor that nobody has taken."""
     for form in _FORMS:
@@ -62,10 +61,13 @@ def _destroy(capsule: int) -> None:
             _Deleter(form.struct.from_address(address).deleter)(address)
 
 
+_destructor = _Destructor(_destroy)  # kept here, as names are
+
+
 def export(buffer: Any, max_version: Optional[Tuple[int, int]]) -> Any:
     """A capsule with a tensor in the memory of a buffer, in the newest form that is understood."""
     form = _FORMS[0 if max_version is not None and max_version[0] >= 1 else 1]
-    return _new(made(form.export, buffer), form.name, _destroy)
+    return _new(made(form.export, buffer), form.name, _destructor)
 
 
 def device_of(device: Any) -> Tuple[int, int]:

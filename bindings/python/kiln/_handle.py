@@ -2,43 +2,78 @@
 
 import ctypes
 import itertools
-import weakref
-from typing import Any, ClassVar, Dict
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, TypeVar
 
 from ._library import lib
 from ._structs import DestroyFunction
+
+H = TypeVar('H', bound='Handle')
+
+
+def refuse_to_copy(self: Any, _protocol: Any = None) -> Any:
+    """`__reduce_ex__` of what cannot be pickled or copied: it is an address in this process."""
+    raise TypeError('a kiln.{} cannot be pickled or copied{}'.format(
+        type(self).__name__, getattr(self, '_instead', '')))
 
 
 class Handle:
     """An object of the library. It is given back by `close`, at the end of a `with` block, or when
     the last reference to the Python object goes; what was made from it keeps what it needs alive.
+    It cannot be pickled or copied.
     """
 
+    # The address, which ctypes passes to functions; it is there until the object is closed.
+    __slots__ = ('_as_parameter_', '__weakref__')
+    _as_parameter_: int
     _noun: ClassVar[str]  # as in kiln_<noun>_release
+    _release: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        cls._release = getattr(lib, 'kiln_{}_release'.format(cls._noun))
 
     def __init__(self, address: int) -> None:
-        self._address = address
-        release = getattr(lib, 'kiln_{}_release'.format(self._noun))
-        self._finalizer = weakref.finalize(self, release, address)
+        self._as_parameter_ = address
 
     @classmethod
-    def borrowed(cls, address: int) -> Any:
+    def borrowed(cls: 'type[H]', address: int) -> H:
         """An object for an address that the library keeps a reference to."""
         getattr(lib, 'kiln_{}_retain'.format(cls._noun))(address)
         return cls(address)
 
+    if not TYPE_CHECKING:  # for which it would have all names there are
+
+        def __getattr__(self, name):
+            if name == '_as_parameter_':
+                raise ctypes.ArgumentError('the {} is closed'.format(self._noun))
+            raise AttributeError('a kiln.{} has no attribute {!r}'.format(
+                type(self).__name__, name))
+
     @property
-    def _as_parameter_(self) -> int:
-        """What ctypes passes to functions."""
-        if not self._finalizer.alive:
-            raise ctypes.ArgumentError('the {} is closed'.format(self._noun))
-        return self._address
+    def closed(self) -> bool:
+        """Whether it was given back."""
+        try:
+            return not self._as_parameter_
+        except ctypes.ArgumentError:
+            return True
 
     def close(self) -> None:
         """Gives the object back; using it afterwards raises `ctypes.ArgumentError`."""
-        self._finalizer()
+        try:
+            address = self._as_parameter_
+            del self._as_parameter_
+        except (AttributeError, ctypes.ArgumentError):
+            return
+        self._release(address)
 
-    def __enter__(self) -> Any:
+    def __del__(self) -> None:
+        try:
+            self._release(self._as_parameter_)
+        except ctypes.ArgumentError:
+            pass  # it is closed
+
+    __reduce_ex__ = refuse_to_copy
+
+    def __enter__(self: H) -> H:
         return self
 
     def __exit__(self, *_exception: Any) -> None:

@@ -1,18 +1,15 @@
 """The library, loaded, and the conversions that its functions want."""
 
 import ctypes
-import enum
 import os
-from typing import Any, Callable, Iterable, Optional, Tuple, Type, TypeVar
+import subprocess
+import sysconfig
+from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Tuple, Type, TypeVar
 
 from ._schema import ErrorPointer
-from ._table import CODES, FUNCTIONS, VERSION
+from ._table import FUNCTIONS, VERSION, Code
 
 S = TypeVar('S', bound=ctypes.Structure)
-
-Code = enum.IntEnum('Code', CODES)  # type: ignore[misc]
-Code.__doc__ = 'What kind of failure.'
-
 
 class KilnError(Exception):
     """A failure that the library tells.
@@ -31,15 +28,46 @@ class KilnError(Exception):
         return '{}: {}'.format(self.code.name, self.message)
 
 
-def _load() -> ctypes.CDLL:
-    """Loads the library that KILN_LIBRARY names, or that lies in the package, or is installed."""
+def _paths() -> Iterator[str]:
+    """Where the library may be, the best place first."""
+    named = os.environ.get('KILN_LIBRARY')
+    if named:
+        yield named
+        return
     soname = 'libkiln.so.{}'.format(VERSION[0])
-    beside = os.path.join(os.path.dirname(__file__), soname)
-    path = os.environ.get('KILN_LIBRARY') or (beside if os.path.exists(beside) else soname)
+    # In the package, or in the prefix that the package is installed below, as
+    # lib/python3.11/dist-packages/kiln.
+    package = os.path.dirname(os.path.abspath(__file__))
+    lib_folder = os.path.join(package, '../../..')
+    for folder in (package, lib_folder,
+                   os.path.join(lib_folder, sysconfig.get_config_var('MULTIARCH') or ''),
+                   os.path.join(lib_folder, '../lib64')):
+        path = os.path.join(folder, soname)
+        if os.path.exists(path):
+            yield os.path.realpath(path)
+    yield soname  # where the system's loader looks
     try:
-        loaded = ctypes.CDLL(path)
-    except OSError as error:
-        raise ImportError('{}; set KILN_LIBRARY to the path of libkiln.so'.format(error)) from None
+        folder = subprocess.run(['pkg-config', '--variable=libdir', 'kiln'], check=True, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return
+    yield os.path.join(folder, soname)
+
+
+def _load() -> ctypes.CDLL:
+    """Loads the library: the one that KILN_LIBRARY names, or else the first that is found in the
+    package, below its prefix, by the system's loader, or by pkg-config.
+    """
+    errors = []
+    for path in _paths():
+        try:
+            loaded = ctypes.CDLL(path)
+            break
+        except OSError as error:
+            errors.append(str(error))
+    else:
+        raise ImportError('{}; set KILN_LIBRARY to the path of libkiln.so'.format(
+            '; '.join(errors)))
     version = loaded.kiln_version()
     if version // 1000000 != VERSION[0] or version // 1000 % 1000 < VERSION[1]:
         raise ImportError('{} has version number {}; expected {}.{}'.format(
@@ -55,10 +83,29 @@ def _load() -> ctypes.CDLL:
 
 def _raise(returned: ErrorPointer, _function: Any, _arguments: Any) -> None:
     if returned:
-        try:
-            raise borrowed_error(returned)
-        finally:
-            lib.kiln_error_release(returned)
+        raise_error(returned.value or 0)
+
+
+def lean(name: str) -> Any:
+    """A function of the library that takes addresses and numbers as Python's integers, and returns
+    the address of an error, or None: for where each microsecond counts.
+    """
+    function = lib[name]
+    result, parameters = FUNCTIONS[name]
+    function.argtypes = [p if p in _NUMBERS else ctypes.c_void_p for p in parameters]
+    function.restype = ctypes.c_void_p if result is ErrorPointer else result
+    return function
+
+
+_NUMBERS = (ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t, ctypes.c_double)
+
+
+def raise_error(address: int) -> NoReturn:
+    """Raises an error that a lean function has returned."""
+    try:
+        raise borrowed_error(address)
+    finally:
+        lib.kiln_error_release(address)
 
 
 def borrowed_error(pointer: Any) -> KilnError:
@@ -79,7 +126,7 @@ def decoded(function: Callable[..., Optional[bytes]], *arguments: Any) -> Option
     return None if data is None else data.decode('utf-8', 'replace')
 
 
-def ints(values: Iterable[int]) -> Tuple[ctypes.Array, int]:
+def ints(values: Iterable[int]) -> 'Tuple[ctypes.Array[Any], int]':
     """The pair of arguments that a list of integers is."""
     items = [int(v) for v in values]
     return (ctypes.c_int64 * len(items))(*items), len(items)

@@ -1,7 +1,8 @@
 """The structs of the C ABI; the headers say what their fields mean."""
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import (POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64,
+                    c_void_p)
 
 LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_void_p, c_size_t)
 DestroyFunction = ctypes.CFUNCTYPE(None, c_void_p)
@@ -66,7 +67,8 @@ class ProgramCost(Output):
     _fields_ = [('struct_size', c_size_t),
                 ('flops', c_int64),
                 ('transcendentals', c_int64),
-                ('bytes_accessed', c_int64)]
+                ('bytes_accessed', c_int64),
+                ('partial', c_int64)]
 
 
 class CallArray(ctypes.Structure):
@@ -107,6 +109,17 @@ class CustomCallOptions(ctypes.Structure):
                 ('reserved', c_int32)]
 
 
+class AttentionOptions(ctypes.Structure):
+    """kiln_attention_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('scale', c_double),
+                ('causal', c_int32),
+                ('reserved', c_int32),
+                ('mask', c_uint64),
+                ('bias', c_uint64)]
+
+
 class StablehloOptions(ctypes.Structure):
     """kiln_stablehlo_options"""
 
@@ -114,7 +127,9 @@ class StablehloOptions(ctypes.Structure):
                 ('entry', c_char_p),
                 ('entry_length', c_size_t),
                 ('arguments', POINTER(POINTER(Shape))),
-                ('argument_count', c_size_t)]
+                ('argument_count', c_size_t),
+                ('cancel', POINTER(c_int32)),
+                ('timeout_ns', c_int64)]
 
 
 class SymbolSize(ctypes.Structure):
@@ -174,7 +189,11 @@ class CompileOptions(ctypes.Structure):
                 ('aliases', POINTER(Alias)),
                 ('alias_count', c_size_t),
                 ('optimization', c_int32),
-                ('allow_tf32', c_int32)]
+                ('allow_tf32', c_int32),
+                ('cancel', POINTER(c_int32)),
+                ('timeout_ns', c_int64),
+                ('dump_large_constants', c_int32),
+                ('reserved', c_int32)]
 
 
 class ExecuteOptions(ctypes.Structure):

@@ -4,18 +4,20 @@ import ctypes
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _structs
-from ._arrays import DType, dtype_number
+from ._dtypes import DTypeLike, dtype_number
 from ._calls import CustomCall, call_held
 from ._handle import Handle, drop, forget, held, hold
+from ._interrupt import interruptible
 from ._library import KilnError, decoded, ints, lib, made, made_text, options, text
 from ._table import GPU_LIBRARIES, GPU_MODES, LOG_LEVELS
-from .device import Device, MemoryInfo, memory_info
+from .device import Cancellation, Device, MemoryInfo, memory_info
 from .graph import Graph
 
 
 class Trace(Handle):
     """A recording of what a context does; ends with its `with` block or with `stop`."""
 
+    __slots__ = ()
     _noun = 'trace'
 
     def stop(self) -> None:
@@ -33,10 +35,12 @@ class Trace(Handle):
 _LEVEL_NAMES = {number: name for name, number in LOG_LEVELS.items()}
 
 
-@_structs.LogFunction
 def _call_log(number: int, level: int, message: int, length: int) -> None:
     held(number)(_LEVEL_NAMES.get(level, str(level)),
                  ctypes.string_at(message, length).decode('utf-8', 'replace'))
+
+
+_log_function = _structs.LogFunction(_call_log)
 
 
 class Context(Handle):
@@ -56,7 +60,10 @@ class Context(Handle):
             'DEFAULT': as the environment variable KILN_GPU_LIBRARY says
     """
 
+    __slots__ = ('calls_python', '_lets_any_thread_call')
     _noun = 'context'
+    # Whether programs may call functions of Python's, which only the thread that runs them may do.
+    calls_python: bool
 
     def __init__(self, threads: int = 0, callbacks_from_any_thread: bool = False,
                  log: Optional[Callable[[str, str], None]] = None,
@@ -73,7 +80,7 @@ class Context(Handle):
         number = 0
         if log is not None:
             number = hold(log)
-            fields.update(log=_call_log, log_user_data=number, log_destroy=forget)
+            fields.update(log=_log_function, log_user_data=number, log_destroy=forget)
         made_options = options(_structs.ContextOptions, lib.kiln_context_options_init, **fields)
         try:
             address = made(lib.kiln_context_create, ctypes.byref(made_options))
@@ -81,11 +88,19 @@ class Context(Handle):
             drop(number)
             raise
         super().__init__(address)
+        self._lets_any_thread_call = callbacks_from_any_thread
+        self.calls_python = False
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<kiln.Context closed>'
+        return '<kiln.Context {}, {} threads>'.format(
+            ', '.join(device.name for device in self.devices), self.threads)
 
     @property
     def threads(self) -> int:
         """Threads that run kernels, the caller's included."""
-        return lib.kiln_context_threads(self)
+        return int(lib.kiln_context_threads(self))
 
     @property
     def memory(self) -> MemoryInfo:
@@ -123,6 +138,7 @@ class Context(Handle):
         except KilnError:
             drop(number)
             raise
+        self.calls_python = not self._lets_any_thread_call
 
     def graph(self, name: str = '') -> Graph:
         """Begins an empty graph."""
@@ -133,17 +149,23 @@ class Context(Handle):
         return Graph(self, made(lib.kiln_graph_from_hlo_text, self, *text(hlo)))
 
     def graph_from_stablehlo(self, program: Union[str, bytes], entry: str = '',
-                             arguments: Optional[Sequence[Tuple[DType, Sequence[int]]]] = None
-                             ) -> Graph:
-        """Reads a program in StableHLO: text, or portable bytecode as `bytes`.
+                             arguments: Optional[Sequence[Tuple[DTypeLike, Sequence[int]]]] = None,
+                             cancel: Optional[Cancellation] = None,
+                             timeout: Optional[float] = None) -> Graph:
+        """Reads a program in StableHLO: text, or portable bytecode as `bytes`. Ctrl-C cancels it.
 
         Args:
             entry: the name of the function that is the graph: `main`, or else the only public one
             arguments: element type and sizes of each parameter, where the program leaves sizes open
+            cancel: what may end reading
+            timeout: how many seconds it may take
         """
         data = program.encode() if isinstance(program, str) else program
         name, name_length = text(entry)
-        fields: Dict[str, Any] = {'entry': name, 'entry_length': name_length}
+        flag = Cancellation() if cancel is None else cancel
+        fields: Dict[str, Any] = {
+            'entry': name, 'entry_length': name_length, 'cancel': ctypes.pointer(flag._flag),
+            'timeout_ns': 0 if timeout is None else max(1, int(timeout * 1e9))}
         if arguments is not None:
             shapes = (_structs.Shape * len(arguments))()
             for shape, (dtype, dims) in zip(shapes, arguments):
@@ -155,8 +177,9 @@ class Context(Handle):
             fields.update(arguments=pointers, argument_count=len(shapes))
         made_options = options(_structs.StablehloOptions, lib.kiln_stablehlo_options_init,
                                **fields)
-        return Graph(self, made(lib.kiln_graph_from_stablehlo, self, data, len(data),
-                                ctypes.byref(made_options)))
+        return interruptible(
+            lambda: Graph(self, made(lib.kiln_graph_from_stablehlo, self, data, len(data),
+                                     ctypes.byref(made_options))), flag.set)
 
     def trace(self) -> Trace:
         """Begins to record what the context does: `with context.trace() as trace: ...`"""

@@ -1,16 +1,26 @@
 """Programs: graphs compiled as a whole, and graphs that run op by op."""
 
+import atexit
+import collections
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+import time
+from typing import (TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+                    Union)
 
 from . import _structs
 from ._arrays import Shape, shape_of
+from ._calls import with_causes
 from ._handle import Handle
-from ._library import decoded, lib, made, options, text
-from .device import Buffer, Device, Event
+from ._interrupt import Job, interruptible
+from ._lend import Lender
+from ._library import decoded, lean, lib, made, options, raise_error, text
+from .device import Buffer, Cancellation, Device, Event
 
 if TYPE_CHECKING:
-    from .graph import Graph, Value
+    from .graph import Graph
+    from .value import Value
+
+Donation = Union[bool, Sequence[int]]
 
 
 class ProgramInfo(NamedTuple):
@@ -35,34 +45,34 @@ class ProgramMemory(NamedTuple):
 
 
 class ProgramCost(NamedTuple):
-    """What a run does, as XLA's cost analysis counts it."""
+    """What a run does, as XLA's cost analysis counts it. It is `partial` where there are loops,
+    which count once, or custom calls, whose work is not known.
+    """
 
     flops: int
     transcendentals: int
     bytes_accessed: int
-
-
-class Cancellation:
-    """Ends executions that were given it, with the code CANCELLED, once it is set."""
-
-    def __init__(self) -> None:
-        self._flag = ctypes.c_int32(0)
-
-    def set(self) -> None:
-        """Asks for the end; any thread may."""
-        self._flag.value = 1
+    partial: bool
 
 
 def _info(struct: _structs.ProgramInfo) -> ProgramInfo:
     return ProgramInfo(*(getattr(struct, name) for name in ProgramInfo._fields))
 
 
-def _execute_options(threads: int, cancel: Optional[Cancellation],
-                     stream: Optional[int] = None) -> Any:
-    fields: Dict[str, Any] = {'threads': threads, 'stream': stream}
+_DEFAULTS = options(_structs.ExecuteOptions, lib.kiln_execute_options_init)
+
+
+def _execute_options(threads: int, cancel: Optional[Cancellation], stream: Optional[int] = None,
+                     donate: Donation = False) -> Any:
+    struct = _structs.ExecuteOptions.from_buffer_copy(_DEFAULTS)
+    struct.threads, struct.stream, struct.donate_aliased = threads, stream, int(donate is True)
     if cancel is not None:
-        fields['cancel'] = ctypes.pointer(cancel._flag)
-    return ctypes.byref(options(_structs.ExecuteOptions, lib.kiln_execute_options_init, **fields))
+        struct.cancel = ctypes.pointer(cancel._flag)
+    if not isinstance(donate, bool):
+        numbers = list(donate)
+        struct.donated = (ctypes.c_size_t * len(numbers))(*numbers)
+        struct.donated_count = len(numbers)
+    return struct
 
 
 def _places(buffers: Sequence[Optional[Buffer]]) -> Any:
@@ -71,30 +81,110 @@ def _places(buffers: Sequence[Optional[Buffer]]) -> Any:
         *(None if b is None else b._as_parameter_ for b in buffers))
 
 
-def _arguments(device: Device, arrays: Sequence[Any]) -> List[Buffer]:
-    return [a if isinstance(a, Buffer) else device.borrow(a) for a in arrays]
-
-
 class _Results:
     """The places of results: some given, the others to be filled in by the library."""
 
     def __init__(self, count: int, given: Optional[Sequence[Optional[Buffer]]]) -> None:
-        self._given = [None] * count if given is None else list(given)
-        if any(b is not None and b.readonly for b in self._given):
-            raise ValueError('a result cannot be written into read-only memory')
+        self._given: List[Optional[Buffer]] = [None] * count
+        if given is not None:
+            self._given = list(given)
+        for buffer in self._given:
+            if buffer is not None and buffer.readonly:
+                raise ValueError('a result cannot be written into read-only memory')
         self.places = _places(self._given)
         self.count = len(self._given)
 
-    def buffers(self) -> List[Buffer]:
+    def leave(self, job: Job) -> None:
+        """An interrupted execution may still write what was given to it."""
+        for given in self._given:
+            if given is not None:
+                given._pending = job
+
+    def buffers(self, pending: bool = False) -> List[Buffer]:
         """The results, once the library has accepted the execution."""
-        return [given if given is not None else Buffer(address)
+        for given in self._given:
+            if given is not None and pending:
+                given._pending = True
+        return [given if given is not None else Buffer(address, False, pending)
                 for given, address in zip(self._given, self.places)]
+
+
+# Work that takes less is not worth a thread beside the main one: seconds of one slow core.
+_BRIEF = 0.02
+
+
+# Arrays for the arguments and results of a call, each with its address, which are used again and
+# again.
+_Frame = Tuple[Any, int, Any, int]
+
+
+def _frame(argument_count: int, result_count: int) -> _Frame:
+    arguments, results = (ctypes.c_void_p * argument_count)(), (ctypes.c_void_p * result_count)()
+    return arguments, ctypes.addressof(arguments), results, ctypes.addressof(results)
+
+
+_run = lean('kiln_executable_run')
+_execute = lean('kiln_executable_execute')
+_wait = lean('kiln_event_wait')
+# Executions that go on, with the flags that they look at: in the order in which they began.
+_running: 'collections.deque[Event]' = collections.deque()
+
+
+def _remember(event: Event, flag: Cancellation) -> None:
+    """Keeps an event, and the flag that its execution looks at, until that has ended."""
+    lib.kiln_event_retain(event)
+    _running.append(Event(event._as_parameter_, flag))
+    try:
+        while _running[0].ready:
+            _running.popleft()
+    except IndexError:  # another thread was quicker
+        pass
+
+
+@atexit.register
+def _end_executions() -> None:
+    """Ends what goes on, if that can be ended: the library's threads must not call a Python that is
+    gone.
+    """
+    for event in list(_running):
+        event.cancel()
+    end = time.monotonic_ns() + 5 * 10**9
+    while _running:
+        error = _wait(_running.popleft()._as_parameter_, max(0, end - time.monotonic_ns()))
+        if error is not None:
+            lib.kiln_error_release(error)
 
 
 class Executable(Handle):
     """A graph compiled for a device (`Graph.compile`). Any number of threads may run it at once."""
 
+    __slots__ = ('_device', '_argument_count', '_result_count', '_argument_shapes',
+                 '_result_shapes', '_aliases', '_frames', '_lenders', '_options', '_is_brief',
+                 '_stays')
     _noun = 'executable'
+
+    def __init__(self, address: int, calls_python: bool = False) -> None:
+        super().__init__(address)
+        self._device = Device.borrowed(lib.kiln_executable_device(self))
+        self._argument_count: int = lib.kiln_executable_argument_count(self)
+        self._result_count: int = lib.kiln_executable_result_count(self)
+        self._argument_shapes: Optional[List[Shape]] = None
+        self._result_shapes: Optional[List[Shape]] = None
+        self._aliases: Optional[Dict[int, int]] = None
+        self._frames: List[_Frame] = []
+        self._lenders: Optional[List[Lender]] = None
+        self._options: Dict[Any, Any] = {}
+        cost = self.cost
+        seconds = cost.flops * 1e-9 + cost.transcendentals * 2e-8 + cost.bytes_accessed * 1e-9
+        self._is_brief = (seconds < _BRIEF and not cost.partial
+                          and not self._device.name.startswith('REFERENCE'))
+        # Functions of Python's are called by the thread that runs it, unless others may.
+        self._stays = calls_python
+
+    def close(self) -> None:
+        """Gives it back; executions go on."""
+        super().close()
+        self._device.close()
 
     @property
     def device(self) -> Device:
@@ -104,20 +194,38 @@ class Executable(Handle):
     @property
     def argument_shapes(self) -> List[Shape]:
         """What it takes."""
-        return [shape_of(lib.kiln_executable_argument_shape, self, i)
-                for i in range(lib.kiln_executable_argument_count(self))]
+        if self._argument_shapes is None:
+            self._argument_shapes = [shape_of(lib.kiln_executable_argument_shape, self, i)
+                                     for i in range(self._argument_count)]
+        return list(self._argument_shapes)
 
     @property
     def argument_names(self) -> List[str]:
         """The names of what it takes."""
         return [decoded(lib.kiln_executable_argument_name, self, i) or ''
-                for i in range(lib.kiln_executable_argument_count(self))]
+                for i in range(self._argument_count)]
 
     @property
     def result_shapes(self) -> List[Shape]:
         """What it gives."""
-        return [shape_of(lib.kiln_executable_result_shape, self, i)
-                for i in range(lib.kiln_executable_result_count(self))]
+        if self._result_shapes is None:
+            self._result_shapes = [shape_of(lib.kiln_executable_result_shape, self, i)
+                                   for i in range(self._result_count)]
+        return list(self._result_shapes)
+
+    @property
+    def aliases(self) -> Dict[int, int]:
+        """For each result that is made in the memory of an argument, where that is donated, the
+        number of the argument.
+        """
+        if self._aliases is None:
+            self._aliases = {}
+            place = ctypes.c_int64()
+            for i in range(self._result_count):
+                lib.kiln_executable_result_alias(self, i, ctypes.byref(place))
+                if place.value >= 0:
+                    self._aliases[i] = place.value
+        return dict(self._aliases)
 
     @property
     def info(self) -> ProgramInfo:
@@ -138,52 +246,156 @@ class Executable(Handle):
         """What a run does."""
         struct = _structs.ProgramCost()
         lib.kiln_executable_cost(self, ctypes.byref(struct))
-        return ProgramCost(*(getattr(struct, name) for name in ProgramCost._fields))
+        return ProgramCost(struct.flops, struct.transcendentals, struct.bytes_accessed,
+                           bool(struct.partial))
 
-    def __call__(self, *arguments: Any) -> List[Buffer]:
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<kiln.Executable closed>'
+        arguments = ', '.join('{}: {!r}'.format(name, shape) for name, shape
+                              in zip(self.argument_names, self.argument_shapes))
+        return '<kiln.Executable ({}) -> ({}) on {}>'.format(
+            arguments, ', '.join(map(repr, self.result_shapes)), self._device.name)
+
+    def __call__(self, *arguments: Any, donate: Donation = False) -> List[Buffer]:
         """`run` with the defaults."""
-        return self.run(arguments)
+        # Written for speed: a small program is done in a microsecond.
+        count = len(arguments)
+        if donate is not False or not self._is_brief or count != self._argument_count:
+            return self.run(arguments, donate=donate)
+        try:
+            places, argument_place, results, result_place = frame = self._frames.pop()
+        except IndexError:
+            places, argument_place, results, result_place = frame = _frame(
+                count, self._result_count)
+        borrowed = None  # keeps what is made of arrays
+        at = 0
+        for argument in arguments:
+            if type(argument) is not Buffer:
+                if borrowed is None:
+                    borrowed = []
+                argument = self._lend(at, argument)
+                borrowed.append(argument)
+            elif argument._pending:
+                argument.settle()
+            places[at] = argument._as_parameter_
+            at += 1
+        error = _run(self._as_parameter_, None, argument_place, count, result_place,
+                     self._result_count)
+        if error is not None:
+            raise_error(error)
+        made_buffers = []
+        at = 0
+        for address in results:
+            made_buffers.append(Buffer(address))
+            results[at] = None
+            at += 1
+        self._frames.append(frame)
+        return made_buffers
+
+    def _lend(self, number: int, array: Any) -> Buffer:
+        """A buffer of an argument for the time of a call."""
+        if self._lenders is None:
+            self._lenders = [Lender(self._device, shape) for shape in self.argument_shapes]
+        buffer = self._lenders[number].lend(array)
+        return self._argument(number, array) if buffer is None else buffer
+
+    def _argument(self, number: int, array: Any) -> Buffer:
+        shapes = self._argument_shapes or self.argument_shapes
+        dtype = shapes[number].dtype if number < len(shapes) else 'f64'
+        return self._device._argument(array, dtype)
+
+    def _bound(self, arguments: Sequence[Any], donate: Donation) -> List[Buffer]:
+        """The arguments as buffers, of which those that are shared cannot be donated."""
+        buffers = [self._argument(i, a) for i, a in enumerate(arguments)]
+        if donate is not False:
+            donated = self.aliases.values() if donate is True else donate
+            for i in donated:
+                if 0 <= i < len(buffers) and buffers[i].is_shared:
+                    raise ValueError('argument {} cannot be donated: arrays of NumPy\'s use its '
+                                     'memory'.format(i))
+        return buffers
+
+    def _usual_options(self, threads: int, donate: Donation) -> Any:
+        """The address of options, which are made once; None for the defaults."""
+        if threads == 0 and donate is False:
+            return None
+        key = (threads, donate if isinstance(donate, bool) else tuple(donate))
+        struct = self._options.get(key)
+        if struct is None:
+            struct = self._options.setdefault(key, _execute_options(threads, None, None, donate))
+        return ctypes.addressof(struct)
 
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
             threads: int = 0, cancel: Optional[Cancellation] = None,
-            stream: Optional[int] = None) -> List[Buffer]:
-        """Executes, and returns when the results are there.
+            stream: Optional[int] = None, donate: Donation = False) -> List[Buffer]:
+        """Executes, and returns when the results are there. Ctrl-C cancels it, and sets `cancel`;
+        what does not end at once goes on beside, and buffers in `results` are not ready until it
+        has ended.
 
         Args:
-            arguments: buffers, or arrays, which are borrowed (`Device.borrow`)
+            arguments: buffers; arrays, which are borrowed (`Device.borrow`), or copied where their
+                memory is in another form; and numbers
             results: for each result a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
             cancel: what may end the execution
             stream: the address of a CUstream in whose order it is done, on a GPU
+            donate: the numbers of arguments that are given up: results that have them as aliases
+                are made in their memory. True: all arguments that are aliases
         """
-        buffers = _arguments(self.device, arguments)
-        made_results = _Results(lib.kiln_executable_result_count(self), results)
-        lib.kiln_executable_run(self, _execute_options(threads, cancel, stream), _places(buffers),
-                                len(buffers), made_results.places, made_results.count)
-        return made_results.buffers()
+        buffers = self._bound(arguments, donate)
+        for buffer in buffers + [r for r in results or () if r is not None]:
+            buffer.settle()
+        made_results = _Results(self._result_count, results)
+        if self._is_brief and cancel is None and stream is None:
+            error = _run(self._as_parameter_, self._usual_options(threads, donate),
+                         _places(buffers), len(buffers), made_results.places, made_results.count)
+            if error is not None:
+                raise_error(error)
+            return made_results.buffers()
+        flag = Cancellation() if cancel is None else cancel
+        struct = _execute_options(threads, flag, stream, donate)
+
+        def execute() -> List[Buffer]:
+            lib.kiln_executable_run(self, ctypes.byref(struct), _places(buffers), len(buffers),
+                                    made_results.places, made_results.count)
+            return made_results.buffers()
+
+        if self._is_brief or self._stays:
+            return with_causes(execute)
+        return interruptible(lambda: with_causes(execute), flag.set, made_results.leave)
 
     def start(self, arguments: Sequence[Any],
               results: Optional[Sequence[Optional[Buffer]]] = None,
-              threads: int = 0, stream: Optional[int] = None) -> Tuple[List[Buffer], Event]:
+              threads: int = 0, stream: Optional[int] = None,
+              donate: Donation = False, cancel: Optional[Cancellation] = None
+              ) -> Tuple[List[Buffer], Event]:
         """Executes, and may return before the results are there. They can be used at once, as
         arguments too; what needs their values waits for them. On a `stream`, as in `run`, the
-        execution has its place when this returns.
+        execution has its place when this returns. Its end can be asked for: `event.cancel()`.
 
         Returns:
             the results, and an event that is ready when the execution has ended
         """
-        buffers = _arguments(self.device, arguments)
-        made_results = _Results(lib.kiln_executable_result_count(self), results)
+        buffers = self._bound(arguments, donate)
+        made_results = _Results(self._result_count, results)
+        flag = Cancellation() if cancel is None else cancel
+        struct = _execute_options(threads, flag, stream, donate)
         # One device's list of each.
-        given = (ctypes.POINTER(ctypes.c_void_p) * 1)(_pointer(_places(buffers)))
-        wanted = (ctypes.POINTER(ctypes.c_void_p) * 1)(_pointer(made_results.places))
-        event = made(lib.kiln_executable_execute, self, _execute_options(threads, None, stream), given,
-                     len(buffers), wanted, made_results.count, 1)
-        return made_results.buffers(), Event(event)
-
-
-def _pointer(array: Any) -> Any:
-    return ctypes.cast(array, ctypes.POINTER(ctypes.c_void_p))
+        places = _places(buffers)
+        given = ctypes.c_void_p(ctypes.addressof(places))
+        wanted = ctypes.c_void_p(ctypes.addressof(made_results.places))
+        place = ctypes.c_void_p()
+        error = _execute(self._as_parameter_, ctypes.addressof(struct), ctypes.addressof(given),
+                         len(buffers), ctypes.addressof(wanted), made_results.count, 1,
+                         ctypes.addressof(place))
+        if error is not None:
+            raise_error(error)
+        event = Event(place.value or 0, flag)
+        pending = not event.ready  # small work is done during the call
+        if pending:
+            _remember(event, flag)
+        return made_results.buffers(pending), event
 
 
 class Session(Handle):
@@ -191,6 +403,7 @@ class Session(Handle):
     threads may run it at once.
     """
 
+    __slots__ = ('device', '_stays')
     _noun = 'session'
 
     def __init__(self, graph: 'Graph', device: Optional[Device] = None) -> None:
@@ -198,6 +411,10 @@ class Session(Handle):
         made_options = options(_structs.SessionOptions, lib.kiln_session_options_init, **fields)
         super().__init__(made(lib.kiln_session_create, graph, ctypes.byref(made_options)))
         self.device = graph.context.device('CPU:0') if device is None else device
+        self._stays = graph.context.calls_python
+
+    def __repr__(self) -> str:
+        return '<kiln.Session {}>'.format('closed' if self.closed else 'on ' + self.device.name)
 
     def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> ProgramInfo:
         """Compiles what a run with these feeds and fetches needs, and tells what it costs."""
@@ -217,17 +434,28 @@ class Session(Handle):
             threads: how many to use at most; 0: as many as the context has
             cancel: what may end the execution
         """
-        buffers = _arguments(self.device, list(feeds.values()))
+        buffers = [self.device._argument(array, value.shape.dtype)
+                   for value, array in feeds.items()]
+        for buffer in buffers + [r for r in results or () if r is not None]:
+            buffer.settle()
         made_results = _Results(len(fetches), results)
         if made_results.count != len(fetches):
             raise ValueError('there must be as many results as fetches')
         ids, count = _values(list(feeds))
-        lib.kiln_session_run(self, _execute_options(threads, cancel), ids, _places(buffers), count,
-                             _values(fetches)[0], made_results.places, made_results.count)
-        return made_results.buffers()
+        flag = Cancellation() if cancel is None else cancel
+        struct = _execute_options(threads, flag)
+
+        def execute() -> List[Buffer]:
+            lib.kiln_session_run(self, ctypes.byref(struct), ids, _places(buffers), count,
+                                 _values(fetches)[0], made_results.places, made_results.count)
+            return made_results.buffers()
+
+        if self._stays:
+            return with_causes(execute)
+        return interruptible(lambda: with_causes(execute), flag.set, made_results.leave)
 
 
-def _values(values: Sequence['Value']) -> Tuple[ctypes.Array, int]:
+def _values(values: Sequence['Value']) -> 'Tuple[ctypes.Array[Any], int]':
     return (ctypes.c_uint64 * len(values))(*(v.id for v in values)), len(values)
 
 
@@ -236,24 +464,31 @@ _OPTIMIZATIONS = ('auto', 'quick', 'full')
 
 def compile_graph(graph: 'Graph', device: Optional[Device], symbols: Mapping[str, int],
                   disabled_passes: Sequence[str], verify: bool,
-                  dump_folder: Optional[str], optimization: str,
-                  allow_tf32: bool) -> Executable:
+                  dump_folder: Optional[str], optimization: str, allow_tf32: bool,
+                  aliases: Mapping[int, int], must_donate: bool,
+                  cancel: Optional[Cancellation], timeout: Optional[float]) -> Executable:
     """`Graph.compile`."""
-    sizes = [_structs.SymbolSize(*text(name), size) for name, size in symbols.items()]
     if optimization not in _OPTIMIZATIONS:
         raise ValueError(f'optimization is {optimization!r}, not one of {_OPTIMIZATIONS}')
-    fields: Dict[str, Any] = {'verify': int(verify),
-                              'optimization': _OPTIMIZATIONS.index(optimization),
-                              'allow_tf32': int(allow_tf32)}
-    if device is not None:
-        fields['device'] = device._as_parameter_
-    if sizes:
-        fields['symbols'] = (_structs.SymbolSize * len(sizes))(*sizes)
-        fields['symbol_count'] = len(sizes)
-    if disabled_passes:
-        fields['disabled_passes'], fields['disabled_passes_length'] = text(
-            ','.join(disabled_passes))
-    if dump_folder is not None:
-        fields['dump_folder'], fields['dump_folder_length'] = text(dump_folder)
-    made_options = options(_structs.CompileOptions, lib.kiln_compile_options_init, **fields)
-    return Executable(made(lib.kiln_graph_compile, graph, ctypes.byref(made_options)))
+    sizes = [_structs.SymbolSize(*text(name), size) for name, size in symbols.items()]
+    pairs = [_structs.Alias(result, argument, int(must_donate), 0)
+             for result, argument in aliases.items()]
+    flag = Cancellation() if cancel is None else cancel
+    passes, passes_length = text(','.join(disabled_passes))
+    folder, folder_length = text(dump_folder or '')
+    struct = options(
+        _structs.CompileOptions, lib.kiln_compile_options_init, verify=int(verify),
+        optimization=_OPTIMIZATIONS.index(optimization), allow_tf32=int(allow_tf32),
+        device=None if device is None else device._as_parameter_,
+        symbols=(_structs.SymbolSize * len(sizes))(*sizes), symbol_count=len(sizes),
+        aliases=(_structs.Alias * len(pairs))(*pairs), alias_count=len(pairs),
+        disabled_passes=passes, disabled_passes_length=passes_length,
+        dump_folder=folder if folder_length else None, dump_folder_length=folder_length,
+        cancel=ctypes.pointer(flag._flag),
+        timeout_ns=0 if timeout is None else max(1, int(timeout * 1e9)))
+    calls_python = graph.context.calls_python
+
+    def compile_it() -> Executable:
+        return Executable(made(lib.kiln_graph_compile, graph, ctypes.byref(struct)), calls_python)
+
+    return interruptible(compile_it, flag.set)

@@ -1,141 +1,71 @@
 """Graphs under construction."""
 
 import ctypes
-import numbers
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional,
-                    Sequence, Tuple, Union)
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from . import _ops, _structs
-from ._arrays import DType, Shape, dtype_number, host_array, shape_of
-from ._handle import Handle
-from ._library import decoded, ints, lib, made_text, options, text
-from ._table import DTYPES, REDUCERS
-from .device import Device
+from . import _structs, nn
+from ._arrays import host_array
+from ._dtypes import DType, DTypeLike
+from ._graph_ops import GraphOps
+from ._library import ints, lib, made_text, options, text
+from ._table import REDUCERS
+from .device import Cancellation, Device
 from .executable import Executable, compile_graph
-
-if TYPE_CHECKING:
-    from .context import Context
-
-Operand = Union['Value', complex]
+from .symbol import Symbol
+from .value import Value
 
 
-class Value:
-    """A value in a graph. Operators with another value of the same dimensions, or a number, add
-    ops to the graph.
-    """
-
-    __slots__ = ('graph', 'id')
-
-    def __init__(self, graph: 'Graph', number: int) -> None:
-        self.graph = graph
-        self.id = number
-
-    @property
-    def shape(self) -> Shape:
-        """Element type, sizes and bytes."""
-        return shape_of(lib.kiln_graph_value_shape, self.graph, self.id)
-
-    @property
-    def name(self) -> str:
-        """Its name in HLO text."""
-        return decoded(lib.kiln_graph_value_name, self.graph, self.id) or ''
-
-    def set_op_name(self, name: str) -> None:
-        """Says where it comes from, for dumps and messages."""
-        lib.kiln_graph_set_op_name(self.graph, self.id, *text(name))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Value) and self.id == other.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __repr__(self) -> str:
-        shape = self.shape
-        return '<kiln.Value {} = {}[{}]>'.format(self.name, shape.dtype,
-                                                 ','.join(map(str, shape.dims)))
-
-    def _lift(self, other: Operand) -> 'Value':
-        """A number as a value of this one's shape."""
-        if isinstance(other, Value):
-            return other
-        scalar = self.graph.scalar(self.shape.dtype, other)
-        return self.graph.broadcast_like(scalar, self) if self.shape.dims else scalar
-
-
-def _operator(op: str, swapped: bool = False, **attributes: Any) -> Callable[[Value, Any], Any]:
-    def operate(self: Value, other: Any) -> Any:
-        if not isinstance(other, (Value, numbers.Complex)):
-            return NotImplemented
-        pair = (self, self._lift(other))
-        return getattr(self.graph, op)(*(reversed(pair) if swapped else pair), **attributes)
-    return operate
-
-
-for _name, _op in (('add', 'add'), ('sub', 'subtract'), ('mul', 'multiply'),
-                   ('truediv', 'divide'), ('mod', 'remainder'), ('pow', 'power'),
-                   ('and', 'and_'), ('or', 'or_'), ('xor', 'xor')):
-    setattr(Value, '__{}__'.format(_name), _operator(_op))
-    setattr(Value, '__r{}__'.format(_name), _operator(_op, swapped=True))
-for _name in ('lt', 'le', 'gt', 'ge'):
-    setattr(Value, '__{}__'.format(_name), _operator('compare', direction=_name.upper()))
-for _name, _op in (('neg', 'negate'), ('abs', 'abs'), ('invert', 'not_')):
-    setattr(Value, '__{}__'.format(_name),
-            lambda self, op=_op: getattr(self.graph, op)(self))
-
-
-class Graph(Handle):
+class Graph(GraphOps):
     """A computation from parameters to results, used by one thread at a time. It has a method for
     each op; those that are keywords of Python end in an underscore (`and_`, `while_`). A region of
     an op (a reducer, a loop's body) is a graph of its own, which the op copies.
     """
 
-    _noun = 'graph'
+    __slots__ = ()
 
-    def __init__(self, context: 'Context', address: int) -> None:
-        super().__init__(address)
-        self.context = context
-
-    if TYPE_CHECKING:
-        def __getattr__(self, name: str) -> Callable[..., Value]: ...
-
-    def value(self, number: int) -> Value:
-        """The value of an id; raises the graph's first mistake where that is 0."""
-        if number == 0:
-            self.check()
-            raise KeyError('there is no such value')
-        return Value(self, number)
-
-    def check(self) -> None:
-        """Raises the first mistake that was made in building the graph."""
-        lib.kiln_graph_status(self)
+    def __repr__(self) -> str:
+        if self.closed:
+            return '<kiln.Graph closed>'
+        result = self.result
+        return '<kiln.Graph ({}) -> {}>'.format(
+            ', '.join('{}: {!r}'.format(p.name, p.shape) for p in self.parameters),
+            'no results yet' if result is None else repr(result.shape))
 
     # --- What the op table does not hold
 
-    def parameter(self, dtype: DType, dims: Sequence[int] = (), name: str = '') -> Value:
+    def parameter(self, dtype: DTypeLike, dims: Sequence[int] = (), name: str = '') -> Value:
         """The next input. Sizes are constants or symbols (`symbol`)."""
-        return self.value(lib.kiln_op_parameter(self, dtype_number(dtype), *ints(dims),
+        return self.value(lib.kiln_op_parameter(self, DType(dtype).number, *ints(dims),
                                                 *text(name)))
 
     def parameter_like(self, value: Value, name: str = '') -> Value:
         """The next input, of the shape of a value, which may be of another graph and a tuple."""
         return self.value(lib.kiln_op_parameter_like(self, value.graph, value.id, *text(name)))
 
-    def constant(self, array: Any, dtype: Optional[DType] = None) -> Value:
-        """A copy of an array: what has NumPy's array interface or Python's buffer protocol."""
+    def constant(self, array: Any, dtype: Optional[DTypeLike] = None) -> Value:
+        """A copy of an array: what has NumPy's array interface or Python's buffer protocol, or a
+        number, or lists of numbers.
+
+        Args:
+            dtype: the element type of numbers, which is NumPy's choice else; or that of an array
+                whose own is not one of the library's
+        """
         host = host_array(array, dtype, copy=True)
         return self.value(lib.kiln_op_constant(self, host.dtype, *ints(host.dims), host.address,
                                                host.byte_size))
 
-    def scalar(self, dtype: DType, value: complex) -> Value:
+    def scalar(self, dtype: DTypeLike, value: complex) -> Value:
         """A constant without dimensions; of a complex type also a complex number."""
-        number = dtype_number(dtype)
-        part = {DTYPES['c64']: ctypes.c_float, DTYPES['c128']: ctypes.c_double}.get(number)
-        if part is None or not isinstance(value, complex):
-            return self.value(lib.kiln_op_scalar(self, number, value))
-        data = (2 * part)(value.real, value.imag)
-        return self.value(lib.kiln_op_constant(self, number, *ints(()), ctypes.addressof(data),
-                                               ctypes.sizeof(data)))
+        kind = DType(dtype)
+        if kind.kind in ('signed', 'unsigned') and isinstance(value, int) and abs(value) >> 53:
+            data: Any = (ctypes.c_int64 if value < 0 else ctypes.c_uint64)(value)
+        elif kind.kind == 'complex' and isinstance(value, complex):
+            part = ctypes.c_float if kind.bits == 64 else ctypes.c_double
+            data = (part * 2)(value.real, value.imag)
+        else:
+            return self.value(lib.kiln_op_scalar(self, kind.number, value))
+        return self.value(lib.kiln_op_constant(self, kind.number, *ints(()),
+                                               ctypes.addressof(data), ctypes.sizeof(data)))
 
     def broadcast_like(self, operand: Value, like: Value, dimensions: Iterable[int] = ()) -> Value:
         """`broadcast` to the dimensions of `like`: `dimensions` says for each dimension of the
@@ -157,7 +87,7 @@ class Graph(Handle):
                                                 REDUCERS[reducer.upper()]))
 
     def custom_call(self, target: str, operands: Sequence[Value],
-                    results: Sequence[Tuple[DType, Sequence[int]]], backend_config: str = '',
+                    results: Sequence[Tuple[DTypeLike, Sequence[int]]], backend_config: str = '',
                     has_side_effect: bool = False,
                     aliases: Optional[Sequence[int]] = None) -> Value:
         """Calls a function that is registered with `Context.register_call`.
@@ -172,7 +102,7 @@ class Graph(Handle):
         shapes = []
         for dtype, dims in results:
             shape = _structs.Shape()
-            shape.dtype = dtype_number(dtype)
+            shape.dtype = DType(dtype).number
             shape.dims, shape.rank = ints(dims)
             shapes.append(shape)
         pointers = (ctypes.c_void_p * len(shapes))(*(ctypes.addressof(s) for s in shapes))
@@ -188,12 +118,33 @@ class Graph(Handle):
                                                   pointers, len(shapes),
                                                   ctypes.byref(made_options)))
 
-    def symbol(self, name: str) -> int:
-        """A size that is put in when the graph is compiled."""
+    def symbol(self, name: str) -> Symbol:
+        """A size that is put in when the graph is compiled; sums, differences and products of it
+        are sizes as well.
+        """
         number = lib.kiln_graph_symbol(self, *text(name))
         if number == 0:
             self.check()
-        return number
+        return Symbol(self, number)
+
+    # --- Words of kiln.nn
+
+    broadcast_to = staticmethod(nn.broadcast_to)
+    where = staticmethod(nn.where)
+    clip = staticmethod(nn.clip)
+    softmax = staticmethod(nn.softmax)
+    log_softmax = staticmethod(nn.log_softmax)
+    gelu = staticmethod(nn.gelu)
+    silu = staticmethod(nn.silu)
+    layer_norm = staticmethod(nn.layer_norm)
+    rms_norm = staticmethod(nn.rms_norm)
+    mean = staticmethod(nn.mean)
+    variance = staticmethod(nn.variance)
+    argmax = staticmethod(nn.argmax)
+    argmin = staticmethod(nn.argmin)
+    take = staticmethod(nn.take)
+    one_hot = staticmethod(nn.one_hot)
+    attention = staticmethod(nn.attention)
 
     # --- The graph as a whole
 
@@ -207,7 +158,7 @@ class Graph(Handle):
     def result(self) -> Optional[Value]:
         """What the graph computes; a tuple where that are several values."""
         number = lib.kiln_graph_result(self)
-        return Value(self, number) if number else None
+        return self.value(number) if number else None
 
     def set_results(self, *values: Value) -> None:
         """Says what the graph computes."""
@@ -218,7 +169,7 @@ class Graph(Handle):
         """The value of a name in HLO text, without the '%'."""
         place = ctypes.c_uint64()
         lib.kiln_graph_find_value(self, *text(name), ctypes.byref(place))
-        return Value(self, place.value)
+        return self.value(place.value)
 
     def to_hlo_text(self) -> str:
         """The graph as HLO text, which XLA reads too."""
@@ -231,8 +182,11 @@ class Graph(Handle):
     def compile(self, device: Optional[Device] = None, symbols: Optional[Mapping[str, int]] = None,
                 disabled_passes: Sequence[str] = (), verify: bool = False,
                 dump_folder: Optional[str] = None, optimization: str = 'auto',
-                allow_tf32: bool = False) -> Executable:
-        """Compiles the whole graph, or fails and names the op that cannot be compiled.
+                allow_tf32: bool = False, aliases: Optional[Mapping[int, int]] = None,
+                must_donate: bool = False, cancel: Optional[Cancellation] = None,
+                timeout: Optional[float] = None) -> Executable:
+        """Compiles the whole graph, or fails and names the op that cannot be compiled. Ctrl-C
+        cancels it.
 
         Args:
             device: what for; None: CPU:0
@@ -244,9 +198,12 @@ class Graph(Handle):
                 'full' to optimise all code even in large programs
             allow_tf32: products of f32 may be made by a GPU's tf32 units, which keep 10 bits of
                 their factors' mantissas
+            aliases: for numbers of results the number of the argument, of the same shape, in whose
+                memory the result is made when the argument is donated
+            must_donate: executions must donate these arguments; else they may, and where they do
+                not, the argument is copied
+            cancel: what may end compiling
+            timeout: how many seconds it may take
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
-                             optimization, allow_tf32)
-
-
-_ops.add_methods(Graph)
+                             optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout)

@@ -25,8 +25,10 @@ class ReadmeTest(unittest.TestCase):
         names['graph'] = names['context'].graph()
         names['x'] = names['graph'].parameter('f32', [1000])
         self.assertGreater(len(others), 0)
-        for block in others:
-            exec(block, names)  # pylint: disable=exec-used
+        with contextlib.redirect_stdout(printed):
+            for block in others:
+                exec(block, names)  # pylint: disable=exec-used
+        self.assertEqual(printed.getvalue(), '1.0\n0.0\n')
 
 
 if __name__ == '__main__':

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "codegen/cpu/entry_functions.h"
 #include "codegen/cpu/nest.h"
+#include "codegen/poll.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -22,9 +23,6 @@ constexpr int64_t kInlineCopyBytes = 512;
 
 // So many launches in a row are a table.
 constexpr std::ptrdiff_t kLaunchesInTable = 8;
-
-constexpr int kCancelledCode = static_cast<int>(Code::kCancelled);
-constexpr std::string_view kCancelledMessage = "the execution was cancelled";
 
 class Entry {
  public:
@@ -62,7 +60,6 @@ class Entry {
     frame_ = function_->getArg(0);
     buffers_ = Field(KILN_FRAME_BUFFERS);
     table_ = Field(KILN_FRAME_TABLE);
-    cancel_ = Field(KILN_FRAME_CANCEL);
     trace_ = b_.CreateIsNotNull(Field(KILN_FRAME_TRACE));
     args_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), most_args));
   }
@@ -160,17 +157,7 @@ class Entry {
   }
 
   void PollCancel() {
-    EmitIf(b_.CreateIsNotNull(cancel_), [&] {
-      llvm::LoadInst* load = b_.CreateAlignedLoad(b_.getInt32Ty(), cancel_, llvm::Align(4));
-      load->setAtomic(llvm::AtomicOrdering::Monotonic);
-      BasicBlock *stop = NewBlock("cancelled"), *go = NewBlock("go");
-      b_.CreateCondBr(b_.CreateIsNotNull(load), stop, go);
-      b_.SetInsertPoint(stop);
-      b_.CreateRet(CallTable(KILN_TABLE_FAIL, b_.getInt32Ty(),
-                             {frame_, b_.getInt32(kCancelledCode), Text(kCancelledMessage),
-                              b_.getInt64(kCancelledMessage.size())}));
-      b_.SetInsertPoint(go);
-    });
+    EmitPoll(b_, frame_, [&](Value* code) { b_.CreateRet(code); });
   }
 
   // --- Steps
@@ -206,8 +193,9 @@ class Entry {
     auto* variable =
         new llvm::GlobalVariable(session_.module(), table->getType(), /*isConstant=*/true,
                                  llvm::GlobalValue::PrivateLinkage, table);
-    b_.CreateCall(LaunchesFunction(session_), {frame_, args_, variable, LaunchData(session_, words),
-                                               b_.getInt64(kernels.size())});
+    ReturnIfError(b_.CreateCall(
+        LaunchesFunction(session_),
+        {frame_, args_, variable, LaunchData(session_, words), b_.getInt64(kernels.size())}));
   }
 
   llvm::Constant* KernelOf(const plan::Launch& launch) {
@@ -238,8 +226,8 @@ class Entry {
     }
     std::vector<uint64_t> words;
     AddLaunchData(launch, kernel, words);
-    b_.CreateCall(LaunchFunction(session_),
-                  {frame_, args_, KernelOf(launch), LaunchData(session_, words)});
+    ReturnIfError(b_.CreateCall(LaunchFunction(session_),
+                                {frame_, args_, KernelOf(launch), LaunchData(session_, words)}));
     return OkStatus();
   }
 
@@ -249,8 +237,9 @@ class Entry {
     if (bytes == 0) return OkStatus();
     Value *to = Address(copy.to), *from = Address(copy.from);
     if (bytes <= kInlineCopyBytes) {
-      llvm::Align align(plan::kAlignment);
-      b_.CreateMemCpyInline(to, align, from, align, b_.getInt64(static_cast<uint64_t>(bytes)));
+      // An argument of the user's may lie anywhere.
+      b_.CreateMemCpyInline(to, llvm::Align(plan::kAlignment), from, llvm::Align(1),
+                            b_.getInt64(static_cast<uint64_t>(bytes)));
       return OkStatus();
     }
     StoreArg(0, to);
@@ -273,6 +262,7 @@ class Entry {
                               {frame_, b_.getInt32(static_cast<uint32_t>(call.id)), args_,
                                Text(call.config), b_.getInt64(call.config.size())}));
     });
+    PollCancel();
     return OkStatus();
   }
 
@@ -346,7 +336,6 @@ class Entry {
   Value* frame_ = nullptr;
   Value* buffers_ = nullptr;
   Value* table_ = nullptr;
-  Value* cancel_ = nullptr;
   Value* trace_ = nullptr;
   Value* args_ = nullptr;
 };

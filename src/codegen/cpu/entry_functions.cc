@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "codegen/poll.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -52,6 +53,13 @@ class Code {
     b.CreateBr(after);
     b.SetInsertPoint(after);
   }
+  void ReturnIf(Value* condition, Value* value) {
+    BasicBlock *yes = NewBlock("return"), *after = NewBlock("after");
+    b.CreateCondBr(condition, yes, after);
+    b.SetInsertPoint(yes);
+    b.CreateRet(value);
+    b.SetInsertPoint(after);
+  }
   // for (i = first; i < last; i += step)
   void Loop(Value* first, Value* last, int64_t step, const std::function<void(Value*)>& body) {
     BasicBlock *before = b.GetInsertBlock(), *inside = NewBlock("loop"), *after = NewBlock("after");
@@ -81,7 +89,7 @@ llvm::Function* LaunchFunction(LlvmSession& session) {
   if (llvm::Function* known = session.module().getFunction(kName)) return known;
   llvm::Type* pointer = llvm::PointerType::getUnqual(session.context());
   llvm::Function* f =
-      session.AddFunction(llvm::FunctionType::get(llvm::Type::getVoidTy(session.context()),
+      session.AddFunction(llvm::FunctionType::get(llvm::Type::getInt32Ty(session.context()),
                                                   {pointer, pointer, pointer, pointer}, false),
                           kName, false);
   Code code(f);
@@ -113,7 +121,8 @@ llvm::Function* LaunchFunction(LlvmSession& session) {
   code.If(b.CreateICmpNE(code.Word(data, kFinish), b.getInt64(0)),
           [&] { run(items, b.CreateAdd(items, b.getInt64(1))); });
   code.If(traced, [&] { code.CallTable(KILN_TABLE_TRACE_END, {frame, id}); });
-  b.CreateRetVoid();
+  EmitPoll(b, frame, [&](Value* error) { b.CreateRet(error); });
+  b.CreateRet(b.getInt32(0));
   return f;
 }
 
@@ -124,7 +133,7 @@ llvm::Function* LaunchesFunction(LlvmSession& session) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(session.context());
   llvm::Type* i64 = llvm::Type::getInt64Ty(session.context());
   llvm::Function* f =
-      session.AddFunction(llvm::FunctionType::get(llvm::Type::getVoidTy(session.context()),
+      session.AddFunction(llvm::FunctionType::get(llvm::Type::getInt32Ty(session.context()),
                                                   {pointer, pointer, pointer, pointer, i64}, false),
                           kName, false);
   Code code(f);
@@ -134,12 +143,13 @@ llvm::Function* LaunchesFunction(LlvmSession& session) {
   code.Loop(b.getInt64(0), code.Arg(4), 1, [&](Value* i) {
     Value* kernel = b.CreateLoad(pointer, b.CreateInBoundsGEP(pointer, code.Arg(2), i));
     Value* data = b.CreateLoad(pointer, next);
-    b.CreateCall(launch, {code.Arg(0), code.Arg(1), kernel, data});
+    Value* error = b.CreateCall(launch, {code.Arg(0), code.Arg(1), kernel, data});
+    code.ReturnIf(b.CreateIsNotNull(error), error);
     Value* size =
         b.CreateAdd(b.CreateShl(code.Word(data, kOperands), b.getInt64(1)), b.getInt64(kFields));
     b.CreateStore(b.CreateInBoundsGEP(i64, data, size), next);
   });
-  b.CreateRetVoid();
+  b.CreateRet(b.getInt32(0));
   return f;
 }
 
@@ -182,7 +192,8 @@ llvm::Function* CopyKernel(LlvmSession& session) {
   auto loop = [&](Value* first, Value* last, llvm::Type* type, int64_t step) {
     llvm::Align align(static_cast<uint64_t>(step));
     code.Loop(first, last, step, [&](Value* i) {
-      Value* value = b.CreateAlignedLoad(type, b.CreateGEP(b.getInt8Ty(), from, i), align);
+      // An argument of the user's may lie anywhere.
+      Value* value = b.CreateAlignedLoad(type, b.CreateGEP(b.getInt8Ty(), from, i), llvm::Align(1));
       b.CreateAlignedStore(value, b.CreateGEP(b.getInt8Ty(), to, i), align);
     });
   };

@@ -11,11 +11,12 @@
 
 namespace kiln::codegen {
 
-// void launch(frame, args, kernel, data): puts the addresses of the launch's operands into `args`
-// and runs the kernel's items and its finishing call, between the calls for timelines.
+// int32_t launch(frame, args, kernel, data): puts the addresses of the launch's operands into
+// `args` and runs the kernel's items and its finishing call, between the calls for timelines. 0, or
+// the code of an error where the run is to end.
 llvm::Function* LaunchFunction(LlvmSession& session);
 
-// void launches(frame, args, kernels, data, count): the same for one launch after the other.
+// int32_t launches(frame, args, kernels, data, count): the same for one launch after the other.
 llvm::Function* LaunchesFunction(LlvmSession& session);
 
 // What launches are, for these functions: `words` receives one more.

@@ -88,6 +88,7 @@ class NestEmitter {
   struct ItemLoop {
     int variable;
     Range range;
+    bool whole = false;  // all of the variable, in each item
   };
   struct Item {
     std::vector<ItemLoop> loops;
@@ -97,6 +98,10 @@ class NestEmitter {
   // Calls `body` with a variable's points as the copies of a vector that is bound, or one by one
   // where it is a scalar. What does not depend on the points is emitted before, once.
   void TilePoints(int variable, llvm::Value* first, int count, const std::function<void()>& body);
+  // Calls `body` with all points of a variable, piece by piece where there are many, in a kernel's
+  // own function: it returns between two pieces where the run is to end.
+  void InPieces(int variable, Values& carried,
+                const std::function<void(const Range&, Values& carried)>& body);
   // A scalar loop.
   void ScalarLoop(int variable, const Range& range, Values& carried,
                   const std::function<void(Values& carried)>& body);

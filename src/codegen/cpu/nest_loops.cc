@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/cpu/nest_emitter.h"
+#include "codegen/poll.h"
 
 namespace kiln::codegen {
 
@@ -103,6 +104,21 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     if (!taken) item.loops.push_back({v, FullRange(v)});
   }
   return item;
+}
+
+void NestEmitter::InPieces(int variable, Values& carried,
+                           const std::function<void(const Range&, Values&)>& body) {
+  const Range all = FullRange(variable);
+  const int64_t extent = kernel_.variables[static_cast<size_t>(variable)].extent;
+  constexpr int64_t kPiece = 4 * kStepsBetweenPolls;
+  if (extent <= kPiece) return body(all, carried);
+  Loop(all.begin, all.end, kPiece, true, carried, [&](Value* first, Values& values) {
+    Value* frame = b_.GetInsertBlock()->getParent()->getArg(0);
+    EmitPoll(b_, frame, [&](Value*) { b_.CreateRetVoid(); });
+    Value* end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first, Int(kPiece)),
+                                          Int(extent));
+    body({first, end, std::gcd(kPiece, extent), kPiece}, values);
+  });
 }
 
 void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/nest_emitter.h"
 #include "llvm/IR/InlineAsm.h"
+#include "plan/alignment.h"
 #include "plan/plan.h"
 
 namespace kiln::codegen {
@@ -80,10 +81,13 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   }
   int64_t first = tile_variable_ >= 0 ? address.tile_stride * copy : address.stride * copy * width_;
   multiple = std::gcd(multiple, first);
-  // Every allocation and every slice of one begins at a multiple of kAlignment.
-  auto alignment = [&](int64_t m) {
-    return m == 0 ? plan::kAlignment : std::gcd(m * size, plan::kAlignment);
-  };
+  // Every allocation and every slice of one begins at a multiple of kAlignment, but for the user's
+  // arguments.
+  const bool is_input =
+      access.param >= 0 &&
+      kernel_.params[static_cast<size_t>(access.param)].role == kernel::Param::Role::kInput;
+  const int64_t begins = is_input ? plan::InputAlignment(access.type, cpu_) : plan::kAlignment;
+  auto alignment = [&](int64_t m) { return m == 0 ? begins : std::gcd(m * size, begins); };
   address.alignment = alignment(multiple);
   address.row_alignment = alignment(row_multiple);
   address.pointer = PointerOf(access, first);

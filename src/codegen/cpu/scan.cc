@@ -96,12 +96,13 @@ class ScanCode {
       }
       e_.ForgetReduced();
     };
-    if (along) {
-      e_.VectorLoop(scanned_, e_.FullRange(scanned_), schedule_.vector_width, schedule_.stages[0],
-                    carried, body);
-    } else {
-      e_.ScalarLoop(scanned_, e_.FullRange(scanned_), carried, body);
-    }
+    e_.InPieces(scanned_, carried, [&](const NestEmitter::Range& range, Values& values) {
+      if (along) {
+        e_.VectorLoop(scanned_, range, schedule_.vector_width, schedule_.stages[0], values, body);
+      } else {
+        e_.ScalarLoop(scanned_, range, values, body);
+      }
+    });
   }
 
   // One element more, at each copy of the outer point.

@@ -44,7 +44,7 @@ class ScatterCode {
     NestEmitter::Mark mark = e_.GetMark();
     NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
     std::vector<ItemLoop> loops = std::move(ranges.loops);
-    for (int v : kernel_.stages[0].variables) loops.push_back({v, e_.FullRange(v)});
+    for (int v : kernel_.stages[0].variables) loops.push_back({v, e_.FullRange(v), true});
     std::ranges::stable_partition(loops, [&](const ItemLoop& l) {
       return l.variable != schedule_.stages[0].vector_variable;
     });
@@ -85,6 +85,10 @@ class ScatterCode {
     if (loop.variable == schedule_.stages[0].vector_variable) {
       e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0], none,
                     next);
+    } else if (at == 0 && loop.whole) {
+      e_.InPieces(loop.variable, none, [&](const NestEmitter::Range& range, Values& values) {
+        e_.ScalarLoop(loop.variable, range, values, next);
+      });
     } else {
       e_.ScalarLoop(loop.variable, loop.range, none, next);
     }

@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "codegen/cpu/sort_phases.h"
 #include "codegen/elemental_internal.h"
+#include "codegen/poll.h"
 #include "frame/frame.h"
 
 namespace kiln::codegen {
@@ -70,6 +71,9 @@ namespace {
 
 using kernel::CpuSortSchedule;
 using kernel::Kernel;
+
+// Rows of so many elements take some microseconds.
+constexpr int64_t kRowToPoll = 1 << 10;
 
 // The kernel itself: takes row after row through the phases.
 class Driver {
@@ -198,6 +202,12 @@ class Driver {
         llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, pointer, word, word}, false);
     Value* chunks = b_.getInt64(Word(s_.chunks));
     b_.CreateCall(type, parallel_for, {frame, phase, arguments_, chunks, chunks});
+    Poll();
+  }
+
+  // Between phases, so that none sees what another one has left behind half done.
+  void Poll() {
+    EmitPoll(b_, function_->getArg(0), [&](Value*) { b_.CreateRetVoid(); });
   }
 
   // Calls `step` with what is to be sorted in its place and where it may go; then the two change
@@ -213,6 +223,7 @@ class Driver {
   }
 
   void SortRow(Value* row) {
+    if (c_.kernel.variables[static_cast<size_t>(c_.sort.variable)].extent >= kRowToPoll) Poll();
     Set(SortState::kRow, row);
     Places places{b_.CreateGEP(b_.getInt8Ty(), state_, b_.getInt64(Word(s_.front))),
                   b_.CreateGEP(b_.getInt8Ty(), state_, b_.getInt64(Word(s_.back)))};

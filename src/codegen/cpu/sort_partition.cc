@@ -7,6 +7,7 @@
 #include "codegen/cpu/sort_network.h"
 #include "codegen/cpu/sort_phases.h"
 #include "codegen/elemental_internal.h"
+#include "codegen/poll.h"
 
 namespace kiln::codegen {
 
@@ -145,10 +146,10 @@ Function* MakeNetwork(const SortContext& c) {
   return f;
 }
 
-// Sort(from, to, count, tries, stays): sorts from[0, count), where it is if `stays` and else to
-// `to`; the other of the two is overwritten. After so many tries with the median of a sample, which
-// may always be a bad one, it takes the middle between the least and the largest key, whose bits
-// are soon at an end.
+// Sort(from, to, count, tries, stays, frame): sorts from[0, count), where it is if `stays` and else
+// to `to`; the other of the two is overwritten. After so many tries with the median of a sample,
+// which may always be a bad one, it takes the middle between the least and the largest key, whose
+// bits are soon at an end.
 class Quicksort {
  public:
   Quicksort(const SortContext& c, Function* network)
@@ -164,9 +165,9 @@ class Quicksort {
     b_.CreateBr(head);
     b_.SetInsertPoint(head);
     std::vector<llvm::PHINode*> phis;
-    for (llvm::Argument& argument : f_->args()) {
-      phis.push_back(b_.CreatePHI(argument.getType(), 2));
-      phis.back()->addIncoming(&argument, entry);
+    for (unsigned k = 0; k < kFrame; ++k) {
+      phis.push_back(b_.CreatePHI(f_->getArg(k)->getType(), 2));
+      phis.back()->addIncoming(f_->getArg(k), entry);
     }
     Value *from = phis[0], *to = phis[1], *count = phis[2], *tries = phis[3], *stays = phis[4];
     b_.CreateCondBr(b_.CreateICmpSLE(count, keys_.Int(kRegisters * keys_.lanes())), small, large);
@@ -177,6 +178,12 @@ class Quicksort {
     b_.CreateRetVoid();
 
     b_.SetInsertPoint(large);
+    BasicBlock *many = NewBlock(b_, "many"), *few = NewBlock(b_, "few");
+    b_.CreateCondBr(b_.CreateICmpSGT(count, keys_.Int(kStepsBetweenPolls)), many, few);
+    b_.SetInsertPoint(many);
+    EmitPoll(b_, f_->getArg(kFrame), [&](Value*) { b_.CreateRetVoid(); });
+    b_.CreateBr(few);
+    b_.SetInsertPoint(few);
     Value* pivot = Pivot(from, count, tries, home = b_.CreateSelect(stays, from, to));
     Value* lefts = Partition(from, count, pivot, to);
     Value* rights = b_.CreateSub(count, lefts);
@@ -198,6 +205,7 @@ class Quicksort {
     BasicBlock *call = NewBlock(b_, "call"), *next = NewBlock(b_, "next");
     b_.CreateCondBr(stuck, next, call);
     b_.SetInsertPoint(call);
+    shorter.push_back(f_->getArg(kFrame));
     b_.CreateCall(f_, shorter);
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
@@ -207,13 +215,15 @@ class Quicksort {
   }
 
  private:
+  static constexpr unsigned kFrame = 5;  // the argument, which is the same for all parts
+
   static Function* Declare(const SortContext& c) {
     llvm::LLVMContext& context = c.session.context();
     llvm::Type* pointer = llvm::PointerType::get(context, 0);
     llvm::Type* word = llvm::Type::getInt64Ty(context);
     auto* type = llvm::FunctionType::get(
         llvm::Type::getVoidTy(context),
-        {pointer, pointer, word, word, llvm::Type::getInt1Ty(context)}, false);
+        {pointer, pointer, word, word, llvm::Type::getInt1Ty(context), pointer}, false);
     return c.session.AddFunction(type, c.kernel.name + ".quicksort", false);
   }
 
@@ -407,8 +417,9 @@ void EmitQuicksortPhase(const SortContext& c, SortPhase& p, const SortFunctions&
       first = b.CreateSelect(is_first, p.Int(0), end_of(before));
       end = end_of(chunk);
     }
-    b.CreateCall(functions.quicksort, {keys.At(from, first), keys.At(to, first),
-                                       b.CreateSub(end, first), tries, b.getTrue()});
+    b.CreateCall(functions.quicksort,
+                 {keys.At(from, first), keys.At(to, first), b.CreateSub(end, first), tries,
+                  b.getTrue(), p.function()->getArg(0)});
   });
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "backend/guard.h"
 #include "base/strings.h"
 #include "codegen/codegen.h"
 #include "codegen/gpu/emulate.h"
@@ -45,6 +46,11 @@ std::vector<int> LaunchedKernels(const plan::Program& program) {
   return kernels;
 }
 
+// What comes of a module.
+struct GpuCode {
+  std::string code, text;
+};
+
 // One LLVM module with some of a program's kernels.
 class GpuModuleEmitter {
  public:
@@ -52,7 +58,9 @@ class GpuModuleEmitter {
                    const Options& options)
       : program_(program), target_(target), options_(options) {}
 
-  Status Run(std::string_view name, std::span<const int> kernels) {
+  Status Run(std::string_view name, std::span<const int> kernels, GpuCode& result) {
+    TraceSpan emission(options_.trace, Cat("emit ", name), "codegen");
+    emission.AddArg("kernels", std::ssize(kernels));
     if (target_.gpu.emulated) {
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForCpu(name, target_.cpu));
       math_ = {target_.cpu.has_fma, target_.cpu.has_f16};
@@ -65,23 +73,27 @@ class GpuModuleEmitter {
     for (int k : kernels) {
       const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(k)];
       for (size_t launch = 0; launch < kernel.gpu.launches.size(); ++launch) {
+        KILN_RETURN_IF_ERROR(options_.interrupt.Check());
         KILN_RETURN_IF_ERROR(EmitKernel(k, launch));
       }
     }
-    if (options_.dump) text_ = session_->Text();
-    if (options_.verify) KILN_RETURN_IF_ERROR(session_->Verify());
+    GpuCode code;
+    if (options_.dump) code.text = session_->Text();
+    KILN_RETURN_IF_ERROR(session_->Verify());
     if (target_.gpu.emulated) {
       KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session_->module(), entries_, target_.gpu.sm));
     } else {
       KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session_->module(), target_.gpu.sm));
     }
-    if (options_.verify) KILN_RETURN_IF_ERROR(session_->Verify());
-    KILN_ASSIGN_OR_RETURN(code_, session_->Emit());
+    KILN_RETURN_IF_ERROR(session_->Verify());
+    KILN_RETURN_IF_ERROR(options_.interrupt.Check());
+    emission.End();
+    TraceSpan generation(options_.trace, Cat("LLVM ", name), "codegen");
+    KILN_ASSIGN_OR_RETURN(code.code, session_->Emit());
+    generation.AddArg("code_bytes", std::ssize(code.code));
+    result = std::move(code);
     return OkStatus();
   }
-
-  std::string& code() { return code_; }
-  const std::string& text() const { return text_; }
 
  private:
   // Parameters of more than 4 KiB are known since PTX 8.1.
@@ -169,7 +181,6 @@ class GpuModuleEmitter {
   std::unique_ptr<LlvmSession> session_;
   MathOptions math_;
   std::vector<llvm::Function*> entries_;
-  std::string code_, text_;
 };
 
 }  // namespace
@@ -182,22 +193,24 @@ Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
   size_t workers =
       options.dump ? 1
                    : std::min(static_cast<size_t>(std::max(options.threads, 1)), kernels.size());
-  std::vector<GpuModuleEmitter> parts;
-  for (size_t i = 0; i < workers; ++i) parts.emplace_back(program, target, options);
+  std::vector<GpuCode> parts(workers);
   std::vector<Status> statuses(workers);
   InParallel(workers, workers, [&](size_t i) {
     std::vector<int> share;
     for (size_t k = i; k < kernels.size(); k += workers) share.push_back(kernels[k]);
-    statuses[i] = parts[i].Run(Cat(program.name, ".", i), share);
+    const std::string name = Cat(program.name, ".", i);
+    statuses[i] = backend::RunLlvm(name, options.interrupt, [&] {
+      return GpuModuleEmitter(program, target, options).Run(name, share, parts[i]);
+    });
   });
   if (options.dump) {
-    options.dump("ir-no-opt.ll", parts[0].text());
-    if (!target.gpu.emulated) options.dump("ptx", parts[0].code());
+    options.dump("ir-no-opt.ll", parts[0].text);
+    if (!target.gpu.emulated) options.dump("ptx", parts[0].code);
   }
   std::vector<std::string> objects;
   for (size_t i = 0; i < workers; ++i) {
     KILN_RETURN_IF_ERROR(statuses[i]);
-    objects.push_back(std::move(parts[i].code()));
+    objects.push_back(std::move(parts[i].code));
   }
   return objects;
 }

@@ -5,43 +5,54 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
+#include "plan/alignment.h"
+#include "plan/uses.h"
 #include "runtime/host.h"
 
 namespace kiln::device {
 
 using plan::Allocation;
 
-CpuExecutable::CpuExecutable(std::shared_ptr<const plan::Artefact> artefact,
+CpuExecutable::CpuExecutable(plan::Program program, const target::Cpu& cpu,
                              runtime::Allocator& allocator, runtime::ThreadPool& pool)
-    : artefact_(std::move(artefact)),
+    : program_(std::move(program)),
       allocator_(allocator),
       pool_(pool),
-      arenas_(allocator, artefact_->program.arena_bytes) {
-  const std::vector<int>& aliases = program().signature.aliases;
+      arenas_(allocator, program_.arena_bytes),
+      alignments_(plan::ParameterAlignments(program_, cpu)) {
+  const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({static_cast<int>(r), aliases[r]});
   }
 }
 
 CpuExecutable::~CpuExecutable() {
-  size_t next = 0;
-  for (const Allocation& a : program().allocations) {
-    if (a.kind == Allocation::Kind::kConstant && next < constants_.size()) {
-      allocator_.Deallocate(constants_[next++], a.bytes);
+  for (size_t i = 0; i < fixed_.size(); ++i) {
+    if (fixed_[i]) {
+      allocator_.Deallocate(static_cast<std::byte*>(fixed_[i]), program_.allocations[i].bytes);
     }
   }
 }
 
-Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(
-    std::shared_ptr<const plan::Artefact> artefact, runtime::Allocator& allocator,
-    runtime::ThreadPool& pool, const runtime::CallRegistry* calls) {
-  std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact), allocator, pool));
+Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(plan::Artefact artefact,
+                                                           runtime::Allocator& allocator,
+                                                           runtime::ThreadPool& pool,
+                                                           const runtime::CallRegistry* calls,
+                                                           TraceSink* trace) {
+  std::unique_ptr<CpuExecutable> e(
+      new CpuExecutable(std::move(artefact.program), artefact.target.cpu, allocator, pool));
   KILN_ASSIGN_OR_RETURN(e->calls_, runtime::ProgramCalls::Make(e->program(), calls));
-  Result<std::unique_ptr<LinkedCode>> code = Link(e->artefact_->objects);
-  if (!code.ok()) return code.status().WithContext(e->program().name);
-  e->code_ = *std::move(code);
-  KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(plan::kEntrySymbol));
+  {
+    TraceSpan span(trace, "link", "load");
+    Result<std::unique_ptr<LinkedCode>> code = Link(artefact.objects);
+    if (!code.ok()) return code.status().WithContext(e->program().name);
+    e->code_ = *std::move(code);
+    KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(plan::kEntrySymbol));
+    span.AddArg("code_bytes", e->code_bytes());
+  }
+  TraceSpan span(trace, "constants", "load");
   KILN_RETURN_IF_ERROR(e->LoadConstants());
+  span.AddArg("bytes", e->constant_bytes());
   return e;
 }
 
@@ -52,20 +63,26 @@ Result<kiln_entry_fn> CpuExecutable::FindEntry(const char* symbol) {
 }
 
 Status CpuExecutable::LoadConstants() {
-  const plan::Program& p = program();
-  fixed_.assign(p.allocations.size(), nullptr);
-  for (size_t i = 0; i < p.allocations.size(); ++i) {
-    const Allocation& a = p.allocations[i];
+  fixed_.assign(program_.allocations.size(), nullptr);
+  for (size_t i = 0; i < program_.allocations.size(); ++i) {
+    const Allocation& a = program_.allocations[i];
     if (a.kind != Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(a.bytes));
-    constants_.push_back(memory);
     fixed_[i] = memory;
-    const auto& literal = p.constants[a.number];
+    // One copy is enough: what nobody else has goes.
+    const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
     if (literal && a.bytes > 0) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
   }
-  if (p.prologue.empty()) return OkStatus();
+  if (program_.prologue.empty()) return OkStatus();
   KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(plan::kPrologueSymbol));
-  return RunEntry(prologue, fixed_.data(), {});
+  KILN_RETURN_IF_ERROR(RunEntry(prologue, fixed_.data(), {}));
+  const std::vector<bool> used = plan::AllocationUses(program_);
+  for (size_t i = 0; i < fixed_.size(); ++i) {
+    if (!fixed_[i] || used[i]) continue;
+    allocator_.Deallocate(static_cast<std::byte*>(std::exchange(fixed_[i], nullptr)),
+                          program_.allocations[i].bytes);
+  }
+  return OkStatus();
 }
 
 Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,

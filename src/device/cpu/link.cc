@@ -1,7 +1,13 @@
 #include "device/cpu/link.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <new>
+#include <system_error>
+#include <utility>
 
+#include "backend/guard.h"
 #include "base/strings.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -22,40 +28,57 @@ Status FromLlvm(llvm::Error error, std::string_view doing) {
   return Internal(doing, ": ", llvm::toString(std::move(error)));
 }
 
-class OrcCode : public LinkedCode {
+// Code in ORC's hands.
+class Linker {
  public:
-  static Result<std::unique_ptr<LinkedCode>> Create(const std::vector<std::string>& objects,
-                                                    std::span<const LinkSymbol> symbols) {
-    auto control = orc::SelfExecutorProcessControl::Create();
+  static Result<std::unique_ptr<Linker>> Create(const std::vector<std::string>& objects,
+                                                std::span<const LinkSymbol> symbols) {
+    // No thread but the caller's does anything.
+    auto control = orc::SelfExecutorProcessControl::Create(
+        nullptr, std::make_unique<orc::InPlaceTaskDispatcher>());
     if (!control) return FromLlvm(control.takeError(), "starting the linker");
-    std::unique_ptr<OrcCode> code(new OrcCode(std::move(*control)));
-    KILN_RETURN_IF_ERROR(code->Add(objects, symbols));
-    return std::unique_ptr<LinkedCode>(std::move(code));
+    std::unique_ptr<Linker> linker(new Linker(std::move(*control)));
+    KILN_RETURN_IF_ERROR(linker->Add(objects, symbols));
+    return linker;
   }
 
-  ~OrcCode() override {
+  ~Linker() {
     if (auto error = session_.endSession()) llvm::consumeError(std::move(error));
   }
 
-  int64_t byte_size() const override { return byte_size_; }
+  int64_t byte_size() const { return byte_size_; }
 
-  Result<void*> Find(const std::string& symbol) override {
+  Result<void*> Find(const std::string& symbol) {
     auto found = session_.lookup({library_}, session_.intern(symbol));
     if (found) return found->getAddress().toPtr<void*>();
     // What went wrong in linking has been reported already, and is the cause of this.
     Keep(found.takeError());
-    return Internal("linking the code of ", symbol, ": ", errors_);
+    const std::string what = Cat("linking the code of ", symbol, ": ", errors_);
+    if (Has(std::errc::not_enough_memory)) return ResourceExhausted(what);
+    if (!Has(std::errc::permission_denied) && !Has(std::errc::operation_not_permitted)) {
+      return Internal(what);
+    }
+    return Status(Code::kPermissionDenied,
+                  Cat(what,
+                      ": the system does not let memory be made executable (MDWE, SELinux or a "
+                      "seccomp filter may forbid it); the device REFERENCE:0 does without"));
   }
 
  private:
-  explicit OrcCode(std::unique_ptr<orc::ExecutorProcessControl> control)
+  explicit Linker(std::unique_ptr<orc::ExecutorProcessControl> control)
       : session_(std::move(control)), layer_(session_) {
     // Errors of materialisation are reported here; by default they would go to standard error.
     session_.setErrorReporter([this](llvm::Error error) { Keep(std::move(error)); });
   }
 
   void Keep(llvm::Error error) {
-    errors_ += Cat(errors_.empty() ? "" : "; ", llvm::toString(std::move(error)));
+    llvm::handleAllErrors(std::move(error), [this](const llvm::ErrorInfoBase& e) {
+      errors_ += Cat(errors_.empty() ? "" : "; ", e.message());
+      codes_.push_back(e.convertToErrorCode());
+    });
+  }
+  bool Has(std::errc code) const {
+    return std::ranges::any_of(codes_, [&](const std::error_code& c) { return c == code; });
   }
 
   Status Add(const std::vector<std::string>& objects, std::span<const LinkSymbol> symbols) {
@@ -94,6 +117,57 @@ class OrcCode : public LinkedCode {
   orc::ObjectLinkingLayer layer_;
   orc::JITDylib* library_ = nullptr;
   std::string errors_;
+  std::vector<std::error_code> codes_;  // theirs
+  int64_t byte_size_ = 0;
+};
+
+// Linking is done at the first symbol that is asked for. A linker that had to be left in the middle
+// stays for good.
+class OrcCode : public LinkedCode {
+ public:
+  static Result<std::unique_ptr<LinkedCode>> Create(const std::vector<std::string>& objects,
+                                                    std::span<const LinkSymbol> symbols) {
+    std::unique_ptr<OrcCode> code(new OrcCode);
+    KILN_RETURN_IF_ERROR(code->Run([&]() -> Status {
+      KILN_ASSIGN_OR_RETURN(auto linker, Linker::Create(objects, symbols));
+      code->byte_size_ = linker->byte_size();
+      code->linker_ = linker.release();
+      return OkStatus();
+    }));
+    return std::unique_ptr<LinkedCode>(std::move(code));
+  }
+
+  ~OrcCode() override {
+    try {
+      (void)Run([&] {
+        delete std::exchange(linker_, nullptr);
+        return OkStatus();
+      });
+    } catch (const std::bad_alloc&) {
+    }
+    delete linker_;  // where no run of LLVM could begin
+  }
+
+  int64_t byte_size() const override { return byte_size_; }
+
+  Result<void*> Find(const std::string& symbol) override {
+    Linker* linker = std::exchange(linker_, nullptr);
+    if (!linker) return Internal("linking the code of ", symbol, ": it has failed before");
+    Result<void*> found = nullptr;
+    KILN_RETURN_IF_ERROR(Run([&] {
+      found = linker->Find(symbol);
+      linker_ = linker;
+      return OkStatus();
+    }));
+    return found;
+  }
+
+ private:
+  static Status Run(const std::function<Status()>& work) {
+    return backend::RunLlvm("linking", {}, work);
+  }
+
+  Linker* linker_ = nullptr;  // none once it had to be left
   int64_t byte_size_ = 0;
 };
 

@@ -91,7 +91,10 @@ Result<const EmulatedKernel*> EmulatedCode::Find(const std::string& symbol) {
   auto found = kernels_.find(symbol);
   if (found == kernels_.end()) {
     Result<void*> info = code_->Find(symbol + ".kernel");
-    if (!info.ok()) return NotFound("kernel ", symbol, ": ", info.status().message());
+    if (!info.ok()) {
+      if (info.status().code() != Code::kInternal) return info.status();
+      return NotFound("kernel ", symbol, ": ", info.status().message());
+    }
     EmulatedKernel kernel{symbol, *static_cast<const kiln_emulated_kernel*>(*info)};
     found = kernels_.emplace(symbol, std::move(kernel)).first;
   }
@@ -121,7 +124,7 @@ void Emulator::Release(std::unique_ptr<EmulatedWorker> worker) {
 }
 
 Status Emulator::Run(const EmulatedKernel& kernel, const GpuGrid& grid,
-                     std::span<const GpuSpan> args) {
+                     std::span<const GpuSpan> args, const int32_t* cancel) {
   if (grid.blocks < 1 || grid.blocks > 0x7fffffff || grid.threads < 1 ||
       grid.threads > kMostThreads || grid.threads % kWarpLanes != 0 || grid.shared_bytes < 0) {
     return Internal("kernel ", kernel.name, ": no GPU has a grid of ", grid.blocks, " blocks of ",
@@ -137,7 +140,7 @@ Status Emulator::Run(const EmulatedKernel& kernel, const GpuGrid& grid,
   if (options_.watch_global_memory) workers = 1;
   // Neighbouring blocks have neighbouring memory.
   int64_t piece_blocks = std::clamp<int64_t>(grid.blocks / (workers * 16), 1, 256);
-  EmulatedGrid run(kernel, grid, args, options_, piece_blocks);
+  EmulatedGrid run(kernel, grid, args, options_, piece_blocks, cancel);
   if (options_.watch_global_memory) {
     try {
       run.global.Begin(args, kernel.info.written, kernel.info.global_granule);

@@ -62,7 +62,8 @@ class Emulator {
   // Runs all blocks to the end. INTERNAL names kernel, block and thread, and what is wrong: the
   // first mistake that is found stops the grid before memory is touched that should not be.
   // From any thread.
-  Status Run(const EmulatedKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args);
+  Status Run(const EmulatedKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args,
+             const int32_t* cancel = nullptr);
 
  private:
   friend class EmulatedGrid;

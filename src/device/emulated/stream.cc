@@ -60,7 +60,7 @@ Status EmulatedStreamState::Do(const EmulatedLaunch& launch) {
         machine.CheckInside(launch.args[i].address, launch.args[i].bytes,
                             Cat("parameter ", i, " of kernel ", launch.kernel->name)));
   }
-  return machine.emulator_.Run(*launch.kernel, launch.grid, launch.args);
+  return machine.emulator_.Run(*launch.kernel, launch.grid, launch.args, cancel);
 }
 
 Status EmulatedStreamState::Do(const EmulatedCopy& copy) {
@@ -103,6 +103,11 @@ Status EmulatedStreamState::Do(const EmulatedMark& mark) {
   } else {
     mark.point->failure = std::exchange(failure, OkStatus());
   }
+  return OkStatus();
+}
+
+Status EmulatedStreamState::Do(const EmulatedCancel& by) {
+  cancel = by.flag;
   return OkStatus();
 }
 
@@ -160,6 +165,8 @@ Status EmulatedStream::Launch(GpuGraph& graph) {
   if (!g.finished_) return FailedPrecondition("a graph is launched that is not finished");
   return Add(std::shared_ptr<const EmulatedNodes>(g.nodes_));
 }
+
+Status EmulatedStream::EndBy(const int32_t* cancel) { return Add(EmulatedCancel{cancel}); }
 
 Status EmulatedStream::Copy(std::byte* to, const std::byte* from, int64_t bytes) {
   return Add(EmulatedCopy{EmulatedCopy::Kind::kWithin, to, from, bytes});

@@ -77,6 +77,10 @@ struct EmulatedJump {
 using EmulatedNode =
     std::variant<EmulatedLaunch, EmulatedCopy, EmulatedWhile, EmulatedBranches, EmulatedJump>;
 using EmulatedNodes = std::vector<EmulatedNode>;
+// What follows ends by this flag; null: by none.
+struct EmulatedCancel {
+  const int32_t* flag = nullptr;
+};
 struct EmulatedWait {
   std::shared_ptr<EmulatedStreamState> stream;
   uint64_t position = 0;
@@ -90,8 +94,9 @@ struct EmulatedPoint {
 struct EmulatedMark {
   std::shared_ptr<EmulatedPoint> point;
 };
-using EmulatedWork = std::variant<EmulatedLaunch, EmulatedCopy, EmulatedFill, EmulatedFree,
-                                  EmulatedWait, EmulatedMark, std::shared_ptr<const EmulatedNodes>>;
+using EmulatedWork =
+    std::variant<EmulatedLaunch, EmulatedCopy, EmulatedFill, EmulatedFree, EmulatedWait,
+                 EmulatedMark, EmulatedCancel, std::shared_ptr<const EmulatedNodes>>;
 
 // The work of a stream that is not done yet. Entries are numbered from 0 on; all is under the
 // machine's mutex.
@@ -106,6 +111,7 @@ struct EmulatedStreamState {
 
   EmulatedMachine& machine;
   std::deque<EmulatedWork> waiting;
+  const int32_t* cancel = nullptr;  // of what is done now
   uint64_t done = 0;
   Status failure;  // the first since the last mark
 
@@ -116,6 +122,7 @@ struct EmulatedStreamState {
   Status Do(const EmulatedFree& free);
   Status Do(const EmulatedWait& wait);
   Status Do(const EmulatedMark& mark);
+  Status Do(const EmulatedCancel& by);
   Status Do(const std::shared_ptr<const EmulatedNodes>& nodes);
 
   // A node's work; gives the one that comes after it.
@@ -178,6 +185,7 @@ class EmulatedStream : public GpuStream {
 
   Status Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) override;
   Status Launch(GpuGraph& graph) override;
+  Status EndBy(const int32_t* cancel) override;
   Status Copy(std::byte* to, const std::byte* from, int64_t bytes) override;
   Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) override;
   Status CopyToHost(void* to, const std::byte* from, int64_t bytes) override;

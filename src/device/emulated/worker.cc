@@ -45,14 +45,15 @@ ShuffledOrder::ShuffledOrder(uint64_t count, uint64_t seed) : count_(count) {
 
 EmulatedGrid::EmulatedGrid(const EmulatedKernel& kernel_of, const GpuGrid& grid_of,
                            std::span<const GpuSpan> args_of, const EmulatorOptions& options_of,
-                           int64_t piece_blocks_of)
+                           int64_t piece_blocks_of, const int32_t* cancel)
     : kernel(kernel_of),
       grid(grid_of),
       args(args_of),
       options(options_of),
       piece_blocks(piece_blocks_of),
       piece_count((grid_of.blocks + piece_blocks - 1) / piece_blocks),
-      pieces(static_cast<uint64_t>(piece_count), options_of.seed) {
+      pieces(static_cast<uint64_t>(piece_count), options_of.seed),
+      cancel_(cancel) {
   for (const GpuSpan& a : args) {
     parameters.push_back({a.address, options.watch_global_memory ? 0 : a.bytes});
   }
@@ -61,7 +62,14 @@ EmulatedGrid::EmulatedGrid(const EmulatedKernel& kernel_of, const GpuGrid& grid_
 void EmulatedGrid::Fail(Status status) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (status_.ok()) status_ = std::move(status);
-  stop.store(true, std::memory_order_relaxed);
+  stop_.store(true, std::memory_order_relaxed);
+}
+
+bool EmulatedGrid::Stops() {
+  if (stop_.load(std::memory_order_relaxed)) return true;
+  if (!cancel_ || __atomic_load_n(cancel_, __ATOMIC_RELAXED) == 0) return false;
+  Fail(Cancelled("kernel ", kernel.name, ": the execution was cancelled"));
+  return true;
 }
 
 void EmulatedWorker::Run(EmulatedGrid& grid) {
@@ -70,13 +78,13 @@ void EmulatedWorker::Run(EmulatedGrid& grid) {
     grid.Fail(std::move(status));
     return;
   }
-  while (!grid.stop.load(std::memory_order_relaxed)) {
+  while (!grid.Stops()) {
     int64_t i = grid.next.fetch_add(1, std::memory_order_relaxed);
     if (i >= grid.piece_count) return;
     int64_t begin = static_cast<int64_t>(grid.pieces[static_cast<uint64_t>(i)]) * grid.piece_blocks;
     int64_t end = std::min(begin + grid.piece_blocks, grid.grid.blocks);
     if (grid.kernel.info.waits) {
-      for (int64_t b = begin; b < end && !grid.stop.load(std::memory_order_relaxed); ++b) {
+      for (int64_t b = begin; b < end && !grid.Stops(); ++b) {
         RunTogether(b);
       }
     } else {
@@ -149,7 +157,7 @@ FiberContext* EmulatedWorker::AloneMain(void* worker) {
   kiln_emulated_thread& view = w.threads_[0].view;
   kiln_emulated_kernel_fn function = grid.kernel.info.function;
   for (int64_t i = w.piece_begin_; i < w.piece_end_; ++i) {
-    if (grid.stop.load(std::memory_order_relaxed)) break;
+    if (grid.Stops()) break;
     auto block = static_cast<uint32_t>(i);
     w.StartBlock(block);
     view.block = block;

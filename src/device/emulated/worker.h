@@ -30,7 +30,7 @@ class ShuffledOrder {
 class EmulatedGrid {
  public:
   EmulatedGrid(const EmulatedKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args,
-               const EmulatorOptions& options, int64_t piece_blocks);
+               const EmulatorOptions& options, int64_t piece_blocks, const int32_t* cancel);
 
   const EmulatedKernel& kernel;
   const GpuGrid& grid;
@@ -44,13 +44,16 @@ class EmulatedGrid {
   std::vector<kiln_emulated_parameter> parameters;
   GlobalShadow global;  // where that is watched, which one worker does
   std::atomic<int64_t> next{0};
-  std::atomic<bool> stop{false};
 
   // Keeps the first.
   void Fail(Status status);
+  // Whether no further block is to run: the grid has failed, or is cancelled by this.
+  bool Stops();
   Status status() const { return status_; }
 
  private:
+  const int32_t* const cancel_;
+  std::atomic<bool> stop_{false};
   std::mutex mutex_;
   Status status_;
 };

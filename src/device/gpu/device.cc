@@ -28,10 +28,10 @@ Result<GpuStream*> GpuDevice::Stream() {
   return stream_.get();
 }
 
-Result<std::unique_ptr<runtime::LoadedExecutable>> GpuDevice::Load(
-    std::shared_ptr<const plan::Artefact> artefact) {
+Result<std::unique_ptr<runtime::LoadedExecutable>> GpuDevice::Load(plan::Artefact artefact,
+                                                                   TraceSink* trace) {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuExecutable> executable,
-                        GpuExecutable::Load(std::move(artefact), *this));
+                        GpuExecutable::Load(std::move(artefact), *this, trace));
   return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
 }
 

@@ -45,8 +45,9 @@ class GpuDevice : public runtime::Device {
   std::mutex& order() { return order_; }
   GpuTimeline& timeline() { return timeline_; }
 
-  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
-      std::shared_ptr<const plan::Artefact> artefact) override;
+  using Device::Load;
+  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(plan::Artefact artefact,
+                                                          TraceSink* trace) override;
   Result<std::byte*> Allocate(int64_t bytes) override;
   void Deallocate(std::byte* memory, int64_t bytes) override;
   runtime::DeviceMemory Memory() const override;

@@ -55,9 +55,9 @@ Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
 
 }  // namespace
 
-GpuExecutable::GpuExecutable(std::shared_ptr<const plan::Artefact> artefact, GpuDevice& device)
-    : artefact_(std::move(artefact)), device_(device) {
-  const std::vector<int>& aliases = program().signature.aliases;
+GpuExecutable::GpuExecutable(plan::Program program, GpuDevice& device)
+    : program_(std::move(program)), device_(device) {
+  const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});
   }
@@ -76,17 +76,26 @@ GpuExecutable::~GpuExecutable() {
   if (number_) device_.machine().FreePinned(number_, kNumberBytes);
 }
 
-Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(
-    std::shared_ptr<const plan::Artefact> artefact, GpuDevice& device) {
-  if (artefact->target.ToString() != device.target().ToString()) {
-    return InvalidArgument("the artefact was compiled for ", artefact->target.ToString(), ", and ",
+Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(plan::Artefact artefact,
+                                                           GpuDevice& device, TraceSink* trace) {
+  if (artefact.target.ToString() != device.target().ToString()) {
+    return InvalidArgument("the artefact was compiled for ", artefact.target.ToString(), ", and ",
                            device.name(), " is ", device.target().ToString());
   }
-  std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact), device));
+  std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact.program), device));
   KILN_ASSIGN_OR_RETURN(e->calls_,
                         runtime::ProgramCalls::Make(e->program(), device.call_host().registry));
-  KILN_RETURN_IF_ERROR(e->LoadCode());
-  KILN_RETURN_IF_ERROR(e->LoadConstants());
+  {
+    TraceSpan span(trace, "code", "load");
+    KILN_RETURN_IF_ERROR(e->LoadCode(artefact.objects));
+    span.AddArg("code_bytes", e->code_bytes());
+  }
+  {
+    TraceSpan span(trace, "constants", "load");
+    KILN_RETURN_IF_ERROR(e->LoadConstants());
+    span.AddArg("bytes", e->constant_bytes());
+  }
+  TraceSpan span(trace, "commands", "load");
   // The host is called between graphs.
   e->may_be_whole_ =
       device.machine().loops_on_device() && HasControl(e->program().steps) && e->calls_.empty();
@@ -105,8 +114,8 @@ std::string GpuExecutable::ResourceReport() const {
   return ResourceTable(program(), [&](const std::string& symbol) { return FindKernel(symbol); });
 }
 
-Status GpuExecutable::LoadCode() {
-  for (const std::string& code : artefact_->objects) {
+Status GpuExecutable::LoadCode(std::span<const std::string> objects) {
+  for (const std::string& code : objects) {
     Result<std::unique_ptr<GpuModule>> module = device_.machine().Load(code);
     if (!module.ok()) return module.status().WithContext(program().name);
     modules_.push_back(*std::move(module));
@@ -115,17 +124,17 @@ Status GpuExecutable::LoadCode() {
 }
 
 Status GpuExecutable::LoadConstants() {
-  const plan::Program& p = program();
-  constants_.assign(p.allocations.size(), nullptr);
-  for (size_t i = 0; i < p.allocations.size(); ++i) {
-    const Allocation& a = p.allocations[i];
+  constants_.assign(program_.allocations.size(), nullptr);
+  for (size_t i = 0; i < program_.allocations.size(); ++i) {
+    const Allocation& a = program_.allocations[i];
     if (a.kind == Allocation::Kind::kArena && a.bytes > 0) {
       KILN_ASSIGN_OR_RETURN(arena_, device_.Allocate(a.bytes));
     }
     if (a.kind != Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(constants_[i], device_.Allocate(a.bytes));
-    KILN_RETURN_IF_ERROR(
-        device_.CopyFromHost(constants_[i], p.constants[a.number]->data(), a.bytes));
+    // What nobody else on the host has goes.
+    const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
+    KILN_RETURN_IF_ERROR(device_.CopyFromHost(constants_[i], literal->data(), a.bytes));
   }
   return OkStatus();
 }
@@ -288,12 +297,14 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
         break;
     }
   }
-  Status status = CopyAliases(arguments, results, run);
+  Status status = run.stream.EndBy(options.cancel);
+  if (status.ok()) status = CopyAliases(arguments, results, run);
   if (status.ok()) {
     Result<bool> whole = LaunchWhole(run);
     status = whole.status();
     if (whole.ok() && !*whole) status = Enqueue(steps_, run);
   }
+  if (Status all = run.stream.EndBy(nullptr); status.ok()) status = std::move(all);
   if (status.ok()) status = run.stream.Record(*event);
   // What the device is asked for next comes after the run.
   if (status.ok() && callers) status = own->WaitFor(*event);

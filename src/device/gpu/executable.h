@@ -23,11 +23,11 @@ namespace kiln::device {
 class GpuExecutable : public runtime::LoadedExecutable {
  public:
   // The device must outlive the executable.
-  static Result<std::unique_ptr<GpuExecutable>> Load(std::shared_ptr<const plan::Artefact> artefact,
-                                                     GpuDevice& device);
+  static Result<std::unique_ptr<GpuExecutable>> Load(plan::Artefact artefact, GpuDevice& device,
+                                                     TraceSink* trace = nullptr);
   ~GpuExecutable() override;
 
-  const plan::Program& program() const override { return artefact_->program; }
+  const plan::Program& program() const override { return program_; }
   int64_t code_bytes() const override;
   std::string ResourceReport() const override;
   bool calls_users_functions() const override { return calls_.has_users(); }
@@ -48,8 +48,8 @@ class GpuExecutable : public runtime::LoadedExecutable {
     Probes probes = {};                       // what the program's calls keep
   };
 
-  GpuExecutable(std::shared_ptr<const plan::Artefact> artefact, GpuDevice& device);
-  Status LoadCode();
+  GpuExecutable(plan::Program program, GpuDevice& device);
+  Status LoadCode(std::span<const std::string> objects);
   Status LoadConstants();
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;
   Result<GpuSteps> Translate(const plan::Steps& steps);
@@ -80,7 +80,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status EnqueueCommand(const GpuCommand& command, std::span<const GpuSpan> spans,
                         GpuStream& stream) const;
 
-  std::shared_ptr<const plan::Artefact> artefact_;
+  plan::Program program_;  // without its literals, once these are in the device's memory
   GpuDevice& device_;
   std::vector<std::unique_ptr<GpuModule>> modules_;
   GpuSteps steps_;

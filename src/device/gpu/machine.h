@@ -97,6 +97,10 @@ class GpuStream {
   virtual Status CopyToHost(void* to, const std::byte* from, int64_t bytes) = 0;
   virtual Status Fill(std::byte* to, uint8_t value, int64_t bytes) = 0;
 
+  // What follows may be left undone, as CANCELLED, once the flag is not 0; null: it is done.
+  // Devices that cannot look at the host's memory do it all.
+  virtual Status EndBy(const int32_t* cancel) { return OkStatus(); }
+
   virtual Status Record(GpuEvent& event) = 0;
   // What follows in this stream comes after the event, which is of any stream of the machine.
   virtual Status WaitFor(GpuEvent& event) = 0;

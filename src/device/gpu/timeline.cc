@@ -44,8 +44,6 @@ bool IsKindOf(const GpuActivity& activity, const GpuWork& work) {
   return false;
 }
 
-std::string MicrosecondsText(int64_t ns) { return Cat(ns / 1000, ".", ns % 1000 / 100); }
-
 }  // namespace
 
 GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
@@ -56,18 +54,18 @@ GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
   const GpuResources resources = kernel.resources();
   work->args = {{"ops", Join(info.op_names, ", ")},
                 {"symbol", work->symbol},
-                {"grid", Cat(grid.blocks)},
-                {"block", Cat(grid.threads)},
-                {"dynamic_shared_bytes", Cat(grid.shared_bytes)},
-                {"static_shared_bytes", Cat(resources.shared_bytes)}};
+                {"grid", grid.blocks},
+                {"block", grid.threads},
+                {"dynamic_shared_bytes", grid.shared_bytes},
+                {"static_shared_bytes", resources.shared_bytes}};
   if (resources.registers < 0) {
     work->args.push_back({"registers", "emulated"});
   } else {
-    work->args.push_back({"registers", Cat(resources.registers)});
-    work->args.push_back({"local_bytes", Cat(resources.local_bytes)});
+    work->args.push_back({"registers", resources.registers});
+    work->args.push_back({"local_bytes", resources.local_bytes});
   }
-  work->args.push_back({"bytes", Cat(info.bytes)});
-  work->args.push_back({"flops", Cat(info.flops)});
+  work->args.push_back({"bytes", info.bytes});
+  work->args.push_back({"flops", info.flops});
   return work;
 }
 
@@ -76,8 +74,8 @@ GpuWorkPtr DescribeLibraryCall(std::string library, const plan::LaunchInfo& info
   work->name = info.kernel_name;
   work->args = {{"ops", Join(info.op_names, ", ")},
                 {"by", std::move(library)},
-                {"bytes", Cat(info.bytes)},
-                {"flops", Cat(info.flops)}};
+                {"bytes", info.bytes},
+                {"flops", info.flops}};
   return work;
 }
 
@@ -86,7 +84,7 @@ GpuWorkPtr DescribeCopy(std::string name, int64_t bytes) {
   work->kind = name == "fill" ? GpuWork::Kind::kFill : GpuWork::Kind::kCopy;
   work->name = std::move(name);
   work->bytes = bytes;
-  work->args = {{"bytes", Cat(bytes)}};
+  work->args = {{"bytes", bytes}};
   return work;
 }
 
@@ -98,7 +96,7 @@ GpuWorkPtr DescribeGraph(std::string name, std::vector<GpuWorkPtr> parts) {
   auto kernels = std::count_if(work->parts.begin(), work->parts.end(), [](const GpuWorkPtr& part) {
     return part->kind == GpuWork::Kind::kKernel;
   });
-  work->args = {{"nodes", Cat(work->parts.size())}, {"kernels", Cat(kernels)}};
+  work->args = {{"nodes", std::ssize(work->parts)}, {"kernels", int64_t{kernels}}};
   return work;
 }
 
@@ -331,7 +329,7 @@ void GpuTimeline::Show(const Done& done, const GpuWork& work, GpuTimes times,
   event.args = work.args;
   event.args.push_back({"device", device_});
   event.args.push_back({"timed_by", timed_by});
-  event.args.push_back({"clock_error_us", MicrosecondsText(times.error_ns)});
+  event.args.push_back({"clock_error_us", static_cast<double>(times.error_ns) / 1000});
   done.trace->Add(std::move(event));
 }
 

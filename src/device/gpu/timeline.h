@@ -30,7 +30,7 @@ struct GpuWork {
   std::string name;
   std::string symbol;  // of a kernel
   int64_t bytes = 0;   // copied or filled
-  std::vector<std::pair<std::string, std::string>> args;
+  std::vector<TraceArg> args;
   std::vector<std::shared_ptr<const GpuWork>> parts;  // of a graph
 };
 using GpuWorkPtr = std::shared_ptr<const GpuWork>;

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "interp/harness.h"
+#include "interp/narrow.h"
 #include "ir/effects.h"
 #include "kernel/call.h"
 #include "plan/plan.h"
@@ -79,6 +80,8 @@ interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
       if (results[r].byte_size() == 0) continue;
       std::memcpy(results[r].data(), args[first_result + r],
                   static_cast<size_t>(results[r].byte_size()));
+      const Shape& shape = results[r].shape();
+      interp::Normalise(shape.type(), results[r].data(), shape.num_elements());
     }
     return results;
   };

@@ -2,8 +2,11 @@
 
 #include <cstring>
 
+#include "base/stack.h"
 #include "device/reference/custom_calls.h"
 #include "interp/interpreter.h"
+#include "interp/narrow.h"
+#include "ir/cost.h"
 
 namespace kiln::device {
 namespace {
@@ -24,24 +27,31 @@ void Transfer(const Shape& shape, std::byte* literal, std::byte* memory, bool to
 
 class ReferenceExecutable : public runtime::LoadedExecutable {
  public:
-  ReferenceExecutable(std::shared_ptr<const plan::Artefact> artefact, const runtime::CallHost& host,
-                      bool calls_users)
+  ReferenceExecutable(plan::Artefact artefact, const runtime::CallHost& host, bool calls_users)
       : artefact_(std::move(artefact)), host_(host), calls_users_(calls_users) {}
 
-  const plan::Program& program() const override { return artefact_->program; }
+  const plan::Program& program() const override { return artefact_.program; }
   bool calls_users_functions() const override { return calls_users_; }
+  int64_t constant_bytes() const override { return ir::ConstantBytes(*artefact_.module); }
+  int64_t argument_alignment(size_t) const override { return 1; }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const runtime::RunOptions& options) override {
     std::vector<Literal> literals;
     size_t next = 0;
-    for (const ir::Instruction* p : artefact_->module->entry()->parameters()) {
+    for (const ir::Instruction* p : artefact_.module->entry()->parameters()) {
       literals.push_back(Read(p->shape(), arguments, next));
     }
-    KILN_ASSIGN_OR_RETURN(Literal value, interp::Evaluate(*artefact_->module, literals,
-                                                          {.custom_call = CustomCallBy(host_)}));
+    Result<Literal> value = Literal();
+    KILN_RETURN_IF_ERROR(OnOwnStack([&] {
+      value = interp::Evaluate(
+          *artefact_.module, literals,
+          {.interrupt = Interrupt(options.cancel), .custom_call = CustomCallBy(host_)});
+    }));
+    if (value.status().code() == Code::kCancelled) return Cancelled("the execution was cancelled");
+    if (!value.ok()) return value.status();
     next = 0;
-    Write(value, results, next);
+    Write(*value, results, next);
     return OkStatus();
   }
 
@@ -56,6 +66,8 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
     }
     auto* memory = static_cast<std::byte*>(const_cast<void*>(leaves[next++]));
     Transfer(shape, literal.data(), memory, false);
+    // The user's bytes, which need not be values of the type.
+    interp::Normalise(shape.type(), literal.data(), shape.num_elements());
     return literal;
   }
 
@@ -64,25 +76,25 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
       for (Literal& element : value.elements()) Write(element, leaves, next);
       return;
     }
-    const Shape& shape = artefact_->program.signature.results[next];
+    const Shape& shape = artefact_.program.signature.results[next];
     Transfer(shape, value.data(), static_cast<std::byte*>(leaves[next]), true);
     ++next;
   }
 
-  std::shared_ptr<const plan::Artefact> artefact_;
+  const plan::Artefact artefact_;
   const runtime::CallHost host_;
   const bool calls_users_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::Load(
-    std::shared_ptr<const plan::Artefact> artefact) {
-  if (!artefact->module) {
-    return InvalidArgument("the artefact was compiled for ", artefact->target.ToString(),
+Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::Load(plan::Artefact artefact,
+                                                                         TraceSink* trace) {
+  if (!artefact.module) {
+    return InvalidArgument("the artefact was compiled for ", artefact.target.ToString(),
                            ", not for the reference device");
   }
-  KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*artefact->module, call_host()));
+  KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*artefact.module, call_host()));
   return std::unique_ptr<runtime::LoadedExecutable>(
       std::make_unique<ReferenceExecutable>(std::move(artefact), call_host(), calls_users));
 }

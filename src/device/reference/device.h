@@ -9,8 +9,9 @@ class ReferenceDevice : public runtime::HostDevice {
  public:
   ReferenceDevice(std::string name, runtime::Allocator& allocator)
       : HostDevice(std::move(name), target::Reference(), allocator) {}
-  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(
-      std::shared_ptr<const plan::Artefact> artefact) override;
+  using Device::Load;
+  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(plan::Artefact artefact,
+                                                          TraceSink* trace) override;
 };
 
 }  // namespace kiln::device

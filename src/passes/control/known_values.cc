@@ -11,6 +11,8 @@ namespace {
 
 // Values of more bytes are not looked at: what decides how often a loop runs is a number.
 constexpr int64_t kMaxKnownBytes = 64;
+// What they are computed by is a few instructions.
+constexpr int64_t kMostWork = 1 << 14;
 
 bool IsSmallArray(const Shape& shape) {
   return shape.is_array() && shape.is_static() && shape.byte_size() <= kMaxKnownBytes;
@@ -64,7 +66,7 @@ std::optional<Literal> KnownValues::Evaluate(const Instruction& i, const Known& 
     if (it == values_.end()) return std::nullopt;
     operands.push_back(&it->second);
   }
-  auto value = interp::EvaluateInstruction(i, operands);
+  auto value = interp::EvaluateInstruction(i, operands, {.max_work = kMostWork});
   return value.ok() ? std::optional(*std::move(value)) : std::nullopt;
 }
 

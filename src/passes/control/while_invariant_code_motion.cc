@@ -159,14 +159,16 @@ class Mover {
     std::vector<Instruction*> moved;
     for (Instruction* i : body.instructions()) {
       auto it = source.find(i);
-      if (it == source.end() || IsCheap(*i) || it->second == 0) continue;
+      if (it == source.end() || IsCheap(*i)) continue;
       bool needed = std::ranges::any_of(i->users(), [&](const Instruction* user) {
         return !source.contains(user) || IsCheap(*user);
       });
       constexpr int64_t kLarge = 1 << 20, kMuchWork = 8;
       const int64_t bytes = i->shape().byte_size();
       bool pays = bytes <= kLarge && work[i] >= kMuchWork * i->shape().num_elements();
-      if (needed && (bytes <= it->second || pays)) moved.push_back(i);
+      // What is made of constants alone is made of no state.
+      const bool fits = it->second > 0 && bytes <= it->second;
+      if (needed && (fits || pays)) moved.push_back(i);
     }
     return moved;
   }

@@ -175,16 +175,15 @@ bool HandOnConstants(Instruction* loop) {
       changes = true;
     }
   }
-  any = false;
+  Computation* own = nullptr;
   for (size_t k = 0; k < stays.size(); ++k) {
     int64_t e = static_cast<int64_t>(k);
     if ((!stays[k] && !state[k]) || IsInvariant(*loop, e)) continue;
-    Computation* own = OwnCallee(loop, 1);
+    if (!own) own = OwnCallee(loop, 1);
     Instruction* root = own->root();
     own->ReplaceOperand(root, e, ElementOf(own->parameter(0), e, root));
-    any = true;
   }
-  return any;
+  return own != nullptr;
 }
 
 // Who needs the whole state gets it put together, so that elements can be had from elsewhere.
@@ -208,48 +207,59 @@ void TakeApart(Instruction* loop) {
   if (loop->IsRoot()) c->set_root(whole);
 }
 
+// Who reads the elements of a tuple by get-tuple-element, by the element.
+using ElementReaders = std::unordered_map<int64_t, std::vector<Instruction*>>;
+ElementReaders ReadersByElement(const Instruction* tuple) {
+  ElementReaders readers;
+  for (Instruction* user : tuple->users()) {
+    if (user->opcode() == Opcode::kGetTupleElement) {
+      readers[user->attributes().Int(Attr::kIndex)].push_back(user);
+    }
+  }
+  return readers;
+}
+
 // What a loop does not change can be had from its operand, and a constant from where it is needed.
 bool UseInvariants(Instruction* loop) {
   bool changed = false;
   Computation* c = loop->parent();
   Instruction* initial = loop->operand(0);
-  const int64_t count = static_cast<int64_t>(loop->shape().elements().size());
-  for (int64_t k = 0; k < count; ++k) {
-    if (!IsInvariant(*loop, k)) continue;
-    if (!changed) TakeApart(loop);
-    std::vector<Instruction*> elements;
-    for (Instruction* user : loop->users()) {
-      if (IsElement(user, loop, k) && (!user->users().empty() || user->IsRoot())) {
-        elements.push_back(user);
-      }
-    }
-    // get-tuple-element(while(x), k) => get-tuple-element(x, k)   where no iteration changes it
-    for (Instruction* element : elements) {
+  std::vector<int64_t> invariants;
+  for (int64_t k = 0; k < static_cast<int64_t>(loop->shape().elements().size()); ++k) {
+    if (IsInvariant(*loop, k)) invariants.push_back(k);
+  }
+  if (invariants.empty()) return false;
+  TakeApart(loop);
+  // get-tuple-element(while(x), k) => get-tuple-element(x, k)   where no iteration changes it
+  ElementReaders elements = ReadersByElement(loop);
+  for (int64_t k : invariants) {
+    for (Instruction* element : elements[k]) {
+      if (element->users().empty() && !element->IsRoot()) continue;
       c->ReplaceAllUses(element, ElementOf(initial, k, element));
       changed = true;
     }
-    if (initial->opcode() != Opcode::kTuple) continue;
-    const Instruction* value = initial->operand(k);
-    if (!IsMadeOfConstant(value)) continue;
-    // get-tuple-element(state, k) => c   in condition and body, where no iteration changes it and
-    // it begins as the constant c, or a count
-    for (int64_t callee : {0, 1}) {
-      auto reads = [&](const Instruction* user, const Computation* of) {
-        bool only_result = user->users().size() == 1 && user->users()[0] == of->root() &&
-                           of->root()->opcode() == Opcode::kTuple;
-        return IsElement(user, of->parameter(0), k) && !user->users().empty() &&
-               !(callee == 1 && only_result);
-      };
-      const Computation* before = loop->called(callee);
-      if (std::ranges::none_of(before->parameter(0)->users(),
-                               [&](const Instruction* user) { return reads(user, before); })) {
-        continue;
+  }
+  if (initial->opcode() != Opcode::kTuple) return changed;
+  // get-tuple-element(state, k) => c   in condition and body, where no iteration changes it and
+  // it begins as the constant c, or a count
+  for (int64_t callee : {0, 1}) {
+    const Computation* of = loop->called(callee);
+    Computation* own = nullptr;
+    elements = ReadersByElement(of->parameter(0));
+    auto reads = [&](const Instruction* user) {
+      bool only_result = user->users().size() == 1 && user->users()[0] == of->root() &&
+                         of->root()->opcode() == Opcode::kTuple;
+      return !user->users().empty() && !(callee == 1 && only_result);
+    };
+    for (int64_t k : invariants) {
+      const Instruction* value = initial->operand(k);
+      if (!IsMadeOfConstant(value) || std::ranges::none_of(elements[k], reads)) continue;
+      if (!own) {
+        of = own = OwnCallee(loop, callee);
+        elements = ReadersByElement(own->parameter(0));
       }
-      Computation* own = OwnCallee(loop, callee);
-      Instruction* parameter = own->parameter(0);
-      std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
-      for (Instruction* user : users) {
-        if (!reads(user, own)) continue;
+      for (Instruction* user : elements[k]) {
+        if (!reads(user)) continue;
         Instruction* constant = CopyOfConstant(value, user);
         // The next state stays what it is, so that the element is seen not to change.
         std::vector<Instruction*> readers(user->users().begin(), user->users().end());
@@ -267,16 +277,24 @@ bool UseInvariants(Instruction* loop) {
   return changed;
 }
 
-// The readers of element k of a tuple read element j. Returns whether there were any.
-bool ReadOther(Instruction* tuple, int64_t k, int64_t j) {
+// The elements of a tuple that are read and for which another one can be.
+std::vector<Instruction*> ReadInVain(const Instruction* tuple, const std::vector<int64_t>& first) {
   std::vector<Instruction*> elements;
   for (Instruction* user : tuple->users()) {
-    if (IsElement(user, tuple, k) && (!user->users().empty() || user->IsRoot())) {
-      elements.push_back(user);
-    }
+    if (user->opcode() != Opcode::kGetTupleElement) continue;
+    const int64_t k = user->attributes().Int(Attr::kIndex);
+    const bool is_read = !user->users().empty() || user->IsRoot();
+    if (is_read && first[static_cast<size_t>(k)] != k) elements.push_back(user);
   }
+  return elements;
+}
+
+// The readers of each element read the one that is always the same. Returns whether there were any.
+bool ReadOthers(Instruction* tuple, const std::vector<int64_t>& first) {
+  const std::vector<Instruction*> elements = ReadInVain(tuple, first);
   for (Instruction* element : elements) {
-    tuple->parent()->ReplaceAllUses(element, ir::ElementOf(tuple, j, element));
+    const auto k = static_cast<size_t>(element->attributes().Int(Attr::kIndex));
+    tuple->parent()->ReplaceAllUses(element, ir::ElementOf(tuple, first[k], element));
   }
   return !elements.empty();
 }
@@ -284,20 +302,17 @@ bool ReadOther(Instruction* tuple, int64_t k, int64_t j) {
 // while(x) => while(x')   where of two elements of the state that are always the same one is read:
 // they begin alike, and the body makes them alike of what is alike
 bool MergeElements(Instruction* loop) {
-  bool changed = false;
-  std::vector<int64_t> first = EqualState(*loop);
-  for (int64_t k = 1; k < static_cast<int64_t>(first.size()); ++k) {
-    const int64_t j = first[static_cast<size_t>(k)];
-    if (j == k) continue;
-    TakeApart(loop);
-    changed |= ReadOther(loop, k, j);
-    for (int64_t callee : {0, 1}) {
-      const Instruction* state = loop->called(callee)->parameter(0);
-      bool read = std::ranges::any_of(state->users(), [&](const Instruction* user) {
-        return IsElement(user, state, k) && !user->users().empty();
-      });
-      if (read) changed |= ReadOther(OwnCallee(loop, callee)->parameter(0), k, j);
-    }
+  const std::vector<int64_t> first = EqualState(*loop);
+  bool any = false;
+  for (size_t k = 0; k < first.size(); ++k) any |= first[k] != static_cast<int64_t>(k);
+  if (!any) return false;
+  TakeApart(loop);
+  bool changed = ReadOthers(loop, first);
+  for (int64_t callee : {0, 1}) {
+    const std::vector<Instruction*> read = ReadInVain(loop->called(callee)->parameter(0), first);
+    if (std::ranges::all_of(read, [](const Instruction* i) { return i->users().empty(); }))
+      continue;
+    changed |= ReadOthers(OwnCallee(loop, callee)->parameter(0), first);
   }
   return changed;
 }

@@ -217,7 +217,7 @@ class BoundedExpansion : public expand::Retyping {
 }  // namespace
 
 Result<bool> ExpandBounded(ir::Module& module, const PassContext& context) {
-  return BoundedExpansion(module).Run();
+  return BoundedExpansion(module).Run(context);
 }
 
 }  // namespace kiln::passes

@@ -280,7 +280,7 @@ class ComplexExpansion : public expand::Retyping {
 }  // namespace
 
 Result<bool> ExpandComplex(ir::Module& module, const PassContext& context) {
-  return ComplexExpansion(module).Run();
+  return ComplexExpansion(module).Run(context);
 }
 
 }  // namespace kiln::passes

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/growth.h"
+
 namespace kiln::passes {
 namespace {
 
@@ -31,21 +33,31 @@ constexpr Row kRows[] = {
     {Opcode::kReplicaId, expand::OneProcess},
     {Opcode::kSelectAndScatter, expand::SelectAndScatter},
     {Opcode::kNextAfter, expand::NextAfter},
+    {Opcode::kBitcast, expand::Bitcast},
 };
 
 // Whether expand-narrow has the op's bits, which are a byte or less.
 bool IsOfBytes(const Instruction& i) {
-  return i.opcode() == Opcode::kNextAfter && !IsKernelType(i.shape().type());
+  auto is_narrow = [](const Shape& shape) { return WideOf(shape.type()) != shape.type(); };
+  switch (i.opcode()) {
+    case Opcode::kNextAfter:
+      return is_narrow(i.shape());
+    case Opcode::kBitcast:
+      return is_narrow(i.shape()) || is_narrow(i.operand(0)->shape());
+    default:
+      return false;
+  }
 }
 
-Result<bool> Expand(Computation& c, const Row& row, const target::Target& target) {
+Result<bool> Expand(Computation& c, const Row& row, const PassContext& context) {
   if (!c.MayHold(row.opcode)) return false;
   std::vector<Instruction*> found;
   for (Instruction* i : c.instructions()) {
     if (i->opcode() == row.opcode && !IsOfBytes(*i)) found.push_back(i);
   }
   for (Instruction* i : found) {
-    Builder b(i, target);
+    KILN_RETURN_IF_ERROR(CheckGrowth(c, context));
+    Builder b(i, TargetOf(context));
     KILN_ASSIGN_OR_RETURN(Instruction * value, row.expand(b, i));
     value = b.InLayout(value, i->shape());
     KILN_RETURN_IF_ERROR(b.status().WithContext(Cat(OpcodeName(row.opcode), " '", i->name(), "'")));
@@ -65,8 +77,17 @@ Result<bool> ExpandOps(ir::Module& module, const PassContext& context) {
   bool changed = false;
   // Callees first, as what is expanded may call computations that expansions have changed.
   for (Computation* c : module.CalleesFirst()) {
+    if (c->MayHold(Opcode::kReduceWindow) || c->MayHold(Opcode::kSelectAndScatter)) {
+      for (Instruction* i : c->instructions()) {
+        if (i->opcode() != Opcode::kReduceWindow && i->opcode() != Opcode::kSelectAndScatter) {
+          continue;
+        }
+        KILN_ASSIGN_OR_RETURN(bool clipped, expand::ClipWindows(i));
+        changed |= clipped;
+      }
+    }
     for (const Row& row : kRows) {
-      KILN_ASSIGN_OR_RETURN(bool any, Expand(*c, row, TargetOf(context)));
+      KILN_ASSIGN_OR_RETURN(bool any, Expand(*c, row, context));
       changed |= any;
     }
   }

@@ -27,6 +27,15 @@ Result<ir::Instruction*> RngBitGenerator(Builder& b, ir::Instruction* i);
 Result<ir::Instruction*> OneProcess(Builder& b, ir::Instruction* i);
 // select_and_scatter.cc
 Result<ir::Instruction*> SelectAndScatter(Builder& b, ir::Instruction* i);
+// bitcast.cc
+Result<ir::Instruction*> Bitcast(Builder& b, ir::Instruction* i);
+// The same of a value: its bytes in an array of another shape, both of types wider than a byte's
+// bits or pred.
+ir::Instruction* BytesAs(Builder& b, ir::Instruction* x, const Shape& shape);
+// windows.cc
+// In its place: a reduce-window or select-and-scatter whose windows have no element that is padding
+// wherever they are. RESOURCE_EXHAUSTED where what is left is almost all padding or holes.
+Result<bool> ClipWindows(ir::Instruction* i);
 // functions.cc
 Result<ir::Instruction*> NextAfter(Builder& b, ir::Instruction* i);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "passes/expand/expand.h"
 #include "passes/expand/retype.h"
 #include "passes/expand/small_floats.h"
 #include "tensor/element_type.h"
@@ -68,7 +69,6 @@ class NarrowExpansion : public expand::Retyping {
       case Opcode::kPad:
       case Opcode::kPatches:
       case Opcode::kReshape:
-      case Opcode::kBitcast:
       case Opcode::kReverse:
       case Opcode::kSlice:
       case Opcode::kTranspose:
@@ -76,6 +76,11 @@ class NarrowExpansion : public expand::Retyping {
       case Opcode::kGetDimensionSize:
       case Opcode::kSetDimensionSize:
         return Same(b, i, MappedAll(shape));
+      case Opcode::kBitcast: {
+        Instruction* bytes = expand::BytesAs(b, i->operand(0), MappedAll(shape));
+        const bool same = TypeOf(i->operand(0)) == shape.type();
+        return same || !Maps(shape) ? bytes : LowestBits(b, bytes, shape.type());
+      }
       case Opcode::kReal:
         return i->operand(0);
       case Opcode::kReducePrecision:
@@ -141,6 +146,13 @@ class NarrowExpansion : public expand::Retyping {
     Instruction* up = b.Binary(Opcode::kShiftLeft, x, by);
     return b.Binary(IsSigned(type) ? Opcode::kShiftRightArithmetic : Opcode::kShiftRightLogical, up,
                     by);
+  }
+
+  // What a byte of memory is as an element.
+  static Instruction* LowestBits(Builder& b, Instruction* x, ElementType type) {
+    if (BitWidth(type) == 8) return x;
+    if (IsInteger(type)) return Wrap(b, x, type);
+    return b.And(x, b.Number(x, static_cast<double>((1 << BitWidth(type)) - 1)));
   }
 
   static Instruction* Decode(Builder& b, Instruction* bits, ElementType type) {
@@ -533,7 +545,7 @@ class NarrowExpansion : public expand::Retyping {
 }  // namespace
 
 Result<bool> ExpandNarrow(ir::Module& module, const PassContext& context) {
-  return NarrowExpansion(module).Run();
+  return NarrowExpansion(module).Run(context);
 }
 
 }  // namespace kiln::passes

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/growth.h"
+
 namespace kiln::passes::expand {
 namespace {
 
@@ -112,7 +114,7 @@ Instruction* Retyping::ToMemoryAll(Builder& b, Instruction* value, const Shape& 
   return b.Tuple(std::move(elements));
 }
 
-Result<bool> Retyping::Run() {
+Result<bool> Retyping::Run(const PassContext& context) {
   const bool any = std::ranges::any_of(module_.computations(), [&](const auto& c) {
     return std::ranges::any_of(c->instructions(),
                                [&](const Instruction* i) { return HasMapped(i->shape()); });
@@ -120,7 +122,9 @@ Result<bool> Retyping::Run() {
   if (!any) return false;
   KILN_RETURN_IF_ERROR(Prepare());
   // Callees first: what calls them sees what they have become.
-  for (Computation* c : module_.CalleesFirst()) KILN_RETURN_IF_ERROR(Expand(*c));
+  for (Computation* c : module_.CalleesFirst()) {
+    KILN_RETURN_IF_ERROR(Expand(*c, context));
+  }
   module_.RemoveUnusedComputations();
   return true;
 }
@@ -149,7 +153,7 @@ Status Retyping::ExpandParameter(Computation& c, Instruction* p) {
   return b.status();
 }
 
-Status Retyping::Expand(Computation& c) {
+Status Retyping::Expand(Computation& c, const PassContext& context) {
   const bool entry = &c == module_.entry();
   std::vector<Instruction*> all(c.instructions().begin(), c.instructions().end()), dead;
   for (Instruction* i : all) {
@@ -177,6 +181,7 @@ Status Retyping::Expand(Computation& c) {
       default:
         break;
     }
+    KILN_RETURN_IF_ERROR(CheckGrowth(c, context));
     Builder b(i);
     KILN_ASSIGN_OR_RETURN(Instruction * value, ValueOf(b, i, shape));
     KILN_RETURN_IF_ERROR(b.status());

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "passes/expand/builder.h"
+#include "passes/pass.h"
 
 namespace kiln::passes::expand {
 
@@ -20,7 +21,7 @@ class Retyping {
   Retyping& operator=(const Retyping&) = delete;
 
   // Whether anything was mapped.
-  Result<bool> Run();
+  Result<bool> Run(const PassContext& context);
 
  protected:
   // What is done to the module first, if anything is mapped.
@@ -50,7 +51,7 @@ class Retyping {
   ir::Module& module_;
 
  private:
-  Status Expand(ir::Computation& c);
+  Status Expand(ir::Computation& c, const PassContext& context);
   Status ExpandParameter(ir::Computation& c, ir::Instruction* p);
   void Retype(ir::Instruction* i, const Shape& was);
   ir::Instruction* FromMemoryAll(Builder& b, ir::Instruction* value);

@@ -78,6 +78,8 @@ Values SizedReshape(Builder& b, const Instruction* i, const std::vector<Sized>& 
     if (x.size(d)) from.set_dimension(d, Dimension::Bounded(from.dim(d)));
   }
   const Shape& to = i->shape();
+  const bool retypes = to.type() != x.shape().type();
+  if (retypes && ByteWidth(to.type()) != ByteWidth(from.type())) return HasNoCode(i, operands);
   const std::vector<int64_t> before = BoundedOf(from), after = BoundedOf(to);
   auto same = [&](int64_t f, int64_t t) { return from.dimension(f) == to.dimension(t); };
   const bool in_order = std::ranges::equal(before, after, same);
@@ -98,6 +100,8 @@ Values SizedReshape(Builder& b, const Instruction* i, const std::vector<Sized>& 
   } else {
     array = Rearranged(b, x, whole, sizes);
   }
+  // A bitcast to another type, now of the same dimensions.
+  if (retypes) array = OnArrays(b, i, {array});
   return One(array, std::move(sizes));
 }
 

@@ -47,7 +47,7 @@ class TokenExpansion : public expand::Retyping {
 }  // namespace
 
 Result<bool> ExpandTokens(ir::Module& module, const PassContext& context) {
-  return TokenExpansion(module).Run();
+  return TokenExpansion(module).Run(context);
 }
 
 }  // namespace kiln::passes

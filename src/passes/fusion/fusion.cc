@@ -364,7 +364,10 @@ Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   bool changed = false;
   std::vector<Computation*> programs = ProgramComputations(module);
   PartFusions(module, programs);
-  for (Computation* c : programs) changed |= FuseIn(*c, TargetOf(context));
+  for (Computation* c : programs) {
+    KILN_RETURN_IF_ERROR(context.interrupt.Check());
+    changed |= FuseIn(*c, TargetOf(context));
+  }
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

@@ -234,7 +234,7 @@ class Assigner {
         continue;
       }
       Leaf origin = OriginOf({operand, 0});
-      Readers readers = ReadersOf(origin);
+      Readers readers = ReadersOf(origin, book_);
       if (DiesAt(i, origin, readers) && MayWriteOver(i, leaf, readers)) return b;
     }
     return -1;
@@ -288,7 +288,7 @@ class Assigner {
     int b = out_.leaves.at(initial)[static_cast<size_t>(leaf)];
     if (out_.buffers[b].kind != Buffer::Kind::kArena || taken.contains(b)) return -1;
     Leaf origin = OriginOf({initial, leaf});
-    return DiesAt(loop, origin, ReadersOf(origin)) ? b : -1;
+    return DiesAt(loop, origin, ReadersOf(origin, book_)) ? b : -1;
   }
 
   Status MakeConditional(const Instruction* i, const std::vector<int>& wanted) {
@@ -320,15 +320,15 @@ class Assigner {
       Leaf from;
       if (i->opcode() == Opcode::kWhile) {
         from = OriginOf({i->operand(0), last.index});
-        if (IsKeptBy(*i, ReadersOf(from))) break;
+        if (IsKeptBy(*i, ReadersOf(from, book_))) break;
       } else {
         int64_t operand = options_.updated_operand(*i, last.index);
         if (operand < 0) break;
         from = OriginOf({i->operand(operand), 0});
-        if (!MayWriteOver(i, last.index, ReadersOf(from))) break;
+        if (!MayWriteOver(i, last.index, ReadersOf(from, book_))) break;
       }
       if (from.instruction->IsConstant() || from.instruction->opcode() == Opcode::kConditional ||
-          !DiesAt(i, from, ReadersOf(from))) {
+          !DiesAt(i, from, ReadersOf(from, book_))) {
         break;
       }
       chain.push_back(from);
@@ -375,7 +375,7 @@ class Assigner {
 
   // Whether `result` may be made over the leaf of the state.
   bool IsLastReader(Leaf state, Leaf result) const {
-    Readers readers = ReadersOf(state);
+    Readers readers = ReadersOf(state, book_);
     const Instruction* maker = result.instruction;
     if (readers.is_result) return false;
     for (const Reader& r : readers.readers) {
@@ -405,6 +405,7 @@ class Assigner {
   std::unordered_map<const Instruction*, int64_t> begin_of_;
   std::unordered_map<const Computation*, int64_t> end_of_;  // the last position in it
   int64_t next_position_ = 1;
+  mutable TupleBook book_;
 };
 
 }  // namespace

@@ -32,6 +32,8 @@ bool HasMemoryOf(const Shape& parts, const Shape& whole) {
                     whole.minor_to_major().end());
 }
 
+bool IsNarrow(ElementType type) { return WideOf(type) != type; }
+
 }  // namespace
 
 bool IsName(const Instruction& i) {
@@ -45,8 +47,10 @@ bool IsName(const Instruction& i) {
       if (from.byte_size() != to.byte_size()) return false;
       return from.rank() > to.rank() ? HasMemoryOf(from, to) : HasMemoryOf(to, from);
     }
+    // Elements of less than a byte, and the bytes that they are.
     case Opcode::kBitcast:
-      return i.shape().type() != i.operand(0)->shape().type() &&
+      return IsNarrow(i.shape().type()) != IsNarrow(i.operand(0)->shape().type()) &&
+             ByteWidth(i.shape().type()) == ByteWidth(i.operand(0)->shape().type()) &&
              i.shape().dimensions() == i.operand(0)->shape().dimensions() &&
              i.shape().minor_to_major() == i.operand(0)->shape().minor_to_major();
     case Opcode::kReshape:
@@ -82,40 +86,74 @@ Leaf OriginOf(Leaf leaf) {
   return leaf;
 }
 
-Readers ReadersOf(Leaf origin) {
+const std::vector<TupleBook::Place>& TupleBook::PlacesOf(const Instruction& tuple,
+                                                         const Instruction& operand) {
+  auto [it, fresh] = places_.try_emplace(&tuple);
+  if (fresh) {
+    int64_t leaves = 0;
+    for (int64_t o = 0; o < tuple.operand_count(); ++o) {
+      it->second[tuple.operand(o)].push_back({o, leaves});
+      leaves += LeafCount(tuple.operand(o)->shape());
+    }
+  }
+  return it->second.at(&operand);
+}
+
+const TupleBook::Users& TupleBook::UsersOf(const Instruction& value) {
+  auto [it, fresh] = users_.try_emplace(&value);
+  Users& users = it->second;
+  if (!fresh) return users;
+  users.leaves_before = {0};
+  for (const Shape& element : value.shape().elements()) {
+    users.leaves_before.push_back(users.leaves_before.back() + LeafCount(element));
+  }
+  for (const Instruction* user : value.users()) {
+    if (user->opcode() == Opcode::kGetTupleElement) {
+      users.elements[user->attributes().Int(Attr::kIndex)].push_back(user);
+    } else {
+      users.others.push_back(user);
+    }
+  }
+  return users;
+}
+
+Readers ReadersOf(Leaf origin, TupleBook& book) {
   Readers result;
   std::vector<Leaf> names = {origin};
-  while (!names.empty()) {
-    Leaf name = names.back();
-    names.pop_back();
-    result.is_result |= name.instruction->IsRoot();
-    std::vector<int64_t> first;  // leaves before each element of a tuple
-    if (name.instruction->shape().is_tuple()) {
-      first = {0};
-      for (const Shape& element : name.instruction->shape().elements()) {
-        first.push_back(first.back() + LeafCount(element));
+  auto add = [&](const Instruction* user, const Leaf& name) {
+    if (user->opcode() == Opcode::kTuple) {
+      for (const TupleBook::Place& place : book.PlacesOf(*user, *name.instruction)) {
+        names.push_back({user, place.leaves_before + name.index});
+      }
+      return;
+    }
+    for (int64_t o = 0; o < user->operand_count(); ++o) {
+      if (user->operand(o) != name.instruction) continue;
+      if (IsName(*user)) {
+        names.push_back({user, name.index});
+      } else {
+        result.readers.push_back({user, o, name.index});
+        if (KeepsLeaf(*user, name.index)) names.push_back({user, name.index});
       }
     }
-    for (const Instruction* user : name.instruction->users()) {
-      int64_t before = 0;  // leaves of the tuple before the operand
-      for (int64_t o = 0; o < user->operand_count(); ++o) {
-        if (user->operand(o) == name.instruction) {
-          if (user->opcode() == Opcode::kTuple) {
-            names.push_back({user, before + name.index});
-          } else if (user->opcode() == Opcode::kGetTupleElement) {
-            size_t k = static_cast<size_t>(user->attributes().Int(Attr::kIndex));
-            if (name.index >= first[k] && name.index < first[k + 1]) {
-              names.push_back({user, name.index - first[k]});
-            }
-          } else if (IsName(*user)) {
-            names.push_back({user, name.index});
-          } else {
-            result.readers.push_back({user, o, name.index});
-            if (KeepsLeaf(*user, name.index)) names.push_back({user, name.index});
-          }
-        }
-        if (user->opcode() == Opcode::kTuple) before += LeafCount(user->operand(o)->shape());
-      }
+  };
+  while (!names.empty()) {
+    const Leaf name = names.back();
+    names.pop_back();
+    result.is_result |= name.instruction->IsRoot();
+    if (!name.instruction->shape().is_tuple()) {
+      for (const Instruction* user : name.instruction->users()) add(user, name);
+      continue;
+    }
+    const TupleBook::Users& users = book.UsersOf(*name.instruction);
+    for (const Instruction* user : users.others) add(user, name);
+    // The element that the leaf is in; of empty ones beside it there are no leaves.
+    auto after = std::ranges::upper_bound(users.leaves_before, name.index);
+    const int64_t k = after - users.leaves_before.begin() - 1;
+    auto elements = users.elements.find(k);
+    if (elements == users.elements.end()) continue;
+    for (const Instruction* user : elements->second) {
+      names.push_back({user, name.index - users.leaves_before[static_cast<size_t>(k)]});
     }
   }
   return result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/ir.h"
@@ -42,7 +43,30 @@ struct Readers {
   bool is_result = false;
 };
 
+// Books about tuples of many elements, of a module that does not change.
+class TupleBook {
+ public:
+  struct Place {
+    int64_t operand = 0, leaves_before = 0;
+  };
+  // The places of an operand of a tuple.
+  const std::vector<Place>& PlacesOf(const ir::Instruction& tuple, const ir::Instruction& operand);
+
+  // Who uses a value that is a tuple.
+  struct Users {
+    std::vector<int64_t> leaves_before;  // each element, and behind the last one
+    std::unordered_map<int64_t, std::vector<const ir::Instruction*>> elements;
+    std::vector<const ir::Instruction*> others;  // than get-tuple-element
+  };
+  const Users& UsersOf(const ir::Instruction& value);
+
+ private:
+  using Places = std::unordered_map<const ir::Instruction*, std::vector<Place>>;
+  std::unordered_map<const ir::Instruction*, Places> places_;
+  std::unordered_map<const ir::Instruction*, Users> users_;
+};
+
 // Who reads the array, directly or under another name.
-Readers ReadersOf(Leaf origin);
+Readers ReadersOf(Leaf origin, TupleBook& book);
 
 }  // namespace kiln::passes

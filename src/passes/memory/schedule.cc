@@ -39,6 +39,7 @@ class Scheduler {
   // what makes a part of the next state updates that part of `state`.
   static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order,
                                                const Instruction* state) {
+    TupleBook book;
     std::unordered_map<const Instruction*, std::vector<Leaf>> next;
     for (int64_t leaf = 0; state && leaf < LeafCount(state->shape()); ++leaf) {
       const Instruction* maker = OriginOf({state->parent()->root(), leaf}).instruction;
@@ -60,7 +61,7 @@ class Scheduler {
       std::unordered_set<const Instruction*> wanted;
       size_t end = at + 1;  // of the last one that is wanted
       for (const Leaf& array : arrays) {
-        for (const Reader& r : ReadersOf(array).readers) {
+        for (const Reader& r : ReadersOf(array, book).readers) {
           auto it = place.find(r.instruction);
           if (it == place.end() || it->second <= at) continue;
           wanted.insert(r.instruction);
@@ -131,7 +132,7 @@ class Scheduler {
     ForEachLeaf(i->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
       Leaf made{i, index++};
       if (KeepsLeaf(*i, made.index)) return;
-      Readers readers = ReadersOf(made);
+      Readers readers = ReadersOf(made, book_);
       // The entry's results are made in the caller's memory.
       if (readers.is_result && is_entry) return;
       Value value{leaf.byte_size(), 0, readers.is_result};
@@ -273,6 +274,7 @@ class Scheduler {
   }
 
   const Computation& c_;
+  TupleBook book_;
   std::vector<Instruction*> post_order_;
   std::vector<Value> values_;
   ir::InstructionMap<Step> steps_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/effects.h"
+#include "passes/growth.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -104,9 +105,11 @@ void RemoveVain(ir::Computation* c, ir::Instructions::Iterator it, int64_t befor
   }
 }
 
-bool SimplifyComputation(ir::Computation* c) {
+Result<bool> SimplifyComputation(ir::Computation* c, const PassContext& context) {
   bool changed = false;
+  int64_t looked_at = 0;
   for (auto it = c->instructions().begin(); it != c->instructions().end();) {
+    if (++looked_at % 256 == 0) KILN_RETURN_IF_ERROR(CheckGrowth(*c, context));
     ir::Instruction* i = *it++;
     const int64_t before = c->parent()->NextId();
     ir::Instruction* simpler = Simpler(i);
@@ -130,7 +133,10 @@ Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context) {
   bool changed = false;
   std::vector<ir::Computation*> computations;
   for (const auto& c : module.computations()) computations.push_back(c.get());
-  for (ir::Computation* c : computations) changed |= simplify::SimplifyComputation(c);
+  for (ir::Computation* c : computations) {
+    KILN_ASSIGN_OR_RETURN(bool simpler, simplify::SimplifyComputation(c, context));
+    changed |= simpler;
+  }
   // Rules may have added reducers, also in vain.
   if (module.computations().size() > computations.size()) {
     module.RemoveUnusedComputations();

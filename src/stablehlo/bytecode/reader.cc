@@ -105,8 +105,11 @@ Status Reader::ReadArguments(Input& input, Block* block, Numbers& numbers) {
     } else {
       KILN_ASSIGN_OR_RETURN(type, tables_.ReadType(input));
     }
-    if (has_location) KILN_RETURN_IF_ERROR(tables_.ReadLocation(input).status());
-    KILN_RETURN_IF_ERROR(Define(module_->AddArgument(block, type), numbers, at));
+    Value* argument = module_->AddArgument(block, type);
+    if (has_location) {
+      KILN_ASSIGN_OR_RETURN(argument->source, tables_.ReadLocation(input));
+    }
+    KILN_RETURN_IF_ERROR(Define(argument, numbers, at));
   }
   if (container_.format < kUseListOrders) return OkStatus();
   KILN_ASSIGN_OR_RETURN(uint8_t has_orders, input.Byte("whether there are orders of uses"));

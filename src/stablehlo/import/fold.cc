@@ -1,5 +1,6 @@
 #include "stablehlo/import/fold.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "interp/interpreter.h"
@@ -11,26 +12,30 @@ namespace {
 using ir::Instruction;
 
 // Shapes are a few numbers, and so is what they are computed from.
-constexpr int64_t kMostBytes = int64_t{1} << 24;  // of one value
-constexpr int64_t kMostInAll = int64_t{1} << 28;  // of all values
-constexpr int64_t kMostExecuted = 1'000'000;      // instructions, in loops and calls
-constexpr int64_t kMostCalled = 10'000;           // instructions of computations
-constexpr int kMostCalls = 10;                    // inside of each other
+constexpr int64_t kMostBytes = int64_t{1} << 24;      // of one value
+constexpr int64_t kMostInAll = int64_t{1} << 28;      // of all values
+constexpr int64_t kMostWork = int64_t{1} << 24;       // as the evaluator counts it, for one value
+constexpr int64_t kMostWorkInAll = int64_t{1} << 28;  // and for all values
+constexpr int64_t kMostCalled = 10'000;               // instructions of computations
+constexpr int kMostCalls = 10;                        // inside of each other
 
-bool MayFold(const Instruction& instruction, int depth = 0);
+}  // namespace
 
-bool MayFold(const ir::Computation& computation, int depth) {
-  if (depth > kMostCalls || computation.instruction_count() > kMostCalled) return false;
+bool Folder::MayFold(const ir::Computation& computation, int depth) {
+  if (depth > kMostCalls) return false;
+  auto [known, fresh] = foldable_.try_emplace({&computation, depth}, false);
+  if (!fresh) return known->second;
+  bool may = computation.instruction_count() <= kMostCalled;
   for (const Instruction* i : computation.instructions()) {
-    const bool fits = i->opcode() == Opcode::kParameter || MayFold(*i, depth);
-    if (!fits) return false;
+    if (!may) break;
+    may = i->opcode() == Opcode::kParameter || MayFold(*i, depth);
   }
-  return true;
+  return foldable_[{&computation, depth}] = may;
 }
 
 // Whether an op gives the same value wherever and whenever it is run, and takes no more memory than
 // there is for that.
-bool MayFold(const Instruction& instruction, int depth) {
+bool Folder::MayFold(const Instruction& instruction, int depth) {
   if (HasTrait(instruction.opcode(), kSideEffect) || ir::DependsOnProcess(instruction.opcode())) {
     return false;
   }
@@ -52,8 +57,6 @@ bool MayFold(const Instruction& instruction, int depth) {
   return true;
 }
 
-}  // namespace
-
 std::shared_ptr<const Literal> Folder::Find(const Instruction* instruction) {
   // Operands first, without recursion: chains may be long.
   std::vector<const Instruction*> stack = {instruction};
@@ -67,7 +70,7 @@ std::shared_ptr<const Literal> Folder::Find(const Instruction* instruction) {
       values_[at] = at->shared_literal();
       continue;
     }
-    if (!MayFold(*at)) {
+    if (!MayFold(*at, 0)) {
       values_[at] = nullptr;
       continue;
     }
@@ -75,7 +78,7 @@ std::shared_ptr<const Literal> Folder::Find(const Instruction* instruction) {
     for (const Instruction* operand : at->operands()) {
       auto found = values_.find(operand);
       if (found == values_.end()) {
-        if (ready) stack.push_back(operand);
+        stack.push_back(operand);
         ready = false;
       } else if (!found->second) {
         known = false;
@@ -100,7 +103,10 @@ std::shared_ptr<const Literal> Folder::Evaluate(const Instruction& instruction) 
   evaluated_bytes_ += bytes;
   if (evaluated_bytes_ > kMostInAll) return nullptr;
   Result<Literal> value =
-      interp::EvaluateInstruction(instruction, operands, {.max_instructions = kMostExecuted});
+      interp::EvaluateInstruction(instruction, operands,
+                                  {.max_work = std::min(kMostWork, kMostWorkInAll - work_),
+                                   .work_done = &work_,
+                                   .interrupt = interrupt_});
   return value.ok() ? std::make_shared<const Literal>(*std::move(value)) : nullptr;
 }
 

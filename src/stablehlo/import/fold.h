@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
+#include "base/interrupt.h"
 #include "ir/ir.h"
 #include "tensor/literal.h"
 
@@ -12,6 +15,8 @@ namespace kiln::stablehlo {
 
 class Folder {
  public:
+  explicit Folder(const Interrupt& interrupt) : interrupt_(interrupt) {}
+
   // The value of an instruction, or null where it is not known, or too large to find out.
   std::shared_ptr<const Literal> Find(const ir::Instruction* instruction);
   // A parameter's value in a function that is imported for it.
@@ -20,11 +25,16 @@ class Folder {
   }
 
  private:
+  bool MayFold(const ir::Instruction& instruction, int depth);
+  bool MayFold(const ir::Computation& computation, int depth);
   std::shared_ptr<const Literal> Evaluate(const ir::Instruction& instruction);
 
   // Null for those that are not known.
   std::unordered_map<const ir::Instruction*, std::shared_ptr<const Literal>> values_;
-  int64_t evaluated_bytes_ = 0;
+  // By how deep the computation is in what is folded.
+  std::map<std::pair<const ir::Computation*, int>, bool> foldable_;
+  const Interrupt interrupt_;
+  int64_t evaluated_bytes_ = 0, work_ = 0;
 };
 
 }  // namespace kiln::stablehlo

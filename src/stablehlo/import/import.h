@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "ir/ir.h"
 #include "stablehlo/mlir/operation.h"
@@ -32,6 +33,8 @@ struct ImportOptions {
   // The shapes of the entry's arguments, which must agree with what its type says; none: those of
   // its type, in which all sizes must be known then, or bounded.
   std::vector<Shape> arguments;
+  // Ends importing with CANCELLED or DEADLINE_EXCEEDED.
+  Interrupt interrupt;
 };
 
 // Errors begin with the operation's place, "line 3, column 7: 'stablehlo.add': ". What is not

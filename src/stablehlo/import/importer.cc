@@ -59,7 +59,7 @@ Shape Plain(const Shape& shape) {
 
 bool HasSymbol(const Shape& shape) {
   bool has = false;
-  for (const Dimension& d : shape.dimensions()) has |= d.is_symbol();
+  for (const Dimension& d : shape.dimensions()) has |= d.is_symbolic();
   for (const Shape& element : shape.elements()) has |= HasSymbol(element);
   return has;
 }
@@ -98,12 +98,13 @@ std::string PlaceOf(const mlir::Operation& operation) {
   return Cat(operation.location, ": '", operation.name, "'");
 }
 
-Instruction* Body::AddParameter(const Shape& shape, std::string name) {
+Instruction* Body::AddParameter(const Shape& shape, std::string name, std::string op_name) {
   const auto number = static_cast<int64_t>(computation_->parameters().size());
   return computation_->Create({.opcode = Opcode::kParameter,
                                .attributes = {{Attr::kParameterNumber, number}},
                                .shape = shape,
-                               .name = std::move(name)});
+                               .name = std::move(name),
+                               .op_name = std::move(op_name)});
 }
 
 Result<Instruction*> Body::Find(const mlir::Value* value) {
@@ -150,7 +151,7 @@ Status Importer::Charge(std::span<mlir::Value* const> values) {
 }
 
 Importer::Importer(const mlir::Module& tree, const ImportOptions& options)
-    : tree_(tree), options_(options) {}
+    : tree_(tree), options_(options), folder_(options.interrupt) {}
 
 Result<std::unique_ptr<ir::Module>> Importer::Run() {
   KILN_RETURN_IF_ERROR(FindFunctions());
@@ -359,6 +360,20 @@ Result<Importer::Callee> Importer::FindCallee(std::string_view name,
   return callee;
 }
 
+namespace {
+
+// JAX tells names as the places of arguments, or in an attribute.
+std::string NameOfArgument(const mlir::Operation& function, const mlir::Value& argument) {
+  if (argument.source && !argument.source->name.empty()) return argument.source->name;
+  const Attribute* list = function.attribute("arg_attrs");
+  const auto index = static_cast<size_t>(argument.index);
+  if (!list || !list->is(AttributeKind::kArray) || index >= list->items.size()) return {};
+  const Attribute* name = mlir::Find(list->items[index]->fields, "jax.arg_info");
+  return name && name->is(AttributeKind::kString) ? std::string(name->text) : std::string();
+}
+
+}  // namespace
+
 Result<ir::Computation*> Importer::ImportFunction(
     Function& function, std::string_view name, std::span<const Shape> arguments,
     std::span<const std::shared_ptr<const Literal>> known) {
@@ -374,9 +389,14 @@ Result<ir::Computation*> Importer::ImportFunction(
       return fail(InvalidArgument("found an argument of ", *argument->type, "; expected ",
                                   *function.type->inputs[i]));
     }
-    // Those of the entry are what users see.
-    std::string name_of_parameter = &function == entry_ ? Cat("arg", i) : std::string();
-    Instruction* parameter = body.AddParameter(arguments[i], std::move(name_of_parameter));
+    // Those of the entry are what users see, by their own names ("p['layer00']['b1']"), where the
+    // program tells these.
+    std::string told = NameOfArgument(operation, *argument);
+    constexpr size_t kLongestName = 100;
+    std::string name_of_parameter = told.substr(0, kLongestName);
+    if (told.empty() && &function == entry_) name_of_parameter = Cat("arg", i);
+    Instruction* parameter =
+        body.AddParameter(arguments[i], std::move(name_of_parameter), std::move(told));
     if (known[i]) folder_.Set(parameter, known[i]);
     body.Bind(argument, parameter);
   }
@@ -439,6 +459,7 @@ Result<Values> Importer::ImportBlock(const mlir::Block& block, Body& body,
   }
   for (const mlir::Operation* operation : block.operations) {
     if (operation->name != terminator) {
+      KILN_RETURN_IF_ERROR(options_.interrupt.Check());
       KILN_RETURN_IF_ERROR(Charge(operation->results));
       KILN_ASSIGN_OR_RETURN(Values values, Lower(*this, body, *operation));
       for (size_t i = 0; i < values.size(); ++i) body.Bind(operation->results[i], values[i]);

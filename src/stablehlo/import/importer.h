@@ -31,7 +31,8 @@ class Body {
   void Bind(const mlir::Value* value, ir::Instruction* instruction) {
     values_[value] = instruction;
   }
-  ir::Instruction* AddParameter(const Shape& shape, std::string name = {});
+  ir::Instruction* AddParameter(const Shape& shape, std::string name = {},
+                                std::string op_name = {});
   Result<ir::Instruction*> Find(const mlir::Value* value);
 
  private:

@@ -47,6 +47,7 @@ struct Value {
   Block* block = nullptr;          // whose argument it is, or null
   int64_t index = 0;               // which of the results or arguments
   int64_t id = 0;                  // dense in the module: an index into Module::num_values()
+  const Source* source = nullptr;  // of an argument; null where nothing is told
 };
 
 struct Operation {

@@ -74,7 +74,7 @@ Status Reader::ReadParameters(List<Argument>& arguments, List<const Type*>& type
     Attribute dictionary{.kind = AttributeKind::kDictionary};
     if (scanner_.Looking("{")) KILN_RETURN_IF_ERROR(ReadDictionary(dictionary.fields));
     KILN_ASSIGN_OR_RETURN(const Attribute* made, Make(std::move(dictionary), argument.position));
-    KILN_RETURN_IF_ERROR(SkipOptionalLocation());
+    KILN_ASSIGN_OR_RETURN(argument.source, ReadOptionalLocation());
     types.push_back(argument.type);
     attributes.push_back(made);
     arguments.push_back(argument);

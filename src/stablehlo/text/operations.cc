@@ -75,10 +75,7 @@ Status Reader::ReadOperation(mlir::Block* block, Scope& scope) {
     return scanner_.FailAt(at, Cat("names for the ", operation->results.size(), " results of '",
                                    operation->name, "'"));
   }
-  if (scanner_.TakeKeyword("loc")) {
-    KILN_ASSIGN_OR_RETURN(mlir::Source source, ReadLocation());
-    if (source != mlir::Source()) operation->source = module_->GetSource(source);
-  }
+  KILN_ASSIGN_OR_RETURN(operation->source, ReadOptionalLocation());
   return OkStatus();
 }
 
@@ -195,8 +192,9 @@ Status Reader::ReadRegion(Operation* operation, const Scope* outer,
   if (!scanner_.Looking("^") && (!arguments.empty() || !scanner_.Looking("}"))) {
     mlir::Block* block = module_->AddBlock(region);
     for (const Argument& argument : arguments) {
-      KILN_RETURN_IF_ERROR(Bind(scope, argument.name, {module_->AddArgument(block, argument.type)},
-                                argument.position));
+      Value* value = module_->AddArgument(block, argument.type);
+      value->source = argument.source;
+      KILN_RETURN_IF_ERROR(Bind(scope, argument.name, {value}, argument.position));
     }
     KILN_RETURN_IF_ERROR(ReadBlock(region, block, scope));
   } else if (!arguments.empty()) {
@@ -211,8 +209,9 @@ Status Reader::ReadRegion(Operation* operation, const Scope* outer,
         KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name('%', "an argument"));
         KILN_RETURN_IF_ERROR(scanner_.Expect(":"));
         KILN_ASSIGN_OR_RETURN(const Type* type, ReadType());
-        KILN_RETURN_IF_ERROR(SkipOptionalLocation());
-        KILN_RETURN_IF_ERROR(Bind(scope, name, {module_->AddArgument(block, type)}, position));
+        Value* value = module_->AddArgument(block, type);
+        KILN_ASSIGN_OR_RETURN(value->source, ReadOptionalLocation());
+        KILN_RETURN_IF_ERROR(Bind(scope, name, {value}, position));
       } while (scanner_.Take(","));
       KILN_RETURN_IF_ERROR(scanner_.Expect(")"));
     }

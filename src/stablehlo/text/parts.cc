@@ -95,7 +95,7 @@ Status Reader::ReadReduceRegion(Operation* operation, Scope& scope) {
       KILN_ASSIGN_OR_RETURN(argument.name, scanner_.Name('%', "an argument"));
       KILN_RETURN_IF_ERROR(scanner_.Expect(":"));
       KILN_ASSIGN_OR_RETURN(argument.type, ReadType());
-      KILN_RETURN_IF_ERROR(SkipOptionalLocation());
+      KILN_ASSIGN_OR_RETURN(argument.source, ReadOptionalLocation());
       list->push_back(argument);
     }
     KILN_RETURN_IF_ERROR(scanner_.Expect(")"));

@@ -239,9 +239,11 @@ Status Reader::ReadPlace(mlir::Source& source, std::string_view file) {
   return OkStatus();
 }
 
-Status Reader::SkipOptionalLocation() {
-  if (!scanner_.TakeKeyword("loc")) return OkStatus();
-  return ReadLocation().status();
+Result<const mlir::Source*> Reader::ReadOptionalLocation() {
+  const mlir::Source* none = nullptr;
+  if (!scanner_.TakeKeyword("loc")) return none;
+  KILN_ASSIGN_OR_RETURN(mlir::Source source, ReadLocation());
+  return source == mlir::Source() ? none : module_->GetSource(source);
 }
 
 Result<std::unique_ptr<mlir::Module>> ReadText(std::string_view text, const TextOptions& options) {

@@ -47,6 +47,7 @@ class Reader {
     std::string_view name;
     const Type* type = nullptr;
     size_t position = 0;
+    const mlir::Source* source = nullptr;
   };
   // What an alias ("#map", "!t", "#loc3") stands for; it may be used before the line that says so.
   struct Definition {
@@ -81,7 +82,8 @@ class Reader {
   Result<mlir::Source> ReadLocation();
   Status ReadLocationInside(mlir::Source& source, int64_t depth);
   Status ReadPlace(mlir::Source& source, std::string_view file);
-  Status SkipOptionalLocation();
+  // "loc(...)", or nothing: null where that tells nothing.
+  Result<const mlir::Source*> ReadOptionalLocation();
 
   // operations.cc: operations, regions and values.
   Status ReadOperation(mlir::Block* block, Scope& scope);

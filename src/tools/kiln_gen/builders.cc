@@ -108,7 +108,8 @@ ArgumentKind KindOf(AttrKind kind) {
       return ArgumentKind::kWindow;
     case AttrKind::kText:
     case AttrKind::kQuoted:
-    case AttrKind::kAliases:  // of custom calls alone, which have no generated builder
+    case AttrKind::kAliases:   // of custom calls alone, which have no generated builder
+    case AttrKind::kSymbolic:  // of no op in the table
       return ArgumentKind::kText;
     case AttrKind::kFloat:
       return ArgumentKind::kFloat;

@@ -97,6 +97,7 @@ Result<std::vector<File>> Files(const fs::path& root) {
       {"src/capi/check_api.cc", ApiCheck(constants)},
       {"src/capi/exports.map", ExportsMap(builders)},
       {"bindings/python/kiln/_table.py", PythonTable(builders, constants)},
+      {"bindings/python/kiln/_graph_ops.py", PythonOps(builders)},
       {"docs/reference/ops.md", OpsReference(builders)},
       {"docs/reference/api.md", ApiReference(builders, headers)},
       {"docs/reference/simplifier.md", rules},

@@ -1,4 +1,4 @@
-// The table that Python's binding is made from.
+// What Python's binding is made from: tables of functions and constants, and the ops as methods.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -47,45 +47,132 @@ std::string CtypesOf(std::string_view type) {
   return out;
 }
 
-std::string_view KindName(ArgumentKind kind) {
-  switch (kind) {
+// How an argument looks in Python: parameters, and the expression that makes C's arguments of them.
+struct PythonParameter {
+  std::string name;
+  std::string_view type;
+  std::string_view absent;  // what stands for it where it is left out; empty: it must be given
+};
+struct PythonArgument {
+  std::vector<PythonParameter> parameters;
+  std::string passed;
+};
+
+constexpr std::string_view kList = "Iterable[int]";
+constexpr std::string_view kOptionalList = "Optional[Iterable[int]]";
+
+// Lists with an element per dimension: the first `needed` must be given.
+PythonArgument PerDimension(std::string_view function, std::vector<std::string> names,
+                            size_t needed) {
+  PythonArgument out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    out.parameters.push_back(
+        {names[i], i < needed ? kList : kOptionalList, i < needed ? "" : "None"});
+  }
+  out.passed = Cat("*", function, "(", Join(names, ", "), ")");
+  return out;
+}
+
+PythonArgument PythonOf(const Argument& argument) {
+  const std::string& name = argument.name;
+  // The type, what is passed, and what stands for an argument that may be left out.
+  auto plain = [&](std::string_view type, std::string passed, std::string_view absent = "") {
+    return PythonArgument{{{name, type, argument.optional ? absent : ""}}, std::move(passed)};
+  };
+  std::vector<std::string> window = {"window_dimensions", "window_strides", "base_dilations",
+                                     "window_dilations",  "padding_low",    "padding_high"};
+  switch (argument.kind) {
     case ArgumentKind::kValue:
-      return "value";
-    case ArgumentKind::kValues:
-      return "values";
+      return plain("Value", name + ".id");
+    case ArgumentKind::kValues:  // an empty list of operands is still given
+      return plain("Iterable[Value]", Cat("*values(", name, ")"));
     case ArgumentKind::kInt:
-      return "int";
+      return plain("int", name, "0");
     case ArgumentKind::kInts:
-      return "ints";
+    case ArgumentKind::kDims:
+      return plain(kList, Cat("*ints(", name, ")"), "()");
     case ArgumentKind::kBool:
-      return "bool";
+      return plain("bool", Cat("int(", name, ")"), "False");
     case ArgumentKind::kDirection:
-      return "direction";
+      return plain("str", Cat("direction_number(", name, ")"));
     case ArgumentKind::kSlices:
-      return "slices";
+      return PerDimension("slices", {"start", "limit", "stride"}, 2);
     case ArgumentKind::kPadding:
-      return "padding";
+      return PerDimension("padding", {"low", "high", "interior"}, 2);
     case ArgumentKind::kWindow:
-      return "window";
+      return PerDimension("window", std::move(window), 1);
+    case ArgumentKind::kConvolutionWindow:
+      window.push_back("window_reversal");
+      return PerDimension("convolution_window", std::move(window), 1);
     case ArgumentKind::kText:
     case ArgumentKind::kConvolution:
-      return "text";
+      return plain("str", Cat("*text(", name, ")"), "''");
     case ArgumentKind::kFloat:
-      return "float";
+      return plain("float", name);
     case ArgumentKind::kGroups:
-      return "groups";
-    case ArgumentKind::kConvolutionWindow:
-      return "convolution_window";
+      return plain("Iterable[Iterable[int]]", Cat("*groups(", name, ")"), "()");
     case ArgumentKind::kGraph:
-      return "graph";
+      return plain("Graph", name);
     case ArgumentKind::kGraphs:
-      return "graphs";
+      return plain("Iterable[Graph]", Cat("*graphs(", name, ")"));
     case ArgumentKind::kType:
-      return "dtype";
-    case ArgumentKind::kDims:
-      return "dims";
+      if (argument.optional) {
+        return plain("Optional[DTypeLike]", Cat("optional_dtype_number(", name, ")"), "None");
+      }
+      return plain("DTypeLike", Cat("dtype_number(", name, ")"));
   }
-  return "";
+  return {};
+}
+
+// Those of Python's keywords that ops are named after.
+constexpr std::string_view kKeywords[] = {"and", "or", "not", "while"};
+
+// With the closing quotes on a line of their own, where there are several.
+std::string Docstring(std::string_view doc) {
+  const std::string_view indent = "        ", quotes = "\"\"\"";
+  std::string out = Wrapped(Cat(indent, quotes), indent, Cat(doc, quotes));
+  if (std::count(out.begin(), out.end(), '\n') == 1) return out;
+  return Cat(Wrapped(Cat(indent, quotes), indent, doc), indent, quotes, "\n");
+}
+
+// Stands for a space at which no line may end.
+constexpr char kFixedSpace = '\1';
+
+// As Wrapped(), with fixed spaces.
+std::string WrappedPieces(std::string_view first, std::string_view rest,
+                          std::vector<std::string> pieces) {
+  for (std::string& piece : pieces) std::replace(piece.begin(), piece.end(), ' ', kFixedSpace);
+  std::string out = Wrapped(first, rest, Join(pieces, ", "));
+  std::replace(out.begin(), out.end(), kFixedSpace, ' ');
+  return out;
+}
+
+// A method of the graph that adds the op. What may be left out comes last.
+std::string OpMethod(const Builder& builder) {
+  std::vector<std::string> needed, optional;
+  std::string passed = "self";
+  for (const Argument& argument : builder.arguments) {
+    PythonArgument python = PythonOf(argument);
+    for (const PythonParameter& parameter : python.parameters) {
+      std::string declared = Cat(parameter.name, ": ", parameter.type);
+      if (parameter.absent.empty()) {
+        needed.push_back(std::move(declared));
+      } else {
+        optional.push_back(Cat(declared, " = ", parameter.absent));
+      }
+    }
+    passed += Cat(", ", python.passed);
+  }
+  needed.insert(needed.end(), optional.begin(), optional.end());
+  needed.insert(needed.begin(), "self");
+  needed.back() += ") -> Value:";
+  bool is_keyword =
+      std::find(std::begin(kKeywords), std::end(kKeywords), builder.name) != std::end(kKeywords);
+  std::string head = Cat("    def ", builder.name, is_keyword ? "_" : "", "(");
+  std::string indent(head.size(), ' ');
+  std::string call = Cat("        return self.value(lib.", builder.function(), "(");
+  return Cat(WrappedPieces(head, indent, std::move(needed)), Docstring(builder.op->doc),
+             Wrapped(call, std::string(call.size(), ' '), Cat(passed, "))")), "\n");
 }
 
 // A literal, in the quotes that spare escapes.
@@ -97,22 +184,6 @@ std::string Quoted(std::string_view text) {
     out += c;
   }
   return out + quote;
-}
-
-// A text as adjacent literals on lines of their own, so that none is too long.
-std::string Literals(std::string_view indent, std::string_view text) {
-  const size_t around = indent.size() + 4;  // two quotes, a space at the end, a comma behind
-  std::string out;
-  std::string line;
-  for (std::string_view word : Split(text, ' ')) {
-    if (!line.empty() && around + line.size() + 1 + word.size() > kColumns) {
-      out += Cat(indent, Quoted(line + ' '), "\n");
-      line.clear();
-    }
-    if (!line.empty()) line += ' ';
-    line += word;
-  }
-  return Cat(out, indent, Quoted(line));
 }
 
 std::string FunctionRow(std::string_view name, std::string_view returns,
@@ -128,50 +199,68 @@ std::string FunctionRow(std::string_view name, std::string_view returns,
              Wrapped("        [", "         ", list));
 }
 
-std::string OpRow(const Builder& builder) {
-  std::string out = Cat("    ", Quoted(builder.name), ": Op(\n",
-                        Literals("        ", builder.op->doc), ",\n        [\n");
-  for (const Argument& argument : builder.arguments) {
-    // An empty list of operands is still given.
-    bool may_miss = argument.optional && argument.kind != ArgumentKind::kValues;
-    out += Cat("            Parameter(", Quoted(argument.name), ", ",
-               Quoted(KindName(argument.kind)), ", ", may_miss ? "True" : "False", "),\n");
-  }
-  return out + "        ]),\n";
-}
-
 }  // namespace
 
 std::string PythonTable(const std::vector<Builder>& builders,
                         const std::vector<ConstantGroup>& constants) {
   std::string out = Cat(
-      "\"\"\"The tables of the C ABI: functions, constants and ops.\n\n",
+      "\"\"\"The tables of the C ABI: functions and constants.\n\n",
       Wrapped("", "", Notice("src/capi/api.def, src/ops/ops.def and src/ops/attributes.def")),
       "\"\"\"\n\n"
+      "import enum\n"
       "from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, "
-      "c_void_p\n\n"
-      "from ._schema import ErrorPointer, Op, Parameter\n\n"
+      "c_void_p\n"
+      "from typing import Any, Dict, List, Tuple\n\n"
+      "from ._schema import ErrorPointer\n\n"
       "VERSION = (",
       KILN_VERSION_MAJOR, ", ", KILN_VERSION_MINOR, ", ", KILN_VERSION_PATCH,
       ")\n\n# Memory at a multiple of this is used without a copy.\nALIGNMENT = ", KILN_ALIGNMENT,
       "\n");
   for (const ConstantGroup& group : constants) {
+    if (group.name == "CODES") {
+      out += "\n\nclass Code(enum.IntEnum):\n    \"\"\"What kind of failure.\"\"\"\n\n";
+      for (const Constant& code : group.constants) {
+        out += Cat("    ", code.name, " = ", code.value, "\n");
+      }
+      out += "\n";
+      continue;
+    }
     out += Cat("\n", group.name, " = {\n");
     for (const Constant& constant : group.constants) {
       out += Cat("    ", Quoted(constant.name), ": ", constant.value, ",\n");
     }
     out += "}\n";
   }
-  out += "\n# Name: (result, parameters).\nFUNCTIONS = {\n";
+  out += "\n# Name: (result, parameters).\nFUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {\n";
   for (const Function& function : Functions()) {
     out += FunctionRow(function.name, function.returns, ParseSignature(function.signature));
   }
   for (const Builder& builder : builders) {
     out += FunctionRow(builder.function(), "kiln_value", ParametersOf(builder));
   }
-  out += "}\n\n# Name, without kiln_op_: what it does and what it takes.\nOPS = {\n";
-  for (const Builder& builder : builders) out += OpRow(builder);
   return out + "}\n";
+}
+
+std::string PythonOps(const std::vector<Builder>& builders) {
+  std::string out =
+      Cat("\"\"\"The ops as methods of graphs.\n\n",
+          Wrapped("", "", Notice("src/ops/ops.def and src/ops/attributes.def")),
+          "\"\"\"\n\n"
+          "from __future__ import annotations\n\n"
+          "from typing import TYPE_CHECKING, Iterable, Optional\n\n"
+          "from ._dtypes import DTypeLike, dtype_number\n"
+          "from ._library import ints, lib, text\n"
+          "from ._ops import (GraphBase, convolution_window, direction_number, graphs, groups,\n"
+          "                   optional_dtype_number, padding, slices, values, window)\n\n"
+          "if TYPE_CHECKING:\n"
+          "    from .graph import Graph\n"
+          "    from .value import Value\n\n\n"
+          "class GraphOps(GraphBase):\n"
+          "    \"\"\"A method for each op, which adds it to the graph.\"\"\"\n\n"
+          "    __slots__ = ()\n\n");
+  for (const Builder& builder : builders) out += OpMethod(builder);
+  out.pop_back();  // an empty line
+  return out;
 }
 
 }  // namespace kiln::gen

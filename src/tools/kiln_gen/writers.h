@@ -20,6 +20,7 @@ std::string ExportsMap(const std::vector<Builder>& builders);       // src/capi/
 // bindings/python/kiln/_table.py
 std::string PythonTable(const std::vector<Builder>& builders,
                         const std::vector<ConstantGroup>& constants);
+std::string PythonOps(const std::vector<Builder>& builders);  // bindings/python/kiln/_graph_ops.py
 std::string OpsReference(const std::vector<Builder>& builders);  // docs/reference/ops.md
 // docs/reference/api.md
 std::string ApiReference(const std::vector<Builder>& builders, const Headers& headers);

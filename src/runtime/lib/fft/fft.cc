@@ -106,6 +106,7 @@ class Columns {
     ForEach(frame, pieces, [&](int64_t piece) {
       std::byte* memory = scratch + piece * own;
       for (int64_t i = items * piece / pieces; i < items * (piece + 1) / pieces; ++i) {
+        if (IsCancelled(frame)) return;
         const int64_t first = i % groups * step;
         T* at = data + 2 * (i / groups * n_ * inner_ + first);
         if (row_) {
@@ -180,6 +181,7 @@ class RowTransform {
     ForEach(frame, pieces, [&](int64_t piece) {
       std::byte* memory = scratch + piece * own;
       for (int64_t i = items * piece / pieces; i < items * (piece + 1) / pieces; ++i) {
+        if (IsCancelled(frame)) return;
         const int64_t first = i * step, rows = std::min(step, d_.count - first);
         const T* in = from + first * NumbersIn();
         T* out = to + first * NumbersOut();

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "base/stack.h"
 #include "base/strings.h"
 #include "runtime/lib/attributes.h"
 #include "runtime/lib/linear/kernels.h"
@@ -81,7 +82,9 @@ Status ForEachPiece(const kiln_frame* frame, int64_t pieces, F&& f) {
   std::atomic<bool> failed{false};
   ForEach(frame, pieces, [&](int64_t piece) {
     try {
-      f(piece);
+      // Eigen has arrays in its frames.
+      Status status = OnOwnStack([&] { f(piece); });
+      if (!status.ok()) failed.store(true, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {
       failed.store(true, std::memory_order_relaxed);
     }
@@ -113,6 +116,7 @@ class Cholesky : public Function {
             piece * Aligned(batch_.elements() * static_cast<int64_t>(sizeof(T))));
       }
       for (int64_t i = batch_.FirstOf(piece); i < batch_.FirstOf(piece + 1); ++i) {
+        if (IsCancelled(frame)) return;
         RunOne(from + i * batch_.elements(), to + i * batch_.elements(), own);
       }
     });
@@ -168,6 +172,7 @@ class TriangularSolve : public Function {
     return ForEachPiece(frame, sides_.pieces, [&](int64_t piece) {
       std::byte* own = scratch + piece * OwnBytes(sides_, n_);
       for (int64_t i = sides_.FirstOf(piece); i < sides_.FirstOf(piece + 1); ++i) {
+        if (IsCancelled(frame)) return;
         RunOne(a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(), own);
       }
     });

@@ -1,0 +1,81 @@
+"""Sizes of symbols: their arithmetic, what inference makes of them, and the numbers put in."""
+
+import unittest
+
+import numpy
+
+import kiln
+
+
+class SymbolTest(unittest.TestCase):
+    def setUp(self):
+        self.context = kiln.Context()
+        self.addCleanup(self.context.close)
+        self.graph = self.context.graph('sizes')
+        self.n, self.m = self.graph.symbol('n'), self.graph.symbol('m')
+
+    def test_arithmetic(self):
+        n, m = self.n, self.m
+        for size, text in ((2 * n + 1, '2*n+1'), (n * 3 - 1, '3*n-1'), (8 - n, '-n+8'),
+                           (n + m, 'm+n'), (n * m - n, 'm*n-n'), (-n + 9, '-n+9')):
+            self.assertIsInstance(size, kiln.Symbol)
+            self.assertEqual(str(size), text)
+        self.assertEqual(n + n, 2 * n)
+        self.assertEqual(n - n, 0)
+        self.assertEqual(n + 4 - n, 4)
+        self.assertNotEqual(n, m)
+        for refused in (lambda: n / 2, lambda: n // 2, lambda: 7 % n, lambda: n ** 2):
+            with self.assertRaisesRegex(TypeError, 'n has no number'):
+                refused()
+        with self.assertRaises(TypeError):
+            n + 1.5
+        other = self.context.graph().symbol('n')
+        with self.assertRaisesRegex(ValueError, 'two graphs'):
+            n + other
+
+    def test_shapes(self):
+        graph, n = self.graph, self.n
+        x = graph.parameter('f32', [2 * n + 1], 'x')
+        self.assertEqual(x.shape.dims, (2 * n + 1,))
+        self.assertIn('f32[2*n+1]', repr(x))
+        tail = graph.slice(x, [n], [2 * n + 1], [1])
+        self.assertEqual(tail.shape.dims, (n + 1,))
+        both = graph.concatenate([x, tail], [0])
+        self.assertEqual(both.shape.dims, (3 * n + 2,))
+        graph.set_results(both)
+        values = numpy.arange(7, dtype=numpy.float32)
+        result, = graph.compile(symbols={'n': 3})(values)
+        numpy.testing.assert_array_equal(result, numpy.concatenate([values, values[3:]]))
+
+    def test_indices(self):
+        graph, n, m = self.graph, self.n, self.m
+        x = graph.parameter('f32', [2 * n + 1, m], 'x')
+        taken = [x[1:], x[:-1, None], x[n:, -1], x[1:2 * n + 1:2], x[0], x[..., 1:3], x[-2:, :m - 1]]
+        self.assertEqual([v.shape.dims for v in taken],
+                         [(2 * n, m), (2 * n, 1, m), (n + 1,), (n, m), (m,), (2 * n + 1, 2),
+                          (2, m - 1)])
+        graph.set_results(*taken)
+        array = numpy.arange(28, dtype=numpy.float32).reshape(7, 4)
+        results = graph.compile(symbols={'n': 3, 'm': 4})(array)
+        want = [array[1:], array[:-1, None], array[3:, -1], array[1:7:2], array[0], array[..., 1:3],
+                array[-2:, :3]]
+        for result, other in zip(results, want):
+            numpy.testing.assert_array_equal(result, other)
+        with self.assertRaisesRegex(kiln.KilnError, 'expected 0 <= start <= limit <= 2'):
+            graph.compile(symbols={'n': 3, 'm': 2})(array)
+        with self.assertRaisesRegex(IndexError, 'graph.reverse'):
+            x[::-1]  # pylint: disable=pointless-statement
+
+    def test_raw_integers(self):
+        with self.assertRaisesRegex(kiln.KilnError, 'parameter.*kiln_graph_symbol_affine'):
+            self.graph.parameter('f32', [2 * int(self.n)])
+
+    def test_unknown_symbol(self):
+        x = self.graph.parameter('f32', [self.n], 'x')
+        self.graph.set_results(x)
+        with self.assertRaisesRegex(kiln.KilnError, "no symbol 'k'; there are m, n"):
+            self.graph.compile(symbols={'n': 1, 'k': 2})
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,88 @@
+#include "backend/memory.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/stack.h"
+
+// What malloc and so on are in the C library.
+extern "C" {
+void* __real_malloc(size_t bytes);
+void* __real_calloc(size_t count, size_t bytes);
+void* __real_realloc(void* memory, size_t bytes);
+void* __real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void** memory, size_t alignment, size_t bytes);
+}
+
+namespace kiln::backend {
+namespace {
+
+// More than most passes take for a function. Nothing is written there, so that it costs addresses.
+constexpr size_t kReserveBytes = 2 << 20;
+
+thread_local MemoryReserve* current = nullptr;
+
+// Calls allocate() once more where work on this thread has a reserve; does not return without
+// memory then.
+template <typename F>
+void* OrFromReserve(void* memory, F&& allocate) {
+  if (__builtin_expect(memory != nullptr, 1)) return memory;
+  if (!current || !IsAbandonable()) return nullptr;
+  if (current->Release()) memory = allocate();
+  if (!memory) Abandon(current->failure());
+  return memory;
+}
+
+}  // namespace
+
+bool MemoryReserve::Refill() {
+  if (!block_) block_ = __real_malloc(kReserveBytes);
+  return block_ != nullptr;
+}
+
+bool MemoryReserve::Release() {
+  if (!block_) return false;
+  std::free(block_);
+  block_ = nullptr;
+  return true;
+}
+
+ReserveScope::ReserveScope(MemoryReserve& reserve) : outer_(current) { current = &reserve; }
+ReserveScope::~ReserveScope() { current = outer_; }
+
+}  // namespace kiln::backend
+
+using kiln::backend::OrFromReserve;
+
+extern "C" {
+
+void* __wrap_malloc(size_t bytes) {
+  return OrFromReserve(__real_malloc(bytes), [&] { return __real_malloc(bytes); });
+}
+
+void* __wrap_calloc(size_t count, size_t bytes) {
+  return OrFromReserve(__real_calloc(count, bytes), [&] { return __real_calloc(count, bytes); });
+}
+
+void* __wrap_realloc(void* memory, size_t bytes) {
+  if (bytes == 0) return __real_realloc(memory, bytes);
+  return OrFromReserve(__real_realloc(memory, bytes),
+                       [&] { return __real_realloc(memory, bytes); });
+}
+
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
+  return OrFromReserve(__real_aligned_alloc(alignment, bytes),
+                       [&] { return __real_aligned_alloc(alignment, bytes); });
+}
+
+int __wrap_posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  int error = __real_posix_memalign(memory, alignment, bytes);
+  if (error != ENOMEM) return error;
+  OrFromReserve(nullptr, [&]() -> void* {
+    error = __real_posix_memalign(memory, alignment, bytes);
+    return error == 0 ? *memory : nullptr;
+  });
+  return error;
+}
+
+}  // extern "C"

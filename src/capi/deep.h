@@ -1,0 +1,19 @@
+// The guard around functions that go as deep as a program does.
+#pragma once
+
+#include "base/stack.h"
+#include "capi/error.h"
+
+namespace kiln::capi {
+
+// As Guard, on a stack of the library's own.
+template <typename F>
+kiln_error* GuardDeep(F&& f) noexcept {
+  return Guard([&]() -> Status {
+    Status status;
+    KILN_RETURN_IF_ERROR(OnOwnStack([&] { status = f(); }));
+    return status;
+  });
+}
+
+}  // namespace kiln::capi

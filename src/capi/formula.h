@@ -1,0 +1,102 @@
+// What the words of nn.h are written with: ops on values, with NumPy's broadcasting and mistakes
+// that are kept until the end.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "capi/graph.h"
+#include "capi/op_builder.h"
+#include "kiln/builder.h"
+#include "ops/op.h"
+
+namespace kiln::capi {
+
+// After the first mistake every function gives null, and does nothing with a null operand.
+class Formula {
+ public:
+  using Value = ir::Instruction*;
+
+  explicit Formula(kiln_graph& graph) : graph_(graph) {}
+
+  bool ok() const { return status_.ok(); }
+  kiln_graph& graph() const { return graph_; }
+  template <typename... Args>
+  Value Fail(const Args&... message) {
+    return Fail(InvalidArgument(message...));
+  }
+  Value Fail(Status status);
+  // The value, or the first mistake.
+  Result<Value> Finish(Value value) const;
+
+  // The user's value: an array of one of the types; `name` is the parameter's.
+  Value Array(std::string_view name, kiln_value value, uint32_t types);
+  // What an optional value is: null where it is 0.
+  Value OptionalArray(std::string_view name, kiln_value value, uint32_t types);
+  // The user's dimensions of a value, none negative and in ascending order; all of them where there
+  // are none and `none_is_all`.
+  Ints Dimensions(Value value, const int64_t* dimensions, size_t count, bool none_is_all);
+  // One dimension of `rank` that may count from the end.
+  int64_t Dimension(std::string_view name, int64_t dimension, int64_t rank);
+  bool Flag(std::string_view name, int32_t value);
+
+  // `shape` is the result's, where the operands do not tell it.
+  Value Op(Opcode opcode, std::vector<Value> operands, Attributes attributes = {},
+           std::optional<Shape> shape = std::nullopt);
+  // A constant without dimensions.
+  Value Constant(Literal literal);
+  Value Scalar(ElementType type, double value);
+  // A scalar of the value's type, with its dimensions.
+  Value Like(Value value, double scalar);
+  Value Convert(Value value, ElementType type);
+  Value Iota(ElementType type, std::vector<kiln::Dimension> dims, int64_t dimension);
+  Value Broadcast(Value value, std::vector<kiln::Dimension> dims, Ints dimensions);
+  Value Reshape(Value value, std::vector<kiln::Dimension> dims);
+  Value Transpose(Value value, Ints dimensions);
+  Value Compare(Value lhs, Value rhs, Direction direction);
+
+  // NumPy's broadcasting: to given dimensions, or of several values to common ones.
+  Value BroadcastTo(Value value, const std::vector<kiln::Dimension>& dims);
+  void BroadcastTogether(std::span<Value* const> values);
+  Value Broadcasting(Opcode opcode, Value lhs, Value rhs);
+
+  // Folds along dimensions, which the result lacks.
+  Value Fold(Value value, const Ints& dimensions, kiln_reducer reducer);
+  // The inverse of a fold's dimensions: its result with the dimensions of `like`.
+  Value Spread(Value folded, Value like, const Ints& dimensions);
+  // A fold's result with its dimensions of size 1, where they are kept.
+  Value Kept(Value folded, Value like, const Ints& dimensions, bool keep);
+  // The number of elements along dimensions, as a scalar of a float type.
+  Value Count(Value value, const Ints& dimensions, ElementType type);
+  // The size of a dimension, as a scalar of an integer type of 32 bits at least.
+  Value Size(Value value, int64_t dimension, ElementType type);
+
+  // "'x' f32[2,3]".
+  static std::string Describe(Value value);
+
+ private:
+  kiln_graph& graph_;
+  Status status_;
+};
+
+// The float type in which words compute: f32 of narrower ones.
+ElementType ComputedType(ElementType type);
+
+inline constexpr uint32_t kAnyType = ~uint32_t{0};
+
+// build(Formula&) -> Formula::Value as a builder function named `word`.
+template <typename Build>
+kiln_value Word(kiln_graph* graph, std::string_view word, Build&& build) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    Formula formula(*graph);
+    Result<ir::Instruction*> value = formula.Finish(build(formula));
+    if (!value.ok()) return value.status().WithContext(word);
+    return value;
+  });
+}
+
+}  // namespace kiln::capi

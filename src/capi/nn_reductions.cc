@@ -1,0 +1,320 @@
+// Words that fold along dimensions: softmax, normalisations, statistics, positions of extremes.
+#include <limits>
+
+#include "base/strings.h"
+#include "capi/formula.h"
+#include "kiln/nn.h"
+
+using namespace kiln;        // NOLINT: the functions below are the namespace's face
+using namespace kiln::capi;  // NOLINT
+using V = Formula::Value;
+
+namespace {
+
+constexpr uint32_t kReal = kPredType | kIntType | kFloatType;
+
+V Add(Formula& f, V a, V b) { return f.Op(Opcode::kAdd, {a, b}); }
+V Subtract(Formula& f, V a, V b) { return f.Op(Opcode::kSubtract, {a, b}); }
+V Multiply(Formula& f, V a, V b) { return f.Op(Opcode::kMultiply, {a, b}); }
+V Divide(Formula& f, V a, V b) { return f.Op(Opcode::kDivide, {a, b}); }
+
+// x - max(x), and the sum of its exponentials.
+struct Shifted {
+  V x, exponentials, sum;
+};
+
+Shifted ShiftedOf(Formula& f, V x, const Ints& dimensions) {
+  Shifted s;
+  s.x = Subtract(f, x, f.Spread(f.Fold(x, dimensions, KILN_REDUCER_MAX), x, dimensions));
+  s.exponentials = f.Op(Opcode::kExponential, {s.x});
+  s.sum = f.Fold(s.exponentials, dimensions, KILN_REDUCER_SUM);
+  return s;
+}
+
+// function(Formula&, x, dimensions) of floats, computed in f32 or wider.
+template <typename Function>
+kiln_value AlongDimensions(kiln_graph* graph, std::string_view word, kiln_value operand,
+                           const int64_t* dimensions, size_t count, Function&& function) {
+  return Word(graph, word, [&](Formula& f) -> V {
+    V x = f.Array("operand", operand, kFloatType);
+    const Ints along = f.Dimensions(x, dimensions, count, false);
+    if (!f.ok()) return nullptr;
+    const ElementType type = x->shape().type();
+    return f.Convert(function(f, f.Convert(x, ComputedType(type)), along), type);
+  });
+}
+
+V MeanOf(Formula& f, V x, const Ints& dimensions) {
+  if (!f.ok()) return nullptr;
+  V sum = f.Fold(x, dimensions, KILN_REDUCER_SUM);
+  V count = f.Count(x, dimensions, x->shape().type());
+  return f.ok() ? Divide(f, sum, f.BroadcastTo(count, sum->shape().dimensions())) : nullptr;
+}
+
+// A factor or an addend of a normalisation, as the user gives it.
+V Parameter(Formula& f, std::string_view name, kiln_value parameter, V x) {
+  V value = f.Array(name, parameter, kFloatType);
+  if (!f.ok()) return nullptr;
+  const ElementType type = x->shape().type();
+  if (BitWidth(value->shape().type()) > BitWidth(type)) {
+    return f.Fail(name, " is ", Formula::Describe(value), "; expected ", TypeName(type),
+                  " or a narrower type, as the operand is computed in that");
+  }
+  return f.BroadcastTo(f.Convert(value, type), x->shape().dimensions());
+}
+
+// x / sqrt(square + epsilon).
+V Normalised(Formula& f, V x, V square, const Ints& dimensions, double epsilon) {
+  if (!f.ok()) return nullptr;
+  V scale = f.Op(Opcode::kRsqrt, {Add(f, square, f.Like(square, epsilon))});
+  return Multiply(f, x, f.Spread(scale, x, dimensions));
+}
+
+// The type in which statistics of a type are computed, and the one of the result.
+struct StatisticTypes {
+  ElementType computed, result;
+};
+
+StatisticTypes StatisticTypesOf(ElementType type) {
+  if (IsFloat(type) || IsComplex(type)) return {ComputedType(type), type};
+  return {ElementType::kF64, ElementType::kF64};
+}
+
+// The element whose position is wanted, and that position: of NaNs and of equal elements the first.
+Result<ir::Computation*> FirstExtreme(kiln_graph& graph, ElementType type, ElementType positions,
+                                      bool largest) {
+  const std::string name =
+      Cat(largest ? "argmax_" : "argmin_", TypeName(type), "_", TypeName(positions));
+  return graph.Helper(name, [&]() -> Result<ir::Computation*> {
+    ir::Computation* c = graph.module().AddComputation(name);
+    Status status;
+    auto add = [&](ir::InstructionSpec spec) -> ir::Instruction* {
+      if (!status.ok()) return nullptr;
+      auto added = c->Add(std::move(spec));
+      if (!added.ok()) status = added.status();
+      return added.ok() ? *added : nullptr;
+    };
+    auto parameter = [&](int64_t number, ElementType t) {
+      return add({.opcode = Opcode::kParameter,
+                  .attributes = {{Attr::kParameterNumber, number}},
+                  .shape = Shape::Scalar(t)});
+    };
+    auto compare = [&](ir::Instruction* x, ir::Instruction* y, Direction direction) {
+      return add({.opcode = Opcode::kCompare,
+                  .operands = {x, y},
+                  .attributes = {{Attr::kDirection, direction}}});
+    };
+    auto both = [&](ir::Instruction* x, ir::Instruction* y) {
+      return add({.opcode = Opcode::kAnd, .operands = {x, y}});
+    };
+    auto either = [&](ir::Instruction* x, ir::Instruction* y) {
+      return add({.opcode = Opcode::kOr, .operands = {x, y}});
+    };
+    ir::Instruction* x = parameter(0, type);
+    ir::Instruction* i = parameter(1, positions);
+    ir::Instruction* y = parameter(2, type);
+    ir::Instruction* j = parameter(3, positions);
+    ir::Instruction* better = compare(x, y, largest ? Direction::kGt : Direction::kLt);
+    ir::Instruction* same = compare(x, y, Direction::kEq);
+    if (IsFloat(type)) {
+      ir::Instruction* x_nan = compare(x, x, Direction::kNe);
+      ir::Instruction* y_nan = compare(y, y, Direction::kNe);
+      better = either(better, both(x_nan, compare(y, y, Direction::kEq)));
+      same = either(same, both(x_nan, y_nan));
+    }
+    ir::Instruction* first = either(better, both(same, compare(i, j, Direction::kLt)));
+    ir::Instruction* value = add({.opcode = Opcode::kSelect, .operands = {first, x, y}});
+    ir::Instruction* position = add({.opcode = Opcode::kSelect, .operands = {first, i, j}});
+    ir::Instruction* root = add({.opcode = Opcode::kTuple, .operands = {value, position}});
+    KILN_RETURN_IF_ERROR(status);
+    c->set_root(root);
+    return c;
+  });
+}
+
+// The value from which a fold to an extreme begins.
+V Worst(Formula& f, ElementType type, bool largest) {
+  if (!f.ok()) return nullptr;
+  return VisitType(type, [&](auto zero) -> V {
+    using T = decltype(zero);
+    if constexpr (ComplexType<T>) {
+      return f.Fail("there is no order of ", TypeName(type));
+    } else {
+      using Limits = std::numeric_limits<T>;
+      T value = largest ? Limits::lowest() : Limits::max();
+      if constexpr (Limits::has_infinity) {
+        value = largest ? static_cast<T>(-Limits::infinity()) : Limits::infinity();
+      }
+      return f.Constant(Literal::Scalar<T>(type, value));
+    }
+  });
+}
+
+kiln_value PositionOf(kiln_graph* graph, std::string_view word, bool largest, kiln_value operand,
+                      const int64_t* dimensions, size_t count, int32_t keepdims, kiln_dtype dtype) {
+  return Word(graph, word, [&](Formula& f) -> V {
+    V x = f.Array("operand", operand, kReal);
+    const Ints along = f.Dimensions(x, dimensions, count, true);
+    const bool keep = f.Flag("keepdims", keepdims);
+    if (!f.ok()) return nullptr;
+    if (dtype != 0 && (!IsElementType(dtype) || !IsInteger(static_cast<ElementType>(dtype)))) {
+      return f.Fail("dtype ", dtype, " is no integer type");
+    }
+    const ElementType type = x->shape().type();
+    const ElementType wanted = dtype == 0 ? ElementType::kS64 : static_cast<ElementType>(dtype);
+    // The dimensions to fold become one, the last.
+    Ints order;
+    std::vector<Dimension> dims;
+    for (int64_t d = 0; d < x->shape().rank(); ++d) {
+      if (std::binary_search(along.begin(), along.end(), d)) continue;
+      order.push_back(d);
+      dims.push_back(x->shape().dimension(d));
+    }
+    Dimension folded = 1;
+    for (int64_t d : along) {
+      order.push_back(d);
+      if (x->shape().dimension(d).is_bounded()) {
+        return f.Fail(Unimplemented("operand is ", Formula::Describe(x),
+                                    "; positions along bounded dimensions are not implemented"));
+      }
+      auto product = Dimension::Product(folded, x->shape().dimension(d));
+      if (!product.ok()) return f.Fail(product.status());
+      folded = *product;
+    }
+    const int64_t last = std::ssize(dims);
+    if (folded.is_constant() && folded.size() == 0) {
+      return f.Fail("operand is ", Formula::Describe(x), "; there is no element along dimensions ",
+                    Join(along, ", "));
+    }
+    const int64_t most = VisitType(wanted, [](auto zero) -> int64_t {
+      using T = decltype(zero);
+      if constexpr (std::same_as<T, bool> || IntType<T>) {
+        constexpr int kDigits = std::numeric_limits<T>::digits;
+        return kDigits >= 63 ? INT64_MAX : (int64_t{1} << kDigits) - 1;
+      }
+      return 0;
+    });
+    if (folded.is_constant() && folded.size() - 1 > most) {
+      return f.Fail("operand is ", Formula::Describe(x), "; ", TypeName(wanted),
+                    " does not hold its positions");
+    }
+    // Positions are counted in a type that generated code has, and that holds the result's.
+    const ElementType positions = BitWidth(wanted) <= 32 && wanted != ElementType::kU32
+                                      ? ElementType::kS32
+                                      : ElementType::kS64;
+    dims.push_back(folded);
+    V row = along.size() == 1 && along[0] == x->shape().rank() - 1
+                ? x
+                : f.Reshape(f.Transpose(x, order), dims);
+    V position = f.Iota(positions, dims, last);
+    V none =
+        f.Constant(positions == ElementType::kS32 ? Literal::Scalar<int32_t>(positions, INT32_MAX)
+                                                  : Literal::Scalar<int64_t>(positions, INT64_MAX));
+    V worst = Worst(f, type, largest);
+    if (!f.ok()) return nullptr;
+    auto first = FirstExtreme(*graph, type, positions, largest);
+    if (!first.ok()) return f.Fail(first.status());
+    auto both = graph->Add({.opcode = Opcode::kReduce,
+                            .operands = {row, position, worst, none},
+                            .attributes = {{Attr::kDimensions, Ints{last}}},
+                            .called = {*first}});
+    if (!both.ok()) return f.Fail(both.status());
+    V found = f.Op(Opcode::kGetTupleElement, {*both}, {{Attr::kIndex, int64_t{1}}});
+    return f.Kept(f.Convert(found, wanted), x, along, keep);
+  });
+}
+
+}  // namespace
+
+kiln_value kiln_nn_softmax(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                           size_t dimensions_count) {
+  return AlongDimensions(graph, "softmax", operand, dimensions, dimensions_count,
+                         [](Formula& f, V x, const Ints& along) {
+                           Shifted s = ShiftedOf(f, x, along);
+                           return Divide(f, s.exponentials, f.Spread(s.sum, x, along));
+                         });
+}
+
+kiln_value kiln_nn_log_softmax(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                               size_t dimensions_count) {
+  return AlongDimensions(graph, "log_softmax", operand, dimensions, dimensions_count,
+                         [](Formula& f, V x, const Ints& along) {
+                           Shifted s = ShiftedOf(f, x, along);
+                           return Subtract(f, s.x, f.Spread(f.Op(Opcode::kLog, {s.sum}), x, along));
+                         });
+}
+
+kiln_value kiln_nn_layer_norm(kiln_graph* graph, kiln_value operand, kiln_value scale,
+                              kiln_value offset, const int64_t* dimensions, size_t dimensions_count,
+                              double epsilon) {
+  return AlongDimensions(graph, "layer_norm", operand, dimensions, dimensions_count,
+                         [&](Formula& f, V x, const Ints& along) {
+                           V centred = Subtract(f, x, f.Spread(MeanOf(f, x, along), x, along));
+                           V variance = MeanOf(f, Multiply(f, centred, centred), along);
+                           V y = Normalised(f, centred, variance, along, epsilon);
+                           if (scale) y = Multiply(f, y, Parameter(f, "scale", scale, x));
+                           if (offset) y = Add(f, y, Parameter(f, "offset", offset, x));
+                           return y;
+                         });
+}
+
+kiln_value kiln_nn_rms_norm(kiln_graph* graph, kiln_value operand, kiln_value scale,
+                            const int64_t* dimensions, size_t dimensions_count, double epsilon) {
+  return AlongDimensions(graph, "rms_norm", operand, dimensions, dimensions_count,
+                         [&](Formula& f, V x, const Ints& along) {
+                           V square = MeanOf(f, Multiply(f, x, x), along);
+                           V y = Normalised(f, x, square, along, epsilon);
+                           if (scale) y = Multiply(f, y, Parameter(f, "scale", scale, x));
+                           return y;
+                         });
+}
+
+kiln_value kiln_nn_mean(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                        size_t dimensions_count, int32_t keepdims) {
+  return Word(graph, "mean", [&](Formula& f) -> V {
+    V x = f.Array("operand", operand, kReal | kComplexType);
+    const Ints along = f.Dimensions(x, dimensions, dimensions_count, true);
+    const bool keep = f.Flag("keepdims", keepdims);
+    if (!f.ok()) return nullptr;
+    const auto [computed, result] = StatisticTypesOf(x->shape().type());
+    V mean = f.Convert(MeanOf(f, f.Convert(x, computed), along), result);
+    return f.Kept(mean, x, along, keep);
+  });
+}
+
+kiln_value kiln_nn_variance(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                            size_t dimensions_count, double ddof, int32_t keepdims) {
+  return Word(graph, "variance", [&](Formula& f) -> V {
+    V x = f.Array("operand", operand, kReal | kComplexType);
+    const Ints along = f.Dimensions(x, dimensions, dimensions_count, true);
+    const bool keep = f.Flag("keepdims", keepdims);
+    if (!f.ok()) return nullptr;
+    auto [computed, result] = StatisticTypesOf(x->shape().type());
+    V wide = f.Convert(x, computed);
+    V centred = Subtract(f, wide, f.Spread(MeanOf(f, wide, along), x, along));
+    V square = nullptr;
+    if (IsComplex(computed)) {
+      V real = f.Op(Opcode::kReal, {centred}), imaginary = f.Op(Opcode::kImag, {centred});
+      square = Add(f, Multiply(f, real, real), Multiply(f, imaginary, imaginary));
+      result = PartOf(result);
+    } else {
+      square = Multiply(f, centred, centred);
+    }
+    V sum = f.Fold(square, along, KILN_REDUCER_SUM);
+    V count = Subtract(f, f.Count(x, along, ElementType::kF64), f.Scalar(ElementType::kF64, ddof));
+    V divisor = f.Op(Opcode::kMaximum, {count, f.Scalar(ElementType::kF64, 0)});
+    if (!f.ok()) return nullptr;
+    divisor = f.BroadcastTo(f.Convert(divisor, sum->shape().type()), sum->shape().dimensions());
+    return f.Kept(f.Convert(Divide(f, sum, divisor), result), x, along, keep);
+  });
+}
+
+kiln_value kiln_nn_argmax(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                          size_t dimensions_count, int32_t keepdims, kiln_dtype dtype) {
+  return PositionOf(graph, "argmax", true, operand, dimensions, dimensions_count, keepdims, dtype);
+}
+
+kiln_value kiln_nn_argmin(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,
+                          size_t dimensions_count, int32_t keepdims, kiln_dtype dtype) {
+  return PositionOf(graph, "argmin", false, operand, dimensions, dimensions_count, keepdims, dtype);
+}

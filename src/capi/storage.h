@@ -1,0 +1,51 @@
+// The memory of buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "capi/context.h"
+#include "capi/event.h"
+#include "capi/handle.h"
+
+namespace kiln::capi {
+
+// Memory that goes when the last buffer in it goes. A donated buffer and the result in its place
+// share it, and neither knows of the other: a value that is donated a million times is one storage.
+// Its buffers keep the context.
+class Storage : public Counted<Storage> {
+ public:
+  // Memory of the device's, its contents undefined.
+  static Result<Ref<Storage>> Allocate(kiln_device& device, int64_t bytes);
+  // Memory of the user's, on the host or on the device.
+  static Ref<Storage> Wrap(kiln_device& device, std::byte* data, int64_t bytes);
+  static Result<Ref<Storage>> WrapDevice(kiln_device& device, std::byte* data, int64_t bytes);
+  ~Storage();
+
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  // Whether it may be gone for good when it is released, without the device's being asked.
+  bool is_callers() const { return is_registered_; }
+  // What gives the user's memory back; may be null. Before it is shared, as the two below.
+  void set_deleter(std::unique_ptr<Deferred> deleter) { deleter_ = std::move(deleter); }
+  // Ready when the memory is the user's alone again.
+  void set_done(Ref<kiln_event> done) { done_ = std::move(done); }
+  // Executions must not write it.
+  void set_read_only() { is_read_only_ = true; }
+  bool is_read_only() const { return is_read_only_; }
+
+ private:
+  Storage(kiln_device& device, std::byte* data, int64_t bytes)
+      : device_(device), data_(data), bytes_(bytes) {}
+
+  kiln_device& device_;
+  std::byte* const data_;
+  const int64_t bytes_;
+  bool is_owned_ = false, is_registered_ = false, is_read_only_ = false;
+  std::unique_ptr<Deferred> deleter_;
+  Ref<kiln_event> done_;
+};
+
+}  // namespace kiln::capi

@@ -1,0 +1,249 @@
+#include "plan/written.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/strings.h"
+#include "tensor/call_signature.h"
+
+namespace kiln::plan {
+namespace {
+
+using kernel::Param;
+
+// Bytes of a program's allocations: per allocation pieces without a gap, from begin to end.
+class Bytes {
+ public:
+  void Add(int allocation, int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    Pieces& pieces = of_[allocation];
+    auto next = pieces.upper_bound(begin);
+    if (next != pieces.begin() && std::prev(next)->second >= begin) --next;
+    while (next != pieces.end() && next->first <= end) {
+      begin = std::min(begin, next->first);
+      end = std::max(end, next->second);
+      next = pieces.erase(next);
+    }
+    pieces.emplace_hint(next, begin, end);
+  }
+  void Add(const Bytes& other) {
+    for (const auto& [allocation, pieces] : other.of_) {
+      for (auto [begin, end] : pieces) Add(allocation, begin, end);
+    }
+  }
+
+  // The first byte from `begin` on that is not here, or `end`.
+  int64_t FirstGap(int allocation, int64_t begin, int64_t end) const {
+    auto at = of_.find(allocation);
+    if (at == of_.end()) return begin;
+    // Pieces do not touch: behind one is a gap.
+    auto next = at->second.upper_bound(begin);
+    if (next != at->second.begin()) begin = std::max(begin, std::prev(next)->second);
+    return std::min(begin, end);
+  }
+
+  // What is in both.
+  static Bytes Common(const Bytes& a, const Bytes& b) {
+    Bytes common;
+    for (const auto& [allocation, pieces] : a.of_) {
+      auto other = b.of_.find(allocation);
+      if (other == b.of_.end()) continue;
+      auto x = pieces.begin(), y = other->second.begin();
+      while (x != pieces.end() && y != other->second.end()) {
+        common.Add(allocation, std::max(x->first, y->first), std::min(x->second, y->second));
+        x->second < y->second ? ++x : ++y;
+      }
+    }
+    return common;
+  }
+
+ private:
+  using Pieces = std::map<int64_t, int64_t>;
+  std::unordered_map<int, Pieces> of_;
+};
+
+// Of each output of a kernel whether it is written; of other parameters false.
+std::vector<bool> WrittenBy(const ScheduledKernel& scheduled) {
+  const kernel::Kernel& k = scheduled.kernel;
+  std::vector<bool> written(k.params.size());
+  if (scheduled.form == ScheduledKernel::Form::kPackLhs ||
+      scheduled.form == ScheduledKernel::Form::kPackRhs) {
+    // Its stages are the product's, of which it makes an operand.
+    for (size_t p = 0; p < written.size(); ++p)
+      written[p] = k.params[p].role != Param::Role::kInput;
+    return written;
+  }
+  std::vector<int64_t> stored(k.params.size());
+  for (const kernel::Stage& stage : k.stages) {
+    const int64_t points = k.OuterPoints() * k.PointsOf(stage.variables);
+    for (const kernel::Store& s : stage.stores) stored[static_cast<size_t>(s.param)] += points;
+    if (!stage.sort) continue;
+    for (int p : stage.sort->params) {
+      stored[static_cast<size_t>(p)] += k.OuterPoints() * stage.sort->keep;
+    }
+  }
+  for (size_t p = 0; p < written.size(); ++p) {
+    const Param& param = k.params[p];
+    if (param.role == Param::Role::kInput) continue;
+    written[p] = param.in_place_of >= 0 || stored[p] >= param.elements;
+  }
+  return written;
+}
+
+class Checker {
+ public:
+  explicit Checker(const Program& program) : program_(program) {
+    for (const ScheduledKernel& k : program.kernels) written_by_.push_back(WrittenBy(k));
+  }
+
+  Status Run() {
+    layers_.resize(1);
+    for (size_t a = 0; a < program_.allocations.size(); ++a) {
+      if (IsThereFromTheStart(program_.allocations[a])) {
+        layers_[0].Add(static_cast<int>(a), 0, program_.allocations[a].bytes);
+      }
+    }
+    KILN_RETURN_IF_ERROR(Walk(program_.prologue));
+    KILN_RETURN_IF_ERROR(Walk(program_.steps));
+    for (size_t a = 0; a < program_.allocations.size(); ++a) {
+      const Allocation& allocation = program_.allocations[a];
+      if (allocation.kind != Allocation::Kind::kResult) continue;
+      if (!IsWritten({static_cast<int>(a), 0, allocation.bytes})) {
+        return Internal("program '", program_.name, "': nothing writes result ", allocation.number,
+                        " of shape ",
+                        program_.signature.results[static_cast<size_t>(allocation.number)]);
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  bool IsThereFromTheStart(const Allocation& a) const {
+    const auto number = static_cast<size_t>(a.number);
+    switch (a.kind) {
+      case Allocation::Kind::kParameter:
+        return true;
+      case Allocation::Kind::kResult:
+        return program_.signature.aliases[number] >= 0;
+      case Allocation::Kind::kConstant:
+        return program_.constants[number] != nullptr;
+      case Allocation::Kind::kArena:
+        return false;
+    }
+    return false;
+  }
+
+  // Layers hold what was written in bodies and branches that are being walked, the innermost last.
+  bool IsWritten(const Slice& slice) const {
+    int64_t begin = slice.offset;
+    const int64_t end = slice.offset + slice.bytes;
+    while (begin < end) {
+      const int64_t before = begin;
+      for (auto layer = layers_.rbegin(); layer != layers_.rend() && begin < end; ++layer) {
+        begin = layer->FirstGap(slice.allocation, begin, end);
+      }
+      if (begin == before) return false;
+    }
+    return true;
+  }
+  void Write(const Slice& slice) {
+    layers_.back().Add(slice.allocation, slice.offset, slice.offset + slice.bytes);
+  }
+  Status Read(const Slice& slice, int launch) const {
+    if (IsWritten(slice)) return OkStatus();
+    const LaunchInfo& info = program_.launches[static_cast<size_t>(launch)];
+    return Internal("program '", program_.name, "': '", info.kernel_name, "' (",
+                    Join(info.op_names, ", "),
+                    ") reads memory that nothing has written: ", slice.bytes, " bytes at ",
+                    slice.offset, " of allocation ", slice.allocation);
+  }
+
+  Status Walk(const Steps& steps) {
+    for (const Step& step : steps) {
+      if (const auto* launch = std::get_if<Launch>(&step.what)) {
+        KILN_RETURN_IF_ERROR(Walk(*launch));
+      } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
+        if (!IsWritten(copy->from)) {
+          return Internal("program '", program_.name, "': ", copy->from.bytes, " bytes at ",
+                          copy->from.offset, " of allocation ", copy->from.allocation,
+                          " are copied before anything has written them");
+        }
+        Write(copy->to);
+      } else if (const auto* call = std::get_if<Call>(&step.what)) {
+        KILN_RETURN_IF_ERROR(Walk(*call));
+      } else if (const auto* loop = std::get_if<While>(&step.what)) {
+        KILN_RETURN_IF_ERROR(Walk(loop->condition));
+        KILN_RETURN_IF_ERROR(Read(loop->predicate, loop->id));
+        layers_.emplace_back();
+        KILN_RETURN_IF_ERROR(Walk(loop->body));
+        layers_.pop_back();
+      } else if (const auto* conditional = std::get_if<Conditional>(&step.what)) {
+        KILN_RETURN_IF_ERROR(Walk(*conditional));
+      }
+    }
+    return OkStatus();
+  }
+
+  Status Walk(const Launch& launch) {
+    const ScheduledKernel& k = program_.kernels[static_cast<size_t>(launch.kernel)];
+    if (k.parts.empty()) return RunKernel(launch, launch.kernel, 0);
+    for (const BundlePart& part : k.parts) {
+      KILN_RETURN_IF_ERROR(RunKernel(launch, part.kernel, static_cast<size_t>(part.first_arg)));
+    }
+    return OkStatus();
+  }
+
+  Status RunKernel(const Launch& launch, int number, size_t first_arg) {
+    const kernel::Kernel& k = program_.kernels[static_cast<size_t>(number)].kernel;
+    for (size_t p = 0; p < k.params.size(); ++p) {
+      const bool is_read = k.params[p].role == Param::Role::kInput || k.params[p].in_place_of >= 0;
+      if (is_read) KILN_RETURN_IF_ERROR(Read(launch.args[first_arg + p], launch.id));
+    }
+    for (size_t p = 0; p < k.params.size(); ++p) {
+      if (k.params[p].role == Param::Role::kInput) continue;
+      if (!written_by_[static_cast<size_t>(number)][p]) {
+        const LaunchInfo& info = program_.launches[static_cast<size_t>(launch.id)];
+        return Internal("kernel '", k.name, "' (", Join(info.op_names, ", "),
+                        ") does not write all ", k.params[p].elements,
+                        " elements of its parameter ", p, ", an output");
+      }
+      Write(launch.args[first_arg + p]);
+    }
+    return OkStatus();
+  }
+
+  Status Walk(const Call& call) {
+    KILN_ASSIGN_OR_RETURN(CallSignature signature, CallSignature::Decode(call.config));
+    const size_t results = signature.operands.size();
+    for (size_t a = 0; a < results; ++a) KILN_RETURN_IF_ERROR(Read(call.args[a], call.id));
+    for (size_t a = 0; a < signature.results.size(); ++a) Write(call.args[results + a]);
+    return OkStatus();
+  }
+
+  Status Walk(const Conditional& conditional) {
+    if (!IsWritten(conditional.index)) {
+      return Internal("program '", program_.name,
+                      "': nothing has written what a conditional goes by");
+    }
+    Bytes common;
+    for (size_t branch = 0; branch < conditional.branches.size(); ++branch) {
+      layers_.emplace_back();
+      KILN_RETURN_IF_ERROR(Walk(conditional.branches[branch]));
+      common = branch == 0 ? std::move(layers_.back()) : Bytes::Common(common, layers_.back());
+      layers_.pop_back();
+    }
+    layers_.back().Add(common);
+    return OkStatus();
+  }
+
+  const Program& program_;
+  std::vector<std::vector<bool>> written_by_;  // of each kernel, by parameter
+  std::vector<Bytes> layers_;
+};
+
+}  // namespace
+
+Status CheckWritten(const Program& program) { return Checker(program).Run(); }
+
+}  // namespace kiln::plan

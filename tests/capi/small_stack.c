@@ -1,0 +1,189 @@
+/* Everything works on a thread with a stack of 256 KiB, however deep programs are. */
+#define _GNU_SOURCE
+
+#include <pthread.h>
+#include <stdarg.h>
+
+#include "testing.h"
+
+#define STACK_BYTES (256 << 10)
+
+static kiln_context* context;
+
+/* Text that grows. */
+struct text {
+  char* data;
+  size_t length, room;
+};
+
+static void add(struct text* text, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char line[1024];
+  int length = vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  if (text->length + (size_t)length + 1 > text->room) {
+    text->room = 2 * text->room + (size_t)length + 1024;
+    text->data = realloc(text->data, text->room);
+  }
+  memcpy(text->data + text->length, line, (size_t)length + 1);
+  text->length += (size_t)length;
+}
+
+/* Computations that call each other, one in the other. */
+static struct text calls(int depth) {
+  struct text t = {0};
+  add(&t, "HloModule calls\nc0 {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] negate(x)\n}\n");
+  for (int i = 1; i < depth; ++i) {
+    add(&t, "c%d {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] call(x), to_apply=c%d\n}\n", i,
+        i - 1);
+  }
+  add(&t, "ENTRY e {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] call(x), to_apply=c%d\n}\n",
+      depth - 1);
+  return t;
+}
+
+/* Branches within branches. */
+static struct text branches(int depth) {
+  struct text t = {0};
+  add(&t,
+      "HloModule branches\nsame {\n  ROOT x = f32[4] parameter(0)\n}\n"
+      "c0 {\n  x = f32[4] parameter(0)\n  ROOT r = f32[4] negate(x)\n}\n");
+  for (int i = 1; i <= depth; ++i) {
+    add(&t,
+        "%sc%d {\n  x = f32[4] parameter(0)\n  z = f32[] constant(%d)\n"
+        "  s = f32[1] slice(x), slice={[0:1]}\n  v = f32[] reshape(s)\n"
+        "  p = pred[] compare(v, z), direction=GT\n"
+        "  ROOT r = f32[4] conditional(p, x, x), true_computation=same, "
+        "false_computation=c%d\n}\n",
+        i == depth ? "ENTRY " : "", i, i + 2, i - 1);
+  }
+  return t;
+}
+
+/* Loops of one turn within loops. */
+static struct text loops(int depth) {
+  struct text t = {0};
+  add(&t,
+      "HloModule loops\nbody0 {\n  s = (s32[], f32[4]) parameter(0)\n"
+      "  i = s32[] get-tuple-element(s), index=0\n  x = f32[4] get-tuple-element(s), index=1\n"
+      "  n = f32[4] negate(x)\n  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
+      "  ROOT r = (s32[], f32[4]) tuple(j, n)\n}\n");
+  for (int d = 0; d < depth; ++d) {
+    add(&t,
+        "condition%d {\n  s = (s32[], f32[4]) parameter(0)\n"
+        "  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(1)\n"
+        "  ROOT p = pred[] compare(i, n), direction=LT\n}\n"
+        "%s%d {\n  %s\n",
+        d, d + 1 == depth ? "ENTRY e" : "body", d + 1,
+        d + 1 == depth ? "x = f32[4] parameter(0)" : "t = (s32[], f32[4]) parameter(0)");
+    if (d + 1 < depth) {
+      add(&t,
+          "  i = s32[] get-tuple-element(t), index=0\n"
+          "  x = f32[4] get-tuple-element(t), index=1\n");
+    }
+    add(&t,
+        "  zero = s32[] constant(0)\n  s = (s32[], f32[4]) tuple(zero, x)\n"
+        "  w = (s32[], f32[4]) while(s), condition=condition%d, body=body%d\n"
+        "  y = f32[4] get-tuple-element(w), index=1\n",
+        d, d);
+    if (d + 1 < depth) {
+      add(&t,
+          "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n"
+          "  ROOT r = (s32[], f32[4]) tuple(j, y)\n}\n");
+    } else {
+      add(&t, "  ROOT r = f32[4] negate(y)\n}\n");
+    }
+  }
+  return t;
+}
+
+/* One op after the other. */
+static struct text chain(int length) {
+  struct text t = {0};
+  add(&t, "HloModule chain\nENTRY e {\n  x0 = f32[4] parameter(0)\n");
+  for (int i = 1; i <= length; ++i) {
+    add(&t, "  %sx%d = f32[4] %s(x%d%s)\n", i == length ? "ROOT " : "", i,
+        i % 3 == 0   ? "sine"
+        : i % 3 == 1 ? "negate"
+                     : "add",
+        i - 1, i % 3 == 2 ? ", x0" : "");
+  }
+  add(&t, "}\n");
+  return t;
+}
+
+static struct text solve(void) {
+  struct text t = {0};
+  add(&t,
+      "HloModule solve\nENTRY e {\n  x = f32[4] parameter(0)\n"
+      "  m = f32[96,96] iota(), iota_dimension=0\n  n = f32[96,96] iota(), iota_dimension=1\n"
+      "  p = pred[96,96] compare(m, n), direction=EQ\n  z = f32[] constant(1)\n"
+      "  o = f32[96,96] broadcast(z), dimensions={}\n"
+      "  l = f32[] constant(100)\n  d = f32[96,96] broadcast(l), dimensions={}\n"
+      "  a = f32[96,96] select(p, d, o)\n  c = f32[96,96] cholesky(a), lower=true\n"
+      "  i = f32[96,96] triangular-solve(c, a), left_side=true, lower=true, "
+      "transpose_a=NO_TRANSPOSE\n"
+      "  f = c64[96,49] fft(i), fft_type=RFFT, fft_length={96}\n  r = f32[96,49] real(f)\n"
+      "  s = f32[1,4] slice(r), slice={[0:1], [0:4]}\n  v = f32[4] reshape(s)\n"
+      "  ROOT y = f32[4] add(x, v)\n}\n");
+  return t;
+}
+
+static void check(struct text t, const char* device_name, int runs) {
+  kiln_graph* graph = NULL;
+  kiln_executable* executable = NULL;
+  kiln_text *hlo = NULL, *dot = NULL;
+  kiln_compile_options options;
+  kiln_compile_options_init(&options, sizeof options);
+  OK(kiln_context_find_device(context, device_name, strlen(device_name), &options.device));
+  if (!OK(kiln_graph_from_hlo_text(context, t.data, t.length, &graph))) return;
+  OK(kiln_graph_to_hlo_text(graph, &hlo));
+  OK(kiln_graph_to_dot(graph, &dot));
+  kiln_text_release(hlo);
+  kiln_text_release(dot);
+  if (OK(kiln_graph_compile(graph, &options, &executable)) && runs) {
+    float values[4] = {1, 2, 3, 4};
+    const int64_t dims[] = {4};
+    kiln_buffer *argument = NULL, *result = NULL;
+    OK(kiln_buffer_copy_host(options.device, KILN_F32, dims, 1, values, sizeof values, &argument));
+    OK(kiln_executable_run(executable, NULL, &argument, 1, &result, 1));
+    OK(kiln_buffer_copy_to_host(result, values, sizeof values));
+    kiln_buffer_release(argument);
+    kiln_buffer_release(result);
+  }
+  kiln_executable_release(executable);
+  kiln_graph_release(graph);
+}
+
+static void* run(void* unused) {
+  (void)unused;
+  kiln_context_options options;
+  kiln_context_options_init(&options, sizeof options);
+  options.gpu = KILN_GPU_EMULATED;
+  options.threads = 2;
+  OK(kiln_context_create(&options, &context));
+  static const char* const kDevices[] = {"CPU:0", "GPU:0", "REFERENCE:0"};
+  for (int d = 0; d < 3; ++d) {
+    struct text texts[] = {calls(499), branches(300), loops(60), chain(10000), solve()};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; ++k) {
+      check(texts[k], kDevices[d], 1);
+      free(texts[k].data);
+    }
+  }
+  kiln_context_release(context);
+  return NULL;
+}
+
+int main(void) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  if (pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0 ||
+      pthread_create(&thread, &attributes, run, NULL) != 0) {
+    return 1;
+  }
+  pthread_join(thread, NULL);
+  pthread_attr_destroy(&attributes);
+  return test_result();
+}
