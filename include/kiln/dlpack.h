@@ -47,7 +47,8 @@ KILN_API kiln_error* kiln_buffer_to_dlpack_unversioned(kiln_buffer* buffer,
                                                        struct DLManagedTensor** tensor);
 
 /** Makes a buffer of a tensor: in its memory where that is memory of the device, in row-major
- * order, and its first element at a multiple of ::KILN_ALIGNMENT; else the elements are copied.
+ * order, and its first element at a multiple of ::KILN_ALIGNMENT, or, in memory of the host, of an
+ * element's size (see kiln/buffer.h for where that is as fast); else the elements are copied.
  * Memory of the host is taken by all devices, kDLCUDA and kDLCUDAManaged where a device of the
  * context gets at it; what the CUDA driver's legacy default stream has been asked for comes before.
  *  @param tensor becomes the library's with success: its `deleter` is called once when the memory

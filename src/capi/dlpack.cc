@@ -206,8 +206,15 @@ Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tenso
   if (!IsHost(tensor.device)) {
     KILN_RETURN_IF_ERROR(ReaderOf(device, tensor.device).status());
   }
-  const bool is_aligned = reinterpret_cast<uintptr_t>(view.data) % KILN_ALIGNMENT == 0;
-  if (IsMemoryOf(device, tensor.device) && view.is_row_major && is_aligned) {
+  const auto address = reinterpret_cast<uintptr_t>(view.data);
+  const auto element_bytes = static_cast<uintptr_t>(ByteWidth(view.shape.type()));
+  if (device.shares_host_memory && IsHost(tensor.device) && view.is_row_major &&
+      address % element_bytes == 0) {
+    Ref<kiln_buffer> made = kiln_buffer::Wrap(device, view.shape, view.data, std::move(deleter));
+    if (flags & dlpack::kReadOnly) made->storage().set_read_only();
+    return made;
+  }
+  if (IsMemoryOf(device, tensor.device) && view.is_row_major && address % KILN_ALIGNMENT == 0) {
     KILN_RETURN_IF_ERROR(device.device->JoinDefaultStream());
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made,
                           kiln_buffer::WrapDevice(device, view.shape, view.data, deleter));

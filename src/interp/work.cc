@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integers.h"
 #include "ir/cost.h"
 
 namespace kiln::interp {
@@ -9,26 +10,19 @@ namespace {
 
 using ir::Instruction;
 
-constexpr int64_t kMost = int64_t{1} << 60;
-
-int64_t Times(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kMost : std::min(product, kMost);
-}
-
-int64_t Plus(int64_t a, int64_t b) { return std::min(a + b, kMost); }
-
 int64_t ElementsOf(const Shape& shape) {
-  if (shape.is_array()) return std::min(shape.num_elements(), kMost);
+  if (shape.is_array()) return shape.num_elements();
   int64_t elements = 0;
-  for (const Shape& element : shape.elements()) elements = Plus(elements, ElementsOf(element));
+  for (const Shape& element : shape.elements()) {
+    elements = SaturatingAdd(elements, ElementsOf(element));
+  }
   return elements;
 }
 
 int64_t OperandElementsOf(const Instruction& i) {
   int64_t elements = 0;
   for (const Instruction* operand : i.operands()) {
-    elements = Plus(elements, ElementsOf(operand->shape()));
+    elements = SaturatingAdd(elements, ElementsOf(operand->shape()));
   }
   return elements;
 }
@@ -37,7 +31,8 @@ int64_t OperandElementsOf(const Instruction& i) {
 int64_t SeenBy(const Instruction& i) {
   int64_t seen = 1, d = 0;
   for (const WindowDimension& w : i.attributes().Window(Attr::kWindow)) {
-    seen = Times(seen, std::min(w.size, std::max<int64_t>(i.operand(0)->shape().dim(d++), 1)));
+    seen = SaturatingMultiply(
+        seen, std::min(w.size, std::max<int64_t>(i.operand(0)->shape().dim(d++), 1)));
   }
   return seen;
 }
@@ -48,13 +43,13 @@ int64_t TermsOf(const Instruction& i) {
   const Shape &lhs = i.operand(0)->shape(), &rhs = i.operand(1)->shape();
   if (i.opcode() == Opcode::kDot) {
     for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
-      terms = Times(terms, std::max<int64_t>(lhs.dim(d), 1));
+      terms = SaturatingMultiply(terms, std::max<int64_t>(lhs.dim(d), 1));
     }
     return terms;
   }
   const ConvolutionDimensions& d = i.attributes().Convolution(Attr::kDimLabels);
-  for (int64_t at : d.kernel_spatial) terms = Times(terms, rhs.dim(at));
-  return Times(terms, rhs.dim(d.kernel_input_feature));
+  for (int64_t at : d.kernel_spatial) terms = SaturatingMultiply(terms, rhs.dim(at));
+  return SaturatingMultiply(terms, rhs.dim(d.kernel_input_feature));
 }
 
 // Of an elementwise op, for each element.
@@ -73,9 +68,7 @@ int64_t WorkOfFunction(Opcode opcode) {
   }
 }
 
-}  // namespace
-
-int64_t WorkOf(const Instruction& i) {
+int64_t UnboundedWorkOf(const Instruction& i) {
   switch (i.opcode()) {
     // What they give is there already.
     case Opcode::kParameter:
@@ -91,36 +84,44 @@ int64_t WorkOf(const Instruction& i) {
       return i.operand_count();
     case Opcode::kDot:
     case Opcode::kConvolution:
-      return Plus(OperandElementsOf(i), Times(4, TermsOf(i)));
+      return SaturatingAdd(OperandElementsOf(i), SaturatingMultiply(4, TermsOf(i)));
     case Opcode::kReduce:
-      return Plus(OperandElementsOf(i), ElementsOf(i.shape()));
+      return SaturatingAdd(OperandElementsOf(i), ElementsOf(i.shape()));
     case Opcode::kReduceWindow: {
       const int64_t places = ElementsOf(i.shape());
-      return Plus(OperandElementsOf(i), Times(4, Times(places, SeenBy(i))));
+      return SaturatingAdd(OperandElementsOf(i),
+                           SaturatingMultiply(4, SaturatingMultiply(places, SeenBy(i))));
     }
     case Opcode::kSelectAndScatter: {
       const int64_t places = ElementsOf(i.operand(1)->shape());
-      return Plus(OperandElementsOf(i), Times(4, Times(places, SeenBy(i))));
+      return SaturatingAdd(OperandElementsOf(i),
+                           SaturatingMultiply(4, SaturatingMultiply(places, SeenBy(i))));
     }
     case Opcode::kScatter:
     case Opcode::kBatchNormGrad:
     case Opcode::kBatchNormInference:
     case Opcode::kBatchNormTraining:
-      return Times(4, OperandElementsOf(i));
+      return SaturatingMultiply(4, OperandElementsOf(i));
     case Opcode::kSort:
     case Opcode::kTopK:
-      return Times(64, OperandElementsOf(i));
+      return SaturatingMultiply(64, OperandElementsOf(i));
     case Opcode::kRng:
     case Opcode::kRngBitGenerator:
-      return Times(16, ElementsOf(i.shape()));
+      return SaturatingMultiply(16, ElementsOf(i.shape()));
     case Opcode::kCholesky:
     case Opcode::kFft:
     case Opcode::kTriangularSolve:
       // In the evaluator's own, wider numbers.
-      return Plus(ElementsOf(i.shape()), Times(64, ir::OperationsOf(i).flops));
+      return SaturatingAdd(ElementsOf(i.shape()),
+                           SaturatingMultiply(64, ir::OperationsOf(i).flops));
     default:
-      return Plus(i.operand_count(), Times(WorkOfFunction(i.opcode()), ElementsOf(i.shape())));
+      return SaturatingAdd(i.operand_count(),
+                           SaturatingMultiply(WorkOfFunction(i.opcode()), ElementsOf(i.shape())));
   }
 }
+
+}  // namespace
+
+int64_t WorkOf(const Instruction& i) { return std::min(UnboundedWorkOf(i), int64_t{1} << 60); }
 
 }  // namespace kiln::interp

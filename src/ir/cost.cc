@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,18 +12,6 @@
 namespace kiln::ir {
 namespace {
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-
-// Sums and products that end at the largest number.
-int64_t Plus(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
-}
-int64_t Times(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kMost : product;
-}
-
 // How often an element of a window, over all its places along a dimension of `size` elements, is
 // one of these, and neither padding nor a hole.
 int64_t CountInside(const WindowDimension& w, int64_t size, int64_t places) {
@@ -33,7 +20,9 @@ int64_t CountInside(const WindowDimension& w, int64_t size, int64_t places) {
   // Every so many places the window meets elements between which there are holes.
   const int64_t period = w.base_dilation / std::gcd(w.base_dilation, w.stride);
   // Where counting would take long, so many at the most.
-  if (Times(w.size, period) > 1 << 24) return Times(std::min(w.size, size), places);
+  if (SaturatingMultiply(w.size, period) > 1 << 24) {
+    return SaturatingMultiply(std::min(w.size, size), places);
+  }
   int64_t count = 0;
   for (int64_t k = 0; k < w.size; ++k) {
     const int64_t offset = k * w.window_dilation - w.low;
@@ -54,12 +43,13 @@ int64_t ProductsOf(const Instruction& convolution) {
   const Attributes& a = convolution.attributes();
   const ConvolutionDimensions& d = a.Convolution(Attr::kDimLabels);
   const Shape &lhs = convolution.operand(0)->shape(), &result = convolution.shape();
-  int64_t products = Times(convolution.operand(1)->shape().dim(d.kernel_input_feature),
-                           Times(result.dim(d.output_feature), result.dim(d.output_batch)));
+  int64_t products = SaturatingMultiply(
+      convolution.operand(1)->shape().dim(d.kernel_input_feature),
+      SaturatingMultiply(result.dim(d.output_feature), result.dim(d.output_batch)));
   const auto& window = a.Window(Attr::kWindow);
   for (size_t k = 0; k < window.size(); ++k) {
-    products = Times(products, CountInside(window[k], lhs.dim(d.input_spatial[k]),
-                                           result.dim(d.output_spatial[k])));
+    products = SaturatingMultiply(products, CountInside(window[k], lhs.dim(d.input_spatial[k]),
+                                                        result.dim(d.output_spatial[k])));
   }
   return products;
 }
@@ -76,8 +66,9 @@ class Counter {
 
  private:
   static void Add(Operations& sum, const Operations& more, int64_t times) {
-    sum.flops = Plus(sum.flops, Times(more.flops, times));
-    sum.transcendentals = Plus(sum.transcendentals, Times(more.transcendentals, times));
+    sum.flops = SaturatingAdd(sum.flops, SaturatingMultiply(more.flops, times));
+    sum.transcendentals =
+        SaturatingAdd(sum.transcendentals, SaturatingMultiply(more.transcendentals, times));
   }
 
   static int64_t ElementsOf(const Shape& shape) {
@@ -112,19 +103,19 @@ class Counter {
     if (i.opcode() == Opcode::kDot) {
       int64_t products = elements;
       for (int64_t d : i.attributes().IntsOf(Attr::kLhsContractingDims)) {
-        products = Times(products, i.operand(0)->shape().dim(d));
+        products = SaturatingMultiply(products, i.operand(0)->shape().dim(d));
       }
-      return {Times(2, products), 0};
+      return {SaturatingMultiply(2, products), 0};
     }
-    if (i.opcode() == Opcode::kConvolution) return {Times(2, ProductsOf(i)), 0};
+    if (i.opcode() == Opcode::kConvolution) return {SaturatingMultiply(2, ProductsOf(i)), 0};
     if (i.opcode() == Opcode::kSelectAndScatter) {
       const int64_t places = ElementsOf(i.operand(1)->shape());
       int64_t window = 1;
       for (const WindowDimension& w : i.attributes().Window(Attr::kWindow)) {
-        window = Times(window, w.size);
+        window = SaturatingMultiply(window, w.size);
       }
       Operations result;
-      Add(result, Of(*i.called(0)), Times(places, window - 1));
+      Add(result, Of(*i.called(0)), SaturatingMultiply(places, window - 1));
       Add(result, Of(*i.called(1)), places);
       return result;
     }
@@ -136,13 +127,14 @@ class Counter {
     }
     if (i.opcode() == Opcode::kSort || i.opcode() == Opcode::kTopK) {
       const auto levels = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(in - 1)));
-      return {in > 1 ? Times(in, levels) : 0, 0};
+      return {in > 1 ? SaturatingMultiply(in, levels) : 0, 0};
     }
     if (i.opcode() == Opcode::kFft) return {TransformFlops(i, std::max(in, elements)), 0};
     if (i.opcode() == Opcode::kCholesky || i.opcode() == Opcode::kTriangularSolve) {
       const Shape& a = i.operand(0)->shape();
-      const int64_t products = Times(elements, a.is_static() ? a.dim(a.rank() - 1) : 0);
-      return {i.opcode() == Opcode::kCholesky ? products / 3 : Times(2, products), 0};
+      const int64_t products =
+          SaturatingMultiply(elements, a.is_static() ? a.dim(a.rank() - 1) : 0);
+      return {i.opcode() == Opcode::kCholesky ? products / 3 : SaturatingMultiply(2, products), 0};
     }
     Operations result;
     // What its computations are for, its function knows.

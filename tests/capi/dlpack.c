@@ -128,7 +128,7 @@ static void expect_in(kiln_device* device, DLManagedTensorVersioned* tensor, con
 static void in(kiln_context* context, const char* name) {
   printf("%s\n", name);
   kiln_device* device = find_device(context, name);
-  const int shares = strncmp(name, "XLA_CPU", 7) != 0;
+  const int shares = strncmp(name, "XLA_CPU", 7) != 0, is_host = !strstr(name, "GPU") && shares;
   _Alignas(64) float data[64];
   for (int i = 0; i < 64; ++i) data[i] = (float)i;
   int64_t shape[] = {3, 4}, row_major[] = {4, 1}, columns[] = {1, 3}, backwards[] = {4, -1},
@@ -140,14 +140,20 @@ static void in(kiln_context* context, const char* name) {
   t.dl_tensor.device.device_type = kDLCUDAHost;
   expect_in(device, &t, kValues, 12, shares);
   t.dl_tensor.device.device_type = kDLCPU;
-  /* Offsets: aligned and not. */
+  /* Offsets: aligned, to an element alone, and not. */
   float moved[12];
   t.dl_tensor.byte_offset = 64;
   for (int i = 0; i < 12; ++i) moved[i] = (float)(16 + i);
   expect_in(device, &t, moved, 12, shares);
   t.dl_tensor.byte_offset = 4;
   for (int i = 0; i < 12; ++i) moved[i] = (float)(1 + i);
-  expect_in(device, &t, moved, 12, 0);
+  expect_in(device, &t, moved, 12, is_host);
+  char bytes[64];
+  memcpy(bytes + 1, data, 48);
+  t.dl_tensor.data = bytes;
+  t.dl_tensor.byte_offset = 1;
+  expect_in(device, &t, kValues, 12, 0);
+  t.dl_tensor.data = data;
   /* Strides of other orders; backwards and standing still, too. */
   t.dl_tensor.byte_offset = 0;
   t.dl_tensor.strides = columns;

@@ -189,8 +189,8 @@ class Device(Handle):
 
     def from_dlpack(self, source: Any) -> 'Buffer':
         """A buffer of what has DLPack's protocol (`__dlpack__`): PyTorch's, CuPy's, JAX's or NumPy's
-        arrays. In the array's own memory where that is the device's, in row-major order and at a
-        multiple of `kiln.ALIGNMENT`; else a copy.
+        arrays. In the array's own memory where that is the device's, in row-major order and, on
+        GPUs, at a multiple of `kiln.ALIGNMENT`; else a copy.
         """
         return Buffer(_dlpack.take(self, source))
 
