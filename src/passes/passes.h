@@ -9,6 +9,8 @@ namespace kiln::passes {
 Result<bool> OutlineGrids(ir::Module& module, const PassContext& context);
 // call(x), to_apply=f => f's body in its place; also inside reducers' and loops' computations.
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
+// fusion(x), calls=f => f's body in its place, where a fusion that was given is no kernel as it is.
+Result<bool> InlineFusions(ir::Module& module, const PassContext& context);
 // Custom calls that are markers give their operand; what functions outside generated code take and
 // give is in row-major order.
 Result<bool> PrepareCalls(ir::Module& module, const PassContext& context);

@@ -20,6 +20,8 @@ constexpr Pass kPasses[] = {
      OutlineGrids},
     {"inline-calls", "puts the bodies of called computations in the place of their calls",
      InlineCalls},
+    {"inline-fusions", "takes apart fusions that are given, but for those that are kernels",
+     InlineFusions},
     {"expand-bounded", "makes values of bounded dimensions arrays of the bounds, with their sizes",
      ExpandBounded},
     {"prepare-calls",
@@ -74,9 +76,9 @@ constexpr Pass kPasses[] = {
 Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
   return {
       // What is known is evaluated before it is taken apart.
-      {{"outline-grids", "inline-calls", "expand-bounded", "split-constants", "prepare-calls",
-        "inline-maps", "expand-tokens", "tuple-simplifier", "constant-folding", "expand-ops",
-        "expand-narrow", "expand-complex"}},
+      {{"outline-grids", "inline-calls", "inline-fusions", "expand-bounded", "split-constants",
+        "prepare-calls", "inline-maps", "expand-tokens", "tuple-simplifier", "constant-folding",
+        "expand-ops", "expand-narrow", "expand-complex"}},
       {{"tuple-simplifier", "sort-simplifier", "reduce-simplifier", "algebraic-simplifier",
         "constant-folding", "conditional-simplifier", "while-simplifier", "while-counters",
         "while-invariant-code-motion", "cse", "dce"},
@@ -111,10 +113,10 @@ const Pipeline& GpuPipeline() {
 
 const Pipeline& OpByOpPipeline() {
   static const auto& pipeline = *new Pipeline{
-      {{"outline-grids", "inline-calls", "expand-bounded", "split-constants", "prepare-calls",
-        "expand-tokens", "outline-ops", "expand-ops", "expand-narrow", "expand-complex",
-        "tuple-simplifier", "dce", "fuse-outlined", "tuple-simplifier", "normalise-preds",
-        "split-concatenates", "dce"}},
+      {{"outline-grids", "inline-calls", "inline-fusions", "expand-bounded", "split-constants",
+        "prepare-calls", "expand-tokens", "outline-ops", "expand-ops", "expand-narrow",
+        "expand-complex", "tuple-simplifier", "dce", "fuse-outlined", "tuple-simplifier",
+        "normalise-preds", "split-concatenates", "dce"}},
       {{"flatten-call-graph", "schedule"}},
   };
   return pipeline;

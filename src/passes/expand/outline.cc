@@ -108,6 +108,7 @@ Result<bool> FuseOutlined(ir::Module& module, const PassContext& context) {
   for (const auto& c : module.computations()) {
     if (called.contains(c.get())) bodies.push_back(c.get());
   }
+  PartFusions(module);
   for (Computation* c : bodies) {
     FuseRowsIn(*c, TargetOf(context));
     FuseIn(*c, TargetOf(context));

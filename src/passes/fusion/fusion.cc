@@ -341,18 +341,19 @@ void UnfuseWhatCannotBeBuilt(Computation& c, const target::Target& target) {
   }
 }
 
-// Gives each fusion a computation of its own.
-void PartFusions(ir::Module& module, const std::vector<Computation*>& programs) {
+}  // namespace
+
+void PartFusions(ir::Module& module) {
+  std::vector<Computation*> all;
+  for (const auto& c : module.computations()) all.push_back(c.get());
   std::unordered_set<const Computation*> seen;
-  for (Computation* c : programs) {
+  for (Computation* c : all) {
     for (Instruction* i : c->instructions()) {
       if (i->opcode() != Opcode::kFusion || seen.insert(i->called(0)).second) continue;
       i->set_called(0, module.CloneComputation(*i->called(0), i->called(0)->name()));
     }
   }
 }
-
-}  // namespace
 
 bool FuseIn(Computation& c, const target::Target& target) {
   const bool changed = Fuser(c, target).Run();
@@ -363,7 +364,7 @@ bool FuseIn(Computation& c, const target::Target& target) {
 Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   bool changed = false;
   std::vector<Computation*> programs = ProgramComputations(module);
-  PartFusions(module, programs);
+  PartFusions(module);
   for (Computation* c : programs) {
     KILN_RETURN_IF_ERROR(context.interrupt.Check());
     changed |= FuseIn(*c, TargetOf(context));

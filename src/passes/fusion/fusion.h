@@ -6,6 +6,9 @@
 
 namespace kiln::passes {
 
+// Gives each fusion of the module a computation of its own: what FuseIn asks for.
+void PartFusions(ir::Module& module);
+
 // Reductions and what uses their results on the same rows; whether there were any.
 bool FuseRowsIn(ir::Computation& c, const target::Target& target);
 // Producers into consumers, and siblings with each other; whether there were any.

@@ -28,17 +28,22 @@ std::string FusionKind(const Instruction& i) {
 
 namespace {
 
-// Who takes all of a kernel's outputs takes them one by one and put together again.
+// Who takes all of a kernel's outputs takes them one by one and put together again; so does the
+// computation, whose root it may be.
 void TakeApart(Instruction* kernel) {
   Computation* c = kernel->parent();
   std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());
-  for (Instruction* user : users) {
-    if (user->opcode() == Opcode::kGetTupleElement) continue;
+  auto put_together = [&](Instruction* before) {
     std::vector<Instruction*> elements;
     for (size_t k = 0; k < kernel->shape().elements().size(); ++k) {
-      elements.push_back(ir::ElementOf(kernel, static_cast<int64_t>(k), user));
+      elements.push_back(ir::ElementOf(kernel, static_cast<int64_t>(k), before));
     }
-    Instruction* whole = MakeTuple(c, std::move(elements), user);
+    return MakeTuple(c, std::move(elements), before);
+  };
+  if (kernel->IsRoot()) c->set_root(put_together(nullptr));
+  for (Instruction* user : users) {
+    if (user->opcode() == Opcode::kGetTupleElement) continue;
+    Instruction* whole = put_together(user);
     for (int64_t o = 0; o < user->operand_count(); ++o) {
       if (user->operand(o) == kernel) c->ReplaceOperand(user, o, whole);
     }

@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "kernel/build.h"
+#include "passes/control/computations.h"
+#include "passes/expand/expand.h"
+#include "passes/growth.h"
+#include "passes/passes.h"
+
+namespace kiln::passes {
+namespace {
+
+using ir::Computation;
+using ir::Instruction;
+
+bool HasBounds(const Shape& shape) {
+  bool any = false;
+  ForEachLeaf(shape, [&](const Shape& leaf, auto) {
+    any |= leaf.is_array() && std::ranges::any_of(leaf.dimensions(), &Dimension::is_bounded);
+  });
+  return any;
+}
+
+// Whether the fusion is a kernel as it is: no op in it becomes several, and each result is an array
+// of one iteration space.
+bool IsOneKernel(const Instruction& fusion) {
+  for (const Instruction* member : fusion.called(0)->instructions()) {
+    if (expand::IsExpanded(member->opcode()) || HasBounds(member->shape())) return false;
+  }
+  const kernel::Group group = kernel::GroupOf(fusion);
+  const bool are_arrays = std::ranges::all_of(
+      group.roots, [](const Instruction* root) { return root->shape().is_array(); });
+  // One reduction or sort of several arrays gives them all.
+  const bool is_hero = group.roots.size() == 1 && group.roots[0]->shape().is_tuple() &&
+                       !group.roots[0]->shape().elements().empty() &&
+                       group.roots[0] == fusion.called(0)->root();
+  if (group.roots.empty() || !(are_arrays || is_hero)) return false;
+  return kernel::BuildKernel(group, "probe").ok();
+}
+
+}  // namespace
+
+// fusion(f, x) => f(x)   where that is not the work of one kernel, or a part of another fusion
+Result<bool> InlineFusions(ir::Module& module, const PassContext& context) {
+  std::unordered_set<const Computation*> fused;
+  for (const auto& c : module.computations()) {
+    if (!c->MayHold(Opcode::kFusion)) continue;
+    for (const Instruction* i : c->instructions()) {
+      if (i->opcode() == Opcode::kFusion) fused.insert(i->called(0));
+    }
+  }
+  if (fused.empty()) return false;
+  KILN_RETURN_IF_ERROR(CheckCopies(module, context));
+  bool changed = false;
+  // Callees first: what is copied has no fusions in it any more.
+  for (Computation* c : module.CalleesFirst()) {
+    std::vector<Instruction*> found;
+    for (Instruction* i : c->instructions()) {
+      if (i->opcode() != Opcode::kFusion) continue;
+      KILN_RETURN_IF_ERROR(context.interrupt.Check());
+      if (fused.contains(c) || !IsOneKernel(*i)) found.push_back(i);
+    }
+    for (Instruction* fusion : found) {
+      c->ReplaceAllUses(fusion, CopyBody(fusion, *fusion->called(0), fusion->operands()));
+      c->Remove(fusion);
+    }
+    changed |= !found.empty();
+  }
+  if (changed) module.RemoveUnusedComputations();
+  return changed;
+}
+
+}  // namespace kiln::passes
