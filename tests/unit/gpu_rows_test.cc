@@ -124,5 +124,20 @@ TEST(GpuRows, InPlace) {
   KeptIn(testing::CheckOnGpu(text));
 }
 
+// Of the last block's teams those without a point of their own read nothing: what they would read
+// is written over.
+TEST(GpuRows, IdleTeamsReadNothingInPlace) {
+  testing::CheckOnGpu(Cat(Reducers("f32"), R"(ENTRY e { x = f32[2,2,2] parameter(0)
+  y = f32[2,2,2] parameter(1)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[2] reduce(x, low), dimensions={0,2}, to_apply=max
+  b = f32[2,2,2] broadcast(m), dimensions={1}
+  t = f32[2,2,2] tanh(y)
+  p = f32[2,2,2] multiply(b, t)
+  s = f32[2] reduce(p, zero), dimensions={0,2}, to_apply=add
+  ROOT r = (f32[2,2,2], f32[2]) tuple(p, s) })"));
+}
+
 }  // namespace
 }  // namespace kiln

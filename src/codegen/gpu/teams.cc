@@ -80,11 +80,12 @@ class Teams {
   bool MustWait(int stage) const {
     const Stage& s = StageOf(stage);
     const bool is_last = stage + 1 == static_cast<int>(e_.kernel().stages.size());
-    return width_ > 1 && !is_last && s.reductions.empty() &&
-           !(s.variables.empty() && s.stores.empty());
+    const bool waits_for_sums = !s.reductions.empty() && !s.variables.empty();
+    return width_ > 1 && !is_last && !waits_for_sums && !(s.variables.empty() && s.stores.empty());
   }
 
-  // The team's share of [begin, end) of a stage's inner points.
+  // The team's share of [begin, end) of a stage's inner points. An idle team has none: what it
+  // would read the last point's team may have written over.
   void Walk(int stage, Value* begin, Value* end, const std::vector<GpuEmitter::Slots>& slots) {
     const Stage& s = StageOf(stage);
     const int last = s.variables.back();
@@ -94,7 +95,7 @@ class Teams {
       if (!s.reductions.empty()) {
         e_.ForLanes(stage, last, lanes, [&](int) { e_.Accumulate(stage, slots); });
       }
-      if (!s.stores.empty()) IfActive([&] { e_.StoreLanes(stage, last, lanes); });
+      if (!s.stores.empty()) e_.StoreLanes(stage, last, lanes);
     });
   }
 
@@ -154,10 +155,8 @@ class Teams {
         e_.SetNode(stage, node, e_.Current({KeptOf({stage, node})[at(lane)]})[0]);
       }
     };
-    IfActive([&] {
-      set_all(0);
-      e_.StoreLanes(stage, last, lanes, set_all);
-    });
+    set_all(0);
+    e_.StoreLanes(stage, last, lanes, set_all);
   }
 
   // The node's values at the thread's points.
@@ -176,17 +175,23 @@ class Teams {
     if (s.variables.empty()) {
       Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
       if (active_) first = b_.CreateAnd(first, active_);
-      if (!s.stores.empty()) e_.If(first, [&] { e_.EmitStores(stage); });
-      if (!s.reductions.empty()) e_.Accumulate(stage, slots);
+      if (!s.reductions.empty()) IfActive([&] { e_.Accumulate(stage, slots); });
+      // What is stored may be in the memory of what all of the team have read.
+      if (!s.stores.empty()) {
+        if (!s.reductions.empty() && width_ > 1) e_.gpu().Barrier();
+        e_.If(first, [&] { e_.EmitStores(stage); });
+      }
       for (size_t i = 0; i < slots.size(); ++i) {
         e_.FinishReduction(stage, i, e_.Current(slots[i]));
       }
     } else {
-      if (e_.schedule().kept.steps > 0) {
-        WalkKept(stage, slots);
-      } else {
-        Walk(stage, e_.Int(0), e_.Int(StepsOf(stage)), slots);
-      }
+      IfActive([&] {
+        if (e_.schedule().kept.steps > 0) {
+          WalkKept(stage, slots);
+        } else {
+          Walk(stage, e_.Int(0), e_.Int(StepsOf(stage)), slots);
+        }
+      });
       Finish(stage, slots);
     }
     if (MustWait(stage)) e_.gpu().Barrier();
@@ -280,7 +285,7 @@ class Teams {
     Value* end = b_.CreateAdd(begin, e_.Int(size));
     end = b_.CreateSelect(b_.CreateICmpSLT(end, e_.Int(steps)), end, e_.Int(steps));
     std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(0);
-    Walk(0, begin, end, slots);
+    IfActive([&] { Walk(0, begin, end, slots); });
     std::vector<std::vector<Value*>> totals = ReduceOverTeam(0, slots);
     Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
     if (active_) first = b_.CreateAnd(first, active_);
