@@ -108,16 +108,17 @@ class Mover {
   }
 
  private:
-  // Who needs the whole state gets it put together: it is going to have more elements.
+  // Who needs the whole state gets it put together: it is going to have more elements. It stands
+  // first, as these may take the place of what is made of no state.
   static void TakeApart(Computation* c) {
     Instruction* parameter = c->parameter(0);
+    c->Move(parameter, c->instructions().front());
     std::vector<Instruction*> users;
     for (Instruction* user : parameter->users()) {
       if (user->opcode() != Opcode::kGetTupleElement) users.push_back(user);
     }
     if (users.empty()) return;
     std::vector<bool> all(parameter->shape().elements().size(), true);
-    c->Move(parameter, c->instructions().front());
     Instruction* tuple = KeptElements(parameter, all, *std::next(c->instructions().begin()));
     for (Instruction* user : users) {
       for (int64_t o = 0; o < user->operand_count(); ++o) {

@@ -147,8 +147,9 @@ Instruction* Multiply(Instruction* i) {
   }
   // x * -1 => -x
   if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
-  // |x| * |x| => x * x   (the least integer's absolute value is itself: its square wraps alike)
-  if (x == y && x->opcode() == Opcode::kAbs) {
+  // |x| * |x| => x * x   (not of complex numbers; the least integer's absolute value is itself: its
+  // square wraps alike)
+  if (x == y && x->opcode() == Opcode::kAbs && !IsComplex(x->operand(0)->shape().type())) {
     return Make(i, Opcode::kMultiply, {x->operand(0), x->operand(0)});
   }
   if (x == y && (x->opcode() == Opcode::kSqrt || x->opcode() == Opcode::kRsqrt)) {
