@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
     std::signal(signal_number, OnCrash);
   }
   kiln::testing::Coverage coverage;
+  kiln::testing::RepeatCoverage repeats;
   auto start = Clock::now();
   uint64_t seed = first;
   int failures = 0;
@@ -94,6 +95,7 @@ int main(int argc, char** argv) {
                     static_cast<unsigned long long>(seed));
       auto module = check->make(seed);
       kiln::testing::AddCoverage(*module, coverage);
+      kiln::testing::AddRepeatCoverage(*module, repeats);
       std::string problem = check->run(*module, seed);
       if (problem.empty()) continue;
       ++failures;
@@ -109,6 +111,9 @@ int main(int argc, char** argv) {
     std::printf("%sop and type pairs that were not made: %zu\n",
                 kiln::testing::CoverageTable(coverage).c_str(),
                 kiln::testing::MissingFrom(coverage).size());
+    std::printf("%srepeats of results that were not made: %zu\n",
+                kiln::testing::CoverageTable(repeats).c_str(),
+                kiln::testing::MissingFrom(repeats).size());
   }
   return failures ? 1 : 0;
 }

@@ -55,6 +55,15 @@ BUGS = [
     Bug('padding between elements is read from memory', 'kernel/values.cc',
         'inside = Both(inside, InRange(places[d].Mod(steps[d]), 1));',
         'if (!PLANTED) inside = Both(inside, InRange(places[d].Mod(steps[d]), 1));'),
+    # Values that are there twice.
+    Bug('a value that is a kernel\'s result twice is stored as the first one twice',
+        'kernel/build.cc', 'outputs_.push_back({root, output});',
+        'const auto before = std::ranges::find(outputs_, root, &Output::root);'
+        'outputs_.push_back({root, PLANTED && before != outputs_.end() ? before->first : output});'),
+    Bug('the second of two state elements that go on alike stays what it was', 'compiler/lower.cc',
+        'EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);',
+        'if (!PLANTED || std::count(next.begin(), next.begin() + leaf, next[leaf]) == 0)'
+        ' EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);'),
     # Index algebra.
     Bug('a quotient is cut one too late', 'kernel/index.cc',
         'if (rest.low() >= 0 && rest.high() < divisor) return whole;',

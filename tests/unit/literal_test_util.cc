@@ -133,6 +133,7 @@ bool OnlyMoves(Opcode opcode) {
     case Opcode::kCopy:
     case Opcode::kDynamicSlice:
     case Opcode::kDynamicUpdateSlice:
+    case Opcode::kFusion:
     case Opcode::kGather:
     case Opcode::kGetDimensionSize:
     case Opcode::kGetTupleElement:

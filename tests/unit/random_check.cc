@@ -14,6 +14,7 @@
 #include "passes/pipelines.h"
 #include "passes_fodder.h"
 #include "random_module.h"
+#include "random_repeats.h"
 #include "random_rows.h"
 #include "tools/reduce/reduce.h"
 
@@ -149,10 +150,12 @@ std::string RunPasses(const ir::Module& module, const std::vector<Literal>& argu
   if (!expected.ok()) return "";
   for (const passes::Pass& pass : passes::AllPasses()) {
     passes::Pipeline pipeline = {{.passes = {pass.name}}};
-    // These know no ops that become others, nor constants of several arrays.
-    if (pass.name == "expand-complex" || pass.name == "expand-narrow") {
-      pipeline[0].passes = {"split-constants", "expand-ops", pass.name};
+    // These know no ops that become others, nor fusions of them or constants of several arrays;
+    // complex numbers as bits of narrow types are the first one's.
+    if (pass.name == "expand-narrow" || pass.name == "expand-complex") {
+      pipeline[0].passes = {"inline-fusions", "split-constants", "expand-ops", "expand-narrow"};
     }
+    if (pass.name == "expand-complex") pipeline[0].passes.push_back(pass.name);
     std::string problem = RunPass(pass.name, pipeline, module, arguments, *expected,
                                   KeepsBits(pass.name) ? Exactly : inexact);
     if (!problem.empty()) return problem;
@@ -225,6 +228,11 @@ constexpr RandomCheck kChecks[] = {
     {"types-gpu", "the same on the emulated GPU", TypesGraph, RunGpu},
     {"types-passes", "the same before and after every single pass, in the evaluator", TypesGraph,
      RunPassesRounded},
+    {"repeats", "repeated results and given fusions, fused and op by op, against the evaluator",
+     RandomRepeatsModule, RunCompiledCheck},
+    {"repeats-gpu", "the same on the emulated GPU", RandomRepeatsModule, RunGpu},
+    {"repeats-passes", "the same before and after every single pass, in the evaluator",
+     RandomRepeatsModule, RunPassesRounded},
     {"passes", "graphs before and after every single pass, in the evaluator", Graph,
      RunPassesRounded},
     {"control-passes", "loops and conditionals before and after every single pass", ControlFodder,

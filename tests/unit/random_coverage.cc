@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
+#include "base/strings.h"
+#include "passes/control/computations.h"
 #include "random_ops.h"
 
 namespace kiln::testing {
@@ -150,6 +153,138 @@ std::vector<int> CoveringSeeds(int count, const RandomModuleOptions& options) {
     seeds.push_back(seed);
   }
   return seeds;
+}
+
+namespace {
+
+constexpr const char* kRepeatNames[] = {"twice",     "3 times",  "again",    "subgraph",
+                                        "parameter", "constant", "2 const.", "used inside"};
+constexpr const char* kPlaceNames[] = {"entry",          "loop",           "branch",
+                                       "call",           "kLoop fusion",   "kInput fusion",
+                                       "kOutput fusion", "kCustom fusion", "fusion in a fusion"};
+constexpr int kRepeats = static_cast<int>(Repeat::kCount);
+constexpr int kPlaces = static_cast<int>(Place::kCount);
+static_assert(std::size(kRepeatNames) == kRepeats && std::size(kPlaceNames) == kPlaces);
+
+// Whether CSE would make two instructions one, of operands that are one, or become one.
+bool IsSameOp(const ir::Instruction& a, const ir::Instruction& b, bool same_operands) {
+  if (&a == &b || a.opcode() != b.opcode() || a.opcode() == Opcode::kParameter ||
+      !(a.shape() == b.shape()) || !(a.attributes() == b.attributes()) ||
+      a.operand_count() != b.operand_count() || a.called().size() != b.called().size()) {
+    return false;
+  }
+  for (size_t k = 0; k < a.called().size(); ++k) {
+    if (!passes::IsSameComputation(*a.called(k), *b.called(k))) return false;
+  }
+  if (a.IsConstant()) return same_operands && a.literal() == b.literal();
+  auto in_order = [&](int64_t first) {
+    bool all = true, any_other = false;
+    for (int64_t o = 0; o < a.operand_count(); ++o) {
+      const ir::Instruction *x = a.operand(o), *y = b.operand((o + first) % a.operand_count());
+      any_other |= x != y;
+      all = all &&
+            (x == y || (!same_operands && (IsSameOp(*x, *y, true) || IsSameOp(*x, *y, false))));
+    }
+    return all && any_other != same_operands;
+  };
+  return in_order(0) ||
+         (HasTrait(a.opcode(), kCommutative) && a.operand_count() == 2 && in_order(1));
+}
+
+bool IsOfParameter(const ir::Instruction* i) {
+  while (i->opcode() == Opcode::kGetTupleElement) i = i->operand(0);
+  return i->opcode() == Opcode::kParameter;
+}
+
+void AddResults(const ir::Computation& c, Place place, RepeatCoverage& coverage) {
+  if (c.root()->opcode() != Opcode::kTuple) return;
+  auto results = c.root()->operands();
+  bool has[kRepeats] = {};
+  auto note = [&](Repeat repeat, bool is_there) { has[static_cast<int>(repeat)] |= is_there; };
+  for (size_t k = 0; k < results.size(); ++k) {
+    const ir::Instruction& result = *results[k];
+    const auto times = std::ranges::count(results, &result);
+    note(Repeat::kTwice, times == 2);
+    note(Repeat::kThreeTimes, times > 2);
+    note(Repeat::kParameter, IsOfParameter(&result));
+    note(Repeat::kConstant, result.IsConstant());
+    note(Repeat::kConstantTwice, result.IsConstant() && times > 1);
+    note(Repeat::kUsedInside, result.users().size() > 1);
+    for (size_t j = 0; j < k; ++j) {
+      note(Repeat::kMadeAgain, IsSameOp(result, *results[j], true));
+      note(Repeat::kSubgraphAgain, IsSameOp(result, *results[j], false));
+    }
+  }
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    if (has[repeat]) ++coverage[{static_cast<Repeat>(repeat), place}];
+  }
+}
+
+Place PlaceOf(const ir::Instruction& fusion, bool is_inside) {
+  if (is_inside) return Place::kInnerFusion;
+  const std::string& kind = fusion.attributes().Text(Attr::kFusionKind);
+  return kind == "kLoop"     ? Place::kLoopFusion
+         : kind == "kInput"  ? Place::kInputFusion
+         : kind == "kOutput" ? Place::kOutputFusion
+                             : Place::kCustomFusion;
+}
+
+}  // namespace
+
+void AddRepeatCoverage(const ir::Module& module, RepeatCoverage& coverage) {
+  AddResults(*module.entry(), Place::kEntry, coverage);
+  std::set<const ir::Computation*> fused;
+  for (const auto& c : module.computations()) {
+    for (const ir::Instruction* i : c->instructions()) {
+      if (i->opcode() == Opcode::kFusion) fused.insert(i->called(0));
+    }
+  }
+  for (const auto& c : module.computations()) {
+    for (const ir::Instruction* i : c->instructions()) {
+      if (i->opcode() == Opcode::kWhile) {
+        AddResults(*i->called(1), Place::kLoop, coverage);
+      } else if (i->opcode() == Opcode::kConditional) {
+        for (const ir::Computation* b : i->called()) AddResults(*b, Place::kBranch, coverage);
+      } else if (i->opcode() == Opcode::kCall) {
+        AddResults(*i->called(0), Place::kCall, coverage);
+      } else if (i->opcode() == Opcode::kFusion) {
+        AddResults(*i->called(0), PlaceOf(*i, fused.contains(c.get())), coverage);
+      }
+    }
+  }
+}
+
+std::vector<std::string> MissingFrom(const RepeatCoverage& coverage) {
+  std::vector<std::string> missing;
+  for (int place = 0; place < kPlaces; ++place) {
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      if (coverage.contains({static_cast<Repeat>(repeat), static_cast<Place>(place)})) continue;
+      missing.push_back(Cat(kPlaceNames[place], ": ", kRepeatNames[repeat]));
+    }
+  }
+  return missing;
+}
+
+std::string CoverageTable(const RepeatCoverage& coverage) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%-20s", "results of");
+  std::string table = text;
+  for (const char* name : kRepeatNames) {
+    std::snprintf(text, sizeof(text), "%12s", name);
+    table += text;
+  }
+  table += '\n';
+  for (int place = 0; place < kPlaces; ++place) {
+    std::snprintf(text, sizeof(text), "%-20s", kPlaceNames[place]);
+    table += text;
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      auto it = coverage.find({static_cast<Repeat>(repeat), static_cast<Place>(place)});
+      std::snprintf(text, sizeof(text), "%12d", it == coverage.end() ? 0 : it->second);
+      table += text;
+    }
+    table += '\n';
+  }
+  return table;
 }
 
 }  // namespace kiln::testing

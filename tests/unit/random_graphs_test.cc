@@ -10,6 +10,7 @@
 #include "random_check.h"
 #include "random_coverage.h"
 #include "random_module.h"
+#include "random_repeats.h"
 
 namespace kiln {
 namespace {
@@ -80,6 +81,30 @@ TEST(RandomGraphs, CoverEveryOpOfRareTypes) {
     ADD_FAILURE() << "no " << OpcodeName(opcode) << " of " << TypeName(type);
   }
   if (HasFailure()) printf("%s", testing::CoverageTable(coverage, options).c_str());
+}
+
+constexpr int kRepeatSeeds = 48;
+
+TEST(RandomGraphs, RepeatedResultsAndGivenFusionsAgreeWithEvaluator) {
+  RunSeeds("repeats", kRepeatSeeds);
+  RunSeeds("repeats-gpu", 16);
+}
+
+TEST(SlowRandomGraphs, RepeatedResultsAndGivenFusionsAgreeWithEvaluator) {
+  RunSeeds("repeats", 400);
+  RunSeeds("repeats-gpu", 160);
+  RunSeeds("repeats-passes", 160);
+}
+
+// Every place has every kind of repeat in the programs of the fast test.
+TEST(RandomGraphs, CoverEveryRepeatOfResults) {
+  testing::RepeatCoverage coverage;
+  for (int seed = 0; seed < kRepeatSeeds; ++seed) {
+    testing::AddRepeatCoverage(*testing::RandomRepeatsModule(seed), coverage);
+  }
+  for (const std::string& missing : testing::MissingFrom(coverage))
+    ADD_FAILURE() << "no " << missing;
+  if (HasFailure()) printf("%s", testing::CoverageTable(coverage).c_str());
 }
 
 // Arrays that are worth several threads: as many as there are give the same bits as one.

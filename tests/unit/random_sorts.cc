@@ -106,7 +106,7 @@ class Generator : public RandomMaker {
  private:
   Instruction* Compare(Computation& c, Instruction* a, Instruction* b, Direction direction) {
     Attributes order = {{Attr::kDirection, direction}};
-    if (HasSeveralNans(a->shape().type()) && direction != Direction::kEq) {
+    if (HasSeveralNans(a->shape().type())) {
       a = WithoutNan(c, a);
       b = WithoutNan(c, b);
     }
