@@ -99,7 +99,8 @@ KILN_API void kiln_graph_release(kiln_graph* graph);
 KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
 
 /** Says what the graph computes. One value is the result itself; any other number becomes a tuple
- *  of them, in order, whose leaves are the results. May be called again. \since 0.1 */
+ *  of them, in order, whose leaves are the results. May be called again. Aliases that a text has
+ * told (input_output_alias) are those of its results: other ones have none. \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
                                             size_t value_count);
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace kiln {
 namespace {
 
@@ -118,7 +120,8 @@ std::string EscapeC(std::string_view text) {
 std::string EscapeJson(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (char c : text) {
+  // JSON is UTF-8, whatever names are.
+  for (char c : ToUtf8(text)) {
     switch (c) {
       case '"':
         out += "\\\"";

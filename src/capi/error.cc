@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/strings.h"
+#include "base/utf8.h"
 
 namespace kiln::capi {
 namespace {
@@ -25,7 +26,10 @@ const Status out_of_memory = ResourceExhausted("out of memory");
 kiln_error* ToError(const Status& status) noexcept {
   if (status.ok()) return nullptr;
   try {
-    return new kiln_error(status.code(), status.message());
+    // Messages quote what they are about, which may be any bytes.
+    const std::string_view message = status.message();
+    if (!IsUtf8(message)) return new kiln_error(status.code(), ToUtf8(message));
+    return new kiln_error(status.code(), message);
   } catch (...) {
     return OutOfMemory();
   }

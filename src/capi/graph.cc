@@ -134,6 +134,8 @@ Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
 }
 
 void kiln_graph::SetRoot(Instruction* root) {
+  // Aliases are of the results that the text has.
+  if (root != entry().root()) module_->aliases().clear();
   entry().set_root(root);
   ++version_;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/strings.h"
 #include "interp/bounded.h"
@@ -57,7 +58,8 @@ std::optional<Members> Expand(Mode mode, const Ints& list, const Process& p) {
   Members members;
   auto add = [&](int64_t id, int64_t partition) {
     // One that is not there has a number behind all others.
-    int64_t number = id >= most                  ? all + id
+    constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+    int64_t number = id >= most                  ? all + std::min(id, kLast - all)
                      : mode == Mode::kGlobal     ? id
                      : mode == Mode::kPartitions ? p.At(p.replica(), id)
                                                  : p.At(id, partition);

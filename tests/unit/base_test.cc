@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "base/strings.h"
+#include "base/utf8.h"
 
 namespace kiln {
 namespace {
@@ -26,6 +27,25 @@ TEST(Strings, SplitAndTrim) {
   EXPECT_TRUE(Split("", ',').empty());
   EXPECT_EQ(Trim("  a b\n"), "a b");
   EXPECT_EQ(EscapeJson("a\"\\\n\x01"), "a\\\"\\\\\\n\\u0001");
+}
+
+TEST(Strings, Utf8) {
+  for (const char* good : {"", "a", "\x7f", "caf\xc3\xa9", "\xe2\x82\xac", "\xed\x9f\xbf",
+                           "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(IsUtf8(good)) << good;
+    EXPECT_EQ(ToUtf8(good), good);
+  }
+  // A byte alone, one that is missing, what is longer than it need be, surrogates, too large.
+  for (const char* bad :
+       {"\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf",
+        "\xf0\x8f\xbf\xbf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
+    EXPECT_FALSE(IsUtf8(bad)) << bad;
+    std::string replaced;
+    for (size_t i = 0; i < std::string_view(bad).size(); ++i) replaced += "\xef\xbf\xbd";
+    EXPECT_EQ(ToUtf8(bad), replaced);
+  }
+  EXPECT_EQ(ToUtf8("a\xc3z\xe2\x82\xac\xff"), "a\xef\xbf\xbdz\xe2\x82\xac\xef\xbf\xbd");
+  EXPECT_EQ(EscapeJson("\"\xc3\xa9\xff"), "\\\"\xc3\xa9\xef\xbf\xbd");
 }
 
 TEST(Status, CarriesCodeAndMessage) {
