@@ -1,6 +1,5 @@
 // Random programs through the checks of tests/unit/random_check.h, for as long as one likes. A
 // failure is made small and printed as HLO text.
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -8,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "options.h"
 #include "random_check.h"
 #include "random_coverage.h"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // What runs, for a signal handler: it says how to run that again.
 char current[256];
@@ -40,24 +38,16 @@ int Usage(const char* program) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = 0;
-  uint64_t first = 0, count = 0;
-  bool keep_going = false, show_coverage = false;
+  kiln::fuzz::Options options;
+  bool show_coverage = false;
   std::vector<const kiln::testing::RandomCheck*> checks;
   for (int i = 1; i < argc; ++i) {
     std::string_view arg = argv[i];
-    if (arg == "--keep-going") {
-      keep_going = true;
+    if (arg != "--seed" && options.Take(argc, argv, i)) {
     } else if (arg == "--coverage") {
       show_coverage = true;
     } else if (i + 1 == argc) {
       return Usage(argv[0]);
-    } else if (arg == "--seconds") {
-      seconds = std::atof(argv[++i]);
-    } else if (arg == "--count") {
-      count = std::strtoull(argv[++i], nullptr, 10);
-    } else if (arg == "--first") {
-      first = std::strtoull(argv[++i], nullptr, 10);
     } else if (arg == "--only") {
       std::string_view name = argv[++i];
       for (const auto& check : kiln::testing::RandomChecks()) {
@@ -71,21 +61,14 @@ int main(int argc, char** argv) {
   if (checks.empty()) {
     for (const auto& check : kiln::testing::RandomChecks()) checks.push_back(&check);
   }
-  if (seconds == 0 && count == 0) seconds = 10;
   for (int signal_number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) {
     std::signal(signal_number, OnCrash);
   }
   kiln::testing::Coverage coverage;
   kiln::testing::RepeatCoverage repeats;
-  auto start = Clock::now();
-  uint64_t seed = first;
+  uint64_t seed = options.first;
   int failures = 0;
-  auto goes_on = [&] {
-    if (failures && !keep_going) return false;
-    return count ? seed < first + count
-                 : Clock::now() - start < std::chrono::duration<double>(seconds);
-  };
-  for (; goes_on(); ++seed) {
+  for (; options.GoesOn(seed, failures); ++seed) {
     for (const auto* check : checks) {
       std::snprintf(current, sizeof(current),
                     "seed %llu of '%.*s'; again: --only %.*s --first "
@@ -101,12 +84,12 @@ int main(int argc, char** argv) {
       ++failures;
       std::printf("%s\n", kiln::testing::Report(*check, seed, problem).c_str());
       std::fflush(stdout);
-      if (!keep_going) break;
+      if (!options.keep_going) break;
     }
   }
   std::printf("seeds %llu to %llu, %zu checks, %d failures\n",
-              static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1),
-              checks.size(), failures);
+              static_cast<unsigned long long>(options.first),
+              static_cast<unsigned long long>(seed - 1), checks.size(), failures);
   if (show_coverage) {
     std::printf("%sop and type pairs that were not made: %zu\n",
                 kiln::testing::CoverageTable(coverage).c_str(),

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "compare.h"
 #include "compiled_test_util.h"
 #include "compiler/compiler.h"
 #include "gpu_test_util.h"
@@ -29,6 +30,7 @@
 #include "ir/verifier.h"
 #include "literal_test_util.h"
 #include "mutate.h"
+#include "options.h"
 #include "stablehlo/import/import.h"
 #include "stablehlo/text/text.h"
 #include "tools/reduce/reduce.h"
@@ -42,7 +44,7 @@ using testing::Execution;
 constexpr size_t kMaxText = 60000;
 constexpr uint64_t kBatch = 64;
 constexpr unsigned kHangSeconds = 120;  // of one program; compiling has a deadline before that
-constexpr int64_t kMaxWork = 3'000'000, kMaxGpuWork = 200'000;
+constexpr int64_t kMaxGpuWork = 200'000;
 constexpr std::chrono::seconds kCompileDeadline(20);
 constexpr int kFinding = 42;
 
@@ -63,18 +65,6 @@ void Tell(char* to, size_t size, std::string_view text) {
 }
 
 // --- Running a module.
-
-// A result that differs by what rounding alone can do: with inputs a few steps away it does, too.
-bool IsIllConditioned(const ir::Module& module, const std::vector<Literal>& arguments,
-                      const Literal& expected) {
-  for (uint64_t k = 1; k <= 8; ++k) {
-    auto shaken = Shaken(module, k);
-    if (!shaken) continue;
-    auto other = interp::Evaluate(*shaken, Shaken(arguments, k), {.max_work = 4 * kMaxWork});
-    if (!other.ok() || !testing::DifferenceOf(module, expected, *other, 1e-4).empty()) return true;
-  }
-  return false;
-}
 
 bool MayFail(const Status& status) {
   switch (status.code()) {
@@ -130,12 +120,10 @@ std::string RunOneWay(const Way& way, const ir::Module& module,
   Status status = executable->Run(run.arguments(), run.results());
   if (!status.ok()) return Cat(way.name, ": running: ", status.ToString());
   ++shared->compared;
-  std::string difference = testing::DifferenceOf(module, *expected, run.Result(), 1e-3);
+  bool ill_conditioned = false;
+  std::string difference = Compare(module, arguments, *expected, run.Result(), &ill_conditioned);
+  shared->ill_conditioned += ill_conditioned;
   if (difference.empty()) return "";
-  if (IsIllConditioned(module, arguments, *expected)) {
-    ++shared->ill_conditioned;
-    return "";
-  }
   return Cat(way.name, ": ", difference, "\n", artefact->program.ToString());
 }
 
@@ -159,8 +147,9 @@ std::string RunModule(const ir::Module& module, uint64_t seed) {
   const std::vector<Literal> arguments = testing::RandomArguments(module, seed);
   int64_t work = 0;
   auto expected = interp::Evaluate(module, arguments, {.max_work = kMaxWork, .work_done = &work});
+  const bool is_determined = IsDetermined(module);
   for (const Way& way : kWays) {
-    const bool runs = expected.ok() && (!way.gpu || work < kMaxGpuWork);
+    const bool runs = expected.ok() && is_determined && (!way.gpu || work < kMaxGpuWork);
     std::string problem = RunOneWay(way, module, arguments, runs ? &*expected : nullptr);
     if (!problem.empty()) return problem;
   }
@@ -313,31 +302,20 @@ int Usage(const char* program) {
 
 int main(int argc, char** argv) {
   using namespace kiln::fuzz;
-  double seconds = 0;
-  uint64_t first = 0, count = 0, seed = 1;
-  bool keep_going = false;
+  Options options;
   std::string out = ".";
   std::vector<std::string> folders{KILN_FUZZ_CORPUS, KILN_FUZZ_PASSES}, files;
   for (int i = 1; i < argc; ++i) {
     const std::string_view arg = argv[i];
     if (arg.rfind("--", 0) != 0) {
       files.emplace_back(arg);
-    } else if (arg == "--keep-going") {
-      keep_going = true;
+    } else if (options.Take(argc, argv, i)) {
     } else if (arg == "--corpora") {
       for (const char* name : {"KILN_CONFORMANCE_DIR", "KILN_WORKLOADS_DIR"}) {
         if (const char* folder = std::getenv(name)) folders.emplace_back(folder);
       }
     } else if (i + 1 == argc) {
       return Usage(argv[0]);
-    } else if (arg == "--seconds") {
-      seconds = std::atof(argv[++i]);
-    } else if (arg == "--count") {
-      count = std::strtoull(argv[++i], nullptr, 10);
-    } else if (arg == "--first") {
-      first = std::strtoull(argv[++i], nullptr, 10);
-    } else if (arg == "--seed") {
-      seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (arg == "--corpus") {
       folders.emplace_back(argv[++i]);
     } else if (arg == "--out") {
@@ -353,29 +331,27 @@ int main(int argc, char** argv) {
   int findings = 0;
   for (const std::string& file : files) {
     auto module = kiln::ir::ParseHloText(ReadFile(file));
-    std::string problem = module.ok() ? InProcess([&] { return RunModule(**module, seed); })
+    std::string problem = module.ok() ? InProcess([&] { return RunModule(**module, options.seed); })
                                       : module.status().ToString();
-    std::printf("%s: %s\n", file.c_str(), problem.empty() ? "right" : problem.c_str());
+    const bool is_compared = module.ok() && IsDetermined(**module);
+    std::printf("%s: %s\n", file.c_str(),
+                !problem.empty() ? problem.c_str()
+                : is_compared    ? "right"
+                                 : "not determined");
     findings += !problem.empty();
   }
   if (!files.empty()) return findings > 0;
   const std::vector<Seed> seeds = ReadSeeds(folders);
   if (seeds.empty()) return std::printf("no seeds\n"), 1;
-  if (seconds == 0 && count == 0) seconds = 10;
-  const auto start = Clock::now();
-  uint64_t next = first;
-  auto goes_on = [&] {
-    if (findings && !keep_going) return false;
-    return count ? next < first + count
-                 : Clock::now() - start < std::chrono::duration<double>(seconds);
-  };
-  while (goes_on()) {
-    const uint64_t end = count ? std::min(next + kBatch, first + count) : next + kBatch;
+  uint64_t next = options.first;
+  while (options.GoesOn(next, findings)) {
+    uint64_t end = next + kBatch;
+    if (options.count > 0) end = std::min(end, options.first + options.count);
     std::string problem = InProcess([&]() -> std::string {
-      for (uint64_t number = next; number < end && goes_on(); ++number) {
+      for (uint64_t number = next; number < end && options.GoesOn(number, 0); ++number) {
         shared->program = number;
         alarm(kHangSeconds);
-        std::string found = RunProgram(seeds, seed, number);
+        std::string found = RunProgram(seeds, options.seed, number);
         if (!found.empty()) return found;
       }
       return "";
@@ -389,11 +365,11 @@ int main(int argc, char** argv) {
     next = number + 1;
     std::string text = shared->text;
     if (shared->is_module) text = Smallest(text, number, problem);
-    const std::string path = kiln::Cat(out, "/fuzz-program-", static_cast<int64_t>(seed), "-",
-                                       static_cast<int64_t>(number), ".txt");
+    const std::string path = kiln::Cat(out, "/fuzz-program-", static_cast<int64_t>(options.seed),
+                                       "-", static_cast<int64_t>(number), ".txt");
     std::ofstream(path) << text;
     std::printf("program %llu of seed %llu, in %s: %s\n", static_cast<unsigned long long>(number),
-                static_cast<unsigned long long>(seed), path.c_str(), problem.c_str());
+                static_cast<unsigned long long>(options.seed), path.c_str(), problem.c_str());
     std::fflush(stdout);
   }
   std::printf(
