@@ -91,15 +91,16 @@ gpu-bundle: | $(B)/ ## pack build/kiln-gpu-check.tar.gz: tests and benchmarks fo
 	@$(call configure,-DKILN_BUILD_TESTS=ON)
 	@$(ninja) gpu-bundle
 
-fuzz: | $(B)/ ## random programs and inputs for SECONDS (60); CONFIG=asan makes it sharper
+fuzz: | $(B)/ ## random programs, inputs and calls for SECONDS (60); CONFIG=asan makes it sharper
 	@$(packages) test
 	@$(call configure,-DKILN_BUILD_TESTS=ON)
 	@$(ninja) kiln-fuzzers
-	@set -- $(B)/bin/fuzz-*; each=$$(($(SECONDS) / 3 / $$# + 1)); \
+	@set -- $(B)/bin/fuzz-*; each=$$(($(SECONDS) / 4 / $$# + 1)); \
 	for fuzzer in "$$@"; do \
 	  echo "$$fuzzer" && $$fuzzer --seconds $$each --seed $(FUZZ_SEED) || exit 1; done
-	@$(B)/bin/kiln-fuzz-programs --corpora --seconds $$(($(SECONDS) / 3)) --seed $(FUZZ_SEED) --out $(B)
-	@$(B)/bin/kiln-fuzz-graphs --coverage --seconds $$(($(SECONDS) / 3)) --first $(FUZZ_SEED)
+	@$(B)/bin/kiln-fuzz-programs --corpora --seconds $$(($(SECONDS) / 4)) --seed $(FUZZ_SEED) --out $(B)
+	@$(B)/bin/kiln-fuzz-graphs --coverage --seconds $$(($(SECONDS) / 4)) --first $(FUZZ_SEED)
+	@$(B)/bin/kiln-fuzz-calls --seconds $$(($(SECONDS) / 4)) --seed $(FUZZ_SEED)
 
 conformance: build ## run StableHLO's own programs of KILN_CONFORMANCE_DIR; writes docs/conformance.md
 	@/usr/bin/python3 tests/conformance/score.py $(B)/bin/kiln-run --write docs/conformance.md

@@ -169,6 +169,22 @@ std::string ApiCheck(const std::vector<ConstantGroup>& constants) {
   return out + "\n}  // namespace kiln\n";
 }
 
+std::string BuildersTable(const std::vector<Builder>& builders) {
+  std::string out =
+      Cat(Wrapped("// ", "// ", Notice("src/ops/ops.def and src/ops/attributes.def")),
+          "//\n// The builder functions that come from the op table, as rows of api.def.\n",
+          "// clang-format off\n");
+  for (const Builder& builder : builders) {
+    std::vector<std::string> parameters;
+    for (const Parameter& parameter : ParametersOf(builder)) {
+      parameters.push_back(Declared(parameter));
+    }
+    out += Cat("KILN_FUNCTION(", builder.function(), ", kiln_value, (", Join(parameters, ", "),
+               "), kBuild, \"\", kOne, \"", kBuildersSince, "\")\n");
+  }
+  return out + "// clang-format on\n";
+}
+
 std::string ExportsMap(const std::vector<Builder>& builders) {
   std::string out =
       Cat(Wrapped("# ", "# ", Notice("src/capi/api.def and src/ops/ops.def")), "{\n  global:\n");

@@ -95,6 +95,7 @@ Result<std::vector<File>> Files(const fs::path& root) {
       {"include/kiln/ops.h", OpsHeader(builders)},
       {"src/capi/ops_generated.cc", OpsBodies(builders)},
       {"src/capi/check_api.cc", ApiCheck(constants)},
+      {"src/capi/builders.def", BuildersTable(builders)},
       {"src/capi/exports.map", ExportsMap(builders)},
       {"bindings/python/kiln/_table.py", PythonTable(builders, constants)},
       {"bindings/python/kiln/_graph_ops.py", PythonOps(builders)},

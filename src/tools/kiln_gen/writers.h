@@ -16,6 +16,7 @@ using Headers = std::map<std::string, std::string, std::less<>>;
 std::string OpsHeader(const std::vector<Builder>& builders);        // include/kiln/ops.h
 std::string OpsBodies(const std::vector<Builder>& builders);        // src/capi/ops_generated.cc
 std::string ApiCheck(const std::vector<ConstantGroup>& constants);  // src/capi/check_api.cc
+std::string BuildersTable(const std::vector<Builder>& builders);    // src/capi/builders.def
 std::string ExportsMap(const std::vector<Builder>& builders);       // src/capi/exports.map
 // bindings/python/kiln/_table.py
 std::string PythonTable(const std::vector<Builder>& builders,
