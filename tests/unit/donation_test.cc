@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "literal_test_util.h"
 #include "random_module.h"
+#include "random_repeats.h"
 
 namespace kiln {
 namespace {
@@ -36,11 +37,13 @@ int AddAliases(ir::Module& module) {
   return static_cast<int>(module.aliases().size());
 }
 
-TEST(Donation, RandomProgramsAgreeWithEvaluator) {
+using Make = std::unique_ptr<ir::Module> (*)(uint64_t seed);
+
+void RunDonated(Make make) {
   testing::Seeds seeds = testing::RandomSeeds(60);
   int aliases = 0, in_place = 0;
   for (int seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
-    auto module = testing::RandomModule(static_cast<uint64_t>(seed));
+    auto module = make(static_cast<uint64_t>(seed));
     int added = AddAliases(*module);
     if (added == 0) continue;
     aliases += added;
@@ -86,6 +89,12 @@ TEST(Donation, RandomProgramsAgreeWithEvaluator) {
   EXPECT_GT(aliases, 20);
   EXPECT_GT(in_place, 5);
 }
+
+TEST(Donation, RandomProgramsAgreeWithEvaluator) {
+  RunDonated([](uint64_t seed) { return testing::RandomModule(seed); });
+}
+
+TEST(Donation, RepeatedResultsAgreeWithEvaluator) { RunDonated(testing::RandomRepeatsModule); }
 
 }  // namespace
 }  // namespace kiln
