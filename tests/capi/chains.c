@@ -119,11 +119,7 @@ static void end_inside(void) {
 }
 
 int main(void) {
-  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
-  options.threads = 2;
-  options.gpu = KILN_GPU_EMULATED;
-  kiln_context* context = NULL;
-  if (!OK(kiln_context_create(&options, &context))) return 1;
+  kiln_context* context = make_context_with(2, KILN_GPU_EMULATED);
   expect_no_chains(context, "CPU:0", 500000, 1);
   expect_no_chains(context, "XLA_CPU:0", 20000, 1);
   expect_no_chains(context, "REFERENCE:0", 2000, 1);

@@ -18,17 +18,7 @@ static inline long long heap_bytes(void) {
 static inline kiln_executable* compile_step(kiln_context* context, kiln_device* device) {
   kiln_graph* g = make_graph(context, "step");
   kiln_value x = f32_parameter(g, "x", 4);
-  kiln_value next = kiln_op_add(g, x, kiln_op_scalar(g, KILN_F32, 1));
-  OK(kiln_graph_set_results(g, &next, 1));
-  kiln_alias alias = {.result = 0, .argument = 0};
-  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
-  options.device = device;
-  options.aliases = &alias;
-  options.alias_count = 1;
-  kiln_executable* executable = NULL;
-  OK(kiln_graph_compile(g, &options, &executable));
-  kiln_graph_release(g);
-  return executable;
+  return compile_in_place(g, kiln_op_add(g, x, kiln_op_scalar(g, KILN_F32, 1)), device);
 }
 
 /* Each step is made of the one before it by `step`, whose reference to that it takes. */

@@ -31,17 +31,7 @@ static kiln_executable* compile_on(kiln_context* context, kiln_device* device) {
   kiln_graph* g = make_graph(context, "twice");
   kiln_value x = f32_parameter(g, "x", kSize);
   kiln_value one = kiln_op_broadcast_like(g, kiln_op_scalar(g, KILN_F32, 1), x, NULL, 0);
-  kiln_value result = kiln_op_add(g, kiln_op_add(g, x, x), one);
-  OK(kiln_graph_set_results(g, &result, 1));
-  const kiln_alias alias = {.result = 0, .argument = 0};
-  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
-  options.device = device;
-  options.aliases = &alias;
-  options.alias_count = 1;
-  kiln_executable* executable = NULL;
-  OK(kiln_graph_compile(g, &options, &executable));
-  kiln_graph_release(g);
-  return executable;
+  return compile_in_place(g, kiln_op_add(g, kiln_op_add(g, x, x), one), device);
 }
 
 static void in_place(kiln_context* context, const char* name) {
@@ -153,11 +143,7 @@ static void mistakes(kiln_context* context, const char* name) {
 int main(void) {
   static const char* const names[] = {"CPU:0", "XLA_CPU:0", "REFERENCE:0", "GPU:0", "XLA_GPU:0"};
   for (int32_t threads = 1; threads <= 2; ++threads) {
-    kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
-    options.gpu = KILN_GPU_EMULATED;
-    options.threads = threads;
-    kiln_context* context = NULL;
-    if (!OK(kiln_context_create(&options, &context))) return 1;
+    kiln_context* context = make_context_with(threads, KILN_GPU_EMULATED);
     for (int i = 0; i < 5; ++i) {
       in_place(context, names[i]);
       mistakes(context, names[i]);

@@ -3,14 +3,7 @@
 
 #include "testing.h"
 
-static kiln_context* make_gpu_context(void) {
-  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
-  options.threads = 2;
-  options.gpu = KILN_GPU_EMULATED;
-  kiln_context* context = NULL;
-  if (!OK(kiln_context_create(&options, &context))) exit(1);
-  return context;
-}
+static kiln_context* make_gpu_context(void) { return make_context_with(2, KILN_GPU_EMULATED); }
 
 static int occurrences(const char* text, const char* part) {
   int count = 0;

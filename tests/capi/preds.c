@@ -262,11 +262,7 @@ static kiln_executable* compile_on(kiln_context* context, const char* device, co
 }
 
 int main(void) {
-  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
-  options.threads = 1;
-  options.gpu = KILN_GPU_EMULATED;
-  kiln_context* context = NULL;
-  if (!OK(kiln_context_create(&options, &context))) return 1;
+  kiln_context* context = make_context_with(1, KILN_GPU_EMULATED);
   OK(kiln_context_register_call(context, "test.raw", 8, make_raw, NULL, NULL));
   const char* const devices[] = {"REFERENCE:0", "CPU:0", "GPU:0"};
   static unsigned char expected[ROOM], found[ROOM];

@@ -71,13 +71,19 @@ static inline kiln_gpu_mode tested_gpu(void) {
   return is_test_of_cuda() ? KILN_GPU_AUTO : KILN_GPU_EMULATED;
 }
 
-static inline kiln_context* make_context(int32_t threads) {
+static inline kiln_context* make_context_with(int32_t threads, kiln_gpu_mode gpu) {
   kiln_context_options options;
   kiln_context_options_init(&options, sizeof options);
   options.threads = threads;
+  options.gpu = gpu;
   kiln_context* context = NULL;
   if (!OK(kiln_context_create(&options, &context))) exit(1);
   return context;
+}
+
+static inline kiln_context* make_context(int32_t threads) {
+  kiln_context_options defaults = KILN_CONTEXT_OPTIONS_INIT;
+  return make_context_with(threads, defaults.gpu);
 }
 
 static inline kiln_device* find_device(kiln_context* context, const char* name) {
@@ -96,18 +102,33 @@ static inline kiln_value f32_parameter(kiln_graph* graph, const char* name, int6
   return kiln_op_parameter(graph, KILN_F32, &size, 1, name, strlen(name));
 }
 
-/* The only result of the graph is `value`; the graph is given back. */
-static inline kiln_executable* compile_result(kiln_graph* graph, kiln_value value,
-                                              kiln_device* device) {
+static inline kiln_executable* compile_with_aliases(kiln_graph* graph, kiln_value value,
+                                                    kiln_device* device, const kiln_alias* aliases,
+                                                    size_t alias_count) {
   kiln_compile_options options;
   kiln_compile_options_init(&options, sizeof options);
   options.device = device;
+  options.aliases = aliases;
+  options.alias_count = alias_count;
   kiln_executable* executable = NULL;
   if (OK(kiln_graph_set_results(graph, &value, 1))) {
     OK(kiln_graph_compile(graph, &options, &executable));
   }
   kiln_graph_release(graph);
   return executable;
+}
+
+/* The only result of the graph is `value`; the graph is given back. */
+static inline kiln_executable* compile_result(kiln_graph* graph, kiln_value value,
+                                              kiln_device* device) {
+  return compile_with_aliases(graph, value, device, NULL, 0);
+}
+
+/* The same; in the memory of argument 0 where that is donated. */
+static inline kiln_executable* compile_in_place(kiln_graph* graph, kiln_value value,
+                                                kiln_device* device) {
+  const kiln_alias alias = {.result = 0, .argument = 0};
+  return compile_with_aliases(graph, value, device, &alias, 1);
 }
 
 static inline kiln_buffer* f32_buffer(kiln_device* device, const float* values, int64_t size) {

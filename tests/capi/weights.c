@@ -68,11 +68,7 @@ static void on(kiln_context* context, const char* name, int products) {
 }
 
 int main(void) {
-  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
-  options.threads = 1;
-  options.gpu = KILN_GPU_EMULATED;
-  kiln_context* context = NULL;
-  if (!OK(kiln_context_create(&options, &context))) return test_result();
+  kiln_context* context = make_context_with(1, KILN_GPU_EMULATED);
   for (int products = 0; products < 2; ++products) {
     on(context, "CPU:0", products);
     on(context, "REFERENCE:0", products);
