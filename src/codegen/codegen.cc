@@ -84,10 +84,11 @@ Status Emit(const plan::Program& program, const Effort& effort, const target::Cp
   if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program, cpu));
   if (options.dump) text = session->Text();
   KILN_RETURN_IF_ERROR(session->Verify());
+  KILN_ASSIGN_OR_RETURN(bool large, session->MakeLargeQuick());
   KILN_RETURN_IF_ERROR(options.interrupt.Check());
   emission.End();
   TraceSpan generation(options.trace, Cat("LLVM ", name), "codegen");
-  if (effort.large) {
+  if (effort.large || large) {
     KILN_ASSIGN_OR_RETURN(std::string object, session->EmitQuick());
     objects.push_back(std::move(object));
   }

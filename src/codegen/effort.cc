@@ -13,6 +13,8 @@ constexpr int64_t kFunctionCost = 20, kElementaryCost = 20;
 // Programs that take less are optimised throughout.
 constexpr int64_t kLargeCost = 12'000;
 constexpr int64_t kQuickGain = 3;
+// A kernel that takes more alone has calls of elementary functions on GPUs, too.
+constexpr int64_t kHugeCost = 12'000;
 // A kernel that makes so many values takes microseconds less when it is optimised, and would have
 // to be run some hundred times before that makes good the time that LLVM takes.
 constexpr int64_t kManyValues = 1 << 20;
@@ -41,14 +43,30 @@ int64_t ValuesOf(const kernel::Kernel& k) {
   return static_cast<int64_t>(std::min(values, 1e18));
 }
 
+int64_t CostOf(const std::vector<kernel::Node>& nodes, int64_t elementary) {
+  int64_t cost = 0;
+  for (const kernel::Node& n : nodes) {
+    bool heavy = n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
+    cost += heavy ? elementary : 1;
+  }
+  return cost;
+}
+
 int64_t CostOf(const plan::ScheduledKernel& k, int64_t elementary) {
   int64_t cost = kFunctionCost;
   for (size_t s = 0; s < k.kernel.stages.size(); ++s) {
-    int64_t copies = s < k.cpu.stages.size() ? k.cpu.stages[s].unroll + 1 : 2;
-    for (const kernel::Node& n : k.kernel.stages[s].nodes) {
-      bool heavy = n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
-      cost += (heavy ? elementary : 1) * copies;
+    const kernel::Stage& stage = k.kernel.stages[s];
+    int64_t once = CostOf(stage.nodes, elementary);
+    for (const kernel::Reduction& r : stage.reductions) {
+      once += CostOf(r.combiner.nodes, elementary);
     }
+    for (const kernel::Update& u : stage.updates) once += CostOf(u.combiner.nodes, elementary);
+    if (stage.sort) {
+      once += CostOf(stage.sort->comparator.nodes, elementary);
+      if (stage.sort->key) once += CostOf(stage.sort->key->value.nodes, elementary);
+    }
+    int64_t copies = s < k.cpu.stages.size() ? k.cpu.stages[s].unroll + 1 : 2;
+    cost += once * copies;
   }
   return cost;
 }
@@ -61,6 +79,7 @@ Effort PlanEffort(const plan::Program& program, Optimization optimization) {
   for (const plan::ScheduledKernel& k : program.kernels) {
     effort.costs.push_back(CostOf(k, kElementaryCost));
     total += effort.costs.back();
+    effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
   }
   bool quick_anyway = optimization == Optimization::kQuick;
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);

@@ -191,16 +191,40 @@ Result<std::string> LlvmSession::EmitModule(llvm::Module& module, llvm::TargetMa
   return std::string(bytes.data(), bytes.size());
 }
 
+Result<bool> LlvmSession::MakeLargeQuick() {
+  // The largest of real programs has some 2,500 instructions. One of the first size takes a second;
+  // one of the second ten, even if it is quick, where each divides vectors of integers.
+  constexpr unsigned kLarge = 10'000, kMost = 100'000;
+  bool any = false;
+  for (llvm::Function& f : *module_) {
+    const unsigned instructions = f.getInstructionCount();
+    if (instructions > kMost) {
+      return ResourceExhausted("the code of ", f.getName().str(), " would have ", instructions,
+                               " LLVM instructions; the most is ", kMost);
+    }
+    if (instructions <= kLarge || assembly_) continue;
+    MakeQuick(&f);
+    any = true;
+  }
+  return any;
+}
+
 Result<std::string> LlvmSession::EmitQuick() {
   std::unique_ptr<llvm::Module> quick = MoveFunctions(
       *module_, [](const llvm::Function& f) { return f.hasOptNone(); }, ".quick");
+  return EmitModuleQuick(*quick);
+}
+
+Result<std::string> LlvmSession::EmitModuleQuick(llvm::Module& module) {
   std::unique_ptr<llvm::TargetMachine> machine(machine_->getTarget().createTargetMachine(
       machine_->getTargetTriple().str(), machine_->getTargetCPU(),
       machine_->getTargetFeatureString(), machine_->Options, llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOptLevel::None, true));
-  if (!machine) return Internal("no target machine for ", module_->getTargetTriple());
-  return EmitModule(*quick, *machine);
+  if (!machine) return Internal("no target machine for ", module.getTargetTriple());
+  return EmitModule(module, *machine);
 }
+
+Result<std::string> LlvmSession::EmitAllQuick() { return EmitModuleQuick(*module_); }
 
 Result<std::string> LlvmSession::Emit() { return EmitModule(*module_, *machine_); }
 

@@ -48,17 +48,24 @@ class LlvmSession {
   Status Verify();
   // The module as LLVM assembly.
   std::string Text() const;
+  // LLVM's time is more than linear in the instructions of a function: large ones become quick, but
+  // in assembly, and RESOURCE_EXHAUSTED names one that is larger than any. Whether one became
+  // quick.
+  Result<bool> MakeLargeQuick();
   // An object file of the quick functions alone, which leave the module: worth its start where
   // there are many. Comes before Emit.
   Result<std::string> EmitQuick();
   // An object file, or for a GPU the text of the assembly. The module is used up.
   Result<std::string> Emit();
+  // An object file of a module that is all quick.
+  Result<std::string> EmitAllQuick();
 
  private:
   LlvmSession();
   Status Create(std::string_view module_name, const std::string& triple, const std::string& cpu,
                 const std::string& features);
   Result<std::string> EmitModule(llvm::Module& module, llvm::TargetMachine& machine);
+  Result<std::string> EmitModuleQuick(llvm::Module& module);
 
   std::string errors_;
   std::unique_ptr<llvm::LLVMContext> context_;

@@ -281,6 +281,56 @@ def folded_reductions(n):
     return module(lines + [f'ROOT r = {tuple_of("f32[]", n)} tuple({names(n, "r")})'], SUM)
 
 
+def long_chain(n, shape):
+    """Of ops on x0 that are all different: none is the same as another."""
+    ops = ['sine', 'tanh', 'divide', 'logistic', 'add', 'cosine', 'power', 'subtract']
+    lines = []
+    for i in range(1, n):
+        op = ops[(i * i + i // 3) % len(ops)]
+        other = f', x{i * 7919 % i}' if op in ('divide', 'add', 'power', 'subtract') else ''
+        lines.append(f'  x{i} = {shape} {op}(x{i - 1}{other})')
+    return '\n'.join(lines)
+
+
+def scalars(name, n, dtype, root):
+    return (f'{name} {{\n  x0 = {dtype}[] parameter(0)\n  y = {dtype}[] parameter(1)\n' +
+            long_chain(n, f'{dtype}[]') + f'\n  ROOT r = {root.format(f"x{n - 1}", "y")}\n}}\n')
+
+
+def long_reducer(n):
+    return module(['x = bf16[64,32] parameter(0)', 'z = bf16[] constant(0)',
+                   'ROOT r = bf16[64] reduce(x, z), dimensions={1}, to_apply=f'],
+                  scalars('f', n, 'bf16', 'bf16[] add({}, {})'))
+
+
+def long_comparator(n):
+    return module(['x = f32[64] parameter(0)',
+                   'ROOT r = f32[64] sort(x), dimensions={0}, to_apply=f'],
+                  scalars('f', n, 'f32', 'pred[] compare({}, {}), direction=LT'))
+
+
+def long_update(n):
+    return module(['x = f32[64] parameter(0)', 'i = s32[5,1] parameter(1)',
+                   'u = f32[5] parameter(2)',
+                   'ROOT r = f32[64] scatter(x, i, u), update_window_dims={}, '
+                   'inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, '
+                   'index_vector_dim=1, to_apply=f'],
+                  scalars('f', n, 'f32', 'f32[] add({}, {})'))
+
+
+def long_window(n):
+    return module(['x = f32[64] parameter(0)', 'z = f32[] constant(0)',
+                   'ROOT r = f32[60] reduce-window(x, z), window={size=5}, to_apply=f'],
+                  scalars('f', n, 'f32', 'f32[] add({}, {})'))
+
+
+def long_fusion(n):
+    return module(['x = bf16[64,32] parameter(0)',
+                   'ROOT r = bf16[64,32] fusion(x), kind=kLoop, calls=f'],
+                  'f {\n  x0 = bf16[64,32] parameter(0)\n' + long_chain(n, 'bf16[64,32]') +
+                  f'\n  ROOT r = bf16[64,32] negate(x{n - 1})\n}}\n')
+
+
 def stablehlo_chain(n):
     lines = [f'  %{i} = stablehlo.add %{i - 1 if i else "arg0"}, %arg0 : tensor<4xf32>'
              for i in range(n)]
@@ -332,6 +382,9 @@ HLO = [(concatenate, 15000), (concatenate_parameter, 20000), (concatenate_consta
 # Deeper than anything that is taken.
 DEEP = [(nested_whiles, 2000), (nested_conditionals, 2000), (nested_calls, 8000),
         (nested_fusions, 7000)]
+# One function of LLVM's each; as large in every scale.
+LONG = [(long_reducer, 4000), (long_comparator, 13000), (long_update, 13000), (long_window, 6000),
+        (long_fusion, 4000)]
 STABLEHLO = [(stablehlo_chain, 15000), (stablehlo_calls, 450), (stablehlo_concatenate, 20000),
              (stablehlo_nested_ifs, 180)]
 
@@ -347,6 +400,8 @@ def main():
 
     for make, size in HLO:
         write(make.__name__ + '.hlo', make(max(2, int(size * scale))))
+    for make, size in LONG:
+        write(make.__name__ + '.hlo', make(size))
     for make, size in DEEP:
         write(make.__name__ + '_deep.hlo', make(size))
     for make, size in STABLEHLO:

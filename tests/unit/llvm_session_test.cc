@@ -108,5 +108,52 @@ TEST(LlvmSession, QuickFunctionsUseTheOthers) {
   }
 }
 
+// Adds 1 to its argument, `count` times, each time by an instruction that stays.
+void AddLongFunction(LlvmSession& session, const std::string& name, int count) {
+  llvm::Function* f = IntegerFunction(session, name, true);
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(session.context(), "entry", f));
+  llvm::Value* x = f->getArg(0);
+  for (int i = 0; i < count; ++i) x = b.CreateAdd(x, b.getInt64(1));
+  b.CreateRet(x);
+}
+
+TEST(LlvmSession, LargeFunctionsAreQuick) {
+  for (bool all : {false, true}) {
+    auto made = LlvmSession::ForCpu("large", target::HostCpu().cpu);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    LlvmSession& session = **made;
+    AddLongFunction(session, "small", 9'000);
+    auto is_quick = session.MakeLargeQuick();
+    ASSERT_TRUE(is_quick.ok()) << is_quick.status().ToString();
+    EXPECT_FALSE(*is_quick);
+    AddLongFunction(session, "large", 50'000);
+    is_quick = session.MakeLargeQuick();
+    ASSERT_TRUE(is_quick.ok()) << is_quick.status().ToString();
+    EXPECT_TRUE(*is_quick);
+    EXPECT_FALSE(session.module().getFunction("small")->hasOptNone());
+    EXPECT_TRUE(session.module().getFunction("large")->hasOptNone());
+    std::vector<std::string> objects;
+    if (all) {
+      objects.push_back(session.EmitAllQuick().value());
+    } else {
+      objects.push_back(session.EmitQuick().value());
+      objects.push_back(session.Emit().value());
+    }
+    auto jit = testing::Jit::Load(objects);
+    ASSERT_TRUE(jit.ok()) << jit.status().ToString();
+    EXPECT_EQ(reinterpret_cast<Function>((*jit)->Lookup("small"))(5), 9'005);
+    EXPECT_EQ(reinterpret_cast<Function>((*jit)->Lookup("large"))(5), 50'005);
+  }
+}
+
+TEST(LlvmSession, NoFunctionIsTooLargeForLlvm) {
+  auto made = LlvmSession::ForCpu("huge", target::HostCpu().cpu);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  AddLongFunction(**made, "huge", 100'000);
+  EXPECT_EQ((*made)->MakeLargeQuick().status().ToString(),
+            "RESOURCE_EXHAUSTED: the code of huge would have 100001 LLVM instructions; the most is "
+            "100000");
+}
+
 }  // namespace
 }  // namespace kiln::codegen

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/strings.h"
 #include "kernel/schedule/gpu/product.h"
 #include "kernel/schedule/gpu/vectors.h"
 
@@ -16,6 +17,10 @@ using kernel::Stage;
 using llvm::Value;
 
 namespace {
+
+// A combiner stands in a kernel several times, and in each launch of a sort: larger ones are
+// functions, so that compile time stays near-linear in a program's size.
+constexpr size_t kMostCombinerNodes = 256;
 
 bool FitsInt32(const Index& index) {
   constexpr int64_t low = std::numeric_limits<int32_t>::min();
@@ -74,12 +79,14 @@ bool FitsInt32(const kernel::Kernel& kernel) {
 }  // namespace
 
 GpuEmitter::GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
-                       const kernel::GpuSchedule& schedule, size_t launch, MathOptions math)
+                       const kernel::GpuSchedule& schedule, size_t launch, MathOptions math,
+                       CombinerFunctions& combiners)
     : function_(function),
       kernel_(kernel),
       schedule_(schedule),
       launch_(launch),
       math_(math),
+      combiners_(combiners),
       b_(function->getContext()),
       gpu_(b_, *function->getParent()) {
   entry_ = NewBlock("entry");
@@ -564,6 +571,46 @@ std::vector<Value*> GpuEmitter::Combine(const Reduction& r, const std::vector<Va
 std::vector<Value*> GpuEmitter::CombineByNodes(const kernel::Combiner& combiner,
                                                const std::vector<Value*>& x,
                                                const std::vector<Value*>& y) {
+  if (combiner.nodes.size() <= kMostCombinerNodes) return EmitCombiner(combiner, x, y);
+  std::vector<Value*> arguments = x;
+  arguments.insert(arguments.end(), y.begin(), y.end());
+  Value* all = b_.CreateCall(FunctionOf(combiner, arguments, x.size()), arguments);
+  std::vector<Value*> results;
+  for (unsigned i = 0; i < combiner.results.size(); ++i) {
+    results.push_back(b_.CreateExtractValue(all, i));
+  }
+  return results;
+}
+
+llvm::Function* GpuEmitter::FunctionOf(const kernel::Combiner& combiner,
+                                       const std::vector<Value*>& arguments, size_t split) {
+  llvm::Function*& function = combiners_[&combiner];
+  if (function) return function;
+  std::vector<llvm::Type*> types, result_types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  for (int result : combiner.results) {
+    result_types.push_back(
+        RegisterType(context(), combiner.nodes[static_cast<size_t>(result)].type));
+  }
+  llvm::StructType* type = llvm::StructType::get(context(), result_types);
+  function = llvm::Function::Create(
+      llvm::FunctionType::get(type, types, false), llvm::Function::InternalLinkage,
+      Cat(function_->getName().str(), "_combine"), function_->getParent());
+  function->setAttributes(function_->getAttributes());
+  Builder::InsertPointGuard back(b_);
+  b_.SetInsertPoint(llvm::BasicBlock::Create(context(), "entry", function));
+  std::vector<Value*> x, y;
+  for (llvm::Argument& a : function->args()) (a.getArgNo() < split ? x : y).push_back(&a);
+  Value* all = llvm::PoisonValue::get(type);
+  unsigned i = 0;
+  for (Value* result : EmitCombiner(combiner, x, y)) all = b_.CreateInsertValue(all, result, i++);
+  b_.CreateRet(all);
+  return function;
+}
+
+std::vector<Value*> GpuEmitter::EmitCombiner(const kernel::Combiner& combiner,
+                                             const std::vector<Value*>& x,
+                                             const std::vector<Value*>& y) {
   std::vector<Value*> nodes;
   for (const Node& n : combiner.nodes) {
     if (n.kind == Node::Kind::kArgument) {

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "codegen/elemental.h"
+#include "codegen/gpu/nest.h"
 #include "codegen/gpu/primitives.h"
 #include "kernel/kernel.h"
 #include "kernel/schedule/gpu/schedule.h"
@@ -23,7 +24,8 @@ class GpuEmitter {
   using Slots = std::vector<llvm::AllocaInst*>;  // an accumulator's parts, which become registers
 
   GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
-             const kernel::GpuSchedule& schedule, size_t launch, MathOptions math);
+             const kernel::GpuSchedule& schedule, size_t launch, MathOptions math,
+             CombinerFunctions& combiners);
 
   const kernel::Kernel& kernel() const { return kernel_; }
   const kernel::GpuSchedule& schedule() const { return schedule_; }
@@ -119,6 +121,7 @@ class GpuEmitter {
   std::vector<Value*> Identity(int stage, size_t i);
   std::vector<Value*> Combine(const kernel::Reduction& r, const std::vector<Value*>& x,
                               const std::vector<Value*>& y);
+  // By the combiner's nodes, or by a call of the function that they are.
   std::vector<Value*> CombineByNodes(const kernel::Combiner& combiner, const std::vector<Value*>& x,
                                      const std::vector<Value*>& y);
   std::vector<Slots> MakeAccumulators(int stage, bool from_inits = false);
@@ -156,10 +159,17 @@ class GpuEmitter {
                 const std::function<void(int lane)>& f);
 
   llvm::Function* function_;
+  std::vector<Value*> EmitCombiner(const kernel::Combiner& combiner, const std::vector<Value*>& x,
+                                   const std::vector<Value*>& y);
+  // Made where it is asked for first. The first `split` arguments are the left ones.
+  llvm::Function* FunctionOf(const kernel::Combiner& combiner, const std::vector<Value*>& arguments,
+                             size_t split);
+
   const kernel::Kernel& kernel_;
   const kernel::GpuSchedule& schedule_;
   const size_t launch_;
   MathOptions math_;
+  CombinerFunctions& combiners_;
   Builder b_;
   GpuPrimitives gpu_;
   llvm::BasicBlock* entry_;

@@ -7,6 +7,8 @@
 #include "backend/guard.h"
 #include "base/strings.h"
 #include "codegen/codegen.h"
+#include "codegen/effort.h"
+#include "codegen/elemental.h"
 #include "codegen/gpu/emulate.h"
 #include "codegen/gpu/nest.h"
 #include "codegen/gpu/primitives.h"
@@ -70,6 +72,7 @@ class GpuModuleEmitter {
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, gpu));
       math_ = {.has_fma = true};
     }
+    if (PlanEffort(program_, options_.optimization).huge) ShareFunctions(session_->module());
     for (int k : kernels) {
       const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(k)];
       for (size_t launch = 0; launch < kernel.gpu.launches.size(); ++launch) {
@@ -86,10 +89,12 @@ class GpuModuleEmitter {
       KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session_->module(), target_.gpu.sm));
     }
     KILN_RETURN_IF_ERROR(session_->Verify());
+    KILN_ASSIGN_OR_RETURN(bool large, session_->MakeLargeQuick());
     KILN_RETURN_IF_ERROR(options_.interrupt.Check());
     emission.End();
     TraceSpan generation(options_.trace, Cat("LLVM ", name), "codegen");
-    KILN_ASSIGN_OR_RETURN(code.code, session_->Emit());
+    // What the emulator loads is one object.
+    KILN_ASSIGN_OR_RETURN(code.code, large ? session_->EmitAllQuick() : session_->Emit());
     generation.AddArg("code_bytes", std::ssize(code.code));
     result = std::move(code);
     return OkStatus();
@@ -117,7 +122,7 @@ class GpuModuleEmitter {
     entries_.push_back(f);
     switch (kernel.form) {
       case plan::ScheduledKernel::Form::kNest:
-        return EmitGpuKernel(f, kernel.kernel, kernel.gpu, launch, math_);
+        return EmitGpuKernel(f, kernel.kernel, kernel.gpu, launch, math_, combiners_);
       case plan::ScheduledKernel::Form::kBundle:
         return EmitBundle(f, kernel);
       case plan::ScheduledKernel::Form::kGemm:
@@ -140,7 +145,7 @@ class GpuModuleEmitter {
           GpuKernelType(f->getContext(), kernel, part.gpu), llvm::Function::InternalLinkage,
           Cat(f->getName().str(), "_part_", calls.size()), f->getParent());
       function->setAttributes(f->getAttributes());
-      KILN_RETURN_IF_ERROR(EmitGpuKernel(function, kernel, part.gpu, 0, math_));
+      KILN_RETURN_IF_ERROR(EmitGpuKernel(function, kernel, part.gpu, 0, math_, combiners_));
       auto first = static_cast<unsigned>(part.first_arg);
       calls.push_back([&b, f, function, first] {
         std::vector<llvm::Value*> args;
@@ -181,6 +186,7 @@ class GpuModuleEmitter {
   std::unique_ptr<LlvmSession> session_;
   MathOptions math_;
   std::vector<llvm::Function*> entries_;
+  CombinerFunctions combiners_;
 };
 
 }  // namespace

@@ -134,8 +134,9 @@ llvm::FunctionType* GpuKernelType(llvm::LLVMContext& context, const kernel::Kern
 }
 
 Status EmitGpuKernel(llvm::Function* function, const kernel::Kernel& kernel,
-                     const GpuSchedule& schedule, size_t launch, MathOptions math) {
-  GpuEmitter e(function, kernel, schedule, launch, math);
+                     const GpuSchedule& schedule, size_t launch, MathOptions math,
+                     CombinerFunctions& combiners) {
+  GpuEmitter e(function, kernel, schedule, launch, math, combiners);
   switch (schedule.form) {
     case GpuSchedule::Form::kElementwise:
       EmitElementwise(e);

@@ -295,9 +295,10 @@ class Sorter {
       Record x = Load(records, at), y = Load(records, other);
       Value *x_place = LoadPlace(records, at), *y_place = LoadPlace(records, other);
       // Of equal records the one that was first stays first.
-      Value* neither = b_.CreateNot(b_.CreateOr(IsBefore(x, y), IsBefore(y, x)));
+      Value* is_before = IsBefore(y, x);
+      Value* neither = b_.CreateNot(b_.CreateOr(IsBefore(x, y), is_before));
       Value* was_later = b_.CreateICmpSLT(y_place, x_place);
-      Value* swap = b_.CreateOr(IsBefore(y, x), b_.CreateAnd(neither, was_later));
+      Value* swap = b_.CreateOr(is_before, b_.CreateAnd(neither, was_later));
       e_.If(swap, [&] {
         Save(y, records, at);
         Save(x, records, other);
