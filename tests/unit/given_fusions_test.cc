@@ -60,6 +60,46 @@ ENTRY e { x = f32[5] parameter(0)
   ROOT r = (((s32[], f32[5]), f32[5], (f32[5])), (), f32[5], (f32[5])) tuple(f, n, z, o) })");
 }
 
+// Ops that have several results, as the root.
+TEST(GivenFusions, OfSeveralResultsAtOnce) {
+  Check(R"(HloModule m
+less { x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  ROOT l = pred[] compare(x, y), direction=LT }
+larger { v = f32[] parameter(0)
+  i = s32[] parameter(1)
+  w = f32[] parameter(2)
+  j = s32[] parameter(3)
+  p = pred[] compare(v, w), direction=GE
+  x = f32[] select(p, v, w)
+  k = s32[] select(p, i, j)
+  ROOT t = (f32[], s32[]) tuple(x, k) }
+sorted { a = f32[7,9] parameter(0)
+  i = s32[7,9] iota(), iota_dimension=1
+  ROOT s = (f32[7,9], s32[7,9]) sort(a, i), dimensions={1}, to_apply=less }
+largest { a = f32[7,9] parameter(0)
+  i = s32[7,9] iota(), iota_dimension=1
+  l = f32[] constant(-inf)
+  z = s32[] constant(0)
+  ROOT r = (f32[7], s32[7]) reduce(a, i, l, z), dimensions={1}, to_apply=larger }
+best { a = f32[7,9] parameter(0)
+  ROOT t = (f32[7,3], s32[7,3]) topk(a), k=3, largest=true }
+norm { a = f32[7,9] parameter(0)
+  s = f32[9] parameter(1)
+  ROOT n = (f32[7,9], f32[9], f32[9]) batch-norm-training(a, s, s), epsilon=0.5, feature_index=1 }
+ENTRY e { a = f32[7,9] parameter(0)
+  s = f32[9] parameter(1)
+  f = (f32[7,9], s32[7,9]) fusion(a), kind=kInput, calls=sorted
+  g = (f32[7], s32[7]) fusion(a), kind=kInput, calls=largest
+  h = (f32[7,3], s32[7,3]) fusion(a), kind=kInput, calls=best
+  k = (f32[7,9], f32[9], f32[9]) fusion(a, s), kind=kLoop, calls=norm
+  x = f32[7] get-tuple-element(g), index=0
+  y = f32[7] negate(x)
+  ROOT r = ((f32[7,9], s32[7,9]), (f32[7], s32[7]), (f32[7,3], s32[7,3]), (f32[7,9], f32[9], f32[9]), f32[7]) tuple(f, g, h, k, y) })");
+}
+
 TEST(GivenFusions, OfFusions) {
   Check(Cat(kAdd, R"(rows { a = f32[9,12] parameter(0)
   z = f32[] constant(0)

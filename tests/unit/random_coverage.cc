@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "passes/control/computations.h"
 #include "random_ops.h"
+#include "random_repeats.h"
 
 namespace kiln::testing {
 namespace {
@@ -263,6 +264,17 @@ std::vector<std::string> MissingFrom(const RepeatCoverage& coverage) {
     }
   }
   return missing;
+}
+
+std::vector<int> CoveringRepeatSeeds(int count) {
+  std::vector<int> seeds;
+  RepeatCoverage coverage;
+  for (int seed = 0; seed < kMaxSeed && (seed < count || !MissingFrom(coverage).empty()); ++seed) {
+    const size_t before = coverage.size();
+    AddRepeatCoverage(*RandomRepeatsModule(static_cast<uint64_t>(seed)), coverage);
+    if (seed < count || coverage.size() > before) seeds.push_back(seed);
+  }
+  return seeds;
 }
 
 std::string CoverageTable(const RepeatCoverage& coverage) {

@@ -64,6 +64,10 @@ void AddRepeatCoverage(const ir::Module& module, RepeatCoverage& coverage);
 // The pairs that are not there, in words.
 std::vector<std::string> MissingFrom(const RepeatCoverage& coverage);
 
+// The seeds of RandomRepeatsModule below `count`, and those after them that make a pair for the
+// first time.
+std::vector<int> CoveringRepeatSeeds(int count);
+
 // A row for each place, a column for each kind of repeat.
 std::string CoverageTable(const RepeatCoverage& coverage);
 

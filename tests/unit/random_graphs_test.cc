@@ -86,7 +86,8 @@ TEST(RandomGraphs, CoverEveryOpOfRareTypes) {
 constexpr int kRepeatSeeds = 48;
 
 TEST(RandomGraphs, RepeatedResultsAndGivenFusionsAgreeWithEvaluator) {
-  RunSeeds("repeats", kRepeatSeeds);
+  if (std::getenv("KILN_RANDOM_SEEDS")) return RunSeeds("repeats", kRepeatSeeds);
+  RunSeeds("repeats", testing::CoveringRepeatSeeds(kRepeatSeeds));
   RunSeeds("repeats-gpu", 16);
 }
 
@@ -99,7 +100,7 @@ TEST(SlowRandomGraphs, RepeatedResultsAndGivenFusionsAgreeWithEvaluator) {
 // Every place has every kind of repeat in the programs of the fast test.
 TEST(RandomGraphs, CoverEveryRepeatOfResults) {
   testing::RepeatCoverage coverage;
-  for (int seed = 0; seed < kRepeatSeeds; ++seed) {
+  for (int seed : testing::CoveringRepeatSeeds(kRepeatSeeds)) {
     testing::AddRepeatCoverage(*testing::RandomRepeatsModule(seed), coverage);
   }
   for (const std::string& missing : testing::MissingFrom(coverage))

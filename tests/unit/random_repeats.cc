@@ -257,6 +257,7 @@ class Repeater {
     RepeatResults(c);
     PutInOrder(c);
     for (int64_t k = Pick(0, 3); k > 0; --k) MakeFusion(c, 0);
+    if (Chance(30)) MakeFusionOfSeveral(c);
     if (Chance(30)) RepeatResults(c);
     std::vector<Instruction*> results(Results(c).begin(), Results(c).end());
     if (std::ssize(results) > before + kMostResults) {
@@ -515,6 +516,34 @@ class Repeater {
       if ((*m)->users().empty()) c.Remove(*m);
     }
     PutInOrder(c);
+  }
+
+  // Puts an op that has several results, like a sort of several arrays, into a fusion, whose root
+  // it is.
+  void MakeFusionOfSeveral(Computation& c) {
+    std::vector<Instruction*> several;
+    for (Instruction* i : c.instructions()) {
+      if (IsPlain(*i) && i->opcode() != Opcode::kFusion && i->shape().is_tuple()) {
+        several.push_back(i);
+      }
+    }
+    if (several.empty()) return;
+    Instruction* op = AnyOf(several);
+    Computation* body = module_.AddComputation("fused");
+    std::vector<Instruction*> operands(op->operands().begin(), op->operands().end()), inner;
+    for (const Instruction* operand : operands) {
+      inner.push_back(body->Create({.opcode = Opcode::kParameter,
+                                    .attributes = {{Attr::kParameterNumber, std::ssize(inner)}},
+                                    .shape = operand->shape()}));
+    }
+    body->set_root(body->Create(ir::CopySpec(*op, inner)));
+    c.ReplaceAllUses(op, c.Create({.opcode = Opcode::kFusion,
+                                   .operands = operands,
+                                   .attributes = {{Attr::kFusionKind, std::string("kInput")}},
+                                   .called = {body},
+                                   .shape = op->shape()},
+                                  op));
+    c.Remove(op);
   }
 
   // Makes the fusion whose first results are the outputs, and uses it in their places.
