@@ -41,6 +41,7 @@ class Builder {
   Builder(const Group& group, std::string name) : group_(group) { kernel_.name = std::move(name); }
 
   Result<Kernel> Build() {
+    if (group_.roots.empty()) return Unimplemented("fusion: it has no result, and is no kernel");
     KILN_RETURN_IF_ERROR(Collect());
     KILN_RETURN_IF_ERROR(AddParams());
     if (heroes_.empty()) {

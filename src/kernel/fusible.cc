@@ -393,6 +393,14 @@ bool RepeatsTooMuch(const Instruction& producer, const Instruction& consumer) {
   return own + reads * code > kMaxEvaluations;
 }
 
+// Whether a fusion of that root has results, and each is an array.
+bool GivesArrays(const Instruction& root) {
+  if (root.opcode() != Opcode::kTuple) return true;
+  return root.operand_count() > 0 &&
+         std::ranges::all_of(root.operands(),
+                             [](const Instruction* result) { return result->shape().is_array(); });
+}
+
 }  // namespace
 
 FusionRole RoleOf(const Instruction& instruction) {
@@ -411,6 +419,7 @@ FusionRole RoleOf(const Instruction& instruction) {
     case Opcode::kFusion: {
       if (IsBundle(instruction)) return FusionRole::kBundle;
       if (IsChain(instruction)) return FusionRole::kChain;
+      if (!GivesArrays(*instruction.called(0)->root())) return FusionRole::kNone;
       const Instruction* hero = HeroOf(instruction);
       if (!hero) return FusionRole::kElemental;
       return UsesReductionAgain(*instruction.called(0)) ? FusionRole::kRows : RoleOf(*hero);
