@@ -53,7 +53,9 @@ KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype
  *  of their results. The caller may change or read it between executions.
  *  @param data `bytes` bytes, which must stay until `done`
  *  @param done unless NULL, receives one reference to an event: the memory is the caller's alone
- *         when it is ready, some time after the last reference to the buffer is given back
+ *         when it is ready, some time after the last reference to the buffer is given back, and to
+ *         what shares its memory: results in the place of donated arguments, and tensors. Who waits
+ *         for it and holds one of these waits in vain
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_borrow_host(kiln_device* device, kiln_dtype dtype,
@@ -79,7 +81,9 @@ KILN_API kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtyp
  *  @param data `bytes` bytes at a multiple of ::KILN_ALIGNMENT, which must stay until `done`
  *  @param bytes the size of the array
  *  @param done unless NULL, receives one reference to an event: the memory is the caller's alone
- *         when it is ready, some time after the last reference to the buffer is given back
+ *         when it is ready, some time after the last reference to the buffer is given back, and to
+ *         what shares its memory: results in the place of donated arguments, and tensors. Who waits
+ *         for it and holds one of these waits in vain
  *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
  *  @return INVALID_ARGUMENT where `bytes` is not the size of the array, where `data` is not
  * aligned, and where it is not memory of the device

@@ -121,8 +121,8 @@ KILN_API void kiln_executable_release(kiln_executable* executable);
 /** The device it was compiled for, borrowed; NULL for NULL. Any thread. \since 0.1 */
 KILN_API kiln_device* kiln_executable_device(const kiln_executable* executable);
 
-/** The number of arguments it takes: the arrays among its parameters, tuples taken apart in order.
- *  0 for NULL. Any thread. \since 0.1 */
+/** The number of arguments it takes: the arrays among its parameters, tuples taken apart in order,
+ *  and tokens left out. 0 for NULL. Any thread. \since 0.1 */
 KILN_API size_t kiln_executable_argument_count(const kiln_executable* executable);
 
 /** The shape of an argument; `shape->dims` lives as long as the executable.
@@ -139,8 +139,8 @@ KILN_API kiln_error* kiln_executable_argument_shape(const kiln_executable* execu
 KILN_API const char* kiln_executable_argument_name(const kiln_executable* executable, size_t index,
                                                    size_t* length);
 
-/** The number of results: the arrays of what the graph computes, tuples taken apart in order. 0 for
- *  NULL. Any thread. \since 0.1 */
+/** The number of results: the arrays of what the graph computes, tuples taken apart in order, and
+ *  tokens left out. 0 for NULL. Any thread. \since 0.1 */
 KILN_API size_t kiln_executable_result_count(const kiln_executable* executable);
 
 /** The shape of a result; `shape->dims` lives as long as the executable.

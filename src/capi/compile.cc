@@ -106,7 +106,9 @@ Result<LeafPlace> LeafAt(std::string_view what, const std::vector<kiln::Shape>& 
   size_t next = 0;
   for (size_t part = 0; part < parts.size(); ++part) {
     kiln::ForEachLeaf(parts[part], [&](const kiln::Shape& leaf, std::span<const int64_t> path) {
-      if (next++ == number) found.emplace(part, std::vector(path.begin(), path.end()), leaf);
+      // Tokens are neither arguments nor results.
+      if (leaf.is_array() && next++ == number)
+        found.emplace(part, std::vector(path.begin(), path.end()), leaf);
     });
   }
   if (found) return *std::move(found);

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -269,7 +270,8 @@ kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* i
     KILN_RETURN_IF_ERROR(NotNull("kiln_context_memory", {{"context", context}, {"info", info}}));
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     now.live_bytes = context->allocator().live_bytes();
-    now.peak_bytes = context->allocator().peak_bytes();
+    // A thread that allocates tells the peak last.
+    now.peak_bytes = std::max(context->allocator().peak_bytes(), now.live_bytes);
     return kiln::capi::WriteStruct("kiln_memory_info", now, info);
   });
 }

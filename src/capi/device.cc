@@ -96,7 +96,8 @@ kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info
     kiln::runtime::DeviceMemory memory = device->device->Memory();
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     now.live_bytes = memory.live_bytes;
-    now.peak_bytes = memory.peak_bytes;
+    // A thread that allocates tells the peak last.
+    now.peak_bytes = std::max(memory.peak_bytes, memory.live_bytes);
     now.limit_bytes = memory.limit_bytes;
     return kiln::capi::WriteStruct("kiln_memory_info", now, info);
   });

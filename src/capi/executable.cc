@@ -16,25 +16,89 @@ using kiln::capi::NotNull;
 
 namespace {
 
+// Arguments and results without tokens, of which nobody has buffers. The program has them all.
+class Arrays {
+ public:
+  explicit Arrays(const kiln::plan::Signature& all)
+      : arguments_(PlacesOf(all.parameters)), results_(PlacesOf(all.results)) {
+    if (arguments_.size() == all.parameters.size() && results_.size() == all.results.size()) return;
+    auto signature = std::make_unique<kiln::plan::Signature>();
+    std::vector<int> numbers(all.parameters.size(), -1);
+    for (size_t i : arguments_) {
+      numbers[i] = static_cast<int>(signature->parameters.size());
+      signature->parameters.push_back(all.parameters[i]);
+      signature->parameter_names.push_back(all.parameter_names[i]);
+    }
+    for (size_t i : results_) {
+      const int alias = all.aliases[i];
+      signature->results.push_back(all.results[i]);
+      signature->aliases.push_back(alias < 0 ? -1 : numbers[static_cast<size_t>(alias)]);
+      signature->must_alias.push_back(all.must_alias[i]);
+    }
+    signature->result_shape = all.result_shape;
+    signature_ = std::move(signature);
+  }
+
+  // Null where there are no tokens.
+  const kiln::plan::Signature* signature() const { return signature_.get(); }
+  // The place of an argument among the program's.
+  size_t PlaceOf(size_t argument) const { return arguments_[argument]; }
+  template <typename T>
+  std::vector<T*> AllArguments(std::span<T* const> arrays, size_t count) const {
+    return All(arguments_, arrays, count);
+  }
+  template <typename T>
+  std::vector<T*> AllResults(std::span<T* const> arrays, size_t count) const {
+    return All(results_, arrays, count);
+  }
+
+ private:
+  static std::vector<size_t> PlacesOf(const std::vector<Shape>& shapes) {
+    std::vector<size_t> places;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (shapes[i].is_array()) places.push_back(i);
+    }
+    return places;
+  }
+  // Tokens have no bytes, and all are at one address.
+  template <typename T>
+  static std::vector<T*> All(const std::vector<size_t>& places, std::span<T* const> arrays,
+                             size_t count) {
+    alignas(KILN_ALIGNMENT) static std::byte nothing[KILN_ALIGNMENT];
+    std::vector<T*> all(count, nothing);
+    for (size_t i = 0; i < arrays.size(); ++i) all[places[i]] = arrays[i];
+    return all;
+  }
+
+  std::vector<size_t> arguments_, results_;
+  std::unique_ptr<const kiln::plan::Signature> signature_;
+};
+
 class LoadedCallee : public kiln::capi::Callee {
  public:
   LoadedCallee(kiln_device& device, std::unique_ptr<kiln::runtime::LoadedExecutable> loaded)
       : Callee(loaded->program().name, device),
         loaded_(std::move(loaded)),
+        arrays_(loaded_->program().signature),
         is_small_(device.device->target().kind == kiln::target::Kind::kCpu &&
                   kiln::plan::NanosecondsOf(loaded_->program()) <= kSmallNanoseconds) {}
 
-  const kiln::plan::Signature& signature() const override { return loaded_->program().signature; }
+  const kiln::plan::Signature& signature() const override {
+    return arrays_.signature() ? *arrays_.signature() : loaded_->program().signature;
+  }
   bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
   int64_t argument_alignment(size_t argument) const override {
-    return loaded_->argument_alignment(argument);
+    return loaded_->argument_alignment(arrays_.PlaceOf(argument));
   }
   bool is_small() const override { return is_small_; }
   bool takes_streams() const override { return device().device->takes_streams(); }
   kiln::Result<std::unique_ptr<kiln::runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
       const kiln::runtime::RunOptions& options) const override {
-    return loaded_->Start(arguments, results, options);
+    if (!arrays_.signature()) return loaded_->Start(arguments, results, options);
+    const kiln::plan::Signature& all = loaded_->program().signature;
+    return loaded_->Start(arrays_.AllArguments(arguments, all.parameters.size()),
+                          arrays_.AllResults(results, all.results.size()), options);
   }
 
  private:
@@ -42,6 +106,7 @@ class LoadedCallee : public kiln::capi::Callee {
   static constexpr double kSmallNanoseconds = 5000;
 
   const std::unique_ptr<kiln::runtime::LoadedExecutable> loaded_;
+  const Arrays arrays_;
   const bool is_small_;
 };
 
@@ -71,10 +136,10 @@ kiln_executable::kiln_executable(kiln_device& device,
       code_bytes_(loaded->code_bytes()),
       constant_bytes_(loaded->constant_bytes()),
       compile_microseconds_(compile_microseconds),
-      has_partial_cost_(has_partial_cost),
-      argument_dims_(DimsOf(program_.signature.parameters)),
-      result_dims_(DimsOf(program_.signature.results)) {
+      has_partial_cost_(has_partial_cost) {
   callee_ = std::make_shared<LoadedCallee>(device, std::move(loaded));
+  argument_dims_ = DimsOf(signature().parameters);
+  result_dims_ = DimsOf(signature().results);
 }
 
 void kiln_executable_retain(kiln_executable* executable) { kiln::capi::RetainHandle(executable); }
@@ -86,7 +151,7 @@ kiln_device* kiln_executable_device(const kiln_executable* executable) {
 }
 
 size_t kiln_executable_argument_count(const kiln_executable* executable) {
-  return executable ? executable->program().signature.parameters.size() : 0;
+  return executable ? executable->signature().parameters.size() : 0;
 }
 
 kiln_error* kiln_executable_argument_shape(const kiln_executable* executable, size_t index,
@@ -94,8 +159,8 @@ kiln_error* kiln_executable_argument_shape(const kiln_executable* executable, si
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_executable_argument_shape", {{"executable", executable}, {"shape", shape}}));
-    return WriteShapeOf("argument", executable->program().signature.parameters,
-                        executable->argument_dims(), index, shape);
+    return WriteShapeOf("argument", executable->signature().parameters, executable->argument_dims(),
+                        index, shape);
   });
 }
 
@@ -103,7 +168,7 @@ const char* kiln_executable_argument_name(const kiln_executable* executable, siz
                                           size_t* length) {
   const std::string* name = nullptr;
   if (executable) {
-    const auto& names = executable->program().signature.parameter_names;
+    const auto& names = executable->signature().parameter_names;
     if (index < names.size()) name = &names[index];
   }
   if (length) *length = name ? name->size() : 0;
@@ -111,7 +176,7 @@ const char* kiln_executable_argument_name(const kiln_executable* executable, siz
 }
 
 size_t kiln_executable_result_count(const kiln_executable* executable) {
-  return executable ? executable->program().signature.results.size() : 0;
+  return executable ? executable->signature().results.size() : 0;
 }
 
 kiln_error* kiln_executable_result_shape(const kiln_executable* executable, size_t index,
@@ -119,8 +184,8 @@ kiln_error* kiln_executable_result_shape(const kiln_executable* executable, size
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_executable_result_shape", {{"executable", executable}, {"shape", shape}}));
-    return WriteShapeOf("result", executable->program().signature.results,
-                        executable->result_dims(), index, shape);
+    return WriteShapeOf("result", executable->signature().results, executable->result_dims(), index,
+                        shape);
   });
 }
 
@@ -141,7 +206,7 @@ kiln_error* kiln_executable_result_alias(const kiln_executable* executable, size
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_executable_result_alias",
                                  {{"executable", executable}, {"argument", argument}}));
-    const std::vector<int>& aliases = executable->program().signature.aliases;
+    const std::vector<int>& aliases = executable->signature().aliases;
     if (index >= aliases.size()) {
       return OutOfRange("there is no result ", index, "; there are ", aliases.size());
     }

@@ -17,6 +17,8 @@ struct kiln_executable : kiln::capi::Counted<kiln_executable> {
   kiln_device& device() const { return callee_->device(); }
   const std::shared_ptr<const kiln::capi::Callee>& callee() const { return callee_; }
   const kiln::plan::Program& program() const { return program_; }
+  // Of the arrays: tokens are left out.
+  const kiln::plan::Signature& signature() const { return callee_->signature(); }
   int64_t code_bytes() const { return code_bytes_; }
   int64_t constant_bytes() const { return constant_bytes_; }
   int64_t compile_microseconds() const { return compile_microseconds_; }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "dlpack.h"
 #include "testing.h"
 
 /* Everything that the context allocates goes through here. The context has one thread. */
@@ -270,6 +271,35 @@ static void donation(void) {
   kiln_executable_release(e);
 }
 
+/* Lent memory comes back when the last of what is in it has gone: a result in the place of a
+ * donated argument, and a tensor of it, are such. Until then waits run out of time. */
+static void lent_and_donated(void) {
+  kiln_executable* e = axpy(0);
+  _Alignas(KILN_ALIGNMENT) float lent[4];
+  memcpy(lent, ys, sizeof ys);
+  const int64_t four = 4;
+  kiln_event* done = NULL;
+  kiln_buffer* args[2] = {f32_buffer(cpu, xs, 4), NULL};
+  kiln_buffer* result = NULL;
+  OK(kiln_buffer_borrow_host(cpu, KILN_F32, &four, 1, lent, sizeof lent, &done, &args[1]));
+  kiln_execute_options options = KILN_EXECUTE_OPTIONS_INIT;
+  options.donate_aliased = 1;
+  OK(kiln_executable_run(e, &options, args, 2, &result, 1));
+  CHECK(memcmp(lent, sums, sizeof sums) == 0);
+  kiln_buffer_release(args[0]);
+  kiln_buffer_release(args[1]);
+  FAILS(KILN_DEADLINE_EXCEEDED, "still", kiln_event_wait(done, 1000));
+  DLManagedTensorVersioned* tensor = NULL;
+  OK(kiln_buffer_to_dlpack(result, &tensor));
+  kiln_buffer_release(result);
+  FAILS(KILN_DEADLINE_EXCEEDED, "still", kiln_event_wait(done, 0));
+  if (tensor) tensor->deleter(tensor);
+  OK(kiln_event_wait(done, -1));
+  CHECK(kiln_event_is_ready(done));
+  kiln_event_release(done);
+  kiln_executable_release(e);
+}
+
 static void must_be_donated(void) {
   kiln_executable* e = axpy(1);
   kiln_buffer* args[2] = {f32_buffer(cpu, xs, 4), f32_buffer(cpu, ys, 4)};
@@ -369,6 +399,7 @@ int main(void) {
   counts();
   costs();
   donation();
+  lent_and_donated();
   must_be_donated();
   exchange();
   update_in_place();

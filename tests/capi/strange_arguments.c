@@ -91,12 +91,84 @@ static void aliases_of_other_results(void) {
   kiln_graph_release(g);
 }
 
+/* Tokens are no arrays: nobody can make a buffer of one, and none is asked for or given. */
+static void tokens(kiln_device* device, int aliases_by_text) {
+  const char text[] =
+      "HloModule m, input_output_alias={ {2}: (2, {}, may-alias), {1, 1}: (0, {1}, may-alias) }\n"
+      "ENTRY e {\n"
+      "  p = (token[], f32[3]{0}) parameter(0)\n"
+      "  t = token[] parameter(1)\n"
+      "  q = f32[2]{0} parameter(2)\n"
+      "  u = token[] get-tuple-element(p), index=0\n"
+      "  x = f32[3]{0} get-tuple-element(p), index=1\n"
+      "  y = f32[3]{0} add(x, x)\n"
+      "  v = token[] after-all(t, u)\n"
+      "  i = (token[], f32[3]{0}) tuple(u, y)\n"
+      "  n = f32[2]{0} negate(q)\n"
+      "  ROOT r = (token[], (token[], f32[3]{0}), f32[2]{0}, token[]) tuple(v, i, n, t)\n}\n";
+  const char* without = "HloModule m\n";
+  char other[sizeof text];
+  strcpy(other, without);
+  strcat(other, strchr(text, '\n') + 1);
+  const char* chosen = aliases_by_text ? text : other;
+  kiln_graph* g = NULL;
+  OK(kiln_graph_from_hlo_text(context, chosen, strlen(chosen), &g));
+  kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
+  const kiln_alias aliases[2] = {{0, 0, 0, 0}, {1, 1, 0, 0}};
+  options.device = device;
+  if (!aliases_by_text) {
+    options.aliases = aliases;
+    options.alias_count = 2;
+  }
+  kiln_executable* e = NULL;
+  OK(kiln_graph_compile(g, &options, &e));
+  kiln_graph_release(g);
+  CHECK(kiln_executable_argument_count(e) == 2 && kiln_executable_result_count(e) == 2);
+  kiln_shape shape = KILN_SHAPE_INIT;
+  OK(kiln_executable_argument_shape(e, 1, &shape));
+  CHECK(shape.dtype == KILN_F32 && shape.rank == 1 && shape.dims[0] == 2);
+  OK(kiln_executable_result_shape(e, 0, &shape));
+  CHECK(shape.dtype == KILN_F32 && shape.rank == 1 && shape.dims[0] == 3);
+  CHECK(strcmp(kiln_executable_argument_name(e, 0, NULL), "p.1") == 0);
+  CHECK(strcmp(kiln_executable_argument_name(e, 1, NULL), "q") == 0);
+  CHECK(!kiln_executable_argument_name(e, 2, NULL));
+  for (size_t r = 0; r < 2; ++r) {
+    int64_t argument = -2;
+    OK(kiln_executable_result_alias(e, r, &argument));
+    CHECK(argument == (int64_t)r);
+  }
+  const int64_t three = 3, two = 2;
+  const float xs[3] = {1, 2, 3}, qs[2] = {4, -5};
+  for (int donate = 0; donate < 2; ++donate) {
+    kiln_buffer *arguments[2] = {NULL}, *results[2] = {NULL};
+    OK(kiln_buffer_copy_host(device, KILN_F32, &three, 1, xs, sizeof xs, &arguments[0]));
+    OK(kiln_buffer_copy_host(device, KILN_F32, &two, 1, qs, sizeof qs, &arguments[1]));
+    kiln_execute_options run = KILN_EXECUTE_OPTIONS_INIT;
+    run.donate_aliased = donate;
+    OK(kiln_executable_run(e, &run, arguments, 2, results, 2));
+    expect_f32(results[0], (const float[]){2, 4, 6}, 3);
+    expect_f32(results[1], (const float[]){-4, 5}, 2);
+    for (int i = 0; i < 2; ++i) {
+      kiln_buffer_release(arguments[i]);
+      kiln_buffer_release(results[i]);
+    }
+  }
+  kiln_executable_release(e);
+}
+
 int main(void) {
-  context = make_context(2);
+  kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
+  options.threads = 2;
+  options.gpu = tested_gpu();
+  if (!OK(kiln_context_create(&options, &context))) return 1;
   messages_are_utf8();
   timelines_are_utf8();
   far_processes();
   aliases_of_other_results();
+  for (size_t d = 0; d < kiln_context_device_count(context); ++d) {
+    tokens(kiln_context_device(context, d), 0);
+    tokens(kiln_context_device(context, d), 1);
+  }
   kiln_context_release(context);
   return test_result();
 }

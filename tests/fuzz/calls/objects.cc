@@ -193,6 +193,7 @@ void World::Keep(kiln_buffer* buffer, const std::shared_ptr<ContextState>& conte
   Begin("kiln_buffer_shape");
   kiln_shape shape = KILN_SHAPE_INIT;
   Expect(Ok(kiln_buffer_shape(buffer, &shape)), "a buffer has no shape");
+  Expect(kiln_dtype_bits(shape.dtype) > 0, "a buffer is no array");
   if (buffers.size() > 60) {
     kiln_buffer_release(buffer);
     return;
