@@ -18,7 +18,8 @@ bool IsDetermined(const ir::Module& module);
 
 // "" where a result is the expected one, as near as rounding lets it be; else what differs.
 // `ill_conditioned`, unless null, is set where they differ by no more than what inputs a few steps
-// of their type away make of it, or where NaNs have been sorted by what is no order of NaNs.
+// of their type away make of it, or by the bits of NaNs, or where NaNs have been sorted by what is
+// no order of NaNs.
 std::string Compare(const ir::Module& module, const std::vector<Literal>& arguments,
                     const Literal& expected, const Literal& actual, bool* ill_conditioned);
 

@@ -36,4 +36,8 @@ class Mutator {
 std::unique_ptr<ir::Module> Shaken(const ir::Module& module, uint64_t seed);
 std::vector<Literal> Shaken(std::vector<Literal> literals, uint64_t seed);
 
+// The module with NaNs of the other sign wherever bits of floats are looked at: which NaN an op
+// gives is not said.
+std::unique_ptr<ir::Module> WithOtherNans(const ir::Module& module);
+
 }  // namespace kiln::fuzz

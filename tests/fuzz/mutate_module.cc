@@ -380,6 +380,28 @@ std::unique_ptr<ir::Module> Shaken(const ir::Module& module, uint64_t seed) {
   return rebuilder.Run();
 }
 
+std::unique_ptr<ir::Module> WithOtherNans(const ir::Module& module) {
+  Rebuilder rebuilder(module);
+  rebuilder.change = [&](const Instruction& i, ir::InstructionSpec& spec) {
+    const bool reads_bits =
+        i.opcode() == Opcode::kBitcastConvert ||
+        (i.opcode() == Opcode::kCompare && i.attributes().Text(Attr::kOrderType) == "TOTALORDER");
+    if (!reads_bits) return;
+    for (Instruction*& x : spec.operands) {
+      if (!x->shape().is_array() || !IsFloat(x->shape().type())) continue;
+      Computation* c = x->parent();
+      auto is_nan = c->Add({.opcode = Opcode::kCompare,
+                            .operands = {x, x},
+                            .attributes = {{Attr::kDirection, Direction::kNe}}});
+      auto negative = c->Add({.opcode = Opcode::kNegate, .operands = {x}});
+      if (!is_nan.ok() || !negative.ok()) continue;
+      auto other = c->Add({.opcode = Opcode::kSelect, .operands = {*is_nan, *negative, x}});
+      if (other.ok()) x = *other;
+    }
+  };
+  return rebuilder.Run();
+}
+
 std::vector<Literal> Shaken(std::vector<Literal> literals, uint64_t seed) {
   std::mt19937_64 random(seed);
   for (Literal& literal : literals) Shake(literal, random);

@@ -5,6 +5,7 @@
 
 #include "compare.h"
 #include "interp/interpreter.h"
+#include "ir/specialise.h"
 #include "ir/text.h"
 #include "literal_test_util.h"
 
@@ -40,8 +41,11 @@ Literal Unflatten(const Shape& shape, std::vector<Literal>& arrays, size_t& next
 
 class Comparison {
  public:
-  Comparison(World& world, GraphState& graph, const ir::Module& module)
-      : w(world), g(graph), module_(module) {}
+  // The module has the sizes in the place of the graph's symbols.
+  Comparison(World& world, GraphState& graph, const ir::Module& module, const SymbolSizes& sizes)
+      : w(world), g(graph), module_(module) {
+    for (const auto& [name, size] : sizes) symbols_.push_back({name.data(), name.size(), size});
+  }
 
   // The result on a device; none where the device may refuse it.
   std::optional<Literal> ResultOn(size_t device, const std::vector<Literal>& arguments) {
@@ -54,9 +58,11 @@ class Comparison {
     const std::vector<kiln_alias> aliases = Aliases(arguments);
     options.aliases = aliases.data();
     options.alias_count = aliases.size();
+    options.symbols = symbols_.data();
+    options.symbol_count = symbols_.size();
     kiln_executable* executable = World::Untouched<kiln_executable>();
     w.Begin("kiln_graph_compile", "graph #", g.number, ", ", name, ", optimization ",
-            options.optimization, ", ", aliases.size(), " aliases");
+            options.optimization, ", ", aliases.size(), " aliases, ", symbols_.size(), " symbols");
     if (!w.Gave(kiln_graph_compile(g.handle, &options, &executable), executable)) return {};
     ++shared_log->compiled;
     std::vector<Literal> results;
@@ -187,16 +193,26 @@ class Comparison {
   World& w;
   GraphState& g;
   const ir::Module& module_;
+  std::vector<kiln_symbol_size> symbols_;
 };
 
 }  // namespace
 
 void CompareDevices(World& w, GraphState& graph) {
-  if (!graph.has_results || graph.is_broken || !graph.symbols.empty()) return;
-  const std::string text = w.HloText(graph);
+  if (!graph.has_results || graph.is_broken) return;
+  std::string text = w.HloText(graph);
   auto module = ir::ParseHloText(text);
   // Names in text that text cannot say.
   if (!module.ok()) return;
+  SymbolSizes sizes;
+  for (const auto& [name, number] : graph.symbols) {
+    if (!name.empty()) sizes.emplace(name, w.Between(0, 5));
+  }
+  if (!sizes.empty()) {
+    module = ir::Specialise(**module, sizes);
+    if (!module.ok()) return;  // a size below 0
+    for (const auto& [name, size] : sizes) text += Cat("// ", name, " = ", size, "\n");
+  }
   std::vector<Shape> leaves;
   for (const ir::Instruction* p : (*module)->entry()->parameters()) {
     if (!Leaves(p->shape(), leaves)) return;
@@ -209,7 +225,7 @@ void CompareDevices(World& w, GraphState& graph) {
   auto expected = interp::Evaluate(**module, arguments,
                                    {.max_work = kMaxWork, .work_done = &work, .interrupt = late});
   if (!expected.ok() && expected.status().code() != Code::kNotFound) return;
-  Comparison comparison(w, graph, **module);
+  Comparison comparison(w, graph, **module, sizes);
   auto reference = comparison.ResultOn(2, arguments);
   if (!reference) return;
   const bool slow = work > kMaxDeviceWork || !expected.ok();

@@ -105,6 +105,14 @@ std::shared_ptr<GraphState> World::MakeGraph(const std::shared_ptr<ContextState>
   return state;
 }
 
+void World::AddSymbol(GraphState& graph, const std::string& name) {
+  Begin("kiln_graph_symbol", "graph #", graph.number, ", ", name);
+  const int64_t number = kiln_graph_symbol(graph.handle, name.data(), name.size());
+  Expect(number < 0, "no symbol");
+  Succeeded();
+  graph.symbols.emplace_back(name, number);
+}
+
 std::shared_ptr<GraphState> World::Graph() {
   // Mostly the newest one, so that graphs grow; a broken one now and then.
   for (size_t i = graphs.size(); i-- > 0;) {
@@ -114,6 +122,7 @@ std::shared_ptr<GraphState> World::Graph() {
   }
   auto made = MakeGraph(Context(), Chance(90) ? "g" : WildText());
   made->is_odd = Chance(6);
+  if (Chance(12)) AddSymbol(*made, "n");
   return made;
 }
 

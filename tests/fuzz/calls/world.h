@@ -216,6 +216,7 @@ class World {
   std::shared_ptr<GraphState> Graph();  // that can be built on; never null
   std::shared_ptr<GraphState> MakeGraph(const std::shared_ptr<ContextState>& context,
                                         std::string_view name);
+  void AddSymbol(GraphState& graph, const std::string& name);
   // Reads the parameters and the result of a graph that was read.
   void Look(GraphState& graph);
   // A builder function on a graph: its value, which is then one of the graph's, or 0.
