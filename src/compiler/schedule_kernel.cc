@@ -116,7 +116,10 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
     }
   }
   // What the prologue is made of.
-  if (c.a_prologue || c.b_prologue) pack.kernel.stages = {product.kernel.stages[0]};
+  if (c.a_prologue || c.b_prologue) {
+    pack.kernel.stages = {product.kernel.stages[0]};
+    pack.kernel.variables = product.kernel.variables;
+  }
   pack.kernel.bytes_read = source.elements * ByteWidth(source.type);
   pack.kernel.bytes_written = packed_bytes;
   pack.items = left ? product.gemm->pack_a_items : product.gemm->pack_b_items;

@@ -3,6 +3,43 @@
 
 #include "testing.h"
 
+/* Operands of a product that are converted as they are packed: their kernels are told apart by
+ * their text, too. */
+static void packed_with_a_prologue(kiln_context* context, kiln_device* cpu) {
+  kiln_graph* g = make_graph(context, "narrow");
+  const int64_t image[4] = {2, 8, 7, 2}, kernel[4] = {1, 1, 2, 2};
+  enum { kElements = 2 * 8 * 7 * 2 };
+  const unsigned char weights[4] = {0x38, 0x40, 0xb8, 0x30}; /* 1, 2, -1, 0.5 */
+  kiln_value x = kiln_op_parameter(g, KILN_F8E4M3FN, image, 4, "x", 1);
+  kiln_value w = kiln_op_constant(g, KILN_F8E4M3FN, kernel, 4, weights, sizeof weights);
+  const int64_t one[2] = {1, 1};
+  kiln_value y = kiln_op_convolution(g, x, w, one, NULL, NULL, NULL, NULL, NULL, NULL, 2,
+                                     "b01f_01io->b01f", 15, 1, 1, 0);
+  OK(kiln_graph_status(g));
+  kiln_session* session = NULL;
+  OK(kiln_session_create(g, NULL, &session));
+  kiln_executable* e = compile_result(g, y, cpu);
+  unsigned char values[kElements], by_op[kElements] = {0}, whole[kElements] = {0};
+  /* Numbers from 1 to 3.75, of both signs. */
+  for (int i = 0; i < kElements; ++i) {
+    values[i] = (unsigned char)(0x38 + i % 16 + (i % 3 == 0 ? 0x80 : 0));
+  }
+  kiln_buffer *argument = NULL, *results[2] = {NULL};
+  OK(kiln_buffer_copy_host(cpu, KILN_F8E4M3FN, image, 4, values, sizeof values, &argument));
+  OK(kiln_session_run(session, NULL, &x, &argument, 1, &y, &results[0], 1));
+  OK(kiln_executable_run(e, NULL, &argument, 1, &results[1], 1));
+  OK(kiln_buffer_copy_to_host(results[0], by_op, sizeof by_op));
+  OK(kiln_buffer_copy_to_host(results[1], whole, sizeof whole));
+  CHECK(memcmp(by_op, whole, sizeof whole) == 0);
+  /* -1 * 1 + 1.125 * -1 and -1 * 2 + 1.125 * 0.5, rounded to three bits of mantissa. */
+  CHECK(whole[0] == 0xc0 && whole[1] == 0xbc);
+  kiln_buffer_release(argument);
+  kiln_buffer_release(results[0]);
+  kiln_buffer_release(results[1]);
+  kiln_executable_release(e);
+  kiln_session_release(session);
+}
+
 int main(void) {
   kiln_context* context = make_context(2);
   kiln_device* cpu = find_device(context, "CPU:0");
@@ -79,6 +116,7 @@ int main(void) {
     kiln_buffer_release(buffers[i]);
     kiln_buffer_release(results[i]);
   }
+  packed_with_a_prologue(context, cpu);
   kiln_memory_info memory = KILN_MEMORY_INFO_INIT;
   OK(kiln_context_memory(context, &memory));
   CHECK(memory.live_bytes == 0);
