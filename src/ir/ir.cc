@@ -10,6 +10,13 @@
 namespace kiln::ir {
 bool Instruction::IsRoot() const { return parent_->root() == this; }
 
+void Instruction::set_called(int64_t i, Computation* computation) {
+  // A reader of text learns later what is called.
+  if (Computation* before = called_[i]) --before->call_count_;
+  if (computation) ++computation->call_count_;
+  called_[i] = computation;
+}
+
 bool Instruction::IsConstantOf(double value) const {
   if (opcode_ == Opcode::kBroadcast) return operands_[0]->IsConstantOf(value);
   return IsConstant() && shape_.is_array() && literal_->IsAll(value);
@@ -53,6 +60,7 @@ Instruction* Computation::Create(InstructionSpec spec, Instruction* before) {
   instruction->called_.assign(spec.called);
   instruction->literal_ = std::move(spec.literal);
   Note(*instruction);
+  CountCalls(*instruction, 1);
   for (Instruction* operand : instruction->operands_) {
     // Only the last user can be this one: a fresh instruction is nobody's user yet.
     std::span<Instruction* const> users = operand->users();
@@ -69,6 +77,12 @@ Instruction* Computation::Create(InstructionSpec spec, Instruction* before) {
 void Computation::Note(const Instruction& instruction) {
   opcodes_.set(static_cast<size_t>(instruction.opcode_));
   may_call_ |= !instruction.called_.empty();
+}
+
+void Computation::CountCalls(const Instruction& instruction, int64_t change) {
+  for (Computation* callee : instruction.called_) {
+    if (callee) callee->call_count_ += change;
+  }
 }
 
 void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* operand) {
@@ -127,7 +141,17 @@ void Computation::Remove(Instruction* instruction) {
     std::replace(parameters_.begin(), parameters_.end(), instruction,
                  static_cast<Instruction*>(nullptr));
   }
+  CountCalls(*instruction, -1);
   instructions_.erase(instruction->position_);
+}
+
+void Computation::Clear() {
+  for (const Instruction& instruction : instructions_) CountCalls(instruction, -1);
+  root_ = nullptr;
+  parameters_.clear();
+  instructions_.clear();
+  opcodes_.reset();
+  may_call_ = false;
 }
 
 void Computation::SetParameters(std::vector<Instruction*> parameters) {
@@ -244,6 +268,9 @@ void Module::RemoveUnusedComputations() {
     for (Instruction* instruction : c->instructions()) {
       for (const Computation* callee : instruction->called()) work.push_back(callee);
     }
+  }
+  for (const auto& c : computations_) {
+    if (!used.contains(c.get())) c->Clear();
   }
   std::erase_if(computations_, [&](const auto& c) { return !used.contains(c.get()); });
 }

@@ -60,7 +60,7 @@ class Instruction {
   // fusion and reduce; condition, body of while; the branches of conditional.
   std::span<Computation* const> called() const { return called_; }
   Computation* called(int64_t i) const { return called_[i]; }
-  void set_called(int64_t i, Computation* computation) { called_[i] = computation; }
+  void set_called(int64_t i, Computation* computation);
   // Of a constant.
   const Literal& literal() const { return *literal_; }
   const std::shared_ptr<const Literal>& shared_literal() const { return literal_; }
@@ -155,6 +155,9 @@ class Computation {
   bool MayHold(Opcode opcode) const { return opcodes_[static_cast<size_t>(opcode)]; }
   // False: no instruction calls a computation.
   bool MayCall() const { return may_call_; }
+  // In how many places instructions of the module call it, also those of computations that nobody
+  // calls.
+  int64_t call_count() const { return call_count_; }
   // By parameter number.
   std::span<Instruction* const> parameters() const { return parameters_; }
   Instruction* parameter(int64_t i) const { return parameters_[i]; }
@@ -177,6 +180,9 @@ class Computation {
   // Removes an instruction that has no users and is not the root. Where it is a parameter, callers
   // must lose the operand, and SetParameters closes the gap.
   void Remove(Instruction* instruction);
+  // Removes all instructions, and what they call is called no more. Nobody may call it; it is no
+  // computation then, but what Module::RemoveUnusedComputations() is to remove.
+  void Clear();
   // Numbers all parameters anew.
   void SetParameters(std::vector<Instruction*> parameters);
   // Moves an instruction of another computation of the module here, before `before` (null: at the
@@ -197,7 +203,11 @@ class Computation {
   std::vector<Instruction*> PostOrder() const;
 
  private:
+  friend class Instruction;
+  friend class Module;
   void Note(const Instruction& instruction);
+  // That the instruction's calls are there, or are no more.
+  static void CountCalls(const Instruction& instruction, int64_t change);
 
   std::string name_;
   Module* parent_;
@@ -207,6 +217,7 @@ class Computation {
   // Of instructions that are or were here.
   std::bitset<kOpcodeCount> opcodes_;
   bool may_call_ = false;
+  int64_t call_count_ = 0;
 };
 
 // A result that shares its memory with a parameter. Indices are paths into tuples.

@@ -49,6 +49,50 @@ body_0 { p_0 = f32[] parameter(0)
   EXPECT_EQ(ir::CountOps(*module, Opcode::kWhile), 0);
 }
 
+// Conditionals in branches of each other that a value decides, or each one a value of its own.
+std::string NestedConditionals(int depth, bool one_decides) {
+  std::string types = one_decides ? "pred[]" : "pred[2]";
+  std::string text = Cat("HloModule nested\nb_0 { p_0 = (", types, R"(, f32[4]) parameter(0)
+  ROOT r_0 = f32[4] get-tuple-element(p_0), index=1 }
+)");
+  for (int k = 1; k <= depth; ++k) {
+    std::string state = Cat("(", types, ", f32[4])");
+    text += Cat("f_", k, " { g_", k, " = ", state, " parameter(0)\n  x_", k,
+                " = f32[4] get-tuple-element(g_", k, "), index=1\n  ROOT s_", k,
+                " = f32[4] exponential(x_", k, ") }\n");
+    text += Cat("b_", k, " { p_", k, " = ", state, " parameter(0)\n  q_", k, " = ", types,
+                " get-tuple-element(p_", k, "), index=0\n  y_", k, " = f32[4] get-tuple-element(p_",
+                k, "), index=1\n  z_", k, " = f32[4] sine(y_", k, ")\n  t_", k, " = ", state,
+                " tuple(q_", k, ", z_", k, ")\n");
+    std::string decides = Cat("q_", k);
+    if (!one_decides) {
+      text += Cat("  a_", k, " = f32[1] slice(y_", k, "), slice={[0:1]}\n  c_", k,
+                  " = f32[] reshape(a_", k, ")\n  n_", k, " = f32[] constant(", k, ")\n  d_", k,
+                  " = pred[] compare(c_", k, ", n_", k, "), direction=LT\n");
+      decides = Cat("d_", k);
+    }
+    text += Cat("  ROOT r_", k, " = f32[4] conditional(", decides, ", t_", k, ", p_", k,
+                "), true_computation=b_", k - 1, ", false_computation=f_", k, " }\n");
+  }
+  return Cat(text, "ENTRY main { q = ", types, " parameter(0)\n  x = f32[4] parameter(1)\n  t = (",
+             types, ", f32[4]) tuple(q, x)\n  ROOT r = f32[4] call(t), to_apply=b_", depth, " }\n");
+}
+
+// What is made of them on the way grows as the text does.
+TEST(PassesDepth, NestedConditionals) {
+  for (bool one_decides : {true, false}) {
+    auto made = [&](int depth) -> int64_t {
+      auto module = ir::ParseOrDie(NestedConditionals(depth, one_decides));
+      Status status = RunCpu(*module);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      EXPECT_EQ(ir::CountOps(*module, Opcode::kConditional), one_decides ? 1 : depth);
+      return module->NextId();
+    };
+    const int64_t few = made(30), many = made(120);
+    EXPECT_LE(many, 5 * few) << one_decides;
+  }
+}
+
 // Chains of one op on the next: of what undoes itself, of what pushes up step by step, and of what
 // stays.
 TEST(PassesDepth, LongChains) {

@@ -81,19 +81,29 @@ bool IsSameComputation(const Computation& a, const Computation& b) {
 }
 
 Computation* OwnCallee(Instruction* caller, int64_t k) {
-  ir::Module* module = caller->parent()->parent();
   Computation* callee = caller->called(k);
-  int64_t calls = 0;
-  for (const auto& c : module->computations()) {
-    for (Instruction* i : c->instructions()) {
-      for (const Computation* called : i->called()) calls += called == callee;
-    }
-  }
-  if (calls > 1) {
-    callee = module->CloneComputation(*callee, callee->name());
+  if (callee->call_count() > 1) {
+    callee = callee->parent()->CloneComputation(*callee, callee->name());
     caller->set_called(k, callee);
   }
   return callee;
+}
+
+bool DropUncalled(Computation* c) {
+  if (c->call_count() > 0 || c == c->parent()->entry()) return false;
+  std::vector<Computation*> callees;
+  for (Instruction* i : c->instructions()) {
+    callees.insert(callees.end(), i->called().begin(), i->called().end());
+  }
+  c->Clear();
+  for (Computation* callee : callees) DropUncalled(callee);
+  return true;
+}
+
+void RemoveWithCallees(Instruction* caller) {
+  const std::vector<Computation*> callees(caller->called().begin(), caller->called().end());
+  caller->parent()->Remove(caller);
+  for (Computation* callee : callees) DropUncalled(callee);
 }
 
 bool IsMadeOfConstant(const Instruction* x) {

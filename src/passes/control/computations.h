@@ -19,6 +19,13 @@ bool IsSameComputation(const ir::Computation& a, const ir::Computation& b);
 // The instruction's callee number k, copied first where others call it, too: to be changed.
 ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
 
+// Clears a computation that nobody calls any more, such as a branch that has been copied to where
+// it was called, and what only it called: else that would be copied before it is changed, as it
+// seems to have two callers. Returns whether it was so.
+bool DropUncalled(ir::Computation* c);
+// Removes an instruction, and drops what nobody calls any more.
+void RemoveWithCallees(ir::Instruction* caller);
+
 // Before `at` (null: at the end).
 ir::Instruction* MakeTuple(ir::Computation* c, std::vector<ir::Instruction*> elements,
                            ir::Instruction* at);

@@ -192,7 +192,12 @@ bool DropOperands(Instruction* i) {
     if (std::ranges::all_of(keep, [](bool k) { return k; })) continue;
     ShrinkParameter(OwnCallee(i, b), keep);
     Computation* c = i->parent();
-    c->ReplaceOperand(i, b + 1, KeptElements(i->operand(b + 1), keep, i));
+    Instruction* whole = i->operand(b + 1);
+    c->ReplaceOperand(i, b + 1, KeptElements(whole, keep, i));
+    // Who made it is seen to need less at once.
+    if (whole->opcode() == Opcode::kTuple && whole->users().empty() && !whole->IsRoot()) {
+      c->Remove(whole);
+    }
     changed = true;
   }
   return changed;
@@ -388,6 +393,10 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
     }
   }
   for (Computation* c : std::views::reverse(order)) {
+    if (DropUncalled(c)) {
+      changed = true;
+      continue;
+    }
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
       if (i->opcode() != Opcode::kConditional) continue;
@@ -396,7 +405,7 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
       if (!known) known = OfConvertedPred(i);
       if (known) {
         c->ReplaceAllUses(i, known);
-        c->Remove(i);
+        RemoveWithCallees(i);
         changed = true;
         // What came out of it may be known as well: there it goes on.
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
@@ -406,8 +415,15 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
       changed |= ReplaceResults(i);
       // What a loop's body makes may be made before the loop.
       if (!bodies.contains(c)) changed |= SinkOperands(i);
-      changed |= DropOperands(i);
       changed |= DropResults(i);
+    }
+  }
+  // Callees first: what an inner branch does not read the outer one need not be handed.
+  for (Computation* c : module.CalleesFirst()) {
+    if (!c->MayHold(Opcode::kConditional)) continue;
+    for (auto it = c->instructions().begin(); it != c->instructions().end();) {
+      Instruction* i = *it++;
+      if (i->opcode() == Opcode::kConditional) changed |= DropOperands(i);
     }
   }
   if (changed) {

@@ -386,6 +386,10 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
   // Callers first: a loop that does not run takes those in its body with it.
   std::vector<Computation*> order = module.CalleesFirst();
   for (Computation* c : std::views::reverse(order)) {
+    if (DropUncalled(c)) {
+      changed = true;
+      continue;
+    }
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
       if (i->opcode() != Opcode::kWhile) continue;
@@ -394,7 +398,7 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
       if (!unrolled) unrolled = RunsAtMostOnce(i);
       if (unrolled) {
         c->ReplaceAllUses(i, unrolled);
-        c->Remove(i);
+        RemoveWithCallees(i);
         changed = true;
         // What came out of it may be known as well: there it goes on.
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
