@@ -17,6 +17,7 @@
 #include "interp/linear.h"
 #include "interp/map.h"
 #include "interp/processes.h"
+#include "interp/program.h"
 #include "interp/random.h"
 #include "interp/reduce.h"
 #include "interp/shape_ops.h"
@@ -53,18 +54,6 @@ class EvaluatorEnvironment {
   std::optional<DefaultFloatEnvironment> inner_;
 };
 
-// A computation made ready to run: what the root needs, in order, and when each value was used
-// last.
-struct Program {
-  struct Line {
-    const Instruction* instruction;
-    std::vector<size_t> operands;  // the lines that they come from
-    std::vector<size_t> dead;      // lines whose values nobody uses after this one
-  };
-  std::vector<Line> lines;
-  size_t root = 0;
-};
-
 // What all processes of an evaluation have in common, of which one runs at a time.
 class Shared {
  public:
@@ -74,12 +63,6 @@ class Shared {
         harness(options.probes ? *options.probes : own_probes_),
         interrupt_(options.interrupt),
         max_work_(options.max_work) {}
-
-  const Program& ProgramOf(const Computation& computation) {
-    auto [it, fresh] = programs_.try_emplace(&computation);
-    if (fresh) it->second = std::make_unique<Program>(MakeProgram(computation));
-    return *it->second;
-  }
 
   Status Charge(int64_t work) {
     if (work > max_work_ - done_) {
@@ -95,18 +78,13 @@ class Shared {
   }
   int64_t done() const { return done_; }
 
+  Programs programs;
   const CustomCall custom_call;
   const std::function<void(std::string_view)> print;
   Harness harness;
   int64_t processes = 0;  // in grids
 
  private:
-  Program MakeProgram(const Computation& computation);
-  // Whether it is run though nobody needs its result: others may wait for it, too.
-  bool Acts(const Instruction& instruction);
-
-  std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
-  std::unordered_map<const Computation*, bool> acts_;
   Probes own_probes_;
   const Interrupt interrupt_;
   const int64_t max_work_;
@@ -114,63 +92,22 @@ class Shared {
   int64_t unlooked_ = 0;  // charged since the interrupt was looked at
 };
 
-bool Shared::Acts(const Instruction& instruction) {
-  if (ir::IsCollective(instruction.opcode())) return true;
-  if (HasTrait(instruction.opcode(), kSideEffect)) return true;
-  if (instruction.opcode() == Opcode::kCustomCall) return ir::HasSideEffect(instruction);
-  return std::ranges::any_of(instruction.called(), [&](const Computation* c) {
-    if (auto known = acts_.find(c); known != acts_.end()) return known->second;
-    const bool acts =
-        std::ranges::any_of(c->instructions(), [&](const Instruction* i) { return Acts(*i); });
-    acts_[c] = acts;
-    return acts;
-  });
-}
-
-Program Shared::MakeProgram(const Computation& computation) {
-  Program program;
-  std::unordered_map<const Instruction*, size_t> line_of;
-  // Operands come before users, so that one sweep backwards finds everything that is needed.
-  for (Instruction* i : computation.instructions()) {
-    if (Acts(*i) || i == computation.root()) line_of[i] = 0;
-  }
-  const ir::Instructions all = computation.instructions();
-  for (auto it = all.end(); it != all.begin();) {
-    const Instruction* i = *--it;
-    if (!line_of.contains(i)) continue;
-    for (const Instruction* operand : i->operands()) line_of[operand] = 0;
-  }
-  std::unordered_map<size_t, size_t> last_use;
-  for (const Instruction* i : all) {
-    auto entry = line_of.find(i);
-    if (entry == line_of.end()) continue;
-    size_t number = program.lines.size();
-    entry->second = number;
-    Program::Line line{i, {}, {}};
-    for (const Instruction* operand : i->operands()) {
-      line.operands.push_back(line_of.at(operand));
-      last_use[line_of.at(operand)] = number;
-    }
-    program.lines.push_back(std::move(line));
-  }
-  program.root = line_of.at(computation.root());
-  for (auto [value, user] : last_use) {
-    if (value != program.root) program.lines[user].dead.push_back(value);
-  }
-  return program;
-}
-
 class Run {
  public:
   explicit Run(Shared& shared, const Process& process = {}, Run* outer = nullptr)
       : shared_(shared), process_(process), outer_(outer) {}
 
   Result<Value> Call(const Computation& computation, std::vector<Value> arguments) {
-    const Program& program = shared_.ProgramOf(computation);
-    std::vector<Value> values(program.lines.size());
-    for (size_t k = 0; k < program.lines.size(); ++k) {
-      const Program::Line& line = program.lines[k];
+    const std::shared_ptr<const Program> program = shared_.programs.ForCall(computation);
+    std::vector<Value> values(program->lines.size());
+    for (size_t k = 0; k < program->lines.size(); ++k) {
+      const Program::Line& line = program->lines[k];
       const Instruction& i = *line.instruction;
+      if (line.value) {
+        KILN_RETURN_IF_ERROR(shared_.Charge(kInstructionWork));
+        values[k] = *line.value;
+        continue;
+      }
       if (i.opcode() == Opcode::kParameter) {
         values[k] =
             std::move(arguments[static_cast<size_t>(i.attributes().Int(Attr::kParameterNumber))]);
@@ -182,7 +119,8 @@ class Run {
       for (size_t dead : line.dead) values[dead] = Value();
       KILN_ASSIGN_OR_RETURN(values[k], Execute(i, std::move(operands)));
     }
-    return std::move(values[program.root]);
+    shared_.programs.Keep(computation, *program, values);
+    return std::move(values[program->root]);
   }
 
   // An instruction other than a parameter. Operands that are not used later are the only owners of

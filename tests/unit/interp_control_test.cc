@@ -109,6 +109,69 @@ ENTRY e {
             "DEADLINE_EXCEEDED: evaluation takes more work than 100000");
 }
 
+// What a loop's body makes of constants alone is not made in each turn: here a sum of squares, in a
+// computation that the body calls. What is too large to be kept is made again, of what is kept.
+std::string LoopOfConstants(int64_t turns) {
+  return Cat(R"(HloModule m
+sum {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}
+more {
+  x = s32[] parameter(0)
+  i = s32[1000] iota(), iota_dimension=0
+  square = s32[1000] multiply(i, i)
+  zero = s32[] constant(0)
+  squares = s32[] reduce(square, zero), dimensions={0}, to_apply=sum
+  ROOT r = s32[] add(squares, x)
+}
+condition {
+  p = (s32[], s32[], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant()",
+             turns, R"()
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+body {
+  p = (s32[], s32[], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = s32[] get-tuple-element(p), index=1
+  y = s32[] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  z = s32[] call(x), to_apply=more
+  two = s32[] add(one, one)
+  large = s32[20000] broadcast(two), dimensions={}
+  last = s32[1] dynamic-slice(large, i), dynamic_slice_sizes={1}
+  four = s32[] reshape(last)
+  w = s32[] multiply(y, four)
+  ROOT t = (s32[], s32[], s32[]) tuple(j, z, w)
+}
+ENTRY e {
+  z = s32[] constant(0)
+  o = s32[] constant(1)
+  t = (s32[], s32[], s32[]) tuple(z, z, o)
+  ROOT w = (s32[], s32[], s32[]) while(t), condition=condition, body=body
+})");
+}
+
+TEST(InterpControl, LoopsKeepWhatConstantsMake) {
+  auto work = [](int64_t turns, const std::string& value) {
+    int64_t done = 0;
+    EXPECT_EQ(ValueOf(LoopOfConstants(turns), {}, {.work_done = &done}), value);
+    return done;
+  };
+  work(0, "(0, 0, 1)");
+  work(1, "(1, 332833500, 2)");
+  work(2, "(2, 665667000, 4)");
+  // Sums wrap.
+  const int64_t few = work(10, "(10, -966632296, 1024)");
+  const int64_t many = work(20, "(20, -1933264592, 1048576)");
+  // The sum of 1000 takes no less than 3000; the large array is made in each turn.
+  EXPECT_LT(many - few, 10 * (20000 + 2500));
+}
+
 TEST(InterpControl, ConditionalByPred) {
   constexpr std::string_view text = R"(HloModule m
 yes {
