@@ -54,9 +54,6 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
   return OkStatus();
 }
 
-// Beyond so many kernels a module's memory no longer fits into the caches, and each takes longer.
-constexpr size_t kMostKernels = 1200;
-
 // One LLVM module's share of a program.
 struct Part {
   std::vector<int> kernels;
@@ -138,9 +135,10 @@ Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const
   const size_t workers = static_cast<size_t>(std::max(options.threads, 1));
   const size_t kernels = std::max<size_t>(program.kernels.size(), 1);
   // What is dumped is one module, which LLVM's tools read.
-  const size_t rounds = (kernels + workers * kMostKernels - 1) / (workers * kMostKernels);
+  const size_t round = workers * kMostKernelsOfModule;
+  const size_t rounds = (kernels + round - 1) / round;
   size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
-  Effort effort = PlanEffort(program, options.optimization);
+  Effort effort = PlanEffort(program, options.optimization, false);
   std::vector<Part> parts = Deal(program, effort.costs, count);
   InParallel(workers, parts.size(), [&](size_t i) {
     const std::string name = Cat(program.name, ".", i);

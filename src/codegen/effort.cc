@@ -30,12 +30,18 @@ bool IsElementwise(const plan::ScheduledKernel& k) {
                      [](const kernel::Stage& s) { return s.reductions.empty(); });
 }
 
-int64_t ValuesOf(const kernel::Kernel& k) {
+bool IsNest(const plan::ScheduledKernel& k) {
+  return k.form == plan::ScheduledKernel::Form::kNest &&
+         k.kernel.kind == kernel::Kernel::Kind::kNest;
+}
+
+// With those that are folded, or without.
+int64_t ValuesOf(const kernel::Kernel& k, bool folds) {
   double points = 1;
   for (int v = 0; v < k.outer; ++v) points *= double(k.variables[size_t(v)].extent);
   double values = 0;
   for (const kernel::Stage& stage : k.stages) {
-    if (!stage.reductions.empty()) continue;
+    if (!stage.reductions.empty() && !folds) continue;
     double inner = points;
     for (int v : stage.variables) inner *= double(k.variables[size_t(v)].extent);
     values += inner * double(stage.nodes.size());
@@ -73,13 +79,17 @@ int64_t CostOf(const plan::ScheduledKernel& k, int64_t elementary) {
 
 }  // namespace
 
-Effort PlanEffort(const plan::Program& program, Optimization optimization) {
+Effort PlanEffort(const plan::Program& program, Optimization optimization, bool emulates_gpu) {
   Effort effort;
   int64_t total = 0;
   for (const plan::ScheduledKernel& k : program.kernels) {
     effort.costs.push_back(CostOf(k, kElementaryCost));
     total += effort.costs.back();
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
+    if (!emulates_gpu) continue;
+    for (const plan::BundlePart& part : k.parts) {
+      total += CostOf(program.kernels[static_cast<size_t>(part.kernel)], kElementaryCost);
+    }
   }
   bool quick_anyway = optimization == Optimization::kQuick;
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
@@ -88,10 +98,18 @@ Effort PlanEffort(const plan::Program& program, Optimization optimization) {
   std::vector<plan::KernelUse> uses = plan::KernelUses(program);
   for (size_t k = 0; k < effort.quick.size(); ++k) {
     const plan::ScheduledKernel& kernel = program.kernels[k];
-    bool quick = !uses[k].looped && IsElementwise(kernel) &&
-                 (quick_anyway || ValuesOf(kernel.kernel) < kManyValues);
+    bool quick = !uses[k].looped && (emulates_gpu ? IsNest(kernel) : IsElementwise(kernel)) &&
+                 (quick_anyway || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
     effort.quick[k] = quick;
     effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
+  }
+  // On a GPU the kernels of a bundle are of one module.
+  for (size_t k = 0; k < effort.quick.size(); ++k) {
+    const plan::ScheduledKernel& kernel = program.kernels[k];
+    if (kernel.form != plan::ScheduledKernel::Form::kBundle) continue;
+    effort.quick[k] = std::ranges::all_of(kernel.parts, [&](const plan::BundlePart& part) {
+      return effort.quick[static_cast<size_t>(part.kernel)];
+    });
   }
   return effort;
 }

@@ -22,6 +22,12 @@ struct Effort {
   std::vector<int64_t> costs;
 };
 
-Effort PlanEffort(const plan::Program& program, Optimization optimization);
+// Beyond so many kernels a module's memory no longer fits into the caches, and each takes longer.
+inline constexpr size_t kMostKernelsOfModule = 1200;
+
+// For an emulated GPU all of its kernels' nests may be quick: no more than a number at a time is
+// computed there, and an access of memory takes longer to check than it does. The parts of a
+// bundle, which has a copy of each, count as kernels.
+Effort PlanEffort(const plan::Program& program, Optimization optimization, bool emulates_gpu);
 
 }  // namespace kiln::codegen

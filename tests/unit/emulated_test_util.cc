@@ -24,15 +24,16 @@ llvm::Function* AddKernel(codegen::LlvmSession& session, int parameters,
 
 }  // namespace
 
-HandWritten::HandWritten(int parameters, const Body& body, const std::string& name, int sm) {
+HandWritten::HandWritten(int parameters, const Body& body, const std::string& name, int sm,
+                         bool quick) {
   status_ = [&]() -> Status {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<codegen::LlvmSession> session,
                           codegen::LlvmSession::ForCpu(name, target::HostCpu().cpu));
     llvm::Function* f = AddKernel(*session, parameters, body, name);
     KILN_RETURN_IF_ERROR(session->Verify());
-    KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToEmulator(session->module(), {&f, 1}, sm));
+    KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToEmulator(session->module(), {&f, 1}, sm, quick));
     KILN_RETURN_IF_ERROR(session->Verify());
-    KILN_ASSIGN_OR_RETURN(object_, session->Emit());
+    KILN_ASSIGN_OR_RETURN(object_, quick ? session->EmitAllQuick() : session->Emit());
     KILN_ASSIGN_OR_RETURN(code_, device::EmulatedCode::Load(object_));
     KILN_ASSIGN_OR_RETURN(kernel_, code_->Find(name));
     return OkStatus();

@@ -22,8 +22,9 @@ class HandWritten {
   // Emits the body of a function with so many parameters; what it returns for is done here.
   using Body = std::function<void(llvm::IRBuilder<>& b, codegen::GpuPrimitives& gpu,
                                   llvm::Function* function)>;
-  // As an object for the emulator; the failure is a test's.
-  HandWritten(int parameters, const Body& body, const std::string& name = "k", int sm = 90);
+  // As an object for the emulator, made fast or quickly; the failure is a test's.
+  HandWritten(int parameters, const Body& body, const std::string& name = "k", int sm = 90,
+              bool quick = false);
 
   Status Run(const device::GpuGrid& grid, std::span<const device::GpuSpan> args,
              const device::EmulatorOptions& options = {.watch_global_memory = true});

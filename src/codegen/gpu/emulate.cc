@@ -1,6 +1,7 @@
 #include "codegen/gpu/emulate.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -58,32 +59,60 @@ int64_t CopySize(llvm::StringRef primitive) {
   return primitive == "4" ? 4 : primitive == "8" ? 8 : 16;
 }
 
+// Whether a call is of a function of its own, which takes some of the kernel's parameters that
+// follow each other: a part of a bundle. It stays a function: LLVM takes more than linear time for
+// long ones.
+bool IsPart(const llvm::CallInst& call) {
+  const llvm::Function* f = call.getCalledFunction();
+  if (!f || f->isDeclaration() || !f->hasLocalLinkage() || !f->hasOneUse() ||
+      !f->getReturnType()->isVoidTy() || f->arg_empty()) {
+    return false;
+  }
+  auto* first = llvm::dyn_cast<llvm::Argument>(call.getArgOperand(0));
+  for (unsigned k = 0; first && k < call.arg_size(); ++k) {
+    auto* argument = llvm::dyn_cast<llvm::Argument>(call.getArgOperand(k));
+    if (!argument || argument->getArgNo() != first->getArgNo() + k) return false;
+  }
+  return first != nullptr;
+}
+
+std::vector<llvm::CallInst*> PartCalls(llvm::Function& kernel) {
+  std::vector<llvm::CallInst*> calls;
+  for (llvm::Instruction& i : llvm::instructions(kernel)) {
+    auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+    if (call && IsPart(*call)) calls.push_back(call);
+  }
+  return calls;
+}
+
 // Whether a function asks the machine for something, or gets at memory by a pointer that it is
 // given: it is inlined into the kernels, where all can be checked.
 class Inliner {
  public:
-  Status InlineInto(llvm::Function& kernel) {
+  // Into a kernel, which goes on calling its parts, or into a part.
+  Status InlineInto(llvm::Function& kernel, bool keeps_parts) {
     constexpr int kMostCalls = 100'000;  // of recursive functions there is no end
-    for (int calls = 0;; ++calls) {
-      llvm::CallInst* next = Next(kernel);
-      if (!next) return OkStatus();
+    std::vector<llvm::CallInst*> work;
+    auto add = [&](llvm::Instruction& i) {
+      auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+      if (!call || !call->getCalledFunction() || (keeps_parts && IsPart(*call))) return;
+      if (Wanted(*call->getCalledFunction())) work.push_back(call);
+    };
+    for (llvm::Instruction& i : llvm::instructions(kernel)) add(i);
+    for (int calls = 0; !work.empty(); ++calls) {
+      llvm::CallInst* next = work.back();
+      work.pop_back();
       llvm::InlineFunctionInfo info;
       std::string name = next->getCalledFunction()->getName().str();
       if (calls == kMostCalls || !llvm::InlineFunction(*next, info).isSuccess()) {
         return Internal("kernel ", kernel.getName().str(), ": ", name, " cannot be inlined");
       }
+      for (llvm::CallBase* call : info.InlinedCallSites) add(*call);
     }
+    return OkStatus();
   }
 
  private:
-  llvm::CallInst* Next(llvm::Function& kernel) {
-    for (llvm::Instruction& i : llvm::instructions(kernel)) {
-      auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
-      if (call && call->getCalledFunction() && Wanted(*call->getCalledFunction())) return call;
-    }
-    return nullptr;
-  }
-
   bool Wanted(const llvm::Function& f) {
     if (f.isDeclaration()) return false;
     auto [known, is_new] = wanted_.try_emplace(&f, false);
@@ -103,37 +132,85 @@ class Inliner {
   std::map<const llvm::Function*, bool> wanted_;
 };
 
-class KernelLowering {
- public:
-  explicit KernelLowering(llvm::Function& kernel)
-      : old_(kernel), module_(*kernel.getParent()), context_(kernel.getContext()) {}
+// What the emulator is told of a kernel.
+struct KernelFacts {
+  bool waits = false;
+  int64_t shared_granule = kMatrixRow, global_granule = 16;
+  uint64_t written = 0;
+  uint32_t sites = 0;
+};
 
-  Status Run() {
-    name_ = old_.getName().str();
-    KILN_ASSIGN_OR_RETURN(accesses_, FindAccesses(old_));
+// A kernel's function, or that of one of its parts, whose parameters are the kernel's from `first`
+// on.
+class FunctionLowering {
+ public:
+  FunctionLowering(llvm::Function& function, unsigned first, bool small, KernelFacts& facts)
+      : old_(function),
+        first_(first),
+        small_(small),
+        facts_(facts),
+        module_(*function.getParent()),
+        context_(function.getContext()) {}
+
+  llvm::Function& new_function() { return *new_; }
+
+  // Looks for what there is, before anything is changed. `parts` are called.
+  Status Find(const std::set<const llvm::Function*>& parts) {
+    KILN_ASSIGN_OR_RETURN(accesses_, FindAccesses(old_, parts));
+    for (MemoryAccess& access : accesses_) access.object = InKernel(access.object);
     FindPrimitives();
     FindGranules();
-    KILN_RETURN_IF_ERROR(MoveBody());
+    return OkStatus();
+  }
+
+  // void NAME(ptr thread), with the blocks that the function had.
+  Status MoveBody() {
+    llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
+    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer}, false);
+    const std::string name = old_.getName().str();
+    for (const llvm::Argument& a : old_.args()) {
+      if (!a.getType()->isPointerTy()) {
+        return Internal("kernel ", name, " has a parameter that is no pointer");
+      }
+    }
+    old_.setName(name + ".gpu");
+    new_ = llvm::Function::Create(type, old_.getLinkage(), name, &module_);
+    new_->addFnAttr(llvm::Attribute::NoUnwind);
+    if (old_.hasFnAttribute("prefer-vector-width")) {
+      new_->addFnAttr(old_.getFnAttribute("prefer-vector-width"));
+    }
+    new_->splice(new_->begin(), &old_);
+    return OkStatus();
+  }
+
+  // Makes what is there the emulator's.
+  Status Rewrite() {
     LoadParameters();
-    CheckAccesses(*new_, accesses_, parameters_, shared_granule_);
+    CheckAccesses(*new_, accesses_, parameters_, facts_.shared_granule, small_);
     for (llvm::CallInst* call : primitives_) KILN_RETURN_IF_ERROR(Lower(call));
     old_.eraseFromParent();
     CheckLoops(*new_);
-    Describe();
     return OkStatus();
   }
 
  private:
+  int64_t InKernel(int64_t object) const {
+    const bool is_parameter = object != KILN_ACCESS_UNKNOWN && object < KILN_ACCESS_CONSTANT;
+    return is_parameter ? object + first_ : object;
+  }
+
   void FindPrimitives() {
     for (llvm::Instruction& i : llvm::instructions(old_)) {
       llvm::StringRef name = PrimitiveName(i);
       if (name.empty()) continue;
       auto* call = llvm::cast<llvm::CallInst>(&i);
       primitives_.push_back(call);
-      if (name.starts_with("copy_async")) sources_[call] = ObjectOf(call->getArgOperand(1));
+      if (name.starts_with("copy_async")) {
+        sources_[call] = InKernel(ObjectOf(call->getArgOperand(1)));
+      }
       bool waits = name == "barrier" || name.starts_with("copy_");
       for (const WarpOperation& w : kWarpOperations) waits = waits || name == w.name;
-      waits_ = waits_ || waits;
+      facts_.waits = facts_.waits || waits;
     }
   }
 
@@ -144,49 +221,30 @@ class KernelLowering {
     };
     for (const MemoryAccess& a : accesses_) {
       if (a.object == KILN_ACCESS_LOCAL || a.object == KILN_ACCESS_CONSTANT) continue;
-      if (a.object != KILN_ACCESS_SHARED) narrow(global_granule_, a.bytes, a.align);
+      if (a.object != KILN_ACCESS_SHARED) narrow(facts_.global_granule, a.bytes, a.align);
       if (a.object == KILN_ACCESS_SHARED || a.object == KILN_ACCESS_UNKNOWN) {
-        narrow(shared_granule_, a.bytes, a.align);
+        narrow(facts_.shared_granule, a.bytes, a.align);
       }
       if (a.kind == KILN_ACCESS_LOAD || a.object == KILN_ACCESS_SHARED) continue;
-      written_ |= a.object == KILN_ACCESS_UNKNOWN
-                      ? ~uint64_t{0}
-                      : uint64_t{1} << std::min<int64_t>(a.object - 1, 63);
+      facts_.written |= a.object == KILN_ACCESS_UNKNOWN
+                            ? ~uint64_t{0}
+                            : uint64_t{1} << std::min<int64_t>(a.object - 1, 63);
     }
     for (llvm::CallInst* call : primitives_) {
       int64_t size = CopySize(PrimitiveName(*call));
       if (size == 0) continue;
-      narrow(shared_granule_, size, size);
-      narrow(global_granule_, size, size);
+      narrow(facts_.shared_granule, size, size);
+      narrow(facts_.global_granule, size, size);
     }
   }
 
-  // void NAME(ptr thread), with the blocks that the kernel had.
-  Status MoveBody() {
-    llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
-    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer}, false);
-    for (const llvm::Argument& a : old_.args()) {
-      if (!a.getType()->isPointerTy()) {
-        return Internal("kernel ", name_, " has a parameter that is no pointer");
-      }
-    }
-    old_.setName(name_ + ".gpu");
-    new_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name_, &module_);
-    new_->addFnAttr(llvm::Attribute::NoUnwind);
-    if (old_.hasFnAttribute("prefer-vector-width")) {
-      new_->addFnAttr(old_.getFnAttribute("prefer-vector-width"));
-    }
-    new_->splice(new_->begin(), &old_);
-    return OkStatus();
-  }
-
-  // Loads each parameter that is used, outside of loops, where its uses have a common way to them:
-  // a bundle's parts use few of many.
+  // Loads each parameter that is used, outside of loops, where its uses have a common way to them.
   void LoadParameters() {
     llvm::DominatorTree dominators(*new_);
     llvm::LoopInfo loops(dominators);
-    parameters_.resize(old_.arg_size());
+    parameters_.resize(first_ + old_.arg_size());
     for (llvm::Argument& argument : old_.args()) {
+      if (argument.use_empty()) continue;
       llvm::BasicBlock* place = nullptr;
       for (llvm::Use& use : argument.uses()) {
         auto* user = llvm::cast<llvm::Instruction>(use.getUser());
@@ -203,13 +261,13 @@ class KernelLowering {
       Value* all = LoadThreadField(b, *new_, KILN_EMULATED_PARAMETERS);
       auto* pair = llvm::StructType::get(context_, {argument.getType(), b.getInt64Ty()});
       auto load = [&](unsigned field) {
-        Value* parameter = b.CreateConstGEP1_32(pair, all, argument.getArgNo());
+        Value* parameter = b.CreateConstGEP1_32(pair, all, first_ + argument.getArgNo());
         auto* value =
             b.CreateLoad(pair->getElementType(field), b.CreateStructGEP(pair, parameter, field));
         value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
         return value;
       };
-      LoadedParameter& loaded = parameters_[argument.getArgNo()];
+      LoadedParameter& loaded = parameters_[first_ + argument.getArgNo()];
       loaded.address = load(0);
       loaded.bytes = load(1);
       argument.replaceAllUsesWith(loaded.address);
@@ -235,7 +293,7 @@ class KernelLowering {
       result = b.CreateAddrSpaceCast(LoadThreadField(b, *new_, KILN_EMULATED_SHARED),
                                      b.getPtrTy(kSharedSpace));
     } else if (name == "barrier") {
-      run("barrier", {b.getInt32(++sites_)});
+      run("barrier", {b.getInt32(++facts_.sites)});
     } else if (name == "fence") {
       // Threads of a block run by turns, and those of others meet in atomics.
       b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
@@ -278,7 +336,7 @@ class KernelLowering {
     }
     auto callee = EmulatorFunction(module_, "warp", {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()});
     b.CreateCall(callee, {new_->getArg(0), b.getInt32(static_cast<uint32_t>(found->operation)),
-                          b.getInt32(++sites_)});
+                          b.getInt32(++facts_.sites)});
     llvm::Type* result = call->getType();
     if (result->isVoidTy()) return nullptr;
     auto* parts = llvm::dyn_cast<llvm::StructType>(result);
@@ -292,31 +350,55 @@ class KernelLowering {
     return all;
   }
 
-  // The kiln_emulated_kernel.
-  void Describe() {
-    llvm::IRBuilder<> b(context_);
-    auto i32 = [&](int64_t n) { return b.getInt32(static_cast<uint32_t>(n)); };
-    llvm::Constant* all = llvm::ConstantStruct::getAnon(
-        {new_, i32(static_cast<int64_t>(parameters_.size())), i32(waits_), i32(shared_granule_),
-         i32(global_granule_), b.getInt64(written_)});
-    new llvm::GlobalVariable(module_, all->getType(), true, llvm::GlobalValue::ExternalLinkage, all,
-                             name_ + ".kernel");
-  }
-
   llvm::Function& old_;
+  const unsigned first_;
+  const bool small_;
+  KernelFacts& facts_;
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   llvm::Function* new_ = nullptr;
-  std::string name_;
   std::vector<MemoryAccess> accesses_;
   std::vector<llvm::CallInst*> primitives_;
   std::map<llvm::CallInst*, int64_t> sources_;  // what asynchronous copies read
-  std::vector<LoadedParameter> parameters_;
-  bool waits_ = false;
-  int64_t shared_granule_ = kMatrixRow, global_granule_ = 16;
-  uint64_t written_ = 0;
-  uint32_t sites_ = 0;
+  std::vector<LoadedParameter> parameters_;     // by their numbers in the kernel
 };
+
+// The kiln_emulated_kernel.
+void Describe(llvm::Function& kernel, size_t parameters, const KernelFacts& facts) {
+  llvm::IRBuilder<> b(kernel.getContext());
+  auto i32 = [&](int64_t n) { return b.getInt32(static_cast<uint32_t>(n)); };
+  llvm::Constant* all = llvm::ConstantStruct::getAnon(
+      {&kernel, i32(static_cast<int64_t>(parameters)), i32(facts.waits), i32(facts.shared_granule),
+       i32(facts.global_granule), b.getInt64(facts.written)});
+  new llvm::GlobalVariable(*kernel.getParent(), all->getType(), true,
+                           llvm::GlobalValue::ExternalLinkage, all, kernel.getName() + ".kernel");
+}
+
+// A kernel and its parts, as functions of one thread.
+Status LowerKernel(llvm::Function& kernel, bool small) {
+  KernelFacts facts;
+  const size_t parameters = kernel.arg_size();
+  const std::vector<llvm::CallInst*> calls = PartCalls(kernel);
+  std::set<const llvm::Function*> parts;
+  std::deque<FunctionLowering> functions;
+  functions.emplace_back(kernel, 0, small, facts);
+  for (llvm::CallInst* call : calls) {
+    auto* first = llvm::cast<llvm::Argument>(call->getArgOperand(0));
+    functions.emplace_back(*call->getCalledFunction(), first->getArgNo(), small, facts);
+    parts.insert(call->getCalledFunction());
+    KILN_RETURN_IF_ERROR(functions.back().Find({}));
+  }
+  KILN_RETURN_IF_ERROR(functions.front().Find(parts));
+  for (FunctionLowering& f : functions) KILN_RETURN_IF_ERROR(f.MoveBody());
+  llvm::Function& main = functions.front().new_function();
+  for (size_t k = 0; k < calls.size(); ++k) {
+    llvm::IRBuilder<>(calls[k]).CreateCall(&functions[k + 1].new_function(), {main.getArg(0)});
+    calls[k]->eraseFromParent();
+  }
+  for (FunctionLowering& f : functions) KILN_RETURN_IF_ERROR(f.Rewrite());
+  Describe(main, parameters, facts);
+  return OkStatus();
+}
 
 // What only the kernels as they were had called.
 void EraseUnused(llvm::Module& module) {
@@ -334,7 +416,7 @@ void EraseUnused(llvm::Module& module) {
 }  // namespace
 
 Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function* const> kernels,
-                                 int sm) {
+                                 int sm, bool small) {
   KILN_RETURN_IF_ERROR(CheckPrimitives(module, sm));
   // It names the kernels as they were, for NVPTX.
   if (auto* annotations = module.getNamedMetadata("nvvm.annotations")) {
@@ -343,11 +425,14 @@ Status LowerPrimitivesToEmulator(llvm::Module& module, std::span<llvm::Function*
   Inliner inliner;
   for (llvm::Function* kernel : kernels) {
     kernel->setLinkage(llvm::Function::ExternalLinkage);
-    KILN_RETURN_IF_ERROR(inliner.InlineInto(*kernel));
+    KILN_RETURN_IF_ERROR(inliner.InlineInto(*kernel, true));
+    for (llvm::CallInst* call : PartCalls(*kernel)) {
+      KILN_RETURN_IF_ERROR(inliner.InlineInto(*call->getCalledFunction(), false));
+    }
   }
   EraseUnused(module);
   PromoteStackSlots(module);
-  for (llvm::Function* kernel : kernels) KILN_RETURN_IF_ERROR(KernelLowering(*kernel).Run());
+  for (llvm::Function* kernel : kernels) KILN_RETURN_IF_ERROR(LowerKernel(*kernel, small));
   EraseUnused(module);
   PromoteStackSlots(module);
   return OkStatus();

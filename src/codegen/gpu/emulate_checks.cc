@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/strings.h"
 #include "codegen/gpu/primitives.h"
 #include "frame/emulated.h"
 #include "llvm/Analysis/CFG.h"
@@ -90,10 +91,11 @@ llvm::Instruction* Unlikely(Value* condition, llvm::Instruction* at, bool return
 class AccessChecks {
  public:
   AccessChecks(llvm::Function& function, const std::vector<LoadedParameter>& parameters,
-               int64_t granule)
+               int64_t granule, bool small)
       : function_(function),
         parameters_(parameters),
         granule_(granule),
+        small_(small),
         context_(function.getContext()),
         i64_(llvm::Type::getInt64Ty(context_)) {}
 
@@ -159,6 +161,11 @@ class AccessChecks {
       Report(b, access);
       return;
     }
+    if (small_) {
+      Value* address = b.CreateAddrSpaceCast(access.address, b.getPtrTy());
+      b.CreateCall(SharedCheck(access), {function_.getArg(0), address});
+      return;
+    }
     Value* shared = LoadThreadField(b, function_, KILN_EMULATED_SHARED);
     Value* bytes = LoadThreadField(b, function_, KILN_EMULATED_SHARED_BYTES);
     Value* offset;
@@ -200,9 +207,27 @@ class AccessChecks {
     b.CreateBr(done);
   }
 
+  // The check as a function of the thread and the address, which all such reads share.
+  llvm::Function* SharedCheck(MemoryAccess access) {
+    llvm::Module& module = *function_.getParent();
+    const std::string name = Cat("kiln.gpu.check_shared.", access.Encoded(), ".", granule_);
+    if (llvm::Function* known = module.getFunction(name)) return known;
+    llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
+    auto* type =
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context_), {pointer, pointer}, false);
+    auto* check = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module);
+    check->addFnAttr(llvm::Attribute::NoUnwind);
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(context_, "entry", check));
+    access.instruction = b.CreateRetVoid();
+    access.address = check->getArg(1);
+    AccessChecks(*check, parameters_, granule_, false).Check(access);
+    return check;
+  }
+
   llvm::Function& function_;
   const std::vector<LoadedParameter>& parameters_;
   const int64_t granule_;
+  const bool small_;
   llvm::LLVMContext& context_;
   llvm::Type* i64_;
 };
@@ -244,7 +269,8 @@ uint64_t MemoryAccess::Encoded() const {
 
 int64_t ObjectOf(Value* pointer) { return KindOfObject(BaseOf(pointer)); }
 
-Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function) {
+Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function,
+                                               const std::set<const llvm::Function*>& parts) {
   const llvm::DataLayout& layout = function.getParent()->getDataLayout();
   std::vector<MemoryAccess> accesses;
   for (llvm::Instruction& i : llvm::instructions(function)) {
@@ -271,7 +297,7 @@ Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function) {
       access.align = static_cast<int64_t>(exchange->getAlign().value());
       type = exchange->getNewValOperand()->getType();
     } else if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) {
-      if (!IsHarmlessCall(*call)) {
+      if (!parts.contains(call->getCalledFunction()) && !IsHarmlessCall(*call)) {
         std::string name = call->getCalledFunction() ? call->getCalledFunction()->getName().str()
                                                      : "a function by its address";
         return Internal("kernel ", function.getName().str(), " calls ", name,
@@ -301,8 +327,9 @@ Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function) {
 }
 
 void CheckAccesses(llvm::Function& function, const std::vector<MemoryAccess>& accesses,
-                   const std::vector<LoadedParameter>& parameters, int64_t shared_granule) {
-  AccessChecks checks(function, parameters, shared_granule);
+                   const std::vector<LoadedParameter>& parameters, int64_t shared_granule,
+                   bool small) {
+  AccessChecks checks(function, parameters, shared_granule, small);
   for (MemoryAccess access : accesses) {
     // What was an argument has been loaded since.
     access.address = AddressOf(*access.instruction);

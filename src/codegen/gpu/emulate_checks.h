@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "base/status.h"
@@ -29,9 +30,10 @@ struct MemoryAccess {
 // What a pointer was made of: KILN_ACCESS_SHARED and so on. Parameters are `function`'s arguments.
 int64_t ObjectOf(llvm::Value* pointer);
 
-// All of a kernel's, where pointers are still made of its arguments. INTERNAL where memory is
-// accessed in a way that cannot be checked.
-Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function);
+// All of a kernel's, where pointers are still made of its arguments, but for those of the kernel's
+// parts that it calls. INTERNAL where memory is accessed in a way that cannot be checked.
+Result<std::vector<MemoryAccess>> FindAccesses(llvm::Function& function,
+                                               const std::set<const llvm::Function*>& parts);
 
 // A parameter as loaded from the thread: its address, and its size, an i64.
 struct LoadedParameter {
@@ -39,9 +41,10 @@ struct LoadedParameter {
   llvm::Value* bytes = nullptr;
 };
 
-// Puts a check in front of each access.
+// Puts a check in front of each access: where the code had better be small than fast, by functions.
 void CheckAccesses(llvm::Function& function, const std::vector<MemoryAccess>& accesses,
-                   const std::vector<LoadedParameter>& parameters, int64_t shared_granule);
+                   const std::vector<LoadedParameter>& parameters, int64_t shared_granule,
+                   bool small);
 
 // Counts how often loops go back.
 void CheckLoops(llvm::Function& function);

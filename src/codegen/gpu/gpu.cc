@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <vector>
 
 #include "backend/guard.h"
@@ -48,19 +49,50 @@ std::vector<int> LaunchedKernels(const plan::Program& program) {
   return kernels;
 }
 
-// What comes of a module.
-struct GpuCode {
+// One LLVM module's share of a program.
+struct GpuModule {
+  std::vector<int> kernels;
+  // Made as effort.h says, which is for the emulator alone: what is not done here to make a GPU's
+  // code fast the driver could not make good.
+  bool quick = false;
+  // What comes of it.
+  Status status;
   std::string code, text;
 };
 
-// One LLVM module with some of a program's kernels.
+// The kernels, dealt to modules. What is dumped is one module, which the assembler reads.
+std::vector<GpuModule> Deal(const std::vector<int>& kernels, const Effort& effort,
+                            const target::Target& target, const Options& options) {
+  if (options.dump) return {{.kernels = kernels}};
+  std::vector<GpuModule> modules;
+  for (bool quick : {false, true}) {
+    std::vector<int> chosen;
+    std::ranges::copy_if(kernels, std::back_inserter(chosen), [&](int k) {
+      return quick == (target.gpu.emulated && effort.quick[static_cast<size_t>(k)]);
+    });
+    const size_t workers = static_cast<size_t>(std::max(options.threads, 1));
+    const size_t most = kMostKernelsOfModule;
+    const size_t count =
+        std::max(std::min(workers, chosen.size()), (chosen.size() + most - 1) / most);
+    for (size_t i = 0; i < count; ++i) {
+      GpuModule module{.quick = quick};
+      for (size_t k = i; k < chosen.size(); k += count) module.kernels.push_back(chosen[k]);
+      modules.push_back(std::move(module));
+    }
+  }
+  return modules;
+}
+
+// Makes a module's code.
 class GpuModuleEmitter {
  public:
   GpuModuleEmitter(const plan::Program& program, const target::Target& target,
                    const Options& options)
       : program_(program), target_(target), options_(options) {}
 
-  Status Run(std::string_view name, std::span<const int> kernels, GpuCode& result) {
+  // `shares`: elementary functions are shared by all kernels.
+  Status Run(std::string_view name, bool shares, GpuModule& part) {
+    const std::vector<int>& kernels = part.kernels;
     TraceSpan emission(options_.trace, Cat("emit ", name), "codegen");
     emission.AddArg("kernels", std::ssize(kernels));
     if (target_.gpu.emulated) {
@@ -72,7 +104,7 @@ class GpuModuleEmitter {
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, gpu));
       math_ = {.has_fma = true};
     }
-    if (PlanEffort(program_, options_.optimization).huge) ShareFunctions(session_->module());
+    if (shares) ShareFunctions(session_->module());
     for (int k : kernels) {
       const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(k)];
       for (size_t launch = 0; launch < kernel.gpu.launches.size(); ++launch) {
@@ -80,11 +112,12 @@ class GpuModuleEmitter {
         KILN_RETURN_IF_ERROR(EmitKernel(k, launch));
       }
     }
-    GpuCode code;
-    if (options_.dump) code.text = session_->Text();
+    std::string text;
+    if (options_.dump) text = session_->Text();
     KILN_RETURN_IF_ERROR(session_->Verify());
     if (target_.gpu.emulated) {
-      KILN_RETURN_IF_ERROR(LowerPrimitivesToEmulator(session_->module(), entries_, target_.gpu.sm));
+      KILN_RETURN_IF_ERROR(
+          LowerPrimitivesToEmulator(session_->module(), entries_, target_.gpu.sm, part.quick));
     } else {
       KILN_RETURN_IF_ERROR(LowerPrimitivesToNvptx(session_->module(), target_.gpu.sm));
     }
@@ -94,9 +127,11 @@ class GpuModuleEmitter {
     emission.End();
     TraceSpan generation(options_.trace, Cat("LLVM ", name), "codegen");
     // What the emulator loads is one object.
-    KILN_ASSIGN_OR_RETURN(code.code, large ? session_->EmitAllQuick() : session_->Emit());
-    generation.AddArg("code_bytes", std::ssize(code.code));
-    result = std::move(code);
+    KILN_ASSIGN_OR_RETURN(std::string code,
+                          part.quick || large ? session_->EmitAllQuick() : session_->Emit());
+    generation.AddArg("code_bytes", std::ssize(code));
+    part.code = std::move(code);
+    part.text = std::move(text);
     return OkStatus();
   }
 
@@ -195,28 +230,23 @@ Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
                                              const target::Target& target, const Options& options) {
   std::vector<int> kernels = LaunchedKernels(program);
   if (kernels.empty()) return std::vector<std::string>();
-  // What is dumped is one module, which the assembler reads.
-  size_t workers =
-      options.dump ? 1
-                   : std::min(static_cast<size_t>(std::max(options.threads, 1)), kernels.size());
-  std::vector<GpuCode> parts(workers);
-  std::vector<Status> statuses(workers);
-  InParallel(workers, workers, [&](size_t i) {
-    std::vector<int> share;
-    for (size_t k = i; k < kernels.size(); k += workers) share.push_back(kernels[k]);
+  const Effort effort = PlanEffort(program, options.optimization, target.gpu.emulated);
+  const bool shares = effort.huge || (target.gpu.emulated && effort.large);
+  std::vector<GpuModule> modules = Deal(kernels, effort, target, options);
+  InParallel(static_cast<size_t>(std::max(options.threads, 1)), modules.size(), [&](size_t i) {
     const std::string name = Cat(program.name, ".", i);
-    statuses[i] = backend::RunLlvm(name, options.interrupt, [&] {
-      return GpuModuleEmitter(program, target, options).Run(name, share, parts[i]);
+    modules[i].status = backend::RunLlvm(name, options.interrupt, [&] {
+      return GpuModuleEmitter(program, target, options).Run(name, shares, modules[i]);
     });
   });
   if (options.dump) {
-    options.dump("ir-no-opt.ll", parts[0].text);
-    if (!target.gpu.emulated) options.dump("ptx", parts[0].code);
+    options.dump("ir-no-opt.ll", modules[0].text);
+    if (!target.gpu.emulated) options.dump("ptx", modules[0].code);
   }
   std::vector<std::string> objects;
-  for (size_t i = 0; i < workers; ++i) {
-    KILN_RETURN_IF_ERROR(statuses[i]);
-    objects.push_back(std::move(parts[i].code));
+  for (GpuModule& module : modules) {
+    KILN_RETURN_IF_ERROR(module.status);
+    objects.push_back(std::move(module.code));
   }
   return objects;
 }
