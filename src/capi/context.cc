@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <thread>
 
 #include "base/stack.h"
 #include "base/strings.h"

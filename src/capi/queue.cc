@@ -30,22 +30,24 @@ struct Queue::State {
 Queue::Queue() : state_(std::make_shared<State>()) {}
 
 Queue::~Queue() {
-  if (!thread_.joinable()) return;
+  if (!thread_.IsJoinable()) return;
   {
     std::lock_guard lock(state_->mutex);
     state_->stop = true;
   }
   state_->wake.notify_all();
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();
+  if (thread_.IsThisOne()) {
+    thread_.Detach();
   } else {
-    thread_.join();
+    thread_.Join();
   }
 }
 
 std::unique_lock<std::mutex> Queue::Take(std::unique_ptr<Job> job) {
   std::unique_lock lock(state_->mutex);
-  if (!thread_.joinable()) thread_ = std::thread(Work, state_);
+  if (!thread_.IsJoinable()) {
+    thread_ = Thread([state = state_] { Work(state); });
+  }
   state_->jobs.push_back(std::move(job));
   ++state_->pending;
   state_->wake.notify_one();
@@ -56,7 +58,7 @@ bool Queue::IsIdle() const { return state_->pending.load(std::memory_order_acqui
 
 void Queue::Drain() {
   std::unique_lock lock(state_->mutex);
-  if (thread_.get_id() == std::this_thread::get_id()) return;
+  if (thread_.IsThisOne()) return;
   state_->idle.wait(lock, [&] { return state_->pending == 0; });
 }
 

@@ -4,7 +4,8 @@
 
 #include <memory>
 #include <mutex>
-#include <thread>
+
+#include "base/thread.h"
 
 namespace kiln::capi {
 
@@ -46,7 +47,7 @@ class Queue {
   static void Work(std::shared_ptr<State> state);
 
   std::shared_ptr<State> state_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace kiln::capi

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "base/thread.h"
 #include "base/trace.h"
 
 namespace kiln::codegen {
@@ -23,7 +23,7 @@ void InParallel(size_t threads, size_t count, const std::function<void(size_t)>&
       if (!thrown) thrown = std::current_exception();
     }
   };
-  std::vector<std::thread> others;
+  std::vector<Thread> others;
   others.reserve(std::min(threads, count));
   for (size_t i = 1; i < std::min(threads, count); ++i) {
     try {
@@ -36,7 +36,7 @@ void InParallel(size_t threads, size_t count, const std::function<void(size_t)>&
     }
   }
   take();
-  for (std::thread& t : others) t.join();
+  for (Thread& t : others) t.Join();
   if (thrown) std::rethrow_exception(thrown);
 }
 

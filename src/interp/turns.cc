@@ -2,11 +2,11 @@
 
 #include <new>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "base/stack.h"
 #include "base/strings.h"
+#include "base/thread.h"
 
 namespace kiln::interp {
 namespace {
@@ -25,7 +25,7 @@ Status Guarded(F&& f) {
 
 Status Turns::Run(const std::function<Status(int64_t)>& body) {
   const auto count = static_cast<int64_t>(members_.size());
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   threads.reserve(members_.size());
   for (int64_t k = 1; k < count; ++k) {
     // Nobody has begun yet: the first turn is the caller's.
@@ -46,7 +46,7 @@ Status Turns::Run(const std::function<Status(int64_t)>& body) {
   }
   Act(0, body);
   AwaitTurn(0, kNobody);
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.Join();
   return failure_;
 }
 

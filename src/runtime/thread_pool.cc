@@ -3,15 +3,15 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "base/thread.h"
 #include "base/trace.h"
 
 namespace kiln::runtime {
@@ -60,7 +60,7 @@ struct ThreadPool::State {
           Work();
         });
       }
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       // The system gives no more: those there are, and the caller, do all the tasks.
     }
   }
@@ -71,7 +71,7 @@ struct ThreadPool::State {
       stop.store(true);
     }
     wake.notify_all();
-    for (std::thread& w : workers) w.join();
+    for (Thread& w : workers) w.Join();
   }
 
   // Takes tasks until none is left. The ticket holds the run's generation above the next task, so
@@ -131,7 +131,7 @@ struct ThreadPool::State {
     open.store(0, std::memory_order_release);
   }
 
-  std::vector<std::thread> workers;
+  std::vector<Thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
   int parked = 0;
