@@ -7,9 +7,13 @@
 
 namespace kiln::codegen {
 
-// Goes on behind this unless the frame says that the run is to end. Then the frame is told that it
-// has been, and `leave` gets the error's code (an i32) and ends the block. What is left so must be
+// Goes on behind this unless the frame says that the run is to end. Then it goes to `stop`, one
+// block for all polls of a function, which is made where it is null: the frame is told that the run
+// has ended, and `leave` gets the error's code (an i32) and ends the block. What is left so must be
 // memory that later code may read as it is.
+void EmitPoll(llvm::IRBuilder<>& b, llvm::Value* frame, llvm::BasicBlock*& stop,
+              const std::function<void(llvm::Value* code)>& leave);
+// Where a function has one poll.
 void EmitPoll(llvm::IRBuilder<>& b, llvm::Value* frame,
               const std::function<void(llvm::Value* code)>& leave);
 

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define KILN_FRAME_VERSION 1
+#define KILN_FRAME_VERSION 2
 
 typedef struct kiln_frame kiln_frame;
 
@@ -21,6 +21,17 @@ typedef struct kiln_frame kiln_frame;
  * addresses of its parameters' first bytes, in the order of the kernel's parameters. */
 typedef void (*kiln_kernel_fn)(const kiln_frame* frame, void* const* args, int64_t begin,
                                int64_t end);
+
+/* The data of one launch, in words of 64 bits: these, then an allocation and an offset in bytes for
+ * each operand. */
+enum {
+  KILN_LAUNCH_STEP = 0,     /* in the plan's launch table; -1: not in timelines */
+  KILN_LAUNCH_ITEMS = 1,    /* work items */
+  KILN_LAUNCH_TASKS = 2,    /* how many pieces parallel_for may make of them */
+  KILN_LAUNCH_FINISH = 3,   /* 1: one more item, behind all others */
+  KILN_LAUNCH_OPERANDS = 4, /* how many follow */
+  KILN_LAUNCH_FIELDS = 5
+};
 
 /* A whole executable. 0, or the code of an error that has been put into the frame's slot. */
 typedef int32_t (*kiln_entry_fn)(const kiln_frame* frame);
@@ -44,6 +55,10 @@ typedef struct kiln_frame_table {
   /* Puts an error into the frame, unless there is one: a canonical code and a constant message.
    * Returns the code. Kernels call it, too, on any of the threads. */
   int32_t (*fail)(const kiln_frame* frame, int32_t code, const char* message, int64_t size);
+  /* Runs `count` kernels, one after the other, as `data` says. `args` has room for the operands of
+   * each. 0, or the code of an error that has been put into the frame's slot. */
+  int32_t (*launch)(const kiln_frame* frame, void** args, const kiln_kernel_fn* kernels,
+                    const int64_t* data, int64_t count);
 } kiln_frame_table;
 
 struct kiln_frame {
@@ -76,7 +91,8 @@ enum {
   KILN_TABLE_CALL = 1,
   KILN_TABLE_TRACE_BEGIN = 2,
   KILN_TABLE_TRACE_END = 3,
-  KILN_TABLE_FAIL = 4
+  KILN_TABLE_FAIL = 4,
+  KILN_TABLE_LAUNCH = 5
 };
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 #include "kernel/fusible.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -338,13 +339,14 @@ int64_t CodeOf(const Instruction& i) {
 // those who use it want it at their own place, and once for each that wants it elsewhere.
 class Places {
  public:
-  explicit Places(const Computation& fused) {
+  explicit Places(const Computation& fused)
+      : table_(std::bit_ceil(2 * static_cast<size_t>(fused.instruction_count()) + 1)) {
     const ir::Instructions all = fused.instructions();
     for (auto it = all.end(); it != all.begin();) {
       const Instruction* i = *--it;
       int64_t here = i->IsRoot() ? 1 : 0, elsewhere = 0;
       for (const Instruction* user : i->users()) {
-        const int64_t places = places_[user];
+        const int64_t places = Of(user);
         if (IsElementwise(user->opcode()) || user->opcode() == Opcode::kTuple) {
           here = std::max(here, places);
           continue;
@@ -352,18 +354,34 @@ class Places {
         const auto times = std::ranges::count(user->operands(), i);
         elsewhere = std::min(elsewhere + times * places, kMost);
       }
-      places_[i] = std::min(here + elsewhere, kMost);
-      code_ = std::min(code_ + CodeOf(*i) * places_[i], kMost);
+      Entry& entry = EntryOf(i);
+      entry = {i, std::min(here + elsewhere, kMost)};
+      code_ = std::min(code_ + CodeOf(*i) * entry.places, kMost);
     }
   }
 
-  int64_t Of(const Instruction* i) const { return places_.at(i); }
+  int64_t Of(const Instruction* i) const { return EntryOf(i).places; }
   // Of all instructions together.
   int64_t code() const { return code_; }
 
  private:
   static constexpr int64_t kMost = int64_t{1} << 40;
-  std::unordered_map<const Instruction*, int64_t> places_;
+  // Fusion asks for each pair of kernels: a table of the standard library would take longer than
+  // all else.
+  struct Entry {
+    const Instruction* key = nullptr;
+    int64_t places = 0;
+  };
+  size_t SlotOf(const Instruction* i) const {
+    const size_t mask = table_.size() - 1;
+    size_t slot = static_cast<size_t>(i->id()) & mask;
+    while (table_[slot].key && table_[slot].key != i) slot = (slot + 1) & mask;
+    return slot;
+  }
+  Entry& EntryOf(const Instruction* i) { return table_[SlotOf(i)]; }
+  const Entry& EntryOf(const Instruction* i) const { return table_[SlotOf(i)]; }
+
+  std::vector<Entry> table_;
   int64_t code_ = 0;
 };
 
@@ -429,8 +447,11 @@ FusionRole RoleOf(const Instruction& instruction) {
   }
 }
 
-FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& consumer,
-                               const target::Target& target) {
+namespace {
+
+// All but how much code it would be.
+FusionDecision DecideByRoles(const Instruction& producer, const Instruction& consumer,
+                             const target::Target& target) {
   FusionRole from = RoleOf(producer), to = RoleOf(consumer);
   if (from == FusionRole::kNone) return No("the producer is no part of a kernel");
   if (to == FusionRole::kNone) return No("the consumer is no part of a kernel");
@@ -442,9 +463,6 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   if (IsTooMuch(producer, consumer)) return No("too many ops in one kernel");
   if (producer.operand_count() + consumer.operand_count() > kMaxKernelParams) {
     return No("too many operands of one kernel");
-  }
-  if (RepeatsTooMuch(producer, consumer)) {
-    return No("the consumer wants the producer's elements at too many places");
   }
   if (FusionDecision update = WithUpdate(producer, consumer); !update.fuse) return update;
   if (from == FusionRole::kElemental) {
@@ -476,6 +494,17 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
   }
   if (to != FusionRole::kElemental) return No("two reductions are two kernels");
   return AfterHero(producer, consumer);
+}
+
+}  // namespace
+
+FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& consumer,
+                               const target::Target& target) {
+  FusionDecision decision = DecideByRoles(producer, consumer, target);
+  if (decision.fuse && RepeatsTooMuch(producer, consumer)) {
+    return No("the consumer wants the producer's elements at too many places");
+  }
+  return decision;
 }
 
 FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,

@@ -32,12 +32,17 @@ constexpr auto kMostBetweenLooks = std::chrono::milliseconds(8);
 
 int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t size);
 
+int32_t FailCancelled(const kiln_frame* frame) {
+  constexpr std::string_view kMessage = "the execution was cancelled";
+  return frame->table->fail(frame, static_cast<int32_t>(Code::kCancelled), kMessage.data(),
+                            static_cast<int64_t>(kMessage.size()));
+}
+
 void RunItems(const KernelRun& run, Range range) {
   if (!run.frame->cancel) {
     run.kernel(run.frame, run.args, range.begin, range.end);
     return;
   }
-  constexpr std::string_view kMessage = "the execution was cancelled";
   int64_t slice = run.slice;
   while (true) {
     int64_t end = slice < range.end - range.begin ? range.begin + slice : range.end;
@@ -51,8 +56,7 @@ void RunItems(const KernelRun& run, Range range) {
     if (took < kLeastBetweenLooks) slice *= 2;
     if (took > kMostBetweenLooks) slice = std::max<int64_t>(slice / 2, 1);
     if (lib::IsCancelled(run.frame)) {
-      Fail(run.frame, static_cast<int32_t>(Code::kCancelled), kMessage.data(),
-           static_cast<int64_t>(kMessage.size()));
+      FailCancelled(run.frame);
       return;
     }
     range.begin = end;
@@ -126,12 +130,37 @@ void TraceEnd(const kiln_frame* frame, int32_t step) {
   run.trace->Add(std::move(event));
 }
 
+int32_t Launch(const kiln_frame* frame, void** args, const kiln_kernel_fn* kernels,
+               const int64_t* data, int64_t count) {
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t *operand = data + KILN_LAUNCH_FIELDS, operands = data[KILN_LAUNCH_OPERANDS];
+    for (int64_t i = 0; i < operands; ++i, operand += 2) {
+      args[i] = static_cast<std::byte*>(frame->buffers[operand[0]]) + operand[1];
+    }
+    const auto step = static_cast<int32_t>(data[KILN_LAUNCH_STEP]);
+    const int64_t items = data[KILN_LAUNCH_ITEMS], tasks = data[KILN_LAUNCH_TASKS];
+    const bool is_traced = frame->trace && step >= 0;
+    if (is_traced) frame->table->trace_begin(frame, step);
+    if (tasks > 1) {
+      frame->table->parallel_for(frame, kernels[k], args, items, tasks);
+    } else if (items > 0) {
+      kernels[k](frame, args, 0, items);
+    }
+    if (data[KILN_LAUNCH_FINISH] != 0) kernels[k](frame, args, items, items + 1);
+    if (is_traced) frame->table->trace_end(frame, step);
+    if (lib::IsCancelled(frame)) return FailCancelled(frame);
+    data = operand;
+  }
+  return 0;
+}
+
 constexpr kiln_frame_table kTable = {
     .parallel_for = ParallelFor,
     .call = Call,
     .trace_begin = TraceBegin,
     .trace_end = TraceEnd,
     .fail = Fail,
+    .launch = Launch,
 };
 
 }  // namespace

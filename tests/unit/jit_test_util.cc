@@ -1,6 +1,7 @@
 #include "jit_test_util.h"
 
 #include "base/strings.h"
+#include "runtime/host.h"
 
 namespace kiln::testing {
 
@@ -30,6 +31,7 @@ TestFrame::TestFrame(std::vector<void*> buffers) : buffers_(std::move(buffers)) 
   table_.trace_end = [](const kiln_frame* frame, int32_t step) {
     Of(frame).events.push_back(Cat("end ", step));
   };
+  table_.launch = runtime::HostTable().launch;
   table_.fail = [](const kiln_frame* frame, int32_t code, const char* message, int64_t size) {
     Of(frame).events.push_back(std::string(message, static_cast<size_t>(size)));
     return code;

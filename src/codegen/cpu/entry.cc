@@ -21,9 +21,6 @@ using Builder = llvm::IRBuilder<>;
 // Up to so much is copied without a kernel.
 constexpr int64_t kInlineCopyBytes = 512;
 
-// So many launches in a row are a table.
-constexpr std::ptrdiff_t kLaunchesInTable = 8;
-
 class Entry {
  public:
   Entry(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu,
@@ -157,7 +154,7 @@ class Entry {
   }
 
   void PollCancel() {
-    EmitPoll(b_, frame_, [&](Value* code) { b_.CreateRet(code); });
+    EmitPoll(b_, frame_, stop_, [&](Value* code) { b_.CreateRet(code); });
   }
 
   // --- Steps
@@ -168,7 +165,7 @@ class Entry {
         const auto* launch = std::get_if<plan::Launch>(&s.what);
         return launch && !launch->inlined;
       });
-      if (after - step >= kLaunchesInTable) {
+      if (after != step) {
         EmitLaunches(std::span(step, after));
         step = after;
         continue;
@@ -179,7 +176,7 @@ class Entry {
     return OkStatus();
   }
 
-  // Long programs are tables: a function with a call for each launch takes long to compile.
+  // Launches are tables, which the library reads: code for each would take long to compile.
   void EmitLaunches(std::span<const plan::Step> steps) {
     std::vector<llvm::Constant*> kernels;
     std::vector<uint64_t> words;
@@ -193,8 +190,8 @@ class Entry {
     auto* variable =
         new llvm::GlobalVariable(session_.module(), table->getType(), /*isConstant=*/true,
                                  llvm::GlobalValue::PrivateLinkage, table);
-    ReturnIfError(b_.CreateCall(
-        LaunchesFunction(session_),
+    ReturnIfError(CallTable(
+        KILN_TABLE_LAUNCH, b_.getInt32Ty(),
         {frame_, args_, variable, LaunchData(session_, words), b_.getInt64(kernels.size())}));
   }
 
@@ -217,18 +214,12 @@ class Entry {
     call(KILN_TABLE_TRACE_END);
   }
 
+  // An inlined one: EmitLaunches has the others.
   Status EmitStep(const plan::Launch& launch) {
     const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
-    if (launch.inlined) {
-      std::vector<Value*> args;
-      for (const plan::Slice& slice : launch.args) args.push_back(Address(slice));
-      return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
-    }
-    std::vector<uint64_t> words;
-    AddLaunchData(launch, kernel, words);
-    ReturnIfError(b_.CreateCall(LaunchFunction(session_),
-                                {frame_, args_, KernelOf(launch), LaunchData(session_, words)}));
-    return OkStatus();
+    std::vector<Value*> args;
+    for (const plan::Slice& slice : launch.args) args.push_back(Address(slice));
+    return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
   }
 
   Status EmitStep(const plan::Copy& copy) {
@@ -338,6 +329,7 @@ class Entry {
   Value* table_ = nullptr;
   Value* trace_ = nullptr;
   Value* args_ = nullptr;
+  BasicBlock* stop_ = nullptr;  // where cancelled runs end
 };
 
 }  // namespace

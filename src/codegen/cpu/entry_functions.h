@@ -1,4 +1,4 @@
-// Functions that the entry's code calls for its steps: there once, so that a step takes one call.
+// What the code of the entry has for its steps beside code of its own.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,7 @@
 
 namespace kiln::codegen {
 
-// int32_t launch(frame, args, kernel, data): puts the addresses of the launch's operands into
-// `args` and runs the kernel's items and its finishing call, between the calls for timelines. 0, or
-// the code of an error where the run is to end.
-llvm::Function* LaunchFunction(LlvmSession& session);
-
-// int32_t launches(frame, args, kernels, data, count): the same for one launch after the other.
-llvm::Function* LaunchesFunction(LlvmSession& session);
-
-// What launches are, for these functions: `words` receives one more.
+// The data of launches, for the frame's table: `words` receives one more.
 void AddLaunchData(const plan::Launch& launch, const plan::ScheduledKernel& kernel,
                    std::vector<uint64_t>& words);
 llvm::Constant* LaunchData(LlvmSession& session, const std::vector<uint64_t>& words);

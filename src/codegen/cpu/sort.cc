@@ -207,7 +207,7 @@ class Driver {
 
   // Between phases, so that none sees what another one has left behind half done.
   void Poll() {
-    EmitPoll(b_, function_->getArg(0), [&](Value*) { b_.CreateRetVoid(); });
+    EmitPoll(b_, function_->getArg(0), stop_, [&](Value*) { b_.CreateRetVoid(); });
   }
 
   // Calls `step` with what is to be sorted in its place and where it may go; then the two change
@@ -311,6 +311,7 @@ class Driver {
   Function *runs_ = nullptr, *split_ = nullptr, *merge_ = nullptr, *store_ = nullptr;
   Function *restore_ = nullptr, *order_ = nullptr, *scan_ = nullptr, *pick_ = nullptr;
   Function* sort_ = nullptr;
+  llvm::BasicBlock* stop_ = nullptr;  // where cancelled runs end
   SortFunctions functions_;
 };
 

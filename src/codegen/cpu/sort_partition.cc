@@ -157,7 +157,8 @@ class Quicksort {
         network_(network),
         f_(Declare(c)),
         b_(BasicBlock::Create(context_, "entry", f_)),
-        keys_(c, b_) {}
+        keys_(c, b_),
+        may_take_long_(SizeOf(c) > kStepsBetweenPolls) {}
 
   Function* Emit() {
     BasicBlock *entry = b_.GetInsertBlock(), *head = NewBlock(b_, "head");
@@ -178,12 +179,14 @@ class Quicksort {
     b_.CreateRetVoid();
 
     b_.SetInsertPoint(large);
-    BasicBlock *many = NewBlock(b_, "many"), *few = NewBlock(b_, "few");
-    b_.CreateCondBr(b_.CreateICmpSGT(count, keys_.Int(kStepsBetweenPolls)), many, few);
-    b_.SetInsertPoint(many);
-    EmitPoll(b_, f_->getArg(kFrame), [&](Value*) { b_.CreateRetVoid(); });
-    b_.CreateBr(few);
-    b_.SetInsertPoint(few);
+    if (may_take_long_) {
+      BasicBlock *many = NewBlock(b_, "many"), *few = NewBlock(b_, "few");
+      b_.CreateCondBr(b_.CreateICmpSGT(count, keys_.Int(kStepsBetweenPolls)), many, few);
+      b_.SetInsertPoint(many);
+      EmitPoll(b_, f_->getArg(kFrame), [&](Value*) { b_.CreateRetVoid(); });
+      b_.CreateBr(few);
+      b_.SetInsertPoint(few);
+    }
     Value* pivot = Pivot(from, count, tries, home = b_.CreateSelect(stays, from, to));
     Value* lefts = Partition(from, count, pivot, to);
     Value* rights = b_.CreateSub(count, lefts);
@@ -310,6 +313,7 @@ class Quicksort {
   Function* f_;
   Builder b_;
   Keys keys_;
+  const bool may_take_long_;
 };
 
 Value* CountsOf(const SortContext& c, SortPhase& p, Value* chunk) {
