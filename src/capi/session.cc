@@ -50,6 +50,7 @@ using kiln::OkStatus;
 using kiln::Result;
 using kiln::Status;
 using kiln::capi::Call;
+using kiln::capi::Guard;
 using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
 using kiln::capi::PreparedCallee;
@@ -78,8 +79,12 @@ struct kiln_session : kiln::capi::Counted<kiln_session> {
     if (auto it = prepared_.find(key); it != prepared_.end()) return it->second;
     KILN_ASSIGN_OR_RETURN(std::vector<std::string> feed_names, NamesOf("feed", key.first));
     KILN_ASSIGN_OR_RETURN(std::vector<std::string> fetch_names, NamesOf("fetch", key.second));
-    KILN_ASSIGN_OR_RETURN(int number, session_->Prepare(feed_names, fetch_names));
-    auto prepared = std::make_shared<const PreparedCallee>(name_, device_, session_, number);
+    // Runs, which are many, stay on the caller's stack.
+    Result<int> number = 0;
+    KILN_RETURN_IF_ERROR(
+        kiln::OnOwnStack([&] { number = session_->Prepare(feed_names, fetch_names); }));
+    KILN_RETURN_IF_ERROR(number.status());
+    auto prepared = std::make_shared<const PreparedCallee>(name_, device_, session_, *number);
     prepared_.emplace(std::move(key), prepared);
     return prepared;
   }
@@ -161,7 +166,7 @@ void kiln_session_release(kiln_session* session) { kiln::capi::ReleaseHandle(ses
 kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds, size_t feed_count,
                                  const kiln_value* fetches, size_t fetch_count,
                                  kiln_program_info* info) {
-  return GuardDeep([&]() -> Status {
+  return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_prepare", {{"session", session}}));
     KILN_RETURN_IF_ERROR(
         CheckLists("kiln_session_prepare", feeds, feed_count, fetches, fetch_count));
@@ -179,7 +184,7 @@ kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* 
                              const kiln_value* feeds, kiln_buffer* const* feed_buffers,
                              size_t feed_count, const kiln_value* fetches,
                              kiln_buffer** fetch_buffers, size_t fetch_count) {
-  return GuardDeep([&]() -> Status {
+  return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_run", {{"session", session}}));
     KILN_RETURN_IF_ERROR(CheckLists("kiln_session_run", feeds, feed_count, fetches, fetch_count));
     KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));
