@@ -596,6 +596,27 @@ TEST(StablehloText, Records) {
   EXPECT_EQ(IntOf(*Find(conv->fields, "kernel_output_feature_dimension")), 0);
 }
 
+// Bits beyond a type's width say nothing.
+TEST(StablehloText, HexadecimalElementsOfAnyWidth) {
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"dense<\"0x0100000002000000\"> : tensor<3xi33>", "dense<1> : tensor<3xi33>"},
+           {"dense<\"0xFFFFFFFF01000000\"> : tensor<3xi33>", "dense<-1> : tensor<3xi33>"},
+           {"dense<\"0xFFFFFFFF03000000\"> : tensor<3xui33>", "dense<8589934591> : tensor<3xui33>"},
+           {"dense<\"0xFF17\"> : tensor<2xi4>", "dense<[-1, 7]> : tensor<2xi4>"},
+           {"dense<\"0xF1\"> : tensor<3xf4E2M1FN>", "dense<5.0e-1> : tensor<3xf4E2M1FN>"}}) {
+    std::unique_ptr<mlir::Module> module, same;
+    EXPECT_EQ(ReadAttribute(module, text)->bytes, ReadAttribute(same, expected)->bytes) << text;
+  }
+}
+
+TEST(StablehloText, NamesInQuotesReadBack) {
+  const std::string text = "\"x.of \\22quotes\\22 and\\0Alines\"() : () -> ()\n";
+  auto module = Read(text);
+  const std::string printed = mlir::ToText(*module);
+  EXPECT_NE(printed.find("\"x.of \\22quotes\\22 and\\0Alines\"()"), std::string::npos) << printed;
+  EXPECT_EQ(mlir::ToText(*Read(printed)), printed);
+}
+
 // Integers of old and new text.
 TEST(StablehloText, IntsOfAnyForm) {
   std::unique_ptr<mlir::Module> module;

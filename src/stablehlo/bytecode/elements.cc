@@ -27,24 +27,6 @@ bool Unpack(std::string_view blob, size_t count, std::string* bytes, bool* splat
   return true;
 }
 
-// Types below a byte have one each, whose upper bits say nothing.
-void ExtendSigns(const mlir::Type& element, std::string& bytes) {
-  if (element.is(mlir::TypeKind::kFloat)) {
-    const int bits = mlir::FormatOf(element.float_kind).bits;
-    if (bits >= 8) return;
-    for (char& c : bytes) c = static_cast<char>(c & ((1 << bits) - 1));
-    return;
-  }
-  if (!element.is(mlir::TypeKind::kInteger) || element.width >= 8) return;
-  const int shift = static_cast<int>(8 - element.width);
-  for (char& c : bytes) {
-    const auto upper = static_cast<uint8_t>(static_cast<uint8_t>(c) << shift);
-    c = element.signedness == mlir::Signedness::kUnsigned
-            ? static_cast<char>(upper >> shift)
-            : static_cast<char>(static_cast<int8_t>(upper) >> shift);
-  }
-}
-
 }  // namespace
 
 // A type, and a blob behind its size.
@@ -84,7 +66,7 @@ Result<const mlir::Attribute*> Tables::MakeElements(const Type* type, std::strin
                       Cat(count, " elements of ", size, " bytes each, or one"));
   }
   elements.bytes = std::string(blob);
-  ExtendSigns(element, elements.bytes);
+  mlir::ClearUnusedBits(element, elements.bytes);
   return Make(std::move(elements), offset);
 }
 

@@ -311,7 +311,7 @@ void Printer::Print(const Operation& operation, size_t indent) {
     numbers_[operation.results[i]] = number;
     out_ += Cat(i > 0 ? ", %" : "%", number);
   }
-  out_ += Cat(operation.results.empty() ? "\"" : " = \"", operation.name, "\"(");
+  out_ += Cat(operation.results.empty() ? "" : " = ", Quoted(operation.name), "(");
   for (size_t i = 0; i < operation.operands.size(); ++i) {
     out_ += Cat(i > 0 ? ", " : "", NameOf(operation.operands[i]));
   }

@@ -164,6 +164,28 @@ int64_t ElementBytes(const Type& element) {
   }
 }
 
+void ClearUnusedBits(const Type& element, std::string& bytes) {
+  if (element.is(TypeKind::kFloat)) {
+    const int bits = FormatOf(element.float_kind).bits;
+    if (bits >= 8) return;
+    for (char& c : bytes) c = static_cast<char>(c & ((1 << bits) - 1));
+    return;
+  }
+  if (!element.is(TypeKind::kInteger) || element.is_bool()) return;
+  const auto size = static_cast<size_t>(ElementBytes(element));
+  const auto width = static_cast<unsigned>(element.width);
+  if (width == 0 || width >= 8 * size) return;
+  for (size_t at = 0; at + size <= bytes.size(); at += size) {
+    uint64_t bits = 0;
+    for (size_t i = size; i-- > 0;) bits = bits << 8 | static_cast<uint8_t>(bytes[at + i]);
+    bits <<= 64 - width;
+    bits = element.signedness == Signedness::kUnsigned
+               ? bits >> (64 - width)
+               : static_cast<uint64_t>(static_cast<int64_t>(bits) >> (64 - width));
+    for (size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(bits >> (8 * i));
+  }
+}
+
 std::string FloatText(double value) {
   std::string text = Cat(value);
   size_t exponent = text.find('e');

@@ -110,6 +110,9 @@ inline constexpr int64_t kMaxTypeDepth = 100;
 // Bytes that an element of the type takes in an attribute: a power of two; both parts of complex
 // numbers; 8 for index. 0 for types that no attribute has elements of.
 int64_t ElementBytes(const Type& element);
+// Of elements as bytes, which others wrote: bits beyond an integer's width become those of its
+// sign, or zeros; those beyond a float's become zeros.
+void ClearUnusedBits(const Type& element, std::string& bytes);
 
 // A finite number as MLIR reads it: the shortest digits that give it back, with a point among them.
 std::string FloatText(double value);

@@ -83,18 +83,6 @@ void AppendBits(uint64_t bits, int64_t size, std::string& bytes) {
   bytes.append(buffer, static_cast<size_t>(size));
 }
 
-// The bytes of hexadecimal digits have types below a byte extended by zeros.
-void ExtendSigns(const mlir::Type& element, std::string& bytes) {
-  if (!element.is(TypeKind::kInteger) || element.width >= 8) return;
-  const int shift = static_cast<int>(8 - element.width);
-  for (char& c : bytes) {
-    const auto upper = static_cast<uint8_t>(static_cast<uint8_t>(c) << shift);
-    c = element.signedness == Signedness::kUnsigned
-            ? static_cast<char>(upper >> shift)
-            : static_cast<char>(static_cast<int8_t>(upper) >> shift);
-  }
-}
-
 }  // namespace
 
 std::optional<uint64_t> BitsOf(const Number& number, const mlir::Type& type) {
@@ -219,7 +207,7 @@ Status Reader::ReadHexElements(const Type& tensor, Attribute& elements) {
   if (!elements.splat && (bytes.size() % size != 0 || bytes.size() / size != count)) {
     return scanner_.FailAt(at, Cat(count, " elements of ", size, " bytes"));
   }
-  ExtendSigns(element, bytes);
+  mlir::ClearUnusedBits(element, bytes);
   return OkStatus();
 }
 
@@ -263,7 +251,7 @@ Result<const mlir::Attribute*> Reader::ReadResource() {
   if (element.is_bool()) {
     for (char& c : elements.bytes) c = c != 0 ? '\1' : '\0';
   }
-  ExtendSigns(element, elements.bytes);
+  mlir::ClearUnusedBits(element, elements.bytes);
   return Make(std::move(elements), at);
 }
 

@@ -1,0 +1,3 @@
+"builtin.module"() ({
+  "x.of \22quotes\22 and\0Alines"() {"a\5C" = @"no word"} : () -> ()
+}) : () -> ()
