@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/guard.h"
+#include "base/stack.h"
 #include "base/strings.h"
 #include "codegen/move_functions.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -13,11 +14,13 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Pass.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/Utils.h"
 
 namespace kiln::codegen {
 namespace {
@@ -39,10 +42,22 @@ std::mutex initialising;
 [[maybe_unused]] const int forks_wait = pthread_atfork(
     [] { initialising.lock(); }, [] { initialising.unlock(); }, [] { initialising.unlock(); });
 
-void InitialiseLlvm() {
-  static bool done = false;
-  std::lock_guard lock(initialising);
-  if (std::exchange(done, true)) return;
+// All passes of a target, which do nothing.
+void MakePasses(const char* triple, llvm::CodeGenOptLevel level, llvm::CodeGenFileType type) {
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) return;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, "", "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, level, true));
+  if (!machine) return;
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  passes.add(llvm::createPromoteMemoryToRegisterPass());
+  machine->addPassesToEmitFile(passes, stream, nullptr, type);
+}
+
+void RegisterAll() {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
@@ -53,6 +68,33 @@ void InitialiseLlvm() {
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
   SetBackEndSwitches();
+  // Passes register themselves where they are made first, under locks of the whole process: a run
+  // that is abandoned there would leave them locked.
+  const auto assembly = llvm::CodeGenFileType::AssemblyFile;
+  const auto object = llvm::CodeGenFileType::ObjectFile;
+  MakePasses("x86_64-unknown-linux-gnu", llvm::CodeGenOptLevel::Default, object);
+  MakePasses("x86_64-unknown-linux-gnu", llvm::CodeGenOptLevel::None, object);
+  MakePasses("nvptx64-nvidia-cuda", llvm::CodeGenOptLevel::Default, assembly);
+}
+
+// Once in a process. Where that was given up for lack of memory, nothing is left to begin with.
+Status InitialiseLlvm() {
+  enum class State { kNotBegun, kDone, kFailed };
+  static State state = State::kNotBegun;
+  std::lock_guard lock(initialising);
+  if (state == State::kNotBegun) {
+    // On a stack of its own, so that the lock is not given up with it.
+    bool has_begun = false;
+    Status status = RunAbandonable([&] {
+      has_begun = true;
+      RegisterAll();
+    });
+    if (!has_begun) return status;
+    state = status.ok() ? State::kDone : State::kFailed;
+  }
+  if (state == State::kDone) return OkStatus();
+  return ResourceExhausted(
+      "there was no memory to set up LLVM, which cannot be tried again in this process");
 }
 
 // Without a handler of its own a context prints errors and calls exit.
@@ -80,7 +122,7 @@ LlvmSession::~LlvmSession() = default;
 
 Status LlvmSession::Create(std::string_view module_name, const std::string& triple,
                            const std::string& cpu, const std::string& features) {
-  InitialiseLlvm();
+  KILN_RETURN_IF_ERROR(InitialiseLlvm());
   context_ = std::make_unique<llvm::LLVMContext>();
   context_->setDiagnosticHandler(std::make_unique<Collector>(errors_));
   context_->setDiscardValueNames(false);
