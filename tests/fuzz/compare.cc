@@ -63,6 +63,59 @@ bool IsOrder(const ir::Computation& comparator, bool with_nans) {
   return true;
 }
 
+bool AreEqual(const std::vector<Literal>& x, const std::vector<Literal>& y) {
+  for (size_t k = 0; k < x.size(); ++k) {
+    const double a = x[k].AsDouble(0), b = y[k].AsDouble(0);
+    if (a != b && !(std::isnan(a) && std::isnan(b))) return false;
+  }
+  return true;
+}
+
+// Whether f(f(x, y), z) = f(x, f(y, z)) on some of the samples.
+bool IsAssociative(const ir::Computation& reducer) {
+  constexpr size_t kFew = 6;
+  const auto& parameters = reducer.parameters();
+  const size_t count = parameters.size() / 2;
+  bool ok = true;
+  auto fold = [&](std::vector<Literal> x, const std::vector<Literal>& y) {
+    if (!ok) return x;
+    x.insert(x.end(), y.begin(), y.end());
+    auto result = interp::Evaluate(reducer, x, {.max_work = 10000});
+    ok = result.ok();
+    x.resize(count);
+    if (!ok) return x;
+    if (result->shape().is_array()) return std::vector{*result};
+    return std::vector(result->elements().begin(), result->elements().end());
+  };
+  std::vector<std::vector<Literal>> samples(kFew);
+  for (size_t i = 0; i < kFew; ++i) {
+    for (size_t k = 0; k < count; ++k) {
+      samples[i].push_back(Sample(parameters[k]->shape().type(), i, k, false));
+    }
+  }
+  for (const auto& x : samples) {
+    for (const auto& y : samples) {
+      for (const auto& z : samples) {
+        if (!AreEqual(fold(fold(x, y), z), fold(x, fold(y, z))) || !ok) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// The order in which windows are folded is nobody's to know.
+bool FoldsWindowsByAssociative(const ir::Module& module) {
+  for (const auto& computation : module.computations()) {
+    for (const ir::Instruction* instruction : computation->instructions()) {
+      if (instruction->opcode() == Opcode::kReduceWindow &&
+          !IsAssociative(*instruction->called()[0])) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool SortsByOrders(const ir::Module& module, bool with_nans) {
   for (const auto& computation : module.computations()) {
     for (const ir::Instruction* instruction : computation->instructions()) {
@@ -114,7 +167,7 @@ bool IsDetermined(const ir::Module& module) {
       }
     }
   }
-  return SortsByOrders(module, false);
+  return SortsByOrders(module, false) && FoldsWindowsByAssociative(module);
 }
 
 std::string Compare(const ir::Module& module, const std::vector<Literal>& arguments,

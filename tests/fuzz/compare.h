@@ -13,7 +13,8 @@ namespace kiln::fuzz {
 inline constexpr int64_t kMaxWork = 3'000'000;
 
 // Whether a program says what its results are. It does not where it sorts by what is no strict weak
-// order, and where it checks its own values (check.*): those fail where roundings differ.
+// order, where it folds windows by what is not associative, and where it checks its own values
+// (check.*): those fail where roundings differ.
 bool IsDetermined(const ir::Module& module);
 
 // "" where a result is the expected one, as near as rounding lets it be; else what differs.
