@@ -64,6 +64,34 @@ class Shape(Tuple[int, ...]):
         return self.dtype, self.dims, self.byte_size
 
 
+class Shaped:
+    """What has a shape, and with it NumPy's words for it."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> Shape:
+        """Its sizes, as a tuple; also its element type and bytes."""
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> DType:
+        """Its element type."""
+        return DType(self.shape.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements. ValueError where a size is a symbol."""
+        if any(n < 0 for n in self.shape):
+            raise ValueError('{} has no size before its symbols have'.format(self.shape))
+        return math.prod(self.shape)
+
+
 class HostArray(NamedTuple):
     """Memory of somebody else's that holds an array in row-major order."""
 

@@ -1,14 +1,13 @@
 """Devices, the arrays on them, and the end of asynchronous work."""
 
 import ctypes
-import math
 import operator
 import struct
 import weakref
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _dlpack, _numpy, _structs
-from ._arrays import Shape, host_array, shape_of
+from ._arrays import Shape, Shaped, host_array, shape_of
 from ._dtypes import DType, DTypeLike, checked_number, dtype_number
 from ._handle import Handle, drop, forget, held, hold
 from ._interrupt import Job, wait
@@ -195,7 +194,7 @@ class Device(Handle):
         return Buffer(_dlpack.take(self, source))
 
 
-class Buffer(Handle):
+class Buffer(Handle, Shaped):
     """An array on a device, in row-major order. `numpy.asarray(buffer)` is the same memory, to be
     read; it waits for the value. NumPy's functions take a buffer for an array, and so do
     comparisons; a buffer of one element is a number, too: `float(buffer)`. It cannot be pickled,
@@ -228,21 +227,6 @@ class Buffer(Handle):
         if self._shape is None:
             self._shape = shape_of(lib.kiln_buffer_shape, self)
         return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """Its element type."""
-        return DType(self.shape.dtype)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -5,7 +5,7 @@ import math
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple, Union
 
 from . import _ufuncs
-from ._arrays import Shape, shape_of
+from ._arrays import Shape, Shaped, shape_of
 from ._dtypes import DType, DTypeLike
 from ._handle import refuse_to_copy
 from ._library import decoded, lib, text
@@ -24,7 +24,7 @@ _NO_ELEMENTS = ('a kiln.Value has no elements before its graph is compiled and r
                 'graph.compile()(...) gives buffers')
 
 
-class Value:
+class Value(Shaped):
     """A value in a graph. Operators, methods and NumPy's functions on it add ops to the graph, and
     mean what they mean for NumPy's arrays:
 
@@ -62,23 +62,6 @@ class Value:
                 shape = Shape(shape.dtype, (size_of(self.graph, n) for n in shape), -1)
             self._shape = shape
         return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """Its element type."""
-        return DType(self.shape.dtype)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements. ValueError where a size is a symbol."""
-        if any(n < 0 for n in self.shape):
-            raise ValueError('{} has no size before its symbols have'.format(self.shape))
-        return math.prod(self.shape)
 
     @property
     def name(self) -> str:
