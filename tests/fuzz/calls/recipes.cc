@@ -10,6 +10,18 @@ namespace {
 
 using Recipe = void (*)(Maker& m);
 
+// Where a slice of an array begins, and how large it is.
+struct SliceOf {
+  SliceOf(Maker& m, const Value& x) {
+    for (int64_t d : x.dims) {
+      starts.push_back(m.Scalar(KILN_S32));
+      sizes.push_back(m.w.Between(0, d));
+    }
+  }
+  std::vector<Value> starts;
+  Ints sizes;
+};
+
 const std::map<std::string, Recipe, std::less<>>& Recipes() {
   static const auto* recipes = new std::map<std::string, Recipe, std::less<>>{
       {"kiln_op_parameter",
@@ -190,28 +202,18 @@ const std::map<std::string, Recipe, std::less<>>& Recipes() {
       {"kiln_op_dynamic_slice",
        [](Maker& m) {
          const Value x = m.Array(kAny, 1);
-         std::vector<Value> starts;
-         Ints sizes;
-         for (int64_t d : x.dims) {
-           starts.push_back(m.Scalar(KILN_S32));
-           sizes.push_back(m.w.Between(0, d));
-         }
+         const SliceOf slice(m, x);
          m.Set("operand", x);
-         m.Set("start_indices", starts);
-         m.Set("dynamic_slice_sizes", sizes);
+         m.Set("start_indices", slice.starts);
+         m.Set("dynamic_slice_sizes", slice.sizes);
        }},
       {"kiln_op_dynamic_update_slice",
        [](Maker& m) {
          const Value x = m.Array(kAny, 1);
-         std::vector<Value> starts;
-         Ints sizes;
-         for (int64_t d : x.dims) {
-           starts.push_back(m.Scalar(KILN_S32));
-           sizes.push_back(m.w.Between(0, d));
-         }
+         const SliceOf slice(m, x);
          m.Set("operand", x);
-         m.Set("update", m.Of(x.dtype, sizes));
-         m.Set("start_indices", starts);
+         m.Set("update", m.Of(x.dtype, slice.sizes));
+         m.Set("start_indices", slice.starts);
        }},
       {"kiln_op_gather", Gather},
       {"kiln_op_get_dimension_size",
