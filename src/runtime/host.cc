@@ -30,8 +30,6 @@ constexpr double kTasksPerSlice = 256;
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(1);
 constexpr auto kMostBetweenLooks = std::chrono::milliseconds(8);
 
-int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t size);
-
 int32_t FailCancelled(const kiln_frame* frame) {
   constexpr std::string_view kMessage = "the execution was cancelled";
   return frame->table->fail(frame, static_cast<int32_t>(Code::kCancelled), kMessage.data(),
