@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <new>
 
 #include "base/stack.h"
 
@@ -25,11 +26,22 @@ thread_local MemoryReserve* current = nullptr;
 // Calls allocate() once more where work on this thread has a reserve; does not return without
 // memory then.
 template <typename F>
-void* OrFromReserve(void* memory, F&& allocate) {
-  if (__builtin_expect(memory != nullptr, 1)) return memory;
+[[gnu::noinline, gnu::cold]] void* FromReserve(F allocate) {
   if (!current || !IsAbandonable()) return nullptr;
-  if (current->Release()) memory = allocate();
+  void* memory = current->Release() ? allocate() : nullptr;
   if (!memory) Abandon(current->failure());
+  return memory;
+}
+
+// A compile asks for memory millions of times: there is no more in the way than a comparison.
+template <typename F>
+inline void* OrFromReserve(void* memory, F allocate) {
+  return __builtin_expect(memory != nullptr, 1) ? memory : FromReserve(allocate);
+}
+
+[[gnu::noinline, gnu::cold]] void* NewFromReserve(size_t bytes) {
+  void* memory = FromReserve([=] { return __real_malloc(bytes); });
+  if (!memory) throw std::bad_alloc();
   return memory;
 }
 
@@ -52,33 +64,41 @@ ReserveScope::~ReserveScope() { current = outer_; }
 
 }  // namespace kiln::backend
 
+using kiln::backend::FromReserve;
+using kiln::backend::NewFromReserve;
 using kiln::backend::OrFromReserve;
 
 extern "C" {
 
 void* __wrap_malloc(size_t bytes) {
-  return OrFromReserve(__real_malloc(bytes), [&] { return __real_malloc(bytes); });
+  return OrFromReserve(__real_malloc(bytes), [=] { return __real_malloc(bytes); });
+}
+
+// operator new, without the call of malloc between.
+void* __wrap__Znwm(size_t bytes) {
+  void* memory = __real_malloc(bytes);
+  return __builtin_expect(memory != nullptr, 1) ? memory : NewFromReserve(bytes);
 }
 
 void* __wrap_calloc(size_t count, size_t bytes) {
-  return OrFromReserve(__real_calloc(count, bytes), [&] { return __real_calloc(count, bytes); });
+  return OrFromReserve(__real_calloc(count, bytes), [=] { return __real_calloc(count, bytes); });
 }
 
 void* __wrap_realloc(void* memory, size_t bytes) {
   if (bytes == 0) return __real_realloc(memory, bytes);
   return OrFromReserve(__real_realloc(memory, bytes),
-                       [&] { return __real_realloc(memory, bytes); });
+                       [=] { return __real_realloc(memory, bytes); });
 }
 
 void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
   return OrFromReserve(__real_aligned_alloc(alignment, bytes),
-                       [&] { return __real_aligned_alloc(alignment, bytes); });
+                       [=] { return __real_aligned_alloc(alignment, bytes); });
 }
 
 int __wrap_posix_memalign(void** memory, size_t alignment, size_t bytes) {
   int error = __real_posix_memalign(memory, alignment, bytes);
   if (error != ENOMEM) return error;
-  OrFromReserve(nullptr, [&]() -> void* {
+  FromReserve([&]() -> void* {
     error = __real_posix_memalign(memory, alignment, bytes);
     return error == 0 ? *memory : nullptr;
   });

@@ -239,7 +239,8 @@ Result<bool> LlvmSession::MakeLargeQuick() {
   constexpr unsigned kLarge = 10'000, kMost = 100'000;
   bool any = false;
   for (llvm::Function& f : *module_) {
-    const unsigned instructions = f.getInstructionCount();
+    size_t instructions = 0;
+    for (const llvm::BasicBlock& block : f) instructions += block.size();
     if (instructions > kMost) {
       return ResourceExhausted("the code of ", f.getName().str(), " would have ", instructions,
                                " LLVM instructions; the most is ", kMost);

@@ -1,5 +1,8 @@
 #include "tensor/element_type.h"
 
+#include <algorithm>
+#include <array>
+
 namespace kiln {
 namespace {
 
@@ -17,11 +20,20 @@ constexpr TypeRow kTypes[] = {
 #undef KILN_ELEMENT_TYPE
 };
 
+// The rows by their numbers, as types are asked for everywhere; of other numbers none has bits.
+constexpr auto kTypesByNumber = [] {
+  constexpr auto kLast = std::max_element(
+      std::begin(kTypes), std::end(kTypes),
+      [](const TypeRow& a, const TypeRow& b) { return a.type < b.type; });
+  std::array<TypeRow, static_cast<size_t>(kLast->type) + 1> rows{};
+  for (const TypeRow& row : kTypes) rows[static_cast<size_t>(row.type)] = row;
+  return rows;
+}();
+
 const TypeRow* Find(ElementType type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.type == type) return &row;
-  }
-  return nullptr;
+  const auto number = static_cast<uint32_t>(type);
+  if (number >= kTypesByNumber.size() || kTypesByNumber[number].bits == 0) return nullptr;
+  return &kTypesByNumber[number];
 }
 
 }  // namespace

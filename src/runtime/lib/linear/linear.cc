@@ -76,15 +76,29 @@ To As(From x) {
   return static_cast<To>(x);
 }
 
-// Runs f(piece), which may run out of memory.
+// Matrices of at most so many rows and columns need little stack, and so little time that the run's
+// end is looked for once in a while.
+constexpr int64_t kSmall = 16;
+constexpr int64_t kSmallBetweenPolls = 64;
+
+// Runs f(piece, matrix), which may run out of memory, piece by piece in the order of matrices.
 template <typename F>
-Status ForEachPiece(const kiln_frame* frame, int64_t pieces, F&& f) {
+Status ForEachMatrix(const kiln_frame* frame, const Batch& batch, F&& f) {
+  const bool are_small = batch.rows <= kSmall && batch.columns <= kSmall;
+  const int64_t step = are_small ? kSmallBetweenPolls : 1;
   std::atomic<bool> failed{false};
-  ForEach(frame, pieces, [&](int64_t piece) {
+  ForEach(frame, batch.pieces, [&](int64_t piece) {
+    auto run = [&] {
+      const int64_t end = batch.FirstOf(piece + 1);
+      for (int64_t i = batch.FirstOf(piece); i < end && !IsCancelled(frame); i += step) {
+        const int64_t next = std::min(i + step, end);
+        for (int64_t matrix = i; matrix < next; ++matrix) f(piece, matrix);
+      }
+    };
     try {
+      if (are_small) return run();
       // Eigen has arrays in its frames.
-      Status status = OnOwnStack([&] { f(piece); });
-      if (!status.ok()) failed.store(true, std::memory_order_relaxed);
+      if (!OnOwnStack(run).ok()) failed.store(true, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {
       failed.store(true, std::memory_order_relaxed);
     }
@@ -108,17 +122,14 @@ class Cholesky : public Function {
   Status Run(const kiln_frame* frame, void* const* args) const override {
     const auto* from = static_cast<const Stored*>(args[0]);
     auto* to = static_cast<Stored*>(args[1]);
-    return ForEachPiece(frame, batch_.pieces, [&](int64_t piece) {
+    return ForEachMatrix(frame, batch_, [&](int64_t piece, int64_t i) {
       T* own = nullptr;
       if constexpr (!std::is_same_v<T, Stored>) {
         own = reinterpret_cast<T*>(
             static_cast<std::byte*>(args[2]) +
             piece * Aligned(batch_.elements() * static_cast<int64_t>(sizeof(T))));
       }
-      for (int64_t i = batch_.FirstOf(piece); i < batch_.FirstOf(piece + 1); ++i) {
-        if (IsCancelled(frame)) return;
-        RunOne(from + i * batch_.elements(), to + i * batch_.elements(), own);
-      }
+      RunOne(from + i * batch_.elements(), to + i * batch_.elements(), own);
     });
   }
 
@@ -169,12 +180,9 @@ class TriangularSolve : public Function {
     const auto* b = static_cast<const Stored*>(args[1]);
     auto* x = static_cast<Stored*>(args[2]);
     auto* scratch = static_cast<std::byte*>(args[3]);
-    return ForEachPiece(frame, sides_.pieces, [&](int64_t piece) {
-      std::byte* own = scratch + piece * OwnBytes(sides_, n_);
-      for (int64_t i = sides_.FirstOf(piece); i < sides_.FirstOf(piece + 1); ++i) {
-        if (IsCancelled(frame)) return;
-        RunOne(a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(), own);
-      }
+    return ForEachMatrix(frame, sides_, [&](int64_t piece, int64_t i) {
+      RunOne(a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(),
+             scratch + piece * OwnBytes(sides_, n_));
     });
   }
 
