@@ -231,10 +231,10 @@ typedef struct kiln_execute_options {
                                those that `kept` lists */
   const int32_t* cancel;  /**< unless NULL, looked at before the program starts, by its loops,
                              between kernels, and by kernels that take long: not 0 ends the
-                             execution with CANCELLED, mostly within 50 ms. Waited for are: what a
-                             GPU has been given, the decomposition of a single matrix, and an op of
-                             the evaluator's. It must stay, and not become 0 again, until the
-                             execution has ended; it may be set by any thread */
+                             execution with CANCELLED, mostly within 50 ms. Waited for are what a
+                             GPU has been given, and an op of the evaluator's. It must stay, and
+                             not become 0 again, until the execution has ended; any thread may
+                             set it */
   const size_t* donated;  /**< numbers of arguments that are donated: from when the execution has
                                been accepted they cannot be used any more, and have no contents.
                                Results that have them as aliases are made in their memory; what no

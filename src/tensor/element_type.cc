@@ -22,9 +22,9 @@ constexpr TypeRow kTypes[] = {
 
 // The rows by their numbers, as types are asked for everywhere; of other numbers none has bits.
 constexpr auto kTypesByNumber = [] {
-  constexpr auto kLast = std::max_element(
-      std::begin(kTypes), std::end(kTypes),
-      [](const TypeRow& a, const TypeRow& b) { return a.type < b.type; });
+  constexpr auto kLast =
+      std::max_element(std::begin(kTypes), std::end(kTypes),
+                       [](const TypeRow& a, const TypeRow& b) { return a.type < b.type; });
   std::array<TypeRow, static_cast<size_t>(kLast->type) + 1> rows{};
   for (const TypeRow& row : kTypes) rows[static_cast<size_t>(row.type)] = row;
   return rows;

@@ -153,6 +153,18 @@ static const char kCholesky[] =
     "  a = f32[300,200,200] select(p, b, x)\n"
     "  ROOT c = f32[300,200,200] cholesky(a), lower=true\n}\n";
 
+static const char kLargeMatrices[] =
+    "HloModule matrices\nENTRY e {\n  w = f32[2500,2500] parameter(0)\n"
+    "  x = f64[2500,2500] convert(w)\n"
+    "  i = s32[2500,2500] iota(), iota_dimension=0\n"
+    "  j = s32[2500,2500] iota(), iota_dimension=1\n"
+    "  p = pred[2500,2500] compare(i, j), direction=EQ\n  k = f64[] constant(5000)\n"
+    "  b = f64[2500,2500] broadcast(k), dimensions={}\n"
+    "  a = f64[2500,2500] select(p, b, x)\n"
+    "  c = f64[2500,2500] cholesky(a), lower=true\n"
+    "  ROOT s = f64[2500,2500] triangular-solve(c, x), left_side=true, lower=true, "
+    "transpose_a=NO_TRANSPOSE\n}\n";
+
 static const char kLoop[] =
     "HloModule loop\ncondition {\n  s = (s32[], f32[8]) parameter(0)\n"
     "  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(800000000)\n"
@@ -198,6 +210,7 @@ int main(void) {
     check("a scan", "CPU:0", kScan, 1);
     check("an FFT", "CPU:0", kFft, 1);
     check("decompositions", "CPU:0", kCholesky, 1);
+    check("large matrices", "CPU:0", kLargeMatrices, 1);
     check("a loop", "CPU:0", kLoop, 1);
     char* text = products(300, 256);
     check("300 products", "CPU:0", text, 2);

@@ -98,6 +98,15 @@ void Compare(const ir::Module& module, const std::vector<Literal>& operands, siz
   EXPECT_TRUE(*again == *actual);
 }
 
+void CompareCholesky(ElementType type, const std::vector<int64_t>& dims, bool lower) {
+  auto module = ir::ParseOrDie(
+      Cat("ENTRY e { a = ", ShapeText(type, dims),
+          " parameter(0) ROOT l = cholesky(a), lower=", lower ? "true" : "false", " }"));
+  std::vector<Literal> operands;
+  operands.push_back(Diagonal(module->entry()->root()->shape(), lower, 5));
+  Compare(*module, operands, 0, 4 * Epsilon(type));
+}
+
 TEST(Cholesky, AgreesWithTheEvaluator) {
   for (ElementType type : kTypes) {
     for (bool lower : {true, false}) {
@@ -113,20 +122,21 @@ TEST(Cholesky, AgreesWithTheEvaluator) {
                                         {2, 3, 30, 30},
                                         {0, 4, 4},
                                         {3000, 4, 4}}) {
-        auto module = ir::ParseOrDie(
-            Cat("ENTRY e { a = ", ShapeText(type, dims),
-                " parameter(0) ROOT l = cholesky(a), lower=", lower ? "true" : "false", " }"));
-        std::vector<Literal> operands;
-        operands.push_back(Diagonal(module->entry()->root()->shape(), lower, 5));
-        Compare(*module, operands, 0, 4 * Epsilon(type));
+        CompareCholesky(type, dims, lower);
       }
     }
   }
 }
 
+TEST(Cholesky, LargeOnesGoBlockByBlock) {
+  for (ElementType type : {ElementType::kF32, ElementType::kF64, ElementType::kC64}) {
+    for (bool lower : {true, false}) CompareCholesky(type, {601, 601}, lower);
+  }
+}
+
 // Each matrix of a batch fails by itself.
 TEST(Cholesky, WhatIsNotPositiveDefiniteIsNan) {
-  for (int64_t n : {1, 2, 5, 40}) {
+  for (int64_t n : {1, 2, 5, 40, 530}) {
     auto module = ir::ParseOrDie(Cat("ENTRY e { a = f32[6,", n, ",", n,
                                      "] parameter(0) ROOT l = cholesky(a), lower=true }"));
     std::vector<Literal> operands;
@@ -158,6 +168,35 @@ TEST(Cholesky, WhatIsNotPositiveDefiniteIsNan) {
   }
 }
 
+struct TriangularCase {
+  ElementType type;
+  bool left, lower, unit;
+  std::string_view op;
+  int64_t n, m;  // of the triangle, and the right sides
+  std::vector<int64_t> batch = {};
+};
+
+void CompareTriangularSolve(const TriangularCase& c) {
+  std::vector<int64_t> a = c.batch, b = c.batch;
+  a.insert(a.end(), {c.n, c.n});
+  b.insert(b.end(), {c.left ? c.n : c.m, c.left ? c.m : c.n});
+  auto module = ir::ParseOrDie(
+      Cat("ENTRY e { a = ", ShapeText(c.type, a), " parameter(0) b = ", ShapeText(c.type, b),
+          " parameter(1) ROOT x = triangular-solve(a, b), left_side=", c.left, ", lower=", c.lower,
+          ", unit_diagonal=", c.unit, ", transpose_a=", c.op, " }"));
+  std::vector<Literal> operands;
+  operands.push_back(Diagonal(module->entry()->parameter(0)->shape(), c.lower, 5));
+  if (c.unit) {
+    // Small, as with ones on the diagonal solutions grow.
+    ForEachElement(operands[0], [&](int64_t i, int64_t j, double& re, double& im) {
+      re /= static_cast<double>(4 * c.n), im /= static_cast<double>(4 * c.n);
+      if (i == j) re = im = std::numeric_limits<double>::quiet_NaN();
+    });
+  }
+  operands.push_back(NormalLiteral(module->entry()->parameter(1)->shape(), 6));
+  Compare(*module, operands, 1, 8 * Epsilon(c.type));
+}
+
 TEST(TriangularSolve, AgreesWithTheEvaluator) {
   for (ElementType type : kTypes) {
     for (bool left : {true, false}) {
@@ -173,28 +212,22 @@ TEST(TriangularSolve, AgreesWithTheEvaluator) {
                                 {70, 33}}) {
               for (std::vector<int64_t> batch : {std::vector<int64_t>{}, {3}, {2, 2}}) {
                 if (batch.size() == 2 && n > 3) continue;
-                std::vector<int64_t> a = batch, b = batch;
-                a.insert(a.end(), {n, n});
-                b.insert(b.end(), {left ? n : m, left ? m : n});
-                auto module = ir::ParseOrDie(Cat(
-                    "ENTRY e { a = ", ShapeText(type, a), " parameter(0) b = ", ShapeText(type, b),
-                    " parameter(1) ROOT x = triangular-solve(a, b), left_side=", left,
-                    ", lower=", lower, ", unit_diagonal=", unit, ", transpose_a=", op, " }"));
-                std::vector<Literal> operands;
-                operands.push_back(Diagonal(module->entry()->parameter(0)->shape(), lower, 5));
-                if (unit) {
-                  // Small, as with ones on the diagonal solutions grow.
-                  ForEachElement(operands[0], [&](int64_t i, int64_t j, double& re, double& im) {
-                    re /= static_cast<double>(4 * n), im /= static_cast<double>(4 * n);
-                    if (i == j) re = im = std::numeric_limits<double>::quiet_NaN();
-                  });
-                }
-                operands.push_back(NormalLiteral(module->entry()->parameter(1)->shape(), 6));
-                Compare(*module, operands, 1, 8 * Epsilon(type));
+                CompareTriangularSolve({type, left, lower, unit, op, n, m, batch});
               }
             }
           }
         }
+      }
+    }
+  }
+}
+
+TEST(TriangularSolve, LargeOnesGoBlockByBlock) {
+  for (ElementType type : {ElementType::kF32, ElementType::kC128}) {
+    for (bool left : {true, false}) {
+      for (bool lower : {true, false}) {
+        CompareTriangularSolve({type, left, lower, false, "NO_TRANSPOSE", 601, 9});
+        CompareTriangularSolve({type, left, lower, true, "ADJOINT", 40, 1100});
       }
     }
   }

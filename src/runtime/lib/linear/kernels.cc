@@ -6,15 +6,20 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/lib/parallel.h"
+
 namespace kiln::runtime::lib::linear {
 namespace {
 
-// Below this a call of Eigen's costs more than it saves.
-constexpr int64_t kSmall = 24;
+// Of larger work whether the run is to end is looked for between products of blocks: of such a size
+// and of complex numbers they take some 40 ms.
+constexpr int64_t kBlock = 256;
+constexpr int64_t kBlockOfSides = 512;
 
 template <typename T, int kOrder>
-using Matrix =
-    Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, kOrder>, 0, Eigen::OuterStride<>>;
+using Dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, kOrder>;
+template <typename T, int kOrder>
+using Matrix = Eigen::Map<Dense<T, kOrder>, 0, Eigen::OuterStride<>>;
 
 template <typename T>
 T Conjugate(T x) {
@@ -58,15 +63,35 @@ bool DecomposeSmall(int64_t n, At at) {
   return true;
 }
 
-template <typename T, int kTriangle>
-bool DecomposeLarge(T* a, int64_t n) {
-  Matrix<T, Eigen::RowMajor> matrix(a, n, n, Eigen::OuterStride<>(n));
-  // Eigen's own checks do not see what is no number.
-  using Block = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  Eigen::LLT<Eigen::Ref<Block>, kTriangle> decomposition(matrix);
-  if (decomposition.info() != Eigen::Success) return false;
-  for (int64_t i = 0; i < n; ++i) {
-    if (std::isnan(std::real(a[i * n + i]))) return false;
+// Of the lower triangle. With A11 = L11 L11^H: A21 = L21 L11^H, and A22 - L21 L21^H is left.
+template <typename T, int kOrder>
+bool DecomposeLarge(const kiln_frame* frame, T* a, int64_t n) {
+  Matrix<T, kOrder> matrix(a, n, n, Eigen::OuterStride<>(n));
+  const int64_t block = n <= 2 * kBlock ? n : kBlock;
+  for (int64_t k = 0; k < n; k += block) {
+    const int64_t width = std::min(block, n - k);
+    Eigen::Ref<Dense<T, kOrder>> corner(matrix.block(k, k, width, width));
+    Eigen::LLT<Eigen::Ref<Dense<T, kOrder>>, Eigen::Lower> decomposition(corner);
+    if (decomposition.info() != Eigen::Success) return false;
+    // Eigen's own checks do not see what is no number.
+    for (int64_t i = 0; i < width; ++i) {
+      if (std::isnan(std::real(corner(i, i)))) return false;
+    }
+    for (int64_t i = k + width; i < n; i += block) {
+      const int64_t height = std::min(block, n - i);
+      auto rows = matrix.block(i, k, height, width);
+      corner.template triangularView<Eigen::Lower>()
+          .adjoint()
+          .template solveInPlace<Eigen::OnTheRight>(rows);
+      for (int64_t j = k + width; j < i; j += block) {
+        if (IsCancelled(frame)) return true;
+        matrix.block(i, j, height, block).noalias() -=
+            rows * matrix.block(j, k, block, width).adjoint();
+      }
+      matrix.block(i, i, height, height)
+          .template selfadjointView<Eigen::Lower>()
+          .rankUpdate(rows, T(-1));
+    }
   }
   return true;
 }
@@ -91,15 +116,34 @@ bool Unfold(const T* a, int64_t n, const Triangle& t, T* to) {
   return is_regular;
 }
 
+// Block by block: what is known is taken off, then the block on the diagonal is solved.
 template <typename T, int kOrder>
-void SolveLarge(const T* a, int64_t n, bool lower, T* b, int64_t columns, int64_t stride) {
-  Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> matrix(a, n,
-                                                                                             n);
+void SolveLarge(const kiln_frame* frame, const T* a, int64_t n, bool lower, T* b, int64_t columns,
+                int64_t stride) {
+  Eigen::Map<const Dense<T, Eigen::RowMajor>> matrix(a, n, n);
   Matrix<T, kOrder> sides(b, n, columns, Eigen::OuterStride<>(stride));
-  if (lower) {
-    matrix.template triangularView<Eigen::Lower>().solveInPlace(sides);
-  } else {
-    matrix.template triangularView<Eigen::Upper>().solveInPlace(sides);
+  const bool is_one = n <= 2 * kBlock && columns <= 2 * kBlockOfSides;
+  const int64_t block = is_one ? n : kBlock, width = is_one ? columns : kBlockOfSides;
+  const int64_t blocks = (n + block - 1) / block;
+  auto height_of = [&](int64_t k) { return std::min(block, n - k * block); };
+  for (int64_t column = 0; column < columns; column += width) {
+    auto some = sides.middleCols(column, std::min(width, columns - column));
+    for (int64_t step = 0; step < blocks; ++step) {
+      const int64_t k = lower ? step : blocks - 1 - step, height = height_of(k);
+      auto rows = some.middleRows(k * block, height);
+      for (int64_t known = 0; known < step; ++known) {
+        if (IsCancelled(frame)) return;
+        const int64_t j = lower ? known : blocks - 1 - known;
+        rows.noalias() -= matrix.block(k * block, j * block, height, height_of(j)) *
+                          some.middleRows(j * block, height_of(j));
+      }
+      auto corner = matrix.block(k * block, k * block, height, height);
+      if (lower) {
+        corner.template triangularView<Eigen::Lower>().solveInPlace(rows);
+      } else {
+        corner.template triangularView<Eigen::Upper>().solveInPlace(rows);
+      }
+    }
   }
 }
 
@@ -131,24 +175,25 @@ void SolveSmall(int64_t n, bool lower, bool unit_diagonal, At at, T* b, int64_t 
 }  // namespace
 
 template <typename T>
-bool Decompose(T* a, int64_t n, bool lower) {
+bool Decompose(const kiln_frame* frame, T* a, int64_t n, bool lower) {
   if (n < kSmall) {
     // The upper triangle is the lower one's conjugate, transposed.
     return lower ? DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[i * n + j]; })
                  : DecomposeSmall<T>(n, [&](int64_t i, int64_t j) -> T& { return a[j * n + i]; });
   }
-  return lower ? DecomposeLarge<T, Eigen::Lower>(a, n) : DecomposeLarge<T, Eigen::Upper>(a, n);
+  return lower ? DecomposeLarge<T, Eigen::RowMajor>(frame, a, n)
+               : DecomposeLarge<T, Eigen::ColMajor>(frame, a, n);
 }
 
 template <typename T>
-void Solve(const T* a, int64_t n, const Triangle& t, T* b, int64_t columns, int64_t row_stride,
-           int64_t column_stride, T* scratch) {
+void Solve(const kiln_frame* frame, const T* a, int64_t n, const Triangle& t, T* b, int64_t columns,
+           int64_t row_stride, int64_t column_stride, T* scratch) {
   const bool lower = t.lower != t.transposed;
   if (n >= kSmall && Unfold(a, n, t, scratch)) {
     if (column_stride == 1) {
-      SolveLarge<T, Eigen::RowMajor>(scratch, n, lower, b, columns, row_stride);
+      SolveLarge<T, Eigen::RowMajor>(frame, scratch, n, lower, b, columns, row_stride);
     } else {
-      SolveLarge<T, Eigen::ColMajor>(scratch, n, lower, b, columns, column_stride);
+      SolveLarge<T, Eigen::ColMajor>(frame, scratch, n, lower, b, columns, column_stride);
     }
     return;
   }
@@ -159,9 +204,10 @@ void Solve(const T* a, int64_t n, const Triangle& t, T* b, int64_t columns, int6
   SolveSmall<T>(n, lower, t.unit_diagonal, at, b, columns, row_stride, column_stride);
 }
 
-#define KILN_INSTANTIATE(T)                      \
-  template bool Decompose<T>(T*, int64_t, bool); \
-  template void Solve<T>(const T*, int64_t, const Triangle&, T*, int64_t, int64_t, int64_t, T*);
+#define KILN_INSTANTIATE(T)                                                                  \
+  template bool Decompose<T>(const kiln_frame*, T*, int64_t, bool);                          \
+  template void Solve<T>(const kiln_frame*, const T*, int64_t, const Triangle&, T*, int64_t, \
+                         int64_t, int64_t, T*);
 KILN_INSTANTIATE(float)
 KILN_INSTANTIATE(double)
 KILN_INSTANTIATE(std::complex<float>)

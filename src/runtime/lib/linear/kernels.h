@@ -1,9 +1,11 @@
 // One matrix each, in row-major order. What is no number, or divides by zero, comes out as the
-// arithmetic has it.
+// arithmetic has it. Where the frame's run is cancelled the rest is left out.
 #pragma once
 
 #include <complex>
 #include <cstdint>
+
+#include "frame/frame.h"
 
 namespace kiln::runtime::lib::linear {
 
@@ -18,11 +20,15 @@ struct RealOf<std::complex<T>> {
 template <typename T>
 using Real = typename RealOf<T>::Type;
 
+// Matrices of fewer rows and columns take hardly any stack, or time: a call of Eigen's would cost
+// more than it saves.
+inline constexpr int64_t kSmall = 24;
+
 // The Cholesky decomposition of the lower or upper triangle of an n by n matrix, in its place; the
 // other triangle is neither read nor written. False where the matrix is not positive definite: then
 // the triangle's contents are undefined.
 template <typename T>
-bool Decompose(T* a, int64_t n, bool lower);
+bool Decompose(const kiln_frame* frame, T* a, int64_t n, bool lower);
 
 // Solves op(a) x = b for `columns` right sides, in the place of b: element i of right side k is at
 // b[i * row_stride + k * column_stride], where one of the strides is 1.
@@ -32,7 +38,7 @@ struct Triangle {
 };
 // `scratch` is n by n.
 template <typename T>
-void Solve(const T* a, int64_t n, const Triangle& triangle, T* b, int64_t columns,
-           int64_t row_stride, int64_t column_stride, T* scratch);
+void Solve(const kiln_frame* frame, const T* a, int64_t n, const Triangle& triangle, T* b,
+           int64_t columns, int64_t row_stride, int64_t column_stride, T* scratch);
 
 }  // namespace kiln::runtime::lib::linear

@@ -76,15 +76,13 @@ To As(From x) {
   return static_cast<To>(x);
 }
 
-// Matrices of at most so many rows and columns need little stack, and so little time that the run's
-// end is looked for once in a while.
-constexpr int64_t kSmall = 16;
+// After so many small matrices it is asked whether the run is to end.
 constexpr int64_t kSmallBetweenPolls = 64;
 
 // Runs f(piece, matrix), which may run out of memory, piece by piece in the order of matrices.
 template <typename F>
 Status ForEachMatrix(const kiln_frame* frame, const Batch& batch, F&& f) {
-  const bool are_small = batch.rows <= kSmall && batch.columns <= kSmall;
+  const bool are_small = batch.rows < linear::kSmall && batch.columns < linear::kSmall;
   const int64_t step = are_small ? kSmallBetweenPolls : 1;
   std::atomic<bool> failed{false};
   ForEach(frame, batch.pieces, [&](int64_t piece) {
@@ -129,12 +127,12 @@ class Cholesky : public Function {
             static_cast<std::byte*>(args[2]) +
             piece * Aligned(batch_.elements() * static_cast<int64_t>(sizeof(T))));
       }
-      RunOne(from + i * batch_.elements(), to + i * batch_.elements(), own);
+      RunOne(frame, from + i * batch_.elements(), to + i * batch_.elements(), own);
     });
   }
 
  private:
-  void RunOne(const Stored* from, Stored* to, T* own) const {
+  void RunOne(const kiln_frame* frame, const Stored* from, Stored* to, T* own) const {
     T* a = own;
     if constexpr (std::is_same_v<T, Stored>) a = to;
     const int64_t n = batch_.rows;
@@ -144,7 +142,7 @@ class Cholesky : public Function {
         a[i * n + j] = inside ? As<T>(from[i * n + j]) : T(0);
       }
     }
-    if (!linear::Decompose(a, n, lower_)) {
+    if (!linear::Decompose(frame, a, n, lower_)) {
       constexpr Real<T> kNan = std::numeric_limits<Real<T>>::quiet_NaN();
       T nan(kNan);
       if constexpr (!std::is_same_v<T, Real<T>>) nan = T(kNan, kNan);
@@ -181,37 +179,39 @@ class TriangularSolve : public Function {
     auto* x = static_cast<Stored*>(args[2]);
     auto* scratch = static_cast<std::byte*>(args[3]);
     return ForEachMatrix(frame, sides_, [&](int64_t piece, int64_t i) {
-      RunOne(a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(),
+      RunOne(frame, a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(),
              scratch + piece * OwnBytes(sides_, n_));
     });
   }
 
  private:
-  void RunOne(const Stored* a, const Stored* b, Stored* x, std::byte* own) const {
+  void RunOne(const kiln_frame* frame, const Stored* a, const Stored* b, Stored* x,
+              std::byte* own) const {
     const auto bytes = static_cast<int64_t>(sizeof(T));
     const int64_t elements = sides_.elements();
     T* unfolded = reinterpret_cast<T*>(own);
     if constexpr (std::is_same_v<T, Stored>) {
       if (b != x) std::memcpy(x, b, static_cast<size_t>(elements) * sizeof(T));
-      SolveOne(a, x, unfolded);
+      SolveOne(frame, a, x, unfolded);
     } else {
       T* matrix = reinterpret_cast<T*>(own + Aligned(n_ * n_ * bytes));
       T* sides = reinterpret_cast<T*>(own + 2 * Aligned(n_ * n_ * bytes));
       for (int64_t k = 0; k < n_ * n_; ++k) matrix[k] = As<T>(a[k]);
       for (int64_t k = 0; k < elements; ++k) sides[k] = As<T>(b[k]);
-      SolveOne(matrix, sides, unfolded);
+      SolveOne(frame, matrix, sides, unfolded);
       for (int64_t k = 0; k < elements; ++k) x[k] = As<Stored>(sides[k]);
     }
   }
 
   // x op(a) = b is op(a)^T x^T = b^T.
-  void SolveOne(const T* a, T* x, T* unfolded) const {
+  void SolveOne(const kiln_frame* frame, const T* a, T* x, T* unfolded) const {
     Triangle triangle = triangle_;
     if (left_) {
-      linear::Solve(a, n_, triangle, x, sides_.columns, sides_.columns, int64_t{1}, unfolded);
+      linear::Solve(frame, a, n_, triangle, x, sides_.columns, sides_.columns, int64_t{1},
+                    unfolded);
     } else {
       triangle.transposed = !triangle.transposed;
-      linear::Solve(a, n_, triangle, x, sides_.rows, int64_t{1}, sides_.columns, unfolded);
+      linear::Solve(frame, a, n_, triangle, x, sides_.rows, int64_t{1}, sides_.columns, unfolded);
     }
   }
 
