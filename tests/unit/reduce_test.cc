@@ -48,6 +48,28 @@ TEST(Reduce, LeavesTheOpThatFails) {
   EXPECT_GT(reduced, 40);
 }
 
+// A donated parameter stays one, under its new number, as long as its result is there.
+TEST(Reduce, KeepsAliases) {
+  auto module = ir::ParseOrDie(
+      "HloModule m, input_output_alias={ {1}: (2, {}, may-alias), {0}: (0, {}, may-alias) }\n"
+      "ENTRY e { a = f32[4] parameter(0) b = f32[4] parameter(1) c = f32[4] parameter(2)"
+      " x = f32[4] negate(a) y = f32[4] add(b, c) ROOT t = tuple(x, y) }");
+  const ir::Instruction* root = module->entry()->root();
+  auto one = Rebuild(*module, {.results = {root->operand(1)}});
+  ASSERT_TRUE(one.ok());
+  ASSERT_EQ((*one)->aliases().size(), 1u);
+  EXPECT_TRUE((*one)->aliases()[0].output_index.empty());
+  EXPECT_EQ((*one)->aliases()[0].parameter, 1);
+  auto turned = Rebuild(*module, {.results = {root->operand(1), root->operand(0)}});
+  ASSERT_TRUE(turned.ok());
+  ASSERT_EQ((*turned)->aliases().size(), 2u);
+  EXPECT_EQ((*turned)->aliases()[0].output_index, std::vector<int64_t>{0});
+  EXPECT_EQ((*turned)->aliases()[0].parameter, 2);
+  auto whole = Rebuild(*module, {});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ((*whole)->aliases().size(), 2u);
+}
+
 // What matters may be in a loop in a branch.
 TEST(Reduce, TakesControlFlowApart) {
   int reduced = 0;

@@ -22,6 +22,7 @@ class Rebuilder {
     }
     KILN_RETURN_IF_ERROR(Copy(*from_.entry()));
     to_->set_entry(computations_.at(from_.entry()));
+    CopyAliases();
     to_->RemoveUnusedComputations();
     to_->SortComputations();
     const Instruction* culprit = nullptr;
@@ -189,6 +190,27 @@ class Rebuilder {
                           c->Add({.opcode = Opcode::kTuple, .operands = std::move(elements)}));
     c->set_root(root);
     return OkStatus();
+  }
+
+  // Those of which both the parameter and the result are left.
+  void CopyAliases() {
+    const Instruction* root = from_.entry()->root();
+    const std::vector<const Instruction*> results = ResultsOf(*from_.entry());
+    const bool is_root = results.size() == 1 && results[0] == root;
+    for (ir::InputOutputAlias alias : from_.aliases()) {
+      auto parameter = instructions_.find(from_.entry()->parameter(alias.parameter));
+      if (parameter == instructions_.end()) continue;
+      alias.parameter = parameter->second->attributes().Int(Attr::kParameterNumber);
+      std::vector<int64_t>& index = alias.output_index;
+      if (!is_root) {
+        if (index.empty() || root->opcode() != Opcode::kTuple) continue;
+        auto result = std::ranges::find(results, root->operand(index[0]));
+        if (result == results.end()) continue;
+        index[0] = result - results.begin();
+        if (results.size() == 1) index.erase(index.begin());
+      }
+      to_->aliases().push_back(std::move(alias));
+    }
   }
 
   const ir::Module& from_;
