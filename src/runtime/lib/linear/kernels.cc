@@ -149,9 +149,10 @@ void SolveLarge(const kiln_frame* frame, const T* a, int64_t n, bool lower, T* b
 
 // By the textbook; at(i, j) is an element of op(a).
 template <typename T, typename At>
-void SolveSmall(int64_t n, bool lower, bool unit_diagonal, At at, T* b, int64_t columns,
-                int64_t row_stride, int64_t column_stride) {
+void SolveSmall(const kiln_frame* frame, int64_t n, bool lower, bool unit_diagonal, At at, T* b,
+                int64_t columns, int64_t row_stride, int64_t column_stride) {
   for (int64_t step = 0; step < n; ++step) {
+    if (step % 16 == 15 && IsCancelled(frame)) return;
     const int64_t i = lower ? step : n - 1 - step;
     T* row = b + i * row_stride;
     for (int64_t k = 0; k < step; ++k) {
@@ -201,7 +202,7 @@ void Solve(const kiln_frame* frame, const T* a, int64_t n, const Triangle& t, T*
     const T x = t.transposed ? a[j * n + i] : a[i * n + j];
     return t.conjugated ? Conjugate(x) : x;
   };
-  SolveSmall<T>(n, lower, t.unit_diagonal, at, b, columns, row_stride, column_stride);
+  SolveSmall<T>(frame, n, lower, t.unit_diagonal, at, b, columns, row_stride, column_stride);
 }
 
 #define KILN_INSTANTIATE(T)                                                                  \
