@@ -25,6 +25,11 @@
 #include "calls/world.h"
 #include "options.h"
 
+// Memory that cannot be had is an error for AddressSanitizer, too, and not the end.
+extern "C" [[gnu::visibility("default")]] const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
+
 namespace kiln::fuzz {
 namespace {
 
