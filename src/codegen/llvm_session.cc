@@ -156,6 +156,13 @@ Result<std::unique_ptr<LlvmSession>> LlvmSession::ForCpu(std::string_view module
   return session;
 }
 
+Result<std::unique_ptr<LlvmSession>> LlvmSession::ForEmulator(std::string_view module_name,
+                                                              const target::Cpu& cpu) {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, ForCpu(module_name, cpu));
+  session->machine_->Options.EmitStackSizeSection = true;
+  return session;
+}
+
 Result<std::unique_ptr<LlvmSession>> LlvmSession::ForGpu(std::string_view module_name,
                                                          const target::Gpu& gpu) {
   std::unique_ptr<LlvmSession> session(new LlvmSession());

@@ -7,7 +7,11 @@
 #include <cstdio>
 #include <set>
 
+#include "base/strings.h"
 #include "gpu_test_util.h"
+#include "hlo_test_util.h"
+#include "interp/interpreter.h"
+#include "literal_test_util.h"
 #include "ptxas.h"
 
 namespace kiln {
@@ -152,6 +156,33 @@ TEST(GpuPrograms, EveryType) {
     add(Cat(t, "[40,70] iota(), iota_dimension=1"));
     CheckOnGpu(Cat(text, "  ROOT t = tuple(", results, ")\n}\n"));
   }
+}
+
+// A fold of a thousand arrays: frames of more than 64 KiB.
+TEST(GpuPrograms, LargeFramesHaveRoom) {
+  constexpr int kArrays = 1000;
+  std::string fold = "f {\n", sums, arrays, types, zeros;
+  for (int i = 0; i < kArrays; ++i) {
+    const std::string_view comma = i == 0 ? "" : ", ";
+    sums += Cat("  s", i, " = f32[] add(p", i, ", p", kArrays + i, ")\n");
+    types += Cat(comma, "s", i);
+    arrays += Cat(comma, "x", i);
+    zeros += ", z";
+  }
+  for (int i = 0; i < 2 * kArrays; ++i) fold += Cat("  p", i, " = f32[] parameter(", i, ")\n");
+  std::string text =
+      Cat(fold, sums, "  ROOT t = tuple(", types, ") }\nENTRY e {\n  z = f32[] constant(0)\n");
+  for (int i = 0; i < kArrays; ++i) text += Cat("  x", i, " = f32[8,4] parameter(", i, ")\n");
+  auto module = ir::ParseOrDie(
+      Cat(text, "  ROOT r = reduce(", arrays, zeros, "), dimensions={1}, to_apply=f }\n"));
+  std::vector<Literal> arguments = testing::RandomArguments(*module, 1);
+  auto expected = interp::Evaluate(*module, arguments);
+  ASSERT_TRUE(expected.ok());
+  auto loaded = testing::LoadOnGpu(*module, true);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  auto actual = testing::RunOnGpu(*loaded, arguments);
+  ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+  EXPECT_EQ(testing::DifferenceOf(*module, *expected, *actual, 1e-5), "");
 }
 
 }  // namespace

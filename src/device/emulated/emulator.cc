@@ -7,6 +7,7 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
+#include "device/emulated/stack_sizes.h"
 #include "device/emulated/worker.h"
 #include "tensor/small_float.h"
 
@@ -82,6 +83,7 @@ Result<std::unique_ptr<EmulatedCode>> EmulatedCode::Load(const std::string& obje
   };
   std::unique_ptr<EmulatedCode> code(new EmulatedCode);
   KILN_ASSIGN_OR_RETURN(code->code_, Link({object}, table));
+  KILN_ASSIGN_OR_RETURN(code->stack_bytes_, StackBytesOf(object));
   return code;
 #endif
 }
@@ -95,7 +97,7 @@ Result<const EmulatedKernel*> EmulatedCode::Find(const std::string& symbol) {
       if (info.status().code() != Code::kInternal) return info.status();
       return NotFound("kernel ", symbol, ": ", info.status().message());
     }
-    EmulatedKernel kernel{symbol, *static_cast<const kiln_emulated_kernel*>(*info)};
+    EmulatedKernel kernel{symbol, *static_cast<const kiln_emulated_kernel*>(*info), stack_bytes_};
     found = kernels_.emplace(symbol, std::move(kernel)).first;
   }
   return &found->second;

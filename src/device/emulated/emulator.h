@@ -33,6 +33,7 @@ struct EmulatorOptions {
 struct EmulatedKernel {
   std::string name;
   kiln_emulated_kernel info{};
+  size_t stack_bytes = 0;  // that a thread's code takes
 };
 
 // Code for the emulator.
@@ -48,6 +49,7 @@ class EmulatedCode {
  private:
   EmulatedCode() = default;
   std::unique_ptr<LinkedCode> code_;
+  size_t stack_bytes_ = 0;
   std::mutex mutex_;
   std::map<std::string, EmulatedKernel> kernels_;
 };

@@ -107,7 +107,7 @@ Status EmulatedWorker::Prepare() {
   } catch (const std::bad_alloc&) {
     fibers = 0;
   }
-  if (fibers == 0 || !stacks_.Reserve(fibers)) {
+  if (fibers == 0 || !stacks_.Reserve(fibers, grid_->kernel.stack_bytes)) {
     return ResourceExhausted("kernel ", grid_->kernel.name, ": no memory for the stacks of ",
                              thread_count_, " emulated threads");
   }
