@@ -24,7 +24,7 @@ constexpr size_t kReserveBytes = 2 << 20;
 thread_local MemoryReserve* current = nullptr;
 
 // Calls allocate() once more where work on this thread has a reserve; does not return without
-// memory then.
+// memory then. Null where it has none.
 template <typename F>
 [[gnu::noinline, gnu::cold]] void* FromReserve(F allocate) {
   if (!current || !IsAbandonable()) return nullptr;
@@ -37,12 +37,6 @@ template <typename F>
 template <typename F>
 inline void* OrFromReserve(void* memory, F allocate) {
   return __builtin_expect(memory != nullptr, 1) ? memory : FromReserve(allocate);
-}
-
-[[gnu::noinline, gnu::cold]] void* NewFromReserve(size_t bytes) {
-  void* memory = FromReserve([=] { return __real_malloc(bytes); });
-  if (!memory) throw std::bad_alloc();
-  return memory;
 }
 
 }  // namespace
@@ -65,7 +59,6 @@ ReserveScope::~ReserveScope() { current = outer_; }
 }  // namespace kiln::backend
 
 using kiln::backend::FromReserve;
-using kiln::backend::NewFromReserve;
 using kiln::backend::OrFromReserve;
 
 extern "C" {
@@ -76,8 +69,9 @@ void* __wrap_malloc(size_t bytes) {
 
 // operator new, without the call of malloc between.
 void* __wrap__Znwm(size_t bytes) {
-  void* memory = __real_malloc(bytes);
-  return __builtin_expect(memory != nullptr, 1) ? memory : NewFromReserve(bytes);
+  void* memory = OrFromReserve(__real_malloc(bytes), [=] { return __real_malloc(bytes); });
+  if (!memory) throw std::bad_alloc();
+  return memory;
 }
 
 void* __wrap_calloc(size_t count, size_t bytes) {

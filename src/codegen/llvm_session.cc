@@ -153,12 +153,6 @@ Result<std::unique_ptr<LlvmSession>> LlvmSession::ForCpu(std::string_view module
   session->prefer_vector_bits_ = cpu.vector_bytes * 8;
   KILN_RETURN_IF_ERROR(session->Create(module_name, cpu.triple,
                                        StartsWith(cpu.triple, "x86_64") ? "x86-64" : "", features));
-  return session;
-}
-
-Result<std::unique_ptr<LlvmSession>> LlvmSession::ForEmulator(std::string_view module_name,
-                                                              const target::Cpu& cpu) {
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, ForCpu(module_name, cpu));
   session->machine_->Options.EmitStackSizeSection = true;
   return session;
 }

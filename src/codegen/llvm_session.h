@@ -25,13 +25,9 @@ void MakeOptimised(llvm::Function* function);
 class LlvmSession {
  public:
   // A module for CPU code. The code is position-independent and is chosen by the target's feature
-  // bits alone.
+  // bits alone. Objects tell the size of each function's frame (section .stack_sizes).
   static Result<std::unique_ptr<LlvmSession>> ForCpu(std::string_view module_name,
                                                      const target::Cpu& cpu);
-  // The same for the emulated GPU, whose objects tell the size of each function's frame (section
-  // .stack_sizes).
-  static Result<std::unique_ptr<LlvmSession>> ForEmulator(std::string_view module_name,
-                                                          const target::Cpu& cpu);
   // A module for PTX of one architecture.
   static Result<std::unique_ptr<LlvmSession>> ForGpu(std::string_view module_name,
                                                      const target::Gpu& gpu);

@@ -7,6 +7,8 @@
 #include "testing.h"
 
 #define STACK_BYTES (256 << 10)
+/* Large frames must not reach beyond it. */
+#define GUARD_BYTES (16 << 20)
 
 static kiln_context* context;
 
@@ -130,6 +132,42 @@ static struct text solve(void) {
   return t;
 }
 
+/* An op that folds so many arrays at once: the frame of its kernel has room for all of them. */
+static struct text fold(int arrays) {
+  struct text t = {0};
+  add(&t,
+      "HloModule fold\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+      "  ROOT c = f32[] add(a, b)\n}\nf {\n");
+  for (int i = 0; i < arrays; ++i) add(&t, "  a%d = f32[] parameter(%d)\n", i, i);
+  for (int i = 0; i < arrays; ++i) add(&t, "  b%d = f32[] parameter(%d)\n", i, arrays + i);
+  for (int i = 0; i < arrays; ++i) add(&t, "  c%d = f32[] add(a%d, b%d)\n", i, i, i);
+  add(&t, "  ROOT t = (f32[]");
+  for (int i = 1; i < arrays; ++i) add(&t, ", f32[]");
+  add(&t, ") tuple(c0");
+  for (int i = 1; i < arrays; ++i) add(&t, ", c%d", i);
+  add(&t, ")\n}\nENTRY e {\n  x = f32[4] parameter(0)\n  z = f32[] constant(0)\n");
+  for (int i = 0; i < arrays; ++i) {
+    add(&t,
+        "  v%d = f32[] constant(%d)\n  w%d = f32[4] broadcast(v%d), dimensions={}\n"
+        "  y%d = f32[4] multiply(x, w%d)\n  x%d = f32[4,4] broadcast(y%d), dimensions={0}\n",
+        i, i, i, i, i, i, i, i);
+  }
+  add(&t, "  r = (f32[4]");
+  for (int i = 1; i < arrays; ++i) add(&t, ", f32[4]");
+  add(&t, ") reduce(x0");
+  for (int i = 1; i < arrays; ++i) add(&t, ", x%d", i);
+  for (int i = 0; i < arrays; ++i) add(&t, ", z");
+  add(&t, "), dimensions={1}, to_apply=f\n");
+  for (int i = 0; i < arrays; ++i) add(&t, "  g%d = f32[4] get-tuple-element(r), index=%d\n", i, i);
+  add(&t, "  g = f32[%d] concatenate(g0", 4 * arrays);
+  for (int i = 1; i < arrays; ++i) add(&t, ", g%d", i);
+  add(&t,
+      "), dimensions={0}\n  s = f32[%d,4] reshape(g)\n"
+      "  ROOT t = f32[4] reduce(s, z), dimensions={0}, to_apply=sum\n}\n",
+      arrays);
+  return t;
+}
+
 /* The same op by op. */
 static void run_session(kiln_graph* graph, kiln_device* device, kiln_buffer* argument) {
   kiln_session_options options;
@@ -182,7 +220,9 @@ static void* run(void* unused) {
   OK(kiln_context_create(&options, &context));
   static const char* const kDevices[] = {"CPU:0", "GPU:0", "REFERENCE:0"};
   for (int d = 0; d < 3; ++d) {
-    struct text texts[] = {calls(499), branches(300), loops(60), chain(10000), solve()};
+    /* A GPU's kernels have fewer than 4,095 arrays. */
+    struct text texts[] = {calls(499),   branches(300), loops(60),
+                           chain(10000), solve(),       fold(d == 1 ? 1000 : 7000)};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; ++k) {
       check(texts[k], kDevices[d], 1);
       free(texts[k].data);
@@ -197,6 +237,7 @@ int main(void) {
   pthread_t thread;
   pthread_attr_init(&attributes);
   if (pthread_attr_setstacksize(&attributes, STACK_BYTES) != 0 ||
+      pthread_attr_setguardsize(&attributes, GUARD_BYTES) != 0 ||
       pthread_create(&thread, &attributes, run, NULL) != 0) {
     return 1;
   }

@@ -153,7 +153,9 @@ class OutputTest(unittest.TestCase):
         self.assertEqual({len(ops) for ops in ops_of['op_by_op']}, {1})
         self.assertGreater(max(len(ops) for ops in ops_of['compiled']), 3)
         # Bars say what they compute in the words of the program.
-        named = [{op for ops in ops_of[side] for op in ops if '/' in op} for side in SIDES]
+        # Whether an operand is packed, by a kernel of its own, depends on the machine.
+        named = [{op for ops in ops_of[side] for op in ops
+                  if '/' in op and not op.startswith('pack ')} for side in SIDES]
         self.assertEqual(named[0], named[1])
         self.assertGreaterEqual(named[0], {'forward/matmul', 'forward/exp', 'loss/mean',
                                            'gradient/weights', 'update/bias'})

@@ -222,7 +222,7 @@ TEST(EmulatedGpu, AtomicsOfHalves) {
 
 // Kernels of one module may share functions, and are found by their names.
 TEST(EmulatedGpu, ManyKernelsInAModule) {
-  auto session = codegen::LlvmSession::ForEmulator("many", target::HostCpu().cpu);
+  auto session = codegen::LlvmSession::ForCpu("many", target::HostCpu().cpu);
   ASSERT_TRUE(session.ok());
   llvm::Module& module = (*session)->module();
   llvm::LLVMContext& context = (*session)->context();

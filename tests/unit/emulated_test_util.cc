@@ -28,7 +28,7 @@ HandWritten::HandWritten(int parameters, const Body& body, const std::string& na
                          bool quick) {
   status_ = [&]() -> Status {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<codegen::LlvmSession> session,
-                          codegen::LlvmSession::ForEmulator(name, target::HostCpu().cpu));
+                          codegen::LlvmSession::ForCpu(name, target::HostCpu().cpu));
     llvm::Function* f = AddKernel(*session, parameters, body, name);
     KILN_RETURN_IF_ERROR(session->Verify());
     KILN_RETURN_IF_ERROR(codegen::LowerPrimitivesToEmulator(session->module(), {&f, 1}, sm, quick));

@@ -96,7 +96,7 @@ class GpuModuleEmitter {
     TraceSpan emission(options_.trace, Cat("emit ", name), "codegen");
     emission.AddArg("kernels", std::ssize(kernels));
     if (target_.gpu.emulated) {
-      KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForEmulator(name, target_.cpu));
+      KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForCpu(name, target_.cpu));
       math_ = {target_.cpu.has_fma, target_.cpu.has_f16};
     } else {
       target::Gpu gpu = target_.gpu;

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "base/float_environment.h"
+#include "base/stack.h"
 #include "base/strings.h"
+#include "device/cpu/stack_sizes.h"
 #include "plan/alignment.h"
 #include "plan/uses.h"
 #include "runtime/host.h"
@@ -12,6 +14,13 @@
 namespace kiln::device {
 
 using plan::Allocation;
+
+namespace {
+
+// Callers have at least 256 KiB of stack, of which code takes no more than so much.
+constexpr size_t kMostOfCallersStack = 64 << 10;
+
+}  // namespace
 
 CpuExecutable::CpuExecutable(plan::Program program, const target::Cpu& cpu,
                              runtime::Allocator& allocator, runtime::ThreadPool& pool)
@@ -42,6 +51,12 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(plan::Artefact artefa
   std::unique_ptr<CpuExecutable> e(
       new CpuExecutable(std::move(artefact.program), artefact.target.cpu, allocator, pool));
   KILN_ASSIGN_OR_RETURN(e->calls_, runtime::ProgramCalls::Make(e->program(), calls));
+  size_t stack_bytes = 0;
+  for (const std::string& object : artefact.objects) {
+    KILN_ASSIGN_OR_RETURN(const size_t bytes, StackBytesOf(object));
+    stack_bytes += bytes;
+  }
+  e->wants_own_stack_ = stack_bytes > kMostOfCallersStack;
   {
     TraceSpan span(trace, "link", "load");
     Result<std::unique_ptr<LinkedCode>> code = Link(artefact.objects);
@@ -103,7 +118,12 @@ Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
   frame.threads =
       options.threads > 0 ? std::min(options.threads, pool_.threads()) : pool_.threads();
   DefaultFloatEnvironment environment;
-  int32_t code = entry(&frame);
+  int32_t code = 0;
+  if (wants_own_stack_) {
+    KILN_RETURN_IF_ERROR(OnOwnStack([&] { code = entry(&frame); }));
+  } else {
+    code = entry(&frame);
+  }
   return code == 0 && run.code == 0 ? OkStatus() : runtime::StatusOf(run, code);
 }
 

@@ -52,6 +52,7 @@ class CpuExecutable : public runtime::LoadedExecutable {
   runtime::ArenaCache arenas_;
   std::unique_ptr<LinkedCode> code_;
   kiln_entry_fn entry_ = nullptr;
+  bool wants_own_stack_ = false;  // for its frames are large
   runtime::ProgramCalls calls_;
   // The addresses of all allocations that no run changes; null for the others.
   std::vector<void*> fixed_;

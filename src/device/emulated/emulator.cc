@@ -7,7 +7,7 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
-#include "device/emulated/stack_sizes.h"
+#include "device/cpu/stack_sizes.h"
 #include "device/emulated/worker.h"
 #include "tensor/small_float.h"
 

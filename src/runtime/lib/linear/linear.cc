@@ -79,18 +79,28 @@ To As(From x) {
 // After so many small matrices it is asked whether the run is to end.
 constexpr int64_t kSmallBetweenPolls = 64;
 
-// Runs f(piece, matrix), which may run out of memory, piece by piece in the order of matrices.
+// Memory of the call's own, of which each piece has so much.
+struct Scratch {
+  void* memory = nullptr;
+  int64_t piece_bytes = 0;
+
+  void* Of(int64_t piece) const { return static_cast<std::byte*>(memory) + piece * piece_bytes; }
+};
+
+// Runs f(matrix, its piece's scratch), which may run out of memory, piece by piece in the order of
+// matrices.
 template <typename F>
-Status ForEachMatrix(const kiln_frame* frame, const Batch& batch, F&& f) {
+Status ForEachMatrix(const kiln_frame* frame, const Batch& batch, const Scratch& scratch, F&& f) {
   const bool are_small = batch.rows < linear::kSmall && batch.columns < linear::kSmall;
   const int64_t step = are_small ? kSmallBetweenPolls : 1;
   std::atomic<bool> failed{false};
   ForEach(frame, batch.pieces, [&](int64_t piece) {
     auto run = [&] {
+      void* const own = scratch.Of(piece);
       const int64_t end = batch.FirstOf(piece + 1);
       for (int64_t i = batch.FirstOf(piece); i < end && !IsCancelled(frame); i += step) {
         const int64_t next = std::min(i + step, end);
-        for (int64_t matrix = i; matrix < next; ++matrix) f(piece, matrix);
+        for (int64_t matrix = i; matrix < next; ++matrix) f(matrix, own);
       }
     };
     try {
@@ -112,28 +122,25 @@ class Cholesky : public Function {
  public:
   Cholesky(const Batch& batch, bool lower) : batch_(batch), lower_(lower) {}
 
-  static int64_t ScratchBytes(const Batch& batch) {
+  // Of a piece: where types differ the matrix as it is.
+  static int64_t OwnBytes(const Batch& batch, int64_t) {
     if (std::is_same_v<T, Stored>) return 0;
-    return batch.pieces * Aligned(batch.elements() * static_cast<int64_t>(sizeof(T)));
+    return Aligned(batch.elements() * static_cast<int64_t>(sizeof(T)));
   }
 
   Status Run(const kiln_frame* frame, void* const* args) const override {
     const auto* from = static_cast<const Stored*>(args[0]);
     auto* to = static_cast<Stored*>(args[1]);
-    return ForEachMatrix(frame, batch_, [&](int64_t piece, int64_t i) {
-      T* own = nullptr;
-      if constexpr (!std::is_same_v<T, Stored>) {
-        own = reinterpret_cast<T*>(
-            static_cast<std::byte*>(args[2]) +
-            piece * Aligned(batch_.elements() * static_cast<int64_t>(sizeof(T))));
-      }
+    Scratch scratch;
+    if (!std::is_same_v<T, Stored>) scratch = {args[2], OwnBytes(batch_, batch_.rows)};
+    return ForEachMatrix(frame, batch_, scratch, [&](int64_t i, void* own) {
       RunOne(frame, from + i * batch_.elements(), to + i * batch_.elements(), own);
     });
   }
 
  private:
-  void RunOne(const kiln_frame* frame, const Stored* from, Stored* to, T* own) const {
-    T* a = own;
+  void RunOne(const kiln_frame* frame, const Stored* from, Stored* to, void* own) const {
+    T* a = static_cast<T*>(own);
     if constexpr (std::is_same_v<T, Stored>) a = to;
     const int64_t n = batch_.rows;
     for (int64_t i = 0; i < n; ++i) {
@@ -165,7 +172,8 @@ class TriangularSolve : public Function {
   TriangularSolve(const Batch& sides, int64_t n, bool left, const Triangle& triangle)
       : sides_(sides), n_(n), left_(left), triangle_(triangle) {}
 
-  // The triangle as the solver wants it, and where types differ the matrices as they are.
+  // Of a piece: the triangle as the solver wants it, and where types differ the matrices as they
+  // are.
   static int64_t OwnBytes(const Batch& sides, int64_t n) {
     const auto bytes = static_cast<int64_t>(sizeof(T));
     const int64_t copies =
@@ -177,25 +185,24 @@ class TriangularSolve : public Function {
     const auto* a = static_cast<const Stored*>(args[0]);
     const auto* b = static_cast<const Stored*>(args[1]);
     auto* x = static_cast<Stored*>(args[2]);
-    auto* scratch = static_cast<std::byte*>(args[3]);
-    return ForEachMatrix(frame, sides_, [&](int64_t piece, int64_t i) {
-      RunOne(frame, a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(),
-             scratch + piece * OwnBytes(sides_, n_));
+    const Scratch scratch = {args[3], OwnBytes(sides_, n_)};
+    return ForEachMatrix(frame, sides_, scratch, [&](int64_t i, void* own) {
+      RunOne(frame, a + i * n_ * n_, b + i * sides_.elements(), x + i * sides_.elements(), own);
     });
   }
 
  private:
   void RunOne(const kiln_frame* frame, const Stored* a, const Stored* b, Stored* x,
-              std::byte* own) const {
-    const auto bytes = static_cast<int64_t>(sizeof(T));
+              void* own) const {
     const int64_t elements = sides_.elements();
-    T* unfolded = reinterpret_cast<T*>(own);
+    T* unfolded = static_cast<T*>(own);
     if constexpr (std::is_same_v<T, Stored>) {
       if (b != x) std::memcpy(x, b, static_cast<size_t>(elements) * sizeof(T));
       SolveOne(frame, a, x, unfolded);
     } else {
-      T* matrix = reinterpret_cast<T*>(own + Aligned(n_ * n_ * bytes));
-      T* sides = reinterpret_cast<T*>(own + 2 * Aligned(n_ * n_ * bytes));
+      const int64_t bytes = Aligned(n_ * n_ * static_cast<int64_t>(sizeof(T)));
+      T* matrix = reinterpret_cast<T*>(static_cast<std::byte*>(own) + bytes);
+      T* sides = reinterpret_cast<T*>(static_cast<std::byte*>(own) + 2 * bytes);
       for (int64_t k = 0; k < n_ * n_; ++k) matrix[k] = As<T>(a[k]);
       for (int64_t k = 0; k < elements; ++k) sides[k] = As<T>(b[k]);
       SolveOne(frame, matrix, sides, unfolded);
@@ -275,10 +282,10 @@ Made MakeCholesky(const CallSignature& signature) {
 
 Result<int64_t> CholeskyScratchBytes(const CallSignature& signature) {
   KILN_RETURN_IF_ERROR(CheckCount("cholesky", signature, 1));
-  return VisitMatrices(signature,
-                       [&](const Batch& batch, int64_t, auto t, auto stored) -> Result<int64_t> {
-                         return Cholesky<decltype(t), decltype(stored)>::ScratchBytes(batch);
-                       });
+  return VisitMatrices(
+      signature, [&](const Batch& batch, int64_t n, auto t, auto stored) -> Result<int64_t> {
+        return batch.pieces * Cholesky<decltype(t), decltype(stored)>::OwnBytes(batch, n);
+      });
 }
 
 Made MakeTriangularSolve(const CallSignature& signature) {

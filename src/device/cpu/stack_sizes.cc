@@ -1,9 +1,4 @@
-#include "device/emulated/stack_sizes.h"
-
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <numeric>
+#include "device/cpu/stack_sizes.h"
 
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/LEB128.h"
@@ -11,9 +6,6 @@
 
 namespace kiln::device {
 namespace {
-
-// A kernel calls parts of bundles, these call computations, and these what those have in common.
-constexpr size_t kDepth = 4;
 
 // Where functions begin is for the linker to put in: in the object it is 0.
 constexpr size_t kAddressBytes = 8;
@@ -24,13 +16,14 @@ Result<size_t> StackBytesOf(const std::string& object) {
   const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "kernels");
   auto file = llvm::object::ObjectFile::createObjectFile(buffer);
   if (!file) return Internal("an object of kernels: ", llvm::toString(file.takeError()));
-  std::array<uint64_t, kDepth> largest{};
-  bool any = false;
+  size_t sum = 0;
+  bool has_code = false, has_sizes = false;
   for (const llvm::object::SectionRef& section : (*file)->sections()) {
     llvm::Expected<llvm::StringRef> name = section.getName();
     if (!name) return Internal("an object of kernels: ", llvm::toString(name.takeError()));
+    has_code |= section.isText() && section.getSize() > 0;
     if (*name != ".stack_sizes") continue;
-    any = true;
+    has_sizes = true;
     llvm::Expected<llvm::StringRef> contents = section.getContents();
     if (!contents) return Internal("an object of kernels: ", llvm::toString(contents.takeError()));
     const uint8_t *at = contents->bytes_begin(), *end = contents->bytes_end();
@@ -38,15 +31,15 @@ Result<size_t> StackBytesOf(const std::string& object) {
       at += kAddressBytes;
       unsigned length = 0;
       const char* error = nullptr;
-      const uint64_t bytes = llvm::decodeULEB128(at, &length, end, &error);
+      sum += llvm::decodeULEB128(at, &length, end, &error);
       if (error) return Internal("an object of kernels: ", error);
       at += length;
-      auto smallest = std::ranges::min_element(largest);
-      *smallest = std::max(*smallest, bytes);
     }
   }
-  if (!any) return Internal("an object of kernels does not tell the sizes of its frames");
-  return static_cast<size_t>(std::accumulate(largest.begin(), largest.end(), uint64_t{0}));
+  if (has_code && !has_sizes) {
+    return Internal("an object of kernels does not tell the sizes of its frames");
+  }
+  return sum;
 }
 
 }  // namespace kiln::device
