@@ -186,7 +186,7 @@ TEST(Chains, TakeLittleMemory) {
 // kernel alone reads, at the place where it writes, may be overwritten.
 TEST(Chains, InTheMemoryOfArguments) {
   for (int parameter : {0, 1, 2}) {
-    std::string text = Text({.m = 320, .n = 320, .k = 320, .tail = "norm"});
+    std::string text = Text({.m = 160, .n = 160, .k = 160, .tail = "norm"});
     text.insert(std::string("HloModule chain").size(),
                 Cat(", input_output_alias={ {}: (", parameter, ", {}, may-alias) }"));
     auto module = ir::ParseOrDie(text);

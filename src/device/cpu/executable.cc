@@ -51,14 +51,11 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(plan::Artefact artefa
   std::unique_ptr<CpuExecutable> e(
       new CpuExecutable(std::move(artefact.program), artefact.target.cpu, allocator, pool));
   KILN_ASSIGN_OR_RETURN(e->calls_, runtime::ProgramCalls::Make(e->program(), calls));
-  size_t stack_bytes = 0;
-  for (const std::string& object : artefact.objects) {
-    KILN_ASSIGN_OR_RETURN(const size_t bytes, StackBytesOf(object));
-    stack_bytes += bytes;
-  }
-  e->wants_own_stack_ = stack_bytes > kMostOfCallersStack;
   {
     TraceSpan span(trace, "link", "load");
+    Result<size_t> stack_bytes = StackBytesOf(artefact.objects);
+    if (!stack_bytes.ok()) return stack_bytes.status().WithContext(e->program().name);
+    e->wants_own_stack_ = *stack_bytes > kMostOfCallersStack;
     Result<std::unique_ptr<LinkedCode>> code = Link(artefact.objects);
     if (!code.ok()) return code.status().WithContext(e->program().name);
     e->code_ = *std::move(code);

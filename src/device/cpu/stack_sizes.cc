@@ -10,9 +10,7 @@ namespace {
 // Where functions begin is for the linker to put in: in the object it is 0.
 constexpr size_t kAddressBytes = 8;
 
-}  // namespace
-
-Result<size_t> StackBytesOf(const std::string& object) {
+Result<size_t> SumOfFrames(const std::string& object) {
   const llvm::MemoryBufferRef buffer(llvm::StringRef(object.data(), object.size()), "kernels");
   auto file = llvm::object::ObjectFile::createObjectFile(buffer);
   if (!file) return Internal("an object of kernels: ", llvm::toString(file.takeError()));
@@ -38,6 +36,17 @@ Result<size_t> StackBytesOf(const std::string& object) {
   }
   if (has_code && !has_sizes) {
     return Internal("an object of kernels does not tell the sizes of its frames");
+  }
+  return sum;
+}
+
+}  // namespace
+
+Result<size_t> StackBytesOf(const std::vector<std::string>& objects) {
+  size_t sum = 0;
+  for (const std::string& object : objects) {
+    KILN_ASSIGN_OR_RETURN(const size_t bytes, SumOfFrames(object));
+    sum += bytes;
   }
   return sum;
 }

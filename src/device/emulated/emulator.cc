@@ -83,7 +83,7 @@ Result<std::unique_ptr<EmulatedCode>> EmulatedCode::Load(const std::string& obje
   };
   std::unique_ptr<EmulatedCode> code(new EmulatedCode);
   KILN_ASSIGN_OR_RETURN(code->code_, Link({object}, table));
-  KILN_ASSIGN_OR_RETURN(code->stack_bytes_, StackBytesOf(object));
+  KILN_ASSIGN_OR_RETURN(code->stack_bytes_, StackBytesOf({object}));
   return code;
 #endif
 }
