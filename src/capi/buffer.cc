@@ -3,9 +3,9 @@
 #include "base/strings.h"
 #include "capi/error.h"
 #include "capi/options.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
-static_assert(KILN_ALIGNMENT == kiln::plan::kAlignment);
+static_assert(KILN_ALIGNMENT == kiln::program::kAlignment);
 
 using kiln::FailedPrecondition;
 using kiln::InvalidArgument;
@@ -24,7 +24,7 @@ using kiln::capi::Storage;
 namespace {
 
 bool IsAligned(const std::byte* data) {
-  return reinterpret_cast<uintptr_t>(data) % kiln::plan::kAlignment == 0;
+  return reinterpret_cast<uintptr_t>(data) % kiln::program::kAlignment == 0;
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
                         kiln_buffer* const* arguments, size_t argument_count,
                         kiln_buffer* const* results, size_t result_count) {
   Call call(std::move(callee));
-  const plan::Signature& signature = call.callee_->signature();
+  const program::Signature& signature = call.callee_->signature();
   KILN_ASSIGN_OR_RETURN(call.options_, ReadOptions("kiln_execute_options", options));
   KILN_RETURN_IF_ERROR(CheckOptions(call.options_, *call.callee_));
   KILN_RETURN_IF_ERROR(CheckCount("argument", *call.callee_, argument_count,
@@ -159,7 +159,7 @@ Result<Call> Call::Bind(std::shared_ptr<const Callee> callee, const kiln_execute
 }
 
 Status Call::ReadDonations() {
-  const plan::Signature& signature = callee_->signature();
+  const program::Signature& signature = callee_->signature();
   // What most calls do: nothing is donated, and nothing must be.
   if (options_.donated_count == 0 && options_.donate_aliased == 0 && options_.kept_count == 0 &&
       std::find(signature.must_alias.begin(), signature.must_alias.end(), true) ==
@@ -300,7 +300,8 @@ class Call::Running {
       in.push_back(memory);
     }
     for (const Ref<kiln_buffer>& result : call_.results_) {
-      KILN_ASSIGN_OR_RETURN(std::byte * memory, staging_.MemoryOf(*result, true, plan::kAlignment));
+      KILN_ASSIGN_OR_RETURN(std::byte * memory,
+                            staging_.MemoryOf(*result, true, program::kAlignment));
       out.push_back(memory);
     }
     start_ = trace_ ? TraceSink::Now() : 0;

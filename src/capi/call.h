@@ -13,7 +13,7 @@
 #include "capi/context.h"
 #include "capi/event.h"
 #include "kiln/executable.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "runtime/device.h"
 
 namespace kiln::capi {
@@ -26,7 +26,7 @@ class Callee {
 
   const std::string& name() const { return name_; }  // in timelines and messages
   kiln_device& device() const { return device_; }
-  virtual const plan::Signature& signature() const = 0;
+  virtual const program::Signature& signature() const = 0;
   // Whether a run is over sooner than another thread would begin with it.
   virtual bool is_small() const { return false; }
   // Whether it runs on a stream of the caller's.
@@ -34,7 +34,7 @@ class Callee {
   // What the memory of an argument must be a multiple of.
   virtual int64_t argument_alignment(size_t argument) const {
     (void)argument;
-    return plan::kAlignment;
+    return program::kAlignment;
   }
   // Whether a run calls functions of the user's.
   virtual bool calls_users_functions() const { return false; }

@@ -13,6 +13,7 @@
 #include "capi/error.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
+#include "ir/effects.h"
 #include "runtime/calls.h"
 
 namespace kiln::capi {
@@ -107,6 +108,9 @@ Status Register(kiln_context& context, std::string_view target, UsersFunction::P
     return std::shared_ptr<const runtime::lib::Function>(
         std::make_shared<UsersCall>(function, signature));
   };
+  if (ir::IsMarkerTarget(target)) {
+    return InvalidArgument("the target '", target, "' is a marker, which is never called");
+  }
   KILN_RETURN_IF_ERROR(context.calls().Add(target, make));
   function->set_destroy(std::move(when_gone));
   return OkStatus();

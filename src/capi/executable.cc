@@ -2,8 +2,7 @@
 
 #include "capi/error.h"
 #include "capi/options.h"
-#include "plan/duration.h"
-#include "plan/memory.h"
+#include "program/memory.h"
 
 using kiln::InvalidArgument;
 using kiln::OkStatus;
@@ -19,10 +18,10 @@ namespace {
 // Arguments and results without tokens, of which nobody has buffers. The program has them all.
 class Arrays {
  public:
-  explicit Arrays(const kiln::plan::Signature& all)
+  explicit Arrays(const kiln::program::Signature& all)
       : arguments_(PlacesOf(all.parameters)), results_(PlacesOf(all.results)) {
     if (arguments_.size() == all.parameters.size() && results_.size() == all.results.size()) return;
-    auto signature = std::make_unique<kiln::plan::Signature>();
+    auto signature = std::make_unique<kiln::program::Signature>();
     std::vector<int> numbers(all.parameters.size(), -1);
     for (size_t i : arguments_) {
       numbers[i] = static_cast<int>(signature->parameters.size());
@@ -40,7 +39,7 @@ class Arrays {
   }
 
   // Null where there are no tokens.
-  const kiln::plan::Signature* signature() const { return signature_.get(); }
+  const kiln::program::Signature* signature() const { return signature_.get(); }
   // The place of an argument among the program's.
   size_t PlaceOf(size_t argument) const { return arguments_[argument]; }
   template <typename T>
@@ -71,7 +70,7 @@ class Arrays {
   }
 
   std::vector<size_t> arguments_, results_;
-  std::unique_ptr<const kiln::plan::Signature> signature_;
+  std::unique_ptr<const kiln::program::Signature> signature_;
 };
 
 class LoadedCallee : public kiln::capi::Callee {
@@ -81,9 +80,9 @@ class LoadedCallee : public kiln::capi::Callee {
         loaded_(std::move(loaded)),
         arrays_(loaded_->program().signature),
         is_small_(device.device->target().kind == kiln::target::Kind::kCpu &&
-                  kiln::plan::NanosecondsOf(loaded_->program()) <= kSmallNanoseconds) {}
+                  loaded_->program().nanoseconds <= kSmallNanoseconds) {}
 
-  const kiln::plan::Signature& signature() const override {
+  const kiln::program::Signature& signature() const override {
     return arrays_.signature() ? *arrays_.signature() : loaded_->program().signature;
   }
   bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
@@ -96,7 +95,7 @@ class LoadedCallee : public kiln::capi::Callee {
       std::span<const void* const> arguments, std::span<void* const> results,
       const kiln::runtime::RunOptions& options) const override {
     if (!arrays_.signature()) return loaded_->Start(arguments, results, options);
-    const kiln::plan::Signature& all = loaded_->program().signature;
+    const kiln::program::Signature& all = loaded_->program().signature;
     return loaded_->Start(arrays_.AllArguments(arguments, all.parameters.size()),
                           arrays_.AllResults(results, all.results.size()), options);
   }
@@ -194,7 +193,7 @@ kiln_error* kiln_executable_info(const kiln_executable* executable, kiln_program
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_executable_info", {{"executable", executable}, {"info", info}}));
     kiln_program_info told = KILN_PROGRAM_INFO_INIT;
-    told.kernels = kiln::plan::CountKernels(executable->program().steps);
+    told.kernels = kiln::program::CountKernels(executable->program().steps);
     told.temporary_bytes = executable->program().arena_bytes;
     told.compile_microseconds = executable->compile_microseconds();
     return kiln::capi::WriteStruct("kiln_program_info", told, info);
@@ -219,7 +218,7 @@ kiln_error* kiln_executable_memory(const kiln_executable* executable, kiln_progr
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         NotNull("kiln_executable_memory", {{"executable", executable}, {"memory", memory}}));
-    kiln::plan::MemoryUse use = kiln::plan::MemoryOf(executable->program());
+    kiln::program::MemoryUse use = kiln::program::MemoryOf(executable->program());
     use.constants = executable->constant_bytes();
     kiln_program_memory told = KILN_PROGRAM_MEMORY_INIT;
     told.code_bytes = executable->code_bytes();
@@ -241,7 +240,7 @@ kiln_error* kiln_executable_cost(const kiln_executable* executable, kiln_program
     kiln_program_cost told = KILN_PROGRAM_COST_INIT;
     told.flops = executable->program().flops;
     told.transcendentals = executable->program().transcendentals;
-    told.bytes_accessed = kiln::plan::BytesAccessed(executable->program());
+    told.bytes_accessed = kiln::program::BytesAccessed(executable->program());
     told.partial = executable->has_partial_cost() ? 1 : 0;
     return kiln::capi::WriteStruct("kiln_program_cost", told, cost);
   });

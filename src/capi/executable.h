@@ -16,9 +16,9 @@ struct kiln_executable : kiln::capi::Counted<kiln_executable> {
   kiln_context& context() const { return *context_; }
   kiln_device& device() const { return callee_->device(); }
   const std::shared_ptr<const kiln::capi::Callee>& callee() const { return callee_; }
-  const kiln::plan::Program& program() const { return program_; }
+  const kiln::program::Program& program() const { return program_; }
   // Of the arrays: tokens are left out.
-  const kiln::plan::Signature& signature() const { return callee_->signature(); }
+  const kiln::program::Signature& signature() const { return callee_->signature(); }
   int64_t code_bytes() const { return code_bytes_; }
   int64_t constant_bytes() const { return constant_bytes_; }
   int64_t compile_microseconds() const { return compile_microseconds_; }
@@ -32,7 +32,7 @@ struct kiln_executable : kiln::capi::Counted<kiln_executable> {
   // Before the callee, whose memory is the context's.
   kiln::capi::Ref<kiln_context> context_;
   std::shared_ptr<const kiln::capi::Callee> callee_;
-  const kiln::plan::Program& program_;
+  const kiln::program::Program& program_;
   int64_t code_bytes_, constant_bytes_, compile_microseconds_;
   bool has_partial_cost_;
   std::vector<std::vector<int64_t>> argument_dims_, result_dims_;

@@ -27,7 +27,7 @@ class PreparedCallee : public Callee {
         signature_(session_->SignatureOf(number)) {}
 
   const session::RunInfo& info() const { return session_->InfoOf(number_); }
-  const plan::Signature& signature() const override { return signature_; }
+  const program::Signature& signature() const override { return signature_; }
   bool calls_users_functions() const override { return session_->CallsUsersFunctions(number_); }
   Result<std::unique_ptr<runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
@@ -39,7 +39,7 @@ class PreparedCallee : public Callee {
  private:
   const std::shared_ptr<session::Session> session_;
   const int number_;
-  const plan::Signature& signature_;
+  const program::Signature& signature_;
 };
 
 }  // namespace

@@ -14,21 +14,21 @@
 #include "codegen/cpu/sort.h"
 #include "codegen/effort.h"
 #include "codegen/elemental.h"
+#include "codegen/kernel_uses.h"
 #include "codegen/llvm_session.h"
 #include "codegen/parallel.h"
-#include "plan/uses.h"
 
 namespace kiln::codegen {
 namespace {
 
-Status EmitKernel(LlvmSession& session, const plan::Program& program, int index, bool quick,
+Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, int index, bool quick,
                   const target::Cpu& cpu) {
-  const plan::ScheduledKernel& kernel = program.kernels[static_cast<size_t>(index)];
+  const kernel::ScheduledKernel& kernel = lowered.kernels[static_cast<size_t>(index)];
   llvm::Function* function =
-      session.AddFunction(session.KernelType(), KernelSymbol(program, index), true);
+      session.AddFunction(session.KernelType(), KernelSymbol(lowered, index), true);
   if (quick) MakeQuick(function);
   switch (kernel.form) {
-    case plan::ScheduledKernel::Form::kNest:
+    case kernel::ScheduledKernel::Form::kNest:
       switch (kernel.kernel.kind) {
         case kernel::Kernel::Kind::kNest:
           return EmitNest(function, kernel.kernel, kernel.cpu, cpu);
@@ -40,15 +40,15 @@ Status EmitKernel(LlvmSession& session, const plan::Program& program, int index,
           return EmitScan(function, kernel.kernel, kernel.cpu, cpu);
       }
       break;
-    case plan::ScheduledKernel::Form::kGemm:
-    case plan::ScheduledKernel::Form::kPackLhs:
-    case plan::ScheduledKernel::Form::kPackRhs:
+    case kernel::ScheduledKernel::Form::kGemm:
+    case kernel::ScheduledKernel::Form::kPackLhs:
+    case kernel::ScheduledKernel::Form::kPackRhs:
       return EmitProduct(function, kernel, cpu);
-    case plan::ScheduledKernel::Form::kBundle:
-      EmitBundle(session, function, program, kernel);
+    case kernel::ScheduledKernel::Form::kBundle:
+      EmitBundle(session, function, lowered, kernel);
       return OkStatus();
-    case plan::ScheduledKernel::Form::kChain:
-      EmitChain(session, function, program, kernel);
+    case kernel::ScheduledKernel::Form::kChain:
+      EmitChain(session, function, lowered, kernel);
       return OkStatus();
   }
   return OkStatus();
@@ -65,20 +65,21 @@ struct Part {
 };
 
 // The part's objects, and its text where that is wanted.
-Status Emit(const plan::Program& program, const Effort& effort, const target::Cpu& cpu,
+Status Emit(const LoweredProgram& lowered, const Effort& effort, const target::Cpu& cpu,
             const Options& options, std::string_view name, Part& part) {
   std::vector<std::string> objects;
   std::string text;
   TraceSpan emission(options.trace, Cat("emit ", name), "codegen");
   emission.AddArg("kernels", std::ssize(part.kernels));
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session, LlvmSession::ForCpu(name, cpu));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session,
+                        LlvmSession::ForCpu(Cat(name, ".", lowered.program.id), cpu));
   if (effort.large) ShareFunctions(session->module());
   for (int k : part.kernels) {
     KILN_RETURN_IF_ERROR(options.interrupt.Check());
     KILN_RETURN_IF_ERROR(
-        EmitKernel(*session, program, k, effort.quick[static_cast<size_t>(k)], cpu));
+        EmitKernel(*session, lowered, k, effort.quick[static_cast<size_t>(k)], cpu));
   }
-  if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, program, cpu));
+  if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, lowered, cpu));
   if (options.dump) text = session->Text();
   KILN_RETURN_IF_ERROR(session->Verify());
   KILN_ASSIGN_OR_RETURN(bool large, session->MakeLargeQuick());
@@ -100,8 +101,8 @@ Status Emit(const plan::Program& program, const Effort& effort, const target::Cp
 }
 
 // The kernels that are functions, not only pieces of loops.
-std::vector<int> Functions(const plan::Program& program) {
-  std::vector<plan::KernelUse> uses = plan::KernelUses(program);
+std::vector<int> Functions(const LoweredProgram& lowered) {
+  std::vector<KernelUse> uses = KernelUses(lowered);
   std::vector<int> functions;
   for (size_t k = 0; k < uses.size(); ++k) {
     if (uses[k].called || !uses[k].inlined) functions.push_back(static_cast<int>(k));
@@ -110,13 +111,13 @@ std::vector<int> Functions(const plan::Program& program) {
 }
 
 // The heaviest kernels first, each to the part that has least.
-std::vector<Part> Deal(const plan::Program& program, const std::vector<int64_t>& costs,
+std::vector<Part> Deal(const LoweredProgram& lowered, const std::vector<int64_t>& costs,
                        size_t count) {
   std::vector<Part> parts(count);
   std::vector<int64_t> load(count, 0);
   parts[0].entry = true;
   load[0] = 20;
-  std::vector<int> order = Functions(program);
+  std::vector<int> order = Functions(lowered);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return costs[static_cast<size_t>(a)] > costs[static_cast<size_t>(b)];
   });
@@ -130,20 +131,20 @@ std::vector<Part> Deal(const plan::Program& program, const std::vector<int64_t>&
 
 }  // namespace
 
-Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
+Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, const target::Cpu& cpu,
                                              const Options& options) {
   const size_t workers = static_cast<size_t>(std::max(options.threads, 1));
-  const size_t kernels = std::max<size_t>(program.kernels.size(), 1);
+  const size_t kernels = std::max<size_t>(lowered.kernels.size(), 1);
   // What is dumped is one module, which LLVM's tools read.
   const size_t round = workers * kMostKernelsOfModule;
   const size_t rounds = (kernels + round - 1) / round;
   size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);
-  Effort effort = PlanEffort(program, options.optimization, false);
-  std::vector<Part> parts = Deal(program, effort.costs, count);
+  Effort effort = PlanEffort(lowered, options.optimization, false);
+  std::vector<Part> parts = Deal(lowered, effort.costs, count);
   InParallel(workers, parts.size(), [&](size_t i) {
-    const std::string name = Cat(program.name, ".", i);
+    const std::string name = Cat(lowered.program.name, ".", i);
     parts[i].status = backend::RunLlvm(name, options.interrupt, [&] {
-      return Emit(program, effort, cpu, options, name, parts[i]);
+      return Emit(lowered, effort, cpu, options, name, parts[i]);
     });
   });
   std::vector<std::string> objects;

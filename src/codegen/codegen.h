@@ -9,7 +9,8 @@
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "base/trace.h"
-#include "plan/plan.h"
+#include "codegen/lowered_program.h"
+#include "target/target.h"
 
 namespace kiln::codegen {
 
@@ -29,15 +30,16 @@ struct Options {
   std::function<void(std::string_view suffix, std::string_view text)> dump;
 };
 
-// Relocatable objects that define kEntrySymbol, kPrologueSymbol (where there is a prologue) and
-// whatever kernels they call; no undefined symbol is left but the frame's.
-Result<std::vector<std::string>> GenerateCpu(const plan::Program& program, const target::Cpu& cpu,
+// Relocatable objects that define the program's entry, its prologue (where it has one) and whatever
+// kernels they call; no undefined symbol is left but the frame's. All symbols end in the program's
+// id.
+Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, const target::Cpu& cpu,
                                              const Options& options);
 
 // What the program's launches need on a GPU: modules of PTX or, where the target is an emulated
-// GPU, objects for device/emulated. plan::GpuSymbol names the code of a launch, which is in one of
-// them.
-Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
+// GPU, objects for device/emulated. The grids of the program's kernels name the code of a launch,
+// which is in one of them.
+Result<std::vector<std::string>> GenerateGpu(const LoweredProgram& lowered,
                                              const target::Target& target, const Options& options);
 
 }  // namespace kiln::codegen

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/uses.h"
+#include "codegen/kernel_uses.h"
 
 namespace kiln::codegen {
 namespace {
@@ -19,10 +19,10 @@ constexpr int64_t kHugeCost = 12'000;
 // to be run some hundred times before that makes good the time that LLVM takes.
 constexpr int64_t kManyValues = 1 << 20;
 
-bool IsElementwise(const plan::ScheduledKernel& k) {
+bool IsElementwise(const kernel::ScheduledKernel& k) {
   if (k.finish || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
-  size_t first = k.form == plan::ScheduledKernel::Form::kGemm ? 1 : 0;
-  if (first == 0 && k.form != plan::ScheduledKernel::Form::kNest) return false;
+  size_t first = k.form == kernel::ScheduledKernel::Form::kGemm ? 1 : 0;
+  if (first == 0 && k.form != kernel::ScheduledKernel::Form::kNest) return false;
   // A product that nothing follows has no code of its own.
   if (k.kernel.stages.size() <= first) return false;
   return std::all_of(k.kernel.stages.begin() + static_cast<std::ptrdiff_t>(first),
@@ -30,8 +30,8 @@ bool IsElementwise(const plan::ScheduledKernel& k) {
                      [](const kernel::Stage& s) { return s.reductions.empty(); });
 }
 
-bool IsNest(const plan::ScheduledKernel& k) {
-  return k.form == plan::ScheduledKernel::Form::kNest &&
+bool IsNest(const kernel::ScheduledKernel& k) {
+  return k.form == kernel::ScheduledKernel::Form::kNest &&
          k.kernel.kind == kernel::Kernel::Kind::kNest;
 }
 
@@ -58,7 +58,7 @@ int64_t CostOf(const std::vector<kernel::Node>& nodes, int64_t elementary) {
   return cost;
 }
 
-int64_t CostOf(const plan::ScheduledKernel& k, int64_t elementary) {
+int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
   int64_t cost = kFunctionCost;
   for (size_t s = 0; s < k.kernel.stages.size(); ++s) {
     const kernel::Stage& stage = k.kernel.stages[s];
@@ -79,25 +79,25 @@ int64_t CostOf(const plan::ScheduledKernel& k, int64_t elementary) {
 
 }  // namespace
 
-Effort PlanEffort(const plan::Program& program, Optimization optimization, bool emulates_gpu) {
+Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu) {
   Effort effort;
   int64_t total = 0;
-  for (const plan::ScheduledKernel& k : program.kernels) {
+  for (const kernel::ScheduledKernel& k : lowered.kernels) {
     effort.costs.push_back(CostOf(k, kElementaryCost));
     total += effort.costs.back();
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
     if (!emulates_gpu) continue;
-    for (const plan::BundlePart& part : k.parts) {
-      total += CostOf(program.kernels[static_cast<size_t>(part.kernel)], kElementaryCost);
+    for (const kernel::ScheduledPart& part : k.parts) {
+      total += CostOf(lowered.kernels[static_cast<size_t>(part.kernel)], kElementaryCost);
     }
   }
   bool quick_anyway = optimization == Optimization::kQuick;
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
-  effort.quick.assign(program.kernels.size(), false);
+  effort.quick.assign(lowered.kernels.size(), false);
   if (!effort.large) return effort;
-  std::vector<plan::KernelUse> uses = plan::KernelUses(program);
+  std::vector<KernelUse> uses = KernelUses(lowered);
   for (size_t k = 0; k < effort.quick.size(); ++k) {
-    const plan::ScheduledKernel& kernel = program.kernels[k];
+    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
     bool quick = !uses[k].looped && (emulates_gpu ? IsNest(kernel) : IsElementwise(kernel)) &&
                  (quick_anyway || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
     effort.quick[k] = quick;
@@ -105,9 +105,9 @@ Effort PlanEffort(const plan::Program& program, Optimization optimization, bool 
   }
   // On a GPU the kernels of a bundle are of one module.
   for (size_t k = 0; k < effort.quick.size(); ++k) {
-    const plan::ScheduledKernel& kernel = program.kernels[k];
-    if (kernel.form != plan::ScheduledKernel::Form::kBundle) continue;
-    effort.quick[k] = std::ranges::all_of(kernel.parts, [&](const plan::BundlePart& part) {
+    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
+    if (kernel.form != kernel::ScheduledKernel::Form::kBundle) continue;
+    effort.quick[k] = std::ranges::all_of(kernel.parts, [&](const kernel::ScheduledPart& part) {
       return effort.quick[static_cast<size_t>(part.kernel)];
     });
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
-#include "plan/plan.h"
+#include "codegen/lowered_program.h"
 
 namespace kiln::codegen {
 
@@ -28,6 +28,6 @@ inline constexpr size_t kMostKernelsOfModule = 1200;
 // For an emulated GPU all of its kernels' nests may be quick: no more than a number at a time is
 // computed there, and an access of memory takes longer to check than it does. The parts of a
 // bundle, which has a copy of each, count as kernels.
-Effort PlanEffort(const plan::Program& program, Optimization optimization, bool emulates_gpu);
+Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool emulates_gpu);
 
 }  // namespace kiln::codegen

@@ -8,7 +8,7 @@
 namespace kiln::compiler {
 namespace {
 
-using plan::ScheduledKernel;
+using kernel::ScheduledKernel;
 
 // What an item of a bundle stands for: the threads' shares are equal but for so much.
 constexpr double kItemMicroseconds = 0.02;
@@ -63,13 +63,13 @@ void DealBlocks(ScheduledKernel& bundle, const std::vector<const ScheduledKernel
 
 std::optional<ScheduledKernel> BundleLaunches(const std::string& name, const target::Target& target,
                                               const std::vector<ScheduledKernel>& kernels,
-                                              std::vector<plan::Launch>& launches,
+                                              std::vector<program::Launch>& launches,
                                               std::vector<std::vector<std::string>>& op_names) {
-  auto kernel_of = [&](const plan::Launch& launch) -> const ScheduledKernel& {
+  auto kernel_of = [&](const program::Launch& launch) -> const ScheduledKernel& {
     return kernels[static_cast<size_t>(launch.kernel)];
   };
   std::vector<const ScheduledKernel*> parts;
-  for (const plan::Launch& launch : launches) {
+  for (const program::Launch& launch : launches) {
     if (MayBePart(kernel_of(launch), target)) parts.push_back(&kernel_of(launch));
   }
   if (!Pays(parts, target)) return std::nullopt;
@@ -77,12 +77,12 @@ std::optional<ScheduledKernel> BundleLaunches(const std::string& name, const tar
   ScheduledKernel bundle;
   bundle.form = ScheduledKernel::Form::kBundle;
   bundle.kernel.name = name;
-  plan::Launch together;
+  program::Launch together;
   std::vector<std::string> names;
-  std::vector<plan::Launch> rest;
+  std::vector<program::Launch> rest;
   std::vector<std::vector<std::string>> rest_names;
   for (size_t i = 0; i < launches.size(); ++i) {
-    plan::Launch& launch = launches[i];
+    program::Launch& launch = launches[i];
     const ScheduledKernel& k = kernel_of(launch);
     if (!MayBePart(k, target)) {
       rest.push_back(std::move(launch));

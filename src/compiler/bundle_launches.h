@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan.h"
+#include "kernel/scheduled_kernel.h"
+#include "program/program.h"
 #include "target/target.h"
 
 namespace kiln::compiler {
@@ -13,9 +14,9 @@ namespace kiln::compiler {
 // The bundle of the launches that may be part of one, if it pays.
 // They leave `launches` and `op_names`, in which the bundle's launch takes the first place; its
 // kernel is not set.
-std::optional<plan::ScheduledKernel> BundleLaunches(
+std::optional<kernel::ScheduledKernel> BundleLaunches(
     const std::string& name, const target::Target& target,
-    const std::vector<plan::ScheduledKernel>& kernels, std::vector<plan::Launch>& launches,
+    const std::vector<kernel::ScheduledKernel>& kernels, std::vector<program::Launch>& launches,
     std::vector<std::vector<std::string>>& op_names);
 
 }  // namespace kiln::compiler

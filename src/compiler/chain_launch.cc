@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "compiler/schedule_kernel.h"
 #include "kernel/schedule/cpu/chain.h"
+#include "program/program.h"
 
 namespace kiln::compiler {
 namespace {
@@ -12,11 +13,11 @@ namespace {
 using kernel::Chain;
 using kernel::ChainPart;
 using kernel::CpuChainSchedule;
-using plan::ScheduledKernel;
+using kernel::ScheduledKernel;
 using Place = ChainLayout::Place;
 
 int64_t Aligned(int64_t bytes) {
-  return (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment;
+  return (bytes + program::kAlignment - 1) / program::kAlignment * program::kAlignment;
 }
 
 // Puts the arguments in their places, and those that are in scratch into pieces.
@@ -54,7 +55,7 @@ class Layout {
   }
 
  private:
-  std::vector<plan::ChainBlocks::Piece>& pieces() { return kernels_.chain.chain.pieces; }
+  std::vector<kernel::ChainBlocks::Piece>& pieces() { return kernels_.chain.chain.pieces; }
 
   int64_t BlockBytes(int64_t result) const {
     const kernel::Kernel& k = chain_.product.kernel;
@@ -64,7 +65,7 @@ class Layout {
   // A block need not begin at a multiple of the alignment.
   int64_t ItemBytes(int64_t result) const {
     int64_t bytes = BlockBytes(result);
-    return Aligned(bytes) + (bytes % plan::kAlignment == 0 ? 0 : plan::kAlignment);
+    return Aligned(bytes) + (bytes % program::kAlignment == 0 ? 0 : program::kAlignment);
   }
 
   // A call of the product uses the slots of the panels that it works on at once.

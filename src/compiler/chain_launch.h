@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernel/chain.h"
-#include "plan/plan.h"
+#include "kernel/scheduled_kernel.h"
 #include "target/target.h"
 
 namespace kiln::compiler {
@@ -25,7 +25,7 @@ struct ChainLayout {
 };
 
 struct ChainKernels {
-  plan::ScheduledKernel product, rows, chain;  // the numbers of the parts are not set
+  kernel::ScheduledKernel product, rows, chain;  // the numbers of the parts are not set
   ChainLayout layout;
   std::string text;  // equal text, equal kernels
 };

@@ -6,13 +6,14 @@
 #include "base/strings.h"
 #include "codegen/codegen.h"
 #include "compiler/lower.h"
+#include "frame/frame.h"
 #include "ir/cost.h"
 #include "ir/dot.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/expand/bounded.h"
 #include "passes/pipelines.h"
-#include "plan/memory.h"
+#include "program/memory.h"
 
 namespace kiln::compiler {
 namespace {
@@ -22,6 +23,9 @@ constexpr bool kDebug = false;
 #else
 constexpr bool kDebug = true;
 #endif
+
+// Constants of REFERENCE's programs that are more are not in the text of its code.
+constexpr int64_t kMostElementsInCode = 64;
 
 std::string Padded(int64_t number, size_t width) {
   std::string digits = Cat(number);
@@ -77,8 +81,8 @@ Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
   return Compile(std::move(module), gpu, quiet).status();
 }
 
-Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
-                                     const target::Target& given, const Options& options);
+Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
+                                        const target::Target& given, const Options& options);
 
 }  // namespace
 
@@ -86,10 +90,10 @@ std::string DumpPrefix(std::string_view module_name, int64_t number) {
   return Cat("module_", Padded(number, 4), ".", module_name, ".");
 }
 
-Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
-                               const Options& options) {
+Result<program::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
+                                  const Options& options) {
   const std::string name = module->name();
-  Result<plan::Artefact> artefact = CompileModule(std::move(module), target, options);
+  Result<program::Artefact> artefact = CompileModule(std::move(module), target, options);
   const Code code = artefact.status().code();
   if (code != Code::kCancelled && code != Code::kDeadlineExceeded) return artefact;
   return artefact.status().WithContext(Cat("compiling '", name, "'"));
@@ -97,8 +101,8 @@ Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target:
 
 namespace {
 
-Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
-                                     const target::Target& given, const Options& options) {
+Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
+                                        const target::Target& given, const Options& options) {
   target::Target target = given;
   target.gpu.tf32 = options.allow_tf32;
   auto start = std::chrono::steady_clock::now();
@@ -116,15 +120,19 @@ Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
   };
   if (options.dump) dump("before_optimizations.txt", ir::ToHloText(*module, printing));
 
-  plan::Artefact artefact;
-  artefact.target = given;
+  program::Artefact artefact;
   const ir::Operations operations = ir::OperationsOf(*module);
   if (target.kind == target::Kind::kReference) {
-    artefact.program.signature = SignatureOf(*module);
-    artefact.program.name = module->name();
-    artefact.program.flops = operations.flops;
-    artefact.program.transcendentals = operations.transcendentals;
-    artefact.module = std::move(module);
+    program::Program& program = artefact.program;
+    program.name = module->name();
+    program.target = target.ToString();
+    program.frame_version = KILN_FRAME_VERSION;
+    program.signature = SignatureOf(*module);
+    program.argument_alignments.assign(program.signature.parameters.size(), 1);
+    program.flops = operations.flops;
+    program.transcendentals = operations.transcendentals;
+    artefact.code = {ir::ToHloText(
+        *module, {.max_literal_elements = kMostElementsInCode, .elided = &program.constants})};
   } else {
     if (options.dump && options.dump_ptx_sm != 0) {
       KILN_RETURN_IF_ERROR(DumpPtx(module->Clone(), prefix, options));
@@ -161,12 +169,12 @@ Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     lowered.program.transcendentals = operations.transcendentals;
     if (options.dump) {
       dump(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
-      dump("plan.txt", lowered.program.ToString());
+      dump("plan.txt", lowered.ToString(target.kind));
       dump(Cat(after, "-memory-usage-report.txt"),
-           plan::MemoryReport(lowered.program) + lowered.memory_report);
-      dump(Cat(after, "-cost-analysis.txt"), plan::CostReport(lowered.program));
+           program::MemoryReport(lowered.program) + lowered.memory_report);
+      dump(Cat(after, "-cost-analysis.txt"), program::CostReport(lowered.program));
     }
-    artefact.program = std::move(lowered.program);
+    if (options.lowered) options.lowered(lowered);
     codegen::Options codegen;
     codegen.optimization = options.optimization;
     codegen.threads = options.threads;
@@ -178,10 +186,10 @@ Result<plan::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
       };
     }
     TraceSpan generation(options.trace, "generate code", "stage");
-    KILN_ASSIGN_OR_RETURN(artefact.objects,
-                          target.kind == target::Kind::kGpu
-                              ? codegen::GenerateGpu(artefact.program, target, codegen)
-                              : codegen::GenerateCpu(artefact.program, target.cpu, codegen));
+    KILN_ASSIGN_OR_RETURN(artefact.code, target.kind == target::Kind::kGpu
+                                             ? codegen::GenerateGpu(lowered, target, codegen)
+                                             : codegen::GenerateCpu(lowered, target.cpu, codegen));
+    artefact.program = std::move(lowered.program);
   }
   artefact.compile_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(
                                       std::chrono::steady_clock::now() - start)

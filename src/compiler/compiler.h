@@ -12,7 +12,7 @@
 #include "base/trace.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "target/target.h"
 
 namespace kiln::compiler {
@@ -41,6 +41,8 @@ struct Options {
   // Where not 0 and `dump` is set, every kernel is dumped as PTX for this architecture too (75, 80,
   // 86, 89 or 90), whatever the target is: what the same kernels are on a GPU.
   int dump_ptx_sm = 0;
+  // Sees the program and its kernels before code is generated of them.
+  std::function<void(const codegen::LoweredProgram& lowered)> lowered;
   // Gets a bar for each pass and each other piece of the work, unless it is null.
   TraceSink* trace = nullptr;
 };
@@ -49,7 +51,7 @@ struct Options {
 std::string DumpPrefix(std::string_view module_name, int64_t number);
 
 // The module must be static (specialised). UNIMPLEMENTED names the op that the target lacks.
-Result<plan::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
-                               const Options& options);
+Result<program::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
+                                  const Options& options);
 
 }  // namespace kiln::compiler

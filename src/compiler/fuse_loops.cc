@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "program/steps.h"
+
 namespace kiln::compiler {
 namespace {
 
-using plan::ScheduledKernel;
-using plan::Steps;
+using kernel::ScheduledKernel;
+using program::Steps;
 
 // A loop of more steps is left to itself, for the sake of compile time: what a call costs is little
 // beside what such a body does.
@@ -40,34 +42,27 @@ bool MayStandInline(const ScheduledKernel& k) {
 
 int64_t CountSteps(const Steps& steps) {
   int64_t count = 0;
-  for (const plan::Step& step : steps) {
-    ++count;
-    if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      count += CountSteps(loop->condition) + CountSteps(loop->body);
-    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      for (const Steps& branch : conditional->branches) count += CountSteps(branch);
-    }
-  }
+  program::ForEachStep(steps, [&](const program::Step&, bool) { ++count; });
   return count;
 }
 
 class Fuser {
  public:
-  explicit Fuser(plan::Program& program) : program_(program) {}
+  explicit Fuser(const std::vector<ScheduledKernel>& kernels) : kernels_(kernels) {}
 
   void Walk(Steps& steps, bool inside) {
-    for (plan::Step& step : steps) {
-      if (auto* loop = std::get_if<plan::While>(&step.what)) {
+    for (program::Step& step : steps) {
+      if (auto* loop = std::get_if<program::While>(&step.what)) {
         bool outermost =
             !inside && CountSteps(loop->condition) + CountSteps(loop->body) <= kMaxSteps;
         if (outermost) nodes_left_ = kMaxNodes;
         loop->fused = inside || outermost;
         Walk(loop->condition, loop->fused);
         Walk(loop->body, loop->fused);
-      } else if (auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+      } else if (auto* conditional = std::get_if<program::Conditional>(&step.what)) {
         for (Steps& branch : conditional->branches) Walk(branch, inside);
-      } else if (auto* launch = std::get_if<plan::Launch>(&step.what); launch && inside) {
-        const ScheduledKernel& k = program_.kernels[static_cast<size_t>(launch->kernel)];
+      } else if (auto* launch = std::get_if<program::Launch>(&step.what); launch && inside) {
+        const ScheduledKernel& k = kernels_[static_cast<size_t>(launch->kernel)];
         int64_t nodes = CountNodes(k);
         if (nodes > nodes_left_ || !MayStandInline(k)) continue;
         launch->inlined = true;
@@ -77,12 +72,14 @@ class Fuser {
   }
 
  private:
-  plan::Program& program_;
+  const std::vector<ScheduledKernel>& kernels_;
   int64_t nodes_left_ = 0;
 };
 
 }  // namespace
 
-void FuseLoops(plan::Program& program) { Fuser(program).Walk(program.steps, false); }
+void FuseLoops(codegen::LoweredProgram& lowered) {
+  Fuser(lowered.kernels).Walk(lowered.program.steps, false);
+}
 
 }  // namespace kiln::compiler

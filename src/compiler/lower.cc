@@ -6,21 +6,26 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "compiler/alignment.h"
 #include "compiler/bundle_launches.h"
 #include "compiler/chain_launch.h"
+#include "compiler/duration.h"
 #include "compiler/fuse_loops.h"
+#include "compiler/program_id.h"
+#include "compiler/program_kernels.h"
 #include "compiler/schedule_kernel.h"
 #include "compiler/trips.h"
+#include "compiler/written.h"
+#include "frame/frame.h"
+#include "ir/call.h"
 #include "ir/cost.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
-#include "kernel/call.h"
 #include "kernel/chain.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/memory/names.h"
-#include "plan/written.h"
 #include "runtime/lib/function.h"
 
 namespace kiln::compiler {
@@ -68,10 +73,11 @@ class Lowering {
 
   Result<Lowered> Run() {
     program_.name = module_.name();
-    program_.target = target_.kind;
+    program_.target = target_.ToString();
+    program_.frame_version = KILN_FRAME_VERSION;
     KILN_RETURN_IF_ERROR(BuildKernels(*module_.entry()));
     passes::AssignmentOptions options;
-    options.alignment = plan::kAlignment;
+    options.alignment = program::kAlignment;
     options.may_share = [this](const Instruction& i, int64_t operand, int64_t output) {
       auto it = kernel_of_.find(&i);
       if (it == kernel_of_.end() || chains_.contains(&i)) {
@@ -81,7 +87,7 @@ class Lowering {
       // Of a fusion the parameters are the operands, one by one.
       auto input = i.opcode() == Opcode::kFusion ? inputs.begin() + operand
                                                  : std::ranges::find(inputs, i.operand(operand));
-      return kernel::KernelMayShare(i, program_.kernels[static_cast<size_t>(it->second)].kernel,
+      return kernel::KernelMayShare(i, kernels_[static_cast<size_t>(it->second)].kernel,
                                     static_cast<int>(input - inputs.begin()), output);
     };
     options.updated_operand = kernel::UpdatedOperand;
@@ -108,14 +114,22 @@ class Lowering {
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
     // The graph is checked where it comes in; this is a check of all that came after.
-    KILN_RETURN_IF_ERROR(plan::CheckWritten(program_));
-    if (target_.kind == target::Kind::kCpu) FuseLoops(program_);
-    return Lowered{std::move(program_), assignment_.ToString(), assignment_.MemoryReport()};
+    KILN_RETURN_IF_ERROR(CheckWritten(lowered_));
+    if (target_.kind == target::Kind::kCpu) {
+      FuseLoops(lowered_);
+      program_.argument_alignments = ArgumentAlignments(lowered_, target_.cpu);
+    }
+    program_.nanoseconds = NanosecondsOf(lowered_);
+    program_.id = ProgramId(program_, target_, KernelTexts());
+    DescribeKernels(lowered_, target_.kind);
+    lowered_.buffer_assignment = assignment_.ToString();
+    lowered_.memory_report = assignment_.MemoryReport();
+    return std::move(lowered_);
   }
 
  private:
   static bool IsKernel(const Instruction& i) {
-    if (passes::IsName(i) || kernel::IsCall(i)) return false;
+    if (passes::IsName(i) || ir::IsCall(i)) return false;
     switch (i.opcode()) {
       case Opcode::kParameter:
       case Opcode::kConstant:
@@ -142,7 +156,7 @@ class Lowering {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
       }
-      if (kernel::IsCall(*i)) KILN_RETURN_IF_ERROR(AddCall(*i));
+      if (ir::IsCall(*i)) KILN_RETURN_IF_ERROR(AddCall(*i));
       if (!IsKernel(*i)) continue;
       KILN_RETURN_IF_ERROR(interrupt_.Check());
       if (kernel::IsChain(*i)) {
@@ -163,8 +177,8 @@ class Lowering {
   }
 
   Status AddCall(const Instruction& i) {
-    CallSignature signature = kernel::CallSignatureOf(i);
-    const auto* entry = runtime::lib::FindInLibrary(kernel::CallTarget(i));
+    CallSignature signature = ir::CallSignatureOf(i);
+    const auto* entry = runtime::lib::FindInLibrary(ir::CallTarget(i));
     if (entry && entry->scratch_bytes) {
       KILN_ASSIGN_OR_RETURN(signature.scratch_bytes, entry->scratch_bytes(signature));
     }
@@ -179,11 +193,11 @@ class Lowering {
     KILN_ASSIGN_OR_RETURN(
         ChainKernels kernels,
         ScheduleChainKernels(SymbolName(i.name()), std::move(chain), target_, constant));
-    auto add = [&](plan::ScheduledKernel kernel, std::string_view role) {
+    auto add = [&](kernel::ScheduledKernel kernel, std::string_view role) {
       std::string text = Cat(kernels.text, role);
       auto [it, fresh] =
-          kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
-      if (fresh) program_.kernels.push_back(std::move(kernel));
+          kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
+      if (fresh) kernels_.push_back(std::move(kernel));
       return it->second;
     };
     op_names_[&i] = kernels.chain.kernel.op_names;
@@ -211,55 +225,63 @@ class Lowering {
     std::string text = kernel.ToString();
     for (size_t p = 0; p < inputs.size(); ++p) text += is_constant(static_cast<int>(p)) ? '1' : '0';
     auto [it, fresh] =
-        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
+        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
     op_names_[&i] = kernel.op_names;
     if (fresh) {
-      KILN_ASSIGN_OR_RETURN(plan::ScheduledKernel scheduled,
+      KILN_ASSIGN_OR_RETURN(kernel::ScheduledKernel scheduled,
                             ScheduleKernel(std::move(kernel), target_, is_constant));
-      program_.kernels.push_back(std::move(scheduled));
+      kernels_.push_back(std::move(scheduled));
     }
     kernel_of_[&i] = it->second;
     return OkStatus();
   }
 
+  // By kernel what it is made of: equal text, equal kernels.
+  std::vector<std::string_view> KernelTexts() const {
+    std::vector<std::string_view> texts(kernels_.size());
+    for (const auto& [text, number] : kernel_by_text_) texts[static_cast<size_t>(number)] = text;
+    return texts;
+  }
+
   static int64_t Aligned(int64_t bytes) {
-    return (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment;
+    return (bytes + program::kAlignment - 1) / program::kAlignment * program::kAlignment;
   }
 
   int64_t KernelScratch(const Instruction& i) const {
     auto it = kernel_of_.find(&i);
     if (it == kernel_of_.end()) return 0;
-    const plan::ScheduledKernel& k = program_.kernels[it->second];
+    const kernel::ScheduledKernel& k = kernels_[it->second];
     return PackedLhsBytes(k) + ScratchBytes(k, target_);
   }
 
   void MakeAllocations() {
-    auto add = [&](plan::Allocation::Kind kind, int number, int64_t bytes) {
+    auto add = [&](program::Allocation::Kind kind, int number, int64_t bytes) {
       program_.allocations.push_back({kind, number, bytes});
     };
-    const plan::Signature& s = program_.signature;
+    const program::Signature& s = program_.signature;
     for (size_t i = 0; i < s.parameters.size(); ++i) {
-      add(plan::Allocation::Kind::kParameter, static_cast<int>(i), s.parameters[i].byte_size());
+      add(program::Allocation::Kind::kParameter, static_cast<int>(i), s.parameters[i].byte_size());
     }
     first_result_ = static_cast<int>(program_.allocations.size());
     for (size_t i = 0; i < s.results.size(); ++i) {
-      add(plan::Allocation::Kind::kResult, static_cast<int>(i), s.results[i].byte_size());
+      add(program::Allocation::Kind::kResult, static_cast<int>(i), s.results[i].byte_size());
     }
     for (const Buffer& b : assignment_.buffers) {
       if (b.kind != Buffer::Kind::kConstant || constant_of_.contains(b.constant)) continue;
       constant_of_[b.constant] = static_cast<int>(program_.allocations.size());
-      add(plan::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), b.bytes);
+      add(program::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()),
+          b.bytes);
       program_.constants.push_back(InMemoryOrder(*b.constant));
     }
     arena_ = static_cast<int>(program_.allocations.size());
-    add(plan::Allocation::Kind::kArena, 0, assignment_.arena_bytes);
+    add(program::Allocation::Kind::kArena, 0, assignment_.arena_bytes);
     program_.arena_bytes = assignment_.arena_bytes;
     for (const auto& [instruction, b] : assignment_.scratch) {
       program_.scratch_bytes = std::max(program_.scratch_bytes, assignment_.buffers[b].bytes);
     }
   }
 
-  plan::Slice SliceOf(int buffer) const {
+  program::Slice SliceOf(int buffer) const {
     const Buffer& b = assignment_.buffers[buffer];
     switch (b.kind) {
       case Buffer::Kind::kParameter:
@@ -275,17 +297,18 @@ class Lowering {
     return {};
   }
 
-  static void EmitCopy(const plan::Slice& from, const plan::Slice& to, plan::Steps& steps) {
-    if (!(from == to) && from.bytes > 0) steps.push_back({plan::Copy{from, to}});
+  static void EmitCopy(const program::Slice& from, const program::Slice& to,
+                       program::Steps& steps) {
+    if (!(from == to) && from.bytes > 0) steps.push_back({program::Copy{from, to}});
   }
 
-  Status Emit(const Computation& c, plan::Steps& steps) {
+  Status Emit(const Computation& c, program::Steps& steps) {
     for (Instruction* i : c.instructions()) {
       if (i->opcode() == Opcode::kWhile) {
         KILN_RETURN_IF_ERROR(EmitWhile(*i, steps));
       } else if (i->opcode() == Opcode::kConditional) {
         KILN_RETURN_IF_ERROR(EmitConditional(*i, steps));
-      } else if (kernel::IsCall(*i)) {
+      } else if (ir::IsCall(*i)) {
         EmitCall(*i, steps);
       } else if (IsKernel(*i)) {
         EmitLaunch(*i, steps);
@@ -294,23 +317,23 @@ class Lowering {
     return OkStatus();
   }
 
-  void EmitCall(const Instruction& i, plan::Steps& steps) {
+  void EmitCall(const Instruction& i, program::Steps& steps) {
     const CallSignature& signature = calls_.at(&i);
-    std::vector<plan::Slice> results;
+    std::vector<program::Slice> results;
     ForEachArray(i, [&](int64_t leaf) {
       results.push_back(SliceOf(assignment_.leaves.at(&i)[static_cast<size_t>(leaf)]));
     });
     // An operand in whose memory a part of the result is meant to be is there, or is copied there.
-    std::map<std::pair<int64_t, int64_t>, plan::Slice> moved;
-    for (const kernel::CallAlias& alias : kernel::CallAliases(i)) {
+    std::map<std::pair<int64_t, int64_t>, program::Slice> moved;
+    for (const ir::CallAlias& alias : ir::CallAliases(i)) {
       auto slice_of = [&](const Instruction* value, int64_t leaf) {
         return SliceOf(assignment_.leaves.at(value)[static_cast<size_t>(leaf)]);
       };
-      plan::Slice to = slice_of(&i, alias.output);
+      program::Slice to = slice_of(&i, alias.output);
       EmitCopy(slice_of(i.operand(alias.operand), alias.leaf), to, steps);
       moved[{alias.operand, alias.leaf}] = to;
     }
-    plan::Call call{.target = kernel::CallTarget(i), .config = signature.Encode()};
+    program::Call call{.target = ir::CallTarget(i), .config = signature.Encode()};
     for (int64_t o = 0; o < i.operand_count(); ++o) {
       ForEachArray(*i.operand(o), [&](int64_t leaf) {
         auto it = moved.find({o, leaf});
@@ -322,9 +345,9 @@ class Lowering {
     if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
       call.args.push_back(SliceOf(it->second));
     }
-    plan::LaunchInfo info{.kernel_name = call.target,
-                          .op_names = {i.op_name().empty() ? i.name() : i.op_name()},
-                          .is_call = true};
+    program::LaunchInfo info{.kernel_name = call.target,
+                             .op_names = {i.op_name().empty() ? i.name() : i.op_name()},
+                             .is_call = true};
     for (const std::vector<Shape>* shapes : {&signature.operands, &signature.results}) {
       for (const Shape& shape : *shapes) info.bytes += shape.byte_size();
     }
@@ -344,9 +367,9 @@ class Lowering {
     });
   }
 
-  void EmitLaunch(const Instruction& i, plan::Steps& steps) {
+  void EmitLaunch(const Instruction& i, program::Steps& steps) {
     const std::vector<int>& leaves = assignment_.leaves.at(&i);
-    plan::Slice scratch;
+    program::Slice scratch;
     if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
       scratch = SliceOf(it->second);
     }
@@ -358,7 +381,7 @@ class Lowering {
           op_names_.at(&i), steps);
       return;
     }
-    std::vector<plan::Launch> launches;
+    std::vector<program::Launch> launches;
     std::vector<std::vector<std::string>> op_names;
     for (const kernel::BundlePart& part : bundle->second) {
       std::vector<int> results;
@@ -371,7 +394,7 @@ class Lowering {
       scratch.offset += Aligned(bytes);
     }
     if (auto together =
-            BundleLaunches(SymbolName(i.name()), target_, program_.kernels, launches, op_names)) {
+            BundleLaunches(SymbolName(i.name()), target_, kernels_, launches, op_names)) {
       launches[0].kernel = AddBundle(*std::move(together));
     }
     for (size_t k = 0; k < launches.size(); ++k) {
@@ -380,23 +403,23 @@ class Lowering {
   }
 
   // Equal bundles are one.
-  int AddBundle(plan::ScheduledKernel bundle) {
+  int AddBundle(kernel::ScheduledKernel bundle) {
     std::string text = "bundle";
-    for (const plan::BundlePart& part : bundle.parts) text += Cat(" ", part.kernel);
+    for (const kernel::ScheduledPart& part : bundle.parts) text += Cat(" ", part.kernel);
     auto [it, fresh] =
-        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(program_.kernels.size()));
-    if (fresh) program_.kernels.push_back(std::move(bundle));
+        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
+    if (fresh) kernels_.push_back(std::move(bundle));
     return it->second;
   }
 
   // The product as it would be launched alone, but that it finds in its place in scratch what its
   // items have for themselves; and behind it the arguments of the rows' kernel.
-  void EmitChain(const Instruction& i, const std::vector<int>& leaves, plan::Slice scratch,
-                 plan::Steps& steps) {
+  void EmitChain(const Instruction& i, const std::vector<int>& leaves, program::Slice scratch,
+                 program::Steps& steps) {
     const ChainLayout& layout = chains_.at(&i);
     const int kernel = kernel_of_.at(&i);
-    const int product = program_.kernels[static_cast<size_t>(kernel)].parts[0].kernel;
-    auto slice_of = [&](const ChainLayout::Place& place) -> plan::Slice {
+    const int product = kernels_[static_cast<size_t>(kernel)].parts[0].kernel;
+    auto slice_of = [&](const ChainLayout::Place& place) -> program::Slice {
       switch (place.kind) {
         case ChainLayout::Place::Kind::kOperand:
           return SliceOf(assignment_.BufferOf(i.operand(place.number)));
@@ -408,54 +431,54 @@ class Lowering {
       return {scratch.allocation, scratch.offset + place.number, place.bytes};
     };
     auto slices_of = [&](const std::vector<ChainLayout::Place>& places) {
-      std::vector<plan::Slice> slices;
+      std::vector<program::Slice> slices;
       for (const ChainLayout::Place& place : places) slices.push_back(slice_of(place));
       return slices;
     };
-    plan::Slice packed{scratch.allocation, scratch.offset, layout.product_scratch};
-    plan::Launch launch = MakeLaunch(product, slices_of(layout.product_inputs),
-                                     slices_of(layout.product_results), packed, steps);
+    program::Slice packed{scratch.allocation, scratch.offset, layout.product_scratch};
+    program::Launch launch = MakeLaunch(product, slices_of(layout.product_inputs),
+                                        slices_of(layout.product_results), packed, steps);
     launch.kernel = kernel;
-    for (const plan::Slice& s : slices_of(layout.rows_args)) launch.args.push_back(s);
+    for (const program::Slice& s : slices_of(layout.rows_args)) launch.args.push_back(s);
     AddLaunch(std::move(launch), op_names_.at(&i), steps);
   }
 
-  std::vector<plan::Slice> SlicesOf(const std::vector<const Instruction*>& values) const {
-    std::vector<plan::Slice> slices;
+  std::vector<program::Slice> SlicesOf(const std::vector<const Instruction*>& values) const {
+    std::vector<program::Slice> slices;
     for (const Instruction* value : values) slices.push_back(SliceOf(assignment_.BufferOf(value)));
     return slices;
   }
-  std::vector<plan::Slice> SlicesOf(const std::vector<int>& buffers) const {
-    std::vector<plan::Slice> slices;
+  std::vector<program::Slice> SlicesOf(const std::vector<int>& buffers) const {
+    std::vector<program::Slice> slices;
     for (int b : buffers) slices.push_back(SliceOf(b));
     return slices;
   }
 
   // Steps that go before are added to `steps`.
-  plan::Launch MakeLaunch(int number, std::vector<plan::Slice> inputs,
-                          const std::vector<plan::Slice>& results, plan::Slice scratch,
-                          plan::Steps& steps) {
-    plan::Launch launch;
+  program::Launch MakeLaunch(int number, std::vector<program::Slice> inputs,
+                             const std::vector<program::Slice>& results, program::Slice scratch,
+                             program::Steps& steps) {
+    program::Launch launch;
     launch.kernel = number;
     launch.args = std::move(inputs);
     launch.args.insert(launch.args.end(), results.begin(), results.end());
     // What a kernel leaves of an output as it is must be there.
     const std::vector<kernel::Param>& params =
-        program_.kernels[static_cast<size_t>(launch.kernel)].kernel.params;
+        kernels_[static_cast<size_t>(launch.kernel)].kernel.params;
     for (size_t p = 0; p < params.size(); ++p) {
       int from = params[p].in_place_of;
       if (from >= 0) EmitCopy(launch.args[static_cast<size_t>(from)], launch.args[p], steps);
     }
     // The kernel's scratch: what a packed left operand takes, then its own.
-    if (int64_t packed = PackedLhsBytes(program_.kernels[launch.kernel]); packed > 0) {
-      plan::Slice panels{scratch.allocation, scratch.offset, packed};
-      Pack(launch, plan::ScheduledKernel::Form::kPackLhs, panels, steps);
+    if (int64_t packed = PackedLhsBytes(kernels_[launch.kernel]); packed > 0) {
+      program::Slice panels{scratch.allocation, scratch.offset, packed};
+      Pack(launch, kernel::ScheduledKernel::Form::kPackLhs, panels, steps);
       scratch.offset += packed;
       scratch.bytes -= packed;
     }
-    if (int64_t packed = PackedRhsBytes(program_.kernels[launch.kernel]); packed > 0) {
-      plan::Slice panels{scratch.allocation, scratch.offset, packed};
-      Pack(launch, plan::ScheduledKernel::Form::kPackRhs, panels, steps);
+    if (int64_t packed = PackedRhsBytes(kernels_[launch.kernel]); packed > 0) {
+      program::Slice panels{scratch.allocation, scratch.offset, packed};
+      Pack(launch, kernel::ScheduledKernel::Form::kPackRhs, panels, steps);
       scratch.offset += packed;
       scratch.bytes -= packed;
     }
@@ -464,9 +487,9 @@ class Lowering {
     return launch;
   }
 
-  void AddLaunch(plan::Launch launch, std::vector<std::string> op_names, plan::Steps& steps) {
+  void AddLaunch(program::Launch launch, std::vector<std::string> op_names, program::Steps& steps) {
     launch.id = static_cast<int>(program_.launches.size());
-    const kernel::Kernel& kernel = program_.kernels[launch.kernel].kernel;
+    const kernel::Kernel& kernel = kernels_[launch.kernel].kernel;
     program_.launches.push_back({kernel.name, std::move(op_names),
                                  kernel.bytes_read + kernel.bytes_written,
                                  kernel.flops + kernel.transcendentals});
@@ -474,38 +497,38 @@ class Lowering {
   }
 
   // Adds a launch that packs an operand of `product`, and puts the panels in the operand's place.
-  void Pack(plan::Launch& product, plan::ScheduledKernel::Form form, const plan::Slice& panels,
-            plan::Steps& steps) {
+  void Pack(program::Launch& product, kernel::ScheduledKernel::Form form,
+            const program::Slice& panels, program::Steps& steps) {
     // Of the kernel, which a new one may move.
     const std::shared_ptr<const kernel::Contraction> contraction =
-        program_.kernels[product.kernel].contraction;
-    bool left = form == plan::ScheduledKernel::Form::kPackLhs;
+        kernels_[product.kernel].contraction;
+    bool left = form == kernel::ScheduledKernel::Form::kPackLhs;
     int param = left ? contraction->a_param : contraction->b_param;
-    auto [it, fresh] = packing_kernels_.try_emplace({product.kernel, left},
-                                                    static_cast<int>(program_.kernels.size()));
-    if (fresh) program_.kernels.push_back(PackingKernel(program_.kernels[product.kernel], form));
-    plan::Launch pack;
+    auto [it, fresh] =
+        packing_kernels_.try_emplace({product.kernel, left}, static_cast<int>(kernels_.size()));
+    if (fresh) kernels_.push_back(PackingKernel(kernels_[product.kernel], form));
+    program::Launch pack;
     pack.kernel = it->second;
     pack.args = {product.args[param], panels};
     if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
-      const kernel::Stage& stage = program_.kernels[product.kernel].kernel.stages[0];
+      const kernel::Stage& stage = kernels_[product.kernel].kernel.stages[0];
       for (int other : prologue->others) {
         int p = stage.nodes[static_cast<size_t>(other)].param;
         pack.args.push_back(product.args[static_cast<size_t>(p)]);
       }
     }
     product.args[param] = panels;
-    AddLaunch(std::move(pack), program_.kernels[it->second].kernel.op_names, steps);
+    AddLaunch(std::move(pack), kernels_[it->second].kernel.op_names, steps);
   }
 
   // A right operand that is a constant is packed when the program is loaded.
-  void PackConstantRhs(plan::Launch& launch) {
-    const plan::ScheduledKernel& k = program_.kernels[launch.kernel];
+  void PackConstantRhs(program::Launch& launch) {
+    const kernel::ScheduledKernel& k = kernels_[launch.kernel];
     if (!k.gemm || k.gemm->b != kernel::GemmB::kPrepacked || !k.contraction->problem.b_constant) {
       return;
     }
     int64_t bytes = k.gemm->packed_b_bytes;
-    plan::Slice source = launch.args[k.contraction->b_param];
+    program::Slice source = launch.args[k.contraction->b_param];
     std::vector<int> key = {launch.kernel, source.allocation};
     if (const auto& prologue = k.contraction->b_prologue) {
       for (int other : prologue->others) {
@@ -515,25 +538,25 @@ class Lowering {
     }
     auto [it, fresh] = packed_constants_.try_emplace(std::move(key),
                                                      static_cast<int>(program_.allocations.size()));
-    plan::Slice panels{it->second, 0, bytes};
+    program::Slice panels{it->second, 0, bytes};
     if (!fresh) {
       launch.args[k.contraction->b_param] = panels;
       return;
     }
     program_.allocations.push_back(
-        {plan::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), bytes});
+        {program::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), bytes});
     program_.constants.push_back(nullptr);
-    Pack(launch, plan::ScheduledKernel::Form::kPackRhs, panels, program_.prologue);
+    Pack(launch, kernel::ScheduledKernel::Form::kPackRhs, panels, program_.prologue);
   }
 
   // state = operand; while (condition(state)) state = body(state).
-  Status EmitWhile(const Instruction& i, plan::Steps& steps) {
+  Status EmitWhile(const Instruction& i, program::Steps& steps) {
     const std::vector<int>& state = assignment_.leaves.at(&i);
     const std::vector<int>& initial = assignment_.leaves.at(i.operand(0));
     for (size_t leaf = 0; leaf < state.size(); ++leaf) {
       EmitCopy(SliceOf(initial[leaf]), SliceOf(state[leaf]), steps);
     }
-    plan::While loop;
+    program::While loop;
     KILN_RETURN_IF_ERROR(Emit(*i.called(0), loop.condition));
     loop.predicate = SliceOf(assignment_.BufferOf(i.called(0)->root()));
     KILN_RETURN_IF_ERROR(Emit(*i.called(1), loop.body));
@@ -555,13 +578,13 @@ class Lowering {
     return OkStatus();
   }
 
-  Status EmitConditional(const Instruction& i, plan::Steps& steps) {
-    plan::Conditional conditional;
+  Status EmitConditional(const Instruction& i, program::Steps& steps) {
+    program::Conditional conditional;
     conditional.index = SliceOf(assignment_.BufferOf(i.operand(0)));
     conditional.by_predicate = IsPred(i.operand(0)->shape().type());
     const std::vector<int>& results = assignment_.leaves.at(&i);
     for (const Computation* branch : i.called()) {
-      plan::Steps& branch_steps = conditional.branches.emplace_back();
+      program::Steps& branch_steps = conditional.branches.emplace_back();
       KILN_RETURN_IF_ERROR(Emit(*branch, branch_steps));
       const std::vector<int>& from = assignment_.leaves.at(branch->root());
       for (size_t leaf = 0; leaf < results.size(); ++leaf) {
@@ -578,7 +601,7 @@ class Lowering {
     const std::vector<int>& results = assignment_.leaves.at(module_.entry()->root());
     auto to = [&](size_t leaf) {
       int64_t bytes = assignment_.buffers[results[leaf]].bytes;
-      return plan::Slice{first_result_ + static_cast<int>(leaf), 0, bytes};
+      return program::Slice{first_result_ + static_cast<int>(leaf), 0, bytes};
     };
     const auto& temporaries = assignment_.result_temporaries;
     auto is_home = [&](size_t leaf) { return assignment_.buffers[results[leaf]].result >= 0; };
@@ -603,7 +626,9 @@ class Lowering {
   const ir::Module& module_;
   const target::Target& target_;
   const Interrupt interrupt_;
-  plan::Program program_;
+  Lowered lowered_;
+  program::Program& program_ = lowered_.program;
+  std::vector<kernel::ScheduledKernel>& kernels_ = lowered_.kernels;
   BufferAssignment assignment_;
   std::unordered_map<std::string, int> kernel_by_text_;
   std::unordered_map<const Instruction*, int> kernel_of_, constant_of_;
@@ -621,8 +646,8 @@ class Lowering {
 
 }  // namespace
 
-plan::Signature SignatureOf(const ir::Module& module) {
-  plan::Signature signature;
+program::Signature SignatureOf(const ir::Module& module) {
+  program::Signature signature;
   const Computation& entry = *module.entry();
   for (const Instruction* p : entry.parameters()) {
     bool several = p->shape().is_tuple();

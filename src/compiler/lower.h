@@ -6,19 +6,18 @@
 
 #include "base/interrupt.h"
 #include "base/status.h"
+#include "codegen/lowered_program.h"
 #include "ir/ir.h"
-#include "plan/plan.h"
 #include "target/target.h"
 
 namespace kiln::compiler {
 
-struct Lowered {
-  plan::Program program;
+struct Lowered : codegen::LoweredProgram {
   std::string buffer_assignment, memory_report;  // as text, for dumps
 };
 
 // What a caller passes and gets: the entry's leaves.
-plan::Signature SignatureOf(const ir::Module& module);
+program::Signature SignatureOf(const ir::Module& module);
 
 // The module is scheduled, static, and has neither calls nor shared loop bodies.
 Result<Lowered> Lower(const ir::Module& module, const target::Target& target,

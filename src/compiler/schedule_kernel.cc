@@ -12,7 +12,7 @@
 namespace kiln::compiler {
 namespace {
 
-using plan::ScheduledKernel;
+using kernel::ScheduledKernel;
 
 // Products below this many operations are done sooner than another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;

@@ -25,7 +25,7 @@ typedef void (*kiln_kernel_fn)(const kiln_frame* frame, void* const* args, int64
 /* The data of one launch, in words of 64 bits: these, then an allocation and an offset in bytes for
  * each operand. */
 enum {
-  KILN_LAUNCH_STEP = 0,     /* in the plan's launch table; -1: not in timelines */
+  KILN_LAUNCH_STEP = 0,     /* in the program's launch table; -1: not in timelines */
   KILN_LAUNCH_ITEMS = 1,    /* work items */
   KILN_LAUNCH_TASKS = 2,    /* how many pieces parallel_for may make of them */
   KILN_LAUNCH_FINISH = 3,   /* 1: one more item, behind all others */
@@ -36,9 +36,9 @@ enum {
 /* A whole executable. 0, or the code of an error that has been put into the frame's slot. */
 typedef int32_t (*kiln_entry_fn)(const kiln_frame* frame);
 
-/* A call step of the plan (FFT, a decomposition, a registered custom call): `step` indexes the
- * plan's launch table, `args` are the addresses of operands, results and scratch, `config` is the
- * step's constant. 0, or the code of an error that has been put into the frame's slot. */
+/* A call step of the program (FFT, a decomposition, a registered custom call): `step` indexes the
+ * program's launch table, `args` are the addresses of operands, results and scratch, `config` is
+ * the step's constant. 0, or the code of an error that has been put into the frame's slot. */
 typedef int32_t (*kiln_call_fn)(const kiln_frame* frame, int32_t step, void* const* args,
                                 const void* config, int64_t config_size);
 
@@ -49,7 +49,7 @@ typedef struct kiln_frame_table {
   void (*parallel_for)(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* args,
                        int64_t items, int64_t tasks);
   kiln_call_fn call;
-  /* Bracket one step when frame->trace is set. `step` indexes the plan's launch table. */
+  /* Bracket one step when frame->trace is set. `step` indexes the program's launch table. */
   void (*trace_begin)(const kiln_frame* frame, int32_t step);
   void (*trace_end)(const kiln_frame* frame, int32_t step);
   /* Puts an error into the frame, unless there is one: a canonical code and a constant message.
@@ -62,7 +62,7 @@ typedef struct kiln_frame_table {
 } kiln_frame_table;
 
 struct kiln_frame {
-  /* Addresses of the plan's allocations, by index: parameters, results, constants, one arena. */
+  /* Addresses of the program's allocations, by index: parameters, results, constants, one arena. */
   void* const* buffers;
   const kiln_frame_table* table;
   /* NULL, or set: generated code then brackets its steps with trace_begin and trace_end. */

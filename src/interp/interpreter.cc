@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "interp/batch_norm.h"
 #include "interp/bounded.h"
+#include "interp/called_function.h"
 #include "interp/convolution.h"
 #include "interp/dot.h"
 #include "interp/elementwise.h"
@@ -412,7 +413,7 @@ class Run {
     std::vector<Literal> results;
     auto run = [&]() -> Status {
       KILN_ASSIGN_OR_RETURN(results, own ? shared_.harness.Run(i, arrays, shared_.print)
-                                         : shared_.custom_call(i, arrays));
+                                         : shared_.custom_call(CalledFunctionOf(i), arrays));
       return OkStatus();
     };
     KILN_RETURN_IF_ERROR(OnCaller(run));

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/ir.h"
@@ -13,6 +15,9 @@ namespace kiln::ir {
 struct PrintOptions {
   // Arrays of more elements are printed as "{...}", which the reader refuses.
   int64_t max_literal_elements = INT64_MAX;
+  // Unless it is null: constants that are arrays of more elements are "{...}", in tuples all
+  // elements are printed, and the elements that are left out are added here, for the reader.
+  std::vector<std::shared_ptr<const Literal>>* elided = nullptr;
   bool metadata = true;
   // Types before operands' names, as XLA's long form has them.
   bool operand_shapes = false;
@@ -26,6 +31,8 @@ struct ParseOptions {
   // Reads the "{...}" of a literal that was left out as zeros instead of refusing it: for measuring
   // programs whose values do not matter.
   bool zeros_for_elided = false;
+  // What stands for each "{...}", in their order (PrintOptions::elided).
+  std::span<const std::shared_ptr<const Literal>> elided = {};
 };
 
 // Reads a module and verifies it. Errors begin with "line L, column C: " and say what was found and

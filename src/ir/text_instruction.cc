@@ -95,6 +95,7 @@ Result<Instruction*> TextParser::ReadExpression(Scope& scope, std::string_view n
 
 Status TextParser::ReadContent(Pending& pending) {
   if (pending.spec.opcode == Opcode::kConstant) {
+    if (!options_.elided.empty() && scanner_.Looking("{...}")) return TakeElided(pending);
     KILN_ASSIGN_OR_RETURN(Literal literal,
                           ReadLiteral(scanner_, *pending.spec.shape, options_.zeros_for_elided));
     pending.spec.literal = std::make_shared<const Literal>(std::move(literal));
@@ -106,6 +107,18 @@ Status TextParser::ReadContent(Pending& pending) {
     return scanner_.FailAt(at, Cat("a parameter's number, from 0 to below ", kMaxParameters));
   }
   pending.spec.attributes.Set(Attr::kParameterNumber, number);
+  return OkStatus();
+}
+
+// A constant of which the reader's caller has the elements.
+Status TextParser::TakeElided(Pending& pending) {
+  const std::shared_ptr<const Literal>& literal = options_.elided.front();
+  if (!literal || !literal->shape().SameTypeAndDimensions(*pending.spec.shape)) {
+    return scanner_.Fail(Cat("a constant of ", literal ? Cat(literal->shape()) : "elements"));
+  }
+  scanner_.Take("{...}");
+  pending.spec.literal = literal;
+  options_.elided = options_.elided.subspan(1);
   return OkStatus();
 }
 

@@ -69,6 +69,7 @@ class TextParser {
   Status ReadOperands(Scope& scope, Pending& pending, int64_t depth);
   Result<Instruction*> ReadOperand(Scope& scope, int64_t depth);
   Status ReadContent(Pending& pending);  // of parameter and constant
+  Status TakeElided(Pending& pending);
   Status ReadAttributes(Pending& pending, int64_t depth);
   Status ReadCallees(std::string_view attribute, Pending& pending, int64_t depth);
   Status ReadCallee(std::string_view attribute, Pending& pending, int64_t depth);

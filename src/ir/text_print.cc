@@ -34,6 +34,7 @@ class Printer {
     (AppendTo(out_, args), ...);
   }
   void AppendHeader(const Module& module);
+  void AppendLiteral(const std::shared_ptr<const Literal>& literal);
   void AppendOperands(const Instruction& instruction);
   void AppendAttribute(const Instruction& instruction, std::string_view name);
   void AppendCallee(std::string_view attribute, const Computation& callee) {
@@ -104,6 +105,18 @@ void Printer::Append(const Computation& computation) {
   Add("}");
 }
 
+void Printer::AppendLiteral(const std::shared_ptr<const Literal>& literal) {
+  if (!options_.elided) {
+    Add(literal->ToString(options_.max_literal_elements));
+  } else if (literal->shape().is_array() &&
+             literal->shape().num_elements() > options_.max_literal_elements) {
+    options_.elided->push_back(literal);
+    Add("{...}");
+  } else {
+    Add(literal->ToString());
+  }
+}
+
 void Printer::AppendOperands(const Instruction& instruction) {
   if (instruction.opcode() == Opcode::kParameter) {
     Add(instruction.attributes().Int(Attr::kParameterNumber));
@@ -111,7 +124,7 @@ void Printer::AppendOperands(const Instruction& instruction) {
   }
   if (instruction.IsConstant()) {
     if (instruction.shared_literal()) {
-      Add(instruction.literal().ToString(options_.max_literal_elements));
+      AppendLiteral(instruction.shared_literal());
     }
     return;
   }

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "ir/call.h"
 #include "kernel/bundle.h"
-#include "kernel/call.h"
 #include "kernel/chain.h"
 #include "kernel/prologue.h"
 #include "kernel/window.h"
@@ -610,7 +610,7 @@ int64_t UpdatedOperand(const Instruction& instruction, int64_t output) {
   const Instruction* root = &instruction;
   if (root->opcode() == Opcode::kFusion) root = root->called(0)->root();
   if (root->opcode() == Opcode::kTuple) return -1;
-  if (root->opcode() == Opcode::kCustomCall) return AliasedOperand(*root, output);
+  if (root->opcode() == Opcode::kCustomCall) return ir::AliasedOperand(*root, output);
   int64_t operand = -1;
   if (root->opcode() == Opcode::kDynamicUpdateSlice) operand = 0;
   if (root->opcode() == Opcode::kScatter) operand = output;
@@ -645,7 +645,7 @@ bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output
 }  // namespace
 
 bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output) {
-  if (IsCall(instruction)) return MayShareInCall(instruction, operand, output);
+  if (ir::IsCall(instruction)) return ir::MayShareInCall(instruction, operand, output);
   FusionRole role = RoleOf(instruction);
   if (role == FusionRole::kNone) return false;
   if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output);

@@ -5,8 +5,7 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
-#include "ir/effects.h"
-#include "plan/calls.h"
+#include "program/steps.h"
 #include "runtime/harness.h"
 #include "runtime/host.h"
 #include "runtime/thread_pool.h"
@@ -24,7 +23,7 @@ Status RunGuarded(const lib::Function& function, const kiln_frame* frame, void* 
 }
 
 // "fft 'x'", or "custom call 'x' of target".
-std::string NameOf(const plan::LaunchInfo& info) {
+std::string NameOf(const program::LaunchInfo& info) {
   constexpr std::string_view kOwn = "kiln.";
   std::string ops = Join(info.op_names, ", ");
   if (StartsWith(info.kernel_name, kOwn)) {
@@ -39,9 +38,6 @@ Status CallRegistry::Add(std::string_view target, Maker& make) {
   if (target.empty()) return InvalidArgument("the name of a custom call's target is empty");
   if (StartsWith(target, "kiln.")) {
     return InvalidArgument("the target '", target, "' has a name of the library's own");
-  }
-  if (ir::IsMarkerTarget(target)) {
-    return InvalidArgument("the target '", target, "' is a marker, which is never called");
   }
   auto exists = [&] {
     return AlreadyExists("a function is registered for '", target, "' already");
@@ -81,14 +77,14 @@ Result<std::shared_ptr<const lib::Function>> CallRegistry::Make(
   return NotFound("no function is registered for the target '", target, "'");
 }
 
-Result<ProgramCalls> ProgramCalls::Make(const plan::Program& program,
+Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
                                         const CallRegistry* registry) {
   static const CallRegistry& own = *new CallRegistry;
   if (!registry) registry = &own;
   ProgramCalls calls;
   // Equal calls share what was made ready.
   std::map<std::pair<std::string_view, std::string_view>, std::shared_ptr<const Prepared>> known;
-  for (const plan::Call* call : plan::CallSteps(program)) {
+  for (const program::Call* call : program::CallSteps(program)) {
     calls.prepared_.resize(program.launches.size());
     auto& prepared = known[{call->target, call->config}];
     if (!prepared) {
@@ -108,7 +104,7 @@ Result<ProgramCalls> ProgramCalls::Make(const plan::Program& program,
   return calls;
 }
 
-Status ProgramCalls::Run(const plan::Program& program, int launch, const kiln_frame* frame,
+Status ProgramCalls::Run(const program::Program& program, int launch, const kiln_frame* frame,
                          void* const* args) const {
   Status status = RunGuarded(*at(launch).function, frame, args);
   if (status.ok()) return status;
@@ -129,7 +125,7 @@ kiln_frame FrameOf(HostRun& run, int threads) {
 
 }  // namespace
 
-Status ProgramCalls::RunOnHost(const plan::Program& program, int launch, void* const* args,
+Status ProgramCalls::RunOnHost(const program::Program& program, int launch, void* const* args,
                                ThreadPool* pool, int threads, TraceSink* trace,
                                Probes& probes) const {
   HostRun run;

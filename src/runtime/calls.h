@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "base/trace.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "runtime/lib/function.h"
 #include "tensor/call_signature.h"
 #include "tensor/probes.h"
@@ -55,18 +55,18 @@ class ProgramCalls {
   };
 
   // Fails where a function is missing or does not take its arrays, naming the op.
-  static Result<ProgramCalls> Make(const plan::Program& program, const CallRegistry* registry);
+  static Result<ProgramCalls> Make(const program::Program& program, const CallRegistry* registry);
 
   bool empty() const { return prepared_.empty(); }
   bool has_users() const { return has_users_; }
   // By the step's place in the program's launches.
   const Prepared& at(int launch) const { return *prepared_[static_cast<size_t>(launch)]; }
   // Runs it with memory that the host reads and writes, for generated code. A failure names the op.
-  Status Run(const plan::Program& program, int launch, const kiln_frame* frame,
+  Status Run(const program::Program& program, int launch, const kiln_frame* frame,
              void* const* args) const;
   // The same for a device's executor, which has what the run's calls keep: on so many of the pool's
   // threads (0: all), with a span in the timeline unless that is null.
-  Status RunOnHost(const plan::Program& program, int launch, void* const* args, ThreadPool* pool,
+  Status RunOnHost(const program::Program& program, int launch, void* const* args, ThreadPool* pool,
                    int threads, TraceSink* trace, Probes& probes) const;
 
  private:

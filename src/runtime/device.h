@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "base/trace.h"
-#include "plan/memory.h"
-#include "plan/plan.h"
+#include "program/memory.h"
+#include "program/program.h"
 #include "runtime/arena.h"
 #include "runtime/calls.h"
 #include "target/target.h"
@@ -38,16 +38,16 @@ class Completion {
 class LoadedExecutable {
  public:
   virtual ~LoadedExecutable() = default;
-  virtual const plan::Program& program() const = 0;
+  virtual const program::Program& program() const = 0;
 
   // What the address of an argument must be a multiple of.
-  virtual int64_t argument_alignment(size_t argument) const {
-    (void)argument;
-    return plan::kAlignment;
+  int64_t argument_alignment(size_t argument) const {
+    const std::vector<int64_t>& alignments = program().argument_alignments;
+    return alignments.empty() ? program::kAlignment : alignments[argument];
   }
 
   // Runs to the end. Arguments and results are leaves in order, as large as their shapes, arguments
-  // at multiples of argument_alignment and results of plan::kAlignment; results overlap neither
+  // at multiples of argument_alignment and results of program::kAlignment; results overlap neither
   // arguments nor each other, but that a result of the signature's aliases may be the argument's
   // memory, which it then becomes. Any number of threads may run one executable at once.
   virtual Status Run(std::span<const void* const> arguments, std::span<void* const> results,
@@ -69,7 +69,7 @@ class LoadedExecutable {
   // Machine code, and what belongs to it.
   virtual int64_t code_bytes() const { return 0; }
   // Constants, and what is made of them, as long as it is loaded.
-  virtual int64_t constant_bytes() const { return plan::MemoryOf(program()).constants; }
+  virtual int64_t constant_bytes() const { return program::MemoryOf(program()).constants; }
   // A table of what each kernel takes of the device, for people; empty where there is nothing to
   // tell.
   virtual std::string ResourceReport() const { return ""; }
@@ -91,16 +91,14 @@ class Device : public MemorySource {
   void set_call_host(const CallHost& host) { call_host_ = host; }
   const CallHost& call_host() const { return call_host_; }
   // Makes an artefact ready to run. What loading alone needs of it, as the host's copy of its
-  // constants, is given back on the way. `trace`, which may be null, gets a bar for each part of
-  // the work.
-  virtual Result<std::unique_ptr<LoadedExecutable>> Load(plan::Artefact artefact,
-                                                         TraceSink* trace) = 0;
-  Result<std::unique_ptr<LoadedExecutable>> Load(plan::Artefact artefact) {
-    return Load(std::move(artefact), nullptr);
-  }
+  // constants, is given back on the way. FAILED_PRECONDITION where it was compiled for a target
+  // that the device is not, or for another version of the frame. `trace`, which may be null, gets a
+  // bar for each part of the work.
+  Result<std::unique_ptr<LoadedExecutable>> Load(program::Artefact artefact,
+                                                 TraceSink* trace = nullptr);
 
-  // Memory for arguments and results, at a multiple of plan::kAlignment, for at least one byte, so
-  // that empty arrays have an address too; its contents are undefined.
+  // Memory for arguments and results, at a multiple of program::kAlignment, for at least one byte,
+  // so that empty arrays have an address too; its contents are undefined.
   Result<std::byte*> Allocate(int64_t bytes) override = 0;
   // May be called while work that uses the memory is under way.
   void Deallocate(std::byte* memory, int64_t bytes) override = 0;
@@ -140,6 +138,9 @@ class Device : public MemorySource {
   virtual int cuda_ordinal() const { return -1; }
 
  protected:
+  // Of an artefact for this target and the frame's version.
+  virtual Result<std::unique_ptr<LoadedExecutable>> LoadChecked(program::Artefact artefact,
+                                                                TraceSink* trace) = 0;
   Device(std::string name, target::Target target)
       : name_(std::move(name)), target_(std::move(target)) {}
 

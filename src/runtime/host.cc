@@ -116,7 +116,7 @@ void TraceEnd(const kiln_frame* frame, int32_t step) {
   int64_t now = TraceSink::Now();
   if (--run.depth >= std::size(run.step_starts_ns)) return;
   int64_t start = run.step_starts_ns[run.depth];
-  const plan::LaunchInfo& launch = run.program->launches[step];
+  const program::LaunchInfo& launch = run.program->launches[step];
   TraceEvent event;
   event.name = launch.kernel_name;
   event.category = launch.is_call ? "call" : "kernel";

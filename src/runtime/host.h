@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/trace.h"
 #include "frame/frame.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "runtime/thread_pool.h"
 #include "tensor/probes.h"
 
@@ -19,7 +19,7 @@ class ProgramCalls;
 // One run of a program; frame->host points to it.
 struct HostRun {
   ThreadPool* pool = nullptr;
-  const plan::Program* program = nullptr;
+  const program::Program* program = nullptr;
   const ProgramCalls* calls = nullptr;  // the program's
   TraceSink* trace = nullptr;
   Probes* probes = nullptr;  // what the run's calls keep; null: they cannot

@@ -4,11 +4,11 @@
 #include <chrono>
 
 #include "base/strings.h"
-#include "codegen/codegen.h"
+#include "compiler/compile_step.h"
 #include "compiler/lower.h"
-#include "kernel/contraction.h"
 #include "passes/pipelines.h"
-#include "plan/uses.h"
+#include "program/binding.h"
+#include "program/steps.h"
 #include "session/subgraph.h"
 
 namespace kiln::session {
@@ -29,7 +29,7 @@ struct Session::Prepared {
   Prepared& operator=(const Prepared&) = delete;
 
   runtime::Device& device;
-  plan::Program program;
+  program::Program program;
   // By launch id.
   std::vector<std::shared_ptr<Op>> ops;
   std::unique_ptr<runtime::ArenaCache> arenas;
@@ -83,16 +83,16 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));
   KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, device_.target()));
   auto prepared = std::make_unique<Prepared>(device_);
+  prepared->ops.resize(lowered.program.launches.size());
+  KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.prologue));
+  KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.steps));
   prepared->program = std::move(lowered.program);
-  plan::Program& p = prepared->program;
-  prepared->ops.resize(p.launches.size());
+  program::Program& p = prepared->program;
   prepared->constants.resize(p.allocations.size(), nullptr);
-  KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.prologue));
-  KILN_RETURN_IF_ERROR(CompileSteps(*prepared, p.steps));
   prepared->arenas = std::make_unique<runtime::ArenaCache>(device_, p.arena_bytes);
   for (size_t i = 0; i < p.allocations.size(); ++i) {
-    const plan::Allocation& a = p.allocations[i];
-    if (a.kind != plan::Allocation::Kind::kConstant) continue;
+    const program::Allocation& a = p.allocations[i];
+    if (a.kind != program::Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(prepared->constants[i], device_.Allocate(a.bytes));
     // One copy is enough.
     if (const auto literal = std::move(p.constants[static_cast<size_t>(a.number)])) {
@@ -102,89 +102,51 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   Started started;
   KILN_RETURN_IF_ERROR(RunSteps(*prepared, p.prologue, prepared->constants.data(), {}, started));
   for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
-  const std::vector<bool> used = plan::AllocationUses(p);
+  const std::vector<bool> used = program::AllocationUses(p);
   for (size_t i = 0; i < used.size(); ++i) {
     if (used[i] || !prepared->constants[i]) continue;
     device_.Deallocate(std::exchange(prepared->constants[i], nullptr), p.allocations[i].bytes);
   }
-  prepared->info.kernels = plan::CountKernels(p.steps);
+  prepared->info.kernels = program::CountKernels(p.steps);
   prepared->info.temporary_bytes = p.arena_bytes;
   return prepared;
 }
 
-Status Session::CompileSteps(Prepared& prepared, const plan::Steps& steps) {
-  for (const plan::Step& step : steps) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      KILN_ASSIGN_OR_RETURN(prepared.ops[launch->id],
-                            Compile(prepared.program.kernels[launch->kernel], launch->args));
-    } else if (const auto* call = std::get_if<plan::Call>(&step.what)) {
-      KILN_ASSIGN_OR_RETURN(prepared.ops[call->id],
-                            Compile(*call, prepared.program.launches[call->id]));
-    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      KILN_RETURN_IF_ERROR(CompileSteps(prepared, loop->condition));
-      KILN_RETURN_IF_ERROR(CompileSteps(prepared, loop->body));
-    } else if (const auto* branch = std::get_if<plan::Conditional>(&step.what)) {
-      for (const plan::Steps& b : branch->branches) KILN_RETURN_IF_ERROR(CompileSteps(prepared, b));
+Status Session::CompileSteps(Prepared& prepared, const codegen::LoweredProgram& lowered,
+                             const program::Steps& steps) {
+  Status status;
+  auto set = [&](int id, Result<std::shared_ptr<Op>> op) {
+    status = op.status();
+    if (status.ok()) prepared.ops[static_cast<size_t>(id)] = *std::move(op);
+  };
+  program::ForEachStep(steps, [&](const program::Step& step, bool) {
+    if (!status.ok()) return;
+    if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
+      set(launch->id, Compile(lowered.KernelOf(*launch), launch->args));
+    } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
+      // Calls are told apart in messages, and take no time to compile: each is one of its own.
+      const program::LaunchInfo& info = lowered.program.launches[static_cast<size_t>(call->id)];
+      set(call->id, Load(compiler::CompileCall(*call, info, device_.target())));
     }
-  }
-  return OkStatus();
+  });
+  return status;
 }
 
-Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::ScheduledKernel& kernel,
-                                                      const std::vector<plan::Slice>& args) {
-  std::string key = Cat(static_cast<int>(kernel.form), " ", kernel.kernel.ToString());
-  if (kernel.gemm) {
-    key += Cat(*kernel.gemm, " ", kernel.contraction->problem, " ", kernel.contraction->a_param);
-  }
-  auto it = ops_.find(key);
-  if (it != ops_.end()) return it->second;
-  plan::Program program;
-  program.name = kernel.kernel.name;
-  program.kernels = {kernel};
-  program.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
-  KILN_ASSIGN_OR_RETURN(
-      std::shared_ptr<Op> op,
-      CompileStep(std::move(program), {plan::Launch{.kernel = 0, .id = 0}}, args));
-  ops_[std::move(key)] = op;
+Result<std::shared_ptr<Session::Op>> Session::Load(Result<program::Artefact> artefact) {
+  KILN_RETURN_IF_ERROR(artefact.status());
+  auto op = std::make_shared<Op>();
+  KILN_ASSIGN_OR_RETURN(op->executable, device_.Load(*std::move(artefact)));
   return op;
 }
 
-// Calls are told apart in messages, and take no time to compile: each is one of its own.
-Result<std::shared_ptr<Session::Op>> Session::Compile(const plan::Call& call,
-                                                      const plan::LaunchInfo& info) {
-  plan::Program program;
-  program.name = call.target;
-  program.launches = {info};
-  return CompileStep(std::move(program),
-                     {plan::Call{.target = call.target, .config = call.config, .id = 0}},
-                     call.args);
-}
-
-Result<std::shared_ptr<Session::Op>> Session::CompileStep(plan::Program program, plan::Step step,
-                                                          const std::vector<plan::Slice>& args) {
-  plan::Artefact artefact;
-  artefact.target = device_.target();
-  plan::Program& p = artefact.program;
-  p = std::move(program);
-  p.target = device_.target().kind;
-  auto* launch = std::get_if<plan::Launch>(&step.what);
-  std::vector<plan::Slice>& own = launch ? launch->args : std::get<plan::Call>(step.what).args;
-  // Every argument is an allocation of its own, which Run is given as a parameter's leaf. A call
-  // that has one memory twice must know it.
-  for (const plan::Slice& slice : args) {
-    int number = static_cast<int>(p.allocations.size());
-    p.allocations.push_back({plan::Allocation::Kind::kParameter, number, slice.bytes});
-    if (!launch) number = static_cast<int>(std::ranges::find(args, slice) - args.begin());
-    own.push_back({number, 0, slice.bytes});
-  }
-  p.steps.push_back(std::move(step));
-  const target::Target& target = device_.target();
-  KILN_ASSIGN_OR_RETURN(artefact.objects,
-                        target.kind == target::Kind::kGpu
-                            ? codegen::GenerateGpu(p, target, codegen::Options())
-                            : codegen::GenerateCpu(p, target.cpu, codegen::Options()));
-  auto op = std::make_shared<Op>();
-  KILN_ASSIGN_OR_RETURN(op->executable, device_.Load(std::move(artefact)));
+Result<std::shared_ptr<Session::Op>> Session::Compile(const kernel::ScheduledKernel& kernel,
+                                                      const std::vector<program::Slice>& args) {
+  std::string text = compiler::KernelText(kernel);
+  auto it = ops_.find(text);
+  if (it != ops_.end()) return it->second;
+  KILN_ASSIGN_OR_RETURN(std::shared_ptr<Op> op,
+                        Load(compiler::CompileLaunch(kernel, text, args, device_.target())));
+  ops_[std::move(text)] = op;
   return op;
 }
 
@@ -193,7 +155,7 @@ const RunInfo& Session::InfoOf(int prepared) const {
   return prepared_[prepared]->info;
 }
 
-const plan::Signature& Session::SignatureOf(int prepared) const {
+const program::Signature& Session::SignatureOf(int prepared) const {
   std::lock_guard lock(mutex_);
   return prepared_[prepared]->program.signature;
 }
@@ -214,25 +176,10 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
   }
   std::vector<std::byte*> buffers = p->constants;
   std::byte* arena = nullptr;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const plan::Allocation& a = p->program.allocations[i];
-    switch (a.kind) {
-      case plan::Allocation::Kind::kParameter:
-        buffers[i] = static_cast<std::byte*>(const_cast<void*>(feeds[a.number]));
-        break;
-      case plan::Allocation::Kind::kResult:
-        buffers[i] = static_cast<std::byte*>(fetches[a.number]);
-        break;
-      case plan::Allocation::Kind::kConstant:
-        break;
-      case plan::Allocation::Kind::kArena:
-        if (a.bytes > 0) {
-          KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
-        }
-        buffers[i] = arena;
-        break;
-    }
+  if (p->program.arena_bytes > 0) {
+    KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
   }
+  program::BindAllocations(p->program, feeds, fetches, arena, std::span(buffers));
   Started started;
   Status status = RunSteps(*p, p->program.steps, buffers.data(), options, started);
   // The first failure is the cause of the others.
@@ -244,9 +191,9 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
   return status;
 }
 
-Status Session::RunOp(const Prepared& prepared, int launch, const std::vector<plan::Slice>& slices,
-                      std::byte* const* buffers, const runtime::RunOptions& options,
-                      Started& started) const {
+Status Session::RunOp(const Prepared& prepared, int launch,
+                      const std::vector<program::Slice>& slices, std::byte* const* buffers,
+                      const runtime::RunOptions& options, Started& started) const {
   constexpr size_t kInline = 64;
   const void* inline_args[kInline];
   std::vector<const void*> many(slices.size() > kInline ? slices.size() : 0);
@@ -268,7 +215,7 @@ Status Session::RunOp(const Prepared& prepared, int launch, const std::vector<pl
     started.push_back(*std::move(completion));
   }
   if (options.trace) {
-    const plan::LaunchInfo& info = prepared.program.launches[launch];
+    const program::LaunchInfo& info = prepared.program.launches[launch];
     options.trace->Add(
         {info.kernel_name,
          info.is_call ? "call" : "kernel",
@@ -280,18 +227,18 @@ Status Session::RunOp(const Prepared& prepared, int launch, const std::vector<pl
   return OkStatus();
 }
 
-Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
+Status Session::RunSteps(const Prepared& prepared, const program::Steps& steps,
                          std::byte* const* buffers, const runtime::RunOptions& options,
                          Started& started) const {
-  auto at = [&](const plan::Slice& s) { return buffers[s.allocation] + s.offset; };
-  for (const plan::Step& step : steps) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+  auto at = [&](const program::Slice& s) { return buffers[s.allocation] + s.offset; };
+  for (const program::Step& step : steps) {
+    if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
       KILN_RETURN_IF_ERROR(RunOp(prepared, launch->id, launch->args, buffers, options, started));
-    } else if (const auto* call = std::get_if<plan::Call>(&step.what)) {
+    } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
       KILN_RETURN_IF_ERROR(RunOp(prepared, call->id, call->args, buffers, options, started));
-    } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
+    } else if (const auto* copy = std::get_if<program::Copy>(&step.what)) {
       KILN_RETURN_IF_ERROR(device_.Copy(at(copy->to), at(copy->from), copy->from.bytes));
-    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+    } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
       while (true) {
         if (options.cancel && *options.cancel != 0) return Cancelled("the run was cancelled");
         KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->condition, buffers, options, started));
@@ -304,10 +251,10 @@ Status Session::RunSteps(const Prepared& prepared, const plan::Steps& steps,
         KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options, started));
       }
     } else {
-      const auto& branch = std::get<plan::Conditional>(step.what);
+      const auto& branch = std::get<program::Conditional>(step.what);
       std::byte value[sizeof(int32_t)];
       KILN_RETURN_IF_ERROR(device_.CopyToHost(value, at(branch.index), branch.index.bytes));
-      size_t index = plan::BranchAt(value, branch.by_predicate, branch.branches.size());
+      size_t index = program::BranchAt(value, branch.by_predicate, branch.branches.size());
       KILN_RETURN_IF_ERROR(RunSteps(prepared, branch.branches[index], buffers, options, started));
     }
   }

@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/lowered_program.h"
 #include "ir/ir.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "runtime/device.h"
 
 namespace kiln::session {
@@ -41,7 +42,7 @@ class Session {
   // a parameter that is not fed. Returns a number for Run.
   Result<int> Prepare(std::span<const std::string> feeds, std::span<const std::string> fetches);
   const RunInfo& InfoOf(int prepared) const;
-  const plan::Signature& SignatureOf(int prepared) const;
+  const program::Signature& SignatureOf(int prepared) const;
   // Whether a run calls functions of the user's.
   bool CallsUsersFunctions(int prepared) const;
 
@@ -56,19 +57,16 @@ class Session {
   // Ops that a device may still be at.
   using Started = std::vector<std::unique_ptr<runtime::Completion>>;
   Session(const ir::Module& module, runtime::Device& device);
-  Result<std::shared_ptr<Op>> Compile(const plan::ScheduledKernel& kernel,
-                                      const std::vector<plan::Slice>& args);
-  // A program of the call alone.
-  Result<std::shared_ptr<Op>> Compile(const plan::Call& call, const plan::LaunchInfo& info);
-  // A program of one step, whose arguments are allocations of their own.
-  Result<std::shared_ptr<Op>> CompileStep(plan::Program program, plan::Step step,
-                                          const std::vector<plan::Slice>& args);
-  Status CompileSteps(Prepared& prepared, const plan::Steps& steps);
+  Result<std::shared_ptr<Op>> Load(Result<program::Artefact> artefact);
+  Result<std::shared_ptr<Op>> Compile(const kernel::ScheduledKernel& kernel,
+                                      const std::vector<program::Slice>& args);
+  Status CompileSteps(Prepared& prepared, const codegen::LoweredProgram& lowered,
+                      const program::Steps& steps);
   Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> feeds,
                                           std::span<const std::string> fetches);
-  Status RunSteps(const Prepared& prepared, const plan::Steps& steps, std::byte* const* buffers,
+  Status RunSteps(const Prepared& prepared, const program::Steps& steps, std::byte* const* buffers,
                   const runtime::RunOptions& options, Started& started) const;
-  Status RunOp(const Prepared& prepared, int launch, const std::vector<plan::Slice>& slices,
+  Status RunOp(const Prepared& prepared, int launch, const std::vector<program::Slice>& slices,
                std::byte* const* buffers, const runtime::RunOptions& options,
                Started& started) const;
 

@@ -41,14 +41,61 @@ int64_t Cpu::TasksWorth(double microseconds) const {
   return static_cast<int64_t>(std::min(microseconds / task_microseconds, 1e15));
 }
 
+namespace {
+
+std::string CpuText(const Cpu& cpu) {
+  return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes,
+             " features=", Join(cpu.features, ","), " task=", cpu.task_microseconds, "us");
+}
+
+// The word of a target's text that begins so, without its beginning.
+std::string_view WordOf(std::string_view text, std::string_view beginning) {
+  for (std::string_view word : Split(text, ' ')) {
+    if (StartsWith(word, beginning)) return word.substr(beginning.size());
+  }
+  return {};
+}
+
+// Whether code for one CPU runs on another one.
+Status CheckCpu(std::string_view compiled_for, const Cpu& cpu) {
+  const std::vector<std::string_view> words = Split(compiled_for, ' ');
+  if (words.size() < 2 || words[1] != cpu.triple) {
+    return FailedPrecondition("it was compiled for ", compiled_for, ", and this machine is ",
+                              cpu.triple);
+  }
+  std::vector<std::string_view> missing;
+  for (std::string_view feature : Split(WordOf(compiled_for, "features="), ',')) {
+    if (!feature.empty() && !cpu.Has(feature)) missing.push_back(feature);
+  }
+  if (missing.empty()) return OkStatus();
+  return FailedPrecondition("it was compiled for a CPU with ", Join(missing, ", "),
+                            ", which this machine lacks");
+}
+
+}  // namespace
+
+Status CheckRunsOn(std::string_view compiled_for, const Target& target) {
+  const std::string own = target.ToString();
+  if (compiled_for == own) return OkStatus();
+  constexpr std::string_view kOn = " emulated on ";
+  auto without_cpu = [&](std::string_view text) { return text.substr(0, text.find(kOn)); };
+  const bool on_cpu = target.kind == Kind::kCpu && StartsWith(compiled_for, "cpu ");
+  if (on_cpu) return CheckCpu(compiled_for, target.cpu);
+  if (target.gpu.emulated && compiled_for.find(kOn) != std::string_view::npos &&
+      without_cpu(compiled_for) == without_cpu(own)) {
+    return CheckCpu(compiled_for.substr(compiled_for.find(kOn) + kOn.size()), target.cpu);
+  }
+  return FailedPrecondition("it was compiled for ", compiled_for, ", and the device is ", own);
+}
+
 std::string Target::ToString() const {
   switch (kind) {
     case Kind::kCpu:
-      return Cat("cpu ", cpu.triple, " vector=", cpu.vector_bytes,
-                 " features=", Join(cpu.features, ","), " task=", cpu.task_microseconds, "us");
+      return CpuText(cpu);
     case Kind::kGpu:
       return Cat("gpu sm_", gpu.sm, " ptx=", gpu.ptx_version,
-                 " multiprocessors=", gpu.multiprocessors, gpu.emulated ? " emulated" : "");
+                 " multiprocessors=", gpu.multiprocessors,
+                 gpu.emulated ? Cat(" emulated on ", CpuText(cpu)) : "");
     case Kind::kReference:
       return "reference";
   }

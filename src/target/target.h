@@ -54,6 +54,10 @@ struct Target {
   std::string ToString() const;
 };
 
+// Whether code that was compiled for a target, which Target::ToString gave, runs on another one:
+// FAILED_PRECONDITION, with what does not fit, where it does not. A CPU may have more features.
+Status CheckRunsOn(std::string_view compiled_for, const Target& target);
+
 // The machine this runs on.
 Target HostCpu();
 // The same with vectors of at most `bytes` (16, 32, 64) and the features that go with them, for

@@ -68,7 +68,7 @@ KILN_BENCH(compile_graphs) {
         report.Note(Cat("compile_graphs.", size.ops, "_ops"), artefact.status().ToString());
         return false;
       }
-      size.kernels = plan::CountKernels(artefact->program.steps);
+      size.kernels = program::CountKernels(artefact->program.steps);
     }
     return true;
   };

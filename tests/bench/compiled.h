@@ -27,7 +27,7 @@ class Compiled {
       error_ = artefact.status().ToString();
       return;
     }
-    artefact_ = std::make_shared<const plan::Artefact>(*std::move(artefact));
+    artefact_ = std::make_shared<const program::Artefact>(*std::move(artefact));
     auto loaded = device::CpuExecutable::Load(*artefact_, allocator_, pool_);
     if (!loaded.ok()) {
       error_ = loaded.status().ToString();
@@ -50,8 +50,8 @@ class Compiled {
     }
   }
 
-  static Result<plan::Artefact> Compile(std::string_view text, int threads = 1,
-                                        std::set<std::string> disabled_passes = {}) {
+  static Result<program::Artefact> Compile(std::string_view text, int threads = 1,
+                                           std::set<std::string> disabled_passes = {}) {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::ParseHloText(text));
     compiler::Options options;
     options.threads = threads;
@@ -66,7 +66,7 @@ class Compiled {
     return Measure([this] { Run(); }).median;
   }
   bool ok() const { return executable_ != nullptr && !failed_; }
-  const plan::Program& program() const { return artefact_->program; }
+  const program::Program& program() const { return artefact_->program; }
   // Numbers of every size between two bounds into an argument of f32.
   void Fill(size_t i, float low, float high) {
     int64_t n = artefact_->program.signature.parameters[i].num_elements();
@@ -91,7 +91,7 @@ class Compiled {
   runtime::Allocator allocator_;
   std::unique_ptr<runtime::ThreadPool> own_pool_;
   runtime::ThreadPool& pool_;
-  std::shared_ptr<const plan::Artefact> artefact_;
+  std::shared_ptr<const program::Artefact> artefact_;
   std::unique_ptr<device::CpuExecutable> executable_;
   std::vector<std::unique_ptr<void, void (*)(void*)>> memory_;
   std::vector<const void*> arguments_;

@@ -50,8 +50,8 @@ KILN_BENCH(cpu_fused_sum) {
     ratio = ratios[ratios.size() / 2];
     report.Add(Cat("cpu_fused_sum.threads", threads, ".of_read_rate"), ratio, "", AtLeast(0.85));
     report.Add(Cat("cpu_fused_sum.threads", threads), 12.0 * n / c.Seconds() / 1e9, "GB/s");
-    report.Add("cpu_fused_sum.kernels", static_cast<double>(plan::CountKernels(c.program().steps)),
-               "", AtMost(1));
+    report.Add("cpu_fused_sum.kernels",
+               static_cast<double>(program::CountKernels(c.program().steps)), "", AtMost(1));
   }
 }
 

@@ -27,8 +27,8 @@ void Compare(Report& report, const std::string& name, const std::string& fused,
     report.Add(Cat(name, ".threads", threads), microseconds, "us");
     report.Add(Cat(name, ".threads", threads, ".of_apart"), ratio, "", AtMost(1.1));
     if (threads > 1) continue;
-    report.Add(Cat(name, ".launches"), static_cast<double>(plan::CountKernels(one.program().steps)),
-               "");
+    report.Add(Cat(name, ".launches"),
+               static_cast<double>(program::CountKernels(one.program().steps)), "");
   }
 }
 

@@ -45,8 +45,8 @@ void AddOfCopy(Report& report, std::string_view name, const std::string& program
     report.Add(Cat(prefix, ".of_copy"), best / seconds[0], "",
                threads > 1 ? AtLeast(bound) : Bound{});
     if (threads == 1) {
-      report.Add(Cat(name, ".kernels"), static_cast<double>(plan::CountKernels(c.program().steps)),
-                 "", AtMost(1));
+      report.Add(Cat(name, ".kernels"),
+                 static_cast<double>(program::CountKernels(c.program().steps)), "", AtMost(1));
     }
   }
 }

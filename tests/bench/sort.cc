@@ -38,7 +38,7 @@ double SecondsOf(std::string_view name, const std::string& text, Report& report,
   if (!module.ok()) return failed(module.status());
   auto artefact = compiler::Compile(*std::move(module), target::HostCpu(), {});
   if (!artefact.ok()) return failed(artefact.status());
-  auto program = std::make_shared<const plan::Artefact>(*std::move(artefact));
+  auto program = std::make_shared<const program::Artefact>(*std::move(artefact));
   runtime::Allocator allocator;
   runtime::ThreadPool pool(threads);
   auto executable = device::CpuExecutable::Load(*program, allocator, pool);

@@ -104,7 +104,7 @@ std::string RunOneWay(const Way& way, const ir::Module& module,
   }
   ++shared->compiled;
   if (!expected) return "";
-  auto artefact = std::make_shared<const plan::Artefact>(*std::move(compiled));
+  auto artefact = std::make_shared<const program::Artefact>(*std::move(compiled));
   std::unique_ptr<runtime::LoadedExecutable> executable;
   if (way.gpu) {
     auto loaded = testing::LoadOnGpu(artefact);

@@ -139,11 +139,11 @@ Status RunOnce(runtime::LoadedExecutable& executable, Buffers& b) {
   return executable.Run(arguments, results, {});
 }
 
-std::shared_ptr<const plan::Artefact> Compiled() {
-  static std::shared_ptr<const plan::Artefact> artefact = [] {
+std::shared_ptr<const program::Artefact> Compiled() {
+  static std::shared_ptr<const program::Artefact> artefact = [] {
     auto made = compiler::Compile(ir::ParseOrDie(Text()), target::HostCpu(), {});
     EXPECT_TRUE(made.ok()) << made.status().ToString();
-    return std::make_shared<const plan::Artefact>(*std::move(made));
+    return std::make_shared<const program::Artefact>(*std::move(made));
   }();
   return artefact;
 }

@@ -14,7 +14,7 @@
 namespace kiln::testing {
 namespace {
 
-using Form = plan::ScheduledKernel::Form;
+using Form = kernel::ScheduledKernel::Form;
 
 // Updates of `count` parameters of several sizes, each in the memory of its parameter where that is
 // donated, and a sum of each gradient.
@@ -37,17 +37,17 @@ std::string Updates(int count, int64_t size, bool donated) {
       body, "  ROOT r = (", shapes, ") tuple(", results, ")\n}\n");
 }
 
-const plan::ScheduledKernel* BundleOf(const plan::Program& program) {
-  auto at = std::ranges::find(program.kernels, Form::kBundle, &plan::ScheduledKernel::form);
-  return at == program.kernels.end() ? nullptr : &*at;
+const kernel::ScheduledKernel* BundleOf(const codegen::LoweredProgram& lowered) {
+  auto at = std::ranges::find(lowered.kernels, Form::kBundle, &kernel::ScheduledKernel::form);
+  return at == lowered.kernels.end() ? nullptr : &*at;
 }
 
 TEST(Bundles, ManyUpdatesAreOneLaunch) {
   auto module = ir::ParseOrDie(Updates(24, 6000, false));
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  const plan::Program& program = loaded->artefact->program;
-  const plan::ScheduledKernel* bundle = BundleOf(program);
+  const program::Program& program = loaded->artefact->program;
+  const kernel::ScheduledKernel* bundle = BundleOf(*loaded->lowered);
   ASSERT_NE(bundle, nullptr) << program.ToString();
   EXPECT_EQ(program.steps.size(), 1u) << program.ToString();
   EXPECT_GE(bundle->parts.size(), 24u);
@@ -55,9 +55,9 @@ TEST(Bundles, ManyUpdatesAreOneLaunch) {
   EXPECT_GT(bundle->max_tasks, 1);
   // Every item of a part is an item of the bundle, and no two parts share one.
   int64_t next = 0;
-  for (const plan::BundlePart& part : bundle->parts) {
+  for (const kernel::ScheduledPart& part : bundle->parts) {
     EXPECT_EQ(part.first_item, next);
-    next += part.weight * program.kernels[static_cast<size_t>(part.kernel)].items;
+    next += part.weight * loaded->lowered->kernels[static_cast<size_t>(part.kernel)].items;
   }
   EXPECT_EQ(bundle->items, next);
 }
@@ -67,7 +67,7 @@ TEST(Bundles, LittleWorkStaysApart) {
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
   // On a GPU a launch is dearer than little work.
-  EXPECT_EQ(BundleOf(loaded->artefact->program) != nullptr, testing::IsTestOfGpu());
+  EXPECT_EQ(BundleOf(*loaded->lowered) != nullptr, testing::IsTestOfGpu());
 }
 
 TEST(Bundles, EqualOnAnyNumberOfThreads) {
@@ -81,8 +81,7 @@ TEST(Bundles, EqualOnAnyNumberOfThreads) {
       ASSERT_TRUE(expected.ok()) << expected.status().ToString();
       auto loaded = Load(*module, true, 64, codegen::Optimization::kAuto, task);
       ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-      ASSERT_NE(BundleOf(loaded->artefact->program), nullptr)
-          << loaded->artefact->program.ToString();
+      ASSERT_NE(BundleOf(*loaded->lowered), nullptr) << loaded->artefact->program.ToString();
       auto wide = testing::LoadOnPool(loaded->artefact, pool);
       ASSERT_TRUE(wide.ok()) << wide.status().ToString();
       Execution alone(*loaded->artefact), together(*loaded->artefact);
@@ -101,8 +100,8 @@ TEST(Bundles, UpdateDonatedParametersInPlace) {
   auto module = ir::ParseOrDie(Updates(24, 6000, true));
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  const plan::Program& program = loaded->artefact->program;
-  ASSERT_NE(BundleOf(program), nullptr);
+  const program::Program& program = loaded->artefact->program;
+  ASSERT_NE(BundleOf(*loaded->lowered), nullptr);
   EXPECT_EQ(program.arena_bytes, 0) << program.ToString();
   EXPECT_EQ(program.steps.size(), 1u) << program.ToString();
 }
@@ -134,13 +133,13 @@ TEST(Bundles, InALoopStateStaysInPlace) {
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  const plan::Program& program = loaded->artefact->program;
-  EXPECT_NE(BundleOf(program), nullptr);
-  for (const plan::Step& step : program.steps) {
-    const auto* loop = std::get_if<plan::While>(&step.what);
+  const program::Program& program = loaded->artefact->program;
+  EXPECT_NE(BundleOf(*loaded->lowered), nullptr);
+  for (const program::Step& step : program.steps) {
+    const auto* loop = std::get_if<program::While>(&step.what);
     if (!loop) continue;
-    for (const plan::Step& inside : loop->body) {
-      EXPECT_FALSE(std::holds_alternative<plan::Copy>(inside.what)) << program.ToString();
+    for (const program::Step& inside : loop->body) {
+      EXPECT_FALSE(std::holds_alternative<program::Copy>(inside.what)) << program.ToString();
     }
   }
   Execution run(*loaded->artefact);

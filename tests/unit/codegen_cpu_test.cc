@@ -6,7 +6,7 @@
 #include "codegen/codegen.h"
 #include "jit_test_util.h"
 #include "kernel_test_util.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln {
 namespace {
@@ -21,26 +21,27 @@ using testing::StageBuilder;
 using T = ElementType;
 
 // A program that launches one kernel on one allocation per parameter, and scratch.
-plan::Program ProgramOf(const Kernel& kernel, const CpuNestSchedule& schedule) {
-  plan::Program program;
+codegen::LoweredProgram ProgramOf(const Kernel& kernel, const CpuNestSchedule& schedule) {
+  codegen::LoweredProgram lowered;
+  program::Program& program = lowered.program;
   program.name = "test";
-  plan::Launch launch;
+  program::Launch launch;
   auto add = [&](int64_t bytes) {
     launch.args.push_back({static_cast<int>(program.allocations.size()), 0, bytes});
-    program.allocations.push_back({plan::Allocation::Kind::kArena, 0, bytes});
+    program.allocations.push_back({program::Allocation::Kind::kArena, 0, bytes});
   };
   for (const kernel::Param& p : kernel.params) add(p.elements * ByteWidth(p.type));
   if (schedule.scratch_bytes > 0) add(schedule.scratch_bytes);
   launch.kernel = 0;
-  plan::ScheduledKernel scheduled;
+  kernel::ScheduledKernel scheduled;
   scheduled.kernel = kernel;
   scheduled.cpu = schedule;
   scheduled.items = schedule.items;
   scheduled.max_tasks = schedule.max_tasks;
   scheduled.finish = schedule.split > 0;
-  program.kernels.push_back(std::move(scheduled));
+  lowered.kernels.push_back(std::move(scheduled));
   program.steps.push_back({std::move(launch)});
-  return program;
+  return lowered;
 }
 
 void RunKernel(const Kernel& kernel, const CpuNestSchedule& schedule, const target::Cpu& cpu) {
@@ -50,7 +51,7 @@ void RunKernel(const Kernel& kernel, const CpuNestSchedule& schedule, const targ
   ASSERT_TRUE(objects.ok()) << objects.status().ToString();
   auto jit = testing::Jit::Load(*objects);
   ASSERT_TRUE(jit.ok()) << jit.status().ToString();
-  auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(plan::kEntrySymbol));
+  auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(program::EntrySymbol({})));
   ASSERT_NE(entry, nullptr);
   std::vector<std::unique_ptr<Buffer>> actual, expected;
   std::vector<void*> addresses;

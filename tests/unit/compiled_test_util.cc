@@ -40,7 +40,7 @@ bool IsTestOf(std::string_view device) {
 
 runtime::Allocator Execution::allocator(GuardedMemory());
 
-Execution::Execution(const plan::Artefact& artefact) : signature_(artefact.program.signature) {
+Execution::Execution(const program::Artefact& artefact) : signature_(artefact.program.signature) {
   for (const Shape& s : signature_.parameters) arguments_.push_back(New(s));
   for (const Shape& s : signature_.results) results_.push_back(New(s));
 }
@@ -111,11 +111,20 @@ bool IsTestOfCuda() {
 }
 
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
-    const std::shared_ptr<const plan::Artefact>& artefact, runtime::ThreadPool& pool) {
+    const std::shared_ptr<const program::Artefact>& artefact, runtime::ThreadPool& pool) {
   if (IsTestOfGpu()) return LoadOnGpu(artefact);
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> executable,
                         device::CpuExecutable::Load(*artefact, Execution::allocator, pool));
   return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
+}
+
+Result<CompiledProgram> CompileWithKernels(std::unique_ptr<ir::Module> module,
+                                           const target::Target& target,
+                                           compiler::Options options) {
+  CompiledProgram compiled;
+  options.lowered = [&](const codegen::LoweredProgram& lowered) { compiled.lowered = lowered; };
+  KILN_ASSIGN_OR_RETURN(compiled.artefact, compiler::Compile(std::move(module), target, options));
+  return compiled;
 }
 
 Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
@@ -137,10 +146,11 @@ Result<Loaded> Load(const ir::Module& module, bool fuse, int vector_bytes,
   options.optimization = optimization;
   target::Target target = target::HostCpuWithVectors(vector_bytes);
   target.cpu.task_microseconds = task_microseconds;
-  KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
-                        compiler::Compile(module.Clone(), target, options));
+  KILN_ASSIGN_OR_RETURN(CompiledProgram compiled,
+                        CompileWithKernels(module.Clone(), target, options));
   Loaded loaded;
-  loaded.artefact = std::make_shared<const plan::Artefact>(std::move(artefact));
+  loaded.artefact = std::make_shared<const program::Artefact>(std::move(compiled.artefact));
+  loaded.lowered = std::make_shared<const codegen::LoweredProgram>(std::move(compiled.lowered));
   KILN_ASSIGN_OR_RETURN(loaded.executable, device::CpuExecutable::Load(
                                                *loaded.artefact, Execution::allocator, Pool()));
   return loaded;

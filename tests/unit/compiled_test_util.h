@@ -12,9 +12,11 @@
 
 #include "base/status.h"
 #include "codegen/codegen.h"
+#include "codegen/lowered_program.h"
+#include "compiler/compiler.h"
 #include "device/cpu/executable.h"
 #include "ir/ir.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "tensor/literal.h"
 
 namespace kiln::testing {
@@ -22,7 +24,7 @@ namespace kiln::testing {
 // Arguments and results of a run, in memory of their own.
 class Execution {
  public:
-  explicit Execution(const plan::Artefact& artefact);
+  explicit Execution(const program::Artefact& artefact);
   ~Execution();
 
   void SetArguments(const std::vector<Literal>& literals);
@@ -38,14 +40,24 @@ class Execution {
   void Put(const Literal& l, size_t& next);
   Literal Get(const Shape& shape, size_t& next) const;
 
-  const plan::Signature& signature_;
+  const program::Signature& signature_;
   std::vector<const void*> arguments_;
   std::vector<void*> results_;
   std::vector<std::pair<std::byte*, int64_t>> memory_;
 };
 
+// A module compiled, and what the compiler knew of its kernels.
+struct CompiledProgram {
+  program::Artefact artefact;
+  codegen::LoweredProgram lowered;
+};
+Result<CompiledProgram> CompileWithKernels(std::unique_ptr<ir::Module> module,
+                                           const target::Target& target,
+                                           compiler::Options options = {});
+
 struct Loaded {
-  std::shared_ptr<const plan::Artefact> artefact;
+  std::shared_ptr<const program::Artefact> artefact;
+  std::shared_ptr<const codegen::LoweredProgram> lowered;  // null where it is not known
   // Takes and gives host memory, whatever the device is.
   std::unique_ptr<runtime::LoadedExecutable> executable;
 };
@@ -57,7 +69,7 @@ bool IsTestOfCuda();
 
 // A program once more, on other threads; on a GPU these do not matter.
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
-    const std::shared_ptr<const plan::Artefact>& artefact, runtime::ThreadPool& pool);
+    const std::shared_ptr<const program::Artefact>& artefact, runtime::ThreadPool& pool);
 
 runtime::ThreadPool& Pool();
 

@@ -107,7 +107,7 @@ TEST(Compiler, ATimelineShowsWhatCompilingDoes) {
     for (const auto& [key, value] : e.args)
       kernels += key == "kernels" ? std::get<int64_t>(value) : 0;
   }
-  EXPECT_EQ(modules, std::ssize(artefact->objects));
+  EXPECT_EQ(modules, std::ssize(artefact->code));
   EXPECT_EQ(kernels, std::ssize(artefact->program.kernels));
   EXPECT_EQ(CountOf(trace, "codegen"), 2 * modules);
 }
@@ -122,7 +122,8 @@ TEST(Compiler, PassesCanBeSwitchedOffAndAreTimed) {
   auto apart = Compile(ir::ParseOrDie(kModule), target::HostCpu(), options);
   ASSERT_TRUE(apart.ok());
   EXPECT_GT(CountOf(trace, "pass"), 10);
-  EXPECT_LT(plan::CountKernels(fused->program.steps), plan::CountKernels(apart->program.steps));
+  EXPECT_LT(program::CountKernels(fused->program.steps),
+            program::CountKernels(apart->program.steps));
 }
 
 TEST(Compiler, SymbolsMustBeGone) {
@@ -137,9 +138,10 @@ TEST(Compiler, SymbolsMustBeGone) {
 TEST(Compiler, WholeProgramsOnAGpuArePtx) {
   auto artefact = Compile(ir::ParseOrDie(kModule), target::NvidiaGpu(80).value(), Options());
   ASSERT_TRUE(artefact.ok()) << artefact.status().ToString();
-  ASSERT_EQ(artefact->objects.size(), 1u);
-  EXPECT_NE(artefact->objects[0].find(".target sm_80"), std::string::npos);
-  EXPECT_NE(artefact->objects[0].find(plan::GpuSymbol(artefact->program, 0, 0)), std::string::npos);
+  ASSERT_EQ(artefact->code.size(), 1u);
+  EXPECT_NE(artefact->code[0].find(".target sm_80"), std::string::npos);
+  EXPECT_NE(artefact->code[0].find(artefact->program.kernels.at(0).grids.at(0).symbol),
+            std::string::npos);
 }
 
 }  // namespace

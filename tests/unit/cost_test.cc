@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "compiled_test_util.h"
 #include "hlo_test_util.h"
-#include "plan/memory.h"
+#include "program/memory.h"
 
 namespace kiln {
 namespace {
@@ -122,7 +122,7 @@ TEST(Cost, ControlFlow) {
 int64_t BytesOf(std::string_view body, bool fuse) {
   auto loaded = testing::Load(*ir::ParseOrDie(Module(body)), fuse);
   EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
-  return loaded.ok() ? plan::BytesAccessed(loaded->artefact->program) : -1;
+  return loaded.ok() ? program::BytesAccessed(loaded->artefact->program) : -1;
 }
 
 TEST(Cost, BytesOfKernels) {

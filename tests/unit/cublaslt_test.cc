@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "compiler/library_product.h"
 #include "cublaslt_standin.h"
 #include "device/gpu/device.h"
 #include "device/gpu/library_choices.h"
@@ -123,7 +124,7 @@ class CublasLt : public CublasLtTest {
 
  private:
   struct Compiled {
-    std::shared_ptr<const plan::Artefact> artefact;
+    std::shared_ptr<const program::Artefact> artefact;
     std::vector<Literal> arguments;
   };
   const Compiled& Compile(const std::string& text, const target::Target& target) {
@@ -131,7 +132,7 @@ class CublasLt : public CublasLtTest {
     if (!compiled.artefact) {
       auto module = ir::ParseOrDie(text);
       compiled.arguments = testing::RandomArguments(*module, 5);
-      compiled.artefact = std::make_shared<const plan::Artefact>(
+      compiled.artefact = std::make_shared<const program::Artefact>(
           compiler::Compile(std::move(module), target, {}).value());
     }
     return compiled;
@@ -414,9 +415,9 @@ TEST_F(CublasLt, PartsOfArrays) {
 TEST_F(CublasLt, TF32WhereItIsAllowed) {
   auto module = ir::ParseOrDie(kPlain);
   std::shared_ptr<GpuMachine> machine = Machine(BlasOptions());
-  auto artefact = compiler::Compile(std::move(module), machine->target(), {});
-  ASSERT_OK(artefact.status());
-  const kernel::Kernel& kernel = artefact->program.kernels.at(0).kernel;
+  auto compiled = testing::CompileWithKernels(std::move(module), machine->target());
+  ASSERT_OK(compiled.status());
+  kernel::ScheduledKernel& kernel = compiled->lowered.kernels.at(0);
   auto stream = machine->MakeStream();
   ASSERT_OK(stream.status());
   std::vector<GpuSpan> args;
@@ -428,8 +429,8 @@ TEST_F(CublasLt, TF32WhereItIsAllowed) {
   for (bool tf32 : {false, true}) {
     target::Gpu gpu = machine->target().gpu;
     gpu.tf32 = tf32;
-    auto schedule = kernel::ScheduleGpuProduct(kernel, gpu);
-    auto product = kernel::AsGpuPlainProduct(kernel, schedule.value());
+    kernel.gpu = kernel::ScheduleGpuProduct(kernel.kernel, gpu).value();
+    auto product = compiler::AsLibraryProduct(kernel);
     ASSERT_TRUE(product.has_value());
     auto found = machine->FindLibraryProduct(*product);
     ASSERT_OK(found.status());

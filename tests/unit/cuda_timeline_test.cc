@@ -266,7 +266,7 @@ TEST_F(CudaTimelineTest, ResourcesAsTheDriverReportsThem) {
   EXPECT_EQ(std::count(report.begin(), report.end(), '\n'),
             static_cast<std::ptrdiff_t>(program.kernels.size()) + 4)
       << report;
-  EXPECT_NE(report.find(plan::GpuSymbol(program, 0, 0)), std::string::npos) << report;
+  EXPECT_NE(report.find(program.kernels.at(0).grids.at(0).symbol), std::string::npos) << report;
   EXPECT_NE(report.find(" 40 "), std::string::npos) << report;
 }
 

@@ -52,7 +52,7 @@ void RunDonated(Make make) {
     ASSERT_TRUE(expected.ok()) << expected.status().ToString();
     auto loaded = testing::Load(*module, seed % 3 != 0);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    const plan::Program& program = loaded->artefact->program;
+    const program::Program& program = loaded->artefact->program;
     const std::vector<int>& alias_of = program.signature.aliases;
     EXPECT_EQ(std::ranges::count_if(alias_of, [](int a) { return a >= 0; }), added);
     for (bool donate : {true, false}) {
@@ -77,11 +77,11 @@ void RunDonated(Make make) {
     }
     // What is made in place is not copied there at last.
     bool copied = false;
-    for (const plan::Step& step : program.steps) {
-      const auto* copy = std::get_if<plan::Copy>(&step.what);
+    for (const program::Step& step : program.steps) {
+      const auto* copy = std::get_if<program::Copy>(&step.what);
       if (!copy) continue;
-      const plan::Allocation& to = program.allocations[static_cast<size_t>(copy->to.allocation)];
-      copied |= to.kind == plan::Allocation::Kind::kResult && alias_of[to.number] >= 0;
+      const program::Allocation& to = program.allocations[static_cast<size_t>(copy->to.allocation)];
+      copied |= to.kind == program::Allocation::Kind::kResult && alias_of[to.number] >= 0;
     }
     in_place += !copied;
   }

@@ -11,7 +11,7 @@
 #include "codegen/codegen.h"
 #include "jit_test_util.h"
 #include "kernel_test_util.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln {
 namespace {
@@ -123,28 +123,29 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
 
   for (int bytes : {4, 16, 32, 64}) {
     target::Cpu cpu = target::HostCpuWithVectors(std::max(bytes, 16)).cpu;
-    plan::Program program;
-    plan::Launch launch;
+    codegen::LoweredProgram lowered;
+    program::Program& program = lowered.program;
+    program::Launch launch;
     std::vector<void*> addresses;
     for (auto& b : buffers) {
       int64_t size = n * ByteWidth(b->type());
       launch.args.push_back({static_cast<int>(program.allocations.size()), 0, size});
-      program.allocations.push_back({plan::Allocation::Kind::kArena, 0, size});
+      program.allocations.push_back({program::Allocation::Kind::kArena, 0, size});
       addresses.push_back(b->data());
     }
     launch.kernel = 0;
-    plan::ScheduledKernel scheduled;
+    kernel::ScheduledKernel scheduled;
     scheduled.kernel = k.kernel;
     scheduled.cpu.vector_width = bytes / 4;
     scheduled.cpu.stages = {{bytes == 4 ? -1 : 0, 1}};
-    program.kernels.push_back(scheduled);
+    lowered.kernels.push_back(scheduled);
     program.steps.push_back({launch});
     codegen::Options options;
-    auto objects = codegen::GenerateCpu(program, cpu, options);
+    auto objects = codegen::GenerateCpu(lowered, cpu, options);
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();
     auto jit = testing::Jit::Load(*objects);
     ASSERT_TRUE(jit.ok()) << OpcodeName(opcode) << " " << jit.status().ToString();
-    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(plan::kEntrySymbol));
+    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(program::EntrySymbol({})));
     ASSERT_NE(entry, nullptr) << OpcodeName(opcode);
     testing::TestFrame frame(addresses);
     ASSERT_EQ(entry(&frame.frame()), 0);
@@ -301,21 +302,22 @@ void CheckTranscendental(double ulps) {
     StageBuilder s = k.Stage();
     int x = k.Input(kTypeOf<T>, n), out = k.Output(kTypeOf<T>, n);
     s.Store(out, k.Var(0), s.Op(c.opcode, kTypeOf<T>, {s.Load(x, k.Var(0))}));
-    plan::Program program;
+    codegen::LoweredProgram lowered;
+    program::Program& program = lowered.program;
     program.allocations.resize(2);
-    plan::ScheduledKernel scheduled;
+    kernel::ScheduledKernel scheduled;
     target::Cpu cpu = target::HostCpu().cpu;
     scheduled.kernel = k.kernel;
     scheduled.cpu = kernel::ScheduleNest(k.kernel, cpu);
     scheduled.items = scheduled.cpu.items;
-    program.kernels.push_back(scheduled);
+    lowered.kernels.push_back(scheduled);
     int64_t bytes = n * static_cast<int64_t>(sizeof(T));
-    program.steps.push_back({plan::Launch{0, {{0, 0, bytes}, {1, 0, bytes}}, -1}});
-    auto objects = codegen::GenerateCpu(program, cpu, {});
+    program.steps.push_back({program::Launch{0, {{0, 0, bytes}, {1, 0, bytes}}, -1}});
+    auto objects = codegen::GenerateCpu(lowered, cpu, {});
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();
     auto jit = testing::Jit::Load(*objects);
     ASSERT_TRUE(jit.ok()) << jit.status().ToString();
-    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(plan::kEntrySymbol));
+    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(program::EntrySymbol({})));
     ASSERT_NE(entry, nullptr);
     Buffer in(kTypeOf<T>, n), result(kTypeOf<T>, n);
     for (int64_t i = 0; i < n; ++i) in.Set(i, 0.03 + 0.4 * static_cast<double>(i), 0);
@@ -413,11 +415,11 @@ TEST(Elemental, WhatHasNoCodeIsNamed) {
   int x = k.Input(ElementType::kF32, 4), out = k.Output(ElementType::kF32, 4);
   StageBuilder s = k.Stage();
   s.Store(out, k.Var(0), s.Op(Opcode::kAnd, ElementType::kF32, {s.Load(x, 0), s.Load(x, 1)}));
-  plan::Program program;
-  program.kernels.emplace_back();
-  program.kernels[0].kernel = k.kernel;
-  program.kernels[0].cpu.stages.resize(1);
-  auto objects = codegen::GenerateCpu(program, target::HostCpu().cpu, {});
+  codegen::LoweredProgram lowered;
+  lowered.kernels.emplace_back();
+  lowered.kernels[0].kernel = k.kernel;
+  lowered.kernels[0].cpu.stages.resize(1);
+  auto objects = codegen::GenerateCpu(lowered, target::HostCpu().cpu, {});
   ASSERT_FALSE(objects.ok());
   EXPECT_NE(objects.status().message().find("and"), std::string::npos);
 }

@@ -282,7 +282,7 @@ ENTRY e { x = f32[100000] parameter(0)
   ROOT r = f32[] reduce(s, zero), dimensions={0}, to_apply=add })"));
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  EXPECT_EQ(plan::CountKernels(loaded->artefact->program.steps), 1);
+  EXPECT_EQ(program::CountKernels(loaded->artefact->program.steps), 1);
   // No intermediate: what is left is the partial sums.
   EXPECT_LT(loaded->artefact->program.arena_bytes, 64 << 10);
 }

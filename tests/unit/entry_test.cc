@@ -5,8 +5,8 @@
 #include "codegen/codegen.h"
 #include "jit_test_util.h"
 #include "kernel_test_util.h"
-#include "plan/calls.h"
-#include "plan/plan.h"
+#include "program/program.h"
+#include "program/steps.h"
 
 namespace kiln {
 namespace {
@@ -19,10 +19,10 @@ using T = ElementType;
 class Programs : public ::testing::Test {
  protected:
   // An allocation of its own for each buffer.
-  plan::Slice Add(Buffer& buffer) {
+  program::Slice Add(Buffer& buffer) {
     int64_t bytes = buffer.elements() * ByteWidth(buffer.type());
     addresses_.push_back(buffer.data());
-    program_.allocations.push_back({plan::Allocation::Kind::kArena, 0, bytes});
+    program_.allocations.push_back({program::Allocation::Kind::kArena, 0, bytes});
     return {static_cast<int>(program_.allocations.size()) - 1, 0, bytes};
   }
 
@@ -32,21 +32,21 @@ class Programs : public ::testing::Test {
     int x = k.Input(T::kS32, 1), out = k.Output(type, 1);
     StageBuilder s = k.Stage();
     s.Store(out, 0, s.Op(opcode, type, {s.Load(x, 0), s.Constant(T::kS32, constant)}, direction));
-    plan::ScheduledKernel scheduled;
+    kernel::ScheduledKernel scheduled;
     scheduled.kernel = k.kernel;
     scheduled.cpu = kernel::ScheduleNest(k.kernel, target::HostCpu().cpu);
-    program_.kernels.push_back(scheduled);
-    return static_cast<int>(program_.kernels.size()) - 1;
+    lowered_.kernels.push_back(scheduled);
+    return static_cast<int>(lowered_.kernels.size()) - 1;
   }
 
-  plan::Step Launch(int kernel, std::vector<plan::Slice> args, int id = -1) {
-    return {plan::Launch{kernel, std::move(args), id}};
+  program::Step Launch(int kernel, std::vector<program::Slice> args, int id = -1) {
+    return {program::Launch{kernel, std::move(args), id}};
   }
 
-  kiln_entry_fn Compile(const char* symbol = plan::kEntrySymbol) {
+  kiln_entry_fn Compile(const std::string& symbol = program::EntrySymbol({})) {
     codegen::Options options;
     options.threads = 3;
-    auto objects = codegen::GenerateCpu(program_, target::HostCpu().cpu, options);
+    auto objects = codegen::GenerateCpu(lowered_, target::HostCpu().cpu, options);
     if (!objects.ok()) {
       ADD_FAILURE() << objects.status().ToString();
       return nullptr;
@@ -61,7 +61,8 @@ class Programs : public ::testing::Test {
     return reinterpret_cast<kiln_entry_fn>(jit_->Lookup(symbol));
   }
 
-  plan::Program program_;
+  codegen::LoweredProgram lowered_;
+  program::Program& program_ = lowered_.program;
   std::vector<void*> addresses_;
   std::unique_ptr<testing::Jit> jit_;
   size_t objects_ = 0;
@@ -70,10 +71,10 @@ class Programs : public ::testing::Test {
 // while (x < 1000) x = x * 3; with a step traced.
 TEST_F(Programs, LoopsUntilThePredicateIsFalse) {
   Buffer x(T::kS32, 1), p(T::kPred, 1);
-  plan::Slice sx = Add(x), sp = Add(p);
+  program::Slice sx = Add(x), sp = Add(p);
   int less = AddKernel(Opcode::kCompare, T::kPred, 1000, Direction::kLt);
   int triple = AddKernel(Opcode::kMultiply, T::kS32, 3);
-  plan::While loop;
+  program::While loop;
   loop.condition = {Launch(less, {sx, sp})};
   loop.predicate = sp;
   loop.body = {Launch(triple, {sx, sx}, 0)};
@@ -97,7 +98,7 @@ TEST_F(Programs, LoopsUntilThePredicateIsFalse) {
 
 TEST_F(Programs, LoopsStopWhenCancelled) {
   Buffer p(T::kPred, 1);
-  plan::While forever;
+  program::While forever;
   forever.predicate = Add(p);
   program_.steps = {{forever}};
   kiln_entry_fn entry = Compile();
@@ -115,14 +116,14 @@ TEST_F(Programs, LoopsStopWhenCancelled) {
 
 TEST_F(Programs, BranchesByPredAndByNumber) {
   Buffer x(T::kS32, 1), p(T::kPred, 1), i(T::kS32, 1);
-  plan::Slice sx = Add(x), sp = Add(p), si = Add(i);
+  program::Slice sx = Add(x), sp = Add(p), si = Add(i);
   int plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
   int plus_ten = AddKernel(Opcode::kAdd, T::kS32, 10);
   int plus_hundred = AddKernel(Opcode::kAdd, T::kS32, 100);
-  auto step = [&](int kernel) { return plan::Steps{Launch(kernel, {sx, sx})}; };
+  auto step = [&](int kernel) { return program::Steps{Launch(kernel, {sx, sx})}; };
   program_.steps = {
-      {plan::Conditional{sp, true, {step(plus_one), step(plus_ten)}}},
-      {plan::Conditional{si, false, {step(plus_one), step(plus_ten), step(plus_hundred)}}}};
+      {program::Conditional{sp, true, {step(plus_one), step(plus_ten)}}},
+      {program::Conditional{si, false, {step(plus_one), step(plus_ten), step(plus_hundred)}}}};
   kiln_entry_fn entry = Compile();
   ASSERT_NE(entry, nullptr);
   testing::TestFrame frame(addresses_);
@@ -142,12 +143,12 @@ TEST_F(Programs, BranchesByPredAndByNumber) {
 
 TEST_F(Programs, CopiesOfAllSizes) {
   for (int64_t bytes : {0, 1, 7, 64, 511, 512, 513, 5000, 600001}) {
-    program_ = plan::Program();
+    program_ = program::Program();
     addresses_.clear();
     Buffer from(T::kU8, bytes), to(T::kU8, bytes);
     from.Fill(1);
-    plan::Slice source = Add(from), destination = Add(to);
-    program_.steps = {{plan::Copy{source, destination}}};
+    program::Slice source = Add(from), destination = Add(to);
+    program_.steps = {{program::Copy{source, destination}}};
     kiln_entry_fn entry = Compile();
     ASSERT_NE(entry, nullptr);
     testing::TestFrame frame(addresses_);
@@ -160,20 +161,20 @@ TEST_F(Programs, CopiesOfAllSizes) {
 
 TEST_F(Programs, CallsGoByTheirPlaceAmongLaunchesAndTheirErrorsEndTheProgram) {
   Buffer x(T::kS32, 1);
-  plan::Slice sx = Add(x);
+  program::Slice sx = Add(x);
   int plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
-  program_.prologue = {{plan::Call{"first", {sx}, "", 2}}};
-  program_.steps = {{plan::Call{"second", {sx}, "some text", 1}},
+  program_.prologue = {{program::Call{"first", {sx}, "", 2}}};
+  program_.steps = {{program::Call{"second", {sx}, "some text", 1}},
                     Launch(plus_one, {sx, sx}),
-                    {plan::Call{"first", {sx}, "", 0}}};
+                    {program::Call{"first", {sx}, "", 0}}};
   program_.launches.resize(3);
   std::string order;
-  for (const plan::Call* call : plan::CallSteps(program_))
+  for (const program::Call* call : program::CallSteps(program_))
     order += Cat(call->target, call->id, " ");
   EXPECT_EQ(order, "first2 second1 first0 ");
   kiln_entry_fn entry = Compile();
   ASSERT_NE(entry, nullptr);
-  auto prologue = reinterpret_cast<kiln_entry_fn>(jit_->Lookup(plan::kPrologueSymbol));
+  auto prologue = reinterpret_cast<kiln_entry_fn>(jit_->Lookup(program::PrologueSymbol({})));
   ASSERT_NE(prologue, nullptr);
   testing::TestFrame frame(addresses_);
   x.as<int32_t>()[0] = 5;
@@ -190,7 +191,7 @@ TEST_F(Programs, CallsGoByTheirPlaceAmongLaunchesAndTheirErrorsEndTheProgram) {
 
 TEST_F(Programs, NoPrologueNoSymbol) {
   ASSERT_NE(Compile(), nullptr);
-  EXPECT_EQ(jit_->Lookup(plan::kPrologueSymbol), nullptr);
+  EXPECT_EQ(jit_->Lookup(program::PrologueSymbol({})), nullptr);
 }
 
 TEST_F(Programs, TextOfTheCodeIsDumped) {
@@ -201,7 +202,7 @@ TEST_F(Programs, TextOfTheCodeIsDumped) {
     name = suffix;
     text = contents;
   };
-  ASSERT_TRUE(codegen::GenerateCpu(program_, target::HostCpu().cpu, options).ok());
+  ASSERT_TRUE(codegen::GenerateCpu(lowered_, target::HostCpu().cpu, options).ok());
   EXPECT_EQ(name, "ir-no-opt.ll");
   EXPECT_NE(text.find("define i32 @kiln_entry"), std::string::npos);
 }

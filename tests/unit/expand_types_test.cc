@@ -315,7 +315,7 @@ TEST(NarrowCode, OneOpIsFewKernels) {
   auto kernels = [](const std::string& text) {
     auto loaded = testing::Load(*ir::ParseOrDie(text), /*fuse=*/false);
     EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
-    return loaded.ok() ? plan::CountKernels(loaded->artefact->program.steps) : 0;
+    return loaded.ok() ? program::CountKernels(loaded->artefact->program.steps) : 0;
   };
   if (testing::IsTestOfGpu()) GTEST_SKIP() << "a CPU's";
   EXPECT_EQ(kernels(Entry("x = s4[64]; y = s4[64]", "  ROOT r = s4[64] multiply(x, y)")), 1);

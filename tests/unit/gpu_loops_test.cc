@@ -28,7 +28,7 @@ device::GpuDevice& Gpu(bool loops_on_device) {
 // returned.
 bool IsDoneAhead(const testing::Loaded& loaded, device::GpuDevice& device) {
   auto executable = device.Load(*loaded.artefact).value();
-  const plan::Signature& signature = executable->program().signature;
+  const program::Signature& signature = executable->program().signature;
   std::vector<std::pair<std::byte*, int64_t>> memory;
   auto allocate = [&](const Shape& shape) {
     memory.push_back({device.Allocate(shape.byte_size()).value(), shape.byte_size()});
@@ -47,7 +47,7 @@ bool IsDoneAhead(const testing::Loaded& loaded, device::GpuDevice& device) {
   };
   // Memory of the emulated GPU is the host's.
   std::string before, after;
-  const plan::Program& program = executable->program();
+  const program::Program& program = executable->program();
   for (size_t i = 0; i < out.size(); ++i) {
     before += bytes_of(out[i], program.signature.results[i].byte_size());
   }

@@ -13,6 +13,7 @@
 
 #include "base/strings.h"
 #include "codegen/codegen.h"
+#include "compiler/program_kernels.h"
 #include "gpu_test_util.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
@@ -80,8 +81,8 @@ struct Seen {
   std::set<GpuUnit> units;
   bool copies = false, chunks = false, groups = false;
 
-  void See(const plan::Program& program) {
-    for (const plan::ScheduledKernel& k : program.kernels) {
+  void See(const codegen::LoweredProgram& lowered) {
+    for (const kernel::ScheduledKernel& k : lowered.kernels) {
       forms.insert(k.gpu.form);
       if (k.gpu.form != Form::kProduct) continue;
       units.insert(k.gpu.product.unit);
@@ -95,7 +96,7 @@ struct Seen {
 // Sums in f32 are off by what rounding of each step may leave, of factors below 2 (integers below
 // 10).
 void Compare(const ir::Module& module, const Literal& expected, const Literal& actual,
-             const plan::Program& program) {
+             const program::Program& program) {
   const double factor = Has(module, ElementType::kS8) ? 20 : 4;
   double absolute = 0x1p-24 * factor * static_cast<double>(LongestSum(module));
   double relative = 1e-6;
@@ -120,7 +121,7 @@ Seen Check(const std::string& text, bool op_by_op = true) {
       auto loaded = testing::LoadOnGpu(*module, fuse, sm);
       EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
       if (!loaded.ok()) return seen;
-      seen.See(loaded->artefact->program);
+      seen.See(*loaded->lowered);
       // The second run is that of a graph, with other addresses.
       for (int run = 0; run < 2; ++run) {
         auto actual = testing::RunOnGpu(*loaded, arguments);
@@ -348,9 +349,9 @@ TEST(GpuProducts, RepeatedRunsHaveTheSameBits) {
 TEST(GpuProducts, ScheduleFollowsProblemAndTarget) {
   auto schedule = [](const Dot& d, int sm) {
     auto module = ir::ParseOrDie(TextOf(d));
-    auto artefact = compiler::Compile(module->Clone(), target::NvidiaGpu(sm).value(), {});
-    EXPECT_TRUE(artefact.ok());
-    return artefact->program.kernels[0].gpu;
+    auto compiled = testing::CompileWithKernels(module->Clone(), target::NvidiaGpu(sm).value());
+    EXPECT_TRUE(compiled.ok());
+    return compiled->lowered.kernels[0].gpu;
   };
   Dot large{"bf16[4096,4096]", "bf16[4096,4096]", "bf16[4096,4096]"};
   GpuSchedule s = schedule(large, 80);
@@ -388,16 +389,17 @@ void CheckSchedule(const ir::Module& module, GpuSchedule schedule, int sm, doubl
   ASSERT_TRUE(expected.ok());
   device::GpuDevice& device = testing::SharedGpu(sm);
   for (const target::Target& target : {device.target(), target::NvidiaGpu(sm).value()}) {
-    auto artefact = compiler::Compile(module.Clone(), target, {});
-    ASSERT_TRUE(artefact.ok());
-    artefact->program.kernels[0].gpu = schedule;
-    auto code = codegen::GenerateGpu(artefact->program, target, {});
+    auto compiled = testing::CompileWithKernels(module.Clone(), target);
+    ASSERT_TRUE(compiled.ok());
+    compiled->lowered.kernels[0].gpu = schedule;
+    compiler::DescribeKernels(compiled->lowered, target.kind);
+    auto code = codegen::GenerateGpu(compiled->lowered, target, {});
     ASSERT_TRUE(code.ok()) << code.status().ToString();
     if (!target.gpu.emulated) EXPECT_EQ(testing::Assemble(sm, (*code)[0]), "");
     if (target.ToString() != device.target().ToString()) continue;
-    artefact->objects = *code;
     testing::Loaded loaded;
-    loaded.artefact = std::make_shared<const plan::Artefact>(std::move(*artefact));
+    loaded.artefact = std::make_shared<const program::Artefact>(
+        program::Artefact{compiled->lowered.program, *code});
     auto executable = testing::LoadOnGpu(loaded.artefact);
     ASSERT_TRUE(executable.ok()) << executable.status().ToString();
     loaded.executable = std::move(*executable);
@@ -409,10 +411,10 @@ void CheckSchedule(const ir::Module& module, GpuSchedule schedule, int sm, doubl
 
 std::vector<GpuSchedule> SchedulesOf(const ir::Module& module, int sm, bool tf32 = false) {
   target::Target target = target::NvidiaGpu(sm).value();
-  auto artefact = compiler::Compile(module.Clone(), target, {});
-  EXPECT_TRUE(artefact.ok());
+  auto compiled = testing::CompileWithKernels(module.Clone(), target);
+  EXPECT_TRUE(compiled.ok());
   target.gpu.tf32 = tf32;
-  return kernel::GpuProductSchedules(artefact->program.kernels[0].kernel, target.gpu);
+  return kernel::GpuProductSchedules(compiled->lowered.kernels[0].kernel, target.gpu);
 }
 
 Dot DotOfLayout(const char* type, const char* out, int layout, int64_t m, int64_t n, int64_t k) {

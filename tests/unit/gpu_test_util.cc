@@ -26,12 +26,12 @@ class OnGpu : public runtime::LoadedExecutable {
   OnGpu(device::GpuDevice& device, std::unique_ptr<runtime::LoadedExecutable> executable)
       : device_(device), executable_(std::move(executable)) {}
 
-  const plan::Program& program() const override { return executable_->program(); }
+  const program::Program& program() const override { return executable_->program(); }
   int64_t code_bytes() const override { return executable_->code_bytes(); }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const runtime::RunOptions& options) override {
-    const plan::Signature& signature = program().signature;
+    const program::Signature& signature = program().signature;
     Arrays arrays(device_);
     std::vector<const void*> in;
     std::vector<void*> out;
@@ -110,6 +110,12 @@ std::shared_ptr<device::GpuMachine> CudaMachineOf(int sm, bool loops_on_device) 
   return std::move(found.machines[0]);
 }
 
+// Of a program's target, "gpu sm_80 ...".
+int SmOf(const program::Program& program) {
+  constexpr std::string_view kBeginning = "gpu sm_";
+  return std::stoi(program.target.substr(kBeginning.size()));
+}
+
 }  // namespace
 
 device::GpuDevice& SharedGpu(int sm, bool loops_on_device) {
@@ -126,8 +132,8 @@ device::GpuDevice& SharedGpu(int sm, bool loops_on_device) {
 }
 
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
-    const std::shared_ptr<const plan::Artefact>& artefact) {
-  device::GpuDevice& device = SharedGpu(artefact->target.gpu.sm);
+    const std::shared_ptr<const program::Artefact>& artefact) {
+  device::GpuDevice& device = SharedGpu(SmOf(artefact->program));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<runtime::LoadedExecutable> executable,
                         device.Load(*artefact));
   return std::unique_ptr<runtime::LoadedExecutable>(
@@ -138,12 +144,16 @@ Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice&
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;
-  KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
-                        compiler::Compile(module.Clone(), device.target(), options));
-  return LoadOnGpu(std::make_shared<const plan::Artefact>(std::move(artefact)), device);
+  KILN_ASSIGN_OR_RETURN(CompiledProgram compiled,
+                        CompileWithKernels(module.Clone(), device.target(), options));
+  KILN_ASSIGN_OR_RETURN(
+      Loaded loaded,
+      LoadOnGpu(std::make_shared<const program::Artefact>(std::move(compiled.artefact)), device));
+  loaded.lowered = std::make_shared<const codegen::LoweredProgram>(std::move(compiled.lowered));
+  return loaded;
 }
 
-Result<Loaded> LoadOnGpu(std::shared_ptr<const plan::Artefact> artefact,
+Result<Loaded> LoadOnGpu(std::shared_ptr<const program::Artefact> artefact,
                          device::GpuDevice& device) {
   Loaded loaded;
   loaded.artefact = std::move(artefact);
@@ -171,7 +181,7 @@ std::string AssembleProgram(const ir::Module& module, bool fuse) {
   for (int sm : {75, 80, 90}) {
     auto artefact = compiler::Compile(module.Clone(), target::NvidiaGpu(sm).value(), options);
     if (!artefact.ok()) return artefact.status().ToString();
-    for (const std::string& ptx : artefact->objects) {
+    for (const std::string& ptx : artefact->code) {
       if (ptx.find(Cat(".target sm_", sm)) == std::string::npos) return Cat("no sm_", sm, " in it");
       std::string problem = Assemble(sm, ptx);
       if (problem.empty() && sm == 90) problem = Assemble(120, ptx);
@@ -184,9 +194,9 @@ std::string AssembleProgram(const ir::Module& module, bool fuse) {
 namespace {
 
 // Functions of half types may be one step off.
-double BoundOf(const plan::Program& program) {
+double BoundOf(const codegen::LoweredProgram& lowered) {
   double bound = 1e-5;
-  for (const plan::ScheduledKernel& k : program.kernels) {
+  for (const kernel::ScheduledKernel& k : lowered.kernels) {
     for (const kernel::Stage& stage : k.kernel.stages) {
       for (const kernel::Node& n : stage.nodes) {
         bound = std::max(bound, n.type == ElementType::kBF16  ? 0x1p-7
@@ -211,17 +221,17 @@ std::vector<kernel::GpuSchedule> CheckOnGpu(const std::string& text, double boun
     auto loaded = LoadOnGpu(*module, fuse);
     EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
     if (!loaded.ok()) return schedules;
-    const plan::Program& program = loaded->artefact->program;
-    for (const plan::ScheduledKernel& k : program.kernels) {
+    const program::Program& program = loaded->artefact->program;
+    for (const kernel::ScheduledKernel& k : loaded->lowered->kernels) {
       schedules.push_back(k.gpu);
-      for (const plan::BundlePart& part : k.parts) schedules.push_back(part.gpu);
+      for (const kernel::ScheduledPart& part : k.parts) schedules.push_back(part.gpu);
     }
     // The second run is that of a graph, with other addresses.
     for (int run = 0; run < 2; ++run) {
       auto actual = RunOnGpu(*loaded, arguments);
       EXPECT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << program.ToString();
       if (!actual.ok()) return schedules;
-      const double most = bound < 0 ? BoundOf(program) : bound;
+      const double most = bound < 0 ? BoundOf(*loaded->lowered) : bound;
       EXPECT_EQ(Difference(*expected, *actual, most, most), "")
           << (fuse ? "fused\n" : "op by op\n") << program.ToString();
     }

@@ -12,7 +12,7 @@
 #include "compiler/compiler.h"
 #include "device/gpu/device.h"
 #include "ir/ir.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "tensor/literal.h"
 
 namespace kiln::testing {
@@ -24,13 +24,14 @@ device::GpuDevice& SharedGpu(int sm = 80, bool loops_on_device = true);
 
 // A program on the GPU of its target's architecture, as below.
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnGpu(
-    const std::shared_ptr<const plan::Artefact>& artefact);
+    const std::shared_ptr<const program::Artefact>& artefact);
 
 // A module's program on a GPU. Arguments and results of runs are in the host's memory; on the
 // device they have arrays of exactly their size, elsewhere in each run.
 Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, device::GpuDevice& device);
 Result<Loaded> LoadOnGpu(const ir::Module& module, bool fuse, int sm = 80);
-Result<Loaded> LoadOnGpu(std::shared_ptr<const plan::Artefact> artefact, device::GpuDevice& device);
+Result<Loaded> LoadOnGpu(std::shared_ptr<const program::Artefact> artefact,
+                         device::GpuDevice& device);
 
 // Runs it once.
 Result<Literal> RunOnGpu(const Loaded& loaded, const std::vector<Literal>& arguments);

@@ -30,7 +30,7 @@ TEST_F(GpuTimelineTest, KernelsAndCopiesHaveLanes) {
   EXPECT_EQ(sorted[7], 8.0f);
 
   auto kernels = LaneOf(*trace_, "GPU:0 kernels"), copies = LaneOf(*trace_, "GPU:0 copies");
-  const plan::Program& p = program.executable().program();
+  const program::Program& p = program.executable().program();
   ASSERT_EQ(kernels.size(), p.launches.size());
   ASSERT_GE(kernels.size(), 2u);
   for (size_t i = 0; i < kernels.size(); ++i) {

@@ -37,7 +37,7 @@ class TimedProgram {
     auto loaded = device.Load(*std::move(artefact));
     EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
     executable_ = *std::move(loaded);
-    const plan::Signature& signature = executable_->program().signature;
+    const program::Signature& signature = executable_->program().signature;
     for (const Shape& shape : signature.parameters) arguments_.push_back(New(shape));
     for (const Shape& shape : signature.results) results_.push_back(New(shape));
   }

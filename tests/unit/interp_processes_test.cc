@@ -603,7 +603,7 @@ TEST(InterpProcesses, TheUsersFunctionsAreCalledOnHisThread) {
   int calls = 0, foreign = 0;
   interp::Options options;
   options.custom_call =
-      [&](const ir::Instruction&,
+      [&](const interp::CalledFunction&,
           std::span<const Literal* const> operands) -> Result<std::vector<Literal>> {
     ++calls;
     foreign += std::this_thread::get_id() != own ? 1 : 0;

@@ -32,9 +32,9 @@ class Memory {
 
 Result<Literal> Run(const ir::Instruction& call, const std::vector<Literal>& operands,
                     int64_t in_place, runtime::ThreadPool& pool) {
-  CallSignature signature = kernel::CallSignatureOf(call);
-  const runtime::lib::Entry* entry = runtime::lib::FindInLibrary(kernel::CallTarget(call));
-  if (!entry) return NotFound(kernel::CallTarget(call));
+  CallSignature signature = ir::CallSignatureOf(call);
+  const runtime::lib::Entry* entry = runtime::lib::FindInLibrary(ir::CallTarget(call));
+  if (!entry) return NotFound(ir::CallTarget(call));
   if (entry->scratch_bytes) {
     KILN_ASSIGN_OR_RETURN(signature.scratch_bytes, entry->scratch_bytes(signature));
   }

@@ -11,7 +11,7 @@
 #include "codegen/llvm_session.h"
 #include "device/cpu/executable.h"
 #include "llvm/IR/IRBuilder.h"
-#include "plan/calls.h"
+#include "program/steps.h"
 
 namespace kiln {
 namespace {
@@ -32,10 +32,9 @@ std::string ObjectThatCalls(const std::string& defined, const std::string& wante
 class Loading : public ::testing::Test {
  protected:
   Status Load(std::vector<std::string> objects) {
-    plan::Artefact artefact;
-    artefact.target = target::HostCpu();
+    program::Artefact artefact;
     artefact.program.name = "program";
-    artefact.objects = std::move(objects);
+    artefact.code = std::move(objects);
     auto loaded = device::CpuExecutable::Load(std::move(artefact), allocator_, pool_);
     return loaded.ok() ? OkStatus() : loaded.status();
   }
@@ -51,20 +50,22 @@ class Loading : public ::testing::Test {
 
 // The C library of this process has getpid, which is no reason for generated code to have it.
 TEST_F(Loading, SymbolsOfTheProcessAreNotFound) {
-  ExpectError(Load({ObjectThatCalls(plan::kEntrySymbol, "getpid")}), Code::kInternal, "getpid");
+  ExpectError(Load({ObjectThatCalls(program::EntrySymbol({}), "getpid")}), Code::kInternal,
+              "getpid");
 }
 
 TEST_F(Loading, UnknownSymbolsAreNamed) {
-  ExpectError(Load({ObjectThatCalls(plan::kEntrySymbol, "kiln_nowhere")}), Code::kInternal,
+  ExpectError(Load({ObjectThatCalls(program::EntrySymbol({}), "kiln_nowhere")}), Code::kInternal,
               "kiln_nowhere");
 }
 
 TEST_F(Loading, ObjectsFindEachOther) {
-  plan::Program empty;
+  codegen::LoweredProgram empty;
   auto objects = codegen::GenerateCpu(empty, target::HostCpu().cpu, {});
   ASSERT_TRUE(objects.ok()) << objects.status().ToString();
   EXPECT_EQ(Load(*objects).ToString(), "OK");
-  auto linked = device::Link({ObjectThatCalls("caller", plan::kEntrySymbol), objects->front()});
+  auto linked =
+      device::Link({ObjectThatCalls("caller", program::EntrySymbol({})), objects->front()});
   ASSERT_TRUE(linked.ok()) << linked.status().ToString();
   auto caller = (*linked)->Find("caller");
   EXPECT_TRUE(caller.ok()) << caller.status().ToString();
@@ -75,16 +76,16 @@ TEST_F(Loading, ObjectsFindEachOther) {
 
 TEST_F(Loading, CodeWithoutAnEntryIsRefused) {
   ExpectError(Load({ObjectThatCalls("something_else", "memcpy")}), Code::kInternal,
-              plan::kEntrySymbol);
+              program::EntrySymbol({}));
 }
 
 TEST_F(Loading, SymbolsDefinedTwiceAreNamed) {
-  std::string object = ObjectThatCalls(plan::kEntrySymbol, "memcpy");
-  ExpectError(Load({object, object}), Code::kInternal, plan::kEntrySymbol);
+  std::string object = ObjectThatCalls(program::EntrySymbol({}), "memcpy");
+  ExpectError(Load({object, object}), Code::kInternal, program::EntrySymbol({}));
 }
 
 TEST_F(Loading, ObjectsThatAreNoneAreRefused) {
-  std::string object = ObjectThatCalls(plan::kEntrySymbol, "memcpy");
+  std::string object = ObjectThatCalls(program::EntrySymbol({}), "memcpy");
   ExpectError(Load({"this is no object"}), Code::kInternal, "");
   ExpectError(Load({""}), Code::kInternal, "");
   ExpectError(Load({object.substr(0, 40)}), Code::kInternal, "");

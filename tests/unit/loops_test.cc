@@ -38,17 +38,17 @@ std::string Scan(int64_t steps, int64_t width) {
       " get-tuple-element(w), index=2\n  ROOT r = (", row, ", ", all, ") tuple(last, out) }\n");
 }
 
-const plan::While* LoopOf(const plan::Steps& steps) {
-  for (const plan::Step& step : steps) {
-    if (const auto* loop = std::get_if<plan::While>(&step.what)) return loop;
+const program::While* LoopOf(const program::Steps& steps) {
+  for (const program::Step& step : steps) {
+    if (const auto* loop = std::get_if<program::While>(&step.what)) return loop;
   }
   return nullptr;
 }
 
-int CountInlined(const plan::Steps& steps) {
+int CountInlined(const program::Steps& steps) {
   int count = 0;
-  for (const plan::Step& step : steps) {
-    const auto* launch = std::get_if<plan::Launch>(&step.what);
+  for (const program::Step& step : steps) {
+    const auto* launch = std::get_if<program::Launch>(&step.what);
     count += launch && launch->inlined;
   }
   return count;
@@ -60,8 +60,8 @@ TEST(Loops, SmallBodiesCallNothingAndCopyNothing) {
     Check(text);
     auto loaded = Load(*ir::ParseOrDie(text), true);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    const plan::Program& program = loaded->artefact->program;
-    const plan::While* loop = LoopOf(program.steps);
+    const program::Program& program = loaded->artefact->program;
+    const program::While* loop = LoopOf(program.steps);
     ASSERT_NE(loop, nullptr);
     if (IsTestOfGpu()) continue;
     EXPECT_TRUE(loop->fused);
@@ -73,8 +73,8 @@ TEST(Loops, SmallBodiesCallNothingAndCopyNothing) {
 TEST(Loops, LargeBodiesAreCalled) {
   auto loaded = Load(*ir::ParseOrDie(Scan(3, 100000)), true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  const plan::Program& program = loaded->artefact->program;
-  const plan::While* loop = LoopOf(program.steps);
+  const program::Program& program = loaded->artefact->program;
+  const program::While* loop = LoopOf(program.steps);
   ASSERT_NE(loop, nullptr);
   EXPECT_EQ(CountInlined(loop->condition), IsTestOfGpu() ? 0 : 1) << program.ToString();
   EXPECT_LT(CountInlined(loop->body), static_cast<int>(loop->body.size())) << program.ToString();

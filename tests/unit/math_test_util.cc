@@ -73,7 +73,7 @@ Result<std::unique_ptr<runtime::LoadedExecutable>> Load(const ir::Module& module
     KILN_ASSIGN_OR_RETURN(Loaded loaded, LoadOnGpu(module, true));
     return std::move(loaded.executable);
   }
-  KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
+  KILN_ASSIGN_OR_RETURN(program::Artefact artefact,
                         compiler::Compile(module.Clone(), TargetOf(variant, element_bytes), {}));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> loaded,
                         device::CpuExecutable::Load(std::move(artefact), Memory(), OneThread()));

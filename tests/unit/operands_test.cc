@@ -16,11 +16,11 @@
 namespace kiln::testing {
 namespace {
 
-using Form = plan::ScheduledKernel::Form;
+using Form = kernel::ScheduledKernel::Form;
 
 // Every kernel is a product or packs its operands.
-bool IsProductAlone(const plan::Program& program) {
-  return std::ranges::all_of(program.kernels, [](const plan::ScheduledKernel& k) {
+bool IsProductAlone(const codegen::LoweredProgram& lowered) {
+  return std::ranges::all_of(lowered.kernels, [](const kernel::ScheduledKernel& k) {
     return k.form == Form::kGemm || k.form == Form::kPackLhs || k.form == Form::kPackRhs;
   });
 }
@@ -35,8 +35,7 @@ void Check(const std::string& text, std::optional<bool> alone = true, double tol
     auto loaded = Load(*module, true, bytes);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
     if (bytes == 64 && alone && !testing::IsTestOfGpu()) {
-      EXPECT_EQ(IsProductAlone(loaded->artefact->program), *alone)
-          << loaded->artefact->program.ToString();
+      EXPECT_EQ(IsProductAlone(*loaded->lowered), *alone) << loaded->artefact->program.ToString();
     }
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);

@@ -35,9 +35,9 @@ Result<Literal> RunCompiled(const ir::Module& module, std::vector<Literal> argum
   compiler::Options options;
   options.verify = true;
   options.fuse = fuse;
-  KILN_ASSIGN_OR_RETURN(plan::Artefact artefact,
+  KILN_ASSIGN_OR_RETURN(program::Artefact artefact,
                         compiler::Compile(module.Clone(), target::HostCpuWithVectors(32), options));
-  auto shared = std::make_shared<const plan::Artefact>(std::move(artefact));
+  auto shared = std::make_shared<const program::Artefact>(std::move(artefact));
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<device::CpuExecutable> executable,
                         device::CpuExecutable::Load(*shared, allocator, pool));
   Literal result(shared->program.signature.result_shape);

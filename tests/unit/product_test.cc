@@ -6,7 +6,7 @@
 #include "jit_test_util.h"
 #include "kernel/contraction.h"
 #include "kernel_test_util.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln {
 namespace {
@@ -30,21 +30,22 @@ void RunProduct(const kernel::Kernel& kernel,
       kernel::CompleteGemmSchedule(cpu, contraction->problem, *schedule);
     }
     SCOPED_TRACE(Cat(*schedule, "\n", kernel));
-    plan::Program program;
+    codegen::LoweredProgram lowered;
+    program::Program& program = lowered.program;
     std::vector<std::unique_ptr<Buffer>> actual, expected, packed;
     std::vector<void*> addresses;
     std::vector<Buffer*> reference;
-    auto allocate = [&](Buffer& buffer) -> plan::Slice {
+    auto allocate = [&](Buffer& buffer) -> program::Slice {
       int64_t size = buffer.elements() * ByteWidth(buffer.type());
       addresses.push_back(buffer.data());
-      program.allocations.push_back({plan::Allocation::Kind::kArena, 0, size});
+      program.allocations.push_back({program::Allocation::Kind::kArena, 0, size});
       return {static_cast<int>(program.allocations.size()) - 1, 0, size};
     };
     auto scratch = [&](int64_t size) {
       packed.push_back(std::make_unique<Buffer>(T::kU8, size));
       return allocate(*packed.back());
     };
-    plan::Launch launch;
+    program::Launch launch;
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       const kernel::Param& p = kernel.params[i];
       for (auto* list : {&actual, &expected}) {
@@ -54,44 +55,44 @@ void RunProduct(const kernel::Kernel& kernel,
       launch.args.push_back(allocate(*actual.back()));
       reference.push_back(expected.back().get());
     }
-    plan::ScheduledKernel product;
+    kernel::ScheduledKernel product;
     product.kernel = kernel;
-    product.form = plan::ScheduledKernel::Form::kGemm;
+    product.form = kernel::ScheduledKernel::Form::kGemm;
     product.contraction = std::make_shared<const kernel::Contraction>(*contraction);
     product.gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
     product.items = schedule->items;
     product.max_tasks = schedule->items;
-    auto pack = [&](plan::ScheduledKernel::Form form, int param, int64_t size, int64_t items) {
-      plan::ScheduledKernel k = product;
+    auto pack = [&](kernel::ScheduledKernel::Form form, int param, int64_t size, int64_t items) {
+      kernel::ScheduledKernel k = product;
       k.form = form;
       k.items = items;
       k.max_tasks = 1;
-      plan::Slice panels = scratch(size);
-      program.kernels.push_back(k);
-      program.steps.push_back({plan::Launch{static_cast<int>(program.kernels.size()) - 1,
-                                            {launch.args[static_cast<size_t>(param)], panels},
-                                            -1}});
+      program::Slice panels = scratch(size);
+      lowered.kernels.push_back(k);
+      program.steps.push_back({program::Launch{static_cast<int>(lowered.kernels.size()) - 1,
+                                               {launch.args[static_cast<size_t>(param)], panels},
+                                               -1}});
       launch.args[static_cast<size_t>(param)] = panels;
     };
     if (schedule->pack_a) {
-      pack(plan::ScheduledKernel::Form::kPackLhs, contraction->a_param, schedule->packed_a_bytes,
+      pack(kernel::ScheduledKernel::Form::kPackLhs, contraction->a_param, schedule->packed_a_bytes,
            schedule->pack_a_items);
     }
     if (schedule->b == kernel::GemmB::kPrepacked) {
-      pack(plan::ScheduledKernel::Form::kPackRhs, contraction->b_param, schedule->packed_b_bytes,
+      pack(kernel::ScheduledKernel::Form::kPackRhs, contraction->b_param, schedule->packed_b_bytes,
            schedule->pack_b_items);
     }
     if (schedule->scratch_bytes > 0) launch.args.push_back(scratch(schedule->scratch_bytes));
-    launch.kernel = static_cast<int>(program.kernels.size());
-    program.kernels.push_back(product);
+    launch.kernel = static_cast<int>(lowered.kernels.size());
+    lowered.kernels.push_back(product);
     program.steps.push_back({launch});
     codegen::Options options;
     options.threads = 2;
-    auto objects = codegen::GenerateCpu(program, cpu, options);
+    auto objects = codegen::GenerateCpu(lowered, cpu, options);
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();
     auto jit = testing::Jit::Load(*objects);
     ASSERT_TRUE(jit.ok()) << jit.status().ToString();
-    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(plan::kEntrySymbol));
+    auto entry = reinterpret_cast<kiln_entry_fn>((*jit)->Lookup(program::EntrySymbol({})));
     ASSERT_NE(entry, nullptr);
     testing::TestFrame frame(addresses);
     ASSERT_EQ(entry(&frame.frame()), 0);
@@ -207,13 +208,13 @@ TEST(Product, PackedOperandIsReadOnce) {
   schedule->pack_a = contraction->a_param == x;
   if (!schedule->pack_a) schedule->b = kernel::GemmB::kPrepacked;
   kernel::CompleteGemmSchedule(cpu, contraction->problem, *schedule);
-  plan::Program program;
-  program.kernels.emplace_back();
-  program.kernels[0].kernel = k.kernel;
-  program.kernels[0].form = plan::ScheduledKernel::Form::kGemm;
-  program.kernels[0].contraction = std::make_shared<const kernel::Contraction>(*contraction);
-  program.kernels[0].gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
-  EXPECT_EQ(codegen::GenerateCpu(program, cpu, {}).status().code(), Code::kInternal);
+  codegen::LoweredProgram lowered;
+  lowered.kernels.emplace_back();
+  lowered.kernels[0].kernel = k.kernel;
+  lowered.kernels[0].form = kernel::ScheduledKernel::Form::kGemm;
+  lowered.kernels[0].contraction = std::make_shared<const kernel::Contraction>(*contraction);
+  lowered.kernels[0].gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
+  EXPECT_EQ(codegen::GenerateCpu(lowered, cpu, {}).status().code(), Code::kInternal);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace kiln::testing {
 namespace {
 
-using Form = plan::ScheduledKernel::Form;
+using Form = kernel::ScheduledKernel::Form;
 
 struct Case {
   std::string type, memory;  // of the product, and of what the prologue reads
@@ -59,8 +59,8 @@ constexpr char kHalf[] = R"(  half = bf16[] constant(0.3)
 )";
 
 // Whether the product of the module's one kernel has a prologue.
-bool HasPrologue(const plan::Program& program) {
-  for (const plan::ScheduledKernel& k : program.kernels) {
+bool HasPrologue(const codegen::LoweredProgram& lowered) {
+  for (const kernel::ScheduledKernel& k : lowered.kernels) {
     if (k.form == Form::kNest) return false;
     if (k.contraction->a_prologue || k.contraction->b_prologue) return true;
   }
@@ -79,8 +79,7 @@ void Check(const Case& c, bool fused) {
     auto loaded = Load(*module, true, bytes);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
     if (bytes == 64 && !testing::IsTestOfGpu()) {
-      EXPECT_EQ(HasPrologue(loaded->artefact->program), fused)
-          << loaded->artefact->program.ToString();
+      EXPECT_EQ(HasPrologue(*loaded->lowered), fused) << loaded->artefact->program.ToString();
     }
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);

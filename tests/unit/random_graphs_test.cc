@@ -117,7 +117,7 @@ TEST(RandomGraphs, LargeOnesAgreeOnAnyNumberOfThreads) {
   for (int seed = 0; seed < 16; ++seed) {
     auto loaded = testing::Load(*check.make(seed), true);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    for (const plan::ScheduledKernel& k : loaded->artefact->program.kernels) {
+    for (const kernel::ScheduledKernel& k : loaded->lowered->kernels) {
       shared += k.max_tasks > 1;
     }
   }

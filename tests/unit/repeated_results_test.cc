@@ -7,10 +7,10 @@
 
 #include "base/strings.h"
 #include "compiled_test_util.h"
+#include "compiler/written.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "literal_test_util.h"
-#include "plan/written.h"
 
 namespace kiln {
 namespace {
@@ -189,11 +189,11 @@ ENTRY e { a = f32[6] parameter(0)
 
 // --- The check of plans, on plans that lack something.
 
-plan::Program ProgramOf(std::string_view text) {
+codegen::LoweredProgram ProgramOf(std::string_view text) {
   auto module = ir::ParseOrDie(text);
   auto loaded = testing::Load(*module, true);
   EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
-  return loaded->artefact->program;
+  return *loaded->lowered;
 }
 
 constexpr char kTwoKernels[] = R"(HloModule two
@@ -207,40 +207,42 @@ ENTRY e { a = f32[40] parameter(0)
   ROOT t = (f32[40], f32[40]) tuple(n, n) })";
 
 TEST(CheckWritten, TakesWhatIsWhole) {
-  EXPECT_TRUE(plan::CheckWritten(ProgramOf(kTwoKernels)).ok());
+  EXPECT_TRUE(compiler::CheckWritten(ProgramOf(kTwoKernels)).ok());
 }
 
 TEST(CheckWritten, NamesAResultThatNobodyWrites) {
-  plan::Program program = ProgramOf(kTwoKernels);
-  ASSERT_TRUE(std::holds_alternative<plan::Copy>(program.steps.back().what));
+  codegen::LoweredProgram lowered = ProgramOf(kTwoKernels);
+  program::Program& program = lowered.program;
+  ASSERT_TRUE(std::holds_alternative<program::Copy>(program.steps.back().what));
   program.steps.pop_back();
-  Status status = plan::CheckWritten(program);
+  Status status = compiler::CheckWritten(lowered);
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_EQ(status.message(), "program 'two': nothing writes result 1 of shape f32[40]");
 }
 
 TEST(CheckWritten, NamesWhoReadsWhatNobodyWrote) {
-  plan::Program program = ProgramOf(kTwoKernels);
+  codegen::LoweredProgram lowered = ProgramOf(kTwoKernels);
+  program::Program& program = lowered.program;
   program.steps.erase(program.steps.begin());
-  Status status = plan::CheckWritten(program);
+  Status status = compiler::CheckWritten(lowered);
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_NE(status.message().find("reads memory that nothing has written"), std::string::npos)
       << status.ToString();
 }
 
 TEST(CheckWritten, NamesAnOutputThatAKernelLeavesOut) {
-  plan::Program program = ProgramOf(Fusion(
+  codegen::LoweredProgram lowered = ProgramOf(Fusion(
       "  r = f32[48] reduce(a, z), dimensions={1}, to_apply=add", "(f32[48], f32[48])", "r, r"));
   bool removed = false;
-  for (plan::ScheduledKernel& k : program.kernels) {
+  for (kernel::ScheduledKernel& k : lowered.kernels) {
     for (kernel::Stage& stage : k.kernel.stages) {
       if (stage.stores.size() < 2) continue;
       stage.stores.pop_back();
       removed = true;
     }
   }
-  ASSERT_TRUE(removed) << program.ToString();
-  Status status = plan::CheckWritten(program);
+  ASSERT_TRUE(removed) << lowered.program.ToString();
+  Status status = compiler::CheckWritten(lowered);
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_NE(status.message().find("does not write all 48 elements of its parameter 2"),
             std::string::npos)
@@ -249,31 +251,32 @@ TEST(CheckWritten, NamesAnOutputThatAKernelLeavesOut) {
 
 // What a body writes is there after no iteration alone; what both branches write is there.
 TEST(CheckWritten, KnowsLoopsAndBranches) {
-  plan::Program program;
+  codegen::LoweredProgram lowered;
+  program::Program& program = lowered.program;
   program.name = "p";
-  program.allocations = {{plan::Allocation::Kind::kParameter, 0, 64},
-                         {plan::Allocation::Kind::kResult, 0, 64}};
+  program.allocations = {{program::Allocation::Kind::kParameter, 0, 64},
+                         {program::Allocation::Kind::kResult, 0, 64}};
   program.signature.results = {Shape(ElementType::kF32, {16})};
   program.signature.aliases = {-1};
   program.launches.push_back({"loop", {"loop"}});
-  const plan::Step copy{plan::Copy{{0, 0, 64}, {1, 0, 64}}};
-  plan::While loop;
+  const program::Step copy{program::Copy{{0, 0, 64}, {1, 0, 64}}};
+  program::While loop;
   loop.predicate = {0, 0, 1};
   loop.id = 0;
   loop.body = {copy};
   program.steps = {{loop}};
-  EXPECT_EQ(plan::CheckWritten(program).code(), Code::kInternal);
+  EXPECT_EQ(compiler::CheckWritten(lowered).code(), Code::kInternal);
   std::swap(loop.body, loop.condition);
   program.steps = {{loop}};
-  EXPECT_TRUE(plan::CheckWritten(program).ok());
-  plan::Conditional conditional;
+  EXPECT_TRUE(compiler::CheckWritten(lowered).ok());
+  program::Conditional conditional;
   conditional.index = {0, 0, 1};
-  conditional.branches = {{copy}, {{plan::Copy{{0, 0, 32}, {1, 32, 32}}}}};
+  conditional.branches = {{copy}, {{program::Copy{{0, 0, 32}, {1, 32, 32}}}}};
   program.steps = {{conditional}};
-  EXPECT_EQ(plan::CheckWritten(program).code(), Code::kInternal);
-  conditional.branches[1].push_back({plan::Copy{{0, 0, 40}, {1, 0, 40}}});
+  EXPECT_EQ(compiler::CheckWritten(lowered).code(), Code::kInternal);
+  conditional.branches[1].push_back({program::Copy{{0, 0, 40}, {1, 0, 40}}});
   program.steps = {{conditional}};
-  EXPECT_TRUE(plan::CheckWritten(program).ok());
+  EXPECT_TRUE(compiler::CheckWritten(lowered).ok());
 }
 
 }  // namespace

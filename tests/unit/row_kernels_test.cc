@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/strings.h"
-#include "compiler/compiler.h"
+#include "compiled_test_util.h"
 #include "device/cpu/executable.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
@@ -47,11 +47,11 @@ void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) 
     target.cpu.l1_bytes = 1 << 10;
     target.cpu.l2_bytes = target.cpu.l3_bytes = 32 << 10;
   }
-  auto artefact = compiler::Compile(module.Clone(), target, {.verify = true});
-  ASSERT_TRUE(artefact.ok()) << artefact.status().ToString();
-  auto shared = std::make_shared<const plan::Artefact>(*std::move(artefact));
-  for (const plan::ScheduledKernel& k : shared->program.kernels) {
-    if (k.form != plan::ScheduledKernel::Form::kNest) continue;
+  auto compiled = testing::CompileWithKernels(module.Clone(), target, {.verify = true});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  auto shared = std::make_shared<const program::Artefact>(std::move(compiled->artefact));
+  for (const kernel::ScheduledKernel& k : compiled->lowered.kernels) {
+    if (k.form != kernel::ScheduledKernel::Form::kNest) continue;
     met.pipelined += k.cpu.pipelined;
     met.staged += !k.cpu.staged.empty();
     met.nontemporal += k.cpu.nontemporal;

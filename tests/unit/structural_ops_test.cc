@@ -58,7 +58,7 @@ ENTRY e { x = f32[64,16] parameter(0)
   ROOT b = u8[64,16,4] bitcast-convert(d) })");
   auto loaded = Load(*module, false);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  EXPECT_EQ(plan::CountKernels(loaded->artefact->program.steps), 1)
+  EXPECT_EQ(program::CountKernels(loaded->artefact->program.steps), 1)
       << loaded->artefact->program.ToString();
 }
 

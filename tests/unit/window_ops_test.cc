@@ -126,11 +126,11 @@ std::string Scan(int64_t rows, int64_t columns) {
 }
 
 // The number of bytes that copies of the steps move.
-int64_t CopiedBytes(const plan::Steps& steps) {
+int64_t CopiedBytes(const program::Steps& steps) {
   int64_t bytes = 0;
-  for (const plan::Step& step : steps) {
-    if (const auto* copy = std::get_if<plan::Copy>(&step.what)) bytes += copy->from.bytes;
-    if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+  for (const program::Step& step : steps) {
+    if (const auto* copy = std::get_if<program::Copy>(&step.what)) bytes += copy->from.bytes;
+    if (const auto* loop = std::get_if<program::While>(&step.what)) {
       bytes += CopiedBytes(loop->condition) + CopiedBytes(loop->body);
     }
   }
@@ -144,8 +144,8 @@ TEST(WindowOps, LoopsUpdateInPlace) {
   for (bool fuse : {true, false}) {
     auto loaded = Load(*module, fuse);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    for (const plan::Step& step : loaded->artefact->program.steps) {
-      const auto* loop = std::get_if<plan::While>(&step.what);
+    for (const program::Step& step : loaded->artefact->program.steps) {
+      const auto* loop = std::get_if<program::While>(&step.what);
       if (!loop) continue;
       EXPECT_LT(CopiedBytes(loop->body), 64) << loaded->artefact->program.ToString();
     }
@@ -216,7 +216,7 @@ ENTRY e { x = f32[50,64] parameter(0)
   Check(kText);
   auto loaded = Load(*ir::ParseOrDie(kText), true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-  EXPECT_EQ(plan::CountKernels(loaded->artefact->program.steps), 1)
+  EXPECT_EQ(program::CountKernels(loaded->artefact->program.steps), 1)
       << loaded->artefact->program.ToString();
 }
 
@@ -318,7 +318,7 @@ ENTRY e { x = f32[16,2048] parameter(0)
   auto loaded = Load(*module, true);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
   bool parallel = false;
-  for (const plan::ScheduledKernel& k : loaded->artefact->program.kernels) {
+  for (const kernel::ScheduledKernel& k : loaded->lowered->kernels) {
     parallel |= k.max_tasks > 1;
   }
   EXPECT_TRUE(parallel || testing::IsTestOfGpu()) << loaded->artefact->program.ToString();
@@ -362,8 +362,8 @@ ENTRY e { x = f32[500,64] parameter(0)
   for (bool fuse : {true, false}) {
     auto loaded = Load(*ir::ParseOrDie(text), fuse);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    for (const plan::Step& step : loaded->artefact->program.steps) {
-      const auto* loop = std::get_if<plan::While>(&step.what);
+    for (const program::Step& step : loaded->artefact->program.steps) {
+      const auto* loop = std::get_if<program::While>(&step.what);
       if (!loop) continue;
       EXPECT_LT(CopiedBytes(loop->body), 128) << loaded->artefact->program.ToString();
     }

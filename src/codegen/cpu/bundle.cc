@@ -45,16 +45,16 @@ llvm::Function* PartFunction(LlvmSession& session) {
 
 }  // namespace
 
-void EmitBundle(LlvmSession& session, llvm::Function* function, const plan::Program& program,
-                const plan::ScheduledKernel& bundle) {
+void EmitBundle(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
+                const kernel::ScheduledKernel& bundle) {
   llvm::IRBuilder<> b(BasicBlock::Create(session.context(), "entry", function));
   auto number = [&](int64_t n) { return b.getInt64(static_cast<uint64_t>(n)); };
-  for (const plan::BundlePart& part : bundle.parts) {
+  for (const kernel::ScheduledPart& part : bundle.parts) {
     llvm::FunctionCallee kernel = session.module().getOrInsertFunction(
-        KernelSymbol(program, part.kernel), session.KernelType());
+        KernelSymbol(lowered, part.kernel), session.KernelType());
     Value* args = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), function->getArg(1),
                                                static_cast<uint64_t>(part.first_arg));
-    int64_t items = program.kernels[static_cast<size_t>(part.kernel)].items;
+    int64_t items = lowered.kernels[static_cast<size_t>(part.kernel)].items;
     b.CreateCall(PartFunction(session),
                  {function->getArg(0), args, function->getArg(2), function->getArg(3),
                   kernel.getCallee(), number(part.first_item), number(part.weight), number(items)});

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "codegen/llvm_session.h"
+#include "codegen/lowered_program.h"
 #include "llvm/IR/Function.h"
-#include "plan/plan.h"
 
 namespace kiln::codegen {
 
 // Fills the empty body of `function`, which has the signature of kiln_kernel_fn.
-void EmitBundle(LlvmSession& session, llvm::Function* function, const plan::Program& program,
-                const plan::ScheduledKernel& bundle);
+void EmitBundle(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
+                const kernel::ScheduledKernel& bundle);
 
 }  // namespace kiln::codegen

@@ -13,11 +13,11 @@ using llvm::Value;
 
 class ChainCode {
  public:
-  ChainCode(LlvmSession& session, llvm::Function* function, const plan::Program& program,
-            const plan::ScheduledKernel& chain)
+  ChainCode(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
+            const kernel::ScheduledKernel& chain)
       : session_(session),
         function_(function),
-        program_(program),
+        lowered_(lowered),
         chain_(chain),
         b_(BasicBlock::Create(session.context(), "entry", function)) {}
 
@@ -29,7 +29,7 @@ class ChainCode {
       Value* end = Min(b_.CreateAdd(first, Int(chain_.chain.per_item)), Int(chain_.chain.blocks));
       Loop(first, end, [&](Value* block) {
         for (size_t p = 0; p < pieces_.size(); ++p) SetPiece(p, block);
-        for (const plan::BundlePart& part : chain_.parts) CallPart(part, block);
+        for (const kernel::ScheduledPart& part : chain_.parts) CallPart(part, block);
       });
     });
     b_.CreateRetVoid();
@@ -61,8 +61,8 @@ class ChainCode {
   // The arguments again, of which some change from block to block.
   void CopyArgs() {
     int64_t count = 0;
-    for (const plan::BundlePart& part : chain_.parts) {
-      const plan::ScheduledKernel& k = program_.kernels[static_cast<size_t>(part.kernel)];
+    for (const kernel::ScheduledPart& part : chain_.parts) {
+      const kernel::ScheduledKernel& k = lowered_.kernels[static_cast<size_t>(part.kernel)];
       // A product may have scratch behind its parameters.
       count = part.first_arg + static_cast<int64_t>(k.kernel.params.size());
     }
@@ -70,7 +70,7 @@ class ChainCode {
     for (int64_t a = 0; a < count; ++a) {
       b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), ArgSlot(args_, a)), ArgSlot(own, a));
     }
-    for (const plan::ChainBlocks::Piece& piece : chain_.chain.pieces) {
+    for (const kernel::ChainBlocks::Piece& piece : chain_.chain.pieces) {
       pieces_.push_back(b_.CreateLoad(b_.getPtrTy(), ArgSlot(args_, piece.arg)));
     }
     args_ = own;
@@ -80,15 +80,16 @@ class ChainCode {
   // first item, and that again and again: it stays warm, and calls that run at the same time do not
   // meet. Kernels may rely on an array's alignment.
   void SetPiece(size_t p, Value* block) {
-    const plan::ChainBlocks::Piece& piece = chain_.chain.pieces[p];
-    Value* back = b_.CreateAnd(b_.CreateMul(block, Int(piece.block_bytes)), Int(-plan::kAlignment));
+    const kernel::ChainBlocks::Piece& piece = chain_.chain.pieces[p];
+    Value* back =
+        b_.CreateAnd(b_.CreateMul(block, Int(piece.block_bytes)), Int(-program::kAlignment));
     Value* offset = b_.CreateSub(b_.CreateMul(function_->getArg(2), Int(piece.item_bytes)), back);
     b_.CreateStore(b_.CreateGEP(b_.getInt8Ty(), pieces_[p], offset), ArgSlot(args_, piece.arg));
   }
 
-  void CallPart(const plan::BundlePart& part, Value* block) {
+  void CallPart(const kernel::ScheduledPart& part, Value* block) {
     llvm::FunctionCallee kernel = session_.module().getOrInsertFunction(
-        KernelSymbol(program_, part.kernel), session_.KernelType());
+        KernelSymbol(lowered_, part.kernel), session_.KernelType());
     Value* first = b_.CreateMul(block, Int(part.weight));
     Value* end = b_.CreateAdd(first, Int(part.weight));
     b_.CreateCall(session_.KernelType(), kernel.getCallee(),
@@ -97,8 +98,8 @@ class ChainCode {
 
   LlvmSession& session_;
   llvm::Function* function_;
-  const plan::Program& program_;
-  const plan::ScheduledKernel& chain_;
+  const LoweredProgram& lowered_;
+  const kernel::ScheduledKernel& chain_;
   llvm::IRBuilder<> b_;
   Value* args_ = nullptr;
   std::vector<Value*> pieces_;
@@ -106,9 +107,9 @@ class ChainCode {
 
 }  // namespace
 
-void EmitChain(LlvmSession& session, llvm::Function* function, const plan::Program& program,
-               const plan::ScheduledKernel& chain) {
-  ChainCode(session, function, program, chain).Emit();
+void EmitChain(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
+               const kernel::ScheduledKernel& chain) {
+  ChainCode(session, function, lowered, chain).Emit();
 }
 
 }  // namespace kiln::codegen

@@ -10,6 +10,7 @@
 #include "codegen/poll.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
+#include "program/steps.h"
 
 namespace kiln::codegen {
 namespace {
@@ -23,18 +24,18 @@ constexpr int64_t kInlineCopyBytes = 512;
 
 class Entry {
  public:
-  Entry(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu,
+  Entry(LlvmSession& session, const LoweredProgram& lowered, const target::Cpu& cpu,
         llvm::Function* function)
       : session_(session),
-        program_(program),
+        lowered_(lowered),
         cpu_(cpu),
         function_(function),
-        bases_(program.allocations.size(), nullptr),
+        bases_(lowered.program.allocations.size(), nullptr),
         start_(BasicBlock::Create(session.context(), "entry", function)),
         b_(start_) {}
 
   // The program, or a part of it.
-  Status Emit(const plan::Steps& steps) {
+  Status Emit(const program::Steps& steps) {
     EmitStart(MostArgs(steps));
     KILN_RETURN_IF_ERROR(EmitSteps(steps));
     b_.CreateRet(b_.getInt32(0));
@@ -42,7 +43,7 @@ class Entry {
   }
 
   // One loop, in a function that is optimised.
-  Status EmitLoopFunction(const plan::While& loop) {
+  Status EmitLoopFunction(const program::While& loop) {
     EmitStart(std::max(MostArgs(loop.condition), MostArgs(loop.body)));
     BasicBlock* first = NewBlock("first");
     hoists_ = b_.CreateBr(first);
@@ -94,7 +95,7 @@ class Entry {
     return base;
   }
 
-  Value* Address(const plan::Slice& slice) {
+  Value* Address(const program::Slice& slice) {
     Value* base = Base(slice.allocation);
     return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, static_cast<uint64_t>(slice.offset));
   }
@@ -103,24 +104,18 @@ class Entry {
     b_.CreateStore(pointer, b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args_, index));
   }
 
-  void StoreArgs(const std::vector<plan::Slice>& slices) {
+  void StoreArgs(const std::vector<program::Slice>& slices) {
     for (size_t i = 0; i < slices.size(); ++i) StoreArg(i, Address(slices[i]));
   }
 
   // One array serves all steps; a copy's kernel takes three.
-  static uint64_t MostArgs(const plan::Steps& steps) {
+  static uint64_t MostArgs(const program::Steps& steps) {
     uint64_t most = 3;
-    for (const plan::Step& step : steps) {
-      if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-        most = std::max<uint64_t>(most, launch->args.size());
-      } else if (const auto* call = std::get_if<plan::Call>(&step.what)) {
-        most = std::max<uint64_t>(most, call->args.size());
-      } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-        most = std::max({most, MostArgs(loop->condition), MostArgs(loop->body)});
-      } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-        for (const plan::Steps& b : conditional->branches) most = std::max(most, MostArgs(b));
-      }
-    }
+    program::ForEachStep(steps, [&](const program::Step& step, bool) {
+      uint64_t args = 0;
+      program::ForEachSlice(step, [&](const program::Slice&) { ++args; });
+      most = std::max(most, args);
+    });
     return most;
   }
 
@@ -159,10 +154,10 @@ class Entry {
 
   // --- Steps
 
-  Status EmitSteps(const plan::Steps& steps) {
+  Status EmitSteps(const program::Steps& steps) {
     for (auto step = steps.begin(); step != steps.end();) {
-      auto after = std::find_if_not(step, steps.end(), [](const plan::Step& s) {
-        const auto* launch = std::get_if<plan::Launch>(&s.what);
+      auto after = std::find_if_not(step, steps.end(), [](const program::Step& s) {
+        const auto* launch = std::get_if<program::Launch>(&s.what);
         return launch && !launch->inlined;
       });
       if (after != step) {
@@ -177,13 +172,13 @@ class Entry {
   }
 
   // Launches are tables, which the library reads: code for each would take long to compile.
-  void EmitLaunches(std::span<const plan::Step> steps) {
+  void EmitLaunches(std::span<const program::Step> steps) {
     std::vector<llvm::Constant*> kernels;
     std::vector<uint64_t> words;
-    for (const plan::Step& step : steps) {
-      const auto& launch = std::get<plan::Launch>(step.what);
+    for (const program::Step& step : steps) {
+      const auto& launch = std::get<program::Launch>(step.what);
       kernels.push_back(KernelOf(launch));
-      AddLaunchData(launch, program_.kernels[static_cast<size_t>(launch.kernel)], words);
+      AddLaunchData(launch, lowered_.KernelOf(launch), words);
     }
     llvm::Constant* table =
         llvm::ConstantArray::get(llvm::ArrayType::get(b_.getPtrTy(), kernels.size()), kernels);
@@ -195,9 +190,9 @@ class Entry {
         {frame_, args_, variable, LaunchData(session_, words), b_.getInt64(kernels.size())}));
   }
 
-  llvm::Constant* KernelOf(const plan::Launch& launch) {
+  llvm::Constant* KernelOf(const program::Launch& launch) {
     llvm::FunctionCallee callee = session_.module().getOrInsertFunction(
-        KernelSymbol(program_, launch.kernel), session_.KernelType());
+        KernelSymbol(lowered_, launch.kernel), session_.KernelType());
     return llvm::cast<llvm::Constant>(callee.getCallee());
   }
 
@@ -215,21 +210,21 @@ class Entry {
   }
 
   // An inlined one: EmitLaunches has the others.
-  Status EmitStep(const plan::Launch& launch) {
-    const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+  Status EmitStep(const program::Launch& launch) {
+    const kernel::ScheduledKernel& kernel = lowered_.KernelOf(launch);
     std::vector<Value*> args;
-    for (const plan::Slice& slice : launch.args) args.push_back(Address(slice));
+    for (const program::Slice& slice : launch.args) args.push_back(Address(slice));
     return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
   }
 
-  Status EmitStep(const plan::Copy& copy) {
+  Status EmitStep(const program::Copy& copy) {
     if (copy.from.bytes != copy.to.bytes) return Internal("a copy between slices of two sizes");
     int64_t bytes = copy.from.bytes;
     if (bytes == 0) return OkStatus();
     Value *to = Address(copy.to), *from = Address(copy.from);
     if (bytes <= kInlineCopyBytes) {
       // An argument of the user's may lie anywhere.
-      b_.CreateMemCpyInline(to, llvm::Align(plan::kAlignment), from, llvm::Align(1),
+      b_.CreateMemCpyInline(to, llvm::Align(program::kAlignment), from, llvm::Align(1),
                             b_.getInt64(static_cast<uint64_t>(bytes)));
       return OkStatus();
     }
@@ -246,7 +241,7 @@ class Entry {
     return OkStatus();
   }
 
-  Status EmitStep(const plan::Call& call) {
+  Status EmitStep(const program::Call& call) {
     StoreArgs(call.args);
     Traced(call.id, [&] {
       ReturnIfError(CallTable(KILN_TABLE_CALL, b_.getInt32Ty(),
@@ -258,22 +253,22 @@ class Entry {
   }
 
   // A loop with code of kernels in it is a function of its own: the entry's code is not optimised.
-  Status EmitStep(const plan::While& loop) {
+  Status EmitStep(const program::While& loop) {
     if (hoists_) return EmitLoop(loop);
     if (!loop.fused) {
       Status status;
       Traced(loop.id, [&] { status = EmitLoop(loop); });
       return status;
     }
-    std::string name =
-        Cat("loop", loop.id, ".", program_.launches[static_cast<size_t>(loop.id)].kernel_name);
+    std::string name = Cat("loop", loop.id, ".",
+                           lowered_.program.launches[static_cast<size_t>(loop.id)].kernel_name);
     llvm::Function* function = session_.AddFunction(session_.EntryType(), name, false);
-    KILN_RETURN_IF_ERROR(Entry(session_, program_, cpu_, function).EmitLoopFunction(loop));
+    KILN_RETURN_IF_ERROR(Entry(session_, lowered_, cpu_, function).EmitLoopFunction(loop));
     Traced(loop.id, [&] { ReturnIfError(b_.CreateCall(function, {frame_})); });
     return OkStatus();
   }
 
-  Status EmitLoop(const plan::While& loop) {
+  Status EmitLoop(const program::While& loop) {
     BasicBlock *head = NewBlock("while"), *body = NewBlock("body"), *after = NewBlock("done");
     b_.CreateBr(head);
     b_.SetInsertPoint(head);
@@ -288,7 +283,7 @@ class Entry {
     return OkStatus();
   }
 
-  Status EmitStep(const plan::Conditional& conditional) {
+  Status EmitStep(const program::Conditional& conditional) {
     size_t count = conditional.branches.size();
     if (count == 0 || (conditional.by_predicate && count != 2)) {
       return Internal("a conditional of ", count, " branches");
@@ -317,7 +312,7 @@ class Entry {
   }
 
   LlvmSession& session_;
-  const plan::Program& program_;
+  const LoweredProgram& lowered_;
   const target::Cpu& cpu_;
   llvm::Function* function_;
   std::vector<Value*> bases_;  // of allocations, as far as they are loaded
@@ -334,19 +329,22 @@ class Entry {
 
 }  // namespace
 
-std::string KernelSymbol(const plan::Program& program, int index) {
-  return Cat("k", index, ".", program.kernels[static_cast<size_t>(index)].kernel.name);
+std::string KernelSymbol(const LoweredProgram& lowered, int index) {
+  return Cat("k", index, ".", lowered.kernels[static_cast<size_t>(index)].kernel.name, ".",
+             lowered.program.id);
 }
 
-Status EmitEntries(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu) {
-  auto emit = [&](const char* symbol, const plan::Steps& steps) {
+Status EmitEntries(LlvmSession& session, const LoweredProgram& lowered, const target::Cpu& cpu) {
+  const program::Program& program = lowered.program;
+  auto emit = [&](const std::string& symbol, const program::Steps& steps) {
     llvm::Function* function = session.AddFunction(session.EntryType(), symbol, true);
     MakeQuick(function);  // it runs through once
-    return Entry(session, program, cpu, function).Emit(steps);
+    return Entry(session, lowered, cpu, function).Emit(steps);
   };
-  KILN_RETURN_IF_ERROR(emit(plan::kEntrySymbol, program.steps));
-  if (!program.prologue.empty())
-    KILN_RETURN_IF_ERROR(emit(plan::kPrologueSymbol, program.prologue));
+  KILN_RETURN_IF_ERROR(emit(EntrySymbol(program), program.steps));
+  if (!program.prologue.empty()) {
+    KILN_RETURN_IF_ERROR(emit(PrologueSymbol(program), program.prologue));
+  }
   return OkStatus();
 }
 

@@ -6,15 +6,16 @@
 
 #include "base/status.h"
 #include "codegen/llvm_session.h"
-#include "plan/plan.h"
+#include "codegen/lowered_program.h"
+#include "target/target.h"
 
 namespace kiln::codegen {
 
 // The symbol of kernel `index` of a program.
-std::string KernelSymbol(const plan::Program& program, int index);
+std::string KernelSymbol(const LoweredProgram& lowered, int index);
 
-// Adds kiln_entry and, where the program has a prologue, kiln_prologue to the session's module.
+// Adds the entry and, where the program has one, the prologue to the session's module.
 // Kernels that are not defined in it are declared.
-Status EmitEntries(LlvmSession& session, const plan::Program& program, const target::Cpu& cpu);
+Status EmitEntries(LlvmSession& session, const LoweredProgram& lowered, const target::Cpu& cpu);
 
 }  // namespace kiln::codegen

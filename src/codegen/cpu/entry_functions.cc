@@ -55,7 +55,7 @@ class Code {
 
 }  // namespace
 
-void AddLaunchData(const plan::Launch& launch, const plan::ScheduledKernel& kernel,
+void AddLaunchData(const program::Launch& launch, const kernel::ScheduledKernel& kernel,
                    std::vector<uint64_t>& words) {
   size_t first = words.size();
   words.resize(first + KILN_LAUNCH_FIELDS);
@@ -64,7 +64,7 @@ void AddLaunchData(const plan::Launch& launch, const plan::ScheduledKernel& kern
   words[first + KILN_LAUNCH_TASKS] = static_cast<uint64_t>(kernel.items > 0 ? kernel.max_tasks : 1);
   words[first + KILN_LAUNCH_FINISH] = kernel.finish ? 1 : 0;
   words[first + KILN_LAUNCH_OPERANDS] = launch.args.size();
-  for (const plan::Slice& slice : launch.args) {
+  for (const program::Slice& slice : launch.args) {
     words.push_back(static_cast<uint64_t>(slice.allocation));
     words.push_back(static_cast<uint64_t>(slice.offset));
   }

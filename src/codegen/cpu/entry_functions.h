@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "codegen/llvm_session.h"
+#include "kernel/scheduled_kernel.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Function.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::codegen {
 
 // The data of launches, for the frame's table: `words` receives one more.
-void AddLaunchData(const plan::Launch& launch, const plan::ScheduledKernel& kernel,
+void AddLaunchData(const program::Launch& launch, const kernel::ScheduledKernel& kernel,
                    std::vector<uint64_t>& words);
 llvm::Constant* LaunchData(LlvmSession& session, const std::vector<uint64_t>& words);
 

@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "codegen/cpu/nest_emitter.h"
+#include "kernel/schedule/cpu/alignment.h"
 #include "llvm/IR/InlineAsm.h"
-#include "plan/alignment.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::codegen {
 
@@ -86,7 +86,7 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   const bool is_input =
       access.param >= 0 &&
       kernel_.params[static_cast<size_t>(access.param)].role == kernel::Param::Role::kInput;
-  const int64_t begins = is_input ? plan::InputAlignment(access.type, cpu_) : plan::kAlignment;
+  const int64_t begins = is_input ? kernel::InputAlignment(access.type, cpu_) : program::kAlignment;
   auto alignment = [&](int64_t m) { return m == 0 ? begins : std::gcd(m * size, begins); };
   address.alignment = alignment(multiple);
   address.row_alignment = alignment(row_multiple);
@@ -488,7 +488,7 @@ void NestEmitter::StageRows(int param, const NestEmitter* other) {
       llvm::IRBuilder<> b(&entry, entry.getFirstInsertionPt());
       auto* array = llvm::ArrayType::get(MemoryType(b_.getContext(), type), points);
       llvm::AllocaInst* memory = b.CreateAlloca(array);
-      memory->setAlignment(llvm::Align(plan::kAlignment));
+      memory->setAlignment(llvm::Align(program::kAlignment));
       row = memory;
     }
     Index place = offsets_[accesses_[id].offset].index.Substitute(replacements);

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "codegen/cpu/nest_code.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::codegen {
 
@@ -22,7 +22,7 @@ NestCode::StripArray NestCode::MakeStripArray(ElementType type) {
   auto* array = llvm::ArrayType::get(MemoryType(b().getContext(), type),
                                      static_cast<uint64_t>(schedule_.strips.width));
   llvm::AllocaInst* memory = at_entry.CreateAlloca(array);
-  memory->setAlignment(llvm::Align(plan::kAlignment));
+  memory->setAlignment(llvm::Align(program::kAlignment));
   return {type, memory, -1};
 }
 

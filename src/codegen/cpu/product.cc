@@ -14,7 +14,7 @@ namespace {
 // The kernel's later stages, for one vector of the product.
 class Epilogue {
  public:
-  Epilogue(const plan::ScheduledKernel& kernel, const target::Cpu& cpu)
+  Epilogue(const kernel::ScheduledKernel& kernel, const target::Cpu& cpu)
       : kernel_(kernel), cpu_(cpu) {}
 
   void Emit(llvm::IRBuilder<>& b, const GemmVector& result) {
@@ -47,7 +47,7 @@ class Epilogue {
   const Status& status() const { return status_; }
 
  private:
-  const plan::ScheduledKernel& kernel_;
+  const kernel::ScheduledKernel& kernel_;
   const target::Cpu& cpu_;
   Status status_;
 };
@@ -56,7 +56,7 @@ class Epilogue {
 // come behind its two.
 class Prologue {
  public:
-  Prologue(const plan::ScheduledKernel& kernel, const kernel::Prologue& prologue, bool packing,
+  Prologue(const kernel::ScheduledKernel& kernel, const kernel::Prologue& prologue, bool packing,
            const target::Cpu& cpu)
       : stage_(kernel.kernel.stages[0]), prologue_(prologue), packing_(packing), cpu_(cpu) {
     for (size_t i = 0; i < prologue.others.size(); ++i) {
@@ -214,7 +214,7 @@ class Prologue {
 };
 
 // A packed operand stands in the place of the plain one, which nothing else may then read.
-Status CheckPacked(const plan::ScheduledKernel& kernel) {
+Status CheckPacked(const kernel::ScheduledKernel& kernel) {
   const kernel::Contraction& c = *kernel.contraction;
   auto check = [&](int param, bool packed) -> Status {
     int uses = c.a_param == c.b_param ? 1 : 0;
@@ -233,13 +233,13 @@ Status CheckPacked(const plan::ScheduledKernel& kernel) {
 
 }  // namespace
 
-Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel,
+Status EmitProduct(llvm::Function* function, const kernel::ScheduledKernel& kernel,
                    const target::Cpu& cpu) {
   if (!kernel.contraction || !kernel.gemm) {
     return Internal("kernel ", kernel.kernel.name, ": a product without a schedule");
   }
   const kernel::Contraction& c = *kernel.contraction;
-  const bool packing = kernel.form != plan::ScheduledKernel::Form::kGemm;
+  const bool packing = kernel.form != kernel::ScheduledKernel::Form::kGemm;
   std::optional<Prologue> a, b;
   if (c.a_prologue) a.emplace(kernel, *c.a_prologue, packing, cpu);
   if (c.b_prologue) b.emplace(kernel, *c.b_prologue, packing, cpu);
@@ -248,19 +248,19 @@ Status EmitProduct(llvm::Function* function, const plan::ScheduledKernel& kernel
     return b ? b->status() : OkStatus();
   };
   switch (kernel.form) {
-    case plan::ScheduledKernel::Form::kNest:
-    case plan::ScheduledKernel::Form::kBundle:
-    case plan::ScheduledKernel::Form::kChain:
+    case kernel::ScheduledKernel::Form::kNest:
+    case kernel::ScheduledKernel::Form::kBundle:
+    case kernel::ScheduledKernel::Form::kChain:
       return Internal("kernel ", kernel.kernel.name, " is no product");
-    case plan::ScheduledKernel::Form::kPackLhs:
+    case kernel::ScheduledKernel::Form::kPackLhs:
       KILN_RETURN_IF_ERROR(
           EmitGemmPackA(function, c.problem, *kernel.gemm, 0, 1, a ? &a->code() : nullptr));
       return status();
-    case plan::ScheduledKernel::Form::kPackRhs:
+    case kernel::ScheduledKernel::Form::kPackRhs:
       KILN_RETURN_IF_ERROR(
           EmitGemmPackB(function, c.problem, *kernel.gemm, 0, 1, b ? &b->code() : nullptr));
       return status();
-    case plan::ScheduledKernel::Form::kGemm:
+    case kernel::ScheduledKernel::Form::kGemm:
       break;
   }
   KILN_RETURN_IF_ERROR(CheckPacked(kernel));

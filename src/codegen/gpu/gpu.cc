@@ -13,10 +13,10 @@
 #include "codegen/gpu/emulate.h"
 #include "codegen/gpu/nest.h"
 #include "codegen/gpu/primitives.h"
+#include "codegen/kernel_uses.h"
 #include "codegen/llvm_session.h"
 #include "codegen/parallel.h"
 #include "llvm/IR/Metadata.h"
-#include "plan/uses.h"
 
 namespace kiln::codegen {
 namespace {
@@ -40,8 +40,8 @@ void MarkKernel(llvm::Function* f, int threads) {
 }
 
 // The kernels that a program launches, by number.
-std::vector<int> LaunchedKernels(const plan::Program& program) {
-  std::vector<plan::KernelUse> uses = plan::KernelUses(program);
+std::vector<int> LaunchedKernels(const LoweredProgram& lowered) {
+  std::vector<KernelUse> uses = KernelUses(lowered);
   std::vector<int> kernels;
   for (size_t k = 0; k < uses.size(); ++k) {
     if (uses[k].launched) kernels.push_back(static_cast<int>(k));
@@ -86,9 +86,9 @@ std::vector<GpuModule> Deal(const std::vector<int>& kernels, const Effort& effor
 // Makes a module's code.
 class GpuModuleEmitter {
  public:
-  GpuModuleEmitter(const plan::Program& program, const target::Target& target,
+  GpuModuleEmitter(const LoweredProgram& lowered, const target::Target& target,
                    const Options& options)
-      : program_(program), target_(target), options_(options) {}
+      : lowered_(lowered), target_(target), options_(options) {}
 
   // `shares`: elementary functions are shared by all kernels.
   Status Run(std::string_view name, bool shares, GpuModule& part) {
@@ -106,7 +106,7 @@ class GpuModuleEmitter {
     }
     if (shares) ShareFunctions(session_->module());
     for (int k : kernels) {
-      const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(k)];
+      const kernel::ScheduledKernel& kernel = lowered_.kernels[static_cast<size_t>(k)];
       for (size_t launch = 0; launch < kernel.gpu.launches.size(); ++launch) {
         KILN_RETURN_IF_ERROR(options_.interrupt.Check());
         KILN_RETURN_IF_ERROR(EmitKernel(k, launch));
@@ -138,44 +138,45 @@ class GpuModuleEmitter {
  private:
   // Parameters of more than 4 KiB are known since PTX 8.1.
   int PtxVersionOf(int kernel) const {
-    const kernel::Kernel& k = program_.kernels[static_cast<size_t>(kernel)].kernel;
+    const kernel::Kernel& k = lowered_.kernels[static_cast<size_t>(kernel)].kernel;
     return k.params.size() >= kMostOldParams ? 81 : 0;
   }
 
   Status EmitKernel(int number, size_t launch) {
-    const plan::ScheduledKernel& kernel = program_.kernels[static_cast<size_t>(number)];
+    const kernel::ScheduledKernel& kernel = lowered_.kernels[static_cast<size_t>(number)];
     if (kernel.kernel.params.size() >= kMostParams) {
       return Unimplemented("kernel ", kernel.kernel.name, " (", Join(kernel.kernel.op_names, ", "),
                            ") has ", kernel.kernel.params.size(),
                            " arrays; a GPU's have fewer than ", kMostParams);
     }
+    const std::string& symbol =
+        lowered_.program.kernels[static_cast<size_t>(number)].grids[launch].symbol;
     auto* f = llvm::Function::Create(GpuKernelType(session_->context(), kernel.kernel, kernel.gpu),
-                                     llvm::Function::ExternalLinkage,
-                                     plan::GpuSymbol(program_, number, launch), session_->module());
+                                     llvm::Function::ExternalLinkage, symbol, session_->module());
     f->addFnAttr(llvm::Attribute::NoUnwind);
     MarkKernel(f, kernel.gpu.launches[launch].threads);
     entries_.push_back(f);
     switch (kernel.form) {
-      case plan::ScheduledKernel::Form::kNest:
+      case kernel::ScheduledKernel::Form::kNest:
         return EmitGpuKernel(f, kernel.kernel, kernel.gpu, launch, math_, combiners_);
-      case plan::ScheduledKernel::Form::kBundle:
+      case kernel::ScheduledKernel::Form::kBundle:
         return EmitBundle(f, kernel);
-      case plan::ScheduledKernel::Form::kGemm:
-      case plan::ScheduledKernel::Form::kPackLhs:
-      case plan::ScheduledKernel::Form::kPackRhs:
-      case plan::ScheduledKernel::Form::kChain:
+      case kernel::ScheduledKernel::Form::kGemm:
+      case kernel::ScheduledKernel::Form::kPackLhs:
+      case kernel::ScheduledKernel::Form::kPackRhs:
+      case kernel::ScheduledKernel::Form::kChain:
         break;
     }
     return Internal("kernel ", kernel.kernel.name, " is of a form that GPUs do not have");
   }
 
   // Each part is a function that takes its share of the parameters.
-  Status EmitBundle(llvm::Function* f, const plan::ScheduledKernel& bundle) {
+  Status EmitBundle(llvm::Function* f, const kernel::ScheduledKernel& bundle) {
     llvm::IRBuilder<> b(llvm::BasicBlock::Create(f->getContext(), "entry", f));
     auto* done = llvm::BasicBlock::Create(f->getContext(), "done", f);
     std::vector<std::function<void()>> calls;
-    for (const plan::BundlePart& part : bundle.parts) {
-      const kernel::Kernel& kernel = program_.kernels[static_cast<size_t>(part.kernel)].kernel;
+    for (const kernel::ScheduledPart& part : bundle.parts) {
+      const kernel::Kernel& kernel = lowered_.kernels[static_cast<size_t>(part.kernel)].kernel;
       auto* function = llvm::Function::Create(
           GpuKernelType(f->getContext(), kernel, part.gpu), llvm::Function::InternalLinkage,
           Cat(f->getName().str(), "_part_", calls.size()), f->getParent());
@@ -196,7 +197,7 @@ class GpuModuleEmitter {
 
   // Calls the part that the block belongs to, by halves. `calls` end in `done`.
   static void EmitDispatch(llvm::IRBuilder<>& b, llvm::Value* block,
-                           std::span<const plan::BundlePart> parts,
+                           std::span<const kernel::ScheduledPart> parts,
                            std::span<const std::function<void()>> calls, llvm::BasicBlock* done) {
     if (parts.size() == 1) {
       calls[0]();
@@ -215,7 +216,7 @@ class GpuModuleEmitter {
     EmitDispatch(b, block, parts.subspan(half), calls.subspan(half), done);
   }
 
-  const plan::Program& program_;
+  const LoweredProgram& lowered_;
   const target::Target& target_;
   const Options& options_;
   std::unique_ptr<LlvmSession> session_;
@@ -226,17 +227,17 @@ class GpuModuleEmitter {
 
 }  // namespace
 
-Result<std::vector<std::string>> GenerateGpu(const plan::Program& program,
+Result<std::vector<std::string>> GenerateGpu(const LoweredProgram& lowered,
                                              const target::Target& target, const Options& options) {
-  std::vector<int> kernels = LaunchedKernels(program);
+  std::vector<int> kernels = LaunchedKernels(lowered);
   if (kernels.empty()) return std::vector<std::string>();
-  const Effort effort = PlanEffort(program, options.optimization, target.gpu.emulated);
+  const Effort effort = PlanEffort(lowered, options.optimization, target.gpu.emulated);
   const bool shares = effort.huge || (target.gpu.emulated && effort.large);
   std::vector<GpuModule> modules = Deal(kernels, effort, target, options);
   InParallel(static_cast<size_t>(std::max(options.threads, 1)), modules.size(), [&](size_t i) {
-    const std::string name = Cat(program.name, ".", i);
+    const std::string name = Cat(lowered.program.name, ".", i);
     modules[i].status = backend::RunLlvm(name, options.interrupt, [&] {
-      return GpuModuleEmitter(program, target, options).Run(name, shares, modules[i]);
+      return GpuModuleEmitter(lowered, target, options).Run(name, shares, modules[i]);
     });
   });
   if (options.dump) {

@@ -12,16 +12,15 @@ class CpuDevice : public runtime::HostDevice {
   CpuDevice(std::string name, runtime::Allocator& allocator, runtime::ThreadPool& pool)
       : HostDevice(std::move(name), target::HostCpu(), allocator), pool_(pool) {}
 
-  using Device::Load;
-  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(plan::Artefact artefact,
-                                                          TraceSink* trace) override {
+ private:
+  Result<std::unique_ptr<runtime::LoadedExecutable>> LoadChecked(program::Artefact artefact,
+                                                                 TraceSink* trace) override {
     KILN_ASSIGN_OR_RETURN(
         std::unique_ptr<CpuExecutable> executable,
         CpuExecutable::Load(std::move(artefact), allocator_, pool_, call_host().registry, trace));
     return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));
   }
 
- private:
   runtime::ThreadPool& pool_;
 };
 

@@ -7,13 +7,13 @@
 #include "base/stack.h"
 #include "base/strings.h"
 #include "device/cpu/stack_sizes.h"
-#include "plan/alignment.h"
-#include "plan/uses.h"
+#include "program/binding.h"
+#include "program/steps.h"
 #include "runtime/host.h"
 
 namespace kiln::device {
 
-using plan::Allocation;
+using program::Allocation;
 
 namespace {
 
@@ -22,13 +22,12 @@ constexpr size_t kMostOfCallersStack = 64 << 10;
 
 }  // namespace
 
-CpuExecutable::CpuExecutable(plan::Program program, const target::Cpu& cpu,
-                             runtime::Allocator& allocator, runtime::ThreadPool& pool)
+CpuExecutable::CpuExecutable(program::Program program, runtime::Allocator& allocator,
+                             runtime::ThreadPool& pool)
     : program_(std::move(program)),
       allocator_(allocator),
       pool_(pool),
-      arenas_(allocator, program_.arena_bytes),
-      alignments_(plan::ParameterAlignments(program_, cpu)) {
+      arenas_(allocator, program_.arena_bytes) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({static_cast<int>(r), aliases[r]});
@@ -43,23 +42,22 @@ CpuExecutable::~CpuExecutable() {
   }
 }
 
-Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(plan::Artefact artefact,
+Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(program::Artefact artefact,
                                                            runtime::Allocator& allocator,
                                                            runtime::ThreadPool& pool,
                                                            const runtime::CallRegistry* calls,
                                                            TraceSink* trace) {
-  std::unique_ptr<CpuExecutable> e(
-      new CpuExecutable(std::move(artefact.program), artefact.target.cpu, allocator, pool));
+  std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact.program), allocator, pool));
   KILN_ASSIGN_OR_RETURN(e->calls_, runtime::ProgramCalls::Make(e->program(), calls));
   {
     TraceSpan span(trace, "link", "load");
-    Result<size_t> stack_bytes = StackBytesOf(artefact.objects);
+    Result<size_t> stack_bytes = StackBytesOf(artefact.code);
     if (!stack_bytes.ok()) return stack_bytes.status().WithContext(e->program().name);
     e->wants_own_stack_ = *stack_bytes > kMostOfCallersStack;
-    Result<std::unique_ptr<LinkedCode>> code = Link(artefact.objects);
+    Result<std::unique_ptr<LinkedCode>> code = Link(artefact.code);
     if (!code.ok()) return code.status().WithContext(e->program().name);
     e->code_ = *std::move(code);
-    KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(plan::kEntrySymbol));
+    KILN_ASSIGN_OR_RETURN(e->entry_, e->FindEntry(EntrySymbol(e->program())));
     span.AddArg("code_bytes", e->code_bytes());
   }
   TraceSpan span(trace, "constants", "load");
@@ -68,7 +66,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(plan::Artefact artefa
   return e;
 }
 
-Result<kiln_entry_fn> CpuExecutable::FindEntry(const char* symbol) {
+Result<kiln_entry_fn> CpuExecutable::FindEntry(const std::string& symbol) {
   Result<void*> address = code_->Find(symbol);
   if (!address.ok()) return address.status().WithContext(program().name);
   return reinterpret_cast<kiln_entry_fn>(*address);
@@ -86,9 +84,9 @@ Status CpuExecutable::LoadConstants() {
     if (literal && a.bytes > 0) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
   }
   if (program_.prologue.empty()) return OkStatus();
-  KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(plan::kPrologueSymbol));
+  KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(PrologueSymbol(program_)));
   KILN_RETURN_IF_ERROR(RunEntry(prologue, fixed_.data(), {}));
-  const std::vector<bool> used = plan::AllocationUses(program_);
+  const std::vector<bool> used = program::AllocationUses(program_);
   for (size_t i = 0; i < fixed_.size(); ++i) {
     if (!fixed_[i] || used[i]) continue;
     allocator_.Deallocate(static_cast<std::byte*>(std::exchange(fixed_[i], nullptr)),
@@ -126,7 +124,7 @@ Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
 
 Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void* const> results,
                           const RunOptions& options) {
-  const plan::Program& p = program();
+  const program::Program& p = program();
   // Small programs, which feel it, need no allocation here.
   constexpr size_t kInline = 64;
   void* inline_buffers[kInline];
@@ -137,26 +135,11 @@ Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void
     buffers = many.data();
   }
   std::byte* arena = nullptr;
-  for (size_t i = 0; i < fixed_.size(); ++i) {
-    const Allocation& a = p.allocations[i];
-    switch (a.kind) {
-      case Allocation::Kind::kParameter:
-        buffers[i] = const_cast<void*>(arguments[a.number]);
-        break;
-      case Allocation::Kind::kResult:
-        buffers[i] = results[a.number];
-        break;
-      case Allocation::Kind::kConstant:
-        buffers[i] = fixed_[i];
-        break;
-      case Allocation::Kind::kArena:
-        if (a.bytes > 0) {
-          KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
-        }
-        buffers[i] = arena;
-        break;
-    }
+  if (p.arena_bytes > 0) {
+    KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
   }
+  std::copy(fixed_.begin(), fixed_.end(), buffers);
+  program::BindAllocations(p, arguments, results, arena, std::span(buffers, fixed_.size()));
   // What is not donated is copied to where the program finds it, and the result will be.
   for (auto [result, argument] : aliases_) {
     if (results[static_cast<size_t>(result)] == arguments[static_cast<size_t>(argument)]) continue;

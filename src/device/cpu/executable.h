@@ -10,7 +10,7 @@
 #include "base/trace.h"
 #include "device/cpu/link.h"
 #include "frame/frame.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "runtime/arena.h"
 #include "runtime/calls.h"
 #include "runtime/device.h"
@@ -24,29 +24,27 @@ class CpuExecutable : public runtime::LoadedExecutable {
  public:
   // Links the code, finds the functions that it calls, of which null stands for the library's, and
   // computes what depends on constants alone. Allocator and pool must outlive the executable.
-  static Result<std::unique_ptr<CpuExecutable>> Load(plan::Artefact artefact,
+  static Result<std::unique_ptr<CpuExecutable>> Load(program::Artefact artefact,
                                                      runtime::Allocator& allocator,
                                                      runtime::ThreadPool& pool,
                                                      const runtime::CallRegistry* calls = nullptr,
                                                      TraceSink* trace = nullptr);
   ~CpuExecutable() override;
 
-  const plan::Program& program() const override { return program_; }
+  const program::Program& program() const override { return program_; }
   int64_t code_bytes() const override { return code_->byte_size(); }
   bool calls_users_functions() const override { return calls_.has_users(); }
-  int64_t argument_alignment(size_t argument) const override { return alignments_[argument]; }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const RunOptions& options = {}) override;
 
  private:
-  CpuExecutable(plan::Program program, const target::Cpu& cpu, runtime::Allocator& allocator,
-                runtime::ThreadPool& pool);
-  Result<kiln_entry_fn> FindEntry(const char* symbol);
+  CpuExecutable(program::Program program, runtime::Allocator& allocator, runtime::ThreadPool& pool);
+  Result<kiln_entry_fn> FindEntry(const std::string& symbol);
   Status LoadConstants();
   Status RunEntry(kiln_entry_fn entry, void* const* buffers, const RunOptions& options);
 
-  plan::Program program_;  // without its literals, once these are in memory of the allocator's
+  program::Program program_;  // without its literals, once these are in memory of the allocator's
   runtime::Allocator& allocator_;
   runtime::ThreadPool& pool_;
   runtime::ArenaCache arenas_;
@@ -56,7 +54,6 @@ class CpuExecutable : public runtime::LoadedExecutable {
   runtime::ProgramCalls calls_;
   // The addresses of all allocations that no run changes; null for the others.
   std::vector<void*> fixed_;
-  std::vector<int64_t> alignments_;  // of arguments
   // (result, argument) that are to be one memory.
   std::vector<std::pair<int, int>> aliases_;
 };

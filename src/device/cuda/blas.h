@@ -82,24 +82,24 @@ class BlasProduct final : public GpuLibraryProduct {
  public:
   // Null where the library does not take it.
   static Result<std::unique_ptr<BlasProduct>> Make(std::shared_ptr<Blas> blas,
-                                                   const kernel::GpuPlainProduct& product);
+                                                   const program::LibraryProduct& product);
   ~BlasProduct() override;
 
   int64_t workspace_bytes() const override { return static_cast<int64_t>(choice_.workspace_bytes); }
   Status LaunchOn(StreamHandle stream, std::span<const GpuSpan> args);
 
  private:
-  BlasProduct(std::shared_ptr<Blas> blas, const kernel::GpuPlainProduct& product)
+  BlasProduct(std::shared_ptr<Blas> blas, const program::LibraryProduct& product)
       : blas_(std::move(blas)), product_(product) {}
   Status Describe();
   Status MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
-                    const kernel::GpuMatrix& matrix);
+                    const program::LibraryMatrix& matrix);
   // False where nothing is chosen.
   Result<bool> Choose();
   Status Prefer(BlasPreference preference);
 
   std::shared_ptr<Blas> blas_;
-  const kernel::GpuPlainProduct product_;
+  const program::LibraryProduct product_;
   BlasDesc desc_ = nullptr;
   BlasLayout a_ = nullptr, b_ = nullptr, out_ = nullptr;
   BlasChoice choice_;

@@ -7,7 +7,7 @@
 namespace kiln::device::cuda {
 namespace {
 
-using kernel::GpuMatrix;
+using program::LibraryMatrix;
 
 // Of the types that plain products have.
 BlasType TypeOf(ElementType type) {
@@ -27,7 +27,7 @@ BlasType TypeOf(ElementType type) {
   }
 }
 
-BlasCompute ComputeOf(const kernel::GpuPlainProduct& product) {
+BlasCompute ComputeOf(const program::LibraryProduct& product) {
   if (product.sum == ElementType::kF64) return BlasCompute::k64F;
   if (product.sum == ElementType::kS32) return BlasCompute::k32I;
   return product.tf32 ? BlasCompute::k32FFastTF32 : BlasCompute::k32F;
@@ -35,7 +35,7 @@ BlasCompute ComputeOf(const kernel::GpuPlainProduct& product) {
 
 // What may multiply and add: no factor is rounded unless that is asked for, and sums are of the
 // type of the sum.
-uint64_t ImplementationsOf(const kernel::GpuPlainProduct& product) {
+uint64_t ImplementationsOf(const program::LibraryProduct& product) {
   uint64_t excluded = kBlasSumF16;
   if (product.sum != ElementType::kS32) excluded |= kBlasTensorInteger;
   if (product.factor == ElementType::kF64) excluded |= kBlasTensor16;
@@ -64,14 +64,14 @@ Scale ScaleOf(ElementType sum, int value) {
   return scale;
 }
 
-std::byte* FirstOf(const GpuSpan& span, const GpuMatrix& matrix, ElementType type) {
+std::byte* FirstOf(const GpuSpan& span, const program::LibraryMatrix& matrix, ElementType type) {
   return span.address + matrix.offset * ByteWidth(type);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<BlasProduct>> BlasProduct::Make(std::shared_ptr<Blas> blas,
-                                                       const kernel::GpuPlainProduct& product) {
+                                                       const program::LibraryProduct& product) {
   std::unique_ptr<BlasProduct> made(new BlasProduct(std::move(blas), product));
   KILN_RETURN_IF_ERROR(made->Describe());
   KILN_ASSIGN_OR_RETURN(const bool chosen, made->Choose());
@@ -87,7 +87,7 @@ BlasProduct::~BlasProduct() {
 // out' = y' x', where neighbours in a column of y' are along j, or else y itself is taken
 // transposed.
 Status BlasProduct::Describe() {
-  const kernel::GpuPlainProduct& p = product_;
+  const program::LibraryProduct& p = product_;
   const BlasFunctions& api = blas_->api();
   KILN_RETURN_IF_ERROR(blas_->Call(api.DescCreate, &desc_, ComputeOf(p), TypeOf(p.sum)));
   const int32_t a = p.y.along_k ? kBlasTransposed : kBlasPlain;
@@ -105,7 +105,7 @@ Status BlasProduct::Describe() {
 }
 
 Status BlasProduct::MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
-                               const GpuMatrix& matrix) {
+                               const program::LibraryMatrix& matrix) {
   const BlasFunctions& api = blas_->api();
   KILN_RETURN_IF_ERROR(blas_->Call(api.LayoutCreate, layout, type, static_cast<uint64_t>(rows),
                                    static_cast<uint64_t>(columns), matrix.stride));
@@ -127,7 +127,7 @@ Status BlasProduct::Prefer(BlasPreference preference) {
   KILN_RETURN_IF_ERROR(set(Attribute::kMostWorkspaceBytes, uint64_t{kMostBlasWorkspaceBytes}));
   KILN_RETURN_IF_ERROR(set(Attribute::kReductionSchemes, kBlasReduceInComputeType));
   KILN_RETURN_IF_ERROR(set(Attribute::kImplementations, ImplementationsOf(product_)));
-  const std::pair<Attribute, const GpuMatrix*> matrices[] = {
+  const std::pair<Attribute, const program::LibraryMatrix*> matrices[] = {
       {Attribute::kAlignmentA, &product_.y},
       {Attribute::kAlignmentB, &product_.x},
       {Attribute::kAlignmentC, &product_.out_matrix},

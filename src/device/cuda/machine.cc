@@ -205,7 +205,7 @@ Result<std::string> CudaMachine::ProductLibrary() {
 }
 
 Result<std::unique_ptr<GpuLibraryProduct>> CudaMachine::FindLibraryProduct(
-    const kernel::GpuPlainProduct& product) {
+    const program::LibraryProduct& product) {
   KILN_RETURN_IF_ERROR(ProductLibrary().status());
   std::shared_ptr<Blas> blas;
   {

@@ -60,7 +60,7 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
   Result<std::string> ProductLibrary() override;
   Result<std::unique_ptr<GpuLibraryProduct>> FindLibraryProduct(
-      const kernel::GpuPlainProduct& product) override;
+      const program::LibraryProduct& product) override;
 
   CodeCache& code_cache() { return code_cache_; }
 

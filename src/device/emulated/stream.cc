@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "base/trace.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::device {
 namespace {
@@ -136,7 +136,8 @@ Result<size_t> EmulatedStreamState::Step(const EmulatedWhile& loop, size_t at) {
 Result<size_t> EmulatedStreamState::Step(const EmulatedBranches& choice, size_t) {
   KILN_RETURN_IF_ERROR(
       machine.CheckInside(choice.index, choice.by_predicate ? 1 : 4, "the index of a choice"));
-  return choice.branches[plan::BranchAt(choice.index, choice.by_predicate, choice.branches.size())];
+  return choice
+      .branches[program::BranchAt(choice.index, choice.by_predicate, choice.branches.size())];
 }
 
 Result<size_t> EmulatedStreamState::Step(const EmulatedJump& jump, size_t) { return jump.to; }

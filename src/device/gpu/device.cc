@@ -28,8 +28,8 @@ Result<GpuStream*> GpuDevice::Stream() {
   return stream_.get();
 }
 
-Result<std::unique_ptr<runtime::LoadedExecutable>> GpuDevice::Load(plan::Artefact artefact,
-                                                                   TraceSink* trace) {
+Result<std::unique_ptr<runtime::LoadedExecutable>> GpuDevice::LoadChecked(
+    program::Artefact artefact, TraceSink* trace) {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuExecutable> executable,
                         GpuExecutable::Load(std::move(artefact), *this, trace));
   return std::unique_ptr<runtime::LoadedExecutable>(std::move(executable));

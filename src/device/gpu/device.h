@@ -45,9 +45,6 @@ class GpuDevice : public runtime::Device {
   std::mutex& order() { return order_; }
   GpuTimeline& timeline() { return timeline_; }
 
-  using Device::Load;
-  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(plan::Artefact artefact,
-                                                          TraceSink* trace) override;
   Result<std::byte*> Allocate(int64_t bytes) override;
   void Deallocate(std::byte* memory, int64_t bytes) override;
   runtime::DeviceMemory Memory() const override;
@@ -68,6 +65,9 @@ class GpuDevice : public runtime::Device {
   int cuda_ordinal() const override { return machine_->cuda_ordinal(); }
 
  private:
+  Result<std::unique_ptr<runtime::LoadedExecutable>> LoadChecked(program::Artefact artefact,
+                                                                 TraceSink* trace) override;
+
   const std::shared_ptr<GpuMachine> machine_;
   const int64_t limit_bytes_;
   std::function<void(std::string_view)> on_note_;

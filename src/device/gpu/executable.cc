@@ -5,21 +5,23 @@
 
 #include "base/strings.h"
 #include "device/gpu/resources.h"
+#include "program/binding.h"
+#include "program/steps.h"
 
 namespace kiln::device {
 namespace {
 
-using plan::Allocation;
+using program::Allocation;
 
 constexpr int64_t kNumberBytes = 8;
 
 // A graph is worth its making from so many commands on.
 constexpr size_t kLeastCommands = 2;
 
-bool HasControl(const plan::Steps& steps) {
-  return std::ranges::any_of(steps, [](const plan::Step& step) {
-    return std::holds_alternative<plan::While>(step.what) ||
-           std::holds_alternative<plan::Conditional>(step.what);
+bool HasControl(const program::Steps& steps) {
+  return std::ranges::any_of(steps, [](const program::Step& step) {
+    return std::holds_alternative<program::While>(step.what) ||
+           std::holds_alternative<program::Conditional>(step.what);
   });
 }
 
@@ -55,7 +57,7 @@ Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
 
 }  // namespace
 
-GpuExecutable::GpuExecutable(plan::Program program, GpuDevice& device)
+GpuExecutable::GpuExecutable(program::Program program, GpuDevice& device)
     : program_(std::move(program)), device_(device) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
@@ -76,23 +78,20 @@ GpuExecutable::~GpuExecutable() {
   if (number_) device_.machine().FreePinned(number_, kNumberBytes);
 }
 
-Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(plan::Artefact artefact,
+Result<std::unique_ptr<GpuExecutable>> GpuExecutable::Load(program::Artefact artefact,
                                                            GpuDevice& device, TraceSink* trace) {
-  if (artefact.target.ToString() != device.target().ToString()) {
-    return InvalidArgument("the artefact was compiled for ", artefact.target.ToString(), ", and ",
-                           device.name(), " is ", device.target().ToString());
-  }
   std::unique_ptr<GpuExecutable> e(new GpuExecutable(std::move(artefact.program), device));
   KILN_ASSIGN_OR_RETURN(e->calls_,
                         runtime::ProgramCalls::Make(e->program(), device.call_host().registry));
   {
     TraceSpan span(trace, "code", "load");
-    KILN_RETURN_IF_ERROR(e->LoadCode(artefact.objects));
+    KILN_RETURN_IF_ERROR(e->LoadCode(artefact.code));
     span.AddArg("code_bytes", e->code_bytes());
   }
   {
     TraceSpan span(trace, "constants", "load");
     KILN_RETURN_IF_ERROR(e->LoadConstants());
+    KILN_RETURN_IF_ERROR(e->RunPrologue());
     span.AddArg("bytes", e->constant_bytes());
   }
   TraceSpan span(trace, "commands", "load");
@@ -134,7 +133,28 @@ Status GpuExecutable::LoadConstants() {
     KILN_ASSIGN_OR_RETURN(constants_[i], device_.Allocate(a.bytes));
     // What nobody else on the host has goes.
     const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
+    if (!literal) continue;
     KILN_RETURN_IF_ERROR(device_.CopyFromHost(constants_[i], literal->data(), a.bytes));
+  }
+  return OkStatus();
+}
+
+Status GpuExecutable::RunPrologue() {
+  if (program_.prologue.empty()) return OkStatus();
+  KILN_ASSIGN_OR_RETURN(GpuSteps steps, Translate(program_.prologue));
+  KILN_ASSIGN_OR_RETURN(GpuStream * stream, device_.Stream());
+  const runtime::RunOptions options;
+  Replay run{*stream, constants_, options, nullptr};
+  for (size_t i = 0; i < run.addresses.size(); ++i) {
+    if (program_.allocations[i].kind == Allocation::Kind::kArena) run.addresses[i] = arena_;
+  }
+  KILN_RETURN_IF_ERROR(Enqueue(steps, run));
+  KILN_RETURN_IF_ERROR(stream->Synchronise());
+  // What only the prologue reads goes.
+  const std::vector<bool> used = program::AllocationUses(program_);
+  for (size_t i = 0; i < constants_.size(); ++i) {
+    if (used[i] || !constants_[i]) continue;
+    device_.Deallocate(std::exchange(constants_[i], nullptr), program_.allocations[i].bytes);
   }
   return OkStatus();
 }
@@ -147,13 +167,12 @@ Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
   return Internal(program().name, ": there is no code for ", symbol);
 }
 
-Status GpuExecutable::AddLaunch(const plan::Launch& launch, GpuSteps& steps) {
-  const plan::ScheduledKernel& kernel = program().kernels[static_cast<size_t>(launch.kernel)];
+Status GpuExecutable::AddLaunch(const program::Launch& launch, GpuSteps& steps) {
+  const program::Kernel& kernel = program().kernels[static_cast<size_t>(launch.kernel)];
   std::vector<GpuCommand> commands;
-  for (size_t i = 0; i < kernel.gpu.launches.size(); ++i) {
-    const kernel::GpuLaunch& grid = kernel.gpu.launches[i];
+  for (const program::Grid& grid : kernel.grids) {
     GpuCommand& command = commands.emplace_back();
-    KILN_ASSIGN_OR_RETURN(command.kernel, FindKernel(plan::GpuSymbol(program(), launch.kernel, i)));
+    KILN_ASSIGN_OR_RETURN(command.kernel, FindKernel(grid.symbol));
     command.grid = {grid.blocks, grid.threads, grid.shared_bytes};
     command.args = launch.args;
     command.launch = launch.id;
@@ -161,8 +180,9 @@ Status GpuExecutable::AddLaunch(const plan::Launch& launch, GpuSteps& steps) {
   if (GpuLibraryCall* call = LibraryFor(launch.kernel, commands)) {
     GpuCommand command;
     command.library = call->product.get();
-    for (int param : {call->what.x.param, call->what.y.param, call->what.out_matrix.param}) {
-      command.args.push_back(launch.args[static_cast<size_t>(param)]);
+    for (const program::LibraryMatrix* matrix :
+         {&call->what.x, &call->what.y, &call->what.out_matrix}) {
+      command.args.push_back(launch.args[static_cast<size_t>(matrix->argument)]);
     }
     command.launch = launch.id;
     // Commands around it are graphs of their own.
@@ -198,48 +218,48 @@ Status GpuExecutable::ReserveWorkspace(int64_t bytes) {
   return OkStatus();
 }
 
-Result<GpuSteps> GpuExecutable::Translate(const plan::Steps& steps) {
+Result<GpuSteps> GpuExecutable::Translate(const program::Steps& steps) {
   GpuSteps result;
-  for (const plan::Step& step : steps) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
+  for (const program::Step& step : steps) {
+    if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
       KILN_RETURN_IF_ERROR(AddLaunch(*launch, result));
-    } else if (const auto* copy = std::get_if<plan::Copy>(&step.what)) {
+    } else if (const auto* copy = std::get_if<program::Copy>(&step.what)) {
       GpuCommand& command = LastSegment(result).commands.emplace_back();
       command.args = {copy->to, copy->from};
-    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
+    } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
       auto made = std::make_unique<GpuLoop>();
       KILN_ASSIGN_OR_RETURN(made->condition, Translate(loop->condition));
       made->predicate = loop->predicate;
       KILN_ASSIGN_OR_RETURN(made->body, Translate(loop->body));
       made->trips = loop->trips;
       result.emplace_back(std::move(made));
-    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
+    } else if (const auto* conditional = std::get_if<program::Conditional>(&step.what)) {
       auto made = std::make_unique<GpuBranch>();
       made->index = conditional->index;
       made->by_predicate = conditional->by_predicate;
-      for (const plan::Steps& branch : conditional->branches) {
+      for (const program::Steps& branch : conditional->branches) {
         KILN_ASSIGN_OR_RETURN(GpuSteps translated, Translate(branch));
         made->branches.push_back(std::move(translated));
       }
       result.emplace_back(std::move(made));
     } else {
-      result.emplace_back(TranslateCall(std::get<plan::Call>(step.what)));
+      result.emplace_back(TranslateCall(std::get<program::Call>(step.what)));
     }
   }
   return result;
 }
 
-GpuHostCall GpuExecutable::TranslateCall(const plan::Call& call) {
+GpuHostCall GpuExecutable::TranslateCall(const program::Call& call) {
   const CallSignature& signature = calls_.at(call.id).signature;
   GpuHostCall made;
   made.call = &call;
   int64_t end = 0;
   auto place = [&](int64_t bytes) {
     return std::exchange(
-        end, end + (bytes + plan::kAlignment - 1) / plan::kAlignment * plan::kAlignment);
+        end, end + (bytes + program::kAlignment - 1) / program::kAlignment * program::kAlignment);
   };
   for (size_t a = 0; a < call.args.size(); ++a) {
-    const plan::Slice& slice = call.args[a];
+    const program::Slice& slice = call.args[a];
     // A result in an operand's memory is so on the host, too.
     auto same = std::ranges::find(made.args, slice, &GpuHostCall::Argument::slice);
     GpuHostCall::Argument argument{slice,
@@ -279,24 +299,7 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   if (options.trace) {
     run.recording = device_.timeline().Begin(*options.trace, run.stream, options.stream);
   }
-  const plan::Program& p = program();
-  for (size_t i = 0; i < run.addresses.size(); ++i) {
-    const Allocation& a = p.allocations[i];
-    switch (a.kind) {
-      case Allocation::Kind::kParameter:
-        run.addresses[i] =
-            static_cast<std::byte*>(const_cast<void*>(arguments[static_cast<size_t>(a.number)]));
-        break;
-      case Allocation::Kind::kResult:
-        run.addresses[i] = static_cast<std::byte*>(results[static_cast<size_t>(a.number)]);
-        break;
-      case Allocation::Kind::kConstant:
-        break;
-      case Allocation::Kind::kArena:
-        run.addresses[i] = arena_;
-        break;
-    }
-  }
+  program::BindAllocations(program(), arguments, results, arena_, std::span(run.addresses));
   Status status = run.stream.EndBy(options.cancel);
   if (status.ok()) status = CopyAliases(arguments, results, run);
   if (status.ok()) {
@@ -462,11 +465,11 @@ Status GpuExecutable::Enqueue(GpuLoop& loop, Replay& run) {
 
 Status GpuExecutable::Enqueue(GpuBranch& branch, Replay& run) {
   KILN_RETURN_IF_ERROR(Read(branch.index, run));
-  size_t index = plan::BranchAt(number_, branch.by_predicate, branch.branches.size());
+  size_t index = program::BranchAt(number_, branch.by_predicate, branch.branches.size());
   return Enqueue(branch.branches[index], run);
 }
 
-Status GpuExecutable::Read(const plan::Slice& slice, Replay& run) {
+Status GpuExecutable::Read(const program::Slice& slice, Replay& run) {
   if (!number_) {
     KILN_ASSIGN_OR_RETURN(number_, device_.machine().AllocatePinned(kNumberBytes));
   }
@@ -481,10 +484,10 @@ Status GpuExecutable::Read(const plan::Slice& slice, Replay& run) {
 GpuWorkPtr GpuExecutable::Describe(GpuCommand& command) const {
   if (command.shown) return command.shown;
   if (command.kernel) {
-    const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
+    const program::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
     command.shown = DescribeKernel(*command.kernel, command.grid, info);
   } else if (command.library) {
-    const plan::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
+    const program::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
     Result<std::string> library = device_.machine().ProductLibrary();
     command.shown = DescribeLibraryCall(library.ok() ? *library : "", info);
   } else {

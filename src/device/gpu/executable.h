@@ -1,4 +1,4 @@
-// An artefact on a GPU: its plan is replayed on the device's stream, or on one of the caller's
+// An artefact on a GPU: its steps are replayed on the device's stream, or on one of the caller's
 // between what the device is asked for before and after.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "device/gpu/steps.h"
 #include "device/gpu/steps_graph.h"
 #include "device/gpu/timeline.h"
-#include "plan/plan.h"
+#include "program/program.h"
 #include "runtime/device.h"
 
 namespace kiln::device {
@@ -23,11 +23,11 @@ namespace kiln::device {
 class GpuExecutable : public runtime::LoadedExecutable {
  public:
   // The device must outlive the executable.
-  static Result<std::unique_ptr<GpuExecutable>> Load(plan::Artefact artefact, GpuDevice& device,
+  static Result<std::unique_ptr<GpuExecutable>> Load(program::Artefact artefact, GpuDevice& device,
                                                      TraceSink* trace = nullptr);
   ~GpuExecutable() override;
 
-  const plan::Program& program() const override { return program_; }
+  const program::Program& program() const override { return program_; }
   int64_t code_bytes() const override;
   std::string ResourceReport() const override;
   bool calls_users_functions() const override { return calls_.has_users(); }
@@ -48,13 +48,14 @@ class GpuExecutable : public runtime::LoadedExecutable {
     Probes probes = {};                       // what the program's calls keep
   };
 
-  GpuExecutable(plan::Program program, GpuDevice& device);
+  GpuExecutable(program::Program program, GpuDevice& device);
   Status LoadCode(std::span<const std::string> objects);
   Status LoadConstants();
+  Status RunPrologue();
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;
-  Result<GpuSteps> Translate(const plan::Steps& steps);
-  Status AddLaunch(const plan::Launch& launch, GpuSteps& steps);
-  GpuHostCall TranslateCall(const plan::Call& call);
+  Result<GpuSteps> Translate(const program::Steps& steps);
+  Status AddLaunch(const program::Launch& launch, GpuSteps& steps);
+  GpuHostCall TranslateCall(const program::Call& call);
   // The library's product in the place of a kernel's launches, or null.
   GpuLibraryCall* LibraryFor(int kernel, std::span<const GpuCommand> ours);
   // Memory that all products of the library have to themselves, one after the other.
@@ -74,13 +75,13 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status Enqueue(GpuBranch& branch, Replay& run);
   Status EnqueueOneByOne(GpuSegment& segment, Replay& run);
   // A number that the device has computed, once it has.
-  Status Read(const plan::Slice& slice, Replay& run);
+  Status Read(const program::Slice& slice, Replay& run);
   GpuWorkPtr Describe(GpuCommand& command) const;
   GpuWorkPtr Describe(GpuSegment& segment) const;
   Status EnqueueCommand(const GpuCommand& command, std::span<const GpuSpan> spans,
                         GpuStream& stream) const;
 
-  plan::Program program_;  // without its literals, once these are in the device's memory
+  program::Program program_;  // without its literals, once these are in the device's memory
   GpuDevice& device_;
   std::vector<std::unique_ptr<GpuModule>> modules_;
   GpuSteps steps_;

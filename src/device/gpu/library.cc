@@ -43,13 +43,11 @@ std::optional<LibraryChoices::Choice> Choose(GpuDevice& device, LibraryChoices& 
 
 }  // namespace
 
-std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device,
-                                              const plan::ScheduledKernel& kernel,
+std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::Kernel& kernel,
                                               std::span<const GpuCommand> ours) {
   LibraryChoices* choices = device.library_choices();
   if (!choices || choices->use() == GpuLibraryUse::kNever) return nullptr;
-  if (kernel.form != plan::ScheduledKernel::Form::kNest) return nullptr;
-  auto what = kernel::AsGpuPlainProduct(kernel.kernel, kernel.gpu);
+  const std::optional<program::LibraryProduct>& what = kernel.library;
   if (!what) return nullptr;
   Result<std::string> library = device.machine().ProductLibrary();
   if (!library.ok()) {

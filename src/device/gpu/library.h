@@ -8,21 +8,20 @@
 #include "device/gpu/device.h"
 #include "device/gpu/machine.h"
 #include "device/gpu/steps.h"
-#include "kernel/schedule/gpu/plain_product.h"
-#include "plan/plan.h"
+#include "program/library_product.h"
+#include "program/program.h"
 
 namespace kiln::device {
 
 struct GpuLibraryCall {
-  kernel::GpuPlainProduct what;
+  program::LibraryProduct what;
   std::unique_ptr<GpuLibraryProduct> product;
 };
 
 // What takes the place of our launches of a kernel, by the device's choices; null where nothing
 // does. Measures both where nothing says which is faster, which waits for the device. Never fails:
 // what goes wrong is noted, and our launches are right.
-std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device,
-                                              const plan::ScheduledKernel& kernel,
+std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::Kernel& kernel,
                                               std::span<const GpuCommand> ours);
 
 }  // namespace kiln::device

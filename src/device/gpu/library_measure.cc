@@ -118,12 +118,12 @@ Result<ProductTimes> MeasureProduct(GpuDevice& device, const GpuLibraryCall& cal
   Arrays arrays(device);
   // All launches of a kernel have the same arguments.
   std::vector<GpuSpan> our_args;
-  for (const plan::Slice& slice : ours[0].args) {
+  for (const program::Slice& slice : ours[0].args) {
     KILN_ASSIGN_OR_RETURN(GpuSpan span, arrays.New(*stream, slice.bytes));
     our_args.push_back(span);
   }
   std::vector<GpuSpan> library_args;
-  for (int param : {call.what.x.param, call.what.y.param, call.what.out_matrix.param}) {
+  for (int param : {call.what.x.argument, call.what.y.argument, call.what.out_matrix.argument}) {
     library_args.push_back(our_args[static_cast<size_t>(param)]);
   }
   if (int64_t bytes = call.product->workspace_bytes(); bytes > 0) {

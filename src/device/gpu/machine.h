@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "device/gpu/activity.h"
-#include "kernel/schedule/gpu/plain_product.h"
+#include "program/library_product.h"
 #include "target/target.h"
 
 namespace kiln::device {
@@ -123,7 +123,7 @@ class GpuGraph {
   // A loop: again and again as long as the pred at `predicate` is true, which is read before each
   // time.
   virtual Result<int> BeginWhile(const std::byte* predicate) = 0;
-  // A choice of so many branches, two by a predicate, as plan::BranchAt makes it of what is at
+  // A choice of so many branches, two by a predicate, as program::BranchAt makes it of what is at
   // `index` when the choice is come to. The nodes of the first branch follow, and after each
   // NextBranch those of the next one.
   virtual Result<int> BeginBranches(const std::byte* index, bool by_predicate, int branches) = 0;
@@ -197,7 +197,7 @@ class GpuMachine {
   }
   // Null where the library does not take it.
   virtual Result<std::unique_ptr<GpuLibraryProduct>> FindLibraryProduct(
-      const kernel::GpuPlainProduct&) {
+      const program::LibraryProduct&) {
     return std::unique_ptr<GpuLibraryProduct>();
   }
 

@@ -1,7 +1,6 @@
 #include "device/gpu/resources.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "base/strings.h"
@@ -11,20 +10,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-void CollectKernels(const plan::Steps& steps, std::set<int>& kernels) {
-  for (const plan::Step& step : steps) {
-    if (const auto* launch = std::get_if<plan::Launch>(&step.what)) {
-      kernels.insert(launch->kernel);
-    } else if (const auto* loop = std::get_if<plan::While>(&step.what)) {
-      CollectKernels(loop->condition, kernels);
-      CollectKernels(loop->body, kernels);
-    } else if (const auto* conditional = std::get_if<plan::Conditional>(&step.what)) {
-      for (const plan::Steps& branch : conditional->branches) CollectKernels(branch, kernels);
-    }
-  }
-}
-
-Row RowOf(const GpuKernel& kernel, const kernel::GpuLaunch& grid, const std::string& name) {
+Row RowOf(const GpuKernel& kernel, const program::Grid& grid, const std::string& name) {
   const GpuResources r = kernel.resources();
   const bool is_known = r.registers >= 0;
   return {kernel.symbol(),
@@ -39,18 +25,14 @@ Row RowOf(const GpuKernel& kernel, const kernel::GpuLaunch& grid, const std::str
 
 }  // namespace
 
-std::string ResourceTable(const plan::Program& program,
+std::string ResourceTable(const program::Program& program,
                           const std::function<Result<GpuKernel*>(const std::string&)>& find) {
-  std::set<int> kernels;
-  CollectKernels(program.prologue, kernels);
-  CollectKernels(program.steps, kernels);
   std::vector<Row> rows = {{"symbol", "blocks", "threads", "registers", "local bytes",
                             "static shared", "dynamic shared", "kernel"}};
-  for (int k : kernels) {
-    const plan::ScheduledKernel& kernel = program.kernels[static_cast<size_t>(k)];
-    for (size_t i = 0; i < kernel.gpu.launches.size(); ++i) {
-      Result<GpuKernel*> found = find(plan::GpuSymbol(program, k, i));
-      if (found.ok()) rows.push_back(RowOf(**found, kernel.gpu.launches[i], kernel.kernel.name));
+  for (const program::Kernel& kernel : program.kernels) {
+    for (const program::Grid& grid : kernel.grids) {
+      Result<GpuKernel*> found = find(grid.symbol);
+      if (found.ok()) rows.push_back(RowOf(**found, grid, kernel.name));
     }
   }
   if (rows.size() == 1) return "";

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "device/gpu/machine.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::device {
 
 // A row for each kernel that the program launches; empty where it launches none.
-std::string ResourceTable(const plan::Program& program,
+std::string ResourceTable(const program::Program& program,
                           const std::function<Result<GpuKernel*>(const std::string&)>& find);
 
 }  // namespace kiln::device

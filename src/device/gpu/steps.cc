@@ -12,7 +12,7 @@ GpuSegment::~GpuSegment() = default;
 std::vector<GpuSpan> SpansOf(const GpuCommand& command, const GpuAddresses& addresses) {
   std::vector<GpuSpan> spans;
   spans.reserve(command.args.size());
-  for (const plan::Slice& slice : command.args) {
+  for (const program::Slice& slice : command.args) {
     spans.push_back({AddressOf(slice, addresses), slice.bytes});
   }
   return spans;

@@ -1,4 +1,4 @@
-// A plan as a GPU's executable replays it: kernels found, launches and copies in rows.
+// A program as a GPU's executable replays it: kernels found, launches and copies in rows.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "device/gpu/machine.h"
 #include "device/gpu/timeline.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::device {
 
@@ -20,9 +20,9 @@ struct GpuCommand {
   // In the place of a kernel: the arguments are the factors and the result. Never part of a graph.
   GpuLibraryProduct* library = nullptr;
   GpuGrid grid;
-  std::vector<plan::Slice> args;  // of a copy: to, from
-  int launch = -1;                // index into Program::launches
-  GpuWorkPtr shown;               // in timelines, once there has been one
+  std::vector<program::Slice> args;  // of a copy: to, from
+  int launch = -1;                   // index into Program::launches
+  GpuWorkPtr shown;                  // in timelines, once there has been one
 };
 
 // Commands in a row. Where they are not part of a larger graph, they are one from their second run
@@ -42,11 +42,11 @@ struct GpuSegment {
 
 // A function on the host, on copies of its arrays there.
 struct GpuHostCall {
-  const plan::Call* call = nullptr;
+  const program::Call* call = nullptr;
   // Where in the host's memory each argument is, and which of them are copied there before, and
   // back behind.
   struct Argument {
-    plan::Slice slice;  // of scratch none
+    program::Slice slice;  // of scratch none
     int64_t offset = 0;
     bool is_read = false, is_written = false;
   };
@@ -61,12 +61,12 @@ using GpuSteps = std::vector<GpuStep>;
 
 struct GpuLoop {
   GpuSteps condition;
-  plan::Slice predicate;
+  program::Slice predicate;
   GpuSteps body;
-  int64_t trips = -1;  // plan::While's
+  int64_t trips = -1;  // program::While's
 };
 struct GpuBranch {
-  plan::Slice index;
+  program::Slice index;
   bool by_predicate = true;
   std::vector<GpuSteps> branches;
 };
@@ -77,7 +77,7 @@ bool HasControl(const GpuSteps& steps, bool loops_alone);
 // Where a run's allocations are.
 using GpuAddresses = std::vector<std::byte*>;
 
-inline std::byte* AddressOf(const plan::Slice& slice, const GpuAddresses& addresses) {
+inline std::byte* AddressOf(const program::Slice& slice, const GpuAddresses& addresses) {
   return addresses[static_cast<size_t>(slice.allocation)] + slice.offset;
 }
 std::vector<GpuSpan> SpansOf(const GpuCommand& command, const GpuAddresses& addresses);

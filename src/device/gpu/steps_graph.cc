@@ -61,7 +61,7 @@ Status StepsGraph::Add(const GpuBranch& branch) {
 Status StepsGraph::SetAddresses(const GpuAddresses& addresses) {
   if (addresses_ == addresses) return OkStatus();
   const GpuAddresses before = std::exchange(addresses_, addresses);
-  auto has_moved = [&](const plan::Slice& slice) {
+  auto has_moved = [&](const program::Slice& slice) {
     auto a = static_cast<size_t>(slice.allocation);
     return before[a] != addresses[a];
   };

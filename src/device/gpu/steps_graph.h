@@ -29,7 +29,7 @@ class StepsGraph {
   struct Node {
     int number = 0;
     const GpuCommand* command = nullptr;
-    const plan::Slice* condition = nullptr;
+    const program::Slice* condition = nullptr;
   };
 
   StepsGraph(std::unique_ptr<GpuGraph> graph, const GpuAddresses& addresses)

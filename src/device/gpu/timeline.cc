@@ -47,7 +47,7 @@ bool IsKindOf(const GpuActivity& activity, const GpuWork& work) {
 }  // namespace
 
 GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
-                          const plan::LaunchInfo& info) {
+                          const program::LaunchInfo& info) {
   auto work = std::make_shared<GpuWork>();
   work->name = info.kernel_name;
   work->symbol = kernel.symbol();
@@ -69,7 +69,7 @@ GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
   return work;
 }
 
-GpuWorkPtr DescribeLibraryCall(std::string library, const plan::LaunchInfo& info) {
+GpuWorkPtr DescribeLibraryCall(std::string library, const program::LaunchInfo& info) {
   auto work = std::make_shared<GpuWork>();
   work->name = info.kernel_name;
   work->args = {{"ops", Join(info.op_names, ", ")},

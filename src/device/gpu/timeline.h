@@ -19,7 +19,7 @@
 
 #include "base/trace.h"
 #include "device/gpu/machine.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::device {
 
@@ -36,9 +36,9 @@ struct GpuWork {
 using GpuWorkPtr = std::shared_ptr<const GpuWork>;
 
 GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
-                          const plan::LaunchInfo& info);
+                          const program::LaunchInfo& info);
 // Kernels that only the library knows.
-GpuWorkPtr DescribeLibraryCall(std::string library, const plan::LaunchInfo& info);
+GpuWorkPtr DescribeLibraryCall(std::string library, const program::LaunchInfo& info);
 // "copy to host", for example.
 GpuWorkPtr DescribeCopy(std::string name, int64_t bytes);
 GpuWorkPtr DescribeGraph(std::string name, std::vector<GpuWorkPtr> parts);

@@ -4,15 +4,11 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <unordered_set>
 #include <vector>
 
 #include "base/strings.h"
-#include "interp/harness.h"
 #include "interp/narrow.h"
-#include "ir/effects.h"
-#include "kernel/call.h"
-#include "plan/plan.h"
+#include "program/program.h"
 
 namespace kiln::device {
 namespace {
@@ -21,7 +17,7 @@ namespace {
 class Arrays {
  public:
   void* New(int64_t bytes) {
-    constexpr auto kAlignment = static_cast<std::align_val_t>(plan::kAlignment);
+    constexpr auto kAlignment = static_cast<std::align_val_t>(program::kAlignment);
     size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
     memory_.emplace_back(::operator new(size, kAlignment), Free{});
     return memory_.back().get();
@@ -30,29 +26,28 @@ class Arrays {
  private:
   struct Free {
     void operator()(void* memory) const {
-      ::operator delete(memory, static_cast<std::align_val_t>(plan::kAlignment));
+      ::operator delete(memory, static_cast<std::align_val_t>(program::kAlignment));
     }
   };
   std::vector<std::unique_ptr<void, Free>> memory_;
 };
 
-Result<std::shared_ptr<const runtime::lib::Function>> FunctionOf(const ir::Instruction& call,
-                                                                 const CallSignature& signature,
-                                                                 const runtime::CallHost& host) {
+Result<std::shared_ptr<const runtime::lib::Function>> FunctionOf(
+    const interp::CalledFunction& called, const runtime::CallHost& host) {
   static const runtime::CallRegistry& own = *new runtime::CallRegistry;
   const runtime::CallRegistry& registry = host.registry ? *host.registry : own;
-  auto function = registry.Make(kernel::CallTarget(call), signature);
+  auto function = registry.Make(called.target, called.signature);
   if (function.ok()) return function;
-  return function.status().WithContext(Cat("custom-call '", call.name(), "'"));
+  return function.status().WithContext(Cat("custom-call '", called.name, "'"));
 }
 
 }  // namespace
 
 interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
-  return [host](const ir::Instruction& call,
+  return [host](const interp::CalledFunction& called,
                 std::span<const Literal* const> operands) -> Result<std::vector<Literal>> {
-    CallSignature signature = kernel::CallSignatureOf(call);
-    KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(call, signature, host));
+    const CallSignature& signature = called.signature;
+    KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(called, host));
     Arrays arrays;
     std::vector<void*> args;
     for (const Literal* operand : operands) {
@@ -67,14 +62,13 @@ interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
     }
     // Parts of the result in operands' memory: the function finds one address.
     size_t first_result = operands.size();
-    for (auto [result, operand] : kernel::AliasedArrays(call)) {
+    for (auto [result, operand] : called.aliases) {
       args[first_result + result] = args[operand];
     }
     if (signature.scratch_bytes > 0) args.push_back(arrays.New(signature.scratch_bytes));
     Status status = runtime::RunFunction(*function, args.data(), host.pool);
     if (!status.ok()) {
-      return status.WithContext(
-          Cat("custom-call '", call.name(), "' of ", kernel::CallTarget(call)));
+      return status.WithContext(Cat("custom-call '", called.name, "' of ", called.target));
     }
     for (size_t r = 0; r < results.size(); ++r) {
       if (results[r].byte_size() == 0) continue;
@@ -87,27 +81,11 @@ interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
   };
 }
 
-Result<bool> CheckCustomCalls(const ir::Module& module, const runtime::CallHost& host) {
+Result<bool> CheckCustomCalls(const interp::Evaluator& program, const runtime::CallHost& host) {
   bool has_users = false;
-  // What nobody calls is not run; what custom calls call is their functions' affair, but for the
-  // programs of a grid.
-  std::vector<const ir::Computation*> work = {module.entry()};
-  std::unordered_set<const ir::Computation*> seen = {module.entry()};
-  while (!work.empty()) {
-    const ir::Computation& c = *work.back();
-    work.pop_back();
-    for (const ir::Instruction* i : c.instructions()) {
-      if (i->opcode() != Opcode::kCustomCall ||
-          i->attributes().Text(Attr::kCustomCallTarget) == interp::kRunParallel) {
-        for (const ir::Computation* callee : i->called()) {
-          if (seen.insert(callee).second) work.push_back(callee);
-        }
-      } else if (!ir::IsMarker(*i) &&
-                 !interp::Harness::Has(i->attributes().Text(Attr::kCustomCallTarget))) {
-        KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(*i, kernel::CallSignatureOf(*i), host));
-        has_users |= function->is_users();
-      }
-    }
+  for (const interp::CalledFunction& called : program.called()) {
+    KILN_ASSIGN_OR_RETURN(auto function, FunctionOf(called, host));
+    has_users |= function->is_users();
   }
   return has_users;
 }

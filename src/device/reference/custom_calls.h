@@ -1,8 +1,7 @@
 // Custom calls of programs that the evaluator runs.
 #pragma once
 
-#include "interp/interpreter.h"
-#include "ir/ir.h"
+#include "interp/evaluator.h"
 #include "runtime/calls.h"
 
 namespace kiln::device {
@@ -10,8 +9,8 @@ namespace kiln::device {
 // By the host's functions, which must live as long as this is used.
 interp::CustomCall CustomCallBy(const runtime::CallHost& host);
 
-// NOT_FOUND where a custom call of the module has no function, and what else a function says of its
-// arrays. Whether any is the user's.
-Result<bool> CheckCustomCalls(const ir::Module& module, const runtime::CallHost& host);
+// NOT_FOUND where a custom call of the program has no function, and what else a function says of
+// its arrays. Whether any is the user's.
+Result<bool> CheckCustomCalls(const interp::Evaluator& program, const runtime::CallHost& host);
 
 }  // namespace kiln::device

@@ -4,9 +4,8 @@
 
 #include "base/stack.h"
 #include "device/reference/custom_calls.h"
-#include "interp/interpreter.h"
+#include "interp/evaluator.h"
 #include "interp/narrow.h"
-#include "ir/cost.h"
 
 namespace kiln::device {
 namespace {
@@ -27,26 +26,28 @@ void Transfer(const Shape& shape, std::byte* literal, std::byte* memory, bool to
 
 class ReferenceExecutable : public runtime::LoadedExecutable {
  public:
-  ReferenceExecutable(plan::Artefact artefact, const runtime::CallHost& host, bool calls_users)
-      : artefact_(std::move(artefact)), host_(host), calls_users_(calls_users) {}
+  ReferenceExecutable(program::Program program, std::unique_ptr<const interp::Evaluator> module,
+                      const runtime::CallHost& host, bool calls_users)
+      : program_(std::move(program)),
+        module_(std::move(module)),
+        host_(host),
+        calls_users_(calls_users) {}
 
-  const plan::Program& program() const override { return artefact_.program; }
+  const program::Program& program() const override { return program_; }
   bool calls_users_functions() const override { return calls_users_; }
-  int64_t constant_bytes() const override { return ir::ConstantBytes(*artefact_.module); }
-  int64_t argument_alignment(size_t) const override { return 1; }
+  int64_t constant_bytes() const override { return module_->constant_bytes(); }
 
   Status Run(std::span<const void* const> arguments, std::span<void* const> results,
              const runtime::RunOptions& options) override {
     std::vector<Literal> literals;
     size_t next = 0;
-    for (const ir::Instruction* p : artefact_.module->entry()->parameters()) {
-      literals.push_back(Read(p->shape(), arguments, next));
+    for (const Shape& shape : module_->parameters()) {
+      literals.push_back(Read(shape, arguments, next));
     }
     Result<Literal> value = Literal();
     KILN_RETURN_IF_ERROR(OnOwnStack([&] {
-      value = interp::Evaluate(
-          *artefact_.module, literals,
-          {.interrupt = Interrupt(options.cancel), .custom_call = CustomCallBy(host_)});
+      value = module_->Run(
+          literals, {.interrupt = Interrupt(options.cancel), .custom_call = CustomCallBy(host_)});
     }));
     if (value.status().code() == Code::kCancelled) return Cancelled("the execution was cancelled");
     if (!value.ok()) return value.status();
@@ -76,27 +77,32 @@ class ReferenceExecutable : public runtime::LoadedExecutable {
       for (Literal& element : value.elements()) Write(element, leaves, next);
       return;
     }
-    const Shape& shape = artefact_.program.signature.results[next];
+    const Shape& shape = program_.signature.results[next];
     Transfer(shape, value.data(), static_cast<std::byte*>(leaves[next]), true);
     ++next;
   }
 
-  const plan::Artefact artefact_;
+  const program::Program program_;
+  const std::unique_ptr<const interp::Evaluator> module_;
   const runtime::CallHost host_;
   const bool calls_users_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::Load(plan::Artefact artefact,
-                                                                         TraceSink* trace) {
-  if (!artefact.module) {
-    return InvalidArgument("the artefact was compiled for ", artefact.target.ToString(),
-                           ", not for the reference device");
+Result<std::unique_ptr<runtime::LoadedExecutable>> ReferenceDevice::LoadChecked(
+    program::Artefact artefact, TraceSink* trace) {
+  program::Program& program = artefact.program;
+  if (artefact.code.size() != 1) {
+    return InvalidArgument("'", program.name, "' has ", artefact.code.size(),
+                           " pieces of code; expected one, its module");
   }
-  KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*artefact.module, call_host()));
-  return std::unique_ptr<runtime::LoadedExecutable>(
-      std::make_unique<ReferenceExecutable>(std::move(artefact), call_host(), calls_users));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<const interp::Evaluator> module,
+                        interp::Evaluator::Read(artefact.code[0], program.constants));
+  program.constants.clear();  // which the module has
+  KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*module, call_host()));
+  return std::unique_ptr<runtime::LoadedExecutable>(std::make_unique<ReferenceExecutable>(
+      std::move(program), std::move(module), call_host(), calls_users));
 }
 
 }  // namespace kiln::device

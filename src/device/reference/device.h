@@ -9,9 +9,10 @@ class ReferenceDevice : public runtime::HostDevice {
  public:
   ReferenceDevice(std::string name, runtime::Allocator& allocator)
       : HostDevice(std::move(name), target::Reference(), allocator) {}
-  using Device::Load;
-  Result<std::unique_ptr<runtime::LoadedExecutable>> Load(plan::Artefact artefact,
-                                                          TraceSink* trace) override;
+
+ private:
+  Result<std::unique_ptr<runtime::LoadedExecutable>> LoadChecked(program::Artefact artefact,
+                                                                 TraceSink* trace) override;
 };
 
 }  // namespace kiln::device

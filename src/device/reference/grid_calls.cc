@@ -5,9 +5,8 @@
 
 #include "base/strings.h"
 #include "device/reference/custom_calls.h"
+#include "interp/evaluator.h"
 #include "interp/harness.h"
-#include "interp/interpreter.h"
-#include "ir/text.h"
 #include "runtime/host.h"
 
 namespace kiln::device {
@@ -15,22 +14,22 @@ namespace {
 
 class GridCall : public runtime::lib::Function {
  public:
-  GridCall(std::unique_ptr<const ir::Module> module, const runtime::CallHost& host,
+  GridCall(std::unique_ptr<const interp::Evaluator> program, const runtime::CallHost& host,
            bool calls_users)
-      : module_(std::move(module)), host_(host), calls_users_(calls_users) {}
+      : program_(std::move(program)), host_(host), calls_users_(calls_users) {}
 
   bool is_users() const override { return calls_users_; }
 
   Status Run(const kiln_frame* frame, void* const* args) const override {
     std::vector<Literal> arguments;
-    for (const ir::Instruction* p : module_->entry()->parameters()) {
-      arguments.emplace_back(p->shape());
+    for (const Shape& shape : program_->parameters()) {
+      arguments.emplace_back(shape);
       Transfer(arguments.back(), args, false);
     }
     const auto* run = static_cast<const runtime::HostRun*>(frame->host);
-    KILN_ASSIGN_OR_RETURN(Literal result, interp::Evaluate(*module_, arguments,
-                                                           {.custom_call = CustomCallBy(host_),
-                                                            .probes = run->probes}));
+    KILN_ASSIGN_OR_RETURN(
+        Literal result,
+        program_->Run(arguments, {.custom_call = CustomCallBy(host_), .probes = run->probes}));
     Transfer(result, args, true);
     return OkStatus();
   }
@@ -47,7 +46,7 @@ class GridCall : public runtime::lib::Function {
                 static_cast<size_t>(literal.byte_size()));
   }
 
-  const std::unique_ptr<const ir::Module> module_;
+  const std::unique_ptr<const interp::Evaluator> program_;
   const runtime::CallHost host_;
   const bool calls_users_;
 };
@@ -69,19 +68,17 @@ Status AddGridCalls(runtime::CallRegistry& registry, const runtime::CallHost& ho
   runtime::CallRegistry::Maker make =
       [host](
           const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
-    KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
-                          ir::ParseHloText(signature.attributes));
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<const interp::Evaluator> program,
+                          interp::Evaluator::Read(signature.attributes));
     CallSignature own;
-    for (const ir::Instruction* p : module->entry()->parameters()) {
-      AppendArrays(p->shape(), own.operands);
-    }
-    AppendArrays(module->entry()->root()->shape(), own.results);
+    for (const Shape& shape : program->parameters()) AppendArrays(shape, own.operands);
+    AppendArrays(program->result(), own.results);
     if (!AreSame(own.operands, signature.operands) || !AreSame(own.results, signature.results)) {
       return InvalidArgument("is called as ", signature, "; its module is ", own);
     }
-    KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*module, host));
+    KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*program, host));
     return std::shared_ptr<const runtime::lib::Function>(
-        std::make_shared<GridCall>(std::move(module), host, calls_users));
+        std::make_shared<GridCall>(std::move(program), host, calls_users));
   };
   return registry.Add(interp::kRunParallel, make);
 }

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "kernel/call.h"
+#include "ir/call.h"
 #include "passes/expand/expand.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
@@ -45,7 +45,7 @@ bool HasOtherForm(const Shape& shape) {
 }
 
 bool BecomesSeveral(const Instruction& i) {
-  if (IsStructure(i.opcode()) || kernel::IsCall(i)) return false;
+  if (IsStructure(i.opcode()) || ir::IsCall(i)) return false;
   return expand::IsExpanded(i.opcode()) || HasOtherForm(i.shape()) ||
          std::ranges::any_of(i.operands(),
                              [](const Instruction* o) { return HasOtherForm(o->shape()); });

@@ -17,7 +17,7 @@ class Function {
  public:
   virtual ~Function() = default;
   // `args` are where the signature's operands, results and scratch begin, at multiples of 64. A
-  // result may be in an operand's memory where kernel/call.h says so. Any number of threads may run
+  // result may be in an operand's memory where ir/call.h says so. Any number of threads may run
   // it at once; what it does is the same for any number of threads that the frame has.
   virtual Status Run(const kiln_frame* frame, void* const* args) const = 0;
   // Whether it is the user's, which only his own threads may call unless he allows more.

@@ -1,18 +1,28 @@
-#include "kernel/schedule/gpu/plain_product.h"
+#include "compiler/library_product.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-#include "base/strings.h"
 #include "kernel/schedule/gpu/product.h"
+#include "program/program.h"
 
-namespace kiln::kernel {
+namespace kiln::compiler {
 namespace {
 
-// plan::kAlignment, which this room does not know: where arrays begin at least.
-constexpr int64_t kArrayAlignment = 64;
+using kernel::Atom;
+using kernel::GpuFactors;
+using kernel::GpuPiece;
+using kernel::Index;
+using kernel::Kernel;
+using kernel::Node;
+using kernel::Param;
+using kernel::Reduction;
+using kernel::Stage;
+using kernel::Store;
+using program::LibraryMatrix;
+using program::LibraryProduct;
 
 // Where the elements of a matrix are, by its two groups of variables.
 struct Strides {
@@ -24,20 +34,21 @@ std::optional<Strides> StridesOf(const Kernel& kernel, const Index& index, const
   for (const Index::Term& t : index.terms()) {
     if (t.atom.kind != Atom::Kind::kVariable) return std::nullopt;
   }
-  auto by_points = GpuStrideOf(kernel, index, points), by_inner = GpuStrideOf(kernel, index, inner),
-       by_batch = GpuStrideOf(kernel, index, f.batch);
+  auto by_points = kernel::GpuStrideOf(kernel, index, points),
+       by_inner = kernel::GpuStrideOf(kernel, index, inner),
+       by_batch = kernel::GpuStrideOf(kernel, index, f.batch);
   if (!by_points || !by_inner || !by_batch) return std::nullopt;
   return Strides{*by_points, *by_inner, *by_batch};
 }
 
-void SetAlignment(GpuMatrix& matrix, int64_t width) {
-  matrix.alignment = std::gcd(kArrayAlignment, matrix.offset * width);
+void SetAlignment(LibraryMatrix& matrix, int64_t width) {
+  matrix.alignment = std::gcd(program::kAlignment, matrix.offset * width);
   matrix.alignment = std::gcd(matrix.alignment, matrix.batch_stride * width);
 }
 
 // A factor that is loaded as it is; with what conversions lose nothing has been taken off already.
-std::optional<GpuMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f, const GpuPiece& piece,
-                                  bool is_x, int64_t points, int64_t k) {
+std::optional<LibraryMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f,
+                                      const GpuPiece& piece, bool is_x, int64_t points, int64_t k) {
   const Node& node = kernel.stages[0].nodes[static_cast<size_t>(piece.node)];
   if (node.kind != Node::Kind::kLoad || node.guard >= 0 || node.type != piece.type) {
     return std::nullopt;
@@ -47,7 +58,7 @@ std::optional<GpuMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f, con
       kernel.params[static_cast<size_t>(node.param)].role != Param::Role::kInput) {
     return std::nullopt;
   }
-  GpuMatrix matrix{.param = node.param, .offset = node.index.constant()};
+  LibraryMatrix matrix{.argument = node.param, .offset = node.index.constant()};
   matrix.batch_stride = strides->batch;
   if (strides->inner == 1 && strides->points >= k) {
     matrix.along_k = true;
@@ -99,37 +110,22 @@ bool IsKnown(ElementType factor, ElementType sum, ElementType out, int64_t k) {
   }
 }
 
-std::string TextOf(const GpuMatrix& matrix, bool is_factor, int64_t batch) {
-  std::string text = is_factor ? matrix.along_k ? " along k by " : " across k by " : " by ";
-  text += Cat(matrix.stride);
-  if (batch > 1) text += Cat(" and ", matrix.batch_stride);
-  if (matrix.alignment < kArrayAlignment) text += Cat(" at ", matrix.alignment, " bytes");
-  return text;
-}
-
 }  // namespace
 
-std::string GpuPlainProduct::ToString() const {
-  std::string text =
-      Cat(batch > 1 ? Cat(batch, " x ") : "", m, " x ", n, " x ", k, ", ", TypeName(factor), " in ",
-          tf32 ? "tf32" : TypeName(sum), " to ", TypeName(out));
-  text += Cat(", x", TextOf(x, true, batch), ", y", TextOf(y, true, batch), ", out",
-              TextOf(out_matrix, false, batch));
-  return text;
-}
-
-std::optional<GpuPlainProduct> AsGpuPlainProduct(const Kernel& kernel,
-                                                 const GpuSchedule& schedule) {
-  if (schedule.form != GpuSchedule::Form::kProduct) return std::nullopt;
-  auto f = FindGpuFactors(kernel);
-  const GpuTile& tile = schedule.product;
+std::optional<LibraryProduct> AsLibraryProduct(const kernel::ScheduledKernel& scheduled) {
+  const Kernel& kernel = scheduled.kernel;
+  const kernel::GpuSchedule& schedule = scheduled.gpu;
+  if (scheduled.form != kernel::ScheduledKernel::Form::kNest) return std::nullopt;
+  if (schedule.form != kernel::GpuSchedule::Form::kProduct) return std::nullopt;
+  auto f = kernel::FindGpuFactors(kernel);
+  const kernel::GpuTile& tile = schedule.product;
   if (!f || tile.x.type != tile.y.type) return std::nullopt;
   const Reduction& reduction = kernel.stages[0].reductions[0];
   const Node& init = kernel.stages[0].nodes[static_cast<size_t>(reduction.inits[0])];
   const Store* store = PlainStore(kernel, tile.x.type);
   if (!store || !IsZero(init)) return std::nullopt;
 
-  GpuPlainProduct p;
+  LibraryProduct p;
   p.m = kernel.PointsOf(f->rows);
   p.n = kernel.PointsOf(f->columns);
   p.k = kernel.PointsOf(f->inner);
@@ -137,7 +133,7 @@ std::optional<GpuPlainProduct> AsGpuPlainProduct(const Kernel& kernel,
   p.factor = tile.x.type;
   p.sum = tile.sum;
   p.out = kernel.params[static_cast<size_t>(store->param)].type;
-  p.tf32 = tile.unit == GpuUnit::kTF32;
+  p.tf32 = tile.unit == kernel::GpuUnit::kTF32;
   if (!IsKnown(p.factor, p.sum, p.out, p.k)) return std::nullopt;
   auto x = FactorOf(kernel, *f, tile.x, true, p.m, p.k);
   auto y = FactorOf(kernel, *f, tile.y, false, p.n, p.k);
@@ -153,7 +149,7 @@ std::optional<GpuPlainProduct> AsGpuPlainProduct(const Kernel& kernel,
   }
   // No two matrices of a batch may be one.
   if (out->inner != 1 || out->points < p.n || (p.batch > 1 && out->batch < 1)) return std::nullopt;
-  p.out_matrix = {.param = store->param,
+  p.out_matrix = {.argument = store->param,
                   .offset = store->index.constant(),
                   .stride = out->points,
                   .batch_stride = out->batch};
@@ -161,4 +157,4 @@ std::optional<GpuPlainProduct> AsGpuPlainProduct(const Kernel& kernel,
   return p;
 }
 
-}  // namespace kiln::kernel
+}  // namespace kiln::compiler

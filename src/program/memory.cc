@@ -1,32 +1,9 @@
-#include "plan/memory.h"
+#include "program/memory.h"
 
 #include "base/strings.h"
-#include "plan/uses.h"
+#include "program/steps.h"
 
-namespace kiln::plan {
-namespace {
-
-int64_t BytesOf(const Program& program, const Steps& steps) {
-  int64_t bytes = 0;
-  for (const Step& step : steps) {
-    if (const auto* launch = std::get_if<Launch>(&step.what)) {
-      const kernel::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)].kernel;
-      bytes += kernel.bytes_read + kernel.bytes_written;
-    } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
-      bytes += 2 * copy->from.bytes;
-    } else if (const auto* call = std::get_if<Call>(&step.what)) {
-      bytes += program.launches[static_cast<size_t>(call->id)].bytes;
-    } else if (const auto* loop = std::get_if<While>(&step.what)) {
-      bytes += BytesOf(program, loop->condition) + BytesOf(program, loop->body);
-    } else if (const auto* conditional = std::get_if<Conditional>(&step.what)) {
-      for (const Steps& branch : conditional->branches) bytes += BytesOf(program, branch);
-    }
-  }
-  return bytes;
-}
-
-}  // namespace
-
+namespace kiln::program {
 MemoryUse MemoryOf(const Program& program) {
   MemoryUse use;
   const Signature& s = program.signature;
@@ -45,7 +22,19 @@ MemoryUse MemoryOf(const Program& program) {
   return use;
 }
 
-int64_t BytesAccessed(const Program& program) { return BytesOf(program, program.steps); }
+int64_t BytesAccessed(const Program& program) {
+  int64_t bytes = 0;
+  ForEachStep(program.steps, [&](const Step& step, bool) {
+    if (const auto* launch = std::get_if<Launch>(&step.what)) {
+      bytes += program.launches[static_cast<size_t>(launch->id)].bytes;
+    } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
+      bytes += 2 * copy->from.bytes;
+    } else if (const auto* call = std::get_if<Call>(&step.what)) {
+      bytes += program.launches[static_cast<size_t>(call->id)].bytes;
+    }
+  });
+  return bytes;
+}
 
 std::string MemoryReport(const Program& program) {
   MemoryUse use = MemoryOf(program);
@@ -61,4 +50,4 @@ std::string CostReport(const Program& program) {
              "\nkernels: ", CountKernels(program.steps), "\n");
 }
 
-}  // namespace kiln::plan
+}  // namespace kiln::program

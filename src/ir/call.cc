@@ -1,11 +1,9 @@
-#include "kernel/call.h"
+#include "ir/call.h"
 
 #include "base/strings.h"
 
-namespace kiln::kernel {
+namespace kiln::ir {
 namespace {
-
-using ir::Instruction;
 
 // Arrays and tokens in a shape.
 int64_t CountLeaves(const Shape& shape) {
@@ -141,4 +139,4 @@ bool MayShareInCall(const Instruction& call, int64_t operand, int64_t output) {
   }
 }
 
-}  // namespace kiln::kernel
+}  // namespace kiln::ir

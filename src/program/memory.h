@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "plan/plan.h"
+#include "program/program.h"
 
-namespace kiln::plan {
+namespace kiln::program {
 
 // In bytes as they are asked of an allocator.
 struct MemoryUse {
@@ -30,4 +30,4 @@ int64_t BytesAccessed(const Program& program);
 std::string MemoryReport(const Program& program);
 std::string CostReport(const Program& program);
 
-}  // namespace kiln::plan
+}  // namespace kiln::program

@@ -1,11 +1,11 @@
-// How a program's steps use its kernels and its memory.
+// How a program's steps use its kernels.
 #pragma once
 
 #include <vector>
 
-#include "plan/plan.h"
+#include "codegen/lowered_program.h"
 
-namespace kiln::plan {
+namespace kiln::codegen {
 
 struct KernelUse {
   bool launched = false;  // by a step, or by one of the prologue
@@ -16,9 +16,6 @@ struct KernelUse {
 
 // By kernel, over the program's steps without its prologue. The parts of a bundle or chain are
 // called where that is launched.
-std::vector<KernelUse> KernelUses(const Program& program);
+std::vector<KernelUse> KernelUses(const LoweredProgram& lowered);
 
-// By allocation, whether the program's steps use it: those of its prologue do not count.
-std::vector<bool> AllocationUses(const Program& program);
-
-}  // namespace kiln::plan
+}  // namespace kiln::codegen

@@ -1,28 +1,22 @@
-// The program as data: an ordered tree of steps over slices of assigned buffers. CPU entry code,
-// GPU graphs, the emulator, ahead-of-time objects and serialisation are all made from this alone.
+// The program as data: an ordered tree of steps over slices of assigned buffers, and what a device
+// needs to run it. CPU entry code, GPU graphs, the emulator, ahead-of-time objects and
+// serialisation are all made from this alone.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "base/status.h"
-#include "ir/ir.h"
-#include "kernel/kernel.h"
-#include "kernel/schedule/cpu/nest.h"
-#include "kernel/schedule/gpu/schedule.h"
-#include "target/target.h"
+#include "program/library_product.h"
+#include "tensor/literal.h"
+#include "tensor/shape.h"
 
-namespace kiln::kernel {
-struct Contraction;      // kernel/contraction.h
-struct GemmSchedule;     // kernel/schedule/cpu/gemm.h
-struct CpuSortSchedule;  // kernel/schedule/cpu/sort.h
-}  // namespace kiln::kernel
-
-namespace kiln::plan {
+namespace kiln::program {
 
 // A block of memory that is there when the program starts; slices point into it. The frame's
 // buffers are the allocations, by index.
@@ -46,51 +40,6 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// A kernel of a bundle or chain. Its arguments are the bundle's from `first_arg` on, and its items
-// are the bundle's from `first_item` on, of which each of its own counts for `weight`.
-struct BundlePart {
-  int kernel = -1;  // index into Program::kernels
-  int first_arg = 0;
-  int64_t first_item = 0, weight = 1;
-  kernel::GpuSchedule gpu;  // on a GPU, where it is the bundle's own
-};
-
-// How the two kernels of a chain alternate: for each block of rows the product's items of the
-// block, then the other kernel's one item. Items of the chain are so many blocks.
-struct ChainBlocks {
-  int64_t blocks = 1, per_item = 1;
-  // An argument in scratch of which each item has a piece, `item_bytes` long, for one block. The
-  // kernels find a block's part `block_bytes` further than the part of the block before.
-  struct Piece {
-    int arg = 0;  // of the chain's
-    int64_t item_bytes = 0, block_bytes = 0;
-  };
-  std::vector<Piece> pieces;
-};
-
-// A kernel with the schedule for the program's target.
-struct ScheduledKernel {
-  // How a packed operand of a matrix product is made: its own kernel before the product's. A bundle
-  // is kernels of the program side by side, a chain a product and another one after it.
-  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs, kBundle, kChain };
-  kernel::Kernel kernel;
-  Form form = Form::kNest;
-  kernel::CpuNestSchedule cpu;                          // kNest on a CPU
-  std::shared_ptr<const kernel::CpuSortSchedule> sort;  // of a sort, in place of `cpu`
-  // Of kGemm, kPackLhs and kPackRhs on a CPU.
-  std::shared_ptr<const kernel::Contraction> contraction;
-  std::shared_ptr<const kernel::GemmSchedule> gemm;
-  // Of kBundle and kChain, whose kernels have no stages. Of a chain's parts a block is `weight`
-  // items.
-  std::vector<BundlePart> parts;
-  ChainBlocks chain;
-  kernel::GpuSchedule gpu;  // on a GPU, and then none of the others
-  // On a CPU.
-  int64_t items = 1;      // [0, items) are independent
-  int64_t max_tasks = 1;  // pieces worth their dispatch
-  bool finish = false;    // one more call, [items, items + 1), after all others
-};
-
 struct Step;
 using Steps = std::vector<Step>;
 
@@ -98,7 +47,7 @@ using Steps = std::vector<Step>;
 // one. Of a pack they are the operand and the panels; of a product with packed operands the panels
 // stand in the operands' places.
 struct Launch {
-  int kernel = -1;
+  int kernel = -1;  // index into Program::kernels
   std::vector<Slice> args;
   int id = -1;  // index into Program::launches
   // Its code stands in the fused loop that it is in: no call. Of nests in one task, without
@@ -137,6 +86,22 @@ struct Step {
   std::variant<Launch, Copy, Call, While, Conditional> what;
 };
 
+// A grid of a GPU's blocks, all of one size, with code of its own.
+struct Grid {
+  std::string symbol;
+  int64_t blocks = 1;
+  int threads = 1;           // of a block
+  int64_t shared_bytes = 0;  // dynamic shared memory of a block
+};
+
+// What a launch runs. On a CPU the entry's code calls it, and there is no more to know.
+struct Kernel {
+  std::string name;
+  std::vector<Grid> grids;  // one after the other, with the same arguments
+  // A library's product in the place of the grids: the device chooses when it loads.
+  std::optional<LibraryProduct> library;
+};
+
 // What a launch, a call (there the target) or a loop is called in timelines.
 struct LaunchInfo {
   std::string kernel_name;
@@ -160,19 +125,28 @@ struct Signature {
 
 struct Program {
   std::string name;
-  target::Kind target = target::Kind::kCpu;
+  // What it was compiled for (target/compatible.h reads it), and the KILN_FRAME_VERSION of its
+  // code.
+  std::string target;
+  int frame_version = 0;
+  // Ends the symbols of its code, which no other program's has: 16 hexadecimal digits.
+  std::string id;
   Signature signature;
+  // By parameter leaf what its address must be a multiple of; empty: of kAlignment.
+  std::vector<int64_t> argument_alignments;
   std::vector<Allocation> allocations;
   std::vector<std::shared_ptr<const Literal>> constants;
   // Run once when the program is loaded, before any execution: makes what depends on constants
   // alone (packed weights). Writes allocations of kind kConstant that have no literal (null).
   Steps prologue;
   Steps steps;
-  std::vector<ScheduledKernel> kernels;
+  std::vector<Kernel> kernels;
   std::vector<LaunchInfo> launches;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;               // of the arena, the most that one kernel has for itself
   int64_t flops = 0, transcendentals = 0;  // by ir/cost.h, of the module as it was given
+  // How long a run takes on one thread of a CPU: a guess, which tells small programs from others.
+  double nanoseconds = std::numeric_limits<double>::infinity();
 
   // For people and for dumps.
   std::string ToString() const;
@@ -181,18 +155,17 @@ struct Program {
 int64_t CountKernels(const Steps& steps);
 
 // What compiling gives: all that a device needs to load and run, and nothing that ties it to a
-// process. For REFERENCE the verified module, elsewhere plan and code.
+// process.
 struct Artefact {
-  target::Target target;
   Program program;
-  std::vector<std::string> objects;          // relocatable object files, or PTX modules
-  std::shared_ptr<const ir::Module> module;  // of REFERENCE only
+  // Relocatable object files, or PTX modules. Of REFERENCE the module as HLO text, the constants of
+  // which are the program's where they are elided.
+  std::vector<std::string> code;
   int64_t compile_microseconds = 0;
 };
-// On a GPU, the symbol of the code of one of a kernel's launches.
-std::string GpuSymbol(const Program& program, int kernel, size_t launch);
-// On a CPU, the symbol of the native entry (kiln_entry_fn), and of the prologue's.
-inline constexpr char kEntrySymbol[] = "kiln_entry";
-inline constexpr char kPrologueSymbol[] = "kiln_prologue";
 
-}  // namespace kiln::plan
+// On a CPU, the symbols of the native entry (kiln_entry_fn), and of the prologue's.
+std::string EntrySymbol(const Program& program);
+std::string PrologueSymbol(const Program& program);
+
+}  // namespace kiln::program

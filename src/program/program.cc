@@ -1,11 +1,11 @@
-#include "plan/plan.h"
+#include "program/program.h"
 
 #include <cstring>
 
 #include "base/strings.h"
 #include "tensor/call_signature.h"
 
-namespace kiln::plan {
+namespace kiln::program {
 namespace {
 
 constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "arena"};
@@ -32,9 +32,8 @@ struct StepPrinter {
     --depth;
   }
   void operator()(const Launch& l) {
-    const ScheduledKernel& k = program.kernels[l.kernel];
-    out += Cat(Indent(), l.inlined ? "inline k" : "launch k", l.kernel, " ", k.kernel.name, "(",
-               SlicesText(l.args), ")");
+    out += Cat(Indent(), l.inlined ? "inline k" : "launch k", l.kernel, " ",
+               program.kernels[static_cast<size_t>(l.kernel)].name, "(", SlicesText(l.args), ")");
     if (l.id >= 0) out += Cat("  // ", Join(program.launches[l.id].op_names, ", "));
     out += "\n";
   }
@@ -79,27 +78,12 @@ size_t BranchAt(const std::byte* value, bool by_predicate, size_t branches) {
   return inside ? static_cast<size_t>(index) : branches - 1;
 }
 
-int64_t CountKernels(const Steps& steps) {
-  int64_t n = 0;
-  for (const Step& s : steps) {
-    if (const auto* w = std::get_if<While>(&s.what)) {
-      n += CountKernels(w->condition) + CountKernels(w->body);
-    } else if (const auto* c = std::get_if<Conditional>(&s.what)) {
-      for (const Steps& branch : c->branches) n += CountKernels(branch);
-    } else {
-      ++n;
-    }
-  }
-  return n;
-}
-
-std::string GpuSymbol(const Program& program, int kernel, size_t launch) {
-  return Cat("k", kernel, launch > 0 ? Cat("_", launch) : "", "_",
-             program.kernels[static_cast<size_t>(kernel)].kernel.name);
-}
+std::string EntrySymbol(const Program& program) { return Cat("kiln_entry_", program.id); }
+std::string PrologueSymbol(const Program& program) { return Cat("kiln_prologue_", program.id); }
 
 std::string Program::ToString() const {
   std::string out = Cat("program ", name, "\n");
+  if (!target.empty()) out += Cat("  target: ", target, "\n");
   for (size_t i = 0; i < signature.parameters.size(); ++i) {
     out += Cat("  parameter ", i, ": ", signature.parameters[i]);
     if (i < signature.parameter_names.size()) out += Cat(" ", signature.parameter_names[i]);
@@ -122,32 +106,13 @@ std::string Program::ToString() const {
   out += "steps\n";
   printer.Print(steps);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const ScheduledKernel& k = kernels[i];
-    out += Cat("kernel k", i, " ", k.kernel.name, ": ");
-    if (target == target::Kind::kGpu) {
-      out += Cat(k.gpu, "\n");
-    } else {
-      out += Cat("items ", k.items, ", tasks ", k.max_tasks, k.finish ? ", finish" : "", "\n");
+    for (const Grid& grid : kernels[i].grids) {
+      out += Cat("grid of k", i, ": ", grid.symbol, ", blocks ", grid.blocks, ", threads ",
+                 grid.threads, ", shared bytes ", grid.shared_bytes, "\n");
     }
-    if (k.parts.empty()) out += k.kernel.ToString();
-    if (k.form == ScheduledKernel::Form::kChain) {
-      out += Cat("  ", k.chain.blocks, " blocks, ", k.chain.per_item, " in an item\n");
-      for (const BundlePart& part : k.parts) {
-        out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", ", part.weight,
-                   " items of a block\n");
-      }
-      for (const ChainBlocks::Piece& piece : k.chain.pieces) {
-        out += Cat("  argument ", piece.arg, " in pieces of ", piece.item_bytes, " bytes, ",
-                   piece.block_bytes, " for a block\n");
-      }
-      continue;
-    }
-    for (const BundlePart& part : k.parts) {
-      out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", items from ",
-                 part.first_item, ", each of ", part.weight, "\n");
-    }
+    if (kernels[i].library) out += Cat("or a library's product: ", *kernels[i].library, "\n");
   }
   return out;
 }
 
-}  // namespace kiln::plan
+}  // namespace kiln::program

@@ -1,4 +1,4 @@
-#include "plan/written.h"
+#include "compiler/written.h"
 
 #include <algorithm>
 #include <map>
@@ -7,10 +7,15 @@
 #include "base/strings.h"
 #include "tensor/call_signature.h"
 
-namespace kiln::plan {
+namespace kiln::compiler {
 namespace {
 
 using kernel::Param;
+using kernel::ScheduledKernel;
+using program::Allocation;
+using program::LaunchInfo;
+using program::Slice;
+using program::Steps;
 
 // Bytes of a program's allocations: per allocation pieces without a gap, from begin to end.
 class Bytes {
@@ -93,8 +98,9 @@ std::vector<bool> WrittenBy(const ScheduledKernel& scheduled) {
 
 class Checker {
  public:
-  explicit Checker(const Program& program) : program_(program) {
-    for (const ScheduledKernel& k : program.kernels) written_by_.push_back(WrittenBy(k));
+  explicit Checker(const codegen::LoweredProgram& lowered)
+      : program_(lowered.program), kernels_(lowered.kernels) {
+    for (const ScheduledKernel& k : kernels_) written_by_.push_back(WrittenBy(k));
   }
 
   Status Run() {
@@ -160,42 +166,42 @@ class Checker {
   }
 
   Status Walk(const Steps& steps) {
-    for (const Step& step : steps) {
-      if (const auto* launch = std::get_if<Launch>(&step.what)) {
+    for (const program::Step& step : steps) {
+      if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
         KILN_RETURN_IF_ERROR(Walk(*launch));
-      } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
+      } else if (const auto* copy = std::get_if<program::Copy>(&step.what)) {
         if (!IsWritten(copy->from)) {
           return Internal("program '", program_.name, "': ", copy->from.bytes, " bytes at ",
                           copy->from.offset, " of allocation ", copy->from.allocation,
                           " are copied before anything has written them");
         }
         Write(copy->to);
-      } else if (const auto* call = std::get_if<Call>(&step.what)) {
+      } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
         KILN_RETURN_IF_ERROR(Walk(*call));
-      } else if (const auto* loop = std::get_if<While>(&step.what)) {
+      } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
         KILN_RETURN_IF_ERROR(Walk(loop->condition));
         KILN_RETURN_IF_ERROR(Read(loop->predicate, loop->id));
         layers_.emplace_back();
         KILN_RETURN_IF_ERROR(Walk(loop->body));
         layers_.pop_back();
-      } else if (const auto* conditional = std::get_if<Conditional>(&step.what)) {
+      } else if (const auto* conditional = std::get_if<program::Conditional>(&step.what)) {
         KILN_RETURN_IF_ERROR(Walk(*conditional));
       }
     }
     return OkStatus();
   }
 
-  Status Walk(const Launch& launch) {
-    const ScheduledKernel& k = program_.kernels[static_cast<size_t>(launch.kernel)];
+  Status Walk(const program::Launch& launch) {
+    const ScheduledKernel& k = kernels_[static_cast<size_t>(launch.kernel)];
     if (k.parts.empty()) return RunKernel(launch, launch.kernel, 0);
-    for (const BundlePart& part : k.parts) {
+    for (const kernel::ScheduledPart& part : k.parts) {
       KILN_RETURN_IF_ERROR(RunKernel(launch, part.kernel, static_cast<size_t>(part.first_arg)));
     }
     return OkStatus();
   }
 
-  Status RunKernel(const Launch& launch, int number, size_t first_arg) {
-    const kernel::Kernel& k = program_.kernels[static_cast<size_t>(number)].kernel;
+  Status RunKernel(const program::Launch& launch, int number, size_t first_arg) {
+    const kernel::Kernel& k = kernels_[static_cast<size_t>(number)].kernel;
     for (size_t p = 0; p < k.params.size(); ++p) {
       const bool is_read = k.params[p].role == Param::Role::kInput || k.params[p].in_place_of >= 0;
       if (is_read) KILN_RETURN_IF_ERROR(Read(launch.args[first_arg + p], launch.id));
@@ -213,7 +219,7 @@ class Checker {
     return OkStatus();
   }
 
-  Status Walk(const Call& call) {
+  Status Walk(const program::Call& call) {
     KILN_ASSIGN_OR_RETURN(CallSignature signature, CallSignature::Decode(call.config));
     const size_t results = signature.operands.size();
     for (size_t a = 0; a < results; ++a) KILN_RETURN_IF_ERROR(Read(call.args[a], call.id));
@@ -221,7 +227,7 @@ class Checker {
     return OkStatus();
   }
 
-  Status Walk(const Conditional& conditional) {
+  Status Walk(const program::Conditional& conditional) {
     if (!IsWritten(conditional.index)) {
       return Internal("program '", program_.name,
                       "': nothing has written what a conditional goes by");
@@ -237,13 +243,14 @@ class Checker {
     return OkStatus();
   }
 
-  const Program& program_;
+  const program::Program& program_;
+  const std::vector<ScheduledKernel>& kernels_;
   std::vector<std::vector<bool>> written_by_;  // of each kernel, by parameter
   std::vector<Bytes> layers_;
 };
 
 }  // namespace
 
-Status CheckWritten(const Program& program) { return Checker(program).Run(); }
+Status CheckWritten(const codegen::LoweredProgram& lowered) { return Checker(lowered).Run(); }
 
-}  // namespace kiln::plan
+}  // namespace kiln::compiler

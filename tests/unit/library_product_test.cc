@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "compiler/compiler.h"
+#include "compiled_test_util.h"
+#include "compiler/library_product.h"
 #include "hlo_test_util.h"
-#include "kernel/schedule/gpu/plain_product.h"
 #include "kernel/schedule/gpu/product.h"
 #include "target/target.h"
 
@@ -21,13 +21,14 @@ std::vector<std::string> ProductsOfModule(const std::string& text) {
   auto module = ir::ParseOrDie(text);
   compiler::Options options;
   options.verify = true;
-  auto artefact = compiler::Compile(std::move(module), target::NvidiaGpu(80).value(), options);
-  EXPECT_TRUE(artefact.ok()) << artefact.status().ToString();
+  auto compiled =
+      testing::CompileWithKernels(std::move(module), target::NvidiaGpu(80).value(), options);
+  EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
   std::vector<std::string> products;
-  if (!artefact.ok()) return products;
-  for (const plan::ScheduledKernel& k : artefact->program.kernels) {
-    if (k.gpu.form != GpuSchedule::Form::kProduct) continue;
-    auto product = AsGpuPlainProduct(k.kernel, k.gpu);
+  if (!compiled.ok()) return products;
+  for (size_t k = 0; k < compiled->lowered.kernels.size(); ++k) {
+    if (compiled->lowered.kernels[k].gpu.form != GpuSchedule::Form::kProduct) continue;
+    const auto& product = compiled->artefact.program.kernels[k].library;
     products.push_back(product ? product->ToString() : "none");
   }
   return products;
@@ -46,7 +47,7 @@ std::string Dot(std::string_view x, std::string_view y, std::string_view out, in
 
 using Texts = std::vector<std::string>;
 
-TEST(GpuPlainProduct, Layouts) {
+TEST(LibraryProduct, Layouts) {
   EXPECT_EQ(ProductsOf(Dot("f32[64,96]", "f32[96,160]", "f32[64,160]", 1, 0)),
             Texts{"64 x 160 x 96, f32 in f32 to f32, x along k by 96, y across k by 160, "
                   "out by 160"});
@@ -61,7 +62,7 @@ TEST(GpuPlainProduct, Layouts) {
                   "out by 160"});
 }
 
-TEST(GpuPlainProduct, Types) {
+TEST(LibraryProduct, Types) {
   for (const char* type : {"f16", "bf16"}) {
     for (const char* out : {"f32", type}) {
       EXPECT_EQ(
@@ -80,7 +81,7 @@ TEST(GpuPlainProduct, Types) {
   EXPECT_EQ(ProductsOf(Dot("s32[64,96]", "s32[96,160]", "s32[64,160]", 1, 0)), Texts{"none"});
 }
 
-TEST(GpuPlainProduct, Batches) {
+TEST(LibraryProduct, Batches) {
   EXPECT_EQ(ProductsOf("x = f32[3,64,96] parameter(0) y = f32[3,96,160] parameter(1) "
                        "ROOT d = f32[3,64,160] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, "
                        "lhs_contracting_dims={2}, rhs_contracting_dims={1}"),
@@ -99,7 +100,7 @@ TEST(GpuPlainProduct, Batches) {
             Texts{"none"});
 }
 
-TEST(GpuPlainProduct, PartsOfArrays) {
+TEST(LibraryProduct, PartsOfArrays) {
   // 33 elements of four bytes in, all that is known is that elements are whole.
   EXPECT_EQ(ProductsOf("a = f32[64,200] parameter(0) x = f32[64,96] slice(a), slice={[0:64], "
                        "[33:129]} y = f32[96,160] parameter(1) ROOT d = f32[64,160] dot(x, y), "
@@ -128,7 +129,7 @@ Texts ProductsOfFusion(const std::vector<std::string>& types, const std::string&
 
 constexpr char kDot[] = " dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} ";
 
-TEST(GpuPlainProduct, WhatDoesMoreIsOurs) {
+TEST(LibraryProduct, WhatDoesMoreIsOurs) {
   const Texts factors = {"f32[64,96]", "f32[96,160]"};
   const std::string xy = "x = f32[64,96] copy(p0) y = f32[96,160] copy(p1) ";
   // As it is.
@@ -179,7 +180,7 @@ TEST(GpuPlainProduct, WhatDoesMoreIsOurs) {
 }
 
 // Conversions that tensor cores absorb are the library's too, as nothing is lost.
-TEST(GpuPlainProduct, ConvertsThatLoseNothing) {
+TEST(LibraryProduct, ConvertsThatLoseNothing) {
   for (const char* type : {"f16", "bf16"}) {
     EXPECT_EQ(ProductsOfFusion({Cat(type, "[64,96]"), Cat(type, "[96,160]")},
                                Cat("x = f32[64,96] convert(p0) y = f32[96,160] convert(p1) ",
@@ -196,25 +197,27 @@ TEST(GpuPlainProduct, ConvertsThatLoseNothing) {
             Texts{"none"});
 }
 
-TEST(GpuPlainProduct, TF32WhereTheScheduleHasIt) {
+TEST(LibraryProduct, TF32WhereTheScheduleHasIt) {
   auto module = ir::ParseOrDie(
       Cat("HloModule m\nENTRY e { ", Dot("f32[64,96]", "f32[96,160]", "f32[64,160]", 1, 0), " }"));
   const target::Target target = target::NvidiaGpu(80).value();
-  auto artefact = compiler::Compile(std::move(module), target, {});
-  ASSERT_TRUE(artefact.ok());
-  const Kernel& kernel = artefact->program.kernels.at(0).kernel;
+  auto compiled = testing::CompileWithKernels(std::move(module), target);
+  ASSERT_TRUE(compiled.ok());
+  ScheduledKernel& kernel = compiled->lowered.kernels.at(0);
   for (bool tf32 : {false, true}) {
     target::Gpu gpu = target.gpu;
     gpu.tf32 = tf32;
-    auto schedule = ScheduleGpuProduct(kernel, gpu);
+    auto schedule = ScheduleGpuProduct(kernel.kernel, gpu);
     ASSERT_TRUE(schedule.has_value());
-    auto product = AsGpuPlainProduct(kernel, *schedule);
+    kernel.gpu = *schedule;
+    auto product = compiler::AsLibraryProduct(kernel);
     ASSERT_TRUE(product.has_value());
     EXPECT_EQ(product->tf32, tf32);
     EXPECT_EQ(product->ToString().find("in tf32") != std::string::npos, tf32);
   }
   // A serial schedule of the same kernel is ours.
-  EXPECT_FALSE(AsGpuPlainProduct(kernel, GpuSchedule()).has_value());
+  kernel.gpu = GpuSchedule();
+  EXPECT_FALSE(compiler::AsLibraryProduct(kernel).has_value());
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// What code is generated of: the program, and what the compiler knows of its kernels.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/scheduled_kernel.h"
+#include "program/program.h"
+#include "target/target.h"
+
+namespace kiln::codegen {
+
+struct LoweredProgram {
+  program::Program program;
+  std::vector<kernel::ScheduledKernel> kernels;  // by their numbers in the program
+
+  const kernel::ScheduledKernel& KernelOf(const program::Launch& launch) const {
+    return kernels[static_cast<size_t>(launch.kernel)];
+  }
+  // The program's steps, then the kernels with their schedules.
+  std::string ToString(target::Kind target) const;
+};
+
+}  // namespace kiln::codegen

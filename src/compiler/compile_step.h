@@ -1,0 +1,28 @@
+// Programs of a single step, for execution op by op.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "kernel/scheduled_kernel.h"
+#include "program/program.h"
+#include "target/target.h"
+
+namespace kiln::compiler {
+
+// The launch of a kernel, of which `text` tells all. Its arguments are leaves of the program's
+// arguments, one each, as large as `args`; those that it writes are among them.
+Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
+                                        std::string_view text,
+                                        const std::vector<program::Slice>& args,
+                                        const target::Target& target);
+
+// The same of a call. Arguments that are one slice are one, which the function must know.
+Result<program::Artefact> CompileCall(const program::Call& call, const program::LaunchInfo& info,
+                                      const target::Target& target);
+
+// All of a kernel that its code depends on: equal text, equal code for one target.
+std::string KernelText(const kernel::ScheduledKernel& kernel);
+
+}  // namespace kiln::compiler

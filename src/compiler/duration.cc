@@ -1,0 +1,59 @@
+#include "compiler/duration.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace kiln::compiler {
+namespace {
+
+using codegen::LoweredProgram;
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+// A core moves some ten bytes in a nanosecond, computes with vectors, and sorts, scatters and scans
+// one element after the other.
+constexpr double kLaunch = 10, kByte = 0.1, kOperation = 0.1, kElement = 10;
+
+double Of(const LoweredProgram& lowered, const program::Steps& steps);
+
+double Of(const LoweredProgram& lowered, const program::Launch& launch) {
+  const program::LaunchInfo& info = lowered.program.launches[static_cast<size_t>(launch.id)];
+  const kernel::Kernel& kernel = lowered.KernelOf(launch).kernel;
+  double time = kLaunch + kByte * static_cast<double>(info.bytes) +
+                kOperation * static_cast<double>(info.flops);
+  if (kernel.kind != kernel::Kernel::Kind::kNest) {
+    for (const kernel::Param& p : kernel.params) {
+      time += kElement * static_cast<double>(p.elements);
+    }
+  }
+  return time;
+}
+double Of(const LoweredProgram&, const program::Copy& copy) {
+  return kByte * static_cast<double>(copy.from.bytes + copy.to.bytes);
+}
+double Of(const LoweredProgram&, const program::Call&) { return kUnknown; }
+double Of(const LoweredProgram& lowered, const program::While& loop) {
+  if (loop.trips < 0) return kUnknown;
+  return static_cast<double>(loop.trips + 1) *
+         (kLaunch + Of(lowered, loop.condition) + Of(lowered, loop.body));
+}
+double Of(const LoweredProgram& lowered, const program::Conditional& conditional) {
+  double most = 0;
+  for (const program::Steps& branch : conditional.branches)
+    most = std::max(most, Of(lowered, branch));
+  return most;
+}
+
+double Of(const LoweredProgram& lowered, const program::Steps& steps) {
+  double sum = 0;
+  for (const program::Step& step : steps) {
+    sum += std::visit([&](const auto& s) { return Of(lowered, s); }, step.what);
+  }
+  return sum;
+}
+
+}  // namespace
+
+double NanosecondsOf(const LoweredProgram& lowered) { return Of(lowered, lowered.program.steps); }
+
+}  // namespace kiln::compiler

@@ -1,0 +1,15 @@
+// Kernels that are matrix products as a library makes them.
+#pragma once
+
+#include <optional>
+
+#include "kernel/scheduled_kernel.h"
+#include "program/library_product.h"
+
+namespace kiln::compiler {
+
+// The product that the kernel, which is scheduled for a GPU, is. Nothing where it does anything
+// else.
+std::optional<program::LibraryProduct> AsLibraryProduct(const kernel::ScheduledKernel& scheduled);
+
+}  // namespace kiln::compiler

@@ -1,0 +1,79 @@
+#include "compiler/program_id.h"
+
+#include <cstring>
+
+#include "backend/fingerprint.h"
+#include "program/steps.h"
+
+namespace kiln::compiler {
+namespace {
+
+using backend::FingerprintOf;
+
+class Id {
+ public:
+  void Add(uint64_t number) {
+    char bytes[sizeof(number)];
+    std::memcpy(bytes, &number, sizeof(number));
+    bytes_.append(bytes, sizeof(number));
+  }
+  void Add(std::string_view text) { Add(FingerprintOf(text)); }
+  void Add(const program::Steps& steps) {
+    program::ForEachStep(steps, [&](const program::Step& step, bool) {
+      Add(uint64_t{step.what.index()});
+      if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
+        Add(static_cast<uint64_t>(launch->kernel));
+      } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
+        Add(call->target);
+        Add(call->config);
+      } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
+        Add(uint64_t{loop->condition.size()});
+        Add(uint64_t{loop->body.size()});
+      } else if (const auto* conditional = std::get_if<program::Conditional>(&step.what)) {
+        for (const program::Steps& branch : conditional->branches) Add(uint64_t{branch.size()});
+      }
+      program::ForEachSlice(step, [&](const program::Slice& slice) {
+        Add(static_cast<uint64_t>(slice.allocation));
+        Add(static_cast<uint64_t>(slice.offset));
+        Add(static_cast<uint64_t>(slice.bytes));
+      });
+    });
+  }
+
+  std::string Text() const {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string text;
+    const uint64_t value = FingerprintOf(bytes_);
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[value >> shift & 15];
+    return text;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace
+
+std::string ProgramId(const program::Program& program, const target::Target& target,
+                      const std::vector<std::string_view>& kernel_texts) {
+  Id id;
+  id.Add(program.name);
+  id.Add(program.target);
+  id.Add(uint64_t{target.gpu.tf32});
+  for (std::string_view text : kernel_texts) id.Add(text);
+  for (const program::Allocation& a : program.allocations) {
+    id.Add(static_cast<uint64_t>(a.kind));
+    id.Add(static_cast<uint64_t>(a.number));
+    id.Add(static_cast<uint64_t>(a.bytes));
+  }
+  for (const auto& constant : program.constants) {
+    if (!constant) continue;
+    id.Add({reinterpret_cast<const char*>(constant->data()),
+            static_cast<size_t>(constant->byte_size())});
+  }
+  id.Add(program.prologue);
+  id.Add(program.steps);
+  return id.Text();
+}
+
+}  // namespace kiln::compiler

@@ -1,0 +1,37 @@
+#include "interp/called_function.h"
+
+#include <unordered_set>
+
+#include "interp/harness.h"
+#include "ir/call.h"
+#include "ir/effects.h"
+
+namespace kiln::interp {
+
+CalledFunction CalledFunctionOf(const ir::Instruction& call) {
+  return {call.name(), ir::CallTarget(call), ir::CallSignatureOf(call), ir::AliasedArrays(call)};
+}
+
+std::vector<CalledFunction> CalledFunctionsOf(const ir::Module& module) {
+  std::vector<CalledFunction> called;
+  std::vector<const ir::Computation*> work = {module.entry()};
+  std::unordered_set<const ir::Computation*> seen = {module.entry()};
+  while (!work.empty()) {
+    const ir::Computation& c = *work.back();
+    work.pop_back();
+    for (const ir::Instruction* i : c.instructions()) {
+      const bool is_custom = i->opcode() == Opcode::kCustomCall;
+      if (!is_custom || i->attributes().Text(Attr::kCustomCallTarget) == kRunParallel) {
+        for (const ir::Computation* callee : i->called()) {
+          if (seen.insert(callee).second) work.push_back(callee);
+        }
+      } else if (!ir::IsMarker(*i) &&
+                 !Harness::Has(i->attributes().Text(Attr::kCustomCallTarget))) {
+        called.push_back(CalledFunctionOf(*i));
+      }
+    }
+  }
+  return called;
+}
+
+}  // namespace kiln::interp

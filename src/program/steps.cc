@@ -1,0 +1,32 @@
+#include "program/steps.h"
+
+namespace kiln::program {
+
+std::vector<const Call*> CallSteps(const Program& program) {
+  std::vector<const Call*> calls;
+  for (const Steps* steps : {&program.prologue, &program.steps}) {
+    ForEach<Call>(*steps, [&](const Call& call) { calls.push_back(&call); });
+  }
+  return calls;
+}
+
+std::vector<bool> AllocationUses(const Program& program) {
+  std::vector<bool> used(program.allocations.size(), false);
+  ForEachStep(program.steps, [&](const Step& step, bool) {
+    ForEachSlice(step, [&](const Slice& slice) {
+      if (slice.allocation >= 0) used[static_cast<size_t>(slice.allocation)] = true;
+    });
+  });
+  return used;
+}
+
+int64_t CountKernels(const Steps& steps) {
+  int64_t count = 0;
+  ForEachStep(steps, [&](const Step& step, bool) {
+    count += !std::holds_alternative<While>(step.what) &&
+             !std::holds_alternative<Conditional>(step.what);
+  });
+  return count;
+}
+
+}  // namespace kiln::program
