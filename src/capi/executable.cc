@@ -79,8 +79,7 @@ class LoadedCallee : public kiln::capi::Callee {
       : Callee(loaded->program().name, device),
         loaded_(std::move(loaded)),
         arrays_(loaded_->program().signature),
-        is_small_(device.device->target().kind == kiln::target::Kind::kCpu &&
-                  loaded_->program().nanoseconds <= kSmallNanoseconds) {}
+        is_small_(loaded_->program().nanoseconds <= kSmallNanoseconds) {}
 
   const kiln::program::Signature& signature() const override {
     return arrays_.signature() ? *arrays_.signature() : loaded_->program().signature;

@@ -4,12 +4,12 @@
 
 namespace kiln::codegen {
 
-std::string LoweredProgram::ToString(target::Kind target) const {
+std::string LoweredProgram::ToString() const {
   std::string out = program.ToString();
   for (size_t i = 0; i < kernels.size(); ++i) {
     const kernel::ScheduledKernel& k = kernels[i];
     out += Cat("kernel k", i, " ", k.kernel.name, ": ");
-    if (target == target::Kind::kGpu) {
+    if (k.on_gpu) {
       out += Cat(k.gpu, "\n");
     } else {
       out += Cat("items ", k.items, ", tasks ", k.max_tasks, k.finish ? ", finish" : "", "\n");

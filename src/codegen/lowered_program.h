@@ -6,7 +6,6 @@
 
 #include "kernel/scheduled_kernel.h"
 #include "program/program.h"
-#include "target/target.h"
 
 namespace kiln::codegen {
 
@@ -18,7 +17,7 @@ struct LoweredProgram {
     return kernels[static_cast<size_t>(launch.kernel)];
   }
   // The program's steps, then the kernels with their schedules.
-  std::string ToString(target::Kind target) const;
+  std::string ToString() const;
 };
 
 }  // namespace kiln::codegen

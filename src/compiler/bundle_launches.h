@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kernel/schedule/scheduler.h"
 #include "kernel/scheduled_kernel.h"
 #include "program/program.h"
-#include "target/target.h"
 
 namespace kiln::compiler {
 
@@ -15,7 +15,7 @@ namespace kiln::compiler {
 // They leave `launches` and `op_names`, in which the bundle's launch takes the first place; its
 // kernel is not set.
 std::optional<kernel::ScheduledKernel> BundleLaunches(
-    const std::string& name, const target::Target& target,
+    const std::string& name, const kernel::Scheduler& scheduler,
     const std::vector<kernel::ScheduledKernel>& kernels, std::vector<program::Launch>& launches,
     std::vector<std::vector<std::string>>& op_names);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "compiler/schedule_kernel.h"
+#include "compiler/packing.h"
 #include "kernel/schedule/cpu/chain.h"
 #include "program/program.h"
 
@@ -105,20 +105,16 @@ class Layout {
 }  // namespace
 
 Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
-                                          const target::Target& target,
+                                          const kernel::Scheduler& scheduler,
                                           const std::vector<bool>& constant) {
   auto is_constant = [&](int param) {
     auto p = static_cast<size_t>(param);
     return p < constant.size() && constant[p];
   };
-  std::optional<CpuChainSchedule> schedule;
-  if (target.kind == target::Kind::kCpu) {
-    schedule = kernel::ScheduleChain(chain, target.cpu, is_constant);
-  }
+  const std::optional<CpuChainSchedule> schedule = scheduler.ScheduleChain(chain, is_constant);
   if (!schedule) {
     return Unimplemented("fusion: '", name, "' of the product '", chain.product.fusion->name(),
-                         "' and '", chain.rows.fusion->name(), "' is no kernel of the target ",
-                         target.ToString());
+                         "' and '", chain.rows.fusion->name(), "' is no kernel of the target");
   }
   ChainKernels out;
   chain.product.kernel.name = Cat(name, "_product");

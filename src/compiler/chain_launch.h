@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernel/chain.h"
+#include "kernel/schedule/scheduler.h"
 #include "kernel/scheduled_kernel.h"
-#include "target/target.h"
 
 namespace kiln::compiler {
 
@@ -33,7 +33,7 @@ struct ChainKernels {
 // UNIMPLEMENTED where the target has no such kernel. `constant` says of the product's operands
 // whether they are the same in every run.
 Result<ChainKernels> ScheduleChainKernels(const std::string& name, kernel::Chain chain,
-                                          const target::Target& target,
+                                          const kernel::Scheduler& scheduler,
                                           const std::vector<bool>& constant);
 
 }  // namespace kiln::compiler

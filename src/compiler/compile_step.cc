@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "codegen/codegen.h"
-#include "compiler/program_id.h"
-#include "compiler/program_kernels.h"
-#include "frame/frame.h"
+#include "compiler/backend.h"
+#include "compiler/identify.h"
 #include "kernel/contraction.h"
 
 namespace kiln::compiler {
@@ -21,19 +19,13 @@ program::Slice AddArgument(program::Program& program, int64_t bytes) {
 }
 
 Result<program::Artefact> Generate(codegen::LoweredProgram lowered, program::Step step,
-                                   std::string_view text, const target::Target& target) {
-  program::Program& p = lowered.program;
-  p.target = target.ToString();
-  p.frame_version = KILN_FRAME_VERSION;
-  p.steps.push_back(std::move(step));
-  p.id = ProgramId(p, target, {text});
-  DescribeKernels(lowered, target.kind);
+                                   std::string_view text, const Backend& backend) {
+  lowered.program.steps.push_back(std::move(step));
+  Identify(lowered, backend.target(), {text});
+  backend.Finish(lowered);
   program::Artefact artefact;
-  KILN_ASSIGN_OR_RETURN(artefact.code,
-                        target.kind == target::Kind::kGpu
-                            ? codegen::GenerateGpu(lowered, target, codegen::Options())
-                            : codegen::GenerateCpu(lowered, target.cpu, codegen::Options()));
-  artefact.program = std::move(p);
+  KILN_ASSIGN_OR_RETURN(artefact.code, backend.Generate(lowered, codegen::Options()));
+  artefact.program = std::move(lowered.program);
   return artefact;
 }
 
@@ -50,7 +42,7 @@ std::string KernelText(const kernel::ScheduledKernel& kernel) {
 Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
                                         std::string_view text,
                                         const std::vector<program::Slice>& args,
-                                        const target::Target& target) {
+                                        const Backend& backend) {
   codegen::LoweredProgram lowered;
   lowered.program.name = kernel.kernel.name;
   lowered.program.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
@@ -59,11 +51,11 @@ Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
   for (const program::Slice& slice : args) {
     launch.args.push_back(AddArgument(lowered.program, slice.bytes));
   }
-  return Generate(std::move(lowered), {std::move(launch)}, text, target);
+  return Generate(std::move(lowered), {std::move(launch)}, text, backend);
 }
 
 Result<program::Artefact> CompileCall(const program::Call& call, const program::LaunchInfo& info,
-                                      const target::Target& target) {
+                                      const Backend& backend) {
   codegen::LoweredProgram lowered;
   lowered.program.name = call.target;
   lowered.program.launches = {info};
@@ -73,7 +65,7 @@ Result<program::Artefact> CompileCall(const program::Call& call, const program::
     argument.allocation = static_cast<int>(std::ranges::find(call.args, slice) - call.args.begin());
     own.args.push_back(argument);
   }
-  return Generate(std::move(lowered), {std::move(own)}, "", target);
+  return Generate(std::move(lowered), {std::move(own)}, "", backend);
 }
 
 }  // namespace kiln::compiler

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/backend.h"
 #include "kernel/scheduled_kernel.h"
 #include "program/program.h"
-#include "target/target.h"
 
 namespace kiln::compiler {
 
@@ -16,11 +16,11 @@ namespace kiln::compiler {
 Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
                                         std::string_view text,
                                         const std::vector<program::Slice>& args,
-                                        const target::Target& target);
+                                        const Backend& backend);
 
 // The same of a call. Arguments that are one slice are one, which the function must know.
 Result<program::Artefact> CompileCall(const program::Call& call, const program::LaunchInfo& info,
-                                      const target::Target& target);
+                                      const Backend& backend);
 
 // All of a kernel that its code depends on: equal text, equal code for one target.
 std::string KernelText(const kernel::ScheduledKernel& kernel);

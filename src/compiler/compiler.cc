@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "codegen/codegen.h"
+#include "compiler/backend.h"
 #include "compiler/lower.h"
 #include "frame/frame.h"
 #include "ir/cost.h"
@@ -32,18 +33,6 @@ std::string Padded(int64_t number, size_t width) {
   return std::string(digits.size() < width ? width - digits.size() : 0, '0') + digits;
 }
 
-std::string_view PlatformOf(const target::Target& target) {
-  switch (target.kind) {
-    case target::Kind::kCpu:
-      return "cpu";
-    case target::Kind::kGpu:
-      return "gpu";
-    case target::Kind::kReference:
-      return "reference";
-  }
-  return "";
-}
-
 bool HasSymbol(const Shape& shape) {
   for (const Dimension& d : shape.dimensions()) {
     if (d.is_symbolic()) return true;
@@ -61,11 +50,6 @@ Status CheckSymbols(const ir::Module& module) {
     }
   }
   return OkStatus();
-}
-
-const passes::Pipeline& PipelineFor(const target::Target& target, const Options& options) {
-  if (!options.fuse) return passes::OpByOpPipeline();
-  return target.kind == target::Kind::kGpu ? passes::GpuPipeline() : passes::CpuPipeline();
 }
 
 // The module as PTX, whatever it is compiled for.
@@ -122,7 +106,8 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
 
   program::Artefact artefact;
   const ir::Operations operations = ir::OperationsOf(*module);
-  if (target.kind == target::Kind::kReference) {
+  const std::unique_ptr<const Backend> backend = BackendFor(target);
+  if (!backend->runs_kernels()) {
     program::Program& program = artefact.program;
     program.name = module->name();
     program.target = target.ToString();
@@ -158,18 +143,19 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
         dump(Cat(passes::DumpName(stage), ".dot"), ir::ToDot(stage.module));
       };
     }
-    KILN_RETURN_IF_ERROR(
-        passes::RunPipeline("optimization", PipelineFor(target, options), *module, context));
-    std::string after = Cat(PlatformOf(target), "_after_optimizations");
+    const passes::Pipeline& pipeline =
+        options.fuse ? backend->pipeline() : passes::OpByOpPipeline();
+    KILN_RETURN_IF_ERROR(passes::RunPipeline("optimization", pipeline, *module, context));
+    std::string after = Cat(backend->platform(), "_after_optimizations");
     if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module, printing));
     TraceSpan lowering(options.trace, "lower", "stage");
-    KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, target, options.interrupt));
+    KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, *backend, options.interrupt));
     lowering.End();
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;
     if (options.dump) {
       dump(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
-      dump("plan.txt", lowered.ToString(target.kind));
+      dump("plan.txt", lowered.ToString());
       dump(Cat(after, "-memory-usage-report.txt"),
            program::MemoryReport(lowered.program) + lowered.memory_report);
       dump(Cat(after, "-cost-analysis.txt"), program::CostReport(lowered.program));
@@ -186,9 +172,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
       };
     }
     TraceSpan generation(options.trace, "generate code", "stage");
-    KILN_ASSIGN_OR_RETURN(artefact.code, target.kind == target::Kind::kGpu
-                                             ? codegen::GenerateGpu(lowered, target, codegen)
-                                             : codegen::GenerateCpu(lowered, target.cpu, codegen));
+    KILN_ASSIGN_OR_RETURN(artefact.code, backend->Generate(lowered, codegen));
     artefact.program = std::move(lowered.program);
   }
   artefact.compile_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(

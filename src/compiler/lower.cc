@@ -6,17 +6,12 @@
 #include <unordered_map>
 
 #include "base/strings.h"
-#include "compiler/alignment.h"
 #include "compiler/bundle_launches.h"
 #include "compiler/chain_launch.h"
-#include "compiler/duration.h"
-#include "compiler/fuse_loops.h"
-#include "compiler/program_id.h"
-#include "compiler/program_kernels.h"
-#include "compiler/schedule_kernel.h"
+#include "compiler/identify.h"
+#include "compiler/packing.h"
 #include "compiler/trips.h"
 #include "compiler/written.h"
-#include "frame/frame.h"
 #include "ir/call.h"
 #include "ir/cost.h"
 #include "kernel/build.h"
@@ -68,13 +63,11 @@ std::shared_ptr<const Literal> InMemoryOrder(const Instruction& constant) {
 
 class Lowering {
  public:
-  Lowering(const ir::Module& module, const target::Target& target, const Interrupt& interrupt)
-      : module_(module), target_(target), interrupt_(interrupt) {}
+  Lowering(const ir::Module& module, const Backend& backend, const Interrupt& interrupt)
+      : module_(module), backend_(backend), interrupt_(interrupt) {}
 
   Result<Lowered> Run() {
     program_.name = module_.name();
-    program_.target = target_.ToString();
-    program_.frame_version = KILN_FRAME_VERSION;
     KILN_RETURN_IF_ERROR(BuildKernels(*module_.entry()));
     passes::AssignmentOptions options;
     options.alignment = program::kAlignment;
@@ -92,9 +85,8 @@ class Lowering {
     };
     options.updated_operand = kernel::UpdatedOperand;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
-      // What a GPU's call has for itself is the host's.
       if (auto it = calls_.find(&i); it != calls_.end()) {
-        return target_.kind == target::Kind::kCpu ? it->second.scratch_bytes : 0;
+        return backend_.calls_have_scratch() ? it->second.scratch_bytes : 0;
       }
       if (auto it = parts_.find(&i); it != parts_.end()) {
         int64_t sum = 0;
@@ -109,19 +101,13 @@ class Lowering {
     options.aliases = program_.signature.aliases;
     KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
     MakeAllocations();
-    // A CPU's loops cost nothing to ask.
-    if (target_.kind == target::Kind::kGpu) trips_ = KnownTrips(module_);
+    if (backend_.counts_trips()) trips_ = KnownTrips(module_);
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
     // The graph is checked where it comes in; this is a check of all that came after.
     KILN_RETURN_IF_ERROR(CheckWritten(lowered_));
-    if (target_.kind == target::Kind::kCpu) {
-      FuseLoops(lowered_);
-      program_.argument_alignments = ArgumentAlignments(lowered_, target_.cpu);
-    }
-    program_.nanoseconds = NanosecondsOf(lowered_);
-    program_.id = ProgramId(program_, target_, KernelTexts());
-    DescribeKernels(lowered_, target_.kind);
+    Identify(lowered_, backend_.target(), KernelTexts());
+    backend_.Finish(lowered_);
     lowered_.buffer_assignment = assignment_.ToString();
     lowered_.memory_report = assignment_.MemoryReport();
     return std::move(lowered_);
@@ -190,9 +176,9 @@ class Lowering {
     KILN_ASSIGN_OR_RETURN(kernel::Chain chain, kernel::BuildChain(i));
     std::vector<bool> constant;
     for (int64_t o : chain.product.operands) constant.push_back(i.operand(o)->IsConstant());
-    KILN_ASSIGN_OR_RETURN(
-        ChainKernels kernels,
-        ScheduleChainKernels(SymbolName(i.name()), std::move(chain), target_, constant));
+    KILN_ASSIGN_OR_RETURN(ChainKernels kernels,
+                          ScheduleChainKernels(SymbolName(i.name()), std::move(chain),
+                                               backend_.scheduler(), constant));
     auto add = [&](kernel::ScheduledKernel kernel, std::string_view role) {
       std::string text = Cat(kernels.text, role);
       auto [it, fresh] =
@@ -229,7 +215,7 @@ class Lowering {
     op_names_[&i] = kernel.op_names;
     if (fresh) {
       KILN_ASSIGN_OR_RETURN(kernel::ScheduledKernel scheduled,
-                            ScheduleKernel(std::move(kernel), target_, is_constant));
+                            backend_.scheduler().Schedule(std::move(kernel), is_constant));
       kernels_.push_back(std::move(scheduled));
     }
     kernel_of_[&i] = it->second;
@@ -251,7 +237,7 @@ class Lowering {
     auto it = kernel_of_.find(&i);
     if (it == kernel_of_.end()) return 0;
     const kernel::ScheduledKernel& k = kernels_[it->second];
-    return PackedLhsBytes(k) + ScratchBytes(k, target_);
+    return PackedLhsBytes(k) + backend_.scheduler().ScratchBytes(k);
   }
 
   void MakeAllocations() {
@@ -393,8 +379,8 @@ class Lowering {
       op_names.push_back(op_names_.at(part.kernel));
       scratch.offset += Aligned(bytes);
     }
-    if (auto together =
-            BundleLaunches(SymbolName(i.name()), target_, kernels_, launches, op_names)) {
+    if (auto together = BundleLaunches(SymbolName(i.name()), backend_.scheduler(), kernels_,
+                                       launches, op_names)) {
       launches[0].kernel = AddBundle(*std::move(together));
     }
     for (size_t k = 0; k < launches.size(); ++k) {
@@ -624,7 +610,7 @@ class Lowering {
   }
 
   const ir::Module& module_;
-  const target::Target& target_;
+  const Backend& backend_;
   const Interrupt interrupt_;
   Lowered lowered_;
   program::Program& program_ = lowered_.program;
@@ -693,9 +679,9 @@ program::Signature SignatureOf(const ir::Module& module) {
   return signature;
 }
 
-Result<Lowered> Lower(const ir::Module& module, const target::Target& target,
+Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
                       const Interrupt& interrupt) {
-  return Lowering(module, target, interrupt).Run();
+  return Lowering(module, backend, interrupt).Run();
 }
 
 }  // namespace kiln::compiler

@@ -7,8 +7,8 @@
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "codegen/lowered_program.h"
+#include "compiler/backend.h"
 #include "ir/ir.h"
-#include "target/target.h"
 
 namespace kiln::compiler {
 
@@ -20,7 +20,7 @@ struct Lowered : codegen::LoweredProgram {
 program::Signature SignatureOf(const ir::Module& module);
 
 // The module is scheduled, static, and has neither calls nor shared loop bodies.
-Result<Lowered> Lower(const ir::Module& module, const target::Target& target,
+Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
                       const Interrupt& interrupt = Interrupt());
 
 }  // namespace kiln::compiler

@@ -265,10 +265,10 @@ FusionDecision WithUpdate(const Instruction& producer, const Instruction& consum
 }
 
 FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer, FusionRole role,
-                        const target::Target& target) {
+                        const Scheduler& scheduler) {
   if (consumer.opcode() != Opcode::kFusion) {
     if (role == FusionRole::kDot && !IsView(producer) &&
-        !MayBePrologue(producer, consumer, target)) {
+        !MayBePrologue(producer, consumer, scheduler)) {
       return No("a dot reads its operands from memory");
     }
     return {true, ""};
@@ -276,7 +276,7 @@ FusionDecision IntoHero(const Instruction& producer, const Instruction& consumer
   FusionDecision decision{true, ""};
   ForEachUse(producer, consumer, [&](const Instruction* p) {
     if (role == FusionRole::kDot && FeedsHero(p) && !IsView(producer) &&
-        !MayBePrologue(producer, consumer, target)) {
+        !MayBePrologue(producer, consumer, scheduler)) {
       decision = No("a dot reads its operands from memory");
     }
   });
@@ -451,7 +451,7 @@ namespace {
 
 // All but how much code it would be.
 FusionDecision DecideByRoles(const Instruction& producer, const Instruction& consumer,
-                             const target::Target& target) {
+                             const Scheduler& scheduler) {
   FusionRole from = RoleOf(producer), to = RoleOf(consumer);
   if (from == FusionRole::kNone) return No("the producer is no part of a kernel");
   if (to == FusionRole::kNone) return No("the consumer is no part of a kernel");
@@ -487,7 +487,7 @@ FusionDecision DecideByRoles(const Instruction& producer, const Instruction& con
     // A sort may read an element more than once.
     if (to == FusionRole::kSort && IsExpensive(producer)) return No("a sort would repeat its work");
     return to == FusionRole::kElemental ? FusionDecision{true, ""}
-                                        : IntoHero(producer, consumer, to, target);
+                                        : IntoHero(producer, consumer, to, scheduler);
   }
   if (from == FusionRole::kScatter || from == FusionRole::kSort) {
     return No("a scatter's or a sort's result is memory");
@@ -499,8 +499,8 @@ FusionDecision DecideByRoles(const Instruction& producer, const Instruction& con
 }  // namespace
 
 FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& consumer,
-                               const target::Target& target) {
-  FusionDecision decision = DecideByRoles(producer, consumer, target);
+                               const Scheduler& scheduler) {
+  FusionDecision decision = DecideByRoles(producer, consumer, scheduler);
   if (decision.fuse && RepeatsTooMuch(producer, consumer)) {
     return No("the consumer wants the producer's elements at too many places");
   }
@@ -508,7 +508,7 @@ FusionDecision CanFuseProducer(const Instruction& producer, const Instruction& c
 }
 
 FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
-                               const target::Target& target) {
+                               const Scheduler& scheduler) {
   FusionRole ra = RoleOf(a), rb = RoleOf(b);
   if (ra == FusionRole::kNone || rb == FusionRole::kNone) return No("no kernels");
   if (ra == FusionRole::kDot || rb == FusionRole::kDot) return No("a dot stays alone");
@@ -541,7 +541,7 @@ FusionDecision CanFuseSiblings(const Instruction& a, const Instruction& b,
 }
 
 FusionDecision CanFuseKeeping(const Instruction& producer, const Instruction& consumer,
-                              const target::Target& target) {
+                              const Scheduler& scheduler) {
   FusionRole from = RoleOf(producer), to = RoleOf(consumer);
   if (to != FusionRole::kElemental) return No("the consumer is more than elementwise work");
   if (from != FusionRole::kElemental && from != FusionRole::kReduce && from != FusionRole::kDot) {

@@ -6,9 +6,10 @@
 
 #include "ir/ir.h"
 #include "kernel/build.h"
-#include "target/target.h"
 
 namespace kiln::kernel {
+
+class Scheduler;  // schedule/scheduler.h
 
 // What an instruction (or a fusion, by its computation) is inside a kernel.
 enum class FusionRole : uint8_t {
@@ -33,16 +34,16 @@ struct FusionDecision {
 
 // Whether `producer` may be computed inside `consumer`'s kernel (either may be a fusion already).
 FusionDecision CanFuseProducer(const ir::Instruction& producer, const ir::Instruction& consumer,
-                               const target::Target& target);
+                               const Scheduler& scheduler);
 // Whether two kernels that do not depend on each other may become one with the outputs of both.
 FusionDecision CanFuseSiblings(const ir::Instruction& a, const ir::Instruction& b,
-                               const target::Target& target);
+                               const Scheduler& scheduler);
 
 // Whether `consumer` may be computed in the kernel of `producer`, of which others use results, too:
 // both walk the same points, and the consumer reads the producer's elements where it writes its
 // own.
 FusionDecision CanFuseKeeping(const ir::Instruction& producer, const ir::Instruction& consumer,
-                              const target::Target& target);
+                              const Scheduler& scheduler);
 
 // What a kernel for the instruction moves and does: bytes of its operands and results, and
 // operations. Used to see whether a fusion pays.

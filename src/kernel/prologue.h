@@ -2,9 +2,10 @@
 #pragma once
 
 #include "ir/ir.h"
-#include "target/target.h"
 
 namespace kiln::kernel {
+
+class Scheduler;  // schedule/scheduler.h
 
 // Whether `producer`, an elementwise op or a fusion of such, may be computed on the elements of a
 // dot's operand as the product reads them, and costs less there than in memory: it is made of one
@@ -12,6 +13,6 @@ namespace kiln::kernel {
 // have in common. `consumer`
 // is the dot, or a fusion with one.
 bool MayBePrologue(const ir::Instruction& producer, const ir::Instruction& consumer,
-                   const target::Target& target);
+                   const Scheduler& scheduler);
 
 }  // namespace kiln::kernel

@@ -52,6 +52,7 @@ struct ScheduledKernel {
   // items.
   std::vector<ScheduledPart> parts;
   ChainBlocks chain;
+  bool on_gpu = false;
   GpuSchedule gpu;  // on a GPU, and then none of the others
   // On a CPU.
   int64_t items = 1;      // [0, items) are independent

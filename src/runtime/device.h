@@ -128,6 +128,8 @@ class Device : public MemorySource {
   // Transfers from here on are recorded, too, until it is called with null, which waits for them.
   // Runs are recorded where their options say so.
   virtual void SetTrace(std::shared_ptr<TraceSink> trace) { (void)trace; }
+  // Whether its work is shown in lanes of its own, at the times when it was done.
+  virtual bool shows_runs() const { return false; }
 
   // What follows comes after what the default stream, which the device's own does not wait for, has
   // been asked for.

@@ -38,7 +38,7 @@ struct Session::Prepared {
 };
 
 Session::Session(const ir::Module& module, runtime::Device& device)
-    : module_(module.Clone()), device_(device) {}
+    : module_(module.Clone()), device_(device), backend_(compiler::BackendFor(device.target())) {}
 
 Session::~Session() = default;
 
@@ -54,10 +54,11 @@ int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
 
 Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module,
                                                  runtime::Device& device) {
-  if (device.target().kind == target::Kind::kReference) {
+  std::unique_ptr<Session> session(new Session(module, device));
+  if (!session->backend_->runs_kernels()) {
     return Unimplemented("sessions on the device ", device.name());
   }
-  return std::unique_ptr<Session>(new Session(module, device));
+  return session;
 }
 
 Result<int> Session::Prepare(std::span<const std::string> feeds,
@@ -81,7 +82,7 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   passes::PassContext context;
   context.target = &device_.target();
   KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));
-  KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, device_.target()));
+  KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, *backend_));
   auto prepared = std::make_unique<Prepared>(device_);
   prepared->ops.resize(lowered.program.launches.size());
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.prologue));
@@ -126,7 +127,7 @@ Status Session::CompileSteps(Prepared& prepared, const codegen::LoweredProgram& 
     } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
       // Calls are told apart in messages, and take no time to compile: each is one of its own.
       const program::LaunchInfo& info = lowered.program.launches[static_cast<size_t>(call->id)];
-      set(call->id, Load(compiler::CompileCall(*call, info, device_.target())));
+      set(call->id, Load(compiler::CompileCall(*call, info, *backend_)));
     }
   });
   return status;
@@ -145,7 +146,7 @@ Result<std::shared_ptr<Session::Op>> Session::Compile(const kernel::ScheduledKer
   auto it = ops_.find(text);
   if (it != ops_.end()) return it->second;
   KILN_ASSIGN_OR_RETURN(std::shared_ptr<Op> op,
-                        Load(compiler::CompileLaunch(kernel, text, args, device_.target())));
+                        Load(compiler::CompileLaunch(kernel, text, args, *backend_)));
   ops_[std::move(text)] = op;
   return op;
 }
@@ -203,15 +204,15 @@ Status Session::RunOp(const Prepared& prepared, int launch,
   }
   runtime::RunOptions quiet = options;
   // A GPU has lanes of its own; what is shown here is how long the host took to ask it.
-  const bool on_gpu = device_.target().kind == target::Kind::kGpu;
-  if (!on_gpu) quiet.trace = nullptr;
+  const bool shows_runs = device_.shows_runs();
+  if (!shows_runs) quiet.trace = nullptr;
   int64_t start = options.trace ? TraceSink::Now() : 0;
   Result<std::unique_ptr<runtime::Completion>> completion =
       prepared.ops[launch]->executable->Start(args, {}, quiet);
   if (!completion.ok()) return completion.status();
   if (*completion) {
     // In a timeline an op ends before the next one begins.
-    if (options.trace && !on_gpu) KILN_RETURN_IF_ERROR((*completion)->Wait());
+    if (options.trace && !shows_runs) KILN_RETURN_IF_ERROR((*completion)->Wait());
     started.push_back(*std::move(completion));
   }
   if (options.trace) {

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "codegen/lowered_program.h"
+#include "compiler/backend.h"
 #include "ir/ir.h"
 #include "program/program.h"
 #include "runtime/device.h"
@@ -72,6 +73,7 @@ class Session {
 
   std::unique_ptr<ir::Module> module_;
   runtime::Device& device_;
+  const std::unique_ptr<const compiler::Backend> backend_;
   mutable std::mutex mutex_;
   // Kernels by what they are.
   std::unordered_map<std::string, std::shared_ptr<Op>> ops_;

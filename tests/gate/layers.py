@@ -7,6 +7,9 @@ may include itself, what its row names, and what those rooms may include.
 The table is the one whose header has the columns "room", "may include" and "libraries". A row whose
 room is a path ("runtime/lib", "tools/kiln_opt") speaks of the files whose path begins so; such files
 still belong to the room for everyone else. Names are in backquotes; "all above" is every row above.
+Rooms behind "; not" are left out of what the others would allow.
+
+What kind a target is, is asked where a kind has its row (see "Backends" on that page), and by devices.
 """
 
 import os
@@ -21,14 +24,18 @@ LIBRARIES = {
     'CLI11': ('CLI/',),
     'nlohmann-json': ('nlohmann/',),
 }
+# What only these files may ask, by how their paths begin.
+KIND = 'target::Kind'
+ASKS_FOR_KIND = ('target/', 'kernel/schedule/scheduler.cc', 'compiler/backend.cc', 'device/')
 # Folders of src/ that hold no room.
 NO_ROOM = {'cmake'}
 
 
 class Row:
-    def __init__(self, room, direct, libraries):
+    def __init__(self, room, direct, excluded, libraries):
         self.room = room
         self.direct = direct
+        self.excluded = excluded
         self.libraries = libraries
 
 
@@ -51,13 +58,14 @@ def read_table(text):
         if set(line) <= set('|-: '):
             continue
         room = cells[columns['room']].strip('`').rstrip('/')
-        may = cells[columns['may include']]
+        may, _, without = cells[columns['may include']].partition('; not ')
         direct = re.findall(r'`([^`]+)`', may)
+        excluded = re.findall(r'`([^`]+)`', without)
         if 'all above' in may:
             direct += [r.room for r in rows]
         direct = [d.rstrip('/') for d in direct]
         libraries = [l for l in LIBRARIES if l in cells[columns['libraries']]]
-        rows.append(Row(room, direct, libraries))
+        rows.append(Row(room, direct, excluded, libraries))
     return rows
 
 
@@ -105,8 +113,10 @@ def check_file(path, text, rows):
     row = row_of(path, rows)
     if row is None:
         return [f'src/{path}: its room has no row in the layer table']
-    allowed = closure(row.room, rows)
+    allowed = closure(row.room, rows) - set(row.excluded)
     errors = []
+    if KIND in text and not path.startswith(ASKS_FOR_KIND):
+        errors.append(f'src/{path}: asks what kind a target is; that is its backend\'s to know')
     for bracket, included in INCLUDE.findall(text):
         library = next((l for l, begins in LIBRARIES.items() if included.startswith(begins)), None)
         if library:

@@ -21,6 +21,7 @@ TABLE = """
 | `codegen` | code | `ir`, `frame` | LLVM |
 | `runtime` | running | `ir`, `frame` | |
 | `runtime/lib` | what code calls | `base`, `frame` | Eigen |
+| `device` | machines | `runtime`, `codegen`; not `ir` | |
 | `capi` | the door | all above | |
 | `tools` | tools | `include/kiln` | CLI11 |
 | `tools/opt` | opt | `ir` | CLI11 |
@@ -36,7 +37,7 @@ class Layers(unittest.TestCase):
         return layers.check_file(path, '\n'.join('#include ' + i for i in includes), self.rows)
 
     def test_table(self):
-        self.assertEqual(len(self.rows), 10)
+        self.assertEqual(len(self.rows), 11)
         self.assertEqual(layers.table_errors(self.rows), [])
         upward = layers.read_table(TABLE.replace('| modules | `base`', '| modules | `runtime`'))
         self.assertEqual(len(layers.table_errors(upward)), 1)
@@ -49,13 +50,18 @@ class Layers(unittest.TestCase):
         self.assertEqual(self.errors('capi/a.cc', '"runtime/lib/b.h"', '"kiln/kiln.h"'), [])
         self.assertEqual(self.errors('tools/opt.cc', '"base/a.h"', '<CLI/CLI.hpp>'), [])
 
+    def test_kinds(self):
+        text = 'if (target.kind == target::Kind::kGpu) return;'
+        self.assertEqual(len(layers.check_file('codegen/a.cc', text, self.rows)), 1)
+        self.assertEqual(layers.check_file('device/a.cc', text, self.rows), [])
+
     def test_rejected(self):
         for path, include in [
                 ('ir/a.cc', '"codegen/a.h"'), ('base/a.cc', '"ir/a.h"'),
                 ('ir/a.cc', '"llvm/IR/Module.h"'), ('ir/a.cc', '<llvm/IR/Module.h>'),
                 ('codegen/a.cc', '<Eigen/Core>'), ('frame/frame.h', '"base/status.h"'),
                 ('runtime/lib/a.cc', '"runtime/device.h"'), ('runtime/lib/a.cc', '"ir/a.h"'),
-                ('tools/run.cc', '"ir/a.h"'), ('ir/a.cc', '"kiln/kiln.h"'),
+                ('device/a.cc', '"ir/a.h"'), ('tools/run.cc', '"ir/a.h"'), ('ir/a.cc', '"kiln/kiln.h"'),
                 ('ir/a.cc', '"neighbour.h"'), ('attic/a.cc', '<vector>')]:
             self.assertEqual(len(self.errors(path, include)), 1, (path, include))
 

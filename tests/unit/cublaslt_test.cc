@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "compiler/library_product.h"
+#include "compiler/gpu/library_product.h"
 #include "cublaslt_standin.h"
 #include "device/gpu/device.h"
 #include "device/gpu/library_choices.h"

@@ -13,7 +13,7 @@
 
 #include "base/strings.h"
 #include "codegen/codegen.h"
-#include "compiler/program_kernels.h"
+#include "compiler/gpu/grids.h"
 #include "gpu_test_util.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
@@ -392,7 +392,7 @@ void CheckSchedule(const ir::Module& module, GpuSchedule schedule, int sm, doubl
     auto compiled = testing::CompileWithKernels(module.Clone(), target);
     ASSERT_TRUE(compiled.ok());
     compiled->lowered.kernels[0].gpu = schedule;
-    compiler::DescribeKernels(compiled->lowered, target.kind);
+    compiler::DescribeGrids(compiled->lowered);
     auto code = codegen::GenerateGpu(compiled->lowered, target, {});
     ASSERT_TRUE(code.ok()) << code.status().ToString();
     if (!target.gpu.emulated) EXPECT_EQ(testing::Assemble(sm, (*code)[0]), "");

@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "compiled_test_util.h"
-#include "compiler/library_product.h"
+#include "compiler/gpu/library_product.h"
 #include "hlo_test_util.h"
 #include "kernel/schedule/gpu/product.h"
 #include "target/target.h"

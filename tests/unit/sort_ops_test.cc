@@ -276,8 +276,7 @@ TEST(SortOps, KeysAreRecognised) {
   auto plan = [](const std::string& text) {
     auto loaded = Load(*ir::ParseOrDie(text), true);
     EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
-    const auto kind = testing::IsTestOfGpu() ? target::Kind::kGpu : target::Kind::kCpu;
-    return loaded.ok() ? loaded->lowered->ToString(kind) : "";
+    return loaded.ok() ? loaded->lowered->ToString() : "";
   };
   for (std::string_view type : kTypes) {
     EXPECT_NE(plan(SortOf(type, "999", 0, "LT")).find("themselves"), std::string::npos) << type;

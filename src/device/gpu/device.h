@@ -61,6 +61,7 @@ class GpuDevice : public runtime::Device {
   }
   Status JoinDefaultStream() override;
   void SetTrace(std::shared_ptr<TraceSink> trace) override { timeline_.SetTrace(std::move(trace)); }
+  bool shows_runs() const override { return true; }
   bool takes_streams() const override { return machine_->takes_streams(); }
   int cuda_ordinal() const override { return machine_->cuda_ordinal(); }
 

@@ -143,13 +143,21 @@ Status GpuExecutable::RunPrologue() {
   if (program_.prologue.empty()) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuSteps steps, Translate(program_.prologue));
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, device_.Stream());
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, device_.machine().MakeEvent());
   const runtime::RunOptions options;
   Replay run{*stream, constants_, options, nullptr};
   for (size_t i = 0; i < run.addresses.size(); ++i) {
     if (program_.allocations[i].kind == Allocation::Kind::kArena) run.addresses[i] = arena_;
   }
-  KILN_RETURN_IF_ERROR(Enqueue(steps, run));
-  KILN_RETURN_IF_ERROR(stream->Synchronise());
+  {
+    std::lock_guard order(device_.order());
+    Status status = Enqueue(steps, run);
+    if (status.ok()) status = stream->Record(*event);
+    // What is in the stream still uses the program's memory.
+    if (!status.ok()) (void)stream->Synchronise();
+    KILN_RETURN_IF_ERROR(status);
+  }
+  KILN_RETURN_IF_ERROR(event->Wait());
   // What only the prologue reads goes.
   const std::vector<bool> used = program::AllocationUses(program_);
   for (size_t i = 0; i < constants_.size(); ++i) {

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "ir/ir.h"
-#include "target/target.h"
+
+namespace kiln::kernel {
+class Scheduler;  // kernel/schedule/scheduler.h
+}
 
 namespace kiln::passes::expand {
 
@@ -17,7 +20,9 @@ class Builder {
       : computation_(computation), at_(at), from_(from) {}
   explicit Builder(ir::Instruction* at) : Builder(at->parent(), at, at) {}
   // In code for a target, where that matters.
-  Builder(ir::Instruction* at, const target::Target& target) : Builder(at) { target_ = &target; }
+  Builder(ir::Instruction* at, const kernel::Scheduler& scheduler) : Builder(at) {
+    scheduler_ = &scheduler;
+  }
 
   // Of a shape that inference gives; `declared` is what it does not (see InferenceInput). Operands
   // are such as inference takes: whoever expands a module that is valid makes a valid one.
@@ -80,7 +85,7 @@ class Builder {
   ir::Computation* computation() const { return computation_; }
   ir::Instruction* at() const { return at_; }
   // Null where it does not matter.
-  const target::Target* target() const { return target_; }
+  const kernel::Scheduler* scheduler() const { return scheduler_; }
   // The first failure of inference: a mistake of the expansion.
   const Status& status() const { return status_; }
 
@@ -88,7 +93,7 @@ class Builder {
   ir::Computation* computation_;
   ir::Instruction* at_;
   const ir::Instruction* from_;
-  const target::Target* target_ = nullptr;
+  const kernel::Scheduler* scheduler_ = nullptr;
   Status status_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernel/schedule/scheduler.h"
 #include "ops/window.h"
 #include "passes/expand/expand.h"
 
@@ -102,8 +103,6 @@ class SumsOfProducts {
     return sum <= kFewProducts / i_->shape().num_elements();
   }
 
-  bool IsForGpu() const { return b_.target() && b_.target()->kind == target::Kind::kGpu; }
-
   // What is added around and between lhs's elements, and the windows of what that makes.
   void ChooseWindows() {
     const auto& window = i_->attributes().Window(Attr::kWindow);
@@ -151,8 +150,9 @@ class SumsOfProducts {
   Instruction* PatchesOfLhs() {
     Instruction* x = i_->operand(0);
     const bool sees = std::ranges::any_of(view_, [](const auto& w) { return !IsTrivial(w); });
-    // What a CPU would convert in each window is converted before, once.
-    if (sees && in_place_ && !IsForGpu() && IsNarrow(x->shape().type())) {
+    // What would be converted in each window is converted before, once.
+    if (sees && in_place_ && !b_.scheduler()->ConvertsWhatItReads() &&
+        IsNarrow(x->shape().type())) {
       x = InLayout(b_.Convert(x, WideType(i_->shape().type())), *i_->operand(0));
     }
     if (pads_ && in_place_) {

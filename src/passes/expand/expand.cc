@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernel/schedule/scheduler.h"
 #include "passes/growth.h"
 
 namespace kiln::passes {
@@ -55,9 +56,10 @@ Result<bool> Expand(Computation& c, const Row& row, const PassContext& context) 
   for (Instruction* i : c.instructions()) {
     if (i->opcode() == row.opcode && !IsOfBytes(*i)) found.push_back(i);
   }
+  const auto scheduler = kernel::SchedulerFor(TargetOf(context));
   for (Instruction* i : found) {
     KILN_RETURN_IF_ERROR(CheckGrowth(c, context));
-    Builder b(i, TargetOf(context));
+    Builder b(i, *scheduler);
     KILN_ASSIGN_OR_RETURN(Instruction * value, row.expand(b, i));
     value = b.InLayout(value, i->shape());
     KILN_RETURN_IF_ERROR(b.status().WithContext(Cat(OpcodeName(row.opcode), " '", i->name(), "'")));

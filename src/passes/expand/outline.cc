@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/call.h"
+#include "kernel/schedule/scheduler.h"
 #include "passes/expand/expand.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
@@ -109,9 +110,10 @@ Result<bool> FuseOutlined(ir::Module& module, const PassContext& context) {
     if (called.contains(c.get())) bodies.push_back(c.get());
   }
   PartFusions(module);
+  const auto scheduler = kernel::SchedulerFor(TargetOf(context));
   for (Computation* c : bodies) {
-    FuseRowsIn(*c, TargetOf(context));
-    FuseIn(*c, TargetOf(context));
+    FuseRowsIn(*c, *scheduler);
+    FuseIn(*c, *scheduler);
   }
   return InlineCalls(module, context);
 }

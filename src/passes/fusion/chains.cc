@@ -18,7 +18,7 @@
 #include "kernel/build.h"
 #include "kernel/combiner.h"
 #include "kernel/fusible.h"
-#include "kernel/schedule/cpu/chain.h"
+#include "kernel/schedule/scheduler.h"
 #include "passes/fusion/merge.h"
 #include "passes/passes.h"
 
@@ -52,7 +52,7 @@ bool IsUsedByOthers(const Instruction& product, int64_t result, const Instructio
 
 class ChainFuser {
  public:
-  ChainFuser(Computation& c, const target::Cpu& cpu) : c_(c), cpu_(cpu) {}
+  ChainFuser(Computation& c, const kernel::Scheduler& scheduler) : c_(c), scheduler_(scheduler) {}
 
   bool Run() {
     bool changed = false;
@@ -221,7 +221,7 @@ class ChainFuser {
       if (product.opcode() == Opcode::kFusion) return product.operand(param)->IsConstant();
       return p < group.inputs.size() && group.inputs[p]->IsConstant();
     };
-    return kernel::ScheduleChain(*chain, cpu_, is_constant).has_value();
+    return scheduler_.ScheduleChain(*chain, is_constant).has_value();
   }
 
   // Whether something else that the second kernel reads is made with the product's results; true as
@@ -244,18 +244,18 @@ class ChainFuser {
   }
 
   Computation& c_;
-  const target::Cpu& cpu_;
+  const kernel::Scheduler& scheduler_;
   bool leaves_computations_ = false;
 };
 
 }  // namespace
 
 Result<bool> FuseChains(ir::Module& module, const PassContext& context) {
-  const target::Target& target = TargetOf(context);
-  if (target.kind == target::Kind::kGpu) return false;
+  const auto scheduler = kernel::SchedulerFor(TargetOf(context));
+  if (!scheduler->has_chains()) return false;
   bool changed = false, tried = false;
   for (Computation* c : ProgramComputations(module)) {
-    ChainFuser fuser(*c, target.cpu);
+    ChainFuser fuser(*c, *scheduler);
     changed |= fuser.Run();
     tried |= fuser.leaves_computations();
   }

@@ -11,8 +11,8 @@
 #include "ir/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/build.h"
-#include "kernel/contraction.h"
 #include "kernel/fusible.h"
+#include "kernel/schedule/scheduler.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
 #include "passes/passes.h"
@@ -76,8 +76,8 @@ class Ids {
 
 class Fuser {
  public:
-  Fuser(Computation& c, const target::Target& target)
-      : c_(c), target_(target), previous_(ir::PreviousEffects(c)) {}
+  Fuser(Computation& c, const kernel::Scheduler& scheduler)
+      : c_(c), scheduler_(scheduler), previous_(ir::PreviousEffects(c)) {}
 
   bool Run() {
     for (Instruction* i : c_.instructions()) NoteUpdates(i);
@@ -116,7 +116,7 @@ class Fuser {
       return false;
     }
     return std::all_of(producer.users().begin(), producer.users().end(), [&](Instruction* user) {
-      return kernel::CanFuseProducer(producer, *user, target_).fuse;
+      return kernel::CanFuseProducer(producer, *user, scheduler_).fuse;
     });
   }
 
@@ -142,7 +142,7 @@ class Fuser {
         if (producer->opcode() == Opcode::kParameter) continue;
         if (alone != (producer->users().size() == 1 && !producer->IsRoot())) continue;
         if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(*producer)) continue;
-        if (kernel::CanFuseProducer(*producer, *consumer, target_).fuse &&
+        if (kernel::CanFuseProducer(*producer, *consumer, scheduler_).fuse &&
             !ReadsAfterUpdate(*producer, *consumer)) {
           return producer;
         }
@@ -192,7 +192,7 @@ class Fuser {
       }
       if (!producer || !IsKeeper(*producer) || producer->IsRoot()) continue;
       if (OutputCount(*producer) + OutputCount(*consumer) > kMaxOutputs) continue;
-      if (!kernel::CanFuseKeeping(*producer, *consumer, target_).fuse ||
+      if (!kernel::CanFuseKeeping(*producer, *consumer, scheduler_).fuse ||
           ReadsAfterUpdate(*producer, *consumer)) {
         continue;
       }
@@ -238,7 +238,7 @@ class Fuser {
 
   bool AreSiblings(const Instruction* a, const Instruction* b) {
     return a != b && OutputCount(*a) + OutputCount(*b) <= kMaxOutputs && !a->IsRoot() &&
-           !b->IsRoot() && kernel::CanFuseSiblings(*a, *b, target_).fuse && !DependsOn(a, b) &&
+           !b->IsRoot() && kernel::CanFuseSiblings(*a, *b, scheduler_).fuse && !DependsOn(a, b) &&
            !DependsOn(b, a) && !ReadsAfterUpdate(*a, *b) && !ReadsAfterUpdate(*b, *a);
   }
 
@@ -303,7 +303,7 @@ class Fuser {
   }
 
   Computation& c_;
-  const target::Target& target_;
+  const kernel::Scheduler& scheduler_;
   const std::unordered_map<const Instruction*, Instruction*> previous_;  // effects before effects
   Ids gone_;  // of those that a phase began with
   // Arrays that some reader updates in place: few, where arrays may have very many readers.
@@ -318,25 +318,22 @@ class Fuser {
 // Whether a kernel is no matrix product any more by what a dot has been fused with: operands whose
 // elements have no strides, like rows that were cut shorter and then put together.
 bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
-                     const target::Cpu& cpu) {
+                     const kernel::Scheduler& scheduler) {
   const auto& members = fusion.called(0)->instructions();
   auto dot = std::ranges::find(members, Opcode::kDot, [](const auto& m) { return m->opcode(); });
-  if (dot == members.end() || kernel::AsContraction(kernel, cpu)) return false;
-  auto alone = kernel::BuildKernel(kernel::GroupOf(**dot), "probe");
-  return alone.ok() && kernel::AsContraction(*alone, cpu);
+  return dot != members.end() && scheduler.SpoilsProduct(kernel, **dot);
 }
 
 // A group that turned out to be no single kernel, or a bad one, is taken apart again: each op is
 // one by itself.
-void UnfuseWhatCannotBeBuilt(Computation& c, const target::Target& target) {
+void UnfuseWhatCannotBeBuilt(Computation& c, const kernel::Scheduler& scheduler) {
   std::vector<Instruction*> fusions;
   for (Instruction* i : c.instructions()) {
     if (i->opcode() == Opcode::kFusion) fusions.push_back(i);
   }
   for (Instruction* fusion : fusions) {
     auto kernel = kernel::BuildKernel(kernel::GroupOf(*fusion), "probe");
-    bool spoilt = kernel.ok() && target.kind != target::Kind::kGpu &&
-                  IsSpoiltProduct(*fusion, *kernel, target.cpu);
+    bool spoilt = kernel.ok() && IsSpoiltProduct(*fusion, *kernel, scheduler);
     if (!kernel.ok() || spoilt) Unfuse(fusion);
   }
 }
@@ -355,9 +352,9 @@ void PartFusions(ir::Module& module) {
   }
 }
 
-bool FuseIn(Computation& c, const target::Target& target) {
-  const bool changed = Fuser(c, target).Run();
-  UnfuseWhatCannotBeBuilt(c, target);
+bool FuseIn(Computation& c, const kernel::Scheduler& scheduler) {
+  const bool changed = Fuser(c, scheduler).Run();
+  UnfuseWhatCannotBeBuilt(c, scheduler);
   return changed;
 }
 
@@ -365,9 +362,10 @@ Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   bool changed = false;
   std::vector<Computation*> programs = ProgramComputations(module);
   PartFusions(module);
+  const auto scheduler = kernel::SchedulerFor(TargetOf(context));
   for (Computation* c : programs) {
     KILN_RETURN_IF_ERROR(context.interrupt.Check());
-    changed |= FuseIn(*c, TargetOf(context));
+    changed |= FuseIn(*c, *scheduler);
   }
   if (changed) module.RemoveUnusedComputations();
   return changed;

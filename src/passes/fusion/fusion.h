@@ -2,7 +2,10 @@
 #pragma once
 
 #include "ir/ir.h"
-#include "target/target.h"
+
+namespace kiln::kernel {
+class Scheduler;  // kernel/schedule/scheduler.h
+}
 
 namespace kiln::passes {
 
@@ -10,8 +13,8 @@ namespace kiln::passes {
 void PartFusions(ir::Module& module);
 
 // Reductions and what uses their results on the same rows; whether there were any.
-bool FuseRowsIn(ir::Computation& c, const target::Target& target);
+bool FuseRowsIn(ir::Computation& c, const kernel::Scheduler& scheduler);
 // Producers into consumers, and siblings with each other; whether there were any.
-bool FuseIn(ir::Computation& c, const target::Target& target);
+bool FuseIn(ir::Computation& c, const kernel::Scheduler& scheduler);
 
 }  // namespace kiln::passes

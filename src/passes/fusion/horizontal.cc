@@ -13,6 +13,7 @@
 #include "ir/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/fusible.h"
+#include "kernel/schedule/scheduler.h"
 #include "passes/fusion/merge.h"
 #include "passes/memory/names.h"
 #include "passes/passes.h"
@@ -143,7 +144,7 @@ class Bundle {
 
 class Bundler {
  public:
-  Bundler(Computation& c, const target::Target* target) : c_(c), target_(target) {
+  Bundler(Computation& c, const kernel::Scheduler& scheduler) : c_(c), scheduler_(scheduler) {
     const ir::Module& module = *c.parent();
     for (Instruction* i : c.instructions()) {
       if (i->IsConstant()) kept_.insert(i);
@@ -227,17 +228,13 @@ class Bundler {
 
   bool Finish(const Bundle& bundle) const {
     if (bundle.kernels().size() < 2) return false;
-    // On a CPU it is a gain where several threads can take part.
-    if (target_ && target_->kind == target::Kind::kCpu &&
-        target_->cpu.TasksWorth(bundle.microseconds()) < 2) {
-      return false;
-    }
+    if (!scheduler_.BundlePays(bundle.microseconds())) return false;
     MergeBundle(bundle.kernels());
     return true;
   }
 
   Computation& c_;
-  const target::Target* target_;
+  const kernel::Scheduler& scheduler_;
   std::unordered_set<const Instruction*> kept_;
 };
 
@@ -245,7 +242,8 @@ class Bundler {
 
 Result<bool> BundleKernels(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* c : ProgramComputations(module)) changed |= Bundler(*c, context.target).Run();
+  const auto scheduler = kernel::SchedulerFor(TargetOf(context));
+  for (Computation* c : ProgramComputations(module)) changed |= Bundler(*c, *scheduler).Run();
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

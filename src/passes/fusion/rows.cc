@@ -19,6 +19,7 @@
 
 #include "kernel/build.h"
 #include "kernel/fusible.h"
+#include "kernel/schedule/scheduler.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/merge.h"
 #include "passes/passes.h"
@@ -37,10 +38,6 @@ constexpr size_t kSearchBudget = 256;
 // With fewer rows than this, large ones are better cut into pieces for several threads.
 constexpr int64_t kMinRows = 16;
 constexpr int64_t kLargeRow = 1 << 14;
-
-// Rows along another dimension than the last are columns, which are taken in strips: with fewer
-// columns than this in a strip the kernels are better apart.
-constexpr int64_t kMinColumns = 64;
 // Fewer elements than these along the last dimension are not worth a transpose in registers.
 constexpr int64_t kMinTransposed = 16;
 
@@ -97,7 +94,7 @@ bool IsReduction(const Instruction& i) {
 
 class RowFuser {
  public:
-  RowFuser(Computation& c, const target::Target& target) : c_(c), target_(target) {}
+  RowFuser(Computation& c, const kernel::Scheduler& scheduler) : c_(c), scheduler_(scheduler) {}
 
   bool Run() {
     order_ = c_.PostOrder();
@@ -220,7 +217,7 @@ class RowFuser {
 
   // Whether it pays to write rows in this order of their dimensions.
   bool MayTranspose(const Space& space, const Ints& order) const {
-    if (target_.kind == target::Kind::kGpu) return false;
+    if (!scheduler_.TurnsRows()) return false;
     const auto last = static_cast<int64_t>(order.size()) - 1;
     if (order.back() == last) return true;
     return space.full.back().size() >= kMinTransposed &&
@@ -318,9 +315,7 @@ class RowFuser {
     if (rows == 0 || row == 0 || (rows < kMinRows && row > kLargeRow)) return false;
     auto last = static_cast<int64_t>(space.full.size()) - 1;
     while (last > 0 && space.full[static_cast<size_t>(last)].size() == 1) --last;
-    if (target_.kind == target::Kind::kGpu || space.reduced.back() >= last) return true;
-    const int64_t l2 = target_.cpu.l2_bytes, column = row * ByteWidth(type);
-    return rows * column <= l2 || kMinColumns * column <= l2 / 2;
+    return space.reduced.back() >= last || scheduler_.KeepsColumns(rows, row * ByteWidth(type));
   }
 
   bool TryRoot(Instruction* root) {
@@ -348,7 +343,7 @@ class RowFuser {
   }
 
   Computation& c_;
-  const target::Target& target_;
+  const kernel::Scheduler& scheduler_;
   // What was there at first; null where it has become part of a kernel.
   std::vector<Instruction*> order_;
   // Of what is left of that: where it stands there.
@@ -364,11 +359,14 @@ class RowFuser {
 
 }  // namespace
 
-bool FuseRowsIn(Computation& c, const target::Target& target) { return RowFuser(c, target).Run(); }
+bool FuseRowsIn(Computation& c, const kernel::Scheduler& scheduler) {
+  return RowFuser(c, scheduler).Run();
+}
 
 Result<bool> FuseRows(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  for (Computation* c : ProgramComputations(module)) changed |= FuseRowsIn(*c, TargetOf(context));
+  const auto scheduler = kernel::SchedulerFor(TargetOf(context));
+  for (Computation* c : ProgramComputations(module)) changed |= FuseRowsIn(*c, *scheduler);
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

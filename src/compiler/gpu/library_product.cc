@@ -1,4 +1,4 @@
-#include "compiler/library_product.h"
+#include "compiler/gpu/library_product.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "compiler/alignment.h"
+#include "compiler/cpu/alignment.h"
 
 #include <algorithm>
 

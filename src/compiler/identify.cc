@@ -1,8 +1,9 @@
-#include "compiler/program_id.h"
+#include "compiler/identify.h"
 
 #include <cstring>
 
 #include "backend/fingerprint.h"
+#include "frame/frame.h"
 #include "program/steps.h"
 
 namespace kiln::compiler {
@@ -52,10 +53,8 @@ class Id {
   std::string bytes_;
 };
 
-}  // namespace
-
-std::string ProgramId(const program::Program& program, const target::Target& target,
-                      const std::vector<std::string_view>& kernel_texts) {
+std::string IdOf(const program::Program& program, const target::Target& target,
+                 const std::vector<std::string_view>& kernel_texts) {
   Id id;
   id.Add(program.name);
   id.Add(program.target);
@@ -74,6 +73,20 @@ std::string ProgramId(const program::Program& program, const target::Target& tar
   id.Add(program.prologue);
   id.Add(program.steps);
   return id.Text();
+}
+
+}  // namespace
+
+void Identify(codegen::LoweredProgram& lowered, const target::Target& target,
+              const std::vector<std::string_view>& kernel_texts) {
+  program::Program& program = lowered.program;
+  program.target = target.ToString();
+  program.frame_version = KILN_FRAME_VERSION;
+  program.kernels.clear();
+  for (const kernel::ScheduledKernel& k : lowered.kernels) {
+    program.kernels.push_back({.name = k.kernel.name});
+  }
+  program.id = IdOf(program, target, kernel_texts);
 }
 
 }  // namespace kiln::compiler

@@ -1,4 +1,4 @@
-#include "compiler/fuse_loops.h"
+#include "compiler/cpu/fuse_loops.h"
 
 #include <algorithm>
 

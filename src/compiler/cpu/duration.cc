@@ -1,4 +1,4 @@
-#include "compiler/duration.h"
+#include "compiler/cpu/duration.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,0 +1,27 @@
+#include "compiler/gpu/grids.h"
+
+#include "base/strings.h"
+#include "codegen/kernel_uses.h"
+#include "compiler/gpu/library_product.h"
+
+namespace kiln::compiler {
+
+void DescribeGrids(codegen::LoweredProgram& lowered) {
+  const std::vector<codegen::KernelUse> uses = codegen::KernelUses(lowered);
+  for (size_t k = 0; k < lowered.kernels.size(); ++k) {
+    const kernel::ScheduledKernel& scheduled = lowered.kernels[k];
+    program::Kernel& kernel = lowered.program.kernels[k];
+    kernel.grids.clear();
+    kernel.library.reset();
+    if (!uses[k].launched) continue;
+    for (size_t i = 0; i < scheduled.gpu.launches.size(); ++i) {
+      const kernel::GpuLaunch& launch = scheduled.gpu.launches[i];
+      kernel.grids.push_back(
+          {Cat("k", k, i > 0 ? Cat("_", i) : "", "_", kernel.name, "_", lowered.program.id),
+           launch.blocks, launch.threads, launch.shared_bytes});
+    }
+    kernel.library = AsLibraryProduct(scheduled);
+  }
+}
+
+}  // namespace kiln::compiler

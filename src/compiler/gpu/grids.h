@@ -1,0 +1,12 @@
+// What a GPU's device is told of a program's kernels.
+#pragma once
+
+#include "codegen/lowered_program.h"
+
+namespace kiln::compiler {
+
+// Sets the grids of the kernels that are launched, whose symbols end in the program's id, and the
+// library's product where a kernel is one.
+void DescribeGrids(codegen::LoweredProgram& lowered);
+
+}  // namespace kiln::compiler

@@ -1,0 +1,18 @@
+// What tells a program's code from that of others.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "codegen/lowered_program.h"
+#include "target/target.h"
+
+namespace kiln::compiler {
+
+// Sets the program's target, the version of its frame, the names of its kernels, and its id: 16
+// hexadecimal digits, a digest of the target, of the texts of the kernels, and of the program's
+// steps, memory and constants. Equal programs have one id.
+void Identify(codegen::LoweredProgram& lowered, const target::Target& target,
+              const std::vector<std::string_view>& kernel_texts);
+
+}  // namespace kiln::compiler

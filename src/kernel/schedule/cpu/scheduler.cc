@@ -1,0 +1,163 @@
+#include "kernel/schedule/cpu/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/strings.h"
+#include "kernel/build.h"
+#include "kernel/contraction.h"
+#include "kernel/schedule/cpu/scan.h"
+#include "kernel/schedule/cpu/scatter.h"
+#include "kernel/schedule/cpu/sort.h"
+
+namespace kiln::kernel {
+namespace {
+
+// Products below this many operations are done sooner than another thread is woken.
+constexpr int64_t kMinFlopsPerTask = 1 << 19;
+
+// Turns the kernel into a matrix product by a schedule of its own; false where it is none.
+Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
+                             const IsConstant& is_constant) {
+  auto product = AsProduct(scheduled.kernel, cpu, is_constant);
+  if (!product) return false;
+  const GemmProblem& problem = product->contraction.problem;
+  KILN_ASSIGN_OR_RETURN(GemmSchedule gemm, ChooseGemmSchedule(cpu, problem));
+  RespectPacking(cpu, *product, gemm);
+  int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.TotalK();
+  scheduled.form = ScheduledKernel::Form::kGemm;
+  scheduled.items = gemm.items;
+  scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, gemm.items);
+  scheduled.contraction = std::make_shared<const Contraction>(std::move(product->contraction));
+  scheduled.gemm = std::make_shared<const GemmSchedule>(std::move(gemm));
+  return true;
+}
+
+// What an item of a bundle stands for: the threads' shares are equal but for so much.
+constexpr double kItemMicroseconds = 0.02;
+
+// Columns are taken in strips: with fewer columns than this in a strip the kernels are better
+// apart.
+constexpr int64_t kMinColumns = 64;
+
+// Ops on an element, or on a vector of them, times how often the product reads it, beside the
+// product itself.
+constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
+
+// How often the product loads each element of an operand from where it is not packed, and whether
+// it does so in vectors.
+struct Reads {
+  int64_t times = int64_t{1} << 40;
+  bool vectors = false;
+};
+Reads ReadsOf(const ir::Instruction& dot, int operand, const target::Cpu& cpu) {
+  auto kernel = BuildKernel(GroupOf(dot), "reads");
+  if (!kernel.ok()) return {};
+  auto c = AsContraction(*kernel, cpu);
+  if (!c || c->a_param == c->b_param) return {};
+  auto schedule = ChooseGemmSchedule(cpu, c->problem);
+  if (!schedule.ok()) return {};
+  bool is_a = c->a_param == operand;
+  if (schedule->kind == GemmKind::kInner) {
+    return {is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles, true};
+  }
+  if (is_a) return {schedule->pack_a ? 1 : schedule->n_panels, false};
+  switch (schedule->b) {
+    case GemmB::kInPlace:
+      return {schedule->m_tiles, true};
+    case GemmB::kPackPanel:
+      return {schedule->m_blocks, true};
+    case GemmB::kPrepacked:
+      return {1, true};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ScheduledKernel> CpuScheduler::Schedule(Kernel kernel, const IsConstant& is_constant) const {
+  ScheduledKernel scheduled;
+  scheduled.kernel = std::move(kernel);
+  if (scheduled.kernel.kind == Kernel::Kind::kSort) {
+    CpuSortSchedule sort = ScheduleSort(scheduled.kernel, cpu_);
+    scheduled.items = sort.items;
+    scheduled.max_tasks = sort.max_tasks;
+    scheduled.sort = std::make_shared<const CpuSortSchedule>(std::move(sort));
+    return scheduled;
+  }
+  KILN_ASSIGN_OR_RETURN(bool product, ScheduleProduct(scheduled, cpu_, is_constant));
+  if (product) return scheduled;
+  switch (scheduled.kernel.kind) {
+    case Kernel::Kind::kNest:
+      scheduled.cpu = ScheduleNest(scheduled.kernel, cpu_);
+      break;
+    case Kernel::Kind::kScatter:
+      scheduled.cpu = ScheduleScatter(scheduled.kernel, cpu_);
+      break;
+    case Kernel::Kind::kScan:
+      scheduled.cpu = ScheduleScan(scheduled.kernel, cpu_);
+      break;
+    case Kernel::Kind::kSort:
+      return Internal("kernel ", scheduled.kernel.name, ": a sort has a schedule of its own");
+  }
+  scheduled.items = scheduled.cpu.items;
+  scheduled.max_tasks = scheduled.cpu.max_tasks;
+  scheduled.finish = scheduled.cpu.split > 0;
+  return scheduled;
+}
+
+int64_t CpuScheduler::ScratchBytes(const ScheduledKernel& kernel) const {
+  if (kernel.sort) return kernel.sort->scratch_bytes;
+  return kernel.gemm ? kernel.gemm->scratch_bytes : kernel.cpu.scratch_bytes;
+}
+
+std::optional<CpuChainSchedule> CpuScheduler::ScheduleChain(const Chain& chain,
+                                                            const IsConstant& is_constant) const {
+  return kernel::ScheduleChain(chain, cpu_, is_constant);
+}
+
+bool CpuScheduler::MayBePart(const ScheduledKernel& k) const {
+  return k.form == ScheduledKernel::Form::kNest && k.kernel.kind == Kernel::Kind::kNest &&
+         !k.finish && k.cpu.scratch_bytes == 0 && k.items > 0;
+}
+
+// It is a gain where several threads can take part.
+bool CpuScheduler::BundlePays(double microseconds) const {
+  return cpu_.TasksWorth(microseconds) >= 2;
+}
+
+// Gives the threads their shares.
+void CpuScheduler::ScheduleBundle(ScheduledKernel& bundle,
+                                  const std::vector<const ScheduledKernel*>& parts) const {
+  double microseconds = 0;
+  bundle.items = 0;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const ScheduledKernel& k = *parts[p];
+    double per_item = k.cpu.microseconds / static_cast<double>(k.items);
+    int64_t weight = std::max<int64_t>(std::llround(per_item / kItemMicroseconds), 1);
+    bundle.parts[p].first_item = bundle.items;
+    bundle.parts[p].weight = weight;
+    bundle.items += k.items * weight;
+    microseconds += k.cpu.microseconds;
+  }
+  bundle.max_tasks = std::min(cpu_.TasksWorth(microseconds), bundle.items);
+}
+
+bool CpuScheduler::ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
+                                bool heavy) const {
+  const Reads reads = ReadsOf(dot, operand, cpu_);
+  const int64_t most = reads.vectors ? kMaxVectorWork : kMaxWork;
+  return reads.times <= 1 || (!heavy && ops * reads.times <= most);
+}
+
+bool CpuScheduler::SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const {
+  if (AsContraction(fused, cpu_)) return false;
+  auto alone = BuildKernel(GroupOf(dot), "probe");
+  return alone.ok() && AsContraction(*alone, cpu_);
+}
+
+bool CpuScheduler::KeepsColumns(int64_t columns, int64_t column_bytes) const {
+  return columns * column_bytes <= cpu_.l2_bytes || kMinColumns * column_bytes <= cpu_.l2_bytes / 2;
+}
+
+}  // namespace kiln::kernel

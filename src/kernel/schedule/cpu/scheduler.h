@@ -1,0 +1,33 @@
+// Kernels on CPUs.
+#pragma once
+
+#include "kernel/schedule/scheduler.h"
+
+namespace kiln::kernel {
+
+class CpuScheduler : public Scheduler {
+ public:
+  // Of a machine that outlives it.
+  explicit CpuScheduler(const target::Cpu& cpu) : cpu_(cpu) {}
+
+  Result<ScheduledKernel> Schedule(Kernel kernel, const IsConstant& is_constant) const override;
+  int64_t ScratchBytes(const ScheduledKernel& kernel) const override;
+  bool has_chains() const override { return true; }
+  std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain,
+                                                const IsConstant& is_constant) const override;
+  bool MayBePart(const ScheduledKernel& kernel) const override;
+  bool BundlePays(double microseconds) const override;
+  void ScheduleBundle(ScheduledKernel& bundle,
+                      const std::vector<const ScheduledKernel*>& parts) const override;
+  bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
+                    bool heavy) const override;
+  bool SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const override;
+  bool KeepsColumns(int64_t columns, int64_t column_bytes) const override;
+  bool TurnsRows() const override { return true; }
+  bool ConvertsWhatItReads() const override { return false; }
+
+ private:
+  const target::Cpu& cpu_;
+};
+
+}  // namespace kiln::kernel

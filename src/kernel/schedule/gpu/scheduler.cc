@@ -1,0 +1,66 @@
+#include "kernel/schedule/gpu/scheduler.h"
+
+#include <algorithm>
+
+#include "base/integers.h"
+#include "kernel/build.h"
+#include "kernel/schedule/gpu/nest.h"
+#include "kernel/schedule/gpu/product.h"
+
+namespace kiln::kernel {
+namespace {
+
+// An op on an element takes about a fiftieth of what it takes to write it to memory and to read it
+// again.
+constexpr int64_t kMaxWork = 48, kHeavyOps = 16;
+
+// Every tile of the result reads its operands' pieces anew.
+int64_t ReadsOf(const ir::Instruction& dot, int operand, const target::Gpu& gpu) {
+  constexpr int64_t kNever = int64_t{1} << 40;
+  auto kernel = BuildKernel(GroupOf(dot), "reads");
+  if (!kernel.ok()) return kNever;
+  auto factors = FindGpuFactors(*kernel);
+  if (!factors) return kNever;
+  // Factors that are converted, as they are multiplied in another type, or guarded.
+  const Stage& stage = kernel->stages[0];
+  bool is_x = std::ranges::any_of(GpuNodesOf(stage, factors->x), [&](int n) {
+    return stage.nodes[static_cast<size_t>(n)].param == operand;
+  });
+  const int64_t others = kernel->PointsOf(is_x ? factors->columns : factors->rows);
+  auto schedule = ScheduleGpuProduct(*kernel, gpu);
+  if (!schedule) return others;
+  return CeilDiv(others, is_x ? schedule->product.n : schedule->product.m);
+}
+
+}  // namespace
+
+Result<ScheduledKernel> GpuScheduler::Schedule(Kernel kernel, const IsConstant&) const {
+  ScheduledKernel scheduled;
+  scheduled.kernel = std::move(kernel);
+  scheduled.on_gpu = true;
+  scheduled.gpu = ScheduleGpu(scheduled.kernel, gpu_);
+  return scheduled;
+}
+
+bool GpuScheduler::MayBePart(const ScheduledKernel& k) const {
+  return k.form == ScheduledKernel::Form::kNest && k.kernel.kind == Kernel::Kind::kNest &&
+         k.gpu.launches.size() == 1 && k.gpu.scratch_bytes == 0;
+}
+
+// Gives each kernel blocks of its own.
+void GpuScheduler::ScheduleBundle(ScheduledKernel& bundle,
+                                  const std::vector<const ScheduledKernel*>& parts) const {
+  std::vector<const Kernel*> kernels;
+  for (const ScheduledKernel* part : parts) kernels.push_back(&part->kernel);
+  std::vector<GpuSchedule> schedules;
+  bundle.on_gpu = true;
+  bundle.gpu = ScheduleSideBySide(kernels, gpu_, schedules);
+  for (size_t p = 0; p < parts.size(); ++p) bundle.parts[p].gpu = schedules[p];
+}
+
+bool GpuScheduler::ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
+                                bool heavy) const {
+  return (ops + (heavy ? kHeavyOps : 0)) * ReadsOf(dot, operand, gpu_) <= kMaxWork;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,66 @@
+// What a kind of target makes of kernels: their schedules, and what pays there. Passes and lowering
+// ask it, and never what kind the target is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "kernel/chain.h"
+#include "kernel/schedule/cpu/chain.h"
+#include "kernel/scheduled_kernel.h"
+#include "target/target.h"
+
+namespace kiln::kernel {
+
+// Whether a parameter of a kernel is the same in every run: it may then be packed once.
+using IsConstant = std::function<bool(int param)>;
+
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  // --- Schedules
+
+  virtual Result<ScheduledKernel> Schedule(Kernel kernel, const IsConstant& is_constant) const = 0;
+  // Bytes of scratch that a launch of the kernel takes as its last argument; 0 for none.
+  virtual int64_t ScratchBytes(const ScheduledKernel& kernel) const = 0;
+  // Whether a product and the kernel behind it may be one (chain.h), and how; nothing where it does
+  // not pay.
+  virtual bool has_chains() const = 0;
+  virtual std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain,
+                                                        const IsConstant& is_constant) const = 0;
+  // Kernels side by side (bundle.h): which may be parts, whether parts that take so long together
+  // are worth a bundle, and how they share its launch.
+  virtual bool MayBePart(const ScheduledKernel& kernel) const = 0;
+  virtual bool BundlePays(double microseconds) const = 0;
+  virtual void ScheduleBundle(ScheduledKernel& bundle,
+                              const std::vector<const ScheduledKernel*>& parts) const = 0;
+
+  // --- What pays
+
+  // Whether so many elementwise ops, and `heavy` ones among them, may be done on the elements of a
+  // dot's operand each time that the product reads them.
+  virtual bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
+                            bool heavy) const = 0;
+  // Whether the kernel that a fusion around a dot has become is none of the target's products,
+  // which the dot alone would be.
+  virtual bool SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const = 0;
+  // Whether a kernel that walks so many columns of so many bytes again and again keeps strips of
+  // them at hand.
+  virtual bool KeepsColumns(int64_t columns, int64_t column_bytes) const = 0;
+  // Whether rows may be written in another order of their dimensions than they are read.
+  virtual bool TurnsRows() const = 0;
+  // Whether factors of narrow types are converted as a product reads them, again and again.
+  virtual bool ConvertsWhatItReads() const = 0;
+};
+
+// The row of each kind of target. Of REFERENCE, which runs no kernels, what passes ask without a
+// target. The target must outlive it.
+std::unique_ptr<const Scheduler> SchedulerFor(const target::Target& target);
+
+}  // namespace kiln::kernel
