@@ -241,6 +241,18 @@ Status Call::CheckOverlaps(kiln_buffer* const* given_results) const {
   for (size_t i = 0; i < results_.size(); ++i) {
     if (given_results[i]) add(*results_[i], true, "result", i);
   }
+  // Few are sooner compared than sorted.
+  constexpr size_t kFew = 6;
+  if (ranges.size() <= kFew) {
+    auto overlap = [](const Range& a, const Range& b) {
+      return (a.is_result || b.is_result) && a.begin < b.end && b.begin < a.end;
+    };
+    bool any = false;
+    for (const Range* a = ranges.begin(); a != ranges.end(); ++a) {
+      for (const Range* b = a + 1; b < ranges.end(); ++b) any = any || overlap(*a, *b);
+    }
+    if (!any) return OkStatus();
+  }
   std::sort(ranges.begin(), ranges.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
   // Of the ranges so far, the argument and the result that reach farthest.

@@ -76,9 +76,13 @@ Result<ElementType> TypeOf(const dlpack::DataType& dtype, bool is_padded) {
 }
 
 dlpack::Device DeviceOf(const kiln_device& device) {
-  const int ordinal = device.device->cuda_ordinal();
-  if (ordinal < 0) return {dlpack::kCpu, 0};
-  return {dlpack::kCuda, ordinal};
+  if (const auto* cuda = device.device->cuda()) return {dlpack::kCuda, cuda->ordinal()};
+  return {dlpack::kCpu, 0};
+}
+
+Status JoinDefaultStream(runtime::Device& device) {
+  runtime::CudaInterop* cuda = device.cuda();
+  return cuda ? cuda->JoinDefaultStream() : OkStatus();
 }
 
 // A tensor that has been looked at.
@@ -152,10 +156,9 @@ bool IsCuda(const dlpack::Device& device) {
 
 // Whether the tensor's memory is one that the device uses in place.
 bool IsMemoryOf(const kiln_device& device, const dlpack::Device& memory) {
-  const int ordinal = device.device->cuda_ordinal();
-  if (ordinal >= 0) {
+  if (const auto* cuda = device.device->cuda()) {
     return memory.type == dlpack::kCudaManaged ||
-           (memory.type == dlpack::kCuda && memory.id == ordinal);
+           (memory.type == dlpack::kCuda && memory.id == cuda->ordinal());
   }
   // An emulated GPU's memory is the host's, too; what goes to XLA_CPU:0 is copied in any case.
   return IsHost(memory) && (device.shares_host_memory || !device.device->has_host_memory());
@@ -180,7 +183,7 @@ Result<Ref<kiln_buffer>> CopyView(kiln_device& device, const View& view,
   std::vector<std::byte> fetched, gathered;
   if (IsCuda(memory)) {
     KILN_ASSIGN_OR_RETURN(kiln_device * reader, ReaderOf(device, memory));
-    KILN_RETURN_IF_ERROR(reader->device->JoinDefaultStream());
+    KILN_RETURN_IF_ERROR(JoinDefaultStream(*reader->device));
     if (reader == &device && view.is_row_major) {
       KILN_RETURN_IF_ERROR(to.Copy(made->data(), data, made->bytes()));
       // The tensor is given back next.
@@ -215,7 +218,7 @@ Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tenso
     return made;
   }
   if (IsMemoryOf(device, tensor.device) && view.is_row_major && address % KILN_ALIGNMENT == 0) {
-    KILN_RETURN_IF_ERROR(device.device->JoinDefaultStream());
+    KILN_RETURN_IF_ERROR(JoinDefaultStream(*device.device));
     KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made,
                           kiln_buffer::WrapDevice(device, view.shape, view.data, deleter));
     if (flags & dlpack::kReadOnly) made->storage().set_read_only();

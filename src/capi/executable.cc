@@ -89,7 +89,7 @@ class LoadedCallee : public kiln::capi::Callee {
     return loaded_->argument_alignment(arrays_.PlaceOf(argument));
   }
   bool is_small() const override { return is_small_; }
-  bool takes_streams() const override { return device().device->takes_streams(); }
+  bool takes_streams() const override { return device().device->cuda() != nullptr; }
   kiln::Result<std::unique_ptr<kiln::runtime::Completion>> Start(
       std::span<const void* const> arguments, std::span<void* const> results,
       const kiln::runtime::RunOptions& options) const override {

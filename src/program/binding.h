@@ -8,12 +8,12 @@
 
 namespace kiln::program {
 
-// Puts the addresses of arguments, results and the arena into `addresses`, by allocation. Those of
-// constants stay what they are.
+// Puts the addresses of a program's memory into `addresses`, by allocation, as those of its
+// constants are in `constants`.
 template <typename Address>
 void BindAllocations(const Program& program, std::span<const void* const> arguments,
-                     std::span<void* const> results, std::byte* arena,
-                     std::span<Address*> addresses) {
+                     std::span<void* const> results, Address* const* constants, std::byte* arena,
+                     Address** addresses) {
   for (size_t i = 0; i < program.allocations.size(); ++i) {
     const Allocation& a = program.allocations[i];
     const auto number = static_cast<size_t>(a.number);
@@ -25,6 +25,7 @@ void BindAllocations(const Program& program, std::span<const void* const> argume
         addresses[i] = static_cast<Address*>(results[number]);
         break;
       case Allocation::Kind::kConstant:
+        addresses[i] = constants[i];
         break;
       case Allocation::Kind::kArena:
         addresses[i] = arena;

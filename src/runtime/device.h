@@ -13,6 +13,7 @@
 #include "program/program.h"
 #include "runtime/arena.h"
 #include "runtime/calls.h"
+#include "runtime/cuda_interop.h"
 #include "target/target.h"
 
 namespace kiln::runtime {
@@ -131,13 +132,9 @@ class Device : public MemorySource {
   // Whether its work is shown in lanes of its own, at the times when it was done.
   virtual bool shows_runs() const { return false; }
 
-  // What follows comes after what the default stream, which the device's own does not wait for, has
-  // been asked for.
-  virtual Status JoinDefaultStream() { return OkStatus(); }
-  // Whether runs can be put on streams of the caller's (a CUstream).
-  virtual bool takes_streams() const { return false; }
-  // The CUDA driver's number of the device; -1 where it is none of CUDA's.
-  virtual int cuda_ordinal() const { return -1; }
+  // Where it is one of the CUDA driver's, which takes streams of the caller's (CUstream) in
+  // RunOptions; else null.
+  virtual CudaInterop* cuda() { return nullptr; }
 
  protected:
   // Of an artefact for this target and the frame's version.

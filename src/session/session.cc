@@ -175,12 +175,12 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
     std::lock_guard lock(mutex_);
     p = prepared_[prepared].get();
   }
-  std::vector<std::byte*> buffers = p->constants;
+  std::vector<std::byte*> buffers(p->constants.size());
   std::byte* arena = nullptr;
   if (p->program.arena_bytes > 0) {
     KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
   }
-  program::BindAllocations(p->program, feeds, fetches, arena, std::span(buffers));
+  program::BindAllocations(p->program, feeds, fetches, p->constants.data(), arena, buffers.data());
   Started started;
   Status status = RunSteps(*p, p->program.steps, buffers.data(), options, started);
   // The first failure is the cause of the others.

@@ -138,8 +138,7 @@ Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void
   if (p.arena_bytes > 0) {
     KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
   }
-  std::copy(fixed_.begin(), fixed_.end(), buffers);
-  program::BindAllocations(p, arguments, results, arena, std::span(buffers, fixed_.size()));
+  program::BindAllocations(p, arguments, results, fixed_.data(), arena, buffers);
   // What is not donated is copied to where the program finds it, and the result will be.
   for (auto [result, argument] : aliases_) {
     if (results[static_cast<size_t>(result)] == arguments[static_cast<size_t>(argument)]) continue;

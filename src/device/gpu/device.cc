@@ -94,7 +94,6 @@ Status GpuDevice::Synchronise() {
 }
 
 Status GpuDevice::JoinDefaultStream() {
-  if (!takes_streams()) return OkStatus();
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, Stream());
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, machine_->MakeEvent());
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuStream> legacy,

@@ -17,7 +17,7 @@ namespace kiln::device {
 
 class LibraryChoices;  // library_choices.h
 
-class GpuDevice : public runtime::Device {
+class GpuDevice : public runtime::Device, private runtime::CudaInterop {
  public:
   // Of `limit_bytes` at the most are given out; 0 for no limit.
   GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int64_t limit_bytes);
@@ -59,13 +59,13 @@ class GpuDevice : public runtime::Device {
   void Unregister(std::byte* memory, int64_t bytes) noexcept override {
     machine_->Unregister(memory, bytes);
   }
-  Status JoinDefaultStream() override;
   void SetTrace(std::shared_ptr<TraceSink> trace) override { timeline_.SetTrace(std::move(trace)); }
   bool shows_runs() const override { return true; }
-  bool takes_streams() const override { return machine_->takes_streams(); }
-  int cuda_ordinal() const override { return machine_->cuda_ordinal(); }
+  runtime::CudaInterop* cuda() override { return machine_->takes_streams() ? this : nullptr; }
 
  private:
+  int ordinal() const override { return machine_->cuda_ordinal(); }
+  Status JoinDefaultStream() override;
   Result<std::unique_ptr<runtime::LoadedExecutable>> LoadChecked(program::Artefact artefact,
                                                                  TraceSink* trace) override;
 

@@ -307,7 +307,8 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   if (options.trace) {
     run.recording = device_.timeline().Begin(*options.trace, run.stream, options.stream);
   }
-  program::BindAllocations(program(), arguments, results, arena_, std::span(run.addresses));
+  program::BindAllocations(program(), arguments, results, constants_.data(), arena_,
+                           run.addresses.data());
   Status status = run.stream.EndBy(options.cancel);
   if (status.ok()) status = CopyAliases(arguments, results, run);
   if (status.ok()) {
