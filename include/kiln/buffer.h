@@ -49,6 +49,21 @@ KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype
                                            const int64_t* dims, size_t rank, const void* data,
                                            size_t bytes, kiln_buffer** buffer);
 
+/** Makes a buffer with a copy of `bytes` bytes at `data`, and may return before they are copied.
+ * The buffer can be used at once: what needs its value waits for the copy.
+ *  @param data the size of the array; must stay as it is until `done`
+ *  @param done receives one reference to an event that is ready when the copy has ended
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return INVALID_ARGUMENT where `bytes` is not the size of the array; RESOURCE_EXHAUSTED. A
+ * failure of the copy itself is the event's, and of what uses the buffer
+ *
+ *  Copies and executions that a thread asks for on one device are done in order. With a context of
+ *  one thread the copy is done when the call returns. Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_copy_host_async(kiln_device* device, kiln_dtype dtype,
+                                                 const int64_t* dims, size_t rank, const void* data,
+                                                 size_t bytes, kiln_event** done,
+                                                 kiln_buffer** buffer);
+
 /** Makes a buffer of the caller's memory: executions read it, or write it where the buffer is one
  *  of their results. The caller may change or read it between executions.
  *  @param data `bytes` bytes, which must stay until `done`
@@ -113,12 +128,38 @@ KILN_API kiln_error* kiln_buffer_adopt_device(kiln_device* device, kiln_dtype dt
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_copy_to_host(kiln_buffer* buffer, void* data, size_t bytes);
 
+/** Copies the buffer's value to `data`, and may return before that: the copy comes after all that
+ *  was asked for before and makes the value. The buffer may be given back, and be donated to an
+ *  execution, at once.
+ *  @param bytes the size of the array, as kiln_buffer_shape() tells it; the memory must stay until
+ *         `done`
+ *  @param done receives one reference to an event that is ready when the elements are at `data`;
+ * its error is that of the execution that should have made the value, if it failed
+ *  @return INVALID_ARGUMENT where `bytes` is not the size of the array; FAILED_PRECONDITION where
+ * the buffer has been donated
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_copy_to_host_async(kiln_buffer* buffer, void* data, size_t bytes,
+                                                    kiln_event** done);
+
 /** Copies a buffer to another device, or within one. Waits for its value.
  *  @param copy receives one reference
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_copy_to_device(kiln_buffer* buffer, kiln_device* device,
                                                 kiln_buffer** copy);
+
+/** Copies a buffer to another device, or within one, and may return before that: the copy can be
+ * used at once, and what needs its value waits for it. It is done in the order of the buffer's
+ * device; work on the other device goes on meanwhile.
+ *  @param done unless NULL, receives one reference to an event that is ready when the copy has
+ * ended; its error is that of the execution that should have made the value, if it failed
+ *  @param copy receives one reference
+ *  @return FAILED_PRECONDITION where the buffer has been donated; RESOURCE_EXHAUSTED
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_buffer_copy_to_device_async(kiln_buffer* buffer, kiln_device* device,
+                                                      kiln_event** done, kiln_buffer** copy);
 
 /** Waits for the buffer's value and tells where its elements are, for reading without a copy. The
  *  address is good for as long as the buffer lives and no execution writes it.

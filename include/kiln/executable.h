@@ -290,7 +290,8 @@ KILN_API kiln_error* kiln_executable_run(kiln_executable* executable,
  *         execution fails, so does what uses them. NULL: the call returns when all has ended
  *  @return what can be seen beforehand, as in kiln_executable_run(); the rest goes to the events
  *
- *  Executions of one context that a thread asks for in this way run one after the other, in order.
+ *  Executions on one device that a thread asks for in this way run one after the other, in order;
+ *  those on different devices at the same time, but that one waits for what it needs of another.
  *  Those that take a few microseconds run during the call on a CPU, where no other is queued, and
  *  with a context of one thread all do. Buffers that take part may be given back at
  *  any time. Any thread. \since 0.1 */

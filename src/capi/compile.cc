@@ -1,27 +1,30 @@
-// kiln_graph_compile: options, symbols, the compiler, dumps, and loading.
+// kiln_graph_compile: options, symbols, aliases.
 #include <optional>
 #include <set>
 
-#include "base/heap.h"
 #include "base/strings.h"
 #include "base/trace.h"
 #include "capi/deep.h"
-#include "capi/dump_folder.h"
 #include "capi/error.h"
-#include "capi/executable.h"
 #include "capi/graph.h"
+#include "capi/handle.h"
 #include "capi/options.h"
-#include "compiler/compiler.h"
+#include "client/compile.h"
 #include "ir/specialise.h"
 #include "passes/pass.h"
 
 using kiln::Cat;
 using kiln::InvalidArgument;
 using kiln::OkStatus;
+using kiln::Ref;
 using kiln::Result;
 using kiln::Status;
 using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
+using kiln::capi::Unwrap;
+using kiln::client::Client;
+using kiln::client::CompiledExecutable;
+using kiln::client::Device;
 
 namespace {
 
@@ -164,17 +167,6 @@ Status CheckSymbolsAreThere(const kiln_graph& graph, const kiln::SymbolSizes& si
   return OkStatus();
 }
 
-// Whether there is what a count of its operations does not see.
-bool HasPartialCost(const kiln::ir::Module& module) {
-  for (const auto& computation : module.computations()) {
-    if (computation->MayHold(kiln::Opcode::kWhile) ||
-        computation->MayHold(kiln::Opcode::kCustomCall)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // A copy of the module with numbers in the place of its symbols.
 Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
                                                       const kiln::SymbolSizes& sizes) {
@@ -188,68 +180,38 @@ Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& mo
   return module.Clone();
 }
 
-Result<kiln::capi::Ref<kiln_executable>> Compile(const kiln_graph& graph,
-                                                 const kiln_compile_options& options) {
-  kiln_context& context = graph.context();
-  kiln_device& device = options.device ? *options.device : context.devices().front();
-  if (&device.context() != &context) {
+Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
+                                        const kiln_compile_options& options) {
+  Client& client = graph.client();
+  Device& device = options.device ? *Unwrap(options.device) : *client.devices().front();
+  if (&device.client() != &client) {
     return InvalidArgument("the device ", device.name(), " is of another context than the graph");
   }
   KILN_RETURN_IF_ERROR(CheckOptions(options));
-  const std::shared_ptr<kiln::TraceSink> trace = context.trace();
+  const std::shared_ptr<kiln::TraceSink> trace = client.trace();
   kiln::TraceSpan whole(trace.get(), Cat("compile ", graph.module().name()), "compile");
-  const int64_t start = kiln::TraceSink::Now();
-  kiln::compiler::Options compiler;
+  kiln::client::CompileOptions compile;
+  compile.start_ns = kiln::TraceSink::Now();
+  kiln::compiler::Options& compiler = compile.compiler;
   KILN_ASSIGN_OR_RETURN(
       compiler.interrupt,
       kiln::capi::InterruptOf("kiln_compile_options", options.cancel, options.timeout_ns));
-  compiler.threads = context.threads();
   compiler.verify = options.verify != 0;
   compiler.optimization = OptimizationOf(options);
   compiler.allow_tf32 = options.allow_tf32 != 0;
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
+  KILN_ASSIGN_OR_RETURN(compile.dump_folder,
+                        kiln::capi::TextOf("kiln_compile_options.dump_folder", options.dump_folder,
+                                           options.dump_folder_length));
+  compiler.dump_ptx_sm = options.dump_ptx_sm;
+  if (options.dump_large_constants != 0) compiler.dump_literal_elements = INT64_MAX;
   KILN_ASSIGN_OR_RETURN(auto sizes, SizesOf(options));
   KILN_RETURN_IF_ERROR(CheckSymbolsAreThere(graph, sizes));
   kiln::TraceSpan preparation(trace.get(), "copy the graph", "stage");
   KILN_ASSIGN_OR_RETURN(auto module, Specialised(graph.module(), sizes));
   KILN_RETURN_IF_ERROR(AddAliases(options, *module));
   preparation.End();
-  compiler.module_number = context.NextModuleNumber();
-
-  KILN_ASSIGN_OR_RETURN(std::string_view folder_name,
-                        kiln::capi::TextOf("kiln_compile_options.dump_folder", options.dump_folder,
-                                           options.dump_folder_length));
-  std::optional<kiln::capi::DumpFolder> folder;
-  if (!folder_name.empty()) {
-    KILN_ASSIGN_OR_RETURN(folder, kiln::capi::DumpFolder::Open(folder_name));
-    compiler.dump = [&](const std::string& name, std::string_view text) {
-      folder->Write(name, text);
-    };
-    compiler.dump_ptx_sm = options.dump_ptx_sm;
-    if (options.dump_large_constants != 0) compiler.dump_literal_elements = INT64_MAX;
-  }
-  std::string name = module->name();
-  compiler.trace = trace.get();
-  const bool has_partial_cost = HasPartialCost(*module);
-  auto compiled = kiln::compiler::Compile(std::move(module), device.device->target(), compiler);
-  if (folder) KILN_RETURN_IF_ERROR(folder->status());
-  if (!compiled.ok()) return compiled.status();
-  kiln::TraceSpan loading(trace.get(), Cat("load ", name), "load");
-  KILN_ASSIGN_OR_RETURN(auto loaded, device.device->Load(*std::move(compiled), trace.get()));
-  loading.End();
-  // Constants were packed, folded and copied on the way.
-  kiln::TrimHeap(loaded->constant_bytes());
-  if (folder) {
-    std::string report = loaded->ResourceReport();
-    std::string prefix = kiln::compiler::DumpPrefix(name, compiler.module_number);
-    if (!report.empty()) folder->Write(Cat(prefix, "resources.txt"), report);
-    KILN_RETURN_IF_ERROR(folder->status());
-  }
-  int64_t microseconds = (kiln::TraceSink::Now() - start) / 1000;
-  context.Log(KILN_LOG_INFO,
-              Cat("compiled '", name, "' for ", device.name(), " in ", microseconds, " us"));
-  return kiln::capi::MakeRef<kiln_executable>(device, std::move(loaded), microseconds,
-                                              has_partial_cost);
+  return kiln::client::Compile(device, std::move(module), std::move(compile));
 }
 
 }  // namespace
@@ -266,8 +228,8 @@ kiln_error* kiln_graph_compile(const kiln_graph* graph, const kiln_compile_optio
     KILN_RETURN_IF_ERROR(graph->CheckComplete());
     KILN_ASSIGN_OR_RETURN(kiln_compile_options read,
                           kiln::capi::ReadOptions("kiln_compile_options", options));
-    KILN_ASSIGN_OR_RETURN(kiln::capi::Ref<kiln_executable> compiled, Compile(*graph, read));
-    *executable = HandOver(std::move(compiled));
+    KILN_ASSIGN_OR_RETURN(Ref<CompiledExecutable> compiled, Compile(*graph, read));
+    *executable = kiln::capi::HandOver(std::move(compiled));
     return OkStatus();
   });
 }

@@ -8,12 +8,10 @@
 
 #include "base/stack.h"
 #include "base/strings.h"
-#include "capi/buffer.h"
-#include "capi/context.h"
 #include "capi/error.h"
+#include "capi/handle.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
-#include "ir/effects.h"
 #include "runtime/calls.h"
 
 namespace kiln::capi {
@@ -23,15 +21,15 @@ namespace {
 class UsersFunction {
  public:
   using Pointer = kiln_error* (*)(void*, const kiln_custom_call*);
-  UsersFunction(kiln_context& context, std::string_view target, Pointer function, void* user_data)
-      : context_(context), target_(target), function_(function), user_data_(user_data) {}
+  UsersFunction(client::Client& client, std::string_view target, Pointer function, void* user_data)
+      : client_(client), target_(target), function_(function), user_data_(user_data) {}
   ~UsersFunction() {
-    if (destroy_) context_.CallOrDefer(std::move(destroy_));
+    if (destroy_) client_.CallOrDefer(std::move(destroy_));
   }
   UsersFunction(const UsersFunction&) = delete;
   UsersFunction& operator=(const UsersFunction&) = delete;
 
-  void set_destroy(std::unique_ptr<Deferred> destroy) { destroy_ = std::move(destroy); }
+  void set_destroy(std::unique_ptr<client::Deferred> destroy) { destroy_ = std::move(destroy); }
 
   Status Call(const CallSignature& signature, const kiln_call_array* const* arrays) const {
     kiln_custom_call call{};
@@ -53,11 +51,11 @@ class UsersFunction {
   }
 
  private:
-  kiln_context& context_;  // outlives what is registered with it
+  client::Client& client_;  // outlives what is registered with it
   const std::string target_;
   const Pointer function_;
   void* const user_data_;
-  std::unique_ptr<Deferred> destroy_;
+  std::unique_ptr<client::Deferred> destroy_;
 };
 
 // A call of it, with all of its arrays described but for their addresses.
@@ -97,21 +95,18 @@ class UsersCall : public runtime::lib::Function {
   std::vector<kiln_call_array> arrays_;
 };
 
-Status Register(kiln_context& context, std::string_view target, UsersFunction::Pointer pointer,
+Status Register(client::Client& client, std::string_view target, UsersFunction::Pointer pointer,
                 void* user_data, void (*destroy)(void*)) {
-  auto function = std::make_shared<UsersFunction>(context, target, pointer, user_data);
-  std::unique_ptr<Deferred> when_gone;
-  if (destroy) when_gone = std::make_unique<DeleterCall>(destroy, user_data);
+  auto function = std::make_shared<UsersFunction>(client, target, pointer, user_data);
+  std::unique_ptr<client::Deferred> when_gone;
+  if (destroy) when_gone = std::make_unique<client::DeleterCall>(destroy, user_data);
   runtime::CallRegistry::Maker make =
       [function](
           const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
     return std::shared_ptr<const runtime::lib::Function>(
         std::make_shared<UsersCall>(function, signature));
   };
-  if (ir::IsMarkerTarget(target)) {
-    return InvalidArgument("the target '", target, "' is a marker, which is never called");
-  }
-  KILN_RETURN_IF_ERROR(context.calls().Add(target, make));
+  KILN_RETURN_IF_ERROR(client.RegisterCustomCall(target, make));
   function->set_destroy(std::move(when_gone));
   return OkStatus();
 }
@@ -169,7 +164,7 @@ kiln_error* kiln_context_register_call(kiln_context* context, const char* target
         NotNull("kiln_context_register_call",
                 {{"context", context}, {"function", reinterpret_cast<const void*>(function)}}));
     KILN_ASSIGN_OR_RETURN(std::string_view name, TextOf("target", target, target_length));
-    return Register(*context, name, function, user_data, destroy);
+    return Register(*Unwrap(context), name, function, user_data, destroy);
   });
 }
 

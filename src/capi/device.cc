@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "capi/context.h"
 #include "capi/error.h"
+#include "capi/handle.h"
 #include "capi/options.h"
 
 namespace {
@@ -14,6 +14,7 @@ using kiln::NotFound;
 using kiln::OkStatus;
 using kiln::Result;
 using kiln::Status;
+using kiln::capi::Unwrap;
 
 char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
@@ -48,15 +49,16 @@ const char* Text(const std::string* text, size_t* length) {
 }  // namespace
 
 size_t kiln_context_device_count(const kiln_context* context) {
-  return context ? context->devices().size() : 0;
+  return context ? Unwrap(context)->devices().size() : 0;
 }
 
 kiln_device* kiln_context_device(kiln_context* context, size_t index) {
-  return context && index < context->devices().size() ? &context->devices()[index] : nullptr;
+  if (!context || index >= Unwrap(context)->devices().size()) return nullptr;
+  return kiln::capi::Wrap(Unwrap(context)->devices()[index].get());
 }
 
 const char* kiln_context_device_notes(const kiln_context* context, size_t* length) {
-  return Text(context ? &context->device_notes() : nullptr, length);
+  return Text(context ? &Unwrap(context)->device_notes() : nullptr, length);
 }
 
 kiln_error* kiln_context_find_device(kiln_context* context, const char* name, size_t name_length,
@@ -67,14 +69,14 @@ kiln_error* kiln_context_find_device(kiln_context* context, const char* name, si
     KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
     KILN_ASSIGN_OR_RETURN(std::string wanted, CanonicalName(text));
     std::vector<std::string> names;
-    for (kiln_device& d : context->devices()) {
-      if (d.name() == wanted) {
-        *device = &d;
+    for (const auto& found : Unwrap(context)->devices()) {
+      if (found->name() == wanted) {
+        *device = kiln::capi::Wrap(found.get());
         return OkStatus();
       }
-      names.push_back(d.name());
+      names.push_back(found->name());
     }
-    std::string notes = context->device_notes();
+    std::string notes = Unwrap(context)->device_notes();
     std::replace(notes.begin(), notes.end(), '\n', ';');
     return NotFound("there is no device '", text, "'; there are ", kiln::Join(names, ", "),
                     notes.empty() ? "" : "; of GPUs: ", notes);
@@ -82,18 +84,18 @@ kiln_error* kiln_context_find_device(kiln_context* context, const char* name, si
 }
 
 const char* kiln_device_name(const kiln_device* device, size_t* length) {
-  return Text(device ? &device->name() : nullptr, length);
+  return Text(device ? &Unwrap(device)->name() : nullptr, length);
 }
 
 const char* kiln_device_description(const kiln_device* device, size_t* length) {
-  return Text(device ? &device->description : nullptr, length);
+  return Text(device ? &Unwrap(device)->description() : nullptr, length);
 }
 
 kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info) {
   return kiln::capi::Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(
         kiln::capi::NotNull("kiln_device_memory", {{"device", device}, {"info", info}}));
-    kiln::runtime::DeviceMemory memory = device->device->Memory();
+    kiln::runtime::DeviceMemory memory = Unwrap(device)->runtime().Memory();
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     now.live_bytes = memory.live_bytes;
     // A thread that allocates tells the peak last.
@@ -104,9 +106,9 @@ kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info
 }
 
 void kiln_device_retain(kiln_device* device) {
-  if (device) kiln::capi::RetainHandle(device->owner);
+  if (device) kiln::capi::RetainHandle(&Unwrap(device)->client());
 }
 
 void kiln_device_release(kiln_device* device) {
-  if (device) kiln::capi::ReleaseHandle(device->owner);
+  if (device) kiln::capi::ReleaseHandle(&Unwrap(device)->client());
 }

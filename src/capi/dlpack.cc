@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "capi/buffer.h"
 #include "capi/error.h"
+#include "capi/handle.h"
 #include "capi/options.h"
+#include "client/buffer.h"
 #include "kiln/dlpack.h"
 
 namespace kiln::capi {
 namespace {
+
+using client::Buffer;
+using client::Deferred;
+using client::Device;
 
 struct TypeRow {
   ElementType type;
@@ -75,8 +80,8 @@ Result<ElementType> TypeOf(const dlpack::DataType& dtype, bool is_padded) {
                        static_cast<int>(dtype.bits), " bits");
 }
 
-dlpack::Device DeviceOf(const kiln_device& device) {
-  if (const auto* cuda = device.device->cuda()) return {dlpack::kCuda, cuda->ordinal()};
+dlpack::Device DeviceOf(const Device& device) {
+  if (const auto* cuda = device.runtime().cuda()) return {dlpack::kCuda, cuda->ordinal()};
   return {dlpack::kCpu, 0};
 }
 
@@ -155,35 +160,34 @@ bool IsCuda(const dlpack::Device& device) {
 }
 
 // Whether the tensor's memory is one that the device uses in place.
-bool IsMemoryOf(const kiln_device& device, const dlpack::Device& memory) {
-  if (const auto* cuda = device.device->cuda()) {
+bool IsMemoryOf(const Device& device, const dlpack::Device& memory) {
+  if (const auto* cuda = device.runtime().cuda()) {
     return memory.type == dlpack::kCudaManaged ||
            (memory.type == dlpack::kCuda && memory.id == cuda->ordinal());
   }
   // An emulated GPU's memory is the host's, too; what goes to XLA_CPU:0 is copied in any case.
-  return IsHost(memory) && (device.shares_host_memory || !device.device->has_host_memory());
+  return IsHost(memory) && (device.shares_host_memory() || !device.runtime().has_host_memory());
 }
 
 // The device, or else another of its context, that gets at the memory of a tensor.
-Result<kiln_device*> ReaderOf(kiln_device& device, const dlpack::Device& memory) {
+Result<Device*> ReaderOf(Device& device, const dlpack::Device& memory) {
   if (IsMemoryOf(device, memory)) return &device;
-  for (kiln_device& other : device.context().devices()) {
-    if (IsCuda(memory) && IsMemoryOf(other, memory)) return &other;
+  for (const auto& other : device.client().devices()) {
+    if (IsCuda(memory) && IsMemoryOf(*other, memory)) return other.get();
   }
   return Unimplemented("a DLPack tensor in memory of device type ", memory.type, ", number ",
                        memory.id, ", which is none of the context's devices");
 }
 
-Result<Ref<kiln_buffer>> CopyView(kiln_device& device, const View& view,
-                                  const dlpack::Device& memory) {
-  KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, kiln_buffer::Allocate(device, view.shape));
+Result<Ref<Buffer>> CopyView(Device& device, const View& view, const dlpack::Device& memory) {
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> made, Buffer::Allocate(device, view.shape));
   if (view.shape.num_elements() == 0) return made;
-  runtime::Device& to = *device.device;
+  runtime::Device& to = device.runtime();
   const std::byte* data = view.data;
   std::vector<std::byte> fetched, gathered;
   if (IsCuda(memory)) {
-    KILN_ASSIGN_OR_RETURN(kiln_device * reader, ReaderOf(device, memory));
-    KILN_RETURN_IF_ERROR(JoinDefaultStream(*reader->device));
+    KILN_ASSIGN_OR_RETURN(Device * reader, ReaderOf(device, memory));
+    KILN_RETURN_IF_ERROR(JoinDefaultStream(reader->runtime()));
     if (reader == &device && view.is_row_major) {
       KILN_RETURN_IF_ERROR(to.Copy(made->data(), data, made->bytes()));
       // The tensor is given back next.
@@ -192,7 +196,7 @@ Result<Ref<kiln_buffer>> CopyView(kiln_device& device, const View& view,
     }
     fetched.resize(static_cast<size_t>(view.high - view.low));
     KILN_RETURN_IF_ERROR(
-        reader->device->CopyToHost(fetched.data(), data + view.low, view.high - view.low));
+        reader->runtime().CopyToHost(fetched.data(), data + view.low, view.high - view.low));
     data = fetched.data() - view.low;
   }
   if (!view.is_row_major) {
@@ -203,28 +207,28 @@ Result<Ref<kiln_buffer>> CopyView(kiln_device& device, const View& view,
   return made;
 }
 
-Result<Ref<kiln_buffer>> Import(kiln_device& device, const dlpack::Tensor& tensor, uint64_t flags,
-                                std::unique_ptr<Deferred> deleter) {
+Result<Ref<Buffer>> Import(Device& device, const dlpack::Tensor& tensor, uint64_t flags,
+                           std::unique_ptr<Deferred> deleter) {
   KILN_ASSIGN_OR_RETURN(View view, ReadTensor(tensor, (flags & dlpack::kPadded) != 0));
   if (!IsHost(tensor.device)) {
     KILN_RETURN_IF_ERROR(ReaderOf(device, tensor.device).status());
   }
   const auto address = reinterpret_cast<uintptr_t>(view.data);
   const auto element_bytes = static_cast<uintptr_t>(ByteWidth(view.shape.type()));
-  if (device.shares_host_memory && IsHost(tensor.device) && view.is_row_major &&
+  if (device.shares_host_memory() && IsHost(tensor.device) && view.is_row_major &&
       address % element_bytes == 0) {
-    Ref<kiln_buffer> made = kiln_buffer::Wrap(device, view.shape, view.data, std::move(deleter));
+    Ref<Buffer> made = Buffer::Wrap(device, view.shape, view.data, std::move(deleter));
     if (flags & dlpack::kReadOnly) made->storage().set_read_only();
     return made;
   }
   if (IsMemoryOf(device, tensor.device) && view.is_row_major && address % KILN_ALIGNMENT == 0) {
-    KILN_RETURN_IF_ERROR(JoinDefaultStream(*device.device));
-    KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made,
-                          kiln_buffer::WrapDevice(device, view.shape, view.data, deleter));
+    KILN_RETURN_IF_ERROR(JoinDefaultStream(device.runtime()));
+    KILN_ASSIGN_OR_RETURN(Ref<Buffer> made,
+                          Buffer::WrapDevice(device, view.shape, view.data, deleter));
     if (flags & dlpack::kReadOnly) made->storage().set_read_only();
     return made;
   }
-  KILN_ASSIGN_OR_RETURN(Ref<kiln_buffer> made, CopyView(device, view, tensor.device));
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> made, CopyView(device, view, tensor.device));
   deleter->Call();
   return made;
 }
@@ -246,13 +250,14 @@ class GiveBack : public Deferred {
 template <typename Managed>
 class Export {
  public:
-  static Result<Managed*> Make(kiln_buffer* buffer) {
+  static Result<Managed*> Make(kiln_buffer* handle) {
     constexpr bool kHasFlags = requires(Managed m) { m.flags; };
+    Buffer* buffer = Unwrap(handle);
     const ElementType type = buffer->shape().type();
     KILN_ASSIGN_OR_RETURN(dlpack::DataType dtype, DataTypeOf(type, kHasFlags));
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
     // For readers that know nothing of the device's order.
-    KILN_RETURN_IF_ERROR(buffer->device().device->Synchronise());
+    KILN_RETURN_IF_ERROR(buffer->device().runtime().Synchronise());
     auto made = std::make_unique<Export>();
     dlpack::Tensor& tensor = made->managed_.dl_tensor;
     tensor.data = buffer->data();
@@ -273,8 +278,8 @@ class Export {
     if constexpr (kHasFlags) {
       made->managed_.flags = dlpack::kReadOnly | (NeedsPadding(type) ? dlpack::kPadded : 0);
     }
-    kiln_buffer_retain(buffer);
-    made->buffer_ = buffer;
+    kiln_buffer_retain(handle);
+    made->buffer_ = handle;
     return &made.release()->managed_;
   }
 
@@ -314,9 +319,8 @@ kiln_error* FromDlpack(const char* function, kiln_device* device, Managed* tenso
       }
       flags = tensor->flags;
     }
-    KILN_ASSIGN_OR_RETURN(
-        Ref<kiln_buffer> made,
-        Import(*device, tensor->dl_tensor, flags, std::make_unique<GiveBack<Managed>>(tensor)));
+    KILN_ASSIGN_OR_RETURN(Ref<Buffer> made, Import(*Unwrap(device), tensor->dl_tensor, flags,
+                                                   std::make_unique<GiveBack<Managed>>(tensor)));
     *buffer = HandOver(std::move(made));
     return OkStatus();
   });
@@ -334,7 +338,7 @@ kiln_error* kiln_device_dlpack(const kiln_device* device, int32_t* device_type,
     KILN_RETURN_IF_ERROR(kiln::capi::NotNull(
         "kiln_device_dlpack",
         {{"device", device}, {"device_type", device_type}, {"device_id", device_id}}));
-    kiln::capi::dlpack::Device told = kiln::capi::DeviceOf(*device);
+    kiln::capi::dlpack::Device told = kiln::capi::DeviceOf(*kiln::capi::Unwrap(device));
     *device_type = told.type;
     *device_id = told.id;
     return OkStatus();

@@ -1,9 +1,5 @@
 #include "capi/error.h"
 
-#include <new>
-#include <stdexcept>
-#include <system_error>
-
 #include "base/strings.h"
 #include "base/utf8.h"
 
@@ -18,9 +14,6 @@ kiln_error* OutOfMemory() noexcept {
   return &error;
 }
 
-// Made when the library is loaded, so that reporting needs no memory.
-const Status out_of_memory = ResourceExhausted("out of memory");
-
 }  // namespace
 
 kiln_error* ToError(const Status& status) noexcept {
@@ -34,28 +27,6 @@ kiln_error* ToError(const Status& status) noexcept {
     return OutOfMemory();
   }
 }
-
-Status StatusOfException() noexcept {
-  try {
-    try {
-      throw;
-    } catch (const std::bad_alloc&) {
-      return out_of_memory;
-    } catch (const std::length_error&) {
-      return out_of_memory;
-    } catch (const std::system_error& e) {
-      return ResourceExhausted("the system refused: ", e.what());
-    } catch (const std::exception& e) {
-      return Internal("unexpected exception: ", e.what());
-    } catch (...) {
-      return Internal("unexpected exception");
-    }
-  } catch (...) {
-    return out_of_memory;
-  }
-}
-
-kiln_error* ErrorOfException() noexcept { return ToError(StatusOfException()); }
 
 Status NotNull(std::string_view function, std::initializer_list<NamedPointer> pointers) {
   for (const NamedPointer& p : pointers) {

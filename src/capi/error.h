@@ -5,11 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/exception.h"
+#include "base/ref.h"
 #include "base/status.h"
 #include "capi/handle.h"
 #include "kiln/error.h"
 
-struct kiln_error : kiln::capi::Counted<kiln_error> {
+struct kiln_error : kiln::Counted<kiln_error> {
   kiln_error(kiln::Code c, std::string_view m) : code(c), message(m) {}
   const kiln::Code code;
   const std::string message;
@@ -19,9 +21,6 @@ namespace kiln::capi {
 
 // NULL for success. Where there is no memory for the error, it is the static one that says so.
 kiln_error* ToError(const Status& status) noexcept;
-// What the exception that is being handled says: out of memory, of threads, or a mistake of ours.
-kiln_error* ErrorOfException() noexcept;
-Status StatusOfException() noexcept;
 
 // Runs f() -> Status and hands the outcome over; nothing is thrown across the ABI.
 template <typename F>
@@ -29,7 +28,7 @@ kiln_error* Guard(F&& f) noexcept {
   try {
     return ToError(f());
   } catch (...) {
-    return ErrorOfException();
+    return ToError(StatusOfException());
   }
 }
 
@@ -47,8 +46,8 @@ T GuardValue(T otherwise, F&& f) noexcept {
 struct NamedPointer {
   template <typename T>
   NamedPointer(std::string_view n, T* p) : name(n), pointer(p) {
-    if constexpr (requires { p->context().is_before_fork(); }) {
-      is_before_fork = p && p->context().is_before_fork();
+    if constexpr (requires { Unwrap(p)->client().is_before_fork(); }) {
+      is_before_fork = p && Unwrap(p)->client().is_before_fork();
     }
   }
 

@@ -69,8 +69,10 @@ std::string ModuleName(std::string_view wanted) {
 
 }  // namespace
 
-kiln_graph::kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> module)
-    : context_(context.Share()), module_(std::move(module)), serial_(NextSerial()) {
+kiln_graph::kiln_graph(kiln::client::Client& client, std::unique_ptr<kiln::ir::Module> module)
+    : client_(kiln::Ref<kiln::client::Client>::Share(&client)),
+      module_(std::move(module)),
+      serial_(NextSerial()) {
   module_->set_is_scheduled(false);
   if (!module_->entry()) module_->set_entry(module_->AddComputation("main"));
   for (kiln::ir::Instruction* instruction : entry().instructions()) Register(instruction);
@@ -211,16 +213,16 @@ kiln_error* kiln_graph_create(kiln_context* context, const char* name, size_t na
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_create", {{"context", context}, {"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
-    *graph = HandOver(kiln::capi::MakeRef<kiln_graph>(
-        *context, std::make_unique<kiln::ir::Module>(ModuleName(text))));
+    *graph = kiln::capi::HandOver(kiln::MakeRef<kiln_graph>(
+        *kiln::capi::Unwrap(context), std::make_unique<kiln::ir::Module>(ModuleName(text))));
     return OkStatus();
   });
 }
 
-kiln_graph* kiln::capi::GraphOf(kiln_context& context, std::unique_ptr<kiln::ir::Module> module) {
+kiln_graph* kiln::capi::GraphOf(client::Client& client, std::unique_ptr<kiln::ir::Module> module) {
   ClearLayouts(*module);
   module->set_name(ModuleName(module->name()));
-  return HandOver(MakeRef<kiln_graph>(context, std::move(module)));
+  return HandOver(MakeRef<kiln_graph>(client, std::move(module)));
 }
 
 kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, size_t text_length,
@@ -230,7 +232,7 @@ kiln_error* kiln_graph_from_hlo_text(kiln_context* context, const char* text, si
         NotNull("kiln_graph_from_hlo_text", {{"context", context}, {"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(std::string_view hlo, kiln::capi::TextOf("text", text, text_length));
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module, kiln::ir::ParseHloText(hlo));
-    *graph = kiln::capi::GraphOf(*context, std::move(module));
+    *graph = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
     return OkStatus();
   });
 }

@@ -12,19 +12,18 @@
 #include <vector>
 
 #include "base/status.h"
-#include "capi/context.h"
 #include "capi/handle.h"
 #include "capi/symbol_numbers.h"
 #include "ir/ir.h"
 #include "kiln/graph.h"
 
-struct kiln_graph : kiln::capi::Counted<kiln_graph> {
+struct kiln_graph : kiln::Counted<kiln_graph> {
  public:
   // An empty module, or one that was read and verified, whose layouts have been cleared.
-  kiln_graph(kiln_context& context, std::unique_ptr<kiln::ir::Module> module);
+  kiln_graph(kiln::client::Client& client, std::unique_ptr<kiln::ir::Module> module);
   ~kiln_graph();
 
-  kiln_context& context() const { return *context_; }
+  kiln::client::Client& client() const { return *client_; }
   kiln::ir::Module& module() { return *module_; }
   const kiln::ir::Module& module() const { return *module_; }
   kiln::ir::Computation& entry() const { return *module_->entry(); }
@@ -71,7 +70,7 @@ struct kiln_graph : kiln::capi::Counted<kiln_graph> {
  private:
   void Register(kiln::ir::Instruction* instruction);
 
-  kiln::capi::Ref<kiln_context> context_;
+  kiln::Ref<kiln::client::Client> client_;
   std::unique_ptr<kiln::ir::Module> module_;
   const uint32_t serial_;
   uint64_t version_ = 0;
@@ -91,6 +90,6 @@ Status WithOperands(const Status& status, Opcode opcode,
                     std::span<ir::Instruction* const> operands);
 
 // Hands over the graph that a module is which was read and verified.
-kiln_graph* GraphOf(kiln_context& context, std::unique_ptr<ir::Module> module);
+kiln_graph* GraphOf(client::Client& client, std::unique_ptr<ir::Module> module);
 
 }  // namespace kiln::capi

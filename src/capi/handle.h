@@ -1,101 +1,75 @@
-// Reference counts of the objects behind the C ABI's handles.
+// The objects behind the C ABI's handles.
 //
-// An object counts all references to it. Its context counts, besides, how many of them are in the
-// user's hands: when the last one is given back, the call that does so waits for the work that is
-// still going on, so that what is left goes on the user's thread and not behind his back.
+// Handles of contexts, devices, buffers, events and executables are addresses of the client's
+// objects; the others are structs of this room. An object counts all references to it, and its
+// client those in the user's hands.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <utility>
+#include <cstddef>
+#include <span>
+
+#include "base/ref.h"
+#include "client/buffer.h"
+#include "client/client.h"
+#include "client/event.h"
+#include "client/executable.h"
+#include "kiln/buffer.h"
+#include "kiln/context.h"
+#include "kiln/device.h"
+#include "kiln/event.h"
+#include "kiln/executable.h"
 
 namespace kiln::capi {
 
+// The object of a handle, and the handle of an object. NULL is NULL.
+#define KILN_HANDLE(handle, object)                                                           \
+  inline object* Unwrap(handle* h) { return reinterpret_cast<object*>(h); }                   \
+  inline const object* Unwrap(const handle* h) { return reinterpret_cast<const object*>(h); } \
+  inline handle* Wrap(object* o) { return reinterpret_cast<handle*>(o); }
+KILN_HANDLE(kiln_context, client::Client)
+KILN_HANDLE(kiln_device, client::Device)
+KILN_HANDLE(kiln_buffer, client::Buffer)
+KILN_HANDLE(kiln_event, client::Event)
+KILN_HANDLE(kiln_executable, client::CompiledExecutable)
+#undef KILN_HANDLE
+
 template <typename T>
-class Counted {
- public:
-  Counted() = default;
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
-  void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
-  void Release() const {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      delete static_cast<const T*>(this);
-  }
-
- protected:
-  ~Counted() = default;
-
- private:
-  mutable std::atomic<int64_t> references_{1};
-};
-
-// One reference.
+T* Unwrap(T* object) {
+  return object;
+}
 template <typename T>
-class Ref {
- public:
-  Ref() = default;
-  // Takes over a reference that is there already, as that of a new object.
-  static Ref Adopt(T* object) {
-    Ref ref;
-    ref.object_ = object;
-    return ref;
-  }
-  static Ref Share(T* object) {
-    if (object) object->Retain();
-    return Adopt(object);
-  }
-  Ref(const Ref& other) : object_(other.object_) {
-    if (object_) object_->Retain();
-  }
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref& operator=(Ref other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() {
-    if (object_) object_->Release();
-  }
-
-  T* get() const { return object_; }
-  T& operator*() const { return *object_; }
-  T* operator->() const { return object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-  bool operator==(const Ref&) const = default;
-  // Gives the reference away.
-  T* Detach() { return std::exchange(object_, nullptr); }
-
- private:
-  T* object_ = nullptr;
-};
-
-template <typename T, typename... Args>
-Ref<T> MakeRef(Args&&... args) {
-  return Ref<T>::Adopt(new T(std::forward<Args>(args)...));
+T* Wrap(T* object) {
+  return object;
 }
 
-// What the user gets of a context's: T has context(), a kiln_context&.
-template <typename T>
-T* HandOver(Ref<T> object) {
-  object->context().AddUser();
-  return object.Detach();
+// A list of the user's; it is not copied, as runs are short.
+inline std::span<client::Buffer* const> UnwrapList(kiln_buffer* const* handles, size_t count) {
+  return {reinterpret_cast<client::Buffer* const*>(handles), count};
 }
 
+// What the user gets of a client's: T has client().
 template <typename T>
-void RetainHandle(T* object) {
-  if (!object || object->context().is_before_fork()) return;
+auto* HandOver(Ref<T> object) {
+  object->client().AddUser();
+  return Wrap(object.Detach());
+}
+
+template <typename Handle>
+void RetainHandle(Handle* handle) {
+  auto* object = Unwrap(handle);
+  if (!object || object->client().is_before_fork()) return;
   object->Retain();
-  object->context().AddUser();
+  object->client().AddUser();
 }
 
 // In a child process nothing goes: what the threads that are not there were at is as it was.
-template <typename T>
-void ReleaseHandle(T* object) {
-  if (!object || object->context().is_before_fork()) return;
-  auto context = object->context().Share();
+template <typename Handle>
+void ReleaseHandle(Handle* handle) {
+  auto* object = Unwrap(handle);
+  if (!object || object->client().is_before_fork()) return;
+  auto client = Ref<client::Client>::Share(&object->client());
   object->Release();
-  context->DropUser();
+  client->DropUser();
 }
 
 }  // namespace kiln::capi

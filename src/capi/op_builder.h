@@ -87,7 +87,7 @@ class OpBuilder {
 // after a mistake, and mistakes and exceptions become the graph's.
 template <typename Build>
 kiln_value Built(kiln_graph* graph, Build&& build) noexcept {
-  if (!graph || !graph->status().ok() || graph->context().is_before_fork()) return 0;
+  if (!graph || !graph->status().ok() || graph->client().is_before_fork()) return 0;
   try {
     Result<ir::Instruction*> built = build();
     if (built.ok()) return graph->IdOf(*built);

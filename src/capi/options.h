@@ -65,5 +65,8 @@ kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims);
 
 // An array of the user's: a known element type, and sizes that are numbers and do not overflow.
 Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank);
+// The same for one of `bytes` bytes at `data`.
+Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
+                            size_t bytes);
 
 }  // namespace kiln::capi

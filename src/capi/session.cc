@@ -6,60 +6,33 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "capi/call.h"
 #include "capi/deep.h"
 #include "capi/error.h"
+#include "capi/execute.h"
 #include "capi/graph.h"
+#include "capi/handle.h"
 #include "capi/options.h"
+#include "session/prepared_executable.h"
 #include "session/session.h"
-
-namespace kiln::capi {
-namespace {
-
-// One way to run a session.
-class PreparedCallee : public Callee {
- public:
-  PreparedCallee(std::string name, kiln_device& device, std::shared_ptr<session::Session> session,
-                 int number)
-      : Callee(std::move(name), device),
-        session_(std::move(session)),
-        number_(number),
-        signature_(session_->SignatureOf(number)) {}
-
-  const session::RunInfo& info() const { return session_->InfoOf(number_); }
-  const program::Signature& signature() const override { return signature_; }
-  bool calls_users_functions() const override { return session_->CallsUsersFunctions(number_); }
-  Result<std::unique_ptr<runtime::Completion>> Start(
-      std::span<const void* const> arguments, std::span<void* const> results,
-      const runtime::RunOptions& options) const override {
-    KILN_RETURN_IF_ERROR(session_->Run(number_, arguments, results, options));
-    return std::unique_ptr<runtime::Completion>();
-  }
-
- private:
-  const std::shared_ptr<session::Session> session_;
-  const int number_;
-  const program::Signature& signature_;
-};
-
-}  // namespace
-}  // namespace kiln::capi
 
 using kiln::InvalidArgument;
 using kiln::OkStatus;
+using kiln::Ref;
 using kiln::Result;
 using kiln::Status;
-using kiln::capi::Call;
 using kiln::capi::Guard;
 using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
-using kiln::capi::PreparedCallee;
+using kiln::capi::Unwrap;
+using kiln::client::Client;
+using kiln::client::Device;
+using kiln::session::PreparedExecutable;
 
-struct kiln_session : kiln::capi::Counted<kiln_session> {
+struct kiln_session : kiln::Counted<kiln_session> {
  public:
-  kiln_session(const kiln_graph& graph, kiln_device& device,
+  kiln_session(const kiln_graph& graph, Device& device,
                std::shared_ptr<kiln::session::Session> session)
-      : context_(graph.context().Share()),
+      : client_(Ref<Client>::Share(&graph.client())),
         device_(device),
         session_(std::move(session)),
         name_(graph.module().name()),
@@ -67,12 +40,11 @@ struct kiln_session : kiln::capi::Counted<kiln_session> {
     for (const kiln::ir::Instruction* value : graph.values()) value_names_.push_back(value->name());
   }
 
-  kiln_context& context() const { return *context_; }
+  Client& client() const { return *client_; }
 
   // The way to compute `fetches` from `feeds`, made with the first call for them.
-  Result<std::shared_ptr<const PreparedCallee>> Prepare(const kiln_value* feeds, size_t feed_count,
-                                                        const kiln_value* fetches,
-                                                        size_t fetch_count) {
+  Result<Ref<const PreparedExecutable>> Prepare(const kiln_value* feeds, size_t feed_count,
+                                                const kiln_value* fetches, size_t fetch_count) {
     std::pair key(std::vector(feeds, feeds + feed_count),
                   std::vector(fetches, fetches + fetch_count));
     std::lock_guard lock(mutex_);
@@ -84,7 +56,7 @@ struct kiln_session : kiln::capi::Counted<kiln_session> {
     KILN_RETURN_IF_ERROR(
         kiln::OnOwnStack([&] { number = session_->Prepare(feed_names, fetch_names); }));
     KILN_RETURN_IF_ERROR(number.status());
-    auto prepared = std::make_shared<const PreparedCallee>(name_, device_, session_, *number);
+    auto prepared = kiln::MakeRef<const PreparedExecutable>(name_, device_, session_, *number);
     prepared_.emplace(std::move(key), prepared);
     return prepared;
   }
@@ -106,15 +78,15 @@ struct kiln_session : kiln::capi::Counted<kiln_session> {
     return names;
   }
 
-  kiln::capi::Ref<kiln_context> context_;
-  kiln_device& device_;
+  Ref<Client> client_;
+  Device& device_;
   std::shared_ptr<kiln::session::Session> session_;
   const std::string name_;
   const kiln_value first_value_;
   std::vector<std::string> value_names_;
   std::mutex mutex_;
   std::map<std::pair<std::vector<kiln_value>, std::vector<kiln_value>>,
-           std::shared_ptr<const PreparedCallee>>
+           Ref<const PreparedExecutable>>
       prepared_;
 };
 
@@ -140,9 +112,9 @@ kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_opti
     KILN_RETURN_IF_ERROR(graph->status());
     KILN_ASSIGN_OR_RETURN(kiln_session_options read,
                           kiln::capi::ReadOptions("kiln_session_options", options));
-    kiln_context& context = graph->context();
-    kiln_device& device = read.device ? *read.device : context.devices().front();
-    if (&device.context() != &context) {
+    Client& client = graph->client();
+    Device& device = read.device ? *Unwrap(read.device) : *client.devices().front();
+    if (&device.client() != &client) {
       return InvalidArgument("the device ", device.name(), " is of another context than the graph");
     }
     for (const kiln::ir::Instruction* value : graph->values()) {
@@ -152,8 +124,8 @@ kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_opti
       }
     }
     KILN_ASSIGN_OR_RETURN(auto made,
-                          kiln::session::Session::Create(graph->module(), *device.device));
-    *session = HandOver(kiln::capi::MakeRef<kiln_session>(
+                          kiln::session::Session::Create(graph->module(), device.runtime()));
+    *session = kiln::capi::HandOver(kiln::MakeRef<kiln_session>(
         *graph, device, std::shared_ptr<kiln::session::Session>(std::move(made))));
     return OkStatus();
   });
@@ -188,11 +160,13 @@ kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* 
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_run", {{"session", session}}));
     KILN_RETURN_IF_ERROR(CheckLists("kiln_session_run", feeds, feed_count, fetches, fetch_count));
     KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(Call call, Call::Bind(prepared, options, feed_buffers, feed_count,
-                                                fetch_buffers, fetch_count));
-    KILN_RETURN_IF_ERROR(call.RunNow());
-    HandOverResults(call.results(), fetch_buffers);
-    session->context().RunDeferred();
+    KILN_ASSIGN_OR_RETURN(
+        kiln::client::Execution execution,
+        kiln::capi::BindExecution(Ref<const kiln::client::Executable>::Share(prepared.get()),
+                                  options, feed_buffers, feed_count, fetch_buffers, fetch_count));
+    KILN_RETURN_IF_ERROR(execution.RunNow());
+    kiln::capi::HandOverResults(execution.results(), fetch_buffers);
+    session->client().RunDeferred();
     return OkStatus();
   });
 }

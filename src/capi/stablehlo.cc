@@ -67,7 +67,7 @@ kiln_error* kiln_graph_from_stablehlo(kiln_context* context, const void* program
                                                              : kiln::stablehlo::ReadText(bytes));
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<kiln::ir::Module> module,
                           kiln::stablehlo::Import(*tree, wanted));
-    *graph = kiln::capi::GraphOf(*context, std::move(module));
+    *graph = kiln::capi::GraphOf(*kiln::capi::Unwrap(context), std::move(module));
     return OkStatus();
   });
 }

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "capi/handle.h"
+#include "base/ref.h"
 #include "kiln/types.h"
 
-struct kiln_text : kiln::capi::Counted<kiln_text> {
+struct kiln_text : kiln::Counted<kiln_text> {
   explicit kiln_text(std::string t) : text(std::move(t)) {}
   const std::string text;
 };

@@ -3,21 +3,22 @@
 #include <memory>
 
 #include "base/trace.h"
-#include "capi/context.h"
 #include "capi/error.h"
+#include "capi/handle.h"
 #include "capi/text.h"
 
-struct kiln_trace : kiln::capi::Counted<kiln_trace> {
+struct kiln_trace : kiln::Counted<kiln_trace> {
  public:
-  explicit kiln_trace(kiln_context& context) : context_(context.Share()) {}
+  explicit kiln_trace(kiln::client::Client& client)
+      : client_(kiln::Ref<kiln::client::Client>::Share(&client)) {}
   ~kiln_trace() { Stop(); }
 
-  kiln_context& context() const { return *context_; }
+  kiln::client::Client& client() const { return *client_; }
   const std::shared_ptr<kiln::TraceSink>& sink() const { return sink_; }
-  void Stop() noexcept { context_->StopTrace(sink_.get()); }
+  void Stop() noexcept { client_->StopTrace(sink_.get()); }
 
  private:
-  kiln::capi::Ref<kiln_context> context_;
+  kiln::Ref<kiln::client::Client> client_;
   std::shared_ptr<kiln::TraceSink> sink_ = std::make_shared<kiln::TraceSink>();
 };
 
@@ -29,9 +30,10 @@ using kiln::capi::NotNull;
 kiln_error* kiln_trace_start(kiln_context* context, kiln_trace** trace) {
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_trace_start", {{"context", context}, {"trace", trace}}));
-    auto started = kiln::capi::MakeRef<kiln_trace>(*context);
-    KILN_RETURN_IF_ERROR(context->StartTrace(started->sink()));
-    *trace = HandOver(std::move(started));
+    kiln::client::Client& client = *kiln::capi::Unwrap(context);
+    auto started = kiln::MakeRef<kiln_trace>(client);
+    KILN_RETURN_IF_ERROR(client.StartTrace(started->sink()));
+    *trace = kiln::capi::HandOver(std::move(started));
     return OkStatus();
   });
 }

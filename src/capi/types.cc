@@ -41,6 +41,16 @@ Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank) {
   return shape;
 }
 
+Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,
+                            size_t bytes) {
+  KILN_ASSIGN_OR_RETURN(Shape shape, ShapeOf(dtype, dims, rank));
+  if (bytes != static_cast<size_t>(shape.byte_size())) {
+    return InvalidArgument("bytes is ", bytes, "; ", shape, " takes ", shape.byte_size());
+  }
+  if (!data && bytes > 0) return InvalidArgument("data is NULL, with ", bytes, " bytes");
+  return shape;
+}
+
 }  // namespace kiln::capi
 
 // The views are of literals, which end with a 0.

@@ -258,6 +258,16 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         ErrorPointer,
         [c_void_p, c_int32, POINTER(c_int64), c_size_t, c_void_p, c_size_t, c_void_p, c_void_p,
          POINTER(c_void_p)]),
+    'kiln_buffer_copy_host_async': (
+        ErrorPointer,
+        [c_void_p, c_int32, POINTER(c_int64), c_size_t, c_void_p, c_size_t, POINTER(c_void_p),
+         POINTER(c_void_p)]),
+    'kiln_buffer_copy_to_host_async': (
+        ErrorPointer,
+        [c_void_p, c_void_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_buffer_copy_to_device_async': (
+        ErrorPointer,
+        [c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_void_p)]),
     'kiln_buffer_copy_to_host': (ErrorPointer, [c_void_p, c_void_p, c_size_t]),
     'kiln_buffer_copy_to_device': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
     'kiln_buffer_data': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),

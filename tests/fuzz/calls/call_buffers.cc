@@ -60,6 +60,13 @@ kiln_buffer* HandleOf(const std::shared_ptr<BufferState>& buffer) {
   return buffer ? buffer->handle : nullptr;
 }
 
+size_t BytesOf(const std::shared_ptr<BufferState>& buffer) {
+  if (!buffer) return 16;
+  const Shape shape(static_cast<ElementType>(buffer->dtype),
+                    std::span<const int64_t>(buffer->dims));
+  return static_cast<size_t>(shape.byte_size());
+}
+
 // The elements of a wanted array, in memory of ours, and how many bytes are said to be there.
 struct Given {
   fuzz::Memory* memory = nullptr;
@@ -166,6 +173,24 @@ void Call_kiln_buffer_copy_host(World& w) {
   w.Keep(made, place.context, place.device);
 }
 
+void Call_kiln_buffer_copy_host_async(World& w) {
+  const Place place = AnyDevice(w);
+  const Wanted wanted = AnyArray(w);
+  const Given given = Elements(w, wanted);
+  kiln_event* done = World::Untouched<kiln_event>();
+  kiln_buffer* made = World::Untouched<kiln_buffer>();
+  w.Begin("kiln_buffer_copy_host_async", Text(place, wanted), ", ", given.bytes, " bytes");
+  const bool ok =
+      w.Gave(kiln_buffer_copy_host_async(place.handle, wanted.dtype, wanted.dims.data(),
+                                         wanted.dims.size(), given.data, given.bytes, &done, &made),
+             made);
+  if (!ok) return w.Expect(done == World::Untouched<kiln_event>(), "an event of nothing");
+  w.Keep(made, place.context, place.device);
+  given.memory->done = done;
+  kiln_event_retain(done);
+  w.Add(w.events, done)->context = place.context;
+}
+
 void Call_kiln_buffer_borrow_host(World& w) {
   Borrowed(w, "kiln_buffer_borrow_host", kiln_buffer_borrow_host);
 }
@@ -181,17 +206,45 @@ void Call_kiln_buffer_adopt_device(World& w) {
 
 void Call_kiln_buffer_copy_to_host(World& w) {
   auto buffer = w.PickOrNull(w.buffers);
-  size_t bytes = 16;
-  if (buffer) {
-    const Shape shape(static_cast<ElementType>(buffer->dtype),
-                      std::span<const int64_t>(buffer->dims));
-    bytes = static_cast<size_t>(shape.byte_size());
-  }
-  if (w.Chance(3)) bytes = w.Below(64);
+  const size_t bytes = w.Chance(3) ? w.Below(64) : BytesOf(buffer);
   std::vector<std::byte> data(bytes);
   w.Begin("kiln_buffer_copy_to_host", World::Name("buffer", buffer), ", ", bytes);
   (void)w.Ok(
       kiln_buffer_copy_to_host(HandleOf(buffer), w.Chance(2) ? nullptr : data.data(), bytes));
+}
+
+void Call_kiln_buffer_copy_to_host_async(World& w) {
+  auto buffer = w.PickOrNull(w.buffers);
+  const size_t bytes = w.Chance(3) ? w.Below(64) : BytesOf(buffer);
+  std::vector<std::byte> data(bytes);
+  kiln_event* done = World::Untouched<kiln_event>();
+  w.Begin("kiln_buffer_copy_to_host_async", World::Name("buffer", buffer), ", ", bytes);
+  if (!w.Gave(kiln_buffer_copy_to_host_async(HandleOf(buffer), w.Chance(2) ? nullptr : data.data(),
+                                             bytes, &done),
+              done)) {
+    return;
+  }
+  // The memory is gone after this.
+  w.Begin("kiln_event_wait", "the copy to the host");
+  (void)w.Ok(kiln_event_wait(done, -1));
+  w.Add(w.events, done)->context = buffer->context;
+}
+
+void Call_kiln_buffer_copy_to_device_async(World& w) {
+  auto buffer = w.PickOrNull(w.buffers);
+  const Place place = AnyDevice(w);
+  const bool wants_event = w.Chance(50);
+  kiln_event* done = World::Untouched<kiln_event>();
+  kiln_buffer* made = World::Untouched<kiln_buffer>();
+  w.Begin("kiln_buffer_copy_to_device_async", World::Name("buffer", buffer), ", ",
+          place.handle ? place.context->names[place.device] : "NULL", " of context #",
+          place.context->number, wants_event ? ", with an event" : "");
+  if (w.Gave(kiln_buffer_copy_to_device_async(HandleOf(buffer), place.handle,
+                                              wants_event ? &done : nullptr, &made),
+             made)) {
+    w.Keep(made, place.context, place.device);
+    if (wants_event) w.Add(w.events, done)->context = buffer->context;
+  }
 }
 
 void Call_kiln_buffer_copy_to_device(World& w) {

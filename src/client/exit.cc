@@ -1,11 +1,11 @@
-#include "capi/exit.h"
+#include "client/exit.h"
 
 #include <atomic>
 #include <cstdlib>
 
 namespace {
 
-std::atomic<int> contexts{0};
+std::atomic<int> clients{0};
 
 // Destructors of static objects, ours and LLVM's, the last one first. The library is linked so that
 // its objects register here what they would register with the C library, which would run it at
@@ -19,7 +19,7 @@ std::atomic<AtEnd*> first{nullptr};
 
 // When the library is unloaded, or the process ends.
 [[gnu::destructor]] void DestroyStaticObjects() {
-  if (contexts.load() > 0) return;
+  if (clients.load() > 0) return;
   while (AtEnd* at_end = first.load()) {
     // A destructor may register another one.
     first.store(at_end->next);
@@ -39,4 +39,4 @@ extern "C" int __wrap___cxa_atexit(void (*destroy)(void*), void* object, void*) 
   return 0;
 }
 
-void kiln::capi::CountContexts(int change) { contexts.fetch_add(change); }
+void kiln::client::CountClients(int change) { clients.fetch_add(change); }

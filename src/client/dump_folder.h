@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace kiln::capi {
+namespace kiln::client {
 
 class DumpFolder {
  public:
@@ -28,4 +28,4 @@ class DumpFolder {
   Status status_;
 };
 
-}  // namespace kiln::capi
+}  // namespace kiln::client

@@ -5,23 +5,23 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/ref.h"
 #include "base/status.h"
-#include "capi/context.h"
-#include "capi/event.h"
-#include "capi/handle.h"
+#include "client/client.h"
+#include "client/event.h"
 
-namespace kiln::capi {
+namespace kiln::client {
 
 // Memory that goes when the last buffer in it goes. A donated buffer and the result in its place
 // share it, and neither knows of the other: a value that is donated a million times is one storage.
-// Its buffers keep the context.
+// Its buffers keep the client.
 class Storage : public Counted<Storage> {
  public:
   // Memory of the device's, its contents undefined.
-  static Result<Ref<Storage>> Allocate(kiln_device& device, int64_t bytes);
+  static Result<Ref<Storage>> Allocate(Device& device, int64_t bytes);
   // Memory of the user's, on the host or on the device.
-  static Ref<Storage> Wrap(kiln_device& device, std::byte* data, int64_t bytes);
-  static Result<Ref<Storage>> WrapDevice(kiln_device& device, std::byte* data, int64_t bytes);
+  static Ref<Storage> Wrap(Device& device, std::byte* data, int64_t bytes);
+  static Result<Ref<Storage>> WrapDevice(Device& device, std::byte* data, int64_t bytes);
   ~Storage();
 
   std::byte* data() const { return data_; }
@@ -31,21 +31,21 @@ class Storage : public Counted<Storage> {
   // What gives the user's memory back; may be null. Before it is shared, as the two below.
   void set_deleter(std::unique_ptr<Deferred> deleter) { deleter_ = std::move(deleter); }
   // Ready when the memory is the user's alone again.
-  void set_done(Ref<kiln_event> done) { done_ = std::move(done); }
+  void set_done(Ref<Event> done) { done_ = std::move(done); }
   // Executions must not write it.
   void set_read_only() { is_read_only_ = true; }
   bool is_read_only() const { return is_read_only_; }
 
  private:
-  Storage(kiln_device& device, std::byte* data, int64_t bytes)
+  Storage(Device& device, std::byte* data, int64_t bytes)
       : device_(device), data_(data), bytes_(bytes) {}
 
-  kiln_device& device_;
+  Device& device_;
   std::byte* const data_;
   const int64_t bytes_;
   bool is_owned_ = false, is_registered_ = false, is_read_only_ = false;
   std::unique_ptr<Deferred> deleter_;
-  Ref<kiln_event> done_;
+  Ref<Event> done_;
 };
 
-}  // namespace kiln::capi
+}  // namespace kiln::client

@@ -1,4 +1,4 @@
-#include "capi/dump_folder.h"
+#include "client/dump_folder.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include "base/strings.h"
 
-namespace kiln::capi {
+namespace kiln::client {
 namespace {
 
 Status Refused(std::string_view what, const std::string& path, const std::error_code& error) {
@@ -52,4 +52,4 @@ Status DumpFolder::WriteFile(const std::string& name, std::string_view text) con
   return Refused("cannot write", path, error);
 }
 
-}  // namespace kiln::capi
+}  // namespace kiln::client

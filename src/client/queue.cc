@@ -1,4 +1,4 @@
-#include "capi/queue.h"
+#include "client/queue.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -7,7 +7,7 @@
 #include "base/fork.h"
 #include "base/trace.h"
 
-namespace kiln::capi {
+namespace kiln::client {
 namespace {
 
 // Where the thread is a queue's: the process that it is of. A child that it forks is its own.
@@ -20,6 +20,9 @@ constexpr size_t kMostRunning = 16;
 
 // The thread shares it, since the queue may be destroyed by the last job of all.
 struct Queue::State {
+  explicit State(int n) : number(n) {}
+
+  const int number;
   std::mutex mutex;
   std::condition_variable wake, idle;
   std::deque<std::unique_ptr<Job>> jobs;
@@ -27,7 +30,7 @@ struct Queue::State {
   bool stop = false;
 };
 
-Queue::Queue() : state_(std::make_shared<State>()) {}
+Queue::Queue(int number) : state_(std::make_shared<State>(number)) {}
 
 Queue::~Queue() {
   if (!thread_.IsJoinable()) return;
@@ -57,8 +60,8 @@ std::unique_lock<std::mutex> Queue::Take(std::unique_ptr<Job> job) {
 bool Queue::IsIdle() const { return state_->pending.load(std::memory_order_acquire) == 0; }
 
 void Queue::Drain() {
+  if (OnThread()) return;
   std::unique_lock lock(state_->mutex);
-  if (thread_.IsThisOne()) return;
   state_->idle.wait(lock, [&] { return state_->pending == 0; });
 }
 
@@ -66,7 +69,7 @@ bool Queue::OnThread() { return on_thread_of == ForkGeneration(); }
 
 void Queue::Work(std::shared_ptr<State> state) {
   on_thread_of = ForkGeneration();
-  TraceSink::NameThisThread("queue", 0);
+  TraceSink::NameThisThread("queue", state->number);
   std::deque<std::unique_ptr<Job>> running;
   std::unique_lock lock(state->mutex);
   while (true) {
@@ -102,4 +105,4 @@ void Queue::Work(std::shared_ptr<State> state) {
   }
 }
 
-}  // namespace kiln::capi
+}  // namespace kiln::client

@@ -1,5 +1,8 @@
-// The thread that runs what a context executes asynchronously: one job after the other, in order.
+// The thread that runs the asynchronous work of a device: one job after the other, in order.
 // Devices that work by themselves are given the next job while they are still at the one before.
+//
+// A job may wait for jobs of other queues, but only for those that were pushed before it: so the
+// first of all jobs that are left never waits.
 #pragma once
 
 #include <memory>
@@ -7,7 +10,7 @@
 
 #include "base/thread.h"
 
-namespace kiln::capi {
+namespace kiln::client {
 
 class Queue {
  public:
@@ -19,8 +22,9 @@ class Queue {
     virtual void Finish() noexcept {}
   };
 
-  Queue();
-  // Runs what is left.
+  // `number` is the thread's in timelines.
+  explicit Queue(int number);
+  // Runs the rest.
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -34,7 +38,7 @@ class Queue {
   }
   // Whether every job that was pushed has run and is gone.
   bool IsIdle() const;
-  // Waits until that is so. Does nothing on the queue's thread.
+  // Waits for that. Does nothing on a queue's thread, whose job others may wait for.
   void Drain();
 
   // Whether this thread is a queue's: there the user's functions may be called only if he allows
@@ -50,4 +54,4 @@ class Queue {
   Thread thread_;
 };
 
-}  // namespace kiln::capi
+}  // namespace kiln::client

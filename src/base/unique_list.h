@@ -1,0 +1,43 @@
+// A list whose elements hold each other, so that adding to it takes no memory.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace kiln {
+
+// T has a member `std::unique_ptr<T> next`. Of any length: it goes without recursion.
+template <typename T>
+class UniqueList {
+ public:
+  UniqueList() = default;
+  ~UniqueList() {
+    while (TakeFirst()) {
+    }
+  }
+  UniqueList(const UniqueList&) = delete;
+  UniqueList& operator=(const UniqueList&) = delete;
+
+  void Append(std::unique_ptr<T> element) noexcept {
+    T* added = element.get();
+    (last_ ? last_->next : first_) = std::move(element);
+    last_ = added;
+  }
+  // Null where there is none.
+  std::unique_ptr<T> TakeFirst() noexcept {
+    std::unique_ptr<T> element = std::move(first_);
+    if (element) first_ = std::move(element->next);
+    if (!first_) last_ = nullptr;
+    return element;
+  }
+  void Swap(UniqueList& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(last_, other.last_);
+  }
+
+ private:
+  std::unique_ptr<T> first_;
+  T* last_ = nullptr;
+};
+
+}  // namespace kiln

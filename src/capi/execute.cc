@@ -1,0 +1,93 @@
+#include "capi/execute.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "capi/handle.h"
+#include "capi/options.h"
+
+namespace kiln::capi {
+namespace {
+
+using client::Executable;
+
+Status CheckOptions(const kiln_execute_options& options, const Executable& executable) {
+  if (options.stream && !executable.takes_streams()) {
+    return InvalidArgument("kiln_execute_options.stream is set; '", executable.name(), "' runs on ",
+                           executable.device().name(),
+                           ", and only executables on GPUs of the CUDA driver take a stream");
+  }
+  if (options.threads < 0) {
+    return InvalidArgument("kiln_execute_options.threads is ", options.threads);
+  }
+  if (options.donate_aliased != 0 && options.donate_aliased != 1) {
+    return InvalidArgument("kiln_execute_options.donate_aliased is ", options.donate_aliased,
+                           "; expected 0 or 1");
+  }
+  return OkStatus();
+}
+
+Status CheckList(std::string_view kind, const Executable& executable, size_t count,
+                 const void* list) {
+  if (list || count == 0) return OkStatus();
+  return InvalidArgument("'", executable.name(), "': the list of ", kind, "s is NULL");
+}
+
+// By argument; empty where none is donated.
+Result<std::vector<bool>> DonationsOf(const kiln_execute_options& options,
+                                      const Executable& executable) {
+  std::vector<bool> donated;
+  if (options.donated_count == 0 && options.donate_aliased == 0 && options.kept_count == 0) {
+    return donated;
+  }
+  const program::Signature& signature = executable.signature();
+  donated.resize(signature.parameters.size(), false);
+  auto mark = [&](std::string_view name, const size_t* list, size_t count, bool value) -> Status {
+    if (!list && count > 0) {
+      return InvalidArgument("kiln_execute_options.", name, " is NULL, with ", count, " numbers");
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (list[i] >= donated.size()) {
+        return InvalidArgument("kiln_execute_options.", name, ": '", executable.name(),
+                               "' has no argument ", list[i], "; there are ", donated.size());
+      }
+      donated[list[i]] = value;
+    }
+    return OkStatus();
+  };
+  KILN_RETURN_IF_ERROR(mark("donated", options.donated, options.donated_count, true));
+  if (options.donate_aliased != 0) {
+    for (int alias : signature.aliases) {
+      if (alias >= 0) donated[static_cast<size_t>(alias)] = true;
+    }
+  }
+  KILN_RETURN_IF_ERROR(mark("kept", options.kept, options.kept_count, false));
+  if (std::find(donated.begin(), donated.end(), true) == donated.end()) donated.clear();
+  return donated;
+}
+
+}  // namespace
+
+Result<client::Execution> BindExecution(Ref<const Executable> executable,
+                                        const kiln_execute_options* options,
+                                        kiln_buffer* const* arguments, size_t argument_count,
+                                        kiln_buffer* const* results, size_t result_count) {
+  KILN_ASSIGN_OR_RETURN(kiln_execute_options read, ReadOptions("kiln_execute_options", options));
+  KILN_RETURN_IF_ERROR(CheckOptions(read, *executable));
+  KILN_RETURN_IF_ERROR(CheckList("argument", *executable, argument_count, arguments));
+  KILN_RETURN_IF_ERROR(CheckList("result", *executable, result_count, results));
+  client::ExecuteOptions execute{
+      .threads = read.threads, .cancel = read.cancel, .stream = read.stream};
+  KILN_ASSIGN_OR_RETURN(execute.donated, DonationsOf(read, *executable));
+  return client::Execution::Bind(std::move(executable), std::move(execute),
+                                 UnwrapList(arguments, argument_count),
+                                 UnwrapList(results, result_count));
+}
+
+void HandOverResults(const std::vector<Ref<client::Buffer>>& bound, kiln_buffer** results) {
+  for (size_t i = 0; i < bound.size(); ++i) {
+    if (!results[i]) results[i] = HandOver(bound[i]);
+  }
+}
+
+}  // namespace kiln::capi

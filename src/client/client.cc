@@ -1,0 +1,161 @@
+#include "client/client.h"
+
+#include <cstdio>
+#include <new>
+
+#include "base/stack.h"
+#include "client/exit.h"
+#include "device/reference/grid_calls.h"
+#include "ir/effects.h"
+
+namespace kiln::client {
+namespace {
+
+class DeferredLog : public Deferred {
+ public:
+  DeferredLog(Client& logger, LogLevel level, std::string_view message)
+      : logger_(logger), level_(level), message_(message) {}
+  void Call() noexcept override { logger_.Log(level_, message_); }
+
+ private:
+  Client& logger_;
+  LogLevel level_;
+  std::string message_;
+};
+
+}  // namespace
+
+Deferred::Deferred() = default;
+Deferred::~Deferred() = default;
+
+Client::Alive::Alive() { CountClients(1); }
+Client::Alive::~Alive() { CountClients(-1); }
+
+Client::Client(const ClientOptions& options)
+    : options_(options), allocator_(options.allocator), pool_(options.threads) {
+  // The registry is new: no function has the name yet.
+  (void)device::AddGridCalls(calls_, {&calls_, &pool_});
+}
+
+Client::~Client() {
+  is_ending_ = true;
+  calls_.Clear();
+  RunDeferred();
+  devices_.clear();
+  while (std::unique_ptr<Deferred> call = at_end_.TakeFirst()) CallInTurn(std::move(call));
+}
+
+Device& Client::AddDevice(std::unique_ptr<runtime::Device> device, std::string description,
+                          bool shares_host_memory) {
+  device->set_call_host({&calls_, &pool_});
+  devices_.push_back(std::make_unique<Device>(*this, static_cast<int>(devices_.size()),
+                                              std::move(device), std::move(description),
+                                              shares_host_memory));
+  return *devices_.back();
+}
+
+Status Client::RegisterCustomCall(std::string_view target, runtime::CallRegistry::Maker& make) {
+  if (ir::IsMarkerTarget(target)) {
+    return InvalidArgument("the target '", target, "' is a marker, which is never called");
+  }
+  return calls_.Add(target, make);
+}
+
+void Client::DropUser() noexcept {
+  if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    for (const auto& device : devices_) device->queue().Drain();
+  }
+  RunDeferred();
+}
+
+void Client::CallOrDefer(std::unique_ptr<Deferred> call) noexcept {
+  if (!Queue::OnThread() || callbacks_from_any_thread()) {
+    CallInTurn(std::move(call));
+    return;
+  }
+  std::lock_guard lock(deferred_mutex_);
+  deferred_.Append(std::move(call));
+  has_deferred_.store(true, std::memory_order_release);
+}
+
+void Client::CallInTurn(std::unique_ptr<Deferred> call) noexcept {
+  // The calls of this thread that wait for one that is going on.
+  static thread_local DeferredList* waiting = nullptr;
+  if (is_ending_) {
+    OnCallersStack([&] { call->Call(); });
+    return;
+  }
+  if (waiting) {
+    call->client = Ref<Client>::Share(this);
+    waiting->Append(std::move(call));
+    return;
+  }
+  DeferredList list;
+  waiting = &list;
+  for (; call; call = list.TakeFirst()) {
+    OnCallersStack([&] { call->Call(); });
+    call.reset();
+  }
+  waiting = nullptr;
+}
+
+void Client::RunDeferred() noexcept {
+  if (!has_deferred_.load(std::memory_order_acquire) || Queue::OnThread()) return;
+  DeferredList list;
+  {
+    std::lock_guard lock(deferred_mutex_);
+    list.Swap(deferred_);
+    has_deferred_.store(false, std::memory_order_release);
+  }
+  while (std::unique_ptr<Deferred> call = list.TakeFirst()) CallInTurn(std::move(call));
+}
+
+void Client::Log(LogLevel level, std::string_view message) noexcept {
+  if (level < options_.log_level) return;
+  if (options_.log && Queue::OnThread() && !callbacks_from_any_thread()) {
+    try {
+      CallOrDefer(std::make_unique<DeferredLog>(*this, level, message));
+    } catch (...) {
+      // No memory to keep the message in: it is lost.
+    }
+    return;
+  }
+  std::lock_guard lock(log_mutex_);
+  if (options_.log) {
+    OnCallersStack([&] {
+      options_.log(options_.log_user_data, static_cast<int32_t>(level), message.data(),
+                   message.size());
+    });
+  } else {
+    std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(message.size()), message.data());
+  }
+}
+
+std::shared_ptr<TraceSink> Client::trace() const {
+  if (!is_tracing_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(trace_mutex_);
+  return trace_;
+}
+
+Status Client::StartTrace(std::shared_ptr<TraceSink> trace) {
+  std::lock_guard lock(trace_mutex_);
+  if (trace_) return FailedPrecondition("another trace of the context is recording");
+  trace_ = std::move(trace);
+  for (const auto& device : devices_) device->runtime().SetTrace(trace_);
+  is_tracing_.store(true, std::memory_order_release);
+  return OkStatus();
+}
+
+void Client::StopTrace(const TraceSink* trace) noexcept {
+  std::lock_guard lock(trace_mutex_);
+  if (trace_.get() != trace) return;
+  is_tracing_.store(false, std::memory_order_release);
+  try {
+    for (const auto& device : devices_) device->runtime().SetTrace(nullptr);
+  } catch (const std::bad_alloc&) {
+    // No memory for what is still to be shown: it is left out.
+  }
+  trace_.reset();
+}
+
+}  // namespace kiln::client

@@ -1,0 +1,43 @@
+// A device of a client: what it is, and the order of its asynchronous work.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/queue.h"
+#include "runtime/device.h"
+
+namespace kiln::client {
+
+class Client;
+
+// It lives as long as its client, and its references are the client's.
+class Device {
+ public:
+  // `number` is its place among the client's.
+  Device(Client& client, int number, std::unique_ptr<runtime::Device> device,
+         std::string description, bool shares_host_memory)
+      : client_(client),
+        runtime_(std::move(device)),
+        description_(std::move(description)),
+        shares_host_memory_(shares_host_memory),
+        queue_(number) {}
+
+  Client& client() const { return client_; }
+  const std::string& name() const { return runtime_->name(); }     // "CPU:0"
+  const std::string& description() const { return description_; }  // one line, for people
+  runtime::Device& runtime() const { return *runtime_; }
+  // Whether its memory is the host's, so that buffers are shared without a copy.
+  bool shares_host_memory() const { return shares_host_memory_; }
+  Queue& queue() const { return queue_; }
+
+ private:
+  Client& client_;
+  const std::unique_ptr<runtime::Device> runtime_;
+  const std::string description_;
+  const bool shares_host_memory_;
+  // The last member: its jobs are done before the rest goes.
+  mutable Queue queue_;
+};
+
+}  // namespace kiln::client

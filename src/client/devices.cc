@@ -1,0 +1,129 @@
+#include "client/devices.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/strings.h"
+#include "device/cpu/device.h"
+#include "device/cuda/machine.h"
+#include "device/emulated/machine.h"
+#include "device/gpu/device.h"
+#include "device/gpu/library_choices.h"
+#include "device/reference/device.h"
+
+namespace kiln::client {
+namespace {
+
+constexpr int kDefaultArchitecture = 80;
+
+// The architecture that is to be emulated; 0 for none.
+Result<int> EmulatedArchitecture(GpuMode mode) {
+  const char* text = std::getenv("KILN_EMULATE_GPU");
+  std::string_view value = text ? text : "";
+  if (mode == GpuMode::kOff) return 0;
+  if (value.empty() || value == "0") return mode == GpuMode::kEmulated ? kDefaultArchitecture : 0;
+  if (value == "1") return kDefaultArchitecture;
+  int sm = 0;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), sm);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    return InvalidArgument("the environment variable KILN_EMULATE_GPU is '", value,
+                           "'; expected 0, 1 or an architecture such as 80");
+  }
+  return sm;
+}
+
+// Whether loops may be the device's.
+Result<bool> LoopsOnDevice() {
+  const char* text = std::getenv("KILN_GPU_LOOPS");
+  std::string_view value = text ? text : "";
+  if (value.empty() || value == "device") return true;
+  if (value == "host") return false;
+  return InvalidArgument("the environment variable KILN_GPU_LOOPS is '", value,
+                         "'; expected host or device");
+}
+
+// The environment says so where the mode does not.
+Result<device::GpuLibraryUse> LibraryUse(GpuLibraryMode mode) {
+  if (mode == GpuLibraryMode::kAuto) return device::GpuLibraryUse::kAuto;
+  if (mode == GpuLibraryMode::kNever) return device::GpuLibraryUse::kNever;
+  if (mode == GpuLibraryMode::kAlways) return device::GpuLibraryUse::kAlways;
+  const char* text = std::getenv("KILN_GPU_LIBRARY");
+  std::string_view value = text ? text : "";
+  if (value.empty() || value == "auto") return device::GpuLibraryUse::kAuto;
+  if (value == "never") return device::GpuLibraryUse::kNever;
+  if (value == "always") return device::GpuLibraryUse::kAlways;
+  return InvalidArgument("the environment variable KILN_GPU_LIBRARY is '", value,
+                         "'; expected auto, never or always");
+}
+
+struct Gpus {
+  std::vector<std::shared_ptr<device::GpuMachine>> machines;
+  // By what their products of matrices go; null for our kernels alone.
+  std::shared_ptr<device::LibraryChoices> library_choices;
+  std::string notes;
+};
+
+// An emulated GPU uses the client's pool and allocator.
+Result<Gpus> FindGpus(Client& client, const GpuOptions& options) {
+  Gpus gpus;
+  if (options.mode == GpuMode::kOff) return gpus;
+  KILN_ASSIGN_OR_RETURN(int sm, EmulatedArchitecture(options.mode));
+  KILN_ASSIGN_OR_RETURN(bool loops_on_device, LoopsOnDevice());
+  KILN_ASSIGN_OR_RETURN(device::GpuLibraryUse library_use, LibraryUse(options.library));
+  if (sm != 0) {
+    KILN_ASSIGN_OR_RETURN(target::Target target, target::EmulatedGpu(sm));
+    device::EmulatedMachine::Options emulated;
+    emulated.loops_on_device = loops_on_device;
+    KILN_ASSIGN_OR_RETURN(
+        std::unique_ptr<device::GpuMachine> machine,
+        device::EmulatedMachine::Create(target, client.pool(), client.allocator(), emulated));
+    gpus.machines.push_back(std::move(machine));
+    return gpus;
+  }
+  device::cuda::CudaOptions cuda;
+  if (const char* library = std::getenv("KILN_CUDA_LIBRARY"); library && *library) {
+    cuda.library = library;
+  }
+  if (const char* library = std::getenv("KILN_CUPTI_LIBRARY")) cuda.cupti_library = library;
+  if (const char* library = std::getenv("KILN_CUBLASLT_LIBRARY"); library && *library) {
+    cuda.product_library = library;
+  }
+  cuda.code_folder = options.cache_folder;
+  cuda.loops_on_device = loops_on_device;
+  device::cuda::CudaDevices found = device::cuda::Discover(cuda);
+  for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));
+  gpus.library_choices =
+      std::make_shared<device::LibraryChoices>(library_use, options.cache_folder);
+  gpus.notes = Join(found.notes, "\n");
+  return gpus;
+}
+
+}  // namespace
+
+Status AddDevices(Client& client, const GpuOptions& options) {
+  auto add_host = [&](std::unique_ptr<runtime::Device> device, bool shares_host_memory) {
+    std::string description = device->target().ToString();
+    client.AddDevice(std::move(device), std::move(description), shares_host_memory);
+  };
+  runtime::Allocator& allocator = client.allocator();
+  add_host(std::make_unique<device::CpuDevice>("CPU:0", allocator, client.pool()), true);
+  add_host(std::make_unique<device::CpuDevice>("XLA_CPU:0", allocator, client.pool()), false);
+  add_host(std::make_unique<device::ReferenceDevice>("REFERENCE:0", allocator), true);
+
+  KILN_ASSIGN_OR_RETURN(Gpus gpus, FindGpus(client, options));
+  client.set_device_notes(std::move(gpus.notes));
+  for (const char* kind : {"GPU:", "XLA_GPU:"}) {
+    for (size_t i = 0; i < gpus.machines.size(); ++i) {
+      const auto& machine = gpus.machines[i];
+      auto device =
+          std::make_unique<device::GpuDevice>(Cat(kind, i), machine, options.memory_bytes);
+      device->set_on_note([&client](std::string_view text) { client.Log(LogLevel::kInfo, text); });
+      device->set_library_choices(gpus.library_choices);
+      client.AddDevice(std::move(device), machine->description(), false);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace kiln::client

@@ -1,0 +1,66 @@
+// Completion of asynchronous work.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/ref.h"
+#include "base/status.h"
+#include "base/unique_list.h"
+
+namespace kiln::client {
+
+class Client;
+class Queue;
+
+class Event : public Counted<Event> {
+ public:
+  // Of work in the order of `queue`; null: of none.
+  explicit Event(Client& client, const Queue* queue = nullptr);
+  ~Event();
+
+  Client& client() const { return *client_; }
+  // Jobs of the same queue that were pushed later come after the work without waiting for it.
+  const Queue* queue() const { return queue_; }
+  bool is_ready() const { return ready_.load(std::memory_order_acquire); }
+  // The outcome of the work; only once it is ready.
+  const Status& status() const { return status_; }
+
+  // The work is in its device's order: later requests to the device come after it.
+  void SetStarted() noexcept;
+  void WaitForStart();
+  // The end of the work: once.
+  void Finish(Status status) noexcept;
+  // Until it is ready; false when `timeout_ns` (negative: none) ran out before.
+  bool WaitFor(int64_t timeout_ns);
+  Status Wait() {
+    WaitFor(-1);
+    return status_;
+  }
+
+  class Callback {
+   public:
+    virtual ~Callback() = default;
+    virtual void Call(const Status& status) noexcept = 0;
+
+    std::unique_ptr<Callback> next;
+  };
+  // Called once: at once on this thread where the work has ended, else on the thread that ends it.
+  // Gone without a call where the event goes first.
+  void OnReady(std::unique_ptr<Callback> callback) noexcept;
+
+ private:
+  Ref<Client> client_;
+  const Queue* const queue_;
+  std::atomic<bool> ready_{false};
+  bool started_ = false;  // under the mutex
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Status status_;
+  UniqueList<Callback> callbacks_;
+};
+
+}  // namespace kiln::client

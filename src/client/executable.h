@@ -1,0 +1,110 @@
+// Programs that are ready to be executed with buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "base/status.h"
+#include "client/client.h"
+#include "program/program.h"
+#include "runtime/device.h"
+
+namespace kiln::client {
+
+// What an execution runs: a compiled graph, or ops that a session has prepared. Any number of
+// threads may run it at once.
+class Executable : public Counted<Executable> {
+ public:
+  virtual ~Executable() = default;
+
+  Client& client() const { return *client_; }
+  Device& device() const { return device_; }
+  const std::string& name() const { return name_; }  // in timelines and messages
+  // Of the arrays: tokens are left out.
+  virtual const program::Signature& signature() const = 0;
+  // Whether a run is over sooner than another thread would begin with it.
+  virtual bool is_small() const { return false; }
+  // Whether it runs on a stream of the caller's.
+  virtual bool takes_streams() const { return false; }
+  // What the memory of an argument must be a multiple of.
+  virtual int64_t argument_alignment(size_t argument) const {
+    (void)argument;
+    return program::kAlignment;
+  }
+  // Whether a run calls functions of the user's.
+  virtual bool calls_users_functions() const { return false; }
+  // As runtime::LoadedExecutable::Start.
+  virtual Result<std::unique_ptr<runtime::Completion>> Start(
+      std::span<const void* const> arguments, std::span<void* const> results,
+      const runtime::RunOptions& options) const = 0;
+
+ protected:
+  Executable(std::string name, Device& device)
+      : client_(Ref<Client>::Share(&device.client())), device_(device), name_(std::move(name)) {}
+
+ private:
+  // The first member: what is made with the client's memory goes before it.
+  Ref<Client> client_;
+  Device& device_;
+  const std::string name_;
+};
+
+// Arguments and results without tokens, of which nobody has buffers. The program has them all.
+class ArraySignature {
+ public:
+  explicit ArraySignature(const program::Signature& all);
+
+  // Null where there are no tokens.
+  const program::Signature* get() const { return signature_.get(); }
+  // The place of an argument among the program's.
+  size_t PlaceOf(size_t argument) const { return arguments_[argument]; }
+  std::vector<const void*> AllArguments(std::span<const void* const> arrays, size_t count) const;
+  std::vector<void*> AllResults(std::span<void* const> arrays, size_t count) const;
+
+ private:
+  std::vector<size_t> arguments_, results_;
+  std::unique_ptr<const program::Signature> signature_;
+};
+
+// A graph that was compiled whole.
+class CompiledExecutable final : public Executable {
+ public:
+  CompiledExecutable(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,
+                     int64_t compile_microseconds, bool has_partial_cost);
+
+  const program::Program& program() const { return loaded_->program(); }
+  int64_t code_bytes() const { return loaded_->code_bytes(); }
+  int64_t constant_bytes() const { return loaded_->constant_bytes(); }
+  int64_t compile_microseconds() const { return compile_microseconds_; }
+  // Whether the graph has loops or custom calls.
+  bool has_partial_cost() const { return has_partial_cost_; }
+  // The sizes of arguments and results.
+  const std::vector<std::vector<int64_t>>& argument_dims() const { return argument_dims_; }
+  const std::vector<std::vector<int64_t>>& result_dims() const { return result_dims_; }
+
+  const program::Signature& signature() const override {
+    return arrays_.get() ? *arrays_.get() : program().signature;
+  }
+  bool is_small() const override { return is_small_; }
+  bool takes_streams() const override;
+  int64_t argument_alignment(size_t argument) const override {
+    return loaded_->argument_alignment(arrays_.PlaceOf(argument));
+  }
+  bool calls_users_functions() const override { return loaded_->calls_users_functions(); }
+  Result<std::unique_ptr<runtime::Completion>> Start(
+      std::span<const void* const> arguments, std::span<void* const> results,
+      const runtime::RunOptions& options) const override;
+
+ private:
+  const std::unique_ptr<runtime::LoadedExecutable> loaded_;
+  const ArraySignature arrays_;
+  const int64_t compile_microseconds_;
+  const bool is_small_, has_partial_cost_;
+  std::vector<std::vector<int64_t>> argument_dims_, result_dims_;
+};
+
+}  // namespace kiln::client

@@ -1,0 +1,298 @@
+#include "client/execution.h"
+
+#include <cstring>
+#include <optional>
+
+#include "base/exception.h"
+#include "base/short_list.h"
+#include "client/dependencies.h"
+
+namespace kiln::client {
+namespace {
+
+// Aligned memory in the place of a buffer's that is not, for one run.
+class Staging {
+ public:
+  explicit Staging(runtime::Allocator& allocator) : allocator_(allocator) {}
+  ~Staging() {
+    for (const Copy& copy : copies_) allocator_.Deallocate(copy.memory, copy.bytes);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // Where the run finds the buffer's elements, or leaves them, at a multiple of `alignment`.
+  Result<std::byte*> MemoryOf(const Buffer& buffer, bool is_result, int64_t alignment) {
+    const auto address = reinterpret_cast<uintptr_t>(buffer.data());
+    if (address % static_cast<uintptr_t>(alignment) == 0 || buffer.bytes() == 0) {
+      return buffer.data();
+    }
+    copies_.reserve(copies_.size() + 1);
+    KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(buffer.bytes()));
+    copies_.push_back({memory, buffer.data(), buffer.bytes(), is_result});
+    if (!is_result) std::memcpy(memory, buffer.data(), static_cast<size_t>(buffer.bytes()));
+    return memory;
+  }
+  void CopyResults() const {
+    for (const Copy& copy : copies_) {
+      if (copy.is_result) {
+        std::memcpy(copy.home, copy.memory, static_cast<size_t>(copy.bytes));
+      }
+    }
+  }
+
+ private:
+  struct Copy {
+    std::byte* memory;
+    std::byte* home;
+    int64_t bytes;
+    bool is_result;
+  };
+  runtime::Allocator& allocator_;
+  std::vector<Copy> copies_;
+};
+
+bool IsCancelled(const ExecuteOptions& options) {
+  return options.cancel && __atomic_load_n(options.cancel, __ATOMIC_RELAXED) != 0;
+}
+
+}  // namespace
+
+Status Execution::Donate() const {
+  for (size_t i = 0; i < options_.donated.size(); ++i) {
+    if (!options_.donated[i] || arguments_[i]->Donate()) continue;
+    for (size_t k = 0; k < i; ++k) {
+      if (options_.donated[k]) arguments_[k]->Undonate();
+    }
+    return FailedPrecondition("'", executable_->name(), "': argument ", i,
+                              " has been donated to an execution");
+  }
+  return OkStatus();
+}
+
+bool Execution::IsFree() const {
+  auto is_free = [](const std::vector<Ref<Buffer>>& buffers) {
+    for (const Ref<Buffer>& buffer : buffers) {
+      Ref<Event> use = buffer->last_use();
+      if (use && !use->is_ready()) return false;
+    }
+    return true;
+  };
+  return is_free(arguments_) && is_free(results_);
+}
+
+void Execution::WaitForStarts() const {
+  auto wait = [&](const Ref<Event>& event) {
+    if (!event) return;
+    if (event->queue() == &executable_->device().queue()) {
+      event->WaitForStart();
+    } else {
+      event->WaitFor(-1);
+    }
+  };
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    wait(IsDonated(i) ? arguments_[i]->last_use() : arguments_[i]->value());
+  }
+  for (const Ref<Buffer>& result : results_) wait(result->last_use());
+}
+
+Status Execution::WaitForBuffers() const {
+  Status first;
+  for (const Ref<Buffer>& argument : arguments_) {
+    Status status = argument->WaitForValue();
+    if (first.ok()) first = std::move(status);
+  }
+  for (const Ref<Buffer>& result : results_) result->WaitForUses();
+  for (size_t i = 0; i < options_.donated.size(); ++i) {
+    if (options_.donated[i]) arguments_[i]->WaitForUses();
+  }
+  return first;
+}
+
+class Execution::Running {
+ public:
+  explicit Running(const Execution& run)
+      : run_(run),
+        staging_(run.executable_->device().client().allocator()),
+        trace_(run.executable_->device().client().trace()) {}
+
+  // Nothing is given back while it is in use.
+  ~Running() {
+    if (completion_) (void)completion_->Wait();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // Once the arguments' values are there, or come before this in the device's order.
+  Status Start() {
+    if (IsCancelled(run_.options_)) {
+      return Cancelled("'", run_.executable_->name(), "' was cancelled");
+    }
+    ShortList<const void*, 16> in;
+    ShortList<void*, 16> out;
+    for (const Ref<Buffer>& argument : run_.arguments_) {
+      KILN_ASSIGN_OR_RETURN(
+          std::byte * memory,
+          staging_.MemoryOf(*argument, false, run_.executable_->argument_alignment(in.size())));
+      in.push_back(memory);
+    }
+    for (const Ref<Buffer>& result : run_.results_) {
+      KILN_ASSIGN_OR_RETURN(std::byte * memory,
+                            staging_.MemoryOf(*result, true, program::kAlignment));
+      out.push_back(memory);
+    }
+    start_ = trace_ ? TraceSink::Now() : 0;
+    runtime::RunOptions options{.threads = run_.options_.threads,
+                                .trace = trace_.get(),
+                                .cancel = run_.options_.cancel,
+                                .stream = run_.options_.stream};
+    KILN_ASSIGN_OR_RETURN(completion_,
+                          run_.executable_->Start(std::span(in.data(), in.size()),
+                                                  std::span(out.data(), out.size()), options));
+    return OkStatus();
+  }
+  bool goes_on() const { return completion_ != nullptr; }
+
+  Status Finish() {
+    if (completion_) KILN_RETURN_IF_ERROR(std::exchange(completion_, nullptr)->Wait());
+    if (trace_) {
+      trace_->Add({run_.executable_->name(),
+                   "execute",
+                   start_,
+                   TraceSink::Now() - start_,
+                   TraceSink::LaneOfThisThread(),
+                   {{"device", run_.executable_->device().name()}}});
+    }
+    staging_.CopyResults();
+    return OkStatus();
+  }
+
+ private:
+  const Execution& run_;
+  Staging staging_;
+  std::shared_ptr<TraceSink> trace_;
+  int64_t start_ = 0;
+  std::unique_ptr<runtime::Completion> completion_;
+};
+
+Status Execution::RunToEnd() const {
+  Running running(*this);
+  KILN_RETURN_IF_ERROR(running.Start());
+  KILN_RETURN_IF_ERROR(running.Finish());
+  for (const Ref<Buffer>& result : results_) result->SetWritten();
+  return OkStatus();
+}
+
+Status Execution::RunNow() {
+  KILN_RETURN_IF_ERROR(WaitForBuffers());
+  KILN_RETURN_IF_ERROR(Donate());
+  return RunToEnd();
+}
+
+Ref<Event> Execution::RunHere() {
+  auto event = MakeRef<Event>(executable_->device().client());
+  Status status = Try([&]() -> Status {
+    // Of what has been queued before all is over: some of it may have failed.
+    for (const Ref<Buffer>& argument : arguments_) {
+      if (Ref<Event> value = argument->value()) KILN_RETURN_IF_ERROR(value->Wait());
+    }
+    return RunToEnd();
+  });
+  if (!status.ok()) {
+    for (const Ref<Buffer>& result : results_) result->AddUse(event, true);
+  }
+  event->Finish(std::move(status));
+  return event;
+}
+
+// A run in the queue. The event outlives the rest, and with it the client does.
+class Execution::QueuedRun : public Queue::Job {
+ public:
+  QueuedRun(Execution run, Ref<Event> event)
+      : event_(std::move(event)),
+        run_(std::move(run)),
+        dependencies_(run_->executable_->device().queue()) {
+    for (size_t i = 0; i < run_->arguments_.size(); ++i) {
+      dependencies_.Read(*run_->arguments_[i]);
+      if (run_->IsDonated(i)) dependencies_.Write(*run_->arguments_[i]);
+    }
+    for (const Ref<Buffer>& result : run_->results_) dependencies_.Write(*result);
+  }
+
+  // From now on the buffers wait for this run.
+  void Announce() const {
+    for (const Ref<Buffer>& argument : run_->arguments_) argument->AddUse(event_, false);
+    for (const Ref<Buffer>& result : run_->results_) result->AddUse(event_, true);
+  }
+
+  // Before the run's turn in the queue, which then waits for the end only.
+  Status StartNow() noexcept {
+    Status status = Try([&]() -> Status {
+      KILN_RETURN_IF_ERROR(dependencies_.Start());
+      running_.emplace(*run_);
+      KILN_RETURN_IF_ERROR(running_->Start());
+      return running_->goes_on() ? OkStatus() : running_->Finish();
+    });
+    event_->SetStarted();
+    return status;
+  }
+
+  bool Run() noexcept override {
+    Status status = running_ ? OkStatus() : StartNow();
+    if (status.ok() && running_->goes_on()) return true;
+    End(std::move(status));
+    return false;
+  }
+
+  void Finish() noexcept override {
+    End(Try([&]() -> Status {
+      Status own = running_->Finish();
+      // They were queued before, and have ended: what was made of a failure is no better.
+      KILN_RETURN_IF_ERROR(dependencies_.Finish());
+      return own;
+    }));
+  }
+
+ private:
+  void End(Status status) noexcept {
+    // Whoever waits for the event finds that nothing is held any more.
+    running_.reset();
+    dependencies_.Clear();
+    run_.reset();
+    event_->Finish(std::move(status));
+  }
+
+  Ref<Event> event_;
+  std::optional<Execution> run_;
+  Dependencies dependencies_;
+  std::optional<Running> running_;
+};
+
+Result<Ref<Event>> Execution::Start() && {
+  Device& device = executable_->device();
+  Client& client = device.client();
+  const bool on_stream = options_.stream != nullptr;
+  const bool calls_here =
+      executable_->calls_users_functions() && !client.callbacks_from_any_thread();
+  // A failure of what makes an argument is the run's, and its event tells it.
+  if (calls_here) (void)WaitForBuffers();
+  if (on_stream) WaitForStarts();
+  if (executable_->is_small() && device.queue().IsIdle() && IsFree()) {
+    KILN_RETURN_IF_ERROR(Donate());
+    return RunHere();
+  }
+  KILN_RETURN_IF_ERROR(Donate());
+  auto event = MakeRef<Event>(client, &device.queue());
+  auto run = std::make_unique<QueuedRun>(std::move(*this), event);
+  if (!client.runs_asynchronously() || calls_here) {
+    run->Announce();
+    if (run->Run()) run->Finish();
+    return event;
+  }
+  if (on_stream) KILN_RETURN_IF_ERROR(run->StartNow());
+  // Queued while announced: another thread that finds the buffers in use finds the run queued.
+  const QueuedRun& announced = *run;
+  device.queue().Push(std::move(run), [&] { announced.Announce(); });
+  return event;
+}
+
+}  // namespace kiln::client

@@ -1,0 +1,151 @@
+#include "client/transfer.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/exception.h"
+#include "client/dependencies.h"
+
+namespace kiln::client {
+namespace {
+
+// Through the host where neither device's memory is the host's. The value is there.
+Status CopyElements(const Buffer& from, Buffer& to) {
+  runtime::Device& source = from.device().runtime();
+  runtime::Device& target = to.device().runtime();
+  if (source.has_host_memory()) return target.CopyFromHost(to.data(), from.data(), from.bytes());
+  if (&source == &target) {
+    KILN_RETURN_IF_ERROR(source.Copy(to.data(), from.data(), from.bytes()));
+    // Of memory that the device has given out, it knows by itself when it is free.
+    return from.storage().is_callers() ? source.Synchronise() : OkStatus();
+  }
+  if (target.has_host_memory()) return source.CopyToHost(to.data(), from.data(), from.bytes());
+  std::vector<std::byte> host(static_cast<size_t>(from.bytes()));
+  KILN_RETURN_IF_ERROR(source.CopyToHost(host.data(), from.data(), from.bytes()));
+  return target.CopyFromHost(to.data(), host.data(), from.bytes());
+}
+
+// A copy in a queue. The event outlives the rest, and with it the client does.
+class QueuedTransfer : public Queue::Job {
+ public:
+  QueuedTransfer(Device& device, Ref<Buffer> from, Ref<Buffer> to, std::function<Status()> copy)
+      : event_(MakeRef<Event>(device.client(), &device.queue())),
+        from_(std::move(from)),
+        to_(std::move(to)),
+        copy_(std::move(copy)),
+        dependencies_(device.queue()) {
+    if (from_) dependencies_.Read(*from_);
+  }
+
+  const Ref<Event>& event() const { return event_; }
+  void Announce() const {
+    if (from_) from_->AddUse(event_, false);
+    if (to_) to_->AddUse(event_, true);
+  }
+
+  // On this thread, to the end, without the queue.
+  void RunHere() noexcept {
+    (void)Try([&] { return dependencies_.Finish(); });
+    Announce();
+    if (Run()) Finish();
+  }
+
+  bool Run() noexcept override {
+    Status status = Try([&]() -> Status {
+      KILN_RETURN_IF_ERROR(dependencies_.Start());
+      return copy_();
+    });
+    event_->SetStarted();
+    if (status.ok() && !dependencies_.inputs_are_ready()) return true;
+    if (status.ok()) status = Try([&] { return dependencies_.Finish(); });
+    End(std::move(status));
+    return false;
+  }
+
+  void Finish() noexcept override {
+    End(Try([&] { return dependencies_.Finish(); }));
+  }
+
+ private:
+  void End(Status status) noexcept {
+    // Whoever waits for the event finds that nothing is held any more.
+    copy_ = nullptr;
+    dependencies_.Clear();
+    from_ = to_ = {};
+    event_->Finish(std::move(status));
+  }
+
+  const Ref<Event> event_;
+  Ref<Buffer> from_, to_;  // null: the host
+  std::function<Status()> copy_;
+  Dependencies dependencies_;
+};
+
+Ref<Event> Start(Device& device, std::unique_ptr<QueuedTransfer> transfer, bool here = false) {
+  Ref<Event> event = transfer->event();
+  if (here || !device.client().runs_asynchronously()) {
+    transfer->RunHere();
+    return event;
+  }
+  const QueuedTransfer& announced = *transfer;
+  device.queue().Push(std::move(transfer), [&] { announced.Announce(); });
+  return event;
+}
+
+}  // namespace
+
+Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data) {
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> buffer, Buffer::Allocate(device, shape));
+  KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(buffer->data(), data, buffer->bytes()));
+  return buffer;
+}
+
+Status CopyToHost(Buffer& buffer, void* data) {
+  KILN_RETURN_IF_ERROR(buffer.WaitForValue());
+  return buffer.device().runtime().CopyToHost(data, buffer.data(), buffer.bytes());
+}
+
+Result<Ref<Buffer>> CopyToDevice(Buffer& buffer, Device& device) {
+  KILN_RETURN_IF_ERROR(buffer.WaitForValue());
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
+  KILN_RETURN_IF_ERROR(CopyElements(buffer, *copy));
+  return copy;
+}
+
+Result<Transfer> StartCopyFromHost(Device& device, const Shape& shape, const void* data) {
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> buffer, Buffer::Allocate(device, shape));
+  Buffer& to = *buffer;
+  Ref<Event> event =
+      Start(device, std::make_unique<QueuedTransfer>(device, Ref<Buffer>(), buffer, [&to, data] {
+              return to.device().runtime().CopyFromHost(to.data(), data, to.bytes());
+            }));
+  return Transfer{std::move(buffer), std::move(event)};
+}
+
+Result<Ref<Event>> StartCopyToHost(Buffer& buffer, void* data) {
+  KILN_RETURN_IF_ERROR(buffer.CheckNotDonated());
+  Device& device = buffer.device();
+  return Start(device, std::make_unique<QueuedTransfer>(
+                           device, Ref<Buffer>::Share(&buffer), Ref<Buffer>(), [&buffer, data] {
+                             return buffer.device().runtime().CopyToHost(data, buffer.data(),
+                                                                         buffer.bytes());
+                           }));
+}
+
+Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device) {
+  KILN_RETURN_IF_ERROR(buffer.CheckNotDonated());
+  KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
+  Buffer& to = *copy;
+  Device& from = buffer.device();
+  // Queues work for their own client alone: another one would end on their threads.
+  const bool here = &device.client() != &buffer.client();
+  Ref<Event> event =
+      Start(from,
+            std::make_unique<QueuedTransfer>(from, Ref<Buffer>::Share(&buffer), copy,
+                                             [&buffer, &to] { return CopyElements(buffer, to); }),
+            here);
+  return Transfer{std::move(copy), std::move(event)};
+}
+
+}  // namespace kiln::client
