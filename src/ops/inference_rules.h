@@ -1,4 +1,4 @@
-// The rules of shape inference, one per name in ops.def's inference column, and what they share.
+// The rules of shape inference, one per row of inference.def, and what they share.
 // Private to the inference_*.cc files.
 #pragma once
 
@@ -12,10 +12,10 @@ namespace kiln::rules {
 
 // Each rule may take for granted what InferShape has checked: the number of operands, the presence
 // and kind of attributes, and the number of called computations.
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) \
-  Result<Shape> Infer##inference(const InferenceInput& input);
-#include "ops/ops.def"
-#undef KILN_OP
+#define KILN_INFERENCE(name, result, mistakes) \
+  Result<Shape> Infer##name(const InferenceInput& input);
+#include "ops/inference.def"
+#undef KILN_INFERENCE
 
 // "add: operands have shapes f32[2,3] and f32[3,2]": the head of every message.
 std::string Describe(const InferenceInput& input);

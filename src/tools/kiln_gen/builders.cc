@@ -61,6 +61,23 @@ constexpr std::string_view kEnumerators[] = {
 #undef KILN_OP
 };
 
+// By opcode: the row of inference.def.
+enum class Rule {
+#define KILN_INFERENCE(name, result, mistakes) k##name,
+#include "ops/inference.def"
+#undef KILN_INFERENCE
+};
+constexpr Rule kRules[] = {
+#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) Rule::k##inference,
+#include "ops/ops.def"
+#undef KILN_OP
+};
+constexpr Inference kInferences[] = {
+#define KILN_INFERENCE(name, result, mistakes) {result, mistakes},
+#include "ops/inference.def"
+#undef KILN_INFERENCE
+};
+
 constexpr std::string_view kAttributeEnumerators[] = {
 #define KILN_ATTRIBUTE(Name, text, kind, doc) #Name,
 #include "ops/attributes.def"
@@ -278,7 +295,11 @@ Result<std::vector<Builder>> Builders() {
       continue;
     }
     const OpInfo& op = InfoOf(opcode);
-    Builder builder{&op, std::string(kEnumerators[i]), NameOf(op.name), {}};
+    Builder builder{&op,
+                    std::string(kEnumerators[i]),
+                    NameOf(op.name),
+                    kInferences[static_cast<size_t>(kRules[i])],
+                    {}};
     KILN_RETURN_IF_ERROR(AddOperands(op, builder.arguments));
     KILN_RETURN_IF_ERROR(AddAttributes(op, builder.arguments));
     builders.push_back(std::move(builder));

@@ -26,8 +26,11 @@ std::string Comment(const Builder& builder) {
   for (const Parameter& p : ParametersOf(builder)) {
     out += Wrapped(Cat(" *  @param ", p.name, " "), " *         ", p.doc);
   }
-  out += " *  @return the op's value; 0 after a mistake\n *\n";
-  return Cat(out, " *  One thread at a time per graph. \\since ", kBuildersSince, " */\n");
+  std::string value = Cat("the value, ", Escaped(builder.inference.result));
+  if (!builder.inference.mistakes.empty()) {
+    value += Cat("; 0 and INVALID_ARGUMENT where ", Escaped(builder.inference.mistakes));
+  }
+  return out + Wrapped(" *  @return ", " *          ", value + " */");
 }
 
 // The call on OpBuilder that adds an argument.
@@ -85,13 +88,24 @@ std::string BuilderCall(const Argument& argument) {
 
 std::string OpsHeader(const std::vector<Builder>& builders) {
   std::string out =
-      Cat("/** @file\n", Wrapped(" *  ", " *  ", Notice(kOpTables)),
-          " *\n"
-          " *  The builder functions: one for each op. Each adds an op to a graph and "
-          "returns its value, or 0\n"
-          " *  after a mistake, which kiln_graph_status() tells; see ::kiln_value. "
-          "Parameters, constants and\n"
-          " *  shorter forms are in builder.h. */\n"
+      Cat("/** @file\n", Wrapped(" *  ", " *  ", Notice(kOpTables)), " *\n",
+          Wrapped(" *  ", " *  ",
+                  "The builder functions: one for each op. Each adds an op to a graph and returns "
+                  "its value; see ::kiln_value. Parameters, constants and shorter forms are in "
+                  "builder.h."),
+          " *\n",
+          Wrapped(" *  ", " *  ",
+                  "After a mistake a function returns 0, and kiln_graph_status() tells the "
+                  "mistake, with the op and the shapes of its operands. INVALID_ARGUMENT are for "
+                  "every op: NULL for the graph, and for a list with a count; a value of another "
+                  "graph; an operand that is no array where the op takes arrays, or of another "
+                  "element type than it takes; a dimension that there is not, or twice in a list; "
+                  "a result of more elements than memory can have. UNIMPLEMENTED is a size that "
+                  "cannot be computed of symbols. RESOURCE_EXHAUSTED: no memory. A function of "
+                  "which this is all that can go wrong says no more."),
+          " *\n",
+          Wrapped(" *  ", " *  ", Cat("One thread at a time per graph. \\since ", kBuildersSince)),
+          " */\n"
           "#ifndef KILN_OPS_H_\n"
           "#define KILN_OPS_H_\n"
           "\n"

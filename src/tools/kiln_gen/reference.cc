@@ -74,6 +74,12 @@ std::string OpSection(const OpInfo& op, const Builder* builder) {
     out += "\n";
   }
   std::string facts = Cat("Takes ", TypesText(op.types), ".");
+  if (builder) {
+    facts += Cat(" The result is ", builder->inference.result, ".");
+    if (!builder->inference.mistakes.empty()) {
+      facts += Cat(" INVALID_ARGUMENT where ", builder->inference.mistakes, ".");
+    }
+  }
   std::string traits = TraitsText(op.traits);
   if (!traits.empty()) {
     traits[0] += 'A' - 'a';

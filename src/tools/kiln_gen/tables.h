@@ -50,10 +50,17 @@ struct Parameter {
   std::string doc;
 };
 
+// A row of inference.def.
+struct Inference {
+  std::string_view result;
+  std::string_view mistakes;
+};
+
 struct Builder {
   const OpInfo* op;
   std::string enumerator;
   std::string name;  // what bindings call it: the name without "kiln.", with '_' for '-'
+  Inference inference;
   std::vector<Argument> arguments;
 
   std::string function() const { return "kiln_op_" + name; }
