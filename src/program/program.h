@@ -125,7 +125,7 @@ struct Signature {
 
 struct Program {
   std::string name;
-  // What it was compiled for (target/compatible.h reads it), and the KILN_FRAME_VERSION of its
+  // What it was compiled for (target::CheckRunsOn reads it), and the KILN_FRAME_VERSION of its
   // code.
   std::string target;
   int frame_version = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""usage: layers_test.py REPOSITORY
+"""usage: layers_test.py
 
 The layer check finds what it is there to find.
 """
