@@ -12,7 +12,7 @@
 #include "capi/handle.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 
 namespace kiln::capi {
 namespace {
@@ -100,7 +100,7 @@ Status Register(client::Client& client, std::string_view target, UsersFunction::
   auto function = std::make_shared<UsersFunction>(client, target, pointer, user_data);
   std::unique_ptr<client::Deferred> when_gone;
   if (destroy) when_gone = std::make_unique<client::DeleterCall>(destroy, user_data);
-  runtime::CallRegistry::Maker make =
+  runtime::CustomCallRegistry::Maker make =
       [function](
           const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
     return std::shared_ptr<const runtime::lib::Function>(

@@ -54,7 +54,8 @@ Device& Client::AddDevice(std::unique_ptr<runtime::Device> device, std::string d
   return *devices_.back();
 }
 
-Status Client::RegisterCustomCall(std::string_view target, runtime::CallRegistry::Maker& make) {
+Status Client::RegisterCustomCall(std::string_view target,
+                                  runtime::CustomCallRegistry::Maker& make) {
   if (ir::IsMarkerTarget(target)) {
     return InvalidArgument("the target '", target, "' is a marker, which is never called");
   }

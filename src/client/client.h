@@ -16,7 +16,7 @@
 #include "client/deferred.h"
 #include "client/device.h"
 #include "runtime/arena.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 #include "runtime/device.h"
 #include "runtime/thread_pool.h"
 
@@ -67,10 +67,10 @@ class Client : public Counted<Client> {
   void set_device_notes(std::string notes) { device_notes_ = std::move(notes); }
 
   // The functions that programs call by name.
-  const runtime::CallRegistry& calls() const { return calls_; }
-  // Adds one of the user's, as CallRegistry::Add; INVALID_ARGUMENT for markers, which are never
-  // called.
-  Status RegisterCustomCall(std::string_view target, runtime::CallRegistry::Maker& make);
+  const runtime::CustomCallRegistry& calls() const { return calls_; }
+  // Adds one of the user's, as CustomCallRegistry::Add; INVALID_ARGUMENT for markers, which are
+  // never called.
+  Status RegisterCustomCall(std::string_view target, runtime::CustomCallRegistry::Maker& make);
   int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
 
   bool callbacks_from_any_thread() const { return options_.callbacks_from_any_thread; }
@@ -112,7 +112,7 @@ class Client : public Counted<Client> {
   const ClientOptions options_;
   runtime::Allocator allocator_;
   runtime::ThreadPool pool_;
-  runtime::CallRegistry calls_;
+  runtime::CustomCallRegistry calls_;
   std::string device_notes_;
   std::atomic<int64_t> users_{0}, modules_{1};
   bool is_ending_ = false;

@@ -8,8 +8,8 @@
 #include "device/cpu/device.h"
 #include "device/cuda/machine.h"
 #include "device/emulated/machine.h"
+#include "device/gpu/autotune_results.h"
 #include "device/gpu/device.h"
-#include "device/gpu/library_choices.h"
 #include "device/reference/device.h"
 
 namespace kiln::client {
@@ -60,7 +60,7 @@ Result<device::GpuLibraryUse> LibraryUse(GpuLibraryMode mode) {
 struct Gpus {
   std::vector<std::shared_ptr<device::GpuMachine>> machines;
   // By what their products of matrices go; null for our kernels alone.
-  std::shared_ptr<device::LibraryChoices> library_choices;
+  std::shared_ptr<device::AutotuneResults> autotune_results;
   std::string notes;
 };
 
@@ -87,14 +87,14 @@ Result<Gpus> FindGpus(Client& client, const GpuOptions& options) {
   }
   if (const char* library = std::getenv("KILN_CUPTI_LIBRARY")) cuda.cupti_library = library;
   if (const char* library = std::getenv("KILN_CUBLASLT_LIBRARY"); library && *library) {
-    cuda.product_library = library;
+    cuda.gemm_library = library;
   }
   cuda.code_folder = options.cache_folder;
   cuda.loops_on_device = loops_on_device;
   device::cuda::CudaDevices found = device::cuda::Discover(cuda);
   for (auto& machine : found.machines) gpus.machines.push_back(std::move(machine));
-  gpus.library_choices =
-      std::make_shared<device::LibraryChoices>(library_use, options.cache_folder);
+  gpus.autotune_results =
+      std::make_shared<device::AutotuneResults>(library_use, options.cache_folder);
   gpus.notes = Join(found.notes, "\n");
   return gpus;
 }
@@ -119,7 +119,7 @@ Status AddDevices(Client& client, const GpuOptions& options) {
       auto device =
           std::make_unique<device::GpuDevice>(Cat(kind, i), machine, options.memory_bytes);
       device->set_on_note([&client](std::string_view text) { client.Log(LogLevel::kInfo, text); });
-      device->set_library_choices(gpus.library_choices);
+      device->set_autotune_results(gpus.autotune_results);
       client.AddDevice(std::move(device), machine->description(), false);
     }
   }

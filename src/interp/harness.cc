@@ -1,7 +1,7 @@
 #include "interp/harness.h"
 
 #include "base/strings.h"
-#include "tensor/closeness.h"
+#include "tensor/tolerance.h"
 
 namespace kiln::interp {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::string_view kSerialized = "check.expect_serialized_eq";
 
 bool Harness::Has(std::string_view target) {
   if (target == kProbe || target == kPrint || target == kSerialized) return true;
-  const Result<std::optional<Closeness>> check = ClosenessOfCheck(target, "");
+  const Result<std::optional<Tolerance>> check = ToleranceOfCheck(target, "");
   return check.ok() && *check;
 }
 
@@ -45,9 +45,9 @@ Result<std::vector<Literal>> Harness::Run(const ir::Instruction& call,
     if (!status.ok()) return fail(status);
     return results;
   }
-  Result<std::optional<Closeness>> closeness = ClosenessOfCheck(target, config);
-  if (!closeness.ok()) return fail(closeness.status());
-  const Status status = CheckClose(*operands[0], *operands[1], **closeness);
+  Result<std::optional<Tolerance>> tolerance = ToleranceOfCheck(target, config);
+  if (!tolerance.ok()) return fail(tolerance.status());
+  const Status status = CheckClose(*operands[0], *operands[1], **tolerance);
   if (!status.ok()) return fail(status);
   // Older checks give whether they hold.
   const Shape& shape = call.shape();

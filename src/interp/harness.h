@@ -4,7 +4,7 @@
 //
 //   check.expect_eq, check.expect_almost_eq, check.expect_close, check.eq
 //       (actual, expected) -> (), or a pred, which is true. Fails where the operands do not agree;
-//       what that means, and the config, is said in tensor/closeness.h.
+//       what that means, and the config, is said in tensor/tolerance.h.
 //   interpreter.probe
 //       (x) -> x. Keeps the value for check.expect_serialized_eq, under the name that is behind
 //       "probe_id=", all the rest of the config.

@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "interp/bounded.h"
 #include "interp/reducer.h"
-#include "tensor/closeness.h"
+#include "tensor/tolerance.h"
 
 namespace kiln::interp {
 namespace {

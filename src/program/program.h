@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "program/library_product.h"
+#include "program/library_gemm.h"
 #include "tensor/literal.h"
 #include "tensor/shape.h"
 
@@ -99,7 +99,7 @@ struct Kernel {
   std::string name;
   std::vector<Grid> grids;  // one after the other, with the same arguments
   // A library's product in the place of the grids: the device chooses when it loads.
-  std::optional<LibraryProduct> library;
+  std::optional<LibraryGemm> library;
 };
 
 // What a launch, a call (there the target) or a loop is called in timelines.

@@ -12,8 +12,8 @@
 #include "program/memory.h"
 #include "program/program.h"
 #include "runtime/arena.h"
-#include "runtime/calls.h"
 #include "runtime/cuda_interop.h"
+#include "runtime/custom_calls.h"
 #include "target/target.h"
 
 namespace kiln::runtime {

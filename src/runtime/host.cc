@@ -8,7 +8,7 @@
 
 #include "base/float_environment.h"
 #include "base/strings.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 #include "runtime/lib/parallel.h"
 
 namespace kiln::runtime {

@@ -1,7 +1,7 @@
 #include "tensor/probes.h"
 
 #include "base/strings.h"
-#include "tensor/closeness.h"
+#include "tensor/tolerance.h"
 
 namespace kiln {
 namespace {

@@ -97,8 +97,8 @@ Result<std::optional<HostArray>> MeasureCublas(const Gpu& gpu, ProductType type,
   return std::optional<HostArray>(std::move(values));
 }
 
-Status MeasureProduct(const Gpu& gpu, const Type& type, const ProductSize& size,
-                      std::vector<Figure>& figures) {
+Status MeasureGemm(const Gpu& gpu, const Type& type, const ProductSize& size,
+                   std::vector<Figure>& figures) {
   Figure& f = figures.emplace_back();
   f.name = Cat("product, ", type.name, type.type == ProductType::kF32 ? " exact" : "");
   f.size = Cat(size.m, " x ", size.n, " x ", size.k);
@@ -131,7 +131,7 @@ void AddProductBenchmarks(const Settings& settings, std::vector<Benchmark>& all)
     for (const ProductSize& size : Sizes(settings.scale)) {
       all.push_back({Cat("product_", type.name, "_", size.m, "x", size.n, "x", size.k),
                      [&type, size](const Gpu& gpu, std::vector<Figure>& figures) {
-                       return MeasureProduct(gpu, type, size, figures);
+                       return MeasureGemm(gpu, type, size, figures);
                      }});
     }
   }

@@ -18,7 +18,7 @@
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
 #include "literal_test_util.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 #include "session/session.h"
 
 namespace kiln {
@@ -106,7 +106,7 @@ class Calls : public ::testing::Test {
   }
 
   void Register(std::string_view target, TestFunction::Body body) {
-    runtime::CallRegistry::Maker make = [body](const CallSignature& signature)
+    runtime::CustomCallRegistry::Maker make = [body](const CallSignature& signature)
         -> Result<std::shared_ptr<const runtime::lib::Function>> {
       return std::shared_ptr<const runtime::lib::Function>(
           std::make_shared<TestFunction>(signature, body));
@@ -189,7 +189,7 @@ class Calls : public ::testing::Test {
     return Literal::Array<float>(Shape(ElementType::kF32, {std::ssize(values)}), values);
   }
 
-  runtime::CallRegistry registry_;
+  runtime::CustomCallRegistry registry_;
   device::ReferenceDevice reference_{"REFERENCE:0", Execution::allocator};
   std::atomic<int> doubles_{0};
   std::mutex mutex_;
@@ -448,7 +448,7 @@ TEST_F(Calls, UnknownTargetsAreNotFoundWhenTheProgramIsLoaded) {
 }
 
 TEST_F(Calls, RegistrationRefusesNamesThatAreTaken) {
-  runtime::CallRegistry::Maker make =
+  runtime::CustomCallRegistry::Maker make =
       [](const CallSignature&) -> Result<std::shared_ptr<const runtime::lib::Function>> {
     return Internal("unused");
   };

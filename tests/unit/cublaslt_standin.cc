@@ -34,7 +34,7 @@ void CublasLtTest::TearDown() {
 
 CudaOptions CublasLtTest::BlasOptions() const {
   CudaOptions options = Options();
-  options.product_library = blas_.path;
+  options.gemm_library = blas_.path;
   return options;
 }
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "compiler/gpu/library_product.h"
+#include "compiler/gpu/library_gemm.h"
 #include "cublaslt_standin.h"
+#include "device/gpu/autotune_results.h"
 #include "device/gpu/device.h"
-#include "device/gpu/library_choices.h"
 #include "gpu_test_util.h"
 #include "hlo_test_util.h"
 #include "interp/interpreter.h"
@@ -93,7 +93,7 @@ class CublasLt : public CublasLtTest {
     Made made;
     GpuDevice device("GPU:0", machine, limit);
     device.set_on_note([&](std::string_view note) { made.notes.emplace_back(note); });
-    device.set_library_choices(std::make_shared<LibraryChoices>(use, folder_));
+    device.set_autotune_results(std::make_shared<AutotuneResults>(use, folder_));
     const Compiled& compiled = Compile(text, device.target());
     KILN_ASSIGN_OR_RETURN(testing::Loaded loaded, testing::LoadOnGpu(compiled.artefact, device));
     for (int run = 0; run < runs; ++run) {
@@ -112,12 +112,12 @@ class CublasLt : public CublasLtTest {
     });
   }
   std::string Record() const {
-    std::ifstream file(Cat(folder_, "/", LibraryChoices::kFileName));
+    std::ifstream file(Cat(folder_, "/", AutotuneResults::kFileName));
     return {std::istreambuf_iterator<char>(file), {}};
   }
   void PutRecord(const std::string& text) {
     std::filesystem::create_directories(folder_);
-    std::ofstream(Cat(folder_, "/", LibraryChoices::kFileName)) << text;
+    std::ofstream(Cat(folder_, "/", AutotuneResults::kFileName)) << text;
   }
 
   std::string folder_;
@@ -219,11 +219,11 @@ TEST_F(CublasLt, OneMeasurementForEqualProducts) {
   auto module = ir::ParseOrDie(kPlain);
   std::shared_ptr<GpuMachine> machine = Machine(BlasOptions());
   // Both devices of a GPU have the same choices.
-  auto choices = std::make_shared<LibraryChoices>(GpuLibraryUse::kAuto, "");
+  auto choices = std::make_shared<AutotuneResults>(GpuLibraryUse::kAuto, "");
   int64_t first = 0;
   for (const char* name : {"GPU:0", "XLA_GPU:0"}) {
     GpuDevice device(name, machine, 0);
-    device.set_library_choices(choices);
+    device.set_autotune_results(choices);
     for (int i = 0; i < 2; ++i) {
       ASSERT_OK(testing::LoadOnGpu(*module, true, device).status());
       if (first == 0) first = CountBlas("products");
@@ -260,7 +260,7 @@ TEST_F(CublasLt, ForcedEitherWay) {
 
 TEST_F(CublasLt, WithoutALibrary) {
   CudaOptions missing = Options();
-  missing.product_library = "/nowhere/libcublasLt.so.13";
+  missing.gemm_library = "/nowhere/libcublasLt.so.13";
   for (GpuLibraryUse use : {GpuLibraryUse::kAuto, GpuLibraryUse::kAlways}) {
     auto made = Run(kPlain, use, missing);
     ASSERT_OK(made.status());
@@ -268,7 +268,7 @@ TEST_F(CublasLt, WithoutALibrary) {
     EXPECT_EQ(made->notes.size(), 1u);
   }
   CudaOptions other = Options();
-  other.product_library = standin_.path;
+  other.gemm_library = standin_.path;
   auto wrong = Run(kPlain, GpuLibraryUse::kAlways, other);
   ASSERT_OK(wrong.status());
   EXPECT_TRUE(Has(*wrong, "is no cuBLASLt: it has no cublasLtGetVersion"));
@@ -314,7 +314,7 @@ TEST_F(CublasLt, LoopsOnTheDeviceAreOurs) {
   ASSERT_TRUE(machine->loops_on_device());
   {
     GpuDevice device("GPU:0", machine, 0);
-    device.set_library_choices(std::make_shared<LibraryChoices>(GpuLibraryUse::kAlways, ""));
+    device.set_autotune_results(std::make_shared<AutotuneResults>(GpuLibraryUse::kAlways, ""));
     ASSERT_OK(testing::LoadOnGpu(*module, true, device).status());
   }
   EXPECT_EQ(CountBlas("cublasLtGetVersion"), 0);
@@ -323,7 +323,7 @@ TEST_F(CublasLt, LoopsOnTheDeviceAreOurs) {
   from_host.loops_on_device = false;
   machine = Machine(from_host);
   GpuDevice device("GPU:0", machine, 0);
-  device.set_library_choices(std::make_shared<LibraryChoices>(GpuLibraryUse::kAlways, ""));
+  device.set_autotune_results(std::make_shared<AutotuneResults>(GpuLibraryUse::kAlways, ""));
   ASSERT_OK(testing::LoadOnGpu(*module, true, device).status());
   EXPECT_EQ(CountBlas("cublasLtMatmulAlgoGetHeuristic"), 1);
 }
@@ -432,7 +432,7 @@ TEST_F(CublasLt, TF32WhereItIsAllowed) {
     kernel.gpu = kernel::ScheduleGpuProduct(kernel.kernel, gpu).value();
     auto product = compiler::AsLibraryProduct(kernel);
     ASSERT_TRUE(product.has_value());
-    auto found = machine->FindLibraryProduct(*product);
+    auto found = machine->FindLibraryGemm(*product);
     ASSERT_OK(found.status());
     ASSERT_NE(*found, nullptr);
     // Without its workspace it is not launched.

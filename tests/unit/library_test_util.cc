@@ -7,7 +7,7 @@
 #include <random>
 
 #include "guarded_memory.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 #include "runtime/lib/function.h"
 
 namespace kiln::testing {

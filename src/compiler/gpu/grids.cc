@@ -2,7 +2,7 @@
 
 #include "base/strings.h"
 #include "codegen/kernel_uses.h"
-#include "compiler/gpu/library_product.h"
+#include "compiler/gpu/library_gemm.h"
 
 namespace kiln::compiler {
 

@@ -45,7 +45,7 @@ CpuExecutable::~CpuExecutable() {
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(program::Artefact artefact,
                                                            runtime::Allocator& allocator,
                                                            runtime::ThreadPool& pool,
-                                                           const runtime::CallRegistry* calls,
+                                                           const runtime::CustomCallRegistry* calls,
                                                            TraceSink* trace) {
   std::unique_ptr<CpuExecutable> e(new CpuExecutable(std::move(artefact.program), allocator, pool));
   KILN_ASSIGN_OR_RETURN(e->calls_, runtime::ProgramCalls::Make(e->program(), calls));

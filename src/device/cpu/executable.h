@@ -12,7 +12,7 @@
 #include "frame/frame.h"
 #include "program/program.h"
 #include "runtime/arena.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 #include "runtime/device.h"
 #include "runtime/thread_pool.h"
 
@@ -24,11 +24,9 @@ class CpuExecutable : public runtime::LoadedExecutable {
  public:
   // Links the code, finds the functions that it calls, of which null stands for the library's, and
   // computes what depends on constants alone. Allocator and pool must outlive the executable.
-  static Result<std::unique_ptr<CpuExecutable>> Load(program::Artefact artefact,
-                                                     runtime::Allocator& allocator,
-                                                     runtime::ThreadPool& pool,
-                                                     const runtime::CallRegistry* calls = nullptr,
-                                                     TraceSink* trace = nullptr);
+  static Result<std::unique_ptr<CpuExecutable>> Load(
+      program::Artefact artefact, runtime::Allocator& allocator, runtime::ThreadPool& pool,
+      const runtime::CustomCallRegistry* calls = nullptr, TraceSink* trace = nullptr);
   ~CpuExecutable() override;
 
   const program::Program& program() const override { return program_; }

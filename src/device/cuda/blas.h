@@ -78,18 +78,18 @@ class Blas {
 
 // A product with the way that the library has chosen for it: the same in every process, for one
 // version and one kind of GPU.
-class BlasProduct final : public GpuLibraryProduct {
+class BlasGemm final : public GpuLibraryGemm {
  public:
   // Null where the library does not take it.
-  static Result<std::unique_ptr<BlasProduct>> Make(std::shared_ptr<Blas> blas,
-                                                   const program::LibraryProduct& product);
-  ~BlasProduct() override;
+  static Result<std::unique_ptr<BlasGemm>> Make(std::shared_ptr<Blas> blas,
+                                                const program::LibraryGemm& product);
+  ~BlasGemm() override;
 
   int64_t workspace_bytes() const override { return static_cast<int64_t>(choice_.workspace_bytes); }
   Status LaunchOn(StreamHandle stream, std::span<const GpuSpan> args);
 
  private:
-  BlasProduct(std::shared_ptr<Blas> blas, const program::LibraryProduct& product)
+  BlasGemm(std::shared_ptr<Blas> blas, const program::LibraryGemm& product)
       : blas_(std::move(blas)), product_(product) {}
   Status Describe();
   Status MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
@@ -99,7 +99,7 @@ class BlasProduct final : public GpuLibraryProduct {
   Status Prefer(BlasPreference preference);
 
   std::shared_ptr<Blas> blas_;
-  const program::LibraryProduct product_;
+  const program::LibraryGemm product_;
   BlasDesc desc_ = nullptr;
   BlasLayout a_ = nullptr, b_ = nullptr, out_ = nullptr;
   BlasChoice choice_;

@@ -39,7 +39,7 @@ CudaMachine::CudaMachine(target::Target target, std::string description,
       cupti_library_(options.cupti_library),
       conditions_(std::make_shared<Conditions>(context_)),
       loops_on_device_(options.loops_on_device && conditions_->are_there()),
-      product_library_(options.product_library) {}
+      gemm_library_(options.gemm_library) {}
 
 Result<std::unique_ptr<CudaMachine>> CudaMachine::Make(std::shared_ptr<const Driver> driver,
                                                        int ordinal, const CudaOptions& options) {
@@ -190,10 +190,10 @@ Result<std::unique_ptr<GpuModule>> CudaMachine::Load(const std::string& code) {
   return std::unique_ptr<GpuModule>(std::make_unique<CudaModule>(std::move(loaded)));
 }
 
-Result<std::string> CudaMachine::ProductLibrary() {
+Result<std::string> CudaMachine::GemmLibrary() {
   std::lock_guard lock(blas_mutex_);
   if (!blas_library_ && no_blas_.ok()) {
-    auto library = BlasLibrary::Load(product_library_, context_->driver().version());
+    auto library = BlasLibrary::Load(gemm_library_, context_->driver().version());
     if (library.ok()) {
       blas_library_ = *std::move(library);
     } else {
@@ -204,9 +204,9 @@ Result<std::string> CudaMachine::ProductLibrary() {
   return blas_library_->name();
 }
 
-Result<std::unique_ptr<GpuLibraryProduct>> CudaMachine::FindLibraryProduct(
-    const program::LibraryProduct& product) {
-  KILN_RETURN_IF_ERROR(ProductLibrary().status());
+Result<std::unique_ptr<GpuLibraryGemm>> CudaMachine::FindLibraryGemm(
+    const program::LibraryGemm& product) {
+  KILN_RETURN_IF_ERROR(GemmLibrary().status());
   std::shared_ptr<Blas> blas;
   {
     std::lock_guard lock(blas_mutex_);
@@ -215,8 +215,8 @@ Result<std::unique_ptr<GpuLibraryProduct>> CudaMachine::FindLibraryProduct(
     }
     blas = blas_;
   }
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuLibraryProduct> found,
-                        BlasProduct::Make(std::move(blas), product));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuLibraryGemm> found,
+                        BlasGemm::Make(std::move(blas), product));
   return found;
 }
 

@@ -24,7 +24,7 @@ struct CudaOptions {
   // wants it; "off": events alone tell.
   std::string cupti_library;
   bool loops_on_device = true;  // where the driver has conditional nodes of graphs
-  std::string product_library;  // cuBLASLt's file; empty: where the loader finds one
+  std::string gemm_library;     // cuBLASLt's file; empty: where the loader finds one
 };
 
 class CudaMachine final : public GpuMachine {
@@ -58,9 +58,9 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   bool loops_on_device() const override { return loops_on_device_; }
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
-  Result<std::string> ProductLibrary() override;
-  Result<std::unique_ptr<GpuLibraryProduct>> FindLibraryProduct(
-      const program::LibraryProduct& product) override;
+  Result<std::string> GemmLibrary() override;
+  Result<std::unique_ptr<GpuLibraryGemm>> FindLibraryGemm(
+      const program::LibraryGemm& product) override;
 
   CodeCache& code_cache() { return code_cache_; }
 
@@ -74,7 +74,7 @@ class CudaMachine final : public GpuMachine {
   const std::string cupti_library_;
   std::shared_ptr<Conditions> conditions_;
   bool loops_on_device_;
-  const std::string product_library_;
+  const std::string gemm_library_;
   std::mutex blas_mutex_;
   std::shared_ptr<const BlasLibrary> blas_library_;
   Status no_blas_;  // why there is no library

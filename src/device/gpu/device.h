@@ -15,7 +15,7 @@
 
 namespace kiln::device {
 
-class LibraryChoices;  // library_choices.h
+class AutotuneResults;  // autotune_results.h
 
 class GpuDevice : public runtime::Device, private runtime::CudaInterop {
  public:
@@ -30,10 +30,10 @@ class GpuDevice : public runtime::Device, private runtime::CudaInterop {
     if (on_note_) on_note_(text);
   }
   // By what products of matrices go; before the first Load. Without it by our kernels.
-  void set_library_choices(std::shared_ptr<LibraryChoices> choices) {
-    library_choices_ = std::move(choices);
+  void set_autotune_results(std::shared_ptr<AutotuneResults> results) {
+    autotune_results_ = std::move(results);
   }
-  LibraryChoices* library_choices() const { return library_choices_.get(); }
+  AutotuneResults* autotune_results() const { return autotune_results_.get(); }
   // Once: the reason is the same every time.
   void NoteNoLibrary(std::string_view reason) {
     if (!noted_no_library_.exchange(true)) Note(reason);
@@ -72,7 +72,7 @@ class GpuDevice : public runtime::Device, private runtime::CudaInterop {
   const std::shared_ptr<GpuMachine> machine_;
   const int64_t limit_bytes_;
   std::function<void(std::string_view)> on_note_;
-  std::shared_ptr<LibraryChoices> library_choices_;
+  std::shared_ptr<AutotuneResults> autotune_results_;
   std::atomic<bool> noted_no_library_{false};
   std::atomic<int64_t> live_{0}, peak_{0};
   std::mutex mutex_, order_;

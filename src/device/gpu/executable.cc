@@ -352,7 +352,7 @@ Result<bool> GpuExecutable::LaunchWhole(Replay& run) {
   if (!may_be_whole_ || run.options.trace || run.options.cancel) return false;
   // A loop is worth its graph from the first run on.
   if (whole_runs_++ == 0 && !has_loops_) return false;
-  Status status = StepsGraph::MakeOrMove(whole_, device_.machine(), steps_, run.addresses);
+  Status status = CommandBuffer::MakeOrMove(whole_, device_.machine(), steps_, run.addresses);
   if (status.ok()) status = run.stream.Launch(whole_->graph());
   if (status.ok()) return true;
   // From the host the same work needs less of the machine; if it cannot be done that way either,
@@ -419,7 +419,8 @@ Status GpuExecutable::Enqueue(GpuSegment& segment, Replay& run) {
       (run.recording && !run.recording->shows_graphs())) {
     return EnqueueOneByOne(segment, run);
   }
-  Status status = StepsGraph::MakeOrMove(segment.graph, device_.machine(), segment, run.addresses);
+  Status status =
+      CommandBuffer::MakeOrMove(segment.graph, device_.machine(), segment, run.addresses);
   if (!status.ok()) {
     // One by one the same work needs less of the machine; if it cannot be done that way either,
     // that failure is the one to tell.
@@ -497,7 +498,7 @@ GpuWorkPtr GpuExecutable::Describe(GpuCommand& command) const {
     command.shown = DescribeKernel(*command.kernel, command.grid, info);
   } else if (command.library) {
     const program::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
-    Result<std::string> library = device_.machine().ProductLibrary();
+    Result<std::string> library = device_.machine().GemmLibrary();
     command.shown = DescribeLibraryCall(library.ok() ? *library : "", info);
   } else {
     command.shown = DescribeCopy("copy", command.args[1].bytes);

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "device/gpu/command_buffer.h"
 #include "device/gpu/device.h"
-#include "device/gpu/library.h"
+#include "device/gpu/library_gemm.h"
 #include "device/gpu/machine.h"
 #include "device/gpu/steps.h"
-#include "device/gpu/steps_graph.h"
 #include "device/gpu/timeline.h"
 #include "program/program.h"
 #include "runtime/device.h"
@@ -100,7 +100,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   // Of programs with loops or choices.
   bool may_be_whole_ = false, has_loops_ = false;
   int64_t whole_runs_ = 0;
-  std::unique_ptr<StepsGraph> whole_;
+  std::unique_ptr<CommandBuffer> whole_;
 };
 
 }  // namespace kiln::device

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "device/gpu/activity.h"
-#include "program/library_product.h"
+#include "program/library_gemm.h"
 #include "target/target.h"
 
 namespace kiln::device {
@@ -68,9 +68,9 @@ class GpuEvent {
 };
 
 // A matrix product by a library's function.
-class GpuLibraryProduct {
+class GpuLibraryGemm {
  public:
-  virtual ~GpuLibraryProduct() = default;
+  virtual ~GpuLibraryGemm() = default;
   // Of memory that a launch has for itself until it is done; 0 for none.
   virtual int64_t workspace_bytes() const = 0;
 };
@@ -86,7 +86,7 @@ class GpuStream {
   virtual Status Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) = 0;
   virtual Status Launch(GpuGraph& graph) = 0;
   // `args` are the arrays of both factors and of the result, then the workspace if there is one.
-  virtual Status Launch(GpuLibraryProduct&, std::span<const GpuSpan>) {
+  virtual Status Launch(GpuLibraryGemm&, std::span<const GpuSpan>) {
     return Unimplemented("this stream has no library");
   }
   // Within the machine's memory.
@@ -192,13 +192,12 @@ class GpuMachine {
 
   // The library that makes products of matrices, with its version: "cuBLASLt 13.1.0". It is loaded
   // when it is first asked for. An error says why there is none.
-  virtual Result<std::string> ProductLibrary() {
+  virtual Result<std::string> GemmLibrary() {
     return NotFound(description_, " has no library of matrix products");
   }
   // Null where the library does not take it.
-  virtual Result<std::unique_ptr<GpuLibraryProduct>> FindLibraryProduct(
-      const program::LibraryProduct&) {
-    return std::unique_ptr<GpuLibraryProduct>();
+  virtual Result<std::unique_ptr<GpuLibraryGemm>> FindLibraryGemm(const program::LibraryGemm&) {
+    return std::unique_ptr<GpuLibraryGemm>();
   }
 
  protected:

@@ -1,6 +1,6 @@
 #include "device/gpu/steps.h"
 
-#include "device/gpu/steps_graph.h"
+#include "device/gpu/command_buffer.h"
 
 namespace kiln::device {
 

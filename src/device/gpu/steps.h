@@ -12,13 +12,13 @@
 
 namespace kiln::device {
 
-class StepsGraph;  // steps_graph.h
+class CommandBuffer;  // command_buffer.h
 
 // A launch, or a copy where there is neither kernel nor library.
 struct GpuCommand {
   GpuKernel* kernel = nullptr;
   // In the place of a kernel: the arguments are the factors and the result. Never part of a graph.
-  GpuLibraryProduct* library = nullptr;
+  GpuLibraryGemm* library = nullptr;
   GpuGrid grid;
   std::vector<program::Slice> args;  // of a copy: to, from
   int launch = -1;                   // index into Program::launches
@@ -36,7 +36,7 @@ struct GpuSegment {
   std::vector<GpuCommand> commands;
   int64_t runs = 0;
   bool may_be_graph = true;
-  std::unique_ptr<StepsGraph> graph;
+  std::unique_ptr<CommandBuffer> graph;
   GpuWorkPtr shown;  // the graph in timelines
 };
 

@@ -34,8 +34,8 @@ class Arrays {
 
 Result<std::shared_ptr<const runtime::lib::Function>> FunctionOf(
     const interp::CalledFunction& called, const runtime::CallHost& host) {
-  static const runtime::CallRegistry& own = *new runtime::CallRegistry;
-  const runtime::CallRegistry& registry = host.registry ? *host.registry : own;
+  static const runtime::CustomCallRegistry& own = *new runtime::CustomCallRegistry;
+  const runtime::CustomCallRegistry& registry = host.registry ? *host.registry : own;
   auto function = registry.Make(called.target, called.signature);
   if (function.ok()) return function;
   return function.status().WithContext(Cat("custom-call '", called.name, "'"));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "interp/evaluator.h"
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 
 namespace kiln::device {
 

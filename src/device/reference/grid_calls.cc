@@ -64,8 +64,8 @@ bool AreSame(const std::vector<Shape>& x, const std::vector<Shape>& y) {
 
 }  // namespace
 
-Status AddGridCalls(runtime::CallRegistry& registry, const runtime::CallHost& host) {
-  runtime::CallRegistry::Maker make =
+Status AddGridCalls(runtime::CustomCallRegistry& registry, const runtime::CallHost& host) {
+  runtime::CustomCallRegistry::Maker make =
       [host](
           const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<const interp::Evaluator> program,

@@ -1,12 +1,12 @@
 // Grids of processes in compiled code: calls that the evaluator runs.
 #pragma once
 
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 
 namespace kiln::device {
 
 // Adds the function of interpreter.run_parallel, as the pass outline-grids leaves it. The host must
 // outlive the registry's functions; it may be the registry's own.
-Status AddGridCalls(runtime::CallRegistry& registry, const runtime::CallHost& host);
+Status AddGridCalls(runtime::CustomCallRegistry& registry, const runtime::CallHost& host);
 
 }  // namespace kiln::device

@@ -5,7 +5,7 @@
 #include "ir/effects.h"
 #include "passes/expand/retype.h"
 #include "passes/expand/sized.h"
-#include "tensor/closeness.h"
+#include "tensor/tolerance.h"
 
 namespace kiln::passes {
 namespace {
@@ -69,9 +69,9 @@ Values OnLast(Builder& b, const Instruction* i, const std::vector<Sized>& operan
 
 // check(x, y) => check(size(x), size(y)), check(x, y)   where what is not there counts as equal
 Values Check(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
-  const Result<std::optional<Closeness>> closeness = ClosenessOfCheck(
+  const Result<std::optional<Tolerance>> tolerance = ToleranceOfCheck(
       i->attributes().Text(Attr::kCustomCallTarget), i->attributes().Text(Attr::kBackendConfig));
-  if (!closeness.ok() || !*closeness || (*closeness)->min_ulps > 0 || operands.size() != 2 ||
+  if (!tolerance.ok() || !*tolerance || (*tolerance)->min_ulps > 0 || operands.size() != 2 ||
       operands[0].rank() != operands[1].rank()) {
     return HasNoCode(i, operands);
   }

@@ -5,7 +5,7 @@
 
 namespace kiln::runtime::lib {
 
-// (actual, expected) to nothing, or to a pred, which is true; see tensor/closeness.h.
+// (actual, expected) to nothing, or to a pred, which is true; see tensor/tolerance.h.
 Result<std::shared_ptr<const Function>> MakeExpectEq(const CallSignature& signature);
 Result<std::shared_ptr<const Function>> MakeExpectAlmostEq(const CallSignature& signature);
 Result<std::shared_ptr<const Function>> MakeExpectClose(const CallSignature& signature);

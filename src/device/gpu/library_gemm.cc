@@ -1,11 +1,11 @@
-#include "device/gpu/library.h"
+#include "device/gpu/library_gemm.h"
 
 #include <optional>
 #include <string>
 
 #include "base/strings.h"
-#include "device/gpu/library_choices.h"
-#include "device/gpu/library_measure.h"
+#include "device/gpu/autotune_results.h"
+#include "device/gpu/autotuner.h"
 
 namespace kiln::device {
 namespace {
@@ -14,47 +14,47 @@ namespace {
 // launched.
 constexpr double kWorth = 0.95, kPartingMicroseconds = 5;
 
-std::string TimesOf(const LibraryChoices::Choice& choice) {
+std::string TimesOf(const AutotuneResult& choice) {
   auto whole = [](double microseconds) { return static_cast<int64_t>(microseconds + 0.5); };
   return Cat(whole(choice.library_microseconds), " us, our kernel ", whole(choice.our_microseconds),
              " us");
 }
 
 // The choice that is recorded, or else what is measured now. Nothing where that cannot be done.
-std::optional<LibraryChoices::Choice> Choose(GpuDevice& device, LibraryChoices& choices,
-                                             const std::string& library, const GpuLibraryCall& call,
-                                             std::span<const GpuCommand> ours) {
+std::optional<AutotuneResult> Autotune(GpuDevice& device, AutotuneResults& results,
+                                       const std::string& library, const GpuLibraryCall& call,
+                                       std::span<const GpuCommand> ours) {
   GpuMachine& machine = device.machine();
   const std::string what = call.what.ToString();
   const std::string key =
-      LibraryChoices::KeyOf(machine.description(), machine.driver(), library, what);
-  if (auto recorded = choices.Find(key)) return recorded;
-  Result<ProductTimes> times = MeasureProduct(device, call, ours);
+      AutotuneResults::KeyOf(machine.description(), machine.driver(), library, what);
+  if (auto recorded = results.Find(key)) return recorded;
+  Result<GemmTimes> times = MeasureGemm(device, call, ours);
   if (!times.ok()) {
     device.Note(Cat("the product ", what, " is not measured: ", times.status().message()));
     return std::nullopt;
   }
-  LibraryChoices::Choice choice;
+  AutotuneResult choice;
   choice.our_microseconds = times->ours;
   choice.library_microseconds = times->library;
   choice.library = times->library + kPartingMicroseconds < kWorth * times->ours;
-  return choices.Add(key, choice);
+  return results.Add(key, choice);
 }
 
 }  // namespace
 
 std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::Kernel& kernel,
                                               std::span<const GpuCommand> ours) {
-  LibraryChoices* choices = device.library_choices();
-  if (!choices || choices->use() == GpuLibraryUse::kNever) return nullptr;
-  const std::optional<program::LibraryProduct>& what = kernel.library;
+  AutotuneResults* results = device.autotune_results();
+  if (!results || results->use() == GpuLibraryUse::kNever) return nullptr;
+  const std::optional<program::LibraryGemm>& what = kernel.library;
   if (!what) return nullptr;
-  Result<std::string> library = device.machine().ProductLibrary();
+  Result<std::string> library = device.machine().GemmLibrary();
   if (!library.ok()) {
     device.NoteNoLibrary(library.status().message());
     return nullptr;
   }
-  auto product = device.machine().FindLibraryProduct(*what);
+  auto product = device.machine().FindLibraryGemm(*what);
   if (!product.ok()) {
     device.Note(
         Cat("the product ", *what, " does not go by ", *library, ": ", product.status().message()));
@@ -64,12 +64,12 @@ std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::
   auto call = std::make_unique<GpuLibraryCall>(GpuLibraryCall{*what, *std::move(product)});
   std::string why = "as every one that it takes";
   bool taken = true;
-  if (choices->use() == GpuLibraryUse::kAuto) {
-    auto choice = Choose(device, *choices, *library, *call, ours);
+  if (results->use() == GpuLibraryUse::kAuto) {
+    auto choice = Autotune(device, *results, *library, *call, ours);
     taken = choice && choice->library;
     if (choice) why = TimesOf(*choice);
   }
-  for (const std::string& note : choices->TakeNotes()) device.Note(note);
+  for (const std::string& note : results->TakeNotes()) device.Note(note);
   if (!taken) return nullptr;
   device.Note(Cat("the product ", *what, " goes by ", *library, ": ", why));
   return call;

@@ -1,4 +1,4 @@
-#include "compiler/gpu/library_product.h"
+#include "compiler/gpu/library_gemm.h"
 
 #include <algorithm>
 #include <numeric>
@@ -21,8 +21,8 @@ using kernel::Param;
 using kernel::Reduction;
 using kernel::Stage;
 using kernel::Store;
+using program::LibraryGemm;
 using program::LibraryMatrix;
-using program::LibraryProduct;
 
 // Where the elements of a matrix are, by its two groups of variables.
 struct Strides {
@@ -112,7 +112,7 @@ bool IsKnown(ElementType factor, ElementType sum, ElementType out, int64_t k) {
 
 }  // namespace
 
-std::optional<LibraryProduct> AsLibraryProduct(const kernel::ScheduledKernel& scheduled) {
+std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& scheduled) {
   const Kernel& kernel = scheduled.kernel;
   const kernel::GpuSchedule& schedule = scheduled.gpu;
   if (scheduled.form != kernel::ScheduledKernel::Form::kNest) return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<LibraryProduct> AsLibraryProduct(const kernel::ScheduledKernel& sc
   const Store* store = PlainStore(kernel, tile.x.type);
   if (!store || !IsZero(init)) return std::nullopt;
 
-  LibraryProduct p;
+  LibraryGemm p;
   p.m = kernel.PointsOf(f->rows);
   p.n = kernel.PointsOf(f->columns);
   p.k = kernel.PointsOf(f->inner);

@@ -8,14 +8,14 @@
 #include "device/gpu/device.h"
 #include "device/gpu/machine.h"
 #include "device/gpu/steps.h"
-#include "program/library_product.h"
+#include "program/library_gemm.h"
 #include "program/program.h"
 
 namespace kiln::device {
 
 struct GpuLibraryCall {
-  program::LibraryProduct what;
-  std::unique_ptr<GpuLibraryProduct> product;
+  program::LibraryGemm what;
+  std::unique_ptr<GpuLibraryGemm> product;
 };
 
 // What takes the place of our launches of a kernel, by the device's choices; null where nothing

@@ -10,13 +10,13 @@
 
 namespace kiln::device {
 
-class StepsGraph {
+class CommandBuffer {
  public:
   // Makes the graph of steps or of a segment, which must stay where they are for as long as it
   // does; or where there is one, gives it these addresses, between launches. Where this fails the
   // graph cannot be launched any more.
   template <typename What>
-  static Status MakeOrMove(std::unique_ptr<StepsGraph>& graph, GpuMachine& machine,
+  static Status MakeOrMove(std::unique_ptr<CommandBuffer>& graph, GpuMachine& machine,
                            const What& what, const GpuAddresses& addresses) {
     if (graph) return graph->SetAddresses(addresses);
     KILN_ASSIGN_OR_RETURN(graph, Make(machine, what, addresses));
@@ -32,13 +32,13 @@ class StepsGraph {
     const program::Slice* condition = nullptr;
   };
 
-  StepsGraph(std::unique_ptr<GpuGraph> graph, const GpuAddresses& addresses)
+  CommandBuffer(std::unique_ptr<GpuGraph> graph, const GpuAddresses& addresses)
       : graph_(std::move(graph)), addresses_(addresses) {}
   template <typename What>
-  static Result<std::unique_ptr<StepsGraph>> Make(GpuMachine& machine, const What& what,
-                                                  const GpuAddresses& addresses) {
+  static Result<std::unique_ptr<CommandBuffer>> Make(GpuMachine& machine, const What& what,
+                                                     const GpuAddresses& addresses) {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
-    std::unique_ptr<StepsGraph> made(new StepsGraph(std::move(graph), addresses));
+    std::unique_ptr<CommandBuffer> made(new CommandBuffer(std::move(graph), addresses));
     KILN_RETURN_IF_ERROR(made->Add(what));
     KILN_RETURN_IF_ERROR(made->graph_->Finish());
     return made;

@@ -15,16 +15,16 @@
 namespace kiln {
 
 // When elements agree. Of complex numbers both parts have to.
-struct Closeness {
+struct Tolerance {
   enum class Kind : uint8_t {
     kEqual,   // as `compare` says with EQ: no NaN equals anything, and the zeros are equal
-    kWithin,  // floats of which the difference is at most `tolerance`, equal infinities, and any
+    kWithin,  // floats of which the difference is at most `absolute`, equal infinities, and any
               // NaN with any other; integers that are equal
     kUlps,    // floats that have from `min_ulps` to `max_ulps` steps between them; integers that
               // are equal
   };
   Kind kind = Kind::kEqual;
-  double tolerance = 0;
+  double absolute = 0;
   uint64_t max_ulps = 0, min_ulps = 0;
 };
 
@@ -36,19 +36,19 @@ uint64_t UlpDifference(ElementType type, const std::byte* x, const std::byte* y,
 
 // What a check is, by the target of its custom call and the call's config: words "name=value".
 //   check.expect_eq         kEqual
-//   check.expect_almost_eq  kWithin tolerance, or 1e-3
-//   check.eq                kWithin tolerance, or 1e-4
+//   check.expect_almost_eq  kWithin, `tolerance` or 1e-3
+//   check.eq                kWithin, `tolerance` or 1e-4
 //   check.expect_close      kUlps max_ulp_difference, or 3, and min_ulp_difference, or 0
 // Nothing for other targets; an error for a config that makes no sense.
-Result<std::optional<Closeness>> ClosenessOfCheck(std::string_view target, std::string_view config);
+Result<std::optional<Tolerance>> ToleranceOfCheck(std::string_view target, std::string_view config);
 // The value of a word "name=value"; "" where there is none.
 std::string_view ConfigWord(std::string_view config, std::string_view name);
 
 // FAILED_PRECONDITION where elements do not agree, with the first of them, and how many there are.
 // The arrays have such sizes, row-major.
 Status CheckClose(ElementType type, std::span<const int64_t> dims, const std::byte* actual,
-                  const std::byte* expected, const Closeness& closeness);
+                  const std::byte* expected, const Tolerance& tolerance);
 // The same for two literals, which must have one shape.
-Status CheckClose(const Literal& actual, const Literal& expected, const Closeness& closeness);
+Status CheckClose(const Literal& actual, const Literal& expected, const Tolerance& tolerance);
 
 }  // namespace kiln

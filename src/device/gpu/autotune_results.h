@@ -15,6 +15,11 @@ namespace kiln::device {
 
 enum class GpuLibraryUse { kAuto, kNever, kAlways };
 
+struct AutotuneResult {
+  bool library = false;
+  double our_microseconds = 0, library_microseconds = 0;
+};
+
 // Of one context, for all of its GPUs. May be used by several threads at once.
 //
 // The file has a line for each product:
@@ -22,23 +27,18 @@ enum class GpuLibraryUse { kAuto, kNever, kAlways };
 //   GPU | driver | library | product | ours 812.4 us | library 701.9 us | library
 //
 // Lines that are not whole are passed over; those that begin with # are comments.
-class LibraryChoices {
+class AutotuneResults {
  public:
-  struct Choice {
-    bool library = false;
-    double our_microseconds = 0, library_microseconds = 0;
-  };
-
-  // Without a folder choices are kept in memory alone. The folder is made with the first choice.
-  LibraryChoices(GpuLibraryUse use, std::string folder) : use_(use), folder_(std::move(folder)) {}
+  // Without a folder results are kept in memory alone. The folder is made with the first result.
+  AutotuneResults(GpuLibraryUse use, std::string folder) : use_(use), folder_(std::move(folder)) {}
 
   GpuLibraryUse use() const { return use_; }
 
   static std::string KeyOf(std::string_view gpu, std::string_view driver, std::string_view library,
                            std::string_view product);
-  std::optional<Choice> Find(const std::string& key);
+  std::optional<AutotuneResult> Find(const std::string& key);
   // What is to be followed: this one, or that of a process that was faster.
-  Choice Add(const std::string& key, const Choice& choice);
+  AutotuneResult Add(const std::string& key, const AutotuneResult& result);
   // What is wrong with the file, each thing once.
   std::vector<std::string> TakeNotes();
 
@@ -53,7 +53,7 @@ class LibraryChoices {
   const std::string folder_;
   std::mutex mutex_;
   bool has_read_ = false;
-  std::map<std::string, Choice> choices_;
+  std::map<std::string, AutotuneResult> results_;
   std::vector<std::string> notes_;
   bool noted_lines_ = false, noted_write_ = false;
 };

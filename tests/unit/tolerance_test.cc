@@ -1,4 +1,4 @@
-#include "tensor/closeness.h"
+#include "tensor/tolerance.h"
 
 #include <cmath>
 #include <limits>
@@ -23,12 +23,12 @@ uint64_t Ulps(float x, float y) {
 
 std::string Check(std::string_view target, std::string_view config, const Literal& x,
                   const Literal& y) {
-  auto closeness = ClosenessOfCheck(target, config);
-  if (!closeness.ok()) return closeness.status().ToString();
-  return CheckClose(x, y, **closeness).ToString();
+  auto tolerance = ToleranceOfCheck(target, config);
+  if (!tolerance.ok()) return tolerance.status().ToString();
+  return CheckClose(x, y, **tolerance).ToString();
 }
 
-TEST(Closeness, StepsBetweenFloats) {
+TEST(Tolerance, StepsBetweenFloats) {
   EXPECT_EQ(Ulps(1, 1), 0u);
   EXPECT_EQ(Ulps(1, std::nextafter(1.0f, 2.0f)), 1u);
   EXPECT_EQ(Ulps(0.0f, -0.0f), 0u);
@@ -41,7 +41,7 @@ TEST(Closeness, StepsBetweenFloats) {
   EXPECT_EQ(Ulps(kNan, 0), UINT64_MAX);
 }
 
-TEST(Closeness, StepsOfOtherTypes) {
+TEST(Tolerance, StepsOfOtherTypes) {
   auto steps = [](ElementType type, double x, double y) {
     const Literal a = Literal::ScalarOf(type, x), b = Literal::ScalarOf(type, y);
     return UlpDifference(type, a.data(), b.data(), 0);
@@ -55,14 +55,14 @@ TEST(Closeness, StepsOfOtherTypes) {
   EXPECT_EQ(steps(ElementType::kF8E8M0FNU, 1, 4), 2u);
 }
 
-TEST(Closeness, OfComplexNumbersTheFartherPartCounts) {
+TEST(Tolerance, OfComplexNumbersTheFartherPartCounts) {
   const float x[] = {1, 2}, y[] = {std::nextafter(1.0f, 2.0f), 2};
   auto bytes = [](const float* p) { return reinterpret_cast<const std::byte*>(p); };
   EXPECT_EQ(UlpDifference(ElementType::kC64, bytes(x), bytes(y), 0), 1u);
   EXPECT_EQ(UlpDifference(ElementType::kC64, bytes(y), bytes(x), 0), 1u);
 }
 
-TEST(Closeness, Equality) {
+TEST(Tolerance, Equality) {
   EXPECT_EQ(Check("check.expect_eq", "", Floats({0.0f, 1}), Floats({-0.0f, 1})), "OK");
   EXPECT_EQ(Check("check.expect_eq", "", Floats({kNan}), Floats({kNan})),
             "FAILED_PRECONDITION: element {0} is nan and should be nan: they must be equal");
@@ -76,7 +76,7 @@ TEST(Closeness, Equality) {
             "INVALID_ARGUMENT: the value has the shape f32[2], and what is expected f32[1]");
 }
 
-TEST(Closeness, Tolerances) {
+TEST(Tolerance, Tolerances) {
   EXPECT_EQ(
       Check("check.expect_almost_eq", "", Floats({1, kNan, kInf}), Floats({1.0009f, kNan, kInf})),
       "OK");
@@ -91,7 +91,7 @@ TEST(Closeness, Tolerances) {
             "INVALID_ARGUMENT: tolerance is 'much'; expected a number of at least 0");
 }
 
-TEST(Closeness, Steps) {
+TEST(Tolerance, Steps) {
   const float next = std::nextafter(1.0f, 2.0f);
   EXPECT_EQ(Check("check.expect_close", "", Floats({1}), Floats({next})), "OK");
   EXPECT_EQ(Check("check.expect_close", "max_ulp_difference=0", Floats({1}), Floats({next})),
@@ -110,15 +110,15 @@ TEST(Closeness, Steps) {
             "INVALID_ARGUMENT: max_ulp_difference is '-1'; expected a number of steps");
 }
 
-TEST(Closeness, OtherTargetsAreNoChecks) {
+TEST(Tolerance, OtherTargetsAreNoChecks) {
   for (std::string_view target : {"check.expect_serialized_eq", "foo", ""}) {
-    auto closeness = ClosenessOfCheck(target, "");
-    ASSERT_TRUE(closeness.ok());
-    EXPECT_FALSE(closeness->has_value()) << target;
+    auto tolerance = ToleranceOfCheck(target, "");
+    ASSERT_TRUE(tolerance.ok());
+    EXPECT_FALSE(tolerance->has_value()) << target;
   }
 }
 
-TEST(Closeness, WordsOfConfigs) {
+TEST(Tolerance, WordsOfConfigs) {
   EXPECT_EQ(ConfigWord("a=1 bc=2", "bc"), "2");
   EXPECT_EQ(ConfigWord("a=1 bc=2", "b"), "");
   EXPECT_EQ(ConfigWord("", "a"), "");

@@ -1,4 +1,4 @@
-#include "device/gpu/library_measure.h"
+#include "device/gpu/autotuner.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/gpu/library.h"
+#include "device/gpu/library_gemm.h"
 
 namespace kiln::device {
 namespace {
@@ -112,8 +112,8 @@ Status Compare(Timer& timer, Candidate& a, Candidate& b) {
 
 }  // namespace
 
-Result<ProductTimes> MeasureProduct(GpuDevice& device, const GpuLibraryCall& call,
-                                    std::span<const GpuCommand> ours) {
+Result<GemmTimes> MeasureGemm(GpuDevice& device, const GpuLibraryCall& call,
+                              std::span<const GpuCommand> ours) {
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, device.Stream());
   Arrays arrays(device);
   // All launches of a kernel have the same arguments.
@@ -140,7 +140,7 @@ Result<ProductTimes> MeasureProduct(GpuDevice& device, const GpuLibraryCall& cal
   library.run = [&] { return stream->Launch(*call.product, library_args); };
   KILN_ASSIGN_OR_RETURN(Timer timer, Timer::Make(device.machine(), *stream));
   KILN_RETURN_IF_ERROR(Compare(timer, kernel, library));
-  return ProductTimes{MedianOf(kernel.samples), MedianOf(library.samples)};
+  return GemmTimes{MedianOf(kernel.samples), MedianOf(library.samples)};
 }
 
 }  // namespace kiln::device

@@ -1,4 +1,4 @@
-#include "program/library_product.h"
+#include "program/library_gemm.h"
 
 #include "base/strings.h"
 #include "program/program.h"
@@ -16,7 +16,7 @@ std::string TextOf(const LibraryMatrix& matrix, bool is_factor, int64_t batch) {
 
 }  // namespace
 
-std::string LibraryProduct::ToString() const {
+std::string LibraryGemm::ToString() const {
   std::string text =
       Cat(batch > 1 ? Cat(batch, " x ") : "", m, " x ", n, " x ", k, ", ", TypeName(factor), " in ",
           tf32 ? "tf32" : TypeName(sum), " to ", TypeName(out));

@@ -25,7 +25,7 @@ struct LibraryMatrix {
 //   out[b, i, j] = sum over k of x[b, i, k] * y[b, j, k]
 //
 // Neighbours in `out` are along j.
-struct LibraryProduct {
+struct LibraryGemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   ElementType factor = ElementType::kInvalid;  // of both
   ElementType sum = ElementType::kInvalid;

@@ -1,4 +1,4 @@
-#include "device/gpu/library_choices.h"
+#include "device/gpu/autotune_results.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -48,13 +48,13 @@ std::optional<double> TimeOf(std::string_view field, std::string_view whose) {
   return time;
 }
 
-std::string LineOf(const std::string& key, const LibraryChoices::Choice& choice) {
-  return Cat(key, kBetween, kOurs, " ", TenthsOf(choice.our_microseconds), kUnit, kBetween,
-             kLibrary, " ", TenthsOf(choice.library_microseconds), kUnit, kBetween,
-             choice.library ? kLibrary : kOurs, "\n");
+std::string LineOf(const std::string& key, const AutotuneResult& result) {
+  return Cat(key, kBetween, kOurs, " ", TenthsOf(result.our_microseconds), kUnit, kBetween,
+             kLibrary, " ", TenthsOf(result.library_microseconds), kUnit, kBetween,
+             result.library ? kLibrary : kOurs, "\n");
 }
 
-std::optional<std::pair<std::string, LibraryChoices::Choice>> ParseLine(std::string_view line) {
+std::optional<std::pair<std::string, AutotuneResult>> ParseLine(std::string_view line) {
   const std::vector<std::string_view> fields = Fields(line);
   if (fields.size() != 7) return std::nullopt;
   for (size_t i = 0; i < 4; ++i) {
@@ -62,8 +62,8 @@ std::optional<std::pair<std::string, LibraryChoices::Choice>> ParseLine(std::str
   }
   auto ours = TimeOf(fields[4], kOurs), library = TimeOf(fields[5], kLibrary);
   if (!ours || !library || (fields[6] != kOurs && fields[6] != kLibrary)) return std::nullopt;
-  return std::pair(LibraryChoices::KeyOf(fields[0], fields[1], fields[2], fields[3]),
-                   LibraryChoices::Choice{fields[6] == kLibrary, *ours, *library});
+  return std::pair(AutotuneResults::KeyOf(fields[0], fields[1], fields[2], fields[3]),
+                   AutotuneResult{fields[6] == kLibrary, *ours, *library});
 }
 
 // Others wait with their changes while this lives. Where a file system has no locks, the last one
@@ -86,8 +86,8 @@ class FolderLock {
 
 }  // namespace
 
-std::string LibraryChoices::KeyOf(std::string_view gpu, std::string_view driver,
-                                  std::string_view library, std::string_view product) {
+std::string AutotuneResults::KeyOf(std::string_view gpu, std::string_view driver,
+                                   std::string_view library, std::string_view product) {
   std::string key;
   for (std::string_view part : {gpu, driver, library, product}) {
     if (!key.empty()) key += kBetween;
@@ -96,10 +96,10 @@ std::string LibraryChoices::KeyOf(std::string_view gpu, std::string_view driver,
   return key;
 }
 
-std::string LibraryChoices::Path() const { return Cat(folder_, "/", kFileName); }
+std::string AutotuneResults::Path() const { return Cat(folder_, "/", kFileName); }
 
 // What is in the file goes before what is in memory: other processes follow it, too.
-void LibraryChoices::Read() {
+void AutotuneResults::Read() {
   has_read_ = true;
   if (folder_.empty()) return;
   std::optional<std::string> text = ReadFile(Path());
@@ -110,7 +110,7 @@ void LibraryChoices::Read() {
     ++number;
     if (Trim(line).empty() || StartsWith(line, "#")) continue;
     if (auto parsed = ParseLine(line)) {
-      choices_[parsed->first] = parsed->second;
+      results_[parsed->first] = parsed->second;
     } else {
       wrong.push_back(number);
     }
@@ -121,41 +121,41 @@ void LibraryChoices::Read() {
                        wrong.size() == 8 ? " and perhaps more" : ""));
 }
 
-Status LibraryChoices::Write() {
+Status AutotuneResults::Write() {
   std::string text(kComment);
-  for (const auto& [key, choice] : choices_) text += LineOf(key, choice);
+  for (const auto& [key, result] : results_) text += LineOf(key, result);
   return ReplaceFile(Path(), text);
 }
 
-std::optional<LibraryChoices::Choice> LibraryChoices::Find(const std::string& key) {
+std::optional<AutotuneResult> AutotuneResults::Find(const std::string& key) {
   std::lock_guard lock(mutex_);
   if (!has_read_) Read();
-  auto found = choices_.find(key);
-  if (found == choices_.end()) return std::nullopt;
+  auto found = results_.find(key);
+  if (found == results_.end()) return std::nullopt;
   return found->second;
 }
 
-LibraryChoices::Choice LibraryChoices::Add(const std::string& key, const Choice& choice) {
+AutotuneResult AutotuneResults::Add(const std::string& key, const AutotuneResult& result) {
   std::lock_guard lock(mutex_);
-  if (folder_.empty()) return choices_.try_emplace(key, choice).first->second;
+  if (folder_.empty()) return results_.try_emplace(key, result).first->second;
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   Status status = error ? Unavailable(error.message()) : OkStatus();
   if (status.ok()) {
     FolderLock folder(folder_);
     Read();
-    if (choices_.try_emplace(key, choice).second) status = Write();
+    if (results_.try_emplace(key, result).second) status = Write();
   } else {
-    choices_.try_emplace(key, choice);
+    results_.try_emplace(key, result);
   }
   if (!status.ok() && !std::exchange(noted_write_, true)) {
     notes_.push_back(
         Cat("which products go by a library is not kept in ", folder_, ": ", status.message()));
   }
-  return choices_[key];
+  return results_[key];
 }
 
-std::vector<std::string> LibraryChoices::TakeNotes() {
+std::vector<std::string> AutotuneResults::TakeNotes() {
   std::lock_guard lock(mutex_);
   return std::exchange(notes_, {});
 }

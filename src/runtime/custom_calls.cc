@@ -1,4 +1,4 @@
-#include "runtime/calls.h"
+#include "runtime/custom_calls.h"
 
 #include <algorithm>
 #include <new>
@@ -34,7 +34,7 @@ std::string NameOf(const program::LaunchInfo& info) {
 
 }  // namespace
 
-Status CallRegistry::Add(std::string_view target, Maker& make) {
+Status CustomCallRegistry::Add(std::string_view target, Maker& make) {
   if (target.empty()) return InvalidArgument("the name of a custom call's target is empty");
   if (StartsWith(target, "kiln.")) {
     return InvalidArgument("the target '", target, "' has a name of the library's own");
@@ -54,13 +54,13 @@ Status CallRegistry::Add(std::string_view target, Maker& make) {
   return OkStatus();
 }
 
-void CallRegistry::Clear() {
+void CustomCallRegistry::Clear() {
   std::map<std::string, Maker, std::less<>> gone;  // without the lock
   std::lock_guard lock(mutex_);
   std::swap(gone, makers_);
 }
 
-Result<std::shared_ptr<const lib::Function>> CallRegistry::Make(
+Result<std::shared_ptr<const lib::Function>> CustomCallRegistry::Make(
     std::string_view target, const CallSignature& signature) const {
   for (std::span<const lib::Entry> entries : {lib::Library(), Harness()}) {
     for (const lib::Entry& entry : entries) {
@@ -78,8 +78,8 @@ Result<std::shared_ptr<const lib::Function>> CallRegistry::Make(
 }
 
 Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
-                                        const CallRegistry* registry) {
-  static const CallRegistry& own = *new CallRegistry;
+                                        const CustomCallRegistry* registry) {
+  static const CustomCallRegistry& own = *new CustomCallRegistry;
   if (!registry) registry = &own;
   ProgramCalls calls;
   // Equal calls share what was made ready.

@@ -1,4 +1,4 @@
-#include "tensor/closeness.h"
+#include "tensor/tolerance.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,18 +43,18 @@ bool Within(double x, double y, double tolerance) {
   return x == y || std::fabs(x - y) <= tolerance;
 }
 
-bool Agree(const FloatFormat& format, uint64_t x, uint64_t y, const Closeness& closeness) {
+bool Agree(const FloatFormat& format, uint64_t x, uint64_t y, const Tolerance& tolerance) {
   const double a = NumberOf(format, x), b = NumberOf(format, y);
-  switch (closeness.kind) {
-    case Closeness::Kind::kEqual:
+  switch (tolerance.kind) {
+    case Tolerance::Kind::kEqual:
       return a == b;
-    case Closeness::Kind::kWithin:
-      return Within(a, b, closeness.tolerance);
-    case Closeness::Kind::kUlps:
+    case Tolerance::Kind::kWithin:
+      return Within(a, b, tolerance.absolute);
+    case Tolerance::Kind::kUlps:
       break;
   }
   const uint64_t ulps = UlpsBetween(format, x, y);
-  return ulps >= closeness.min_ulps && ulps <= closeness.max_ulps;
+  return ulps >= tolerance.min_ulps && ulps <= tolerance.max_ulps;
 }
 
 // Calls f(float format of a part, bytes of a part, parts of an element).
@@ -65,20 +65,20 @@ auto OnParts(ElementType type, F&& f) {
 }
 
 bool ElementsAgree(ElementType type, const std::byte* x, const std::byte* y, int64_t k,
-                   const Closeness& closeness) {
+                   const Tolerance& tolerance) {
   if (!IsFloat(type) && !IsComplex(type)) {
     const int64_t bytes = ByteWidth(type);
     return std::memcmp(x + k * bytes, y + k * bytes, static_cast<size_t>(bytes)) == 0;
   }
   return OnParts(type, [&](const FloatFormat& format, int64_t bytes, int64_t parts) {
     // Complex numbers are as far apart as the parts that are farther: each may be nearer.
-    if (closeness.kind == Closeness::Kind::kUlps) {
+    if (tolerance.kind == Tolerance::Kind::kUlps) {
       const uint64_t ulps = UlpDifference(type, x, y, k);
-      return ulps >= closeness.min_ulps && ulps <= closeness.max_ulps;
+      return ulps >= tolerance.min_ulps && ulps <= tolerance.max_ulps;
     }
     for (int64_t p = 0; p < parts; ++p) {
       const int64_t at = k * parts + p;
-      if (!Agree(format, BitsOf(x, bytes, at), BitsOf(y, bytes, at), closeness)) return false;
+      if (!Agree(format, BitsOf(x, bytes, at), BitsOf(y, bytes, at), tolerance)) return false;
     }
     return true;
   });
@@ -102,20 +102,20 @@ std::string IndexText(std::span<const int64_t> dims, int64_t k) {
 }
 
 std::string Difference(ElementType type, const std::byte* x, const std::byte* y, int64_t k,
-                       const Closeness& closeness) {
-  switch (closeness.kind) {
-    case Closeness::Kind::kEqual:
+                       const Tolerance& tolerance) {
+  switch (tolerance.kind) {
+    case Tolerance::Kind::kEqual:
       return "they must be equal";
-    case Closeness::Kind::kWithin:
-      return Cat("they may be ", closeness.tolerance, " apart");
-    case Closeness::Kind::kUlps:
+    case Tolerance::Kind::kWithin:
+      return Cat("they may be ", tolerance.absolute, " apart");
+    case Tolerance::Kind::kUlps:
       break;
   }
   if (!IsFloat(type) && !IsComplex(type)) return "they must be equal";
   const uint64_t ulps = UlpDifference(type, x, y, k);
   return Cat("they are ", ulps == kFar ? "infinitely many" : Cat(ulps), " ULP apart; expected ",
-             closeness.min_ulps > 0 ? Cat(closeness.min_ulps, " to ") : "at most ",
-             closeness.max_ulps);
+             tolerance.min_ulps > 0 ? Cat(tolerance.min_ulps, " to ") : "at most ",
+             tolerance.max_ulps);
 }
 
 Result<uint64_t> Steps(std::string_view config, std::string_view name, uint64_t absent) {
@@ -149,55 +149,55 @@ std::string_view ConfigWord(std::string_view config, std::string_view name) {
   return "";
 }
 
-Result<std::optional<Closeness>> ClosenessOfCheck(std::string_view target,
+Result<std::optional<Tolerance>> ToleranceOfCheck(std::string_view target,
                                                   std::string_view config) {
-  Closeness closeness;
-  if (target == "check.expect_eq") return std::optional(closeness);
+  Tolerance tolerance;
+  if (target == "check.expect_eq") return std::optional(tolerance);
   if (target == "check.expect_close") {
     constexpr uint64_t kUsual = 3;
-    closeness.kind = Closeness::Kind::kUlps;
-    KILN_ASSIGN_OR_RETURN(closeness.max_ulps, Steps(config, "max_ulp_difference", kUsual));
-    KILN_ASSIGN_OR_RETURN(closeness.min_ulps, Steps(config, "min_ulp_difference", 0));
-    return std::optional(closeness);
+    tolerance.kind = Tolerance::Kind::kUlps;
+    KILN_ASSIGN_OR_RETURN(tolerance.max_ulps, Steps(config, "max_ulp_difference", kUsual));
+    KILN_ASSIGN_OR_RETURN(tolerance.min_ulps, Steps(config, "min_ulp_difference", 0));
+    return std::optional(tolerance);
   }
   if (target != "check.expect_almost_eq" && target != "check.eq") {
-    return std::optional<Closeness>();
+    return std::optional<Tolerance>();
   }
-  closeness.kind = Closeness::Kind::kWithin;
-  closeness.tolerance = target == "check.eq" ? 1e-4 : 1e-3;
+  tolerance.kind = Tolerance::Kind::kWithin;
+  tolerance.absolute = target == "check.eq" ? 1e-4 : 1e-3;
   const std::string_view word = ConfigWord(config, "tolerance");
   if (!word.empty()) {
-    const std::optional<double> tolerance = ParseDouble(word);
-    if (!tolerance || !(*tolerance >= 0)) {
+    const std::optional<double> absolute = ParseDouble(word);
+    if (!absolute || !(*absolute >= 0)) {
       return InvalidArgument("tolerance is '", word, "'; expected a number of at least 0");
     }
-    closeness.tolerance = *tolerance;
+    tolerance.absolute = *absolute;
   }
-  return std::optional(closeness);
+  return std::optional(tolerance);
 }
 
 Status CheckClose(ElementType type, std::span<const int64_t> dims, const std::byte* actual,
-                  const std::byte* expected, const Closeness& closeness) {
+                  const std::byte* expected, const Tolerance& tolerance) {
   const int64_t count = Product(dims);
   int64_t first = -1, wrong = 0;
   for (int64_t k = 0; k < count; ++k) {
-    if (ElementsAgree(type, actual, expected, k, closeness)) continue;
+    if (ElementsAgree(type, actual, expected, k, tolerance)) continue;
     if (wrong++ == 0) first = k;
   }
   if (wrong == 0) return OkStatus();
   return FailedPrecondition("element ", IndexText(dims, first), " is ",
                             ElementText(type, actual, first), " and should be ",
                             ElementText(type, expected, first), ": ",
-                            Difference(type, actual, expected, first, closeness),
+                            Difference(type, actual, expected, first, tolerance),
                             wrong > 1 ? Cat(" (", wrong, " of ", count, " elements)") : "");
 }
 
-Status CheckClose(const Literal& actual, const Literal& expected, const Closeness& closeness) {
+Status CheckClose(const Literal& actual, const Literal& expected, const Tolerance& tolerance) {
   const Shape &x = actual.shape(), &y = expected.shape();
   if (!x.is_array() || !x.SameTypeAndDimensions(y)) {
     return InvalidArgument("the value has the shape ", x, ", and what is expected ", y);
   }
-  return CheckClose(x.type(), x.dims(), actual.data(), expected.data(), closeness);
+  return CheckClose(x.type(), x.dims(), actual.data(), expected.data(), tolerance);
 }
 
 }  // namespace kiln

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "device/gpu/library_choices.h"
+#include "device/gpu/autotune_results.h"
 
 namespace kiln::device {
 namespace {
 
-using Choice = LibraryChoices::Choice;
+using Choice = AutotuneResult;
 
 class GpuLibraryChoices : public ::testing::Test {
  protected:
@@ -27,8 +27,8 @@ class GpuLibraryChoices : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  LibraryChoices New() { return LibraryChoices(GpuLibraryUse::kAuto, folder_); }
-  std::string Path() const { return Cat(folder_, "/", LibraryChoices::kFileName); }
+  AutotuneResults New() { return AutotuneResults(GpuLibraryUse::kAuto, folder_); }
+  std::string Path() const { return Cat(folder_, "/", AutotuneResults::kFileName); }
   std::string Text() const {
     std::ostringstream text;
     text << std::ifstream(Path()).rdbuf();
@@ -40,14 +40,14 @@ class GpuLibraryChoices : public ::testing::Test {
   }
 
   static std::string Key(int number) {
-    return LibraryChoices::KeyOf("GPU", "CUDA 12.4", "cuBLASLt 12.4.5", Cat("product ", number));
+    return AutotuneResults::KeyOf("GPU", "CUDA 12.4", "cuBLASLt 12.4.5", Cat("product ", number));
   }
 
   std::string folder_;
 };
 
 TEST_F(GpuLibraryChoices, InMemory) {
-  LibraryChoices choices(GpuLibraryUse::kAuto, "");
+  AutotuneResults choices(GpuLibraryUse::kAuto, "");
   EXPECT_FALSE(choices.Find(Key(1)).has_value());
   EXPECT_TRUE(choices.Add(Key(1), {true, 3, 2}).library);
   // The first one is followed.
@@ -59,7 +59,7 @@ TEST_F(GpuLibraryChoices, InMemory) {
 
 TEST_F(GpuLibraryChoices, OneLineForEach) {
   {
-    LibraryChoices choices = New();
+    AutotuneResults choices = New();
     choices.Add(Key(1), {true, 812.44, 701.9});
     choices.Add(Key(2), {false, 5, 61});
     EXPECT_TRUE(choices.TakeNotes().empty());
@@ -70,7 +70,7 @@ TEST_F(GpuLibraryChoices, OneLineForEach) {
             "library\n"
             "GPU | CUDA 12.4 | cuBLASLt 12.4.5 | product 2 | ours 5.0 us | library 61.0 us | "
             "ours\n");
-  LibraryChoices again = New();
+  AutotuneResults again = New();
   ASSERT_TRUE(again.Find(Key(1)).has_value());
   EXPECT_TRUE(again.Find(Key(1))->library);
   EXPECT_EQ(again.Find(Key(1))->our_microseconds, 812.4);
@@ -84,15 +84,15 @@ TEST_F(GpuLibraryChoices, OneLineForEach) {
 }
 
 TEST_F(GpuLibraryChoices, NamesThatWouldBreakALine) {
-  const std::string key = LibraryChoices::KeyOf("# G | P\nU", "d", "l", "p");
+  const std::string key = AutotuneResults::KeyOf("# G | P\nU", "d", "l", "p");
   New().Add(key, {true, 2, 1});
-  LibraryChoices again = New();
+  AutotuneResults again = New();
   EXPECT_TRUE(again.Find(key).has_value()) << Text();
   EXPECT_TRUE(again.TakeNotes().empty());
 }
 
 TEST_F(GpuLibraryChoices, OtherProcessesGoFirst) {
-  LibraryChoices one = New(), other = New();
+  AutotuneResults one = New(), other = New();
   EXPECT_FALSE(one.Find(Key(1)).has_value());
   EXPECT_FALSE(other.Find(Key(1)).has_value());
   EXPECT_TRUE(one.Add(Key(1), {true, 2, 1}).library);
@@ -108,12 +108,12 @@ TEST_F(GpuLibraryChoices, SeveralAtOnceLoseNothing) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
-      LibraryChoices choices = New();
+      AutotuneResults choices = New();
       for (int i = 0; i < 20; ++i) choices.Add(Key(100 * t + i), {true, 2, 1});
     });
   }
   for (std::thread& thread : threads) thread.join();
-  LibraryChoices all = New();
+  AutotuneResults all = New();
   for (int t = 0; t < 4; ++t) {
     for (int i = 0; i < 20; ++i) EXPECT_TRUE(all.Find(Key(100 * t + i)).has_value()) << t << i;
   }
@@ -139,7 +139,7 @@ TEST_F(GpuLibraryChoices, LinesThatAreNotWholeArePassedOver) {
   for (const std::string& text : bad) {
     SCOPED_TRACE(text);
     PutText(Cat("# a comment\n\n", text, "\n", good, "\n"));
-    LibraryChoices choices = New();
+    AutotuneResults choices = New();
     EXPECT_TRUE(choices.Find(Key(1)).has_value());
     EXPECT_FALSE(choices.Find(Key(2)).has_value());
     const std::vector<std::string> notes = choices.TakeNotes();
@@ -148,7 +148,7 @@ TEST_F(GpuLibraryChoices, LinesThatAreNotWholeArePassedOver) {
     // It is noted once, and the next to write leaves a whole file.
     choices.Add(Key(2), {false, 1, 2});
     EXPECT_TRUE(choices.TakeNotes().empty());
-    LibraryChoices again = New();
+    AutotuneResults again = New();
     EXPECT_TRUE(again.Find(Key(1)).has_value());
     EXPECT_TRUE(again.Find(Key(2)).has_value());
     EXPECT_TRUE(again.TakeNotes().empty());
@@ -157,7 +157,7 @@ TEST_F(GpuLibraryChoices, LinesThatAreNotWholeArePassedOver) {
 
 TEST_F(GpuLibraryChoices, AFolderThatCannotBeMade) {
   std::ofstream(folder_) << "a file";
-  LibraryChoices choices = New();
+  AutotuneResults choices = New();
   EXPECT_TRUE(choices.Add(Key(1), {true, 2, 1}).library);
   EXPECT_TRUE(choices.Find(Key(1)).has_value());
   const std::vector<std::string> notes = choices.TakeNotes();

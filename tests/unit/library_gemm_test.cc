@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "compiled_test_util.h"
-#include "compiler/gpu/library_product.h"
+#include "compiler/gpu/library_gemm.h"
 #include "hlo_test_util.h"
 #include "kernel/schedule/gpu/product.h"
 #include "target/target.h"
@@ -47,7 +47,7 @@ std::string Dot(std::string_view x, std::string_view y, std::string_view out, in
 
 using Texts = std::vector<std::string>;
 
-TEST(LibraryProduct, Layouts) {
+TEST(LibraryGemm, Layouts) {
   EXPECT_EQ(ProductsOf(Dot("f32[64,96]", "f32[96,160]", "f32[64,160]", 1, 0)),
             Texts{"64 x 160 x 96, f32 in f32 to f32, x along k by 96, y across k by 160, "
                   "out by 160"});
@@ -62,7 +62,7 @@ TEST(LibraryProduct, Layouts) {
                   "out by 160"});
 }
 
-TEST(LibraryProduct, Types) {
+TEST(LibraryGemm, Types) {
   for (const char* type : {"f16", "bf16"}) {
     for (const char* out : {"f32", type}) {
       EXPECT_EQ(
@@ -81,7 +81,7 @@ TEST(LibraryProduct, Types) {
   EXPECT_EQ(ProductsOf(Dot("s32[64,96]", "s32[96,160]", "s32[64,160]", 1, 0)), Texts{"none"});
 }
 
-TEST(LibraryProduct, Batches) {
+TEST(LibraryGemm, Batches) {
   EXPECT_EQ(ProductsOf("x = f32[3,64,96] parameter(0) y = f32[3,96,160] parameter(1) "
                        "ROOT d = f32[3,64,160] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, "
                        "lhs_contracting_dims={2}, rhs_contracting_dims={1}"),
@@ -100,7 +100,7 @@ TEST(LibraryProduct, Batches) {
             Texts{"none"});
 }
 
-TEST(LibraryProduct, PartsOfArrays) {
+TEST(LibraryGemm, PartsOfArrays) {
   // 33 elements of four bytes in, all that is known is that elements are whole.
   EXPECT_EQ(ProductsOf("a = f32[64,200] parameter(0) x = f32[64,96] slice(a), slice={[0:64], "
                        "[33:129]} y = f32[96,160] parameter(1) ROOT d = f32[64,160] dot(x, y), "
@@ -129,7 +129,7 @@ Texts ProductsOfFusion(const std::vector<std::string>& types, const std::string&
 
 constexpr char kDot[] = " dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} ";
 
-TEST(LibraryProduct, WhatDoesMoreIsOurs) {
+TEST(LibraryGemm, WhatDoesMoreIsOurs) {
   const Texts factors = {"f32[64,96]", "f32[96,160]"};
   const std::string xy = "x = f32[64,96] copy(p0) y = f32[96,160] copy(p1) ";
   // As it is.
@@ -180,7 +180,7 @@ TEST(LibraryProduct, WhatDoesMoreIsOurs) {
 }
 
 // Conversions that tensor cores absorb are the library's too, as nothing is lost.
-TEST(LibraryProduct, ConvertsThatLoseNothing) {
+TEST(LibraryGemm, ConvertsThatLoseNothing) {
   for (const char* type : {"f16", "bf16"}) {
     EXPECT_EQ(ProductsOfFusion({Cat(type, "[64,96]"), Cat(type, "[96,160]")},
                                Cat("x = f32[64,96] convert(p0) y = f32[96,160] convert(p1) ",
@@ -197,7 +197,7 @@ TEST(LibraryProduct, ConvertsThatLoseNothing) {
             Texts{"none"});
 }
 
-TEST(LibraryProduct, TF32WhereTheScheduleHasIt) {
+TEST(LibraryGemm, TF32WhereTheScheduleHasIt) {
   auto module = ir::ParseOrDie(
       Cat("HloModule m\nENTRY e { ", Dot("f32[64,96]", "f32[96,160]", "f32[64,160]", 1, 0), " }"));
   const target::Target target = target::NvidiaGpu(80).value();

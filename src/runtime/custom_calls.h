@@ -21,7 +21,7 @@ namespace kiln::runtime {
 class ThreadPool;
 
 // The functions that programs may call: the library's, and those that are added. Any thread.
-class CallRegistry {
+class CustomCallRegistry {
  public:
   using Maker =
       std::function<Result<std::shared_ptr<const lib::Function>>(const CallSignature& signature)>;
@@ -41,8 +41,8 @@ class CallRegistry {
 
 // What a device needs for the calls of its programs.
 struct CallHost {
-  const CallRegistry* registry = nullptr;  // null: the library's functions alone
-  ThreadPool* pool = nullptr;              // null: they run on the caller's thread
+  const CustomCallRegistry* registry = nullptr;  // null: the library's functions alone
+  ThreadPool* pool = nullptr;                    // null: they run on the caller's thread
 };
 
 // The calls of one program, ready to run.
@@ -55,7 +55,8 @@ class ProgramCalls {
   };
 
   // Fails where a function is missing or does not take its arrays, naming the op.
-  static Result<ProgramCalls> Make(const program::Program& program, const CallRegistry* registry);
+  static Result<ProgramCalls> Make(const program::Program& program,
+                                   const CustomCallRegistry* registry);
 
   bool empty() const { return prepared_.empty(); }
   bool has_users() const { return has_users_; }

@@ -27,7 +27,7 @@ BlasType TypeOf(ElementType type) {
   }
 }
 
-BlasCompute ComputeOf(const program::LibraryProduct& product) {
+BlasCompute ComputeOf(const program::LibraryGemm& product) {
   if (product.sum == ElementType::kF64) return BlasCompute::k64F;
   if (product.sum == ElementType::kS32) return BlasCompute::k32I;
   return product.tf32 ? BlasCompute::k32FFastTF32 : BlasCompute::k32F;
@@ -35,7 +35,7 @@ BlasCompute ComputeOf(const program::LibraryProduct& product) {
 
 // What may multiply and add: no factor is rounded unless that is asked for, and sums are of the
 // type of the sum.
-uint64_t ImplementationsOf(const program::LibraryProduct& product) {
+uint64_t ImplementationsOf(const program::LibraryGemm& product) {
   uint64_t excluded = kBlasSumF16;
   if (product.sum != ElementType::kS32) excluded |= kBlasTensorInteger;
   if (product.factor == ElementType::kF64) excluded |= kBlasTensor16;
@@ -70,24 +70,24 @@ std::byte* FirstOf(const GpuSpan& span, const program::LibraryMatrix& matrix, El
 
 }  // namespace
 
-Result<std::unique_ptr<BlasProduct>> BlasProduct::Make(std::shared_ptr<Blas> blas,
-                                                       const program::LibraryProduct& product) {
-  std::unique_ptr<BlasProduct> made(new BlasProduct(std::move(blas), product));
+Result<std::unique_ptr<BlasGemm>> BlasGemm::Make(std::shared_ptr<Blas> blas,
+                                                 const program::LibraryGemm& product) {
+  std::unique_ptr<BlasGemm> made(new BlasGemm(std::move(blas), product));
   KILN_RETURN_IF_ERROR(made->Describe());
   KILN_ASSIGN_OR_RETURN(const bool chosen, made->Choose());
   if (!chosen) made.reset();
   return made;
 }
 
-BlasProduct::~BlasProduct() {
+BlasGemm::~BlasGemm() {
   for (BlasLayout layout : {a_, b_, out_}) Blas::GiveBack(blas_->api().LayoutDestroy, layout);
   Blas::GiveBack(blas_->api().DescDestroy, desc_);
 }
 
 // out' = y' x', where neighbours in a column of y' are along j, or else y itself is taken
 // transposed.
-Status BlasProduct::Describe() {
-  const program::LibraryProduct& p = product_;
+Status BlasGemm::Describe() {
+  const program::LibraryGemm& p = product_;
   const BlasFunctions& api = blas_->api();
   KILN_RETURN_IF_ERROR(blas_->Call(api.DescCreate, &desc_, ComputeOf(p), TypeOf(p.sum)));
   const int32_t a = p.y.along_k ? kBlasTransposed : kBlasPlain;
@@ -104,8 +104,8 @@ Status BlasProduct::Describe() {
   return MakeLayout(&out_, TypeOf(p.out), p.n, p.m, p.out_matrix);
 }
 
-Status BlasProduct::MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
-                               const program::LibraryMatrix& matrix) {
+Status BlasGemm::MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
+                            const program::LibraryMatrix& matrix) {
   const BlasFunctions& api = blas_->api();
   KILN_RETURN_IF_ERROR(blas_->Call(api.LayoutCreate, layout, type, static_cast<uint64_t>(rows),
                                    static_cast<uint64_t>(columns), matrix.stride));
@@ -117,7 +117,7 @@ Status BlasProduct::MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, 
                      static_cast<const void*>(&matrix.batch_stride), sizeof(matrix.batch_stride));
 }
 
-Status BlasProduct::Prefer(BlasPreference preference) {
+Status BlasGemm::Prefer(BlasPreference preference) {
   const BlasFunctions& api = blas_->api();
   auto set = [&](BlasPreferenceAttribute attribute, auto value) {
     return blas_->Call(api.PreferenceSet, preference, attribute, static_cast<const void*>(&value),
@@ -138,7 +138,7 @@ Status BlasProduct::Prefer(BlasPreference preference) {
   return OkStatus();
 }
 
-Result<bool> BlasProduct::Choose() {
+Result<bool> BlasGemm::Choose() {
   const BlasFunctions& api = blas_->api();
   BlasPreference preference = nullptr;
   KILN_RETURN_IF_ERROR(blas_->Call(api.PreferenceCreate, &preference));
@@ -156,7 +156,7 @@ Result<bool> BlasProduct::Choose() {
          choice_.workspace_bytes <= size_t{kMostBlasWorkspaceBytes};
 }
 
-Status BlasProduct::LaunchOn(StreamHandle stream, std::span<const GpuSpan> args) {
+Status BlasGemm::LaunchOn(StreamHandle stream, std::span<const GpuSpan> args) {
   const bool has_workspace = choice_.workspace_bytes > 0;
   if (args.size() != (has_workspace ? 4u : 3u) ||
       (has_workspace && args[3].bytes < workspace_bytes())) {

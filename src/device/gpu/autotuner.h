@@ -9,15 +9,15 @@
 
 namespace kiln::device {
 
-struct GpuLibraryCall;  // library.h
+struct GpuLibraryCall;  // library_gemm.h
 
-struct ProductTimes {
+struct GemmTimes {
   double ours = 0, library = 0;  // microseconds
 };
 
 // Medians of runs on the device's stream, with arrays of their own, on a machine with a clock.
 // Takes some 50 ms at most, or as long as one run of both.
-Result<ProductTimes> MeasureProduct(GpuDevice& device, const GpuLibraryCall& call,
-                                    std::span<const GpuCommand> ours);
+Result<GemmTimes> MeasureGemm(GpuDevice& device, const GpuLibraryCall& call,
+                              std::span<const GpuCommand> ours);
 
 }  // namespace kiln::device

@@ -1,10 +1,10 @@
-#include "device/gpu/steps_graph.h"
+#include "device/gpu/command_buffer.h"
 
 #include <algorithm>
 
 namespace kiln::device {
 
-Status StepsGraph::Add(const GpuSteps& steps) {
+Status CommandBuffer::Add(const GpuSteps& steps) {
   for (const GpuStep& step : steps) {
     if (const auto* segment = std::get_if<GpuSegment>(&step)) {
       KILN_RETURN_IF_ERROR(Add(*segment));
@@ -19,7 +19,7 @@ Status StepsGraph::Add(const GpuSteps& steps) {
   return OkStatus();
 }
 
-Status StepsGraph::Add(const GpuSegment& segment) {
+Status CommandBuffer::Add(const GpuSegment& segment) {
   for (const GpuCommand& command : segment.commands) {
     std::vector<GpuSpan> spans = SpansOf(command, addresses_);
     Node node{.command = &command};
@@ -35,7 +35,7 @@ Status StepsGraph::Add(const GpuSegment& segment) {
 }
 
 // The condition is computed before the first time and at the end of each.
-Status StepsGraph::Add(const GpuLoop& loop) {
+Status CommandBuffer::Add(const GpuLoop& loop) {
   KILN_RETURN_IF_ERROR(Add(loop.condition));
   Node node{.condition = &loop.predicate};
   KILN_ASSIGN_OR_RETURN(node.number, graph_->BeginWhile(AddressOf(loop.predicate, addresses_)));
@@ -45,7 +45,7 @@ Status StepsGraph::Add(const GpuLoop& loop) {
   return graph_->End();
 }
 
-Status StepsGraph::Add(const GpuBranch& branch) {
+Status CommandBuffer::Add(const GpuBranch& branch) {
   Node node{.condition = &branch.index};
   KILN_ASSIGN_OR_RETURN(
       node.number, graph_->BeginBranches(AddressOf(branch.index, addresses_), branch.by_predicate,
@@ -58,7 +58,7 @@ Status StepsGraph::Add(const GpuBranch& branch) {
   return graph_->End();
 }
 
-Status StepsGraph::SetAddresses(const GpuAddresses& addresses) {
+Status CommandBuffer::SetAddresses(const GpuAddresses& addresses) {
   if (addresses_ == addresses) return OkStatus();
   const GpuAddresses before = std::exchange(addresses_, addresses);
   auto has_moved = [&](const program::Slice& slice) {
@@ -74,7 +74,7 @@ Status StepsGraph::SetAddresses(const GpuAddresses& addresses) {
   return OkStatus();
 }
 
-Status StepsGraph::Set(const Node& node) {
+Status CommandBuffer::Set(const Node& node) {
   if (!node.command) {
     return graph_->SetCondition(node.number, AddressOf(*node.condition, addresses_));
   }

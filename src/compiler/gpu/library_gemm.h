@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "kernel/scheduled_kernel.h"
-#include "program/library_product.h"
+#include "program/library_gemm.h"
 
 namespace kiln::compiler {
 
 // The product that the kernel, which is scheduled for a GPU, is. Nothing where it does anything
 // else.
-std::optional<program::LibraryProduct> AsLibraryProduct(const kernel::ScheduledKernel& scheduled);
+std::optional<program::LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& scheduled);
 
 }  // namespace kiln::compiler
