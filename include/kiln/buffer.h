@@ -43,8 +43,16 @@ typedef struct kiln_buffer kiln_buffer;
 KILN_API kiln_error* kiln_buffer_create(kiln_device* device, kiln_dtype dtype, const int64_t* dims,
                                         size_t rank, kiln_buffer** buffer);
 
-/** Makes a buffer with a copy of `bytes` bytes at `data`, which must be the size of the array. The
- *  memory is the caller's again when the call returns. Any thread. \since 0.1 */
+/** Makes a buffer with a copy of the caller's elements, whose memory is his again when the call
+ *  returns.
+ *  @param dims `rank` sizes, none negative; may be NULL with rank 0
+ *  @param data `bytes` bytes: the elements in row-major order
+ *  @param bytes the size of the array
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return INVALID_ARGUMENT for a type or sizes that there are not, and where `bytes` is not the
+ * size of the array; RESOURCE_EXHAUSTED
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_copy_host(kiln_device* device, kiln_dtype dtype,
                                            const int64_t* dims, size_t rank, const void* data,
                                            size_t bytes, kiln_buffer** buffer);
@@ -71,6 +79,8 @@ KILN_API kiln_error* kiln_buffer_copy_host_async(kiln_device* device, kiln_dtype
  *         when it is ready, some time after the last reference to the buffer is given back, and to
  *         what shares its memory: results in the place of donated arguments, and tensors. Who waits
  *         for it and holds one of these waits in vain
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return INVALID_ARGUMENT where `bytes` is not the size of the array; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_borrow_host(kiln_device* device, kiln_dtype dtype,
@@ -80,6 +90,8 @@ KILN_API kiln_error* kiln_buffer_borrow_host(kiln_device* device, kiln_dtype dty
 /** Makes a buffer of memory that the library shall free.
  *  @param deleter called once with `user_data` when the memory is no longer needed; not called when
  *         this function fails
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return INVALID_ARGUMENT where `bytes` is not the size of the array; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_adopt_host(kiln_device* device, kiln_dtype dtype,
@@ -113,6 +125,7 @@ KILN_API kiln_error* kiln_buffer_borrow_device(kiln_device* device, kiln_dtype d
  *  kiln_buffer_borrow_device().
  *  @param deleter called once with `user_data` when no work uses the memory any more; not called
  *         when this function fails
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
  *  @return INVALID_ARGUMENT, as kiln_buffer_borrow_device()
  *
  *  Any thread. \since 0.1 */
@@ -143,7 +156,9 @@ KILN_API kiln_error* kiln_buffer_copy_to_host_async(kiln_buffer* buffer, void* d
                                                     kiln_event** done);
 
 /** Copies a buffer to another device, or within one. Waits for its value.
- *  @param copy receives one reference
+ *  @param copy receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return the error of the execution that should have made the value, if it failed;
+ *          FAILED_PRECONDITION where the buffer has been donated; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_copy_to_device(kiln_buffer* buffer, kiln_device* device,
@@ -177,15 +192,19 @@ KILN_API kiln_error* kiln_buffer_data(kiln_buffer* buffer, const void** data);
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_device_data(kiln_buffer* buffer, const void** data);
 
-/** Element type, sizes and bytes. `shape->dims` lives as long as the buffer. Any thread.
- *  \since 0.1 */
+/** Element type, sizes and bytes.
+ *  @param shape receives them; `shape->dims` is borrowed, and lives as long as the buffer
+ *  @return INVALID_ARGUMENT where `shape->struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_shape(const kiln_buffer* buffer, kiln_shape* shape);
 
 /** The device it is on, borrowed; NULL for NULL. Any thread. \since 0.1 */
 KILN_API kiln_device* kiln_buffer_device(const kiln_buffer* buffer);
 
 /** Makes an event that is ready when the buffer's value is.
- *  @param event receives one reference
+ *  @param event receives one reference, which the caller gives back with kiln_event_release()
+ *  @return RESOURCE_EXHAUSTED; a failure to make the value is the event's
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_ready(kiln_buffer* buffer, kiln_event** event);

@@ -142,7 +142,10 @@ typedef struct kiln_memory_info {
 #define KILN_MEMORY_INFO_INIT \
   { sizeof(kiln_memory_info), 0, 0, 0 }
 
-/** Tells how much memory the context's allocator has given out. Any thread. \since 0.1 */
+/** Tells how much memory the context's allocator has given out.
+ *  @return INVALID_ARGUMENT where `info->struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* info);
 
 #ifdef __cplusplus

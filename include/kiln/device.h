@@ -56,7 +56,10 @@ KILN_API const char* kiln_device_name(const kiln_device* device, size_t* length)
 KILN_API const char* kiln_device_description(const kiln_device* device, size_t* length);
 
 /** Tells how much of a device's memory has been given out. Devices in the host's memory share the
- *  context's. Any thread. \since 0.1 */
+ *  context's.
+ *  @return INVALID_ARGUMENT where `info->struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info);
 
 /** Adds a reference; NULL is taken. Any thread. \since 0.1 */

@@ -24,7 +24,10 @@ struct DLManagedTensor;
 
 /** Tells DLPack's device type and number of the memory of a device's buffers: kDLCUDA (2) and the
  *  driver's number for a GPU of the CUDA driver, kDLCPU (1) and 0 for the others, as the memory of
- *  an emulated GPU is the host's. Any thread. \since 0.1 */
+ *  an emulated GPU is the host's.
+ *  @return INVALID_ARGUMENT for NULL
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_device_dlpack(const kiln_device* device, int32_t* device_type,
                                         int32_t* device_id);
 
@@ -41,8 +44,11 @@ KILN_API kiln_error* kiln_buffer_to_dlpack(kiln_buffer* buffer,
                                            struct DLManagedTensorVersioned** tensor);
 
 /** The same in the older form, which has no flag: who gets the tensor must not write to it.
- *  Element types of less than a byte, which the form has packed alone, are UNIMPLEMENTED.
- *  \since 0.1 */
+ *  @param tensor receives the tensor, whose deleter the caller calls once
+ *  @return as kiln_buffer_to_dlpack(); UNIMPLEMENTED for element types of less than a byte, which
+ * the form has packed alone
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_to_dlpack_unversioned(kiln_buffer* buffer,
                                                        struct DLManagedTensor** tensor);
 
@@ -67,7 +73,11 @@ KILN_API kiln_error* kiln_buffer_from_dlpack(kiln_device* device,
                                              struct DLManagedTensorVersioned* tensor,
                                              kiln_buffer** buffer);
 
-/** The same for a tensor in the older form, whose memory executions may write. \since 0.1 */
+/** The same for a tensor in the older form, whose memory executions may write.
+ *  @param buffer receives one reference, which the caller gives back with kiln_buffer_release()
+ *  @return as kiln_buffer_from_dlpack()
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_buffer_from_dlpack_unversioned(kiln_device* device,
                                                          struct DLManagedTensor* tensor,
                                                          kiln_buffer** buffer);

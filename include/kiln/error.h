@@ -4,7 +4,11 @@
  *  A function that can fail returns a `kiln_error*`: NULL is success, anything else belongs to the
  *  caller, who gives it back with kiln_error_release(). On failure the outputs of the function are
  *  untouched. Errors are immutable and independent of the context: they may outlive everything and
- *  travel between threads. */
+ *  travel between threads.
+ *
+ *  Of every such function: INVALID_ARGUMENT where a pointer is NULL that must not be,
+ *  RESOURCE_EXHAUSTED where memory cannot be had, FAILED_PRECONDITION in a child process for what
+ *  its parent has made. A function's page says the rest. */
 #ifndef KILN_ERROR_H_
 #define KILN_ERROR_H_
 
@@ -45,8 +49,9 @@ typedef struct kiln_error kiln_error;
 /** Makes an error, for functions of the user's that fail; the caller gets one reference.
  *  @param code NULL is returned for KILN_OK
  *  @param message in UTF-8, is copied; may be NULL with length 0
+ *  @return the error; where there is no memory for it, one that says that
  *
- *  Where there is no memory for it, the error says that. Any thread. \since 0.1 */
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_error_create(kiln_code code, const char* message, size_t length);
 
 /** The code; KILN_OK for NULL. Any thread. \since 0.1 */

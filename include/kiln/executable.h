@@ -170,7 +170,10 @@ typedef struct kiln_program_info {
 #define KILN_PROGRAM_INFO_INIT \
   { sizeof(kiln_program_info), 0, 0, 0 }
 
-/** Tells what the executable costs. Any thread. \since 0.1 */
+/** Tells what the executable costs.
+ *  @return INVALID_ARGUMENT where `struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_info(const kiln_executable* executable,
                                           kiln_program_info* info);
 
@@ -195,7 +198,10 @@ typedef struct kiln_program_memory {
 #define KILN_PROGRAM_MEMORY_INIT \
   { sizeof(kiln_program_memory), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/** Tells what memory the executable takes. Any thread. \since 0.1 */
+/** Tells what memory the executable takes.
+ *  @return INVALID_ARGUMENT where `struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_memory(const kiln_executable* executable,
                                             kiln_program_memory* memory);
 
@@ -218,7 +224,10 @@ typedef struct kiln_program_cost {
 #define KILN_PROGRAM_COST_INIT \
   { sizeof(kiln_program_cost), 0, 0, 0, 0 }
 
-/** Tells what a run does. Any thread. \since 0.1 */
+/** Tells what a run does.
+ *  @return INVALID_ARGUMENT where `struct_size` is not set
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
                                           kiln_program_cost* cost);
 

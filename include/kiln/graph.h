@@ -1,6 +1,9 @@
 /** @file
  *  Graphs under construction: by the builder functions of ops.h, or read from HLO text or
- * StableHLO. */
+ *  StableHLO.
+ *
+ *  A graph is used by one thread at a time, by the functions that read it, too; different graphs by
+ *  different threads at once. Functions of which a page says "Any thread" are free of that. */
 #ifndef KILN_GRAPH_H_
 #define KILN_GRAPH_H_
 
@@ -28,6 +31,7 @@ typedef uint64_t kiln_value;
  *  @param name what dumps and messages call it; any text, may be NULL with length 0
  *  @param name_length bytes of `name`
  *  @param graph receives one reference, which the caller gives back with kiln_graph_release()
+ *  @return INVALID_ARGUMENT for NULL in the place of a name with a length; RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_graph_create(kiln_context* context, const char* name, size_t name_length,
@@ -93,14 +97,21 @@ KILN_API void kiln_graph_retain(kiln_graph* graph);
 /** Gives a reference back; NULL is taken. Any thread. \since 0.1 */
 KILN_API void kiln_graph_release(kiln_graph* graph);
 
-/** The first mistake that a builder function met, naming the graph, the op, and its operands with
- *  their shapes; NULL if there was none. What is asked of the value 0, which the mistake has given,
- *  returns it, too. The error belongs to the caller. \since 0.1 */
+/** The first mistake that a builder function met.
+ *  @return the mistake, one reference that the caller gives back with kiln_error_release(): it
+ * names the graph, the op, and its operands with their shapes; NULL if there was none. Questions
+ *          about the value 0, which the mistake has given, return it, too
+ *
+ *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_status(const kiln_graph* graph);
 
 /** Says what the graph computes. One value is the result itself; any other number becomes a tuple
  *  of them, in order, whose leaves are the results. May be called again. Aliases that a text has
- * told (input_output_alias) are those of its results: other ones have none. \since 0.1 */
+ *  told (input_output_alias) are those of its results: other ones have none.
+ *  @param values `value_count` values of this graph; may be NULL with count 0
+ *  @return INVALID_ARGUMENT for a value of another graph; the graph's mistake for 0
+ *
+ *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
                                             size_t value_count);
 
@@ -138,7 +149,10 @@ KILN_API int64_t kiln_graph_symbol_product(kiln_graph* graph, int64_t a, int64_t
 
 /** A size as dumps and messages have it: "2*n+1".
  *  @param symbol a number of the graph's, or a size
- *  @param text receives one reference \since 0.1 */
+ *  @param text receives one reference, which the caller gives back with kiln_text_release()
+ *  @return INVALID_ARGUMENT for a number that is neither
+ *
+ *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_symbol_text(const kiln_graph* graph, int64_t symbol,
                                             kiln_text** text);
 
@@ -166,16 +180,26 @@ KILN_API kiln_error* kiln_graph_value_shape(kiln_graph* graph, kiln_value value,
 KILN_API const char* kiln_graph_value_name(kiln_graph* graph, kiln_value value, size_t* length);
 
 /** Says where a value comes from in the words of the program that builds the graph ("layer1/add"):
- *  dumps, timelines and messages show it (HLO's op_name). \since 0.1 */
+ *  dumps, timelines and messages show it (HLO's op_name).
+ *  @param name `name_length` bytes, which are copied
+ *  @return INVALID_ARGUMENT for a value of another graph; the graph's mistake for 0
+ *
+ *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_op_name(kiln_graph* graph, kiln_value value, const char* name,
                                             size_t name_length);
 
-/** The graph as HLO text, which XLA reads too. Results must be set.
- *  @param text receives one reference \since 0.1 */
+/** The graph as HLO text, which XLA reads too.
+ *  @param text receives one reference, which the caller gives back with kiln_text_release()
+ *  @return the graph's mistake if it has one; FAILED_PRECONDITION where no results are set
+ *
+ *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_to_hlo_text(const kiln_graph* graph, kiln_text** text);
 
-/** The graph in Graphviz' language. Results must be set.
- *  @param text receives one reference \since 0.1 */
+/** The graph in Graphviz' language.
+ *  @param text receives one reference, which the caller gives back with kiln_text_release()
+ *  @return the graph's mistake if it has one; FAILED_PRECONDITION where no results are set
+ *
+ *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_to_dot(const kiln_graph* graph, kiln_text** text);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ KILN_API void kiln_session_options_init(kiln_session_options* options, size_t si
  *  @return the graph's first mistake if it has one; UNIMPLEMENTED for graphs with symbols and for
  *          devices that have no sessions
  *
- *  \since 0.1 */
+ *  The graph's thread; the session is used by any. \since 0.1 */
 KILN_API kiln_error* kiln_session_create(const kiln_graph* graph,
                                          const kiln_session_options* options,
                                          kiln_session** session);

@@ -28,14 +28,17 @@ typedef struct kiln_trace kiln_trace;
 KILN_API kiln_error* kiln_trace_start(kiln_context* context, kiln_trace** trace);
 
 /** Ends the recording; what has ended by then is in it, and transfers to GPUs that are under way,
- *  which are waited for. Ending it twice is no error; so does giving back the last reference. Any
- *  thread. \since 0.1 */
+ *  which are waited for. Ending it twice is no error; so does giving back the last reference.
+ *  @return INVALID_ARGUMENT for NULL
+ *
+ *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_stop(kiln_trace* trace);
 
 /** What was recorded so far, as a JSON object in Chrome's trace event format, which
  *  chrome://tracing and Perfetto show. Before the end of the recording, some of what GPUs have done
  *  may be missing.
- *  @param text receives one reference
+ *  @param text receives one reference, which the caller gives back with kiln_text_release()
+ *  @return RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_to_json(const kiln_trace* trace, kiln_text** text);
