@@ -30,6 +30,9 @@
 extern "C" {
 #endif
 
+/** @name Inputs, constants and counts */
+/** @{ */
+
 /** Counts 0, 1, 2, ... along one dimension; the others repeat it.
  *
  *  Takes integers, floats and complex numbers.
@@ -43,6 +46,11 @@ extern "C" {
  *          where the dimension is none of the result's */
 KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln_dtype dtype,
                                  const int64_t* dims, size_t rank);
+
+/** @} */
+
+/** @name Elementwise, one operand */
+/** @{ */
 
 /** The absolute value; of a complex number its distance from 0, a real number. The smallest signed
  *  integer stays as it is; the sign of a NaN is cleared.
@@ -355,6 +363,11 @@ KILN_API kiln_value kiln_op_tan(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_tanh(kiln_graph* graph, kiln_value operand);
 
+/** @} */
+
+/** @name Elementwise, two operands */
+/** @{ */
+
 /** The sum. Integers wrap; for pred it is the logical or.
  *
  *  Takes any element type.
@@ -568,6 +581,11 @@ KILN_API kiln_value kiln_op_subtract(kiln_graph* graph, kiln_value lhs, kiln_val
  *          not equal */
 KILN_API kiln_value kiln_op_xor(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
+/** @} */
+
+/** @name Elementwise, three operands */
+/** @{ */
+
 /** minimum(maximum(operand, min), max); min and max are scalars or of the operand's shape. NaN in
  *  any of them gives NaN.
  *
@@ -593,6 +611,11 @@ KILN_API kiln_value kiln_op_clamp(kiln_graph* graph, kiln_value min, kiln_value 
  *          */
 KILN_API kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true,
                                    kiln_value on_false);
+
+/** @} */
+
+/** @name Elementwise functions beyond HLO */
+/** @{ */
 
 /** The modified Bessel function of the first kind of order 1, times e^-|x|.
  *
@@ -666,6 +689,11 @@ KILN_API kiln_value kiln_op_polygamma(kiln_graph* graph, kiln_value lhs, kiln_va
  *  @return the value, of the operands' shape; 0 and INVALID_ARGUMENT where the operands' shapes are
  *          not equal */
 KILN_API kiln_value kiln_op_zeta(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
+/** @} */
+
+/** @name Shapes and moves of elements */
+/** @{ */
 
 /** The operand's elements in row-major order under other dimensions, without a copy. HLO text whose
  *  layouts are not row-major means the order in memory; it is read as a transpose before, and one
@@ -1021,6 +1049,11 @@ KILN_API kiln_value kiln_op_topk(kiln_graph* graph, kiln_value operand, int64_t 
 KILN_API kiln_value kiln_op_transpose(kiln_graph* graph, kiln_value operand,
                                       const int64_t* dimensions, size_t dimensions_count);
 
+/** @} */
+
+/** @name Reductions and products */
+/** @{ */
+
 /** The gradients of batch-norm-training, by its operand, its scale and its offset, as a tuple, for
  *  the gradient of its first result. mean and variance are the batch's.
  *
@@ -1250,6 +1283,11 @@ KILN_API kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value ope
                                                const kiln_graph* select,
                                                const kiln_graph* scatter);
 
+/** @} */
+
+/** @name Random numbers */
+/** @{ */
+
 /** Random numbers: rng_uniform from a to below b, or rng_normal of mean a and standard deviation b.
  *  Each run of the op gives others; rng-bit-generator gives what its state says.
  *
@@ -1297,6 +1335,11 @@ KILN_API kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t 
 KILN_API kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state,
                                               const char* algorithm, size_t algorithm_length,
                                               kiln_dtype dtype, const int64_t* dims, size_t rank);
+
+/** @} */
+
+/** @name Collectives */
+/** @{ */
 
 /** The operands of all processes of a group one after the other along one dimension.
  *
@@ -1458,6 +1501,11 @@ KILN_API kiln_value kiln_op_reduce_scatter(kiln_graph* graph, const kiln_value* 
  *  @return the value, a u32 scalar */
 KILN_API kiln_value kiln_op_replica_id(kiln_graph* graph);
 
+/** @} */
+
+/** @name Tokens, queues and channels */
+/** @{ */
+
 /** A token that is there when all operands, tokens, are.
  *
  *  Takes any element type.
@@ -1569,6 +1617,11 @@ KILN_API kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_val
 KILN_API kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
                                       int32_t is_host_transfer);
 
+/** @} */
+
+/** @name Library functions and calls */
+/** @{ */
+
 /** The Cholesky decomposition of each matrix a in the last two dimensions of the operand: the lower
  *  triangular L with a = L L^H, or without lower the upper triangular U with a = U^H U. Only that
  *  triangle of a is read, and of complex diagonals the real part. The other triangle of the result
@@ -1626,6 +1679,11 @@ KILN_API kiln_value kiln_op_triangular_solve(kiln_graph* graph, kiln_value trian
                                              kiln_value sides, int32_t left_side, int32_t lower,
                                              int32_t unit_diagonal, const char* transpose_a,
                                              size_t transpose_a_length);
+
+/** @} */
+
+/** @name Tuples and control flow */
+/** @{ */
 
 /** The computation's result for these arguments.
  *
@@ -1716,6 +1774,8 @@ KILN_API kiln_value kiln_op_tuple(kiln_graph* graph, const kiln_value* operands,
  *          take the operand's shape to a pred, or the body not to the same shape */
 KILN_API kiln_value kiln_op_while(kiln_graph* graph, kiln_value operand,
                                   const kiln_graph* condition, const kiln_graph* body);
+
+/** @} */
 
 #ifdef __cplusplus
 }

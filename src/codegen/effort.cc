@@ -52,7 +52,7 @@ int64_t ValuesOf(const kernel::Kernel& k, bool folds) {
 int64_t CostOf(const std::vector<kernel::Node>& nodes, int64_t elementary) {
   int64_t cost = 0;
   for (const kernel::Node& n : nodes) {
-    bool heavy = n.kind == kernel::Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
+    bool heavy = n.kind == kernel::Node::Kind::kOp && IsTranscendental(n.opcode);
     cost += heavy ? elementary : 1;
   }
   return cost;

@@ -355,11 +355,15 @@ Value* EmitShift(Builder& b, Opcode opcode, Value* x, Value* count) {
   return b.CreateSelect(inside, shifted, Number(t, 0));
 }
 
-Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, MathOptions options) {
+// The op in the type of registers.
+Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
+                       std::span<Value* const> operands, MathOptions options) {
+  using Kind = kernel::Combiner::Kind;
   MathEmitter math(b, options);
-  auto intrinsic = [&](llvm::Intrinsic::ID id) { return b.CreateUnaryIntrinsic(id, x); };
+  auto intrinsic = [&](llvm::Intrinsic::ID id) { return b.CreateUnaryIntrinsic(id, operands[0]); };
+  Value *x = operands[0], *y = operands.size() > 1 ? operands[1] : nullptr;
   llvm::Type* t = x->getType();
-  switch (opcode) {
+  switch (node.opcode) {
     case Opcode::kAbs:
       if (IsFloat(type)) return intrinsic(llvm::Intrinsic::fabs);
       if (!IsSigned(type)) return x;
@@ -413,7 +417,7 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, Math
     case Opcode::kRsqrt:
       return math.Rsqrt(x);
     case Opcode::kExponential:
-      return math.Exp(x);
+      return node.at_most_zero ? math.ExpWithoutOverflow(x) : math.Exp(x);
     case Opcode::kExponentialMinusOne:
       return math.Expm1(x);
     case Opcode::kLog:
@@ -440,23 +444,14 @@ Result<Value*> Unary(Builder& b, Opcode opcode, ElementType type, Value* x, Math
       return b.CreateNot(x);
     case Opcode::kSign:
       return EmitSign(b, x, type);
-    default:
-      return Unimplemented(OpcodeName(opcode), ": no code for it inside a kernel");
-  }
-}
-
-Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Value* x, Value* y,
-                      MathOptions math) {
-  using Kind = kernel::Combiner::Kind;
-  switch (node.opcode) {
     case Opcode::kAdd:
-      return EmitCombine(b, Kind::kSum, type, x, y, math);
+      return EmitCombine(b, Kind::kSum, type, x, y, options);
     case Opcode::kMultiply:
-      return EmitCombine(b, Kind::kProduct, type, x, y, math);
+      return EmitCombine(b, Kind::kProduct, type, x, y, options);
     case Opcode::kMaximum:
-      return EmitMaximum(b, x, y, type, math);
+      return EmitMaximum(b, x, y, type, options);
     case Opcode::kMinimum:
-      return EmitMinimum(b, x, y, type, math);
+      return EmitMinimum(b, x, y, type, options);
     case Opcode::kAnd:
       return b.CreateAnd(x, y);
     case Opcode::kOr:
@@ -466,7 +461,7 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
     case Opcode::kSubtract:
       return IsFloat(type) ? b.CreateFSub(x, y) : b.CreateSub(x, y);
     case Opcode::kAtan2:
-      return MathEmitter(b, math).Atan2(x, y);
+      return math.Atan2(x, y);
     case Opcode::kMulhi:
       return EmitMultiplyHigh(b, x, y, IsSigned(type));
     case Opcode::kStochasticConvert:
@@ -481,40 +476,34 @@ Result<Value*> Binary(Builder& b, const kernel::Node& node, ElementType type, Va
     case Opcode::kDivide:
       return IsFloat(type) ? b.CreateFDiv(x, y) : EmitIntDivide(b, x, y, IsSigned(type));
     case Opcode::kRemainder:
-      return IsFloat(type) ? MathEmitter(b, math).Fmod(x, y)
-                           : EmitIntRemainder(b, x, y, IsSigned(type));
+      return IsFloat(type) ? math.Fmod(x, y) : EmitIntRemainder(b, x, y, IsSigned(type));
     case Opcode::kShiftLeft:
     case Opcode::kShiftRightArithmetic:
     case Opcode::kShiftRightLogical:
       return EmitShift(b, node.opcode, x, y);
     case Opcode::kPower:
       if (!IsFloat(type)) return EmitIntPower(b, x, y, IsSigned(type));
-      return MathEmitter(b, math).Pow(x, y);
+      return math.Pow(x, y);
     case Opcode::kZeta:
-      return MathEmitter(b, math).Zeta(x, y);
+      return math.Zeta(x, y);
     case Opcode::kPolygamma:
-      return MathEmitter(b, math).Polygamma(x, y);
-    default:
-      return Unimplemented(OpcodeName(node.opcode), ": no code for it inside a kernel");
+      return math.Polygamma(x, y);
+    case Opcode::kClamp:
+      return EmitMinimum(b, EmitMaximum(b, y, x, type, options), operands[2], type, options);
+    case Opcode::kSelect:
+      return b.CreateSelect(x, y, operands[2]);
+    case Opcode::kConvert:
+    case Opcode::kReducePrecision:
+      break;  // in other types than the op's
+    case Opcode::kComplex:
+    case Opcode::kNextAfter:
+      break;  // expanded before
+#define KILN_OP(Name, ...) case Opcode::k##Name:
+#define KILN_ELEMENTWISE_OP(...)
+#include "ops/ops.def"
+      break;
   }
-}
-
-// The op in the type of registers.
-Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
-                       std::span<Value* const> operands, MathOptions math) {
-  switch (operands.size()) {
-    case 1:
-      if (node.at_most_zero) return MathEmitter(b, math).ExpWithoutOverflow(operands[0]);
-      return Unary(b, node.opcode, type, operands[0], math);
-    case 2:
-      return Binary(b, node, type, operands[0], operands[1], math);
-    default:
-      if (node.opcode == Opcode::kSelect) {
-        return b.CreateSelect(operands[0], operands[1], operands[2]);
-      }
-      return EmitMinimum(b, EmitMaximum(b, operands[1], operands[0], type, math), operands[2], type,
-                         math);
-  }
+  return Unimplemented(OpcodeName(node.opcode), ": no code for it inside a kernel");
 }
 
 Result<Value*> EmitWhole(Builder& b, const kernel::Node& node, std::span<Value* const> operands,
@@ -526,7 +515,7 @@ Result<Value*> EmitWhole(Builder& b, const kernel::Node& node, std::span<Value* 
     return EmitReducePrecision(b, operands[0], data, node.exponent_bits, node.mantissa_bits, math);
   }
   Result<Value*> result = Compute(b, node, data, operands, math);
-  if (!result.ok() || !IsHalf(node.type) || IsExactOnHalves(node.opcode)) return result;
+  if (!result.ok() || !IsHalf(node.type) || HasTrait(node.opcode, kExact)) return result;
   return RoundToHalf(b, *result, node.type, math);
 }
 

@@ -119,29 +119,6 @@ Value* RoundToHalf(Builder& b, Value* x, ElementType type, MathOptions options) 
   return b.CreateFPExt(b.CreateFPTrunc(x, HalfLike(b, x)), x->getType());
 }
 
-bool IsExactOnHalves(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAbs:
-    case Opcode::kCeil:
-    case Opcode::kClamp:
-    case Opcode::kCopy:
-    case Opcode::kFloor:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kImag:
-    case Opcode::kNegate:
-    case Opcode::kReal:
-    case Opcode::kRemainder:
-    case Opcode::kRoundNearestAfz:
-    case Opcode::kRoundNearestEven:
-    case Opcode::kSelect:
-    case Opcode::kSign:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // An f64 as an f32 that is on the same side of every number of up to 22 bits, and of every halfway
 // point between two: truncated, with the last bit set where anything was cut off ("round to odd").
 Value* NarrowToOdd(Builder& b, Value* x) {

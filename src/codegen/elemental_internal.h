@@ -43,8 +43,6 @@ llvm::Value* UnpackHalf(Builder& b, llvm::Value* bits, ElementType type, MathOpt
 llvm::Value* PackHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
 // The nearest value of the half type, of an f32.
 llvm::Value* RoundToHalf(Builder& b, llvm::Value* x, ElementType type, MathOptions options);
-// Whether the op, computed in f32 on values of a half type, always gives one.
-bool IsExactOnHalves(Opcode opcode);
 // f64, and integers of 32 or 64 bits, on the way to a half type: what RoundToHalf gives of these is
 // what rounding once gives. Integers of 64 bits become f64, the others f32.
 llvm::Value* NarrowToOdd(Builder& b, llvm::Value* x);

@@ -110,7 +110,7 @@ Result<Value*> elemental::EmitShared(
     Builder& b, const kernel::Node& node, std::span<Value* const> operands,
     std::span<const ElementType> types, ElementType data,
     const std::function<Result<Value*>(Builder&, std::span<Value* const>)>& body) {
-  bool elementary = HasTrait(node.opcode, kTranscendental);
+  bool elementary = IsTranscendental(node.opcode);
   auto* vector =
       operands.empty() ? nullptr : llvm::dyn_cast<llvm::FixedVectorType>(operands[0]->getType());
   if (!SharesFunctions(b) || !(elementary || (vector && IsQuick(b)))) return body(b, operands);

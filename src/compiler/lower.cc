@@ -116,18 +116,8 @@ class Lowering {
  private:
   static bool IsKernel(const Instruction& i) {
     if (passes::IsName(i) || ir::IsCall(i)) return false;
-    switch (i.opcode()) {
-      case Opcode::kParameter:
-      case Opcode::kConstant:
-      case Opcode::kWhile:
-      case Opcode::kConditional:
-      case Opcode::kCall:
-      // Of tokens only results of the program are left, which are no memory.
-      case Opcode::kAfterAll:
-        return false;
-      default:
-        return true;
-    }
+    // Of tokens only results of the program are left, which are no memory.
+    return i.opcode() == Opcode::kFusion || !HasTrait(i.opcode(), kStructural);
   }
 
   // The values that a kernel's input parameters are: each operand of a single op once.

@@ -362,71 +362,16 @@ Status EvaluateWide(const Job& job) {
       return RoundedBinary(job, [](auto s, auto q) { return Zeta(s, q); });
     case Opcode::kClamp:
       return ClampElements(job);
-    case Opcode::kComplex:  // evaluated before
+    // Evaluated before, or of complex numbers alone.
+    case Opcode::kComplex:
     case Opcode::kConvert:
     case Opcode::kCopy:
     case Opcode::kSelect:
     case Opcode::kNextAfter:
     case Opcode::kReducePrecision:
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kBatchNormGrad:
-    case Opcode::kBatchNormInference:
-    case Opcode::kBatchNormTraining:
-    case Opcode::kConvolution:
-    case Opcode::kSelectAndScatter:
-    case Opcode::kSetDimensionSize:
-    case Opcode::kRng:
-    case Opcode::kRngBitGenerator:
-    case Opcode::kRngGetAndUpdateState:
-    case Opcode::kAllGather:
-    case Opcode::kAllReduce:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kPartitionId:
-    case Opcode::kReduceScatter:
-    case Opcode::kReplicaId:
-    case Opcode::kAfterAll:
-    case Opcode::kInfeed:
-    case Opcode::kOutfeed:
-    case Opcode::kRecv:
-    case Opcode::kRecvDone:
-    case Opcode::kSend:
-    case Opcode::kSendDone:
-    case Opcode::kIota:
-    case Opcode::kBitcast:
-    case Opcode::kBitcastConvert:
-    case Opcode::kBroadcast:
-    case Opcode::kConcatenate:
-    case Opcode::kDynamicSlice:
-    case Opcode::kDynamicUpdateSlice:
-    case Opcode::kGather:
-    case Opcode::kGetDimensionSize:
-    case Opcode::kPad:
-    case Opcode::kPatches:
-    case Opcode::kReshape:
-    case Opcode::kReverse:
-    case Opcode::kScatter:
-    case Opcode::kSlice:
-    case Opcode::kSort:
-    case Opcode::kTopK:
-    case Opcode::kTranspose:
-    case Opcode::kDot:
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kCall:
-    case Opcode::kCholesky:
-    case Opcode::kConditional:
-    case Opcode::kCustomCall:
-    case Opcode::kFft:
-    case Opcode::kFusion:
-    case Opcode::kGetTupleElement:
-    case Opcode::kMap:
-    case Opcode::kOptBarrier:
-    case Opcode::kTriangularSolve:
-    case Opcode::kTuple:
-    case Opcode::kWhile:
+#define KILN_OP(Name, ...) case Opcode::k##Name:
+#define KILN_ELEMENTWISE_OP(...)
+#include "ops/ops.def"
       break;
   }
   return Internal(OpcodeName(i.opcode()), " is not elementwise");

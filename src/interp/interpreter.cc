@@ -129,176 +129,101 @@ class Run {
   Result<Value> Execute(const Instruction& i, std::vector<Value> operands) {
     KILN_RETURN_IF_ERROR(shared_.Charge(kInstructionWork + WorkOf(i)));
     switch (i.opcode()) {
-      case Opcode::kConstant:
-        return Value::Sharing(i.shared_literal());
-      case Opcode::kTuple:
-        return Value(std::move(operands));
-      case Opcode::kGetTupleElement:
-        return operands[0].element(i.attributes().Int(Attr::kIndex));
-      case Opcode::kCall:
-      case Opcode::kFusion:
-        return Call(*i.called(0), std::move(operands));
-      case Opcode::kWhile:
-        return While(i, std::move(operands[0]));
-      case Opcode::kConditional:
-        return Conditional(i, std::move(operands));
-      case Opcode::kParameter:
-        break;
-      case Opcode::kOptBarrier:
-        return std::move(operands[0]);
-      case Opcode::kAfterAll:
-        return Value(Literal(Shape::Token()));
-      case Opcode::kSetDimensionSize:
-        return SetDimensionSize(i, operands);
-      case Opcode::kAllGather:
-      case Opcode::kAllReduce:
-      case Opcode::kAllToAll:
-      case Opcode::kCollectiveBroadcast:
-      case Opcode::kCollectivePermute:
-      case Opcode::kPartitionId:
-      case Opcode::kReduceScatter:
-      case Opcode::kReplicaId:
-      case Opcode::kInfeed:
-      case Opcode::kOutfeed:
-      case Opcode::kRecv:
-      case Opcode::kRecvDone:
-      case Opcode::kSend:
-      case Opcode::kSendDone:
-        return EvaluateProcessOp(i, std::move(operands), process_, ContextOfRegion());
-      case Opcode::kIota:
-      case Opcode::kBitcastConvert:
-      case Opcode::kBroadcast:
-      case Opcode::kConcatenate:
-      case Opcode::kGetDimensionSize:
-      case Opcode::kPad:
-      case Opcode::kBitcast:
-      case Opcode::kReshape:
-      case Opcode::kReverse:
-      case Opcode::kSlice:
-      case Opcode::kTranspose:
-        return OnArrays(i, operands, EvaluateShapeOp);
-      case Opcode::kDynamicSlice:
-      case Opcode::kDynamicUpdateSlice:
-      case Opcode::kGather:
-        return OnArrays(i, operands, EvaluateWindowOp);
-      case Opcode::kScatter:
-        return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
-          return EvaluateScatter(s, arrays, ContextOfRegion());
-        });
-      case Opcode::kSort:
-        return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
-          return EvaluateSort(s, arrays, ContextOfRegion());
-        });
-      case Opcode::kTopK:
-        return OnArrays(i, operands, EvaluateTopK);
-      case Opcode::kDot:
-        return OnArrays(i, operands, EvaluateDot);
-      case Opcode::kConvolution:
-        return OnArrays(i, operands, EvaluateConvolution);
-      case Opcode::kPatches:
-        return OnArrays(i, operands, EvaluatePatches);
-      case Opcode::kSelectAndScatter:
-        return OnArrays(i, operands, [this](const Instruction& s, auto arrays) {
-          return EvaluateSelectAndScatter(s, arrays, ContextOfRegion());
-        });
-      case Opcode::kReduce:
-      case Opcode::kReduceWindow:
-        return OnArrays(i, operands, [this](const Instruction& r, auto arrays) {
-          return EvaluateReduce(r, arrays, ContextOfRegion());
-        });
-      case Opcode::kBatchNormGrad:
-      case Opcode::kBatchNormInference:
-      case Opcode::kBatchNormTraining:
-        return OnArrays(i, operands, EvaluateBatchNorm);
-      case Opcode::kRng:
-        return OnArrays(i, operands, EvaluateRng);
-      case Opcode::kRngGetAndUpdateState:
-        return Value(EvaluateRngState(i));
-      case Opcode::kRngBitGenerator:
-        return OnArrays(i, operands, EvaluateRngBitGenerator);
-      case Opcode::kMap:
-        return OnArrays(i, operands, [this](const Instruction& m, auto arrays) {
-          return EvaluateMap(m, arrays, ContextOfRegion());
-        });
-      case Opcode::kCustomCall:
-        return OfCustomCall(i, std::move(operands));
-      case Opcode::kCholesky:
-        return OnNumbers(i, operands, EvaluateCholesky);
-      case Opcode::kFft:
-        return OnNumbers(i, operands, EvaluateFft);
-      case Opcode::kTriangularSolve:
-        return OnNumbers(i, operands, EvaluateTriangularSolve);
-      case Opcode::kAbs:
-      case Opcode::kAcos:
-      case Opcode::kAcosh:
-      case Opcode::kAsin:
-      case Opcode::kAsinh:
-      case Opcode::kAtanh:
-      case Opcode::kCbrt:
-      case Opcode::kCeil:
-      case Opcode::kConvert:
-      case Opcode::kCopy:
-      case Opcode::kCosh:
-      case Opcode::kCosine:
-      case Opcode::kCountLeadingZeros:
-      case Opcode::kErf:
-      case Opcode::kExponential:
-      case Opcode::kExponentialMinusOne:
-      case Opcode::kFloor:
-      case Opcode::kImag:
-      case Opcode::kIsFinite:
-      case Opcode::kLog:
-      case Opcode::kLogPlusOne:
-      case Opcode::kLogistic:
-      case Opcode::kNegate:
-      case Opcode::kNot:
-      case Opcode::kPopcnt:
-      case Opcode::kReal:
-      case Opcode::kReducePrecision:
-      case Opcode::kRoundNearestAfz:
-      case Opcode::kRoundNearestEven:
-      case Opcode::kRsqrt:
-      case Opcode::kSign:
-      case Opcode::kSine:
-      case Opcode::kSinh:
-      case Opcode::kSqrt:
-      case Opcode::kTan:
-      case Opcode::kTanh:
-      case Opcode::kAdd:
-      case Opcode::kAnd:
-      case Opcode::kAtan2:
-      case Opcode::kCompare:
-      case Opcode::kComplex:
-      case Opcode::kDivide:
-      case Opcode::kMaximum:
-      case Opcode::kMinimum:
-      case Opcode::kMulhi:
-      case Opcode::kMultiply:
-      case Opcode::kOr:
-      case Opcode::kPower:
-      case Opcode::kRemainder:
-      case Opcode::kShiftLeft:
-      case Opcode::kShiftRightArithmetic:
-      case Opcode::kShiftRightLogical:
-      case Opcode::kStochasticConvert:
-      case Opcode::kSubtract:
-      case Opcode::kXor:
-      case Opcode::kBesselI1e:
-      case Opcode::kDigamma:
-      case Opcode::kErfInv:
-      case Opcode::kErfc:
-      case Opcode::kLgamma:
-      case Opcode::kNextAfter:
-      case Opcode::kPolygamma:
-      case Opcode::kZeta:
-      case Opcode::kClamp:
-      case Opcode::kSelect:
-        return OnArrays(i, operands, Elementwise);
+#define KILN_OP(Name, text, operand_names, attributes, inference, evaluator, ...) \
+  case Opcode::k##Name:                                                           \
+    return evaluator(i, std::move(operands));
+#include "ops/ops.def"
     }
-    return Internal("parameter '", i.name(), "' is evaluated without arguments");
+    return Internal("opcode ", static_cast<int>(i.opcode()), " of '", i.name(), "' is none");
   }
 
  private:
+  using Values = std::vector<Value>;
+
+  // The evaluators, by their names in the op table.
+
+  Result<Value> AfterAll(const Instruction&, const Values&) {
+    return Value(Literal(Shape::Token()));
+  }
+  Result<Value> BatchNorm(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateBatchNorm);
+  }
+  Result<Value> Call(const Instruction& i, Values operands) {
+    return Call(*i.called(0), std::move(operands));
+  }
+  Result<Value> Cholesky(const Instruction& i, const Values& operands) {
+    return OnNumbers(i, operands, EvaluateCholesky);
+  }
+  Result<Value> Constant(const Instruction& i, const Values&) {
+    return Value::Sharing(i.shared_literal());
+  }
+  Result<Value> Convolution(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateConvolution);
+  }
+  Result<Value> Dot(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateDot);
+  }
+  Result<Value> Elementwise(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, OfElements);
+  }
+  Result<Value> Fft(const Instruction& i, const Values& operands) {
+    return OnNumbers(i, operands, EvaluateFft);
+  }
+  Result<Value> GetTupleElement(const Instruction& i, const Values& operands) {
+    return operands[0].element(i.attributes().Int(Attr::kIndex));
+  }
+  Result<Value> Map(const Instruction& i, const Values& operands) {
+    return OnRegion(i, operands, EvaluateMap);
+  }
+  Result<Value> OptBarrier(const Instruction&, Values operands) { return std::move(operands[0]); }
+  Result<Value> Parameter(const Instruction& i, const Values&) {
+    return Internal("parameter '", i.name(), "' is evaluated without arguments");
+  }
+  Result<Value> Patches(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluatePatches);
+  }
+  Result<Value> ProcessOp(const Instruction& i, Values operands) {
+    return EvaluateProcessOp(i, std::move(operands), process_, ContextOfRegion());
+  }
+  Result<Value> Reduce(const Instruction& i, const Values& operands) {
+    return OnRegion(i, operands, EvaluateReduce);
+  }
+  Result<Value> Rng(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateRng);
+  }
+  Result<Value> RngBitGenerator(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateRngBitGenerator);
+  }
+  Result<Value> RngGetAndUpdateState(const Instruction& i, const Values&) {
+    return Value(EvaluateRngState(i));
+  }
+  Result<Value> Scatter(const Instruction& i, const Values& operands) {
+    return OnRegion(i, operands, EvaluateScatter);
+  }
+  Result<Value> SelectAndScatter(const Instruction& i, const Values& operands) {
+    return OnRegion(i, operands, EvaluateSelectAndScatter);
+  }
+  Result<Value> SetDimensionSize(const Instruction& i, const Values& operands) {
+    KILN_ASSIGN_OR_RETURN(Literal result, EvaluateSetDimensionSize(i, ArraysOf(operands)));
+    return Value(std::move(result));
+  }
+  Result<Value> ShapeOp(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateShapeOp);
+  }
+  Result<Value> Sort(const Instruction& i, const Values& operands) {
+    return OnRegion(i, operands, EvaluateSort);
+  }
+  Result<Value> TopK(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateTopK);
+  }
+  Result<Value> TriangularSolve(const Instruction& i, const Values& operands) {
+    return OnNumbers(i, operands, EvaluateTriangularSolve);
+  }
+  Result<Value> Tuple(const Instruction&, Values operands) { return Value(std::move(operands)); }
+  Result<Value> WindowOp(const Instruction& i, const Values& operands) {
+    return OnArrays(i, operands, EvaluateWindowOp);
+  }
+
   static std::vector<const Literal*> ArraysOf(const std::vector<Value>& operands) {
     std::vector<const Literal*> arrays;
     arrays.reserve(operands.size());
@@ -327,12 +252,15 @@ class Run {
     return result;
   }
 
-  static Result<Value> SetDimensionSize(const Instruction& i, const std::vector<Value>& operands) {
-    KILN_ASSIGN_OR_RETURN(Literal result, EvaluateSetDimensionSize(i, ArraysOf(operands)));
-    return Value(std::move(result));
+  // The same for ops that apply computations.
+  template <typename F>
+  Result<Value> OnRegion(const Instruction& i, const std::vector<Value>& operands, F&& f) {
+    return OnArrays(i, operands, [&](const Instruction& sized, auto arrays) {
+      return f(sized, arrays, ContextOfRegion());
+    });
   }
 
-  static Result<Literal> Elementwise(const Instruction& i, std::span<const Literal* const> arrays) {
+  static Result<Literal> OfElements(const Instruction& i, std::span<const Literal* const> arrays) {
     Literal out(i.shape());
     std::vector<ElementwiseOperand> operands;
     for (const Literal* array : arrays) {
@@ -382,7 +310,7 @@ class Run {
     return Value(std::move(elements));
   }
 
-  Result<Value> OfCustomCall(const Instruction& i, std::vector<Value> operands) {
+  Result<Value> CustomCall(const Instruction& i, std::vector<Value> operands) {
     if (ir::IsMarker(i)) {
       if (i.shape() == Shape::Tuple({})) return Value(std::vector<Value>());
       return std::move(operands[0]);
@@ -427,7 +355,9 @@ class Run {
     return process_.grid->turns().OnCaller(process_.number, [&] { return outer_->OnCaller(f); });
   }
 
-  Result<Value> While(const Instruction& i, Value state) {
+  Result<Value> While(const Instruction& i, std::vector<Value> operands) {
+    Value state = std::move(operands[0]);
+    operands.clear();
     while (true) {
       KILN_ASSIGN_OR_RETURN(Value go_on, Call(*i.called(0), {state}));
       if (!go_on.array().values<bool>()[0]) return state;

@@ -15,7 +15,7 @@ using ir::Instruction;
 constexpr int64_t kMostBytes = 1 << 16, kMostKeptBytes = 1 << 26;
 
 bool DependsOnProcess(const Instruction& i) {
-  return ir::DependsOnProcess(i.opcode()) ||
+  return kiln::DependsOnProcess(i.opcode()) ||
          std::ranges::any_of(i.called(), [](const Computation* c) {
            return std::ranges::any_of(c->instructions(),
                                       [](const Instruction* x) { return DependsOnProcess(*x); });
@@ -134,7 +134,7 @@ void Programs::FindConstants(Program& program) {
 }
 
 bool Programs::Acts(const Instruction& instruction) {
-  if (ir::IsCollective(instruction.opcode())) return true;
+  if (HasTrait(instruction.opcode(), kCollective)) return true;
   if (HasTrait(instruction.opcode(), kSideEffect)) return true;
   if (instruction.opcode() == Opcode::kCustomCall) return ir::HasSideEffect(instruction);
   return std::ranges::any_of(instruction.called(), [&](const Computation* c) {

@@ -54,34 +54,14 @@ int64_t TermsOf(const Instruction& i) {
 
 // Of an elementwise op, for each element.
 int64_t WorkOfFunction(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kBesselI1e:
-    case Opcode::kDigamma:
-    case Opcode::kErfInv:
-    case Opcode::kErfc:
-    case Opcode::kLgamma:
-    case Opcode::kPolygamma:
-    case Opcode::kZeta:
-      return 64;
-    default:
-      return HasTrait(opcode, kTranscendental) ? 8 : 1;
-  }
+  if (OpCostOf(opcode) == OpCost::kSpecialFunction) return 64;
+  return OpCostOf(opcode) == OpCost::kFunction ? 8 : 1;
 }
 
 int64_t UnboundedWorkOf(const Instruction& i) {
+  // Their values exist already.
+  if (HasTrait(i.opcode(), kStructural)) return i.operand_count();
   switch (i.opcode()) {
-    // What they give is there already.
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kOptBarrier:
-    case Opcode::kAfterAll:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-      return i.operand_count();
     case Opcode::kDot:
     case Opcode::kConvolution:
       return SaturatingAdd(OperandElementsOf(i), SaturatingMultiply(4, TermsOf(i)));

@@ -31,18 +31,7 @@ void AppendArrays(const Shape& shape, std::vector<Shape>& arrays) {
 
 }  // namespace
 
-bool IsCall(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-    case Opcode::kCholesky:
-    case Opcode::kCustomCall:
-    case Opcode::kFft:
-    case Opcode::kRngGetAndUpdateState:
-    case Opcode::kTriangularSolve:
-      return true;
-    default:
-      return false;
-  }
-}
+bool IsCall(const Instruction& instruction) { return HasTrait(instruction.opcode(), kLibraryCall); }
 
 std::string CallTarget(const Instruction& instruction) {
   if (instruction.opcode() == Opcode::kCustomCall) {

@@ -97,8 +97,7 @@ class Counter {
     };
     if (i.opcode() == Opcode::kCopy) return {};
     if (IsElementwise(i.opcode())) {
-      return HasTrait(i.opcode(), kTranscendental) ? Operations{0, elements}
-                                                   : Operations{elements, 0};
+      return IsTranscendental(i.opcode()) ? Operations{0, elements} : Operations{elements, 0};
     }
     if (i.opcode() == Opcode::kDot) {
       int64_t products = elements;

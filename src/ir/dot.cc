@@ -51,8 +51,8 @@ std::string_view ColourOf(Opcode opcode) {
   if (opcode == Opcode::kDot) return "#a7c7e7";
   if (opcode == Opcode::kReduce) return "#d7bde2";
   if (Calls(opcode)) return "#f5b7b1";
-  if (IsElementwise(opcode)) return HasTrait(opcode, kTranscendental) ? "#c5e1a5" : "#dcedc8";
-  if (HasTrait(opcode, kFree)) return "#ffffff";
+  if (IsElementwise(opcode)) return IsTranscendental(opcode) ? "#c5e1a5" : "#dcedc8";
+  if (OpCostOf(opcode) == OpCost::kFree) return "#ffffff";
   return "#b2dfdb";
 }
 

@@ -130,24 +130,6 @@ bool IsPure(const Instruction& instruction) {
   });
 }
 
-bool IsCollective(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAllGather:
-    case Opcode::kAllReduce:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kReduceScatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool DependsOnProcess(Opcode opcode) {
-  return IsCollective(opcode) || opcode == Opcode::kPartitionId || opcode == Opcode::kReplicaId;
-}
-
 bool IsMarkerTarget(std::string_view target) {
   return std::ranges::find(kMarkers, target) != std::end(kMarkers);
 }

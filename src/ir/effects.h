@@ -28,11 +28,6 @@ std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
 // often or less often: it has no side effect, and calls no function of the user's.
 bool IsPure(const Instruction& instruction);
 
-// Whether other processes wait for the op: it is run though nobody needs its result.
-bool IsCollective(Opcode opcode);
-// Whether its value is one process's own: it need not be the same in another one.
-bool DependsOnProcess(Opcode opcode);
-
 // Whether a custom call's target is a marker of partitioners or memory spaces, which means nothing
 // to one device: the result is the operand, or there is none.
 bool IsMarkerTarget(std::string_view target);

@@ -27,11 +27,6 @@ std::vector<Index> VariablesOf(std::span<const int64_t> dims, int64_t first) {
   return variables;
 }
 
-bool IsHero(const Instruction& i) {
-  return i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kDot ||
-         i.opcode() == Opcode::kReduceWindow || i.opcode() == Opcode::kScatter || IsSort(i);
-}
-
 const Shape& FirstLeaf(const Shape& shape) {
   return shape.is_tuple() ? shape.elements()[0] : shape;
 }
@@ -102,7 +97,7 @@ class Builder {
       if (!m->IsConstant()) {
         kernel_.op_names.push_back(m->op_name().empty() ? m->name() : m->op_name());
       }
-      if (IsHero(*m)) heroes_.push_back(m);
+      if (IsHero(m->opcode())) heroes_.push_back(m);
     }
     return OkStatus();
   }
@@ -366,7 +361,7 @@ class Builder {
     for (const Instruction* m : members_) {
       int level = 0;
       for (const Instruction* operand : m->operands()) level = std::max(level, LevelOf(operand));
-      level_[m] = level + (IsHero(*m) ? 1 : 0);
+      level_[m] = level + (IsHero(m->opcode()) ? 1 : 0);
     }
   }
 
@@ -394,7 +389,8 @@ class Builder {
   Status FollowWhole() {
     const Shape& reduced = heroes_[0]->operand(0)->shape();
     for (const Instruction* m : members_) {
-      if (LevelOf(m) == 0 || IsHero(*m) || index_of_.contains(m) || !m->shape().is_array()) {
+      if (LevelOf(m) == 0 || IsHero(m->opcode()) || index_of_.contains(m) ||
+          !m->shape().is_array()) {
         continue;
       }
       if (m->opcode() == Opcode::kBroadcast && m->shape().SameDimensions(reduced)) {
@@ -448,7 +444,7 @@ class Builder {
     while (!work.empty()) {
       const Instruction* i = work.back();
       work.pop_back();
-      if (!level_.contains(i) || IsHero(*i) || index_of_.contains(i)) continue;
+      if (!level_.contains(i) || IsHero(i->opcode()) || index_of_.contains(i)) continue;
       if (!needed.insert(i).second) continue;
       if (auto it = kept_.find(i); it != kept_.end() && it->second.IsThereIn(s)) continue;
       work.insert(work.end(), i->operands().begin(), i->operands().end());
@@ -469,9 +465,9 @@ class Builder {
       // The latest one spares the most.
       for (auto it = members_.rbegin(); it != members_.rend(); ++it) {
         const Instruction* m = *it;
-        bool heavy = HasTrait(m->opcode(), kTranscendental) || m->opcode() == Opcode::kDivide ||
-                     m->opcode() == Opcode::kRemainder;
-        if (!heavy || kept_.contains(m) || m->shape().type() != root->shape().type()) continue;
+        if (!IsExpensive(m->opcode()) || kept_.contains(m) ||
+            m->shape().type() != root->shape().type())
+          continue;
         if (!m->shape().SameDimensions(heroes_[0]->operand(0)->shape())) continue;
         if (WholeIndex(*m) != full_) continue;
         const int first = LevelOf(m);
@@ -615,7 +611,7 @@ class Builder {
       int64_t flops = static_cast<int64_t>(stage.reductions.size()), transcendentals = 0;
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kOp) continue;
-        (HasTrait(n.opcode, kTranscendental) ? transcendentals : flops) += 1;
+        (IsTranscendental(n.opcode) ? transcendentals : flops) += 1;
       }
       kernel_.flops += points * flops;
       kernel_.transcendentals += points * transcendentals;
@@ -728,23 +724,8 @@ bool IsElemental(const Instruction& instruction) {
     case Opcode::kBitcast:
       return IsOfKernelTypes(instruction) &&
              instruction.shape().type() == instruction.operand(0)->shape().type();
-    case Opcode::kIota:
-    case Opcode::kBitcastConvert:
-    case Opcode::kBroadcast:
-    case Opcode::kDynamicSlice:
-    case Opcode::kDynamicUpdateSlice:
-    case Opcode::kGather:
-    case Opcode::kGetDimensionSize:
-    case Opcode::kReshape:
-    case Opcode::kReverse:
-    case Opcode::kTranspose:
-    case Opcode::kSlice:
-    case Opcode::kPad:
-    case Opcode::kPatches:
-    case Opcode::kConcatenate:
-      return IsOfKernelTypes(instruction);
     default:
-      return IsElementwise(instruction.opcode()) && IsOfKernelTypes(instruction);
+      return OpRoleOf(instruction.opcode()) == OpRole::kElemental && IsOfKernelTypes(instruction);
   }
 }
 

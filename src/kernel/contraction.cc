@@ -8,11 +8,6 @@
 namespace kiln::kernel {
 namespace {
 
-bool IsHeavy(Opcode opcode) {
-  return HasTrait(opcode, kTranscendental) || opcode == Opcode::kDivide ||
-         opcode == Opcode::kRemainder;
-}
-
 // Elements that a load meets.
 int64_t ReachOf(const Kernel& kernel, const Node& load) {
   int64_t reach = 1;
@@ -73,7 +68,7 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, int f
         break;
       case Node::Kind::kOp:
         p.ops += 1;
-        p.heavy = p.heavy || IsHeavy(node.opcode);
+        p.heavy = p.heavy || IsExpensive(node.opcode);
         work.insert(work.end(), node.operands.begin(), node.operands.end());
         break;
       case Node::Kind::kIndex:

@@ -33,20 +33,9 @@ int64_t OpCount(const Instruction& i) {
   return i.opcode() == Opcode::kFusion ? i.called(0)->instruction_count() : 1;
 }
 
-// Numbers, and where elements are, cost no code to speak of.
+// Values that exist, and views of them, are no code to speak of; a slice has offsets and strides.
 bool IsCode(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kBitcast:
-    case Opcode::kBroadcast:
-    case Opcode::kConstant:
-    case Opcode::kParameter:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-    case Opcode::kTuple:
-      return false;
-    default:
-      return true;
-  }
+  return OpCostOf(opcode) != OpCost::kFree && (!IsView(opcode) || opcode == Opcode::kSlice);
 }
 
 // Whether both together are more code than one kernel should be.
@@ -66,19 +55,22 @@ bool IsTooMuch(const Instruction& a, const Instruction& b) {
 bool HasSeveralOutputs(const Instruction& i) { return i.shape().is_tuple(); }
 
 bool IsExpensive(const Instruction& i) {
-  if (i.opcode() == Opcode::kFusion) {
-    const auto& members = i.called(0)->instructions();
-    return std::any_of(members.begin(), members.end(),
-                       [](const auto& m) { return IsExpensive(*m); });
-  }
-  return HasTrait(i.opcode(), kTranscendental) || i.opcode() == Opcode::kDivide ||
-         i.opcode() == Opcode::kRemainder;
+  if (i.opcode() != Opcode::kFusion) return kiln::IsExpensive(i.opcode());
+  return std::ranges::any_of(i.called(0)->instructions(),
+                             [](const Instruction* m) { return IsExpensive(*m); });
 }
 
-constexpr Opcode kHeroes[] = {Opcode::kReduce,  Opcode::kDot,  Opcode::kReduceWindow,
-                              Opcode::kScatter, Opcode::kSort, Opcode::kTopK};
-
-bool IsHero(Opcode opcode) { return std::ranges::find(kHeroes, opcode) != std::end(kHeroes); }
+// Whether the computation may have one: a test without a look at its members.
+bool MayHoldHero(const Computation& c) {
+  static const std::vector<Opcode> heroes = [] {
+    std::vector<Opcode> opcodes;
+    for (int k = 0; k < kOpcodeCount; ++k) {
+      if (IsHero(static_cast<Opcode>(k))) opcodes.push_back(static_cast<Opcode>(k));
+    }
+    return opcodes;
+  }();
+  return std::ranges::any_of(heroes, [&](Opcode hero) { return c.MayHold(hero); });
+}
 
 // The one reduction, dot, scatter or sort of an instruction or fusion; several reduces: the first;
 // or null.
@@ -86,9 +78,7 @@ const Instruction* HeroOf(const Instruction& i) {
   if (IsHero(i.opcode())) return &i;
   if (i.opcode() != Opcode::kFusion) return nullptr;
   const Computation& fused = *i.called(0);
-  if (std::ranges::none_of(kHeroes, [&](Opcode hero) { return fused.MayHold(hero); })) {
-    return nullptr;
-  }
+  if (!MayHoldHero(fused)) return nullptr;
   for (Instruction* m : fused.instructions()) {
     if (IsHero(m->opcode())) return m;
   }
@@ -131,8 +121,7 @@ bool IsView(const Instruction& i) {
       return m->opcode() == Opcode::kParameter || IsView(*m);
     });
   }
-  return i.opcode() == Opcode::kTranspose || i.opcode() == Opcode::kReshape ||
-         i.opcode() == Opcode::kSlice || i.opcode() == Opcode::kBroadcast || IsPatchesInside(i);
+  return kiln::IsView(i.opcode()) || IsPatchesInside(i);
 }
 
 // A reduce of several operands hands its results out by get-tuple-element, outside the kernel.
@@ -422,29 +411,31 @@ bool GivesArrays(const Instruction& root) {
 }  // namespace
 
 FusionRole RoleOf(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-    case Opcode::kReduce:
-      return FusionRole::kReduce;
-    case Opcode::kDot:
-      return FusionRole::kDot;
-    case Opcode::kReduceWindow:
-      return FusionRole::kWindow;
-    case Opcode::kScatter:
-      return FusionRole::kScatter;
-    case Opcode::kSort:
-    case Opcode::kTopK:
-      return FusionRole::kSort;
-    case Opcode::kFusion: {
-      if (IsBundle(instruction)) return FusionRole::kBundle;
-      if (IsChain(instruction)) return FusionRole::kChain;
-      if (!GivesArrays(*instruction.called(0)->root())) return FusionRole::kNone;
-      const Instruction* hero = HeroOf(instruction);
-      if (!hero) return FusionRole::kElemental;
-      return UsesReductionAgain(*instruction.called(0)) ? FusionRole::kRows : RoleOf(*hero);
-    }
-    default:
-      return IsElemental(instruction) ? FusionRole::kElemental : FusionRole::kNone;
+  if (instruction.opcode() == Opcode::kFusion) {
+    if (IsBundle(instruction)) return FusionRole::kBundle;
+    if (IsChain(instruction)) return FusionRole::kChain;
+    if (!GivesArrays(*instruction.called(0)->root())) return FusionRole::kNone;
+    const Instruction* hero = HeroOf(instruction);
+    if (!hero) return FusionRole::kElemental;
+    return UsesReductionAgain(*instruction.called(0)) ? FusionRole::kRows : RoleOf(*hero);
   }
+  switch (OpRoleOf(instruction.opcode())) {
+    case OpRole::kNone:
+      return FusionRole::kNone;
+    case OpRole::kElemental:
+      return IsElemental(instruction) ? FusionRole::kElemental : FusionRole::kNone;
+    case OpRole::kReduce:
+      return FusionRole::kReduce;
+    case OpRole::kDot:
+      return FusionRole::kDot;
+    case OpRole::kWindow:
+      return FusionRole::kWindow;
+    case OpRole::kScatter:
+      return FusionRole::kScatter;
+    case OpRole::kSort:
+      return FusionRole::kSort;
+  }
+  return FusionRole::kNone;
 }
 
 namespace {
@@ -595,7 +586,7 @@ Cost CostOf(const Instruction& instruction) {
     } else if (i.opcode() == Opcode::kReduce || i.opcode() == Opcode::kReduceWindow) {
       cost.flops += points;
     } else if (IsElementwise(i.opcode())) {
-      (HasTrait(i.opcode(), kTranscendental) ? cost.transcendentals : cost.flops) += points;
+      (IsTranscendental(i.opcode()) ? cost.transcendentals : cost.flops) += points;
     }
   };
   if (instruction.opcode() == Opcode::kFusion) {

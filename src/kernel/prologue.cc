@@ -14,16 +14,6 @@ constexpr int64_t kMaxOps = 8;
 // To find a number that is another one for each row or column, and to load it.
 constexpr int64_t kSpreadOps = 3;
 
-bool IsHeavy(const Instruction& i) {
-  return HasTrait(i.opcode(), kTranscendental) || i.opcode() == Opcode::kDivide ||
-         i.opcode() == Opcode::kRemainder || i.opcode() == Opcode::kMap;
-}
-
-bool IsView(const Instruction& i) {
-  return i.opcode() == Opcode::kTranspose || i.opcode() == Opcode::kReshape ||
-         i.opcode() == Opcode::kSlice;
-}
-
 // The same for all elements.
 bool IsUniform(const Instruction& i) {
   if (i.shape().rank() == 0) return true;
@@ -36,9 +26,14 @@ bool IsSpread(const Instruction& i) {
          i.operand(0)->shape().num_elements() < i.shape().num_elements();
 }
 
+// A view of as many elements or fewer. A broadcast is a number that several have in common.
+bool IsPlace(const Instruction& i) {
+  return IsView(i.opcode()) && i.opcode() != Opcode::kBroadcast;
+}
+
 // The array that an op makes its result of, element by element; null where it is no prologue's.
 Instruction* ArrayOf(const Instruction& i) {
-  if (IsView(i)) return i.operand(0);
+  if (IsPlace(i)) return i.operand(0);
   if (!IsElementwise(i.opcode()) || i.opcode() == Opcode::kMap) return nullptr;
   Instruction* array = nullptr;
   for (Instruction* operand : i.operands()) {
@@ -56,12 +51,12 @@ struct Path {
 };
 
 void Count(const Instruction& i, Path& path) {
-  if (IsView(i)) return;
+  if (IsPlace(i)) return;
   ++path.ops;
   for (const Instruction* operand : i.operands()) {
     if (IsSpread(*operand) && !IsUniform(*operand)) path.ops += kSpreadOps;
   }
-  path.heavy = path.heavy || IsHeavy(i);
+  path.heavy = path.heavy || IsExpensive(i.opcode());
 }
 
 // Through ops that make their results of one array.

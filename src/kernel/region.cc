@@ -21,15 +21,8 @@ bool IsPart(const Instruction& i) {
 }  // namespace
 
 bool IsSameScalar(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kBroadcast:
-    case Opcode::kReshape:
-    case Opcode::kReverse:
-    case Opcode::kTranspose:
-      return i.shape().is_scalar() && i.operand(0)->shape().is_scalar();
-    default:
-      return false;
-  }
+  if (!IsView(i.opcode()) && i.opcode() != Opcode::kReverse) return false;
+  return i.shape().is_scalar() && i.operand(0)->shape() == i.shape();
 }
 
 Node ElementwiseNode(const Instruction& instruction) {

@@ -43,7 +43,7 @@ class Types {
 
 // Whether the operand's bits are what the op gives, or may give.
 bool IsMoved(Opcode opcode, size_t operand) {
-  return opcode == Opcode::kCopy || (opcode == Opcode::kSelect && operand > 0);
+  return HasTrait(opcode, kMovesElements) && (opcode != Opcode::kSelect || operand > 0);
 }
 
 // Whether an update puts its inputs where it finds others, and computes nothing.

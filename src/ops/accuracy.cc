@@ -9,20 +9,8 @@ double Accuracy::Of(ElementType type) const {
 }
 
 const Accuracy* AccuracyOf(Opcode opcode) {
-  struct Row {
-    Opcode opcode;
-    Accuracy accuracy;
-  };
-  static constexpr Row kRows[] = {
-#define KILN_ACCURACY(Name, f16, bf16, f32, f64, counts) \
-  {Opcode::k##Name, {f16, bf16, f32, f64, Accuracy::counts}},
-#include "ops/accuracy.def"
-#undef KILN_ACCURACY
-  };
-  for (const Row& row : kRows) {
-    if (row.opcode == opcode) return &row.accuracy;
-  }
-  return nullptr;
+  const Accuracy& accuracy = InfoOf(opcode).accuracy;
+  return accuracy.f64 > 0 ? &accuracy : nullptr;
 }
 
 const ComplexAccuracy* ComplexAccuracyOf(Opcode opcode) {

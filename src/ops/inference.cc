@@ -117,11 +117,10 @@ Status CheckSignature(const InferenceInput& input) {
 
 Result<Shape> Dispatch(const InferenceInput& input) {
   switch (input.opcode) {
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) \
-  case Opcode::k##Name:                                                          \
+#define KILN_OP(Name, text, operands, attributes, inference, ...) \
+  case Opcode::k##Name:                                           \
     return rules::Infer##inference(input);
 #include "ops/ops.def"
-#undef KILN_OP
   }
   return InvalidArgument("unknown opcode ", static_cast<int>(input.opcode));
 }

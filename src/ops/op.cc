@@ -9,10 +9,15 @@ namespace kiln {
 namespace {
 
 constexpr OpInfo kOps[] = {
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) \
-  {Opcode::k##Name, text, operands, attributes, types, traits, doc},
+#define KILN_OP(Name, text, operands, attributes, inference, evaluator, types, traits, cost, role, \
+                doc)                                                                               \
+  {Opcode::k##Name, text,         operands,     attributes, types,                                 \
+   traits,          OpCost::cost, OpRole::role, kNoBound,   doc},
+#define KILN_ELEMENTWISE_OP(Name, text, operands, attributes, inference, types, traits, cost, \
+                            accuracy, doc)                                                    \
+  {Opcode::k##Name,         text,         operands,           attributes, types,              \
+   (traits) | kElementwise, OpCost::cost, OpRole::kElemental, accuracy,   doc},
 #include "ops/ops.def"
-#undef KILN_OP
 };
 
 }  // namespace

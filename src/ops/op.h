@@ -10,15 +10,13 @@
 namespace kiln {
 
 enum class Opcode : uint8_t {
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) k##Name,
+#define KILN_OP(Name, ...) k##Name,
 #include "ops/ops.def"
-#undef KILN_OP
 };
 
 inline constexpr int kOpcodeCount = 0
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) +1
+#define KILN_OP(Name, ...) +1
 #include "ops/ops.def"
-#undef KILN_OP
     ;
 
 enum TypeMask : uint32_t {
@@ -33,14 +31,64 @@ enum TypeMask : uint32_t {
 
 enum OpTraits : uint32_t {
   kNoTraits = 0,
-  kElementwise = 1,
-  kCommutative = 2,
-  kTranscendental = 4,
-  kSideEffect = 8,
-  kSessionOnly = 16,
-  kFree = 32,
-  kCompilerOnly = 64,
+  kElementwise = 1 << 0,  // an element of the result is made of the operands' at the same index
+  kCommutative = 1 << 1,  // in its two operands
+  kSideEffect = 1 << 2,
+  kCompilerOnly = 1 << 3,   // made by the compiler's passes, not by the C builder
+  kExact = 1 << 4,          // of floats the result needs no rounding
+  kMovesElements = 1 << 5,  // an element of the result is one of an operand, bit for bit
+  // The operand's elements by strides: the place of each is known at compile time, and no later
+  // index of the result along a dimension is an earlier one of the operand.
+  kView = kMovesElements | 1 << 6,
+  kStructural = 1 << 7,  // hands values on, or tells which computation runs
+  kCollective = 1 << 8,  // a value for a group of processes, made of all of theirs
+  kSessionOnly = 1 << 9,
+  kLibraryCall = 1 << 10,  // a function behind a fixed signature in compiled code
 };
+
+// The work of an op at run time, by which folding, fusion and scheduling decide.
+enum class OpCost : uint8_t {
+  kFree,             // none: a name for a value that exists already
+  kPlace,            // tells which element, or counts: no memory is read out of order
+  kSimple,           // a few instructions for an element
+  kDivision,         // tens of cycles for an element
+  kFunction,         // an elementary function of an element
+  kSpecialFunction,  // a function that is many times an elementary one
+  kReduction,        // a computation for each element of the operands
+  kContraction,      // sums of products
+  kSort,             // n log n comparisons
+  kLibrary,          // a decomposition, a transform, random numbers
+  kCall,             // of other computations, functions or processes: unknown
+};
+
+// The place of an op in a kernel. A kernel has one op, XLA's hero, whose loops it runs; the
+// elemental ones are computed where they are read.
+enum class OpRole : uint8_t {
+  kNone,  // in no kernel
+  kElemental,
+  kReduce,
+  kDot,
+  kWindow,
+  kScatter,
+  kSort,
+};
+
+// The error of an op's results in compiled code, in units of the last place.
+struct Accuracy {
+  enum Counts : uint8_t { kOfResult, kOfOne };
+  double f16 = 0, bf16 = 0, f32 = 0, f64 = 0;
+  Counts counts = kOfResult;
+
+  // `type` is one of these.
+  double Of(ElementType type) const;
+};
+constexpr Accuracy Within(double f16, double bf16, double f32, double f64) {
+  return {f16, bf16, f32, f64, Accuracy::kOfResult};
+}
+constexpr Accuracy WithinOfOne(double f16, double bf16, double f32, double f64) {
+  return {f16, bf16, f32, f64, Accuracy::kOfOne};
+}
+inline constexpr Accuracy kNearest = Within(0.5, 0.5, 0.5, 0.5), kNoBound = {};
 
 struct OpInfo {
   Opcode opcode;
@@ -49,16 +97,44 @@ struct OpInfo {
   std::string_view attributes;  // as in ops.def
   uint32_t types;
   uint32_t traits;
+  OpCost cost;
+  OpRole role;
+  Accuracy accuracy;  // kNoBound of ops that are not elementwise
   std::string_view doc;
 };
 
 const OpInfo& InfoOf(Opcode opcode);
 std::optional<Opcode> OpcodeByName(std::string_view hlo_name);
 inline std::string_view OpcodeName(Opcode opcode) { return InfoOf(opcode).name; }
-inline bool HasTrait(Opcode opcode, OpTraits trait) { return InfoOf(opcode).traits & trait; }
+inline OpCost OpCostOf(Opcode opcode) { return InfoOf(opcode).cost; }
+inline OpRole OpRoleOf(Opcode opcode) { return InfoOf(opcode).role; }
+inline bool HasTrait(Opcode opcode, OpTraits trait) {
+  return (InfoOf(opcode).traits & trait) == static_cast<uint32_t>(trait);
+}
+
+// Questions that the columns answer.
+
 // Whether HLO has the op, too; text has the others as custom calls.
 inline bool IsHloOp(Opcode opcode) { return !OpcodeName(opcode).starts_with("kiln."); }
 inline bool IsElementwise(Opcode opcode) { return HasTrait(opcode, kElementwise); }
+inline bool IsView(Opcode opcode) { return HasTrait(opcode, kView); }
+// A function that costs many simple ops for each element.
+inline bool IsTranscendental(Opcode opcode) {
+  return OpCostOf(opcode) == OpCost::kFunction || OpCostOf(opcode) == OpCost::kSpecialFunction;
+}
+// An elementwise op that costs more for an element than a load and a store of it.
+inline bool IsExpensive(Opcode opcode) {
+  return OpCostOf(opcode) == OpCost::kDivision || IsTranscendental(opcode);
+}
+// Repeating the op in each of its readers costs nothing.
+inline bool IsFreeToRepeat(Opcode opcode) { return OpCostOf(opcode) <= OpCost::kPlace; }
+// The op whose loops a kernel runs.
+inline bool IsHero(Opcode opcode) { return OpRoleOf(opcode) > OpRole::kElemental; }
+// The result is another one in each process.
+inline bool DependsOnProcess(Opcode opcode) {
+  return HasTrait(opcode, kCollective) || opcode == Opcode::kPartitionId ||
+         opcode == Opcode::kReplicaId;
+}
 
 // The mask bit of a type.
 uint32_t TypeMaskOf(ElementType type);

@@ -24,19 +24,8 @@ bool IsDescription(const Instruction& x) {
 bool IsFoldable(const Instruction& i) {
   // A literal is in row-major order, and no array of another layout can be one.
   if (!i.shape().is_array() || !i.shape().is_static() || !i.shape().is_row_major()) return false;
-  switch (i.opcode()) {
-    case Opcode::kParameter:
-    case Opcode::kTuple:
-    case Opcode::kGetTupleElement:
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kOptBarrier:
-      return false;
-    default:
-      return ir::IsPure(i) && !ir::DependsOnProcess(i.opcode());
-  }
+  if (HasTrait(i.opcode(), kStructural)) return i.IsConstant();
+  return ir::IsPure(i) && !DependsOnProcess(i.opcode());
 }
 
 // Whether it gives several arrays at once, each of which can be a literal.
@@ -156,7 +145,7 @@ bool IsExpensive(const Instruction& i, const Expressions& expressions) {
       return true;
     default:
       // A function of what repeats one scalar is that of the scalar, repeated.
-      return HasTrait(i.opcode(), kTranscendental) && expressions.HasCount(&i);
+      return IsTranscendental(i.opcode()) && expressions.HasCount(&i);
   }
 }
 

@@ -184,7 +184,7 @@ bool MayDiffer(const ir::Instruction* i) {
   }
   if (!i->shape().is_array() || !IsNarrowFloat(i->shape().type())) return true;
   const bool nearest = i->opcode() == Opcode::kSqrt;
-  return !IsElementwise(i->opcode()) || (!nearest && HasTrait(i->opcode(), kTranscendental));
+  return !IsElementwise(i->opcode()) || (!nearest && IsTranscendental(i->opcode()));
 }
 
 // The place of a narrow float among all of its type, in which infinities are numbers.

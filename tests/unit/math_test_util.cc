@@ -179,7 +179,7 @@ std::unique_ptr<runtime::LoadedExecutable> CompileMath(const MathOp& op, Element
 MathBound BoundOf(Opcode opcode, ElementType type) {
   const Accuracy* accuracy = AccuracyOf(opcode);
   if (!accuracy) {
-    ADD_FAILURE() << OpcodeName(opcode) << " has no row in accuracy.def";
+    ADD_FAILURE() << OpcodeName(opcode) << " has no accuracy in ops.def";
     return {};
   }
   return {accuracy->Of(type), accuracy->counts == Accuracy::kOfOne ? 1.0 : 0.0};

@@ -1,6 +1,6 @@
 // Elementary functions as programs compute them, held against a reference value by value: compiled
 // for this machine, for one without AVX-512, without fused multiply-adds, without vectors, and for
-// the emulated GPU. The bounds are those of ops/accuracy.def, which the op reference shows.
+// the emulated GPU. The bounds are those of ops/ops.def, which the op reference shows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ struct Worst {
   }
 };
 
-// What accuracy.def says: the bound, and what results count as at least.
+// The accuracy of ops.def: the bound, and what results count as at least.
 struct MathBound {
   double error, least;
 };

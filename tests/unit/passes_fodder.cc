@@ -256,7 +256,7 @@ class Generator {
                   Opcode::kCopy, Opcode::kIsFinite});
     }
     // A root is exact, but not the product of two: what it is the root of may take its place.
-    if (IsExact() && HasTrait(op, kTranscendental)) op = Opcode::kNegate;
+    if (IsExact() && IsTranscendental(op)) op = Opcode::kNegate;
     Keep(Add({.opcode = op, .operands = {x}}));
   }
   bool IsExact() const { return kind_ == FodderKind::kExact; }

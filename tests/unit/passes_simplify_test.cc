@@ -80,7 +80,7 @@ double Weight(const Instruction& i) {
     case Opcode::kPower:
       return 32;
     default:
-      return HasTrait(i.opcode(), kTranscendental) ? 16 : 2;
+      return IsTranscendental(i.opcode()) ? 16 : 2;
   }
 }
 

@@ -344,9 +344,7 @@ std::vector<int> NestEmitter::Costly(int stage) const {
       for (int operand : node.operands) needed[static_cast<size_t>(operand)] = true;
       continue;
     }
-    costly[n] = node.kind == Node::Kind::kOp &&
-                (HasTrait(node.opcode, kTranscendental) || node.opcode == Opcode::kDivide ||
-                 node.opcode == Opcode::kRemainder);
+    costly[n] = node.kind == Node::Kind::kOp && IsExpensive(node.opcode);
     for (int operand : node.operands) costly[n] = costly[n] || costly[static_cast<size_t>(operand)];
   }
   std::vector<int> result;

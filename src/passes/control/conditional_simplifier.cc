@@ -40,8 +40,8 @@ bool IsCheap(const Computation& branch) {
   constexpr int64_t kMostNumbers = 4;
   int64_t numbers = 0;
   for (Instruction* i : branch.instructions()) {
-    if (HasTrait(i->opcode(), kFree) || i->opcode() == Opcode::kReshape) continue;
-    bool number = IsElementwise(i->opcode()) && !HasTrait(i->opcode(), kTranscendental) &&
+    if (OpCostOf(i->opcode()) == OpCost::kFree || i->opcode() == Opcode::kReshape) continue;
+    bool number = IsElementwise(i->opcode()) && !IsTranscendental(i->opcode()) &&
                   i->shape().is_array() && i->shape().is_static() && i->shape().num_elements() == 1;
     if (!number || ++numbers > kMostNumbers) return false;
   }
@@ -258,19 +258,7 @@ bool KnowOperands(Instruction* i) {
 // Whether a branch may make the value itself, for which alone it was made: without keeping much
 // more until then than the value.
 bool MaySink(const Instruction& x, const Instruction* user) {
-  switch (x.opcode()) {
-    case Opcode::kParameter:
-    case Opcode::kConstant:
-    case Opcode::kGetTupleElement:
-    case Opcode::kWhile:
-    case Opcode::kConditional:
-    case Opcode::kCall:
-    case Opcode::kFusion:
-    case Opcode::kOptBarrier:
-      return false;
-    default:
-      break;
-  }
+  if (HasTrait(x.opcode(), kStructural)) return false;
   if (!ir::IsPure(x) || x.IsRoot() || !x.shape().is_array() || x.users().size() != 1 ||
       std::ranges::count(user->operands(), &x) != 1) {
     return false;

@@ -16,7 +16,7 @@ using ir::Instruction;
 
 // Ops that cost nothing, or that a kernel makes where it needs them.
 bool IsCheap(const Instruction& i) {
-  return HasTrait(i.opcode(), kFree) || i.opcode() == Opcode::kBroadcast ||
+  return OpCostOf(i.opcode()) == OpCost::kFree || i.opcode() == Opcode::kBroadcast ||
          i.opcode() == Opcode::kReshape || i.opcode() == Opcode::kIota;
 }
 
@@ -54,7 +54,7 @@ int64_t WorkOf(const Instruction& i) {
     case Opcode::kSort:
       return std::min(kMost, 16 * elements);
     default:
-      return std::min(kMost, HasTrait(i.opcode(), kTranscendental) ? 16 * elements : elements);
+      return std::min(kMost, IsTranscendental(i.opcode()) ? 16 * elements : elements);
   }
 }
 

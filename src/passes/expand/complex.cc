@@ -91,29 +91,16 @@ class ComplexExpansion : public expand::Retyping {
     }
     auto pair = [&](const Parts& parts) { return b.Tuple({parts.real, parts.imag}); };
     auto parts = [&](int64_t o) { return PartsOf(b, i->operand(o)); };
+    if (HasTrait(i->opcode(), kMovesElements)) {
+      Instruction* real = Moved(b, i, shape, 0);
+      return pair({real, Moved(b, i, shape, 1)});
+    }
     switch (i->opcode()) {
       case Opcode::kConstant:
         return pair(SplitConstant(b, i->literal()));
       case Opcode::kIota: {
         Instruction* real = b.Add(Opcode::kIota, {}, i->attributes(), PartShape(shape));
         return pair({real, b.Number(real, 0)});
-      }
-      case Opcode::kBroadcast:
-      case Opcode::kConcatenate:
-      case Opcode::kCopy:
-      case Opcode::kDynamicSlice:
-      case Opcode::kDynamicUpdateSlice:
-      case Opcode::kGather:
-      case Opcode::kPad:
-      case Opcode::kPatches:
-      case Opcode::kReshape:
-      case Opcode::kBitcast:
-      case Opcode::kReverse:
-      case Opcode::kSlice:
-      case Opcode::kTranspose:
-      case Opcode::kSelect: {
-        Instruction* real = Moved(b, i, shape, 0);
-        return pair({real, Moved(b, i, shape, 1)});
       }
       case Opcode::kGetDimensionSize:
         return b.Add(i->opcode(), {parts(0).real}, i->attributes());

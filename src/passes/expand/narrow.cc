@@ -47,6 +47,9 @@ class NarrowExpansion : public expand::Retyping {
   }
 
   Result<Instruction*> ValueOf(Builder& b, Instruction* i, const Shape& shape) override {
+    if (HasTrait(i->opcode(), kMovesElements) && i->opcode() != Opcode::kBitcast) {
+      return Same(b, i, MappedAll(shape));
+    }
     switch (i->opcode()) {
       case Opcode::kConstant: {
         Literal bytes(Mapped(i->literal().shape()));
@@ -60,21 +63,7 @@ class NarrowExpansion : public expand::Retyping {
         return Encode(b,
                       b.Add(Opcode::kIota, {}, i->attributes(), WithType(shape, ElementType::kF32)),
                       shape.type());
-      case Opcode::kBroadcast:
-      case Opcode::kConcatenate:
-      case Opcode::kCopy:
-      case Opcode::kDynamicSlice:
-      case Opcode::kDynamicUpdateSlice:
-      case Opcode::kGather:
-      case Opcode::kPad:
-      case Opcode::kPatches:
-      case Opcode::kReshape:
-      case Opcode::kReverse:
-      case Opcode::kSlice:
-      case Opcode::kTranspose:
-      case Opcode::kSelect:
       case Opcode::kGetDimensionSize:
-      case Opcode::kSetDimensionSize:
         return Same(b, i, MappedAll(shape));
       case Opcode::kBitcast: {
         Instruction* bytes = expand::BytesAs(b, i->operand(0), MappedAll(shape));

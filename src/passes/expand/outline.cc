@@ -17,25 +17,6 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// Whether it only hands values on, or says which computation runs.
-bool IsStructure(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAfterAll:
-    case Opcode::kCall:
-    case Opcode::kConditional:
-    case Opcode::kConstant:
-    case Opcode::kFusion:
-    case Opcode::kGetTupleElement:
-    case Opcode::kOptBarrier:
-    case Opcode::kParameter:
-    case Opcode::kTuple:
-    case Opcode::kWhile:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Whether there is a value that compiled code holds as others.
 bool HasOtherForm(const Shape& shape) {
   bool any = false;
@@ -46,7 +27,7 @@ bool HasOtherForm(const Shape& shape) {
 }
 
 bool BecomesSeveral(const Instruction& i) {
-  if (IsStructure(i.opcode()) || ir::IsCall(i)) return false;
+  if (HasTrait(i.opcode(), kStructural) || ir::IsCall(i)) return false;
   return expand::IsExpanded(i.opcode()) || HasOtherForm(i.shape()) ||
          std::ranges::any_of(i.operands(),
                              [](const Instruction* o) { return HasOtherForm(o->shape()); });

@@ -36,24 +36,6 @@ int64_t OperandBytes(const Instruction& i) {
   return bytes;
 }
 
-// Ops that say where elements are, or make them of nothing: repeating them costs nothing.
-bool IsFreeToRepeat(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kConstant:
-    case Opcode::kBroadcast:
-    case Opcode::kReshape:
-    case Opcode::kIota:
-    case Opcode::kDynamicSlice:
-    case Opcode::kPatches:
-    case Opcode::kReverse:
-    case Opcode::kSlice:
-    case Opcode::kGetDimensionSize:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // A set of instructions' ids, which are never given out twice.
 class Ids {
  public:
@@ -106,7 +88,7 @@ class Fuser {
   // where that is light and reads hardly more than the producer's result would be.
   bool MayRepeat(const Instruction& producer) {
     if (producer.IsRoot()) return false;
-    if (IsFreeToRepeat(producer)) return true;
+    if (IsFreeToRepeat(producer.opcode())) return true;
     kernel::Cost cost = kernel::CostOf(producer);
     if (kernel::RoleOf(producer) != FusionRole::kElemental || cost.transcendentals > 0) {
       return false;
@@ -141,7 +123,7 @@ class Fuser {
       for (Instruction* producer : consumer->operands()) {
         if (producer->opcode() == Opcode::kParameter) continue;
         if (alone != (producer->users().size() == 1 && !producer->IsRoot())) continue;
-        if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(*producer)) continue;
+        if (!alone && !MayRepeat(*producer) && !IsFreeToRepeat(producer->opcode())) continue;
         if (kernel::CanFuseProducer(*producer, *consumer, scheduler_).fuse &&
             !ReadsAfterUpdate(*producer, *consumer)) {
           return producer;

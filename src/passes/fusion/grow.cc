@@ -10,20 +10,9 @@ using ir::Computation;
 using ir::Instruction;
 
 std::string FusionKind(const Instruction& i) {
-  switch (i.opcode()) {
-    case Opcode::kFusion:
-      return i.attributes().Text(Attr::kFusionKind);
-    case Opcode::kDot:
-      return "kOutput";
-    case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-    case Opcode::kScatter:
-    case Opcode::kSort:
-    case Opcode::kTopK:
-      return "kInput";
-    default:
-      return "kLoop";
-  }
+  if (i.opcode() == Opcode::kFusion) return i.attributes().Text(Attr::kFusionKind);
+  if (!IsHero(i.opcode())) return "kLoop";
+  return OpRoleOf(i.opcode()) == OpRole::kDot ? "kOutput" : "kInput";
 }
 
 namespace {

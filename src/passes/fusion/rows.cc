@@ -64,11 +64,6 @@ bool HasOrder(const Instruction& i, const Space& space, const Ints& order) {
   return true;
 }
 
-bool IsHeavy(const Instruction& i) {
-  return HasTrait(i.opcode(), kTranscendental) || i.opcode() == Opcode::kDivide ||
-         i.opcode() == Opcode::kRemainder;
-}
-
 bool IsRepeatable(const Instruction& i) {
   return (i.IsConstant() && i.shape().rank() == 0) || i.opcode() == Opcode::kBroadcast ||
          i.opcode() == Opcode::kIota;
@@ -205,7 +200,7 @@ class RowFuser {
                                      i.operand(0)->shape().rank() == 0));
     }
     // Stages would repeat it.
-    if (!after) return !IsHeavy(i);
+    if (!after) return !IsExpensive(i.opcode());
     if (i.opcode() == Opcode::kTranspose) {
       // Who else wants the rows as they are reads them across as well.
       return HasOrder(i, space, order) && MayTranspose(space, order) &&

@@ -12,11 +12,6 @@ using ir::Instruction;
 // many elements that costs more than doing the op for each.
 constexpr int64_t kWorthAKernel = 1024;
 
-bool IsExpensive(const Instruction* i) {
-  return HasTrait(i->opcode(), kTranscendental) || i->opcode() == Opcode::kDivide ||
-         i->opcode() == Opcode::kRemainder || i->opcode() == Opcode::kSqrt;
-}
-
 // Whether the operand may be a scalar beside arrays, as the op defines it.
 bool MayStayScalar(const Instruction* i, int64_t k) {
   return (i->opcode() == Opcode::kSelect && k == 0) || (i->opcode() == Opcode::kClamp && k != 1);
@@ -50,7 +45,8 @@ Instruction* OpOfBroadcasts(Instruction* i) {
   Shape small = lead ? WithType(lead->operand(0)->shape(), i->shape().type())
                      : Shape::Scalar(i->shape().type());
   if (small.num_elements() >= i->shape().num_elements()) return nullptr;
-  if (IsExpensive(i) && !all_constant && i->shape().num_elements() < kWorthAKernel) return nullptr;
+  if (IsExpensive(i->opcode()) && !all_constant && i->shape().num_elements() < kWorthAKernel)
+    return nullptr;
   std::vector<Instruction*> operands;
   for (int64_t k = 0; k < i->operand_count(); ++k) {
     Instruction* x = i->operand(k);

@@ -13,18 +13,9 @@ using ir::Instruction;
 // How far up it is looked: questions stay cheap.
 constexpr int kDepth = 6;
 
-// Whether the op hands elements of its first operand on, and makes none of its own.
-bool IsView(const Instruction* x) {
-  switch (x->opcode()) {
-    case Opcode::kBroadcast:
-    case Opcode::kReshape:
-    case Opcode::kTranspose:
-    case Opcode::kSlice:
-    case Opcode::kCopy:
-      return true;
-    default:
-      return false;
-  }
+// Whether each element is one of the first operand, and as its type says.
+bool IsSameElements(const Instruction* x) {
+  return (IsView(x->opcode()) && x->opcode() != Opcode::kBitcast) || x->opcode() == Opcode::kCopy;
 }
 
 // The largest number that an iota counts to.
@@ -42,7 +33,7 @@ bool IsNonNegativeAt(const Instruction* x, int depth) {
     double value = splat->AsDouble(0);
     return !std::isnan(value) && !std::signbit(value);
   }
-  if (IsView(x)) return operand(0);
+  if (IsSameElements(x)) return operand(0);
   switch (x->opcode()) {
     case Opcode::kExponential:
     case Opcode::kLogistic:
@@ -95,7 +86,7 @@ bool IsIntegralAt(const Instruction* x, int depth) {
     double value = splat->AsDouble(0);
     return value == std::trunc(value);
   }
-  if (IsView(x)) return operand(0);
+  if (IsSameElements(x)) return operand(0);
   switch (x->opcode()) {
     case Opcode::kCeil:
     case Opcode::kFloor:
@@ -131,7 +122,7 @@ std::optional<int64_t> LargestOf(const Instruction* x, int depth) {
     return splat->AsInt(0);
   };
   if (std::optional<int64_t> value = positive(x)) return value;
-  if (IsView(x)) return LargestOf(x->operand(0), depth - 1);
+  if (IsSameElements(x)) return LargestOf(x->operand(0), depth - 1);
   switch (x->opcode()) {
     case Opcode::kIota: {
       int64_t last = LastCount(x), bits = BitWidth(x->shape().type());

@@ -36,7 +36,7 @@ bool Folder::MayFold(const ir::Computation& computation, int depth) {
 // Whether an op gives the same value wherever and whenever it is run, and takes no more memory than
 // there is for that.
 bool Folder::MayFold(const Instruction& instruction, int depth) {
-  if (HasTrait(instruction.opcode(), kSideEffect) || ir::DependsOnProcess(instruction.opcode())) {
+  if (HasTrait(instruction.opcode(), kSideEffect) || DependsOnProcess(instruction.opcode())) {
     return false;
   }
   switch (instruction.opcode()) {

@@ -56,9 +56,19 @@ constexpr Description kNames[] = {
 };
 
 constexpr std::string_view kEnumerators[] = {
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) #Name,
+#define KILN_OP(Name, ...) #Name,
 #include "ops/ops.def"
-#undef KILN_OP
+};
+
+// The rows of ops.def: titles of sections, and between them ops.
+struct Row {
+  std::string_view section;
+  std::optional<Opcode> opcode;
+};
+constexpr Row kRows[] = {
+#define KILN_OP(Name, ...) {"", Opcode::k##Name},
+#define KILN_OP_SECTION(title) {title, std::nullopt},
+#include "ops/ops.def"
 };
 
 // By opcode: the row of inference.def.
@@ -68,9 +78,8 @@ enum class Rule {
 #undef KILN_INFERENCE
 };
 constexpr Rule kRules[] = {
-#define KILN_OP(Name, text, operands, attributes, inference, types, traits, doc) Rule::k##inference,
+#define KILN_OP(Name, text, operands, attributes, inference, ...) Rule::k##inference,
 #include "ops/ops.def"
-#undef KILN_OP
 };
 constexpr Inference kInferences[] = {
 #define KILN_INFERENCE(name, result, mistakes) {result, mistakes},
@@ -284,6 +293,15 @@ std::vector<Parameter> ParametersOf(const Builder& builder) {
   return all;
 }
 
+std::string_view SectionOf(Opcode opcode) {
+  std::string_view section;
+  for (const Row& row : kRows) {
+    if (row.opcode == opcode) break;
+    if (!row.opcode) section = row.section;
+  }
+  return section;
+}
+
 Result<std::vector<Builder>> Builders() {
   std::vector<Builder> builders;
   for (int i = 0; i < kOpcodeCount; ++i) {
@@ -297,6 +315,7 @@ Result<std::vector<Builder>> Builders() {
     const OpInfo& op = InfoOf(opcode);
     Builder builder{&op,
                     std::string(kEnumerators[i]),
+                    SectionOf(opcode),
                     NameOf(op.name),
                     kInferences[static_cast<size_t>(kRules[i])],
                     {}};

@@ -120,10 +120,17 @@ std::string OpsHeader(const std::vector<Builder>& builders) {
           "#ifdef __cplusplus\n"
           "extern \"C\" {\n"
           "#endif\n");
+  std::string_view section;
   for (const Builder& builder : builders) {
+    if (builder.section != section) {
+      if (!section.empty()) out += "\n/** @} */\n";
+      section = builder.section;
+      out += Cat("\n", Wrapped("/** @name ", " *  ", Cat(section, " */")), "/** @{ */\n");
+    }
     out += Cat("\n", Comment(builder), Prototype("KILN_API ", builder), ";\n");
   }
   return out +
+         "\n/** @} */\n"
          "\n#ifdef __cplusplus\n"
          "}\n"
          "#endif\n"

@@ -22,14 +22,15 @@ std::string Cell(std::string_view text) {
   return out;
 }
 
-std::string TraitsText(uint32_t traits) {
+std::string TraitsText(const OpInfo& op) {
+  const uint32_t traits = op.traits;
   std::vector<std::string_view> names;
   if (traits & kElementwise) names.push_back("elementwise");
   if (traits & kCommutative) names.push_back("commutative");
-  if (traits & kTranscendental) names.push_back("transcendental");
+  if (IsTranscendental(op.opcode)) names.push_back("transcendental");
   if (traits & kSideEffect) names.push_back("has side effects");
   if (traits & kSessionOnly) names.push_back("runs in sessions only");
-  if (traits & kFree) names.push_back("costs nothing at run time");
+  if (op.cost == OpCost::kFree) names.push_back("costs nothing at run time");
   if (traits & kCompilerOnly) names.push_back("made by the compiler");
   return Join(names, ", ");
 }
@@ -63,7 +64,7 @@ std::string ComplexAccuracyText(const ComplexAccuracy& accuracy) {
 }
 
 std::string OpSection(const OpInfo& op, const Builder* builder) {
-  std::string out = Cat("\n## ", op.name, "\n\n", Wrapped("", "", op.doc), "\n");
+  std::string out = Cat("\n### ", op.name, "\n\n", Wrapped("", "", op.doc), "\n");
   if (builder) {
     out += Cat("```text\n", Prototype("", *builder), "\n```\n\n");
     out += "| parameter | meaning |\n|---|---|\n";
@@ -80,7 +81,7 @@ std::string OpSection(const OpInfo& op, const Builder* builder) {
       facts += Cat(" INVALID_ARGUMENT where ", builder->inference.mistakes, ".");
     }
   }
-  std::string traits = TraitsText(op.traits);
+  std::string traits = TraitsText(op);
   if (!traits.empty()) {
     traits[0] += 'A' - 'a';
     facts += Cat(" ", traits, ".");
@@ -135,24 +136,27 @@ std::string GivesText(std::string_view gives) {
 }  // namespace
 
 std::string OpsReference(const std::vector<Builder>& builders) {
-  std::string out =
-      Cat(PageHead("Ops",
-                   "src/ops/ops.def, src/ops/attributes.def, src/ops/accuracy.def and "
-                   "src/ops/complex_accuracy.def"),
-          "The ops under their HLO names, with the functions of `kiln/ops.h` that build them. The\n"
-          "semantics are those of XLA's operation semantics. Each function takes the graph to add "
-          "to and\n"
-          "returns the op's value, or 0 after a mistake, which `kiln_graph_status` tells. Operands "
-          "of an\n"
-          "elementwise op have the same dimensions: nothing is broadcast unless an op says so.\n"
-          "\n"
-          "How far results may be off, in units of the last place, is said of compiled code "
-          "([Accuracy](accuracy.md)).\n"
-          "\n"
-          "Parameters, constants and shorter forms are built by functions that are listed with\n"
-          "`builder.h` in the [table of functions](api.md).\n");
+  std::string out = Cat(
+      PageHead("Ops", "src/ops/ops.def, src/ops/attributes.def and src/ops/complex_accuracy.def"),
+      "The ops under their HLO names, with the functions of `kiln/ops.h` that build them. The\n"
+      "semantics are those of XLA's operation semantics. Each function takes the graph to add "
+      "to and\n"
+      "returns the op's value, or 0 after a mistake, which `kiln_graph_status` tells. Operands "
+      "of an\n"
+      "elementwise op have the same dimensions: nothing is broadcast unless an op says so.\n"
+      "\n"
+      "How far results may be off, in units of the last place, is said of compiled code "
+      "([Accuracy](accuracy.md)).\n"
+      "\n"
+      "Parameters, constants and shorter forms are built by functions that are listed with\n"
+      "`builder.h` in the [table of functions](api.md).\n");
+  std::string_view section;
   for (int i = 0; i < kOpcodeCount; ++i) {
     const OpInfo& op = InfoOf(static_cast<Opcode>(i));
+    if (SectionOf(op.opcode) != section) {
+      section = SectionOf(op.opcode);
+      out += Cat("\n## ", section, "\n");
+    }
     auto builder = std::find_if(builders.begin(), builders.end(),
                                 [&](const Builder& b) { return b.op == &op; });
     out += OpSection(op, builder == builders.end() ? nullptr : &*builder);
@@ -162,7 +166,7 @@ std::string OpsReference(const std::vector<Builder>& builders) {
 
 std::string AccuracyReference() {
   std::string out = Cat(
-      PageHead("Accuracy", "src/ops/accuracy.def and src/ops/complex_accuracy.def"),
+      PageHead("Accuracy", "src/ops/ops.def and src/ops/complex_accuracy.def"),
       "The largest errors of compiled code, on CPUs and GPUs, in units of the last place "
       "(ULP). 0.5 says that\n"
       "the result is the nearest number. Tests hold all results to these bounds: of f16 and "

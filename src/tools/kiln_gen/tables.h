@@ -59,12 +59,16 @@ struct Inference {
 struct Builder {
   const OpInfo* op;
   std::string enumerator;
-  std::string name;  // what bindings call it: the name without "kiln.", with '_' for '-'
+  std::string_view section;  // of ops.def
+  std::string name;          // what bindings call it: the name without "kiln.", with '_' for '-'
   Inference inference;
   std::vector<Argument> arguments;
 
   std::string function() const { return "kiln_op_" + name; }
 };
+
+// The title of the section of ops.def that the op is in.
+std::string_view SectionOf(Opcode opcode);
 
 // The version that brought the builder functions.
 inline constexpr std::string_view kBuildersSince = "0.1";

@@ -152,7 +152,7 @@ class Scheduler {
       if (n.kind == Node::Kind::kLoad) access(n.index, n.guard < 0);
       if (n.kind == Node::Kind::kInRange) cost += 2 * kOpCost / lanes;
       if (n.kind != Node::Kind::kOp) continue;
-      bool heavy = HasTrait(n.opcode, kTranscendental);
+      bool heavy = IsTranscendental(n.opcode);
       cost += (heavy ? kTranscendentalCost : kOpCost) / lanes;
     }
     for (const Store& s : stage.stores) access(s.index, false);
@@ -231,7 +231,7 @@ class Scheduler {
     std::vector<int> depth(stage.nodes.size(), 0);
     for (size_t n = 0; n < stage.nodes.size(); ++n) {
       const Node& node = stage.nodes[n];
-      bool is_function = node.kind == Node::Kind::kOp && HasTrait(node.opcode, kTranscendental);
+      bool is_function = node.kind == Node::Kind::kOp && IsTranscendental(node.opcode);
       for (int operand : node.operands) {
         depth[n] = std::max(depth[n], depth[static_cast<size_t>(operand)]);
       }

@@ -233,7 +233,7 @@ int WeightOf(const Stage& stage) {
   for (const Node& n : stage.nodes) {
     weight += n.kind == Node::Kind::kLoad;
     if (n.kind != Node::Kind::kOp) continue;
-    weight += HasTrait(n.opcode, kTranscendental) ? 20 : 1;
+    weight += IsTranscendental(n.opcode) ? 20 : 1;
   }
   return weight;
 }

@@ -104,7 +104,7 @@ class Scheduler {
                                        : kOuterStepCycles;
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
-        bool heavy = n.kind == Node::Kind::kOp && HasTrait(n.opcode, kTranscendental);
+        bool heavy = n.kind == Node::Kind::kOp && IsTranscendental(n.opcode);
         if (heavy) step += kHeavyCycles;
       }
     }
