@@ -7,10 +7,10 @@
  *
  *   mnist_softmax [--data DIR] [--out DIR] [--steps N] [--threads N] [--device NAME]
  *
- * The data are MNIST's four files, unpacked, or others of that form: `digits` beside this file
- * unless --data says otherwise. Results go to build/demo, or to --out. Both ways run on CPU:0,
- * unless --device names another device; on GPU:0 the ops do, and the whole graph on XLA_GPU:0, the
- * same GPU as a device of its own, as TensorFlow has it.
+ * The data are MNIST's four files, unpacked, or files of the same form: by default those in
+ * `digits` beside this file, or the folder given by --data. Results go to build/demo, or to --out.
+ * Both modes run on CPU:0, or on the device given by --device. For GPU:0 the ops run on it and the
+ * whole graph on XLA_GPU:0, the same GPU as a separate device, as in TensorFlow.
  *
  * Test: --steps 20 --out OUT
  */
@@ -39,7 +39,7 @@ static const double kRate = 0.1;
 static const double kMaxLossDifference = 1e-5; /* relative, at every step */
 static const double kMinAccuracy = 0.88;       /* asked of runs of 1,000 steps and more */
 
-/* --- Failure. A library would hand errors on; this program prints them and ends. ---------------*/
+/* --- Failure. A library would return errors; this program prints them and ends. ----------------*/
 
 static void fail(const char* format, ...) {
   va_list arguments;
@@ -70,8 +70,8 @@ enum { NEW_WEIGHTS, NEW_BIAS, LOSS, FETCHES };
 
 static const int64_t kRows[] = {0}, kColumns[] = {1}, kBoth[] = {0, 1};
 
-/* Builder functions need no checks of their own: after a mistake they return 0, and what takes the
- * graph tells the first one. The names show in timelines and dumps. */
+/* Builder functions need no checks of their own: after an error they return 0, and the functions
+ * that take the graph return the first error. The names appear in timelines and dumps. */
 static kiln_value named(kiln_graph* g, const char* name, kiln_value value) {
   check(kiln_graph_set_op_name(g, value, name, strlen(name)), name);
   return value;
@@ -91,7 +91,7 @@ static kiln_value reduce(kiln_graph* g, const char* name, kiln_reducer reducer, 
   return named(g, name, kiln_op_reduce_by(g, value, dims, count, reducer));
 }
 
-/* Repeats a value that has an element for each of the rows, or of the columns, of `like`. */
+/* Broadcasts a value with one element per row, or per column, of `like`. */
 static kiln_value repeat(kiln_graph* g, kiln_value value, kiln_value like, const int64_t* dim) {
   return kiln_op_broadcast_like(g, value, like, dim, 1);
 }
@@ -122,7 +122,7 @@ static kiln_graph* training_graph(kiln_context* context, kiln_value* feeds, kiln
   kiln_graph* g;
   check(kiln_graph_create(context, kName, strlen(kName), &g), "graph");
 
-  /* The logarithm of softmax, from logits that are at most 0, so that exp cannot overflow. */
+  /* The logarithm of softmax, from shifted logits of at most 0, so that exp cannot overflow. */
   kiln_value logits = logits_of(g, BATCH, feeds);
   kiln_value max = reduce(g, "forward/max", KILN_REDUCER_MAX, logits, kColumns, 1);
   kiln_value maxima = repeat(g, max, logits, kRows);
@@ -187,14 +187,14 @@ typedef struct {
   kiln_buffer *images, *labels;
 } batch;
 
-/* The digits on a device: training goes round and round through the batches. */
+/* The digits on a device: training cycles through the batches. */
 typedef struct {
   batch *batches, tests;
   size_t batch_count;
 } data_set;
 
-/* What steps read and write. Each reads the parameters in one place and writes the new ones to the
- * other, so that no memory is allocated on the way. */
+/* The arguments and results of steps. Each step reads the parameters in one place and writes the
+ * new ones to the other, so no step allocates memory. */
 typedef struct {
   kiln_buffer *weights[2], *bias[2], *loss;
   int current;
@@ -301,7 +301,7 @@ static double test_accuracy(kiln_executable* accuracy, const state* s, batch tes
   return (double)share;
 }
 
-/* The largest difference of a loss between the two, by its size. */
+/* The largest relative difference of a loss between the two runs. */
 static double loss_difference(const side* a, const side* b, size_t steps) {
   double largest = 0;
   for (size_t i = 0; i < steps; ++i) {
@@ -390,8 +390,8 @@ static digits read_digits(const char* folder, const char* part) {
   return all;
 }
 
-/* Where pixel `i` of SIDE lies among `size` pixels: between `*low` and `*high`, at a distance from
- * the former that is returned. It is the pixels' centres that are compared. */
+/* The position of pixel `i` of SIDE among `size` pixels: between `*low` and `*high`, at the
+ * returned distance from `*low`. Positions are those of the pixels' centres. */
 static float position(size_t i, size_t size, size_t* low, size_t* high) {
   float at = ((float)i + 0.5f) * (float)size / SIDE - 0.5f;
   at = fminf(fmaxf(at, 0), (float)(size - 1));
@@ -400,8 +400,8 @@ static float position(size_t i, size_t size, size_t* low, size_t* high) {
   return at - (float)*low;
 }
 
-/* Resamples an image bilinearly to SIDE x SIDE pixels from 0 to 1; of that size it stays as it is.
- */
+/* Resamples an image bilinearly to SIDE x SIDE pixels from 0 to 1; images of that size are only
+ * scaled. */
 static void resample(const unsigned char* image, size_t rows, size_t columns, float* pixels) {
   for (size_t y = 0; y < SIDE; ++y) {
     size_t top, bottom, left, right;
@@ -465,9 +465,9 @@ static void free_digits(digits all) {
   free(all.labels);
 }
 
-/* --- What the program leaves behind ------------------------------------------------------------*/
+/* --- Output files ------------------------------------------------------------------------------*/
 
-/* Writes under another name first, so that nobody sees half a file. */
+/* Writes under another name first, so that no reader sees half a file. */
 static void write_file(const char* folder, const char* name, const char* data, size_t size) {
   char *path = path_of(folder, name, ""), *unfinished = path_of(folder, name, ".part");
   FILE* file = fopen(unfinished, "wb");
@@ -496,14 +496,14 @@ static void write_timeline(kiln_context* context, const side* how, state* s, bat
   kiln_trace_release(trace);
 }
 
-/* Draws a graph with Graphviz; returns 0 where that is not installed. */
+/* Draws a graph with Graphviz; returns 0 if that is not installed. */
 static int draw(const char* folder, const char* name) {
   extern char** environ;
   char *dot = path_of(folder, name, ".dot"), *svg = path_of(folder, name, ".svg");
   char* unfinished = path_of(folder, name, ".svg.part");
   char* arguments[] = {(char*)"dot", (char*)"-Tsvg", (char*)"-o", unfinished, dot, NULL};
   pid_t child;
-  int status = 127; /* what a child returns that does not find the program */
+  int status = 127; /* the status of a child without the program */
   int error = posix_spawnp(&child, arguments[0], NULL, NULL, arguments, environ);
   if (error && error != ENOENT) fail("cannot run dot: %s", strerror(error));
   if (!error) {
@@ -519,9 +519,8 @@ static int draw(const char* folder, const char* name) {
   return status == 0;
 }
 
-/* Goes through the compiler's files in a folder, module_0001.mnist_softmax.SUFFIX. Either removes
- * them all, or finds the first and the last graph of those that are numbered, without their ".dot".
- */
+/* Visits the compiler's files in a folder, module_0001.mnist_softmax.SUFFIX. Either removes all of
+ * them, or finds the first and the last of the numbered graphs, without their ".dot". */
 static void scan_dumps(const char* folder, int remove_all, char first[256], char last[256]) {
   DIR* files = opendir(folder);
   if (!files) return;
@@ -632,7 +631,7 @@ static options read_options(int argc, char** argv) {
     } else if (strcmp(option, "--steps") == 0) {
       o.steps = (size_t)number_of(option, value, 1, 10000000);
     } else if (strcmp(option, "--threads") == 0) {
-      o.threads = (int32_t)number_of(option, value, 0, 1024); /* 0: as many as there are */
+      o.threads = (int32_t)number_of(option, value, 0, 1024); /* 0: all */
     } else {
       fail("%s: unknown\n%s", option, kUsage);
     }
@@ -659,13 +658,13 @@ int main(int argc, char** argv) {
   kiln_device* devices[2];
   find_devices(context, o.device, devices);
 
-  /* All batches are made beforehand. */
+  /* All batches are made in advance. */
   digits examples = read_digits(o.data, "train"), unseen = read_digits(o.data, "t10k");
   printf("Softmax regression on %zu digits, tested on %zu; %zu steps, batches of %d, %d threads\n",
          examples.count, unseen.count, o.steps, BATCH, (int)kiln_context_threads(context));
   printf("%s\n\n", kiln_device_description(devices[0], NULL));
 
-  /* One graph, and two ways to run it. */
+  /* One graph, run in two ways. */
   side ops = {.name = "op by op", .device = devices[0], .info = KILN_PROGRAM_INFO_INIT};
   kiln_graph* graph = training_graph(context, ops.feeds, ops.fetches);
   side whole = ops;

@@ -203,22 +203,21 @@ Result<std::string> RulesReference(const std::string& root) {
       "<!-- ", Notice("the headers of the rules in src/passes"),
       " -->\n# Rules of the simplifier\n\n", "The ", count,
       " rewrites that keep a program's meaning and make it smaller. Results keep their bits,\n"
-      "but for the sign and payload of NaNs, unless a rule says how it rounds. None makes a NaN "
+      "except the sign and payload of NaNs, unless a rule states its rounding. No rule makes a NaN "
       "of\n"
-      "finite operands, where no sum or product overflows on the way.\n"
+      "finite operands, unless an intermediate sum or product overflows.\n"
       "\n"
       "- `c`, `d` are constants, or a constant repeated; `spread(s)` repeats a scalar.\n"
       "- `op` is any elementwise op.\n"
       "- *order*: sums of floats are taken in another order.\n"
-      "- *form*: nothing is saved, but other rules see more.\n"
-      "- `>>>` brings in zeros, `>>` the sign.\n"
+      "- *form*: a canonical form, which saves nothing by itself but enables other rules.\n"
+      "- `>>>` shifts in zeros, `>>` the sign.\n"
       "\n"
-      "Every rule reduces an order, so that rewriting ends; `src/passes/simplify/simplify.h` has "
-      "it.\n"
-      "A pass of no use to a program can be left out "
-      "([Debugging](../debugging.md#which-pass-was-it)).\n"
+      "Every rule reduces a well-founded order, so rewriting terminates; the order is in\n"
+      "`src/passes/simplify/simplify.h`. Any pass can be disabled\n"
+      "([Debugging](../debugging.md#finding-the-faulty-pass)).\n"
       "\n"
-      "What is left out on purpose stands [at the end](#left-out).\n"
+      "Rewrites omitted on purpose are listed [at the end](#left-out).\n"
       "\n## algebraic-simplifier\n");
   for (const Section& section : algebra) out += Cat("\n### ", section.title, "\n\n", section.text);
   for (const auto* sections : {&control, &others}) {
