@@ -1,6 +1,8 @@
 #include "random_functions.h"
 
+#include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "random_ops.h"
 
@@ -9,13 +11,37 @@ namespace {
 
 using ir::Instruction;
 
+// Functions of the op table without a case of their own in random graphs.
+const std::vector<Opcode>& OtherFunctions() {
+  static const std::vector<Opcode> others = [] {
+    constexpr Opcode kOwnCase[] = {
+        Opcode::kAcosh,    Opcode::kAtan2,       Opcode::kCbrt,
+        Opcode::kDigamma,  Opcode::kExponential, Opcode::kExponentialMinusOne,
+        Opcode::kLgamma,   Opcode::kLog,         Opcode::kLogPlusOne,
+        Opcode::kLogistic, Opcode::kPolygamma,   Opcode::kPower,
+        Opcode::kRsqrt,    Opcode::kSqrt,        Opcode::kTanh,
+        Opcode::kZeta};
+    std::vector<Opcode> found;
+    for (int k = 0; k < kOpcodeCount; ++k) {
+      const auto opcode = static_cast<Opcode>(k);
+      const bool is_bounded =
+          std::ranges::count(kBoundedFunctions, opcode, &BoundedFunction::opcode) > 0;
+      const bool has_case = is_bounded || std::ranges::count(kOwnCase, opcode) > 0;
+      if (IsTranscendental(opcode) && !has_case) found.push_back(opcode);
+    }
+    return found;
+  }();
+  return others;
+}
+
 class Generator : public RandomMaker {
  public:
   Generator(const RandomSource& source, Instruction* x, bool exact)
       : RandomMaker(source), x_(x), exact_(exact) {}
 
   RandomOp Function() {
-    int n = Pick(0, std::size(kBoundedFunctions) + 9);
+    const std::vector<Opcode>& others = OtherFunctions();
+    int n = Pick(0, std::size(kBoundedFunctions) + 9 + others.size());
     if (n < static_cast<int>(std::size(kBoundedFunctions))) {
       const BoundedFunction& f = kBoundedFunctions[n];
       return Rounded(Op(f.opcode, {Clamped(f.bound)}));
@@ -44,13 +70,21 @@ class Generator : public RandomMaker {
         return Rounded(Op(Opcode::kZeta, {Full(x_->shape(), 3), Above(1)}));
       case 8:
         return Rounded(Op(Opcode::kPolygamma, {Full(x_->shape(), 2), Above(1)}));
-      default:
+      case 9:
         return {{Op(Opcode::kImag, {x_})}, {}};
+      default:
+        return OnPositive(others[n - std::size(kBoundedFunctions) - 10]);
     }
   }
 
  private:
   RandomOp Rounded(Instruction* result) { return {{result}, {x_}, /*rounds=*/true}; }
+
+  RandomOp OnPositive(Opcode function) {
+    std::vector<Instruction*> operands = {Above(0.5)};
+    while (std::ssize(operands) < ArityOf(function).min) operands.push_back(Above(1));
+    return Rounded(Op(function, std::move(operands)));
+  }
 
   Instruction* Clamped(double bound) {
     const ElementType type = x_->shape().type();
