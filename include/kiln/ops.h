@@ -649,6 +649,17 @@ KILN_API kiln_value kiln_op_erf_inv(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_erfc(kiln_graph* graph, kiln_value operand);
 
+/** The square root of lhs * lhs + rhs * rhs, where no square overflows or underflows; inf if either
+ *  is infinite, also where the other is NaN.
+ *
+ *  Takes floats.
+ *  @param graph the graph to add to
+ *  @param lhs the left operand
+ *  @param rhs the right operand, of the left one's shape
+ *  @return the value, of the operands' shape; 0 and INVALID_ARGUMENT where the operands' shapes are
+ *          not equal */
+KILN_API kiln_value kiln_op_hypot(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
+
 /** The logarithm of the absolute value of the gamma function; inf at 0 and at negative integers.
  *
  *  Takes floats.

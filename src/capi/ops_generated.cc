@@ -416,6 +416,13 @@ kiln_value kiln_op_erfc(kiln_graph* graph, kiln_value operand) {
   });
 }
 
+kiln_value kiln_op_hypot(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
+  return AddOp(graph, Opcode::kHypot, [&](OpBuilder& op) {
+    op.Operand(lhs);
+    op.Operand(rhs);
+  });
+}
+
 kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand) {
   return AddOp(graph, Opcode::kLgamma, [&](OpBuilder& op) {
     op.Operand(operand);

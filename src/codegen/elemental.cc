@@ -344,6 +344,30 @@ Value* EmitRoundAfz(Builder& b, Value* x) {
   return b.CreateSelect(b.CreateFCmpOGE(rest, Number(t, 0.5)), next, whole);
 }
 
+// s sqrt((x / s)^2 + (y / s)^2), with a power of two for s, so that the squares of the larger
+// operand and of all that count beside it are normal numbers.
+Value* EmitHypot(Builder& b, Value* x, Value* y) {
+  llvm::Type* t = x->getType();
+  const bool is_double = t->getScalarType()->isDoubleTy();
+  const int limit = is_double ? 500 : 60, shift = is_double ? 600 : 80;
+  auto power = [&](int exponent) { return Number(t, std::ldexp(1.0, exponent)); };
+  x = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  y = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, y);
+  Value* most = b.CreateSelect(b.CreateFCmpOGT(x, y), x, y);
+  Value* is_large = b.CreateFCmpOGT(most, power(limit));
+  Value* is_small = b.CreateFCmpOLT(most, power(-limit));
+  auto scale = [&](int large) {
+    Value* small = b.CreateSelect(is_small, power(-large), power(0));
+    return b.CreateSelect(is_large, power(large), small);
+  };
+  Value *down = scale(-shift), *u = b.CreateFMul(x, down), *v = b.CreateFMul(y, down);
+  Value* sum = b.CreateFAdd(b.CreateFMul(u, u), b.CreateFMul(v, v));
+  Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, sum);
+  Value* infinity = llvm::ConstantFP::getInfinity(t, false);
+  Value* is_infinite = b.CreateOr(b.CreateFCmpOEQ(x, infinity), b.CreateFCmpOEQ(y, infinity));
+  return b.CreateSelect(is_infinite, infinity, b.CreateFMul(root, scale(shift)));
+}
+
 Value* EmitShift(Builder& b, Opcode opcode, Value* x, Value* count) {
   llvm::Type* t = x->getType();
   unsigned bits = t->getScalarSizeInBits();
@@ -484,6 +508,8 @@ Result<Value*> Compute(Builder& b, const kernel::Node& node, ElementType type,
     case Opcode::kPower:
       if (!IsFloat(type)) return EmitIntPower(b, x, y, IsSigned(type));
       return math.Pow(x, y);
+    case Opcode::kHypot:
+      return EmitHypot(b, x, y);
     case Opcode::kZeta:
       return math.Zeta(x, y);
     case Opcode::kPolygamma:

@@ -354,6 +354,8 @@ Status EvaluateWide(const Job& job) {
       return Rounded(job, [](auto x) { return ErfInv(x); });
     case Opcode::kErfc:
       return Rounded(job, [](auto x) { return Erfc(x); });
+    case Opcode::kHypot:
+      return RoundedBinary(job, [](auto x, auto y) { return std::hypot(x, y); });
     case Opcode::kLgamma:
       return Rounded(job, [](auto x) { return Lgamma(x); });
     case Opcode::kPolygamma:

@@ -189,6 +189,7 @@ const MathFunction kUnary[] = {
 };
 
 const MathFunction kBinary[] = {
+    {{Opcode::kHypot, 2}, [](double x, double y) { return std::hypot(x, y); }, OfTwo<mpfr_hypot>},
     {{Opcode::kAtan2, 2}, [](double x, double y) { return std::atan2(x, y); }, OfTwo<mpfr_atan2>},
     {{Opcode::kPower, 2},
      // What is no quiet NaN would make one of 1.

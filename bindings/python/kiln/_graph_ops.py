@@ -327,6 +327,12 @@ class GraphOps(GraphBase):
         """1 minus the error function, exact where that is near 1."""
         return self.value(lib.kiln_op_erfc(self, operand.id))
 
+    def hypot(self, lhs: Value, rhs: Value) -> Value:
+        """The square root of lhs * lhs + rhs * rhs, where no square overflows or underflows; inf if
+        either is infinite, also where the other is NaN.
+        """
+        return self.value(lib.kiln_op_hypot(self, lhs.id, rhs.id))
+
     def lgamma(self, operand: Value) -> Value:
         """The logarithm of the absolute value of the gamma function; inf at 0 and at negative
         integers.

@@ -382,6 +382,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_op_digamma': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_erf_inv': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_erfc': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_hypot': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_lgamma': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_next_after': (c_uint64, [c_void_p, c_uint64, c_uint64]),
     'kiln_op_polygamma': (c_uint64, [c_void_p, c_uint64, c_uint64]),
