@@ -114,6 +114,11 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
     node.guard = guard;
     return Add(std::move(node));
   }
+  if (instruction.opcode() == Opcode::kGetTupleElement) {
+    return ReducedAt(*instruction.operand(0),
+                     static_cast<int>(instruction.attributes().Int(Attr::kIndex)), index);
+  }
+  if (instruction.opcode() == Opcode::kCopy) return At(*instruction.operand(0), index, guard);
   switch (instruction.opcode()) {
     case Opcode::kConstant: {
       if (shape.num_elements() != 1 && !instruction.literal().IsSplat()) {
@@ -186,16 +191,24 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
       return Patches(instruction, index, guard);
     case Opcode::kConcatenate:
       return Concatenate(instruction, index, guard);
-    case Opcode::kCopy:
-      return At(*instruction.operand(0), index, guard);
-    case Opcode::kGetTupleElement:
-      return ReducedAt(*instruction.operand(0),
-                       static_cast<int>(instruction.attributes().Int(Attr::kIndex)), index);
-    default:
-      break;
+#define KILN_ELEMENTWISE_OP(Name, ...) case Opcode::k##Name:
+#include "ops/ops.def"
+      return Elementwise(instruction, index, guard);
+// The other elemental ops have a formula above; heroes are reduced in an earlier stage.
+#define KILN_CASE_kElemental(Name)
+#define KILN_CASE_kNone(Name) case Opcode::k##Name:
+#define KILN_CASE_kReduce(Name) case Opcode::k##Name:
+#define KILN_CASE_kDot(Name) case Opcode::k##Name:
+#define KILN_CASE_kWindow(Name) case Opcode::k##Name:
+#define KILN_CASE_kScatter(Name) case Opcode::k##Name:
+#define KILN_CASE_kSort(Name) case Opcode::k##Name:
+#define KILN_OP(Name, text, operands, attributes, inference, evaluator, types, traits, cost, role, \
+                ...)                                                                               \
+  KILN_CASE_##role(Name)
+#include "ops/ops.def"
+      return ReducedAt(instruction, 0, index);
   }
-  if (IsElementwise(instruction.opcode())) return Elementwise(instruction, index, guard);
-  return ReducedAt(instruction, 0, index);
+  return Internal("no opcode: ", static_cast<int>(instruction.opcode()));
 }
 
 Result<int> StageValues::Elementwise(const Instruction& instruction,
