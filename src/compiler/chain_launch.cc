@@ -106,12 +106,14 @@ class Layout {
 
 Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
                                           const kernel::Scheduler& scheduler,
-                                          const std::vector<bool>& constant) {
+                                          const std::vector<bool>& constant,
+                                          const CpuChainSchedule* known) {
   auto is_constant = [&](int param) {
     auto p = static_cast<size_t>(param);
     return p < constant.size() && constant[p];
   };
-  const std::optional<CpuChainSchedule> schedule = scheduler.ScheduleChain(chain, is_constant);
+  const std::optional<CpuChainSchedule> schedule =
+      known ? std::optional(*known) : scheduler.ScheduleChain(chain, is_constant);
   if (!schedule) {
     return Unimplemented("fusion: '", name, "' of the product '", chain.product.fusion->name(),
                          "' and '", chain.rows.fusion->name(), "' is no kernel of the target");

@@ -31,9 +31,10 @@ struct ChainKernels {
 };
 
 // UNIMPLEMENTED where the target has no such kernel. `constant` says of the product's operands
-// whether they are the same in every run.
+// whether they are the same in every run. `known`: the chain's schedule, or null.
 Result<ChainKernels> ScheduleChainKernels(const std::string& name, kernel::Chain chain,
                                           const kernel::Scheduler& scheduler,
-                                          const std::vector<bool>& constant);
+                                          const std::vector<bool>& constant,
+                                          const kernel::CpuChainSchedule* known);
 
 }  // namespace kiln::compiler

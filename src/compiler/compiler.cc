@@ -149,7 +149,8 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     std::string after = Cat(backend->platform(), "_after_optimizations");
     if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module, printing));
     TraceSpan lowering(options.trace, "lower", "stage");
-    KILN_ASSIGN_OR_RETURN(Lowered lowered, Lower(*module, *backend, options.interrupt));
+    KILN_ASSIGN_OR_RETURN(Lowered lowered,
+                          Lower(*module, *backend, *context.fusions, options.interrupt));
     lowering.End();
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;

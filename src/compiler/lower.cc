@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/strings.h"
-#include "compiler/bundle_launches.h"
+#include "compiler/bundle.h"
 #include "compiler/chain_launch.h"
 #include "compiler/identify.h"
 #include "compiler/packing.h"
@@ -63,8 +63,9 @@ std::shared_ptr<const Literal> InMemoryOrder(const Instruction& constant) {
 
 class Lowering {
  public:
-  Lowering(const ir::Module& module, const Backend& backend, const Interrupt& interrupt)
-      : module_(module), backend_(backend), interrupt_(interrupt) {}
+  Lowering(const ir::Module& module, const Backend& backend, kernel::FusionAnalysis& analysis,
+           const Interrupt& interrupt)
+      : module_(module), backend_(backend), analysis_(analysis), interrupt_(interrupt) {}
 
   Result<Lowered> Run() {
     program_.name = module_.name();
@@ -74,7 +75,7 @@ class Lowering {
     options.may_share = [this](const Instruction& i, int64_t operand, int64_t output) {
       auto it = kernel_of_.find(&i);
       if (it == kernel_of_.end() || chains_.contains(&i)) {
-        return kernel::MayShareBuffer(i, operand, output);
+        return kernel::MayShareBuffer(i, operand, output, analysis_);
       }
       std::vector<const Instruction*> inputs = InputsOf(i);
       // Of a fusion the parameters are the operands, one by one.
@@ -88,12 +89,7 @@ class Lowering {
       if (auto it = calls_.find(&i); it != calls_.end()) {
         return backend_.calls_have_scratch() ? it->second.scratch_bytes : 0;
       }
-      if (auto it = parts_.find(&i); it != parts_.end()) {
-        int64_t sum = 0;
-        for (const kernel::BundlePart& part : it->second)
-          sum += Aligned(KernelScratch(*part.kernel));
-        return sum;
-      }
+      if (parts_.contains(&i)) return 0;
       if (auto it = chains_.find(&i); it != chains_.end()) return it->second.scratch_bytes;
       return KernelScratch(i);
     };
@@ -163,12 +159,13 @@ class Lowering {
   }
 
   Status AddChain(const Instruction& i) {
-    KILN_ASSIGN_OR_RETURN(kernel::Chain chain, kernel::BuildChain(i));
+    KILN_ASSIGN_OR_RETURN(kernel::Chain chain, kernel::BuildChain(i, analysis_));
     std::vector<bool> constant;
     for (int64_t o : chain.product.operands) constant.push_back(i.operand(o)->IsConstant());
-    KILN_ASSIGN_OR_RETURN(ChainKernels kernels,
-                          ScheduleChainKernels(SymbolName(i.name()), std::move(chain),
-                                               backend_.scheduler(), constant));
+    KILN_ASSIGN_OR_RETURN(
+        ChainKernels kernels,
+        ScheduleChainKernels(SymbolName(i.name()), std::move(chain), backend_.scheduler(), constant,
+                             analysis_.ScheduleOf(i, constant)));
     auto add = [&](kernel::ScheduledKernel kernel, std::string_view role) {
       std::string text = Cat(kernels.text, role);
       auto [it, fresh] =
@@ -193,8 +190,10 @@ class Lowering {
 
   // Equal kernels are one, if the same of their operands are constants.
   Status AddKernel(const Instruction& i, const std::vector<const Instruction*>& inputs) {
-    KILN_ASSIGN_OR_RETURN(kernel::Kernel kernel,
-                          kernel::BuildKernel(kernel::GroupOf(i), SymbolName(i.name())));
+    const Result<kernel::Kernel>& known = analysis_.KernelOf(i);
+    KILN_RETURN_IF_ERROR(known.status());
+    kernel::Kernel kernel = *known;
+    kernel.name = SymbolName(i.name());
     auto is_constant = [&](int param) {
       return param < static_cast<int>(inputs.size()) && inputs[param]->IsConstant();
     };
@@ -217,10 +216,6 @@ class Lowering {
     std::vector<std::string_view> texts(kernels_.size());
     for (const auto& [text, number] : kernel_by_text_) texts[static_cast<size_t>(number)] = text;
     return texts;
-  }
-
-  static int64_t Aligned(int64_t bytes) {
-    return (bytes + program::kAlignment - 1) / program::kAlignment * program::kAlignment;
   }
 
   int64_t KernelScratch(const Instruction& i) const {
@@ -287,7 +282,7 @@ class Lowering {
       } else if (ir::IsCall(*i)) {
         EmitCall(*i, steps);
       } else if (IsKernel(*i)) {
-        EmitLaunch(*i, steps);
+        KILN_RETURN_IF_ERROR(EmitLaunch(*i, steps));
       }
     }
     return OkStatus();
@@ -343,39 +338,39 @@ class Lowering {
     });
   }
 
-  void EmitLaunch(const Instruction& i, program::Steps& steps) {
+  Status EmitLaunch(const Instruction& i, program::Steps& steps) {
     const std::vector<int>& leaves = assignment_.leaves.at(&i);
     program::Slice scratch;
     if (auto it = assignment_.scratch.find(&i); it != assignment_.scratch.end()) {
       scratch = SliceOf(it->second);
     }
-    if (chains_.contains(&i)) return EmitChain(i, leaves, scratch, steps);
+    if (chains_.contains(&i)) {
+      EmitChain(i, leaves, scratch, steps);
+      return OkStatus();
+    }
     auto bundle = parts_.find(&i);
     if (bundle == parts_.end()) {
       AddLaunch(
           MakeLaunch(kernel_of_.at(&i), SlicesOf(InputsOf(i)), SlicesOf(leaves), scratch, steps),
           op_names_.at(&i), steps);
-      return;
+      return OkStatus();
     }
-    std::vector<program::Launch> launches;
-    std::vector<std::vector<std::string>> op_names;
+    std::vector<PartLaunch> parts;
+    program::Launch together;
     for (const kernel::BundlePart& part : bundle->second) {
       std::vector<int> results;
       for (int64_t r : part.results) results.push_back(leaves[static_cast<size_t>(r)]);
-      int64_t bytes = KernelScratch(*part.kernel);
-      launches.push_back(MakeLaunch(kernel_of_.at(part.kernel), SlicesOf(InputsOf(i, part)),
-                                    SlicesOf(results), {scratch.allocation, scratch.offset, bytes},
-                                    steps));
-      op_names.push_back(op_names_.at(part.kernel));
-      scratch.offset += Aligned(bytes);
+      program::Launch launch = MakeLaunch(kernel_of_.at(part.kernel), SlicesOf(InputsOf(i, part)),
+                                          SlicesOf(results), {}, steps);
+      together.args.insert(together.args.end(), launch.args.begin(), launch.args.end());
+      parts.push_back({launch.kernel, op_names_.at(part.kernel)});
     }
-    if (auto together = BundleLaunches(SymbolName(i.name()), backend_.scheduler(), kernels_,
-                                       launches, op_names)) {
-      launches[0].kernel = AddBundle(*std::move(together));
-    }
-    for (size_t k = 0; k < launches.size(); ++k) {
-      AddLaunch(std::move(launches[k]), std::move(op_names[k]), steps);
-    }
+    KILN_ASSIGN_OR_RETURN(kernel::ScheduledKernel kernel,
+                          BundleOf(SymbolName(i.name()), backend_.scheduler(), kernels_, parts));
+    std::vector<std::string> op_names = kernel.kernel.op_names;
+    together.kernel = AddBundle(std::move(kernel));
+    AddLaunch(std::move(together), std::move(op_names), steps);
+    return OkStatus();
   }
 
   // Equal bundles are one.
@@ -601,6 +596,7 @@ class Lowering {
 
   const ir::Module& module_;
   const Backend& backend_;
+  kernel::FusionAnalysis& analysis_;
   const Interrupt interrupt_;
   Lowered lowered_;
   program::Program& program_ = lowered_.program;
@@ -670,8 +666,8 @@ program::Signature SignatureOf(const ir::Module& module) {
 }
 
 Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
-                      const Interrupt& interrupt) {
-  return Lowering(module, backend, interrupt).Run();
+                      kernel::FusionAnalysis& analysis, const Interrupt& interrupt) {
+  return Lowering(module, backend, analysis, interrupt).Run();
 }
 
 }  // namespace kiln::compiler

@@ -9,6 +9,7 @@
 #include "codegen/lowered_program.h"
 #include "compiler/backend.h"
 #include "ir/ir.h"
+#include "kernel/fusion_analysis.h"
 
 namespace kiln::compiler {
 
@@ -20,7 +21,8 @@ struct Lowered : codegen::LoweredProgram {
 program::Signature SignatureOf(const ir::Module& module);
 
 // The module is scheduled, static, and has neither calls nor shared loop bodies.
+// `analysis` has what the passes found; of a fusion that it does not know the kernel is built.
 Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
-                      const Interrupt& interrupt = Interrupt());
+                      kernel::FusionAnalysis& analysis, const Interrupt& interrupt = Interrupt());
 
 }  // namespace kiln::compiler

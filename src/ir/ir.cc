@@ -1,6 +1,7 @@
 #include "ir/ir.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_set>
 #include <utility>
 
@@ -8,9 +9,20 @@
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {
+namespace {
+
+// Of a module: there is room for 2^40 changes before the next one's.
+int64_t FirstVersion() {
+  static std::atomic<int64_t> modules = 0;
+  return ++modules << 40;
+}
+
+}  // namespace
+
 bool Instruction::IsRoot() const { return parent_->root() == this; }
 
 void Instruction::set_called(int64_t i, Computation* computation) {
+  parent_->NoteChange();
   // A reader of text learns later what is called.
   if (Computation* before = called_[i]) --before->call_count_;
   if (computation) ++computation->call_count_;
@@ -23,7 +35,10 @@ bool Instruction::IsConstantOf(double value) const {
 }
 
 Computation::Computation(Module* parent, std::string name)
-    : name_(std::move(name)), parent_(parent), instructions_(&parent->memory_) {}
+    : name_(std::move(name)), parent_(parent), instructions_(&parent->memory_) {
+  if (parent->last_version_ == 0) parent->last_version_ = FirstVersion();
+  NoteChange();
+}
 
 ProgramShape Computation::program_shape() const {
   ProgramShape shape;
@@ -75,6 +90,7 @@ Instruction* Computation::Create(InstructionSpec spec, Instruction* before) {
 }
 
 void Computation::Note(const Instruction& instruction) {
+  NoteChange();
   opcodes_.set(static_cast<size_t>(instruction.opcode_));
   may_call_ |= !instruction.called_.empty();
 }
@@ -86,6 +102,7 @@ void Computation::CountCalls(const Instruction& instruction, int64_t change) {
 }
 
 void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* operand) {
+  NoteChange();
   Instruction* old = user->operands_[index];
   if (old == operand) return;
   user->operands_[index] = operand;
@@ -96,6 +113,7 @@ void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* 
 }
 
 void Computation::SetOperands(Instruction* user, std::span<Instruction* const> operands) {
+  NoteChange();
   using Sorted = ShortList<Instruction*, 16>;
   auto distinct = [](std::span<Instruction* const> of) {
     Sorted sorted;
@@ -115,6 +133,7 @@ void Computation::SetOperands(Instruction* user, std::span<Instruction* const> o
 }
 
 void Computation::ReplaceAllUses(Instruction* from, Instruction* to) {
+  NoteChange();
   if (from == to) return;
   Users users = std::move(from->users_);
   for (Instruction* user : users.all()) {
@@ -136,6 +155,7 @@ Instruction* Computation::Replace(Instruction* from, InstructionSpec spec) {
 }
 
 void Computation::Remove(Instruction* instruction) {
+  NoteChange();
   SetOperands(instruction, {});
   if (instruction->opcode_ == Opcode::kParameter) {
     std::replace(parameters_.begin(), parameters_.end(), instruction,
@@ -146,6 +166,7 @@ void Computation::Remove(Instruction* instruction) {
 }
 
 void Computation::Clear() {
+  NoteChange();
   for (const Instruction& instruction : instructions_) CountCalls(instruction, -1);
   root_ = nullptr;
   parameters_.clear();
@@ -155,6 +176,7 @@ void Computation::Clear() {
 }
 
 void Computation::SetParameters(std::vector<Instruction*> parameters) {
+  NoteChange();
   parameters_ = std::move(parameters);
   for (size_t k = 0; k < parameters_.size(); ++k) {
     parameters_[k]->attributes_.Set(Attr::kParameterNumber, static_cast<int64_t>(k));
@@ -163,6 +185,8 @@ void Computation::SetParameters(std::vector<Instruction*> parameters) {
 
 void Computation::TakeInstruction(Instruction* instruction, std::span<Instruction* const> operands,
                                   Instruction* before) {
+  NoteChange();
+  instruction->parent_->NoteChange();
   SetOperands(instruction, operands);
   instructions_.splice(before ? before->position_ : instructions_.end(),
                        instruction->parent_->instructions_, instruction->position_);
@@ -173,6 +197,8 @@ void Computation::TakeInstruction(Instruction* instruction, std::span<Instructio
 Instruction* Computation::TakeInstructions(Computation* from,
                                            std::span<Instruction* const> arguments,
                                            Instruction* before) {
+  NoteChange();
+  from->NoteChange();
   auto at = before ? before->position_ : instructions_.end();
   for (size_t k = 0; k < arguments.size(); ++k) {
     from->ReplaceAllUses(from->parameters_[k], arguments[k]);
@@ -191,11 +217,13 @@ Instruction* Computation::TakeInstructions(Computation* from,
 }
 
 void Computation::Move(Instruction* instruction, Instruction* before) {
+  NoteChange();
   instructions_.splice(before ? before->position_ : instructions_.end(), instructions_,
                        instruction->position_);
 }
 
 void Computation::Reorder(std::span<Instruction* const> order) {
+  if (std::ranges::equal(instructions(), order)) return;
   for (Instruction* instruction : order) Move(instruction, nullptr);
 }
 

@@ -40,7 +40,7 @@ class Instruction {
  public:
   Opcode opcode() const { return opcode_; }
   const Shape& shape() const { return shape_; }
-  void set_shape(Shape shape) { shape_ = std::move(shape); }
+  void set_shape(Shape shape);
   // Unique in its module, without the '%'.
   const std::string& name() const { return name_; }
   Computation* parent() const { return parent_; }
@@ -54,7 +54,7 @@ class Instruction {
   std::span<Instruction* const> users() const { return users_.all(); }
 
   const Attributes& attributes() const { return attributes_; }
-  Attributes& mutable_attributes() { return attributes_; }
+  Attributes& mutable_attributes();
   const Ints& dimensions() const { return attributes_.IntsOf(Attr::kDimensions); }
   // Computations that the op calls, in the order of its attributes: to_apply or calls of call,
   // fusion and reduce; condition, body of while; the branches of conditional.
@@ -162,7 +162,10 @@ class Computation {
   std::span<Instruction* const> parameters() const { return parameters_; }
   Instruction* parameter(int64_t i) const { return parameters_[i]; }
   Instruction* root() const { return root_; }
-  void set_root(Instruction* root) { root_ = root; }
+  void set_root(Instruction* root) { root_ = root, NoteChange(); }
+  // Another number after each change of the computation, one that no computation of any module has
+  // had; changes of callees do not count.
+  int64_t version() const { return version_; }
   ProgramShape program_shape() const;
 
   // Appends an instruction whose shape is inferred; all checks of inference apply.
@@ -206,6 +209,7 @@ class Computation {
   friend class Instruction;
   friend class Module;
   void Note(const Instruction& instruction);
+  void NoteChange();
   // That the instruction's calls are there, or are no more.
   static void CountCalls(const Instruction& instruction, int64_t change);
 
@@ -214,6 +218,7 @@ class Computation {
   std::pmr::list<Instruction> instructions_;
   std::vector<Instruction*> parameters_;
   Instruction* root_ = nullptr;
+  int64_t version_ = 0;
   // Of instructions that are or were here.
   std::bitset<kOpcodeCount> opcodes_;
   bool may_call_ = false;
@@ -274,9 +279,20 @@ class Module {
   std::vector<InputOutputAlias> aliases_;
   bool is_scheduled_ = false;
   int64_t next_id_ = 0;
+  int64_t last_version_ = 0;
   Names instruction_names_;
   Names computation_names_;
 };
+
+inline void Computation::NoteChange() { version_ = ++parent_->last_version_; }
+inline void Instruction::set_shape(Shape shape) {
+  shape_ = std::move(shape);
+  parent_->NoteChange();
+}
+inline Attributes& Instruction::mutable_attributes() {
+  parent_->NoteChange();
+  return attributes_;
+}
 
 // What one element of a call, fusion, while body and so on needs: a spec that copies `instruction`
 // with other operands.

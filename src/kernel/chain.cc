@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "kernel/build.h"
 #include "kernel/fusible.h"
+#include "kernel/fusion_analysis.h"
 
 namespace kiln::kernel {
 namespace {
@@ -31,9 +32,11 @@ int64_t InputCount(const Kernel& kernel) {
                                [](const Param& p) { return p.role == Param::Role::kInput; });
 }
 
-Status BuildParts(Chain& chain) {
+Status BuildParts(Chain& chain, FusionAnalysis& analysis) {
   for (ChainPart* part : {&chain.product, &chain.rows}) {
-    KILN_ASSIGN_OR_RETURN(part->kernel, BuildKernel(GroupOf(*part->fusion), part->fusion->name()));
+    const Result<Kernel>& kernel = analysis.KernelOf(*part->fusion);
+    KILN_RETURN_IF_ERROR(kernel.status());
+    part->kernel = *kernel;
   }
   // A result is made in one that takes its place, where that is read by nobody else.
   chain.home.assign(chain.product.results.size(), -1);
@@ -86,7 +89,7 @@ bool IsChain(const Instruction& instruction) {
   });
 }
 
-Result<Chain> BuildChain(const Instruction& instruction) {
+Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysis) {
   auto other = [&](const Instruction& i, std::string_view why) {
     return Unimplemented("fusion: in '", instruction.name(), "', which holds fusions, '", i.name(),
                          "' ", why);
@@ -139,7 +142,7 @@ Result<Chain> BuildChain(const Instruction& instruction) {
     result = static_cast<int64_t>(r);
   }
   if (std::ranges::count(chain.rows.results, -1) > 0) return other(root, "loses a result");
-  KILN_RETURN_IF_ERROR(BuildParts(chain));
+  KILN_RETURN_IF_ERROR(BuildParts(chain, analysis));
   for (size_t r = 0; r < chain.product.results.size(); ++r) {
     if (chain.product.results[r] < 0 && !chain.IsLinked(static_cast<int64_t>(r))) {
       return other(*chain.product.fusion, "makes what is lost");
@@ -149,7 +152,7 @@ Result<Chain> BuildChain(const Instruction& instruction) {
 }
 
 Result<Chain> BuildChain(const Instruction& product, const Instruction& rows,
-                         const std::function<bool(int64_t)>& is_used) {
+                         const std::function<bool(int64_t)>& is_used, FusionAnalysis& analysis) {
   Chain chain;
   chain.product.fusion = &product;
   chain.rows.fusion = &rows;
@@ -171,14 +174,15 @@ Result<Chain> BuildChain(const Instruction& product, const Instruction& rows,
     chain.product.results.push_back(is_used(static_cast<int64_t>(r)) ? next++ : -1);
   }
   for (size_t r = 0; r < ResultCount(rows); ++r) chain.rows.results.push_back(next++);
-  KILN_RETURN_IF_ERROR(BuildParts(chain));
+  KILN_RETURN_IF_ERROR(BuildParts(chain, analysis));
   return chain;
 }
 
 // The part that makes the output may, if the other part, which is at other rows by then, does not
 // read the operand.
-bool MayShareInChain(const Instruction& instruction, int64_t operand, int64_t output) {
-  auto chain = BuildChain(instruction);
+bool MayShareInChain(const Instruction& instruction, int64_t operand, int64_t output,
+                     FusionAnalysis& analysis) {
+  auto chain = BuildChain(instruction, analysis);
   if (!chain.ok()) return false;
   auto made = std::ranges::find(chain->rows.results, output);
   bool by_rows = made != chain->rows.results.end();

@@ -12,6 +12,8 @@
 
 namespace kiln::kernel {
 
+class FusionAnalysis;  // fusion_analysis.h
+
 // A chain is a fusion of two fusions: its computation holds parameters, a fusion that is a product,
 // one that reads results of it, what takes their results apart, and results of both as the root.
 bool IsChain(const ir::Instruction& instruction);
@@ -38,13 +40,15 @@ struct Chain {
 };
 
 // UNIMPLEMENTED where a fusion of fusions that depend on each other is anything but a chain.
-Result<Chain> BuildChain(const ir::Instruction& chain);
+Result<Chain> BuildChain(const ir::Instruction& chain, FusionAnalysis& analysis);
 // The chain that two kernels of a program would be; `is_used` tells whether others read a result of
 // the product. Operands are numbered as if the chain had those of both, the product's first.
 Result<Chain> BuildChain(const ir::Instruction& product, const ir::Instruction& rows,
-                         const std::function<bool(int64_t result)>& is_used);
+                         const std::function<bool(int64_t result)>& is_used,
+                         FusionAnalysis& analysis);
 
 // As MayShareBuffer (fusible.h), of a chain.
-bool MayShareInChain(const ir::Instruction& chain, int64_t operand, int64_t output);
+bool MayShareInChain(const ir::Instruction& chain, int64_t operand, int64_t output,
+                     FusionAnalysis& analysis);
 
 }  // namespace kiln::kernel

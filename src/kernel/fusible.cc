@@ -9,6 +9,7 @@
 #include "ir/call.h"
 #include "kernel/bundle.h"
 #include "kernel/chain.h"
+#include "kernel/fusion_analysis.h"
 #include "kernel/prologue.h"
 #include "kernel/window.h"
 
@@ -616,7 +617,8 @@ namespace {
 
 // Of a bundle: the part that makes the output may, and no other part, which may run at any time,
 // reads the operand.
-bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output) {
+bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output,
+                      FusionAnalysis& analysis) {
   auto parts = PartsOf(bundle);
   if (!parts.ok()) return false;
   bool may = false;
@@ -627,7 +629,8 @@ bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output
       if (read != part.operands.end()) return false;
     } else if (read != part.operands.end()) {
       may = std::ranges::count(part.operands, operand) == 1 &&
-            MayShareBuffer(*part.kernel, read - part.operands.begin(), made - part.results.begin());
+            MayShareBuffer(*part.kernel, read - part.operands.begin(), made - part.results.begin(),
+                           analysis);
     }
   }
   return may;
@@ -635,14 +638,15 @@ bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output
 
 }  // namespace
 
-bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output) {
+bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output,
+                    FusionAnalysis& analysis) {
   if (ir::IsCall(instruction)) return ir::MayShareInCall(instruction, operand, output);
   FusionRole role = RoleOf(instruction);
   if (role == FusionRole::kNone) return false;
-  if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output);
-  if (role == FusionRole::kChain) return MayShareInChain(instruction, operand, output);
+  if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output, analysis);
+  if (role == FusionRole::kChain) return MayShareInChain(instruction, operand, output, analysis);
   Group group = GroupOf(instruction);
-  auto kernel = BuildKernel(group, "share");
+  const Result<Kernel>& kernel = analysis.KernelOf(instruction);
   if (!kernel.ok()) return false;
   const Instruction* input = instruction.opcode() == Opcode::kFusion
                                  ? instruction.called(0)->parameter(operand)

@@ -9,7 +9,8 @@
 
 namespace kiln::kernel {
 
-class Scheduler;  // schedule/scheduler.h
+class FusionAnalysis;  // fusion_analysis.h
+class Scheduler;       // schedule/scheduler.h
 
 // What an instruction (or a fusion, by its computation) is inside a kernel.
 enum class FusionRole : uint8_t {
@@ -59,7 +60,8 @@ int64_t UpdatedOperand(const ir::Instruction& instruction, int64_t output);
 
 // Whether the kernel reads each element of operand `operand` only at the index at which it writes
 // output `output`, so that both may share their memory.
-bool MayShareBuffer(const ir::Instruction& instruction, int64_t operand, int64_t output);
+bool MayShareBuffer(const ir::Instruction& instruction, int64_t operand, int64_t output,
+                    FusionAnalysis& analysis);
 // The same of the kernel that is known to be the instruction's, and of one of its inputs.
 bool KernelMayShare(const ir::Instruction& instruction, const Kernel& kernel, int input,
                     int64_t output);

@@ -23,7 +23,7 @@ bool HasBounds(const Shape& shape) {
 
 // Whether the fusion is a kernel as it is: no op in it becomes several, and each result is an array
 // of one iteration space.
-bool IsOneKernel(const Instruction& fusion) {
+bool IsOneKernel(const Instruction& fusion, kernel::FusionAnalysis& analysis) {
   for (const Instruction* member : fusion.called(0)->instructions()) {
     if (expand::IsExpanded(member->opcode()) || HasBounds(member->shape())) return false;
   }
@@ -35,7 +35,7 @@ bool IsOneKernel(const Instruction& fusion) {
                        !group.roots[0]->shape().elements().empty() &&
                        group.roots[0] == fusion.called(0)->root();
   if (group.roots.empty() || !(are_arrays || is_hero)) return false;
-  return kernel::BuildKernel(group, "probe").ok();
+  return analysis.KernelOf(fusion).ok();
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<bool> InlineFusions(ir::Module& module, const PassContext& context) {
     for (Instruction* i : c->instructions()) {
       if (i->opcode() != Opcode::kFusion) continue;
       KILN_RETURN_IF_ERROR(context.interrupt.Check());
-      if (fused.contains(c) || !IsOneKernel(*i)) found.push_back(i);
+      if (fused.contains(c) || !IsOneKernel(*i, *context.fusions)) found.push_back(i);
     }
     for (Instruction* fusion : found) {
       c->ReplaceAllUses(fusion, CopyBody(fusion, *fusion->called(0), fusion->operands()));

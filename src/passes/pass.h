@@ -14,6 +14,7 @@
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "ir/ir.h"
+#include "kernel/fusion_analysis.h"
 #include "target/target.h"
 
 namespace kiln::passes {
@@ -50,6 +51,8 @@ struct PassContext {
   int64_t fold_limit_bytes = 1 << 20;
   // Shared by the context's copies: of all runs of the pass.
   std::shared_ptr<FoldBudget> fold_budget = std::make_shared<FoldBudget>();
+  // Shared by the context's copies, and by lowering: the kernels that passes decided by.
+  std::shared_ptr<kernel::FusionAnalysis> fusions = std::make_shared<kernel::FusionAnalysis>();
   // What becomes of more instructions is refused, with copies for each caller of a computation
   // counted; pipelines allow four times as many as they are given, at least.
   int64_t max_instructions = int64_t{1} << 20;

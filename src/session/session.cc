@@ -82,7 +82,8 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   passes::PassContext context;
   context.target = &device_.target();
   KILN_RETURN_IF_ERROR(passes::RunPipeline("op_by_op", passes::OpByOpPipeline(), *module, context));
-  KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered, compiler::Lower(*module, *backend_));
+  KILN_ASSIGN_OR_RETURN(compiler::Lowered lowered,
+                        compiler::Lower(*module, *backend_, *context.fusions));
   auto prepared = std::make_unique<Prepared>(device_);
   prepared->ops.resize(lowered.program.launches.size());
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.prologue));

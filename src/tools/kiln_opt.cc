@@ -221,7 +221,10 @@ Result<std::string> Emit(const ir::Module& module, const std::string& kind) {
   if (kind == "dot") return ir::ToDot(module);
   if (kind == "buffers") {
     passes::AssignmentOptions options;
-    options.may_share = kernel::MayShareBuffer;
+    kernel::FusionAnalysis analysis;
+    options.may_share = [&](const ir::Instruction& i, int64_t operand, int64_t output) {
+      return kernel::MayShareBuffer(i, operand, output, analysis);
+    };
     options.updated_operand = kernel::UpdatedOperand;
     KILN_ASSIGN_OR_RETURN(passes::BufferAssignment assignment,
                           passes::AssignBuffers(module, options));

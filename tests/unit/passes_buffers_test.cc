@@ -330,7 +330,10 @@ void Check(std::unique_ptr<ir::Module> module, std::string_view pipeline, uint64
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
   AssignmentOptions options;
-  options.may_share = kernel::MayShareBuffer;
+  kernel::FusionAnalysis analysis;
+  options.may_share = [&](const ir::Instruction& i, int64_t operand, int64_t output) {
+    return kernel::MayShareBuffer(i, operand, output, analysis);
+  };
   // Some kernels want scratch; which ones depends on the seed.
   options.scratch_bytes = [&](const Instruction& i) -> int64_t {
     if (IsName(i) || i.IsConstant()) return 0;

@@ -161,7 +161,10 @@ body { s_b = ()",
   Status status = RunCpu(*module);
   ASSERT_TRUE(status.ok()) << status.ToString();
   AssignmentOptions options;
-  options.may_share = kernel::MayShareBuffer;
+  kernel::FusionAnalysis analysis;
+  options.may_share = [&](const ir::Instruction& i, int64_t operand, int64_t output) {
+    return kernel::MayShareBuffer(i, operand, output, analysis);
+  };
   auto assignment = AssignBuffers(*module, options);
   ASSERT_TRUE(assignment.ok()) << assignment.status().ToString();
 }

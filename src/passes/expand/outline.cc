@@ -93,8 +93,8 @@ Result<bool> FuseOutlined(ir::Module& module, const PassContext& context) {
   PartFusions(module);
   const auto scheduler = kernel::SchedulerFor(TargetOf(context));
   for (Computation* c : bodies) {
-    FuseRowsIn(*c, *scheduler);
-    FuseIn(*c, *scheduler);
+    FuseRowsIn(*c, *scheduler, *context.fusions);
+    FuseIn(*c, *scheduler, *context.fusions);
   }
   return InlineCalls(module, context);
 }

@@ -52,7 +52,8 @@ bool IsUsedByOthers(const Instruction& product, int64_t result, const Instructio
 
 class ChainFuser {
  public:
-  ChainFuser(Computation& c, const kernel::Scheduler& scheduler) : c_(c), scheduler_(scheduler) {}
+  ChainFuser(Computation& c, const kernel::Scheduler& scheduler, kernel::FusionAnalysis& analysis)
+      : c_(c), scheduler_(scheduler), analysis_(analysis) {}
 
   bool Run() {
     bool changed = false;
@@ -75,7 +76,8 @@ class ChainFuser {
       gone.insert(product);
       gone.insert(product->users().begin(), product->users().end());
       if (rows->shape().is_tuple()) gone.insert(rows->users().begin(), rows->users().end());
-      MergeChain(product, rows);
+      analysis_.KeepSchedule(*MergeChain(product, rows), *std::move(schedule_),
+                             std::move(constants_));
       changed = true;
     }
     if (changed) c_.Reorder(c_.PostOrder());
@@ -85,7 +87,8 @@ class ChainFuser {
   bool leaves_computations() const { return leaves_computations_; }
 
  private:
-  Instruction* ProductFor(const Instruction& rows) const {
+  // With its schedule.
+  Instruction* ProductFor(const Instruction& rows) {
     for (Instruction* operand : rows.operands()) {
       Instruction* product = KernelOf(operand);
       if (kernel::RoleOf(*product) != FusionRole::kDot || product->IsRoot()) continue;
@@ -211,17 +214,23 @@ class ChainFuser {
     return rows;
   }
 
-  bool IsOneKernel(const Instruction& product, const Instruction& rows) const {
+  bool IsOneKernel(const Instruction& product, const Instruction& rows) {
     auto chain = kernel::BuildChain(
-        product, rows, [&](int64_t result) { return IsUsedByOthers(product, result, rows); });
+        product, rows, [&](int64_t result) { return IsUsedByOthers(product, result, rows); },
+        analysis_);
     if (!chain.ok()) return false;
-    kernel::Group group = kernel::GroupOf(product);
-    auto is_constant = [&](int param) {
+    const bool is_fusion = product.opcode() == Opcode::kFusion;
+    const std::vector<const Instruction*> inputs = kernel::GroupOf(product).inputs;
+    constants_.clear();
+    for (size_t p = 0; p < inputs.size(); ++p) {
+      const Instruction* input = is_fusion ? product.operand(static_cast<int64_t>(p)) : inputs[p];
+      constants_.push_back(input->IsConstant());
+    }
+    schedule_ = scheduler_.ScheduleChain(*chain, [&](int param) {
       auto p = static_cast<size_t>(param);
-      if (product.opcode() == Opcode::kFusion) return product.operand(param)->IsConstant();
-      return p < group.inputs.size() && group.inputs[p]->IsConstant();
-    };
-    return scheduler_.ScheduleChain(*chain, is_constant).has_value();
+      return p < constants_.size() && constants_[p];
+    });
+    return schedule_.has_value();
   }
 
   // Whether something else that the second kernel reads is made with the product's results; true as
@@ -245,6 +254,11 @@ class ChainFuser {
 
   Computation& c_;
   const kernel::Scheduler& scheduler_;
+  kernel::FusionAnalysis& analysis_;
+  // Of the last pair that was looked at: the schedule, and which of the product's operands are
+  // constants.
+  std::optional<kernel::CpuChainSchedule> schedule_;
+  std::vector<bool> constants_;
   bool leaves_computations_ = false;
 };
 
@@ -255,7 +269,7 @@ Result<bool> FuseChains(ir::Module& module, const PassContext& context) {
   if (!scheduler->has_chains()) return false;
   bool changed = false, tried = false;
   for (Computation* c : ProgramComputations(module)) {
-    ChainFuser fuser(*c, *scheduler);
+    ChainFuser fuser(*c, *scheduler, *context.fusions);
     changed |= fuser.Run();
     tried |= fuser.leaves_computations();
   }

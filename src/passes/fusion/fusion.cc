@@ -306,15 +306,17 @@ bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
   return dot != members.end() && scheduler.SpoilsProduct(kernel, **dot);
 }
 
-// A group that turned out to be no single kernel, or a bad one, is taken apart again: each op is
-// one by itself.
-void UnfuseWhatCannotBeBuilt(Computation& c, const kernel::Scheduler& scheduler) {
+// The rules above look at two instructions at a time. The kernel of all that they have put together
+// is built here, once, for all that follows. A fusion that is no kernel, or a bad one, is taken
+// apart again: each op is one by itself.
+void CommitToKernels(Computation& c, const kernel::Scheduler& scheduler,
+                     kernel::FusionAnalysis& analysis) {
   std::vector<Instruction*> fusions;
   for (Instruction* i : c.instructions()) {
     if (i->opcode() == Opcode::kFusion) fusions.push_back(i);
   }
   for (Instruction* fusion : fusions) {
-    auto kernel = kernel::BuildKernel(kernel::GroupOf(*fusion), "probe");
+    const Result<kernel::Kernel>& kernel = analysis.KernelOf(*fusion);
     bool spoilt = kernel.ok() && IsSpoiltProduct(*fusion, *kernel, scheduler);
     if (!kernel.ok() || spoilt) Unfuse(fusion);
   }
@@ -334,9 +336,9 @@ void PartFusions(ir::Module& module) {
   }
 }
 
-bool FuseIn(Computation& c, const kernel::Scheduler& scheduler) {
+bool FuseIn(Computation& c, const kernel::Scheduler& scheduler, kernel::FusionAnalysis& analysis) {
   const bool changed = Fuser(c, scheduler).Run();
-  UnfuseWhatCannotBeBuilt(c, scheduler);
+  CommitToKernels(c, scheduler, analysis);
   return changed;
 }
 
@@ -347,7 +349,7 @@ Result<bool> Fuse(ir::Module& module, const PassContext& context) {
   const auto scheduler = kernel::SchedulerFor(TargetOf(context));
   for (Computation* c : programs) {
     KILN_RETURN_IF_ERROR(context.interrupt.Check());
-    changed |= FuseIn(*c, *scheduler);
+    changed |= FuseIn(*c, *scheduler, *context.fusions);
   }
   if (changed) module.RemoveUnusedComputations();
   return changed;

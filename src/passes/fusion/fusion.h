@@ -4,8 +4,9 @@
 #include "ir/ir.h"
 
 namespace kiln::kernel {
-class Scheduler;  // kernel/schedule/scheduler.h
-}
+class FusionAnalysis;  // kernel/fusion_analysis.h
+class Scheduler;       // kernel/schedule/scheduler.h
+}  // namespace kiln::kernel
 
 namespace kiln::passes {
 
@@ -13,8 +14,10 @@ namespace kiln::passes {
 void PartFusions(ir::Module& module);
 
 // Reductions and what uses their results on the same rows; whether there were any.
-bool FuseRowsIn(ir::Computation& c, const kernel::Scheduler& scheduler);
+bool FuseRowsIn(ir::Computation& c, const kernel::Scheduler& scheduler,
+                kernel::FusionAnalysis& analysis);
 // Producers into consumers, and siblings with each other; whether there were any.
-bool FuseIn(ir::Computation& c, const kernel::Scheduler& scheduler);
+bool FuseIn(ir::Computation& c, const kernel::Scheduler& scheduler,
+            kernel::FusionAnalysis& analysis);
 
 }  // namespace kiln::passes

@@ -13,6 +13,7 @@
 #include "ir/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/fusible.h"
+#include "kernel/fusion_analysis.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/fusion/merge.h"
 #include "passes/memory/names.h"
@@ -144,7 +145,8 @@ class Bundle {
 
 class Bundler {
  public:
-  Bundler(Computation& c, const kernel::Scheduler& scheduler) : c_(c), scheduler_(scheduler) {
+  Bundler(Computation& c, const kernel::Scheduler& scheduler, kernel::FusionAnalysis& analysis)
+      : c_(c), scheduler_(scheduler), analysis_(analysis) {
     const ir::Module& module = *c.parent();
     for (Instruction* i : c.instructions()) {
       if (i->IsConstant()) kept_.insert(i);
@@ -226,15 +228,29 @@ class Bundler {
     return Finish(bundle) || changed;
   }
 
-  bool Finish(const Bundle& bundle) const {
+  bool Finish(const Bundle& bundle) {
+    // By traffic and operations first: most bundles are too small, and need no kernels to see it.
     if (bundle.kernels().size() < 2) return false;
     if (!scheduler_.BundlePays(bundle.microseconds())) return false;
-    MergeBundle(bundle.kernels());
+    std::vector<Instruction*> parts;
+    double microseconds = 0;
+    for (Instruction* k : bundle.kernels()) {
+      const Result<kernel::Kernel>& kernel = analysis_.KernelOf(*k);
+      if (!kernel.ok()) continue;
+      // Only products have operands that are packed where they are constants.
+      auto scheduled = scheduler_.Schedule(*kernel, [](int) { return false; });
+      if (!scheduled.ok() || !scheduler_.MayBePart(*scheduled)) continue;
+      microseconds += scheduled->cpu.microseconds;
+      parts.push_back(k);
+    }
+    if (parts.size() < 2 || !scheduler_.BundlePays(microseconds)) return false;
+    MergeBundle(parts);
     return true;
   }
 
   Computation& c_;
   const kernel::Scheduler& scheduler_;
+  kernel::FusionAnalysis& analysis_;
   std::unordered_set<const Instruction*> kept_;
 };
 
@@ -243,7 +259,9 @@ class Bundler {
 Result<bool> BundleKernels(ir::Module& module, const PassContext& context) {
   bool changed = false;
   const auto scheduler = kernel::SchedulerFor(TargetOf(context));
-  for (Computation* c : ProgramComputations(module)) changed |= Bundler(*c, *scheduler).Run();
+  for (Computation* c : ProgramComputations(module)) {
+    changed |= Bundler(*c, *scheduler, *context.fusions).Run();
+  }
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

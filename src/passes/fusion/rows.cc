@@ -89,7 +89,8 @@ bool IsReduction(const Instruction& i) {
 
 class RowFuser {
  public:
-  RowFuser(Computation& c, const kernel::Scheduler& scheduler) : c_(c), scheduler_(scheduler) {}
+  RowFuser(Computation& c, const kernel::Scheduler& scheduler, kernel::FusionAnalysis& analysis)
+      : c_(c), scheduler_(scheduler), analysis_(analysis) {}
 
   bool Run() {
     order_ = c_.PostOrder();
@@ -331,7 +332,7 @@ class RowFuser {
       after_reduction_.erase(member);
     }
     Instruction* fusion = MergeGroup(region, outputs);
-    if (!kernel::BuildKernel(kernel::GroupOf(*fusion), "probe").ok()) Unfuse(fusion);
+    if (!analysis_.KernelOf(*fusion).ok()) Unfuse(fusion);
     // What uses an output that is not the root may stand before what the region needs.
     if (outputs.size() > 1) FindPositions();
     return true;
@@ -339,6 +340,7 @@ class RowFuser {
 
   Computation& c_;
   const kernel::Scheduler& scheduler_;
+  kernel::FusionAnalysis& analysis_;
   // What was there at first; null where it has become part of a kernel.
   std::vector<Instruction*> order_;
   // Of what is left of that: where it stands there.
@@ -354,14 +356,16 @@ class RowFuser {
 
 }  // namespace
 
-bool FuseRowsIn(Computation& c, const kernel::Scheduler& scheduler) {
-  return RowFuser(c, scheduler).Run();
+bool FuseRowsIn(Computation& c, const kernel::Scheduler& scheduler,
+                kernel::FusionAnalysis& analysis) {
+  return RowFuser(c, scheduler, analysis).Run();
 }
 
 Result<bool> FuseRows(ir::Module& module, const PassContext& context) {
   bool changed = false;
   const auto scheduler = kernel::SchedulerFor(TargetOf(context));
-  for (Computation* c : ProgramComputations(module)) changed |= FuseRowsIn(*c, *scheduler);
+  for (Computation* c : ProgramComputations(module))
+    changed |= FuseRowsIn(*c, *scheduler, *context.fusions);
   if (changed) module.RemoveUnusedComputations();
   return changed;
 }

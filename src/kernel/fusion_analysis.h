@@ -1,0 +1,47 @@
+// The kernels of fusions, each built once: passes decide by a kernel, and lowering compiles the one
+// that they had.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/ir.h"
+#include "kernel/chain.h"
+#include "kernel/kernel.h"
+#include "kernel/schedule/cpu/chain.h"
+
+namespace kiln::kernel {
+
+// Keeps an answer for as long as the fusion's computation, with all that it calls, stays as it is.
+// One thread at a time.
+class FusionAnalysis {
+ public:
+  // BuildKernel(GroupOf(instruction)), under the instruction's name. Valid up to the next call for
+  // an instruction that is no fusion, or up to a change of the fusion.
+  const Result<Kernel>& KernelOf(const ir::Instruction& instruction);
+
+  // The schedule by which a pass has made a chain, and by product operand whether it was a constant
+  // then. Null where the chain, or a constant among its operands, is not the same any more.
+  void KeepSchedule(const ir::Instruction& chain, CpuChainSchedule schedule,
+                    std::vector<bool> constants);
+  const CpuChainSchedule* ScheduleOf(const ir::Instruction& chain,
+                                     const std::vector<bool>& constants) const;
+
+ private:
+  struct Entry {
+    int64_t version = 0;
+    std::optional<Result<Kernel>> kernel;
+    std::optional<CpuChainSchedule> schedule;  // of a chain
+    std::vector<bool> constants;               // by which the schedule was made
+  };
+  // The entry of a fusion, emptied where it is about another state of the computation.
+  Entry& EntryOf(const ir::Instruction& fusion);
+
+  std::unordered_map<const ir::Computation*, Entry> entries_;
+  std::optional<Result<Kernel>> single_;  // of the last instruction that is no fusion
+};
+
+}  // namespace kiln::kernel
