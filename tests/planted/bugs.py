@@ -87,8 +87,8 @@ BUGS = [
         'mask = b_.CreateICmp(PLANTED ? llvm::CmpInst::ICMP_ULE : llvm::CmpInst::ICMP_ULT,'
         ' Ramp(0, 1, b_.getInt32Ty()), left);'),
     Bug('select takes the other value', 'codegen/elemental.cc',
-        'return b.CreateSelect(operands[0], operands[1], operands[2]);',
-        'return b.CreateSelect(operands[0], operands[PLANTED ? 2 : 1], operands[PLANTED ? 1 : 2]);'),
+        'return b.CreateSelect(x, y, operands[2]);',
+        'return b.CreateSelect(x, PLANTED ? operands[2] : y, PLANTED ? y : operands[2]);'),
     Bug('unsigned numbers are compared as signed ones', 'codegen/elemental.cc',
         'b.CreateICmp(is_signed ? P::ICMP_SLT : P::ICMP_ULT, x, y)',
         'b.CreateICmp(is_signed || PLANTED ? P::ICMP_SLT : P::ICMP_ULT, x, y)'),

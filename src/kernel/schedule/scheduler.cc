@@ -10,9 +10,6 @@ namespace {
 class NoScheduler : public CpuScheduler {
  public:
   NoScheduler() : CpuScheduler(NoCpu()) {}
-  Result<ScheduledKernel> Schedule(Kernel, const IsConstant&) const override {
-    return Internal("the reference device runs no kernels");
-  }
   bool BundlePays(double) const override { return true; }
 
  private:
