@@ -1,9 +1,14 @@
 #include <chrono>
 #include <cmath>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/id.h"
 #include "base/interrupt.h"
+#include "base/overloaded.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/utf8.h"
@@ -56,6 +61,38 @@ TEST(Status, CarriesCodeAndMessage) {
   Result<int> r = s;
   EXPECT_FALSE(r.ok());
   EXPECT_EQ(Result<int>(4).value(), 4);
+}
+
+TEST(Id, IsANumberOfOneKind) {
+  using Apple = Id<struct AppleTag>;
+  using Pear = Id<struct PearTag>;
+  static_assert(sizeof(Apple) == sizeof(int) && std::is_trivially_copyable_v<Apple>);
+  static_assert(!std::is_convertible_v<int, Apple> && !std::is_convertible_v<Apple, int>);
+  static_assert(!std::is_constructible_v<Apple, Pear>);
+  EXPECT_FALSE(Apple().valid());
+  EXPECT_TRUE(Apple(0).valid());
+  EXPECT_LT(Apple(2), Apple(3));
+  EXPECT_EQ(Cat("a", Apple(7)), "a7");
+}
+
+TEST(Id, IsTheIndexOfAVector) {
+  using Apple = Id<struct AppleTag>;
+  IdVector<Apple, int> weights = {5, 6};
+  EXPECT_EQ(weights.next(), Apple(2));
+  EXPECT_EQ(weights.Add(7), Apple(2));
+  weights[Apple(0)] = 4;
+  std::vector<int> in_order;
+  for (Apple a : weights.ids()) in_order.push_back(weights[a]);
+  EXPECT_EQ(in_order, (std::vector<int>{4, 6, 7}));
+  IdVector<Apple, bool> red(weights.size(), false);
+  red[Apple(1)] = true;
+  EXPECT_TRUE(red[Apple(1)]);
+}
+
+TEST(Overloaded, VisitsEachAlternative) {
+  const Overloaded name{[](int) { return "int"; }, [](bool) { return "bool"; }};
+  EXPECT_STREQ(std::visit(name, std::variant<int, bool>(true)), "bool");
+  EXPECT_STREQ(std::visit(name, std::variant<int, bool>(1)), "int");
 }
 
 TEST(Interrupt, EndsByAFlagOrADeadline) {
