@@ -1,5 +1,5 @@
 /** @file
- *  Custom calls: functions of the user's that programs call by name, on every device. */
+ *  Custom calls: the user's functions, called by programs by name, on every device. */
 #ifndef KILN_CUSTOM_CALL_H_
 #define KILN_CUSTOM_CALL_H_
 
@@ -17,63 +17,62 @@
 extern "C" {
 #endif
 
-/** An array in the host's memory, while a custom call runs. \since 0.1 */
+/** An array in host memory during a custom call. \since 0.1 */
 typedef struct kiln_call_array {
   size_t struct_size;  /**< sizeof(kiln_call_array) of the library */
   kiln_dtype dtype;    /**< the type of its elements */
   int32_t reserved;    /**< 0 */
   size_t rank;         /**< number of dimensions */
   const int64_t* dims; /**< `rank` sizes */
-  void* data;          /**< the elements in row-major order, at a multiple of KILN_ALIGNMENT; only a
-                            result's may be written */
+  void* data;          /**< the elements in row-major order, aligned to KILN_ALIGNMENT; only results
+                            may be written */
   int64_t byte_size;   /**< of the elements */
 } kiln_call_array;
 
-/** What a custom call's function gets; all of it is borrowed until the function returns. Tuples are
- *  taken apart, in order, and tokens left out. \since 0.1 */
+/** The arguments of a custom call's function, borrowed until it returns. Tuples are flattened, in
+ *  order, and tokens are omitted. \since 0.1 */
 typedef struct kiln_custom_call {
   size_t struct_size;                     /**< sizeof(kiln_custom_call) of the library */
-  const char* target;                     /**< the name that is called */
+  const char* target;                     /**< the name of the called function */
   size_t target_length;                   /**< its number of bytes */
-  const char* backend_config;             /**< the text that the op has for the function */
+  const char* backend_config;             /**< the op's text for the function */
   size_t backend_config_length;           /**< its number of bytes */
-  const kiln_call_array* const* operands; /**< what the function reads */
+  const kiln_call_array* const* operands; /**< the inputs */
   size_t operand_count;                   /**< number of `operands` */
-  const kiln_call_array* const* results;  /**< what it fills in; their contents are undefined
-                                               before, but that one in an operand's memory has that
-                                               operand's `data` */
+  const kiln_call_array* const* results;  /**< the outputs, uninitialised on entry; an output in an
+                                               operand's memory has that operand's `data` */
   size_t result_count;                    /**< number of `results` */
 } kiln_custom_call;
 
-/** Registers the function that custom calls of a target run, in programs that are compiled from
- *  then on for any device of the context. On a GPU the arrays are copied to the host and back.
- *  @param target what the calls name, not empty
- *  @param function returns NULL, or an error (see kiln_error_create()), which it hands over: then
- *         the execution fails with it. It may be called by several threads at once, must not throw,
- *         and must not use the context's objects
+/** Registers the function of a custom-call target, for programs compiled afterwards for any device
+ *  of the context. On a GPU the arrays are copied to the host and back.
+ *  @param target the name in the calls, not empty
+ *  @param function returns NULL, or hands over an error (see kiln_error_create()), which becomes
+ *         the execution's. It may be called by several threads at once, must not throw, and must
+ *         not use the context's objects
  *  @param user_data the first argument of both functions
- *  @param destroy called once when nothing can call `function` any more; may be NULL. Not called
- *         where this fails
- *  @return ALREADY_EXISTS where the target has a function, INVALID_ARGUMENT for targets that the
- *          library deals with itself: names that begin with "kiln." and markers ("Sharding")
+ *  @param destroy called once when `function` can no longer be called; may be NULL. Not called on
+ *         failure
+ *  @return ALREADY_EXISTS if the target has a function, INVALID_ARGUMENT for targets of the library
+ *         itself: names that begin with "kiln." and markers ("Sharding")
  *
  *  Unless kiln_context_options::callbacks_from_any_thread is set, both are called only on threads
- *  that are inside a call of this library: executions of programs with such calls are done by the
- *  thread that asks for them. Any thread. \since 0.1 */
+ *  inside a call of this library: programs with such calls are executed by the calling thread. Any
+ *  thread. \since 0.1 */
 KILN_API kiln_error* kiln_context_register_call(
     kiln_context* context, const char* target, size_t target_length,
     kiln_error* (*function)(void* user_data, const kiln_custom_call* call), void* user_data,
     void (*destroy)(void* user_data));
 
-/** What kiln_op_custom_call() may be told beside. Zero everywhere means the defaults. \since 0.1 */
+/** The options of kiln_op_custom_call(). Members that are 0 have their defaults. \since 0.1 */
 typedef struct kiln_custom_call_options {
   size_t struct_size;           /**< set by kiln_custom_call_options_init() */
   const char* backend_config;   /**< a text for the function; NULL: "" */
   size_t backend_config_length; /**< its number of bytes */
   const int64_t* aliases;       /**< for each result the number of the operand, an array of the same
-                                     shape, in whose memory the function finds it, or -1; NULL: none */
+                                     shape, that it shares memory with, or -1; NULL: none */
   size_t alias_count;           /**< 0, or the number of results */
-  int32_t has_side_effect;      /**< 1: it is run though nobody needs its results */
+  int32_t has_side_effect;      /**< 1: it is run even if its results are unused */
   int32_t reserved;             /**< 0 */
 } kiln_custom_call_options;
 
@@ -81,18 +80,17 @@ typedef struct kiln_custom_call_options {
 #define KILN_CUSTOM_CALL_OPTIONS_INIT \
   { sizeof(kiln_custom_call_options), NULL, 0, NULL, 0, 0, 0 }
 
-/** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_custom_call_options). A size
- *  below that of `struct_size` itself, or NULL, does nothing. Any thread. \since 0.1 */
+/** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_custom_call_options). NULL, or
+ *  a size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */
 KILN_API void kiln_custom_call_options_init(kiln_custom_call_options* options, size_t size);
 
-/** Calls a function of the user's; see kiln_context_register_call(), which may come later, but
- *  before the graph is compiled. No two calls become one, and none is made where a value is known
- *  beforehand.
- *  @param operands what the function gets; may be NULL with count 0
- *  @param results the shapes of the results: of each `dtype`, `rank` and `dims` count
- *  @param result_count one: the value is an array; else it is a tuple of so many
+/** Calls a function of the user; see kiln_context_register_call(), to be called before the graph is
+ *  compiled. Calls are never merged and never evaluated at compile time.
+ *  @param operands the inputs of the function; may be NULL with count 0
+ *  @param results the shapes of the results; their `dtype`, `rank` and `dims` are read
+ *  @param result_count with 1 the value is an array, otherwise a tuple of this size
  *  @param options may be NULL: the defaults
- *  @return the op's value; 0 after a mistake
+ *  @return the op's value; 0 after an error
  *
  *  One thread at a time per graph. \since 0.1 */
 KILN_API kiln_value kiln_op_custom_call(kiln_graph* graph, const char* target, size_t target_length,

@@ -1,9 +1,9 @@
 /** @file
- *  How the functions of the C ABI are declared. */
+ *  The declaration of exported functions. */
 #ifndef KILN_EXPORT_H_
 #define KILN_EXPORT_H_
 
-/** Marks a function that libkiln.so exports. */
+/** Marks a function exported by libkiln.so. */
 #if defined(__GNUC__) || defined(__clang__)
 #define KILN_API __attribute__((visibility("default")))
 #else

@@ -1,5 +1,5 @@
 /** @file
- *  Timelines: what the library did when, in Chrome's trace event format. */
+ *  Timelines of the library's work, in Chrome's trace event format. */
 #ifndef KILN_TRACE_H_
 #define KILN_TRACE_H_
 
@@ -15,38 +15,38 @@
 extern "C" {
 #endif
 
-/** A recording of what a context does: passes and compilations, executions, and one bar per kernel
- *  that names its ops. GPUs have lanes of their own, of kernels, copies and graphs. \since 0.1 */
+/** A recording of a context's work: passes and compilations, executions, and one bar per kernel
+ *  with its ops. GPUs have separate lanes for kernels, copies and graphs. \since 0.1 */
 typedef struct kiln_trace kiln_trace;
 
-/** Begins to record everything that the context does, on any thread. Recording costs about a
- *  microsecond per kernel.
- *  @param trace receives one reference, which the caller gives back with kiln_trace_release()
+/** Begins to record all work of the context, on any thread. Recording costs about a microsecond per
+ *  kernel.
+ *  @param trace receives one reference, to be released with kiln_trace_release()
  *  @return FAILED_PRECONDITION while another trace of the context is recording
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_start(kiln_context* context, kiln_trace** trace);
 
-/** Ends the recording; what has ended by then is in it, and transfers to GPUs that are under way,
- *  which are waited for. Ending it twice is no error; so does giving back the last reference.
+/** Ends the recording. It contains the work completed by then, and pending transfers to GPUs, which
+ *  are awaited. A second call has no effect. The release of the last reference ends the recording,
+ *  too.
  *  @return INVALID_ARGUMENT for NULL
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_stop(kiln_trace* trace);
 
-/** What was recorded so far, as a JSON object in Chrome's trace event format, which
- *  chrome://tracing and Perfetto show. Before the end of the recording, some of what GPUs have done
- *  may be missing.
- *  @param text receives one reference, which the caller gives back with kiln_text_release()
+/** The recording so far, as a JSON object in Chrome's trace event format, for chrome://tracing and
+ *  Perfetto. Before the end of the recording, some work of GPUs may be missing.
+ *  @param text receives one reference, to be released with kiln_text_release()
  *  @return RESOURCE_EXHAUSTED
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_trace_to_json(const kiln_trace* trace, kiln_text** text);
 
-/** Adds a reference; NULL is taken. Any thread. \since 0.1 */
+/** Adds a reference; NULL is allowed. Any thread. \since 0.1 */
 KILN_API void kiln_trace_retain(kiln_trace* trace);
 
-/** Gives a reference back; NULL is taken. Any thread. \since 0.1 */
+/** Releases a reference; NULL is allowed. Any thread. \since 0.1 */
 KILN_API void kiln_trace_release(kiln_trace* trace);
 
 #ifdef __cplusplus

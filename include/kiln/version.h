@@ -20,11 +20,11 @@ extern "C" {
 /** The version that a program was compiled with, in the form of kiln_version(). */
 #define KILN_VERSION (KILN_VERSION_MAJOR * 1000000 + KILN_VERSION_MINOR * 1000 + KILN_VERSION_PATCH)
 
-/** The version of the library that is running: major * 1000000 + minor * 1000 + patch.
- *  Any thread. \since 0.1 */
+/** The version of the loaded library: major * 1000000 + minor * 1000 + patch. Any thread.
+ *  \since 0.1 */
 KILN_API int32_t kiln_version(void);
 
-/** The same as text, "0.1.0". Constant. Any thread. \since 0.1 */
+/** The same as text, "0.1.0". Static. Any thread. \since 0.1 */
 KILN_API const char* kiln_version_string(void);
 
 #ifdef __cplusplus
