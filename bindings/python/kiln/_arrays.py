@@ -1,4 +1,4 @@
-"""Shapes, and the arrays of others, by NumPy's array interface or Python's buffer protocol."""
+"""Shapes, and foreign arrays by NumPy's array interface or Python's buffer protocol."""
 
 import ctypes
 import math
@@ -8,7 +8,7 @@ from ._dtypes import NATIVE, DType, DTypeLike, dtype_name, dtype_number, number_
 from ._library import lib
 from ._structs import Shape as ShapeStruct
 
-# The types that the buffer protocol has, by kind and size.
+# The types of the buffer protocol, by kind and size.
 _KINDS = {'?': 'b', 'b': 'i', 'h': 'i', 'i': 'i', 'l': 'i', 'q': 'i', 'B': 'u', 'H': 'u', 'I': 'u',
           'L': 'u', 'Q': 'u', 'e': 'f', 'f': 'f', 'd': 'f', 'Zf': 'c', 'Zd': 'c'}
 # Integers of less than a byte, of which ml_dtypes keeps the bits alone and the library the value.
@@ -16,8 +16,8 @@ _SIGNED = ('s2', 's4')
 
 
 class Shape(Tuple[int, ...]):
-    """What an array is: a tuple of its sizes, which knows the element type, too. A size of a
-    graph's may be a `Symbol`; `byte_size` is then -1.
+    """The shape of an array: a tuple of its sizes, with the element type. In a graph a size may be
+    a `Symbol`; `byte_size` is then -1.
 
     Attributes:
         dtype: the element type's name
@@ -65,7 +65,7 @@ class Shape(Tuple[int, ...]):
 
 
 class Shaped:
-    """What has a shape, and with it NumPy's words for it."""
+    """An object with a shape, and NumPy's properties of it."""
 
     __slots__ = ()
 
@@ -93,7 +93,7 @@ class Shaped:
 
 
 class HostArray(NamedTuple):
-    """Memory of somebody else's that holds an array in row-major order."""
+    """Foreign memory with an array in row-major order."""
 
     address: int
     dtype: int
@@ -104,21 +104,21 @@ class HostArray(NamedTuple):
 
 
 def shape_of(function: Any, *arguments: Any) -> Shape:
-    """The shape that a function writes into its last parameter."""
+    """The shape written by a function into its last parameter."""
     struct = ShapeStruct()
     function(*arguments, ctypes.byref(struct))
     return read_shape(struct)
 
 
 def read_shape(struct: ShapeStruct) -> Shape:
-    """What a struct of the library's says."""
+    """The shape in a struct of the library."""
     dims = tuple(struct.dims[:struct.rank]) if struct.dims else ()
     return Shape(dtype_name(struct.dtype), dims, struct.byte_size)
 
 
 def _with_interface(source: Any, dtype: Optional[int], copy: bool) -> Tuple[Any, Optional[int]]:
-    """What has NumPy's array interface or the buffer protocol, in the library's bytes, and the
-    number of its element type if that can be told by name.
+    """The array with NumPy's array interface or the buffer protocol, in the library's bytes, and
+    the number of its element type if known by name.
     """
     if not hasattr(source, '__array_interface__') and hasattr(source, '__array__'):
         source = source.__array__()
@@ -135,10 +135,10 @@ def _with_interface(source: Any, dtype: Optional[int], copy: bool) -> Tuple[Any,
 
 
 def host_array(source: Any, dtype: Optional[DTypeLike] = None, copy: bool = False) -> HostArray:
-    """The memory of an array: what has NumPy's array interface or Python's buffer protocol.
+    """The memory of an array with NumPy's array interface or Python's buffer protocol.
 
     Args:
-        dtype: the element type, where the array's own is not one of the library's
+        dtype: the element type, if the array's own is not one of the library's
         copy: whether a copy may take the place of memory that is not in row-major order, and of
             numbers and lists of them
     """

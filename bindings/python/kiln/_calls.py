@@ -1,4 +1,4 @@
-"""Functions of Python's that programs call."""
+"""Python functions called by programs."""
 
 import ctypes
 import threading
@@ -20,8 +20,8 @@ _make_error.argtypes = FUNCTIONS['kiln_error_create'][1]
 
 
 class CallArray:
-    """An array of a custom call: `numpy.asarray` of it is the same memory, which is there until the
-    function returns.
+    """An array of a custom call: `numpy.asarray` of it is the same memory, valid until the function
+    returns.
 
     Attributes:
         shape: element type, sizes and bytes
@@ -46,11 +46,11 @@ class CallArray:
 
 
 class CustomCall:
-    """What a function that is registered with `Context.register_call` gets.
+    """The argument of functions registered with `Context.register_call`.
 
     Attributes:
-        target: the name that is called
-        backend_config: the text that the op has for the function
+        target: the name in the call
+        backend_config: the op's text for the function
         operands: the arrays to read, `CallArray`s
         results: the arrays to fill in, `CallArray`s
     """
@@ -68,7 +68,7 @@ class CustomCall:
 
 
 def _call(number: int, address: int) -> Optional[int]:
-    """Calls the function that is held under a number; an exception is the call's error."""
+    """Calls the function registered under a number; an exception becomes the call's error."""
     function: Callable[[CustomCall], None] = held(number)
     try:
         function(CustomCall(_structs.CustomCall.from_address(address)))
@@ -89,7 +89,7 @@ call_held = _structs.CallFunction(_call)
 
 
 class _Scope(threading.local):
-    """Whether this thread runs a program, and what a function of Python's that it called raised."""
+    """Whether this thread runs a program, and the exception of a Python function called by it."""
 
     is_open = False
     cause: Optional[BaseException] = None
@@ -99,9 +99,9 @@ _scope = _Scope()
 
 
 def with_causes(function: Callable[[], T]) -> T:
-    """Calls what runs a program. Where that fails as a function of Python's did, which it called in
-    this thread, the function's exception is the error's cause; KeyboardInterrupt and the like take
-    its place.
+    """Calls a function that runs a program. If it fails because of a Python function called in this
+    thread, that function's exception is the error's cause; KeyboardInterrupt and the like replace
+    the error.
     """
     _scope.is_open = True
     try:

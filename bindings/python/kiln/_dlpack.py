@@ -1,4 +1,4 @@
-"""Tensors of DLPack in Python's capsules, whose names say their form and whether they are used."""
+"""DLPack tensors in Python's capsules, whose names state their form and whether they are used."""
 
 import ctypes
 from typing import Any, Callable, NamedTuple, Optional, Tuple
@@ -54,7 +54,7 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _destroy(capsule: int) -> None:
-    """Gives back a tensor that nobody has taken."""
+    """Releases an unused tensor."""
     for form in _FORMS:
         if _is_valid_at(capsule, form.name):
             address = _pointer_at(capsule, form.name)
@@ -65,7 +65,8 @@ _destructor = _Destructor(_destroy)  # kept here, as names are
 
 
 def export(buffer: Any, max_version: Optional[Tuple[int, int]]) -> Any:
-    """A capsule with a tensor in the memory of a buffer, in the newest form that is understood."""
+    """A capsule with a tensor in the memory of a buffer, in the newest form that the consumer
+    supports."""
     form = _FORMS[0 if max_version is not None and max_version[0] >= 1 else 1]
     return _new(made(form.export, buffer), form.name, _destructor)
 
@@ -78,7 +79,8 @@ def device_of(device: Any) -> Tuple[int, int]:
 
 
 def take(device: Any, source: Any) -> int:
-    """The address of a buffer on a device, made of a capsule, or of what hands one out."""
+    """The address of a new buffer on a device, from a capsule, or from an object that provides
+    one."""
     capsule = source
     if hasattr(source, '__dlpack__'):
         kind = source.__dlpack_device__()[0]

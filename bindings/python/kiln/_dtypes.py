@@ -33,7 +33,7 @@ _KINDS = {'p': 'pred', 's': 'signed', 'u': 'unsigned', 'f': 'float', 'b': 'float
 
 class DType:
     """An element type: `DType('f32')`, `DType('float32')` and `DType(numpy.float32)` are the same
-    object. It equals each of these names and types, and NumPy takes it for its own.
+    object. It equals each of these names and types, and NumPy accepts it as a dtype.
 
     Attributes:
         name: its name in HLO
@@ -130,7 +130,7 @@ def dtype_name(number: int) -> str:
 
 
 def _of_numpy(dtype: Any) -> Optional[str]:
-    """The name of a type of NumPy's, of a class of its scalars, or of one of Python's."""
+    """The name of a NumPy type, of a NumPy scalar class, or of a Python type."""
     if isinstance(dtype, type):
         if dtype in _PYTHON:
             return _PYTHON[dtype]
@@ -145,7 +145,7 @@ def _of_numpy(dtype: Any) -> Optional[str]:
 
 
 def numpy_dtype(name: str) -> Any:
-    """NumPy's type of a name in HLO; None where there is none, or ml_dtypes is not there."""
+    """NumPy's type for a name in HLO; None if there is none, or ml_dtypes is missing."""
     instance = DType(name)
     if instance._numpy is None:
         if name in _NUMPY:
@@ -176,7 +176,7 @@ _RANKS = {'pred': 0, 'signed': 1, 'unsigned': 1, 'float': 2, 'complex': 3}
 
 
 def checked_number(number: Any, dtype: DType) -> Any:
-    """A number, as one of Python's, if an element type can hold numbers of its kind."""
+    """A number as a Python number, if an element type can hold numbers of its kind."""
     item = number.item() if hasattr(number, 'item') else number
     if not isinstance(item, (bool, int, float, complex)):
         item = float(item)  # of ml_dtypes
@@ -194,7 +194,7 @@ def checked_number(number: Any, dtype: DType) -> Any:
 
 
 def is_native(name: str) -> bool:
-    """Whether NumPy has it of its own."""
+    """Whether it is one of NumPy's own types."""
     return name in _NUMPY
 
 

@@ -11,15 +11,16 @@ H = TypeVar('H', bound='Handle')
 
 
 def refuse_to_copy(self: Any, _protocol: Any = None) -> Any:
-    """`__reduce_ex__` of what cannot be pickled or copied: it is an address in this process."""
+    """`__reduce_ex__` of objects that cannot be pickled or copied, because they are addresses in
+    this process."""
     raise TypeError('a kiln.{} cannot be pickled or copied{}'.format(
         type(self).__name__, getattr(self, '_instead', '')))
 
 
 class Handle:
-    """An object of the library. It is given back by `close`, at the end of a `with` block, or when
-    the last reference to the Python object goes; what was made from it keeps what it needs alive.
-    It cannot be pickled or copied.
+    """An object of the library. It is released by `close`, at the end of a `with` block, or with
+    the last reference to the Python object; objects made from it keep it alive as needed. It cannot
+    be pickled or copied.
     """
 
     # The address, which ctypes passes to functions; it is there until the object is closed.
@@ -36,7 +37,7 @@ class Handle:
 
     @classmethod
     def borrowed(cls: 'type[H]', address: int) -> H:
-        """An object for an address that the library keeps a reference to."""
+        """An object for a borrowed address."""
         getattr(lib, 'kiln_{}_retain'.format(cls._noun))(address)
         return cls(address)
 
@@ -50,14 +51,14 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether it was given back."""
+        """Whether it was released."""
         try:
             return not self._as_parameter_
         except ctypes.ArgumentError:
             return True
 
     def close(self) -> None:
-        """Gives the object back; using it afterwards raises `ctypes.ArgumentError`."""
+        """Releases the object; any later use raises `ctypes.ArgumentError`."""
         try:
             address = self._as_parameter_
             del self._as_parameter_
@@ -80,7 +81,7 @@ class Handle:
         self.close()
 
 
-# What the library has been given as user_data, by number, until it calls `forget`.
+# The objects passed to the library as user_data, by number, until it calls `forget`.
 _held: Dict[int, Any] = {}
 _numbers = itertools.count(1)
 
@@ -98,7 +99,7 @@ def held(number: int) -> Any:
 
 
 def drop(number: int) -> None:
-    """Ends what `hold` began."""
+    """Undoes `hold`."""
     _held.pop(number, None)
 
 

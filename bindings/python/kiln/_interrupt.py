@@ -1,10 +1,10 @@
 """Ctrl-C while the library works.
 
-Python calls the handlers of signals in the main thread, between two steps of its own: not before a
-function of the library has returned. So what may take long is done by a thread beside the main one,
-which waits for it in a way that signals end; then the work is cancelled. Where it looks at its flag
-too seldom, it is left to end by itself. Other threads than the main one, to which no signals go,
-work themselves.
+Python calls signal handlers in the main thread between two bytecode instructions, so not before a
+function of the library has returned. Long work is therefore done by a second thread. The main
+thread waits for it interruptibly; on a signal the work is cancelled. Work that polls its flag too
+seldom is left to end by itself. Threads other than the main one get no signals and do their work
+themselves.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from ._library import lean, raise_error
 
 T = TypeVar('T')
 
-# Nanoseconds after which a wait for an event looks whether there was a signal.
+# Nanoseconds between two checks for signals in a wait for an event.
 _SLICE = 20_000_000
 _wait = lean('kiln_event_wait')
 _is_ready = lean('kiln_event_is_ready')
@@ -27,12 +27,12 @@ _release_error = lean('kiln_error_release')
 _main = threading.main_thread()
 
 
-# Seconds that cancelled work has for its end before it is left alone.
+# Seconds given to cancelled work before it is left alone.
 _GRACE = 0.02
 
 
 class Job:
-    """Something to do, and what came of it."""
+    """A function call and its outcome."""
 
     __slots__ = ('function', 'result', 'error', 'done')
 
@@ -98,9 +98,9 @@ def _await_what_was_left() -> None:
 
 def interruptible(function: Callable[[], T], cancel: Callable[[], None],
                   leave: Callable[[Job], None] = lambda _job: None) -> T:
-    """Calls a function so that a signal whose handler raises (KeyboardInterrupt) ends it: `cancel`
-    is called, and the exception goes on when the function has ended, or a moment later. Then
-    `leave` is called with a job that is done when the function is.
+    """Calls a function interruptibly: if a signal's handler raises (KeyboardInterrupt), `cancel` is
+    called, and the exception propagates when the function has ended, or a moment later. In the
+    latter case `leave` is called with a job that ends with the function.
     """
     if get_ident() != _main.ident:
         return function()
@@ -114,7 +114,7 @@ def interruptible(function: Callable[[], T], cancel: Callable[[], None],
         job.done.acquire()
     except BaseException:
         cancel()
-        # Whether the job is on its way is not known here: what is queued behind it tells its end.
+        # Unknown here is whether the job has begun: a job queued behind it marks its end.
         last = Job(lambda: _idle.append(worker))
         worker.jobs.put(last)
         try:

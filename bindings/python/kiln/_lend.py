@@ -1,4 +1,4 @@
-"""Arrays of NumPy's as arguments of one call, in a microsecond or two."""
+"""NumPy arrays as arguments of one call, in a microsecond or two."""
 
 import ctypes
 import math
@@ -16,7 +16,7 @@ _addressof = ctypes.addressof
 
 
 class Lender:
-    """Makes buffers of arrays that are an argument of an executable's."""
+    """Makes buffers of arrays for one argument of an executable."""
 
     __slots__ = ('_ndarray', '_numpy', '_shape', '_rank', '_dims', '_place', '_number', '_size',
                  '_device', '_fixed')
@@ -34,8 +34,8 @@ class Lender:
             's2', 's4')
 
     def lend(self, array: Any) -> Optional[Buffer]:
-        """A buffer that is the memory of an array, which must stay as long; None where the array is
-        not one of NumPy's in the argument's form, or is read-only.
+        """A buffer in the memory of an array, which must outlive it; None if the array is not a
+        NumPy array of the argument's form, or is read-only.
         """
         if (type(array) is not self._ndarray or array.dtype != self._numpy
                 or array.shape != self._shape or not self._fixed

@@ -1,4 +1,4 @@
-"""The library, loaded, and the conversions that its functions want."""
+"""The loaded library, and the conversions for its functions."""
 
 import ctypes
 import os
@@ -12,11 +12,11 @@ from ._table import FUNCTIONS, VERSION, Code
 S = TypeVar('S', bound=ctypes.Structure)
 
 class KilnError(Exception):
-    """A failure that the library tells.
+    """An error of the library.
 
     Attributes:
-        code: what kind of failure, a `Code`
-        message: what it was about
+        code: the kind of failure, a `Code`
+        message: its description
     """
 
     def __init__(self, code: Code, message: str) -> None:
@@ -29,7 +29,7 @@ class KilnError(Exception):
 
 
 def _paths() -> Iterator[str]:
-    """Where the library may be, the best place first."""
+    """The possible paths of the library, the preferred one first."""
     named = os.environ.get('KILN_LIBRARY')
     if named:
         yield named
@@ -55,8 +55,8 @@ def _paths() -> Iterator[str]:
 
 
 def _load() -> ctypes.CDLL:
-    """Loads the library: the one that KILN_LIBRARY names, or else the first that is found in the
-    package, below its prefix, by the system's loader, or by pkg-config.
+    """Loads the library: the one named by KILN_LIBRARY, or else the first one found in the package,
+    below its prefix, by the system's loader, or by pkg-config.
     """
     errors = []
     for path in _paths():
@@ -87,8 +87,8 @@ def _raise(returned: ErrorPointer, _function: Any, _arguments: Any) -> None:
 
 
 def lean(name: str) -> Any:
-    """A function of the library that takes addresses and numbers as Python's integers, and returns
-    the address of an error, or None: for where each microsecond counts.
+    """A function of the library with addresses and numbers as Python integers, which returns the
+    address of an error, or None: for calls where each microsecond counts.
     """
     function = lib[name]
     result, parameters = FUNCTIONS[name]
@@ -101,7 +101,7 @@ _NUMBERS = (ctypes.c_int32, ctypes.c_int64, ctypes.c_size_t, ctypes.c_double)
 
 
 def raise_error(address: int) -> NoReturn:
-    """Raises an error that a lean function has returned."""
+    """Raises an error returned by a lean function."""
     try:
         raise borrowed_error(address)
     finally:
@@ -115,25 +115,25 @@ def borrowed_error(pointer: Any) -> KilnError:
 
 
 def text(string: str) -> Tuple[bytes, int]:
-    """The pair of arguments that a text is."""
+    """The pair of arguments of a text."""
     data = string.encode()
     return data, len(data)
 
 
 def decoded(function: Callable[..., Optional[bytes]], *arguments: Any) -> Optional[str]:
-    """The text that a function returns, whose length is its last parameter; None for NULL."""
+    """The text returned by a function, whose length is its last parameter; None for NULL."""
     data = function(*arguments, None)
     return None if data is None else data.decode('utf-8', 'replace')
 
 
 def ints(values: Iterable[int]) -> 'Tuple[ctypes.Array[Any], int]':
-    """The pair of arguments that a list of integers is."""
+    """The pair of arguments of a list of integers."""
     items = [int(v) for v in values]
     return (ctypes.c_int64 * len(items))(*items), len(items)
 
 
 def made(function: Callable[..., None], *arguments: Any) -> int:
-    """The address of the object that a function hands over in its last parameter."""
+    """The address of the object handed over in a function's last parameter."""
     place = ctypes.c_void_p()
     function(*arguments, ctypes.byref(place))
     assert place.value is not None
@@ -141,7 +141,7 @@ def made(function: Callable[..., None], *arguments: Any) -> int:
 
 
 def made_text(function: Callable[..., None], *arguments: Any) -> str:
-    """The contents of the kiln_text that a function hands over."""
+    """The contents of the kiln_text handed over by a function."""
     address = made(function, *arguments)
     try:
         return decoded(lib.kiln_text_data, address) or ''
@@ -150,7 +150,7 @@ def made_text(function: Callable[..., None], *arguments: Any) -> str:
 
 
 def options(struct: Type[S], init: Callable[..., None], **fields: Any) -> S:
-    """A struct of options with some fields set; the others are the defaults."""
+    """A struct of options with some fields set; the others have their defaults."""
     made_options = struct()
     init(ctypes.byref(made_options), ctypes.sizeof(struct))
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""NumPy's arrays for the library, and in its memory. NumPy is imported when it is wanted."""
+"""NumPy arrays for the library, and in its memory. NumPy is imported on first use."""
 
 from typing import Any, Dict, Sequence, Tuple, Union
 
@@ -8,7 +8,7 @@ from ._table import ALIGNMENT
 
 
 class Memory:
-    """Memory that is an array for NumPy, which keeps this object while it uses it."""
+    """Memory exposed to NumPy as an array, which keeps this object alive."""
 
     __slots__ = ('owner', '__array_interface__', '__weakref__')
 
@@ -33,7 +33,7 @@ def array_of(memory: Memory, dtype: str) -> Any:
 
 
 def converted(array: Any, dtype: Any, copy: Any) -> Any:
-    """What `__array__` returns when it is asked for a type, or for a copy (None: where needed)."""
+    """The result of `__array__` for a requested type, or a copy (None: if needed)."""
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueError('a conversion of {} to {} needs a copy'.format(array.dtype, dtype))
@@ -42,8 +42,8 @@ def converted(array: Any, dtype: Any, copy: Any) -> Any:
 
 
 def empty(shape: Union[int, Sequence[int]], dtype: DTypeLike = float) -> Any:
-    """An array of NumPy's, not initialised, that the library uses where it is, for arguments and
-    for results, on all devices in the host's memory: it begins at a multiple of `kiln.ALIGNMENT`.
+    """An uninitialised NumPy array, aligned to `kiln.ALIGNMENT`: the library uses it in place, for
+    arguments and results, on all devices in host memory.
     """
     import numpy
     dims: Tuple[int, ...] = tuple(shape) if not isinstance(shape, int) else (shape,)

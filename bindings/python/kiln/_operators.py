@@ -1,4 +1,4 @@
-"""How values go with each other, with numbers and with arrays: NumPy's rules, as ops."""
+"""Combinations of values with each other, with numbers and with arrays: NumPy's rules, as ops."""
 
 import math
 import operator
@@ -19,14 +19,14 @@ Axis = Union[None, int, Sequence[int]]
 # --- Arguments as NumPy's functions take them
 
 def integers(items: Sequence[Any]) -> List[int]:
-    """Integers that are given one by one, or as one sequence."""
+    """Integers given one by one, or as one sequence."""
     if len(items) == 1 and not hasattr(items[0], '__index__'):
         items = items[0]
     return [operator.index(item) for item in items]
 
 
 def axes_of(axis: Any, ndim: int) -> List[int]:
-    """The numbers of dimensions, of which negative ones count from the end."""
+    """The numbers of dimensions; negative ones count from the end."""
     given = [axis] if hasattr(axis, '__index__') else list(axis)
     axes = [operator.index(a) for a in given]
     for a in axes:
@@ -47,8 +47,8 @@ def refuse_out(out: Any) -> None:
 # --- Operands: of one graph, of one element type, and of dimensions that go together
 
 def is_number(item: Any) -> bool:
-    """Whether it is a number of Python's, or a scalar of NumPy's, of which NumPy's functions make
-    arrays without dimensions.
+    """Whether it is a Python number, or a NumPy scalar, which NumPy's functions convert to arrays
+    without dimensions.
     """
     if isinstance(item, (bool, int, float, complex)):
         return True
@@ -58,7 +58,8 @@ def is_number(item: Any) -> bool:
 
 
 def _lift(item: Any, like: Any) -> Any:
-    """An operand as a value of `like`'s graph and element type; NotImplemented for what is none."""
+    """An operand as a value of `like`'s graph and element type; NotImplemented for other
+    objects."""
     if isinstance(item, _value.Value):
         if item.graph is not like.graph:
             raise ValueError('{!r} is of another graph than {!r}'.format(item, like))
@@ -91,7 +92,7 @@ def lifted(op: str, *items: Any) -> Any:
 
 
 def common_dims(op: str, *shapes: Sequence[int]) -> Tuple[int, ...]:
-    """The dimensions that several have when they are broadcast."""
+    """The dimensions of several shapes broadcast together."""
     dims: List[int] = []
     for at in range(1, max(map(len, shapes)) + 1):
         sizes = {shape[-at] for shape in shapes if at <= len(shape)}
@@ -105,7 +106,7 @@ def common_dims(op: str, *shapes: Sequence[int]) -> Tuple[int, ...]:
 
 
 def broadcast_to(value: 'Value', dims: Tuple[int, ...]) -> 'Value':
-    """A value with more dimensions in front, and those of size 1 repeated."""
+    """A value with additional leading dimensions, and dimensions of size 1 repeated."""
     old = value.shape.dims
     if old == dims:
         return value

@@ -1,4 +1,4 @@
-"""The context, and timelines of what it does."""
+"""The context, and timelines of its work."""
 
 import ctypes
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
@@ -15,7 +15,7 @@ from .graph import Graph
 
 
 class Trace(Handle):
-    """A recording of what a context does; ends with its `with` block or with `stop`."""
+    """A recording of a context's work; ends with its `with` block or with `stop`."""
 
     __slots__ = ()
     _noun = 'trace'
@@ -25,7 +25,7 @@ class Trace(Handle):
         lib.kiln_trace_stop(self)
 
     def to_json(self) -> str:
-        """What was recorded, in Chrome's trace event format."""
+        """The recording, in Chrome's trace event format."""
         return made_text(lib.kiln_trace_to_json, self)
 
     def __exit__(self, *_exception: Any) -> None:
@@ -104,18 +104,18 @@ class Context(Handle):
 
     @property
     def memory(self) -> MemoryInfo:
-        """What its allocator has given out."""
+        """The use of its allocator's memory."""
         return memory_info(lib.kiln_context_memory, self)
 
     @property
     def devices(self) -> List[Device]:
-        """The devices that there are."""
+        """The devices."""
         return [Device.borrowed(lib.kiln_context_device(self, i))
                 for i in range(lib.kiln_context_device_count(self))]
 
     @property
     def device_notes(self) -> str:
-        """Why GPUs are not there that one might expect, a line each."""
+        """The reasons for missing GPUs, a line each."""
         return decoded(lib.kiln_context_device_notes, self) or ''
 
     def device(self, name: str = 'CPU:0') -> Device:
@@ -145,7 +145,7 @@ class Context(Handle):
         return Graph(self, made(lib.kiln_graph_create, self, *text(name)))
 
     def graph_from_hlo_text(self, hlo: str) -> Graph:
-        """Reads a module in HLO text, the form in which XLA and Kiln print it."""
+        """Reads a module in HLO text, as printed by XLA and Kiln."""
         return Graph(self, made(lib.kiln_graph_from_hlo_text, self, *text(hlo)))
 
     def graph_from_stablehlo(self, program: Union[str, bytes], entry: str = '',
@@ -182,5 +182,5 @@ class Context(Handle):
                                      ctypes.byref(made_options))), flag.set)
 
     def trace(self) -> Trace:
-        """Begins to record what the context does: `with context.trace() as trace: ...`"""
+        """Begins to record the context's work: `with context.trace() as trace: ...`"""
         return Trace(made(lib.kiln_trace_start, self))

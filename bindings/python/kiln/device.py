@@ -16,7 +16,7 @@ from ._table import Code
 
 
 class MemoryInfo(NamedTuple):
-    """What has been given out of a memory, in bytes."""
+    """The use of a memory, in bytes."""
 
     live_bytes: int
     peak_bytes: int
@@ -24,7 +24,7 @@ class MemoryInfo(NamedTuple):
 
 
 def memory_info(function: Callable[..., Any], handle: Handle) -> MemoryInfo:
-    """What a function of the library's tells of a memory."""
+    """The use of a memory as reported by a library function."""
     told = _structs.MemoryInfo()
     function(handle, ctypes.byref(told))
     return MemoryInfo(told.live_bytes, told.peak_bytes, told.limit_bytes)
@@ -42,21 +42,21 @@ class Cancellation:
         self._as_parameter_ = ctypes.addressof(self._flag)
 
     def set(self) -> None:
-        """Asks for the end; any thread may."""
+        """Requests the end; any thread may."""
         self._flag.value = 1
 
     def clear(self) -> None:
-        """Makes it fit for further use, once what it ended has ended."""
+        """Resets it for further use, once the cancelled work has ended."""
         self._flag.value = 0
 
     @property
     def is_set(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether the end was requested."""
         return bool(self._flag.value)
 
 
 class Event(Handle):
-    """The completion of asynchronous work, and its failure if it failed."""
+    """The completion of asynchronous work, and its error if it failed."""
 
     __slots__ = ('_cancellation',)
     _noun = 'event'
@@ -84,7 +84,7 @@ class Event(Handle):
 
     @property
     def ready(self) -> bool:
-        """Whether the work has ended, well or not."""
+        """Whether the work has ended, with or without an error."""
         return bool(lib.kiln_event_is_ready(self))
 
     def on_ready(self, callback: Callable[[Optional[KilnError]], None]) -> None:
@@ -111,7 +111,7 @@ _ready_function = _structs.ReadyFunction(_call_ready)
 
 
 class Device(Handle):
-    """Where graphs are compiled for, and where buffers live."""
+    """The target of compilations and the place of buffers."""
 
     __slots__ = ('_name',)
     _noun = 'device'
@@ -127,19 +127,19 @@ class Device(Handle):
 
     @property
     def description(self) -> str:
-        """One line on what code is made for."""
+        """One line on the target of code generation."""
         return decoded(lib.kiln_device_description, self) or ''
 
     @property
     def memory(self) -> MemoryInfo:
-        """What has been given out of its memory."""
+        """The use of its memory."""
         return memory_info(lib.kiln_device_memory, self)
 
     def __repr__(self) -> str:
         return '<kiln.Device {}>'.format(self._name)
 
     def zeros(self, dtype: DTypeLike, dims: Sequence[int] = ()) -> 'Buffer':
-        """A buffer of zeros, in memory of the library's."""
+        """A buffer of zeros, in memory of the library."""
         return Buffer(made(lib.kiln_buffer_create, self, dtype_number(dtype), *ints(dims)))
 
     def copy(self, array: Any, dtype: Optional[DTypeLike] = None) -> 'Buffer':
@@ -187,9 +187,9 @@ class Device(Handle):
             return self.copy(array)
 
     def from_dlpack(self, source: Any) -> 'Buffer':
-        """A buffer of what has DLPack's protocol (`__dlpack__`): PyTorch's, CuPy's, JAX's or NumPy's
-        arrays. In the array's own memory where that is the device's, in row-major order and, on
-        GPUs, at a multiple of `kiln.ALIGNMENT`; else a copy.
+        """A buffer of an object with DLPack's protocol (`__dlpack__`), such as arrays of PyTorch,
+        CuPy, JAX or NumPy. In the array's own memory where that is the device's, in row-major order
+        and, on GPUs, at a multiple of `kiln.ALIGNMENT`; else a copy.
         """
         return Buffer(_dlpack.take(self, source))
 
@@ -219,7 +219,7 @@ class Buffer(Handle, Shaped):
         self._pending = pending
         self._shape = self._view = None
 
-    # --- What it is
+    # --- Properties
 
     @property
     def shape(self) -> Shape:
@@ -235,12 +235,12 @@ class Buffer(Handle, Shaped):
 
     @property
     def device(self) -> Device:
-        """The device it is on."""
+        """Its device."""
         return Device.borrowed(lib.kiln_buffer_device(self))
 
     @property
     def ready(self) -> bool:
-        """Whether the execution that makes it has ended."""
+        """Whether the execution that defines it has ended."""
         if isinstance(self._pending, Job):
             return self._pending.ended
         return not self._pending or self.event().ready
@@ -250,7 +250,8 @@ class Buffer(Handle, Shaped):
         return Event(made(lib.kiln_buffer_ready, self))
 
     def settle(self) -> None:
-        """Waits for the value, and raises the error of the execution that should have made it."""
+        """Waits for the value, and raises the error of the execution that defines it, if that
+        failed."""
         if isinstance(self._pending, Job):
             self._pending.wait()
         elif self._pending:
@@ -268,7 +269,7 @@ class Buffer(Handle, Shaped):
 
     @property
     def address(self) -> int:
-        """Where its elements are, for reading; waits for them."""
+        """The address of its elements, for reading; waits for them."""
         self.settle()
         place = ctypes.c_void_p()
         lib.kiln_buffer_data(self, ctypes.byref(place))
@@ -276,7 +277,8 @@ class Buffer(Handle, Shaped):
 
     @property
     def device_address(self) -> int:
-        """Where the device has its elements, for reading by other work there; waits for them."""
+        """The address of its elements on the device, for reading by other work there; waits for
+        them."""
         self.settle()
         place = ctypes.c_void_p()
         lib.kiln_buffer_device_data(self, ctypes.byref(place))
@@ -320,7 +322,7 @@ class Buffer(Handle, Shaped):
         return _numpy.converted(array, dtype, copy)
 
     def _array(self, may_copy: bool) -> Any:
-        """The array in its memory; a copy where that is not the host's."""
+        """The array in its memory; a copy if that is not the host's."""
         memory = None if self._view is None else self._view()
         if memory is None:
             try:
@@ -352,11 +354,11 @@ class Buffer(Handle, Shaped):
         return _dlpack.device_of(self.device)
 
     def tolist(self) -> Any:
-        """Its elements as lists of Python's numbers."""
+        """Its elements as lists of Python numbers."""
         return self.__array__().tolist()
 
     def item(self) -> Any:
-        """The only element, as a number of Python's."""
+        """The only element, as a Python number."""
         if self.size != 1:
             raise ValueError('{!r} has {} elements: only one is a number'.format(
                 self.shape, self.size))

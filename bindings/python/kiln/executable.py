@@ -1,4 +1,4 @@
-"""Programs: graphs compiled as a whole, and graphs that run op by op."""
+"""Programs: graphs compiled as a whole, and graphs run op by op."""
 
 import atexit
 import collections
@@ -24,7 +24,7 @@ Donation = Union[bool, Sequence[int]]
 
 
 class ProgramInfo(NamedTuple):
-    """What a program costs."""
+    """The cost of a program."""
 
     kernels: int
     temporary_bytes: int
@@ -32,7 +32,7 @@ class ProgramInfo(NamedTuple):
 
 
 class ProgramMemory(NamedTuple):
-    """The memory that an executable and a run of it take, in bytes."""
+    """The memory of an executable and of a run, in bytes."""
 
     code_bytes: int
     argument_bytes: int
@@ -45,8 +45,8 @@ class ProgramMemory(NamedTuple):
 
 
 class ProgramCost(NamedTuple):
-    """What a run does, as XLA's cost analysis counts it. It is `partial` where there are loops,
-    which count once, or custom calls, whose work is not known.
+    """The work of a run, by the definitions of XLA's cost analysis. It is `partial` if there are
+    loops, which count once, or custom calls, whose work is unknown.
     """
 
     flops: int
@@ -76,7 +76,7 @@ def _execute_options(threads: int, cancel: Optional[Cancellation], stream: Optio
 
 
 def _places(buffers: Sequence[Optional[Buffer]]) -> Any:
-    """An array of addresses; NULL where there is no buffer."""
+    """An array of addresses; NULL for no buffer."""
     return (ctypes.c_void_p * len(buffers))(
         *(None if b is None else b._as_parameter_ for b in buffers))
 
@@ -95,7 +95,7 @@ class _Results:
         self.count = len(self._given)
 
     def leave(self, job: Job) -> None:
-        """An interrupted execution may still write what was given to it."""
+        """An interrupted execution may still write its buffers."""
         for given in self._given:
             if given is not None:
                 given._pending = job
@@ -109,7 +109,7 @@ class _Results:
                 for given, address in zip(self._given, self.places)]
 
 
-# Work that takes less is not worth a thread beside the main one: seconds of one slow core.
+# Shorter work is not worth a second thread: seconds of one slow core.
 _BRIEF = 0.02
 
 
@@ -126,12 +126,12 @@ def _frame(argument_count: int, result_count: int) -> _Frame:
 _run = lean('kiln_executable_run')
 _execute = lean('kiln_executable_execute')
 _wait = lean('kiln_event_wait')
-# Executions that go on, with the flags that they look at: in the order in which they began.
+# Pending executions, with the flags they poll, in the order of their start.
 _running: 'collections.deque[Event]' = collections.deque()
 
 
 def _remember(event: Event, flag: Cancellation) -> None:
-    """Keeps an event, and the flag that its execution looks at, until that has ended."""
+    """Keeps an event, and the flag polled by its execution, until that has ended."""
     lib.kiln_event_retain(event)
     _running.append(Event(event._as_parameter_, flag))
     try:
@@ -143,8 +143,8 @@ def _remember(event: Event, flag: Cancellation) -> None:
 
 @atexit.register
 def _end_executions() -> None:
-    """Ends what goes on, if that can be ended: the library's threads must not call a Python that is
-    gone.
+    """Cancels pending executions where possible: the library's threads must not call into Python
+    after its end.
     """
     for event in list(_running):
         event.cancel()
@@ -178,22 +178,22 @@ class Executable(Handle):
         seconds = cost.flops * 1e-9 + cost.transcendentals * 2e-8 + cost.bytes_accessed * 1e-9
         self._is_brief = (seconds < _BRIEF and not cost.partial
                           and not self._device.name.startswith('REFERENCE'))
-        # Functions of Python's are called by the thread that runs it, unless others may.
+        # Python functions are called by the thread that runs it, unless others may.
         self._stays = calls_python
 
     def close(self) -> None:
-        """Gives it back; executions go on."""
+        """Releases it; executions continue."""
         super().close()
         self._device.close()
 
     @property
     def device(self) -> Device:
-        """The device it was compiled for."""
+        """The device of the compilation."""
         return Device.borrowed(lib.kiln_executable_device(self))
 
     @property
     def argument_shapes(self) -> List[Shape]:
-        """What it takes."""
+        """The shapes of the arguments."""
         if self._argument_shapes is None:
             self._argument_shapes = [shape_of(lib.kiln_executable_argument_shape, self, i)
                                      for i in range(self._argument_count)]
@@ -201,13 +201,13 @@ class Executable(Handle):
 
     @property
     def argument_names(self) -> List[str]:
-        """The names of what it takes."""
+        """The names of the arguments."""
         return [decoded(lib.kiln_executable_argument_name, self, i) or ''
                 for i in range(self._argument_count)]
 
     @property
     def result_shapes(self) -> List[Shape]:
-        """What it gives."""
+        """The shapes of the results."""
         if self._result_shapes is None:
             self._result_shapes = [shape_of(lib.kiln_executable_result_shape, self, i)
                                    for i in range(self._result_count)]
@@ -215,8 +215,7 @@ class Executable(Handle):
 
     @property
     def aliases(self) -> Dict[int, int]:
-        """For each result that is made in the memory of an argument, where that is donated, the
-        number of the argument.
+        """For each result that shares the memory of a donated argument, the number of the argument.
         """
         if self._aliases is None:
             self._aliases = {}
@@ -229,21 +228,21 @@ class Executable(Handle):
 
     @property
     def info(self) -> ProgramInfo:
-        """What it costs."""
+        """Its cost."""
         struct = _structs.ProgramInfo()
         lib.kiln_executable_info(self, ctypes.byref(struct))
         return _info(struct)
 
     @property
     def memory(self) -> ProgramMemory:
-        """The memory that it takes."""
+        """Its memory."""
         struct = _structs.ProgramMemory()
         lib.kiln_executable_memory(self, ctypes.byref(struct))
         return ProgramMemory(*(getattr(struct, name) for name in ProgramMemory._fields))
 
     @property
     def cost(self) -> ProgramCost:
-        """What a run does."""
+        """The work of a run."""
         struct = _structs.ProgramCost()
         lib.kiln_executable_cost(self, ctypes.byref(struct))
         return ProgramCost(struct.flops, struct.transcendentals, struct.bytes_accessed,
@@ -306,7 +305,7 @@ class Executable(Handle):
         return self._device._argument(array, dtype)
 
     def _bound(self, arguments: Sequence[Any], donate: Donation) -> List[Buffer]:
-        """The arguments as buffers, of which those that are shared cannot be donated."""
+        """The arguments as buffers; shared ones cannot be donated."""
         buffers = [self._argument(i, a) for i, a in enumerate(arguments)]
         if donate is not False:
             donated = self.aliases.values() if donate is True else donate
@@ -317,7 +316,7 @@ class Executable(Handle):
         return buffers
 
     def _usual_options(self, threads: int, donate: Donation) -> Any:
-        """The address of options, which are made once; None for the defaults."""
+        """The address of options, made once; None for the defaults."""
         if threads == 0 and donate is False:
             return None
         key = (threads, donate if isinstance(donate, bool) else tuple(donate))
@@ -329,19 +328,19 @@ class Executable(Handle):
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
             threads: int = 0, cancel: Optional[Cancellation] = None,
             stream: Optional[int] = None, donate: Donation = False) -> List[Buffer]:
-        """Executes, and returns when the results are there. Ctrl-C cancels it, and sets `cancel`;
-        what does not end at once goes on beside, and buffers in `results` are not ready until it
-        has ended.
+        """Executes, and returns when the results are ready. Ctrl-C cancels it, and sets `cancel`.
+        An execution that does not end at once continues in the background, and buffers in `results`
+        are not ready until it has ended.
 
         Args:
-            arguments: buffers; arrays, which are borrowed (`Device.borrow`), or copied where their
-                memory is in another form; and numbers
+            arguments: buffers; arrays, which are borrowed (`Device.borrow`), or copied if their
+                memory has another form; and numbers
             results: for each result a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
-            cancel: what may end the execution
+            cancel: the means to cancel the execution
             stream: the address of a CUstream in whose order it is done, on a GPU
-            donate: the numbers of arguments that are given up: results that have them as aliases
-                are made in their memory. True: all arguments that are aliases
+            donate: the numbers of donated arguments: results aliased with them are made in their
+                memory. True: all aliased arguments
         """
         buffers = self._bound(arguments, donate)
         for buffer in buffers + [r for r in results or () if r is not None]:
@@ -370,9 +369,9 @@ class Executable(Handle):
               threads: int = 0, stream: Optional[int] = None,
               donate: Donation = False, cancel: Optional[Cancellation] = None
               ) -> Tuple[List[Buffer], Event]:
-        """Executes, and may return before the results are there. They can be used at once, as
-        arguments too; what needs their values waits for them. On a `stream`, as in `run`, the
-        execution has its place when this returns. Its end can be asked for: `event.cancel()`.
+        """Executes asynchronously. The results can be used at once, as arguments too; users of
+        their values wait for them. On a `stream`, as in `run`, the execution has its place when
+        this returns. `event.cancel()` ends it.
 
         Returns:
             the results, and an event that is ready when the execution has ended
@@ -399,8 +398,8 @@ class Executable(Handle):
 
 
 class Session(Handle):
-    """A graph that runs with feeds and fetches, one op at a time, on a device. Any number of
-    threads may run it at once.
+    """A graph run with feeds and fetches, one op at a time, on a device. Any number of threads may
+    run it at once.
     """
 
     __slots__ = ('device', '_stays')
@@ -417,7 +416,7 @@ class Session(Handle):
         return '<kiln.Session {}>'.format('closed' if self.closed else 'on ' + self.device.name)
 
     def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> ProgramInfo:
-        """Compiles what a run with these feeds and fetches needs, and tells what it costs."""
+        """Compiles the ops of a run with these feeds and fetches, and returns its cost."""
         struct = _structs.ProgramInfo()
         lib.kiln_session_prepare(self, *_values(feeds), *_values(fetches), ctypes.byref(struct))
         return _info(struct)
@@ -425,14 +424,14 @@ class Session(Handle):
     def run(self, feeds: Mapping['Value', Any], fetches: Sequence['Value'],
             results: Optional[Sequence[Optional[Buffer]]] = None, threads: int = 0,
             cancel: Optional[Cancellation] = None) -> List[Buffer]:
-        """Computes `fetches` from `feeds`, and returns when they are there.
+        """Computes `fetches` from `feeds`, and returns when they are ready.
 
         Args:
-            feeds: for values of the graph a buffer, or an array, which is borrowed
+            feeds: for values of the graph a buffer, or a borrowed array
             fetches: values of the graph
             results: for each fetch a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
-            cancel: what may end the execution
+            cancel: the means to cancel the execution
         """
         buffers = [self.device._argument(array, value.shape.dtype)
                    for value, array in feeds.items()]

@@ -17,8 +17,8 @@ from .value import Value
 
 class Graph(GraphOps):
     """A computation from parameters to results, used by one thread at a time. It has a method for
-    each op; those that are keywords of Python end in an underscore (`and_`, `while_`). A region of
-    an op (a reducer, a loop's body) is a graph of its own, which the op copies.
+    each op; Python keywords get an underscore (`and_`, `while_`). A region of an op (a reducer, a
+    loop's body) is a separate graph, copied into the op.
     """
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Graph(GraphOps):
             ', '.join('{}: {!r}'.format(p.name, p.shape) for p in self.parameters),
             'no results yet' if result is None else repr(result.shape))
 
-    # --- What the op table does not hold
+    # --- Ops outside of the op table
 
     def parameter(self, dtype: DTypeLike, dims: Sequence[int] = (), name: str = '') -> Value:
         """The next input. Sizes are constants or symbols (`symbol`)."""
@@ -39,16 +39,16 @@ class Graph(GraphOps):
                                                 *text(name)))
 
     def parameter_like(self, value: Value, name: str = '') -> Value:
-        """The next input, of the shape of a value, which may be of another graph and a tuple."""
+        """The next input, with the shape of a value, possibly a tuple or of another graph."""
         return self.value(lib.kiln_op_parameter_like(self, value.graph, value.id, *text(name)))
 
     def constant(self, array: Any, dtype: Optional[DTypeLike] = None) -> Value:
-        """A copy of an array: what has NumPy's array interface or Python's buffer protocol, or a
+        """A copy of an array: an object with NumPy's array interface or Python's buffer protocol, a
         number, or lists of numbers.
 
         Args:
-            dtype: the element type of numbers, which is NumPy's choice else; or that of an array
-                whose own is not one of the library's
+            dtype: the element type of numbers, by default NumPy's choice; or of an array whose own
+                type is not one of the library's
         """
         host = host_array(array, dtype, copy=True)
         return self.value(lib.kiln_op_constant(self, host.dtype, *ints(host.dims), host.address,
@@ -68,8 +68,8 @@ class Graph(GraphOps):
                                                ctypes.addressof(data), ctypes.sizeof(data)))
 
     def broadcast_like(self, operand: Value, like: Value, dimensions: Iterable[int] = ()) -> Value:
-        """`broadcast` to the dimensions of `like`: `dimensions` says for each dimension of the
-        operand the one that it becomes.
+        """`broadcast` to the dimensions of `like`: `dimensions` maps each dimension of the operand
+        to one of the result.
         """
         return self.value(lib.kiln_op_broadcast_like(self, operand.id, like.id, *ints(dimensions)))
 
@@ -90,14 +90,13 @@ class Graph(GraphOps):
                     results: Sequence[Tuple[DTypeLike, Sequence[int]]], backend_config: str = '',
                     has_side_effect: bool = False,
                     aliases: Optional[Sequence[int]] = None) -> Value:
-        """Calls a function that is registered with `Context.register_call`.
+        """Calls a function registered with `Context.register_call`.
 
         Args:
             results: element type and sizes of each result; several are a tuple
             backend_config: a text for the function
-            has_side_effect: it is run though nobody needs its results
-            aliases: for each result the number of the operand in whose memory the function finds
-                it, or -1
+            has_side_effect: it is run even if its results are unused
+            aliases: for each result the number of the operand that it shares memory with, or -1
         """
         shapes = []
         for dtype, dims in results:
@@ -119,15 +118,15 @@ class Graph(GraphOps):
                                                   ctypes.byref(made_options)))
 
     def symbol(self, name: str) -> Symbol:
-        """A size that is put in when the graph is compiled; sums, differences and products of it
-        are sizes as well.
+        """A size given when the graph is compiled; sums, differences and products of it are sizes
+        as well.
         """
         number = lib.kiln_graph_symbol(self, *text(name))
         if number == 0:
             self.check()
         return Symbol(self, number)
 
-    # --- Words of kiln.nn
+    # --- Functions of kiln.nn
 
     broadcast_to = staticmethod(nn.broadcast_to)
     where = staticmethod(nn.where)
@@ -156,27 +155,27 @@ class Graph(GraphOps):
 
     @property
     def result(self) -> Optional[Value]:
-        """What the graph computes; a tuple where that are several values."""
+        """The result of the graph; a tuple for several values."""
         number = lib.kiln_graph_result(self)
         return self.value(number) if number else None
 
     def set_results(self, *values: Value) -> None:
-        """Says what the graph computes."""
+        """Sets the results of the graph."""
         ids = (ctypes.c_uint64 * len(values))(*(v.id for v in values))
         lib.kiln_graph_set_results(self, ids, len(values))
 
     def find(self, name: str) -> Value:
-        """The value of a name in HLO text, without the '%'."""
+        """The value with a name in HLO text, without the '%'."""
         place = ctypes.c_uint64()
         lib.kiln_graph_find_value(self, *text(name), ctypes.byref(place))
         return self.value(place.value)
 
     def to_hlo_text(self) -> str:
-        """The graph as HLO text, which XLA reads too."""
+        """The graph as HLO text, readable by XLA too."""
         return made_text(lib.kiln_graph_to_hlo_text, self)
 
     def to_dot(self) -> str:
-        """The graph in Graphviz' language."""
+        """The graph in Graphviz's language."""
         return made_text(lib.kiln_graph_to_dot, self)
 
     def compile(self, device: Optional[Device] = None, symbols: Optional[Mapping[str, int]] = None,
@@ -185,25 +184,23 @@ class Graph(GraphOps):
                 allow_tf32: bool = False, aliases: Optional[Mapping[int, int]] = None,
                 must_donate: bool = False, cancel: Optional[Cancellation] = None,
                 timeout: Optional[float] = None) -> Executable:
-        """Compiles the whole graph, or fails and names the op that cannot be compiled. Ctrl-C
-        cancels it.
+        """Compiles the whole graph, or fails and names the unsupported op. Ctrl-C cancels it.
 
         Args:
-            device: what for; None: CPU:0
+            device: the target; None: CPU:0
             symbols: a size for each symbol
-            disabled_passes: names of passes to leave out
-            verify: check the graph after every pass, for finding mistakes of the compiler
+            disabled_passes: names of passes to disable
+            verify: verify the graph after every pass, for finding mistakes of the compiler
             dump_folder: a folder to write every stage into
             optimization: 'auto', 'quick' to compile elementwise kernels in a third of the time, or
-                'full' to optimise all code even in large programs
-            allow_tf32: products of f32 may be made by a GPU's tf32 units, which keep 10 bits of
-                their factors' mantissas
-            aliases: for numbers of results the number of the argument, of the same shape, in whose
-                memory the result is made when the argument is donated
-            must_donate: executions must donate these arguments; else they may, and where they do
-                not, the argument is copied
-            cancel: what may end compiling
-            timeout: how many seconds it may take
+                'full' to optimise all code even in large programs allow_tf32: a GPU's tf32 units
+                may compute products of f32, with 10 bits of the factors' mantissas
+            aliases: for numbers of results the number of the argument, of the same shape, whose
+                memory the result shares when the argument is donated
+            must_donate: executions must donate these arguments; other aliased arguments may be
+                donated, and are copied otherwise
+            cancel: the means to cancel the compilation
+            timeout: the time limit in seconds
         """
         return compile_graph(self, device, symbols or {}, disabled_passes, verify, dump_folder,
                              optimization, allow_tf32, aliases or {}, must_donate, cancel, timeout)

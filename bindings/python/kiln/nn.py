@@ -1,9 +1,9 @@
-"""Words of neural networks and of arrays as NumPy and JAX have them, each made of ops.
+"""Functions for neural networks and arrays, as in NumPy and JAX, each built from ops.
 
 Functions take values and add to their graph. Axes may be negative, sizes may be symbols; floats
-narrower than 32 bits are computed in f32 and rounded once. Where NumPy or JAX has a function of the
-name, the meaning is theirs. `Graph` has the same words as methods, but for those that are ops of the
-same name, which broadcast nothing.
+narrower than 32 bits are computed in f32 and rounded once. Functions of NumPy's and JAX's names
+have their semantics. `Graph` has the same functions as methods, except those with the name of an
+op, whose methods broadcast nothing.
 """
 
 import ctypes
@@ -33,17 +33,16 @@ def _id(value: Optional[Value]) -> int:
 # --- NumPy's broadcasting
 
 def broadcast_to(x: Value, dims: Sequence[int]) -> Value:
-    """`x` with more dimensions in front, and those of size 1 repeated."""
+    """`x` with additional leading dimensions, and dimensions of size 1 repeated."""
     return x.graph.value(lib.kiln_nn_broadcast_to(x.graph, x.id, *ints(dims)))
 
 
 def _binary(word: str) -> Callable[[Value, Value], Value]:
     function = getattr(lib, 'kiln_nn_' + word)
 
-    def made(x: Value, y: Value) -> Value:
-        return x.graph.value(function(x.graph, x.id, y.id))
+    def made(x: Value, y: Value) -> Value: return x.graph.value(function(x.graph, x.id, y.id))
     made.__name__ = made.__qualname__ = word
-    made.__doc__ = 'The op of the name of operands that are broadcast.'
+    made.__doc__ = 'The op of the same name on broadcast operands.'
     return made
 
 
@@ -65,7 +64,7 @@ shift_right_logical = _binary('shift_right_logical')
 
 
 def compare(x: Value, y: Value, direction: str) -> Value:
-    """The op of the name of operands that are broadcast."""
+    """The op of the same name on broadcast operands."""
     if direction not in DIRECTIONS:
         raise ValueError('{!r} is none of {}'.format(direction, ', '.join(DIRECTIONS)))
     return x.graph.value(lib.kiln_nn_compare(x.graph, x.id, y.id, DIRECTIONS[direction]))
@@ -94,7 +93,7 @@ def log_softmax(x: Value, axis: Axis = -1) -> Value:
 
 
 def gelu(x: Value, approximate: bool = True) -> Value:
-    """The Gaussian error linear unit, by tanh where it is approximate, by erf else."""
+    """The Gaussian error linear unit, by tanh if approximate, otherwise by erf."""
     return x.graph.value(lib.kiln_nn_gelu(x.graph, x.id, int(approximate)))
 
 
@@ -118,7 +117,7 @@ def rms_norm(x: Value, scale: Optional[Value] = None, axis: Axis = -1,
     return x.graph.value(lib.kiln_nn_rms_norm(x.graph, x.id, _id(scale), *_axes(axis), epsilon))
 
 
-# --- Statistics, and where extremes are
+# --- Statistics, argmax and argmin
 
 def mean(x: Value, axis: Optional[Axis] = None, keepdims: bool = False) -> Value:
     """The mean over some dimensions, or all; of integers and preds in f64."""
@@ -133,15 +132,15 @@ def variance(x: Value, axis: Optional[Axis] = None, ddof: float = 0,
 
 def argmax(x: Value, axis: Optional[Axis] = None, keepdims: bool = False,
            dtype: Optional[DTypeLike] = None) -> Value:
-    """Where the largest element is: the first NaN, or else the first of equal ones. Of several
-    dimensions, or all, it is the position in row-major order. The type is s64 unless told.
+    """The position of the largest element: the first NaN, or else the first of equal ones. Along
+    several dimensions, or all, it is the position in row-major order. The type is s64 by default.
     """
     return _position(lib.kiln_nn_argmax, x, axis, keepdims, dtype)
 
 
 def argmin(x: Value, axis: Optional[Axis] = None, keepdims: bool = False,
            dtype: Optional[DTypeLike] = None) -> Value:
-    """Where the smallest element is, as `argmax`."""
+    """The position of the smallest element, as `argmax`."""
     return _position(lib.kiln_nn_argmin, x, axis, keepdims, dtype)
 
 
@@ -151,14 +150,14 @@ def _position(function: Callable[..., int], x: Value, axis: Optional[Axis], keep
     return x.graph.value(function(x.graph, x.id, *_axes(axis), int(keepdims), number))
 
 
-# --- Tables
+# --- Embedding lookups
 
 def take(x: Value, indices: Value, axis: int, mode: str = 'fill') -> Value:
     """The slices of `x` along an axis at the indices.
 
     Args:
-        mode: what an index is that is not in the axis: 'fill' gives NaN or the like, and -1 is the
-            last; 'clip' takes the nearest; 'wrap' takes it modulo the size
+        mode: the treatment of out-of-bounds indices: 'fill' gives NaN or the like, and -1 is the
+            last; 'clip' takes the nearest; 'wrap' takes them modulo the size
     """
     if mode not in _TAKE_MODES:
         raise ValueError('{!r} is none of {}'.format(mode, ', '.join(_TAKE_MODES)))
@@ -180,10 +179,10 @@ def attention(query: Value, key: Value, value: Value, bias: Optional[Value] = No
         query: [B,T,N,H], or [T,N,H]
         key: [B,S,K,H], or [S,K,H], where K divides N
         value: as `key`
-        bias: added to the scaled products; broadcast to [B,N,T,S]
-        mask: a pred, true where a query sees a key; broadcast to [B,N,T,S]
-        scale: of the products; None: 1 / sqrt(H)
-        is_causal: query t sees keys 0 to t only
+        bias: added to the scaled logits; broadcast to [B,N,T,S]
+        mask: a pred, true where a query attends to a key; broadcast to [B,N,T,S]
+        scale: factor of the logits; None: 1 / sqrt(H)
+        is_causal: query t attends to keys 0 to t only
     """
     made = options(_structs.AttentionOptions, lib.kiln_attention_options_init,
                    scale=scale or 0.0, causal=int(is_causal), mask=_id(mask), bias=_id(bias))

@@ -1,4 +1,4 @@
-"""Sizes that are put in when a graph is compiled."""
+"""Sizes given when a graph is compiled."""
 
 import ctypes
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class Symbol(int):
-    """A size of symbols: `n`, and what `+`, `-` and `*` make of it with sizes and other symbols,
-    such as `2 * n + 1`. It stands wherever the graph takes or gives a size. As an `int` it is the
-    number by which the C functions know it, which is negative.
+    """A symbolic size: `n`, or a result of `+`, `-` and `*` on sizes and symbols, such as
+    `2 * n + 1`. It is allowed wherever the graph takes or returns a size. As an `int` it is its
+    number in the C functions, which is negative.
     """
 
     graph: 'Graph'
@@ -66,7 +66,7 @@ class Symbol(int):
 
 
 def size_of(graph: 'Graph', number: int) -> int:
-    """What a size of the C functions' is in Python; raises the graph's first mistake."""
+    """The Python form of a size of the C functions; raises the graph's first error."""
     number = ctypes.c_int64(number).value
     if number < 0:
         return Symbol(graph, number)

@@ -17,7 +17,7 @@ from .symbol import size_of
 if TYPE_CHECKING:
     from .graph import Graph
 
-# What operators take beside values: numbers, and arrays as constants.
+# Other operands of operators: numbers, and arrays as constants.
 Operand = Union['Value', complex, Any]
 
 _NO_ELEMENTS = ('a kiln.Value has no elements before its graph is compiled and run; {}'
@@ -25,18 +25,18 @@ _NO_ELEMENTS = ('a kiln.Value has no elements before its graph is compiled and r
 
 
 class Value(Shaped):
-    """A value in a graph. Operators, methods and NumPy's functions on it add ops to the graph, and
-    mean what they mean for NumPy's arrays:
+    """A value in a graph. Operators, methods and NumPy's functions on it add ops to the graph, with
+    the semantics of NumPy's arrays:
 
     - dimensions are broadcast; indices are integers, slices, `None` and `...`;
     - a number takes the value's element type, which must be able to hold a number of its kind: a
-      float does not go with integers. An array is a constant, and like another value it must have
-      the same element type: `astype` converts, and nothing is converted unasked;
-    - comparisons, `==` and `!=` among them, are ops, so that a value is no truth value. Values are
+      float cannot be combined with integers. An array is a constant, and like another value it must
+      have the same element type: `astype` converts, and nothing is converted implicitly;
+    - comparisons, `==` and `!=` among them, are ops, so a value has no truth value. Values are
       hashed by identity: a dict may have them as keys.
 
     Attributes:
-        graph: the graph that it is in
+        graph: its graph
         id: its number in the C ABI
     """
 
@@ -51,7 +51,7 @@ class Value(Shaped):
         self.id = number
         self._shape = None
 
-    # --- What it is
+    # --- Properties
 
     @property
     def shape(self) -> Shape:
@@ -69,7 +69,7 @@ class Value(Shaped):
         return decoded(lib.kiln_graph_value_name, self.graph, self.id) or ''
 
     def set_op_name(self, name: str) -> None:
-        """Says where it comes from, for dumps and messages."""
+        """Sets its origin, for dumps and messages."""
         lib.kiln_graph_set_op_name(self.graph, self.id, *text(name))
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Value(Shaped):
     def __iter__(self) -> Iterator['Value']:
         return (self[i] for i in range(len(self)))
 
-    # --- What it is not
+    # --- Refused uses
 
     def __bool__(self) -> bool:
         raise TypeError(_NO_ELEMENTS.format('use & | ~, graph.select or graph.conditional, or '))
@@ -244,7 +244,7 @@ class Value(Shaped):
         return self if self.dtype == dtype else self.graph.convert(self, dtype)
 
     def reshape(self, *dims: Any, order: str = 'C') -> 'Value':
-        """The elements, in order, with other sizes, of which one may be -1."""
+        """The elements, in order, with other sizes; one of them may be -1."""
         if order != 'C':
             raise TypeError('elements are in row-major order: reshape takes no order {!r}'.format(
                 order))
@@ -260,7 +260,7 @@ class Value(Shaped):
         return self.graph.reshape(self, sizes)
 
     def broadcast_to(self, dims: Any) -> 'Value':
-        """The value with more dimensions in front, and those of size 1 repeated."""
+        """The value with additional leading dimensions, and dimensions of size 1 repeated."""
         return broadcast_to(self, tuple(integers([dims])))
 
     def ravel(self, order: str = 'C') -> 'Value':
@@ -276,7 +276,7 @@ class Value(Shaped):
         return self.reshape([n for i, n in enumerate(self.shape) if i not in axes])
 
     def transpose(self, *axes: Any) -> 'Value':
-        """The value with its dimensions in another order, by default the other way round."""
+        """The value with its dimensions in another order, by default reversed."""
         order = axes_of(integers(axes) if axes not in ((), (None,)) else
                       range(self.ndim)[::-1], self.ndim)
         if len(order) != self.ndim:
@@ -293,7 +293,7 @@ class Value(Shaped):
 
     @property
     def T(self) -> 'Value':  # pylint: disable=invalid-name
-        """The value with its dimensions the other way round."""
+        """The value with its dimensions reversed."""
         return self.transpose()
 
     @property
@@ -323,8 +323,8 @@ class Value(Shaped):
 
     def sum(self, axis: Axis = None, dtype: Optional[DTypeLike] = None, out: None = None,
             keepdims: bool = False) -> 'Value':
-        """The sum over some dimensions, or all. It has the value's element type unless `dtype`
-        says another one; a pred is counted in s32. Floats of less than 32 bits are summed in f32.
+        """The sum over some dimensions, or all. It has the value's element type unless `dtype` is
+        given; a pred is summed in s32. Floats of less than 32 bits are summed in f32.
         """
         return reduce('SUM', self, axis, dtype, out, keepdims)
 
