@@ -1,4 +1,4 @@
-// A number for bytes, which chance gives to no others.
+// A hash of bytes, without accidental collisions.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace kiln::backend {
 
-// By XXH3, at about the rate of memory. Who wants to can find other bytes of the same number.
+// By XXH3, at about the rate of memory. Not safe against deliberate collisions.
 uint64_t FingerprintOf(std::string_view bytes);
 
 }  // namespace kiln::backend

@@ -18,13 +18,13 @@ struct Run {
   std::string_view name;
   const Interrupt& interrupt;
   MemoryReserve& memory;
-  // What a pass has worked on last, as LLVM describes it.
+  // The last object of a pass, as described by LLVM.
   std::string place;
 };
 
 thread_local Run* current = nullptr;
 
-// LLVM ends the process where a handler returns.
+// LLVM ends the process if a handler returns.
 void OnFatalError(void*, const char* reason, bool) {
   if (!current || !IsAbandonable()) return;
   Abandon(Internal(current->name, current->place.empty() ? "" : ", ", current->place,
@@ -43,8 +43,7 @@ void InstallHandlers() {
   (void)installed;
 }
 
-// Passes that may be left out ask whether they are to run, function by function. LLVM holds nothing
-// then that other threads would wait for.
+// Optional passes ask whether to run, function by function. LLVM holds no lock at that point.
 class Gate : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
@@ -65,7 +64,7 @@ Status RunLlvm(std::string_view name, const Interrupt& interrupt,
   InstallHandlers();
   MemoryReserve memory(ResourceExhausted(name, ": there is no memory to generate code"));
   if (!memory.Refill()) return memory.failure();
-  // What is of this thread is as before at the end, however it comes.
+  // The thread's state is restored at the end, even after an abandoned run.
   struct Scope {
     ~Scope() {
       current = outer;

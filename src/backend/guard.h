@@ -1,4 +1,4 @@
-// LLVM as a guest in somebody else's process: what would end the process ends a run of LLVM.
+// Containment of LLVM: an error that would end the process ends a run of LLVM.
 #pragma once
 
 #include <functional>
@@ -13,16 +13,15 @@ class LLVMContext;
 
 namespace kiln::backend {
 
-// Runs work(), which uses LLVM, and gives its status. Where LLVM reports a fatal error the run ends
-// there, as INTERNAL, where it has no memory as RESOURCE_EXHAUSTED, where the interrupt says so as
-// that. What it holds then stays for good and is never touched again: work() has LLVM's objects in
-// its own variables, and hands results over when it has them whole. `name` is put in front of
-// messages. Some memory is kept in reserve meanwhile, so that a run without any mostly ends where
-// it holds no lock.
+// Runs work(), which uses LLVM, and returns its status. A fatal error of LLVM ends the run with
+// INTERNAL, a lack of memory with RESOURCE_EXHAUSTED, an interrupt with its status. The state of an
+// abandoned run is leaked and never touched again: work() has LLVM's objects in its own variables,
+// and hands over complete results only. `name` is put in front of messages. A reserve of memory is
+// held meanwhile, so that a run out of memory mostly ends where it holds no lock.
 Status RunLlvm(std::string_view name, const Interrupt& interrupt,
                const std::function<Status()>& work);
 
-// Lets the passes over a context's modules be such places to end at: between two functions.
+// Makes pass boundaries of a context's modules such places to end at: between two functions.
 void EndBetweenPasses(llvm::LLVMContext& context);
 
 }  // namespace kiln::backend

@@ -6,7 +6,7 @@
 
 #include "base/stack.h"
 
-// What malloc and so on are in the C library.
+// The C library's malloc and so on.
 extern "C" {
 void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
@@ -18,13 +18,14 @@ int __real_posix_memalign(void** memory, size_t alignment, size_t bytes);
 namespace kiln::backend {
 namespace {
 
-// More than most passes take for a function. Nothing is written there, so that it costs addresses.
+// More than most passes allocate for a function. It is never written, so it costs address space
+// only.
 constexpr size_t kReserveBytes = 2 << 20;
 
 thread_local MemoryReserve* current = nullptr;
 
-// Calls allocate() once more where work on this thread has a reserve; does not return without
-// memory then. Null where it has none.
+// Calls allocate() once more if work on this thread has a reserve; does not return without memory
+// then. Null without a reserve.
 template <typename F>
 [[gnu::noinline, gnu::cold]] void* FromReserve(F allocate) {
   if (!current || !IsAbandonable()) return nullptr;
@@ -33,7 +34,7 @@ template <typename F>
   return memory;
 }
 
-// A compile asks for memory millions of times: there is no more in the way than a comparison.
+// A compilation allocates millions of times: the fast path adds only a comparison.
 template <typename F>
 inline void* OrFromReserve(void* memory, F allocate) {
   return __builtin_expect(memory != nullptr, 1) ? memory : FromReserve(allocate);

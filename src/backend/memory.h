@@ -1,13 +1,13 @@
-// Memory for code that cannot live without. The link makes malloc and its like __wrap_malloc and
-// so on (memory.cc), within the library alone.
+// Memory for code that cannot handle failures of malloc. The linker replaces malloc and the like by
+// __wrap_malloc and so on (memory.cc), within the library only.
 #pragma once
 
 #include "base/status.h"
 
 namespace kiln::backend {
 
-// What abandonable work (base/stack.h) has left when the system has no more: a failure of malloc
-// gives this back and tries again, and the next one abandons the work.
+// The reserve of abandonable work (base/stack.h): a failure of malloc releases it and tries again,
+// and the next failure abandons the work.
 class MemoryReserve {
  public:
   explicit MemoryReserve(Status failure) : failure_(std::move(failure)) {}
@@ -15,11 +15,11 @@ class MemoryReserve {
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  // Whether it is there: makes it, if it has been used.
+  // Whether the reserve is available: allocates it again if it was used.
   bool Refill();
-  // Gives it back; whether there was any.
+  // Releases it; whether there was any.
   bool Release();
-  // How work ends without: made before, as there is no memory for it then.
+  // The status of work without memory: made in advance, because there is no memory for it then.
   const Status& failure() const { return failure_; }
 
  private:
@@ -27,7 +27,7 @@ class MemoryReserve {
   Status failure_;
 };
 
-// The reserve of what this thread does in the scope.
+// The reserve for this thread's work in the scope.
 class ReserveScope {
  public:
   explicit ReserveScope(MemoryReserve& reserve);

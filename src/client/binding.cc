@@ -126,7 +126,7 @@ Status Execution::CheckOverlaps(std::span<Buffer* const> given_results) const {
   for (size_t i = 0; i < results_.size(); ++i) {
     if (given_results[i]) add(*results_[i], true, "result", i);
   }
-  // Few are sooner compared than sorted.
+  // A few are compared faster than sorted.
   constexpr size_t kFew = 6;
   if (ranges.size() <= kFew) {
     auto overlap = [](const Range& a, const Range& b) {
@@ -140,7 +140,7 @@ Status Execution::CheckOverlaps(std::span<Buffer* const> given_results) const {
   }
   std::sort(ranges.begin(), ranges.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  // Of the ranges so far, the argument and the result that reach farthest.
+  // Among the ranges so far, the argument and the result that reach farthest.
   const Range* argument = nullptr;
   const Range* result = nullptr;
   for (const Range& range : ranges) {

@@ -1,4 +1,4 @@
-// Arrays on a device, and the queued work that they take part in.
+// Arrays on a device, and the queued work that uses them.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@ namespace kiln::client {
 
 class Buffer : public Counted<Buffer> {
  public:
-  // Memory of the device's, its contents undefined.
+  // Uninitialised device memory.
   static Result<Ref<Buffer>> Allocate(Device& device, const Shape& shape);
-  // Memory of the user's. `deleter` may be null.
+  // Memory of the user. `deleter` may be null.
   static Ref<Buffer> Wrap(Device& device, const Shape& shape, std::byte* data,
                           std::unique_ptr<Deferred> deleter);
-  // The same for memory of the device: INVALID_ARGUMENT where it is not, or not aligned. The
-  // deleter is taken over with success only.
+  // The same for device memory: INVALID_ARGUMENT for other memory, or if not aligned. The deleter
+  // is moved from on success only.
   static Result<Ref<Buffer>> WrapDevice(Device& device, const Shape& shape, std::byte* data,
                                         std::unique_ptr<Deferred>& deleter);
   // A result in the memory of a donated buffer.
@@ -37,28 +37,28 @@ class Buffer : public Counted<Buffer> {
   Storage& storage() const { return *storage_; }
   std::byte* data() const { return data_; }
   int64_t bytes() const { return storage_->bytes(); }
-  // Whether it is at a multiple of program::kAlignment.
+  // Whether it is aligned to program::kAlignment.
   bool is_aligned() const;
 
-  // From now on it cannot be used; false where that is so already.
+  // Marks it as donated, and unusable; false if it was already.
   bool Donate() { return !donated_.exchange(true); }
   void Undonate() { donated_.store(false); }
   bool is_donated() const { return donated_.load(); }
-  // FAILED_PRECONDITION where it has been donated.
+  // FAILED_PRECONDITION if it has been donated.
   Status CheckNotDonated() const;
-  // Waits for the queued work that makes the value, if there is any; its failure if it failed.
-  // FAILED_PRECONDITION where the buffer has been donated.
+  // Waits for the queued work that defines the value, if any; its failure if it failed.
+  // FAILED_PRECONDITION if the buffer has been donated.
   Status WaitForValue();
   // Waits until no queued work reads or writes it.
   void WaitForUses();
-  // The event of the queued work that makes the value, or null.
+  // The event of the queued work that defines the value, or null.
   Ref<Event> value() const;
   // The event of the last queued work that reads or writes it, or null.
   Ref<Event> last_use() const;
-  // Work has been queued that reads it, or writes it: in the queue of its device, but for the
-  // first, which may be a copy from another one.
+  // Records queued work that reads or writes it: in the queue of its device, except the first,
+  // which may be a copy from another one.
   void AddUse(const Ref<Event>& event, bool writes);
-  // It has been written by an execution that is over.
+  // Records a write by a completed execution.
   void SetWritten();
 
  private:
@@ -72,7 +72,7 @@ class Buffer : public Counted<Buffer> {
   std::byte* const data_;
   std::atomic<bool> donated_{false};
 
-  // Whether one of the events below is set, so that most calls need not lock.
+  // Whether one of the events below is set, so that most calls need no lock.
   std::atomic<bool> has_uses_{false};
   mutable std::mutex mutex_;
   // The work of a queue is done in order, and waits for uses in other queues: the last one that

@@ -33,7 +33,7 @@ Client::Alive::~Alive() { CountClients(-1); }
 
 Client::Client(const ClientOptions& options)
     : options_(options), allocator_(options.allocator), pool_(options.threads) {
-  // The registry is new: no function has the name yet.
+  // The registry is new: the names are free.
   (void)device::AddGridCalls(calls_, {&calls_, &pool_});
 }
 
@@ -80,7 +80,7 @@ void Client::CallOrDefer(std::unique_ptr<Deferred> call) noexcept {
 }
 
 void Client::CallInTurn(std::unique_ptr<Deferred> call) noexcept {
-  // The calls of this thread that wait for one that is going on.
+  // The calls of this thread that wait for the current one.
   static thread_local DeferredList* waiting = nullptr;
   if (is_ending_) {
     OnCallersStack([&] { call->Call(); });
@@ -154,7 +154,7 @@ void Client::StopTrace(const TraceSink* trace) noexcept {
   try {
     for (const auto& device : devices_) device->runtime().SetTrace(nullptr);
   } catch (const std::bad_alloc&) {
-    // No memory for what is still to be shown: it is left out.
+    // No memory for the remaining messages: they are lost.
   }
   trace_.reset();
 }

@@ -1,4 +1,4 @@
-// The client: the devices, and what all that is made for them shares. PJRT's notion of that name.
+// The client, as in PJRT: the devices, and the resources shared by their objects.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ namespace kiln::client {
 
 enum class LogLevel : int32_t { kInfo = 1, kWarning = 2, kError = 3, kOff = 4 };
 
-// What a client is made with. The functions are the user's: they are called on threads that are
-// inside a call of his, unless `callbacks_from_any_thread`.
+// The options of a client. The functions are the user's: they are called on threads inside a call
+// of the user, unless `callbacks_from_any_thread`.
 struct ClientOptions {
   int threads = 1;  // that run kernels, the caller's included
   bool callbacks_from_any_thread = false;
@@ -42,14 +42,14 @@ class Client : public Counted<Client> {
 
   Client& client() { return *this; }
   const Client& client() const { return *this; }
-  // Called when the client has gone, in this order; once it has been handed over.
+  // Called in this order after the end of the client, if its creation succeeded.
   void AtEnd(std::unique_ptr<Deferred> call) { at_end_.Append(std::move(call)); }
-  // Whether this process is a child of the one that made the client.
+  // Whether this process is a child of the client's process.
   bool is_before_fork() const { return fork_generation_ != ForkGeneration(); }
 
-  // References in the user's hands, of any object of the client. An object counts all references to
-  // it; the client counts these, too: the call that gives back the last one waits for the work that
-  // is still queued, so that the rest goes on the user's thread and not behind his back.
+  // The user's references to all objects of the client. An object counts all references to it; the
+  // client also counts the user's. The release of the last one waits for queued work, so that the
+  // client ends on the user's thread.
   void AddUser() { users_.fetch_add(1, std::memory_order_relaxed); }
   void DropUser() noexcept;
 
@@ -62,42 +62,41 @@ class Client : public Counted<Client> {
   Device& AddDevice(std::unique_ptr<runtime::Device> device, std::string description,
                     bool shares_host_memory);
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
-  // Why there are no GPUs, or not all that one might expect; a line each.
+  // The reasons for missing GPUs; a line each.
   const std::string& device_notes() const { return device_notes_; }
   void set_device_notes(std::string notes) { device_notes_ = std::move(notes); }
 
-  // The functions that programs call by name.
+  // The functions called by programs by name.
   const runtime::CustomCallRegistry& calls() const { return calls_; }
-  // Adds one of the user's, as CustomCallRegistry::Add; INVALID_ARGUMENT for markers, which are
-  // never called.
+  // Adds a function of the user, as CustomCallRegistry::Add; INVALID_ARGUMENT for markers, which
+  // are never called.
   Status RegisterCustomCall(std::string_view target, runtime::CustomCallRegistry::Maker& make);
   int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
 
   bool callbacks_from_any_thread() const { return options_.callbacks_from_any_thread; }
-  // Whether work may go on after the call that asks for it: not where that would take a thread that
-  // is not there, or a callback on a thread that may not make it.
+  // Whether work may be asynchronous: not without a thread for it, or with callbacks not allowed on
+  // that thread.
   bool runs_asynchronously() const {
     return threads() > 1 && (!options_.allocator.allocate || callbacks_from_any_thread());
   }
 
-  // Calls at once where this thread may, else with the next call of the user's. A function that
-  // gives back what leads to another such call makes it wait for its own end, so that a chain of
-  // them takes no stack.
+  // Calls the function at once if this thread may, otherwise during the user's next call. A nested
+  // call waits for the end of the current one, so that a sequence of them needs no stack.
   void CallOrDefer(std::unique_ptr<Deferred> call) noexcept;
-  // Makes the deferred calls; on the user's threads only.
+  // Makes the deferred calls; only on the user's threads.
   void RunDeferred() noexcept;
   void Log(LogLevel level, std::string_view message) noexcept;
 
-  // The recording that is going on, or null.
+  // The current recording, or null.
   std::shared_ptr<TraceSink> trace() const;
   Status StartTrace(std::shared_ptr<TraceSink> trace);
   void StopTrace(const TraceSink* trace) noexcept;
 
  private:
-  // On this thread, now or after the call that is going on here.
+  // On this thread, now or after the current call.
   void CallInTurn(std::unique_ptr<Deferred> call) noexcept;
 
-  // Those that there are in the process.
+  // The clients of the process.
   class Alive {
    public:
     Alive();
@@ -106,7 +105,7 @@ class Client : public Counted<Client> {
     Alive& operator=(const Alive&) = delete;
   };
 
-  // The first member: the last to go.
+  // The first member: destroyed last.
   const Alive alive_;
   const uint32_t fork_generation_ = ForkGeneration();
   const ClientOptions options_;

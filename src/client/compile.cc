@@ -11,7 +11,7 @@
 namespace kiln::client {
 namespace {
 
-// Whether there is what a count of its operations does not see.
+// Whether its operation count is incomplete.
 bool HasPartialCost(const ir::Module& module) {
   for (const auto& computation : module.computations()) {
     if (computation->MayHold(Opcode::kWhile) || computation->MayHold(Opcode::kCustomCall)) {

@@ -1,4 +1,4 @@
-// Compiling for a device, and loading: from a module to what can be executed.
+// Compilation for a device, and loading: from a module to an executable.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 namespace kiln::client {
 
 struct CompileOptions {
-  // Threads, the module's number, and where dumps and events go are the client's to set.
+  // The client sets threads, the module's number, and the destinations of dumps and events.
   compiler::Options compiler;
-  // Where every stage is written; empty: nowhere.
+  // The folder for every stage; empty: none.
   std::string dump_folder;
   int64_t start_ns = 0;  // when the user's call began, by TraceSink::Now
 };

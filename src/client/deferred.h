@@ -1,4 +1,4 @@
-// Calls of the user's functions that wait for a thread of his.
+// Callbacks that wait for a thread of the user.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@ namespace kiln::client {
 
 class Client;
 
-// One such call. Made beforehand, so that deferring it cannot fail.
+// One such call. Allocated in advance, so that deferring it cannot fail.
 struct Deferred {
   Deferred();
   virtual ~Deferred();
   virtual void Call() noexcept = 0;
 
   std::unique_ptr<Deferred> next;
-  // Kept until the call has been made, where nothing else keeps it.
+  // Kept alive until the call has been made, if nothing else does.
   Ref<Client> client;
 };
 
-// A deleter of the user's.
+// A deleter of the user.
 class DeleterCall : public Deferred {
  public:
   DeleterCall(void (*function)(void*), void* user_data)

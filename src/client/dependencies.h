@@ -1,4 +1,4 @@
-// The order of queued work: what it comes after, by the buffers that it reads and writes.
+// The dependencies of queued work, by the buffers that it reads and writes.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace kiln::client {
 
 class Dependencies {
  public:
-  // Of work that is to be pushed into `queue`.
+  // For work to be pushed into `queue`.
   explicit Dependencies(const Queue& queue) : queue_(queue) {}
 
   // Before the work is announced to the buffers.
@@ -28,9 +28,8 @@ class Dependencies {
     if (Ref<Event> use = buffer.last_use()) AddOther(use);
   }
 
-  // When it is the work's turn in its queue: waits for work of other queues. The failure of an
-  // input that is known by now; what is still under way comes before the work in the device's
-  // order.
+  // At the work's turn in its queue: waits for work of other queues. Returns the failure of an
+  // input if known by now; pending inputs come before the work in the device's order.
   Status Start() const {
     for (const Ref<Event>& other : others_) other->WaitFor(-1);
     for (const Ref<Event>& input : inputs_) {
@@ -38,13 +37,13 @@ class Dependencies {
     }
     return OkStatus();
   }
-  // At the end of the work, when all before it has ended, too: the first failure of an input, after
-  // which the work was in vain.
+  // At the end of the work, and of all work before it: the first failure of an input, which makes
+  // the work void.
   Status Finish() const {
     for (const Ref<Event>& input : inputs_) KILN_RETURN_IF_ERROR(input->Wait());
     return OkStatus();
   }
-  // Whether Finish has nothing to wait for.
+  // Whether Finish would not wait.
   bool inputs_are_ready() const {
     return std::ranges::all_of(inputs_, [](const Ref<Event>& input) { return input->is_ready(); });
   }

@@ -1,4 +1,4 @@
-// A device of a client: what it is, and the order of its asynchronous work.
+// A device of a client, with the queue of its asynchronous work.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class Client;
 // It lives as long as its client, and its references are the client's.
 class Device {
  public:
-  // `number` is its place among the client's.
+  // `number` is its index in the client.
   Device(Client& client, int number, std::unique_ptr<runtime::Device> device,
          std::string description, bool shares_host_memory)
       : client_(client),
@@ -36,7 +36,7 @@ class Device {
   const std::unique_ptr<runtime::Device> runtime_;
   const std::string description_;
   const bool shares_host_memory_;
-  // The last member: its jobs are done before the rest goes.
+  // The last member: its jobs are done before the rest is destroyed.
   mutable Queue queue_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kDefaultArchitecture = 80;
 
-// The architecture that is to be emulated; 0 for none.
+// The emulated architecture; 0 for none.
 Result<int> EmulatedArchitecture(GpuMode mode) {
   const char* text = std::getenv("KILN_EMULATE_GPU");
   std::string_view value = text ? text : "";
@@ -33,7 +33,7 @@ Result<int> EmulatedArchitecture(GpuMode mode) {
   return sm;
 }
 
-// Whether loops may be the device's.
+// Whether the device may run loops.
 Result<bool> LoopsOnDevice() {
   const char* text = std::getenv("KILN_GPU_LOOPS");
   std::string_view value = text ? text : "";
@@ -43,7 +43,7 @@ Result<bool> LoopsOnDevice() {
                          "'; expected host or device");
 }
 
-// The environment says so where the mode does not.
+// The environment decides if the mode does not.
 Result<device::GpuLibraryUse> LibraryUse(GpuLibraryMode mode) {
   if (mode == GpuLibraryMode::kAuto) return device::GpuLibraryUse::kAuto;
   if (mode == GpuLibraryMode::kNever) return device::GpuLibraryUse::kNever;
@@ -59,7 +59,7 @@ Result<device::GpuLibraryUse> LibraryUse(GpuLibraryMode mode) {
 
 struct Gpus {
   std::vector<std::shared_ptr<device::GpuMachine>> machines;
-  // By what their products of matrices go; null for our kernels alone.
+  // The library of their matrix products; null for our kernels only.
   std::shared_ptr<device::AutotuneResults> autotune_results;
   std::string notes;
 };

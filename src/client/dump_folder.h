@@ -1,4 +1,4 @@
-// A folder that the stages of a compilation are written into.
+// A folder for the stages of a compilation.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@ namespace kiln::client {
 
 class DumpFolder {
  public:
-  // Makes the folder where it is missing.
+  // Creates the folder if missing.
   static Result<DumpFolder> Open(std::string_view path);
 
-  // Writes a file wholly or not at all. Any thread; the first failure is kept.
+  // Writes a file completely or not at all. Any thread; the first failure is kept.
   void Write(const std::string& name, std::string_view text);
   const Status& status() const { return status_; }
 

@@ -46,7 +46,7 @@ bool Event::WaitFor(int64_t timeout_ns) {
     wake_.wait(lock, ready);
     return true;
   }
-  // A time that would overflow the clock is as good as none.
+  // A time that would overflow the clock counts as no limit.
   constexpr int64_t kCentury = int64_t{100} * 365 * 24 * 3600 * 1'000'000'000;
   return wake_.wait_for(lock, std::chrono::nanoseconds(std::min(timeout_ns, kCentury)), ready);
 }

@@ -18,23 +18,23 @@ class Queue;
 
 class Event : public Counted<Event> {
  public:
-  // Of work in the order of `queue`; null: of none.
+  // An event for work of `queue`, which may be null.
   explicit Event(Client& client, const Queue* queue = nullptr);
   ~Event();
 
   Client& client() const { return *client_; }
-  // Jobs of the same queue that were pushed later come after the work without waiting for it.
+  // Later jobs of the same queue come after the work without waiting for it.
   const Queue* queue() const { return queue_; }
   bool is_ready() const { return ready_.load(std::memory_order_acquire); }
   // The outcome of the work; only once it is ready.
   const Status& status() const { return status_; }
 
-  // The work is in its device's order: later requests to the device come after it.
+  // The work is submitted: later work of the device comes after it.
   void SetStarted() noexcept;
   void WaitForStart();
   // The end of the work: once.
   void Finish(Status status) noexcept;
-  // Until it is ready; false when `timeout_ns` (negative: none) ran out before.
+  // Waits until it is ready; false if `timeout_ns` (negative: none) ran out before.
   bool WaitFor(int64_t timeout_ns);
   Status Wait() {
     WaitFor(-1);
@@ -48,8 +48,8 @@ class Event : public Counted<Event> {
 
     std::unique_ptr<Callback> next;
   };
-  // Called once: at once on this thread where the work has ended, else on the thread that ends it.
-  // Gone without a call where the event goes first.
+  // Called once: immediately on this thread if the work has ended, otherwise on the thread that
+  // ends it. Destroyed without a call if the event is destroyed first.
   void OnReady(std::unique_ptr<Callback> callback) noexcept;
 
  private:

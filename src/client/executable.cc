@@ -5,7 +5,7 @@
 namespace kiln::client {
 namespace {
 
-// About half of what it takes another thread to begin.
+// About half of the time it takes another thread to begin.
 constexpr double kSmallNanoseconds = 5000;
 
 std::vector<size_t> PlacesOfArrays(const std::vector<Shape>& shapes) {

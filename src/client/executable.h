@@ -1,4 +1,4 @@
-// Programs that are ready to be executed with buffers.
+// Programs ready to be executed with buffers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace kiln::client {
 
-// What an execution runs: a compiled graph, or ops that a session has prepared. Any number of
+// The program of an execution: a compiled graph, or ops prepared by a session. Any number of
 // threads may run it at once.
 class Executable : public Counted<Executable> {
  public:
@@ -24,18 +24,18 @@ class Executable : public Counted<Executable> {
   Client& client() const { return *client_; }
   Device& device() const { return device_; }
   const std::string& name() const { return name_; }  // in timelines and messages
-  // Of the arrays: tokens are left out.
+  // The shapes of the arrays: tokens are omitted.
   virtual const program::Signature& signature() const = 0;
-  // Whether a run is over sooner than another thread would begin with it.
+  // Whether a run ends sooner than another thread would begin it.
   virtual bool is_small() const { return false; }
-  // Whether it runs on a stream of the caller's.
+  // Whether it can run on a stream of the caller.
   virtual bool takes_streams() const { return false; }
-  // What the memory of an argument must be a multiple of.
+  // The required alignment of an argument.
   virtual int64_t argument_alignment(size_t argument) const {
     (void)argument;
     return program::kAlignment;
   }
-  // Whether a run calls functions of the user's.
+  // Whether a run calls functions of the user.
   virtual bool calls_users_functions() const { return false; }
   // As runtime::LoadedExecutable::Start.
   virtual Result<std::unique_ptr<runtime::Completion>> Start(
@@ -47,20 +47,20 @@ class Executable : public Counted<Executable> {
       : client_(Ref<Client>::Share(&device.client())), device_(device), name_(std::move(name)) {}
 
  private:
-  // The first member: what is made with the client's memory goes before it.
+  // The first member: destroyed after the objects in the client's memory.
   Ref<Client> client_;
   Device& device_;
   const std::string name_;
 };
 
-// Arguments and results without tokens, of which nobody has buffers. The program has them all.
+// Arguments and results without tokens, which have no buffers. The program's lists include tokens.
 class ArraySignature {
  public:
   explicit ArraySignature(const program::Signature& all);
 
-  // Null where there are no tokens.
+  // Null without tokens.
   const program::Signature* get() const { return signature_.get(); }
-  // The place of an argument among the program's.
+  // The index of an argument in the program's list.
   size_t PlaceOf(size_t argument) const { return arguments_[argument]; }
   std::vector<const void*> AllArguments(std::span<const void* const> arrays, size_t count) const;
   std::vector<void*> AllResults(std::span<void* const> arrays, size_t count) const;
@@ -70,7 +70,7 @@ class ArraySignature {
   std::unique_ptr<const program::Signature> signature_;
 };
 
-// A graph that was compiled whole.
+// A graph compiled as a whole.
 class CompiledExecutable final : public Executable {
  public:
   CompiledExecutable(Device& device, std::unique_ptr<runtime::LoadedExecutable> loaded,

@@ -10,7 +10,7 @@
 namespace kiln::client {
 namespace {
 
-// Aligned memory in the place of a buffer's that is not, for one run.
+// Aligned memory in place of a misaligned buffer's, for one run.
 class Staging {
  public:
   explicit Staging(runtime::Allocator& allocator) : allocator_(allocator) {}
@@ -20,7 +20,7 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Where the run finds the buffer's elements, or leaves them, at a multiple of `alignment`.
+  // The address of the buffer's elements for the run, aligned to `alignment`.
   Result<std::byte*> MemoryOf(const Buffer& buffer, bool is_result, int64_t alignment) {
     const auto address = reinterpret_cast<uintptr_t>(buffer.data());
     if (address % static_cast<uintptr_t>(alignment) == 0 || buffer.bytes() == 0) {
@@ -115,14 +115,14 @@ class Execution::Running {
         staging_(run.executable_->device().client().allocator()),
         trace_(run.executable_->device().client().trace()) {}
 
-  // Nothing is given back while it is in use.
+  // Memory in use is not freed.
   ~Running() {
     if (completion_) (void)completion_->Wait();
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  // Once the arguments' values are there, or come before this in the device's order.
+  // After the arguments' values are ready, or submitted to the device before this.
   Status Start() {
     if (IsCancelled(run_.options_)) {
       return Cancelled("'", run_.executable_->name(), "' was cancelled");
@@ -191,7 +191,7 @@ Status Execution::RunNow() {
 Ref<Event> Execution::RunHere() {
   auto event = MakeRef<Event>(executable_->device().client());
   Status status = Try([&]() -> Status {
-    // Of what has been queued before all is over: some of it may have failed.
+    // All earlier work is over: some of it may have failed.
     for (const Ref<Buffer>& argument : arguments_) {
       if (Ref<Event> value = argument->value()) KILN_RETURN_IF_ERROR(value->Wait());
     }
@@ -204,7 +204,7 @@ Ref<Event> Execution::RunHere() {
   return event;
 }
 
-// A run in the queue. The event outlives the rest, and with it the client does.
+// A run in the queue. The event outlives the rest, and keeps the client alive.
 class Execution::QueuedRun : public Queue::Job {
  public:
   QueuedRun(Execution run, Ref<Event> event)
@@ -246,7 +246,7 @@ class Execution::QueuedRun : public Queue::Job {
   void Finish() noexcept override {
     End(Try([&]() -> Status {
       Status own = running_->Finish();
-      // They were queued before, and have ended: what was made of a failure is no better.
+      // Earlier work has ended: the result of a failed input is invalid.
       KILN_RETURN_IF_ERROR(dependencies_.Finish());
       return own;
     }));
@@ -254,7 +254,7 @@ class Execution::QueuedRun : public Queue::Job {
 
  private:
   void End(Status status) noexcept {
-    // Whoever waits for the event finds that nothing is held any more.
+    // Everything is released before the event is ready.
     running_.reset();
     dependencies_.Clear();
     run_.reset();
@@ -273,7 +273,7 @@ Result<Ref<Event>> Execution::Start() && {
   const bool on_stream = options_.stream != nullptr;
   const bool calls_here =
       executable_->calls_users_functions() && !client.callbacks_from_any_thread();
-  // A failure of what makes an argument is the run's, and its event tells it.
+  // A failure of an argument's definition is the run's failure, reported by its event.
   if (calls_here) (void)WaitForBuffers();
   if (on_stream) WaitForStarts();
   if (executable_->is_small() && device.queue().IsIdle() && IsFree()) {
@@ -289,7 +289,8 @@ Result<Ref<Event>> Execution::Start() && {
     return event;
   }
   if (on_stream) KILN_RETURN_IF_ERROR(run->StartNow());
-  // Queued while announced: another thread that finds the buffers in use finds the run queued.
+  // Announced and queued together: a thread that finds the buffers in use finds the run in the
+  // queue.
   const QueuedRun& announced = *run;
   device.queue().Push(std::move(run), [&] { announced.Announce(); });
   return event;

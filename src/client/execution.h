@@ -23,19 +23,19 @@ struct ExecuteOptions {
 
 class Execution {
  public:
-  // Checks counts, devices and shapes, and makes the results that are null.
+  // Checks counts, devices and shapes, and allocates missing results.
   static Result<Execution> Bind(Ref<const Executable> executable, ExecuteOptions options,
                                 std::span<Buffer* const> arguments,
                                 std::span<Buffer* const> results);
 
   // Waits for the arguments' values and for other uses of the results, and runs on this thread.
   Status RunNow();
-  // Puts the run into its device's queue, or runs it on this thread where it is small and need not
-  // wait, where the client does nothing behind the user's back, or where the run would call his
-  // functions there. On a stream of the caller's the run is put by this thread, so that what he
-  // puts there next comes after it. A failure of the run is the event's.
+  // Puts the run into its device's queue, or runs it on this thread: if it is small and need not
+  // wait, if the client allows no asynchronous work, or if the run calls functions of the user. On
+  // a caller's stream the run is submitted by this thread, so that the caller's later work comes
+  // after it. A failure of the run is the event's.
   Result<Ref<Event>> Start() &&;
-  // The buffers that were given or made; what was made is the caller's to hand over.
+  // The given and the allocated buffers; the caller hands over the allocated ones.
   const std::vector<Ref<Buffer>>& results() const { return results_; }
 
  private:
@@ -56,14 +56,14 @@ class Execution {
   }
   // Whether no queued work uses the buffers.
   bool IsFree() const;
-  // Until the arguments' values are there (the first failure among them, if there is one), and
-  // other uses of what the run writes are over.
+  // Waits for the arguments' values (the first failure among them, if any), and for the end of
+  // other uses of the results.
   Status WaitForBuffers() const;
-  // Until what the run comes after is in the order of the device's work.
+  // Waits until the work before the run is submitted to the device.
   void WaitForStarts() const;
-  // Takes them: none where one of them has been donated already.
+  // Takes the donated buffers: none if one of them was donated already.
   Status Donate() const;
-  // On this thread, at once; what fails is the event's.
+  // On this thread, at once; a failure is the event's.
   Ref<Event> RunHere();
   Status RunToEnd() const;
 

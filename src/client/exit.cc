@@ -7,9 +7,9 @@ namespace {
 
 std::atomic<int> clients{0};
 
-// Destructors of static objects, ours and LLVM's, the last one first. The library is linked so that
-// its objects register here what they would register with the C library, which would run it at
-// exit(), whatever the other threads are at.
+// Destructors of static objects, ours and LLVM's, the last one first. The library is linked such
+// that its objects register destructors here, not with the C library, which would run them at
+// exit() while other threads are at work.
 struct AtEnd {
   void (*destroy)(void*);
   void* object;

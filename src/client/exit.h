@@ -3,7 +3,7 @@
 
 namespace kiln::client {
 
-// How many clients there are: while there is one, no static object of the library is destroyed, as
+// The number of clients: while there is one, no static object of the library is destroyed, because
 // threads may use it.
 void CountClients(int change);
 

@@ -10,10 +10,10 @@
 namespace kiln::client {
 namespace {
 
-// Where the thread is a queue's: the process that it is of. A child that it forks is its own.
+// On a queue's thread, its process. In a forked child the thread is not a queue's.
 thread_local int64_t on_thread_of = -1;
 
-// So many jobs may be under way on devices.
+// The limit of pending jobs on devices.
 constexpr size_t kMostRunning = 16;
 
 }  // namespace

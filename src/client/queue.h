@@ -1,8 +1,8 @@
 // The thread that runs the asynchronous work of a device: one job after the other, in order.
-// Devices that work by themselves are given the next job while they are still at the one before.
+// Asynchronous devices get the next job while they still work on the preceding one.
 //
-// A job may wait for jobs of other queues, but only for those that were pushed before it: so the
-// first of all jobs that are left never waits.
+// A job may wait for jobs of other queues, but only for jobs pushed before it: so the first of all
+// remaining jobs never waits.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Queue {
   class Job {
    public:
     virtual ~Job() = default;
-    // True where the work goes on, and Finish is to wait for its end.
+    // True if the work is asynchronous, and Finish must wait for its end.
     virtual bool Run() noexcept = 0;
     virtual void Finish() noexcept {}
   };
@@ -29,20 +29,19 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // The thread is made with the first job. Throws bad_alloc or system_error, and then has not taken
-  // the job. `on_taken` is called before the job can run.
+  // The thread is created with the first job. Throws bad_alloc or system_error, without taking the
+  // job. `on_taken` is called before the job can run.
   template <typename F>
   void Push(std::unique_ptr<Job> job, F&& on_taken) {
     auto lock = Take(std::move(job));
     on_taken();
   }
-  // Whether every job that was pushed has run and is gone.
+  // Whether every pushed job has run and is destroyed.
   bool IsIdle() const;
-  // Waits for that. Does nothing on a queue's thread, whose job others may wait for.
+  // Waits for that. Does nothing on a queue's thread.
   void Drain();
 
-  // Whether this thread is a queue's: there the user's functions may be called only if he allows
-  // it.
+  // Whether this thread is a queue's, where callbacks are allowed only by an option.
   static bool OnThread();
 
  private:

@@ -12,25 +12,25 @@
 
 namespace kiln::client {
 
-// Memory that goes when the last buffer in it goes. A donated buffer and the result in its place
-// share it, and neither knows of the other: a value that is donated a million times is one storage.
-// Its buffers keep the client.
+// Memory freed with its last buffer. A donated buffer and the result in its place share it, without
+// knowing each other: a value donated a million times is one storage. Its buffers keep the client
+// alive.
 class Storage : public Counted<Storage> {
  public:
-  // Memory of the device's, its contents undefined.
+  // Uninitialised device memory.
   static Result<Ref<Storage>> Allocate(Device& device, int64_t bytes);
-  // Memory of the user's, on the host or on the device.
+  // Memory of the user, on the host or on the device.
   static Ref<Storage> Wrap(Device& device, std::byte* data, int64_t bytes);
   static Result<Ref<Storage>> WrapDevice(Device& device, std::byte* data, int64_t bytes);
   ~Storage();
 
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  // Whether it may be gone for good when it is released, without the device's being asked.
+  // Whether its release may free it immediately, without the device.
   bool is_callers() const { return is_registered_; }
-  // What gives the user's memory back; may be null. Before it is shared, as the two below.
+  // The deleter of the user's memory; may be null. Set before it is shared, as the two below.
   void set_deleter(std::unique_ptr<Deferred> deleter) { deleter_ = std::move(deleter); }
-  // Ready when the memory is the user's alone again.
+  // Ready at the end of the library's use of the memory.
   void set_done(Ref<Event> done) { done_ = std::move(done); }
   // Executions must not write it.
   void set_read_only() { is_read_only_ = true; }

@@ -10,14 +10,14 @@
 namespace kiln::client {
 namespace {
 
-// Through the host where neither device's memory is the host's. The value is there.
+// Through the host if neither device's memory is the host's. The value is ready.
 Status CopyElements(const Buffer& from, Buffer& to) {
   runtime::Device& source = from.device().runtime();
   runtime::Device& target = to.device().runtime();
   if (source.has_host_memory()) return target.CopyFromHost(to.data(), from.data(), from.bytes());
   if (&source == &target) {
     KILN_RETURN_IF_ERROR(source.Copy(to.data(), from.data(), from.bytes()));
-    // Of memory that the device has given out, it knows by itself when it is free.
+    // The device itself tracks the use of memory that it allocated.
     return from.storage().is_callers() ? source.Synchronise() : OkStatus();
   }
   if (target.has_host_memory()) return source.CopyToHost(to.data(), from.data(), from.bytes());
@@ -26,7 +26,7 @@ Status CopyElements(const Buffer& from, Buffer& to) {
   return target.CopyFromHost(to.data(), host.data(), from.bytes());
 }
 
-// A copy in a queue. The event outlives the rest, and with it the client does.
+// A copy in a queue. The event outlives the rest, and keeps the client alive.
 class QueuedTransfer : public Queue::Job {
  public:
   QueuedTransfer(Device& device, Ref<Buffer> from, Ref<Buffer> to, std::function<Status()> copy)
@@ -69,7 +69,7 @@ class QueuedTransfer : public Queue::Job {
 
  private:
   void End(Status status) noexcept {
-    // Whoever waits for the event finds that nothing is held any more.
+    // Everything is released before the event is ready.
     copy_ = nullptr;
     dependencies_.Clear();
     from_ = to_ = {};
@@ -138,7 +138,7 @@ Result<Transfer> StartCopyToDevice(Buffer& buffer, Device& device) {
   KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, Buffer::Allocate(device, buffer.shape()));
   Buffer& to = *copy;
   Device& from = buffer.device();
-  // Queues work for their own client alone: another one would end on their threads.
+  // Queues work for their own client only: another client could end on their threads.
   const bool here = &device.client() != &buffer.client();
   Ref<Event> event =
       Start(from,

@@ -9,14 +9,14 @@
 
 namespace kiln::client {
 
-// Those that are over when the call returns. They wait for the buffer's value.
+// Synchronous copies. They wait for the buffer's value.
 Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data);
 Status CopyToHost(Buffer& buffer, void* data);
 Result<Ref<Buffer>> CopyToDevice(Buffer& buffer, Device& device);
 
-// A copy that may go on, and its end. Until then the buffer is there for other work to wait for,
-// and the host's memory stays as it is. A failure is the event's. Where the client does nothing
-// behind the user's back, it is over when the call returns.
+// An asynchronous copy, and its event. Until its end other work can wait for the buffer, and the
+// host's memory must stay unchanged. A failure is the event's. If the client allows no asynchronous
+// work, it is over when the call returns.
 struct Transfer {
   Ref<Buffer> buffer;
   Ref<Event> event;

@@ -70,7 +70,7 @@ Result<std::byte*> ArenaCache::Acquire() {
       free_.pop_back();
       return arena;
     }
-    // Room for every arena there is, so that Release cannot fail.
+    // Capacity for all arenas, so that Release cannot fail.
     free_.reserve(static_cast<size_t>(++arenas_));
   }
   Result<std::byte*> arena = source_.Allocate(bytes_);

@@ -1,5 +1,5 @@
-// Memory for runs: aligned allocations through the user's hooks, and arenas that are kept for the
-// next run, since fresh pages cost more than most kernels.
+// Memory for runs: aligned allocations through the user's hooks, and arenas cached for the next
+// run, because fresh pages cost more than most kernels.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace kiln::runtime {
 
-// Where memory comes from. The hooks may be called from any thread that runs an executable.
+// The source of memory. The hooks may be called from any thread that runs an executable.
 struct AllocatorHooks {
   // Returns memory of `bytes` at a multiple of `alignment` (a power of two), or null.
   void* (*allocate)(void* user_data, size_t bytes, size_t alignment) = nullptr;
@@ -20,7 +20,7 @@ struct AllocatorHooks {
   void* user_data = nullptr;
 };
 
-// Whatever gives out memory: the host's allocator, or a device.
+// An allocator of memory: the host's, or a device.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
@@ -36,8 +36,8 @@ class Allocator final : public MemorySource {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // At least one byte, so that empty arrays have an address too. RESOURCE_EXHAUSTED says how much
-  // was asked for and how much is in use.
+  // At least one byte, so that empty arrays have an address too. RESOURCE_EXHAUSTED states the
+  // requested bytes and the bytes in use.
   Result<std::byte*> Allocate(int64_t bytes) override;
   void Deallocate(std::byte* memory, int64_t bytes) override;
 
@@ -49,7 +49,7 @@ class Allocator final : public MemorySource {
   std::atomic<int64_t> live_{0}, peak_{0};
 };
 
-// The arenas of one executable: each run has one to itself, and as many are kept as ran at once.
+// The arenas of one executable: one per concurrent run, cached for later runs.
 class ArenaCache {
  public:
   ArenaCache(MemorySource& source, int64_t bytes) : source_(source), bytes_(bytes) {}

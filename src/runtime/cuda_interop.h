@@ -1,4 +1,4 @@
-// What devices of the CUDA driver have beside, for programs that use CUDA themselves.
+// The additional interface of the CUDA driver's devices, for programs that use CUDA themselves.
 #pragma once
 
 #include "base/status.h"
@@ -10,8 +10,8 @@ class CudaInterop {
   virtual ~CudaInterop() = default;
   // The driver's number of the device.
   virtual int ordinal() const = 0;
-  // What the device is asked for next comes after what the default stream, which the device's own
-  // does not wait for, has been asked for.
+  // Orders later work of the device after the work in the default stream, which the device's own
+  // stream does not wait for by itself.
   virtual Status JoinDefaultStream() = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace kiln::runtime {
 namespace {
 
-// A failure on the way through generated code is a value.
+// Inside generated code a failure is a value.
 Status RunGuarded(const lib::Function& function, const kiln_frame* frame, void* const* args) {
   try {
     return function.Run(frame, args);
@@ -82,7 +82,7 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
   static const CustomCallRegistry& own = *new CustomCallRegistry;
   if (!registry) registry = &own;
   ProgramCalls calls;
-  // Equal calls share what was made ready.
+  // Equal calls share a prepared function.
   std::map<std::pair<std::string_view, std::string_view>, std::shared_ptr<const Prepared>> known;
   for (const program::Call* call : program::CallSteps(program)) {
     calls.prepared_.resize(program.launches.size());

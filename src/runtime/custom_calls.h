@@ -1,4 +1,4 @@
-// Calls of functions outside generated code: by name in programs, resolved when these are loaded.
+// Calls of functions outside generated code: by name in programs, resolved at load time.
 #pragma once
 
 #include <functional>
@@ -20,17 +20,17 @@ namespace kiln::runtime {
 
 class ThreadPool;
 
-// The functions that programs may call: the library's, and those that are added. Any thread.
+// The functions callable by programs: the library's, and registered ones. Any thread.
 class CustomCallRegistry {
  public:
   using Maker =
       std::function<Result<std::shared_ptr<const lib::Function>>(const CallSignature& signature)>;
 
-  // ALREADY_EXISTS where there is a function of that name, INVALID_ARGUMENT for names that are the
-  // library's to give. `make` is then not taken, and may be used on.
+  // ALREADY_EXISTS for a registered name, INVALID_ARGUMENT for the library's own names. On failure
+  // `make` is not moved from.
   Status Add(std::string_view target, Maker& make);
   void Clear();
-  // NOT_FOUND, naming it, where there is none.
+  // NOT_FOUND, with the name, if missing.
   Result<std::shared_ptr<const lib::Function>> Make(std::string_view target,
                                                     const CallSignature& signature) const;
 
@@ -39,22 +39,22 @@ class CustomCallRegistry {
   std::map<std::string, Maker, std::less<>> makers_;
 };
 
-// What a device needs for the calls of its programs.
+// A device's environment for the calls of its programs.
 struct CallHost {
   const CustomCallRegistry* registry = nullptr;  // null: the library's functions alone
   ThreadPool* pool = nullptr;                    // null: they run on the caller's thread
 };
 
-// The calls of one program, ready to run.
+// The resolved calls of one program.
 class ProgramCalls {
  public:
-  // A call as it is made: the function, and what it is told beside addresses.
+  // A call: the function, and its arguments except addresses.
   struct Prepared {
     std::shared_ptr<const lib::Function> function;
     CallSignature signature;
   };
 
-  // Fails where a function is missing or does not take its arrays, naming the op.
+  // Fails, naming the op, if a function is missing or refuses its arrays.
   static Result<ProgramCalls> Make(const program::Program& program,
                                    const CustomCallRegistry* registry);
 
@@ -62,11 +62,11 @@ class ProgramCalls {
   bool has_users() const { return has_users_; }
   // By the step's place in the program's launches.
   const Prepared& at(int launch) const { return *prepared_[static_cast<size_t>(launch)]; }
-  // Runs it with memory that the host reads and writes, for generated code. A failure names the op.
+  // Runs it on host memory, for generated code. A failure names the op.
   Status Run(const program::Program& program, int launch, const kiln_frame* frame,
              void* const* args) const;
-  // The same for a device's executor, which has what the run's calls keep: on so many of the pool's
-  // threads (0: all), with a span in the timeline unless that is null.
+  // The same for a device's executor, with the state of the run's calls: on this number of the
+  // pool's threads (0: all), with a span in the timeline unless that is null.
   Status RunOnHost(const program::Program& program, int launch, void* const* args, ThreadPool* pool,
                    int threads, TraceSink* trace, Probes& probes) const;
 

@@ -1,5 +1,5 @@
-// Custom calls of programs that test evaluators, in compiled code: probes and prints, which
-// interp/harness.h describes. They keep what they have to in the run.
+// Custom calls of programs that test evaluators, in compiled code: probes and prints, described in
+// interp/harness.h. Their state belongs to the run.
 #pragma once
 
 #include <span>

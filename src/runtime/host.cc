@@ -26,7 +26,7 @@ struct KernelRun {
 
 // Tasks take some ten microseconds, so these some milliseconds.
 constexpr double kTasksPerSlice = 256;
-// What there is between two looks, after the first one.
+// The items between two polls, after the first one.
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(1);
 constexpr auto kMostBetweenLooks = std::chrono::milliseconds(8);
 
@@ -65,7 +65,7 @@ void ParallelFor(const kiln_frame* frame, kiln_kernel_fn kernel, void* const* ar
                  int64_t tasks) {
   if (items <= 0) return;
   int64_t pieces = std::min<int64_t>({tasks, frame->threads, items});
-  // Where there are as few items as tasks, an item may take any time.
+  // With as few items as tasks, an item may take any time.
   double slice =
       tasks < items ? static_cast<double>(items) * kTasksPerSlice / static_cast<double>(tasks) : 1;
   KernelRun run{frame,  kernel,
@@ -95,7 +95,7 @@ int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t
   return code;
 }
 
-// What `config` says has been read when the program was loaded.
+// `config` was parsed when the program was loaded.
 int32_t Call(const kiln_frame* frame, int32_t step, void* const* args, const void* config,
              int64_t config_size) {
   const HostRun& run = RunOf(frame);

@@ -1,4 +1,4 @@
-// The host's side of the frame: what stands behind its table of functions.
+// The host's side of the frame: the implementation of its table of functions.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,15 @@ struct HostRun {
   std::mutex mutex;
   int32_t code = 0;
   std::string message;
-  // Of the step that trace_begin announced last; steps do not nest.
-  // Of the steps that are being traced, each inside the one before; deeper ones are left out.
+  // The stack of traced steps, each inside the preceding one; deeper ones are omitted.
   int64_t step_starts_ns[16] = {};
   size_t depth = 0;
 };
 
-// The one table that all runs share.
+// The table shared by all runs.
 const kiln_frame_table& HostTable();
 
-// The failure that a run has left, or OK for code 0.
+// The failure of a run, or OK for code 0.
 Status StatusOf(const HostRun& run, int32_t code);
 
 }  // namespace kiln::runtime

@@ -1,4 +1,4 @@
-// Devices whose memory is the host's.
+// Devices with the host's memory.
 #pragma once
 
 #include <cstring>

@@ -17,7 +17,7 @@
 namespace kiln::runtime {
 namespace {
 
-// About what waking a parked thread costs: spinning for longer never pays for itself.
+// About the cost of waking a parked thread: spinning for longer never pays.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
 void Pause() {
@@ -26,7 +26,7 @@ void Pause() {
 #endif
 }
 
-// Spins until `done` holds or the time for it is up; says whether it holds.
+// Spins until `done` holds or the time is up; returns whether it holds.
 template <typename F>
 bool SpinUntil(F&& done) {
   auto end = std::chrono::steady_clock::now() + kSpin;
@@ -61,7 +61,7 @@ struct ThreadPool::State {
         });
       }
     } catch (const std::exception&) {
-      // The system gives no more: those there are, and the caller, do all the tasks.
+      // The system has no more threads: the existing ones and the caller do all the tasks.
     }
   }
 
@@ -75,7 +75,7 @@ struct ThreadPool::State {
   }
 
   // Takes tasks until none is left. The ticket holds the run's generation above the next task, so
-  // that a worker that comes late takes nothing of the next run.
+  // that a late worker takes no task of the next run.
   void TakeTasks(uint64_t generation, const Job& job) {
     while (true) {
       uint64_t now = ticket.load(std::memory_order_acquire);
@@ -103,7 +103,7 @@ struct ThreadPool::State {
         --parked;
       }
       if (stop.load()) return;
-      // The job is read between two looks at the generation: a change in between makes it void.
+      // The job is read between two reads of the generation: a change in between invalidates it.
       busy.fetch_add(1, std::memory_order_acq_rel);
       seen = ticket.load(std::memory_order_acquire) >> 32;
       if (open.load(std::memory_order_acquire) == seen) TakeTasks(seen, job);
@@ -112,7 +112,7 @@ struct ThreadPool::State {
   }
 
   void Run(int64_t tasks, void (*work)(void*, int64_t), void* context) {
-    // Nobody may still look at the job of the run before.
+    // No worker may still read the job of the previous run.
     while (busy.load(std::memory_order_acquire) != 0) Pause();
     job.work = work;
     job.context = context;

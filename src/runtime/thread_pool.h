@@ -1,5 +1,5 @@
-// The threads that kernels are spread over. Spins briefly, then parks: spinners left over stall
-// other programs for milliseconds.
+// The threads of parallel kernels. Workers spin briefly, then park: idle spinners stall other
+// programs for milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace kiln::runtime {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller's: 1 means that no thread is ever made. The others are made with
-  // the pool.
+  // `threads` includes the caller's: 1 means that no thread is ever created. The others are created
+  // with the pool.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -19,8 +19,8 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls work(context, task) for every task in [0, tasks), on the pool's threads and the caller's,
-  // and returns when all are done. Which task runs where is nobody's business. While another caller
-  // has the threads, or from within a task, all tasks run on the caller's thread. `work` must not
+  // and returns when all are done. The assignment of tasks to threads is unspecified. While another
+  // caller has the threads, or inside a task, all tasks run on the caller's thread. `work` must not
   // throw.
   void Run(int64_t tasks, void (*work)(void* context, int64_t task), void* context);
 

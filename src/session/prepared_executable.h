@@ -1,4 +1,4 @@
-// One way to run a session, as executions have it.
+// A prepared run of a session, as the executable of an execution.
 #pragma once
 
 #include <memory>

@@ -126,7 +126,7 @@ Status Session::CompileSteps(Prepared& prepared, const codegen::LoweredProgram& 
     if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
       set(launch->id, Compile(lowered.KernelOf(*launch), launch->args));
     } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
-      // Calls are told apart in messages, and take no time to compile: each is one of its own.
+      // Calls are distinct in messages, and cost nothing to compile: they are never shared.
       const program::LaunchInfo& info = lowered.program.launches[static_cast<size_t>(call->id)];
       set(call->id, Load(compiler::CompileCall(*call, info, *backend_)));
     }
@@ -204,7 +204,7 @@ Status Session::RunOp(const Prepared& prepared, int launch,
     args[i] = buffers[slices[i].allocation] + slices[i].offset;
   }
   runtime::RunOptions quiet = options;
-  // A GPU has lanes of its own; what is shown here is how long the host took to ask it.
+  // A GPU has lanes of its own; the bar here is the host's submission time.
   const bool shows_runs = device_.shows_runs();
   if (!shows_runs) quiet.trace = nullptr;
   int64_t start = options.trace ? TraceSink::Now() : 0;
@@ -246,7 +246,7 @@ Status Session::RunSteps(const Prepared& prepared, const program::Steps& steps,
         KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->condition, buffers, options, started));
         std::byte goes_on{0};
         KILN_RETURN_IF_ERROR(device_.CopyToHost(&goes_on, at(loop->predicate), 1));
-        // Those that have been waited for by that.
+        // The ops awaited by that.
         for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
         started.clear();
         if (goes_on == std::byte{0}) break;

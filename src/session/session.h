@@ -1,6 +1,6 @@
-// Runs a graph one op at a time: what execution without a compiler of whole graphs is, and what the
-// ops outside clusters get. Each op is a kernel of its own, compiled once and cached, and as good
-// as a single op can be: the same kernels, threads, and reuse of memory.
+// Runs a graph one op at a time, without compilation of whole graphs. Each op is a kernel of its
+// own, compiled once and cached, with the same schedules, threads, and reuse of memory as in
+// compiled graphs.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace kiln::session {
 
-// What a set of fetches takes per run.
+// The cost of a run for a set of fetches.
 struct RunInfo {
   int64_t kernels = 0;          // launches; loops' and branches' counted once
   int64_t temporary_bytes = 0;  // beside feeds and fetches
@@ -31,20 +31,20 @@ struct RunInfo {
 
 class Session {
  public:
-  // The module's entry gives the values that can be fed and fetched; it is copied, and has no
+  // The module's entry defines the values that can be fed and fetched; it is copied, and has no
   // symbols. The device must outlive the session.
   static Result<std::unique_ptr<Session>> Create(const ir::Module& module, runtime::Device& device);
 
   ~Session();
 
-  // Makes ready to compute the values of some instructions of the entry from those of others, all
-  // arrays, by name: later runs of the same feeds and fetches find their kernels compiled. Any
-  // array can be fed: what it would be computed from is not needed then. Fails where a fetch needs
-  // a parameter that is not fed. Returns a number for Run.
+  // Prepares the computation of some instructions of the entry from others, all arrays, by name:
+  // later runs of the same feeds and fetches find their kernels compiled. Any array can be fed: its
+  // own inputs are then not needed. Fails if a fetch needs a parameter that is not fed. Returns a
+  // number for Run.
   Result<int> Prepare(std::span<const std::string> feeds, std::span<const std::string> fetches);
   const RunInfo& InfoOf(int prepared) const;
   const program::Signature& SignatureOf(int prepared) const;
-  // Whether a run calls functions of the user's.
+  // Whether a run calls functions of the user.
   bool CallsUsersFunctions(int prepared) const;
 
   // One run, with memory for the prepared feeds and fetches, in their order. Several threads may
@@ -55,7 +55,7 @@ class Session {
  private:
   struct Op;
   struct Prepared;
-  // Ops that a device may still be at.
+  // Ops possibly still running on a device.
   using Started = std::vector<std::unique_ptr<runtime::Completion>>;
   Session(const ir::Module& module, runtime::Device& device);
   Result<std::shared_ptr<Op>> Load(Result<program::Artefact> artefact);
@@ -75,7 +75,7 @@ class Session {
   runtime::Device& device_;
   const std::unique_ptr<const compiler::Backend> backend_;
   mutable std::mutex mutex_;
-  // Kernels by what they are.
+  // Kernels by their keys.
   std::unordered_map<std::string, std::shared_ptr<Op>> ops_;
   std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, int> by_names_;
   std::vector<std::unique_ptr<Prepared>> prepared_;

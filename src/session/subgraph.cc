@@ -29,7 +29,7 @@ Result<std::vector<Instruction*>> Find(const ByName& by_name, std::span<const st
   return found;
 }
 
-// The instructions that `roots` need, themselves included, without going past what is fed.
+// The instructions needed by `roots`, including themselves, up to the fed ones.
 std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& roots,
                                               const std::vector<Instruction*>& feeds) {
   std::unordered_set<const Instruction*> needed(feeds.begin(), feeds.end());

@@ -1,4 +1,4 @@
-// The part of a graph that computes some of its values from others.
+// The part of a graph from feeds to fetches.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace kiln::session {
 
 // A module whose parameters are the values `feeds` of the entry, and whose result is the tuple of
-// the values `fetches`, all by name and all arrays. What is fed is not computed, and neither is
-// what only it needs. INVALID_ARGUMENT where a parameter of the entry is needed and not fed, and
-// where a name comes twice; NOT_FOUND for a name that is none.
+// the values `fetches`, all by name and all arrays. Fed values and their exclusive inputs are not
+// computed. INVALID_ARGUMENT for a needed parameter of the entry that is not fed, and for a
+// duplicate name; NOT_FOUND for an unknown name.
 Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                                              std::span<const std::string> feeds,
                                              std::span<const std::string> fetches);

@@ -1,11 +1,11 @@
-// The attributes of the library's own calls: words "name=value", with spaces between.
+// The attributes of the library's own calls: words "name=value", separated by spaces.
 #pragma once
 
 #include <string_view>
 
 namespace kiln::runtime::lib {
 
-// The value of a name; "" where it is not there.
+// The value of a name; "" if missing.
 std::string_view AttributeOf(std::string_view attributes, std::string_view name);
 inline bool FlagOf(std::string_view attributes, std::string_view name) {
   return AttributeOf(attributes, name) == "1";

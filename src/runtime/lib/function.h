@@ -1,4 +1,4 @@
-// Functions outside generated code: what the library has, and what users register.
+// Functions outside generated code: the library's, and registered ones.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace kiln::runtime::lib {
 
-// A function made ready for the arrays of one call: whatever can be computed before is there.
+// A function prepared for the arrays of one call, with everything precomputed.
 class Function {
  public:
   virtual ~Function() = default;
-  // `args` are where the signature's operands, results and scratch begin, at multiples of 64. A
-  // result may be in an operand's memory where ir/call.h says so. Any number of threads may run
-  // it at once; what it does is the same for any number of threads that the frame has.
+  // `args` are the addresses of the signature's operands, results and scratch, aligned to 64. A
+  // result may be in an operand's memory if ir/call.h allows it. Any number of threads may run it
+  // at once. The result does not depend on the frame's number of threads.
   virtual Status Run(const kiln_frame* frame, void* const* args) const = 0;
-  // Whether it is the user's, which only his own threads may call unless he allows more.
+  // Whether it is the user's, callable only on the user's own threads unless allowed otherwise.
   virtual bool is_users() const { return false; }
 };
 
@@ -30,11 +30,11 @@ using Maker = Result<std::shared_ptr<const Function>> (*)(const CallSignature& s
 struct Entry {
   std::string_view target;
   Maker make;
-  // Of memory that a call has to itself, on any machine; null for none.
+  // The scratch bytes of a call, on any machine; null for none.
   Result<int64_t> (*scratch_bytes)(const CallSignature& signature);
 };
 std::span<const Entry> Library();
-// Null where the library has no such function.
+// Null if the library has no such function.
 const Entry* FindInLibrary(std::string_view target);
 
 }  // namespace kiln::runtime::lib

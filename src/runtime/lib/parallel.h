@@ -8,13 +8,13 @@
 
 namespace kiln::runtime::lib {
 
-// Whether the run is to end: whoever asks leaves the rest of his work, and who called him fails the
-// run.
+// Whether the run is cancelled: the function then skips the rest of its work, and its caller fails
+// the run.
 inline bool IsCancelled(const kiln_frame* frame) {
   return frame->cancel && __atomic_load_n(frame->cancel, __ATOMIC_RELAXED) != 0;
 }
 
-// Calls f(item) for each item, on the frame's threads; returns when all is done. f must not throw.
+// Calls f(item) for each item, on the frame's threads; returns when all are done. f must not throw.
 template <typename F>
 void ForEach(const kiln_frame* frame, int64_t items, F&& f) {
   if (items == 1) {

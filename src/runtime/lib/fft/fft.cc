@@ -16,13 +16,13 @@ namespace {
 
 using namespace fft;  // NOLINT: the plans of this file's functions
 
-// A transform along the last dimension is of rows; their numbers may be real on one side.
+// A transform along the last dimension works on rows; one side may be real.
 enum class Rows { kComplex, kFromReal, kToReal };
 
-// Pieces that are worth a thread, and as many as there can be.
+// The minimal work of a piece, and the maximal number of pieces.
 constexpr int64_t kPointsOfPiece = 1 << 14;
 constexpr int64_t kMostPieces = 16;
-// Rows of more points go one by one, by their columns; and so do columns, through a row.
+// Longer rows are transformed one by one, by their columns; columns likewise, through a row.
 constexpr int64_t kLongRow = 512;
 constexpr int64_t kLongColumn = 4096;
 
@@ -32,7 +32,7 @@ int64_t PiecesOf(int64_t points) {
 
 int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// What the call does: n points along the last dimension, `count` rows, and lengths[k] along the
+// The transform: n points along the last dimension, `count` rows, and lengths[k] along the
 // dimensions before, from the last to the first.
 struct Description {
   ElementType type;  // of real numbers
@@ -62,7 +62,8 @@ Result<Description> Describe(const CallSignature& signature) {
     if (!length || *length < 0) return bad();
     d.lengths.insert(d.lengths.begin(), *length);
   }
-  // The points are the real side's; the other one has them, or half of them, in the last dimension.
+  // The points are the real side's; the other side has all of them, or half of them, in the last
+  // dimension.
   const Shape &real = d.rows == Rows::kToReal ? to : from, &other = &real == &to ? from : to;
   if (d.lengths.empty() || std::ssize(d.lengths) > real.rank()) return bad();
   for (size_t k = 0; k < d.lengths.size(); ++k) {
@@ -167,7 +168,7 @@ class RowTransform {
 
   static int64_t ScratchBytes(const Description& d) {
     const int64_t length = LengthOf(d), complex = 2 * static_cast<int64_t>(sizeof(T));
-    // Blocks: two of the transform's, and two of rows that are split or put together.
+    // Blocks: two of the transform, and two for splitting or merging rows.
     const int64_t block = std::max(LanePlan<T>::BlockElements(length), length + 1);
     const int64_t lanes = length <= kLongRow ? 4 * block * 2 * kMostVectorBytes : 0;
     return std::max(lanes,
@@ -195,8 +196,8 @@ class RowTransform {
   }
 
  private:
-  // Of the complex transforms: real rows of an even number of points are half as long, others go
-  // in pairs.
+  // Lengths of the complex transforms: half for real rows of an even number of points; other real
+  // rows are paired.
   static int64_t LengthOf(const Description& d) {
     return d.rows != Rows::kComplex && d.n % 2 == 0 ? d.n / 2 : d.n;
   }
@@ -233,7 +234,7 @@ class RowTransform {
         load(in2, second, d);
         kernels_.merge_lanes(c, d, n, a);
         const T* result = lanes_->Run(a, b);
-        // The parts have changed places.
+        // Real and imaginary parts are swapped.
         kernels_.store_rows(result, 2, 1, false, out, n, n, first, scale);
         kernels_.store_rows(result, 2, 0, false, out2, n, n, second, scale);
       }
@@ -372,7 +373,7 @@ class Fft : public Function {
     for (int64_t length : d.lengths) points *= static_cast<long double>(length);
     return static_cast<T>(1 / points);
   }
-  // What is transformed along other dimensions first is not the operand's memory.
+  // After a transform along other dimensions the input is not the operand's memory.
   static int64_t CopyBytes(const Description& d) {
     if (d.rows != Rows::kToReal || d.lengths.empty()) return 0;
     return Aligned(2 * d.points() * static_cast<int64_t>(sizeof(T)));

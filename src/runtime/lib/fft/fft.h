@@ -10,10 +10,9 @@
 
 namespace kiln::runtime::lib {
 
-// The op fft, as its row in ops.def says: FFT, IFFT, RFFT or IRFFT along the last one to three
-// dimensions.
+// The op fft of ops.def: FFT, IFFT, RFFT or IRFFT along the last one to three dimensions.
 Result<std::shared_ptr<const Function>> MakeFft(const CallSignature& signature);
-// Of memory that a call has to itself.
+// The scratch bytes of a call.
 Result<int64_t> FftScratchBytes(const CallSignature& signature);
 
 }  // namespace kiln::runtime::lib

@@ -1,4 +1,4 @@
-// The loops of Fourier transforms, once for each kind of vectors that processors have.
+// The loops of Fourier transforms, once for each vector width of processors.
 //
 // A block is n elements of W transforms side by side ("lanes"): for each element a vector of W real
 // parts, then one of W imaginary parts. W is the kernels' width.
@@ -8,10 +8,10 @@
 
 namespace kiln::runtime::lib::fft {
 
-// Radices up to this have loops of their own, or go by the loop for odd primes.
+// Radices up to this have loops of their own, or use the loop for odd primes.
 inline constexpr int kMaxRadix = 127;
 
-// One pass of a transform, which multiplies what has been done by a factor of the length.
+// One pass of a transform, for one factor of the length.
 template <typename T>
 struct Pass {
   int radix;
@@ -31,27 +31,26 @@ struct Kernels {
   // A pass from one block to another.
   void (*pass)(const Pass<T>& pass, const T* from, T* to);
 
-  // `lanes` rows of `count` numbers each become vectors: number c of the rows goes to vector
-  // c * step + offset of the block, or with `swap` to (c * step + offset) ^ 1. Lanes that are not
-  // given are zeros.
+  // `lanes` rows of `count` numbers each become vectors: number c of the rows goes to vector c *
+  // step + offset of the block, or with `swap` to (c * step + offset) ^ 1. Missing lanes are zeros.
   void (*load_rows)(const T* from, int64_t row_stride, int64_t count, int lanes, T* block,
                     int64_t step, int64_t offset, bool swap);
-  // The other way round; each number is multiplied by `scale`.
+  // The inverse; each number is multiplied by `scale`.
   void (*store_rows)(const T* block, int64_t step, int64_t offset, bool swap, T* to,
                      int64_t row_stride, int64_t count, int lanes, T scale);
   // The same where the lanes are neighbours in memory: n complex elements of each, `stride` numbers
-  // apart. Unless `factors` is null, the elements are multiplied by those that lie there in the
-  // same way, between two changes of places: `swap` and `swap_product`.
+  // apart. Unless `factors` is null, the elements are multiplied by its elements, with the same
+  // strides, between two swaps of parts: `swap` and `swap_product`.
   void (*load_columns)(const T* from, bool swap, const T* factors, int64_t stride, int64_t n,
                        int lanes, T* block);
   void (*store_columns)(const T* block, bool swap, const T* factors, bool swap_product, T* to,
                         int64_t stride, int64_t n, int lanes, T scale);
 
-  // Elements of a block times one complex number each, which all lanes share, between two changes
-  // of places.
+  // Elements of a block times one complex number each, shared by all lanes, between two swaps of
+  // parts.
   void (*multiply_lanes)(const T* from, bool swap, const T* factors, bool swap_product, int64_t n,
                          T* to);
-  // Elements of a block times those of another; the products' parts change places.
+  // Elements of a block times the elements of another; the products' parts are swapped.
   void (*multiply_blocks)(const T* from, const T* factors, int64_t n, T* to);
   // `rows` of a block of columns (which are lanes), times a complex number for each element and
   // lane (a block of them), transposed: element k of lane j goes to lane k % W of element
@@ -68,8 +67,8 @@ struct Kernels {
   // that have changed places. `roots` are the 2h-th roots of unity 0 to h.
   void (*real_lanes)(const T* from, const T* roots, int64_t h, T* to);
   void (*complex_lanes)(const T* from, const T* roots, int64_t h, T* to);
-  // The same for one row of complex numbers as they lie in memory, where no parts change places;
-  // `from` and `to` may be one.
+  // The same for one row of complex numbers in memory order, without swapped parts; `from` and `to`
+  // may be equal.
   void (*real_row)(const T* from, const T* roots, int64_t h, T* to);
   void (*complex_row)(const T* from, const T* roots, int64_t h, T* to);
   // Of an odd number n of elements a and b that are real, the transform of a + i b becomes the
@@ -78,16 +77,16 @@ struct Kernels {
   void (*merge_lanes)(const T* a, const T* b, int64_t n, T* to);
 };
 
-// Those of this machine.
+// The kernels for this machine.
 template <typename T>
 const Kernels<T>& KernelsOfMachine();
 
-// One kind each; the others are for tests. Null where this machine has no such vectors.
+// One width each, for tests. Null if this machine lacks such vectors.
 enum class Vectors { kBase, kAvx2, kAvx512 };
 template <typename T>
 const Kernels<T>* KernelsOf(Vectors vectors);
 
-// No machine's vectors have more bytes.
+// The largest vector width in bytes.
 inline constexpr int64_t kMostVectorBytes = 64;
 
 }  // namespace kiln::runtime::lib::fft

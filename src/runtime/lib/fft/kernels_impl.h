@@ -1,5 +1,5 @@
 // The kernels, for vectors of KILN_FFT_BYTES bytes, in the namespace KILN_FFT_NAMESPACE. Everything
-// here is the file's own that includes this: its code is for other instructions than the library's.
+// here is local to the including file, which is compiled for other instructions than the library.
 #include <cstdint>
 #include <type_traits>
 
@@ -466,7 +466,7 @@ void StoreRows(const T* block, int64_t step, int64_t offset, bool swap, T* to, i
   }
 }
 
-// Complex numbers as they lie in memory, a full vector of them or fewer.
+// Complex numbers in memory order, a full vector of them or fewer.
 template <typename T>
 KILN_INLINE C<T> LoadMixed(const T* at, int lanes) {
   if (lanes == kWidth<T>) {

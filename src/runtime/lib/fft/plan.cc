@@ -10,11 +10,11 @@
 namespace kiln::runtime::lib::fft {
 namespace {
 
-// A row of fewer elements is a lane of a block, the only one.
+// A shorter row is the only lane of a block.
 constexpr int64_t kLeastColumns = 32;
-// A transform by way of a convolution is two of the longer length, and reads and writes more.
+// A transform by convolution is two transforms of the longer length, with more memory traffic.
 constexpr double kConvolutionCost = 3;
-// What it costs an element of a long row to be fetched from where it is, and put back.
+// The cost of gathering an element of a long row, and scattering it back.
 constexpr double kOrderCost = 20;
 
 // exp(-i pi k^2 / n) for k < n: k^2 matters by its rest to 2 n.
@@ -29,8 +29,8 @@ std::vector<T> ChirpOf(int64_t n) {
   return chirp;
 }
 
-// What the spectrum of a convolution of m points is made of: the conjugate chirp from -n to n, over
-// m as the inverse transform wants it.
+// The kernel of a convolution of m points: the conjugate chirp from -n to n, divided by m for the
+// inverse transform.
 template <typename T>
 std::vector<T> KernelOf(const std::vector<T>& chirp, int64_t n, int64_t m) {
   std::vector<T> kernel(static_cast<size_t>(2 * m));
@@ -129,7 +129,7 @@ int64_t LanePlan<T>::BlockElements(int64_t n) {
 template <typename T>
 void LanePlan<T>::MakePasses() {
   const std::vector<int> radices = RadicesOf(n_);
-  // Where each pass's tables begin.
+  // The offsets of each pass's tables.
   struct Place {
     size_t twiddles, roots;
   };
@@ -189,7 +189,7 @@ T* LanePlan<T>::Run(T* a, T* b) const {
   const int64_t element = 2 * kernels_.width;
   std::memset(a + n_ * element, 0, static_cast<size_t>((c.m - n_) * element) * sizeof(T));
   T* x = c.plan->Run(a, b);
-  // The inverse transform is one of numbers whose parts have changed places.
+  // The inverse transform is a transform of numbers with swapped parts.
   kernels_.multiply_lanes(x, false, c.spectrum.data(), true, c.m, x);
   T* y = c.plan->Run(x, x == a ? b : a);
   kernels_.multiply_lanes(y, true, c.chirp.data(), false, n_, y);
@@ -214,7 +214,7 @@ typename RowPlan<T>::Kind RowPlan<T>::KindOf(int64_t n) {
   return ordered && IsPrime(n) ? Kind::kRader : Kind::kBluestein;
 }
 
-// Both parts fill the lanes of widest vectors where that is possible.
+// Both factors fill the lanes of the widest vectors if possible.
 template <typename T>
 int64_t RowPlan<T>::ConvolutionLength(int64_t n) {
   constexpr int64_t kWidest = kMostVectorBytes / static_cast<int64_t>(sizeof(T));
@@ -224,7 +224,7 @@ int64_t RowPlan<T>::ConvolutionLength(int64_t n) {
 template <typename T>
 typename RowPlan<T>::Split RowPlan<T>::SplitOf(int64_t n) {
   constexpr int64_t kWidest = kMostVectorBytes / static_cast<int64_t>(sizeof(T));
-  // A block of so many elements is in the first cache, one of so many in the second.
+  // The elements of a block in the first-level cache, and in the second-level cache.
   constexpr int64_t kFirst = 256, kSecond = 4096;
   Split best{1, n};
   double least = std::numeric_limits<double>::infinity();
@@ -414,8 +414,8 @@ void RowPlan<T>::RunRader(const T* from, T* to, bool inverse, T scale, std::byte
   }
 }
 
-// The spectrum is met in the order in which transforms by columns leave it: the way back begins
-// there. With the chirp this is Bluestein's.
+// The spectrum is in the order of transforms by columns, where the inverse begins. With the chirp
+// this is Bluestein's.
 template <typename T>
 void RowPlan<T>::Convolve(const T* from, int64_t n, T* to, bool inverse, T scale,
                           std::byte* scratch, T* sum) const {
@@ -423,11 +423,11 @@ void RowPlan<T>::Convolve(const T* from, int64_t n, T* to, bool inverse, T scale
   T* a = reinterpret_cast<T*>(scratch);
   T* turned = TurnedIn(scratch);
   T* b = a + (turned - a) / 2;
-  // Rows that the n elements fill, and what they fill of the next one.
+  // The full rows of the n elements, and the remainder in the next one.
   const int64_t full = n / columns, rest = n % columns;
   const bool chirp = !chirp_.empty();
   auto factors = [&](int64_t at) { return chirp ? chirp_.data() + at : nullptr; };
-  // Parts change places before and after the product, or once.
+  // Parts are swapped before and after the product, or once.
   const bool swap = chirp || !inverse;
   for (int64_t j = 0; j < columns; j += width) {
     const int lanes = static_cast<int>(std::min(width, columns - j));
@@ -447,7 +447,7 @@ void RowPlan<T>::Convolve(const T* from, int64_t n, T* to, bool inverse, T scale
     T* x = turned + k * 2 * columns;
     T* there = second_->Run(x, a);
     if (k == 0 && sum) sum[0] = there[0], sum[1] = there[width];
-    // So that the way back ends where the block was.
+    // So that the inverse ends in the original block.
     T* start = there == x ? x : a;
     kernels_.multiply_blocks(there, spectrum_.data() + k * 2 * columns, columns, start);
     second_->Run(start, start == x ? a : x);

@@ -1,8 +1,8 @@
-// How a transform of one length is computed, with all that can be computed before.
+// The plan of a transform of one length, with all precomputed tables.
 //
-// Short ones, and those of several rows, go by blocks of lanes (LanePlan); a long row goes by short
-// ones over its columns and rows, or, where its length has a large prime factor, by a convolution
-// (RowPlan). Neither allocates anything when it runs.
+// Short transforms, and several rows at once, use blocks of lanes (LanePlan). A long row uses short
+// transforms over its columns and rows, or, if its length has a large prime factor, a convolution
+// (RowPlan). Neither allocates when it runs.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace kiln::runtime::lib::fft {
 
-// The radices of the passes for n; empty where it has a prime factor above kMaxRadix, and for 1.
+// The radices of the passes for n; empty for prime factors above kMaxRadix, and for 1.
 std::vector<int> RadicesOf(int64_t n);
-// Roughly, the arithmetic for each element; infinite where there are no radices.
+// Roughly, the arithmetic per element; infinite without radices.
 double CostOf(int64_t n);
 // The cheapest length from n on that is a multiple of `of` and of small primes.
 int64_t GoodLength(int64_t n, int64_t of);
@@ -27,10 +27,10 @@ class LanePlan {
   LanePlan(int64_t n, const Kernels<T>& kernels);
 
   int64_t n() const { return n_; }
-  // Elements of each of the two blocks that a transform takes: n or more.
+  // Elements of each of the two blocks of a transform: n or more.
   int64_t block_elements() const { return convolution_ ? convolution_->m : n_; }
   static int64_t BlockElements(int64_t n);
-  // Transforms the first n elements of block a; the result is in the block that it returns, a or b.
+  // Transforms the first n elements of block a; the result is in the returned block, a or b.
   T* Run(T* a, T* b) const;
 
  private:
@@ -50,23 +50,23 @@ class LanePlan {
   std::unique_ptr<Convolution> convolution_;
 };
 
-// One row of complex numbers, as they lie in memory.
+// One row of complex numbers, in memory order.
 template <typename T>
 class RowPlan {
  public:
   RowPlan(int64_t n, const Kernels<T>& kernels);
 
   int64_t n() const { return n_; }
-  // Of memory that a run has to itself, for any kernels.
+  // The scratch bytes of a run, for any kernels.
   static int64_t ScratchBytes(int64_t n);
-  // `from` and `to` may be one. With `inverse` conjugate roots are taken; the result is multiplied
+  // `from` and `to` may be equal. With `inverse` conjugate roots are used; the result is multiplied
   // by `scale`.
   void Run(const T* from, T* to, bool inverse, T scale, std::byte* scratch) const;
 
  private:
   enum class Kind { kLanes, kColumns, kBluestein, kRader };
   static Kind KindOf(int64_t n);
-  // The factors of a row that goes by columns.
+  // The factors of a row transformed by columns.
   struct Split {
     int64_t rows, columns;
   };
@@ -77,7 +77,7 @@ class RowPlan {
   static int64_t OrderedBytes(int64_t n);  // of kRader
 
   void MakeColumns(int64_t n);
-  // The transform of what rows are convolved with, of first_->n() * second_->n() elements.
+  // The transform of the convolution kernel, of first_->n() * second_->n() elements.
   void MakeSpectrum(std::vector<T> kernel);
   // Of block after block of rows, their columns as elements.
   T* TurnedIn(std::byte* scratch) const;

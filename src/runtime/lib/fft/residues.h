@@ -1,5 +1,5 @@
-// Residues of a prime, whose powers put the elements of a transform in the order in which it is a
-// convolution.
+// Residues of a prime. Powers of a primitive root order the elements of a transform such that it
+// becomes a convolution.
 #pragma once
 
 #include <cstdint>

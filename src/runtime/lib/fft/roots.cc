@@ -8,7 +8,7 @@ namespace {
 
 constexpr long double kPi = 3.14159265358979323846264338327950288419716939937510L;
 
-// By an angle of an eighth of the circle at most, so that it is exact where roots are.
+// By an angle of at most an eighth of the circle, so that exact roots come out exact.
 std::complex<long double> Root(int64_t k, int64_t n) {
   // The angle 2 pi k / n in eighths of the circle: `turns` of them and the rest / n of one.
   const __int128 eighths = static_cast<__int128>(k) * 8;

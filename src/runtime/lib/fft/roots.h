@@ -1,4 +1,4 @@
-// Roots of unity, in more precision than the transforms have.
+// Roots of unity, in more precision than the transforms.
 #pragma once
 
 #include <complex>

@@ -11,8 +11,8 @@
 namespace kiln::runtime::lib::linear {
 namespace {
 
-// Of larger work whether the run is to end is looked for between products of blocks: of such a size
-// and of complex numbers they take some 40 ms.
+// Larger work polls for cancellation between products of blocks: those of this size and of complex
+// numbers take about 40 ms.
 constexpr int64_t kBlock = 256;
 constexpr int64_t kBlockOfSides = 512;
 
@@ -73,7 +73,7 @@ bool DecomposeLarge(const kiln_frame* frame, T* a, int64_t n) {
     Eigen::Ref<Dense<T, kOrder>> corner(matrix.block(k, k, width, width));
     Eigen::LLT<Eigen::Ref<Dense<T, kOrder>>, Eigen::Lower> decomposition(corner);
     if (decomposition.info() != Eigen::Success) return false;
-    // Eigen's own checks do not see what is no number.
+    // Eigen's own checks miss NaNs.
     for (int64_t i = 0; i < width; ++i) {
       if (std::isnan(std::real(corner(i, i)))) return false;
     }
@@ -96,13 +96,13 @@ bool DecomposeLarge(const kiln_frame* frame, T* a, int64_t n) {
   return true;
 }
 
-// op(a) with its diagonal, as a matrix of its own. Whether Eigen may divide by multiplying: it
-// leaves out what is times 0, too.
+// op(a) with its diagonal, as a matrix of its own. Whether Eigen may multiply by reciprocals: it
+// also skips products with 0.
 template <typename T>
 bool Unfold(const T* a, int64_t n, const Triangle& t, T* to) {
   constexpr Real<T> kLeast = 4 / std::numeric_limits<Real<T>>::max();
   bool is_regular = true;
-  // Of the matrix as it lies in memory.
+  // In the order of memory.
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = t.lower ? 0 : i; j < (t.lower ? i + 1 : n); ++j) {
       T x = i == j && t.unit_diagonal ? T(1) : a[i * n + j];
@@ -116,7 +116,7 @@ bool Unfold(const T* a, int64_t n, const Triangle& t, T* to) {
   return is_regular;
 }
 
-// Block by block: what is known is taken off, then the block on the diagonal is solved.
+// Block by block: the known terms are subtracted, then the diagonal block is solved.
 template <typename T, int kOrder>
 void SolveLarge(const kiln_frame* frame, const T* a, int64_t n, bool lower, T* b, int64_t columns,
                 int64_t stride) {

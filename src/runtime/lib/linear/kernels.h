@@ -1,5 +1,5 @@
-// One matrix each, in row-major order. What is no number, or divides by zero, comes out as the
-// arithmetic has it. Where the frame's run is cancelled the rest is left out.
+// One matrix each, in row-major order. NaNs and divisions by zero propagate as in plain arithmetic.
+// A cancelled run skips the rest.
 #pragma once
 
 #include <complex>
@@ -20,18 +20,17 @@ struct RealOf<std::complex<T>> {
 template <typename T>
 using Real = typename RealOf<T>::Type;
 
-// Matrices of fewer rows and columns take hardly any stack, or time: a call of Eigen's would cost
-// more than it saves.
+// Smaller matrices need hardly any stack or time: a call of Eigen would cost more than it saves.
 inline constexpr int64_t kSmall = 24;
 
 // The Cholesky decomposition of the lower or upper triangle of an n by n matrix, in its place; the
-// other triangle is neither read nor written. False where the matrix is not positive definite: then
+// other triangle is neither read nor written. False if the matrix is not positive definite: then
 // the triangle's contents are undefined.
 template <typename T>
 bool Decompose(const kiln_frame* frame, T* a, int64_t n, bool lower);
 
-// Solves op(a) x = b for `columns` right sides, in the place of b: element i of right side k is at
-// b[i * row_stride + k * column_stride], where one of the strides is 1.
+// Solves op(a) x = b for `columns` right sides, in place of b: element i of right side k is at b[i
+// * row_stride + k * column_stride]; one of the strides is 1.
 struct Triangle {
   bool lower = false, unit_diagonal = false;
   bool transposed = false, conjugated = false;

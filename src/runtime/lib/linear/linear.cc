@@ -21,13 +21,13 @@ namespace {
 using linear::Real;
 using linear::Triangle;
 
-// Batches are cut into pieces of so much work, and no more than so many.
+// Batches are split into pieces of this much work, up to this number.
 constexpr int64_t kWorkOfPiece = 1 << 16;
 constexpr int64_t kMostPieces = 16;
 
 int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Matrices of an array, and the pieces that they go in.
+// The matrices of an array, and their pieces.
 struct Batch {
   int64_t count = 0, rows = 0, columns = 0;
   int64_t pieces = 1;
@@ -49,7 +49,7 @@ Batch BatchOf(const Shape& shape, int64_t n) {
   return batch;
 }
 
-// f(type that is computed with, type in memory).
+// f(type of computation, type in memory).
 template <typename F>
 auto VisitMatrixType(ElementType type, F&& f) -> decltype(f(float{}, float{})) {
   switch (type) {
@@ -70,16 +70,16 @@ auto VisitMatrixType(ElementType type, F&& f) -> decltype(f(float{}, float{})) {
   }
 }
 
-// A number of another type; of one's own it is the same.
+// Conversion to another type; the identity for its own.
 template <typename To, typename From>
 To As(From x) {
   return static_cast<To>(x);
 }
 
-// After so many small matrices it is asked whether the run is to end.
+// The number of small matrices between two polls for cancellation.
 constexpr int64_t kSmallBetweenPolls = 64;
 
-// Memory of the call's own, of which each piece has so much.
+// Scratch of the call, of this size per piece.
 struct Scratch {
   void* memory = nullptr;
   int64_t piece_bytes = 0;
@@ -87,7 +87,7 @@ struct Scratch {
   void* Of(int64_t piece) const { return static_cast<std::byte*>(memory) + piece * piece_bytes; }
 };
 
-// Runs f(matrix, its piece's scratch), which may run out of memory, piece by piece in the order of
+// Runs f(matrix, its piece's scratch), which may throw bad_alloc, piece by piece in the order of
 // matrices.
 template <typename F>
 Status ForEachMatrix(const kiln_frame* frame, const Batch& batch, const Scratch& scratch, F&& f) {
@@ -122,7 +122,7 @@ class Cholesky : public Function {
  public:
   Cholesky(const Batch& batch, bool lower) : batch_(batch), lower_(lower) {}
 
-  // Of a piece: where types differ the matrix as it is.
+  // Scratch of a piece: the converted matrix if types differ.
   static int64_t OwnBytes(const Batch& batch, int64_t) {
     if (std::is_same_v<T, Stored>) return 0;
     return Aligned(batch.elements() * static_cast<int64_t>(sizeof(T)));
@@ -172,8 +172,8 @@ class TriangularSolve : public Function {
   TriangularSolve(const Batch& sides, int64_t n, bool left, const Triangle& triangle)
       : sides_(sides), n_(n), left_(left), triangle_(triangle) {}
 
-  // Of a piece: the triangle as the solver wants it, and where types differ the matrices as they
-  // are.
+  // Scratch of a piece: the triangle in the solver's form, and the converted matrices if types
+  // differ.
   static int64_t OwnBytes(const Batch& sides, int64_t n) {
     const auto bytes = static_cast<int64_t>(sizeof(T));
     const int64_t copies =
@@ -242,7 +242,7 @@ Status CheckCount(std::string_view op, const CallSignature& signature, size_t op
   for (const Shape& shape : signature.operands) fits = fits && shape.rank() >= 2;
   fits = fits && signature.operands.back() == signature.results[0];
   if (fits && operands == 2) {
-    // Of both the same batches, and square matrices.
+    // Checks equal batches and square matrices.
     std::vector<int64_t> a = signature.operands[0].dims(), b = signature.operands[1].dims();
     fits = a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin()) &&
            a.back() == a[a.size() - 2] &&
@@ -251,7 +251,7 @@ Status CheckCount(std::string_view op, const CallSignature& signature, size_t op
   return fits ? OkStatus() : Refused(op, signature);
 }
 
-// f(batch of the last operand, n, type that is computed with, type in memory).
+// f(batch of the last operand, n, type of computation, type in memory).
 template <typename F>
 auto VisitMatrices(const CallSignature& signature, F&& f) {
   const Shape& a = signature.operands[0];

@@ -10,8 +10,8 @@
 
 namespace kiln::runtime::lib {
 
-// The ops cholesky and triangular-solve, as their rows in ops.def say. f16 and bf16 are computed
-// with as f32, and rounded at the end.
+// The ops cholesky and triangular-solve of ops.def. f16 and bf16 are computed as f32, and rounded
+// at the end.
 Result<std::shared_ptr<const Function>> MakeCholesky(const CallSignature& signature);
 Result<int64_t> CholeskyScratchBytes(const CallSignature& signature);
 Result<std::shared_ptr<const Function>> MakeTriangularSolve(const CallSignature& signature);

@@ -8,7 +8,7 @@
 
 namespace kiln::runtime::lib {
 
-// The op rng-get-and-update-state, as its row in ops.def says.
+// The op rng-get-and-update-state of ops.def.
 Result<std::shared_ptr<const Function>> MakeRngGetAndUpdateState(const CallSignature& signature);
 
 }  // namespace kiln::runtime::lib
