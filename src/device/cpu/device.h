@@ -8,7 +8,7 @@ namespace kiln::device {
 
 class CpuDevice : public runtime::HostDevice {
  public:
-  // Allocator and pool must outlive the device and what it loads.
+  // Allocator and pool must outlive the device and its executables.
   CpuDevice(std::string name, runtime::Allocator& allocator, runtime::ThreadPool& pool)
       : HostDevice(std::move(name), target::HostCpu(), allocator), pool_(pool) {}
 

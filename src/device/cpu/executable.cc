@@ -17,7 +17,7 @@ using program::Allocation;
 
 namespace {
 
-// Callers have at least 256 KiB of stack, of which code takes no more than so much.
+// The part of the caller's stack, at least 256 KiB, that code may use.
 constexpr size_t kMostOfCallersStack = 64 << 10;
 
 }  // namespace
@@ -79,7 +79,7 @@ Status CpuExecutable::LoadConstants() {
     if (a.kind != Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(a.bytes));
     fixed_[i] = memory;
-    // One copy is enough: what nobody else has goes.
+    // One copy is enough: frees the other unless shared.
     const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
     if (literal && a.bytes > 0) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
   }
@@ -125,7 +125,7 @@ Status CpuExecutable::RunEntry(kiln_entry_fn entry, void* const* buffers,
 Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void* const> results,
                           const RunOptions& options) {
   const program::Program& p = program();
-  // Small programs, which feel it, need no allocation here.
+  // Small programs avoid an allocation here.
   constexpr size_t kInline = 64;
   void* inline_buffers[kInline];
   std::vector<void*> many;
@@ -139,7 +139,7 @@ Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void
     KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
   }
   program::BindAllocations(p, arguments, results, fixed_.data(), arena, buffers);
-  // What is not donated is copied to where the program finds it, and the result will be.
+  // An argument that is not donated is copied to the result's memory.
   for (auto [result, argument] : aliases_) {
     if (results[static_cast<size_t>(result)] == arguments[static_cast<size_t>(argument)]) continue;
     int64_t bytes = p.signature.results[static_cast<size_t>(result)].byte_size();

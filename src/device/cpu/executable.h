@@ -1,4 +1,4 @@
-// An artefact loaded into this process, ready to run on the CPU.
+// A loaded artefact, ready to run on the CPU.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ using runtime::RunOptions;
 
 class CpuExecutable : public runtime::LoadedExecutable {
  public:
-  // Links the code, finds the functions that it calls, of which null stands for the library's, and
-  // computes what depends on constants alone. Allocator and pool must outlive the executable.
+  // Links the code, resolves its calls (null: the library's functions only), and runs the prologue
+  // on constants. Allocator and pool must outlive the executable.
   static Result<std::unique_ptr<CpuExecutable>> Load(
       program::Artefact artefact, runtime::Allocator& allocator, runtime::ThreadPool& pool,
       const runtime::CustomCallRegistry* calls = nullptr, TraceSink* trace = nullptr);
@@ -50,9 +50,9 @@ class CpuExecutable : public runtime::LoadedExecutable {
   kiln_entry_fn entry_ = nullptr;
   bool wants_own_stack_ = false;  // for its frames are large
   runtime::ProgramCalls calls_;
-  // The addresses of all allocations that no run changes; null for the others.
+  // The addresses of all allocations shared by runs; null for the others.
   std::vector<void*> fixed_;
-  // (result, argument) that are to be one memory.
+  // (result, argument) that share memory.
   std::vector<std::pair<int, int>> aliases_;
 };
 

@@ -28,12 +28,12 @@ Status FromLlvm(llvm::Error error, std::string_view doing) {
   return Internal(doing, ": ", llvm::toString(std::move(error)));
 }
 
-// Code in ORC's hands.
+// Code managed by ORC.
 class Linker {
  public:
   static Result<std::unique_ptr<Linker>> Create(const std::vector<std::string>& objects,
                                                 std::span<const LinkSymbol> symbols) {
-    // No thread but the caller's does anything.
+    // All work is done on the caller's thread.
     auto control = orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>());
     if (!control) return FromLlvm(control.takeError(), "starting the linker");
@@ -51,7 +51,7 @@ class Linker {
   Result<void*> Find(const std::string& symbol) {
     auto found = session_.lookup({library_}, session_.intern(symbol));
     if (found) return found->getAddress().toPtr<void*>();
-    // What went wrong in linking has been reported already, and is the cause of this.
+    // The linking error has been reported already, and is the cause of this.
     Keep(found.takeError());
     const std::string what = Cat("linking the code of ", symbol, ": ", errors_);
     if (Has(std::errc::not_enough_memory)) return ResourceExhausted(what);
@@ -121,8 +121,7 @@ class Linker {
   int64_t byte_size_ = 0;
 };
 
-// Linking is done at the first symbol that is asked for. A linker that had to be left in the middle
-// stays for good.
+// Linking happens at the first lookup. An aborted linker is leaked.
 class OrcCode : public LinkedCode {
  public:
   static Result<std::unique_ptr<LinkedCode>> Create(const std::vector<std::string>& objects,

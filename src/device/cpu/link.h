@@ -1,4 +1,4 @@
-// Object code into this process. Includes no LLVM header.
+// Linking of object code into this process. Includes no LLVM header.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace kiln::device {
 
-// Objects that have been linked and may be called, for as long as this lives.
+// Linked objects, callable as long as this lives.
 class LinkedCode {
  public:
   virtual ~LinkedCode() = default;
-  // The address of a symbol. INTERNAL names what is missing: the symbol itself, or what the code
-  // wants and neither the objects nor the closed table have.
+  // The address of a symbol. INTERNAL names the missing symbol: the requested one, or one
+  // referenced by the code and absent from the objects and the closed table.
   virtual Result<void*> Find(const std::string& symbol) = 0;
-  // The objects' sections that are in memory: code and its constants.
+  // Bytes of the objects' loaded sections: code and its constants.
   virtual int64_t byte_size() const = 0;
 };
 
@@ -27,8 +27,8 @@ struct LinkSymbol {
   void* address;
 };
 
-// Links relocatable objects against each other and a closed table, which is `symbols` and what
-// LLVM's back end may call by itself: nothing is ever looked up in the host process.
+// Links relocatable objects against each other and a closed table: `symbols` and the helpers called
+// by LLVM's back end. Nothing is ever looked up in the host process.
 Result<std::unique_ptr<LinkedCode>> Link(const std::vector<std::string>& objects,
                                          std::span<const LinkSymbol> symbols = {});
 

@@ -7,7 +7,7 @@
 namespace kiln::device {
 namespace {
 
-// Where functions begin is for the linker to put in: in the object it is 0.
+// Addresses of functions are relocations: 0 in the object.
 constexpr size_t kAddressBytes = 8;
 
 Result<size_t> SumOfFrames(const std::string& object) {

@@ -1,4 +1,4 @@
-// The stack that code takes.
+// The stack use of code.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,8 @@
 
 namespace kiln::device {
 
-// The sum of all frames in the objects, by the sizes that LLVM writes into them (section
-// .stack_sizes): no chain of calls takes more, as generated code does not recur. INTERNAL where an
-// object has code without sizes.
+// The sum of all frames in the objects, from LLVM's section .stack_sizes: an upper bound, because
+// generated code has no recursion. INTERNAL if an object has code without sizes.
 Result<size_t> StackBytesOf(const std::vector<std::string>& objects);
 
 }  // namespace kiln::device

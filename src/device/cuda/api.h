@@ -1,7 +1,6 @@
-// The part of the CUDA driver API that is used, declared here: cuda.h may be missing where Kiln is
-// built, and the library where it runs. Names and numbers are the driver's ABI; a test holds them
-// against cuda.h where that is at hand. What a declaration means is said in NVIDIA's "CUDA Driver
-// API" manual.
+// Declarations of the used part of the CUDA driver API: cuda.h may be missing at build time, and
+// the library at run time. Names and numbers are the driver's ABI; a test checks them against
+// cuda.h if available. Their documentation is NVIDIA's "CUDA Driver API" manual.
 #pragma once
 
 #include <cstddef>
@@ -182,88 +181,87 @@ struct ConditionalNode {
 };
 struct GraphEdge;  // CUgraphEdgeData
 
-// A function of the driver by the name under which it is exported: its parameters are settled by
-// that name for good, so that nothing is asked for by version.
+// A function of the driver by its exported name, which fixes its parameters for good, so no version
+// is requested.
 template <typename... Parameters>
 struct Function {
   Error (*call)(Parameters...) = nullptr;
   const char* name = "";
 };
 
-// Every function that is used: member, exported name, parameters.
-// clang-format off
-#define KILN_CUDA_FUNCTIONS(X)                                                                     \
-  X(Init, cuInit, unsigned)                                                                        \
-  X(GetErrorName, cuGetErrorName, Error, const char**)                                             \
-  X(GetErrorString, cuGetErrorString, Error, const char**)                                         \
-  X(DeviceGetCount, cuDeviceGetCount, int*)                                                        \
-  X(DeviceGet, cuDeviceGet, DeviceHandle*, int)                                                    \
-  X(DeviceGetName, cuDeviceGetName, char*, int, DeviceHandle)                                      \
-  X(DeviceTotalMem, cuDeviceTotalMem_v2, size_t*, DeviceHandle)                                    \
-  X(DeviceGetAttribute, cuDeviceGetAttribute, int*, DeviceAttribute, DeviceHandle)                 \
-  X(PrimaryCtxRetain, cuDevicePrimaryCtxRetain, ContextHandle*, DeviceHandle)                      \
-  X(PrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, DeviceHandle)                                 \
-  X(CtxPushCurrent, cuCtxPushCurrent_v2, ContextHandle)                                            \
-  X(CtxPopCurrent, cuCtxPopCurrent_v2, ContextHandle*)                                             \
-  X(CtxGetDevice, cuCtxGetDevice, DeviceHandle*)                                                   \
-  X(CtxSynchronize, cuCtxSynchronize)                                                              \
-  X(MemGetInfo, cuMemGetInfo_v2, size_t*, size_t*)                                                 \
-  X(PointerGetAttributes, cuPointerGetAttributes, unsigned, PointerAttribute*, void**,             \
-    DevicePointer)                                                                                 \
-  X(MemAlloc, cuMemAlloc_v2, DevicePointer*, size_t)                                               \
-  X(MemFree, cuMemFree_v2, DevicePointer)                                                          \
-  X(MemAllocHost, cuMemAllocHost_v2, void**, size_t)                                               \
-  X(MemFreeHost, cuMemFreeHost, void*)                                                             \
-  X(MemPoolCreate, cuMemPoolCreate, PoolHandle*, const PoolProperties*)                            \
-  X(MemPoolDestroy, cuMemPoolDestroy, PoolHandle)                                                  \
-  X(MemPoolSetAttribute, cuMemPoolSetAttribute, PoolHandle, PoolAttribute, void*)                  \
-  X(MemPoolGetAttribute, cuMemPoolGetAttribute, PoolHandle, PoolAttribute, void*)                  \
-  X(MemPoolTrimTo, cuMemPoolTrimTo, PoolHandle, size_t)                                            \
-  X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync, DevicePointer*, size_t, PoolHandle,            \
-    StreamHandle)                                                                                  \
-  X(MemFreeAsync, cuMemFreeAsync, DevicePointer, StreamHandle)                                     \
-  X(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, DevicePointer, const void*, size_t, StreamHandle)       \
-  X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, void*, DevicePointer, size_t, StreamHandle)             \
-  X(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, DevicePointer, DevicePointer, size_t, StreamHandle)     \
-  X(MemsetD8Async, cuMemsetD8Async, DevicePointer, unsigned char, size_t, StreamHandle)            \
-  X(StreamCreate, cuStreamCreate, StreamHandle*, unsigned)                                         \
-  X(StreamDestroy, cuStreamDestroy_v2, StreamHandle)                                               \
-  X(StreamSynchronize, cuStreamSynchronize, StreamHandle)                                          \
-  X(StreamWaitEvent, cuStreamWaitEvent, StreamHandle, EventHandle, unsigned)                       \
-  X(StreamGetCtx, cuStreamGetCtx, StreamHandle, ContextHandle*)                                    \
-  X(EventCreate, cuEventCreate, EventHandle*, unsigned)                                            \
-  X(EventDestroy, cuEventDestroy_v2, EventHandle)                                                  \
-  X(EventRecord, cuEventRecord, EventHandle, StreamHandle)                                         \
-  X(EventQuery, cuEventQuery, EventHandle)                                                         \
-  X(EventSynchronize, cuEventSynchronize, EventHandle)                                             \
-  X(EventElapsedTime, cuEventElapsedTime, float*, EventHandle, EventHandle)                        \
-  X(ModuleLoadDataEx, cuModuleLoadDataEx, ModuleHandle*, const void*, unsigned, JitOption*,        \
-    void**)                                                                                        \
-  X(ModuleUnload, cuModuleUnload, ModuleHandle)                                                    \
-  X(ModuleGetFunction, cuModuleGetFunction, FunctionHandle*, ModuleHandle, const char*)            \
-  X(FuncGetAttribute, cuFuncGetAttribute, int*, FunctionAttribute, FunctionHandle)                 \
-  X(FuncSetAttribute, cuFuncSetAttribute, FunctionHandle, FunctionAttribute, int)                  \
-  X(LaunchKernel, cuLaunchKernel, FunctionHandle, unsigned, unsigned, unsigned, unsigned,          \
-    unsigned, unsigned, unsigned, StreamHandle, void**, void**)                                    \
-  X(LaunchHostFunc, cuLaunchHostFunc, StreamHandle, HostFunction, void*)                           \
-  X(LinkCreate, cuLinkCreate_v2, unsigned, JitOption*, void**, LinkHandle*)                        \
-  X(LinkAddData, cuLinkAddData_v2, LinkHandle, JitInput, void*, size_t, const char*, unsigned,     \
-    JitOption*, void**)                                                                            \
-  X(LinkComplete, cuLinkComplete, LinkHandle, void**, size_t*)                                     \
-  X(LinkDestroy, cuLinkDestroy, LinkHandle)                                                        \
-  X(GraphCreate, cuGraphCreate, GraphHandle*, unsigned)                                            \
-  X(GraphDestroy, cuGraphDestroy, GraphHandle)                                                     \
-  X(GraphAddKernelNode, cuGraphAddKernelNode_v2, GraphNodeHandle*, GraphHandle,                    \
-    const GraphNodeHandle*, size_t, const KernelNode*)                                             \
-  X(GraphAddMemcpyNode, cuGraphAddMemcpyNode, GraphNodeHandle*, GraphHandle,                       \
-    const GraphNodeHandle*, size_t, const CopyNode*, ContextHandle)                                \
-  X(GraphInstantiate, cuGraphInstantiateWithFlags, GraphExecHandle*, GraphHandle,                  \
-    unsigned long long)                                                                            \
-  X(GraphExecDestroy, cuGraphExecDestroy, GraphExecHandle)                                         \
-  X(GraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2, GraphExecHandle,              \
-    GraphNodeHandle, const KernelNode*)                                                            \
-  X(GraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, GraphExecHandle,                 \
-    GraphNodeHandle, const CopyNode*, ContextHandle)                                               \
+// All used functions: member, exported name, parameters. clang-format off
+#define KILN_CUDA_FUNCTIONS(X)                                                                 \
+  X(Init, cuInit, unsigned)                                                                    \
+  X(GetErrorName, cuGetErrorName, Error, const char**)                                         \
+  X(GetErrorString, cuGetErrorString, Error, const char**)                                     \
+  X(DeviceGetCount, cuDeviceGetCount, int*)                                                    \
+  X(DeviceGet, cuDeviceGet, DeviceHandle*, int)                                                \
+  X(DeviceGetName, cuDeviceGetName, char*, int, DeviceHandle)                                  \
+  X(DeviceTotalMem, cuDeviceTotalMem_v2, size_t*, DeviceHandle)                                \
+  X(DeviceGetAttribute, cuDeviceGetAttribute, int*, DeviceAttribute, DeviceHandle)             \
+  X(PrimaryCtxRetain, cuDevicePrimaryCtxRetain, ContextHandle*, DeviceHandle)                  \
+  X(PrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, DeviceHandle)                             \
+  X(CtxPushCurrent, cuCtxPushCurrent_v2, ContextHandle)                                        \
+  X(CtxPopCurrent, cuCtxPopCurrent_v2, ContextHandle*)                                         \
+  X(CtxGetDevice, cuCtxGetDevice, DeviceHandle*)                                               \
+  X(CtxSynchronize, cuCtxSynchronize)                                                          \
+  X(MemGetInfo, cuMemGetInfo_v2, size_t*, size_t*)                                             \
+  X(PointerGetAttributes, cuPointerGetAttributes, unsigned, PointerAttribute*, void**,         \
+    DevicePointer)                                                                             \
+  X(MemAlloc, cuMemAlloc_v2, DevicePointer*, size_t)                                           \
+  X(MemFree, cuMemFree_v2, DevicePointer)                                                      \
+  X(MemAllocHost, cuMemAllocHost_v2, void**, size_t)                                           \
+  X(MemFreeHost, cuMemFreeHost, void*)                                                         \
+  X(MemPoolCreate, cuMemPoolCreate, PoolHandle*, const PoolProperties*)                        \
+  X(MemPoolDestroy, cuMemPoolDestroy, PoolHandle)                                              \
+  X(MemPoolSetAttribute, cuMemPoolSetAttribute, PoolHandle, PoolAttribute, void*)              \
+  X(MemPoolGetAttribute, cuMemPoolGetAttribute, PoolHandle, PoolAttribute, void*)              \
+  X(MemPoolTrimTo, cuMemPoolTrimTo, PoolHandle, size_t)                                        \
+  X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync, DevicePointer*, size_t, PoolHandle,        \
+    StreamHandle)                                                                              \
+  X(MemFreeAsync, cuMemFreeAsync, DevicePointer, StreamHandle)                                 \
+  X(MemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, DevicePointer, const void*, size_t, StreamHandle)   \
+  X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, void*, DevicePointer, size_t, StreamHandle)         \
+  X(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, DevicePointer, DevicePointer, size_t, StreamHandle) \
+  X(MemsetD8Async, cuMemsetD8Async, DevicePointer, unsigned char, size_t, StreamHandle)        \
+  X(StreamCreate, cuStreamCreate, StreamHandle*, unsigned)                                     \
+  X(StreamDestroy, cuStreamDestroy_v2, StreamHandle)                                           \
+  X(StreamSynchronize, cuStreamSynchronize, StreamHandle)                                      \
+  X(StreamWaitEvent, cuStreamWaitEvent, StreamHandle, EventHandle, unsigned)                   \
+  X(StreamGetCtx, cuStreamGetCtx, StreamHandle, ContextHandle*)                                \
+  X(EventCreate, cuEventCreate, EventHandle*, unsigned)                                        \
+  X(EventDestroy, cuEventDestroy_v2, EventHandle)                                              \
+  X(EventRecord, cuEventRecord, EventHandle, StreamHandle)                                     \
+  X(EventQuery, cuEventQuery, EventHandle)                                                     \
+  X(EventSynchronize, cuEventSynchronize, EventHandle)                                         \
+  X(EventElapsedTime, cuEventElapsedTime, float*, EventHandle, EventHandle)                    \
+  X(ModuleLoadDataEx, cuModuleLoadDataEx, ModuleHandle*, const void*, unsigned, JitOption*,    \
+    void**)                                                                                    \
+  X(ModuleUnload, cuModuleUnload, ModuleHandle)                                                \
+  X(ModuleGetFunction, cuModuleGetFunction, FunctionHandle*, ModuleHandle, const char*)        \
+  X(FuncGetAttribute, cuFuncGetAttribute, int*, FunctionAttribute, FunctionHandle)             \
+  X(FuncSetAttribute, cuFuncSetAttribute, FunctionHandle, FunctionAttribute, int)              \
+  X(LaunchKernel, cuLaunchKernel, FunctionHandle, unsigned, unsigned, unsigned, unsigned,      \
+    unsigned, unsigned, unsigned, StreamHandle, void**, void**)                                \
+  X(LaunchHostFunc, cuLaunchHostFunc, StreamHandle, HostFunction, void*)                       \
+  X(LinkCreate, cuLinkCreate_v2, unsigned, JitOption*, void**, LinkHandle*)                    \
+  X(LinkAddData, cuLinkAddData_v2, LinkHandle, JitInput, void*, size_t, const char*, unsigned, \
+    JitOption*, void**)                                                                        \
+  X(LinkComplete, cuLinkComplete, LinkHandle, void**, size_t*)                                 \
+  X(LinkDestroy, cuLinkDestroy, LinkHandle)                                                    \
+  X(GraphCreate, cuGraphCreate, GraphHandle*, unsigned)                                        \
+  X(GraphDestroy, cuGraphDestroy, GraphHandle)                                                 \
+  X(GraphAddKernelNode, cuGraphAddKernelNode_v2, GraphNodeHandle*, GraphHandle,                \
+    const GraphNodeHandle*, size_t, const KernelNode*)                                         \
+  X(GraphAddMemcpyNode, cuGraphAddMemcpyNode, GraphNodeHandle*, GraphHandle,                   \
+    const GraphNodeHandle*, size_t, const CopyNode*, ContextHandle)                            \
+  X(GraphInstantiate, cuGraphInstantiateWithFlags, GraphExecHandle*, GraphHandle,              \
+    unsigned long long)                                                                        \
+  X(GraphExecDestroy, cuGraphExecDestroy, GraphExecHandle)                                     \
+  X(GraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2, GraphExecHandle,          \
+    GraphNodeHandle, const KernelNode*)                                                        \
+  X(GraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, GraphExecHandle,             \
+    GraphNodeHandle, const CopyNode*, ContextHandle)                                           \
   X(GraphLaunch, cuGraphLaunch, GraphExecHandle, StreamHandle)
 // Those that a driver may lack.
 #define KILN_CUDA_OPTIONAL_FUNCTIONS(X)                                                            \
@@ -273,7 +271,7 @@ struct Function {
     const GraphEdge*, size_t, ConditionalNode*)
 // clang-format on
 
-// Asked before anything else: an old driver lacks some of the functions above.
+// Called first: an old driver lacks some of the functions above.
 constexpr char kDriverGetVersion[] = "cuDriverGetVersion";
 using DriverGetVersionFunction = Error (*)(int*);
 

@@ -1,4 +1,4 @@
-// cuBLASLt, loaded at run time where it is there.
+// cuBLASLt, loaded at run time if available.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@ namespace kiln::device::cuda {
 // 10000 * major + 100 * minor. The first for CUDA 12, as the least driver is.
 constexpr size_t kLeastBlasVersion = 120000;
 
-// What a product may have to itself at most: what NVIDIA recommends for Hopper.
+// The largest workspace of a gemm: NVIDIA's recommendation for Hopper.
 constexpr int64_t kMostBlasWorkspaceBytes = int64_t{32} << 20;
 
-// The library, which stays in the process for good once it is one.
+// The library, which stays loaded for the life of the process.
 class BlasLibrary {
  public:
-  // Without a path the newest of those that the loader finds and the driver is made for. NOT_FOUND
-  // or FAILED_PRECONDITION says why there is none.
+  // Without a path the newest one found by the loader and supported by the driver. NOT_FOUND or
+  // FAILED_PRECONDITION gives the reason if there is none.
   static Result<std::shared_ptr<const BlasLibrary>> Load(const std::string& path,
                                                          int driver_version);
 
@@ -59,8 +59,8 @@ class Blas {
     const BlasError error = function.call(args...);
     return error == BlasError::kSuccess ? OkStatus() : BlasLibrary::Failed(error, function.name);
   }
-  // The same for what gives something back in the host's memory, which is done whatever has become
-  // of the context. What is refused is asked for once more.
+  // The same for a release of host memory, done even after a loss of the context. A failed call is
+  // tried once more.
   template <typename T>
   static void GiveBack(const BlasFunction<T>& function, T object) {
     if (object == nullptr) return;
@@ -76,11 +76,11 @@ class Blas {
   BlasHandle handle_ = nullptr;
 };
 
-// A product with the way that the library has chosen for it: the same in every process, for one
-// version and one kind of GPU.
+// A gemm with the library's algorithm for it: the same in every process, for one version and one
+// kind of GPU.
 class BlasGemm final : public GpuLibraryGemm {
  public:
-  // Null where the library does not take it.
+  // Null if the library does not support it.
   static Result<std::unique_ptr<BlasGemm>> Make(std::shared_ptr<Blas> blas,
                                                 const program::LibraryGemm& product);
   ~BlasGemm() override;
@@ -94,7 +94,7 @@ class BlasGemm final : public GpuLibraryGemm {
   Status Describe();
   Status MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
                     const program::LibraryMatrix& matrix);
-  // False where nothing is chosen.
+  // False without an algorithm.
   Result<bool> Choose();
   Status Prefer(BlasPreference preference);
 

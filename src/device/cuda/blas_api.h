@@ -1,6 +1,6 @@
-// The part of cuBLASLt that is used, declared here: its header may be missing where Kiln is built,
-// and the library where it runs. A test holds names and numbers against cublasLt.h where that is at
-// hand. What a declaration means is said in NVIDIA's "cuBLAS" manual.
+// Declarations of the used part of cuBLASLt: its header may be missing at build time, and the
+// library at run time. A test checks names and numbers against cublasLt.h if available. Their
+// documentation is NVIDIA's "cuBLAS" manual.
 #pragma once
 
 #include <cstddef>
@@ -52,11 +52,12 @@ enum class BlasPreferenceAttribute : int {
 };
 constexpr int32_t kBlasPlain = 0, kBlasTransposed = 1;  // cublasOperation_t
 
-// cublasLtReductionScheme_t: parts of a sum are kept in the type in which they are computed, and
-// added up by a launch of their own, always in the same order. None at all is always allowed.
+// cublasLtReductionScheme_t: partial sums are kept in the type of computation, and added up by a
+// separate launch, always in the same order. No split is always allowed.
 constexpr uint32_t kBlasReduceInComputeType = 2;
 
-// cublasLtNumericalImplFlags_t: what multiplies, what adds, and what factors are converted to.
+// cublasLtNumericalImplFlags_t: multiplication units, accumulator types, and types of converted
+// factors.
 constexpr uint64_t kBlasTensor16 = 0x02, kBlasTensorInteger = 0x04;
 constexpr uint64_t kBlasSumF16 = 0x01ull << 8;
 constexpr uint64_t kBlasInputF16 = 0x01ull << 16, kBlasInputBF16 = 0x02ull << 16,
@@ -78,30 +79,29 @@ using BlasDesc = struct BlasDescObject*;
 using BlasLayout = struct BlasLayoutObject*;
 using BlasPreference = struct BlasPreferenceObject*;
 
-// Every function that is used: member, exported name, parameters. All return a BlasError.
-// clang-format off
-#define KILN_BLAS_FUNCTIONS(X)                                                                     \
-  X(Create, cublasLtCreate, BlasHandle*)                                                           \
-  X(Destroy, cublasLtDestroy, BlasHandle)                                                          \
-  X(DescCreate, cublasLtMatmulDescCreate, BlasDesc*, BlasCompute, BlasType)                        \
-  X(DescDestroy, cublasLtMatmulDescDestroy, BlasDesc)                                              \
-  X(DescSet, cublasLtMatmulDescSetAttribute, BlasDesc, BlasDescAttribute, const void*, size_t)     \
-  X(LayoutCreate, cublasLtMatrixLayoutCreate, BlasLayout*, BlasType, uint64_t, uint64_t, int64_t)  \
-  X(LayoutDestroy, cublasLtMatrixLayoutDestroy, BlasLayout)                                        \
-  X(LayoutSet, cublasLtMatrixLayoutSetAttribute, BlasLayout, BlasLayoutAttribute, const void*,     \
-    size_t)                                                                                        \
-  X(PreferenceCreate, cublasLtMatmulPreferenceCreate, BlasPreference*)                             \
-  X(PreferenceDestroy, cublasLtMatmulPreferenceDestroy, BlasPreference)                            \
-  X(PreferenceSet, cublasLtMatmulPreferenceSetAttribute, BlasPreference, BlasPreferenceAttribute,  \
-    const void*, size_t)                                                                           \
-  X(GetHeuristic, cublasLtMatmulAlgoGetHeuristic, BlasHandle, BlasDesc, BlasLayout, BlasLayout,    \
-    BlasLayout, BlasLayout, BlasPreference, int, BlasChoice*, int*)                                \
-  X(Matmul, cublasLtMatmul, BlasHandle, BlasDesc, const void*, const void*, BlasLayout,            \
-    const void*, BlasLayout, const void*, const void*, BlasLayout, void*, BlasLayout,              \
+// All used functions: member, exported name, parameters. All return a BlasError. clang-format off
+#define KILN_BLAS_FUNCTIONS(X)                                                                    \
+  X(Create, cublasLtCreate, BlasHandle*)                                                          \
+  X(Destroy, cublasLtDestroy, BlasHandle)                                                         \
+  X(DescCreate, cublasLtMatmulDescCreate, BlasDesc*, BlasCompute, BlasType)                       \
+  X(DescDestroy, cublasLtMatmulDescDestroy, BlasDesc)                                             \
+  X(DescSet, cublasLtMatmulDescSetAttribute, BlasDesc, BlasDescAttribute, const void*, size_t)    \
+  X(LayoutCreate, cublasLtMatrixLayoutCreate, BlasLayout*, BlasType, uint64_t, uint64_t, int64_t) \
+  X(LayoutDestroy, cublasLtMatrixLayoutDestroy, BlasLayout)                                       \
+  X(LayoutSet, cublasLtMatrixLayoutSetAttribute, BlasLayout, BlasLayoutAttribute, const void*,    \
+    size_t)                                                                                       \
+  X(PreferenceCreate, cublasLtMatmulPreferenceCreate, BlasPreference*)                            \
+  X(PreferenceDestroy, cublasLtMatmulPreferenceDestroy, BlasPreference)                           \
+  X(PreferenceSet, cublasLtMatmulPreferenceSetAttribute, BlasPreference, BlasPreferenceAttribute, \
+    const void*, size_t)                                                                          \
+  X(GetHeuristic, cublasLtMatmulAlgoGetHeuristic, BlasHandle, BlasDesc, BlasLayout, BlasLayout,   \
+    BlasLayout, BlasLayout, BlasPreference, int, BlasChoice*, int*)                               \
+  X(Matmul, cublasLtMatmul, BlasHandle, BlasDesc, const void*, const void*, BlasLayout,           \
+    const void*, BlasLayout, const void*, const void*, BlasLayout, void*, BlasLayout,             \
     const BlasAlgorithm*, void*, size_t, StreamHandle)
 // clang-format on
 
-// Asked before anything else: 10000 * major + 100 * minor + patch.
+// Called first: 10000 * major + 100 * minor + patch.
 constexpr char kBlasGetVersion[] = "cublasLtGetVersion";
 using BlasGetVersionFunction = size_t (*)();
 

@@ -1,4 +1,4 @@
-// Products by cuBLASLt, whose matrices lie by columns: it makes the transposed product, which is
+// Gemms by cuBLASLt, whose matrices are column-major: it computes the transposed product, which is
 // ours in memory.
 
 #include "base/strings.h"
@@ -9,7 +9,7 @@ namespace {
 
 using program::LibraryMatrix;
 
-// Of the types that plain products have.
+// The types of plain gemms.
 BlasType TypeOf(ElementType type) {
   switch (type) {
     case ElementType::kF64:
@@ -33,8 +33,7 @@ BlasCompute ComputeOf(const program::LibraryGemm& product) {
   return product.tf32 ? BlasCompute::k32FFastTF32 : BlasCompute::k32F;
 }
 
-// What may multiply and add: no factor is rounded unless that is asked for, and sums are of the
-// type of the sum.
+// The allowed units: factors are rounded only by request, and sums have the type of the sum.
 uint64_t ImplementationsOf(const program::LibraryGemm& product) {
   uint64_t excluded = kBlasSumF16;
   if (product.sum != ElementType::kS32) excluded |= kBlasTensorInteger;
@@ -84,7 +83,7 @@ BlasGemm::~BlasGemm() {
   Blas::GiveBack(blas_->api().DescDestroy, desc_);
 }
 
-// out' = y' x', where neighbours in a column of y' are along j, or else y itself is taken
+// out' = y' x', if neighbours in a column of y' are along j; otherwise y itself is taken
 // transposed.
 Status BlasGemm::Describe() {
   const program::LibraryGemm& p = product_;
@@ -149,7 +148,7 @@ Result<bool> BlasGemm::Choose() {
                          1, &choice_, &count);
   }
   Blas::GiveBack(api.PreferenceDestroy, preference);
-  // In these words it says that there is no way.
+  // The status for no algorithm.
   if (status.code() == Code::kUnimplemented) return false;
   KILN_RETURN_IF_ERROR(status);
   return count > 0 && choice_.state == BlasError::kSuccess &&

@@ -1,4 +1,4 @@
-// Which library is loaded, and its state in a context.
+// The loading of the library, and its state in a context.
 
 #include <dlfcn.h>
 
@@ -8,7 +8,7 @@
 namespace kiln::device::cuda {
 namespace {
 
-// From the newest on, each with the driver that it is made for.
+// From the newest on, each with its minimal driver.
 struct Candidate {
   const char* file;
   int least_driver;
@@ -45,7 +45,7 @@ std::string VersionOf(size_t version) {
   return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
-// What turns out to be no such library is closed again; one that is stays.
+// Any other library is closed again; cuBLASLt stays loaded.
 Result<std::shared_ptr<const BlasLibrary>> LoadFile(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -118,7 +118,7 @@ Result<std::shared_ptr<Blas>> Blas::Make(std::shared_ptr<Context> context,
 }
 
 Blas::~Blas() {
-  // A lost context takes what was in it along; a call that is refused is made once more.
+  // A lost context frees its state; a failed call is tried once more.
   if (handle_ == nullptr) return;
   for (int attempt = 0; attempt < 2 && !context_->lost(); ++attempt) {
     if (Call(api().Destroy, handle_).ok()) return;

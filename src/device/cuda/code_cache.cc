@@ -34,7 +34,7 @@ Result<std::shared_ptr<LoadedCode>> CodeCache::Load(const std::string& ptx) {
   }
   std::lock_guard lock(mutex_);
   auto& known = loaded_[key];
-  // Who came first with the same meanwhile is the one.
+  // An equal module loaded meanwhile wins.
   if (auto first = known.lock()) return first;
   known = code;
   std::erase_if(loaded_, [](const auto& entry) { return entry.second.expired(); });
@@ -51,8 +51,7 @@ Result<std::shared_ptr<LoadedCode>> CodeCache::LoadThroughFolder(const Digest& k
       ++counts_.from_disk;
       return code;
     }
-    // A file that is whole but not to this driver's taste is made anew; what else failed will fail
-    // again below.
+    // A complete file refused by this driver is replaced; other failures will recur below.
   }
   KILN_ASSIGN_OR_RETURN(const std::string cubin, Assemble(*context_, ptx));
   KILN_ASSIGN_OR_RETURN(auto code, LoadedCode::Load(context_, cubin));

@@ -27,7 +27,7 @@ class CodeCache {
     int64_t in_memory = 0, from_disk = 0, assembled = 0;
   };
   Counts counts() const;
-  // What went wrong with the folder and kept nothing from working, each thing once.
+  // Harmless problems of the folder, each once.
   std::vector<std::string> TakeNotes();
 
  private:

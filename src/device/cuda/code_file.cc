@@ -10,7 +10,8 @@
 namespace kiln::device::cuda {
 namespace {
 
-// The file: this word, the key, the digest of the code, the code. Its length is told by the digest.
+// The file: this word, the key, the digest of the code, the code. The digest also covers the
+// length.
 constexpr std::string_view kMagic = "kilncub1";
 constexpr size_t kHeaderBytes = kMagic.size() + 2 * sizeof(Digest);
 

@@ -1,4 +1,4 @@
-// A file of assembled code, which says what it is of and whether it is whole.
+// A file of assembled code, with its key and a digest.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace kiln::device::cuda {
 
-// Nothing where there is no such file, or none that is whole and of this key.
+// Nothing if the file is missing, incomplete, or of another key.
 std::optional<std::string> ReadCodeFile(const std::string& path, const Digest& key);
 
-// Wholly or not at all, so that other processes may read and write the same name. Makes the folder
-// where it is missing.
+// Atomically, so that other processes may read and write the same name. Creates the folder if
+// missing.
 Status WriteCodeFile(const std::string& folder, const std::string& name, const Digest& key,
                      const std::string& code);
 

@@ -2,8 +2,8 @@
 
 namespace kiln::device::cuda {
 
-// cudaGraphSetConditional is known to the assembler by its name, and is the driver's: no library
-// has it. Numbers of branches are compared without sign, which makes negative ones large.
+// The assembler knows cudaGraphSetConditional by name, and the driver defines it: no library has
+// it. Numbers of branches are compared as unsigned, which makes negative ones large.
 const char kConditionPtx[] = R"(
 .version 6.3
 .target sm_75
@@ -55,7 +55,8 @@ bool Conditions::are_there() const {
 Status Conditions::Describe(Condition& condition, Launch& launch) {
   std::lock_guard lock(mutex_);
   if (!code_) {
-    // The driver assembles as it loads: what it assembles ahead need not know its own functions.
+    // Assembled by the driver at load time: ahead-of-time assembly may not know the driver's
+    // functions.
     KILN_ASSIGN_OR_RETURN(code_, LoadedCode::Load(context_, kConditionPtx));
   }
   KILN_ASSIGN_OR_RETURN(GpuKernel * kernel, code_->Find("kiln_set_condition"));

@@ -1,5 +1,5 @@
-// Conditional nodes of CUDA graphs: which of them the driver has, and the kernel that tells them
-// what to do.
+// Conditional nodes of CUDA graphs: the driver's support, and the kernel that sets their
+// conditions.
 #pragma once
 
 #include <array>
@@ -12,9 +12,8 @@
 
 namespace kiln::device::cuda {
 
-// The value of a conditional node's handle: whether `branch` is the one of a choice's branches that
-// is told by what is at `address`, or with kWhich its number. No branches: a predicate, which is
-// branch 0 where it is true.
+// The value of a conditional node's handle: whether `branch` is the branch selected by the value at
+// `address`, or with kWhich its number. No branches: a predicate, branch 0 if true.
 struct Condition {
   static constexpr uint32_t kWhich = 0xffffffff;
 
@@ -26,8 +25,8 @@ struct Condition {
 
 class Conditions {
  public:
-  // The first versions of CUDA whose drivers have loops and conditions without an alternative, and
-  // the others, which do not hang where a body is empty.
+  // The first versions of CUDA with loops and conditions without an alternative, and with the
+  // others, which do not hang in empty bodies.
   static constexpr int kLeastVersion = 12030, kLeastVersionOfSwitch = 12080;
 
   explicit Conditions(std::shared_ptr<Context> context) : context_(std::move(context)) {}

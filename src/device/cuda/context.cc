@@ -33,7 +33,7 @@ Context::Scope::Scope(Context& context) noexcept : context_(context) {
 
 Context::Scope::~Scope() {
   if (error_ != Error::kSuccess) return;
-  // A thread with another's context on its stack would do harm far away: a refusal is not accepted.
+  // A foreign context left on a thread's stack would do harm far away: a failure is fatal.
   ContextHandle popped = nullptr;
   const Error error = context_.api().CtxPopCurrent.call(&popped);
   if (error == Error::kSuccess) return;

@@ -1,4 +1,4 @@
-// A device's primary context, which the CUDA runtime and other libraries of the process share.
+// A device's primary context, shared with the CUDA runtime and other libraries of the process.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 
 namespace kiln::device::cuda {
 
-// Retained from its first use on, as making one takes long and much memory, until this ends. All
-// that is made in it keeps it alive.
+// Retained from its first use, because creation is slow and takes much memory, until this ends. All
+// objects in it keep it alive.
 //
-// Once the GPU's work has failed in a way that the context does not survive, every call returns
-// that failure without asking the driver, and nothing but the context is given back.
+// After a fatal failure of the GPU's work, every call returns that failure without a call of the
+// driver, and only the context is released.
 class Context {
  public:
   Context(std::shared_ptr<const Driver> driver, int ordinal, DeviceHandle device)
@@ -30,10 +30,10 @@ class Context {
   // Within a scope.
   ContextHandle handle() const { return handle_.load(); }
   bool lost() const { return lost_.load() != Error::kSuccess; }
-  // OK, or by what it was lost.
+  // OK, or the cause of its loss.
   Status status() const;
 
-  // The thread's current context while this lives; afterwards it is again what it was.
+  // Makes it the thread's current context, and restores the previous one.
   class Scope {
    public:
     explicit Scope(Context& context) noexcept;
@@ -57,9 +57,8 @@ class Context {
     return Check(function.call(args...), function.name);
   }
 
-  // The same for what gives something back. A call that is refused has not done its work, and is
-  // made once more; whether one that tells of a lost context has does not matter. False where it
-  // was refused again.
+  // The same for releases. A failed call has not done its work, and is tried once more; with a lost
+  // context it does not matter. False if it failed again.
   template <typename... Parameters, typename... Args>
   bool GiveBack(const Function<Parameters...>& function, Args... args) noexcept {
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -73,7 +72,7 @@ class Context {
     return false;
   }
 
-  // What a driver's call returned, as a status.
+  // The result of a driver's call as a status.
   Status Check(Error error, const char* function);
   // Remembers a loss.
   void Notice(Error error, const char* function) noexcept;

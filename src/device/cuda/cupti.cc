@@ -41,7 +41,7 @@ class Hub {
     return *hub;
   }
 
-  // Null where that is not to be had.
+  // Null if unavailable.
   const CuptiFunctions* Begin(const std::string& library, int driver_version, Listener& listener,
                               ContextHandle context);
   void End(const CuptiFunctions& api, Listener& listener);
@@ -65,7 +65,7 @@ class Hub {
   std::vector<Listener*> listeners_;
 };
 
-// CUPTI may call even when nobody listens any more: our code must not go.
+// CUPTI may call back even without a subscriber: our code must not be unloaded.
 void KeepThisLibrary() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&KeepThisLibrary), &info) != 0 && info.dli_fname != nullptr) {
@@ -104,7 +104,7 @@ const CuptiFunctions* Hub::LoadFile(const std::string& path, bool may_be_shared)
 
 const CuptiFunctions* Hub::Load(const std::string& library, int driver_version) {
   if (!library.empty()) return LoadFile(library, true);
-  // One that is newer than the driver does not work.
+  // A version newer than the driver does not work.
   std::vector<std::string> names;
   if (driver_version >= 13000) names.push_back("libcupti.so.13");
   names.push_back("libcupti.so.12");
@@ -218,7 +218,7 @@ bool Read(const ActivityRecord* record, Activity* activity) {
     default:
       return false;
   }
-  // Times of 0 are those that could not be taken.
+  // Times of 0 are missing times.
   return activity->what.start_ns > 0 && activity->what.end_ns >= activity->what.start_ns;
 }
 
@@ -232,7 +232,7 @@ void Hub::Completed(ContextHandle, uint32_t, uint8_t* buffer, size_t, size_t val
       Activity activity;
       if (Read(record, &activity)) hub.Hear(activity);
     } catch (const std::bad_alloc&) {
-      // The record is lost: events tell of it.
+      // The record is lost: its events are used.
     }
   }
   std::free(buffer);
@@ -282,7 +282,7 @@ class CuptiActivities : public GpuActivities {
   int64_t error_ns() const override { return error_ns_; }
 
  private:
-  // CUPTI's clock is another one than ours: both are read close together.
+  // CUPTI's clock differs from ours: both are read close together.
   bool SetClock() {
     int64_t best = INT64_MAX;
     for (int i = 0; i < kClockTries; ++i) {

@@ -1,5 +1,5 @@
-// CUPTI, which tells what a GPU did and when, loaded at run time. It has one listener in a process:
-// where somebody else has it loaded already, it is left to him unless it is asked for by name.
+// CUPTI, the records of a GPU's activities, loaded at run time. It has one subscriber per process:
+// if another library has loaded it already, it is left alone unless requested by name.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace kiln::device::cuda {
 
-// `library` is a file; empty for the one that fits the driver, in the usual places; "off" for none.
-// Null where there is none, or it does not work. Like the driver's, the library stays for good.
+// `library` is a file; empty for the one matching the driver, in the usual places; "off" for none.
+// Null if missing or not working. Like the driver's library, it is never unloaded.
 std::unique_ptr<GpuActivities> Listen(std::shared_ptr<Context> context, const std::string& library);
 
 }  // namespace kiln::device::cuda

@@ -1,7 +1,7 @@
-// The part of CUPTI's activity API that is used, declared here as the driver's is (api.h). Records
-// are read up to the last field that is needed: those have been where they are since CUPTI of CUDA
-// 11.1, and up to the newest that is known; a test holds them against NVIDIA's header where that is
-// at hand. What a declaration means is said in NVIDIA's "CUPTI" manual.
+// Declarations of the used part of CUPTI's activity API, as for the driver (api.h). Records are
+// read up to the last needed field, whose offsets are unchanged from CUDA 11.1's CUPTI to the
+// newest known one; a test checks them against NVIDIA's header if available. Their documentation is
+// NVIDIA's "CUPTI" manual.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct ActivityRecord {
   ActivityKind kind;
 };
 
-// What CUpti_ActivityKernel7, 8, 9 and 10 begin with.
+// The common beginning of CUpti_ActivityKernel7, 8, 9 and 10.
 struct KernelRecord {
   ActivityKind kind;
   uint8_t cache_config, shared_memory_config;
@@ -60,7 +60,7 @@ struct KernelRecord {
   uint32_t graph;
 };
 
-// What CUpti_ActivityMemcpy5 and 6 begin with.
+// The common beginning of CUpti_ActivityMemcpy5 and 6.
 struct CopyRecord {
   ActivityKind kind;
   uint8_t copy_kind, from_kind, to_kind, flags;
@@ -71,7 +71,7 @@ struct CopyRecord {
   uint32_t graph;
 };
 
-// What CUpti_ActivityMemset3 and 4 begin with.
+// The common beginning of CUpti_ActivityMemset3 and 4.
 struct FillRecord {
   ActivityKind kind;
   uint32_t value;
@@ -88,24 +88,23 @@ using ActivityBufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t
 using ActivityBufferCompleted = void (*)(ContextHandle context, uint32_t stream, uint8_t* buffer,
                                          size_t bytes, size_t valid_bytes);
 
-// A function of CUPTI's by the name under which it is exported.
+// A function of CUPTI by its exported name.
 template <typename... Parameters>
 struct CuptiFunction {
   CuptiResult (*call)(Parameters...) = nullptr;
 };
 
-// Every function that is used: member, exported name, parameters.
-// clang-format off
-#define KILN_CUPTI_FUNCTIONS(X)                                                                    \
-  X(GetVersion, cuptiGetVersion, uint32_t*)                                                        \
-  X(GetTimestamp, cuptiGetTimestamp, uint64_t*)                                                    \
-  X(GetContextId, cuptiGetContextId, ContextHandle, uint32_t*)                                     \
-  X(GetStreamIdEx, cuptiGetStreamIdEx, ContextHandle, StreamHandle, uint8_t, uint32_t*)            \
-  X(ActivityRegisterCallbacks, cuptiActivityRegisterCallbacks, ActivityBufferRequested,            \
-    ActivityBufferCompleted)                                                                       \
-  X(ActivityEnable, cuptiActivityEnable, ActivityKind)                                             \
-  X(ActivityDisable, cuptiActivityDisable, ActivityKind)                                           \
-  X(ActivityFlushAll, cuptiActivityFlushAll, uint32_t)                                             \
+// All used functions: member, exported name, parameters. clang-format off
+#define KILN_CUPTI_FUNCTIONS(X)                                                         \
+  X(GetVersion, cuptiGetVersion, uint32_t*)                                             \
+  X(GetTimestamp, cuptiGetTimestamp, uint64_t*)                                         \
+  X(GetContextId, cuptiGetContextId, ContextHandle, uint32_t*)                          \
+  X(GetStreamIdEx, cuptiGetStreamIdEx, ContextHandle, StreamHandle, uint8_t, uint32_t*) \
+  X(ActivityRegisterCallbacks, cuptiActivityRegisterCallbacks, ActivityBufferRequested, \
+    ActivityBufferCompleted)                                                            \
+  X(ActivityEnable, cuptiActivityEnable, ActivityKind)                                  \
+  X(ActivityDisable, cuptiActivityDisable, ActivityKind)                                \
+  X(ActivityFlushAll, cuptiActivityFlushAll, uint32_t)                                  \
   X(ActivityGetNextRecord, cuptiActivityGetNextRecord, uint8_t*, size_t, ActivityRecord**)
 // clang-format on
 

@@ -5,7 +5,7 @@
 namespace kiln::device::cuda {
 namespace {
 
-// The manual's names, without what tells versions of one function apart.
+// The manual's names, without suffixes for versions.
 std::string_view PlainName(std::string_view symbol) {
   const size_t at = symbol.rfind("_v");
   return at == std::string_view::npos ? symbol : symbol.substr(0, at);
@@ -30,7 +30,7 @@ Status FailedBy(const Functions& api, Error error, std::string_view function) {
   return Status(CodeOf(error), Cat(PlainName(function), ": ", DescribeBy(api, error)));
 }
 
-// Closes what turns out to be no driver; one that has been initialised is never closed.
+// Closes an unusable library; an initialised driver is never closed.
 struct Library {
   explicit Library(const std::string& path) : handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
   Library(const Library&) = delete;
@@ -87,8 +87,8 @@ Code CodeOf(Error error) {
   }
 }
 
-// Those of which cuda.h says that any further work returns the same error, and those that say that
-// the context or the driver is gone.
+// Errors after which, by cuda.h, any further work returns the same error, and errors for a lost
+// context or driver.
 bool LosesContext(Error error) {
   switch (error) {
     case Error::kDeinitialized:
@@ -161,7 +161,7 @@ Result<std::shared_ptr<const Driver>> LoadDriver(const std::string& path) {
     return FailedPrecondition("the CUDA driver ", path, " (CUDA ", VersionText(version),
                               ") has no ", missing);
   }
-  // Threads of the driver may be there from here on, even where it fails.
+  // Threads of the driver may exist from here on, even after a failure.
   library.keep = true;
   if (Error error = api.Init.call(0); error != Error::kSuccess) {
     return FailedBy(api, error, api.Init.name)

@@ -12,22 +12,20 @@ namespace kiln::device::cuda {
 
 constexpr char kDriverLibrary[] = "libcuda.so.1";
 
-// 1000 * major + 10 * minor. The first that has every function of api.h under its name and whose
-// assembler takes all PTX that is made (7.8, of 11.8); there are such drivers for every GPU from
-// sm_75 on.
+// 1000 * major + 10 * minor. The first with every function of api.h under its name and an assembler
+// for all generated PTX (7.8, of 11.8); such drivers exist for every GPU from sm_75 on.
 constexpr int kLeastDriverVersion = 12000;
 
-// A driver that has been initialised. Its library stays in the process for good: it has threads of
-// its own.
+// An initialised driver. Its library is never unloaded: it has threads of its own.
 class Driver {
  public:
   Driver(const Functions& api, const OptionalFunctions& optional, int version)
       : api_(api), optional_(optional), version_(version) {}
 
   const Functions& api() const { return api_; }
-  // Those that are not there are null.
+  // Missing ones are null.
   const OptionalFunctions& optional() const { return optional_; }
-  // The CUDA version that it is made for, as kLeastDriverVersion.
+  // Its CUDA version, as kLeastDriverVersion.
   int version() const { return version_; }
   // "CUDA_ERROR_INVALID_VALUE (invalid argument)", in the driver's words.
   std::string Describe(Error error) const;
@@ -43,12 +41,12 @@ class Driver {
 // "12.4" of 12040.
 std::string VersionText(int version);
 
-// Which code callers see.
+// The code returned to callers.
 Code CodeOf(Error error);
-// Whether nothing in the context can be used any more after this.
+// Whether the context is unusable after this.
 bool LosesContext(Error error);
 
-// FAILED_PRECONDITION or NOT_FOUND says why there is no driver.
+// FAILED_PRECONDITION or NOT_FOUND gives the reason for a missing driver.
 Result<std::shared_ptr<const Driver>> LoadDriver(const std::string& path = kDriverLibrary);
 
 }  // namespace kiln::device::cuda

@@ -8,7 +8,8 @@ CudaGraph::~CudaGraph() { Destroy(built_); }
 
 void CudaGraph::Destroy(BuiltGraph& built) noexcept {
   const Functions& api = context_->api();
-  // Launches keep what they need of the graph, but of its handles the manual does not say so.
+  // Launches keep the parts of the graph that they need, but the manual does not promise so for its
+  // handles.
   if (built.exec != nullptr && !built.setters.empty()) context_->GiveBack(api.CtxSynchronize);
   if (built.exec != nullptr) context_->GiveBack(api.GraphExecDestroy, built.exec);
   // With the graphs of its bodies.
@@ -32,7 +33,7 @@ Result<int> CudaGraph::AddLaunch(GpuKernel& kernel, const GpuGrid& grid,
   node.kernel = static_cast<CudaKernel*>(&kernel);
   node.grid = grid;
   node.args.assign(args.begin(), args.end());
-  // So that the caller hears of a grid that cannot be where he gives it.
+  // So that an impossible grid is reported where it is added.
   KILN_RETURN_IF_ERROR(LaunchParameters::Make(*node.kernel, grid, node.args).status());
   return Add(std::move(node));
 }

@@ -1,5 +1,5 @@
-// CUDA graphs: a chain of nodes that is launched at once, with loops and choices where the driver
-// has conditional nodes.
+// CUDA graphs: a sequence of nodes launched at once, with loops and conditionals if the driver has
+// conditional nodes.
 #pragma once
 
 #include <memory>
@@ -42,16 +42,16 @@ class CudaGraph final : public GpuGraph {
   Status CheckConditions() const;
   void Destroy(BuiltGraph& built) noexcept;
   Status BuildAnew();
-  // Node `index` with its new addresses: in place, or where the driver refuses that (memory of
-  // another kind, say), in a graph made anew. That is put off to the next launch for what is in
-  // bodies once one of them was refused.
+  // Updates the addresses of node `index`: in place, or, if the driver refuses (for memory of
+  // another kind, say), by a new graph. After one refusal, updates in bodies are deferred to the
+  // next launch.
   Status Update(size_t index);
   Status UpdateInPlace(size_t index);
   Result<GraphNode*> FinishedNode(int node, Kind kind, const char* what);
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<Conditions> conditions_;
-  // The driver's graphs are not for several threads at once.
+  // The driver's graphs are not thread-safe.
   std::mutex mutex_;
   std::vector<GraphNode> nodes_;
   OpenBodies open_;

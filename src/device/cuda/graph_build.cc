@@ -25,7 +25,7 @@ class Builder {
     GraphHandle graph = nullptr;
     GraphNodeHandle last = nullptr;
   };
-  // A loop or choice that has begun.
+  // An open loop or conditional.
   struct Body {
     size_t node = 0;
     Chain outside;
@@ -136,8 +136,7 @@ class Builder {
                          node.by_predicate ? ConditionalType::kIf : ConditionalType::kSwitch,
                          static_cast<unsigned>(node.branches)));
     } else {
-      // All handles are set before the first branch, which may make something else of what the
-      // choice goes by.
+      // All handles are set before the first branch, which may overwrite the index.
       for (int branch = 0; branch < node.branches; ++branch) {
         ConditionalHandle& handle = body.own_handles.emplace_back(0);
         if (IsEmpty(i, branch)) continue;
@@ -157,7 +156,7 @@ class Builder {
       chain_ = {body.graphs[static_cast<size_t>(branch)], nullptr};
       return OkStatus();
     }
-    // A node after the one of the branch before.
+    // A node after the preceding branch's.
     const ConditionalHandle handle = body.own_handles[static_cast<size_t>(branch)];
     if (handle == 0) return OkStatus();
     chain_ = body.outside;
@@ -178,7 +177,7 @@ class Builder {
     return OkStatus();
   }
 
-  // Whether a choice's branch comes to no node of the driver's.
+  // Whether a conditional's branch has no node of the driver.
   bool IsEmpty(size_t choice, int branch) const {
     int depth = 0;
     for (size_t i = choice + 1;; ++i) {

@@ -1,5 +1,5 @@
-// The driver's graph of a list of nodes: a chain, in which bodies of loops and choices are chains
-// of conditional nodes.
+// The driver's graph of a list of nodes: a sequence, in which bodies of loops and conditionals are
+// sequences inside conditional nodes.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@ struct GraphNode {
   int branches = 0;
 };
 
-// Launches that are under way hold what they need of it.
+// Pending launches keep what they need of it.
 struct BuiltGraph {
   // The launch that sets a handle; a loop has one before it and one at the end of its body.
   struct Setter {
@@ -37,17 +37,17 @@ struct BuiltGraph {
 
   GraphHandle graph = nullptr;
   GraphExecHandle exec = nullptr;
-  // Of launches and copies; null for those that do nothing: the driver has no copies of no bytes.
+  // The nodes of launches and copies; null for empty ones: the driver has no copies of zero bytes.
   std::vector<GraphNodeHandle> nodes;
   std::vector<Setter> setters;
 };
 
-// `built` is to be destroyed in any case.
+// `built` must be destroyed even after a failure.
 Status BuildGraph(Context& context, Conditions& conditions, std::span<const GraphNode> nodes,
                   BuiltGraph& built);
 
 CopyNode CopyOf(const GraphNode& node);
-// Points into the node and the launch.
+// Has pointers into the node and the launch.
 Result<KernelNode> LaunchOf(const GraphNode& node, LaunchParameters& launch);
 
 }  // namespace kiln::device::cuda

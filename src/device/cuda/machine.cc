@@ -10,7 +10,7 @@
 namespace kiln::device::cuda {
 namespace {
 
-// Architectures that code is made for. PTX for one of them runs on all later GPUs, too.
+// The supported architectures. PTX for one of them runs on all later GPUs, too.
 constexpr std::array<int, 5> kArchitectures = {75, 80, 86, 89, 90};
 
 Status Ask(const Driver& driver, DeviceHandle device, DeviceAttribute attribute, int* value) {
@@ -22,7 +22,7 @@ Status Ask(const Driver& driver, DeviceHandle device, DeviceAttribute attribute,
 }
 
 std::string GibText(size_t bytes) {
-  // One digit after the point.
+  // One decimal.
   const size_t tenths = (bytes * 10 + (size_t{1} << 29)) >> 30;
   return Cat(tenths / 10, ".", tenths % 10, " GiB");
 }
@@ -105,7 +105,7 @@ void CudaMachine::Free(std::byte* memory, int64_t bytes, GpuStream& stream) noex
 Result<GpuMemory> CudaMachine::Memory() { return memory_->Info(); }
 
 Status CudaMachine::Register(std::byte* memory, int64_t bytes) {
-  // Of what it does not know, the driver says 0.
+  // For unknown attributes the driver returns 0.
   unsigned type = 0, is_managed = 0;
   int ordinal = -1;
   std::array attributes = {PointerAttribute::kMemoryType, PointerAttribute::kIsManaged,

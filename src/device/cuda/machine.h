@@ -1,4 +1,4 @@
-// A GPU of the CUDA driver's.
+// A GPU of the CUDA driver.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,7 @@ struct CudaOptions {
   int64_t memory_limit_bytes = 0;  // of each GPU; 0: all that it has
   std::string code_folder;         // where assembled code is kept; empty: nowhere
   int architecture = 0;            // that PTX is made for where the GPU runs it; 0: the GPU's own
-  // CUPTI, which tells timelines what ran when. Empty: it is looked for when the first timeline
-  // wants it; "off": events alone tell.
+  // CUPTI, for the times of timelines. Empty: searched by the first timeline; "off": events only.
   std::string cupti_library;
   bool loops_on_device = true;  // where the driver has conditional nodes of graphs
   std::string gemm_library;     // cuBLASLt's file; empty: where the loader finds one
@@ -29,8 +28,8 @@ struct CudaOptions {
 
 class CudaMachine final : public GpuMachine {
  public:
-  // Asks for the device's attributes, and makes nothing on it. FAILED_PRECONDITION where it is of
-  // no known architecture.
+  // Reads the device's attributes, and creates nothing on it. FAILED_PRECONDITION for an
+  // unsupported architecture.
   static Result<std::unique_ptr<CudaMachine>> Make(std::shared_ptr<const Driver> driver,
                                                    int ordinal, const CudaOptions& options);
 
@@ -53,7 +52,7 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuEvent>> MakeEvent() override;
   Result<std::unique_ptr<GpuEvent>> MakeTimedEvent() override;
   Result<double> ElapsedMicroseconds(GpuEvent& from, GpuEvent& to) override;
-  // CUPTI's, where it is to be had.
+  // CUPTI's, if available.
   std::unique_ptr<GpuActivities> ListenToActivities() override;
   Result<std::unique_ptr<GpuGraph>> MakeGraph() override;
   bool loops_on_device() const override { return loops_on_device_; }
@@ -83,11 +82,11 @@ class CudaMachine final : public GpuMachine {
 
 struct CudaDevices {
   std::vector<std::unique_ptr<CudaMachine>> machines;
-  // Why there are none, or not all that are in the computer.
+  // The reasons for missing GPUs.
   std::vector<std::string> notes;
 };
 
-// Never fails. Makes no context: those are made by the first use of a machine.
+// Never fails. Creates no context: the first use of a machine does.
 CudaDevices Discover(const CudaOptions& options = {});
 
 }  // namespace kiln::device::cuda

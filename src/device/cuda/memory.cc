@@ -9,7 +9,7 @@
 namespace kiln::device::cuda {
 namespace {
 
-// Sizes of kept blocks: eight to a power of two, so that an eighth is wasted at most.
+// Size classes of cached blocks: eight per power of two, so that at most an eighth is wasted.
 int64_t BlockBytes(int64_t bytes) {
   constexpr int64_t kLeast = 512;
   if (bytes <= kLeast) return kLeast;
@@ -32,7 +32,7 @@ Memory::~Memory() {
 
 Result<std::byte*> Memory::Allocate(int64_t bytes, CudaStream& stream) {
   if (bytes < 0) return InvalidArgument("memory of ", bytes, " bytes");
-  // Blocks that are kept would do without the driver.
+  // Cached blocks may suffice without the driver.
   KILN_RETURN_IF_ERROR(context_->status());
   bytes = std::max<int64_t>(bytes, 1);
   if (!Reserve(bytes)) return Exhausted(bytes);
@@ -53,7 +53,7 @@ Result<std::byte*> Memory::Allocate(int64_t bytes, CudaStream& stream) {
 }
 
 bool Memory::Reserve(int64_t bytes) {
-  // More than there is anywhere; sums of less do not overflow.
+  // More than any machine has; sums of less do not overflow.
   constexpr int64_t kFar = int64_t{1} << 60;
   if (bytes > kFar) return false;
   int64_t used = used_bytes_.load();
@@ -112,7 +112,7 @@ Result<PoolHandle> Memory::Pool() {
   PoolHandle pool = nullptr;
   KILN_RETURN_IF_ERROR(
       context_->Call(api.MemPoolCreate, &pool, static_cast<const PoolProperties*>(&properties)));
-  // The driver would give memory back whenever a stream is waited for.
+  // By default the driver would return memory whenever a stream is awaited.
   uint64_t keep_all = ~uint64_t{0};
   if (Status status = context_->Call(api.MemPoolSetAttribute, pool,
                                      PoolAttribute::kReleaseThreshold, &keep_all);
@@ -172,7 +172,7 @@ void Memory::Trim() noexcept {
   }
   if (kept.empty() && refused.empty() && pool == nullptr) return;
   const Functions& api = context_->api();
-  // What is kept may be in use by work that is still to be done.
+  // Cached blocks may be in use by pending work.
   context_->GiveBack(api.CtxSynchronize);
   for (const auto& [bytes, blocks] : kept) {
     for (const Block& block : blocks) FreeNow(block.address);

@@ -1,5 +1,5 @@
-// A GPU's memory: from a pool of the driver's that is ours alone, or, where the device has no
-// pools, blocks that are kept for whoever asks for as much in the same stream.
+// A GPU's memory: from a private pool of the driver, or, on devices without pools, from blocks
+// cached by size and stream.
 #pragma once
 
 #include <atomic>
@@ -30,12 +30,12 @@ class Memory {
   // As GpuMachine's.
   Result<std::byte*> Allocate(int64_t bytes, CudaStream& stream);
   void Free(std::byte* memory, int64_t bytes, CudaStream& stream) noexcept;
-  // What is kept for later counts as free.
+  // Cached blocks count as free.
   Result<GpuMemory> Info();
 
-  // A name for a stream; unlike the driver's handles, never given again.
+  // An id of a stream; unlike the driver's handles, never reused.
   uint64_t NameStream() { return ++last_stream_; }
-  // All work of that stream is done: what it has left is anyone's.
+  // All work of that stream is done: its freed blocks are available to all.
   void StreamEnds(uint64_t stream) noexcept;
 
  private:
@@ -44,7 +44,7 @@ class Memory {
     uint64_t stream;  // whose turn it is; 0 is anyone's
   };
 
-  // Counts them as used where the limit allows that.
+  // Counts them as used if the limit allows it.
   bool Reserve(int64_t bytes);
   Status Exhausted(int64_t bytes);
   Result<DevicePointer> AllocateOnce(int64_t bytes, CudaStream& stream);
@@ -52,7 +52,7 @@ class Memory {
   bool TakeKept(int64_t bytes, uint64_t stream, DevicePointer* address);
   bool Keep(int64_t bytes, Block block) noexcept;
   void FreeNow(DevicePointer address) noexcept;
-  // Waits for the GPU and gives the driver back all that is kept.
+  // Waits for the GPU and returns all cached blocks to the driver.
   void Trim() noexcept;
 
   const std::shared_ptr<Context> context_;

@@ -5,7 +5,7 @@
 namespace kiln::device::cuda {
 namespace {
 
-// Room for what the assembler has to say, and the options that hand it over.
+// Buffers for the assembler's messages, and the options that pass them.
 class AssemblerLog {
  public:
   AssemblerLog() : info_(kBytes, '\0'), errors_(kBytes, '\0') {}
@@ -31,7 +31,7 @@ class AssemblerLog {
   std::array<JitOption, kOptions> options_ = {
       JitOption::kInfoLogBuffer, JitOption::kInfoLogBufferBytes, JitOption::kErrorLogBuffer,
       JitOption::kErrorLogBufferBytes};
-  // Sizes stand in the place of pointers. One byte less, so that the texts end in any case.
+  // Sizes are passed as pointers. One byte less, so that the texts are always terminated.
   std::array<void*, kOptions> values_ = {info_.data(), reinterpret_cast<void*>(kBytes - 1),
                                          errors_.data(), reinterpret_cast<void*>(kBytes - 1)};
 };
@@ -114,7 +114,7 @@ Result<GpuKernel*> LoadedCode::Find(const std::string& symbol) {
 
 Result<std::string> Assemble(Context& context, const std::string& ptx) {
   const Functions& api = context.api();
-  // Lives until the link is given back: the driver writes to it.
+  // Outlives the link, because the driver writes to it.
   AssemblerLog log;
   LinkHandle link = nullptr;
   KILN_RETURN_IF_ERROR(

@@ -22,8 +22,8 @@ class CudaKernel final : public GpuKernel {
   const std::string& symbol() const override { return symbol_; }
   GpuResources resources() const override { return resources_; }
   FunctionHandle handle() const { return handle_; }
-  // Before a launch with so much dynamic shared memory: blocks get more than 48 KiB only of
-  // kernels that say so.
+  // Before a launch with this much dynamic shared memory: more than 48 KiB per block needs an
+  // attribute of the kernel.
   Status AllowShared(int64_t bytes);
 
  private:
@@ -37,10 +37,10 @@ class CudaKernel final : public GpuKernel {
   int64_t allowed_bytes_ = kAllowedAtFirst;
 };
 
-// A launch as the driver takes it. Points into the spans that it is made of.
+// A launch in the driver's form. Has pointers into its spans.
 class LaunchParameters {
  public:
-  // INVALID_ARGUMENT where no GPU launches such a grid.
+  // INVALID_ARGUMENT for a grid beyond the limits of all GPUs.
   static Result<LaunchParameters> Make(CudaKernel& kernel, const GpuGrid& grid,
                                        std::span<const GpuSpan> args);
   unsigned blocks() const { return blocks_; }
@@ -54,10 +54,10 @@ class LaunchParameters {
   std::vector<void*> more_;
 };
 
-// A module of the driver's and its kernels.
+// A module of the driver and its kernels.
 class LoadedCode {
  public:
-  // `image` is PTX or a cubin. What the driver's assembler says is part of the error.
+  // `image` is PTX or a cubin. Errors include the messages of the driver's assembler.
   static Result<std::shared_ptr<LoadedCode>> Load(std::shared_ptr<Context> context,
                                                   const std::string& image);
   LoadedCode(std::shared_ptr<Context> context, ModuleHandle handle, int64_t bytes)
@@ -84,7 +84,8 @@ class CudaModule final : public GpuModule {
  public:
   explicit CudaModule(std::shared_ptr<LoadedCode> code) : code_(std::move(code)) {}
   Result<GpuKernel*> Find(const std::string& symbol) override { return code_->Find(symbol); }
-  // Of the PTX where the driver assembled it by itself: it does not say what that came to.
+  // The size of the PTX if the driver assembled it itself, because it does not report the code's
+  // size.
   int64_t code_bytes() const override { return code_->bytes(); }
 
  private:

@@ -56,7 +56,7 @@ Result<std::unique_ptr<CudaStream>> CudaStream::Wrap(std::shared_ptr<Context> co
   const Functions& api = context->api();
   Context::Scope scope(*context);
   if (!scope.ok()) return scope.status();
-  // Of the default streams this is the current context, which is ours.
+  // For the default streams this is the current context, ours.
   ContextHandle owner = nullptr;
   const Error error = api.StreamGetCtx.call(handle, &owner);
   if (error == Error::kInvalidHandle || error == Error::kInvalidValue) {

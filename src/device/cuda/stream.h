@@ -29,11 +29,11 @@ class CudaEvent final : public GpuEvent {
 
 class CudaStream final : public GpuStream {
  public:
-  // A stream that does not wait for the default one.
+  // A non-blocking stream.
   static Result<std::unique_ptr<CudaStream>> Make(std::shared_ptr<Context> context,
                                                   std::shared_ptr<Memory> memory);
-  // INVALID_ARGUMENT where it is of another device, UNIMPLEMENTED where it is of another context
-  // than the device's primary one.
+  // INVALID_ARGUMENT for a stream of another device, UNIMPLEMENTED for a context other than the
+  // device's primary one.
   static Result<std::unique_ptr<CudaStream>> Wrap(std::shared_ptr<Context> context,
                                                   std::shared_ptr<Memory> memory,
                                                   StreamHandle handle);

@@ -14,7 +14,7 @@
 namespace kiln::device {
 namespace {
 
-// The functions that generated code knows (frame/emulated.h).
+// The functions called by generated code (frame/emulated.h).
 EmulatedThread& ThreadOf(kiln_emulated_thread* view) {
   return *reinterpret_cast<EmulatedThread*>(view);
 }
@@ -38,8 +38,8 @@ void Commit(kiln_emulated_thread* t) { WorkerOf(t).Commit(ThreadOf(t)); }
 void Wait(kiln_emulated_thread* t, int32_t pending) { WorkerOf(t).Wait(ThreadOf(t), pending); }
 void Endless(kiln_emulated_thread* t) { WorkerOf(t).Endless(ThreadOf(t)); }
 
-// What LLVM's back end calls for halves where the CPU has no instructions: 16 bits go in the lowest
-// of a vector register, as a float does.
+// Helpers called by LLVM's back end for halves on CPUs without instructions: the 16 bits are passed
+// in the lowest part of a vector register, as a float is.
 float BitsAsFloat(uint32_t bits) { return std::bit_cast<float>(bits); }
 uint16_t LowBits(float f) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(f)); }
 float TruncateToBfloat(float f) { return BitsAsFloat(BFloat16(f).bits()); }
@@ -137,7 +137,7 @@ Status Emulator::Run(const EmulatedKernel& kernel, const GpuGrid& grid,
                     args.size(), " were given");
   }
   int64_t workers = std::min<int64_t>(pool_.threads(), grid.blocks);
-  // To wake a thread takes as long as a few thousand short threads.
+  // Waking a host thread takes as long as a few thousand short GPU threads.
   if (grid.blocks * grid.threads <= 2048) workers = 1;
   if (options_.watch_global_memory) workers = 1;
   // Neighbouring blocks have neighbouring memory.

@@ -1,5 +1,5 @@
 // An emulated GPU: runs grids of GPU kernels on the CPU with their blocks, threads, barriers, warps
-// and shared memory, and finds out what goes unnoticed on a GPU.
+// and shared memory, and detects errors that go unnoticed on a GPU.
 #pragma once
 
 #include <map>
@@ -18,15 +18,14 @@
 namespace kiln::device {
 
 struct EmulatorOptions {
-  // Of the orders in which blocks and threads run, which no result may depend on; 0 is by number.
+  // The seed of the order of blocks and threads, which must not affect results; 0: by number.
   uint64_t seed = 1;
-  // Looks for blocks and threads that get at the same global memory without a barrier in between,
-  // on one thread of the host and several times as slowly.
+  // Detects data races on global memory, on one host thread and several times as slowly.
   bool watch_global_memory = false;
-  // How often the loops of one thread may go back together.
+  // The limit of loop iterations of one thread.
   int64_t most_rounds = int64_t{1} << 34;
 
-  // What KILN_EMULATE_GPU_SEED (a number) and KILN_EMULATE_GPU_WATCH (0 or 1) say.
+  // The options of KILN_EMULATE_GPU_SEED (a number) and KILN_EMULATE_GPU_WATCH (0 or 1).
   static EmulatorOptions FromEnvironment();
 };
 
@@ -39,10 +38,10 @@ struct EmulatedKernel {
 // Code for the emulator.
 class EmulatedCode {
  public:
-  // An object that codegen::LowerPrimitivesToEmulator had a part in.
+  // An object lowered by codegen::LowerPrimitivesToEmulator.
   static Result<std::unique_ptr<EmulatedCode>> Load(const std::string& object);
 
-  // Borrowed. NOT_FOUND where there is no such kernel. From any thread.
+  // Borrowed. NOT_FOUND for an unknown kernel. From any thread.
   Result<const EmulatedKernel*> Find(const std::string& symbol);
   int64_t byte_size() const { return code_->byte_size(); }
 
@@ -61,9 +60,8 @@ class Emulator {
   Emulator(runtime::ThreadPool& pool, const EmulatorOptions& options);
   ~Emulator();
 
-  // Runs all blocks to the end. INTERNAL names kernel, block and thread, and what is wrong: the
-  // first mistake that is found stops the grid before memory is touched that should not be.
-  // From any thread.
+  // Runs all blocks to the end. INTERNAL names kernel, block, thread and mistake: the first one
+  // stops the grid before an illegal access of memory. From any thread.
   Status Run(const EmulatedKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args,
              const int32_t* cancel = nullptr);
 

@@ -7,15 +7,15 @@
 namespace kiln::device {
 namespace {
 
-// For what code calls, and for frames as small as most.
+// For callees, and for frames of common sizes.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t kLeastBytes = 256 << 10;  // its frames are larger
 #else
 constexpr size_t kLeastBytes = 64 << 10;
 #endif
 constexpr size_t kSmallCodeBytes = 16 << 10;
-// Stacks begin at different places of a page, or all their tops would want the same lines of the
-// cache.
+// Stacks begin at different offsets of a page, otherwise all their tops would map to the same cache
+// lines.
 constexpr size_t kShift = 5 * 64;
 
 size_t StackBytes(size_t code_bytes) {

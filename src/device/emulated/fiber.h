@@ -8,8 +8,8 @@
 
 namespace kiln::device {
 
-// The fibers of one thread of the host. They lie in one mapping without guard pages: a guard each
-// would use up the system's number of mappings, and what kernels take is known.
+// The fibers of one host thread. They share one mapping without guard pages: guards would exceed
+// the system's number of mappings, and the stack use of kernels is known.
 class FiberStacks {
  public:
   FiberStacks() = default;
@@ -17,8 +17,8 @@ class FiberStacks {
   FiberStacks(const FiberStacks&) = delete;
   FiberStacks& operator=(const FiberStacks&) = delete;
 
-  // At least so many, for code that takes so much stack, beside what it calls; false where there is
-  // no memory. All fibers from before are gone.
+  // At least this number, for code with this stack use, callees excluded; false without memory.
+  // Destroys all earlier fibers.
   bool Reserve(size_t count, size_t code_bytes);
   size_t size() const { return count_; }
   Fiber& operator[](size_t i) { return fibers_[i]; }

@@ -11,7 +11,7 @@ namespace kiln::device {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// What nobody has written shows: as floats it is about -3e-16, as integers it is large.
+// Uninitialised memory is recognisable: about -3e-16 as floats, large as integers.
 constexpr int kPoison = 0xa5;
 
 }  // namespace
@@ -68,7 +68,7 @@ Result<std::byte*> EmulatedMachine::Take(int64_t bytes, std::map<std::byte*, All
 Result<std::byte*> EmulatedMachine::Allocate(int64_t bytes, GpuStream& stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   int64_t wanted = std::max<int64_t>(bytes, 1);
-  // What is freed in work that waits is there to be had.
+  // Memory freed by pending work is available.
   if (wanted > options_.memory_bytes - used_bytes_) FinishAll();
   if (wanted > options_.memory_bytes - used_bytes_) {
     return ResourceExhausted("out of memory of the emulated GPU: ", bytes, " bytes asked for, ",

@@ -1,5 +1,5 @@
-// The emulated GPU as a machine. Streams are lazy: work is done when somebody waits for it, or when
-// much has gathered, so that a wait that is missing shows.
+// The emulated GPU as a machine. Streams are lazy: work is done when awaited, or when much is
+// pending, so that a missing wait is detected.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ class EmulatedMachine : public GpuMachine {
  public:
   struct Options {
     int64_t memory_bytes = int64_t{16} << 30;
-    // Entries of a stream that may wait.
+    // The limit of pending entries of a stream.
     size_t most_waiting = 256;
     bool loops_on_device = true;
     EmulatorOptions emulator = EmulatorOptions::FromEnvironment();
   };
 
-  // `target` is target::EmulatedGpu's; INVALID_ARGUMENT otherwise. The pool and the allocator live
-  // longer than the machine, and the machine longer than what it makes.
+  // `target` is target::EmulatedGpu's; INVALID_ARGUMENT otherwise. The pool and the allocator
+  // outlive the machine, and the machine outlives its objects.
   static Result<std::unique_ptr<EmulatedMachine>> Create(const target::Target& target,
                                                          runtime::ThreadPool& pool,
                                                          runtime::Allocator& allocator,

@@ -36,7 +36,7 @@ void SharedShadow::Begin(int64_t bytes, int64_t granule) {
     writers_.resize(cells);
     readers_.resize(cells);
   }
-  // Tags of blocks before are below the first of this one, but for copies that were under way.
+  // Tags of earlier blocks are below the first of this one, except for pending copies.
   now += kStep;
   if (now < kStep || now > kLastEpoch / 2) {
     std::fill(writers_.begin(), writers_.end(), 0);
@@ -54,7 +54,7 @@ void SharedShadow::Barrier() {
   epoch_[KILN_EMULATED_EPOCH_MANY] = now | kMany;
 }
 
-// Everything of the past is as if it had been before the last barrier.
+// All earlier accesses count as before the last barrier.
 void SharedShadow::Renumber() {
   uint32_t first = epoch_[KILN_EMULATED_EPOCH_FIRST];
   for (uint32_t& w : writers_) {
@@ -163,10 +163,10 @@ void GlobalShadow::Meet(const std::byte* address, uint32_t block) {
 
 namespace {
 
-// Tags here are those above behind the block plus 1 in 32 bits.
+// Tags here are the block plus 1 in 32 bits, followed by the tags above.
 bool IsOneBlock(uint64_t a, uint64_t b) { return a >> 32 == b >> 32; }
 
-// The warp of a tag's thread, or of its several lanes; -1 where they are of several warps.
+// The warp of a tag's thread, or of its several lanes; -1 for several warps.
 int WarpOf(uint64_t who) {
   auto thread = static_cast<uint32_t>(who) & kThread;
   if (thread == kMany) return -1;

@@ -1,6 +1,6 @@
-// What the emulator knows of memory beside its contents: who wrote and who read it last. Threads
-// that touch the same memory without a barrier between them may come in any order on a GPU, unless
-// they all read, or all do so atomically.
+// Shadow memory of the emulator: the last writer and reader of each cell. Threads that access the
+// same memory without a barrier in between are unordered on a GPU: a race, unless all accesses are
+// reads, or all are atomic.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ struct Conflict {
   uint32_t block = 0, thread = 0;  // the other
 };
 
-// Of one block's shared memory. A tag is the number of the barrier before in 20 bits, whether it
-// was atomic, and the thread plus 1 in 11 bits; 0 is nobody.
+// The shadow of one block's shared memory. A tag is the number of the preceding barrier in 20 bits,
+// a bit for atomic accesses, and the thread plus 1 in 11 bits; 0: no access.
 class SharedShadow {
  public:
-  // A new block, whose accesses are of multiples of `granule` bytes. May throw bad_alloc.
+  // A new block, with accesses of multiples of `granule` bytes. May throw bad_alloc.
   void Begin(int64_t bytes, int64_t granule);
   void Barrier();
 
-  // Notes an access of the bytes from `offset` on, which are inside.
+  // Records an access of the bytes from `offset` on, in bounds.
   Conflict Access(int64_t offset, int64_t bytes, int kind, uint32_t thread);
-  // An asynchronous copy is asked for, or done.
+  // An asynchronous copy is issued, or done.
   Conflict BeginCopy(int64_t offset, int64_t bytes, uint32_t thread);
   void EndCopy(int64_t offset, int64_t bytes, uint32_t thread);
 
@@ -56,10 +56,10 @@ class SharedShadow {
   uint32_t epoch_[3] = {};  // by KILN_EMULATED_EPOCH_*
 };
 
-// Of the parameters that a kernel writes, over the whole grid, by address. Blocks run one after the
-// other. Lanes of a warp are ordered by the warp's barriers, too. What a block wrote before a fence
-// and then an atomic access, another block may read behind an atomic access of its own to the same
-// place: so the last of the blocks gets at what the others have made.
+// The shadow of a kernel's written parameters, over the whole grid, by address. Blocks run one
+// after the other. Lanes of a warp are ordered by the warp's barriers, too. Writes of a block
+// before a fence and an atomic access are visible to another block behind its own atomic access to
+// the same place: this is how the last block reads the results of the others.
 class GlobalShadow {
  public:
   // `written`: see kiln_emulated_kernel. May throw bad_alloc.
@@ -71,7 +71,7 @@ class GlobalShadow {
                   uint32_t barriers, uint32_t warp_barriers, uint32_t thread);
 
  private:
-  // Who, and how many barriers of his warp came before.
+  // The thread, and the number of preceding barriers of its warp.
   struct Tag {
     uint64_t who = 0;
     uint32_t warp_barriers = 0;
@@ -79,7 +79,7 @@ class GlobalShadow {
   struct Cell {
     Tag writer, reader;
   };
-  // The cells of pages that were touched: kernels that write little of much memory are many.
+  // The cells of touched pages only: many kernels write a small part of large memory.
   static constexpr size_t kPageCells = 1024;
   struct Range {
     const std::byte *begin, *end;
@@ -92,7 +92,8 @@ class GlobalShadow {
   std::vector<Range> ranges_;
   int shift_ = 0;
   bool fenced_ = false;  // the block that runs
-  // The blocks that went to a place with a fence before, and those that the one that runs has met.
+  // The blocks that accessed a place after a fence, and those that the current block has
+  // synchronised with.
   std::map<const std::byte*, std::set<uint32_t>> fenced_at_;
   std::set<uint32_t> met_;
 };

@@ -49,7 +49,7 @@ void EmulatedStreamState::DoOne() {
   } catch (const std::bad_alloc&) {
     status = ResourceExhausted("no memory of the host for the emulated GPU");
   }
-  // The others are told no more: they may be consequences.
+  // Later failures are not reported: they may be consequences.
   if (failure.ok()) failure = std::move(status);
   ++done;
 }
@@ -91,7 +91,7 @@ Status EmulatedStreamState::Do(const EmulatedFree& free) {
   return OkStatus();
 }
 
-// Waits are for what came before them, so that streams never wait in a circle.
+// Waits are for earlier work, so streams never wait in a cycle.
 Status EmulatedStreamState::Do(const EmulatedWait& wait) {
   wait.stream->Finish(wait.position);
   return OkStatus();
@@ -293,7 +293,7 @@ Result<EmulatedNode*> EmulatedGraph::NodeToChange(int node) {
   if (node < 0 || node >= static_cast<int>(nodes_->size())) {
     return InvalidArgument("node ", node, " of a graph with ", nodes_->size());
   }
-  // Launches let go of theirs under the machine's mutex.
+  // Launches release theirs under the machine's mutex.
   std::lock_guard<std::mutex> lock(machine_.mutex_);
   if (nodes_.use_count() > 1) nodes_ = std::make_shared<EmulatedNodes>(*nodes_);
   return &(*nodes_)[static_cast<size_t>(node)];

@@ -37,7 +37,7 @@ class EmulatedGpuModule : public GpuModule {
   std::map<std::string, std::unique_ptr<EmulatedGpuKernel>> kernels_;
 };
 
-// What a stream may be asked for. Launches keep the code, whoever else lets go of it.
+// The kinds of work of a stream. Launches keep their code alive.
 struct EmulatedLaunch {
   std::shared_ptr<EmulatedCode> code;
   const EmulatedKernel* kernel = nullptr;
@@ -59,12 +59,12 @@ struct EmulatedFill {
 struct EmulatedFree {
   std::byte* memory = nullptr;
 };
-// In graphs: goes on behind `end` unless the pred at `predicate` is true.
+// In graphs: continues behind `end` unless the pred at `predicate` is true.
 struct EmulatedWhile {
   const std::byte* predicate = nullptr;
   size_t end = 0;
 };
-// Goes on with a branch's first node.
+// Continues with a branch's first node.
 struct EmulatedBranches {
   const std::byte* index = nullptr;
   bool by_predicate = true;
@@ -77,7 +77,7 @@ struct EmulatedJump {
 using EmulatedNode =
     std::variant<EmulatedLaunch, EmulatedCopy, EmulatedWhile, EmulatedBranches, EmulatedJump>;
 using EmulatedNodes = std::vector<EmulatedNode>;
-// What follows ends by this flag; null: by none.
+// Later work is cancelled by this flag; null: by none.
 struct EmulatedCancel {
   const int32_t* flag = nullptr;
 };
@@ -85,7 +85,7 @@ struct EmulatedWait {
   std::shared_ptr<EmulatedStreamState> stream;
   uint64_t position = 0;
 };
-// Where an event is recorded; what failed since the one before it, or when it was reached.
+// A recorded event: the failure since the preceding one, or the time when it was reached.
 struct EmulatedPoint {
   bool timed = false;
   Status failure;
@@ -98,8 +98,8 @@ using EmulatedWork =
     std::variant<EmulatedLaunch, EmulatedCopy, EmulatedFill, EmulatedFree, EmulatedWait,
                  EmulatedMark, EmulatedCancel, std::shared_ptr<const EmulatedNodes>>;
 
-// The work of a stream that is not done yet. Entries are numbered from 0 on; all is under the
-// machine's mutex.
+// The pending work of a stream. Entries are numbered from 0 on; everything is under the machine's
+// mutex.
 struct EmulatedStreamState {
   explicit EmulatedStreamState(EmulatedMachine& machine_of) : machine(machine_of) {}
 
@@ -125,7 +125,7 @@ struct EmulatedStreamState {
   Status Do(const EmulatedCancel& by);
   Status Do(const std::shared_ptr<const EmulatedNodes>& nodes);
 
-  // A node's work; gives the one that comes after it.
+  // Does a node's work; returns the next node.
   Result<size_t> Step(const EmulatedLaunch& launch, size_t at);
   Result<size_t> Step(const EmulatedCopy& copy, size_t at);
   Result<size_t> Step(const EmulatedWhile& loop, size_t at);
@@ -136,7 +136,7 @@ struct EmulatedStreamState {
 class EmulatedEvent : public GpuEvent {
  public:
   EmulatedEvent(EmulatedMachine& machine, bool timed) : machine_(machine), timed_(timed) {}
-  // Each call does one entry at least: whoever asks again and again comes to an end.
+  // Each call does at least one entry, so repeated calls terminate.
   Result<bool> IsDone() override;
   Status Wait() override;
 
@@ -171,7 +171,7 @@ class EmulatedGraph : public GpuGraph {
   Result<EmulatedNode*> NodeToChange(int node);
 
   EmulatedMachine& machine_;
-  // Shared with launches that are under way: those keep what they have.
+  // Shared with pending launches, which keep their own.
   std::shared_ptr<EmulatedNodes> nodes_ = std::make_shared<EmulatedNodes>();
   OpenBodies open_;
   bool finished_ = false;

@@ -10,7 +10,7 @@ namespace {
 
 using Lanes = kiln_emulated_thread* const*;
 
-// What lane `lane` reads of word 0 of another one.
+// The value that lane `lane` reads from word 0 of another one.
 template <typename Source>
 void Shuffle(Lanes lanes, Source source) {
   uint32_t values[kWarpLanes];
@@ -27,7 +27,7 @@ void Ballot(Lanes lanes) {
   for (uint32_t i = 0; i < kWarpLanes; ++i) lanes[i]->words[0] = bits;
 }
 
-// Elements of fragments, as PTX has them: in a row of registers, several in a register.
+// Elements of fragments, as in PTX: in consecutive registers, several per register.
 struct Half {
   static constexpr int kPerRegister = 2;
   using Sum = float;
@@ -43,7 +43,7 @@ struct Bfloat {
     return std::bit_cast<float>(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
   }
 };
-// Hardware takes no notice of the low bits.
+// Hardware ignores the low bits.
 struct Tf32 {
   static constexpr int kPerRegister = 1;
   using Sum = float;
@@ -69,9 +69,9 @@ struct Double {
   }
 };
 
-// d = a b + c of m x n x k. Fragments of a are blocks of `per_lane` elements that lie side by side
-// in a row, 8 rows by 4 blocks for the 32 lanes; first the blocks below, then those beside.
-// Fragments of b are the same of its columns, and those of c of its rows, by two.
+// d = a b + c of m x n x k. Fragments of a are blocks of `per_lane` adjacent elements of a row, 8
+// rows by 4 blocks for the 32 lanes; first the blocks below, then those beside. Fragments of b are
+// the same for its columns, and fragments of c for its rows, two elements each.
 template <typename Element, int m, int n, int k, int per_lane>
 void Product(Lanes lanes) {
   using Sum = typename Element::Sum;

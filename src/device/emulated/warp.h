@@ -1,4 +1,4 @@
-// What the lanes of a warp do together.
+// The collective operations of a warp's lanes.
 #pragma once
 
 #include "frame/emulated.h"

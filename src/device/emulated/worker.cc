@@ -134,13 +134,13 @@ void EmulatedWorker::StartBlock(uint32_t block) {
   block_ = block;
   barriers_ = 0;
   if (grid_->options.watch_global_memory) grid_->global.BeginBlock();
-  // Nobody may rely on what shared memory holds at the start; its reads are checked.
+  // The initial contents of shared memory are undefined; reads are checked.
   if (grid_->grid.shared_bytes > 0) {
     shadow_.Begin(grid_->grid.shared_bytes, grid_->kernel.info.shared_granule);
   }
 }
 
-// --- Threads that do not wait for each other: a plain loop, on a fiber that can be left.
+// --- Threads without synchronisation: a plain loop, on a fiber that can be abandoned.
 
 void EmulatedWorker::RunAlone(int64_t begin, int64_t end) {
   piece_begin_ = begin;
@@ -161,7 +161,7 @@ FiberContext* EmulatedWorker::AloneMain(void* worker) {
     auto block = static_cast<uint32_t>(i);
     w.StartBlock(block);
     view.block = block;
-    // From some thread on, forwards or backwards: other orders would lose the memory's.
+    // From some thread on, forwards or backwards: other orders would lose memory locality.
     uint64_t random = grid.options.seed == 0 ? 0 : Mix(grid.options.seed + block);
     uint32_t thread = static_cast<uint32_t>(random) % w.thread_count_;
     uint32_t step = random >> 63 ? w.thread_count_ - 1 : 1;
@@ -175,7 +175,7 @@ FiberContext* EmulatedWorker::AloneMain(void* worker) {
   return &w.outside_;
 }
 
-// --- Threads that do: each on its fiber, until it waits.
+// --- Threads with synchronisation: each on its fiber, until it waits.
 
 void EmulatedWorker::RunTogether(int64_t block) {
   StartBlock(static_cast<uint32_t>(block));
@@ -214,7 +214,7 @@ FiberContext* EmulatedWorker::ThreadMain(void* argument) {
   return &w.Next();
 }
 
-// Another one for each block, and behind each barrier.
+// A new order for each block, and behind each barrier.
 ShuffledOrder EmulatedWorker::OrderOfThreads() const {
   uint64_t seed = grid_->options.seed;
   return {thread_count_, seed == 0 ? 0 : seed + block_ + (uint64_t{barriers_} << 32)};
@@ -256,7 +256,7 @@ void EmulatedWorker::Barrier(EmulatedThread& thread, int32_t site) {
   if (&next != &thread.fiber->context()) SwitchFiber(thread.fiber->context(), next);
 }
 
-// The last lane to come does it for all.
+// The last lane to arrive does it for all.
 void EmulatedWorker::Warp(EmulatedThread& thread, int32_t operation, int32_t site) {
   uint32_t number = thread.view.thread / kWarpLanes, first = number * kWarpLanes;
   WarpState& warp = warps_[number];
@@ -307,7 +307,7 @@ void EmulatedWorker::CheckAccess(EmulatedThread& running, uint32_t thread, const
                                  uint64_t access) {
   int64_t object = ObjectOf(access), bytes = BytesOf(access);
   const GpuSpan shared{shared_, grid_->grid.shared_bytes};
-  // An address of which nothing is known: any parameter will do.
+  // An address of unknown origin: any parameter is allowed.
   if (object == KILN_ACCESS_UNKNOWN) {
     for (size_t i = 0; i < grid_->args.size() && object == KILN_ACCESS_UNKNOWN; ++i) {
       if (Contains(grid_->args[i], address, bytes)) object = static_cast<int64_t>(i) + 1;
@@ -340,7 +340,7 @@ void EmulatedWorker::CheckAccess(EmulatedThread& running, uint32_t thread, const
   if (mistake.kind != Mistake::Kind::kNone) Fail(running, mistake);
 }
 
-// The latest legal time is the wait: until then what is read is an error, and what is written.
+// The latest legal time is the wait: until then reads and writes are errors.
 void EmulatedWorker::Copy(EmulatedThread& thread, std::byte* to, const std::byte* from,
                           int32_t bytes, uint64_t access) {
   auto size = static_cast<int32_t>(BytesOf(access));
@@ -468,7 +468,7 @@ Status EmulatedWorker::DescribeMistake() const {
   return Internal(where, "failed");
 }
 
-// Everyone waits, or has ended.
+// All threads wait, or have ended.
 Status EmulatedWorker::DescribeDeadlock() const {
   auto find = [&](auto&& condition) {
     auto end = threads_.begin() + thread_count_;

@@ -1,4 +1,4 @@
-// One thread of the host that runs blocks of a grid, one after the other.
+// A host thread that runs blocks of a grid, one after the other.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,7 @@
 
 namespace kiln::device {
 
-// Numbers in an order that depends on a seed: steps of a size that has no factor in common with
-// their count.
+// A permutation by a seed: steps of a size coprime to the count.
 class ShuffledOrder {
  public:
   ShuffledOrder(uint64_t count, uint64_t seed);
@@ -36,18 +35,18 @@ class EmulatedGrid {
   const GpuGrid& grid;
   const std::span<const GpuSpan> args;
   const EmulatorOptions& options;
-  // Workers take so many neighbouring blocks at once, in this order.
+  // Workers take this number of neighbouring blocks at once, in this order.
   const int64_t piece_blocks;
   const int64_t piece_count;
   const ShuffledOrder pieces;
-  // What generated code gets: without sizes where each access is to be reported.
+  // The argument of generated code: without sizes if each access is to be reported.
   std::vector<kiln_emulated_parameter> parameters;
   GlobalShadow global;  // where that is watched, which one worker does
   std::atomic<int64_t> next{0};
 
   // Keeps the first.
   void Fail(Status status);
-  // Whether no further block is to run: the grid has failed, or is cancelled by this.
+  // Whether to stop: the grid has failed, or is cancelled by this call.
   bool Stops();
   Status status() const { return status_; }
 
@@ -58,7 +57,7 @@ class EmulatedGrid {
   Status status_;
 };
 
-// A thread of the block that runs. Generated code knows the view.
+// A thread of the running block. Generated code accesses the view.
 struct EmulatedThread {
   enum class State : uint8_t { kReady, kBarrier, kWarp, kEnded };
   struct Copy {
@@ -76,10 +75,10 @@ struct EmulatedThread {
 
 class EmulatedWorker {
  public:
-  // Takes blocks of the grid until there is none. What goes wrong is the grid's.
+  // Takes blocks of the grid until none is left. Failures are the grid's.
   void Run(EmulatedGrid& grid);
 
-  // What generated code calls, on the thread's fiber.
+  // The functions called by generated code, on the thread's fiber.
   void Access(EmulatedThread& thread, std::byte* address, uint64_t access);
   void Barrier(EmulatedThread& thread, int32_t site);
   void Warp(EmulatedThread& thread, int32_t operation, int32_t site);
@@ -104,8 +103,7 @@ class EmulatedWorker {
   void RunAlone(int64_t begin, int64_t end);
   void RunTogether(int64_t block);
   void StartBlock(uint32_t block);
-  // Goes into fibers until they come back: the block has ended, or a thread has failed, or all
-  // wait.
+  // Runs fibers until they return: the block has ended, a thread has failed, or all wait.
   void GoInside(FiberContext& first) { SwitchFiber(outside_, first); }
   static FiberContext* AloneMain(void* worker);
   static FiberContext* ThreadMain(void* thread);
@@ -116,7 +114,7 @@ class EmulatedWorker {
   // Of a thread, while one of its warp runs.
   void CheckAccess(EmulatedThread& running, uint32_t thread, const std::byte* address,
                    uint64_t access);
-  // Leaves the fiber that runs for good. What is said is put together outside.
+  // Abandons the running fiber. The message is formatted outside.
   [[noreturn]] void Fail(EmulatedThread& running, const Mistake& mistake);
   Status DescribeMistake() const;
   Status DescribeDeadlock() const;
@@ -132,7 +130,7 @@ class EmulatedWorker {
   std::byte* shared_ = nullptr;
   SharedShadow shadow_;
 
-  // The ring of threads that can go on, each of which is in it once.
+  // The ring of runnable threads, each in it once.
   std::vector<uint32_t> ready_;
   uint32_t ready_first_ = 0, ready_count_ = 0;
   uint32_t ended_ = 0, at_barrier_ = 0;

@@ -1,5 +1,5 @@
-// What a machine itself tells of the work that it has done: kernels and copies one by one, those in
-// graphs among them.
+// A machine's own records of its completed work: single kernels and copies, including those in
+// graphs.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct GpuActivity {
   enum class Kind : uint8_t { kKernel, kCopy, kFill };
   Kind kind = Kind::kKernel;
   std::string symbol;  // of a kernel
-  // Numbers the calls that asked for work, in their order. All that a graph holds is of the call
-  // that launched it.
+  // Numbers the submitting calls, in their order. All work of a graph belongs to the call that
+  // launched it.
   uint32_t call = 0;
   int64_t stream = -1;  // GpuActivities::NumberOf's
   bool in_graph = false;
@@ -27,12 +27,12 @@ struct GpuActivity {
 class GpuActivities {
  public:
   virtual ~GpuActivities() = default;
-  // What has become known of since the last call. While other work is under way that may not be
-  // all that is done; `all` is for when none is, and loses what is known of work that there is.
+  // The records since the last call. While work is pending they may be incomplete; `all` is for
+  // when none is, and loses records of pending work.
   virtual std::vector<GpuActivity> Take(bool all) = 0;
-  // -1 where it is not known.
+  // -1 if unknown.
   virtual int64_t NumberOf(GpuStream& stream) = 0;
-  // How far the times may be off.
+  // The possible error of the times.
   virtual int64_t error_ns() const = 0;
 };
 

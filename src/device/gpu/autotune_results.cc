@@ -66,8 +66,8 @@ std::optional<std::pair<std::string, AutotuneResult>> ParseLine(std::string_view
                    AutotuneResult{fields[6] == kLibrary, *ours, *library});
 }
 
-// Others wait with their changes while this lives. Where a file system has no locks, the last one
-// to write wins, and what the others measured is measured again.
+// A lock against concurrent changes. On a file system without locks the last writer wins, and the
+// others' results are measured again.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)
@@ -98,7 +98,7 @@ std::string AutotuneResults::KeyOf(std::string_view gpu, std::string_view driver
 
 std::string AutotuneResults::Path() const { return Cat(folder_, "/", kFileName); }
 
-// What is in the file goes before what is in memory: other processes follow it, too.
+// The file takes precedence over memory: other processes follow it, too.
 void AutotuneResults::Read() {
   has_read_ = true;
   if (folder_.empty()) return;

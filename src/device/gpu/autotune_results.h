@@ -1,5 +1,5 @@
-// Which products of matrices go by the machine's library instead of our kernels: what was measured
-// once is kept, in memory and as text in a folder, and followed from then on.
+// The choices between the machine's library and our kernels for gemms: each is measured once,
+// recorded in memory and as text in a folder, and followed from then on.
 #pragma once
 
 #include <map>
@@ -26,10 +26,10 @@ struct AutotuneResult {
 //
 //   GPU | driver | library | product | ours 812.4 us | library 701.9 us | library
 //
-// Lines that are not whole are passed over; those that begin with # are comments.
+// Malformed lines are skipped; lines that begin with # are comments.
 class AutotuneResults {
  public:
-  // Without a folder results are kept in memory alone. The folder is made with the first result.
+  // Without a folder results are kept in memory only. The folder is created with the first result.
   AutotuneResults(GpuLibraryUse use, std::string folder) : use_(use), folder_(std::move(folder)) {}
 
   GpuLibraryUse use() const { return use_; }
@@ -37,9 +37,9 @@ class AutotuneResults {
   static std::string KeyOf(std::string_view gpu, std::string_view driver, std::string_view library,
                            std::string_view product);
   std::optional<AutotuneResult> Find(const std::string& key);
-  // What is to be followed: this one, or that of a process that was faster.
+  // The result to follow: this one, or an earlier one of another process.
   AutotuneResult Add(const std::string& key, const AutotuneResult& result);
-  // What is wrong with the file, each thing once.
+  // The problems of the file, each once.
   std::vector<std::string> TakeNotes();
 
   static constexpr char kFileName[] = "gpu_products.txt";

@@ -16,14 +16,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kMostTime = std::chrono::milliseconds(50);
 constexpr size_t kMostSamples = 11;
-// From so many samples on, one that is slower by this factor will not catch up.
+// After this many samples, a candidate slower by this factor is abandoned.
 constexpr size_t kLeastSamples = 3;
 constexpr double kClear = 1.5;
-// A sample of short runs holds several, that the clock's steps do not show.
+// A sample of short runs holds several, to exceed the resolution of the clock.
 constexpr double kSampleMicroseconds = 200;
 constexpr double kMostRuns = 20;
-// Bytes of ordinary numbers in all types: neither so small that they are computed otherwise, nor
-// zeros, which take less power.
+// Bytes that are ordinary numbers in all types: neither subnormals, which may be slower, nor zeros,
+// which take less power.
 constexpr uint8_t kContents = 0x3c;
 
 double MedianOf(std::vector<double> samples) {
@@ -32,7 +32,7 @@ double MedianOf(std::vector<double> samples) {
   return *middle;
 }
 
-// Arrays of the device's, given back in the stream's order.
+// Device arrays, freed in the stream's order.
 class Arrays {
  public:
   explicit Arrays(GpuDevice& device) : device_(device) {}
@@ -54,7 +54,7 @@ class Arrays {
   std::vector<GpuSpan> spans_;
 };
 
-// Something that is timed again and again.
+// A repeatedly timed operation.
 struct Candidate {
   std::function<Status()> run;
   double runs = 1;  // in a sample
@@ -70,7 +70,7 @@ class Timer {
     return timer;
   }
 
-  // While one more run is under way, those that count are asked for without gaps.
+  // The timed runs are submitted behind one more run, so that there are no gaps.
   Status Sample(Candidate& candidate) {
     KILN_RETURN_IF_ERROR(candidate.run());
     KILN_RETURN_IF_ERROR(stream_->Record(*from_));
@@ -89,7 +89,7 @@ class Timer {
   std::unique_ptr<GpuEvent> from_, to_;
 };
 
-// The first sample is for warmth; where it takes very long there is no other.
+// The first sample is a warm-up; if it takes very long it is the only one.
 Status Compare(Timer& timer, Candidate& a, Candidate& b) {
   const auto end = Clock::now() + kMostTime;
   for (Candidate* c : {&a, &b}) KILN_RETURN_IF_ERROR(timer.Sample(*c));

@@ -1,4 +1,4 @@
-// Our kernel's time for a product of matrices, and that of the machine's library.
+// Times of a gemm by our kernel and by the machine's library.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct GemmTimes {
 };
 
 // Medians of runs on the device's stream, with arrays of their own, on a machine with a clock.
-// Takes some 50 ms at most, or as long as one run of both.
+// Takes about 50 ms at most, or as long as one run of both.
 Result<GemmTimes> MeasureGemm(GpuDevice& device, const GpuLibraryCall& call,
                               std::span<const GpuCommand> ours);
 

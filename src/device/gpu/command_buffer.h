@@ -1,5 +1,5 @@
-// Steps of a program as one graph of the machine's, which is given other addresses when memory is
-// elsewhere. Its loops and choices are the device's.
+// Steps of a program as one graph of the machine, with addresses updated when memory moves. Its
+// loops and conditionals run on the device.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace kiln::device {
 
 class CommandBuffer {
  public:
-  // Makes the graph of steps or of a segment, which must stay where they are for as long as it
-  // does; or where there is one, gives it these addresses, between launches. Where this fails the
-  // graph cannot be launched any more.
+  // Makes the graph of steps or of a segment, which must outlive it at the same addresses; or
+  // updates an existing graph with these addresses, between launches. After a failure the graph
+  // cannot be launched any more.
   template <typename What>
   static Status MakeOrMove(std::unique_ptr<CommandBuffer>& graph, GpuMachine& machine,
                            const What& what, const GpuAddresses& addresses) {
@@ -25,7 +25,7 @@ class CommandBuffer {
   GpuGraph& graph() { return *graph_; }
 
  private:
-  // Of a loop or choice the condition.
+  // The condition of a loop or conditional.
   struct Node {
     int number = 0;
     const GpuCommand* command = nullptr;

@@ -55,7 +55,7 @@ Result<std::byte*> GpuDevice::Allocate(int64_t bytes) {
 
 void GpuDevice::Deallocate(std::byte* memory, int64_t bytes) {
   if (!memory) return;
-  // There is one: it gave the memory.
+  // It exists: it allocated the memory.
   machine_->Free(memory, bytes, *stream_);
   live_.fetch_sub(bytes);
 }

@@ -19,29 +19,29 @@ class AutotuneResults;  // autotune_results.h
 
 class GpuDevice : public runtime::Device, private runtime::CudaInterop {
  public:
-  // Of `limit_bytes` at the most are given out; 0 for no limit.
+  // At most `limit_bytes` are allocated; 0 for no limit.
   GpuDevice(std::string name, std::shared_ptr<GpuMachine> machine, int64_t limit_bytes);
   ~GpuDevice() override;
 
   GpuMachine& machine() { return *machine_; }
-  // Is told, by any thread, what goes on otherwise than it might; before the first Load.
+  // Receives messages on fallbacks, from any thread; set before the first Load.
   void set_on_note(std::function<void(std::string_view)> on_note) { on_note_ = std::move(on_note); }
   void Note(std::string_view text) const {
     if (on_note_) on_note_(text);
   }
-  // By what products of matrices go; before the first Load. Without it by our kernels.
+  // The choice of library gemms; set before the first Load. Without it our kernels are used.
   void set_autotune_results(std::shared_ptr<AutotuneResults> results) {
     autotune_results_ = std::move(results);
   }
   AutotuneResults* autotune_results() const { return autotune_results_.get(); }
-  // Once: the reason is the same every time.
+  // Once, because the reason is the same every time.
   void NoteNoLibrary(std::string_view reason) {
     if (!noted_no_library_.exchange(true)) Note(reason);
   }
-  // The stream in whose order everything is done, made with the first use.
+  // The stream of all work, created on first use.
   Result<GpuStream*> Stream();
-  // Held while the stream is asked for work and then for the event behind it: a failure is told to
-  // the first event behind the work, which is not to be another thread's.
+  // Held while work and the event behind it are submitted: a failure is reported by the first event
+  // behind the work, which must not be another thread's.
   std::mutex& order() { return order_; }
   GpuTimeline& timeline() { return timeline_; }
 

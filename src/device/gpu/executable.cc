@@ -15,7 +15,7 @@ using program::Allocation;
 
 constexpr int64_t kNumberBytes = 8;
 
-// A graph is worth its making from so many commands on.
+// The number of commands from which a graph pays.
 constexpr size_t kLeastCommands = 2;
 
 bool HasControl(const program::Steps& steps) {
@@ -25,7 +25,7 @@ bool HasControl(const program::Steps& steps) {
   });
 }
 
-// Where the next command belongs that may be part of a graph.
+// The segment of the next command that may be part of a graph.
 GpuSegment& LastSegment(GpuSteps& steps) {
   auto* last = steps.empty() ? nullptr : std::get_if<GpuSegment>(&steps.back());
   if (last && (last->commands.empty() || !last->commands.back().library)) return *last;
@@ -38,7 +38,7 @@ class EventCompletion : public runtime::Completion {
       : event_(std::move(event)), recording_(std::move(recording)) {}
   Status Wait() override {
     Status status = event_->Wait();
-    // A wait that was refused is no end: whoever goes by it may free what the work still uses.
+    // A failed wait is not an end: its caller could free memory still in use.
     if (!status.ok()) (void)event_->Wait();
     if (recording_) std::exchange(recording_, nullptr)->Show();
     return status;
@@ -49,7 +49,7 @@ class EventCompletion : public runtime::Completion {
   std::unique_ptr<GpuRecording> recording_;
 };
 
-// Asks for work, which `describe` describes, in the timeline where there is one.
+// Submits work, described by `describe`, and records it in the timeline if there is one.
 template <typename Describe, typename Ask>
 Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
   return recording ? recording->Around(describe(), ask) : ask();
@@ -72,7 +72,7 @@ GpuExecutable::~GpuExecutable() {
   device_.Deallocate(arena_, program().arena_bytes);
   device_.Deallocate(workspace_.address, workspace_.bytes);
   if (!number_ && !host_.address && modules_.empty()) return;
-  // Code and pinned memory go at once: nothing may be using them.
+  // Code and pinned memory are freed at once: no work may be using them.
   if (auto stream = device_.Stream(); stream.ok()) (void)(*stream)->Synchronise();
   if (host_.address) device_.machine().FreePinned(host_.address, host_.bytes);
   if (number_) device_.machine().FreePinned(number_, kNumberBytes);
@@ -131,7 +131,7 @@ Status GpuExecutable::LoadConstants() {
     }
     if (a.kind != Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(constants_[i], device_.Allocate(a.bytes));
-    // What nobody else on the host has goes.
+    // Frees the host's copy unless shared.
     const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
     if (!literal) continue;
     KILN_RETURN_IF_ERROR(device_.CopyFromHost(constants_[i], literal->data(), a.bytes));
@@ -153,12 +153,12 @@ Status GpuExecutable::RunPrologue() {
     std::lock_guard order(device_.order());
     Status status = Enqueue(steps, run);
     if (status.ok()) status = stream->Record(*event);
-    // What is in the stream still uses the program's memory.
+    // Work in the stream still uses the program's memory.
     if (!status.ok()) (void)stream->Synchronise();
     KILN_RETURN_IF_ERROR(status);
   }
   KILN_RETURN_IF_ERROR(event->Wait());
-  // What only the prologue reads goes.
+  // Frees constants read only by the prologue.
   const std::vector<bool> used = program::AllocationUses(program_);
   for (size_t i = 0; i < constants_.size(); ++i) {
     if (used[i] || !constants_[i]) continue;
@@ -202,7 +202,7 @@ Status GpuExecutable::AddLaunch(const program::Launch& launch, GpuSteps& steps) 
 }
 
 GpuLibraryCall* GpuExecutable::LibraryFor(int kernel, std::span<const GpuCommand> ours) {
-  // One graph has all of the program, and the library's work cannot be a part of it.
+  // The whole program is one graph, and the library's work cannot be part of it.
   if (may_be_whole_) return nullptr;
   auto [found, is_new] = library_.try_emplace(kernel);
   if (is_new) {
@@ -268,7 +268,7 @@ GpuHostCall GpuExecutable::TranslateCall(const program::Call& call) {
   };
   for (size_t a = 0; a < call.args.size(); ++a) {
     const program::Slice& slice = call.args[a];
-    // A result in an operand's memory is so on the host, too.
+    // A result in an operand's memory shares it on the host, too.
     auto same = std::ranges::find(made.args, slice, &GpuHostCall::Argument::slice);
     GpuHostCall::Argument argument{slice,
                                    same != made.args.end() ? same->offset : place(slice.bytes)};
@@ -299,7 +299,7 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   }
   std::unique_lock lock(mutex_), order(device_.order());
   if (callers) {
-    // After all that the device was asked for before; the event is used again below.
+    // After all earlier work of the device; the event is reused below.
     KILN_RETURN_IF_ERROR(own->Record(*event));
     KILN_RETURN_IF_ERROR(callers->WaitFor(*event));
   }
@@ -318,13 +318,13 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
   }
   if (Status all = run.stream.EndBy(nullptr); status.ok()) status = std::move(all);
   if (status.ok()) status = run.stream.Record(*event);
-  // What the device is asked for next comes after the run.
+  // Later work of the device comes after the run.
   if (status.ok() && callers) status = own->WaitFor(*event);
-  // What is in the stream still uses the run's memory.
+  // Work in the stream still uses the run's memory.
   if (!status.ok()) (void)run.stream.Synchronise();
   order.unlock();
   lock.unlock();
-  // Whoever reads the log may ask the device for something.
+  // The log callback may use the device.
   if (!run.note.empty()) device_.Note(run.note);
   KILN_RETURN_IF_ERROR(status);
   return std::unique_ptr<runtime::Completion>(
@@ -348,15 +348,15 @@ Status GpuExecutable::CopyAliases(std::span<const void* const> arguments,
 }
 
 Result<bool> GpuExecutable::LaunchWhole(Replay& run) {
-  // Nobody looks at `cancel` on the device.
+  // The device does not poll `cancel`.
   if (!may_be_whole_ || run.options.trace || run.options.cancel) return false;
-  // A loop is worth its graph from the first run on.
+  // A loop pays for its graph in the first run.
   if (whole_runs_++ == 0 && !has_loops_) return false;
   Status status = CommandBuffer::MakeOrMove(whole_, device_.machine(), steps_, run.addresses);
   if (status.ok()) status = run.stream.Launch(whole_->graph());
   if (status.ok()) return true;
-  // From the host the same work needs less of the machine; if it cannot be done that way either,
-  // that failure is the one to tell.
+  // Driven by the host, the same work needs fewer resources; if that fails too, its failure is
+  // returned.
   whole_.reset();
   may_be_whole_ = false;
   run.note = Cat(program().name, ": loops and choices are driven from the host, as ",
@@ -422,8 +422,8 @@ Status GpuExecutable::Enqueue(GpuSegment& segment, Replay& run) {
   Status status =
       CommandBuffer::MakeOrMove(segment.graph, device_.machine(), segment, run.addresses);
   if (!status.ok()) {
-    // One by one the same work needs less of the machine; if it cannot be done that way either,
-    // that failure is the one to tell.
+    // Launched one by one, the same work needs fewer resources; if that fails too, its failure is
+    // returned.
     segment.graph.reset();
     segment.may_be_graph = false;
     return EnqueueOneByOne(segment, run);
@@ -461,7 +461,7 @@ Status GpuExecutable::Enqueue(GpuLoop& loop, Replay& run) {
     }
     return OkStatus();
   }
-  // Who may cancel is not to wait for all that could be asked for ahead.
+  // A cancellable run submits little ahead, so that cancellation is quick.
   while (true) {
     if (run.options.cancel && __atomic_load_n(run.options.cancel, __ATOMIC_RELAXED) != 0) {
       return Cancelled("the execution was cancelled");

@@ -1,5 +1,5 @@
-// An artefact on a GPU: its steps are replayed on the device's stream, or on one of the caller's
-// between what the device is asked for before and after.
+// An artefact on a GPU: its steps are replayed on the device's stream, or on a caller's stream
+// between the device's earlier and later work.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
                                                      const runtime::RunOptions& options) override;
 
  private:
-  // One run while it is put into the stream.
+  // The state of a run during its submission.
   struct Replay {
     GpuStream& stream;
     GpuAddresses addresses;
@@ -56,25 +56,25 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Result<GpuSteps> Translate(const program::Steps& steps);
   Status AddLaunch(const program::Launch& launch, GpuSteps& steps);
   GpuHostCall TranslateCall(const program::Call& call);
-  // The library's product in the place of a kernel's launches, or null.
+  // The library gemm in place of a kernel's launches, or null.
   GpuLibraryCall* LibraryFor(int kernel, std::span<const GpuCommand> ours);
-  // Memory that all products of the library have to themselves, one after the other.
+  // The workspace of all library gemms, one after the other.
   Status ReserveWorkspace(int64_t bytes);
 
-  // What is not donated is copied to where the program finds it, and the result will be.
+  // An argument that is not donated is copied to the result's memory.
   Status CopyAliases(std::span<const void* const> arguments, std::span<void* const> results,
                      Replay& run);
-  // All of the program's steps as one graph with loops and choices on the device; false where they
-  // are to be driven from the host.
+  // All of the program's steps as one graph with loops and conditionals on the device; false if the
+  // host drives them.
   Result<bool> LaunchWhole(Replay& run);
   Status Enqueue(GpuSteps& steps, Replay& run);
   Status Enqueue(GpuSegment& segment, Replay& run);
-  // Waits for what comes before, and for the function.
+  // Waits for the preceding work, and for the function.
   Status Enqueue(GpuHostCall& call, Replay& run);
   Status Enqueue(GpuLoop& loop, Replay& run);
   Status Enqueue(GpuBranch& branch, Replay& run);
   Status EnqueueOneByOne(GpuSegment& segment, Replay& run);
-  // A number that the device has computed, once it has.
+  // Waits for a number computed by the device.
   Status Read(const program::Slice& slice, Replay& run);
   GpuWorkPtr Describe(GpuCommand& command) const;
   GpuWorkPtr Describe(GpuSegment& segment) const;
@@ -87,17 +87,17 @@ class GpuExecutable : public runtime::LoadedExecutable {
   GpuSteps steps_;
   std::map<int, std::unique_ptr<GpuLibraryCall>> library_;  // by kernel; null: our launches
   std::vector<std::byte*> constants_;                       // by allocation; null for the others
-  // (result, argument) that are to be one memory.
+  // (result, argument) that share memory.
   std::vector<std::pair<size_t, size_t>> aliases_;
 
-  // Runs are put into the stream one after the other, which is why one arena serves all.
+  // Runs are submitted to the stream one after the other, so one arena serves all.
   std::mutex mutex_;
   std::byte* arena_ = nullptr;
   std::byte* number_ = nullptr;  // pinned
   GpuSpan workspace_;
   runtime::ProgramCalls calls_;
   GpuSpan host_;  // pinned, for the arrays of one call
-  // Of programs with loops or choices.
+  // For programs with loops or conditionals.
   bool may_be_whole_ = false, has_loops_ = false;
   int64_t whole_runs_ = 0;
   std::unique_ptr<CommandBuffer> whole_;

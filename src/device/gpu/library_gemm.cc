@@ -10,8 +10,8 @@
 namespace kiln::device {
 namespace {
 
-// Measuring is not exact, and a call of the library parts a graph in two, of which each is
-// launched.
+// Measurements have errors, and a call of the library splits a graph into two, each with its own
+// launch.
 constexpr double kWorth = 0.95, kPartingMicroseconds = 5;
 
 std::string TimesOf(const AutotuneResult& choice) {
@@ -20,7 +20,7 @@ std::string TimesOf(const AutotuneResult& choice) {
              " us");
 }
 
-// The choice that is recorded, or else what is measured now. Nothing where that cannot be done.
+// The recorded choice, or else a new measurement. Nothing if that fails.
 std::optional<AutotuneResult> Autotune(GpuDevice& device, AutotuneResults& results,
                                        const std::string& library, const GpuLibraryCall& call,
                                        std::span<const GpuCommand> ours) {

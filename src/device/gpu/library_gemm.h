@@ -1,4 +1,4 @@
-// Products of matrices by the machine's library: which of a program's go that way.
+// Gemms by the machine's library: the choice for each gemm of a program.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ struct GpuLibraryCall {
   std::unique_ptr<GpuLibraryGemm> product;
 };
 
-// What takes the place of our launches of a kernel, by the device's choices; null where nothing
-// does. Measures both where nothing says which is faster, which waits for the device. Never fails:
-// what goes wrong is noted, and our launches are right.
+// The replacement of our launches of a kernel, by the device's choices; null for none. Without a
+// recorded choice it measures both, and waits for the device. Never fails: problems are noted, and
+// our launches are always correct.
 std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::Kernel& kernel,
                                               std::span<const GpuCommand> ours);
 

@@ -1,4 +1,4 @@
-// The loops and choices of a graph that have begun and not ended while its nodes are added.
+// The open loops and conditionals of a graph under construction.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace kiln::device {
 
 class OpenBodies {
  public:
-  // Which of its branches a choice is at; none of a loop's.
+  // The current branch of a conditional; none for a loop.
   struct Body {
     int node = 0;
     int branches = 0;
@@ -26,7 +26,7 @@ class OpenBodies {
     bodies_.push_back({node, branches, 0});
     return OkStatus();
   }
-  // The choice that goes on with its next branch.
+  // The conditional that continues with its next branch.
   Result<Body> Next() {
     if (empty() || bodies_.back().branch + 1 >= bodies_.back().branches) {
       return FailedPrecondition("a graph has no next branch here");

@@ -1,4 +1,4 @@
-// What kernels take of a GPU, as the machine reports it.
+// The resources of kernels on a GPU, as reported by the machine.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace kiln::device {
 
-// A row for each kernel that the program launches; empty where it launches none.
+// A row for each launched kernel of the program; empty without launches.
 std::string ResourceTable(const program::Program& program,
                           const std::function<Result<GpuKernel*>(const std::string&)>& find);
 

@@ -13,7 +13,7 @@ constexpr size_t kPieces = 2;
 
 Staging::~Staging() {
   for (Piece& piece : pieces_) {
-    // A failure of the work was somebody else's to tell.
+    // A failure of the work is reported elsewhere.
     if (piece.free) (void)piece.free->Wait();
     machine_.FreePinned(piece.memory, kPieceBytes);
   }
@@ -35,7 +35,7 @@ Status Staging::Ask(GpuStream& stream, Piece& piece, Copy copy) {
   std::lock_guard order(order_);
   KILN_RETURN_IF_ERROR(copy());
   Status status = stream.Record(*piece.free);
-  // Nothing but the stream tells when the piece is free: who has it next must not meet this copy.
+  // Only the stream knows when the piece is free: its next user must not overlap this copy.
   if (!status.ok()) (void)stream.Synchronise();
   return status;
 }

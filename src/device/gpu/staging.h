@@ -1,4 +1,4 @@
-// Transfers between a GPU and memory of the host that is not pinned.
+// Transfers between a GPU and unpinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace kiln::device {
 
-// Pinned pieces through which transfers go: while the machine copies one, the host fills or empties
-// the other. Made with the first transfer.
+// Pinned staging buffers: while the machine copies one, the host fills or empties the other.
+// Allocated by the first transfer.
 class Staging {
  public:
   // `order` is the device's.
@@ -22,9 +22,9 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // `from` has been read when this returns; it is in `to` for what follows in the stream.
+  // `from` has been read on return; `to` is written for later work of the stream.
   Status FromHost(GpuStream& stream, std::byte* to, const void* from, int64_t bytes);
-  // `to` has been written when this returns.
+  // `to` has been written on return.
   Status ToHost(GpuStream& stream, void* to, const std::byte* from, int64_t bytes);
 
  private:
@@ -33,7 +33,7 @@ class Staging {
     std::unique_ptr<GpuEvent> free;  // when the stream no longer uses it
   };
   Status Prepare();
-  // Asks the stream for a copy from or to the piece.
+  // Submits a copy from or to the piece.
   template <typename Copy>
   Status Ask(GpuStream& stream, Piece& piece, Copy copy);
 

@@ -1,4 +1,5 @@
-// A program as a GPU's executable replays it: kernels found, launches and copies in rows.
+// A program in the form replayed by a GPU's executable: resolved kernels, and runs of launches and
+// copies.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace kiln::device {
 
 class CommandBuffer;  // command_buffer.h
 
-// A launch, or a copy where there is neither kernel nor library.
+// A launch, or a copy without kernel and library.
 struct GpuCommand {
   GpuKernel* kernel = nullptr;
-  // In the place of a kernel: the arguments are the factors and the result. Never part of a graph.
+  // In place of a kernel: the arguments are the factors and the result. Never part of a graph.
   GpuLibraryGemm* library = nullptr;
   GpuGrid grid;
   std::vector<program::Slice> args;  // of a copy: to, from
@@ -25,8 +26,7 @@ struct GpuCommand {
   GpuWorkPtr shown;                  // in timelines, once there has been one
 };
 
-// Commands in a row. Where they are not part of a larger graph, they are one from their second run
-// on.
+// Consecutive commands. If not part of a larger graph, they become a graph in their second run.
 struct GpuSegment {
   GpuSegment();
   GpuSegment(GpuSegment&& other) noexcept;
@@ -43,8 +43,7 @@ struct GpuSegment {
 // A function on the host, on copies of its arrays there.
 struct GpuHostCall {
   const program::Call* call = nullptr;
-  // Where in the host's memory each argument is, and which of them are copied there before, and
-  // back behind.
+  // The place of each argument in host memory, with the copies before and after the call.
   struct Argument {
     program::Slice slice;  // of scratch none
     int64_t offset = 0;
@@ -71,10 +70,10 @@ struct GpuBranch {
   std::vector<GpuSteps> branches;
 };
 
-// Whether there are loops among them, or choices unless it is about loops alone.
+// Whether they contain loops, or, unless asked for loops only, conditionals.
 bool HasControl(const GpuSteps& steps, bool loops_alone);
 
-// Where a run's allocations are.
+// The addresses of a run's allocations.
 using GpuAddresses = std::vector<std::byte*>;
 
 inline std::byte* AddressOf(const program::Slice& slice, const GpuAddresses& addresses) {

@@ -8,20 +8,20 @@
 namespace kiln::device {
 namespace {
 
-// Clocks drift apart, and the driver tells the time between events as a float.
+// Clocks drift apart, and the driver reports time differences as floats.
 constexpr int64_t kAnchorAge = 1'000'000'000;
 constexpr int kAnchorTries = 3;
 
-// So many spans are shown, and waited for, before a run goes on.
+// The number of pending spans after which a run waits for them and shows them.
 constexpr size_t kMostSpans = 4096;
 constexpr size_t kMostKept = 64;
 constexpr size_t kMostEvents = 2 * kMostSpans;
-// Records of work that is nobody's, such as that of runs without a timeline.
+// Records of unclaimed work, such as that of runs without a timeline.
 constexpr size_t kMostCalls = 1 << 13;
 // Work whose record has not come.
 constexpr size_t kMostDone = 1 << 13;
 
-// Beside what is known of the clocks' errors, a record may differ from the events by this.
+// The tolerance between records and events, in addition to the clocks' errors.
 constexpr int64_t kSlackNs = 50'000;
 
 bool GraphsAreAskedFor() {
@@ -142,7 +142,7 @@ bool GpuRecording::IsDone() const {
 }
 
 void GpuRecording::Wait() const {
-  // The work's failure is told by others.
+  // The work's failure is reported elsewhere.
   if (!spans_.empty() && spans_.back().behind) (void)spans_.back().behind->Wait();
 }
 
@@ -171,7 +171,7 @@ void GpuRecording::Show() {
   }
   spans_.clear();
   std::lock_guard lock(timeline_.mutex_);
-  // A trace that is not the device's may end with the run.
+  // A trace other than the device's may end with the run.
   timeline_.ShowDone(timeline_.trace_.get() == &trace_);
 }
 
@@ -253,7 +253,7 @@ GpuTimeline::Call GpuTimeline::FindRecord(const Done& done) {
   const int64_t slack =
       kSlackNs + activities_->error_ns() + (done.times ? done.times->error_ns : 0);
   auto fits = [&](const GpuActivity& a) {
-    // What a graph holds may be done in streams of the driver's.
+    // A graph's work may run in streams of the driver.
     if (!is_graph && done.stream_number >= 0 && a.stream != done.stream_number) return false;
     if (done.times &&
         (a.start_ns < done.times->start_ns - slack || a.end_ns > done.times->end_ns + slack)) {
@@ -282,8 +282,7 @@ GpuTimeline::Call GpuTimeline::FindRecord(const Done& done) {
 }
 
 void GpuTimeline::ShowGraph(const Done& done, const Call& record) {
-  // Kernels with the same code are told apart by their order. A graph's loop does what it holds
-  // several times.
+  // Kernels with the same code are identified by their order. A graph's loop repeats its kernels.
   std::map<std::pair<GpuActivity::Kind, std::string>, size_t> seen;
   for (const GpuActivity& a : record) {
     std::vector<const GpuWork*> parts;
@@ -317,7 +316,7 @@ void GpuTimeline::Show(const Done& done, const GpuWork& work, GpuTimes times,
   }
   event.name = work.name;
   event.lane = done.trace->LaneOf(Cat(device_, done.stream_name, lane));
-  // A stream does one thing after the other, whatever the clocks say.
+  // Work of a stream does not overlap, even if the clocks say so.
   int64_t& last = ends_.try_emplace(event.lane, INT64_MIN).first->second;
   if (times.start_ns < last && last - times.start_ns <= 2 * times.error_ns + kSlackNs) {
     times.start_ns = last;
@@ -340,7 +339,7 @@ void GpuTimeline::Keep(std::shared_ptr<TraceSink> trace, std::unique_ptr<GpuReco
   // The recording may have ended meanwhile: nobody else waits for this one.
   if (!records_transfers()) kept_.back().recording->Wait();
   ends = ends || !records_transfers();
-  // To ask whether an event has been reached is work for the driver: not with every transfer.
+  // Polling an event costs the driver time: not with every transfer.
   if (!ends && kept_.size() < kMostKept) return;
   while (!kept_.empty() && kept_.front().recording->IsDone()) {
     kept_.front().recording->Show();

@@ -1,9 +1,9 @@
-// What a GPU does, for timelines: kernels, copies and graphs on lanes of their own.
+// Timelines of GPUs: kernels, copies and graphs on lanes of their own.
 //
-// Events of the stream's tell when work began and ended. They are read after the end of the run
-// that they are of, so that nothing is waited for between launches. The GPU's clock is mapped to
-// the host's by an anchor: an event in a stream of its own that the host waits for. Where the
-// machine tells by itself what it has done (GpuActivities), that is exacter, and is shown instead.
+// Events of the stream measure begin and end of work. They are read after the end of their run, so
+// there are no waits between launches. The GPU's clock is mapped to the host's by an anchor: an
+// event in a stream of its own, awaited by the host. The machine's own records (GpuActivities), if
+// any, are more precise, and are shown instead.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace kiln::device {
 
-// A piece of work as timelines show it.
+// A piece of work in timelines.
 struct GpuWork {
   enum class Kind : uint8_t { kKernel, kCopy, kFill, kGraph };
   Kind kind = Kind::kKernel;
@@ -37,7 +37,7 @@ using GpuWorkPtr = std::shared_ptr<const GpuWork>;
 
 GpuWorkPtr DescribeKernel(const GpuKernel& kernel, const GpuGrid& grid,
                           const program::LaunchInfo& info);
-// Kernels that only the library knows.
+// Kernels of the library.
 GpuWorkPtr DescribeLibraryCall(std::string library, const program::LaunchInfo& info);
 // "copy to host", for example.
 GpuWorkPtr DescribeCopy(std::string name, int64_t bytes);
@@ -50,16 +50,16 @@ struct GpuTimes {
 
 class GpuTimeline;
 
-// What one stream is asked for in a row. On one thread at a time; the timeline, the stream and the
-// trace outlive it. Nothing here fails: what cannot be told is not shown.
+// The work of one stream, in order. On one thread at a time; the timeline, the stream and the trace
+// outlive it. Nothing here fails: work without data is not shown.
 class GpuRecording {
  public:
   ~GpuRecording();
 
-  // Whether graphs are to be launched as such, rather than what they hold one by one.
+  // Whether graphs are launched as such, and not as single commands.
   bool shows_graphs() const { return shows_graphs_; }
 
-  // Asks for work with an event before it and one behind it.
+  // Submits work with an event before it and one behind it.
   template <typename Ask>
   Status Around(GpuWorkPtr work, Ask ask) {
     std::unique_ptr<GpuEvent> before = Mark();
@@ -71,7 +71,7 @@ class GpuRecording {
   // Whether all of it is done.
   bool IsDone() const;
   void Wait() const;
-  // All of it is done: it is shown, and forgotten.
+  // All of it is done: shows and removes it.
   void Show();
 
  private:
@@ -80,7 +80,7 @@ class GpuRecording {
     GpuWorkPtr work;
     std::unique_ptr<GpuEvent> before, behind;  // null where one could not be had
   };
-  // An event of the GPU's whose time is known on the host's clock.
+  // A GPU event with a known time on the host's clock.
   struct Anchor {
     std::unique_ptr<GpuEvent> event;
     int64_t host_ns = 0, error_ns = 0;
@@ -88,7 +88,7 @@ class GpuRecording {
   GpuRecording(GpuTimeline& timeline, TraceSink& trace, GpuStream& stream, std::string stream_name);
   std::unique_ptr<GpuEvent> Mark();
   void Add(GpuWorkPtr work, std::unique_ptr<GpuEvent> before, bool was_asked);
-  // Where the events told them.
+  // The times by the events.
   std::optional<GpuTimes> TimesOf(const Span& span) const;
 
   GpuTimeline& timeline_;
@@ -109,15 +109,14 @@ class GpuTimeline {
   GpuTimeline(const GpuTimeline&) = delete;
   GpuTimeline& operator=(const GpuTimeline&) = delete;
 
-  // From here on the device's transfers are recorded, too. Null ends that, and waits for those that
-  // are under way.
+  // Records the device's transfers from now on, too. Null ends that, and waits for pending ones.
   void SetTrace(std::shared_ptr<TraceSink> trace);
   bool records_transfers() const { return records_transfers_.load(std::memory_order_acquire); }
 
-  // Where `callers` is not null, the stream is that one.
+  // If `callers` is not null, the stream is that one.
   std::unique_ptr<GpuRecording> Begin(TraceSink& trace, GpuStream& stream, const void* callers);
 
-  // A transfer on the device's stream, with `ends` where it has ended when `ask` returns.
+  // A transfer on the device's stream; `ends` means that it has ended when `ask` returns.
   template <typename Ask>
   Status Transfer(std::string_view name, int64_t bytes, GpuStream& stream, bool ends, Ask ask) {
     std::shared_ptr<TraceSink> trace = this->trace();
@@ -134,7 +133,7 @@ class GpuTimeline {
     std::shared_ptr<TraceSink> trace;
     std::unique_ptr<GpuRecording> recording;
   };
-  // Work that has ended, and what its events say.
+  // Completed work, with the times of its events.
   struct Done {
     TraceSink* trace = nullptr;
     std::string stream_name;
@@ -151,11 +150,11 @@ class GpuTimeline {
   std::unique_ptr<GpuEvent> TakeEvent();
   void GiveBack(std::unique_ptr<GpuEvent> event);
 
-  // Those below with the mutex held. Shows what is done: by the machine's records, which may come
-  // later, or unless `wait` by what the events say.
+  // The functions below with the mutex held. Shows completed work: by the machine's records, which
+  // may come later, or unless `wait` by its events.
   void ShowDone(bool wait);
   void Listen(bool all);
-  // The calls that are a record of it, if there are any; they are taken out.
+  // Removes and returns the calls that match its records, if any.
   Call FindRecord(const Done& done);
   void ShowGraph(const Done& done, const Call& record);
   void Show(const Done& done, const GpuWork& work, GpuTimes times, const char* timed_by);

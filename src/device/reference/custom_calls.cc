@@ -13,7 +13,7 @@
 namespace kiln::device {
 namespace {
 
-// Memory of one call's arrays, as functions have it in compiled code.
+// Memory of one call's arrays, in the form of compiled code.
 class Arrays {
  public:
   void* New(int64_t bytes) {
@@ -60,7 +60,7 @@ interp::CustomCall CustomCallBy(const runtime::CallHost& host) {
       results.emplace_back(shape);
       args.push_back(arrays.New(results.back().byte_size()));
     }
-    // Parts of the result in operands' memory: the function finds one address.
+    // Parts of the result in operands' memory: the function gets one address.
     size_t first_result = operands.size();
     for (auto [result, operand] : called.aliases) {
       args[first_result + result] = args[operand];

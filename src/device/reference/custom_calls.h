@@ -1,4 +1,4 @@
-// Custom calls of programs that the evaluator runs.
+// Custom calls of programs run by the evaluator.
 #pragma once
 
 #include "interp/evaluator.h"
@@ -6,11 +6,11 @@
 
 namespace kiln::device {
 
-// By the host's functions, which must live as long as this is used.
+// By the host's functions, which must outlive this.
 interp::CustomCall CustomCallBy(const runtime::CallHost& host);
 
-// NOT_FOUND where a custom call of the program has no function, and what else a function says of
-// its arrays. Whether any is the user's.
+// Whether any custom call is the user's. NOT_FOUND for a call without a function; also a function's
+// own error about its arrays.
 Result<bool> CheckCustomCalls(const interp::Evaluator& program, const runtime::CallHost& host);
 
 }  // namespace kiln::device

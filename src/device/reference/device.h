@@ -1,4 +1,4 @@
-// The evaluator as a device: slow, and the judge of the others.
+// The evaluator as a device: slow, and the reference for the others.
 #pragma once
 
 #include "runtime/host_device.h"

@@ -35,7 +35,7 @@ class GridCall : public runtime::lib::Function {
   }
 
  private:
-  // Copies arrays, of tuples one by one, from or to memory; tokens have none.
+  // Copies arrays, and those of tuples one by one, from or to memory; tokens have none.
   static void Transfer(Literal& literal, void* const*& args, bool to_memory) {
     if (literal.shape().is_token()) return;
     for (Literal& element : literal.elements()) Transfer(element, args, to_memory);
