@@ -1,4 +1,4 @@
-// Buffers of the host's memory, and copies.
+// Buffers of host memory, and copies.
 #include "kiln/buffer.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Builder functions beside those that come from the op table.
+// Builder functions in addition to those generated from the op table.
 #include "kiln/builder.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using ir::Instruction;
 
-// A scalar of `type`, or an error where the type has no such value.
+// A scalar of `type`, or an error for a value out of range.
 Result<Literal> ScalarOf(ElementType type, double value) {
   if (IsFloat(type) || IsComplex(type)) return Literal::ScalarOf(type, value);
   auto refuse = [&] {
@@ -37,7 +37,7 @@ Result<Literal> ScalarOf(ElementType type, double value) {
   });
 }
 
-// What a reducer folds with, and its neutral element.
+// The op of a reducer, and its identity value.
 struct Reducer {
   Opcode opcode;
   Literal neutral;
@@ -134,7 +134,7 @@ Result<Instruction*> AddParameter(kiln_graph& graph, const Shape& shape, const c
                     .name = std::string(text)});
 }
 
-// The array `value`, of `graph`, whose dimensions another op takes.
+// The array `value`, of `graph`, the source of another op's dimensions.
 Result<Instruction*> Like(const kiln_graph& graph, kiln_value value) {
   auto like = graph.ValueOf(value);
   if (!like.ok()) return like.status().WithContext("like");

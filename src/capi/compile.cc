@@ -97,7 +97,7 @@ Result<kiln::SymbolSizes> SizesOf(const kiln_compile_options& options) {
   return sizes;
 }
 
-// An array of a value that has several: which part of it, the path inside that, and its shape.
+// An array of a value that may have several: the part, the path inside it, and the shape.
 struct LeafPlace {
   size_t part;
   std::vector<int64_t> path;
@@ -167,7 +167,7 @@ Status CheckSymbolsAreThere(const kiln_graph& graph, const kiln::SymbolSizes& si
   return OkStatus();
 }
 
-// A copy of the module with numbers in the place of its symbols.
+// A copy of the module with its symbols substituted.
 Result<std::unique_ptr<kiln::ir::Module>> Specialised(const kiln::ir::Module& module,
                                                       const kiln::SymbolSizes& sizes) {
   for (const auto& computation : module.computations()) {

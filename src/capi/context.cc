@@ -1,4 +1,4 @@
-// Contexts: options checked and converted, and the client that is made with them.
+// Contexts: the options checked and converted, and their client.
 #include "kiln/context.h"
 
 #include <sched.h>
@@ -120,7 +120,7 @@ kiln_error* kiln_context_create(const kiln_context_options* options, kiln_contex
     KILN_ASSIGN_OR_RETURN(GpuOptions gpu_options, GpuOptionsOf(read));
     auto client = kiln::MakeRef<Client>(client_options);
     KILN_RETURN_IF_ERROR(AddDevices(*client, gpu_options));
-    // Made before they are handed over: a client that fails tells nobody of its end.
+    // Created before the callbacks are handed over: a failed client calls none at its end.
     auto at_end = [](void (*destroy)(void*), void* user_data) {
       return destroy ? std::make_unique<DeleterCall>(destroy, user_data) : nullptr;
     };
@@ -147,7 +147,7 @@ kiln_error* kiln_context_memory(const kiln_context* context, kiln_memory_info* i
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     const kiln::runtime::Allocator& allocator = Unwrap(context)->allocator();
     now.live_bytes = allocator.live_bytes();
-    // A thread that allocates tells the peak last.
+    // An allocating thread updates the peak last.
     now.peak_bytes = std::max(allocator.peak_bytes(), now.live_bytes);
     return kiln::capi::WriteStruct("kiln_memory_info", now, info);
   });

@@ -1,4 +1,4 @@
-// Custom calls: functions of the user's by name, and the op that calls them.
+// Custom calls: the user's functions by name, and the op that calls them.
 #include "kiln/custom_call.h"
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace kiln::capi {
 namespace {
 
-// What the user has registered, for as long as anything can call it.
+// A registered function, alive as long as it can be called.
 class UsersFunction {
  public:
   using Pointer = kiln_error* (*)(void*, const kiln_custom_call*);
@@ -58,7 +58,7 @@ class UsersFunction {
   std::unique_ptr<client::Deferred> destroy_;
 };
 
-// A call of it, with all of its arrays described but for their addresses.
+// A call of it, with descriptions of its arrays except their addresses.
 class UsersCall : public runtime::lib::Function {
  public:
   UsersCall(std::shared_ptr<const UsersFunction> function, const CallSignature& signature)

@@ -1,4 +1,4 @@
-// The guard around functions that go as deep as a program does.
+// The guard around functions with a recursion as deep as a program.
 #pragma once
 
 #include "base/stack.h"

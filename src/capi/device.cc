@@ -18,14 +18,15 @@ using kiln::capi::Unwrap;
 
 char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
-// "KIND:NUMBER" of a name in one of the forms of kiln_context_find_device; not yet of a device.
+// "KIND:NUMBER" of a name in one of the forms of kiln_context_find_device; the device may not
+// exist.
 Result<std::string> CanonicalName(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(), Upper);
   std::string_view rest = upper;
   if (kiln::StartsWith(rest, "/")) {
-    // TensorFlow's form: /job:J/replica:R/task:T/device:KIND:N, with parts left out at will. There
-    // is one process, which is its own job.
+    // TensorFlow's form: /job:J/replica:R/task:T/device:KIND:N, with optional parts. There is one
+    // process, its own job.
     std::string_view device;
     for (std::string_view part : kiln::Split(rest.substr(1), '/')) {
       if (kiln::StartsWith(part, "DEVICE:")) {
@@ -98,7 +99,7 @@ kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info
     kiln::runtime::DeviceMemory memory = Unwrap(device)->runtime().Memory();
     kiln_memory_info now = KILN_MEMORY_INFO_INIT;
     now.live_bytes = memory.live_bytes;
-    // A thread that allocates tells the peak last.
+    // An allocating thread updates the peak last.
     now.peak_bytes = std::max(memory.peak_bytes, memory.live_bytes);
     now.limit_bytes = memory.limit_bytes;
     return kiln::capi::WriteStruct("kiln_memory_info", now, info);

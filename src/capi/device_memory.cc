@@ -1,4 +1,4 @@
-// Buffers of the caller's memory on a device, and where a device has the elements of buffers.
+// Buffers of the caller's device memory, and device addresses of buffers.
 #include <memory>
 
 #include "capi/error.h"
@@ -63,7 +63,7 @@ kiln_error* kiln_buffer_device_data(kiln_buffer* buffer, const void** data) {
     KILN_RETURN_IF_ERROR(NotNull("kiln_buffer_device_data", {{"buffer", buffer}, {"data", data}}));
     Buffer& read = *Unwrap(buffer);
     KILN_RETURN_IF_ERROR(read.WaitForValue());
-    // Copies to it may be under way, which have no event of their own.
+    // Pending copies to it have no event of their own.
     KILN_RETURN_IF_ERROR(read.device().runtime().Synchronise());
     *data = read.data();
     return OkStatus();

@@ -55,8 +55,8 @@ constexpr TypeRow kTypes[] = {
     {ElementType::kU2, dlpack::kUInt},
 };
 
-// Types that are less than a byte take a byte here; in DLPack they do where a flag says so, and are
-// packed else.
+// Types of less than a byte occupy a byte here; in DLPack they do so with a flag, and are packed
+// otherwise.
 bool NeedsPadding(ElementType type) { return BitWidth(type) < 8; }
 
 Result<dlpack::DataType> DataTypeOf(ElementType type, bool has_flags) {
@@ -90,13 +90,13 @@ Status JoinDefaultStream(runtime::Device& device) {
   return cuda ? cuda->JoinDefaultStream() : OkStatus();
 }
 
-// A tensor that has been looked at.
+// A checked tensor.
 struct View {
   Shape shape;
   std::vector<int64_t> strides;  // in bytes
   std::byte* data = nullptr;     // of the first element
   bool is_row_major = true;
-  // From `data`: where the elements begin and end.
+  // The begin and end of the elements, relative to `data`.
   int64_t low = 0, high = 0;
 };
 
@@ -135,7 +135,7 @@ Result<View> ReadTensor(const dlpack::Tensor& tensor, bool is_padded) {
   return view;
 }
 
-// The elements in row-major order; `data` is that of the first one, where the host reads it.
+// The elements in row-major order; `data` is the host address of the first one.
 std::vector<std::byte> Gather(const View& view, const std::byte* data) {
   std::vector<std::byte> out(static_cast<size_t>(view.shape.byte_size()));
   const auto width = static_cast<size_t>(ByteWidth(view.shape.type()));
@@ -159,17 +159,17 @@ bool IsCuda(const dlpack::Device& device) {
   return device.type == dlpack::kCuda || device.type == dlpack::kCudaManaged;
 }
 
-// Whether the tensor's memory is one that the device uses in place.
+// Whether the device can use the tensor's memory in place.
 bool IsMemoryOf(const Device& device, const dlpack::Device& memory) {
   if (const auto* cuda = device.runtime().cuda()) {
     return memory.type == dlpack::kCudaManaged ||
            (memory.type == dlpack::kCuda && memory.id == cuda->ordinal());
   }
-  // An emulated GPU's memory is the host's, too; what goes to XLA_CPU:0 is copied in any case.
+  // An emulated GPU's memory is the host's, too; XLA_CPU:0 always copies.
   return IsHost(memory) && (device.shares_host_memory() || !device.runtime().has_host_memory());
 }
 
-// The device, or else another of its context, that gets at the memory of a tensor.
+// The device, or else another one of its context, that can access the memory of a tensor.
 Result<Device*> ReaderOf(Device& device, const dlpack::Device& memory) {
   if (IsMemoryOf(device, memory)) return &device;
   for (const auto& other : device.client().devices()) {
@@ -190,7 +190,7 @@ Result<Ref<Buffer>> CopyView(Device& device, const View& view, const dlpack::Dev
     KILN_RETURN_IF_ERROR(JoinDefaultStream(reader->runtime()));
     if (reader == &device && view.is_row_major) {
       KILN_RETURN_IF_ERROR(to.Copy(made->data(), data, made->bytes()));
-      // The tensor is given back next.
+      // The tensor is released next.
       KILN_RETURN_IF_ERROR(to.Synchronise());
       return made;
     }
@@ -233,7 +233,7 @@ Result<Ref<Buffer>> Import(Device& device, const dlpack::Tensor& tensor, uint64_
   return made;
 }
 
-// Gives a tensor back to who made it.
+// Releases a tensor to its producer.
 template <typename Managed>
 class GiveBack : public Deferred {
  public:
@@ -246,7 +246,7 @@ class GiveBack : public Deferred {
   Managed* managed_;
 };
 
-// A buffer that has been handed out, with a reference of the user's to it.
+// An exported buffer, with a user's reference to it.
 template <typename Managed>
 class Export {
  public:
@@ -256,7 +256,7 @@ class Export {
     const ElementType type = buffer->shape().type();
     KILN_ASSIGN_OR_RETURN(dlpack::DataType dtype, DataTypeOf(type, kHasFlags));
     KILN_RETURN_IF_ERROR(buffer->WaitForValue());
-    // For readers that know nothing of the device's order.
+    // For readers outside of the device's order.
     KILN_RETURN_IF_ERROR(buffer->device().runtime().Synchronise());
     auto made = std::make_unique<Export>();
     dlpack::Tensor& tensor = made->managed_.dl_tensor;

@@ -1,5 +1,5 @@
-// DLPack's structures, by its specification (version 1.1): the layout is an ABI that libraries of
-// arrays share. The public header has them as names only.
+// DLPack's structures, by its specification (version 1.1): the layout is an ABI shared by array
+// libraries. The public header only declares their names.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +67,7 @@ static_assert(sizeof(void*) != 8 || sizeof(Tensor) == 48);
 
 }  // namespace kiln::capi::dlpack
 
-// What changes hands. Whoever has it calls `deleter` once, which frees it, too; null: there is
+// The exchanged structure. Its owner calls `deleter` once, which frees it, too; null: there is
 // nothing to free.
 struct DLManagedTensor {
   kiln::capi::dlpack::Tensor dl_tensor;

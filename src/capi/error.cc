@@ -6,8 +6,8 @@
 namespace kiln::capi {
 namespace {
 
-// Needs no memory (its message is short enough for the string itself), and is never gone: what
-// callers give back leaves the first reference.
+// Needs no memory (its message fits into the string itself), and is never freed: callers' releases
+// leave the first reference.
 kiln_error* OutOfMemory() noexcept {
   static kiln_error error(Code::kResourceExhausted, "out of memory");
   error.Retain();
@@ -19,7 +19,7 @@ kiln_error* OutOfMemory() noexcept {
 kiln_error* ToError(const Status& status) noexcept {
   if (status.ok()) return nullptr;
   try {
-    // Messages quote what they are about, which may be any bytes.
+    // Messages may quote arbitrary bytes.
     const std::string_view message = status.message();
     if (!IsUtf8(message)) return new kiln_error(status.code(), ToUtf8(message));
     return new kiln_error(status.code(), message);
@@ -49,7 +49,7 @@ Result<std::string_view> TextOf(std::string_view name, const char* text, size_t 
 kiln_error* kiln_error_create(kiln_code code, const char* message, size_t length) {
   return kiln::capi::Guard([&]() -> kiln::Status {
     KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("message", message, length));
-    // A number that is no code has the name of UNKNOWN.
+    // Other numbers have the name of UNKNOWN.
     auto known = static_cast<kiln::Code>(code);
     if (kiln::CodeName(known) == kiln::CodeName(kiln::Code::kUnknown)) known = kiln::Code::kUnknown;
     return kiln::Status(known, std::string(text));
@@ -73,7 +73,7 @@ void kiln_error_release(kiln_error* error) {
   if (error) error->Release();
 }
 
-// CodeName's views are of literals, which end with a 0.
+// CodeName's views are null-terminated literals.
 const char* kiln_code_name(kiln_code code) {
   return kiln::CodeName(static_cast<kiln::Code>(code)).data();
 }

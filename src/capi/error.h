@@ -1,4 +1,4 @@
-// Failures on their way out: kiln_error, and the guard around every function that can fail.
+// Errors of the C ABI: kiln_error, and the guard around every function that can fail.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ struct kiln_error : kiln::Counted<kiln_error> {
 
 namespace kiln::capi {
 
-// NULL for success. Where there is no memory for the error, it is the static one that says so.
+// NULL for success. Without memory for the error, the static error that says so.
 kiln_error* ToError(const Status& status) noexcept;
 
-// Runs f() -> Status and hands the outcome over; nothing is thrown across the ABI.
+// Runs f() -> Status and returns its outcome; no exception crosses the ABI.
 template <typename F>
 kiln_error* Guard(F&& f) noexcept {
   try {
@@ -32,7 +32,7 @@ kiln_error* Guard(F&& f) noexcept {
   }
 }
 
-// The same for functions that answer in another way: `otherwise` where f throws.
+// The same for functions with other results: `otherwise` if f throws.
 template <typename T, typename F>
 T GuardValue(T otherwise, F&& f) noexcept {
   try {
@@ -53,14 +53,14 @@ struct NamedPointer {
 
   std::string_view name;
   const void* pointer;
-  // Whether it is an object of a context that this process has not made.
+  // Whether it is an object of another process's context.
   bool is_before_fork = false;
 };
 // Fails on the first pointer that is NULL: NotNull("kiln_graph_compile", {{"graph", graph}}); and
 // on objects of a parent process.
 Status NotNull(std::string_view function, std::initializer_list<NamedPointer> pointers);
 
-// A pair of text and length of the user's; NULL is taken with length 0.
+// A pair of text and length of the user; NULL is allowed with length 0.
 Result<std::string_view> TextOf(std::string_view name, const char* text, size_t length);
 
 }  // namespace kiln::capi

@@ -1,4 +1,4 @@
-// Executables: what they are, and their execution.
+// Executables: their properties and execution.
 #include "kiln/executable.h"
 
 #include "capi/error.h"
@@ -183,7 +183,7 @@ kiln_error* kiln_executable_execute(kiln_executable* executable,
     }
     KILN_ASSIGN_OR_RETURN(Execution execution, Bind(run, options, arguments[0], argument_count,
                                                     results[0], result_count));
-    // Kept beside the execution, which goes to the queue.
+    // Kept outside of the execution, which moves to the queue.
     std::vector<Ref<Buffer>> bound = execution.results();
     KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
     if (!events) KILN_RETURN_IF_ERROR(event->Wait());

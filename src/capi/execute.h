@@ -1,4 +1,4 @@
-// Runs as the user asks for them: options and lists of buffers, checked and converted.
+// The user's runs: options and lists of buffers, checked and converted.
 #pragma once
 
 #include "base/status.h"
@@ -13,7 +13,7 @@ Result<client::Execution> BindExecution(Ref<const client::Executable> executable
                                         kiln_buffer* const* arguments, size_t argument_count,
                                         kiln_buffer* const* results, size_t result_count);
 
-// After success: a reference to each result that the user had no buffer for.
+// After success: a reference to each result without a buffer of the user.
 void HandOverResults(const std::vector<Ref<client::Buffer>>& bound, kiln_buffer** results);
 
 }  // namespace kiln::capi

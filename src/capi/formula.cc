@@ -239,7 +239,7 @@ Value Formula::Size(Value value, int64_t dimension, ElementType type) {
                  type);
 }
 
-// In f64, which holds every count that there is memory for.
+// In f64, which is exact for every possible count.
 Value Formula::Count(Value value, const Ints& dimensions, ElementType type) {
   if (!ok()) return nullptr;
   double constant = 1;

@@ -1,5 +1,5 @@
-// What the words of nn.h are written with: ops on values, with NumPy's broadcasting and mistakes
-// that are kept until the end.
+// The vocabulary of nn.h's functions: ops on values, with NumPy's broadcasting, and errors kept to
+// the end.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace kiln::capi {
 
-// After the first mistake every function gives null, and does nothing with a null operand.
+// After the first error every function returns null, and ignores null operands.
 class Formula {
  public:
   using Value = ir::Instruction*;
@@ -30,21 +30,21 @@ class Formula {
     return Fail(InvalidArgument(message...));
   }
   Value Fail(Status status);
-  // The value, or the first mistake.
+  // The value, or the first error.
   Result<Value> Finish(Value value) const;
 
   // The user's value: an array of one of the types; `name` is the parameter's.
   Value Array(std::string_view name, kiln_value value, uint32_t types);
-  // What an optional value is: null where it is 0.
+  // An optional value: null for 0.
   Value OptionalArray(std::string_view name, kiln_value value, uint32_t types);
-  // The user's dimensions of a value, none negative and in ascending order; all of them where there
-  // are none and `none_is_all`.
+  // The user's dimensions of a value, none negative and in ascending order; all of them for an
+  // empty list with `none_is_all`.
   Ints Dimensions(Value value, const int64_t* dimensions, size_t count, bool none_is_all);
   // One dimension of `rank` that may count from the end.
   int64_t Dimension(std::string_view name, int64_t dimension, int64_t rank);
   bool Flag(std::string_view name, int32_t value);
 
-  // `shape` is the result's, where the operands do not tell it.
+  // `shape` is the result's, if the operands do not determine it.
   Value Op(Opcode opcode, std::vector<Value> operands, Attributes attributes = {},
            std::optional<Shape> shape = std::nullopt);
   // A constant without dimensions.
@@ -64,11 +64,11 @@ class Formula {
   void BroadcastTogether(std::span<Value* const> values);
   Value Broadcasting(Opcode opcode, Value lhs, Value rhs);
 
-  // Folds along dimensions, which the result lacks.
+  // Reductions along dimensions, absent from the result.
   Value Fold(Value value, const Ints& dimensions, kiln_reducer reducer);
-  // The inverse of a fold's dimensions: its result with the dimensions of `like`.
+  // Broadcasts a reduction's result back to the dimensions of `like`.
   Value Spread(Value folded, Value like, const Ints& dimensions);
-  // A fold's result with its dimensions of size 1, where they are kept.
+  // A reduction's result, with its dimensions kept as size 1 if requested.
   Value Kept(Value folded, Value like, const Ints& dimensions, bool keep);
   // The number of elements along dimensions, as a scalar of a float type.
   Value Count(Value value, const Ints& dimensions, ElementType type);
@@ -83,7 +83,7 @@ class Formula {
   Status status_;
 };
 
-// The float type in which words compute: f32 of narrower ones.
+// The float type of computation: f32 for narrower ones.
 ElementType ComputedType(ElementType type);
 
 inline constexpr uint32_t kAnyType = ~uint32_t{0};

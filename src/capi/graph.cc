@@ -31,7 +31,7 @@ using kiln::ir::Instruction;
 
 namespace {
 
-// Ids are told apart by their graphs, in all of the process.
+// Ids of different graphs differ, in the whole process.
 uint32_t NextSerial() {
   static std::atomic<uint32_t> next{1};
   uint32_t serial = next.fetch_add(1, std::memory_order_relaxed);
@@ -43,7 +43,7 @@ void ClearLayout(Shape& shape) {
   for (Shape& element : shape.mutable_elements()) ClearLayout(element);
 }
 
-// Buffers are in row-major order, and so is all that goes in and out of a graph.
+// Buffers are in row-major order, and so are inputs and outputs of a graph.
 void ClearLayouts(kiln::ir::Module& module) {
   for (const auto& computation : module.computations()) {
     for (kiln::ir::Instruction* instruction : computation->instructions()) {
@@ -54,7 +54,7 @@ void ClearLayouts(kiln::ir::Module& module) {
   }
 }
 
-// A name that files can have and HLO text can say.
+// A name valid for files and HLO text.
 std::string ModuleName(std::string_view wanted) {
   std::string name(wanted.substr(0, 100));
   for (char& c : name) {
@@ -83,7 +83,7 @@ kiln_graph::~kiln_graph() {
   try {
     bytes = kiln::ir::ConstantBytes(*module_);
   } catch (const std::bad_alloc&) {
-    // What is given back stays with the heap.
+    // Freed memory stays with the heap.
   }
   module_.reset();
   kiln::TrimHeap(bytes);
@@ -116,7 +116,7 @@ Status kiln::capi::WithOperands(const Status& status, Opcode opcode,
   std::string text;
   for (size_t i = 0; i < operands.size() && i < kMostNames; ++i) {
     if (i > 0) text += ", ";
-    // Of an op that takes any number of operands only the first ones have names.
+    // For an op with any number of operands only the first ones have names.
     text += i < names.size() && names.size() == operands.size() ? std::string(names[i])
                                                                 : Cat("operand ", i);
     text += Cat(" is '", operands[i]->name(), "'");
@@ -136,7 +136,7 @@ Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
 }
 
 void kiln_graph::SetRoot(Instruction* root) {
-  // Aliases are of the results that the text has.
+  // Aliases belong to the text's results.
   if (root != entry().root()) module_->aliases().clear();
   entry().set_root(root);
   ++version_;
@@ -155,7 +155,7 @@ std::optional<size_t> kiln_graph::IndexOf(kiln_value value) const {
 Result<Instruction*> kiln_graph::ValueOf(kiln_value value) const {
   if (auto index = IndexOf(value)) return values_[*index];
   if (value == 0) {
-    // What should have made the value has failed.
+    // The op that should have made the value has failed.
     KILN_RETURN_IF_ERROR(status_);
     return InvalidArgument("the value is 0, which is none");
   }
@@ -274,7 +274,7 @@ kiln_error* kiln_graph_set_results(kiln_graph* graph, const kiln_value* values,
 
 namespace {
 
-// The number of the size that make() -> Result<Dimension> gives; mistakes become the graph's.
+// The number of the size returned by make() -> Result<Dimension>; errors become the graph's.
 template <typename Make>
 int64_t SizeNumber(kiln_graph* graph, const char* function, Make&& make) {
   if (!graph || !graph->status().ok()) return 0;
@@ -361,7 +361,7 @@ kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t na
         return OkStatus();
       }
     }
-    // It may be what a mistake has kept from being made.
+    // It may be missing because of an earlier error.
     KILN_RETURN_IF_ERROR(graph->status());
     return NotFound("the graph '", graph->module().name(), "' has no value of the name '", wanted,
                     "'");
@@ -402,7 +402,7 @@ kiln_error* kiln_graph_to_hlo_text(const kiln_graph* graph, kiln_text** text) {
   return GuardDeep([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_to_hlo_text", {{"graph", graph}, {"text", text}}));
     KILN_RETURN_IF_ERROR(graph->CheckComplete());
-    // The copy has the computations in order, and none that are not needed.
+    // The copy has the needed computations only, in order.
     *text = new kiln_text(kiln::ir::ToHloText(*graph->module().Clone()));
     return OkStatus();
   });

@@ -1,4 +1,4 @@
-// Graphs under construction: a module whose entry grows, and the ids of its values.
+// Graphs under construction: a module with a growing entry, and the ids of its values.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 struct kiln_graph : kiln::Counted<kiln_graph> {
  public:
-  // An empty module, or one that was read and verified, whose layouts have been cleared.
+  // An empty module, or a read and verified one with its layouts cleared.
   kiln_graph(kiln::client::Client& client, std::unique_ptr<kiln::ir::Module> module);
   ~kiln_graph();
 
@@ -27,38 +27,37 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   kiln::ir::Module& module() { return *module_; }
   const kiln::ir::Module& module() const { return *module_; }
   kiln::ir::Computation& entry() const { return *module_->entry(); }
-  // Grows with every change: what was copied of a graph is still the same at the same version.
+  // Grows with every change: copies of a graph are valid for the same version.
   uint64_t version() const { return version_; }
   uint32_t serial() const { return serial_; }
 
-  // The first mistake of a builder function, which names the graph; those after it do nothing.
+  // The first error of a builder function, which names the graph; later calls do nothing.
   const kiln::Status& status() const { return status_; }
   void Fail(const kiln::Status& status);
-  // Fails where there was a mistake, or where no results are set.
+  // Fails after an error, or if no results are set.
   kiln::Status CheckComplete() const;
 
-  // Adds an instruction to the entry, with all checks of inference, whose errors get the operands'
-  // names.
+  // Adds an instruction to the entry, with shape inference, whose errors get the operands' names.
   kiln::Result<kiln::ir::Instruction*> Add(kiln::ir::InstructionSpec spec);
   void SetRoot(kiln::ir::Instruction* root);
   kiln_value IdOf(const kiln::ir::Instruction* instruction) const;
-  // Of 0, which is what a mistake gives, the graph's mistake.
+  // For 0, the result of a failed call, the graph's error.
   kiln::Result<kiln::ir::Instruction*> ValueOf(kiln_value value) const;
-  // By position in their ids.
+  // Indexed by the position in their ids.
   const std::vector<kiln::ir::Instruction*>& values() const { return values_; }
-  // The position of a value of this graph's, if it is one.
+  // The position of a value, if it is this graph's.
   std::optional<size_t> IndexOf(kiln_value value) const;
 
   kiln::capi::SymbolNumbers& symbols() { return symbols_; }
   const kiln::capi::SymbolNumbers& symbols() const { return symbols_; }
-  // Sizes as the user writes them: numbers, and those that stand for symbols.
+  // Sizes given by the user: numbers, and numbers of symbolic sizes.
   kiln::Result<std::vector<kiln::Dimension>> Dimensions(const int64_t* dims, size_t rank) const;
-  // Sizes as the user reads them; the vector lives as long as the graph.
+  // Sizes returned to the user; the vector lives as long as the graph.
   kiln::Result<const std::vector<int64_t>*> DimsOf(const kiln::ir::Instruction& value);
 
   // A copy of `region` in this module, made once per version.
   kiln::Result<kiln::ir::Computation*> CopyRegion(const kiln_graph& region);
-  // A computation that the builder makes for itself ("add" of f32), made once per key.
+  // A computation made by the builder itself ("add" of f32), once per key.
   template <typename Make>
   kiln::Result<kiln::ir::Computation*> Helper(const std::string& key, Make make) {
     if (auto it = helpers_.find(key); it != helpers_.end()) return it->second;
@@ -89,7 +88,7 @@ namespace kiln::capi {
 Status WithOperands(const Status& status, Opcode opcode,
                     std::span<ir::Instruction* const> operands);
 
-// Hands over the graph that a module is which was read and verified.
+// Hands over the graph of a read and verified module.
 kiln_graph* GraphOf(client::Client& client, std::unique_ptr<ir::Module> module);
 
 }  // namespace kiln::capi

@@ -2,7 +2,7 @@
 //
 // Handles of contexts, devices, buffers, events and executables are addresses of the client's
 // objects; the others are structs of this room. An object counts all references to it, and its
-// client those in the user's hands.
+// client the user's references.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +42,12 @@ T* Wrap(T* object) {
   return object;
 }
 
-// A list of the user's; it is not copied, as runs are short.
+// A list of the user; not copied, because runs are short.
 inline std::span<client::Buffer* const> UnwrapList(kiln_buffer* const* handles, size_t count) {
   return {reinterpret_cast<client::Buffer* const*>(handles), count};
 }
 
-// What the user gets of a client's: T has client().
+// A client's object handed to the user: T has client().
 template <typename T>
 auto* HandOver(Ref<T> object) {
   object->client().AddUser();
@@ -62,7 +62,7 @@ void RetainHandle(Handle* handle) {
   object->client().AddUser();
 }
 
-// In a child process nothing goes: what the threads that are not there were at is as it was.
+// In a child process nothing is freed: the missing threads left their state unfinished.
 template <typename Handle>
 void ReleaseHandle(Handle* handle) {
   auto* object = Unwrap(handle);

@@ -13,7 +13,7 @@ using V = Formula::Value;
 
 namespace {
 
-// The sizes of the operands, which have a dimension of batches.
+// The sizes of the operands, with a batch dimension.
 struct Sizes {
   Dimension batches, queries, heads, size, keys, key_heads, group;
 };
@@ -24,7 +24,7 @@ std::vector<Dimension> WithBatch(const Shape& shape) {
   return dims;
 }
 
-// How many heads of queries share one of keys.
+// The number of query heads per key head.
 std::optional<Dimension> GroupOf(const Dimension& heads, const Dimension& key_heads) {
   if (heads == key_heads) return Dimension(1);
   if (!heads.is_constant() || !key_heads.is_constant() || key_heads.size() == 0 ||
@@ -58,8 +58,8 @@ Result<Sizes> SizesOf(V query, V key, V value) {
   return Sizes{q[0], q[1], q[2], q[3], k[1], k[2], *group};
 }
 
-// Makes an array that is broadcast to [B,N,T,S] one of [B,K,T,G,S], or of [B,N,T,S] where groups
-// are of one head, as products are.
+// Reshapes an array broadcast to [B,N,T,S] to the logits' form [B,K,T,G,S], or [B,N,T,S] for groups
+// of one head.
 V LikeProducts(Formula& f, V array, const Sizes& s) {
   array = f.BroadcastTo(array, {s.batches, s.heads, s.queries, s.keys});
   if (s.group == Dimension(1)) return array;

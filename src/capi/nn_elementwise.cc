@@ -114,7 +114,7 @@ kiln_value kiln_nn_gelu(kiln_graph* graph, kiln_value operand, int32_t approxima
     if (!f.ok()) return nullptr;
     V half = f.Op(Opcode::kMultiply, {x, f.Like(x, 0.5)});
     if (!by_tanh) {
-      // 1 + erf(z) = erfc(-z), which keeps its digits where erf is near to -1.
+      // 1 + erf(z) = erfc(-z), which is accurate where erf is close to -1.
       V scaled = f.Op(Opcode::kMultiply, {x, f.Like(x, -std::numbers::sqrt2 / 2)});
       return f.Op(Opcode::kMultiply, {half, f.Op(Opcode::kErfc, {scaled})});
     }

@@ -1,4 +1,4 @@
-// Words that fold along dimensions: softmax, normalisations, statistics, positions of extremes.
+// Functions that reduce along dimensions: softmax, normalisations, statistics, argmax and argmin.
 #include <limits>
 
 #include "base/strings.h"
@@ -51,7 +51,7 @@ V MeanOf(Formula& f, V x, const Ints& dimensions) {
   return f.ok() ? Divide(f, sum, f.BroadcastTo(count, sum->shape().dimensions())) : nullptr;
 }
 
-// A factor or an addend of a normalisation, as the user gives it.
+// A scale or an offset of a normalisation, given by the user.
 V Parameter(Formula& f, std::string_view name, kiln_value parameter, V x) {
   V value = f.Array(name, parameter, kFloatType);
   if (!f.ok()) return nullptr;
@@ -70,7 +70,7 @@ V Normalised(Formula& f, V x, V square, const Ints& dimensions, double epsilon) 
   return Multiply(f, x, f.Spread(scale, x, dimensions));
 }
 
-// The type in which statistics of a type are computed, and the one of the result.
+// The type of computation for statistics of a type, and the result's type.
 struct StatisticTypes {
   ElementType computed, result;
 };
@@ -80,7 +80,7 @@ StatisticTypes StatisticTypesOf(ElementType type) {
   return {ElementType::kF64, ElementType::kF64};
 }
 
-// The element whose position is wanted, and that position: of NaNs and of equal elements the first.
+// The extreme element and its position: of NaNs and of equal elements the first.
 Result<ir::Computation*> FirstExtreme(kiln_graph& graph, ElementType type, ElementType positions,
                                       bool largest) {
   const std::string name =
@@ -132,7 +132,7 @@ Result<ir::Computation*> FirstExtreme(kiln_graph& graph, ElementType type, Eleme
   });
 }
 
-// The value from which a fold to an extreme begins.
+// The initial value of a reduction to an extreme.
 V Worst(Formula& f, ElementType type, bool largest) {
   if (!f.ok()) return nullptr;
   return VisitType(type, [&](auto zero) -> V {
@@ -162,7 +162,7 @@ kiln_value PositionOf(kiln_graph* graph, std::string_view word, bool largest, ki
     }
     const ElementType type = x->shape().type();
     const ElementType wanted = dtype == 0 ? ElementType::kS64 : static_cast<ElementType>(dtype);
-    // The dimensions to fold become one, the last.
+    // The reduced dimensions become one, the last.
     Ints order;
     std::vector<Dimension> dims;
     for (int64_t d = 0; d < x->shape().rank(); ++d) {
@@ -198,7 +198,7 @@ kiln_value PositionOf(kiln_graph* graph, std::string_view word, bool largest, ki
       return f.Fail("operand is ", Formula::Describe(x), "; ", TypeName(wanted),
                     " does not hold its positions");
     }
-    // Positions are counted in a type that generated code has, and that holds the result's.
+    // Positions are counted in a type of generated code that holds the result's values.
     const ElementType positions = BitWidth(wanted) <= 32 && wanted != ElementType::kU32
                                       ? ElementType::kS32
                                       : ElementType::kS64;

@@ -1,4 +1,4 @@
-// Rows of tables by their indices, and indices as rows.
+// Embedding lookups and one-hot encodings.
 #include <limits>
 
 #include "base/strings.h"
@@ -11,8 +11,8 @@ using V = Formula::Value;
 
 namespace {
 
-// Indices as s32 or s64, whichever holds the positions of a dimension. What is beyond these stays
-// beyond any table.
+// Indices as s32 or s64, whichever holds the positions of a dimension. Larger indices stay out of
+// bounds.
 V SignedIndices(Formula& f, V indices, const Dimension& size) {
   if (!f.ok()) return nullptr;
   const ElementType type = indices->shape().type();
@@ -25,7 +25,7 @@ V SignedIndices(Formula& f, V indices, const Dimension& size) {
   return f.Convert(indices, wide ? ElementType::kS64 : ElementType::kS32);
 }
 
-// What stands for an element that is not there.
+// The fill value for a missing element.
 V Missing(Formula& f, ElementType type) {
   if (!f.ok()) return nullptr;
   return VisitType(type, [&](auto zero) -> V {
@@ -49,13 +49,13 @@ V Missing(Formula& f, ElementType type) {
   });
 }
 
-// The slices of x along a dimension, of which each index is in it or taken for the nearest.
+// The slices of x along a dimension, with indices clamped to it.
 V Gathered(Formula& f, V x, V indices, int64_t dimension, std::vector<Dimension> dims) {
   if (!f.ok()) return nullptr;
   const int64_t rank = x->shape().rank(), within = indices->shape().rank();
   Ints offsets, sizes;
   for (int64_t d = 0; d < rank; ++d) {
-    // Of a symbol -1, which is all of it.
+    // -1 for a symbol, which means the whole dimension.
     sizes.push_back(d == dimension ? 1 : x->shape().dim(d));
     if (d != dimension) offsets.push_back(d < dimension ? d : d + within - 1);
   }

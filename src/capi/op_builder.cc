@@ -197,7 +197,7 @@ void OpBuilder::Dims(const int64_t* dims, size_t rank) {
   dims_ = *std::move(dimensions);
 }
 
-// XLA's builders do the same: a scalar goes with an array of any shape.
+// As in XLA's builders, a scalar is broadcast to an array of any shape.
 void OpBuilder::BroadcastScalar() {
   if (!IsElementwise(opcode_) || operands_.size() != 2) return;
   const Shape& lhs = operands_[0]->shape();
@@ -218,7 +218,7 @@ Result<std::vector<ir::Computation*>> OpBuilder::CopyRegions() {
     auto [name, region] = regions_[i];
     auto copy = graph_.CopyRegion(*region);
     if (!copy.ok()) return copy.status().WithContext(name);
-    // What the region is called with, where HLO wants one value that may be a tuple.
+    // The region's argument as one value, possibly a tuple, as in HLO.
     const ir::Instruction* argument = nullptr;
     if (opcode_ == Opcode::kWhile && !operands_.empty()) argument = operands_[0];
     if (opcode_ == Opcode::kConditional && i + 1 < operands_.size()) argument = operands_[i + 1];
@@ -240,7 +240,7 @@ Result<ir::Instruction*> OpBuilder::Finish() {
   }
   BroadcastScalar();
   Result<std::vector<ir::Computation*>> called = std::vector<ir::Computation*>();
-  // Regions are copied with all that they call.
+  // Regions are copied with their callees.
   if (!regions_.empty()) KILN_RETURN_IF_ERROR(OnOwnStack([&] { called = CopyRegions(); }));
   if (!called.ok()) {
     return WithOperands(called.status().WithContext(OpcodeName(opcode_)), opcode_, operands_);
@@ -251,7 +251,7 @@ Result<ir::Instruction*> OpBuilder::Finish() {
     if (!type_ && !operands_.empty() && operands_[0]->shape().is_array()) {
       type = operands_[0]->shape().type();
     }
-    // What has no type yet has operands that inference will refuse.
+    // Without a type the operands will be refused by inference.
     if (type != ElementType::kInvalid) {
       declared = Shape(type, dims_ ? *std::move(dims_) : std::vector<Dimension>());
     }

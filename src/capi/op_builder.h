@@ -1,4 +1,4 @@
-// What the builder functions that are generated from the op table are written with.
+// The helpers of the builder functions generated from the op table.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace kiln::capi {
 
-// Collects what an op is made of. The first mistake (a foreign value, a NULL list) is kept, and
-// told by Finish with the op's name.
+// Collects the parts of an op. The first error (a foreign value, a NULL list) is kept, and returned
+// by Finish with the op's name.
 class OpBuilder {
  public:
   OpBuilder(kiln_graph& graph, Opcode opcode) : graph_(graph), opcode_(opcode) {}
@@ -26,7 +26,7 @@ class OpBuilder {
   // Operands in the order of the op table.
   void Operand(kiln_value value);
   void Operands(const char* name, const kiln_value* values, size_t count);
-  // What is optional and 0, or does not hold, counts as absent, and so does an optional empty list.
+  // Optional arguments that are 0 or false count as absent, and so do optional empty lists.
   void Int(Attr key, bool optional, int64_t value);
   void Bool(Attr key, bool optional, int32_t value);
   void IntList(Attr key, bool optional, const int64_t* values, size_t count);
@@ -36,7 +36,7 @@ class OpBuilder {
   void Paddings(Attr key, const int64_t* low, const int64_t* high, const int64_t* interior,
                 size_t count);
   void Aliases(Attr key, std::vector<OperandAlias> aliases);
-  // Each a number per dimension; NULL, but for the size, stands for what is usual.
+  // Each a number per dimension; NULL, except for the size, means the default.
   struct WindowLists {
     const int64_t *size, *stride, *base_dilation, *window_dilation, *low, *high;
     const int32_t* reversed = nullptr;
@@ -49,7 +49,7 @@ class OpBuilder {
                  size_t count);
   void Region(const char* name, const kiln_graph* graph);
   void Regions(const char* name, const kiln_graph* const* graphs, size_t count);
-  // The parts of the result's shape that operands do not determine. The type 0 counts as left out.
+  // The parts of the result's shape not determined by operands. The type 0 counts as omitted.
   void Type(kiln_dtype dtype);
   void Dims(const int64_t* dims, size_t rank);
   void Dims(std::vector<Dimension> dims) { dims_ = std::move(dims); }
@@ -64,9 +64,9 @@ class OpBuilder {
  private:
   void Fail(Status status);
   void BroadcastScalar();
-  // A number among an attribute's, which a size of symbols may stand for; the placeholder of that.
+  // A number of an attribute, possibly of a symbolic size, for which it returns the placeholder.
   int64_t Number(Attr key, size_t position, int64_t number);
-  // A number which no size of symbols stands for.
+  // A number that must not be symbolic.
   int64_t Plain(Attr key, int64_t number);
   Result<std::vector<ir::Computation*>> CopyRegions();
 
@@ -83,8 +83,8 @@ class OpBuilder {
   std::string name_;
 };
 
-// build() -> Result<ir::Instruction*> as a builder function: nothing is done for a NULL graph or
-// after a mistake, and mistakes and exceptions become the graph's.
+// build() -> Result<ir::Instruction*> as a builder function: does nothing for a NULL graph or after
+// an error; errors and exceptions become the graph's.
 template <typename Build>
 kiln_value Built(kiln_graph* graph, Build&& build) noexcept {
   if (!graph || !graph->status().ok() || graph->client().is_before_fork()) return 0;
@@ -98,7 +98,7 @@ kiln_value Built(kiln_graph* graph, Build&& build) noexcept {
   return 0;
 }
 
-// The same for one op, which fill(OpBuilder&) describes.
+// The same for one op, described by fill(OpBuilder&).
 template <typename Fill>
 kiln_value AddOp(kiln_graph* graph, Opcode opcode, Fill&& fill) noexcept {
   return Built(graph, [&] {

@@ -1,4 +1,4 @@
-// Option and output structs that carry their size: how they grow from version to version.
+// Option and output structs with their size, which grow from version to version.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ void InitOptions(T* options, size_t size) {
   std::memcpy(static_cast<void*>(options), &size, sizeof(size));
 }
 
-// The user's options as this version has them: zeros where his struct is shorter. Fails where it is
-// longer and says something there, which this version would not heed.
+// The user's options in this version's form: zeros beyond a shorter struct. Fails for a longer
+// struct with a nonzero tail, unknown to this version.
 template <typename T>
 Result<T> ReadOptions(std::string_view name, const T* options) {
   T read{};
@@ -45,7 +45,7 @@ Result<T> ReadOptions(std::string_view name, const T* options) {
   return read;
 }
 
-// Copies `value` into the user's struct, as far as that goes.
+// Copies `value` into the user's struct, up to its size.
 template <typename T>
 Status WriteStruct(std::string_view name, T value, T* out) {
   size_t size = out->struct_size;
@@ -57,13 +57,13 @@ Status WriteStruct(std::string_view name, T value, T* out) {
   return OkStatus();
 }
 
-// The end of what a call does, by two fields of its options, from now on.
+// The interrupt of a call, from two fields of its options, starting now.
 Result<Interrupt> InterruptOf(std::string_view name, const int32_t* cancel, int64_t timeout_ns);
 
-// What the user sees of a shape whose sizes are `dims`.
+// The user's form of a shape with sizes `dims`.
 kiln_shape DescribeShape(const Shape& shape, const std::vector<int64_t>& dims);
 
-// An array of the user's: a known element type, and sizes that are numbers and do not overflow.
+// The shape of a user's array: a known element type, and constant sizes without overflow.
 Result<Shape> ShapeOf(kiln_dtype dtype, const int64_t* dims, size_t rank);
 // The same for one of `bytes` bytes at `data`.
 Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, const void* data,

@@ -8,7 +8,7 @@ Result<ir::Computation*> TakeTuple(ir::Computation& region, const Shape& argumen
                                    bool gives_state) {
   if (!argument.is_tuple()) return &region;
   auto parameters = region.parameters();
-  // A tuple of one, which is a tuple itself, is taken whole or as its element.
+  // A tuple of one element is passed whole or as its element.
   bool nested = argument.elements().size() == 1 && argument.elements()[0].is_tuple();
   if (parameters.size() == 1 && parameters[0]->shape().is_tuple() &&
       !(nested && parameters[0]->shape().SameTypeAndDimensions(argument.elements()[0]))) {

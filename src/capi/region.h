@@ -1,4 +1,4 @@
-// Regions of loops and branches that take their values one by one.
+// Regions of loops and branches with one parameter per value.
 #pragma once
 
 #include "base/status.h"
@@ -6,11 +6,11 @@
 
 namespace kiln::capi {
 
-// HLO's loops and branches call their regions with one value, a tuple where there are several. A
-// region may also be written with a parameter for each element: then this makes the computation
-// that takes the tuple and calls the region with its elements. With `gives_state`, an array that
-// such a region gives becomes a tuple too, as a loop's body must give what it takes. Where the
-// region takes `argument` as it is, it is returned as it is.
+// HLO's loops and branches call their regions with one value, a tuple for several. A region may
+// also have a parameter per element: this function wraps it in a computation that takes the tuple
+// and calls the region with its elements. With `gives_state`, an array result of such a region
+// becomes a tuple too, because a loop's body returns its parameter's shape. A region that takes
+// `argument` directly is returned unchanged.
 Result<ir::Computation*> TakeTuple(ir::Computation& region, const Shape& argument,
                                    bool gives_state);
 

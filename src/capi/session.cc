@@ -42,7 +42,7 @@ struct kiln_session : kiln::Counted<kiln_session> {
 
   Client& client() const { return *client_; }
 
-  // The way to compute `fetches` from `feeds`, made with the first call for them.
+  // The prepared run from `feeds` to `fetches`, made by its first call.
   Result<Ref<const PreparedExecutable>> Prepare(const kiln_value* feeds, size_t feed_count,
                                                 const kiln_value* fetches, size_t fetch_count) {
     std::pair key(std::vector(feeds, feeds + feed_count),
@@ -51,7 +51,7 @@ struct kiln_session : kiln::Counted<kiln_session> {
     if (auto it = prepared_.find(key); it != prepared_.end()) return it->second;
     KILN_ASSIGN_OR_RETURN(std::vector<std::string> feed_names, NamesOf("feed", key.first));
     KILN_ASSIGN_OR_RETURN(std::vector<std::string> fetch_names, NamesOf("fetch", key.second));
-    // Runs, which are many, stay on the caller's stack.
+    // Runs, which are frequent, stay on the caller's stack.
     Result<int> number = 0;
     KILN_RETURN_IF_ERROR(
         kiln::OnOwnStack([&] { number = session_->Prepare(feed_names, fetch_names); }));
@@ -66,7 +66,7 @@ struct kiln_session : kiln::Counted<kiln_session> {
                                            const std::vector<kiln_value>& values) const {
     std::vector<std::string> names;
     for (size_t i = 0; i < values.size(); ++i) {
-      // Ids of a graph are numbers in a row; see kiln_graph::IdOf.
+      // Ids of a graph are consecutive; see kiln_graph::IdOf.
       uint64_t index = values[i] - first_value_;
       if (values[i] == 0 || index >= value_names_.size()) {
         return InvalidArgument(what, " ", i, ": the value ", values[i],

@@ -1,4 +1,4 @@
-// Graphs out of StableHLO.
+// Graphs from StableHLO.
 #include <memory>
 
 #include "base/strings.h"

@@ -7,7 +7,7 @@ namespace kiln::capi {
 namespace {
 
 constexpr size_t kMaxNumbers = 1 << 16;
-// Multiples by no more than this are told from sizes for certain, others nearly always.
+// Multiples up to this factor are always recognised as invalid sizes, others nearly always.
 constexpr int64_t kMultiples = 1024;
 
 // The output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
@@ -25,7 +25,7 @@ bool IsFar(int64_t number) {
 }  // namespace
 
 // Whether no sum of the number with a size, no difference from another number and no small multiple
-// can pass for a size. The sum of two wraps to 2^44 and more by the range that they are drawn from.
+// is a valid size. The sum of two wraps to 2^44 and more, because of the range of the numbers.
 bool SymbolNumbers::IsApart(int64_t number) const {
   auto above = sizes_.lower_bound(number);
   if (above != sizes_.end() && above->first - number < 2 * kLimit) return false;

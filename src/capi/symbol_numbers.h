@@ -1,4 +1,4 @@
-// The numbers by which users name sizes of symbols where sizes are 64-bit integers.
+// The numbers that represent symbolic sizes among 64-bit sizes.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 
 namespace kiln::capi {
 
-// A number stands for a size of symbols. Numbers lie below -2^62, and such that arithmetic with
-// them gives none: the sum and the difference of two, the negative and the multiples of one, and
-// what is far from zero at all are refused as sizes.
+// A number represents a symbolic size. Numbers are below -2^62, and chosen such that arithmetic
+// with them never gives a valid size: sums and differences of two, negatives and multiples of one,
+// and all large integers are refused as sizes.
 class SymbolNumbers {
  public:
-  // From here on, of either sign, an integer is no size beside symbols.
+  // In graphs with symbols, integers from this magnitude on are not sizes.
   static constexpr int64_t kLimit = int64_t{1} << 40;
 
-  // A number for a size of symbols: equal sizes have the same one. Of a constant, the constant.
+  // The number of a symbolic size: equal sizes have the same one. For a constant, the constant
+  // itself.
   Result<int64_t> NumberOf(const Dimension& size);
-  // The size that a user means: a symbolic one, or what the integer says, which may be negative.
+  // The size of a user's number: a symbolic one, or the integer itself, which may be negative.
   Result<Dimension> SizeOf(int64_t number) const;
-  // The symbols that were asked for, whether or not a shape has them.
+  // All created symbols, used in a shape or not.
   std::vector<std::string> Names() const;
 
  private:

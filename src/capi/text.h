@@ -1,4 +1,4 @@
-// Texts that are handed out.
+// Texts handed over to the user.
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ Result<Shape> ShapeOfMemory(kiln_dtype dtype, const int64_t* dims, size_t rank, 
 
 }  // namespace kiln::capi
 
-// The views are of literals, which end with a 0.
+// The views are null-terminated literals.
 const char* kiln_dtype_name(kiln_dtype dtype) {
   return dtype == KILN_TUPLE ? "tuple"
                              : kiln::TypeName(static_cast<kiln::ElementType>(dtype)).data();
