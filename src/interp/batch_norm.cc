@@ -8,7 +8,7 @@
 namespace kiln::interp {
 namespace {
 
-// An operand's elements as numbers that are computed with.
+// An operand's elements in the type of computation.
 std::vector<double> Numbers(const Literal& literal) {
   std::vector<double> numbers(static_cast<size_t>(literal.shape().num_elements()));
   for (size_t k = 0; k < numbers.size(); ++k) {

@@ -16,7 +16,7 @@ Status CannotTell(const Shape& declared) {
                          " has the bounds; set-dimension-size gives a value a size");
 }
 
-// The dimensions that are no constants.
+// The dimensions that are not constant.
 std::vector<int64_t> UnknownOf(const Shape& shape) {
   std::vector<int64_t> unknown;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -46,7 +46,7 @@ Result<Shape> Reshaped(const Shape& declared, const Shape& from, const Shape& si
   return shape;
 }
 
-// What inference is to be told of the result, where the operands have the shapes `sizes`.
+// The declared parts of the result's shape for operands with the shapes `sizes`.
 Result<Shape> DeclaredShape(const Instruction& i, std::span<const Shape* const> sizes) {
   Shape shape = i.shape();
   switch (i.opcode()) {
@@ -69,7 +69,7 @@ Result<Shape> DeclaredShape(const Instruction& i, std::span<const Shape* const> 
   return shape;
 }
 
-// Sizes that take an unknown dimension whole, with the size that it has.
+// Sizes that cover an unknown dimension, with its actual size.
 Ints WholeSizes(Ints list, const Shape& declared, const Shape& sizes) {
   for (int64_t d = 0; d < declared.rank(); ++d) {
     int64_t& size = list[static_cast<size_t>(d)];
@@ -192,7 +192,7 @@ Result<Literal> EvaluateSetDimensionSize(const Instruction& i,
   Shape shape(x.shape().type(), x.shape().dims());
   shape.set_dimension(along, size);
   Literal out(shape);
-  // Pieces that are one after the other in memory.
+  // Contiguous pieces.
   int64_t pieces = 1, width = ByteWidth(shape.type());
   for (int64_t d = 0; d < shape.rank(); ++d) {
     if (d < along) pieces *= shape.dim(d);

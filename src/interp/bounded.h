@@ -1,4 +1,4 @@
-// Values of bounded dimensions: literals of the sizes that they have.
+// Values of bounded dimensions: literals of their actual sizes.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,17 @@
 
 namespace kiln::interp {
 
-// Whether a value of known sizes may be one of a declared shape, where bounds are met by what is
-// within them.
+// Whether a value of known sizes has a declared shape; sizes must be within bounds.
 bool MayBe(const Shape& sizes, const Shape& declared);
 
 // Whether the op's shape, or one of its operands', has a dimension that is not a constant.
 bool HasUnknownSizes(const ir::Instruction& i);
 
-// An instruction as it would be if its operands had been declared with the sizes that they have:
-// with the shape that these give, and with them in attributes that take a dimension whole.
+// The instruction as declared with the actual sizes of its operands: with the inferred shape, and
+// with these sizes in attributes that cover a whole dimension.
 class SizedInstruction {
  public:
-  // Fails where the sizes do not fit the op, or do not tell its result's.
+  // Fails if the sizes do not fit the op, or do not determine its result's.
   static Result<SizedInstruction> Of(const ir::Instruction& i,
                                      std::span<const Literal* const> operands);
   const ir::Instruction& operator*() const { return *instruction_; }

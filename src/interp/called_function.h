@@ -1,4 +1,4 @@
-// Custom calls as those see them who have the functions.
+// Custom calls from the view of the functions' owner.
 #pragma once
 
 #include "interp/options.h"
@@ -8,8 +8,8 @@ namespace kiln::interp {
 
 CalledFunction CalledFunctionOf(const ir::Instruction& call);
 
-// What the module calls by Options::custom_call, where control may get to: calls that nobody makes
-// are not there, nor is what custom calls call, but for the programs of a grid.
+// The reachable calls of the module by Options::custom_call: without dead calls, and without the
+// computations of custom calls, except the programs of a grid.
 std::vector<CalledFunction> CalledFunctionsOf(const ir::Module& module);
 
 }  // namespace kiln::interp

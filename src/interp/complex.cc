@@ -9,7 +9,7 @@ namespace {
 template <typename W>
 using Complex = std::complex<W>;
 
-// No exceptions are made for an infinite real part with an angle that is none, as C has them.
+// Without C's exceptions for an infinite real part with an invalid angle.
 template <typename W>
 Complex<W> ExpOf(const Complex<W>& z) {
   const W size = std::exp(z.real());
@@ -17,8 +17,8 @@ Complex<W> ExpOf(const Complex<W>& z) {
   return {size * std::cos(z.imag()), size * std::sin(z.imag())};
 }
 
-// exp(x) cos(y) - 1, where cos(y) is 1 - 2 sin(y / 2)^2. Near its zeros that is a difference of
-// what is as near to each other as the parts' type can tell.
+// exp(x) cos(y) - 1, where cos(y) is 1 - 2 sin(y / 2)^2. Near its zeros this is a difference of
+// numbers as close as the parts' type can represent.
 Complex<Quad> ExpMinusOne(const Complex<Quad>& z) {
   const Quad x = z.real(), y = z.imag();
   if (y == 0) return {Expm1(x), y};
@@ -26,7 +26,7 @@ Complex<Quad> ExpMinusOne(const Complex<Quad>& z) {
   return {Expm1(x) * Cos(y) - 2 * half * half, Exp(x) * Sin(y)};
 }
 
-// x + y as a sum and what that lacks.
+// x + y as a sum and its rounding error.
 template <typename W>
 void AddTo(W& sum, W& rest, W x) {
   const W next = sum + x, back = next - sum;
@@ -34,7 +34,7 @@ void AddTo(W& sum, W& rest, W x) {
   sum = next;
 }
 
-// |1 + z|^2 - 1, where that is small.
+// |1 + z|^2 - 1, if small.
 template <typename W>
 W SquareMinusOne(const Complex<W>& z) {
   const W x = z.real(), y = z.imag(), xx = x * x, yy = y * y;
@@ -73,7 +73,7 @@ Complex<W> ReciprocalRoot(const Complex<W>& z) {
 
 // With e = exp(-|x|): (1 + e cos(y) + i e sin(y)) / |1 + e exp(iy)|^2, and e (e + cos(y) + i
 // sin(y)) / |1 + e exp(iy)|^2 below 0. 1 + cos(y) is 2 cos(y / 2)^2, and the divisor (1 - e)^2 + 4
-// e cos(y / 2)^2, which keep their digits next to the poles.
+// e cos(y / 2)^2, which are accurate next to the poles.
 Complex<Quad> LogisticOf(const Complex<Quad>& z) {
   const bool below = z.real() < 0;
   const Quad x = below ? z.real() : -z.real();
@@ -89,7 +89,7 @@ Complex<W> SignOf(const Complex<W>& z) {
   return {z.real() / size, z.imag() / size};
 }
 
-// log|z|, where that is near 0 by |z|^2 - 1.
+// log|z|, near 0 by |z|^2 - 1.
 Quad LogOfSize(const Complex<Quad>& z) {
   const Quad xx = z.real() * z.real(), yy = z.imag() * z.imag();
   const Quad size = Hypot(z.real(), z.imag());
@@ -97,15 +97,15 @@ Quad LogOfSize(const Complex<Quad>& z) {
   return Log1p(xx > yy ? (xx - 1) + yy : (yy - 1) + xx) / 2;
 }
 
-// exp(y log(x)). The exponent may be large, and its imaginary part is an angle: its digits before
-// the point say nothing about the result.
+// exp(y log(x)). The exponent may be large, and its imaginary part is an angle: its integral digits
+// are irrelevant to the result.
 Complex<Quad> PowerOf(const Complex<Quad>& x, const Complex<Quad>& y) {
   const Quad c = y.real(), d = y.imag();
   const bool is_zero = x.real() == 0 && x.imag() == 0;
   if (c == 0 && d == 0) return {Quad{1}, Quad{0}};
   if (is_zero && d == 0 && c > 0) return {};
   const Quad log = LogOfSize(x), angle = Atan2(x.imag(), x.real());
-  // A factor of 0 takes no part, also beside an infinity.
+  // A factor of 0 is ignored, even with an infinity.
   const Quad of_size = d == 0 ? c * log : c * log - d * angle;
   const Quad of_angle = d == 0 ? c * angle : c * angle + d * log;
   const Quad size = Exp(of_size);
@@ -115,15 +115,15 @@ Complex<Quad> PowerOf(const Complex<Quad>& x, const Complex<Quad>& y) {
 
 // -i log((x + iy) / sqrt(x^2 + y^2)), by p = x + iy and m = x - iy: the root's square is p m, so
 // that it is the logarithm of sqrt(p / m) or -sqrt(p / m), by arg(p) and arg(m). With p conj(m) =
-// |x|^2 - |y|^2 + 2i Re(x conj(y)) and |p|^2 - |m|^2 = -4 Im(x conj(y)) both parts are exact where
-// they are small.
+// |x|^2 - |y|^2 + 2i Re(x conj(y)) and |p|^2 - |m|^2 = -4 Im(x conj(y)) both parts are accurate if
+// small.
 Complex<Quad> AngleOf(const Complex<Quad>& y, const Complex<Quad>& x) {
   const Quad a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
   const Quad p_real = a - d, p_imag = b + c, m_real = a + d, m_imag = b - c;
   const Quad angle_p = Atan2(p_imag, p_real), angle_m = Atan2(m_imag, m_real);
   const Quad difference = angle_p - angle_m, sum = angle_p + angle_m;
-  // The angle of p conj(m) is the difference but for whole turns, and that of p m, of which the
-  // root has half, the sum. On the negative axis it has the side that these are on.
+  // The angle of p conj(m) is the difference up to whole turns, and the angle of p m, halved by the
+  // root, is the sum. On the negative axis their side decides.
   auto angle_of = [](Quad imag, Quad real, Quad nearly) {
     const Quad angle = Atan2(imag, real);
     return imag == 0 && (angle < 0) != (nearly < 0) ? -angle : angle;
@@ -170,7 +170,7 @@ class Job {
   Status Run() const;
 
  private:
-  // f gives elements of type R of those of type X.
+  // f maps elements of type X to type R.
   template <typename X, typename R, typename F>
   Status Map(F&& f) const {
     Elements<X> x(operands_[0]);
@@ -192,7 +192,7 @@ class Job {
   Status Binary(F&& f) const {
     return Zip<T, T>([&](const T& x, const T& y) { return RoundTo<T>(f(W(x), W(y))); });
   }
-  // In the widest type there is, where digits are lost on the way.
+  // In the widest type, for functions with cancellation.
   Status UnaryOfQuads(Complex<Quad> (*f)(const Complex<Quad>&)) const {
     return Map<T, T>([&](const T& x) { return RoundTo<T>(f({x.real(), x.imag()})); });
   }
@@ -228,7 +228,7 @@ Status Job<T>::Run() const {
       return Map<T, Part>(
           [](const T& x) { return static_cast<Part>(std::hypot(W(x).real(), W(x).imag())); });
     case Opcode::kCompare: {
-      // Inference lets no other direction through.
+      // Inference allows no other direction.
       const bool equal = instruction_.attributes().DirectionOf(Attr::kDirection) == Direction::kEq;
       return Zip<T, bool>([=](const T& x, const T& y) { return (x == y) == equal; });
     }

@@ -1,5 +1,5 @@
-// Ops on complex numbers. The functions are computed in wider parts and rounded once, by whoever
-// stores the result.
+// Ops on complex numbers. The functions are computed in wider parts; the store of the result rounds
+// once.
 #pragma once
 
 #include <cmath>
@@ -21,13 +21,13 @@ T RoundTo(const std::complex<W>& z) {
   return T(static_cast<Part>(z.real()), static_cast<Part>(z.imag()));
 }
 
-// By the formula: not C's product, which makes infinities of some NaNs.
+// By the formula, unlike C's product, which turns some NaNs into infinities.
 template <typename W>
 std::complex<W> ComplexProduct(const std::complex<W>& x, const std::complex<W>& y) {
   return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
 }
 
-// a * b + c * d as if it were rounded once, or nearly so.
+// a * b + c * d, nearly as if rounded once.
 template <typename W>
 W SumOfProducts(W a, W b, W c, W d) {
   const W product = c * d, sum = a * b + product;
@@ -36,7 +36,7 @@ W SumOfProducts(W a, W b, W c, W d) {
   return std::fma(a, b, product) + std::fma(c, d, -product);
 }
 
-// The same product, to the last place of each part.
+// The same product, accurate to the last place of each part.
 template <typename W>
 std::complex<W> NearestProduct(const std::complex<W>& x, const std::complex<W>& y) {
   return {SumOfProducts(x.real(), y.real(), -x.imag(), y.imag()),
@@ -44,7 +44,7 @@ std::complex<W> NearestProduct(const std::complex<W>& x, const std::complex<W>& 
 }
 
 // C's quotient, by the example of its Annex G: the divisor is scaled, and infinities and zeros are
-// taken care of where the formula gives NaNs.
+// handled where the formula gives NaNs.
 template <typename W>
 std::complex<W> ComplexQuotient(const std::complex<W>& x, const std::complex<W>& y) {
   W a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
@@ -79,7 +79,7 @@ std::complex<W> ComplexQuotient(const std::complex<W>& x, const std::complex<W>&
   return {real, imag};
 }
 
-// Of ops whose operands or result are complex numbers; see EvaluateElementwise.
+// For ops with complex operands or results; see EvaluateElementwise.
 Status EvaluateComplex(const ir::Instruction& instruction,
                        std::span<const ElementwiseOperand> operands, std::byte* out, int64_t count);
 

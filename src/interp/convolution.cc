@@ -15,7 +15,7 @@ using ir::Instruction;
 
 size_t At(int64_t i) { return static_cast<size_t>(i); }
 
-// Where element k of a window at a place is along a dimension of `size` elements; -1 where that is
+// The index of element k of a window at a position along a dimension of `size` elements; -1 for
 // padding, or a hole between elements.
 int64_t PositionOf(const WindowDimension& w, int64_t size, int64_t place, int64_t k) {
   if (w.reversed) k = w.size - 1 - k;
@@ -51,8 +51,8 @@ struct Numbers {
   std::vector<int64_t> sizes, places, taps;
 };
 
-// The offsets of what is multiplied at one place of the window, from the first element of the
-// batch and group on; -1 for the zeros of the left side.
+// The offsets of the factors at one position of the window, relative to the first element of the
+// batch and group; -1 for zeros of the left side.
 struct Terms {
   std::vector<int64_t> x, y;
 };
@@ -116,7 +116,7 @@ class Function {
   Function(const ir::Computation& computation, const RegionContext& context)
       : computation_(computation), context_(context), reducer_(Reducer::Make(computation)) {}
 
-  // Puts the result to `out`.
+  // Writes the result to `out`.
   Status Apply(const Literal& a, int64_t i, const Literal& b, int64_t j, std::byte* out) {
     const size_t width = At(ByteWidth(a.shape().type()));
     const std::byte *x = a.data() + At(i) * width, *y = b.data() + At(j) * width;

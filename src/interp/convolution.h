@@ -1,4 +1,4 @@
-// Ops of windows that move over an array.
+// Ops with windows that move over an array.
 #pragma once
 
 #include <span>

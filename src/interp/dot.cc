@@ -14,7 +14,7 @@ bool Contains(const Ints& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Where one operand's elements lie, by batch, free and contracting index.
+// The offsets of one operand's elements, by batch, free and contracting index.
 struct Side {
   std::vector<int64_t> batch, free, contracting;
 };

@@ -39,8 +39,8 @@ struct Job {
   }
 };
 
-// Calls f<T>() with the C++ type of the operand whose number is `typed_by`, where the op's row in
-// ops.def allows the type: the functions behind it have code for those types alone.
+// Calls f<T>() with the C++ type of operand `typed_by`, if the op's row in ops.def allows the type:
+// code is instantiated for allowed types only.
 template <uint32_t mask, typename F>
 Status ForType(const Job& job, size_t typed_by, F&& f) {
   ElementType type = job.operands[typed_by].type;
@@ -65,7 +65,7 @@ void Put(const Job& job, int64_t k, R result) {
   }
 }
 
-// f takes and gives what elements are computed in.
+// f maps values of the type of computation.
 template <uint32_t mask, typename F>
 Status Unary(const Job& job, F&& f) {
   return ForType<mask>(job, 0, [&](auto zero) {
@@ -117,7 +117,7 @@ Status PowerElements(const Job& job) {
   });
 }
 
-// By the bits, which a conversion of a NaN might change.
+// By the bits, because a conversion might change a NaN.
 Status CompareTotalOrder(const Job& job) {
   Direction direction = job.instruction.attributes().DirectionOf(Attr::kDirection);
   return ForType<kFloatType>(job, 0, [&](auto zero) {
@@ -143,7 +143,7 @@ Status StochasticConvertElements(const Job& job) {
         std::conditional_t<std::same_as<T, double>, uint64_t,
                            std::conditional_t<std::same_as<T, float>, uint32_t, uint16_t>>;
     Elements<T> x(job.operands[0]);
-    // The number is as wide as the operand is, which may come as a wider one.
+    // The number is as wide as the declared operand, which may be stored in a wider type.
     const ElementwiseOperand& random = job.operands[1];
     auto number = [&](int64_t k) -> uint64_t {
       if (random.type == ElementType::kU8) return Elements<uint8_t>(random)[k];
@@ -213,7 +213,7 @@ Status ClampElements(const Job& job) {
   });
 }
 
-// Moves bits: a NaN comes out as it went in.
+// Moves bits: NaNs are unchanged.
 Status CopyElements(const Job& job) {
   const ElementwiseOperand& x = job.operands[0];
   size_t width = static_cast<size_t>(ByteWidth(x.type));
@@ -234,7 +234,7 @@ Status SelectElements(const Job& job) {
   return OkStatus();
 }
 
-// Ops on types that kernels have.
+// Ops on the types of kernels.
 Status EvaluateWide(const Job& job) {
   const Instruction& i = job.instruction;
   switch (i.opcode()) {
@@ -364,7 +364,7 @@ Status EvaluateWide(const Job& job) {
       return RoundedBinary(job, [](auto s, auto q) { return Zeta(s, q); });
     case Opcode::kClamp:
       return ClampElements(job);
-    // Evaluated before, or of complex numbers alone.
+    // Evaluated before, or for complex numbers only.
     case Opcode::kComplex:
     case Opcode::kConvert:
     case Opcode::kCopy:
@@ -379,7 +379,7 @@ Status EvaluateWide(const Job& job) {
   return Internal(OpcodeName(i.opcode()), " is not elementwise");
 }
 
-// Operands that are wide, and room for elements of another type; a few are kept here.
+// Widened operands, with memory for elements of another type; a few are stored inline.
 class Scratch {
  public:
   std::byte* Room(ElementType type, int64_t count) {
@@ -397,7 +397,7 @@ class Scratch {
   std::vector<std::vector<std::byte>> rooms_;
 };
 
-// An op some of whose types are narrow, in the wider ones.
+// An op with narrow types, in the wider ones.
 Status EvaluateNarrow(const Job& job) {
   Scratch scratch;
   std::vector<ElementwiseOperand> wide(job.operands.begin(), job.operands.end());

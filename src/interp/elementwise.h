@@ -9,7 +9,7 @@
 
 namespace kiln::interp {
 
-// One operand's elements in row-major order, in memory that is aligned for them.
+// One operand's elements in row-major order, in aligned memory.
 struct ElementwiseOperand {
   const std::byte* data;
   ElementType type;
@@ -21,7 +21,7 @@ class Elements {
  public:
   explicit Elements(const ElementwiseOperand& operand)
       : data_(reinterpret_cast<const T*>(operand.data)), step_(operand.repeats ? 0 : 1) {}
-  // In the type that it is computed in.
+  // In the type of computation.
   ComputeType<T> operator[](int64_t k) const {
     return static_cast<ComputeType<T>>(data_[k * step_]);
   }
@@ -32,8 +32,8 @@ class Elements {
 };
 
 // `count` elements into `out`, which has the type of the instruction's result. Only the opcode, the
-// attributes and the element types are looked at: a reducer applies its instructions to one element
-// at a time by this, too.
+// attributes and the element types matter: reducers also use this to apply their instructions to
+// one element at a time.
 Status EvaluateElementwise(const ir::Instruction& instruction,
                            std::span<const ElementwiseOperand> operands, std::byte* out,
                            int64_t count);

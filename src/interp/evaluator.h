@@ -1,4 +1,4 @@
-// The evaluator of one module, for devices that have its text.
+// The evaluator of one module, for devices that hold its text.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class Evaluator {
   const std::vector<Shape>& parameters() const { return parameters_; }
   const Shape& result() const { return result_; }
   int64_t constant_bytes() const { return constant_bytes_; }
-  // The functions that it calls by Options::custom_call, where control may get to.
+  // The reachable functions that it calls by Options::custom_call.
   const std::vector<CalledFunction>& called() const { return called_; }
 
   // As interp::Evaluate. Any thread.

@@ -25,7 +25,7 @@ Status Grid::Run(const std::function<Status(const Process& process)>& program) {
   KILN_RETURN_IF_ERROR(turns_.Run([&](int64_t number) {
     const Process process{this, number};
     Status status = program(process);
-    // What it has from another one's failure is told there.
+    // A failure caused by another process is reported there.
     if (status.ok() || !turns_.failure().ok()) return status;
     return status.WithContext(process.Name());
   }));

@@ -1,5 +1,5 @@
-// Processes that run programs together, replicas by partitions, and what goes from one to another.
-// They take turns (turns.h), so that nothing here has a lock.
+// Processes that run programs together, replicas by partitions, and their communication. They take
+// turns (turns.h), so no locks are needed here.
 #pragma once
 
 #include <compare>
@@ -23,7 +23,7 @@ inline constexpr int64_t kMostProcesses = 256;
 
 class Grid;
 
-// Who runs a program: a process of a grid, or else the only one there is.
+// The process that runs a program: a process of a grid, or the only one.
 struct Process {
   Grid* grid = nullptr;
   int64_t number = 0;  // its place in the grid: process after process of a replica
@@ -39,7 +39,7 @@ struct Process {
   std::string Name() const;
 };
 
-// What a process sends, and who may take it.
+// A message, and its receiver.
 struct Message {
   int64_t channel = 0, from = 0;
   std::optional<int64_t> to;  // nothing: whoever asks
@@ -47,7 +47,7 @@ struct Message {
   Value value;
 };
 
-// What a process asks for, and then has.
+// A request, and the received value.
 struct Request {
   int64_t channel = 0, to = 0;
   std::optional<int64_t> from;  // nothing: whoever sends
@@ -69,22 +69,22 @@ class Grid {
   int64_t partitions() const { return partitions_; }
   Turns& turns() { return turns_; }
 
-  // Runs a program in each process. The first failure ends them all; it is one, too, that they wait
-  // for what cannot come, or that what one has sent is not taken.
+  // Runs a program in each process. The first failure ends them all. Deadlocks and unreceived
+  // messages are failures, too.
   Status Run(const std::function<Status(const Process& process)>& program);
 
-  // What each member has brought, in the members' order.
+  // The values of all members, in the members' order.
   using Brought = std::vector<std::vector<Value>>;
-  // Brings values to a meeting of so many processes, of which the caller is one: they meet once all
-  // have come with an op of this kind, for the same members and channel. Arrays must agree in
-  // shape.
+  // Contributes values to a rendezvous of these processes, the caller among them. It completes when
+  // all members have arrived with an op of this kind, for the same members and channel. Arrays must
+  // agree in shape.
   Result<std::shared_ptr<const Brought>> Meet(const Process& process, const ir::Instruction& op,
                                               const std::vector<int64_t>& members,
                                               std::vector<Value> values);
 
-  // Sending does not wait until there are too many that nobody takes.
+  // Sending waits only if too many messages are unreceived.
   Status Send(const Process& process, const ir::Instruction& op, Message message);
-  // Asks for a message, unless it is there already: a number for Receive, which waits for it.
+  // Requests a message: a number for Receive, which waits for it.
   Result<uint32_t> Ask(const ir::Instruction& op, Request request);
   Result<Request> Receive(const Process& process, const ir::Instruction& op, uint32_t request);
 
@@ -92,7 +92,7 @@ class Grid {
   const ir::Computation* NextOfInfeed();
 
  private:
-  // Those who meet, and by what.
+  // The members of a rendezvous, and its key.
   struct Occasion {
     Opcode opcode;
     int64_t channel;

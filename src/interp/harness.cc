@@ -49,7 +49,7 @@ Result<std::vector<Literal>> Harness::Run(const ir::Instruction& call,
   if (!tolerance.ok()) return fail(tolerance.status());
   const Status status = CheckClose(*operands[0], *operands[1], **tolerance);
   if (!status.ok()) return fail(status);
-  // Older checks give whether they hold.
+  // Older checks return whether they hold.
   const Shape& shape = call.shape();
   if (shape == Shape::Tuple({})) return results;
   if (shape != Shape::Scalar(ElementType::kPred)) {

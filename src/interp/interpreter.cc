@@ -55,7 +55,7 @@ class EvaluatorEnvironment {
   std::optional<DefaultFloatEnvironment> inner_;
 };
 
-// What all processes of an evaluation have in common, of which one runs at a time.
+// The shared state of an evaluation's processes; one of them runs at a time.
 class Shared {
  public:
   explicit Shared(const Options& options)
@@ -70,7 +70,7 @@ class Shared {
       return Status(Code::kDeadlineExceeded, Cat("evaluation takes more work than ", max_work_));
     }
     done_ += work;
-    // A look at the clock costs as much as some instructions.
+    // Reading the clock costs as much as some instructions.
     constexpr int64_t kEach = 16 * kInstructionWork;
     unlooked_ += std::min(work, kEach);
     if (unlooked_ < kEach) return OkStatus();
@@ -124,7 +124,7 @@ class Run {
     return std::move(values[program->root]);
   }
 
-  // An instruction other than a parameter. Operands that are not used later are the only owners of
+  // An instruction other than a parameter. Operands without later uses are passed with ownership of
   // their arrays: a called computation can free them.
   Result<Value> Execute(const Instruction& i, std::vector<Value> operands) {
     KILN_RETURN_IF_ERROR(shared_.Charge(kInstructionWork + WorkOf(i)));
@@ -231,7 +231,7 @@ class Run {
     return arrays;
   }
 
-  // f(instruction, operands as literals) gives a literal. The instruction is of known sizes.
+  // f(instruction, operands as literals) returns a literal. The instruction has known sizes.
   template <typename F>
   static Result<Value> OnArrays(const Instruction& i, const std::vector<Value>& operands, F&& f) {
     const std::vector<const Literal*> arrays = ArraysOf(operands);
@@ -244,7 +244,7 @@ class Run {
     return run(*sized);
   }
 
-  // The same for ops that say themselves which types they take.
+  // The same for ops that check their types themselves.
   template <typename F>
   static Result<Value> OnNumbers(const Instruction& i, const std::vector<Value>& operands, F&& f) {
     Result<Value> result = OnArrays(i, operands, f);
@@ -299,7 +299,7 @@ class Run {
     }
   }
 
-  // The value of a shape whose arrays are those from `next` on.
+  // The value of a shape from the arrays at `next`.
   static Value Assemble(const Shape& shape, std::vector<Literal>& arrays, size_t& next) {
     if (shape.is_array()) return Value(std::move(arrays[next++]));
     if (shape.is_token()) return Value(Literal(shape));
@@ -349,7 +349,7 @@ class Run {
     return Assemble(i.shape(), results, next);
   }
 
-  // What is the user's is called on his thread.
+  // The user's functions are called on the user's thread.
   Status OnCaller(const std::function<Status()>& f) {
     if (!process_.grid) return f();
     return process_.grid->turns().OnCaller(process_.number, [&] { return outer_->OnCaller(f); });

@@ -173,15 +173,15 @@ Numbers Dft::ByConvolution(const Numbers& x) const {
 }
 
 Numbers Dft::operator()(const Numbers& x) const {
-  // Primes from here on cost more than a convolution does.
+  // Larger primes cost more than a convolution.
   constexpr int64_t kLong = 1024;
   const int64_t n = std::ssize(x), p = SmallestFactor(n);
   if (p < n && p <= kLong) return ByFactor(x, p);
   return n <= kLong ? ByDefinition(x) : ByConvolution(x);
 }
 
-// Calls f with the numbers along one dimension, for each place in the others, and makes an array of
-// what it gives, of another size there.
+// Calls f with the numbers along one dimension, for each index of the others, and makes an array of
+// the results, with another size there.
 template <typename F>
 Numbers AlongDimension(const Numbers& x, std::vector<int64_t>& dims, size_t dimension, int64_t size,
                        F&& f) {
@@ -234,7 +234,7 @@ int64_t CountMatrices(const Shape& shape) {
   return count;
 }
 
-// Real numbers have no imaginary parts that infinities could make NaNs of.
+// Real numbers have no imaginary parts that could become NaNs by infinities.
 struct Arithmetic {
   bool is_complex;
   Complex Times(Complex a, Complex b) const {
@@ -284,7 +284,7 @@ Result<Literal> EvaluateFft(const Instruction& i, std::span<const Literal* const
     const InverseDft inverse(n);
     x = AlongDimension(x, dims, last, n, [&](Numbers line) {
       if (type == "IRFFT") {
-        // The first number, and the one in the middle, are real whatever stands there.
+        // The first number, and the one in the middle, count as real.
         line.resize(static_cast<size_t>(n));
         line[0] = line[0].real();
         if (n % 2 == 0) line[static_cast<size_t>(n / 2)] = line[static_cast<size_t>(n / 2)].real();

@@ -1,4 +1,4 @@
-// Transforms and decompositions, by their definitions and in wider numbers.
+// Transforms and decompositions, by definition and in wider types.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace kiln::interp {
 
-// UNIMPLEMENTED for element types that are none of the ops'.
+// UNIMPLEMENTED for unsupported element types.
 Result<Literal> EvaluateFft(const ir::Instruction& i, std::span<const Literal* const> operands);
 Result<Literal> EvaluateCholesky(const ir::Instruction& i,
                                  std::span<const Literal* const> operands);

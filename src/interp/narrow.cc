@@ -26,7 +26,7 @@ void ConvertAll(const From* from, int64_t step, To* to, int64_t count) {
   for (int64_t k = 0; k < count; ++k) to[k] = Convert<To>(from[k * step]);
 }
 
-// Numbers of one of the types that hold all values of the real types of their kind.
+// Numbers in the widest real type of their kind.
 template <typename From>
 void FromWidest(const From* from, int64_t step, ElementType type, std::byte* to, int64_t count) {
   VisitType(type, [&](auto zero) {
@@ -35,7 +35,7 @@ void FromWidest(const From* from, int64_t step, ElementType type, std::byte* to,
   });
 }
 
-// Between two real types of which one is narrow: by way of a double, or of an integer of 64 bits.
+// Between two real types, one of them narrow: through a double, or an integer of 64 bits.
 void ConvertNarrow(ElementType from, const std::byte* elements, int64_t step, ElementType to,
                    std::byte* out, int64_t count) {
   VisitType(from, [&](auto zero) {
@@ -55,7 +55,7 @@ void ConvertNarrow(ElementType from, const std::byte* elements, int64_t step, El
   });
 }
 
-// Every part-th part of complex numbers, as an array of its own, or the other way round.
+// The real or imaginary parts of complex numbers as an array, or the inverse.
 void CopyParts(size_t width, const std::byte* from, size_t from_step, std::byte* to, size_t to_step,
                int64_t count) {
   for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
@@ -127,7 +127,7 @@ void Convert(ElementType from, const std::byte* elements, bool repeats, ElementT
   if (from == to) {
     CopyParts(width, elements, repeats ? 0 : width, out, width, count);
   } else if (IsComplex(from) || IsComplex(to)) {
-    // The parts one after the other, by way of arrays of their own.
+    // The parts one after the other, through separate arrays.
     const ElementType from_part = PartOf(from), to_part = PartOf(to);
     const auto part = static_cast<size_t>(ByteWidth(from_part));
     const auto to_width = static_cast<size_t>(ByteWidth(to_part));

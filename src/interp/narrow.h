@@ -1,5 +1,5 @@
-// Types that the evaluator computes with in a wider one, op by op: integers of less than a byte in
-// bytes, floats of 8 bits and fewer in f32.
+// Narrow types, computed in a wider one op by op: integers of less than a byte in bytes, floats of
+// 8 bits and fewer in f32.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ Literal Widened(const Literal& narrow);
 void Narrow(ElementType type, const std::byte* from, int64_t count, std::byte* to);
 // To a narrow float type, once.
 Literal Rounded(ElementType type, const Literal& doubles);
-// Gives bits that were put together the form that elements have in their bytes: of a pred 0 or 1.
+// Normalises assembled bits to the form of elements: a pred becomes 0 or 1.
 void Normalise(ElementType type, std::byte* elements, int64_t count);
 
 // See ops.def: an element repeated, or `count` of them.

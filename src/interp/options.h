@@ -1,4 +1,4 @@
-// What an evaluation is told beside the program and its arguments.
+// The options of an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +22,30 @@ struct CalledFunction {
   std::string name;  // of the instruction
   std::string target;
   CallSignature signature;
-  // (result, operand) that are one memory, by their places in the signature.
+  // (result, operand) that share memory, by their indices in the signature.
   std::vector<std::pair<size_t, size_t>> aliases;
 };
 
-// What a custom call does: from the arrays of its operands to those of its result, one by one and
-// in order; tokens are left out.
+// The function of a custom call: from the arrays of its operands to the arrays of its result, in
+// order; tokens are omitted.
 using CustomCall = std::function<Result<std::vector<Literal>>(
     const CalledFunction& called, std::span<const Literal* const> operands)>;
 
 struct Options {
-  // Fails with DEADLINE_EXCEEDED before it does more work, in the units of interp/work.h: programs
-  // may have endless loops. As each array's elements are counted before it is made, memory is
-  // bounded, too.
+  // The limit of work, in the units of interp/work.h, beyond which evaluation fails with
+  // DEADLINE_EXCEEDED: programs may have endless loops. Elements of arrays are charged before
+  // allocation, so memory is bounded, too.
   int64_t max_work = INT64_MAX;
-  // Unless null, the work that was done is added to it.
+  // Unless null, receives the sum of the work done.
   int64_t* work_done = nullptr;
-  // Looked at as work is charged.
+  // Polled as work is charged.
   Interrupt interrupt;
-  // Null: custom calls are NOT_FOUND, but for markers, which give their operand.
-  // What the evaluator has itself, see interp/harness.h, does not come here.
+  // Null: custom calls are NOT_FOUND, except markers, which return their operand. The evaluator's
+  // own calls (interp/harness.h) are not passed to it.
   CustomCall custom_call = nullptr;
-  // Gets what programs print; null: nobody does.
+  // Receives the output of programs; null: none.
   std::function<void(std::string_view text)> print = nullptr;
-  // Where probes keep what they are given; null: it is this evaluation's alone.
+  // The storage of probes; null: private to this evaluation.
   Probes* probes = nullptr;
 };
 

@@ -44,8 +44,7 @@ Result<Mode> ModeOf(const Instruction& i) {
   }
 }
 
-// What a list of numbers means to a process that is in it, or nothing. Numbers may be of processes
-// that are not there.
+// The group of a process from a list of numbers, if it is in it. Numbers may exceed the grid.
 std::optional<Members> Expand(Mode mode, const Ints& list, const Process& p) {
   const int64_t own = mode == Mode::kPartitions ? p.partition()
                       : mode == Mode::kGlobal   ? p.number
@@ -57,7 +56,7 @@ std::optional<Members> Expand(Mode mode, const Ints& list, const Process& p) {
                                                  : p.replicas();
   Members members;
   auto add = [&](int64_t id, int64_t partition) {
-    // One that is not there has a number behind all others.
+    // A missing process has a number behind all others.
     constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
     int64_t number = id >= most                  ? all + std::min(id, kLast - all)
                      : mode == Mode::kGlobal     ? id
@@ -83,7 +82,7 @@ Status RequireThere(const Instruction& i, const Members& members, const Process&
               " replicas or ", p.partitions(), " partitions");
 }
 
-// The group of the process, or nothing where it is in none.
+// The group of the process, if any.
 Result<std::optional<Members>> GroupOf(const Instruction& i, const Process& p) {
   KILN_ASSIGN_OR_RETURN(Mode mode, ModeOf(i));
   const Groups& lists = i.attributes().GroupsOf(Attr::kReplicaGroups);
@@ -102,7 +101,7 @@ Result<std::optional<Members>> GroupOf(const Instruction& i, const Process& p) {
 
 using Brought = std::shared_ptr<const Grid::Brought>;
 
-// Where there is but one, it need not wait for itself.
+// A single process need not wait for itself.
 Result<Brought> Meet(const Instruction& i, const Process& p, const Members& members,
                      std::vector<Value> values) {
   KILN_RETURN_IF_ERROR(RequireThere(i, members, p));
@@ -115,7 +114,7 @@ struct Met {
   Brought brought;
   size_t own = 0;  // the place of the process
 
-  // What all have brought for one operand.
+  // All members' values of one operand.
   std::vector<const Literal*> Of(size_t operand) const {
     std::vector<const Literal*> all;
     for (const std::vector<Value>& one : *brought) all.push_back(&one[operand].array());
@@ -123,7 +122,7 @@ struct Met {
   }
 };
 
-// The meeting of the process's group, which it must be in.
+// The rendezvous of the process's group.
 Result<Met> MeetGroup(const Instruction& i, const Process& p, std::vector<Value> values) {
   KILN_ASSIGN_OR_RETURN(std::optional<Members> members, GroupOf(i, p));
   if (!members) {
@@ -138,7 +137,7 @@ Result<Met> MeetGroup(const Instruction& i, const Process& p, std::vector<Value>
 
 // --- Parts of arrays
 
-// An array as so many blocks: all that has one index in the dimensions before d.
+// An array as blocks, one per index of the dimensions before d.
 struct Blocks {
   size_t count = 1, bytes = 0;
 };
@@ -161,7 +160,7 @@ void Concatenate(const std::vector<const Literal*>& parts, int64_t d, Literal& w
   }
 }
 
-// Piece k of so many along a dimension as fit.
+// Piece k along a dimension.
 void Cut(const Literal& whole, int64_t d, size_t k, Literal& piece) {
   const Blocks from = BlocksOf(whole, d), to = BlocksOf(piece, d);
   for (size_t b = 0; b < to.count && to.bytes > 0; ++b) {
@@ -270,7 +269,7 @@ Result<Value> AllToAll(const Instruction& i, std::vector<Value> operands, const 
 Result<Value> Broadcast(const Instruction& i, std::vector<Value> operands, const Process& p) {
   KILN_ASSIGN_OR_RETURN(std::optional<Members> members, GroupOf(i, p));
   if (!members) return Value(Literal(i.shape()));
-  // Alone it has what it needs if it is the first one, whoever else should be there.
+  // Alone it is its own source if it is the first member.
   if (!p.grid && (*members)[0] == p.number) return std::move(operands[0]);
   KILN_ASSIGN_OR_RETURN(Brought all, Meet(i, p, *members, std::move(operands)));
   return (*all)[0][0];
@@ -334,7 +333,7 @@ Result<Value> Recv(const Instruction& i, const Process& p) {
   if (own != pairs.end()) {
     request.from = (*own)[0];
   } else if (!pairs.empty()) {
-    // Nobody sends to it.
+    // It has no source.
     request.is_filled = true;
     request.shape = shape;
     request.value = Value(Literal(shape));
@@ -441,7 +440,7 @@ Result<Value> EvaluateProcessOp(const Instruction& i, std::vector<Value> operand
     case Opcode::kInfeed:
       return Infeed(i, p, context);
     case Opcode::kOutfeed:
-      // Nobody reads the queue out of a grid.
+      // The out-queue of a grid has no reader.
       if (!p.grid) return NeedsGrid(i, "a queue");
       return Token();
     case Opcode::kSend:

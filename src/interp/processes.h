@@ -29,7 +29,7 @@ Result<Value> EvaluateProcessOp(const ir::Instruction& i, std::vector<Value> ope
 // The custom call interpreter.run_parallel (harness.h). `call` runs a computation in a process.
 using CallIn = std::function<Result<Value>(const ir::Computation& computation,
                                            std::vector<Value> arguments, const Process& process)>;
-// `live` counts the processes that are there at once.
+// `live` counts the simultaneous processes.
 Result<Value> RunParallel(const ir::Instruction& i, std::vector<Value> operands, int64_t& live,
                           const CallIn& call);
 

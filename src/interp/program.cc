@@ -11,7 +11,7 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// Of an array that is kept, and of all of them: an evaluation's memory is bounded.
+// The limits of one cached array, and of all of them, to bound an evaluation's memory.
 constexpr int64_t kMostBytes = 1 << 16, kMostKeptBytes = 1 << 26;
 
 bool DependsOnProcess(const Instruction& i) {
@@ -22,8 +22,8 @@ bool DependsOnProcess(const Instruction& i) {
          });
 }
 
-// Whether its value is the same each time, of the same operands. What calls computations to run
-// them whole may take any time, and keeps values of its own there.
+// Whether equal operands give equal values. Ops that run whole computations may take any time, and
+// cache their own values.
 bool IsFunction(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kParameter:
@@ -59,7 +59,7 @@ std::shared_ptr<const Program> Programs::ForCall(const Computation& computation)
 void Programs::Keep(const Computation& computation, const Program& program,
                     std::span<const Value> values) {
   Entry& entry = entries_.at(&computation);
-  // Of several calls that were under way one is enough.
+  // One of several concurrent calls is enough.
   if (program.constants.empty() || !entry.keeps) return;
   entry.keeps = false;
   Values known;
@@ -75,7 +75,7 @@ void Programs::Keep(const Computation& computation, const Program& program,
 Program Programs::Make(const Computation& computation, const Values& known) {
   Program program;
   std::unordered_map<const Instruction*, size_t> line_of;
-  // Operands come before users, so that one sweep backwards finds everything that is needed.
+  // Operands come before users, so that one backward sweep finds all needed instructions.
   for (Instruction* i : computation.instructions()) {
     if (Acts(*i) || i == computation.root()) line_of[i] = 0;
   }
@@ -109,7 +109,7 @@ Program Programs::Make(const Computation& computation, const Values& known) {
   return program;
 }
 
-// Of what is made of constants alone: small arrays of which something else is made.
+// Constant values: small arrays used by other instructions.
 void Programs::FindConstants(Program& program) {
   std::vector<bool> same, needed(program.lines.size()), kept(program.lines.size());
   for (const Program::Line& line : program.lines) {

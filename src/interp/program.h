@@ -1,4 +1,4 @@
-// Computations made ready to be evaluated.
+// Computations prepared for evaluation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace kiln::interp {
 
-// What the root needs, in order, and when each value was used last.
+// The instructions needed by the root, in order, with the last use of each value.
 struct Program {
   struct Line {
     const ir::Instruction* instruction = nullptr;
@@ -23,12 +23,12 @@ struct Program {
   };
   std::vector<Line> lines;
   size_t root = 0;
-  // Lines whose values are the same in each call, and not `dead`: they are kept for the next ones.
+  // Lines with the same value in each call, and not `dead`: cached for later calls.
   std::vector<size_t> constants;
 };
 
-// The programs of an evaluation's computations. What a computation makes of constants alone is
-// evaluated twice at most, as long as it is small: a loop's body is called often.
+// The programs of an evaluation's computations. Small values computed from constants are evaluated
+// at most twice, because a loop's body is called often.
 class Programs {
  public:
   // For the next call of the computation.
@@ -46,7 +46,7 @@ class Programs {
 
   Program Make(const ir::Computation& computation, const Values& known);
   void FindConstants(Program& program);
-  // Whether it is run though nobody needs its result: others may wait for it, too.
+  // Whether it is run even if its result is unused: others may wait for it.
   bool Acts(const ir::Instruction& instruction);
 
   std::unordered_map<const ir::Computation*, Entry> entries_;

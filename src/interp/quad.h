@@ -1,5 +1,5 @@
-// Numbers of 113 bits, for functions whose results are differences: of C's long double where that
-// is so wide, else of the 128 bits that the C library has functions for, where it has.
+// Numbers of 113 bits, for functions with cancellation: C's long double if wide enough, otherwise
+// the C library's 128-bit floats, if available.
 #pragma once
 
 #include <cmath>

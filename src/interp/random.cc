@@ -1,5 +1,5 @@
-// Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011). Which bits of
-// the state are key and counter, and which bits of a block an element gets, is as in XLA.
+// Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011). The bits of
+// the state for key and counter, and the bits of a block for an element, are as in XLA.
 #include "interp/random.h"
 
 #include <algorithm>
@@ -67,8 +67,8 @@ void Put(Literal& to, int64_t k, uint64_t bits) {
 
 uint64_t Joined(uint32_t low, uint32_t high) { return low | uint64_t{high} << 32; }
 
-// Of up to 32 bits the array falls into pairs along a dimension, which are one block: the first
-// even one, or else the longest one, which is thought of as longer by one.
+// Up to 32 bits, an array is split into pairs along a dimension, one block each: the first even
+// dimension, or else the longest one, padded by one.
 int64_t PairedDimension(const Shape& shape) {
   int64_t longest = 0;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -182,7 +182,7 @@ Result<Literal> EvaluateRng(const ir::Instruction& i, std::span<const Literal* c
   Convert(numbers.shape().type(), numbers.data(), false, type, out.data(),
           i.shape().num_elements());
   if (IsFloat(type) && !is_normal) {
-    // What has come out as b by rounding.
+    // Results rounded to b.
     const size_t width = static_cast<size_t>(ByteWidth(type));
     for (int64_t k = 0; k < i.shape().num_elements(); ++k) {
       if (out.AsDouble(k) < b.AsDouble(0)) continue;

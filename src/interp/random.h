@@ -9,7 +9,7 @@
 
 namespace kiln::interp {
 
-// Of a state of its own: see base/random_state.h.
+// With a state of its own: see base/random_state.h.
 Result<Literal> EvaluateRng(const ir::Instruction& instruction,
                             std::span<const Literal* const> operands);
 // rng-get-and-update-state.

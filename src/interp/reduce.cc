@@ -16,12 +16,12 @@ namespace {
 
 using ir::Instruction;
 
-// Where each result's elements begin, and how far from there each element of its group lies.
+// The offset of each result's first element, and the relative offsets of its group.
 struct Groups {
   std::vector<int64_t> kept, reduced;
 
   int64_t count() const { return static_cast<int64_t>(kept.size()); }
-  // The most elements that a result is made of.
+  // The largest number of elements of a result.
   int64_t most() const { return static_cast<int64_t>(reduced.size()); }
   // Calls f with the offset of every element of a result, in row-major order, until it fails.
   template <typename F>
@@ -32,7 +32,7 @@ struct Groups {
   }
 };
 
-// The same of a window that moves over an array.
+// The same for a window that moves over an array.
 class Windows {
  public:
   Windows(const Shape& operand, const Shape& result, const std::vector<WindowDimension>& window)
@@ -50,7 +50,7 @@ class Windows {
 
   template <typename F>
   Status ForEach(int64_t result, F&& f) const {
-    // The offsets along each dimension of what is neither padding nor a hole.
+    // The offsets along each dimension of elements that are neither padding nor holes.
     std::vector<std::vector<int64_t>> inside(dims_.size());
     std::vector<int64_t> sizes(dims_.size());
     for (size_t d = dims_.size(); d-- > 0;) {
@@ -140,7 +140,7 @@ template <typename G>
 Literal FoldedFloats(Opcode opcode, const Literal& x, const Literal& init, const G& groups,
                      const Shape& shape) {
   if (IsNarrow(shape.type())) {
-    // By way of doubles, which hold sums of f32.
+    // Through doubles, for sums of f32.
     Shape wide = shape;
     wide.set_type(ElementType::kF64);
     Literal doubles(wide);
@@ -163,7 +163,7 @@ Literal FoldedFloats(Opcode opcode, const Literal& x, const Literal& init, const
   return out;
 }
 
-// The computation by the letter: a fold from the left in row-major order, from the init values.
+// The literal definition: a left fold in row-major order, from the init values.
 template <typename G>
 class Fold {
  public:

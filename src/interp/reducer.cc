@@ -13,7 +13,7 @@ using ir::Instruction;
 std::optional<Reducer> Reducer::Make(const Computation& computation) {
   Reducer reducer;
   std::unordered_map<const Instruction*, size_t> slot_of;
-  // Lines point into the slots: these do not move from here on.
+  // Lines have pointers into the slots, which do not move from here on.
   reducer.slots_.resize(static_cast<size_t>(computation.instruction_count()));
   reducer.parameters_.resize(computation.parameters().size());
   for (Instruction* owned : computation.instructions()) {

@@ -1,4 +1,4 @@
-// A reducer made of scalar elementwise ops, ready to be applied element by element.
+// A reducer of scalar elementwise ops, prepared for element-by-element application.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ struct ScalarSlot {
   alignas(16) std::byte bytes[16];
 };
 
-// Calling a reducer as a computation costs literals and maps for each element; this keeps its
-// values in slots, and applies the evaluator's own elementwise ops to them.
+// A call of a reducer as a computation costs literals and maps per element; this stores its values
+// in slots, and applies the evaluator's own elementwise ops to them.
 class Reducer {
  public:
-  // Nothing where the computation has other ops than elementwise ones and constants, or calls.
+  // Nothing if the computation has ops other than elementwise ones, constants and calls.
   static std::optional<Reducer> Make(const ir::Computation& computation);
   Reducer(Reducer&&) = default;
 

@@ -1,4 +1,4 @@
-// What ops that apply a computation to elements need of the evaluation around them.
+// The evaluation's interface for ops that apply computations to elements.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace kiln::interp {
 struct RegionContext {
   // A computation's result, a tuple's elements one by one.
   std::function<Result<std::vector<Literal>>(const ir::Computation&, std::vector<Literal>)> call;
-  // Fails once more instructions than allowed have been executed.
+  // Fails beyond the limit of executed instructions.
   std::function<Status(int64_t instructions)> charge;
 };
 

@@ -1,8 +1,8 @@
 // Ops on C++ scalars, one function each. Integer arithmetic is done unsigned, where overflow wraps.
-// Small floats come as floats and are rounded by whoever stores the result: a float sum,
-// difference, product, quotient or square root of two of them rounds to the one that is nearest to
-// the true result. Integers of less than a byte come as bytes, and are wrapped by whoever stores
-// the result; ops that depend on the width are told it.
+// Small floats are passed as floats, and the store of the result rounds them: a float sum,
+// difference, product, quotient or square root of them rounds to the number nearest to the true
+// result. Integers of less than a byte are passed as bytes, and the store of the result wraps them;
+// ops that depend on the width receive it.
 #pragma once
 
 #include <bit>
@@ -32,8 +32,8 @@ T Wrap(Wide<T> value) {
   return static_cast<T>(value);
 }
 
-// Functions that round, and sums, are computed in a wider type and rounded once: f32 and what is
-// smaller in double, f64 in long double, which is no wider on some machines.
+// Functions with rounding, and sums, are computed in a wider type and rounded once: f32 and smaller
+// types in double, f64 in long double, which is no wider on some machines.
 template <FloatType T>
 using Wider = std::conditional_t<std::same_as<T, double>, long double, double>;
 
@@ -75,7 +75,7 @@ T Not(T x) {
 
 template <Float T>
 T Logistic(T x) {
-  // Each form keeps its digits where the other one's intermediate results overflow or cancel.
+  // Each form is accurate where the other one's intermediate results overflow or cancel.
   if (x >= 0) return 1 / (1 + std::exp(-x));
   T e = std::exp(x);
   return e / (1 + e);
@@ -164,7 +164,7 @@ T Minimum(T x, T y) {
   return x < y ? x : y;
 }
 
-// The lowest bits, which are all there are of an integer that is kept in more of them.
+// The lowest bits, the value of an integer stored in a wider type.
 template <Int T>
 std::make_unsigned_t<T> LowBits(T x, int bits) {
   using U = std::make_unsigned_t<T>;
@@ -197,7 +197,7 @@ T ShiftRightLogical(T x, T amount, int bits) {
 template <Int T>
 T ShiftRightArithmetic(T x, T amount, int bits) {
   using S = std::make_signed_t<T>;
-  // With the highest bit that there is in the place of the sign.
+  // With the highest bit as the sign.
   const int above = static_cast<int>(sizeof(T)) * 8 - bits;
   const S value =
       static_cast<S>(static_cast<S>(Wrap<T>(static_cast<Wide<T>>(x) << above)) >> above);
@@ -205,7 +205,8 @@ T ShiftRightArithmetic(T x, T amount, int bits) {
   return static_cast<T>(value >> amount);
 }
 
-// The nearest number of the format with so many bits of exponent and mantissa; see ops.def.
+// The nearest number of the format with these numbers of bits of exponent and mantissa; see
+// ops.def.
 template <std::unsigned_integral Bits>
 Bits ReducePrecision(const FloatFormat& format, Bits x, int64_t exponent_bits,
                      int64_t mantissa_bits) {
@@ -218,8 +219,8 @@ Bits ReducePrecision(const FloatFormat& format, Bits x, int64_t exponent_bits,
   uint64_t bits = x & format.magnitude_mask();
   if (IsNanBits(format, x)) return mantissa_bits > 0 ? x : encode(UINT64_MAX);
   if (mantissa_bits < format.mantissa) {
-    // Adds just under half of the last bit that is kept, or half where that bit is set; a carry
-    // into the exponent is the next power of two, or the infinity.
+    // Adds just under half of the last kept bit, or half if that bit is set; a carry into the
+    // exponent is the next power of two, or the infinity.
     const uint64_t last = uint64_t{1} << (format.mantissa - mantissa_bits);
     bits += (last >> 1) - 1 + ((bits & last) != 0);
     bits &= ~(last - 1);
@@ -272,8 +273,7 @@ T MultiplyHigh(T x, T y, int bits) {
   }
 }
 
-// Rounds up, away from 0, with the probability that the fraction is, by a random number of so many
-// bits.
+// Rounds away from 0 with the fraction as its probability, by a random number of this many bits.
 template <IntType To, Float From>
 To StochasticConvert(From x, uint64_t random, int bits) {
   if (std::isnan(x)) return To(0);

@@ -11,7 +11,7 @@ namespace {
 
 using ir::Instruction;
 
-// A walk over part of an array: its first element, and how far each step goes.
+// A walk over part of an array: its first element, and the stride of each step.
 struct View {
   int64_t offset = 0;
   std::vector<int64_t> strides;
@@ -95,8 +95,8 @@ Result<Literal> Reverse(const Instruction& i, const Literal& x) {
   return Gather(i, x, source);
 }
 
-// Bit k of an array whose elements are `width` bits each, in as many bytes as they need. The lowest
-// bits come first.
+// Bit k of an array of elements of `width` bits each, in as many bytes as needed. The lowest bits
+// come first.
 struct Bits {
   explicit Bits(ElementType type)
       : width(IsPred(type) ? 1 : BitWidth(type)), bytes(ByteWidth(type)) {}
@@ -130,7 +130,7 @@ Result<Literal> Slice(const Instruction& i, const Literal& x) {
   const auto& slices = i.attributes().Slices(Attr::kSlice);
   for (size_t d = 0; d < strides.size(); ++d) {
     source.offset += strides[d] * slices[d].start;
-    // A stride may be any number where it is not used.
+    // An unused stride may be any number.
     bool steps = i.shape().dim(static_cast<int64_t>(d)) > 1;
     source.strides.push_back(steps ? strides[d] * slices[d].stride : 0);
   }
@@ -153,7 +153,7 @@ Result<Literal> Pad(const Instruction& i, const Literal& x, const Literal& value
   std::vector<int64_t> out_dims = i.shape().dims();
   KILN_ASSIGN_OR_RETURN(Literal out,
                         Gather(i, value, {0, std::vector<int64_t>(out_dims.size(), 0)}));
-  // Which of the operand's positions are inside the result, dimension by dimension. The amounts may
+  // The range of the operand's positions inside the result, dimension by dimension. The amounts may
   // be as large as an int64, so their products need more.
   using Big = __int128;
   View source, target;

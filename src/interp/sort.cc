@@ -15,7 +15,7 @@ using ir::Instruction;
 
 size_t WidthOf(const Literal& l) { return static_cast<size_t>(ByteWidth(l.shape().type())); }
 
-// Lines of elements along one dimension: where each begins, and how far apart its elements are.
+// Lines of elements along one dimension: their offsets and stride.
 struct Lines {
   std::vector<int64_t> begins;
   int64_t stride = 1, size = 0;
@@ -76,8 +76,8 @@ class Comparator {
   std::optional<Reducer> reducer_;
 };
 
-// Merges neighbouring runs, shortest first: stable, and at home with any comparator, as it never
-// concludes anything from two answers.
+// Merges neighbouring runs, shortest first: stable, and safe with any comparator, because it never
+// combines two of its answers.
 Status MergeSort(std::vector<int64_t>& offsets, Comparator& before) {
   size_t n = offsets.size();
   std::vector<int64_t> next(n);
@@ -98,7 +98,7 @@ Status MergeSort(std::vector<int64_t>& offsets, Comparator& before) {
   return OkStatus();
 }
 
-// A number that orders like the element: of a float, its bits by IEEE 754's total order.
+// A number with the order of the element: for a float, its bits in IEEE 754's total order.
 uint64_t OrderKey(const std::byte* element, ElementType type) {
   uint64_t bits = 0;
   std::memcpy(&bits, element, static_cast<size_t>(ByteWidth(type)));
@@ -145,7 +145,7 @@ Result<Literal> EvaluateTopK(const Instruction& i, std::span<const Literal* cons
   const AttrValue* flag = i.attributes().Find(Attr::kLargest);
   bool largest = flag && std::get<bool>(*flag);
   size_t k = static_cast<size_t>(i.attributes().Int(Attr::kK)), width = WidthOf(operand);
-  // Small floats are in the order that they have as f32.
+  // Small floats are ordered as f32.
   const bool is_narrow = IsNarrow(type);
   const Literal wide = is_narrow ? Widened(operand) : Literal();
   const Literal& ordered = is_narrow ? wide : operand;

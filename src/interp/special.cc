@@ -10,10 +10,10 @@ namespace {
 template <typename T>
 using Limits = std::numeric_limits<T>;
 
-// Terms of a series that are smaller, beside its sum, count for nothing.
+// Terms of a series below this fraction of its sum are negligible.
 template <typename T>
 constexpr T kNothing = Limits<T>::epsilon() / 128;
-// The asymptotic series of the gamma function's family is used from here on.
+// The threshold of the asymptotic series for the gamma function's family.
 template <typename T>
 constexpr T kLarge = Limits<T>::digits <= 53 ? 12 : 24;
 // Bernoulli's numbers of even index, from B_2 on.
@@ -32,7 +32,7 @@ bool IsOdd(T x) {
   return std::fmod(x, T(2)) != 0;
 }
 
-// std::lgamma sets a variable that all threads share.
+// std::lgamma sets a global variable.
 double LogGamma(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
@@ -64,7 +64,7 @@ template <std::floating_point T>
 T ZetaOfPositive(T s, T q, bool scaled) {
   auto power = [&](T n) { return scaled ? std::exp(-s * std::log1p(n / q)) : std::pow(q + n, -s); };
   T n = 0, sum = 0;
-  // The series wants an a that is large beside s, too; but few terms count where s is large.
+  // The series needs a large relative to s, too; but for large s few terms matter.
   for (; q + n < kLarge<T> || q + n < 2 * s; n += 1) {
     T term = power(n);
     sum += term;
@@ -105,7 +105,7 @@ T Digamma(T x) {
   return DigammaOfPositive(1 - x) - pi / std::tan(pi * (x - std::round(x)));
 }
 
-// Winitzki's formula, and Halley's iteration on erf or, where that is near 1, erfc.
+// Winitzki's formula, and Halley's iteration on erf or, near 1, on erfc.
 template <std::floating_point T>
 T ErfInv(T x) {
   constexpr T pi = std::numbers::pi_v<T>, ratio = T(0.147);
@@ -114,9 +114,9 @@ T ErfInv(T x) {
   if (a > 1 || std::isnan(a)) return Limits<T>::quiet_NaN();
   if (a == 1) return std::copysign(Limits<T>::infinity(), x);
   T w = std::log1p(-a * a), part = 2 / (pi * ratio) + w / 2;
-  // The formula has a difference of roots that cancels where a is small; its inverse has a sum.
+  // The formula has a difference of roots that cancels for small a; its inverse has a sum.
   T y = std::sqrt(-w / ratio / (std::sqrt(part * part - w / ratio) + part));
-  // At first it is right to a hundredth at the worst, and then to the third power of that.
+  // The initial relative error is at most a hundredth, then its third power.
   for (int digits = 5; digits < Limits<T>::digits; digits *= 3) {
     T error = a < T(0.5) ? std::erf(y) - a : (1 - a) - std::erfc(y);
     T newton = error * std::exp(y * y) * std::sqrt(pi) / 2;
@@ -158,7 +158,7 @@ T Zeta(T s, T q) {
   if (std::isnan(s) || std::isnan(q) || s < 1) return nan;
   if (s == 1) return infinity;
   if (q > 0) {
-    // Of an infinite q nothing is left; of an infinite s what is 1 or below.
+    // For infinite q the sum is 0; for infinite s the terms of 1 or below remain.
     if (q == infinity) return 0;
     if (s == infinity) return q > 1 ? 0 : q == 1 ? 1 : infinity;
     return ZetaOfPositive(s, q, false);
@@ -166,8 +166,8 @@ T Zeta(T s, T q) {
   if (!IsWhole(s) || s == infinity) return nan;
   bool odd = IsOdd(s);
   if (IsWhole(q)) return odd ? nan : infinity;
-  // The sum over all whole k, also below 0, is the same for q and for its distance r from the next
-  // whole number; what it has more than zeta is zeta(s, 1 - q), with the sign of s.
+  // The sum over all integers k, also below 0, is the same for q and for its distance r from the
+  // nearest integer; the additional terms are zeta(s, 1 - q), with the sign of s.
   T r = q - std::round(q), sign = odd ? -1 : 1;
   T result = std::pow(r, -s);
   if (std::isinf(result)) return result;
@@ -186,7 +186,7 @@ T Polygamma(T order, T x) {
   if (x == Limits<T>::infinity()) return sign * 0;
   T factorial = std::tgamma(s), zeta = Zeta(s, x);
   if (x > 0 && std::isfinite(x) && !(std::isfinite(factorial) && std::isnormal(zeta))) {
-    // One is too large or the other too small, but their product need not be.
+    // One factor may overflow or the other underflow, while their product need not.
     return sign * std::exp(LogGamma(s) - s * std::log(x)) * ZetaOfPositive(s, x, true);
   }
   return sign * factorial * zeta;

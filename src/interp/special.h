@@ -1,6 +1,6 @@
-// Functions that C++ lacks, or has for some arguments only, in double and long double; see ops.def
-// for what they mean. Results are right to a few of its last places where they are not much smaller
-// than the terms they are sums of, as next to a zero of digamma or zeta.
+// Functions missing from C++, or defined there for some arguments only, in double and long double;
+// their definitions are in ops.def. Results are accurate to a few last places, except where they
+// are much smaller than the terms of their sums, as next to a zero of digamma or zeta.
 #pragma once
 
 #include <concepts>

@@ -10,7 +10,7 @@
 namespace kiln::interp {
 
 // Calls f(offset) for every index of `dims` in row-major order; offset is the sum of the index's
-// positions times `strides`. A stride of a dimension of size 1 is never multiplied.
+// positions times `strides`. Strides of dimensions of size 1 are never used.
 template <typename F>
 void ForEachOffset(std::span<const int64_t> dims, std::span<const int64_t> strides, F&& f) {
   if (dims.empty()) {

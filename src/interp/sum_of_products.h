@@ -1,4 +1,4 @@
-// What products of matrices and convolutions are made of.
+// The sums of products in dots and convolutions.
 #pragma once
 
 #include <complex>
@@ -13,8 +13,9 @@
 
 namespace kiln::interp {
 
-// The sum of x[xk] * y[yk]; where xk is negative, x's element is 0. Others fuse the products of
-// matrices with their sums, and round those of convolutions: `fused`, of floats.
+// The sum of x[xk] * y[yk]; for negative xk, x's element is 0. As in other implementations,
+// products of floats in dots are fused with their sums (`fused`), and products in convolutions are
+// rounded.
 template <typename To, bool fused, typename From>
 To SumOfProducts(const From* x, const From* y, const std::vector<int64_t>& xk,
                  const std::vector<int64_t>& yk) {
@@ -45,7 +46,7 @@ To SumOfProducts(const From* x, const From* y, const std::vector<int64_t>& xk,
   }
 }
 
-// What products are computed with: kernels' types, and complex numbers.
+// The types of products: kernels' types, and complex numbers.
 template <typename F>
 void VisitProductType(ElementType type, F&& f) {
   if (type == ElementType::kC64) {
@@ -57,8 +58,8 @@ void VisitProductType(ElementType type, F&& f) {
   }
 }
 
-// What VisitProductTypes calls for operands. A class, as GCC 12 leaves out what is under a
-// constexpr condition in a generic lambda inside of another, where both are in a template.
+// The visitor of operands in VisitProductTypes. A class, because GCC 12 drops code under a
+// constexpr condition in nested generic lambdas inside a template.
 template <typename To, typename F>
 struct WithResult {
   F& f;
@@ -79,14 +80,14 @@ void VisitProductTypes(ElementType result, ElementType operands, F&& f) {
                    [&](auto to) { VisitProductType(operands, WithResult<decltype(to), F>{f}); });
 }
 
-// A product of that shape, where `multiply(lhs, rhs, shape)` computes those that VisitProductTypes
-// visits: narrow types are multiplied as wider ones.
+// A product of that shape; `multiply(lhs, rhs, shape)` computes the types of VisitProductTypes, and
+// narrow types are multiplied as wider ones.
 template <typename F>
 Literal Product(const Literal& lhs, const Literal& rhs, Shape shape, F&& multiply) {
   if (!IsNarrow(lhs.shape().type())) return multiply(lhs, rhs, shape);
   const Shape result = shape;
   const ElementType type = shape.type();
-  // Small floats are doubles where they are the result, which is rounded once.
+  // Small floats are doubles as results, which are rounded once.
   const bool is_small_float = IsNarrow(type) && IsFloat(type);
   shape.set_type(is_small_float ? ElementType::kF64 : WideOf(type));
   Literal wide = multiply(Widened(lhs), Widened(rhs), shape);

@@ -8,7 +8,7 @@
 
 namespace kiln::interp {
 
-// What sums of a type are computed with, and what is wider than it.
+// The type of computation for sums, and a wider one.
 template <typename T>
 struct SumTypes {
   using Compute = ComputeType<T>;
@@ -29,9 +29,9 @@ std::complex<W> Times(const std::complex<W>& x, const std::complex<W>& y) {
   return ComplexProduct(x, y);
 }
 
-// A sum in order in the type that elements are computed with, as machines have it: so short sums
-// are what others get to the last bit, even where their terms cancel. Each block of terms is then
-// added in a wider type, so that long ones stay accurate.
+// A sum in order in the type of computation: short sums agree with other implementations to the
+// last bit, even if their terms cancel. Blocks of terms are then added in a wider type, so that
+// long sums stay accurate.
 template <typename T>
 class Sum {
  public:
@@ -43,14 +43,14 @@ class Sum {
     block_ += x;
     Count();
   }
-  // A product that is not rounded before it is added.
+  // A product added without rounding.
   void AddFused(Compute x, Compute y) {
     block_ = std::fma(x, y, block_);
     Count();
   }
   // Rounded to the type of an array.
   T Rounded() const {
-    // What has one block keeps the sign of its zero.
+    // A single block keeps the sign of its zero.
     return any_ ? RoundTo<T>(wide_ + static_cast<Wide>(block_)) : RoundTo<T>(block_);
   }
 

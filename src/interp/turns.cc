@@ -11,7 +11,7 @@
 namespace kiln::interp {
 namespace {
 
-// A thread ends its process with an exception that leaves it: want of memory is a failure here.
+// An exception leaving a thread would end the process: a lack of memory is a failure here.
 template <typename F>
 Status Guarded(F&& f) {
   try {
@@ -28,7 +28,7 @@ Status Turns::Run(const std::function<Status(int64_t)>& body) {
   std::vector<Thread> threads;
   threads.reserve(members_.size());
   for (int64_t k = 1; k < count; ++k) {
-    // Nobody has begun yet: the first turn is the caller's.
+    // No thread has begun yet: the first turn is the caller's.
     if (failure_.ok()) {
       try {
         threads.emplace_back([this, &body, k] {
@@ -132,7 +132,7 @@ void Turns::AwaitTurn(int64_t number, int64_t turn) {
   while (true) {
     wake.wait(lock, [&] { return turn_ == turn || (number == 0 && errand_); });
     if (turn_ == turn) return;
-    // Whose errand it is has the turn, and waits.
+    // The errand's owner has the turn, and waits.
     const std::function<void()>& errand = *errand_;
     lock.unlock();
     errand();

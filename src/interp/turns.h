@@ -1,6 +1,6 @@
-// Threads that take turns: of several one runs at a time, until it waits for something or ends;
-// then the next one that can go on does, in the order of their numbers. So what they share needs no
-// locks of its own, what they do is the same each time, and that all of them wait is seen at once.
+// Threads that take turns: one runs at a time, until it waits or ends; then the next runnable one
+// continues, in the order of their numbers. Shared data therefore need no locks, execution is
+// deterministic, and deadlocks are detected at once.
 #pragma once
 
 #include <condition_variable>
@@ -20,19 +20,19 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // Runs body(0), body(1) and so on, each to its end, and gives the first failure. body(0) runs on
-  // the caller's thread. Once one has failed no other one begins, and those that wait go on.
+  // Runs body(0), body(1) and so on, each to its end, and returns the first failure. body(0) runs
+  // on the caller's thread. After a failure no other one begins, and waiting ones continue.
   Status Run(const std::function<Status(int64_t)>& body);
 
-  // All below is for the one whose turn it is, by its number.
+  // The functions below are for the thread with the turn, by its number.
 
-  // Gives the turn away until `ready` holds, which another one brings about. Fails once one has
-  // failed; that they all wait is a failure too, which says what each of them waits for.
+  // Yields the turn until another thread makes `ready` hold. Fails after a failure of any thread; a
+  // deadlock is a failure, too, that lists the awaited events.
   Status Wait(int64_t number, const std::function<bool()>& ready,
               const std::function<std::string()>& what);
-  // The first failure: after it nothing that is done is of use.
+  // The first failure: later work is void.
   const Status& failure() const { return failure_; }
-  // Runs a function on the thread that has called Run.
+  // Runs a function on the thread that called Run.
   Status OnCaller(int64_t number, const std::function<Status()>& errand);
 
  private:
@@ -40,7 +40,7 @@ class Turns {
 
   struct Member {
     std::condition_variable wake;
-    // Null: it can go on.
+    // Null: it is runnable.
     const std::function<bool()>* ready = nullptr;
     const std::function<std::string()>* waits_for = nullptr;
     bool ended = false;
@@ -51,14 +51,14 @@ class Turns {
   int64_t Next(int64_t from);
   Status AllWait() const;
   void GiveTurn(int64_t from);
-  // Until `turn` has come, as a member; the caller's thread does errands meanwhile.
+  // Waits for `turn`, as a member; the caller's thread does errands meanwhile.
   void AwaitTurn(int64_t number, int64_t turn);
 
   std::mutex mutex_;
-  // Under the mutex; who the turn is given to sees what was done before.
+  // Under the mutex, so that the next thread sees all earlier writes.
   int64_t turn_ = 0;
   const std::function<void()>* errand_ = nullptr;
-  // Touched by the one whose turn it is alone, but for `wake`.
+  // Accessed only by the thread with the turn, except `wake`.
   std::deque<Member> members_;
   Status failure_;
 };

@@ -36,7 +36,7 @@ Literal Value::Take() && {
     }
     return Literal::Tuple(std::move(literals));
   }
-  // Borrowed literals count no uses, and shared ones belong to somebody else, too.
+  // Borrowed literals count no uses, and shared ones have other owners.
   if (array_.use_count() == 1) return std::move(const_cast<Literal&>(*array_));
   return *array_;
 }

@@ -1,4 +1,4 @@
-// Values inside the evaluator: tuples are made and taken apart without copying arrays.
+// Values inside the evaluator: tuples are built and decomposed without copying arrays.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class Value {
   explicit Value(Literal literal);
   explicit Value(std::vector<Value> elements)
       : elements_(std::make_shared<const std::vector<Value>>(std::move(elements))) {}
-  // The literal is kept, or, by Borrowed, outlives the value.
+  // The literal is owned, or, by Borrowed, outlives the value.
   static Value Sharing(std::shared_ptr<const Literal> literal);
   static Value Borrowed(const Literal& literal) {
     return Sharing(std::shared_ptr<const Literal>(std::shared_ptr<void>(), &literal));
@@ -23,7 +23,7 @@ class Value {
 
   const Literal& array() const { return *array_; }
   const Value& element(int64_t i) const { return (*elements_)[static_cast<size_t>(i)]; }
-  // The value as one literal: moved out where nothing else shares it, else copied.
+  // The value as one literal: moved if unshared, otherwise copied.
   Literal Take() &&;
 
  private:

@@ -1,4 +1,4 @@
-// Which elements a window sees.
+// The elements inside a window.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace kiln::interp {
 
-// The positions, along a dimension of `size` elements, of what a window at a place sees, in their
-// order; neither padding nor holes. It takes no longer than there are elements, or the window is
-// large, whichever is less: windows may be almost all padding.
+// The positions, along a dimension of `size` elements, inside a window, in order, without padding
+// and holes. The time is bounded by the number of elements or the size of the window, whichever is
+// smaller: windows may be almost all padding.
 inline std::vector<int64_t> PositionsSeen(const WindowDimension& w, int64_t size, int64_t place) {
   std::vector<int64_t> positions;
   const int64_t first = place * w.stride - w.low;

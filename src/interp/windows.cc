@@ -14,7 +14,7 @@ namespace {
 
 using ir::Instruction;
 
-// Element k of an array of integers; what is above an int64 is as good as its largest value.
+// Element k of an array of integers, saturated to an int64.
 int64_t IndexAt(const Literal& indices, int64_t k) {
   return VisitType(indices.shape().type(), [&](auto zero) -> int64_t {
     using T = decltype(zero);
@@ -31,7 +31,7 @@ int64_t IndexAt(const Literal& indices, int64_t k) {
   });
 }
 
-// clamp(0, start, most); 0 where the slice cannot fit at all.
+// clamp(0, start, most); 0 if the slice cannot fit at all.
 int64_t Clamped(int64_t start, int64_t most) { return std::max<int64_t>(std::min(start, most), 0); }
 
 void CopyElement(const Literal& from, int64_t source, Literal& to, int64_t target) {
@@ -40,8 +40,7 @@ void CopyElement(const Literal& from, int64_t source, Literal& to, int64_t targe
               from.data() + static_cast<size_t>(source) * width, width);
 }
 
-// Where a slice of `sizes` begins in an array, by the scalars from operand `first` on, as an
-// offset.
+// The offset of a slice of `sizes` in an array, by the scalars from operand `first` on.
 int64_t StartOf(std::span<const Literal* const> operands, size_t first,
                 std::span<const int64_t> sizes) {
   const Shape& shape = operands[0]->shape();
@@ -95,7 +94,7 @@ class IndexVector {
 
 Literal Gather(const Instruction& i, const Literal& x, const Literal& indices) {
   Literal out(i.shape());
-  // Slices of size 0 that are not kept leave elements that nothing is said of.
+  // Dropped slices of size 0 leave undefined elements.
   if (out.shape().num_elements() == 0 || x.shape().num_elements() == 0) return out;
   WindowMap map = WindowMapOf(i.opcode(), i.attributes(), x.shape().rank(), indices.shape().rank());
   IndexVector vector(map, indices);
@@ -171,8 +170,8 @@ class Scatter {
     return OkStatus();
   }
 
-  // Where the window that an index into the updates is in begins; false where it is not wholly
-  // inside the operand.
+  // The start of the window of an index into the updates; false if it is not completely inside the
+  // operand.
   bool FindWindow(std::span<const int64_t> index) {
     IndexVector vector(map_, indices_);
     const Shape& shape = results_[0].shape();

@@ -1,4 +1,4 @@
-// Ops that read or write windows where other operands say.
+// Ops that read or write windows at positions given by operands.
 #pragma once
 
 #include "base/status.h"

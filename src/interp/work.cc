@@ -27,7 +27,7 @@ int64_t OperandElementsOf(const Instruction& i) {
   return elements;
 }
 
-// The most elements of an array that a window sees.
+// The largest number of elements inside a window.
 int64_t SeenBy(const Instruction& i) {
   int64_t seen = 1, d = 0;
   for (const WindowDimension& w : i.attributes().Window(Attr::kWindow)) {
@@ -37,7 +37,7 @@ int64_t SeenBy(const Instruction& i) {
   return seen;
 }
 
-// The terms of the sums that a dot or a convolution is made of.
+// The terms of the sums of a dot or a convolution.
 int64_t TermsOf(const Instruction& i) {
   int64_t terms = ElementsOf(i.shape());
   const Shape &lhs = i.operand(0)->shape(), &rhs = i.operand(1)->shape();

@@ -1,4 +1,4 @@
-// How long the evaluator takes: what budgets count.
+// The work of the evaluator, as counted by budgets.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace kiln::interp {
 
-// The unit is an elementwise op on one element, some 10 ns. An instruction costs so much whatever
-// it does, and so much where it is one of a computation that is applied to scalars in their slots.
+// The unit is an elementwise op on one element, some 10 ns. The fixed cost of an instruction, and
+// of an instruction of a reducer on slots.
 inline constexpr int64_t kInstructionWork = 64;
 inline constexpr int64_t kReducerWork = 4;
 
-// What evaluating an instruction takes, no less than the elements that it makes: roughly, and at
-// most 2^60. What the computations take that it calls is not in it.
+// The approximate work of an instruction, at least its number of result elements, and at most 2^60,
+// without the work of its called computations.
 int64_t WorkOf(const ir::Instruction& i);
 
 }  // namespace kiln::interp
