@@ -1,5 +1,5 @@
 // Attributes and types of the dialect builtin, by their codes: those of modules, the dictionaries
-// of operations in early formats, and what operations of other dialects have.
+// of operations in early formats, and those used by other dialects.
 #include <optional>
 
 #include "stablehlo/bytecode/tables.h"
@@ -58,7 +58,7 @@ enum TypeCode : uint64_t {
   kFirstLaterFloat,
 };
 
-// Float types that had no code at first, from kFirstLaterFloat on.
+// Float types added later, from kFirstLaterFloat on.
 constexpr FloatKind kLaterFloats[] = {
     FloatKind::kTF32,          FloatKind::kF8E5M2,     FloatKind::kF8E4M3,
     FloatKind::kF8E4M3FN,      FloatKind::kF8E5M2FNUZ, FloatKind::kF8E4M3FNUZ,
@@ -82,7 +82,7 @@ Result<const mlir::Attribute*> Tables::ReadBuiltinAttribute(Input& input, uint64
     case kString:
     case kStringWithType: {
       KILN_ASSIGN_OR_RETURN(std::string_view text, ReadString(input));
-      // The type says nothing.
+      // The type is ignored.
       if (code == kStringWithType) KILN_RETURN_IF_ERROR(ReadType(input).status());
       return MakeText(AttributeKind::kString, text, at);
     }
@@ -159,8 +159,8 @@ Result<const mlir::Attribute*> Tables::ReadDenseArray(Input& input) {
   return Make(std::move(array), at);
 }
 
-// A type, and which resource: an alignment, a size, and the bytes where they are aligned. Booleans
-// have a byte each there.
+// A type, and a resource: an alignment, a size, and the aligned bytes. Booleans have a byte each
+// there.
 Result<const mlir::Attribute*> Tables::ReadResource(Input& input) {
   const size_t at = input.offset();
   KILN_ASSIGN_OR_RETURN(const Type* type, ReadType(input));

@@ -10,13 +10,12 @@
 
 namespace kiln::stablehlo {
 
-// Whether the bytes begin as MLIR bytecode does.
+// Whether the bytes begin like MLIR bytecode.
 bool IsBytecode(std::string_view bytes);
 
-// Reads one module, into the tree that ReadText makes of the same program: operations, attributes
-// and types are those of StableHLO today. Errors begin with "byte N: " and say what was found and
-// what was expected; depth and memory are bounded. What a later version has is UNIMPLEMENTED,
-// named.
+// Reads one module, into the same tree as ReadText for the same program: operations, attributes and
+// types are those of current StableHLO. Errors begin with "byte N: " and state the found and the
+// expected item; depth and memory are bounded. Items of later versions are UNIMPLEMENTED, by name.
 Result<std::unique_ptr<mlir::Module>> ReadBytecode(std::string_view bytes);
 
 }  // namespace kiln::stablehlo

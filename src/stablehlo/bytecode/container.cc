@@ -108,7 +108,7 @@ Status ContainerReader::ReadDialects(Input input) {
       return FailAtByte(at, Cat(index), Cat("a string's index below ", strings.size()));
     }
     container_.dialects.push_back(strings[index]);
-    // The dialect vhlo has its version in the names of what it has.
+    // The dialect vhlo has versions in the names of its members.
     if (has_version) KILN_RETURN_IF_ERROR(input.Section(kDialectVersionSection).status());
   }
   if (container_.format >= kArgumentsWithoutLocation) {

@@ -1,5 +1,5 @@
-// MLIR's container, taken apart: strings, names, and where everything else stands. Nothing of it is
-// read further here. Private to the bytecode reader.
+// The parsed container of MLIR: strings, names, and the offsets of everything else, which is not
+// read here. Private to the bytecode reader.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kiln::stablehlo {
 
-// The formats, by what each brought.
+// The formats, by their new features.
 enum BytecodeFormat : uint64_t {
   kDialectVersions = 1,
   kLazyRegions = 2,
@@ -32,7 +32,7 @@ struct Container {
     std::string_view name;  // without the dialect
     bool registered = true;
   };
-  // A blob that attributes refer to.
+  // A blob referenced by attributes.
   struct Resource {
     Input input;
     std::string_view key;
@@ -51,7 +51,7 @@ struct Container {
   Input ir;
 };
 
-// What is in the container refers to the bytes. Fails on versions that are not read.
+// The container has views of the bytes. Fails on unsupported versions.
 Result<Container> ReadContainer(std::string_view bytes);
 
 }  // namespace kiln::stablehlo

@@ -51,7 +51,7 @@ Result<const mlir::Attribute*> Tables::MakeElements(const Type* type, std::strin
   Attribute elements{.kind = AttributeKind::kElements};
   elements.type = type;
   const auto count = static_cast<size_t>(type->num_elements());
-  // Of none there may be one that all are.
+  // A tensor without elements may have a splat value.
   if (count == 0 && blob.size() == size) return Make(std::move(elements), offset);
   if (element.is_bool()) {
     if (!Unpack(blob, count, &elements.bytes, &elements.splat)) {

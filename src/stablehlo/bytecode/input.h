@@ -1,5 +1,5 @@
-// A piece of bytecode that is read from its beginning to its end. It knows where in the whole it
-// stands, for messages. Private to the bytecode reader.
+// A piece of bytecode, read from its beginning to its end. It knows its offset in the whole, for
+// messages. Private to the bytecode reader.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ Status FailAtByte(size_t offset, std::string_view found, std::string_view expect
 class Input {
  public:
   Input() = default;
-  // The bytes are those of the whole from `offset` on.
+  // The bytes begin at `offset` of the whole.
   Input(std::string_view bytes, size_t offset) : bytes_(bytes), offset_(offset) {}
 
-  // Of what comes next, in the whole.
+  // The offset of the next byte in the whole.
   size_t offset() const { return offset_ + at_; }
   size_t remaining() const { return bytes_.size() - at_; }
   bool AtEnd() const { return remaining() == 0; }
@@ -32,13 +32,13 @@ class Input {
   // The lowest bit is a flag.
   Result<uint64_t> Flagged(bool* flag, std::string_view what);
   Result<std::string_view> Bytes(uint64_t size, std::string_view what);
-  // A number of things that take a byte each, or more: no more than there are bytes left.
+  // A number of items of at least one byte each: at most the number of remaining bytes.
   Result<uint64_t> Count(std::string_view what);
   // A number below `limit`.
   Result<uint64_t> Index(uint64_t limit, std::string_view what);
-  // Up to a byte of zero, which is taken, too.
+  // Up to a zero byte, which is consumed, too.
   Result<std::string_view> Text(std::string_view what);
-  // An id, and whether it is as expected; the contents behind it.
+  // An expected id, and the contents behind it.
   Result<Input> Section(int id);
   Result<Input> AnySection(int* id);
   // Skips the bytes up to a multiple of the alignment, in the whole.
@@ -55,7 +55,7 @@ class Input {
   size_t at_ = 0;
 };
 
-// What the sections hold.
+// The contents of sections.
 enum SectionId : int {
   kStringSection,
   kDialectSection,

@@ -1,4 +1,4 @@
-// Where operations come from.
+// The locations of operations.
 #include "stablehlo/bytecode/tables.h"
 
 namespace kiln::stablehlo {
@@ -14,7 +14,7 @@ enum Code : uint64_t {
   kFileRange = 22,
 };
 
-// What is deeper, or behind more steps, tells nothing more.
+// Deeper or longer locations are ignored.
 constexpr int64_t kMaxDepth = 60;
 constexpr int64_t kMaxSteps = 400;
 constexpr size_t kMaxFused = 8;
@@ -29,7 +29,7 @@ Status Tables::ReadLocationEntry(Input& input, uint64_t code, uint64_t index) {
   Location location;
   switch (code) {
     case kCallSite:
-      // What is called, and who calls it.
+      // The callee, and its caller.
       location.kind = LocationKind::kCall;
       KILN_RETURN_IF_ERROR(ReadChildren(input, 2, location));
       break;
@@ -101,7 +101,7 @@ Result<const mlir::Source*> Tables::ReadLocation(Input& input) {
     Told told;
     Tell(location, 0, told);
     const size_t cost = told.name.size() + told.file.size();
-    // Programs have many places and few names. Beyond what they need nothing is told.
+    // Programs have many locations and few names. Beyond this limit locations are dropped.
     if (cost > 0 && cost <= source_budget_) {
       source_budget_ -= cost;
       location.source = module_.GetSource({.name = std::string(told.name),
@@ -113,7 +113,7 @@ Result<const mlir::Source*> Tables::ReadLocation(Input& input) {
   return location.source;
 }
 
-// Fills in what is not told yet.
+// Fills in missing parts.
 void Tables::Tell(const Location& location, int64_t depth, Told& told) const {
   if (depth > kMaxDepth || ++told.steps > kMaxSteps) return;
   auto tell_child = [&](size_t i) {

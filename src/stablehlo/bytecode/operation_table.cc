@@ -93,7 +93,7 @@ Result<AttributeList> OperationTable::MakeAttributes(uint64_t index, const Told&
   const Name& name = names_[index];
   const bool registered = container_.operations[index].registered;
   if (told.properties && !registered) {
-    // Who wrote it did not know the operation.
+    // The producer did not know the operation.
     Input input = container_.properties[*told.properties];
     KILN_ASSIGN_OR_RETURN(const Attribute* dictionary, tables_.ReadAttribute(input));
     KILN_RETURN_IF_ERROR(input.ExpectEnd("properties"));
@@ -105,7 +105,7 @@ Result<AttributeList> OperationTable::MakeAttributes(uint64_t index, const Told&
     return MakeVhloAttributes(*name.vhlo, rest, std::move(list), offset);
   }
   if (!told.properties || !registered) return list;
-  // Parts among devices, which nobody asks for.
+  // Partitions among devices, ignored.
   if (container_.operations[index].dialect == "sdy") return list;
   if (name.full != "builtin.module") {
     return Unimplemented("byte ", offset, ": the properties of '", name.full.substr(0, 80),
@@ -122,7 +122,8 @@ Result<AttributeList> OperationTable::MakeAttributes(uint64_t index, const Told&
   return list;
 }
 
-// Those of vhlo are in the properties, in order and without names, or by name among the others.
+// Attributes of vhlo are in the properties, in order and without names, or by name among the
+// others.
 Result<AttributeList> OperationTable::MakeVhloAttributes(const VhloOperation& vhlo,
                                                          const Told& told, AttributeList others,
                                                          size_t offset) {

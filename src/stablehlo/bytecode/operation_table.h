@@ -1,5 +1,5 @@
-// The names of the operations in the input, and the attributes that they have in the tree. Private
-// to the bytecode reader.
+// The names of the operations in the input, and their attributes in the tree. Private to the
+// bytecode reader.
 #pragma once
 
 #include <map>
@@ -19,18 +19,18 @@ class OperationTable {
     const VhloOperation* vhlo = nullptr;
     bool known = false;
   };
-  // The dictionary and the properties of an operation, by their indices, where it has them.
+  // The dictionary and the properties of an operation, by their indices, if any.
   struct Told {
     std::optional<uint64_t> dictionary;
     std::optional<uint64_t> properties;
   };
 
-  // Both must outlive this. `size` is that of the whole input, by which memory is bounded.
+  // Both must outlive this. `size` is the size of the whole input, which bounds memory.
   OperationTable(const Container& container, Tables& tables, size_t size);
 
-  // By its index, which is known to be one. The offset is that of the operation, for messages.
+  // By its valid index. The offset is the operation's, for messages.
   Result<const Name*> NameAt(uint64_t index, size_t offset);
-  // Of one operation, whose name was asked for before.
+  // The attributes of one operation, whose name was looked up before.
   Result<const mlir::AttributeList*> Attributes(uint64_t index, const Told& told, size_t offset);
 
  private:

@@ -6,15 +6,15 @@
 namespace kiln::stablehlo {
 namespace {
 
-// Names and versions that have the same attributes. An attribute is "name:kind=defaults", with '+'
-// in front where it is added, and '-' where it is dropped.
+// Names and versions with the same attributes. An attribute is "name:kind=defaults", with '+' in
+// front if it is added, and '-' if it is dropped.
 struct Row {
   std::string_view names;
   std::string_view versions;
   std::string_view attributes;
 };
 
-// Lists that several have.
+// Lists shared by several.
 #define CHANNEL "channel_id:channel=0 +channel_type:channel "
 #define CONV_DIMENSIONS                                                                    \
   "input_batch_dimension:conv input_feature_dimension:conv input_spatial_dimensions:conv " \
@@ -78,7 +78,7 @@ constexpr Row kRows[] = {
     {"dynamic_broadcast_in_dim", "1",
      "broadcast_dimensions:ints known_expanding_dimensions:ints=empty "
      "known_nonexpanding_dimensions:ints=empty"},
-    // The operand tells the padding, and did so before.
+    // The operand is the padding, as in earlier versions.
     {"dynamic_conv", "1", CONV_COUNTS CONV_DIMENSIONS "-padding " CONV_REST},
     {"dynamic_conv", "2", CONV_COUNTS CONV_DIMENSIONS CONV_REST},
     {"dynamic_gather", "1",

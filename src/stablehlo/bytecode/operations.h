@@ -1,5 +1,5 @@
-// The operations of vhlo of all versions, and what their attributes become in StableHLO. Private to
-// the bytecode reader.
+// The operations of vhlo of all versions, and the conversion of their attributes to StableHLO.
+// Private to the bytecode reader.
 #pragma once
 
 #include <string_view>
@@ -32,7 +32,7 @@ struct VhloOperation {
   std::vector<VhloAttribute> attributes;  // in the order in which properties have them
 };
 
-// By its name with the version, "add_v1"; null where no version that is read has it.
+// By its name with the version, "add_v1"; null if no supported version has it.
 const VhloOperation* FindVhloOperation(std::string_view name);
 
 // Turns the attributes of operations into those of StableHLO.
@@ -40,7 +40,7 @@ class Upgrade {
  public:
   explicit Upgrade(Tables& tables) : tables_(tables) {}
 
-  // The values are those of the operation's attributes that are not added, in their order.
+  // The values of the operation's attributes, without added ones, in their order.
   Result<mlir::AttributeList> Convert(const VhloOperation& operation,
                                       const std::vector<const mlir::Attribute*>& values,
                                       size_t offset);
@@ -53,7 +53,7 @@ class Upgrade {
   Result<const mlir::Attribute*> ConvertSymbol(const mlir::Attribute& value, size_t offset);
 
   Tables& tables_;
-  // Lists that are made already, as many operations have the same.
+  // Cached lists, because many operations have the same.
   std::unordered_map<const mlir::Attribute*, const mlir::Attribute*> lists_;
 };
 

@@ -1,4 +1,4 @@
-// The section of operations: regions, blocks and values, by way of the tables.
+// The section of operations: regions, blocks and values, by the tables.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,7 @@ using mlir::Operation;
 using mlir::Region;
 using mlir::Value;
 
-// What an operation has, as bits.
+// The parts of an operation, as bits.
 enum Mask : uint8_t {
   kHasAttributes = 1,
   kHasResults = 2,
@@ -37,7 +37,7 @@ class Reader {
   Result<std::unique_ptr<mlir::Module>> Read();
 
  private:
-  // Values by their numbers, up to one region that sees nothing outside.
+  // Values by their numbers, up to an isolated region.
   struct Scope {
     std::vector<Value*> values;  // null where the operation comes later
   };
@@ -125,7 +125,7 @@ Status Reader::Define(Value* value, Numbers& numbers, size_t offset) {
   return OkStatus();
 }
 
-// The orders of uses say nothing about the program.
+// Use orders are irrelevant to the program.
 Status Reader::SkipUseListOrders(Input& input, uint64_t values) {
   uint64_t count = 1;
   if (values > 1) {
@@ -157,7 +157,7 @@ Status Reader::ReadOperation(Input& input, Block* block, Numbers& numbers) {
     return Unimplemented("byte ", at, ": branches between blocks are not implemented");
   }
   std::string_view full = name->full;
-  // Text has one kind of return, too, but for functions.
+  // As in text, there is one kind of return, except in functions.
   if (full == "stablehlo.return" && block->parent->parent->name == "func.func")
     full = "func.return";
   if (full == "builtin.module" && block->parent->parent != module_->root()) {
@@ -215,7 +215,7 @@ Status Reader::ReadRegions(Input& input, Operation* operation) {
   if (count > input.remaining()) {
     return input.Fail(Cat(input.remaining(), " bytes up to the end"), Cat(count, " regions"));
   }
-  // Those that see nothing outside are in a section, so that they could be read later.
+  // Isolated regions are in a section of their own, for lazy loading.
   const bool in_section = isolated && container_.format >= kLazyRegions;
   Input section;
   if (in_section) {
@@ -239,7 +239,7 @@ Status Reader::ReadRegion(Input& input, Operation* operation, bool isolated) {
   if (isolated) scopes_.emplace_back();
   const size_t values_at = input.offset();
   KILN_ASSIGN_OR_RETURN(uint64_t values, input.VarInt("a number of values"));
-  // Each takes a byte, and so do those that regions around have still to define.
+  // Each takes at least a byte, and so do the pending values of enclosing regions.
   const size_t most = end_ - std::min(end_, input.offset() + outstanding_);
   if (values > most) {
     return FailAtByte(values_at, Cat(values, " values"),

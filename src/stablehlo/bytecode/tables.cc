@@ -12,7 +12,7 @@ namespace {
 // Attributes and types inside each other.
 constexpr int64_t kMaxNesting = 120;
 
-// What may be copied beyond what the input has itself.
+// The budget of copies beyond the size of the input.
 constexpr size_t kCopies = 16;
 constexpr size_t kFreeCopies = size_t{1} << 20;
 
@@ -114,7 +114,7 @@ Result<const mlir::Attribute*> Tables::ReadAttributeEntry(uint64_t index) {
   } else if (entry.dialect == "builtin") {
     read = ReadBuiltinAttribute(input, index);
   } else if (entry.dialect == "sdy") {
-    // How a program is parted among devices says nothing about its values.
+    // Partitioning among devices does not affect values.
     KILN_RETURN_IF_ERROR(input.Bytes(input.remaining(), "an attribute").status());
     read = MakeText(AttributeKind::kOpaque, "#sdy", at);
   } else {
@@ -271,7 +271,7 @@ Result<const mlir::Attribute*> Tables::ReadDictionary(Input& input) {
     KILN_ASSIGN_OR_RETURN(field.name, ReadName(input));
     KILN_ASSIGN_OR_RETURN(field.value, ReadAttribute(input));
   }
-  // Equal names have one address, so that long ones are not compared with themselves.
+  // Equal names have one address, which avoids comparisons of long names.
   auto same = [](const mlir::NamedAttribute& a, const mlir::NamedAttribute& b) {
     return a.name.data() == b.name.data();
   };

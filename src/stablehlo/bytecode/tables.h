@@ -1,5 +1,5 @@
-// The tables of attributes and types, in the forms that the tree has: the dialect vhlo's entries
-// are turned into those of StableHLO. Private to the bytecode reader.
+// The tables of attributes and types, in the tree's forms: entries of the dialect vhlo are
+// converted to StableHLO's. Private to the bytecode reader.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace kiln::stablehlo {
 
 class Tables {
  public:
-  // Both must outlive this. `size` is that of the whole input, by which memory is bounded.
+  // Both must outlive this. `size` is the size of the whole input, which bounds memory.
   Tables(const Container& container, mlir::Module& module, size_t size);
 
-  // Reads all entries, so that each is known to be sound, also where nothing refers to it.
+  // Reads all entries, so that each is validated, even unreferenced ones.
   Status ReadAll();
 
-  // An index in the input, and what it stands for.
+  // An index in the input, and its entry.
   Result<const mlir::Type*> ReadType(Input& input);
   Result<const mlir::Attribute*> ReadAttribute(Input& input);
-  // With a flag for whether there is one; null if not.
+  // Optional, with a flag; null if absent.
   Result<const mlir::Attribute*> ReadOptionalAttribute(Input& input);
-  // Of an attribute that is a location; null where it tells nothing.
+  // A location attribute; null if empty.
   Result<const mlir::Source*> ReadLocation(Input& input);
-  // Of an index that is read already, from `offset`.
+  // By an index read before, at `offset`.
   Result<const mlir::Type*> TypeAt(uint64_t index, size_t offset);
   Result<const mlir::Attribute*> AttributeAt(uint64_t index, size_t offset);
 
@@ -43,7 +43,7 @@ class Tables {
   Result<const mlir::Type*> GetType(mlir::Type type, size_t offset);
   Result<const mlir::Type*> GetInteger(int64_t width);
   Result<const mlir::Type*> GetFloat(mlir::FloatKind kind);
-  // Copying is paid for, as a few bytes can ask for the same long string again and again.
+  // Copies are charged to the budget, because a few bytes can repeat a long string many times.
   Status Spend(size_t bytes, size_t offset);
 
   mlir::Module& module() { return module_; }
@@ -125,7 +125,7 @@ class Tables {
   Status ReadLocationEntry(Input& input, uint64_t code, uint64_t index);
   Status ReadChildren(Input& input, uint64_t count, Location& location);
   Status CheckLocations();
-  // What a walk has found so far.
+  // The result of a walk so far.
   struct Told {
     std::string_view name;
     std::string_view file;

@@ -1,4 +1,4 @@
-// Attributes of vhlo's operations to those of StableHLO's.
+// Conversion of vhlo's attributes to StableHLO's.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -13,7 +13,7 @@ using mlir::Attribute;
 using mlir::AttributeKind;
 using mlir::AttributeList;
 
-// Records that several attributes make together.
+// Records composed of several attributes.
 struct RecordRow {
   std::string_view kind;
   std::string_view attribute;
@@ -29,7 +29,7 @@ constexpr RecordRow kRecords[] = {
 };
 constexpr size_t kNumRecords = std::size(kRecords);
 
-// Which record a kind is of, or kNumRecords.
+// The record of a kind, or kNumRecords.
 size_t RecordOf(std::string_view kind) {
   size_t i = 0;
   while (i < kNumRecords && kRecords[i].kind != kind) ++i;
@@ -56,7 +56,7 @@ bool IsEmpty(const Attribute& attribute) {
     case AttributeKind::kElements:
       return attribute.bytes.empty();
     case AttributeKind::kArray:
-      // Dictionaries of arguments say nothing where all are empty.
+      // Dictionaries of arguments are dropped if all are empty.
       return std::ranges::all_of(attribute.items, [](const Attribute* item) {
         return item->is(AttributeKind::kDictionary) && item->fields.empty();
       });
@@ -92,7 +92,7 @@ bool IsNamed(const Attribute& attribute, std::string_view name) {
         return item->is(AttributeKind::kEnum) && item->text == name;
       });
     case AttributeKind::kRecord: {
-      // How exact a result is: this mode, with nothing that tells more.
+      // The result accuracy: this mode, without further fields.
       bool is = true;
       for (const mlir::NamedAttribute& field : attribute.fields) {
         const Attribute& value = *field.value;
@@ -155,7 +155,7 @@ Result<AttributeList> Upgrade::Convert(const VhloOperation& operation,
     const std::string_view name = record < kNumRecords ? FieldName(attribute.name) : attribute.name;
     mlir::Insert(fields, tables_.module().Name(name), value);
   }
-  // A custom call has layouts of both sides or of none.
+  // A custom call has layouts of both sides or of neither.
   constexpr std::string_view kLayouts[] = {"operand_layouts", "result_layouts"};
   for (int side = 0; side < 2; ++side) {
     if (!mlir::Find(list, kLayouts[side]) || mlir::Find(list, kLayouts[1 - side])) continue;
@@ -173,7 +173,7 @@ Result<AttributeList> Upgrade::Convert(const VhloOperation& operation,
   return list;
 }
 
-// Null where it says nothing.
+// Null if empty.
 Result<const Attribute*> Upgrade::ConvertKind(const VhloAttribute& attribute,
                                               const Attribute& value, size_t offset) {
   const std::string_view kind = attribute.kind;
@@ -227,8 +227,8 @@ Result<const Attribute*> Upgrade::ConvertField(const Attribute& value, size_t of
   return &value;
 }
 
-// Elements as a list. A few bytes may stand for any number of equal ones; but lists say something
-// of each dimension.
+// Elements as a list. A few bytes may encode any number of equal elements; valid lists have one per
+// dimension.
 Result<const Attribute*> Upgrade::ConvertList(const Attribute& value, size_t offset) {
   if (auto known = lists_.find(&value); known != lists_.end()) return known->second;
   const mlir::Type& element = *value.type->element;

@@ -7,7 +7,7 @@
 namespace kiln::stablehlo {
 namespace {
 
-// Major and minor; with another patch level there are no other operations.
+// Major and minor; patch levels do not change operations.
 using Version = std::pair<int64_t, int64_t>;
 constexpr Version kOldest{0, 9};
 constexpr Version kNewest{1, 20};

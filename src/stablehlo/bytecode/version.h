@@ -1,4 +1,4 @@
-// The versions of the dialect vhlo that are read. Private to the bytecode reader.
+// The supported versions of the dialect vhlo. Private to the bytecode reader.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace kiln::stablehlo {
 // "1.20.0"
 std::string NewestVersion();
 
-// Of a producer, as "StableHLO_v1.20.0" is one: fails where its version is not read. Others do not
-// tell one.
+// From a producer such as "StableHLO_v1.20.0": fails for an unsupported version. Other producers
+// state none.
 Status CheckVersion(std::string_view producer);
 
 }  // namespace kiln::stablehlo

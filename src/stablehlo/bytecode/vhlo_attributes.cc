@@ -5,7 +5,7 @@
 namespace kiln::stablehlo {
 namespace {
 
-// Enumerations; a value that stands for none is empty.
+// Enumerations; invalid values are empty.
 struct EnumRow {
   uint64_t code;
   std::string_view name;
@@ -152,7 +152,7 @@ Result<const mlir::Attribute*> Tables::ReadResultAccuracy(Input& input) {
   return Make(std::move(record), at);
 }
 
-// What tells replica groups by the axes of a mesh, which the tree keeps as text.
+// Replica groups by the axes of a mesh, kept as text in the tree.
 Result<const mlir::Attribute*> Tables::ReadMesh(Input& input, uint64_t code) {
   const size_t at = input.offset();
   std::string text;
@@ -216,9 +216,9 @@ Status Tables::AppendMeshPart(Input& input, std::string& text) {
   return AppendMeshPart(*part, at, text);
 }
 
-// A name, a number or a list of numbers, what is text already, and arrays of these.
+// A name, a number or a list of numbers, text, and arrays of these.
 Status Tables::AppendMeshPart(const Attribute& part, size_t offset, std::string& text) {
-  // What a character of a name, and an integer, take at most.
+  // The maximal printed sizes of a character of a name, and of an integer.
   constexpr size_t kMostDigits = 24;
   switch (part.kind) {
     case AttributeKind::kOpaque:

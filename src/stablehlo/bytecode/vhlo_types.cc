@@ -178,7 +178,7 @@ Result<const mlir::Type*> Tables::ReadQuantized(Input& input, bool per_axis) {
   return GetType(std::move(type), at);
 }
 
-// A memref, which the tree keeps as text.
+// A memref, kept as text in the tree.
 Result<const mlir::Type*> Tables::ReadBuffer(Input& input) {
   const size_t at = input.offset();
   KILN_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ReadInts(input));

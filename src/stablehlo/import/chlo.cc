@@ -1,4 +1,4 @@
-// Operations of the client's dialect that are more than one op of HLO.
+// Operations of CHLO that are more than one op of HLO.
 #include <cmath>
 #include <limits>
 
@@ -22,7 +22,7 @@ Result<Values> Conj(Op& op) {
   return op.One(Complex(op.b, Part(op.b, Opcode::kReal, x), imaginary));
 }
 
-// (x + iy)^2 = (x + y)(x - y) + 2ixy. Where |x| = |y| one factor is 0, and the other may overflow.
+// (x + iy)^2 = (x + y)(x - y) + 2ixy. If |x| = |y|, one factor is 0, and the other may overflow.
 Result<Values> Square(Op& op) {
   Builder& b = op.b;
   if (!IsComplex(op.type(0))) {
@@ -56,8 +56,8 @@ Result<Values> Atan(Op& op) {
       Complex(b, Part(b, Opcode::kImag, w), b.Add(Opcode::kNegate, {Part(b, Opcode::kReal, w)})));
 }
 
-// Functions of real numbers that are computed as XLA does, whose results programs may have been
-// held against: in f32 where they are narrower.
+// Functions of real numbers, computed as in XLA, the likely reference of programs: in f32 for
+// narrower types.
 struct Wide {
   Instruction* x = nullptr;
   Shape shape;
@@ -117,7 +117,7 @@ Result<Values> IsInf(Op& op) {
 Result<Values> ConstantLike(Op& op) {
   const mlir::Attribute* value = op.Find("value");
   if (!value) return InvalidArgument("the attribute value is missing");
-  // A number, which is the elements' whatever its own type says.
+  // A number in the type of the elements, whatever its own type.
   Result<Literal> literal = Status();
   if (value->is(mlir::AttributeKind::kElements)) {
     literal = LiteralOf(*value, *value->type);
@@ -141,8 +141,8 @@ Result<Values> TopK(Op& op) {
   return op.Unpack(op.b.Add(Opcode::kTopK, op.operands, {{Attr::kK, k}, {Attr::kLargest, true}}));
 }
 
-// The dimensions that all operands are repeated to. The last ones belong together, unless
-// `dimensions` says which of the result are those of operands of fewer.
+// The common dimensions of broadcast operands. Trailing dimensions are aligned, unless `dimensions`
+// maps the dimensions of the operand of lower rank.
 Status BroadcastAll(Op& op, const std::optional<Ints>& dimensions) {
   int64_t rank = 0;
   for (const Instruction* x : op.operands) rank = std::max(rank, x->shape().rank());
@@ -177,7 +177,7 @@ Status BroadcastAll(Op& op, const std::optional<Ints>& dimensions) {
   return op.b.status();
 }
 
-// "chlo.broadcast_add" is "stablehlo.add" of operands that are repeated to one shape.
+// "chlo.broadcast_add" is "stablehlo.add" of broadcast operands.
 Result<Values> Broadcast(Op& op) {
   std::optional<Ints> dimensions;
   if (op.Find("broadcast_dimensions")) {

@@ -1,4 +1,4 @@
-// What regions that are computations of their own use of values outside.
+// Values of outside used by regions that become computations.
 #pragma once
 
 #include <span>
@@ -7,15 +7,15 @@
 
 namespace kiln::stablehlo {
 
-// What a region's computation is given of outside: all that it uses but constants, which it has
-// itself. Each value once, in the order of their first use.
+// The captured values of a region: all values of outside that it uses, except constants, which are
+// copied. Each value once, in the order of first use.
 struct Passed {
   std::vector<const mlir::Value*> values;
   Values instructions;
 };
 Result<Passed> PassedTo(Op& op, std::span<const mlir::Region* const> regions);
 
-// The parts of a value that is one of `count`, or a tuple of them.
+// The parts of a value: itself if `count` is 1, otherwise the elements of the tuple.
 Values PartsOf(Builder& b, ir::Instruction* value, size_t count);
 
 }  // namespace kiln::stablehlo

@@ -1,4 +1,4 @@
-// Custom calls that stand for operations, and what their operands say of results.
+// Custom calls that represent operations, and their shape operands.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace kiln::stablehlo {
 
-// How a call of that target is imported, or null where it is a call.
+// The importer of a target, or null for an ordinary call.
 Lowering FindExtension(std::string_view target);
 Lowering FindLinearAlgebra(std::string_view target);
 
-// Operands by their number in `indices_of_shape_operands`, one for each result, are its sizes.
+// Operands numbered by `indices_of_shape_operands`, one for each result, are its sizes.
 struct ShapeOperands {
   std::vector<Shape> results;  // empty without that attribute
   Values others;               // the operands that are none of these

@@ -1,5 +1,5 @@
-// Factors of matrices that neither HLO nor StableHLO has an operation for, as the ops that they
-// come to. Matrices are [batch, m, n], of floats or complex numbers; k = min(m, n).
+// Matrix factorisations without an operation in HLO and StableHLO, written in HLO's ops. Matrices
+// are [batch, m, n], of floats or complex numbers; k = min(m, n).
 #pragma once
 
 #include "stablehlo/import/builder.h"
@@ -10,11 +10,11 @@ namespace kiln::stablehlo {
 struct LuFactors {
   // [batch, m, n]: L below the diagonal, without the ones on it, and U.
   ir::Instruction* factors = nullptr;
-  // s32[batch, k]: with which row, from i on, row i changed places when column i had its turn.
+  // s32[batch, k]: the row, from i on, swapped with row i at column i.
   ir::Instruction* pivots = nullptr;
-  // s32[batch, m]: which row of A each row of P A is.
+  // s32[batch, m]: the row of A for each row of P A.
   ir::Instruction* order = nullptr;
-  // s32[batch]: from 1, the first column whose pivot is 0, so that U is singular; 0 without one.
+  // s32[batch]: from 1, the first column with a pivot of 0, so that U is singular; 0 without one.
   ir::Instruction* info = nullptr;
 };
 LuFactors LuDecomposition(Builder& b, ir::Instruction* x);
@@ -26,8 +26,8 @@ struct QrFactors {
   ir::Instruction* taus = nullptr;     // [batch, k]
 };
 QrFactors QrDecomposition(Builder& b, ir::Instruction* x);
-// The first n columns of Q, by reflections that [batch, m, n] matrices hold as above, one for each
-// of the taus.
+// The first n columns of Q, by the reflections stored in [batch, m, n] matrices as above, one per
+// tau.
 ir::Instruction* ProductOfReflections(Builder& b, ir::Instruction* x, ir::Instruction* taus);
 
 }  // namespace kiln::stablehlo

@@ -1,4 +1,4 @@
-// Values that are known when importing: what operands that say shapes depend on is evaluated.
+// Values known at import: the inputs of shape operands are evaluated.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class Folder {
  public:
   explicit Folder(const Interrupt& interrupt) : interrupt_(interrupt) {}
 
-  // The value of an instruction, or null where it is not known, or too large to find out.
+  // The value of an instruction, or null if unknown or too expensive.
   std::shared_ptr<const Literal> Find(const ir::Instruction* instruction);
-  // A parameter's value in a function that is imported for it.
+  // The known value of a parameter in a specialised function.
   void Set(const ir::Instruction* parameter, std::shared_ptr<const Literal> value) {
     values_[parameter] = std::move(value);
   }
@@ -29,9 +29,9 @@ class Folder {
   bool MayFold(const ir::Computation& computation, int depth);
   std::shared_ptr<const Literal> Evaluate(const ir::Instruction& instruction);
 
-  // Null for those that are not known.
+  // Null for unknown ones.
   std::unordered_map<const ir::Instruction*, std::shared_ptr<const Literal>> values_;
-  // By how deep the computation is in what is folded.
+  // By the depth of the computation in folded calls.
   std::map<std::pair<const ir::Computation*, int>, bool> foldable_;
   const Interrupt interrupt_;
   int64_t evaluated_bytes_ = 0, work_ = 0;

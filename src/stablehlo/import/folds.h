@@ -1,4 +1,4 @@
-// Operations that fold elements by a region.
+// Operations that reduce elements by a region.
 #pragma once
 
 #include "stablehlo/import/op.h"
@@ -10,7 +10,7 @@ namespace kiln::stablehlo {
 // arrays of updates; of others N arrays. They are converted to the region's types.
 Result<Values> Fold(Op& op, Opcode opcode, Attributes attributes);
 
-// An instruction as the type that a region's argument has.
+// An instruction converted to the type of a region's argument.
 Result<ir::Instruction*> ConvertTo(Op& op, ir::Instruction* x, const mlir::Type& from,
                                    const mlir::Type& to);
 

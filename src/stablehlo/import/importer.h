@@ -1,4 +1,4 @@
-// What an import keeps: functions, computations under construction, and known values.
+// The state of an import: functions, computations under construction, and known values.
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@ namespace kiln::stablehlo {
 
 class Importer;
 
-// A computation under construction, and which of its instructions each value of the tree is.
+// A computation under construction, with a map from values of the tree to its instructions.
 class Body {
  public:
-  // `outer` is the one whose values the region may use, if they are known when importing.
+  // `outer` is the body whose values the region may use, if known at import.
   Body(Importer& importer, ir::Computation* computation, Body* outer)
       : importer_(importer), computation_(computation), outer_(outer) {}
 
@@ -36,7 +36,7 @@ class Body {
   Result<ir::Instruction*> Find(const mlir::Value* value);
 
  private:
-  // A copy of an instruction of another body, where its value is known.
+  // A constant for an instruction of another body with a known value.
   Result<ir::Instruction*> Copy(ir::Instruction* instruction);
 
   Importer& importer_;
@@ -53,31 +53,31 @@ class Importer {
 
   ir::Module& module() { return *module_; }
   Folder& folder() { return folder_; }
-  // The value of a few integers, such as sizes are, where it is known; or null.
+  // The value of a few integers, such as sizes, if known; or null.
   std::shared_ptr<const Literal> SmallValue(const ir::Instruction* instruction);
 
-  // The computation of a function for such arguments, and how its results are told: whether its
-  // result is a value, or a tuple.
+  // The computation of a function for such arguments, and the form of its results: a value, or a
+  // tuple.
   struct Callee {
     ir::Computation* computation = nullptr;
     size_t results = 0;
   };
   Result<Callee> FindCallee(std::string_view function, std::span<ir::Instruction* const> arguments);
-  // The same for arguments of the types that the function declares.
+  // The same for arguments of the declared types.
   Result<Callee> FindCallee(std::string_view function);
   size_t ParameterCountOf(std::string_view function) const;
 
-  // Adds a block's operations to a body, whose arguments are bound, and gives the values that the
-  // block ends with. Fails where it does not end with such an operation, or where depth is used up.
+  // Adds a block's operations to a body with bound arguments, and returns the operands of its
+  // terminator. Fails without a terminator, or at the limit of depth.
   Result<Values> ImportBlock(const mlir::Block& block, Body& body, std::string_view terminator);
-  // The one block of a region with so many arguments.
+  // The single block of a region with this number of arguments.
   Result<const mlir::Block*> BlockOf(const mlir::Region& region, size_t arguments) const;
-  // A region of scalars, or of other values of such shapes, as a computation. What it uses of
-  // values outside must be known when importing.
+  // A region of scalars, or of other values of such shapes, as a computation. Values of outside
+  // that it uses must be known at import.
   Result<ir::Computation*> ImportRegion(const mlir::Region& region, Body& outer,
                                         std::string_view name, std::span<const Shape> arguments);
 
-  // A failure with the place of the operation, unless it is of one inside that has told its own.
+  // A failure with the location of the operation, unless it has an inner location already.
   Status Place(const mlir::Operation& operation, const Status& status);
 
  private:
@@ -92,17 +92,17 @@ class Importer {
   Status FindFunctions();
   Result<Function*> FindEntry();
   Result<Function*> FunctionOf(std::string_view name);
-  // Imports the functions that a function calls, callees first, and it itself.
+  // Imports a function and its callees, callees first.
   Status ImportCallees(Function* entry);
-  // For arguments of such shapes, of which some values are known, or null.
+  // For arguments of such shapes, with known values, or null.
   Result<ir::Computation*> ImportFunction(Function& function, std::string_view name,
                                           std::span<const Shape> arguments,
                                           std::span<const std::shared_ptr<const Literal>> known);
   Result<std::vector<Shape>> DeclaredArguments(const Function& function) const;
   Result<std::vector<Shape>> EntryArguments(const Function& entry) const;
   Status AddAliases(const Function& entry);
-  // Counts what is made of parts of types, which a few bytes of a program may have many of, and of
-  // operations, which are imported again for each shape.
+  // Counts parts of types, of which a few bytes of a program may have many, and operations, which
+  // are imported once per shape.
   Status Charge(std::span<mlir::Value* const> values);
 
   const mlir::Module& tree_;
@@ -116,7 +116,7 @@ class Importer {
   bool placed_ = false;
 };
 
-// Whether a type in it has a size that is not known.
+// Whether a type in it has a dynamic size.
 bool UsesUnknownSizes(const mlir::Region& region);
 
 // "line 3, column 7: 'stablehlo.add'", the beginning of messages.

@@ -29,9 +29,9 @@ Instruction* Part(Builder& b, Instruction* x, int64_t first, int64_t last) {
   return b.Slice(x, {{0, x->shape().dim(0), 1}, {first, last, 1}});
 }
 
-// The turn of column i: its largest element from the diagonal down is the pivot. The pivot's row
-// changes places with row i; what is below it in the column is divided by it, and what is right of
-// the column and below the row loses the product of both.
+// Step i: the largest element of column i from the diagonal down is the pivot. The pivot's row is
+// swapped with row i; the elements below the pivot are divided by it, and the trailing submatrix is
+// updated by the product of column and row.
 Values Turn(Builder& b, Instruction* i, const Values& state) {
   Instruction *x = state[0], *pivots = state[1], *order = state[2], *info = state[3];
   const Shape matrix = x->shape();
@@ -100,7 +100,7 @@ Values Turn(Builder& b, Instruction* i, const Values& state) {
   return {x, pivots, order, info};
 }
 
-// The factors before the first turn.
+// The factors before the first step.
 LuFactors Initial(Builder& b, Instruction* x) {
   const int64_t batch = x->shape().dim(0), m = x->shape().dim(1), n = x->shape().dim(2);
   constexpr ElementType kCount = ElementType::kS32;

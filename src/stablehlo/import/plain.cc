@@ -1,4 +1,4 @@
-// The operations that HLO has, too, under its name or another one.
+// The operations with an equivalent op of HLO, under the same name or another.
 #include "stablehlo/import/op.h"
 
 namespace kiln::stablehlo {
@@ -81,7 +81,7 @@ constexpr PlainRow kRows[] = {
     {"chlo.tan", Opcode::kTan},
     {"chlo.zeta", Opcode::kZeta},
 
-    // What StableHLO has left out of its forerunner, or given to CHLO.
+    // Operations of StableHLO's predecessor that were removed, or moved to CHLO.
     {"mhlo.acos", Opcode::kAcos},
     {"mhlo.acosh", Opcode::kAcosh},
     {"mhlo.asin", Opcode::kAsin},

@@ -10,7 +10,7 @@ struct DotDimensions {
 };
 ir::Instruction* DotOf(Builder& b, ir::Instruction* lhs, ir::Instruction* rhs,
                        const DotDimensions& dimensions, ElementType type);
-// What dot and dot_general say.
+// The dimension numbers of dot and dot_general.
 Result<DotDimensions> DotDimensionsOf(const Op& op);
 
 }  // namespace kiln::stablehlo

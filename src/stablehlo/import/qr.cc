@@ -8,7 +8,7 @@ namespace {
 
 using ir::Instruction;
 
-// The conjugate, which a real number is itself.
+// The conjugate; the identity for real numbers.
 Instruction* Conjugate(Builder& b, Instruction* x) {
   if (!x || !IsComplex(x->shape().type())) return x;
   Instruction* imag = b.Add(Opcode::kNegate, {b.Add(Opcode::kImag, {x})});
@@ -18,11 +18,11 @@ Instruction* Conjugate(Builder& b, Instruction* x) {
 // The conjugate transpose of each matrix.
 Instruction* Adjoint(Builder& b, Instruction* x) { return b.Transpose(Conjugate(b, x), {0, 2, 1}); }
 
-// The turn of column i: a = s y is what it has from the diagonal down, s its largest part, so that
-// no square is out of range.
-//   beta = -sign(re y[i]) |y|,  tau = (beta - y[i]) / beta,  v = y / (y[i] - beta),
-// and I - conj(tau) v v' makes the column s beta; where all below the diagonal is 0 and y[i] is
-// real, it stays as it is, and tau is 0.
+// Step i: a = s y is column i from the diagonal down, s its largest part, so that no square is out
+// of range. beta = -sign(re y[i]) |y|,  tau
+//   = (beta - y[i]) / beta, v = y / (y[i] - beta),
+// and I - conj(tau) v v' makes the column s beta; if all elements below the diagonal are 0 and y[i]
+// is real, it is unchanged, and tau is 0.
 Values Turn(Builder& b, Instruction* i, const Values& state) {
   Instruction *x = state[0], *taus = state[1];
   const Shape matrix = x->shape();
@@ -77,7 +77,7 @@ Values Turn(Builder& b, Instruction* i, const Values& state) {
                b.Number(vector, 0));
   Instruction* diagonal = b.Compare(Direction::kEq, rows, here);
 
-  // x loses conj(tau) v (v' x).
+  // x - conj(tau) v (v' x).
   Instruction* unit = b.Select(diagonal, b.Number(vector, 1), v);
   Instruction* products = b.Add(Opcode::kDot, {Conjugate(b, unit), x},
                                 {{Attr::kLhsBatchDims, Ints{0}},

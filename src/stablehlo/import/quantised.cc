@@ -11,7 +11,7 @@ namespace {
 using ir::Instruction;
 using mlir::Quantization;
 
-// A number in all places of a shape, or one for each index of the quantised axis.
+// A number broadcast to a shape, or one for each index of the quantised axis.
 Instruction* Numbers(Builder& b, const Shape& shape, std::optional<int64_t> axis,
                      const std::vector<double>& numbers) {
   if (!axis || numbers.size() == 1) return b.Number(shape, numbers[0]);
@@ -78,10 +78,10 @@ struct IntegerProduct {
   std::optional<int64_t> axis;  // of the result, along which rhs has several scales
 };
 
-// All sums are exact. Then they are brought to the result's scale, once.
+// All sums are exact, and rescaled once to the result's scale.
 Result<Values> LowerIntegers(Op& op, const Product& product, const IntegerProduct& q) {
   Builder& b = op.b;
-  // What the result is multiplied by, for each index of its axis.
+  // The factor of the result, for each index of its axis.
   std::vector<double> scales;
   const size_t count = std::max(q.rhs.scales.size(), q.result.scales.size());
   auto at = [](const std::vector<double>& list, size_t k) {
@@ -137,7 +137,7 @@ Instruction* Dequantise(Builder& b, Instruction* x, const Quantization& q) {
   Result<ElementType> expressed = ElementTypeOf(*q.expressed);
   if (!expressed.ok()) return b.Fail(expressed.status());
   const Shape shape = WithType(x->shape(), *expressed);
-  // Of 32 bits the difference may have one more.
+  // The difference of 32-bit integers may need one more bit.
   if (HasZeroPoint(q)) {
     x = Centred(b, x, q, q.storage->width < 32 ? ElementType::kS32 : ElementType::kS64);
   }
@@ -161,7 +161,7 @@ Result<Values> LowerProduct(Op& op, const Product& product) {
   std::optional<int64_t> axis;
   if (rhs && !rhs->axes.empty()) axis = product.result_dimension(rhs->axes[0]);
   if (result && !result->axes.empty() && !axis) axis = result->axes[0];
-  // Scales must not change within a sum, nor be those of different dimensions of the result.
+  // Scales must be constant within a sum, and of a single dimension of the result.
   const bool fits = lhs && rhs && result && lhs->axes.empty() &&
                     (rhs->axes.empty() || product.result_dimension(rhs->axes[0])) &&
                     (result->axes.empty() || result->axes[0] == *axis);

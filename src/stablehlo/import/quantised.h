@@ -9,18 +9,18 @@ namespace kiln::stablehlo {
 
 // A product of operands 0 and 1 of an operation.
 struct Product {
-  // The op for such factors, and elements of the result of such a type.
+  // The op for such factors, with this element type of the result.
   std::function<Result<ir::Instruction*>(ir::Instruction* lhs, ir::Instruction* rhs,
                                          ElementType type)>
       make;
-  // The result's dimension that is dimension d of rhs, or nothing where that is summed over.
+  // The result's dimension for dimension d of rhs, or nothing if contracted.
   std::function<std::optional<int64_t>(int64_t d)> result_dimension;
-  // How many products each sum has, or more.
+  // An upper bound of the number of products per sum.
   int64_t terms = 0;
 };
 
-// The result, whatever of it is quantised. Where all is, sums are taken of integers, exactly; a
-// factor that is not makes the other one floats.
+// The result for any quantised operands. If all are quantised, sums are exact, over integers; a
+// factor that is not quantised makes the other one floats.
 Result<Values> LowerProduct(Op& op, const Product& product);
 
 }  // namespace kiln::stablehlo

@@ -177,7 +177,7 @@ Result<Literal> LiteralOf(const mlir::Attribute& attribute, const Type& type) {
     if (found.dims() != shape.dims() || !same || !whole) {
       return InvalidArgument("found elements of ", *attribute.type, " for a constant of ", type);
     }
-    // All elements equal: one of them is the value, which the caller spreads.
+    // All elements are equal: the value is one of them, broadcast by the caller.
     Literal literal(attribute.splat ? Shape::Scalar(element) : shape);
     if (literal.byte_size() != bytes) {
       return InvalidArgument("found ", bytes, " bytes for a constant of ", type);

@@ -12,23 +12,23 @@
 
 namespace kiln::stablehlo {
 
-// Of quantised types that of the integers. UNIMPLEMENTED where Kiln has no such elements.
+// For quantised types the integers' type. UNIMPLEMENTED for elements unknown to Kiln.
 Result<ElementType> ElementTypeOf(const mlir::Type& element);
 
 // The quantisation of a tensor's elements, or null.
 const mlir::Quantization* QuantizationOf(const mlir::Type& type);
 inline bool IsQuantized(const mlir::Type& type) { return QuantizationOf(type) != nullptr; }
 
-// Whether a size in it is neither known nor bounded.
+// Whether it has a dynamic size without a bound.
 bool HasUnknownSize(const mlir::Type& type);
 
-// The shape of a tensor, token, tuple or future, and with `expressed` that of the floats that
-// quantised elements stand for. A future of one value is that value, one of several a tuple. Sizes
-// must be known or bounded.
+// The shape of a tensor, token, tuple or future; with `expressed`, quantised elements have their
+// float type. A future of one value is that value, a future of several a tuple. Sizes must be
+// static or bounded.
 Result<Shape> ShapeOf(const mlir::Type& type, bool expressed = false);
 
-// Whether a value of the shape may stand where the type is declared: sizes that the type does not
-// know may be any, and where it knows a bound, any up to that.
+// Whether a value of the shape conforms to a declared type: dynamic sizes may be any, bounded ones
+// any up to the bound.
 bool Fits(const mlir::Type& type, const Shape& shape, bool expressed = false);
 
 // The value of dense elements, integers and floats. `type` is the constant's, whose elements may be

@@ -1,12 +1,11 @@
-// Windows, and what convolutions and gathers are made of, for those whose numbers are attributes
-// and those whose numbers are operands.
+// Windows, convolutions and gathers, for operations with numbers in attributes or in operands.
 #pragma once
 
 #include "stablehlo/import/op.h"
 
 namespace kiln::stablehlo {
 
-// Names of the attributes of an operation with a window; "" where it has none of that kind.
+// Names of the attributes of an operation with a window; "" if absent.
 struct WindowNames {
   std::string_view strides = "window_strides", base_dilations = "", window_dilations = "",
                    padding = "padding", reversal = "";
@@ -24,8 +23,8 @@ Result<ir::Instruction*> GatherOf(Op& op, Ints slice_sizes);
 // WindowOf.
 Result<Values> ConvolutionBy(Op& op, const Ints* padding = nullptr);
 
-// A product of lhs and rhs whose elements are of `type`, by attributes that are made for it: both
-// factors are made of one type that the product may have.
+// A product of lhs and rhs with elements of `type`, by given attributes: both factors are converted
+// to a common type allowed for the product.
 ir::Instruction* ProductOf(Builder& b, Opcode opcode, ir::Instruction* lhs, ir::Instruction* rhs,
                            Attributes attributes, ElementType type);
 

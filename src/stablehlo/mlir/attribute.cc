@@ -26,7 +26,7 @@ std::optional<std::vector<int64_t>> IntsOfBytes(const Attribute& attribute) {
     values.push_back(Load(attribute.bytes.data() + at, size, is_signed));
   }
   if (dense && attribute.splat) {
-    // A few bytes may stand for more elements than anybody wants as a list.
+    // A few bytes may encode too many elements for a list.
     constexpr int64_t kMost = 1 << 20;
     if (attribute.type->num_elements() > kMost) return std::nullopt;
     values.resize(static_cast<size_t>(attribute.type->num_elements()), values[0]);

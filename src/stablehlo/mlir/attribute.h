@@ -1,4 +1,4 @@
-// Attributes of the tree. An attribute is made by Module::Make and does not change afterwards.
+// Attributes of the tree. An attribute is made by Module::Make and is immutable.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct NamedAttribute {
 };
 // Sorted by name, each name once.
 using AttributeList = std::vector<NamedAttribute>;
-// Null where the list does not have it.
+// Null if the list does not have it.
 const Attribute* Find(const AttributeList& list, std::string_view name);
-// Puts it where it belongs; false where the name is there already.
+// Inserts it in order; false if the name exists already.
 bool Insert(AttributeList& list, std::string_view name, const Attribute* value);
 
 struct Attribute {
@@ -73,13 +73,13 @@ inline constexpr int64_t kMaxAttributeDepth = 100;
 
 // What records have stands in mlir/records.h; both readers make them whole, with what text leaves
 // out (empty lists, say). "#stablehlo.bounds" is the name of type_extensions, too. Names of the
-// dialect mhlo are turned into those of stablehlo. An enum is named by what stands before its
-// value: stablehlo.{comparison_direction, comparison_type, precision, fft_type, transpose,
-// rng_algorithm, rng_distribution, custom_call_api_version, result_accuracy_mode},
-// chlo.{comparison_direction, comparison_type, precision}.
+// dialect mhlo become those of stablehlo. An enum is named by the prefix of its value:
+// stablehlo.{comparison_direction, comparison_type, precision, fft_type, transpose, rng_algorithm,
+// rng_distribution, custom_call_api_version, result_accuracy_mode}, chlo.{comparison_direction,
+// comparison_type, precision}.
 
-// Integers of whatever form has them, as old and new text differ: kDenseArray, kElements or kArray
-// of integers. Booleans count as 0 and 1. Nullopt for anything else.
+// Integers of any form, because old and new text differ: kDenseArray, kElements or kArray of
+// integers. Booleans count as 0 and 1. Nullopt for anything else.
 std::optional<std::vector<int64_t>> IntsOf(const Attribute& attribute);
 // Of kInteger and kBool, and of kElements of one element.
 std::optional<int64_t> IntOf(const Attribute& attribute);

@@ -1,5 +1,4 @@
-// Where an operation stands in the text or bytecode it was read from, and which line of which
-// program it was made from.
+// The location of an operation in the input, and in the program that the input was made from.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ struct Location {
   std::string ToString() const;
 };
 
-// What loc(...) tells: the outermost name ("jit(f)/add"), and the first place in a file of what is
-// called, fused or named. Empty and 0 where it does not tell.
+// The contents of loc(...): the outermost name ("jit(f)/add"), and the first file position of a
+// callee, fused or named location. Empty and 0 if missing.
 struct Source {
   std::string name;
   std::string file;
@@ -26,7 +25,7 @@ struct Source {
   int32_t column = 0;
 
   bool operator==(const Source&) const = default;
-  // loc("jit(f)/add"("file.py":3:7)), as MLIR's text has it.
+  // loc("jit(f)/add"("file.py":3:7)), as in MLIR's text.
   std::string ToString() const;
 };
 

@@ -8,8 +8,8 @@
 namespace kiln::mlir {
 namespace {
 
-// The fields of a type as bytes, by which equal types are found. Types below are already found, so
-// that their addresses tell them apart.
+// The fields of a type as bytes, the key for equal types. Types below are already unique, so their
+// addresses identify them.
 class Key {
  public:
   template <typename T>
@@ -153,7 +153,7 @@ Status CheckType(const Type& type) {
   }
 }
 
-// Brings kDenseArray and kElements into the form that the header tells.
+// Brings kDenseArray and kElements into the form specified in the header.
 Status CheckBytes(Attribute& attribute) {
   const bool dense = attribute.is(AttributeKind::kElements);
   if (dense && (!attribute.type->is_static())) {
@@ -176,7 +176,7 @@ Status CheckBytes(Attribute& attribute) {
   if (attribute.splat ? bytes.size() != size : bytes.size() / size != count) {
     return InvalidArgument(bytes.size(), " bytes are not the elements of ", *attribute.type);
   }
-  // All are equal where each byte equals the one an element before it.
+  // All are equal if each byte equals the one an element before it.
   if (!attribute.splat &&
       std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0) {
     attribute.splat = true;
@@ -253,7 +253,7 @@ Result<const Attribute*> Module::Make(Attribute attribute) {
 std::string_view Module::Name(std::string_view name) { return *names_.emplace(name).first; }
 
 const Source* Module::GetSource(const Source& source) {
-  // Operations of one place follow each other.
+  // Consecutive operations often share a location.
   if (!sources_.empty() && sources_.back() == source) return &sources_.back();
   return &sources_.emplace_back(source);
 }

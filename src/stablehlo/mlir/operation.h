@@ -60,7 +60,7 @@ struct Operation {
   Location location;
   const Source* source = nullptr;  // null where nothing is told
 
-  // Null where it does not have it.
+  // Null if absent.
   const Attribute* attribute(std::string_view key) const { return Find(attributes, key); }
 };
 
@@ -78,7 +78,7 @@ struct Region {
 
 inline constexpr int64_t kMaxRegionDepth = 100;
 
-// Owns all parts of a tree, in lists without nesting, so that trees of any depth are given back.
+// Owns all parts of a tree, in flat lists, so that trees of any depth can be destroyed.
 class Module {
  public:
   Module();
@@ -89,11 +89,11 @@ class Module {
   Operation* root() { return root_; }
   const Operation* root() const { return root_; }
   Block* body() const { return root_->regions[0]->blocks[0]; }
-  // Makes the "builtin.module" that is all that the root's block holds the root.
+  // Makes the "builtin.module", if it is the only content of the root's block, the root.
   void Unwrap();
   int64_t num_values() const { return static_cast<int64_t>(values_.size()); }
 
-  // The one type that is equal to this; fails on sizes that overflow, and on too many parts.
+  // The unique type equal to this; fails on overflowing sizes, and on too many parts.
   Result<const Type*> Get(Type type);
   // Keeps an attribute. Elements are checked against the type and brought into the form of one
   // element where all are equal.
@@ -104,7 +104,7 @@ class Module {
   // A new operation, at the block's end; the root's block for null.
   Operation* AddOperation(Block* block, std::string_view name, Location location);
   Value* AddResult(Operation* operation, const Type* type);
-  // Null where regions are nested too deep.
+  // Null if regions are nested too deep.
   Region* AddRegion(Operation* operation);
   Block* AddBlock(Region* region);
   Value* AddArgument(Block* block, const Type* type);

@@ -18,7 +18,7 @@ void AppendHexByte(std::string& out, char c) {
   out += kHexDigits[c & 15];
 }
 
-// In quotes, with what is not printable as two hexadecimal digits.
+// In quotes, with unprintable characters as two hexadecimal digits.
 std::string Quoted(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -70,7 +70,7 @@ uint64_t LoadBits(const char* from, int64_t size) {
 std::string FloatElementText(FloatKind kind, uint64_t bits) {
   const double value = DecodeFloat(kind, bits);
   if (!std::isfinite(value)) return HexBits(bits, (FormatOf(kind).bits + 7) / 8);
-  // The digits of a float are fewer than those of a double with the same value.
+  // A float has fewer digits than a double with the same value.
   if (kind != FloatKind::kF32) return FloatText(value);
   std::string text = Cat(static_cast<float>(value));
   const size_t exponent = text.find('e');
@@ -128,7 +128,7 @@ class Printer {
 
   const PrintOptions& options_;
   std::string out_;
-  // In the order in which the values come, whatever made the tree.
+  // In the order of the values, independent of the tree's origin.
   std::unordered_map<const Value*, int64_t> numbers_;
 };
 
@@ -272,8 +272,7 @@ void Printer::Print(const Attribute& attribute) {
 }
 
 std::string Printer::NameOf(const Value* value) {
-  // Values are numbered where they are defined, so that one without a number has no place in the
-  // tree.
+  // Values are numbered at their definition, so a value without a number is not in the tree.
   auto found = numbers_.find(value);
   return found == numbers_.end() ? "%<<undefined>>" : Cat("%", found->second);
 }

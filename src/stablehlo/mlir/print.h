@@ -1,5 +1,5 @@
-// The tree as MLIR text in the generic form, which the text reader takes, for dumps and for holding
-// trees against each other: equal text, equal trees.
+// The tree as MLIR text in the generic form, readable by the text reader, for dumps and for
+// comparison of trees: equal text, equal trees.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace kiln::mlir {
 struct PrintOptions {
   // Elements beyond this number are printed as one string of hexadecimal digits.
   int64_t max_listed_elements = 64;
-  // Where the program that this was made from says things: loc(...) behind operations.
+  // The locations in the original program: loc(...) behind operations.
   bool sources = false;
 };
 

@@ -137,7 +137,7 @@ std::string Type::ToString() const {
     case TypeKind::kFuture:
       return Cat("!stablehlo.future<", List(inputs), ">");
     case TypeKind::kFunction: {
-      // A function type as the only result would be read as the result's own arrow.
+      // A function type as the only result needs parentheses, to separate the arrows.
       const bool plain = results.size() == 1 && !results[0]->is(TypeKind::kFunction);
       return Cat("(", List(inputs), ") -> ", plain ? "" : "(", List(results), plain ? "" : ")");
     }

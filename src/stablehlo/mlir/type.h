@@ -1,5 +1,5 @@
 // Types of the tree. A type is made by Module::Get, which gives equal types the same address, and
-// does not change afterwards.
+// is immutable.
 #pragma once
 
 #include <cstdint>
@@ -48,13 +48,13 @@ struct FloatFormat {
 const FloatFormat& FormatOf(FloatKind kind);
 std::optional<FloatKind> FloatByName(std::string_view name);
 
-// The size of a dimension, or the bound, that is not known ("?").
+// An unknown size or bound of a dimension ("?").
 inline constexpr int64_t kDynamic = INT64_MIN;
 
 struct Type;
 
-// !quant.uniform: storage and expressed type, and numbers for the whole tensor, for each index of
-// an axis, or for each block of several axes (which is called sub-channel).
+// !quant.uniform: storage and expressed type, and parameters per tensor, per index of an axis, or
+// per block of several axes (sub-channel).
 struct Quantization {
   const Type* storage = nullptr;    // kInteger, whose signedness is kSigned for i8 and the like
   const Type* expressed = nullptr;  // kFloat
@@ -83,9 +83,9 @@ struct Type {
   std::vector<const Type*> results;  // kFunction
   Quantization quantization;         // kQuantized
 
-  // How often a walk meets a type below this one, itself included, and how deep that is.
-  // Module::Get sets both, and refuses more than kMaxTypeParts and kMaxTypeDepth: types that share
-  // parts, as bytecode has them, may be walked by recursion.
+  // The number of types in a walk of this one, itself included, and its depth. Module::Get sets
+  // both, and refuses more than kMaxTypeParts and kMaxTypeDepth, so types with shared parts, as in
+  // bytecode, may be walked by recursion.
   int64_t parts = 1;
   int64_t depth = 1;
 
@@ -95,7 +95,7 @@ struct Type {
   bool is_bool() const { return is_integer(1); }
   bool is_float(FloatKind k) const { return kind == TypeKind::kFloat && float_kind == k; }
   int64_t rank() const { return static_cast<int64_t>(dimensions.size()); }
-  // Whether it is a tensor of which every size is known.
+  // Whether it is a tensor of static shape.
   bool is_static() const;
   // Of a static tensor; Module::Get has checked that this and the bytes fit into an int64_t.
   int64_t num_elements() const;
@@ -107,14 +107,14 @@ struct Type {
 inline constexpr int64_t kMaxTypeParts = int64_t{1} << 20;
 inline constexpr int64_t kMaxTypeDepth = 100;
 
-// Bytes that an element of the type takes in an attribute: a power of two; both parts of complex
-// numbers; 8 for index. 0 for types that no attribute has elements of.
+// Bytes of an element of the type in an attribute: a power of two; both parts of complex numbers; 8
+// for index. 0 for types without elements in attributes.
 int64_t ElementBytes(const Type& element);
-// Of elements as bytes, which others wrote: bits beyond an integer's width become those of its
-// sign, or zeros; those beyond a float's become zeros.
+// Normalises elements from foreign bytes: bits beyond an integer's width become its sign, or zeros;
+// bits beyond a float's width become zeros.
 void ClearUnusedBits(const Type& element, std::string& bytes);
 
-// A finite number as MLIR reads it: the shortest digits that give it back, with a point among them.
+// A finite number in MLIR's text: the shortest digits that read back, with a point.
 std::string FloatText(double value);
 
 }  // namespace kiln::mlir

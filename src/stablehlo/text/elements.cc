@@ -38,7 +38,7 @@ bool DecodeHex(std::string_view text, std::string* bytes) {
   return other == 0;
 }
 
-// A signless type takes what is a value of its bits with or without a sign.
+// A signless type accepts values of its bits with or without a sign.
 std::optional<uint64_t> IntegerBits(const Number& number, const mlir::Type& type) {
   if (number.is_float || !number.fits) return std::nullopt;
   const int64_t width = type.is(TypeKind::kIndex) ? 64 : type.width;
@@ -57,7 +57,7 @@ std::optional<uint64_t> IntegerBits(const Number& number, const mlir::Type& type
 }
 
 // Rounded once: of f32 from the digits, of narrower types by way of double, whose digits are so
-// many more that no text of less than 17 digits comes out differently. What is too small is 0.
+// many more that no text of less than 17 digits comes out differently. Underflow gives 0.
 std::optional<uint64_t> FloatBits(const Number& number, mlir::FloatKind kind) {
   const mlir::FloatFormat& format = mlir::FormatOf(kind);
   if (number.hex) {
@@ -91,7 +91,7 @@ std::optional<uint64_t> BitsOf(const Number& number, const mlir::Type& type) {
   return std::nullopt;
 }
 
-// After "dense". What the elements are is told by the type behind them.
+// After "dense". The type of the elements comes behind them.
 Result<const mlir::Attribute*> Reader::ReadElements() {
   const size_t begin = scanner_.position();
   if (!scanner_.Looking("<")) return scanner_.Fail("'<'");
@@ -104,7 +104,7 @@ Result<const mlir::Attribute*> Reader::ReadElements() {
   if (scanner_.Looking("\"")) {
     KILN_RETURN_IF_ERROR(ReadHexElements(tensor, elements));
   } else if (scanner_.Looking("[")) {
-    // Each element takes a character at least, so that a short text cannot ask for much memory.
+    // Each element takes at least one character, so a short text cannot request much memory.
     const int64_t count = tensor.num_elements();
     if (count > static_cast<int64_t>(end - begin)) return scanner_.Fail(Cat(count, " elements"));
     elements.bytes.reserve(static_cast<size_t>(count * mlir::ElementBytes(*tensor.element)));
@@ -136,7 +136,7 @@ Status Reader::ReadElementList(const Type& tensor, size_t dimension, std::string
   KILN_RETURN_IF_ERROR(scanner_.Expect("["));
   const int64_t size = tensor.dimensions[dimension];
   for (int64_t i = 0; i < size; ++i) {
-    // A list without elements may be left out of those around it.
+    // An empty list may be omitted from the enclosing ones.
     if (i == 0 && tensor.num_elements() == 0 && scanner_.Looking("]")) break;
     if (i > 0) KILN_RETURN_IF_ERROR(scanner_.Expect(","));
     KILN_RETURN_IF_ERROR(ReadElementList(tensor, dimension + 1, bytes));
@@ -170,8 +170,8 @@ Status Reader::ReadElement(const Type& type, std::string& bytes) {
   return OkStatus();
 }
 
-// "0x..." holds all elements, or one that all are. Booleans are packed, the first in the lowest
-// bit, and all are set where there is one byte of ones.
+// "0x..." holds all elements, or a splat. Booleans are packed, the first in the lowest bit, and all
+// are set where there is one byte of ones.
 Status Reader::ReadHexElements(const Type& tensor, Attribute& elements) {
   const size_t at = scanner_.position();
   KILN_ASSIGN_OR_RETURN(std::string_view digits, scanner_.RawString());
@@ -211,8 +211,8 @@ Status Reader::ReadHexElements(const Type& tensor, Attribute& elements) {
   return OkStatus();
 }
 
-// After "dense_resource". The bytes stand at the end of the text, behind four that tell how they
-// are aligned; elements below a byte take one each, or booleans are packed.
+// After "dense_resource". The bytes are at the end of the text, behind four bytes with their
+// alignment; elements below a byte take one each, or booleans are packed.
 Result<const mlir::Attribute*> Reader::ReadResource() {
   KILN_RETURN_IF_ERROR(scanner_.Expect("<"));
   const size_t at = scanner_.position();

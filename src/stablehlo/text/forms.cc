@@ -81,7 +81,7 @@ constexpr Row kRows[] = {
     {"stablehlo", "transpose", "% , dims = permutation:ints {} : function"},
     {"stablehlo", "tuple", "%* {} : tuple"},
     {"stablehlo", "while", "@while"},
-    // Written in the generic form alone; here they are known by name.
+    // Operations with the generic form only; listed to be known by name.
     {"stablehlo",
      "all_gather all_reduce all_to_all async_done async_start batch_norm_grad batch_norm_inference "
      "batch_norm_training case collective_broadcast collective_permute collective_reduce "
@@ -119,7 +119,7 @@ constexpr Row kRows[] = {
     {"interpreter", "run_parallel", ""},
     {"interpreter", "probe", "% , probe_id = probe_id:string {} : same"},
 
-    // What partitioned programs have beside; it changes no value.
+    // Operations of partitioned programs, without effect on values.
     {"sdy", "mesh", "sym_name:symbol = mesh:opaque.sdy.mesh {}"},
     {"sdy", "sharding_constraint", "% sharding:opaque.sdy.sharding {} : same"},
 };
@@ -155,7 +155,7 @@ std::string CanonicalName(std::string_view name) {
   return std::string(name);
 }
 
-// Whether the first of these parts is next, and a word behind it, if there is one.
+// Whether the first of these parts is next, and a word behind it, if any.
 bool Reader::LookingAtParts(std::span<const std::string_view> parts) {
   const size_t begin = scanner_.position();
   bool looking = scanner_.Take(parts[0]);
@@ -234,7 +234,7 @@ Status Reader::ReadAttributeOf(Operation* operation, std::string_view name, std:
         value, MakeText(AttributeKind::kOpaque,
                         Cat("#", kind.substr(kOpaque.size()), scanner_.Text(at, scanner_.end()))));
   } else {
-    // A number without a type, as what follows it may be the types of the operation.
+    // A number without a type, because the types of the operation may follow.
     Type type;
     const bool is_float = kind == "f64";
     if (is_float) {

@@ -19,10 +19,10 @@
 
 namespace kiln::stablehlo {
 
-// The form of the operation, "" where it has the generic one only; nullopt where it is not known.
+// The form of the operation, "" for the generic form only; nullopt if unknown.
 std::optional<std::string_view> FormOf(std::string_view name);
 
-// Names of the dialect mhlo are those of stablehlo where that has the operation.
+// Names of the dialect mhlo become those of stablehlo if it has the operation.
 std::string CanonicalName(std::string_view name);
 
 }  // namespace kiln::stablehlo

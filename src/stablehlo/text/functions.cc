@@ -20,7 +20,7 @@ Status Reader::ReadModule(Operation* operation, Scope& scope) {
 // func.func [public] @name(%a: type {...}, ...) [-> results] [attributes {...}] [{...}]
 Status Reader::ReadFunction(Operation* operation, Scope& scope) {
   const size_t at = scanner_.position();
-  // Functions are public unless something else is told.
+  // Functions are public by default.
   if (!scanner_.TakeKeyword("public") && !scanner_.Looking("@")) {
     const std::string_view visibility = scanner_.TakeWord();
     if (visibility != "private" && visibility != "nested") {

@@ -24,7 +24,7 @@ Status Reader::ReadPart(Operation* operation, std::string_view part, Scope& scop
   return Internal("the form of ", operation->name, " has no part ", part);
 }
 
-// The value, with its type; or "() {value = ...} : () -> type", where its type is another one.
+// The value, with its type; or "() {value = ...} : () -> type", if its type differs.
 Status Reader::ReadConstant(Operation* operation, Scope& scope) {
   if (scanner_.Take("(")) return ReadForm(operation, ") {} : function", scope);
   if (scanner_.Looking("{")) KILN_RETURN_IF_ERROR(ReadDictionary(operation->attributes));
@@ -46,7 +46,7 @@ Status Reader::ReadBarrier(Operation* operation, Scope& scope) {
   return ReadForm(operation, scanner_.Take("(") ? ")" : "%* {} : pairwise", scope);
 }
 
-// A value to compare with, which has the type of the one operand.
+// A value to compare with, of the type of the one operand.
 Status Reader::ReadValue(Operation* operation, Scope& scope) {
   const size_t at = scanner_.position();
   KILN_ASSIGN_OR_RETURN(const Attribute* value, ReadAttribute());
@@ -84,7 +84,7 @@ Status Reader::ReadReduce(Operation* operation, Scope& scope) {
   return ReadReduceRegion(operation, scope);
 }
 
-// The arguments stand in pairs; in the block all elements come before all accumulators.
+// The arguments are in pairs; in the block all elements come before all accumulators.
 Status Reader::ReadReduceRegion(Operation* operation, Scope& scope) {
   List<Argument> elements, accumulators;
   while (scanner_.Take("(")) {
@@ -104,7 +104,7 @@ Status Reader::ReadReduceRegion(Operation* operation, Scope& scope) {
   return ReadRegion(operation, &scope, elements);
 }
 
-// The region that "applies" stands for: the operation on scalars, and a return.
+// The region of "applies": the operation on scalars, and a return.
 Status Reader::MakeReduceRegion(Operation* operation, std::string_view name) {
   const size_t at = scanner_.position();
   const Type* input = operation->operands[0]->type;

@@ -6,7 +6,7 @@ namespace kiln::stablehlo {
 namespace {
 
 constexpr int64_t kMaxNesting = 200;
-// Locations that call each other deeper than this tell no more.
+// Deeper call locations are ignored.
 constexpr int64_t kMaxLocationDepth = 60;
 
 std::string_view TrimLeft(std::string_view line) {
@@ -48,7 +48,7 @@ Result<std::unique_ptr<mlir::Module>> Reader::Read() {
 }
 
 // Aliases may be used before they are defined, as those of locations mostly are, and resources
-// stand at the end; so the places of both are found first.
+// stand at the end; so the positions of both are found first.
 void Reader::FindDefinitions() {
   const std::string_view text = scanner_.Text(0, scanner_.size());
   for (size_t begin = 0; begin < text.size();) {
@@ -152,7 +152,7 @@ Status Reader::ReadResourceGroup(bool keep) {
 }
 
 Result<mlir::Source> Reader::ReadLocation() {
-  // What is read of it may be less than all of it.
+  // It may be read partially.
   const size_t begin = scanner_.position();
   if (!scanner_.Looking("(")) return scanner_.Fail("'('");
   KILN_RETURN_IF_ERROR(scanner_.SkipBalanced());
@@ -164,14 +164,14 @@ Result<mlir::Source> Reader::ReadLocation() {
   return source;
 }
 
-// Fills in what is not told yet.
+// Fills in missing parts.
 Status Reader::ReadLocationInside(mlir::Source& source, int64_t depth) {
   if (depth == kMaxLocationDepth) return OkStatus();
   const size_t at = scanner_.position();
   if (scanner_.Looking("#")) {
     KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name('#', "the alias of a location"));
     auto known = definitions_.find(scanner_.Text(at, scanner_.end()));
-    // Who goes round in circles, or too deep, tells nothing.
+    // Cyclic or too deep locations are empty.
     if (known != definitions_.end() && known->second.reading) return OkStatus();
     if (depth_ > kMaxNesting / 2) return OkStatus();
     KILN_ASSIGN_OR_RETURN(const Definition* definition, Define('#', name, at));
@@ -193,21 +193,21 @@ Status Reader::ReadLocationInside(mlir::Source& source, int64_t depth) {
   }
   if (scanner_.TakeKeyword("unknown")) return OkStatus();
   if (scanner_.TakeKeyword("loc") || scanner_.TakeKeyword("callsite")) {
-    // Of a call, what is called.
+    // The callee of a call.
     KILN_RETURN_IF_ERROR(scanner_.Expect("("));
     return ReadLocationInside(source, depth + 1);
   }
   if (scanner_.TakeKeyword("fused")) {
     if (scanner_.Looking("<")) KILN_RETURN_IF_ERROR(scanner_.SkipBalanced());
     if (!scanner_.Looking("[")) return scanner_.Fail("'['");
-    // The first that tells, of a few.
+    // The first nonempty one, of a few.
     constexpr int kMost = 8;
     scanner_.Take("[");
     for (int i = 0; i < kMost && !scanner_.Looking("]"); ++i) {
       const size_t begin = scanner_.position();
       KILN_RETURN_IF_ERROR(ReadLocationInside(source, depth + 1));
       if (!source.file.empty()) break;
-      // Goes behind the whole of what was read, if it is simple; else that is enough.
+      // Skips the rest if it is simple; otherwise this is enough.
       scanner_.Rewind(begin);
       if (scanner_.Looking("#")) {
         KILN_RETURN_IF_ERROR(scanner_.Name('#', "the alias of a location").status());
@@ -250,7 +250,7 @@ Result<std::unique_ptr<mlir::Module>> ReadText(std::string_view text, const Text
   return Reader(text, options).Read();
 }
 
-// Whether a line parts modules: also in a comment, as it does for MLIR.
+// Whether a line separates modules: also in a comment, as in MLIR.
 bool IsSplit(std::string_view line) {
   line = TrimLeft(line);
   return line.starts_with("//") && line.find("// -----") != line.npos;

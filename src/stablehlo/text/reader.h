@@ -36,20 +36,20 @@ class Reader {
   template <typename T>
   using List = std::vector<T>;
 
-  // The values that names stand for in a region. A name is looked for in the regions around, too,
-  // up to one that is isolated, which has no outer scope.
+  // The scope of value names in a region. Lookup continues in enclosing regions, up to an isolated
+  // one, which has no outer scope.
   struct Scope {
     const Scope* outer = nullptr;
     std::unordered_map<std::string_view, List<Value*>> names;
   };
-  // An argument of a region that is told outside of it.
+  // An argument of a region, declared outside of it.
   struct Argument {
     std::string_view name;
     const Type* type = nullptr;
     size_t position = 0;
     const mlir::Source* source = nullptr;
   };
-  // What an alias ("#map", "!t", "#loc3") stands for; it may be used before the line that says so.
+  // The definition of an alias ("#map", "!t", "#loc3"), which may come after its uses.
   struct Definition {
     size_t position = 0;  // of the value
     size_t end = 0;       // behind it, once it is read
@@ -59,7 +59,7 @@ class Reader {
     bool is_location = false;
     mlir::Source source;
   };
-  // One level of what is read by recursion.
+  // One level of recursion.
   class Nesting {
    public:
     explicit Nesting(Reader& reader) : reader_(reader) { ++reader_.depth_; }
@@ -72,17 +72,17 @@ class Reader {
     Reader& reader_;
   };
 
-  // reader.cc: what is not inside a module.
+  // reader.cc: everything outside of modules.
   void FindDefinitions();
   Status ReadDefinition();
   Result<const Definition*> Define(char sigil, std::string_view name, size_t position);
   Status ReadResources();
   Status ReadResourceGroup(bool keep);
-  // After "loc": what it tells.
+  // The contents after "loc".
   Result<mlir::Source> ReadLocation();
   Status ReadLocationInside(mlir::Source& source, int64_t depth);
   Status ReadPlace(mlir::Source& source, std::string_view file);
-  // "loc(...)", or nothing: null where that tells nothing.
+  // "loc(...)", or nothing: null if empty.
   Result<const mlir::Source*> ReadOptionalLocation();
 
   // operations.cc: operations, regions and values.
@@ -93,7 +93,7 @@ class Reader {
   Status ReadBlock(mlir::Region* region, mlir::Block* block, Scope& scope);
   Status Bind(Scope& scope, std::string_view name, List<Value*> values, size_t position);
   Result<Value*> ReadOperand(const Scope& scope);
-  // Operands with commas between them, as many as there are; a comma before something else is left.
+  // Operands separated by commas; a comma before something else is not consumed.
   Status ReadOperands(Operation* operation, const Scope& scope);
   Status AddResults(Operation* operation, const List<const Type*>& types);
   Status CheckOperands(const Operation& operation, const List<const Type*>& types, size_t position);
@@ -107,7 +107,7 @@ class Reader {
   Status SetDictionaries(Operation* operation, std::string_view name,
                          List<const Attribute*> dictionaries);
 
-  // forms.cc: pretty forms by their description, and the parts that descriptions call by name.
+  // forms.cc: pretty forms by their descriptions, and the named parts.
   Status ReadForm(Operation* operation, std::string_view form, Scope& scope);
   bool LookingAtParts(std::span<const std::string_view> parts);
   Status ReadAttributeOf(Operation* operation, std::string_view name, std::string_view kind);
@@ -162,7 +162,7 @@ class Reader {
   Result<const Attribute*> MakeInt(int64_t value, int64_t width);
   Result<const Attribute*> MakeInts(const List<int64_t>& values);
   Result<const Attribute*> MakeText(AttributeKind kind, std::string text);
-  // What stands from `begin` to the last token's end, as it is.
+  // The text from `begin` to the last token's end, verbatim.
   Result<const Attribute*> MakeOpaque(size_t begin);
   Status Set(Operation* operation, std::string_view name, const Attribute* value, size_t position);
   Status SetInts(Operation* operation, std::string_view name, const List<int64_t>& values,
@@ -175,7 +175,7 @@ class Reader {
   Result<const Attribute*> ReadRecordField(std::string_view kind);
   Result<const Attribute*> ReadConvDimensions();  // "[b, 0, f]x[0, i, o]->[b, 0, f]"
   Result<const Attribute*> ReadBounds();          // "<4, ?>"
-  // Fills in what is missing.
+  // Fills in missing fields.
   Result<const Attribute*> FinishRecord(Attribute record, size_t position);
 
   // elements.cc: after "dense" and "dense_resource".

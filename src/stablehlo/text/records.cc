@@ -7,7 +7,7 @@
 namespace kiln::stablehlo {
 namespace {
 
-// The kind of a field; "" where the record does not have it.
+// The kind of a field; "" if the record does not have it.
 std::string_view KindOf(std::string_view record, std::string_view field) {
   for (std::string_view word : Split(mlir::RecordFields(record), ' ')) {
     if (word.size() > field.size() && word.starts_with(field) && word[field.size()] == ':') {
@@ -17,7 +17,7 @@ std::string_view KindOf(std::string_view record, std::string_view field) {
   return {};
 }
 
-// The dialect mhlo has the attributes that stablehlo has.
+// The dialect mhlo has the attributes of stablehlo.
 std::string WithoutMhlo(std::string_view name) {
   constexpr std::string_view kOld = "mhlo";
   const bool old = name == kOld || name.starts_with("mhlo.");
@@ -164,7 +164,7 @@ Result<const mlir::Attribute*> Reader::FinishRecord(Attribute record, size_t pos
   return Make(std::move(record), position);
 }
 
-// [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]: where each dimension stands.
+// [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]: the position of each dimension.
 Result<const mlir::Attribute*> Reader::ReadConvDimensions() {
   const size_t begin = scanner_.position();
   Attribute record{.kind = AttributeKind::kRecord, .name = module_->Name("stablehlo.conv")};
