@@ -47,7 +47,7 @@ Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
   lowered.program.name = kernel.kernel.name;
   lowered.program.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
   lowered.kernels = {kernel};
-  program::Launch launch{.kernel = 0, .id = 0};
+  program::Launch launch{.kernel = 0, .id = program::LaunchId(0)};
   for (const program::Slice& slice : args) {
     launch.args.push_back(AddArgument(lowered.program, slice.bytes));
   }
@@ -59,7 +59,7 @@ Result<program::Artefact> CompileCall(const program::Call& call, const program::
   codegen::LoweredProgram lowered;
   lowered.program.name = call.target;
   lowered.program.launches = {info};
-  program::Call own{.target = call.target, .config = call.config, .id = 0};
+  program::Call own{.target = call.target, .config = call.config, .id = program::LaunchId(0)};
   for (const program::Slice& slice : call.args) {
     program::Slice argument = AddArgument(lowered.program, slice.bytes);
     argument.allocation = static_cast<int>(std::ranges::find(call.args, slice) - call.args.begin());

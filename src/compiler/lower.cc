@@ -323,8 +323,7 @@ class Lowering {
       for (const Shape& shape : *shapes) info.bytes += shape.byte_size();
     }
     info.flops = ir::OperationsOf(i).flops;
-    call.id = static_cast<int>(program_.launches.size());
-    program_.launches.push_back(std::move(info));
+    call.id = program_.launches.Add(std::move(info));
     steps.push_back({std::move(call)});
   }
 
@@ -459,11 +458,10 @@ class Lowering {
   }
 
   void AddLaunch(program::Launch launch, std::vector<std::string> op_names, program::Steps& steps) {
-    launch.id = static_cast<int>(program_.launches.size());
     const kernel::Kernel& kernel = kernels_[launch.kernel].kernel;
-    program_.launches.push_back({kernel.name, std::move(op_names),
-                                 kernel.bytes_read + kernel.bytes_written,
-                                 kernel.flops + kernel.transcendentals});
+    launch.id = program_.launches.Add({kernel.name, std::move(op_names),
+                                       kernel.bytes_read + kernel.bytes_written,
+                                       kernel.flops + kernel.transcendentals});
     steps.push_back({std::move(launch)});
   }
 
@@ -543,8 +541,7 @@ class Lowering {
       EmitCopy(SliceOf(from), SliceOf(state[leaf]), loop.body);
     }
     if (auto it = trips_.find(&i); it != trips_.end()) loop.trips = it->second;
-    loop.id = static_cast<int>(program_.launches.size());
-    program_.launches.push_back({SymbolName(i.name()), {i.name()}, 0, 0});
+    loop.id = program_.launches.Add({SymbolName(i.name()), {i.name()}, 0, 0});
     steps.push_back({std::move(loop)});
     return OkStatus();
   }

@@ -156,9 +156,9 @@ class Checker {
   void Write(const Slice& slice) {
     layers_.back().Add(slice.allocation, slice.offset, slice.offset + slice.bytes);
   }
-  Status Read(const Slice& slice, int launch) const {
+  Status Read(const Slice& slice, program::LaunchId launch) const {
     if (IsWritten(slice)) return OkStatus();
-    const LaunchInfo& info = program_.launches[static_cast<size_t>(launch)];
+    const LaunchInfo& info = program_.launches[launch];
     return Internal("program '", program_.name, "': '", info.kernel_name, "' (",
                     Join(info.op_names, ", "),
                     ") reads memory that nothing has written: ", slice.bytes, " bytes at ",
@@ -209,7 +209,7 @@ class Checker {
     for (size_t p = 0; p < k.params.size(); ++p) {
       if (k.params[p].role == Param::Role::kInput) continue;
       if (!written_by_[static_cast<size_t>(number)][p]) {
-        const LaunchInfo& info = program_.launches[static_cast<size_t>(launch.id)];
+        const LaunchInfo& info = program_.launches[launch.id];
         return Internal("kernel '", k.name, "' (", Join(info.op_names, ", "),
                         ") does not write all ", k.params[p].elements,
                         " elements of its parameter ", p, ", an output");

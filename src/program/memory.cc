@@ -26,11 +26,11 @@ int64_t BytesAccessed(const Program& program) {
   int64_t bytes = 0;
   ForEachStep(program.steps, [&](const Step& step, bool) {
     if (const auto* launch = std::get_if<Launch>(&step.what)) {
-      bytes += program.launches[static_cast<size_t>(launch->id)].bytes;
+      bytes += program.launches[launch->id].bytes;
     } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
       bytes += 2 * copy->from.bytes;
     } else if (const auto* call = std::get_if<Call>(&step.what)) {
-      bytes += program.launches[static_cast<size_t>(call->id)].bytes;
+      bytes += program.launches[call->id].bytes;
     }
   });
   return bytes;

@@ -34,7 +34,7 @@ struct StepPrinter {
   void operator()(const Launch& l) {
     out += Cat(Indent(), l.inlined ? "inline k" : "launch k", l.kernel, " ",
                program.kernels[static_cast<size_t>(l.kernel)].name, "(", SlicesText(l.args), ")");
-    if (l.id >= 0) out += Cat("  // ", Join(program.launches[l.id].op_names, ", "));
+    if (l.id.valid()) out += Cat("  // ", Join(program.launches[l.id].op_names, ", "));
     out += "\n";
   }
   void operator()(const Copy& c) {
@@ -42,7 +42,7 @@ struct StepPrinter {
   }
   void operator()(const Call& c) {
     out += Cat(Indent(), "call ", c.target, "(", SlicesText(c.args), ")");
-    if (c.id >= 0) out += Cat("  // ", Join(program.launches[c.id].op_names, ", "));
+    if (c.id.valid()) out += Cat("  // ", Join(program.launches[c.id].op_names, ", "));
     out += "\n";
     auto signature = CallSignature::Decode(c.config);
     if (!signature.ok()) return;
@@ -53,7 +53,7 @@ struct StepPrinter {
   void operator()(const While& w) {
     out += Cat(Indent(), w.fused ? "fused while" : "while");
     if (w.trips >= 0) out += Cat(", ", w.trips, " times");
-    if (w.id >= 0) out += Cat("  // ", Join(program.launches[w.id].op_names, ", "));
+    if (w.id.valid()) out += Cat("  // ", Join(program.launches[w.id].op_names, ", "));
     out += "\n";
     Print(w.condition);
     out += Cat(Indent(), "is true at ", SliceText(w.predicate), " do\n");

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/id.h"
 #include "program/library_gemm.h"
 #include "tensor/literal.h"
 #include "tensor/shape.h"
@@ -40,6 +41,9 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+struct LaunchInfo;
+using LaunchId = Id<LaunchInfo>;  // of Program::launches
+
 struct Step;
 using Steps = std::vector<Step>;
 
@@ -49,7 +53,7 @@ using Steps = std::vector<Step>;
 struct Launch {
   int kernel = -1;  // index into Program::kernels
   std::vector<Slice> args;
-  int id = -1;  // index into Program::launches
+  LaunchId id;
   // Its code stands in the fused loop that it is in: no call. Of nests in one task, without
   // scratch.
   bool inlined = false;
@@ -64,13 +68,13 @@ struct Call {
   std::string target;
   std::vector<Slice> args;
   std::string config;
-  int id = -1;  // index into Program::launches
+  LaunchId id;
 };
 struct While {
   Steps condition;
   Slice predicate;  // one pred, written by the condition's steps
   Steps body;
-  int id = -1;  // index into Program::launches: its name in timelines
+  LaunchId id;  // its name in timelines
   // One piece of code, in which kernels may stand inlined.
   bool fused = false;
   int64_t trips = -1;  // how often the body runs, whatever the predicate says; -1: not known
@@ -141,7 +145,7 @@ struct Program {
   Steps prologue;
   Steps steps;
   std::vector<Kernel> kernels;
-  std::vector<LaunchInfo> launches;
+  IdVector<LaunchId, LaunchInfo> launches;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;               // of the arena, the most that one kernel has for itself
   int64_t flops = 0, transcendentals = 0;  // by ir/cost.h, of the module as it was given

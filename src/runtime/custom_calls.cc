@@ -89,7 +89,7 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
     auto& prepared = known[{call->target, call->config}];
     if (!prepared) {
       auto fail = [&](const Status& status) {
-        return status.WithContext(NameOf(program.launches[static_cast<size_t>(call->id)]));
+        return status.WithContext(NameOf(program.launches[call->id]));
       };
       auto signature = CallSignature::Decode(call->config);
       if (!signature.ok()) return fail(signature.status());
@@ -99,16 +99,16 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
       prepared =
           std::make_shared<const Prepared>(Prepared{*std::move(function), *std::move(signature)});
     }
-    calls.prepared_[static_cast<size_t>(call->id)] = prepared;
+    calls.prepared_[call->id] = prepared;
   }
   return calls;
 }
 
-Status ProgramCalls::Run(const program::Program& program, int launch, const kiln_frame* frame,
-                         void* const* args) const {
+Status ProgramCalls::Run(const program::Program& program, program::LaunchId launch,
+                         const kiln_frame* frame, void* const* args) const {
   Status status = RunGuarded(*at(launch).function, frame, args);
   if (status.ok()) return status;
-  return status.WithContext(NameOf(program.launches[static_cast<size_t>(launch)]));
+  return status.WithContext(NameOf(program.launches[launch]));
 }
 
 namespace {
@@ -125,8 +125,8 @@ kiln_frame FrameOf(HostRun& run, int threads) {
 
 }  // namespace
 
-Status ProgramCalls::RunOnHost(const program::Program& program, int launch, void* const* args,
-                               ThreadPool* pool, int threads, TraceSink* trace,
+Status ProgramCalls::RunOnHost(const program::Program& program, program::LaunchId launch,
+                               void* const* args, ThreadPool* pool, int threads, TraceSink* trace,
                                Probes& probes) const {
   HostRun run;
   run.pool = pool;
@@ -135,9 +135,9 @@ Status ProgramCalls::RunOnHost(const program::Program& program, int launch, void
   run.probes = &probes;
   kiln_frame frame = FrameOf(run, threads);
   DefaultFloatEnvironment environment;
-  if (trace) frame.table->trace_begin(&frame, launch);
+  if (trace) frame.table->trace_begin(&frame, launch.value());
   KILN_RETURN_IF_ERROR(Run(program, launch, &frame, args));
-  if (trace) frame.table->trace_end(&frame, launch);
+  if (trace) frame.table->trace_end(&frame, launch.value());
   return OkStatus();
 }
 

@@ -60,18 +60,17 @@ class ProgramCalls {
 
   bool empty() const { return prepared_.empty(); }
   bool has_users() const { return has_users_; }
-  // By the step's place in the program's launches.
-  const Prepared& at(int launch) const { return *prepared_[static_cast<size_t>(launch)]; }
+  const Prepared& at(program::LaunchId launch) const { return *prepared_[launch]; }
   // Runs it on host memory, for generated code. A failure names the op.
-  Status Run(const program::Program& program, int launch, const kiln_frame* frame,
+  Status Run(const program::Program& program, program::LaunchId launch, const kiln_frame* frame,
              void* const* args) const;
   // The same for a device's executor, with the state of the run's calls: on this number of the
   // pool's threads (0: all), with a span in the timeline unless that is null.
-  Status RunOnHost(const program::Program& program, int launch, void* const* args, ThreadPool* pool,
-                   int threads, TraceSink* trace, Probes& probes) const;
+  Status RunOnHost(const program::Program& program, program::LaunchId launch, void* const* args,
+                   ThreadPool* pool, int threads, TraceSink* trace, Probes& probes) const;
 
  private:
-  std::vector<std::shared_ptr<const Prepared>> prepared_;  // by launch
+  IdVector<program::LaunchId, std::shared_ptr<const Prepared>> prepared_;
   bool has_users_ = false;
 };
 

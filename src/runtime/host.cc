@@ -99,7 +99,7 @@ int32_t Fail(const kiln_frame* frame, int32_t code, const char* message, int64_t
 int32_t Call(const kiln_frame* frame, int32_t step, void* const* args, const void* config,
              int64_t config_size) {
   const HostRun& run = RunOf(frame);
-  Status status = run.calls->Run(*run.program, step, frame, args);
+  Status status = run.calls->Run(*run.program, program::LaunchId(step), frame, args);
   if (status.ok()) return 0;
   return Fail(frame, static_cast<int32_t>(status.code()), status.message().data(),
               static_cast<int64_t>(status.message().size()));
@@ -116,7 +116,7 @@ void TraceEnd(const kiln_frame* frame, int32_t step) {
   int64_t now = TraceSink::Now();
   if (--run.depth >= std::size(run.step_starts_ns)) return;
   int64_t start = run.step_starts_ns[run.depth];
-  const program::LaunchInfo& launch = run.program->launches[step];
+  const program::LaunchInfo& launch = run.program->launches[program::LaunchId(step)];
   TraceEvent event;
   event.name = launch.kernel_name;
   event.category = launch.is_call ? "call" : "kernel";

@@ -30,8 +30,7 @@ struct Session::Prepared {
 
   runtime::Device& device;
   program::Program program;
-  // By launch id.
-  std::vector<std::shared_ptr<Op>> ops;
+  IdVector<program::LaunchId, std::shared_ptr<Op>> ops;
   std::unique_ptr<runtime::ArenaCache> arenas;
   std::vector<std::byte*> constants;  // by allocation; null where it is none
   RunInfo info;
@@ -117,9 +116,9 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
 Status Session::CompileSteps(Prepared& prepared, const codegen::LoweredProgram& lowered,
                              const program::Steps& steps) {
   Status status;
-  auto set = [&](int id, Result<std::shared_ptr<Op>> op) {
+  auto set = [&](program::LaunchId id, Result<std::shared_ptr<Op>> op) {
     status = op.status();
-    if (status.ok()) prepared.ops[static_cast<size_t>(id)] = *std::move(op);
+    if (status.ok()) prepared.ops[id] = *std::move(op);
   };
   program::ForEachStep(steps, [&](const program::Step& step, bool) {
     if (!status.ok()) return;
@@ -127,7 +126,7 @@ Status Session::CompileSteps(Prepared& prepared, const codegen::LoweredProgram& 
       set(launch->id, Compile(lowered.KernelOf(*launch), launch->args));
     } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
       // Calls are distinct in messages, and cost nothing to compile: they are never shared.
-      const program::LaunchInfo& info = lowered.program.launches[static_cast<size_t>(call->id)];
+      const program::LaunchInfo& info = lowered.program.launches[call->id];
       set(call->id, Load(compiler::CompileCall(*call, info, *backend_)));
     }
   });
@@ -193,7 +192,7 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
   return status;
 }
 
-Status Session::RunOp(const Prepared& prepared, int launch,
+Status Session::RunOp(const Prepared& prepared, program::LaunchId launch,
                       const std::vector<program::Slice>& slices, std::byte* const* buffers,
                       const runtime::RunOptions& options, Started& started) const {
   constexpr size_t kInline = 64;

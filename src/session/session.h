@@ -67,9 +67,9 @@ class Session {
                                           std::span<const std::string> fetches);
   Status RunSteps(const Prepared& prepared, const program::Steps& steps, std::byte* const* buffers,
                   const runtime::RunOptions& options, Started& started) const;
-  Status RunOp(const Prepared& prepared, int launch, const std::vector<program::Slice>& slices,
-               std::byte* const* buffers, const runtime::RunOptions& options,
-               Started& started) const;
+  Status RunOp(const Prepared& prepared, program::LaunchId launch,
+               const std::vector<program::Slice>& slices, std::byte* const* buffers,
+               const runtime::RunOptions& options, Started& started) const;
 
   std::unique_ptr<ir::Module> module_;
   runtime::Device& device_;

@@ -40,7 +40,7 @@ class CudaTimelineTest : public CudaTest {
     ASSERT_EQ(kernels.size(), launches.size());
     ExpectWithin(kernels, start, TraceSink::Now());
     for (size_t i = 0; i < kernels.size(); ++i) {
-      EXPECT_EQ(kernels[i].name, launches[i].kernel_name);
+      EXPECT_EQ(kernels[i].name, launches[program::LaunchId(i)].kernel_name);
       EXPECT_EQ(ArgOf(kernels[i], "timed_by"), timed_by);
       EXPECT_EQ(ArgOf(kernels[i], "registers"), "40");
       EXPECT_EQ(ArgOf(kernels[i], "local_bytes"), "16");

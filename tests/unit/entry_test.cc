@@ -39,7 +39,7 @@ class Programs : public ::testing::Test {
     return static_cast<int>(lowered_.kernels.size()) - 1;
   }
 
-  program::Step Launch(int kernel, std::vector<program::Slice> args, int id = -1) {
+  program::Step Launch(int kernel, std::vector<program::Slice> args, program::LaunchId id = {}) {
     return {program::Launch{kernel, std::move(args), id}};
   }
 
@@ -77,7 +77,7 @@ TEST_F(Programs, LoopsUntilThePredicateIsFalse) {
   program::While loop;
   loop.condition = {Launch(less, {sx, sp})};
   loop.predicate = sp;
-  loop.body = {Launch(triple, {sx, sx}, 0)};
+  loop.body = {Launch(triple, {sx, sx}, program::LaunchId(0))};
   program_.steps = {{loop}};
   program_.launches.resize(1);
   kiln_entry_fn entry = Compile();
@@ -163,10 +163,10 @@ TEST_F(Programs, CallsGoByTheirPlaceAmongLaunchesAndTheirErrorsEndTheProgram) {
   Buffer x(T::kS32, 1);
   program::Slice sx = Add(x);
   int plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
-  program_.prologue = {{program::Call{"first", {sx}, "", 2}}};
-  program_.steps = {{program::Call{"second", {sx}, "some text", 1}},
+  program_.prologue = {{program::Call{"first", {sx}, "", program::LaunchId(2)}}};
+  program_.steps = {{program::Call{"second", {sx}, "some text", program::LaunchId(1)}},
                     Launch(plus_one, {sx, sx}),
-                    {program::Call{"first", {sx}, "", 0}}};
+                    {program::Call{"first", {sx}, "", program::LaunchId(0)}}};
   program_.launches.resize(3);
   std::string order;
   for (const program::Call* call : program::CallSteps(program_))

@@ -34,8 +34,8 @@ TEST_F(GpuTimelineTest, KernelsAndCopiesHaveLanes) {
   ASSERT_EQ(kernels.size(), p.launches.size());
   ASSERT_GE(kernels.size(), 2u);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    EXPECT_EQ(kernels[i].name, p.launches[i].kernel_name);
-    EXPECT_EQ(ArgOf(kernels[i], "ops"), Join(p.launches[i].op_names, ", "));
+    EXPECT_EQ(kernels[i].name, p.launches[program::LaunchId(i)].kernel_name);
+    EXPECT_EQ(ArgOf(kernels[i], "ops"), Join(p.launches[program::LaunchId(i)].op_names, ", "));
     EXPECT_EQ(ArgOf(kernels[i], "registers"), "emulated");
     EXPECT_EQ(ArgOf(kernels[i], "timed_by"), "events");
     EXPECT_GT(std::atoi(ArgOf(kernels[i], "grid").c_str()), 0);

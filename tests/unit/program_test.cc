@@ -255,7 +255,7 @@ TEST(Prologue, RunsOnAGpuOnce) {
 
 TEST(Steps, AreWalkedInOrder) {
   const program::Step copy{program::Copy{{0, 0, 1}, {1, 0, 1}}},
-      call{program::Call{"f", {{2, 0, 1}}, "", 0}};
+      call{program::Call{"f", {{2, 0, 1}}, "", program::LaunchId(0)}};
   program::While loop;
   loop.condition = {copy};
   loop.predicate = {3, 0, 1};

@@ -262,7 +262,7 @@ TEST(CheckWritten, KnowsLoopsAndBranches) {
   const program::Step copy{program::Copy{{0, 0, 64}, {1, 0, 64}}};
   program::While loop;
   loop.predicate = {0, 0, 1};
-  loop.id = 0;
+  loop.id = program::LaunchId(0);
   loop.body = {copy};
   program.steps = {{loop}};
   EXPECT_EQ(compiler::CheckWritten(lowered).code(), Code::kInternal);

@@ -197,11 +197,12 @@ class Entry {
   }
 
   // A loop in a function of its own is traced as a whole.
-  void Traced(int id, const std::function<void()>& step) {
+  void Traced(program::LaunchId id, const std::function<void()>& step) {
     auto call = [&](int function) {
-      if (id < 0) return;
+      if (!id.valid()) return;
       EmitIf(trace_, [&] {
-        CallTable(function, b_.getVoidTy(), {frame_, b_.getInt32(static_cast<uint32_t>(id))});
+        CallTable(function, b_.getVoidTy(),
+                  {frame_, b_.getInt32(static_cast<uint32_t>(id.value()))});
       });
     };
     call(KILN_TABLE_TRACE_BEGIN);
@@ -245,7 +246,7 @@ class Entry {
     StoreArgs(call.args);
     Traced(call.id, [&] {
       ReturnIfError(CallTable(KILN_TABLE_CALL, b_.getInt32Ty(),
-                              {frame_, b_.getInt32(static_cast<uint32_t>(call.id)), args_,
+                              {frame_, b_.getInt32(static_cast<uint32_t>(call.id.value())), args_,
                                Text(call.config), b_.getInt64(call.config.size())}));
     });
     PollCancel();
@@ -260,8 +261,7 @@ class Entry {
       Traced(loop.id, [&] { status = EmitLoop(loop); });
       return status;
     }
-    std::string name = Cat("loop", loop.id, ".",
-                           lowered_.program.launches[static_cast<size_t>(loop.id)].kernel_name);
+    std::string name = Cat("loop", loop.id, ".", lowered_.program.launches[loop.id].kernel_name);
     llvm::Function* function = session_.AddFunction(session_.EntryType(), name, false);
     KILN_RETURN_IF_ERROR(Entry(session_, lowered_, cpu_, function).EmitLoopFunction(loop));
     Traced(loop.id, [&] { ReturnIfError(b_.CreateCall(function, {frame_})); });

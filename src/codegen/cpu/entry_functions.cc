@@ -59,7 +59,7 @@ void AddLaunchData(const program::Launch& launch, const kernel::ScheduledKernel&
                    std::vector<uint64_t>& words) {
   size_t first = words.size();
   words.resize(first + KILN_LAUNCH_FIELDS);
-  words[first + KILN_LAUNCH_STEP] = static_cast<uint64_t>(launch.id);
+  words[first + KILN_LAUNCH_STEP] = static_cast<uint64_t>(launch.id.value());
   words[first + KILN_LAUNCH_ITEMS] = static_cast<uint64_t>(kernel.items);
   words[first + KILN_LAUNCH_TASKS] = static_cast<uint64_t>(kernel.items > 0 ? kernel.max_tasks : 1);
   words[first + KILN_LAUNCH_FINISH] = kernel.finish ? 1 : 0;

@@ -17,7 +17,7 @@ constexpr double kLaunch = 10, kByte = 0.1, kOperation = 0.1, kElement = 10;
 double Of(const LoweredProgram& lowered, const program::Steps& steps);
 
 double Of(const LoweredProgram& lowered, const program::Launch& launch) {
-  const program::LaunchInfo& info = lowered.program.launches[static_cast<size_t>(launch.id)];
+  const program::LaunchInfo& info = lowered.program.launches[launch.id];
   const kernel::Kernel& kernel = lowered.KernelOf(launch).kernel;
   double time = kLaunch + kByte * static_cast<double>(info.bytes) +
                 kOperation * static_cast<double>(info.flops);

@@ -494,10 +494,10 @@ Status GpuExecutable::Read(const program::Slice& slice, Replay& run) {
 GpuWorkPtr GpuExecutable::Describe(GpuCommand& command) const {
   if (command.shown) return command.shown;
   if (command.kernel) {
-    const program::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
+    const program::LaunchInfo& info = program().launches[command.launch];
     command.shown = DescribeKernel(*command.kernel, command.grid, info);
   } else if (command.library) {
-    const program::LaunchInfo& info = program().launches[static_cast<size_t>(command.launch)];
+    const program::LaunchInfo& info = program().launches[command.launch];
     Result<std::string> library = device_.machine().GemmLibrary();
     command.shown = DescribeLibraryCall(library.ok() ? *library : "", info);
   } else {

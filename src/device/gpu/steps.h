@@ -22,8 +22,8 @@ struct GpuCommand {
   GpuLibraryGemm* library = nullptr;
   GpuGrid grid;
   std::vector<program::Slice> args;  // of a copy: to, from
-  int launch = -1;                   // index into Program::launches
-  GpuWorkPtr shown;                  // in timelines, once there has been one
+  program::LaunchId launch;
+  GpuWorkPtr shown;  // in timelines, once there has been one
 };
 
 // Consecutive commands. If not part of a larger graph, they become a graph in their second run.
