@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/guard.h"
+#include "base/overloaded.h"
 #include "base/strings.h"
 #include "codegen/cpu/bundle.h"
 #include "codegen/cpu/chain.h"
@@ -27,31 +28,37 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, int index
   llvm::Function* function =
       session.AddFunction(session.KernelType(), KernelSymbol(lowered, index), true);
   if (quick) MakeQuick(function);
-  switch (kernel.form) {
-    case kernel::ScheduledKernel::Form::kNest:
-      switch (kernel.kernel.kind) {
-        case kernel::Kernel::Kind::kNest:
-          return EmitNest(function, kernel.kernel, kernel.cpu, cpu);
-        case kernel::Kernel::Kind::kScatter:
-          return EmitScatter(function, kernel.kernel, kernel.cpu, cpu);
-        case kernel::Kernel::Kind::kSort:
-          return EmitSort(session, function, kernel.kernel, *kernel.sort, cpu);
-        case kernel::Kernel::Kind::kScan:
-          return EmitScan(function, kernel.kernel, kernel.cpu, cpu);
-      }
-      break;
-    case kernel::ScheduledKernel::Form::kGemm:
-    case kernel::ScheduledKernel::Form::kPackLhs:
-    case kernel::ScheduledKernel::Form::kPackRhs:
-      return EmitProduct(function, kernel, cpu);
-    case kernel::ScheduledKernel::Form::kBundle:
-      EmitBundle(session, function, lowered, kernel);
-      return OkStatus();
-    case kernel::ScheduledKernel::Form::kChain:
-      EmitChain(session, function, lowered, kernel);
-      return OkStatus();
-  }
-  return OkStatus();
+  const kernel::Kernel& k = kernel.kernel;
+  auto is_none = [&] { return Internal("kernel ", k.name, " has no schedule for a CPU"); };
+  return std::visit(
+      Overloaded{
+          [&](const kernel::CpuNestSchedule& s) {
+            switch (k.kind) {
+              case kernel::Kernel::Kind::kNest:
+                return EmitNest(function, k, s, cpu);
+              case kernel::Kernel::Kind::kScatter:
+                return EmitScatter(function, k, s, cpu);
+              case kernel::Kernel::Kind::kScan:
+                return EmitScan(function, k, s, cpu);
+              case kernel::Kernel::Kind::kSort:
+                break;
+            }
+            return is_none();
+          },
+          [&](const kernel::CpuSortSchedule& s) { return EmitSort(session, function, k, s, cpu); },
+          [&](const kernel::CpuGemm& s) { return EmitProduct(function, k, s, cpu); },
+          [&](const kernel::CpuBundle& s) {
+            EmitBundle(session, function, lowered, s);
+            return OkStatus();
+          },
+          [&](const kernel::CpuChain& s) {
+            EmitChain(session, function, lowered, s);
+            return OkStatus();
+          },
+          [&](const kernel::GpuSchedule&) { return is_none(); },
+          [&](const kernel::GpuBundle&) { return is_none(); },
+      },
+      kernel.schedule);
 }
 
 // One LLVM module's share of a program.

@@ -19,10 +19,16 @@ constexpr int64_t kHugeCost = 12'000;
 // to be run some hundred times before that makes good the time that LLVM takes.
 constexpr int64_t kManyValues = 1 << 20;
 
+// Of a CPU's product from the stage on that follows it.
 bool IsElementwise(const kernel::ScheduledKernel& k) {
-  if (k.finish || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
-  size_t first = k.form == kernel::ScheduledKernel::Form::kGemm ? 1 : 0;
-  if (first == 0 && k.form != kernel::ScheduledKernel::Form::kNest) return false;
+  size_t first = 0;
+  if (const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule)) {
+    if (gemm->role != kernel::CpuGemm::Role::kProduct) return false;
+    first = 1;
+  } else {
+    const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
+    if (!nest || nest->split > 0 || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
+  }
   // A product that nothing follows has no code of its own.
   if (k.kernel.stages.size() <= first) return false;
   return std::all_of(k.kernel.stages.begin() + static_cast<std::ptrdiff_t>(first),
@@ -30,8 +36,8 @@ bool IsElementwise(const kernel::ScheduledKernel& k) {
                      [](const kernel::Stage& s) { return s.reductions.empty(); });
 }
 
-bool IsNest(const kernel::ScheduledKernel& k) {
-  return k.form == kernel::ScheduledKernel::Form::kNest &&
+bool IsGpuNest(const kernel::ScheduledKernel& k) {
+  return std::holds_alternative<kernel::GpuSchedule>(k.schedule) &&
          k.kernel.kind == kernel::Kernel::Kind::kNest;
 }
 
@@ -60,6 +66,7 @@ int64_t CostOf(const std::vector<kernel::Node>& nodes, int64_t elementary) {
 
 int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
   int64_t cost = kFunctionCost;
+  const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
   for (size_t s = 0; s < k.kernel.stages.size(); ++s) {
     const kernel::Stage& stage = k.kernel.stages[s];
     int64_t once = CostOf(stage.nodes, elementary);
@@ -71,7 +78,7 @@ int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
       once += CostOf(stage.sort->comparator.nodes, elementary);
       if (stage.sort->key) once += CostOf(stage.sort->key->value.nodes, elementary);
     }
-    int64_t copies = s < k.cpu.stages.size() ? k.cpu.stages[s].unroll + 1 : 2;
+    int64_t copies = nest && s < nest->stages.size() ? nest->stages[s].unroll + 1 : 2;
     cost += once * copies;
   }
   return cost;
@@ -87,7 +94,7 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
     total += effort.costs.back();
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
     if (!emulates_gpu) continue;
-    for (const kernel::ScheduledPart& part : k.parts) {
+    for (const kernel::KernelPart& part : kernel::PartsOf(k.schedule)) {
       total += CostOf(lowered.kernels[static_cast<size_t>(part.kernel)], kElementaryCost);
     }
   }
@@ -98,16 +105,20 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
   std::vector<KernelUse> uses = KernelUses(lowered);
   for (size_t k = 0; k < effort.quick.size(); ++k) {
     const kernel::ScheduledKernel& kernel = lowered.kernels[k];
-    bool quick = !uses[k].looped && (emulates_gpu ? IsNest(kernel) : IsElementwise(kernel)) &&
+    bool quick = !uses[k].looped && (emulates_gpu ? IsGpuNest(kernel) : IsElementwise(kernel)) &&
                  (quick_anyway || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
     effort.quick[k] = quick;
     effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
   }
   // On a GPU the kernels of a bundle are of one module.
   for (size_t k = 0; k < effort.quick.size(); ++k) {
-    const kernel::ScheduledKernel& kernel = lowered.kernels[k];
-    if (kernel.form != kernel::ScheduledKernel::Form::kBundle) continue;
-    effort.quick[k] = std::ranges::all_of(kernel.parts, [&](const kernel::ScheduledPart& part) {
+    const kernel::KernelSchedule& schedule = lowered.kernels[k].schedule;
+    if (!std::holds_alternative<kernel::CpuBundle>(schedule) &&
+        !std::holds_alternative<kernel::GpuBundle>(schedule)) {
+      continue;
+    }
+    const std::vector<kernel::KernelPart> parts = kernel::PartsOf(schedule);
+    effort.quick[k] = std::ranges::all_of(parts, [&](const kernel::KernelPart& part) {
       return effort.quick[static_cast<size_t>(part.kernel)];
     });
   }

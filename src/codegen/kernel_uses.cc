@@ -13,7 +13,7 @@ std::vector<KernelUse> KernelUses(const LoweredProgram& lowered) {
     use.launched = true;
     (launch->inlined ? use.inlined : use.called) = true;
     use.looped |= in_loop;
-    for (const kernel::ScheduledPart& part : lowered.KernelOf(*launch).parts) {
+    for (const kernel::KernelPart& part : kernel::PartsOf(lowered.KernelOf(*launch).schedule)) {
       KernelUse& of = uses[static_cast<size_t>(part.kernel)];
       of.called = true;
       of.looped |= in_loop;

@@ -1,36 +1,62 @@
 #include "codegen/lowered_program.h"
 
+#include "base/overloaded.h"
 #include "base/strings.h"
 
 namespace kiln::codegen {
+namespace {
+
+std::string PartText(const kernel::KernelPart& part) {
+  return Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", ");
+}
+
+std::string PartsText(const kernel::CpuBundle& bundle) {
+  std::string out;
+  for (const kernel::CpuBundle::Part& part : bundle.parts) {
+    out += Cat(PartText(part), "items from ", part.first_item, ", each of ", part.weight, "\n");
+  }
+  return out;
+}
+
+std::string PartsText(const kernel::GpuBundle& bundle) {
+  std::string out;
+  for (const kernel::GpuBundle::Part& part : bundle.parts) {
+    out += Cat(PartText(part), "items from 0, each of 1\n");
+  }
+  return out;
+}
+
+std::string PartsText(const kernel::CpuChain& chain) {
+  std::string out = Cat("  ", chain.blocks, " blocks, ", chain.blocks_per_item, " in an item\n");
+  for (const kernel::CpuChain::Part& part : chain.parts) {
+    out += Cat(PartText(part), part.block_items, " items of a block\n");
+  }
+  for (const kernel::CpuChain::Piece& piece : chain.pieces) {
+    out += Cat("  argument ", piece.arg, " in pieces of ", piece.item_bytes, " bytes, ",
+               piece.block_bytes, " for a block\n");
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string LoweredProgram::ToString() const {
   std::string out = program.ToString();
   for (size_t i = 0; i < kernels.size(); ++i) {
     const kernel::ScheduledKernel& k = kernels[i];
     out += Cat("kernel k", i, " ", k.kernel.name, ": ");
-    if (k.on_gpu) {
-      out += Cat(k.gpu, "\n");
-    } else {
-      out += Cat("items ", k.items, ", tasks ", k.max_tasks, k.finish ? ", finish" : "", "\n");
+    if (auto items = kernel::ItemsOf(k.schedule)) {
+      out += Cat("items ", items->count, ", tasks ", items->max_tasks,
+                 items->finish ? ", finish" : "", "\n");
     }
-    if (k.parts.empty()) out += k.kernel.ToString();
-    if (k.form == kernel::ScheduledKernel::Form::kChain) {
-      out += Cat("  ", k.chain.blocks, " blocks, ", k.chain.per_item, " in an item\n");
-      for (const kernel::ScheduledPart& part : k.parts) {
-        out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", ", part.weight,
-                   " items of a block\n");
-      }
-      for (const kernel::ChainBlocks::Piece& piece : k.chain.pieces) {
-        out += Cat("  argument ", piece.arg, " in pieces of ", piece.item_bytes, " bytes, ",
-                   piece.block_bytes, " for a block\n");
-      }
-      continue;
-    }
-    for (const kernel::ScheduledPart& part : k.parts) {
-      out += Cat("  k", part.kernel, " with arguments from ", part.first_arg, ", items from ",
-                 part.first_item, ", each of ", part.weight, "\n");
-    }
+    if (const auto* grids = kernel::GridsOf(k.schedule)) out += Cat(*grids, "\n");
+    std::visit(Overloaded{
+                   [&](const kernel::CpuBundle& s) { out += PartsText(s); },
+                   [&](const kernel::CpuChain& s) { out += PartsText(s); },
+                   [&](const kernel::GpuBundle& s) { out += PartsText(s); },
+                   [&](const auto&) { out += k.kernel.ToString(); },
+               },
+               k.schedule);
   }
   return out;
 }

@@ -7,18 +7,17 @@ Result<ScheduledKernel> BundleOf(const std::string& name, const kernel::Schedule
                                  const std::vector<ScheduledKernel>& kernels,
                                  const std::vector<PartLaunch>& parts) {
   ScheduledKernel bundle;
-  bundle.form = ScheduledKernel::Form::kBundle;
   kernel::Kernel& all = bundle.kernel;
   all.name = name;
+  std::vector<kernel::KernelPart> places;
   std::vector<const ScheduledKernel*> scheduled;
   for (const PartLaunch& part : parts) {
     const ScheduledKernel& k = kernels[static_cast<size_t>(part.kernel)];
-    if (!scheduler.MayBePart(k)) {
+    if (!scheduler.PartMicroseconds(k)) {
       return Internal("bundle '", name, "': '", k.kernel.name, "' cannot run side by side");
     }
     scheduled.push_back(&k);
-    bundle.parts.push_back(
-        {.kernel = part.kernel, .first_arg = static_cast<int>(all.params.size())});
+    places.push_back({part.kernel, static_cast<int>(all.params.size())});
     all.params.insert(all.params.end(), k.kernel.params.begin(), k.kernel.params.end());
     all.op_names.insert(all.op_names.end(), part.op_names.begin(), part.op_names.end());
     all.flops += k.kernel.flops;
@@ -26,7 +25,7 @@ Result<ScheduledKernel> BundleOf(const std::string& name, const kernel::Schedule
     all.bytes_read += k.kernel.bytes_read;
     all.bytes_written += k.kernel.bytes_written;
   }
-  scheduler.ScheduleBundle(bundle, scheduled);
+  bundle.schedule = scheduler.ScheduleBundle(places, scheduled);
   return bundle;
 }
 

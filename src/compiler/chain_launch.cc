@@ -12,6 +12,7 @@ namespace {
 
 using kernel::Chain;
 using kernel::ChainPart;
+using kernel::CpuChain;
 using kernel::CpuChainSchedule;
 using kernel::ScheduledKernel;
 using Place = ChainLayout::Place;
@@ -39,7 +40,7 @@ class Layout {
       pieces().push_back(
           {first_rows++, own_scratch_, schedule_.product_items * schedule_.gemm.slot_bytes});
     }
-    kernels_.chain.parts[1].first_arg = first_rows;
+    schedule_of_chain().parts[1].first_arg = first_rows;
     for (int64_t o : chain_.rows.operands) {
       if (o >= 0) {
         out_.rows_args.push_back({Place::Kind::kOperand, o, 0});
@@ -55,7 +56,8 @@ class Layout {
   }
 
  private:
-  std::vector<kernel::ChainBlocks::Piece>& pieces() { return kernels_.chain.chain.pieces; }
+  CpuChain& schedule_of_chain() { return std::get<CpuChain>(kernels_.chain.schedule); }
+  std::vector<CpuChain::Piece>& pieces() { return schedule_of_chain().pieces; }
 
   int64_t BlockBytes(int64_t result) const {
     const kernel::Kernel& k = chain_.product.kernel;
@@ -123,24 +125,21 @@ Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
   chain.rows.kernel.name = Cat(name, "_rows");
 
   ScheduledKernel& product = out.product;
-  product.form = ScheduledKernel::Form::kGemm;
   product.kernel = chain.product.kernel;
-  product.items = schedule->gemm.items;
-  product.contraction = std::make_shared<const kernel::Contraction>(schedule->contraction);
-  product.gemm = std::make_shared<const kernel::GemmSchedule>(schedule->gemm);
+  product.schedule = kernel::CpuGemm{
+      .contraction = std::make_shared<const kernel::Contraction>(schedule->contraction),
+      .gemm = std::make_shared<const kernel::GemmSchedule>(schedule->gemm)};
   ScheduledKernel& rows = out.rows;
   rows.kernel = chain.rows.kernel;
-  rows.cpu = schedule->rows;
-  rows.items = schedule->rows.items;
+  rows.schedule = schedule->rows;
 
   ScheduledKernel& together = out.chain;
-  together.form = ScheduledKernel::Form::kChain;
   together.kernel.name = name;
-  together.items = schedule->items;
-  together.max_tasks = schedule->max_tasks;
-  together.chain.blocks = schedule->blocks;
-  together.chain.per_item = schedule->blocks_per_item;
-  together.parts = {{-1, 0, 0, schedule->product_items}, {-1, 0, 0, 1}};
+  together.schedule = CpuChain{.parts = {{{}, schedule->product_items}, {{}, 1}},
+                               .blocks = schedule->blocks,
+                               .blocks_per_item = schedule->blocks_per_item,
+                               .items = schedule->items,
+                               .max_tasks = schedule->max_tasks};
   for (const ChainPart* part : {&chain.product, &chain.rows}) {
     kernel::Kernel& k = together.kernel;
     k.op_names.insert(k.op_names.end(), part->kernel.op_names.begin(), part->kernel.op_names.end());

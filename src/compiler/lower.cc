@@ -174,8 +174,9 @@ class Lowering {
       return it->second;
     };
     op_names_[&i] = kernels.chain.kernel.op_names;
-    kernels.chain.parts[0].kernel = add(std::move(kernels.product), " product");
-    kernels.chain.parts[1].kernel = add(std::move(kernels.rows), " rows");
+    auto& parts = std::get<kernel::CpuChain>(kernels.chain.schedule).parts;
+    parts[0].kernel = add(std::move(kernels.product), " product");
+    parts[1].kernel = add(std::move(kernels.rows), " rows");
     kernel_of_[&i] = add(std::move(kernels.chain), " chain");
     chains_.emplace(&i, std::move(kernels.layout));
     return OkStatus();
@@ -222,7 +223,7 @@ class Lowering {
     auto it = kernel_of_.find(&i);
     if (it == kernel_of_.end()) return 0;
     const kernel::ScheduledKernel& k = kernels_[it->second];
-    return PackedLhsBytes(k) + backend_.scheduler().ScratchBytes(k);
+    return PackedLhsBytes(k) + kernel::ScratchBytes(k.schedule);
   }
 
   void MakeAllocations() {
@@ -375,7 +376,9 @@ class Lowering {
   // Equal bundles are one.
   int AddBundle(kernel::ScheduledKernel bundle) {
     std::string text = "bundle";
-    for (const kernel::ScheduledPart& part : bundle.parts) text += Cat(" ", part.kernel);
+    for (const kernel::KernelPart& part : kernel::PartsOf(bundle.schedule)) {
+      text += Cat(" ", part.kernel);
+    }
     auto [it, fresh] =
         kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
     if (fresh) kernels_.push_back(std::move(bundle));
@@ -388,7 +391,9 @@ class Lowering {
                  program::Steps& steps) {
     const ChainLayout& layout = chains_.at(&i);
     const int kernel = kernel_of_.at(&i);
-    const int product = kernels_[static_cast<size_t>(kernel)].parts[0].kernel;
+    const auto& schedule =
+        std::get<kernel::CpuChain>(kernels_[static_cast<size_t>(kernel)].schedule);
+    const int product = schedule.parts[0].kernel;
     auto slice_of = [&](const ChainLayout::Place& place) -> program::Slice {
       switch (place.kind) {
         case ChainLayout::Place::Kind::kOperand:
@@ -442,13 +447,13 @@ class Lowering {
     // The kernel's scratch: what a packed left operand takes, then its own.
     if (int64_t packed = PackedLhsBytes(kernels_[launch.kernel]); packed > 0) {
       program::Slice panels{scratch.allocation, scratch.offset, packed};
-      Pack(launch, kernel::ScheduledKernel::Form::kPackLhs, panels, steps);
+      Pack(launch, kernel::CpuGemm::Role::kPackLhs, panels, steps);
       scratch.offset += packed;
       scratch.bytes -= packed;
     }
     if (int64_t packed = PackedRhsBytes(kernels_[launch.kernel]); packed > 0) {
       program::Slice panels{scratch.allocation, scratch.offset, packed};
-      Pack(launch, kernel::ScheduledKernel::Form::kPackRhs, panels, steps);
+      Pack(launch, kernel::CpuGemm::Role::kPackRhs, panels, steps);
       scratch.offset += packed;
       scratch.bytes -= packed;
     }
@@ -466,16 +471,16 @@ class Lowering {
   }
 
   // Adds a launch that packs an operand of `product`, and puts the panels in the operand's place.
-  void Pack(program::Launch& product, kernel::ScheduledKernel::Form form,
-            const program::Slice& panels, program::Steps& steps) {
+  void Pack(program::Launch& product, kernel::CpuGemm::Role role, const program::Slice& panels,
+            program::Steps& steps) {
     // Of the kernel, which a new one may move.
     const std::shared_ptr<const kernel::Contraction> contraction =
-        kernels_[product.kernel].contraction;
-    bool left = form == kernel::ScheduledKernel::Form::kPackLhs;
+        std::get<kernel::CpuGemm>(kernels_[product.kernel].schedule).contraction;
+    bool left = role == kernel::CpuGemm::Role::kPackLhs;
     int param = left ? contraction->a_param : contraction->b_param;
     auto [it, fresh] =
         packing_kernels_.try_emplace({product.kernel, left}, static_cast<int>(kernels_.size()));
-    if (fresh) kernels_.push_back(PackingKernel(kernels_[product.kernel], form));
+    if (fresh) kernels_.push_back(PackingKernel(kernels_[product.kernel], role));
     program::Launch pack;
     pack.kernel = it->second;
     pack.args = {product.args[param], panels};
@@ -493,13 +498,14 @@ class Lowering {
   // A right operand that is a constant is packed when the program is loaded.
   void PackConstantRhs(program::Launch& launch) {
     const kernel::ScheduledKernel& k = kernels_[launch.kernel];
-    if (!k.gemm || k.gemm->b != kernel::GemmB::kPrepacked || !k.contraction->problem.b_constant) {
-      return;
-    }
-    int64_t bytes = k.gemm->packed_b_bytes;
-    program::Slice source = launch.args[k.contraction->b_param];
+    const auto* product = std::get_if<kernel::CpuGemm>(&k.schedule);
+    if (!product || product->gemm->b != kernel::GemmB::kPrepacked) return;
+    const std::shared_ptr<const kernel::Contraction> contraction = product->contraction;
+    if (!contraction->problem.b_constant) return;
+    int64_t bytes = product->gemm->packed_b_bytes;
+    program::Slice source = launch.args[contraction->b_param];
     std::vector<int> key = {launch.kernel, source.allocation};
-    if (const auto& prologue = k.contraction->b_prologue) {
+    if (const auto& prologue = contraction->b_prologue) {
       for (int other : prologue->others) {
         int p = k.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
         key.push_back(launch.args[static_cast<size_t>(p)].allocation);
@@ -509,13 +515,13 @@ class Lowering {
                                                      static_cast<int>(program_.allocations.size()));
     program::Slice panels{it->second, 0, bytes};
     if (!fresh) {
-      launch.args[k.contraction->b_param] = panels;
+      launch.args[contraction->b_param] = panels;
       return;
     }
     program_.allocations.push_back(
         {program::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), bytes});
     program_.constants.push_back(nullptr);
-    Pack(launch, kernel::ScheduledKernel::Form::kPackRhs, panels, program_.prologue);
+    Pack(launch, kernel::CpuGemm::Role::kPackRhs, panels, program_.prologue);
   }
 
   // state = operand; while (condition(state)) state = body(state).

@@ -8,27 +8,30 @@
 namespace kiln::compiler {
 using kernel::ScheduledKernel;
 
+using kernel::CpuGemm;
+
 int64_t PackedLhsBytes(const ScheduledKernel& kernel) {
-  return kernel.gemm && kernel.gemm->pack_a ? kernel.gemm->packed_a_bytes : 0;
+  const auto* product = std::get_if<CpuGemm>(&kernel.schedule);
+  return product && product->gemm->pack_a ? product->gemm->packed_a_bytes : 0;
 }
 
 int64_t PackedRhsBytes(const ScheduledKernel& kernel) {
-  if (!kernel.gemm || kernel.gemm->b != kernel::GemmB::kPrepacked) return 0;
-  return kernel.contraction->problem.b_constant ? 0 : kernel.gemm->packed_b_bytes;
+  const auto* product = std::get_if<CpuGemm>(&kernel.schedule);
+  if (!product || product->gemm->b != kernel::GemmB::kPrepacked) return 0;
+  return product->contraction->problem.b_constant ? 0 : product->gemm->packed_b_bytes;
 }
 
-ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::Form form) {
-  bool left = form == ScheduledKernel::Form::kPackLhs;
-  const kernel::Contraction& c = *product.contraction;
+ScheduledKernel PackingKernel(const ScheduledKernel& product, CpuGemm::Role role) {
+  const bool left = role == CpuGemm::Role::kPackLhs;
+  CpuGemm schedule = std::get<CpuGemm>(product.schedule);
+  schedule.role = role;
+  const kernel::Contraction& c = *schedule.contraction;
   ScheduledKernel pack;
-  pack.form = form;
-  pack.contraction = product.contraction;
-  pack.gemm = product.gemm;
   pack.kernel.name = Cat(product.kernel.name, left ? "_pack_lhs" : "_pack_rhs");
   pack.kernel.op_names = {Cat(left ? "pack left operand of " : "pack right operand of ",
                               Join(product.kernel.op_names, ", "))};
   kernel::Param source = product.kernel.params[left ? c.a_param : c.b_param];
-  int64_t packed_bytes = left ? product.gemm->packed_a_bytes : product.gemm->packed_b_bytes;
+  int64_t packed_bytes = left ? schedule.gemm->packed_a_bytes : schedule.gemm->packed_b_bytes;
   pack.kernel.params = {
       source,
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
@@ -45,10 +48,10 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, ScheduledKernel::F
   }
   pack.kernel.bytes_read = source.elements * ByteWidth(source.type);
   pack.kernel.bytes_written = packed_bytes;
-  pack.items = left ? product.gemm->pack_a_items : product.gemm->pack_b_items;
   // Packing moves about as many bytes as a thread moves in the time that it takes to wake one.
-  pack.max_tasks =
-      std::clamp<int64_t>(packed_bytes / (256 << 10), 1, std::max<int64_t>(pack.items, 1));
+  schedule.max_tasks =
+      std::clamp<int64_t>(packed_bytes / (256 << 10), 1, std::max<int64_t>(schedule.items(), 1));
+  pack.schedule = std::move(schedule);
   return pack;
 }
 

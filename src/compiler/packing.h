@@ -11,6 +11,6 @@ int64_t PackedRhsBytes(const kernel::ScheduledKernel& kernel);
 
 // The kernel that packs the left (kPackLhs) or the right operand (kPackRhs) of a product.
 kernel::ScheduledKernel PackingKernel(const kernel::ScheduledKernel& product,
-                                      kernel::ScheduledKernel::Form form);
+                                      kernel::CpuGemm::Role role);
 
 }  // namespace kiln::compiler

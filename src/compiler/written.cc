@@ -72,8 +72,8 @@ class Bytes {
 std::vector<bool> WrittenBy(const ScheduledKernel& scheduled) {
   const kernel::Kernel& k = scheduled.kernel;
   std::vector<bool> written(k.params.size());
-  if (scheduled.form == ScheduledKernel::Form::kPackLhs ||
-      scheduled.form == ScheduledKernel::Form::kPackRhs) {
+  const auto* product = std::get_if<kernel::CpuGemm>(&scheduled.schedule);
+  if (product && product->role != kernel::CpuGemm::Role::kProduct) {
     // Its stages are the product's, of which it makes an operand.
     for (size_t p = 0; p < written.size(); ++p)
       written[p] = k.params[p].role != Param::Role::kInput;
@@ -193,8 +193,9 @@ class Checker {
 
   Status Walk(const program::Launch& launch) {
     const ScheduledKernel& k = kernels_[static_cast<size_t>(launch.kernel)];
-    if (k.parts.empty()) return RunKernel(launch, launch.kernel, 0);
-    for (const kernel::ScheduledPart& part : k.parts) {
+    const std::vector<kernel::KernelPart> parts = kernel::PartsOf(k.schedule);
+    if (parts.empty()) return RunKernel(launch, launch.kernel, 0);
+    for (const kernel::KernelPart& part : parts) {
       KILN_RETURN_IF_ERROR(RunKernel(launch, part.kernel, static_cast<size_t>(part.first_arg)));
     }
     return OkStatus();

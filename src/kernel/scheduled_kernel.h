@@ -3,61 +3,102 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include "kernel/kernel.h"
 #include "kernel/schedule/cpu/nest.h"
+#include "kernel/schedule/cpu/sort.h"
 #include "kernel/schedule/gpu/schedule.h"
 
 namespace kiln::kernel {
 
-struct Contraction;      // kernel/contraction.h
-struct GemmSchedule;     // kernel/schedule/cpu/gemm.h
-struct CpuSortSchedule;  // kernel/schedule/cpu/sort.h
+struct Contraction;   // kernel/contraction.h
+struct GemmSchedule;  // kernel/schedule/cpu/gemm.h
 
-// A kernel of a bundle or chain. Its arguments are the bundle's from `first_arg` on, and its items
-// are the bundle's from `first_item` on, of which each of its own counts for `weight`.
-struct ScheduledPart {
-  int kernel = -1;  // the part's number among the program's kernels
-  int first_arg = 0;
-  int64_t first_item = 0, weight = 1;
-  GpuSchedule gpu;  // on a GPU, where it is the bundle's own
+// A matrix product on a CPU. An operand that is packed is made by a kernel of its own before the
+// product's.
+struct CpuGemm {
+  enum class Role : uint8_t { kProduct, kPackLhs, kPackRhs };
+  Role role = Role::kProduct;
+  std::shared_ptr<const Contraction> contraction;
+  std::shared_ptr<const GemmSchedule> gemm;
+  int64_t max_tasks = 1;  // pieces worth their dispatch
+
+  int64_t items() const;  // of the role
 };
 
-// How the two kernels of a chain alternate: for each block of rows the product's items of the
-// block, then the other kernel's one item. Items of the chain are so many blocks.
-struct ChainBlocks {
-  int64_t blocks = 1, per_item = 1;
+// A kernel of the program that is a part of another one, whose arguments from `first_arg` on are
+// the part's.
+struct KernelPart {
+  int kernel = -1;  // its number among the program's kernels
+  int first_arg = 0;
+};
+
+// Kernels side by side (kernel/bundle.h). The bundle itself has no stages.
+struct CpuBundle {
+  // Its items are the bundle's from `first_item` on, of which each of its own counts for `weight`.
+  struct Part : KernelPart {
+    int64_t first_item = 0, weight = 1;
+  };
+  std::vector<Part> parts;
+  int64_t items = 0, max_tasks = 1;
+};
+
+// A product and a kernel after it (kernel/chain.h), which alternate: for each block of rows the
+// product's items of the block, then the other kernel's one item. The chain itself has no stages.
+struct CpuChain {
+  struct Part : KernelPart {
+    int64_t block_items = 1;  // of a block
+  };
   // An argument in scratch of which each item has a piece, `item_bytes` long, for one block. The
   // kernels find a block's part `block_bytes` further than the part of the block before.
   struct Piece {
     int arg = 0;  // of the chain's
     int64_t item_bytes = 0, block_bytes = 0;
   };
+  std::vector<Part> parts;
+  int64_t blocks = 1, blocks_per_item = 1;
   std::vector<Piece> pieces;
+  int64_t items = 1, max_tasks = 1;
 };
 
-struct ScheduledKernel {
-  // How a packed operand of a matrix product is made: its own kernel before the product's. A bundle
-  // is kernels of the program side by side, a chain a product and another one after it.
-  enum class Form : uint8_t { kNest, kGemm, kPackLhs, kPackRhs, kBundle, kChain };
-  Kernel kernel;
-  Form form = Form::kNest;
-  CpuNestSchedule cpu;                          // kNest on a CPU
-  std::shared_ptr<const CpuSortSchedule> sort;  // of a sort, in place of `cpu`
-  // Of kGemm, kPackLhs and kPackRhs on a CPU.
-  std::shared_ptr<const Contraction> contraction;
-  std::shared_ptr<const GemmSchedule> gemm;
-  // Of kBundle and kChain, whose kernels have no stages. Of a chain's parts a block is `weight`
-  // items.
-  std::vector<ScheduledPart> parts;
-  ChainBlocks chain;
-  bool on_gpu = false;
-  GpuSchedule gpu;  // on a GPU, and then none of the others
-  // On a CPU.
-  int64_t items = 1;      // [0, items) are independent
-  int64_t max_tasks = 1;  // pieces worth their dispatch
-  bool finish = false;    // one more call, [items, items + 1), after all others
+// Kernels side by side, each with blocks of its own in the one grid of the bundle.
+struct GpuBundle {
+  struct Part : KernelPart {
+    GpuSchedule schedule;
+  };
+  std::vector<Part> parts;
+  GpuSchedule together;
 };
+
+// Of nests, scatters and scans on a CPU the first.
+using KernelSchedule = std::variant<CpuNestSchedule, CpuSortSchedule, CpuGemm, CpuBundle, CpuChain,
+                                    GpuSchedule, GpuBundle>;
+
+struct ScheduledKernel {
+  Kernel kernel;
+  KernelSchedule schedule;
+};
+
+// How a CPU's threads share a kernel: [0, count) are independent.
+struct CpuItems {
+  int64_t count = 1;
+  int64_t max_tasks = 1;  // pieces worth their dispatch
+  bool finish = false;    // one more call, [count, count + 1), after all others
+};
+// Nothing on a GPU.
+std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule);
+
+// What a GPU launches, which of a bundle is all of it; null on a CPU.
+const GpuSchedule* GridsOf(const KernelSchedule& schedule);
+
+// Of a bundle or chain; none of any other.
+std::vector<KernelPart> PartsOf(const KernelSchedule& schedule);
+
+// Bytes of scratch that a launch takes as its last argument; 0 for none. Of a chain its layout
+// (compiler/chain_launch.h) has them.
+int64_t ScratchBytes(const KernelSchedule& schedule);
 
 }  // namespace kiln::kernel

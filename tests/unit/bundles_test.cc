@@ -14,8 +14,6 @@
 namespace kiln::testing {
 namespace {
 
-using Form = kernel::ScheduledKernel::Form;
-
 // Updates of `count` parameters of several sizes, each in the memory of its parameter where that is
 // donated, and a sum of each gradient.
 std::string Updates(int count, int64_t size, bool donated) {
@@ -38,7 +36,10 @@ std::string Updates(int count, int64_t size, bool donated) {
 }
 
 const kernel::ScheduledKernel* BundleOf(const codegen::LoweredProgram& lowered) {
-  auto at = std::ranges::find(lowered.kernels, Form::kBundle, &kernel::ScheduledKernel::form);
+  auto at = std::ranges::find_if(lowered.kernels, [](const kernel::ScheduledKernel& k) {
+    return std::holds_alternative<kernel::CpuBundle>(k.schedule) ||
+           std::holds_alternative<kernel::GpuBundle>(k.schedule);
+  });
   return at == lowered.kernels.end() ? nullptr : &*at;
 }
 
@@ -50,16 +51,18 @@ TEST(Bundles, ManyUpdatesAreOneLaunch) {
   const kernel::ScheduledKernel* bundle = BundleOf(*loaded->lowered);
   ASSERT_NE(bundle, nullptr) << program.ToString();
   EXPECT_EQ(program.steps.size(), 1u) << program.ToString();
-  EXPECT_GE(bundle->parts.size(), 24u);
+  EXPECT_GE(kernel::PartsOf(bundle->schedule).size(), 24u);
   if (testing::IsTestOfGpu()) return;
-  EXPECT_GT(bundle->max_tasks, 1);
+  const auto& schedule = std::get<kernel::CpuBundle>(bundle->schedule);
+  EXPECT_GT(schedule.max_tasks, 1);
   // Every item of a part is an item of the bundle, and no two parts share one.
   int64_t next = 0;
-  for (const kernel::ScheduledPart& part : bundle->parts) {
+  for (const kernel::CpuBundle::Part& part : schedule.parts) {
     EXPECT_EQ(part.first_item, next);
-    next += part.weight * loaded->lowered->kernels[static_cast<size_t>(part.kernel)].items;
+    const auto& k = loaded->lowered->kernels[static_cast<size_t>(part.kernel)];
+    next += part.weight * kernel::ItemsOf(k.schedule)->count;
   }
-  EXPECT_EQ(bundle->items, next);
+  EXPECT_EQ(schedule.items, next);
 }
 
 TEST(Bundles, LittleWorkStaysApart) {

@@ -33,13 +33,7 @@ codegen::LoweredProgram ProgramOf(const Kernel& kernel, const CpuNestSchedule& s
   for (const kernel::Param& p : kernel.params) add(p.elements * ByteWidth(p.type));
   if (schedule.scratch_bytes > 0) add(schedule.scratch_bytes);
   launch.kernel = 0;
-  kernel::ScheduledKernel scheduled;
-  scheduled.kernel = kernel;
-  scheduled.cpu = schedule;
-  scheduled.items = schedule.items;
-  scheduled.max_tasks = schedule.max_tasks;
-  scheduled.finish = schedule.split > 0;
-  lowered.kernels.push_back(std::move(scheduled));
+  lowered.kernels.push_back({kernel, schedule});
   program.steps.push_back({std::move(launch)});
   return lowered;
 }

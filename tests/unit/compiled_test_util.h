@@ -67,6 +67,11 @@ bool IsTestOfGpu();
 // Whether it is CUDA.
 bool IsTestOfCuda();
 
+// How many tasks of a kernel a CPU thinks worth their dispatch; 1 on a GPU.
+inline int64_t TasksOf(const kernel::ScheduledKernel& k) {
+  return kernel::ItemsOf(k.schedule).value_or(kernel::CpuItems()).max_tasks;
+}
+
 // A program once more, on other threads; on a GPU these do not matter.
 Result<std::unique_ptr<runtime::LoadedExecutable>> LoadOnPool(
     const std::shared_ptr<const program::Artefact>& artefact, runtime::ThreadPool& pool);

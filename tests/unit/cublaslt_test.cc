@@ -429,7 +429,7 @@ TEST_F(CublasLt, TF32WhereItIsAllowed) {
   for (bool tf32 : {false, true}) {
     target::Gpu gpu = machine->target().gpu;
     gpu.tf32 = tf32;
-    kernel.gpu = kernel::ScheduleGpuProduct(kernel.kernel, gpu).value();
+    kernel.schedule = kernel::ScheduleGpuProduct(kernel.kernel, gpu).value();
     auto product = compiler::AsLibraryProduct(kernel);
     ASSERT_TRUE(product.has_value());
     auto found = machine->FindLibraryGemm(*product);

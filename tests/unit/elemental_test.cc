@@ -134,11 +134,10 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
       addresses.push_back(b->data());
     }
     launch.kernel = 0;
-    kernel::ScheduledKernel scheduled;
-    scheduled.kernel = k.kernel;
-    scheduled.cpu.vector_width = bytes / 4;
-    scheduled.cpu.stages = {{bytes == 4 ? -1 : 0, 1}};
-    lowered.kernels.push_back(scheduled);
+    kernel::CpuNestSchedule schedule;
+    schedule.vector_width = bytes / 4;
+    schedule.stages = {{bytes == 4 ? -1 : 0, 1}};
+    lowered.kernels.push_back({k.kernel, schedule});
     program.steps.push_back({launch});
     codegen::Options options;
     auto objects = codegen::GenerateCpu(lowered, cpu, options);
@@ -305,14 +304,10 @@ void CheckTranscendental(double ulps) {
     codegen::LoweredProgram lowered;
     program::Program& program = lowered.program;
     program.allocations.resize(2);
-    kernel::ScheduledKernel scheduled;
     target::Cpu cpu = target::HostCpu().cpu;
-    scheduled.kernel = k.kernel;
-    scheduled.cpu = kernel::ScheduleNest(k.kernel, cpu);
-    scheduled.items = scheduled.cpu.items;
-    lowered.kernels.push_back(scheduled);
+    lowered.kernels.push_back({k.kernel, kernel::ScheduleNest(k.kernel, cpu)});
     int64_t bytes = n * static_cast<int64_t>(sizeof(T));
-    program.steps.push_back({program::Launch{0, {{0, 0, bytes}, {1, 0, bytes}}, -1}});
+    program.steps.push_back({program::Launch{0, {{0, 0, bytes}, {1, 0, bytes}}}});
     auto objects = codegen::GenerateCpu(lowered, cpu, {});
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();
     auto jit = testing::Jit::Load(*objects);
@@ -416,9 +411,7 @@ TEST(Elemental, WhatHasNoCodeIsNamed) {
   StageBuilder s = k.Stage();
   s.Store(out, k.Var(0), s.Op(Opcode::kAnd, ElementType::kF32, {s.Load(x, 0), s.Load(x, 1)}));
   codegen::LoweredProgram lowered;
-  lowered.kernels.emplace_back();
-  lowered.kernels[0].kernel = k.kernel;
-  lowered.kernels[0].cpu.stages.resize(1);
+  lowered.kernels.push_back({k.kernel, kernel::CpuNestSchedule{.stages = {{}}}});
   auto objects = codegen::GenerateCpu(lowered, target::HostCpu().cpu, {});
   ASSERT_FALSE(objects.ok());
   EXPECT_NE(objects.status().message().find("and"), std::string::npos);

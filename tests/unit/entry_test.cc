@@ -32,10 +32,7 @@ class Programs : public ::testing::Test {
     int x = k.Input(T::kS32, 1), out = k.Output(type, 1);
     StageBuilder s = k.Stage();
     s.Store(out, 0, s.Op(opcode, type, {s.Load(x, 0), s.Constant(T::kS32, constant)}, direction));
-    kernel::ScheduledKernel scheduled;
-    scheduled.kernel = k.kernel;
-    scheduled.cpu = kernel::ScheduleNest(k.kernel, target::HostCpu().cpu);
-    lowered_.kernels.push_back(scheduled);
+    lowered_.kernels.push_back({k.kernel, kernel::ScheduleNest(k.kernel, target::HostCpu().cpu)});
     return static_cast<int>(lowered_.kernels.size()) - 1;
   }
 

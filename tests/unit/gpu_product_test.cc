@@ -83,12 +83,13 @@ struct Seen {
 
   void See(const codegen::LoweredProgram& lowered) {
     for (const kernel::ScheduledKernel& k : lowered.kernels) {
-      forms.insert(k.gpu.form);
-      if (k.gpu.form != Form::kProduct) continue;
-      units.insert(k.gpu.product.unit);
-      copies |= k.gpu.product.x.copied && k.gpu.product.y.copied;
-      chunks |= k.gpu.chunks > 1;
-      groups |= k.gpu.product.group > 1;
+      const GpuSchedule& schedule = *kernel::GridsOf(k.schedule);
+      forms.insert(schedule.form);
+      if (schedule.form != Form::kProduct) continue;
+      units.insert(schedule.product.unit);
+      copies |= schedule.product.x.copied && schedule.product.y.copied;
+      chunks |= schedule.chunks > 1;
+      groups |= schedule.product.group > 1;
     }
   }
 };
@@ -351,7 +352,7 @@ TEST(GpuProducts, ScheduleFollowsProblemAndTarget) {
     auto module = ir::ParseOrDie(TextOf(d));
     auto compiled = testing::CompileWithKernels(module->Clone(), target::NvidiaGpu(sm).value());
     EXPECT_TRUE(compiled.ok());
-    return compiled->lowered.kernels[0].gpu;
+    return std::get<GpuSchedule>(compiled->lowered.kernels[0].schedule);
   };
   Dot large{"bf16[4096,4096]", "bf16[4096,4096]", "bf16[4096,4096]"};
   GpuSchedule s = schedule(large, 80);
@@ -391,7 +392,7 @@ void CheckSchedule(const ir::Module& module, GpuSchedule schedule, int sm, doubl
   for (const target::Target& target : {device.target(), target::NvidiaGpu(sm).value()}) {
     auto compiled = testing::CompileWithKernels(module.Clone(), target);
     ASSERT_TRUE(compiled.ok());
-    compiled->lowered.kernels[0].gpu = schedule;
+    compiled->lowered.kernels[0].schedule = schedule;
     compiler::DescribeGrids(compiled->lowered);
     auto code = codegen::GenerateGpu(compiled->lowered, target, {});
     ASSERT_TRUE(code.ok()) << code.status().ToString();

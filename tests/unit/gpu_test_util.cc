@@ -223,8 +223,10 @@ std::vector<kernel::GpuSchedule> CheckOnGpu(const std::string& text, double boun
     if (!loaded.ok()) return schedules;
     const program::Program& program = loaded->artefact->program;
     for (const kernel::ScheduledKernel& k : loaded->lowered->kernels) {
-      schedules.push_back(k.gpu);
-      for (const kernel::ScheduledPart& part : k.parts) schedules.push_back(part.gpu);
+      if (const auto* grids = kernel::GridsOf(k.schedule)) schedules.push_back(*grids);
+      const auto* bundle = std::get_if<kernel::GpuBundle>(&k.schedule);
+      if (!bundle) continue;
+      for (const kernel::GpuBundle::Part& part : bundle->parts) schedules.push_back(part.schedule);
     }
     // The second run is that of a graph, with other addresses.
     for (int run = 0; run < 2; ++run) {

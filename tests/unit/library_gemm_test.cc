@@ -27,7 +27,8 @@ std::vector<std::string> ProductsOfModule(const std::string& text) {
   std::vector<std::string> products;
   if (!compiled.ok()) return products;
   for (size_t k = 0; k < compiled->lowered.kernels.size(); ++k) {
-    if (compiled->lowered.kernels[k].gpu.form != GpuSchedule::Form::kProduct) continue;
+    const auto* schedule = std::get_if<GpuSchedule>(&compiled->lowered.kernels[k].schedule);
+    if (!schedule || schedule->form != GpuSchedule::Form::kProduct) continue;
     const auto& product = compiled->artefact.program.kernels[k].library;
     products.push_back(product ? product->ToString() : "none");
   }
@@ -209,14 +210,14 @@ TEST(LibraryGemm, TF32WhereTheScheduleHasIt) {
     gpu.tf32 = tf32;
     auto schedule = ScheduleGpuProduct(kernel.kernel, gpu);
     ASSERT_TRUE(schedule.has_value());
-    kernel.gpu = *schedule;
+    kernel.schedule = *schedule;
     auto product = compiler::AsLibraryProduct(kernel);
     ASSERT_TRUE(product.has_value());
     EXPECT_EQ(product->tf32, tf32);
     EXPECT_EQ(product->ToString().find("in tf32") != std::string::npos, tf32);
   }
   // A serial schedule of the same kernel is ours.
-  kernel.gpu = GpuSchedule();
+  kernel.schedule = GpuSchedule();
   EXPECT_FALSE(compiler::AsLibraryProduct(kernel).has_value());
 }
 

@@ -16,12 +16,10 @@
 namespace kiln::testing {
 namespace {
 
-using Form = kernel::ScheduledKernel::Form;
-
 // Every kernel is a product or packs its operands.
 bool IsProductAlone(const codegen::LoweredProgram& lowered) {
   return std::ranges::all_of(lowered.kernels, [](const kernel::ScheduledKernel& k) {
-    return k.form == Form::kGemm || k.form == Form::kPackLhs || k.form == Form::kPackRhs;
+    return std::holds_alternative<kernel::CpuGemm>(k.schedule);
   });
 }
 

@@ -55,36 +55,28 @@ void RunProduct(const kernel::Kernel& kernel,
       launch.args.push_back(allocate(*actual.back()));
       reference.push_back(expected.back().get());
     }
-    kernel::ScheduledKernel product;
-    product.kernel = kernel;
-    product.form = kernel::ScheduledKernel::Form::kGemm;
-    product.contraction = std::make_shared<const kernel::Contraction>(*contraction);
-    product.gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
-    product.items = schedule->items;
-    product.max_tasks = schedule->items;
-    auto pack = [&](kernel::ScheduledKernel::Form form, int param, int64_t size, int64_t items) {
-      kernel::ScheduledKernel k = product;
-      k.form = form;
-      k.items = items;
-      k.max_tasks = 1;
+    kernel::CpuGemm product{
+        .contraction = std::make_shared<const kernel::Contraction>(*contraction),
+        .gemm = std::make_shared<const kernel::GemmSchedule>(*schedule)};
+    auto pack = [&](kernel::CpuGemm::Role role, int param, int64_t size) {
+      kernel::CpuGemm packing = product;
+      packing.role = role;
       program::Slice panels = scratch(size);
-      lowered.kernels.push_back(k);
+      lowered.kernels.push_back({kernel, packing});
       program.steps.push_back({program::Launch{static_cast<int>(lowered.kernels.size()) - 1,
-                                               {launch.args[static_cast<size_t>(param)], panels},
-                                               -1}});
+                                               {launch.args[static_cast<size_t>(param)], panels}}});
       launch.args[static_cast<size_t>(param)] = panels;
     };
     if (schedule->pack_a) {
-      pack(kernel::ScheduledKernel::Form::kPackLhs, contraction->a_param, schedule->packed_a_bytes,
-           schedule->pack_a_items);
+      pack(kernel::CpuGemm::Role::kPackLhs, contraction->a_param, schedule->packed_a_bytes);
     }
     if (schedule->b == kernel::GemmB::kPrepacked) {
-      pack(kernel::ScheduledKernel::Form::kPackRhs, contraction->b_param, schedule->packed_b_bytes,
-           schedule->pack_b_items);
+      pack(kernel::CpuGemm::Role::kPackRhs, contraction->b_param, schedule->packed_b_bytes);
     }
     if (schedule->scratch_bytes > 0) launch.args.push_back(scratch(schedule->scratch_bytes));
     launch.kernel = static_cast<int>(lowered.kernels.size());
-    lowered.kernels.push_back(product);
+    product.max_tasks = schedule->items;
+    lowered.kernels.push_back({kernel, product});
     program.steps.push_back({launch});
     codegen::Options options;
     options.threads = 2;
@@ -209,11 +201,10 @@ TEST(Product, PackedOperandIsReadOnce) {
   if (!schedule->pack_a) schedule->b = kernel::GemmB::kPrepacked;
   kernel::CompleteGemmSchedule(cpu, contraction->problem, *schedule);
   codegen::LoweredProgram lowered;
-  lowered.kernels.emplace_back();
-  lowered.kernels[0].kernel = k.kernel;
-  lowered.kernels[0].form = kernel::ScheduledKernel::Form::kGemm;
-  lowered.kernels[0].contraction = std::make_shared<const kernel::Contraction>(*contraction);
-  lowered.kernels[0].gemm = std::make_shared<const kernel::GemmSchedule>(*schedule);
+  lowered.kernels.push_back(
+      {k.kernel,
+       kernel::CpuGemm{.contraction = std::make_shared<const kernel::Contraction>(*contraction),
+                       .gemm = std::make_shared<const kernel::GemmSchedule>(*schedule)}});
   EXPECT_EQ(codegen::GenerateCpu(lowered, cpu, {}).status().code(), Code::kInternal);
 }
 

@@ -14,8 +14,6 @@
 namespace kiln::testing {
 namespace {
 
-using Form = kernel::ScheduledKernel::Form;
-
 struct Case {
   std::string type, memory;  // of the product, and of what the prologue reads
   int64_t m, n, k, batch;
@@ -61,8 +59,9 @@ constexpr char kHalf[] = R"(  half = bf16[] constant(0.3)
 // Whether the product of the module's one kernel has a prologue.
 bool HasPrologue(const codegen::LoweredProgram& lowered) {
   for (const kernel::ScheduledKernel& k : lowered.kernels) {
-    if (k.form == Form::kNest) return false;
-    if (k.contraction->a_prologue || k.contraction->b_prologue) return true;
+    const auto* product = std::get_if<kernel::CpuGemm>(&k.schedule);
+    if (!product) return false;
+    if (product->contraction->a_prologue || product->contraction->b_prologue) return true;
   }
   return false;
 }

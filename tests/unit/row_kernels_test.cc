@@ -51,16 +51,17 @@ void Check(const ir::Module& module, int vector_bytes, Caches caches, Met& met) 
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   auto shared = std::make_shared<const program::Artefact>(std::move(compiled->artefact));
   for (const kernel::ScheduledKernel& k : compiled->lowered.kernels) {
-    if (k.form != kernel::ScheduledKernel::Form::kNest) continue;
-    met.pipelined += k.cpu.pipelined;
-    met.staged += !k.cpu.staged.empty();
-    met.nontemporal += k.cpu.nontemporal;
-    met.prefetched += !k.cpu.prefetches.empty();
-    met.strips += k.cpu.strips.width > 0;
-    met.split += k.cpu.strips.width > 0 && k.cpu.split > 0;
-    met.kept += !k.cpu.strips.kept.empty();
+    const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
+    if (!nest) continue;
+    met.pipelined += nest->pipelined;
+    met.staged += !nest->staged.empty();
+    met.nontemporal += nest->nontemporal;
+    met.prefetched += !nest->prefetches.empty();
+    met.strips += nest->strips.width > 0;
+    met.split += nest->strips.width > 0 && nest->split > 0;
+    met.kept += !nest->strips.kept.empty();
     met.by_columns += std::ranges::any_of(
-        k.cpu.stages, [](const kernel::CpuStageSchedule& stage) { return stage.by_columns; });
+        nest->stages, [](const kernel::CpuStageSchedule& stage) { return stage.by_columns; });
   }
   runtime::Allocator allocator;
   runtime::ThreadPool pool(2);

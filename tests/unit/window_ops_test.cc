@@ -319,7 +319,7 @@ ENTRY e { x = f32[16,2048] parameter(0)
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
   bool parallel = false;
   for (const kernel::ScheduledKernel& k : loaded->lowered->kernels) {
-    parallel |= k.max_tasks > 1;
+    parallel |= testing::TasksOf(k) > 1;
   }
   EXPECT_TRUE(parallel || testing::IsTestOfGpu()) << loaded->artefact->program.ToString();
   std::vector<Literal> arguments = testing::RandomArguments(*module, 3);

@@ -46,18 +46,20 @@ llvm::Function* PartFunction(LlvmSession& session) {
 }  // namespace
 
 void EmitBundle(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
-                const kernel::ScheduledKernel& bundle) {
+                const kernel::CpuBundle& bundle) {
   llvm::IRBuilder<> b(BasicBlock::Create(session.context(), "entry", function));
   auto number = [&](int64_t n) { return b.getInt64(static_cast<uint64_t>(n)); };
-  for (const kernel::ScheduledPart& part : bundle.parts) {
+  for (const kernel::CpuBundle::Part& part : bundle.parts) {
     llvm::FunctionCallee kernel = session.module().getOrInsertFunction(
         KernelSymbol(lowered, part.kernel), session.KernelType());
     Value* args = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), function->getArg(1),
                                                static_cast<uint64_t>(part.first_arg));
-    int64_t items = lowered.kernels[static_cast<size_t>(part.kernel)].items;
-    b.CreateCall(PartFunction(session),
-                 {function->getArg(0), args, function->getArg(2), function->getArg(3),
-                  kernel.getCallee(), number(part.first_item), number(part.weight), number(items)});
+    const auto& nest = std::get<kernel::CpuNestSchedule>(
+        lowered.kernels[static_cast<size_t>(part.kernel)].schedule);
+    b.CreateCall(
+        PartFunction(session),
+        {function->getArg(0), args, function->getArg(2), function->getArg(3), kernel.getCallee(),
+         number(part.first_item), number(part.weight), number(nest.items)});
   }
   b.CreateRetVoid();
 }

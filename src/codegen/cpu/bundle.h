@@ -9,6 +9,6 @@ namespace kiln::codegen {
 
 // Fills the empty body of `function`, which has the signature of kiln_kernel_fn.
 void EmitBundle(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
-                const kernel::ScheduledKernel& bundle);
+                const kernel::CpuBundle& bundle);
 
 }  // namespace kiln::codegen

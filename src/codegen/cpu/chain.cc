@@ -14,7 +14,7 @@ using llvm::Value;
 class ChainCode {
  public:
   ChainCode(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
-            const kernel::ScheduledKernel& chain)
+            const kernel::CpuChain& chain)
       : session_(session),
         function_(function),
         lowered_(lowered),
@@ -23,13 +23,13 @@ class ChainCode {
 
   void Emit() {
     args_ = function_->getArg(1);
-    if (!chain_.chain.pieces.empty()) CopyArgs();
+    if (!chain_.pieces.empty()) CopyArgs();
     Loop(function_->getArg(2), function_->getArg(3), [&](Value* item) {
-      Value* first = b_.CreateMul(item, Int(chain_.chain.per_item));
-      Value* end = Min(b_.CreateAdd(first, Int(chain_.chain.per_item)), Int(chain_.chain.blocks));
+      Value* first = b_.CreateMul(item, Int(chain_.blocks_per_item));
+      Value* end = Min(b_.CreateAdd(first, Int(chain_.blocks_per_item)), Int(chain_.blocks));
       Loop(first, end, [&](Value* block) {
         for (size_t p = 0; p < pieces_.size(); ++p) SetPiece(p, block);
-        for (const kernel::ScheduledPart& part : chain_.parts) CallPart(part, block);
+        for (const kernel::CpuChain::Part& part : chain_.parts) CallPart(part, block);
       });
     });
     b_.CreateRetVoid();
@@ -61,7 +61,7 @@ class ChainCode {
   // The arguments again, of which some change from block to block.
   void CopyArgs() {
     int64_t count = 0;
-    for (const kernel::ScheduledPart& part : chain_.parts) {
+    for (const kernel::CpuChain::Part& part : chain_.parts) {
       const kernel::ScheduledKernel& k = lowered_.kernels[static_cast<size_t>(part.kernel)];
       // A product may have scratch behind its parameters.
       count = part.first_arg + static_cast<int64_t>(k.kernel.params.size());
@@ -70,7 +70,7 @@ class ChainCode {
     for (int64_t a = 0; a < count; ++a) {
       b_.CreateStore(b_.CreateLoad(b_.getPtrTy(), ArgSlot(args_, a)), ArgSlot(own, a));
     }
-    for (const kernel::ChainBlocks::Piece& piece : chain_.chain.pieces) {
+    for (const kernel::CpuChain::Piece& piece : chain_.pieces) {
       pieces_.push_back(b_.CreateLoad(b_.getPtrTy(), ArgSlot(args_, piece.arg)));
     }
     args_ = own;
@@ -80,18 +80,18 @@ class ChainCode {
   // first item, and that again and again: it stays warm, and calls that run at the same time do not
   // meet. Kernels may rely on an array's alignment.
   void SetPiece(size_t p, Value* block) {
-    const kernel::ChainBlocks::Piece& piece = chain_.chain.pieces[p];
+    const kernel::CpuChain::Piece& piece = chain_.pieces[p];
     Value* back =
         b_.CreateAnd(b_.CreateMul(block, Int(piece.block_bytes)), Int(-program::kAlignment));
     Value* offset = b_.CreateSub(b_.CreateMul(function_->getArg(2), Int(piece.item_bytes)), back);
     b_.CreateStore(b_.CreateGEP(b_.getInt8Ty(), pieces_[p], offset), ArgSlot(args_, piece.arg));
   }
 
-  void CallPart(const kernel::ScheduledPart& part, Value* block) {
+  void CallPart(const kernel::CpuChain::Part& part, Value* block) {
     llvm::FunctionCallee kernel = session_.module().getOrInsertFunction(
         KernelSymbol(lowered_, part.kernel), session_.KernelType());
-    Value* first = b_.CreateMul(block, Int(part.weight));
-    Value* end = b_.CreateAdd(first, Int(part.weight));
+    Value* first = b_.CreateMul(block, Int(part.block_items));
+    Value* end = b_.CreateAdd(first, Int(part.block_items));
     b_.CreateCall(session_.KernelType(), kernel.getCallee(),
                   {function_->getArg(0), ArgSlot(args_, part.first_arg), first, end});
   }
@@ -99,7 +99,7 @@ class ChainCode {
   LlvmSession& session_;
   llvm::Function* function_;
   const LoweredProgram& lowered_;
-  const kernel::ScheduledKernel& chain_;
+  const kernel::CpuChain& chain_;
   llvm::IRBuilder<> b_;
   Value* args_ = nullptr;
   std::vector<Value*> pieces_;
@@ -108,7 +108,7 @@ class ChainCode {
 }  // namespace
 
 void EmitChain(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
-               const kernel::ScheduledKernel& chain) {
+               const kernel::CpuChain& chain) {
   ChainCode(session, function, lowered, chain).Emit();
 }
 

@@ -9,6 +9,6 @@ namespace kiln::codegen {
 
 // Fills the empty body of `function`, which has the signature of kiln_kernel_fn.
 void EmitChain(LlvmSession& session, llvm::Function* function, const LoweredProgram& lowered,
-               const kernel::ScheduledKernel& chain);
+               const kernel::CpuChain& chain);
 
 }  // namespace kiln::codegen

@@ -161,7 +161,7 @@ class Entry {
         return launch && !launch->inlined;
       });
       if (after != step) {
-        EmitLaunches(std::span(step, after));
+        KILN_RETURN_IF_ERROR(EmitLaunches(std::span(step, after)));
         step = after;
         continue;
       }
@@ -172,13 +172,16 @@ class Entry {
   }
 
   // Launches are tables, which the library reads: code for each would take long to compile.
-  void EmitLaunches(std::span<const program::Step> steps) {
+  Status EmitLaunches(std::span<const program::Step> steps) {
     std::vector<llvm::Constant*> kernels;
     std::vector<uint64_t> words;
     for (const program::Step& step : steps) {
       const auto& launch = std::get<program::Launch>(step.what);
+      const kernel::ScheduledKernel& kernel = lowered_.KernelOf(launch);
+      const std::optional<kernel::CpuItems> items = kernel::ItemsOf(kernel.schedule);
+      if (!items) return Internal("kernel ", kernel.kernel.name, " has no schedule for a CPU");
       kernels.push_back(KernelOf(launch));
-      AddLaunchData(launch, lowered_.KernelOf(launch), words);
+      AddLaunchData(launch, *items, words);
     }
     llvm::Constant* table =
         llvm::ConstantArray::get(llvm::ArrayType::get(b_.getPtrTy(), kernels.size()), kernels);
@@ -188,6 +191,7 @@ class Entry {
     ReturnIfError(CallTable(
         KILN_TABLE_LAUNCH, b_.getInt32Ty(),
         {frame_, args_, variable, LaunchData(session_, words), b_.getInt64(kernels.size())}));
+    return OkStatus();
   }
 
   llvm::Constant* KernelOf(const program::Launch& launch) {
@@ -215,7 +219,8 @@ class Entry {
     const kernel::ScheduledKernel& kernel = lowered_.KernelOf(launch);
     std::vector<Value*> args;
     for (const program::Slice& slice : launch.args) args.push_back(Address(slice));
-    return EmitNestInline(b_, std::move(args), kernel.kernel, kernel.cpu, cpu_);
+    const auto& nest = std::get<kernel::CpuNestSchedule>(kernel.schedule);
+    return EmitNestInline(b_, std::move(args), kernel.kernel, nest, cpu_);
   }
 
   Status EmitStep(const program::Copy& copy) {

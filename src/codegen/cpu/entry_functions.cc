@@ -55,14 +55,14 @@ class Code {
 
 }  // namespace
 
-void AddLaunchData(const program::Launch& launch, const kernel::ScheduledKernel& kernel,
+void AddLaunchData(const program::Launch& launch, const kernel::CpuItems& items,
                    std::vector<uint64_t>& words) {
   size_t first = words.size();
   words.resize(first + KILN_LAUNCH_FIELDS);
   words[first + KILN_LAUNCH_STEP] = static_cast<uint64_t>(launch.id.value());
-  words[first + KILN_LAUNCH_ITEMS] = static_cast<uint64_t>(kernel.items);
-  words[first + KILN_LAUNCH_TASKS] = static_cast<uint64_t>(kernel.items > 0 ? kernel.max_tasks : 1);
-  words[first + KILN_LAUNCH_FINISH] = kernel.finish ? 1 : 0;
+  words[first + KILN_LAUNCH_ITEMS] = static_cast<uint64_t>(items.count);
+  words[first + KILN_LAUNCH_TASKS] = static_cast<uint64_t>(items.count > 0 ? items.max_tasks : 1);
+  words[first + KILN_LAUNCH_FINISH] = items.finish ? 1 : 0;
   words[first + KILN_LAUNCH_OPERANDS] = launch.args.size();
   for (const program::Slice& slice : launch.args) {
     words.push_back(static_cast<uint64_t>(slice.allocation));

@@ -13,7 +13,7 @@
 namespace kiln::codegen {
 
 // The data of launches, for the frame's table: `words` receives one more.
-void AddLaunchData(const program::Launch& launch, const kernel::ScheduledKernel& kernel,
+void AddLaunchData(const program::Launch& launch, const kernel::CpuItems& items,
                    std::vector<uint64_t>& words);
 llvm::Constant* LaunchData(LlvmSession& session, const std::vector<uint64_t>& words);
 

@@ -14,13 +14,13 @@ namespace {
 // The kernel's later stages, for one vector of the product.
 class Epilogue {
  public:
-  Epilogue(const kernel::ScheduledKernel& kernel, const target::Cpu& cpu)
-      : kernel_(kernel), cpu_(cpu) {}
+  Epilogue(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule, const target::Cpu& cpu)
+      : kernel_(kernel), schedule_(schedule), cpu_(cpu) {}
 
   void Emit(llvm::IRBuilder<>& b, const GemmVector& result) {
-    const kernel::Contraction& c = *kernel_.contraction;
-    int64_t lanes = kernel_.gemm->lanes;
-    NestEmitter e(b.GetInsertBlock()->getParent(), kernel_.kernel, cpu_, b.saveIP());
+    const kernel::Contraction& c = *schedule_.contraction;
+    int64_t lanes = schedule_.gemm->lanes;
+    NestEmitter e(b.GetInsertBlock()->getParent(), kernel_, cpu_, b.saveIP());
     if (c.m_variable >= 0) e.Bind(c.m_variable, result.m);
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
       e.Bind(c.batch_variables[i], result.batch[i]);
@@ -33,10 +33,10 @@ class Epilogue {
       value = {{e.builder().CreateExtractElement(result.value, uint64_t{0})}, false};
     }
     e.SetReduced(0, 0, 0, std::move(value));
-    for (size_t s = 1; s < kernel_.kernel.stages.size(); ++s) {
+    for (size_t s = 1; s < kernel_.stages.size(); ++s) {
       int stage = static_cast<int>(s);
       e.EmitReady(stage);
-      for (size_t i = 0; i < kernel_.kernel.stages[s].stores.size(); ++i) {
+      for (size_t i = 0; i < kernel_.stages[s].stores.size(); ++i) {
         e.EmitStore(stage, static_cast<int>(i));
       }
     }
@@ -47,7 +47,8 @@ class Epilogue {
   const Status& status() const { return status_; }
 
  private:
-  const kernel::ScheduledKernel& kernel_;
+  const kernel::Kernel& kernel_;
+  const kernel::CpuGemm& schedule_;
   const target::Cpu& cpu_;
   Status status_;
 };
@@ -56,9 +57,9 @@ class Epilogue {
 // come behind its two.
 class Prologue {
  public:
-  Prologue(const kernel::ScheduledKernel& kernel, const kernel::Prologue& prologue, bool packing,
+  Prologue(const kernel::Kernel& kernel, const kernel::Prologue& prologue, bool packing,
            const target::Cpu& cpu)
-      : stage_(kernel.kernel.stages[0]), prologue_(prologue), packing_(packing), cpu_(cpu) {
+      : stage_(kernel.stages[0]), prologue_(prologue), packing_(packing), cpu_(cpu) {
     for (size_t i = 0; i < prologue.others.size(); ++i) {
       args_.push_back(packing ? 2 + static_cast<int>(i) : NodeOf(prologue.others[i]).param);
     }
@@ -214,32 +215,30 @@ class Prologue {
 };
 
 // A packed operand stands in the place of the plain one, which nothing else may then read.
-Status CheckPacked(const kernel::ScheduledKernel& kernel) {
-  const kernel::Contraction& c = *kernel.contraction;
+Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule) {
+  const kernel::Contraction& c = *schedule.contraction;
   auto check = [&](int param, bool packed) -> Status {
     int uses = c.a_param == c.b_param ? 1 : 0;
-    for (const kernel::Stage& stage : kernel.kernel.stages) {
+    for (const kernel::Stage& stage : kernel.stages) {
       for (const kernel::Node& n : stage.nodes) {
         uses += n.kind == kernel::Node::Kind::kLoad && n.param == param;
       }
     }
     if (!packed || uses <= 1) return OkStatus();
-    return Internal("kernel ", kernel.kernel.name, ": p", param,
+    return Internal("kernel ", kernel.name, ": p", param,
                     " is packed, and is read in another place");
   };
-  KILN_RETURN_IF_ERROR(check(c.a_param, kernel.gemm->pack_a));
-  return check(c.b_param, kernel.gemm->b == kernel::GemmB::kPrepacked);
+  KILN_RETURN_IF_ERROR(check(c.a_param, schedule.gemm->pack_a));
+  return check(c.b_param, schedule.gemm->b == kernel::GemmB::kPrepacked);
 }
 
 }  // namespace
 
-Status EmitProduct(llvm::Function* function, const kernel::ScheduledKernel& kernel,
-                   const target::Cpu& cpu) {
-  if (!kernel.contraction || !kernel.gemm) {
-    return Internal("kernel ", kernel.kernel.name, ": a product without a schedule");
-  }
-  const kernel::Contraction& c = *kernel.contraction;
-  const bool packing = kernel.form != kernel::ScheduledKernel::Form::kGemm;
+Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
+                   const kernel::CpuGemm& schedule, const target::Cpu& cpu) {
+  using Role = kernel::CpuGemm::Role;
+  const kernel::Contraction& c = *schedule.contraction;
+  const bool packing = schedule.role != Role::kProduct;
   std::optional<Prologue> a, b;
   if (c.a_prologue) a.emplace(kernel, *c.a_prologue, packing, cpu);
   if (c.b_prologue) b.emplace(kernel, *c.b_prologue, packing, cpu);
@@ -247,37 +246,33 @@ Status EmitProduct(llvm::Function* function, const kernel::ScheduledKernel& kern
     if (a && !a->status().ok()) return a->status();
     return b ? b->status() : OkStatus();
   };
-  switch (kernel.form) {
-    case kernel::ScheduledKernel::Form::kNest:
-    case kernel::ScheduledKernel::Form::kBundle:
-    case kernel::ScheduledKernel::Form::kChain:
-      return Internal("kernel ", kernel.kernel.name, " is no product");
-    case kernel::ScheduledKernel::Form::kPackLhs:
+  switch (schedule.role) {
+    case Role::kPackLhs:
       KILN_RETURN_IF_ERROR(
-          EmitGemmPackA(function, c.problem, *kernel.gemm, 0, 1, a ? &a->code() : nullptr));
+          EmitGemmPackA(function, c.problem, *schedule.gemm, 0, 1, a ? &a->code() : nullptr));
       return status();
-    case kernel::ScheduledKernel::Form::kPackRhs:
+    case Role::kPackRhs:
       KILN_RETURN_IF_ERROR(
-          EmitGemmPackB(function, c.problem, *kernel.gemm, 0, 1, b ? &b->code() : nullptr));
+          EmitGemmPackB(function, c.problem, *schedule.gemm, 0, 1, b ? &b->code() : nullptr));
       return status();
-    case kernel::ScheduledKernel::Form::kGemm:
+    case Role::kProduct:
       break;
   }
-  KILN_RETURN_IF_ERROR(CheckPacked(kernel));
+  KILN_RETURN_IF_ERROR(CheckPacked(kernel, schedule));
   GemmOperands operands;
   operands.a = c.a_param;
   operands.b = c.b_param;
   operands.c = c.c_param;
-  operands.scratch = static_cast<int>(kernel.kernel.params.size());
-  if (a && !kernel.gemm->pack_a) operands.a_prologue = &a->code();
-  if (b && kernel.gemm->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
+  operands.scratch = static_cast<int>(kernel.params.size());
+  if (a && !schedule.gemm->pack_a) operands.a_prologue = &a->code();
+  if (b && schedule.gemm->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
   if (c.c_param >= 0) {
-    KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *kernel.gemm, operands));
+    KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *schedule.gemm, operands));
     return status();
   }
-  Epilogue epilogue(kernel, cpu);
+  Epilogue epilogue(kernel, schedule, cpu);
   KILN_RETURN_IF_ERROR(
-      EmitGemm(function, c.problem, *kernel.gemm, operands,
+      EmitGemm(function, c.problem, *schedule.gemm, operands,
                [&](llvm::IRBuilder<>& b, const GemmVector& v) { epilogue.Emit(b, v); }));
   KILN_RETURN_IF_ERROR(status());
   return epilogue.status();

@@ -8,9 +8,8 @@
 
 namespace kiln::codegen {
 
-// Fills the empty body of `function` with a kernel of form kGemm, or with one that packs an operand
-// of it.
-Status EmitProduct(llvm::Function* function, const kernel::ScheduledKernel& kernel,
-                   const target::Cpu& cpu);
+// Fills the empty body of `function` with a product, or with what packs an operand of it.
+Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
+                   const kernel::CpuGemm& schedule, const target::Cpu& cpu);
 
 }  // namespace kiln::codegen

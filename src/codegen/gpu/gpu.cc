@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/guard.h"
+#include "base/overloaded.h"
 #include "base/strings.h"
 #include "codegen/codegen.h"
 #include "codegen/effort.h"
@@ -105,13 +106,7 @@ class GpuModuleEmitter {
       math_ = {.has_fma = true};
     }
     if (shares) ShareFunctions(session_->module());
-    for (int k : kernels) {
-      const kernel::ScheduledKernel& kernel = lowered_.kernels[static_cast<size_t>(k)];
-      for (size_t launch = 0; launch < kernel.gpu.launches.size(); ++launch) {
-        KILN_RETURN_IF_ERROR(options_.interrupt.Check());
-        KILN_RETURN_IF_ERROR(EmitKernel(k, launch));
-      }
-    }
+    for (int k : kernels) KILN_RETURN_IF_ERROR(EmitKernel(k));
     std::string text;
     if (options_.dump) text = session_->Text();
     KILN_RETURN_IF_ERROR(session_->Verify());
@@ -142,46 +137,63 @@ class GpuModuleEmitter {
     return k.params.size() >= kMostOldParams ? 81 : 0;
   }
 
-  Status EmitKernel(int number, size_t launch) {
+  Status EmitKernel(int number) {
     const kernel::ScheduledKernel& kernel = lowered_.kernels[static_cast<size_t>(number)];
     if (kernel.kernel.params.size() >= kMostParams) {
       return Unimplemented("kernel ", kernel.kernel.name, " (", Join(kernel.kernel.op_names, ", "),
                            ") has ", kernel.kernel.params.size(),
                            " arrays; a GPU's have fewer than ", kMostParams);
     }
-    const std::string& symbol =
-        lowered_.program.kernels[static_cast<size_t>(number)].grids[launch].symbol;
-    auto* f = llvm::Function::Create(GpuKernelType(session_->context(), kernel.kernel, kernel.gpu),
-                                     llvm::Function::ExternalLinkage, symbol, session_->module());
+    const std::vector<program::Grid>& grids =
+        lowered_.program.kernels[static_cast<size_t>(number)].grids;
+    return std::visit(
+        Overloaded{
+            [&](const kernel::GpuSchedule& s) { return EmitGrids(kernel.kernel, s, grids); },
+            [&](const kernel::GpuBundle& s) { return EmitBundle(kernel.kernel, s, grids); },
+            [&](const auto&) {
+              return Internal("kernel ", kernel.kernel.name, " has no schedule for a GPU");
+            },
+        },
+        kernel.schedule);
+  }
+
+  // The empty entry of a grid.
+  Result<llvm::Function*> AddEntry(const kernel::Kernel& kernel,
+                                   const kernel::GpuSchedule& schedule, size_t launch,
+                                   const program::Grid& grid) {
+    KILN_RETURN_IF_ERROR(options_.interrupt.Check());
+    auto* f =
+        llvm::Function::Create(GpuKernelType(session_->context(), kernel, schedule),
+                               llvm::Function::ExternalLinkage, grid.symbol, session_->module());
     f->addFnAttr(llvm::Attribute::NoUnwind);
-    MarkKernel(f, kernel.gpu.launches[launch].threads);
+    MarkKernel(f, schedule.launches[launch].threads);
     entries_.push_back(f);
-    switch (kernel.form) {
-      case kernel::ScheduledKernel::Form::kNest:
-        return EmitGpuKernel(f, kernel.kernel, kernel.gpu, launch, math_, combiners_);
-      case kernel::ScheduledKernel::Form::kBundle:
-        return EmitBundle(f, kernel);
-      case kernel::ScheduledKernel::Form::kGemm:
-      case kernel::ScheduledKernel::Form::kPackLhs:
-      case kernel::ScheduledKernel::Form::kPackRhs:
-      case kernel::ScheduledKernel::Form::kChain:
-        break;
+    return f;
+  }
+
+  Status EmitGrids(const kernel::Kernel& kernel, const kernel::GpuSchedule& schedule,
+                   const std::vector<program::Grid>& grids) {
+    for (size_t launch = 0; launch < schedule.launches.size(); ++launch) {
+      KILN_ASSIGN_OR_RETURN(llvm::Function * f, AddEntry(kernel, schedule, launch, grids[launch]));
+      KILN_RETURN_IF_ERROR(EmitGpuKernel(f, kernel, schedule, launch, math_, combiners_));
     }
-    return Internal("kernel ", kernel.kernel.name, " is of a form that GPUs do not have");
+    return OkStatus();
   }
 
   // Each part is a function that takes its share of the parameters.
-  Status EmitBundle(llvm::Function* f, const kernel::ScheduledKernel& bundle) {
+  Status EmitBundle(const kernel::Kernel& of_all, const kernel::GpuBundle& bundle,
+                    const std::vector<program::Grid>& grids) {
+    KILN_ASSIGN_OR_RETURN(llvm::Function * f, AddEntry(of_all, bundle.together, 0, grids[0]));
     llvm::IRBuilder<> b(llvm::BasicBlock::Create(f->getContext(), "entry", f));
     auto* done = llvm::BasicBlock::Create(f->getContext(), "done", f);
     std::vector<std::function<void()>> calls;
-    for (const kernel::ScheduledPart& part : bundle.parts) {
+    for (const kernel::GpuBundle::Part& part : bundle.parts) {
       const kernel::Kernel& kernel = lowered_.kernels[static_cast<size_t>(part.kernel)].kernel;
       auto* function = llvm::Function::Create(
-          GpuKernelType(f->getContext(), kernel, part.gpu), llvm::Function::InternalLinkage,
+          GpuKernelType(f->getContext(), kernel, part.schedule), llvm::Function::InternalLinkage,
           Cat(f->getName().str(), "_part_", calls.size()), f->getParent());
       function->setAttributes(f->getAttributes());
-      KILN_RETURN_IF_ERROR(EmitGpuKernel(function, kernel, part.gpu, 0, math_, combiners_));
+      KILN_RETURN_IF_ERROR(EmitGpuKernel(function, kernel, part.schedule, 0, math_, combiners_));
       auto first = static_cast<unsigned>(part.first_arg);
       calls.push_back([&b, f, function, first] {
         std::vector<llvm::Value*> args;
@@ -197,7 +209,7 @@ class GpuModuleEmitter {
 
   // Calls the part that the block belongs to, by halves. `calls` end in `done`.
   static void EmitDispatch(llvm::IRBuilder<>& b, llvm::Value* block,
-                           std::span<const kernel::ScheduledPart> parts,
+                           std::span<const kernel::GpuBundle::Part> parts,
                            std::span<const std::function<void()>> calls, llvm::BasicBlock* done) {
     if (parts.size() == 1) {
       calls[0]();
@@ -208,7 +220,7 @@ class GpuModuleEmitter {
     llvm::Function* f = b.GetInsertBlock()->getParent();
     auto* low = llvm::BasicBlock::Create(f->getContext(), "low", f);
     auto* high = llvm::BasicBlock::Create(f->getContext(), "high", f);
-    auto bound = static_cast<uint64_t>(parts[half].gpu.first_block);
+    auto bound = static_cast<uint64_t>(parts[half].schedule.first_block);
     b.CreateCondBr(b.CreateICmpULT(block, b.getInt64(bound)), low, high);
     b.SetInsertPoint(low);
     EmitDispatch(b, block, parts.first(half), calls.first(half), done);

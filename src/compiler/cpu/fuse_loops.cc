@@ -27,11 +27,12 @@ int64_t CountNodes(const ScheduledKernel& k) {
 }
 
 bool MayStandInline(const ScheduledKernel& k) {
-  if (k.form != ScheduledKernel::Form::kNest || k.kernel.kind != kernel::Kernel::Kind::kNest) {
+  const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
+  if (!nest || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
+  if (nest->max_tasks > 1 || nest->split > 0 || nest->scratch_bytes > 0 || nest->nontemporal) {
     return false;
   }
-  if (k.max_tasks > 1 || k.finish || k.cpu.scratch_bytes > 0 || k.cpu.nontemporal) return false;
-  if (k.cpu.strips.width > 0) return false;
+  if (nest->strips.width > 0) return false;
   int64_t work = CountNodes(k);
   for (const kernel::Variable& v : k.kernel.variables) {
     if (work > kMaxWork) return false;

@@ -14,8 +14,10 @@ void DescribeGrids(codegen::LoweredProgram& lowered) {
     kernel.grids.clear();
     kernel.library.reset();
     if (!uses[k].launched) continue;
-    for (size_t i = 0; i < scheduled.gpu.launches.size(); ++i) {
-      const kernel::GpuLaunch& launch = scheduled.gpu.launches[i];
+    const kernel::GpuSchedule* schedule = kernel::GridsOf(scheduled.schedule);
+    if (!schedule) continue;
+    for (size_t i = 0; i < schedule->launches.size(); ++i) {
+      const kernel::GpuLaunch& launch = schedule->launches[i];
       kernel.grids.push_back(
           {Cat("k", k, i > 0 ? Cat("_", i) : "", "_", kernel.name, "_", lowered.program.id),
            launch.blocks, launch.threads, launch.shared_bytes});

@@ -114,11 +114,10 @@ bool IsKnown(ElementType factor, ElementType sum, ElementType out, int64_t k) {
 
 std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& scheduled) {
   const Kernel& kernel = scheduled.kernel;
-  const kernel::GpuSchedule& schedule = scheduled.gpu;
-  if (scheduled.form != kernel::ScheduledKernel::Form::kNest) return std::nullopt;
-  if (schedule.form != kernel::GpuSchedule::Form::kProduct) return std::nullopt;
+  const auto* schedule = std::get_if<kernel::GpuSchedule>(&scheduled.schedule);
+  if (!schedule || schedule->form != kernel::GpuSchedule::Form::kProduct) return std::nullopt;
   auto f = kernel::FindGpuFactors(kernel);
-  const kernel::GpuTile& tile = schedule.product;
+  const kernel::GpuTile& tile = schedule->product;
   if (!f || tile.x.type != tile.y.type) return std::nullopt;
   const Reduction& reduction = kernel.stages[0].reductions[0];
   const Node& init = kernel.stages[0].nodes[static_cast<size_t>(reduction.inits[0])];

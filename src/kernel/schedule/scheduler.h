@@ -27,19 +27,19 @@ class Scheduler {
   // --- Schedules
 
   virtual Result<ScheduledKernel> Schedule(Kernel kernel, const IsConstant& is_constant) const = 0;
-  // Bytes of scratch that a launch of the kernel takes as its last argument; 0 for none.
-  virtual int64_t ScratchBytes(const ScheduledKernel& kernel) const = 0;
   // Whether a product and the kernel behind it may be one (chain.h), and how; nothing where it does
   // not pay.
   virtual bool has_chains() const = 0;
   virtual std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain,
                                                         const IsConstant& is_constant) const = 0;
-  // Kernels side by side (bundle.h): which may be parts, whether parts that take so long together
-  // are worth a bundle, and how they share its launch.
-  virtual bool MayBePart(const ScheduledKernel& kernel) const = 0;
+  // Kernels side by side (bundle.h): about how long one that may be a part takes, and nothing of
+  // others; whether parts that take so long together are worth a bundle; and how the parts, which
+  // are `kernels`, share its launch.
+  virtual std::optional<double> PartMicroseconds(const ScheduledKernel& kernel) const = 0;
   virtual bool BundlePays(double microseconds) const = 0;
-  virtual void ScheduleBundle(ScheduledKernel& bundle,
-                              const std::vector<const ScheduledKernel*>& parts) const = 0;
+  virtual KernelSchedule ScheduleBundle(
+      const std::vector<KernelPart>& parts,
+      const std::vector<const ScheduledKernel*>& kernels) const = 0;
 
   // --- What pays
 

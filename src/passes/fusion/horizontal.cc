@@ -239,8 +239,10 @@ class Bundler {
       if (!kernel.ok()) continue;
       // Only products have operands that are packed where they are constants.
       auto scheduled = scheduler_.Schedule(*kernel, [](int) { return false; });
-      if (!scheduled.ok() || !scheduler_.MayBePart(*scheduled)) continue;
-      microseconds += scheduled->cpu.microseconds;
+      if (!scheduled.ok()) continue;
+      const std::optional<double> time = scheduler_.PartMicroseconds(*scheduled);
+      if (!time) continue;
+      microseconds += *time;
       parts.push_back(k);
     }
     if (parts.size() < 2 || !scheduler_.BundlePays(microseconds)) return false;

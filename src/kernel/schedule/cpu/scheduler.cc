@@ -16,21 +16,20 @@ namespace {
 // Products below this many operations are done sooner than another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
-// Turns the kernel into a matrix product by a schedule of its own; false where it is none.
-Result<bool> ScheduleProduct(ScheduledKernel& scheduled, const target::Cpu& cpu,
-                             const IsConstant& is_constant) {
-  auto product = AsProduct(scheduled.kernel, cpu, is_constant);
-  if (!product) return false;
+// The kernel as a matrix product by a schedule of its own; nothing where it is none.
+Result<std::optional<CpuGemm>> ScheduleProduct(const Kernel& kernel, const target::Cpu& cpu,
+                                               const IsConstant& is_constant) {
+  auto product = AsProduct(kernel, cpu, is_constant);
+  if (!product) return std::optional<CpuGemm>();
   const GemmProblem& problem = product->contraction.problem;
   KILN_ASSIGN_OR_RETURN(GemmSchedule gemm, ChooseGemmSchedule(cpu, problem));
   RespectPacking(cpu, *product, gemm);
   int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.TotalK();
-  scheduled.form = ScheduledKernel::Form::kGemm;
-  scheduled.items = gemm.items;
+  CpuGemm scheduled;
   scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, gemm.items);
   scheduled.contraction = std::make_shared<const Contraction>(std::move(product->contraction));
   scheduled.gemm = std::make_shared<const GemmSchedule>(std::move(gemm));
-  return true;
+  return std::optional(std::move(scheduled));
 }
 
 // What an item of a bundle stands for: the threads' shares are equal but for so much.
@@ -76,39 +75,29 @@ Reads ReadsOf(const ir::Instruction& dot, int operand, const target::Cpu& cpu) {
 }  // namespace
 
 Result<ScheduledKernel> CpuScheduler::Schedule(Kernel kernel, const IsConstant& is_constant) const {
-  ScheduledKernel scheduled;
-  scheduled.kernel = std::move(kernel);
-  if (scheduled.kernel.kind == Kernel::Kind::kSort) {
-    CpuSortSchedule sort = ScheduleSort(scheduled.kernel, cpu_);
-    scheduled.items = sort.items;
-    scheduled.max_tasks = sort.max_tasks;
-    scheduled.sort = std::make_shared<const CpuSortSchedule>(std::move(sort));
-    return scheduled;
-  }
-  KILN_ASSIGN_OR_RETURN(bool product, ScheduleProduct(scheduled, cpu_, is_constant));
-  if (product) return scheduled;
-  switch (scheduled.kernel.kind) {
-    case Kernel::Kind::kNest:
-      scheduled.cpu = ScheduleNest(scheduled.kernel, cpu_);
+  ScheduledKernel scheduled{std::move(kernel), {}};
+  const Kernel& k = scheduled.kernel;
+  switch (k.kind) {
+    case Kernel::Kind::kNest: {
+      KILN_ASSIGN_OR_RETURN(std::optional<CpuGemm> product, ScheduleProduct(k, cpu_, is_constant));
+      if (product) {
+        scheduled.schedule = *std::move(product);
+      } else {
+        scheduled.schedule = ScheduleNest(k, cpu_);
+      }
       break;
+    }
     case Kernel::Kind::kScatter:
-      scheduled.cpu = ScheduleScatter(scheduled.kernel, cpu_);
+      scheduled.schedule = ScheduleScatter(k, cpu_);
       break;
     case Kernel::Kind::kScan:
-      scheduled.cpu = ScheduleScan(scheduled.kernel, cpu_);
+      scheduled.schedule = ScheduleScan(k, cpu_);
       break;
     case Kernel::Kind::kSort:
-      return Internal("kernel ", scheduled.kernel.name, ": a sort has a schedule of its own");
+      scheduled.schedule = ScheduleSort(k, cpu_);
+      break;
   }
-  scheduled.items = scheduled.cpu.items;
-  scheduled.max_tasks = scheduled.cpu.max_tasks;
-  scheduled.finish = scheduled.cpu.split > 0;
   return scheduled;
-}
-
-int64_t CpuScheduler::ScratchBytes(const ScheduledKernel& kernel) const {
-  if (kernel.sort) return kernel.sort->scratch_bytes;
-  return kernel.gemm ? kernel.gemm->scratch_bytes : kernel.cpu.scratch_bytes;
 }
 
 std::optional<CpuChainSchedule> CpuScheduler::ScheduleChain(const Chain& chain,
@@ -116,9 +105,11 @@ std::optional<CpuChainSchedule> CpuScheduler::ScheduleChain(const Chain& chain,
   return kernel::ScheduleChain(chain, cpu_, is_constant);
 }
 
-bool CpuScheduler::MayBePart(const ScheduledKernel& k) const {
-  return k.form == ScheduledKernel::Form::kNest && k.kernel.kind == Kernel::Kind::kNest &&
-         !k.finish && k.cpu.scratch_bytes == 0 && k.items > 0;
+std::optional<double> CpuScheduler::PartMicroseconds(const ScheduledKernel& k) const {
+  const auto* nest = std::get_if<CpuNestSchedule>(&k.schedule);
+  if (!nest || k.kernel.kind != Kernel::Kind::kNest) return std::nullopt;
+  if (nest->split > 0 || nest->scratch_bytes > 0 || nest->items == 0) return std::nullopt;
+  return nest->microseconds;
 }
 
 // It is a gain where several threads can take part.
@@ -127,20 +118,21 @@ bool CpuScheduler::BundlePays(double microseconds) const {
 }
 
 // Gives the threads their shares.
-void CpuScheduler::ScheduleBundle(ScheduledKernel& bundle,
-                                  const std::vector<const ScheduledKernel*>& parts) const {
+KernelSchedule CpuScheduler::ScheduleBundle(
+    const std::vector<KernelPart>& parts,
+    const std::vector<const ScheduledKernel*>& kernels) const {
   double microseconds = 0;
-  bundle.items = 0;
+  CpuBundle bundle;
   for (size_t p = 0; p < parts.size(); ++p) {
-    const ScheduledKernel& k = *parts[p];
-    double per_item = k.cpu.microseconds / static_cast<double>(k.items);
+    const auto& nest = std::get<CpuNestSchedule>(kernels[p]->schedule);
+    double per_item = nest.microseconds / static_cast<double>(nest.items);
     int64_t weight = std::max<int64_t>(std::llround(per_item / kItemMicroseconds), 1);
-    bundle.parts[p].first_item = bundle.items;
-    bundle.parts[p].weight = weight;
-    bundle.items += k.items * weight;
-    microseconds += k.cpu.microseconds;
+    bundle.parts.push_back({parts[p], bundle.items, weight});
+    bundle.items += nest.items * weight;
+    microseconds += nest.microseconds;
   }
   bundle.max_tasks = std::min(cpu_.TasksWorth(microseconds), bundle.items);
+  return bundle;
 }
 
 bool CpuScheduler::ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,

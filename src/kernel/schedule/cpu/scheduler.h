@@ -11,14 +11,13 @@ class CpuScheduler : public Scheduler {
   explicit CpuScheduler(const target::Cpu& cpu) : cpu_(cpu) {}
 
   Result<ScheduledKernel> Schedule(Kernel kernel, const IsConstant& is_constant) const override;
-  int64_t ScratchBytes(const ScheduledKernel& kernel) const override;
   bool has_chains() const override { return true; }
   std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain,
                                                 const IsConstant& is_constant) const override;
-  bool MayBePart(const ScheduledKernel& kernel) const override;
+  std::optional<double> PartMicroseconds(const ScheduledKernel& kernel) const override;
   bool BundlePays(double microseconds) const override;
-  void ScheduleBundle(ScheduledKernel& bundle,
-                      const std::vector<const ScheduledKernel*>& parts) const override;
+  KernelSchedule ScheduleBundle(const std::vector<KernelPart>& parts,
+                                const std::vector<const ScheduledKernel*>& kernels) const override;
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
   bool SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const override;

@@ -35,27 +35,31 @@ int64_t ReadsOf(const ir::Instruction& dot, int operand, const target::Gpu& gpu)
 }  // namespace
 
 Result<ScheduledKernel> GpuScheduler::Schedule(Kernel kernel, const IsConstant&) const {
-  ScheduledKernel scheduled;
-  scheduled.kernel = std::move(kernel);
-  scheduled.on_gpu = true;
-  scheduled.gpu = ScheduleGpu(scheduled.kernel, gpu_);
-  return scheduled;
+  GpuSchedule schedule = ScheduleGpu(kernel, gpu_);
+  return ScheduledKernel{std::move(kernel), std::move(schedule)};
 }
 
-bool GpuScheduler::MayBePart(const ScheduledKernel& k) const {
-  return k.form == ScheduledKernel::Form::kNest && k.kernel.kind == Kernel::Kind::kNest &&
-         k.gpu.launches.size() == 1 && k.gpu.scratch_bytes == 0;
+// How long it takes does not matter: a launch is dear.
+std::optional<double> GpuScheduler::PartMicroseconds(const ScheduledKernel& k) const {
+  const auto* alone = std::get_if<GpuSchedule>(&k.schedule);
+  if (!alone || k.kernel.kind != Kernel::Kind::kNest) return std::nullopt;
+  if (alone->launches.size() > 1 || alone->scratch_bytes > 0) return std::nullopt;
+  return 0;
 }
 
 // Gives each kernel blocks of its own.
-void GpuScheduler::ScheduleBundle(ScheduledKernel& bundle,
-                                  const std::vector<const ScheduledKernel*>& parts) const {
-  std::vector<const Kernel*> kernels;
-  for (const ScheduledKernel* part : parts) kernels.push_back(&part->kernel);
+KernelSchedule GpuScheduler::ScheduleBundle(
+    const std::vector<KernelPart>& parts,
+    const std::vector<const ScheduledKernel*>& kernels) const {
+  std::vector<const Kernel*> alone;
+  for (const ScheduledKernel* k : kernels) alone.push_back(&k->kernel);
   std::vector<GpuSchedule> schedules;
-  bundle.on_gpu = true;
-  bundle.gpu = ScheduleSideBySide(kernels, gpu_, schedules);
-  for (size_t p = 0; p < parts.size(); ++p) bundle.parts[p].gpu = schedules[p];
+  GpuBundle bundle;
+  bundle.together = ScheduleSideBySide(alone, gpu_, schedules);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    bundle.parts.push_back({parts[p], std::move(schedules[p])});
+  }
+  return bundle;
 }
 
 bool GpuScheduler::ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,

@@ -11,18 +11,15 @@ class GpuScheduler : public Scheduler {
   explicit GpuScheduler(const target::Gpu& gpu) : gpu_(gpu) {}
 
   Result<ScheduledKernel> Schedule(Kernel kernel, const IsConstant& is_constant) const override;
-  int64_t ScratchBytes(const ScheduledKernel& kernel) const override {
-    return kernel.gpu.scratch_bytes;
-  }
   bool has_chains() const override { return false; }
   std::optional<CpuChainSchedule> ScheduleChain(const Chain&, const IsConstant&) const override {
     return std::nullopt;
   }
-  bool MayBePart(const ScheduledKernel& kernel) const override;
+  std::optional<double> PartMicroseconds(const ScheduledKernel& kernel) const override;
   // A launch is dear, whatever it does.
   bool BundlePays(double) const override { return true; }
-  void ScheduleBundle(ScheduledKernel& bundle,
-                      const std::vector<const ScheduledKernel*>& parts) const override;
+  KernelSchedule ScheduleBundle(const std::vector<KernelPart>& parts,
+                                const std::vector<const ScheduledKernel*>& kernels) const override;
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
   bool SpoilsProduct(const Kernel&, const ir::Instruction&) const override { return false; }

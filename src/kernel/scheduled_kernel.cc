@@ -1,0 +1,76 @@
+#include "kernel/scheduled_kernel.h"
+
+#include "base/overloaded.h"
+#include "kernel/schedule/cpu/gemm.h"
+
+namespace kiln::kernel {
+
+int64_t CpuGemm::items() const {
+  switch (role) {
+    case Role::kProduct:
+      return gemm->items;
+    case Role::kPackLhs:
+      return gemm->pack_a_items;
+    case Role::kPackRhs:
+      return gemm->pack_b_items;
+  }
+  return 0;
+}
+
+std::optional<CpuItems> ItemsOf(const KernelSchedule& schedule) {
+  using Items = std::optional<CpuItems>;
+  return std::visit(Overloaded{
+                        [](const CpuNestSchedule& s) -> Items {
+                          return {{s.items, s.max_tasks, s.split > 0}};
+                        },
+                        [](const CpuSortSchedule& s) -> Items {
+                          return {{s.items, s.max_tasks}};
+                        },
+                        [](const CpuGemm& s) -> Items {
+                          return {{s.items(), s.max_tasks}};
+                        },
+                        [](const CpuBundle& s) -> Items {
+                          return {{s.items, s.max_tasks}};
+                        },
+                        [](const CpuChain& s) -> Items {
+                          return {{s.items, s.max_tasks}};
+                        },
+                        [](const GpuSchedule&) -> Items { return std::nullopt; },
+                        [](const GpuBundle&) -> Items { return std::nullopt; },
+                    },
+                    schedule);
+}
+
+const GpuSchedule* GridsOf(const KernelSchedule& schedule) {
+  if (const auto* bundle = std::get_if<GpuBundle>(&schedule)) return &bundle->together;
+  return std::get_if<GpuSchedule>(&schedule);
+}
+
+std::vector<KernelPart> PartsOf(const KernelSchedule& schedule) {
+  using Parts = std::vector<KernelPart>;
+  return std::visit(Overloaded{
+                        [](const CpuNestSchedule&) { return Parts(); },
+                        [](const CpuSortSchedule&) { return Parts(); },
+                        [](const CpuGemm&) { return Parts(); },
+                        [](const CpuBundle& s) { return Parts(s.parts.begin(), s.parts.end()); },
+                        [](const CpuChain& s) { return Parts(s.parts.begin(), s.parts.end()); },
+                        [](const GpuSchedule&) { return Parts(); },
+                        [](const GpuBundle& s) { return Parts(s.parts.begin(), s.parts.end()); },
+                    },
+                    schedule);
+}
+
+int64_t ScratchBytes(const KernelSchedule& schedule) {
+  return std::visit(Overloaded{
+                        [](const CpuNestSchedule& s) { return s.scratch_bytes; },
+                        [](const CpuSortSchedule& s) { return s.scratch_bytes; },
+                        [](const CpuGemm& s) { return s.gemm->scratch_bytes; },
+                        [](const CpuBundle&) { return int64_t{0}; },
+                        [](const CpuChain&) { return int64_t{0}; },
+                        [](const GpuSchedule& s) { return s.scratch_bytes; },
+                        [](const GpuBundle& s) { return s.together.scratch_bytes; },
+                    },
+                    schedule);
+}
+
+}  // namespace kiln::kernel
