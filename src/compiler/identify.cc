@@ -11,7 +11,7 @@ namespace {
 
 using backend::FingerprintOf;
 
-class Id {
+class Digest {
  public:
   void Add(uint64_t number) {
     char bytes[sizeof(number)];
@@ -22,17 +22,20 @@ class Id {
   void Add(const program::Steps& steps) {
     program::ForEachStep(steps, [&](const program::Step& step, bool) {
       Add(uint64_t{step.what.index()});
-      if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
-        Add(static_cast<uint64_t>(launch->kernel));
-      } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
-        Add(call->target);
-        Add(call->config);
-      } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
-        Add(uint64_t{loop->condition.size()});
-        Add(uint64_t{loop->body.size()});
-      } else if (const auto* conditional = std::get_if<program::Conditional>(&step.what)) {
-        for (const program::Steps& branch : conditional->branches) Add(uint64_t{branch.size()});
-      }
+      std::visit(
+          Overloaded{
+              [&](const program::Launch& launch) { Add(static_cast<uint64_t>(launch.kernel)); },
+              [](const program::Copy&) {},
+              [&](const program::Call& call) {
+                Add(call.target);
+                Add(call.config);
+              },
+              [](const program::While&) {},
+              [](const program::Conditional&) {},
+          },
+          step.what);
+      program::ForEachList(step,
+                           [&](const program::Steps& inner, bool) { Add(uint64_t{inner.size()}); });
       program::ForEachSlice(step, [&](const program::Slice& slice) {
         Add(static_cast<uint64_t>(slice.allocation));
         Add(static_cast<uint64_t>(slice.offset));
@@ -55,7 +58,7 @@ class Id {
 
 std::string IdOf(const program::Program& program, const target::Target& target,
                  const std::vector<std::string_view>& kernel_texts) {
-  Id id;
+  Digest id;
   id.Add(program.name);
   id.Add(program.target);
   id.Add(uint64_t{target.gpu.tf32});

@@ -167,27 +167,27 @@ class Checker {
 
   Status Walk(const Steps& steps) {
     for (const program::Step& step : steps) {
-      if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
-        KILN_RETURN_IF_ERROR(Walk(*launch));
-      } else if (const auto* copy = std::get_if<program::Copy>(&step.what)) {
-        if (!IsWritten(copy->from)) {
-          return Internal("program '", program_.name, "': ", copy->from.bytes, " bytes at ",
-                          copy->from.offset, " of allocation ", copy->from.allocation,
-                          " are copied before anything has written them");
-        }
-        Write(copy->to);
-      } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
-        KILN_RETURN_IF_ERROR(Walk(*call));
-      } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
-        KILN_RETURN_IF_ERROR(Walk(loop->condition));
-        KILN_RETURN_IF_ERROR(Read(loop->predicate, loop->id));
-        layers_.emplace_back();
-        KILN_RETURN_IF_ERROR(Walk(loop->body));
-        layers_.pop_back();
-      } else if (const auto* conditional = std::get_if<program::Conditional>(&step.what)) {
-        KILN_RETURN_IF_ERROR(Walk(*conditional));
-      }
+      KILN_RETURN_IF_ERROR(std::visit([this](const auto& s) { return Walk(s); }, step.what));
     }
+    return OkStatus();
+  }
+
+  Status Walk(const program::Copy& copy) {
+    if (!IsWritten(copy.from)) {
+      return Internal("program '", program_.name, "': ", copy.from.bytes, " bytes at ",
+                      copy.from.offset, " of allocation ", copy.from.allocation,
+                      " are copied before anything has written them");
+    }
+    Write(copy.to);
+    return OkStatus();
+  }
+
+  Status Walk(const program::While& loop) {
+    KILN_RETURN_IF_ERROR(Walk(loop.condition));
+    KILN_RETURN_IF_ERROR(Read(loop.predicate, loop.id));
+    layers_.emplace_back();
+    KILN_RETURN_IF_ERROR(Walk(loop.body));
+    layers_.pop_back();
     return OkStatus();
   }
 

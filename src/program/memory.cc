@@ -25,13 +25,14 @@ MemoryUse MemoryOf(const Program& program) {
 int64_t BytesAccessed(const Program& program) {
   int64_t bytes = 0;
   ForEachStep(program.steps, [&](const Step& step, bool) {
-    if (const auto* launch = std::get_if<Launch>(&step.what)) {
-      bytes += program.launches[launch->id].bytes;
-    } else if (const auto* copy = std::get_if<Copy>(&step.what)) {
-      bytes += 2 * copy->from.bytes;
-    } else if (const auto* call = std::get_if<Call>(&step.what)) {
-      bytes += program.launches[call->id].bytes;
-    }
+    bytes += std::visit(Overloaded{
+                            [&](const Launch& launch) { return program.launches[launch.id].bytes; },
+                            [](const Copy& copy) { return 2 * copy.from.bytes; },
+                            [&](const Call& call) { return program.launches[call.id].bytes; },
+                            [](const While&) { return int64_t{0}; },
+                            [](const Conditional&) { return int64_t{0}; },
+                        },
+                        step.what);
   });
   return bytes;
 }

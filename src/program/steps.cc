@@ -2,6 +2,17 @@
 
 namespace kiln::program {
 
+bool HoldsSteps(const Step& step) {
+  return std::visit(Overloaded{
+                        [](const Launch&) { return false; },
+                        [](const Copy&) { return false; },
+                        [](const Call&) { return false; },
+                        [](const While&) { return true; },
+                        [](const Conditional&) { return true; },
+                    },
+                    step.what);
+}
+
 std::vector<const Call*> CallSteps(const Program& program) {
   std::vector<const Call*> calls;
   for (const Steps* steps : {&program.prologue, &program.steps}) {
@@ -22,10 +33,7 @@ std::vector<bool> AllocationUses(const Program& program) {
 
 int64_t CountKernels(const Steps& steps) {
   int64_t count = 0;
-  ForEachStep(steps, [&](const Step& step, bool) {
-    count += !std::holds_alternative<While>(step.what) &&
-             !std::holds_alternative<Conditional>(step.what);
-  });
+  ForEachStep(steps, [&](const Step& step, bool) { count += !HoldsSteps(step); });
   return count;
 }
 

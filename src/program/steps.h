@@ -6,22 +6,42 @@
 #include <variant>
 #include <vector>
 
+#include "base/overloaded.h"
 #include "program/program.h"
 
 namespace kiln::program {
 
+// T, const where Like is.
+template <typename T, typename Like>
+using ConstLike = std::conditional_t<std::is_const_v<Like>, const T, T>;
+
+// Calls f(steps, is_loop) with each list of steps in a step: a loop's condition before its body, or
+// a conditional's branches.
+template <typename AnyStep, typename F>
+void ForEachList(AnyStep& step, F&& f) {
+  std::visit(Overloaded{
+                 [](const Launch&) {},
+                 [](const Copy&) {},
+                 [](const Call&) {},
+                 [&](ConstLike<While, AnyStep>& loop) {
+                   f(loop.condition, true);
+                   f(loop.body, true);
+                 },
+                 [&](ConstLike<Conditional, AnyStep>& conditional) {
+                   for (auto& branch : conditional.branches) f(branch, false);
+                 },
+             },
+             step.what);
+}
+
 // Calls f(step, in_loop) with each of the steps and of those within, a loop or conditional before
-// what it holds, a loop's condition before its body.
+// what it holds.
 template <typename StepList, typename F>
 void ForEachStep(StepList& steps, F&& f, bool in_loop = false) {
   for (auto& step : steps) {
     f(step, in_loop);
-    if (auto* loop = std::get_if<While>(&step.what)) {
-      ForEachStep(loop->condition, f, true);
-      ForEachStep(loop->body, f, true);
-    } else if (auto* conditional = std::get_if<Conditional>(&step.what)) {
-      for (auto& branch : conditional->branches) ForEachStep(branch, f, in_loop);
-    }
+    ForEachList(step,
+                [&](auto& inner, bool is_loop) { ForEachStep(inner, f, in_loop || is_loop); });
   }
 }
 
@@ -33,25 +53,26 @@ void ForEach(StepList& steps, F&& f) {
   });
 }
 
+// Whether it is a loop or conditional: all others are work themselves.
+bool HoldsSteps(const Step& step);
+
 // Calls f with each slice that the step itself reads or writes: not those of steps within.
 template <typename F>
 void ForEachSlice(const Step& step, F&& f) {
-  std::visit(
-      [&](const auto& s) {
-        using Kind = std::decay_t<decltype(s)>;
-        if constexpr (std::is_same_v<Kind, Launch> || std::is_same_v<Kind, Call>) {
-          for (const Slice& slice : s.args) f(slice);
-        } else if constexpr (std::is_same_v<Kind, Copy>) {
-          f(s.from);
-          f(s.to);
-        } else if constexpr (std::is_same_v<Kind, While>) {
-          f(s.predicate);
-        } else {
-          static_assert(std::is_same_v<Kind, Conditional>);
-          f(s.index);
-        }
-      },
-      step.what);
+  auto each = [&](const std::vector<Slice>& slices) {
+    for (const Slice& slice : slices) f(slice);
+  };
+  std::visit(Overloaded{
+                 [&](const Launch& launch) { each(launch.args); },
+                 [&](const Copy& copy) {
+                   f(copy.from);
+                   f(copy.to);
+                 },
+                 [&](const Call& call) { each(call.args); },
+                 [&](const While& loop) { f(loop.predicate); },
+                 [&](const Conditional& conditional) { f(conditional.index); },
+             },
+             step.what);
 }
 
 // Every Call step, those of the prologue first, then in the order in which they stand in the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/overloaded.h"
 #include "base/strings.h"
 #include "compiler/compile_step.h"
 #include "compiler/lower.h"
@@ -34,6 +35,101 @@ struct Session::Prepared {
   std::unique_ptr<runtime::ArenaCache> arenas;
   std::vector<std::byte*> constants;  // by allocation; null where it is none
   RunInfo info;
+};
+
+// One run, op by op.
+class Session::Replay {
+ public:
+  // `buffers`: where the program's allocations are.
+  Replay(const Prepared& prepared, std::byte* const* buffers, const runtime::RunOptions& options)
+      : prepared_(prepared), buffers_(buffers), options_(options) {}
+
+  // Waits for all started ops, whatever happens.
+  Status Run(const program::Steps& steps) {
+    Status status = Walk(steps);
+    // The first failure is the cause of the others.
+    for (const auto& completion : started_) {
+      Status end = completion->Wait();
+      if (status.ok()) status = end;
+    }
+    return status;
+  }
+
+ private:
+  Status Walk(const program::Steps& steps) {
+    for (const program::Step& step : steps) {
+      KILN_RETURN_IF_ERROR(std::visit([this](const auto& s) { return Walk(s); }, step.what));
+    }
+    return OkStatus();
+  }
+
+  Status Walk(const program::Launch& launch) { return RunOp(launch.id, launch.args); }
+  Status Walk(const program::Call& call) { return RunOp(call.id, call.args); }
+  Status Walk(const program::Copy& copy) {
+    return prepared_.device.Copy(At(copy.to), At(copy.from), copy.from.bytes);
+  }
+  Status Walk(const program::While& loop) {
+    while (true) {
+      if (options_.cancel && *options_.cancel != 0) return Cancelled("the run was cancelled");
+      KILN_RETURN_IF_ERROR(Walk(loop.condition));
+      std::byte goes_on{0};
+      KILN_RETURN_IF_ERROR(prepared_.device.CopyToHost(&goes_on, At(loop.predicate), 1));
+      // The ops awaited by that.
+      for (const auto& completion : started_) KILN_RETURN_IF_ERROR(completion->Wait());
+      started_.clear();
+      if (goes_on == std::byte{0}) return OkStatus();
+      KILN_RETURN_IF_ERROR(Walk(loop.body));
+    }
+  }
+  Status Walk(const program::Conditional& conditional) {
+    std::byte value[sizeof(int32_t)];
+    const program::Slice& index = conditional.index;
+    KILN_RETURN_IF_ERROR(prepared_.device.CopyToHost(value, At(index), index.bytes));
+    size_t branch = program::BranchAt(value, conditional.by_predicate, conditional.branches.size());
+    return Walk(conditional.branches[branch]);
+  }
+
+  std::byte* At(const program::Slice& slice) const {
+    return buffers_[slice.allocation] + slice.offset;
+  }
+
+  Status RunOp(program::LaunchId launch, const std::vector<program::Slice>& slices) {
+    constexpr size_t kInline = 64;
+    const void* inline_args[kInline];
+    std::vector<const void*> many(slices.size() > kInline ? slices.size() : 0);
+    std::span<const void*> args(many.empty() ? inline_args : many.data(), slices.size());
+    for (size_t i = 0; i < slices.size(); ++i) args[i] = At(slices[i]);
+    runtime::RunOptions quiet = options_;
+    // A GPU has lanes of its own; the bar here is the host's submission time.
+    const bool shows_runs = prepared_.device.shows_runs();
+    if (!shows_runs) quiet.trace = nullptr;
+    int64_t start = options_.trace ? TraceSink::Now() : 0;
+    Result<std::unique_ptr<runtime::Completion>> completion =
+        prepared_.ops[launch]->executable->Start(args, {}, quiet);
+    if (!completion.ok()) return completion.status();
+    if (*completion) {
+      // In a timeline an op ends before the next one begins.
+      if (options_.trace && !shows_runs) KILN_RETURN_IF_ERROR((*completion)->Wait());
+      started_.push_back(*std::move(completion));
+    }
+    if (options_.trace) {
+      const program::LaunchInfo& info = prepared_.program.launches[launch];
+      options_.trace->Add(
+          {info.kernel_name,
+           info.is_call ? "call" : "kernel",
+           start,
+           TraceSink::Now() - start,
+           TraceSink::LaneOfThisThread(),
+           {{"ops", Join(info.op_names, ", ")}, {"bytes", info.bytes}, {"flops", info.flops}}});
+    }
+    return OkStatus();
+  }
+
+  const Prepared& prepared_;
+  std::byte* const* const buffers_;
+  const runtime::RunOptions& options_;
+  // Ops that may still run.
+  std::vector<std::unique_ptr<runtime::Completion>> started_;
 };
 
 Session::Session(const ir::Module& module, runtime::Device& device)
@@ -100,9 +196,7 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
       KILN_RETURN_IF_ERROR(device_.CopyFromHost(prepared->constants[i], literal->data(), a.bytes));
     }
   }
-  Started started;
-  KILN_RETURN_IF_ERROR(RunSteps(*prepared, p.prologue, prepared->constants.data(), {}, started));
-  for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
+  KILN_RETURN_IF_ERROR(Replay(*prepared, prepared->constants.data(), {}).Run(p.prologue));
   const std::vector<bool> used = program::AllocationUses(p);
   for (size_t i = 0; i < used.size(); ++i) {
     if (used[i] || !prepared->constants[i]) continue;
@@ -122,13 +216,21 @@ Status Session::CompileSteps(Prepared& prepared, const codegen::LoweredProgram& 
   };
   program::ForEachStep(steps, [&](const program::Step& step, bool) {
     if (!status.ok()) return;
-    if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
-      set(launch->id, Compile(lowered.KernelOf(*launch), launch->args));
-    } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
-      // Calls are distinct in messages, and cost nothing to compile: they are never shared.
-      const program::LaunchInfo& info = lowered.program.launches[call->id];
-      set(call->id, Load(compiler::CompileCall(*call, info, *backend_)));
-    }
+    std::visit(Overloaded{
+                   [&](const program::Launch& launch) {
+                     set(launch.id, Compile(lowered.KernelOf(launch), launch.args));
+                   },
+                   [&](const program::Call& call) {
+                     // Calls are distinct in messages, and cost nothing to compile: they are never
+                     // shared.
+                     const program::LaunchInfo& info = lowered.program.launches[call.id];
+                     set(call.id, Load(compiler::CompileCall(call, info, *backend_)));
+                   },
+                   [](const program::Copy&) {},
+                   [](const program::While&) {},
+                   [](const program::Conditional&) {},
+               },
+               step.what);
   });
   return status;
 }
@@ -181,85 +283,9 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
     KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
   }
   program::BindAllocations(p->program, feeds, fetches, p->constants.data(), arena, buffers.data());
-  Started started;
-  Status status = RunSteps(*p, p->program.steps, buffers.data(), options, started);
-  // The first failure is the cause of the others.
-  for (const auto& completion : started) {
-    Status end = completion->Wait();
-    if (status.ok()) status = end;
-  }
+  Status status = Replay(*p, buffers.data(), options).Run(p->program.steps);
   if (arena) p->arenas->Release(arena);
   return status;
-}
-
-Status Session::RunOp(const Prepared& prepared, program::LaunchId launch,
-                      const std::vector<program::Slice>& slices, std::byte* const* buffers,
-                      const runtime::RunOptions& options, Started& started) const {
-  constexpr size_t kInline = 64;
-  const void* inline_args[kInline];
-  std::vector<const void*> many(slices.size() > kInline ? slices.size() : 0);
-  std::span<const void*> args(many.empty() ? inline_args : many.data(), slices.size());
-  for (size_t i = 0; i < slices.size(); ++i) {
-    args[i] = buffers[slices[i].allocation] + slices[i].offset;
-  }
-  runtime::RunOptions quiet = options;
-  // A GPU has lanes of its own; the bar here is the host's submission time.
-  const bool shows_runs = device_.shows_runs();
-  if (!shows_runs) quiet.trace = nullptr;
-  int64_t start = options.trace ? TraceSink::Now() : 0;
-  Result<std::unique_ptr<runtime::Completion>> completion =
-      prepared.ops[launch]->executable->Start(args, {}, quiet);
-  if (!completion.ok()) return completion.status();
-  if (*completion) {
-    // In a timeline an op ends before the next one begins.
-    if (options.trace && !shows_runs) KILN_RETURN_IF_ERROR((*completion)->Wait());
-    started.push_back(*std::move(completion));
-  }
-  if (options.trace) {
-    const program::LaunchInfo& info = prepared.program.launches[launch];
-    options.trace->Add(
-        {info.kernel_name,
-         info.is_call ? "call" : "kernel",
-         start,
-         TraceSink::Now() - start,
-         TraceSink::LaneOfThisThread(),
-         {{"ops", Join(info.op_names, ", ")}, {"bytes", info.bytes}, {"flops", info.flops}}});
-  }
-  return OkStatus();
-}
-
-Status Session::RunSteps(const Prepared& prepared, const program::Steps& steps,
-                         std::byte* const* buffers, const runtime::RunOptions& options,
-                         Started& started) const {
-  auto at = [&](const program::Slice& s) { return buffers[s.allocation] + s.offset; };
-  for (const program::Step& step : steps) {
-    if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
-      KILN_RETURN_IF_ERROR(RunOp(prepared, launch->id, launch->args, buffers, options, started));
-    } else if (const auto* call = std::get_if<program::Call>(&step.what)) {
-      KILN_RETURN_IF_ERROR(RunOp(prepared, call->id, call->args, buffers, options, started));
-    } else if (const auto* copy = std::get_if<program::Copy>(&step.what)) {
-      KILN_RETURN_IF_ERROR(device_.Copy(at(copy->to), at(copy->from), copy->from.bytes));
-    } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
-      while (true) {
-        if (options.cancel && *options.cancel != 0) return Cancelled("the run was cancelled");
-        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->condition, buffers, options, started));
-        std::byte goes_on{0};
-        KILN_RETURN_IF_ERROR(device_.CopyToHost(&goes_on, at(loop->predicate), 1));
-        // The ops awaited by that.
-        for (const auto& completion : started) KILN_RETURN_IF_ERROR(completion->Wait());
-        started.clear();
-        if (goes_on == std::byte{0}) break;
-        KILN_RETURN_IF_ERROR(RunSteps(prepared, loop->body, buffers, options, started));
-      }
-    } else {
-      const auto& branch = std::get<program::Conditional>(step.what);
-      std::byte value[sizeof(int32_t)];
-      KILN_RETURN_IF_ERROR(device_.CopyToHost(value, at(branch.index), branch.index.bytes));
-      size_t index = program::BranchAt(value, branch.by_predicate, branch.branches.size());
-      KILN_RETURN_IF_ERROR(RunSteps(prepared, branch.branches[index], buffers, options, started));
-    }
-  }
-  return OkStatus();
 }
 
 }  // namespace kiln::session

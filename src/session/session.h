@@ -55,8 +55,7 @@ class Session {
  private:
   struct Op;
   struct Prepared;
-  // Ops possibly still running on a device.
-  using Started = std::vector<std::unique_ptr<runtime::Completion>>;
+  class Replay;
   Session(const ir::Module& module, runtime::Device& device);
   Result<std::shared_ptr<Op>> Load(Result<program::Artefact> artefact);
   Result<std::shared_ptr<Op>> Compile(const kernel::ScheduledKernel& kernel,
@@ -65,11 +64,6 @@ class Session {
                       const program::Steps& steps);
   Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> feeds,
                                           std::span<const std::string> fetches);
-  Status RunSteps(const Prepared& prepared, const program::Steps& steps, std::byte* const* buffers,
-                  const runtime::RunOptions& options, Started& started) const;
-  Status RunOp(const Prepared& prepared, program::LaunchId launch,
-               const std::vector<program::Slice>& slices, std::byte* const* buffers,
-               const runtime::RunOptions& options, Started& started) const;
 
   std::unique_ptr<ir::Module> module_;
   runtime::Device& device_;

@@ -53,26 +53,32 @@ class Fuser {
 
   void Walk(Steps& steps, bool inside) {
     for (program::Step& step : steps) {
-      if (auto* loop = std::get_if<program::While>(&step.what)) {
-        bool outermost =
-            !inside && CountSteps(loop->condition) + CountSteps(loop->body) <= kMaxSteps;
-        if (outermost) nodes_left_ = kMaxNodes;
-        loop->fused = inside || outermost;
-        Walk(loop->condition, loop->fused);
-        Walk(loop->body, loop->fused);
-      } else if (auto* conditional = std::get_if<program::Conditional>(&step.what)) {
-        for (Steps& branch : conditional->branches) Walk(branch, inside);
-      } else if (auto* launch = std::get_if<program::Launch>(&step.what); launch && inside) {
-        const ScheduledKernel& k = kernels_[static_cast<size_t>(launch->kernel)];
-        int64_t nodes = CountNodes(k);
-        if (nodes > nodes_left_ || !MayStandInline(k)) continue;
-        launch->inlined = true;
-        nodes_left_ -= nodes;
-      }
+      std::visit([&](auto& s) { Walk(s, inside); }, step.what);
     }
   }
 
  private:
+  void Walk(program::Launch& launch, bool inside) {
+    if (!inside) return;
+    const ScheduledKernel& k = kernels_[static_cast<size_t>(launch.kernel)];
+    int64_t nodes = CountNodes(k);
+    if (nodes > nodes_left_ || !MayStandInline(k)) return;
+    launch.inlined = true;
+    nodes_left_ -= nodes;
+  }
+  void Walk(program::Copy&, bool) {}
+  void Walk(program::Call&, bool) {}
+  void Walk(program::While& loop, bool inside) {
+    bool outermost = !inside && CountSteps(loop.condition) + CountSteps(loop.body) <= kMaxSteps;
+    if (outermost) nodes_left_ = kMaxNodes;
+    loop.fused = inside || outermost;
+    Walk(loop.condition, loop.fused);
+    Walk(loop.body, loop.fused);
+  }
+  void Walk(program::Conditional& conditional, bool inside) {
+    for (Steps& branch : conditional.branches) Walk(branch, inside);
+  }
+
   const std::vector<ScheduledKernel>& kernels_;
   int64_t nodes_left_ = 0;
 };

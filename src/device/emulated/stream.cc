@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/overloaded.h"
 #include "base/strings.h"
 #include "base/trace.h"
 #include "program/program.h"
@@ -269,16 +270,27 @@ Status EmulatedGraph::End() {
   KILN_ASSIGN_OR_RETURN(OpenBodies::Body body, open_.End());
   auto node = static_cast<size_t>(body.node);
   KILN_RETURN_IF_ERROR(Add(EmulatedJump{node}).status());
-  if (auto* loop = std::get_if<EmulatedWhile>(&(*nodes_)[node])) {
-    loop->end = nodes_->size();
-    return OkStatus();
-  }
-  // Each branch ends with a jump to behind the last one.
-  std::vector<size_t> ends = std::get<EmulatedBranches>((*nodes_)[node]).branches;
-  ends.erase(ends.begin());
-  ends.push_back(nodes_->size());
-  for (size_t end : ends) std::get<EmulatedJump>((*nodes_)[end - 1]).to = nodes_->size();
-  return OkStatus();
+  const size_t behind = nodes_->size();
+  auto cannot_be_open = [&] { return Internal("node ", node, " of a graph is no loop or choice"); };
+  return std::visit(Overloaded{
+                        [&](EmulatedWhile& loop) {
+                          loop.end = behind;
+                          return OkStatus();
+                        },
+                        [&](const EmulatedBranches& choice) {
+                          // Each branch ends with a jump to behind the last one.
+                          std::vector<size_t> ends(choice.branches.begin() + 1,
+                                                   choice.branches.end());
+                          ends.push_back(behind);
+                          for (size_t end : ends)
+                            std::get<EmulatedJump>((*nodes_)[end - 1]).to = behind;
+                          return OkStatus();
+                        },
+                        [&](const EmulatedLaunch&) { return cannot_be_open(); },
+                        [&](const EmulatedCopy&) { return cannot_be_open(); },
+                        [&](const EmulatedJump&) { return cannot_be_open(); },
+                    },
+                    (*nodes_)[node]);
 }
 
 Status EmulatedGraph::Finish() {
@@ -322,13 +334,17 @@ Status EmulatedGraph::SetCopy(int node, std::byte* to, const std::byte* from) {
 
 Status EmulatedGraph::SetCondition(int node, const std::byte* address) {
   KILN_ASSIGN_OR_RETURN(EmulatedNode * n, NodeToChange(node));
-  if (auto* loop = std::get_if<EmulatedWhile>(n)) {
-    loop->predicate = address;
-  } else if (auto* choice = std::get_if<EmulatedBranches>(n)) {
-    choice->index = address;
-  } else {
-    return InvalidArgument("node ", node, " of a graph is no loop or choice");
-  }
+  const std::byte** condition =
+      std::visit(Overloaded{
+                     [](EmulatedWhile& loop) { return &loop.predicate; },
+                     [](EmulatedBranches& choice) { return &choice.index; },
+                     [](EmulatedLaunch&) -> const std::byte** { return nullptr; },
+                     [](EmulatedCopy&) -> const std::byte** { return nullptr; },
+                     [](EmulatedJump&) -> const std::byte** { return nullptr; },
+                 },
+                 *n);
+  if (!condition) return InvalidArgument("node ", node, " of a graph is no loop or choice");
+  *condition = address;
   return OkStatus();
 }
 

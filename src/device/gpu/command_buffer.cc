@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
+#include "base/overloaded.h"
+
 namespace kiln::device {
 
 Status CommandBuffer::Add(const GpuSteps& steps) {
   for (const GpuStep& step : steps) {
-    if (const auto* segment = std::get_if<GpuSegment>(&step)) {
-      KILN_RETURN_IF_ERROR(Add(*segment));
-    } else if (const auto* loop = std::get_if<std::unique_ptr<GpuLoop>>(&step)) {
-      KILN_RETURN_IF_ERROR(Add(**loop));
-    } else if (const auto* branch = std::get_if<std::unique_ptr<GpuBranch>>(&step)) {
-      KILN_RETURN_IF_ERROR(Add(**branch));
-    } else {
-      return Unimplemented("a call of the host in a graph");
-    }
+    KILN_RETURN_IF_ERROR(std::visit(
+        Overloaded{
+            [&](const GpuSegment& segment) { return Add(segment); },
+            [](const GpuHostCall&) { return Unimplemented("a call of the host in a graph"); },
+            [&](const std::unique_ptr<GpuLoop>& loop) { return Add(*loop); },
+            [&](const std::unique_ptr<GpuBranch>& branch) { return Add(*branch); },
+        },
+        step));
   }
   return OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/overloaded.h"
 #include "base/strings.h"
 #include "device/gpu/resources.h"
 #include "program/binding.h"
@@ -19,10 +20,7 @@ constexpr int64_t kNumberBytes = 8;
 constexpr size_t kLeastCommands = 2;
 
 bool HasControl(const program::Steps& steps) {
-  return std::ranges::any_of(steps, [](const program::Step& step) {
-    return std::holds_alternative<program::While>(step.what) ||
-           std::holds_alternative<program::Conditional>(step.what);
-  });
+  return std::ranges::any_of(steps, program::HoldsSteps);
 }
 
 // The segment of the next command that may be part of a graph.
@@ -175,7 +173,7 @@ Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
   return Internal(program().name, ": there is no code for ", symbol);
 }
 
-Status GpuExecutable::AddLaunch(const program::Launch& launch, GpuSteps& steps) {
+Status GpuExecutable::Add(const program::Launch& launch, GpuSteps& steps) {
   const program::Kernel& kernel = program().kernels[static_cast<size_t>(launch.kernel)];
   std::vector<GpuCommand> commands;
   for (const program::Grid& grid : kernel.grids) {
@@ -229,35 +227,40 @@ Status GpuExecutable::ReserveWorkspace(int64_t bytes) {
 Result<GpuSteps> GpuExecutable::Translate(const program::Steps& steps) {
   GpuSteps result;
   for (const program::Step& step : steps) {
-    if (const auto* launch = std::get_if<program::Launch>(&step.what)) {
-      KILN_RETURN_IF_ERROR(AddLaunch(*launch, result));
-    } else if (const auto* copy = std::get_if<program::Copy>(&step.what)) {
-      GpuCommand& command = LastSegment(result).commands.emplace_back();
-      command.args = {copy->to, copy->from};
-    } else if (const auto* loop = std::get_if<program::While>(&step.what)) {
-      auto made = std::make_unique<GpuLoop>();
-      KILN_ASSIGN_OR_RETURN(made->condition, Translate(loop->condition));
-      made->predicate = loop->predicate;
-      KILN_ASSIGN_OR_RETURN(made->body, Translate(loop->body));
-      made->trips = loop->trips;
-      result.emplace_back(std::move(made));
-    } else if (const auto* conditional = std::get_if<program::Conditional>(&step.what)) {
-      auto made = std::make_unique<GpuBranch>();
-      made->index = conditional->index;
-      made->by_predicate = conditional->by_predicate;
-      for (const program::Steps& branch : conditional->branches) {
-        KILN_ASSIGN_OR_RETURN(GpuSteps translated, Translate(branch));
-        made->branches.push_back(std::move(translated));
-      }
-      result.emplace_back(std::move(made));
-    } else {
-      result.emplace_back(TranslateCall(std::get<program::Call>(step.what)));
-    }
+    KILN_RETURN_IF_ERROR(std::visit([&](const auto& s) { return Add(s, result); }, step.what));
   }
   return result;
 }
 
-GpuHostCall GpuExecutable::TranslateCall(const program::Call& call) {
+Status GpuExecutable::Add(const program::Copy& copy, GpuSteps& steps) {
+  GpuCommand& command = LastSegment(steps).commands.emplace_back();
+  command.args = {copy.to, copy.from};
+  return OkStatus();
+}
+
+Status GpuExecutable::Add(const program::While& loop, GpuSteps& steps) {
+  auto made = std::make_unique<GpuLoop>();
+  KILN_ASSIGN_OR_RETURN(made->condition, Translate(loop.condition));
+  made->predicate = loop.predicate;
+  KILN_ASSIGN_OR_RETURN(made->body, Translate(loop.body));
+  made->trips = loop.trips;
+  steps.emplace_back(std::move(made));
+  return OkStatus();
+}
+
+Status GpuExecutable::Add(const program::Conditional& conditional, GpuSteps& steps) {
+  auto made = std::make_unique<GpuBranch>();
+  made->index = conditional.index;
+  made->by_predicate = conditional.by_predicate;
+  for (const program::Steps& branch : conditional.branches) {
+    KILN_ASSIGN_OR_RETURN(GpuSteps translated, Translate(branch));
+    made->branches.push_back(std::move(translated));
+  }
+  steps.emplace_back(std::move(made));
+  return OkStatus();
+}
+
+Status GpuExecutable::Add(const program::Call& call, GpuSteps& steps) {
   const CallSignature& signature = calls_.at(call.id).signature;
   GpuHostCall made;
   made.call = &call;
@@ -278,7 +281,8 @@ GpuHostCall GpuExecutable::TranslateCall(const program::Call& call) {
   }
   if (signature.scratch_bytes > 0) made.args.push_back({{}, place(signature.scratch_bytes)});
   host_.bytes = std::max(host_.bytes, end);
-  return made;
+  steps.emplace_back(std::move(made));
+  return OkStatus();
 }
 
 Status GpuExecutable::Run(std::span<const void* const> arguments, std::span<void* const> results,
@@ -366,15 +370,14 @@ Result<bool> GpuExecutable::LaunchWhole(Replay& run) {
 
 Status GpuExecutable::Enqueue(GpuSteps& steps, Replay& run) {
   for (GpuStep& step : steps) {
-    if (auto* segment = std::get_if<GpuSegment>(&step)) {
-      KILN_RETURN_IF_ERROR(Enqueue(*segment, run));
-    } else if (auto* call = std::get_if<GpuHostCall>(&step)) {
-      KILN_RETURN_IF_ERROR(Enqueue(*call, run));
-    } else if (auto* loop = std::get_if<std::unique_ptr<GpuLoop>>(&step)) {
-      KILN_RETURN_IF_ERROR(Enqueue(**loop, run));
-    } else {
-      KILN_RETURN_IF_ERROR(Enqueue(*std::get<std::unique_ptr<GpuBranch>>(step), run));
-    }
+    KILN_RETURN_IF_ERROR(
+        std::visit(Overloaded{
+                       [&](GpuSegment& segment) { return Enqueue(segment, run); },
+                       [&](GpuHostCall& call) { return Enqueue(call, run); },
+                       [&](std::unique_ptr<GpuLoop>& loop) { return Enqueue(*loop, run); },
+                       [&](std::unique_ptr<GpuBranch>& branch) { return Enqueue(*branch, run); },
+                   },
+                   step));
   }
   return OkStatus();
 }

@@ -54,8 +54,12 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status RunPrologue();
   Result<GpuKernel*> FindKernel(const std::string& symbol) const;
   Result<GpuSteps> Translate(const program::Steps& steps);
-  Status AddLaunch(const program::Launch& launch, GpuSteps& steps);
-  GpuHostCall TranslateCall(const program::Call& call);
+  // Adds a step to the replayed ones.
+  Status Add(const program::Launch& launch, GpuSteps& steps);
+  Status Add(const program::Copy& copy, GpuSteps& steps);
+  Status Add(const program::Call& call, GpuSteps& steps);
+  Status Add(const program::While& loop, GpuSteps& steps);
+  Status Add(const program::Conditional& conditional, GpuSteps& steps);
   // The library gemm in place of a kernel's launches, or null.
   GpuLibraryCall* LibraryFor(int kernel, std::span<const GpuCommand> ours);
   // The workspace of all library gemms, one after the other.

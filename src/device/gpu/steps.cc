@@ -1,5 +1,8 @@
 #include "device/gpu/steps.h"
 
+#include <algorithm>
+
+#include "base/overloaded.h"
 #include "device/gpu/command_buffer.h"
 
 namespace kiln::device {
@@ -20,13 +23,19 @@ std::vector<GpuSpan> SpansOf(const GpuCommand& command, const GpuAddresses& addr
 
 bool HasControl(const GpuSteps& steps, bool loops_alone) {
   for (const GpuStep& step : steps) {
-    if (std::holds_alternative<std::unique_ptr<GpuLoop>>(step)) return true;
-    if (const auto* branch = std::get_if<std::unique_ptr<GpuBranch>>(&step)) {
-      if (!loops_alone) return true;
-      for (const GpuSteps& steps_of : (*branch)->branches) {
-        if (HasControl(steps_of, true)) return true;
-      }
-    }
+    const bool has_control = std::visit(
+        Overloaded{
+            [](const GpuSegment&) { return false; },
+            [](const GpuHostCall&) { return false; },
+            [](const std::unique_ptr<GpuLoop>&) { return true; },
+            [&](const std::unique_ptr<GpuBranch>& branch) {
+              return !loops_alone || std::ranges::any_of(branch->branches, [](const GpuSteps& of) {
+                return HasControl(of, true);
+              });
+            },
+        },
+        step);
+    if (has_control) return true;
   }
   return false;
 }
