@@ -5,6 +5,7 @@
 #include <compare>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,15 @@ template <typename Tag>
 void AppendTo(std::string& out, Id<Tag> id) {
   AppendTo(out, id.value());
 }
+
+}  // namespace kiln
+
+template <typename Tag>
+struct std::hash<kiln::Id<Tag>> {
+  size_t operator()(kiln::Id<Tag> id) const { return id.index(); }
+};
+
+namespace kiln {
 
 // All ids from `first` up to `last`, which is not among them.
 template <typename Key>

@@ -22,11 +22,11 @@
 namespace kiln::codegen {
 namespace {
 
-Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, int index, bool quick,
-                  const target::Cpu& cpu) {
-  const kernel::ScheduledKernel& kernel = lowered.kernels[static_cast<size_t>(index)];
+Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::KernelId id,
+                  bool quick, const target::Cpu& cpu) {
+  const kernel::ScheduledKernel& kernel = lowered.kernels[id];
   llvm::Function* function =
-      session.AddFunction(session.KernelType(), KernelSymbol(lowered, index), true);
+      session.AddFunction(session.KernelType(), KernelSymbol(lowered, id), true);
   if (quick) MakeQuick(function);
   const kernel::Kernel& k = kernel.kernel;
   auto is_none = [&] { return Internal("kernel ", k.name, " has no schedule for a CPU"); };
@@ -63,7 +63,7 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, int index
 
 // One LLVM module's share of a program.
 struct Part {
-  std::vector<int> kernels;
+  std::vector<program::KernelId> kernels;
   bool entry = false;
   // What comes of it.
   Status status;
@@ -81,10 +81,9 @@ Status Emit(const LoweredProgram& lowered, const Effort& effort, const target::C
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<LlvmSession> session,
                         LlvmSession::ForCpu(Cat(name, ".", lowered.program.id), cpu));
   if (effort.large) ShareFunctions(session->module());
-  for (int k : part.kernels) {
+  for (program::KernelId k : part.kernels) {
     KILN_RETURN_IF_ERROR(options.interrupt.Check());
-    KILN_RETURN_IF_ERROR(
-        EmitKernel(*session, lowered, k, effort.quick[static_cast<size_t>(k)], cpu));
+    KILN_RETURN_IF_ERROR(EmitKernel(*session, lowered, k, effort.quick[k], cpu));
   }
   if (part.entry) KILN_RETURN_IF_ERROR(EmitEntries(*session, lowered, cpu));
   if (options.dump) text = session->Text();
@@ -108,30 +107,29 @@ Status Emit(const LoweredProgram& lowered, const Effort& effort, const target::C
 }
 
 // The kernels that are functions, not only pieces of loops.
-std::vector<int> Functions(const LoweredProgram& lowered) {
-  std::vector<KernelUse> uses = KernelUses(lowered);
-  std::vector<int> functions;
-  for (size_t k = 0; k < uses.size(); ++k) {
-    if (uses[k].called || !uses[k].inlined) functions.push_back(static_cast<int>(k));
+std::vector<program::KernelId> Functions(const LoweredProgram& lowered) {
+  const auto uses = KernelUses(lowered);
+  std::vector<program::KernelId> functions;
+  for (program::KernelId k : uses.ids()) {
+    if (uses[k].called || !uses[k].inlined) functions.push_back(k);
   }
   return functions;
 }
 
 // The heaviest kernels first, each to the part that has least.
-std::vector<Part> Deal(const LoweredProgram& lowered, const std::vector<int64_t>& costs,
-                       size_t count) {
+std::vector<Part> Deal(const LoweredProgram& lowered,
+                       const IdVector<program::KernelId, int64_t>& costs, size_t count) {
   std::vector<Part> parts(count);
   std::vector<int64_t> load(count, 0);
   parts[0].entry = true;
   load[0] = 20;
-  std::vector<int> order = Functions(lowered);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return costs[static_cast<size_t>(a)] > costs[static_cast<size_t>(b)];
-  });
-  for (int k : order) {
+  std::vector<program::KernelId> order = Functions(lowered);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](program::KernelId a, program::KernelId b) { return costs[a] > costs[b]; });
+  for (program::KernelId k : order) {
     auto least = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
     parts[least].kernels.push_back(k);
-    load[least] += costs[static_cast<size_t>(k)];
+    load[least] += costs[k];
   }
   return parts;
 }

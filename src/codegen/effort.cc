@@ -95,15 +95,15 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
     effort.huge |= effort.costs.back() > kHugeCost && optimization != Optimization::kFull;
     if (!emulates_gpu) continue;
     for (const kernel::KernelPart& part : kernel::PartsOf(k.schedule)) {
-      total += CostOf(lowered.kernels[static_cast<size_t>(part.kernel)], kElementaryCost);
+      total += CostOf(lowered.kernels[part.kernel], kElementaryCost);
     }
   }
   bool quick_anyway = optimization == Optimization::kQuick;
   effort.large = quick_anyway || (total > kLargeCost && optimization == Optimization::kAuto);
   effort.quick.assign(lowered.kernels.size(), false);
   if (!effort.large) return effort;
-  std::vector<KernelUse> uses = KernelUses(lowered);
-  for (size_t k = 0; k < effort.quick.size(); ++k) {
+  const auto uses = KernelUses(lowered);
+  for (program::KernelId k : effort.quick.ids()) {
     const kernel::ScheduledKernel& kernel = lowered.kernels[k];
     bool quick = !uses[k].looped && (emulates_gpu ? IsGpuNest(kernel) : IsElementwise(kernel)) &&
                  (quick_anyway || ValuesOf(kernel.kernel, emulates_gpu) < kManyValues);
@@ -111,16 +111,15 @@ Effort PlanEffort(const LoweredProgram& lowered, Optimization optimization, bool
     effort.costs[k] = CostOf(kernel, 1) / (quick ? kQuickGain : 1);
   }
   // On a GPU the kernels of a bundle are of one module.
-  for (size_t k = 0; k < effort.quick.size(); ++k) {
+  for (program::KernelId k : effort.quick.ids()) {
     const kernel::KernelSchedule& schedule = lowered.kernels[k].schedule;
     if (!std::holds_alternative<kernel::CpuBundle>(schedule) &&
         !std::holds_alternative<kernel::GpuBundle>(schedule)) {
       continue;
     }
     const std::vector<kernel::KernelPart> parts = kernel::PartsOf(schedule);
-    effort.quick[k] = std::ranges::all_of(parts, [&](const kernel::KernelPart& part) {
-      return effort.quick[static_cast<size_t>(part.kernel)];
-    });
+    effort.quick[k] = std::ranges::all_of(
+        parts, [&](const kernel::KernelPart& part) { return effort.quick[part.kernel]; });
   }
   return effort;
 }

@@ -17,9 +17,9 @@ struct Effort {
   // Of each kernel: compiled without LLVM's optimisations, in a third of the time; its code is
   // about a third slower. So are, in large programs, kernels that do little elementwise work, also
   // on a matrix product, outside of loops. The product itself is optimised in any case.
-  std::vector<bool> quick;
+  IdVector<program::KernelId, bool> quick;
   // Of each kernel, about how long LLVM takes, in no unit.
-  std::vector<int64_t> costs;
+  IdVector<program::KernelId, int64_t> costs;
 };
 
 // Beyond so many kernels a module's memory no longer fits into the caches, and each takes longer.

@@ -42,9 +42,9 @@ std::string PartsText(const kernel::CpuChain& chain) {
 
 std::string LoweredProgram::ToString() const {
   std::string out = program.ToString();
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const kernel::ScheduledKernel& k = kernels[i];
-    out += Cat("kernel k", i, " ", k.kernel.name, ": ");
+  for (program::KernelId id : kernels.ids()) {
+    const kernel::ScheduledKernel& k = kernels[id];
+    out += Cat("kernel k", id, " ", k.kernel.name, ": ");
     if (auto items = kernel::ItemsOf(k.schedule)) {
       out += Cat("items ", items->count, ", tasks ", items->max_tasks,
                  items->finish ? ", finish" : "", "\n");

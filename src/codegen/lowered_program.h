@@ -9,12 +9,14 @@
 
 namespace kiln::codegen {
 
+using ScheduledKernels = IdVector<program::KernelId, kernel::ScheduledKernel>;
+
 struct LoweredProgram {
   program::Program program;
-  std::vector<kernel::ScheduledKernel> kernels;  // by their numbers in the program
+  ScheduledKernels kernels;
 
   const kernel::ScheduledKernel& KernelOf(const program::Launch& launch) const {
-    return kernels[static_cast<size_t>(launch.kernel)];
+    return kernels[launch.kernel];
   }
   // The program's steps, then the kernels with their schedules.
   std::string ToString() const;

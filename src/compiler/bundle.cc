@@ -4,7 +4,7 @@ namespace kiln::compiler {
 using kernel::ScheduledKernel;
 
 Result<ScheduledKernel> BundleOf(const std::string& name, const kernel::Scheduler& scheduler,
-                                 const std::vector<ScheduledKernel>& kernels,
+                                 const codegen::ScheduledKernels& kernels,
                                  const std::vector<PartLaunch>& parts) {
   ScheduledKernel bundle;
   kernel::Kernel& all = bundle.kernel;
@@ -12,7 +12,7 @@ Result<ScheduledKernel> BundleOf(const std::string& name, const kernel::Schedule
   std::vector<kernel::KernelPart> places;
   std::vector<const ScheduledKernel*> scheduled;
   for (const PartLaunch& part : parts) {
-    const ScheduledKernel& k = kernels[static_cast<size_t>(part.kernel)];
+    const ScheduledKernel& k = kernels[part.kernel];
     if (!scheduler.PartMicroseconds(k)) {
       return Internal("bundle '", name, "': '", k.kernel.name, "' cannot run side by side");
     }

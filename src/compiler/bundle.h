@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/lowered_program.h"
 #include "kernel/schedule/scheduler.h"
 #include "kernel/scheduled_kernel.h"
 
 namespace kiln::compiler {
 
-// Of one part: the number of its kernel, and the names of its ops.
+// Of one part: its kernel, and the names of its ops.
 struct PartLaunch {
-  int kernel = -1;
+  program::KernelId kernel;
   std::vector<std::string> op_names;
 };
 
@@ -20,7 +21,7 @@ struct PartLaunch {
 // INTERNAL if a kernel is no part of bundles: the pass that makes them has asked.
 Result<kernel::ScheduledKernel> BundleOf(const std::string& name,
                                          const kernel::Scheduler& scheduler,
-                                         const std::vector<kernel::ScheduledKernel>& kernels,
+                                         const codegen::ScheduledKernels& kernels,
                                          const std::vector<PartLaunch>& parts);
 
 }  // namespace kiln::compiler

@@ -13,9 +13,9 @@ namespace {
 
 // Adds an argument, and says where it is.
 program::Slice AddArgument(program::Program& program, int64_t bytes) {
-  const int number = static_cast<int>(program.allocations.size());
-  program.allocations.push_back({program::Allocation::Kind::kParameter, number, bytes});
-  return {number, 0, bytes};
+  const size_t number = program.allocations.size();
+  return {program.allocations.Add({program::Allocation::Kind::kParameter, number, bytes}), 0,
+          bytes};
 }
 
 Result<program::Artefact> Generate(codegen::LoweredProgram lowered, program::Step step,
@@ -51,7 +51,7 @@ Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
   lowered.program.name = kernel.kernel.name;
   lowered.program.launches = {{kernel.kernel.name, kernel.kernel.op_names, 0, 0}};
   lowered.kernels = {kernel};
-  program::Launch launch{.kernel = 0, .id = program::LaunchId(0)};
+  program::Launch launch{.kernel = program::KernelId(0), .id = program::LaunchId(0)};
   for (const program::Slice& slice : args) {
     launch.args.push_back(AddArgument(lowered.program, slice.bytes));
   }
@@ -66,7 +66,8 @@ Result<program::Artefact> CompileCall(const program::Call& call, const program::
   program::Call own{.target = call.target, .config = call.config, .id = program::LaunchId(0)};
   for (const program::Slice& slice : call.args) {
     program::Slice argument = AddArgument(lowered.program, slice.bytes);
-    argument.allocation = static_cast<int>(std::ranges::find(call.args, slice) - call.args.begin());
+    argument.allocation =
+        program::AllocationId(std::ranges::find(call.args, slice) - call.args.begin());
     own.args.push_back(argument);
   }
   return Generate(std::move(lowered), {std::move(own)}, "", backend);

@@ -22,22 +22,21 @@ class Digest {
   void Add(const program::Steps& steps) {
     program::ForEachStep(steps, [&](const program::Step& step, bool) {
       Add(uint64_t{step.what.index()});
-      std::visit(
-          Overloaded{
-              [&](const program::Launch& launch) { Add(static_cast<uint64_t>(launch.kernel)); },
-              [](const program::Copy&) {},
-              [&](const program::Call& call) {
-                Add(call.target);
-                Add(call.config);
-              },
-              [](const program::While&) {},
-              [](const program::Conditional&) {},
-          },
-          step.what);
+      std::visit(Overloaded{
+                     [&](const program::Launch& launch) { Add(uint64_t{launch.kernel.index()}); },
+                     [](const program::Copy&) {},
+                     [&](const program::Call& call) {
+                       Add(call.target);
+                       Add(call.config);
+                     },
+                     [](const program::While&) {},
+                     [](const program::Conditional&) {},
+                 },
+                 step.what);
       program::ForEachList(step,
                            [&](const program::Steps& inner, bool) { Add(uint64_t{inner.size()}); });
       program::ForEachSlice(step, [&](const program::Slice& slice) {
-        Add(static_cast<uint64_t>(slice.allocation));
+        Add(uint64_t{slice.allocation.index()});
         Add(static_cast<uint64_t>(slice.offset));
         Add(static_cast<uint64_t>(slice.bytes));
       });
@@ -65,7 +64,7 @@ std::string IdOf(const program::Program& program, const target::Target& target,
   for (std::string_view text : kernel_texts) id.Add(text);
   for (const program::Allocation& a : program.allocations) {
     id.Add(static_cast<uint64_t>(a.kind));
-    id.Add(static_cast<uint64_t>(a.number));
+    id.Add(uint64_t{a.number});
     id.Add(static_cast<uint64_t>(a.bytes));
   }
   for (const auto& constant : program.constants) {

@@ -81,7 +81,7 @@ class Lowering {
       // Of a fusion the parameters are the operands, one by one.
       auto input = i.opcode() == Opcode::kFusion ? inputs.begin() + operand
                                                  : std::ranges::find(inputs, i.operand(operand));
-      return kernel::KernelMayShare(i, kernels_[static_cast<size_t>(it->second)].kernel,
+      return kernel::KernelMayShare(i, kernels_[it->second].kernel,
                                     static_cast<int>(input - inputs.begin()), output);
     };
     options.updated_operand = kernel::UpdatedOperand;
@@ -168,8 +168,7 @@ class Lowering {
                              analysis_.ScheduleOf(i, constant)));
     auto add = [&](kernel::ScheduledKernel kernel, std::string_view role) {
       std::string text = Cat(kernels.text, role);
-      auto [it, fresh] =
-          kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
+      auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
       if (fresh) kernels_.push_back(std::move(kernel));
       return it->second;
     };
@@ -200,8 +199,7 @@ class Lowering {
     };
     std::string text = kernel.ToString();
     for (size_t p = 0; p < inputs.size(); ++p) text += is_constant(static_cast<int>(p)) ? '1' : '0';
-    auto [it, fresh] =
-        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
+    auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
     op_names_[&i] = kernel.op_names;
     if (fresh) {
       KILN_ASSIGN_OR_RETURN(kernel::ScheduledKernel scheduled,
@@ -215,7 +213,7 @@ class Lowering {
   // By kernel what it is made of: equal text, equal kernels.
   std::vector<std::string_view> KernelTexts() const {
     std::vector<std::string_view> texts(kernels_.size());
-    for (const auto& [text, number] : kernel_by_text_) texts[static_cast<size_t>(number)] = text;
+    for (const auto& [text, id] : kernel_by_text_) texts[id.index()] = text;
     return texts;
   }
 
@@ -227,30 +225,30 @@ class Lowering {
   }
 
   void MakeAllocations() {
-    auto add = [&](program::Allocation::Kind kind, int number, int64_t bytes) {
-      program_.allocations.push_back({kind, number, bytes});
+    using Kind = program::Allocation::Kind;
+    auto add = [&](Kind kind, size_t number, int64_t bytes) {
+      return program_.allocations.Add({kind, number, bytes});
     };
     const program::Signature& s = program_.signature;
     for (size_t i = 0; i < s.parameters.size(); ++i) {
-      add(program::Allocation::Kind::kParameter, static_cast<int>(i), s.parameters[i].byte_size());
+      add(Kind::kParameter, i, s.parameters[i].byte_size());
     }
-    first_result_ = static_cast<int>(program_.allocations.size());
-    for (size_t i = 0; i < s.results.size(); ++i) {
-      add(program::Allocation::Kind::kResult, static_cast<int>(i), s.results[i].byte_size());
-    }
+    first_result_ = program_.allocations.next();
+    for (size_t i = 0; i < s.results.size(); ++i) add(Kind::kResult, i, s.results[i].byte_size());
     for (const Buffer& b : assignment_.buffers) {
       if (b.kind != Buffer::Kind::kConstant || constant_of_.contains(b.constant)) continue;
-      constant_of_[b.constant] = static_cast<int>(program_.allocations.size());
-      add(program::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()),
-          b.bytes);
+      constant_of_[b.constant] = add(Kind::kConstant, program_.constants.size(), b.bytes);
       program_.constants.push_back(InMemoryOrder(*b.constant));
     }
-    arena_ = static_cast<int>(program_.allocations.size());
-    add(program::Allocation::Kind::kArena, 0, assignment_.arena_bytes);
+    arena_ = add(Kind::kArena, 0, assignment_.arena_bytes);
     program_.arena_bytes = assignment_.arena_bytes;
     for (const auto& [instruction, b] : assignment_.scratch) {
       program_.scratch_bytes = std::max(program_.scratch_bytes, assignment_.buffers[b].bytes);
     }
+  }
+
+  program::AllocationId ResultAt(int leaf) const {
+    return program::AllocationId(first_result_.value() + leaf);
   }
 
   program::Slice SliceOf(int buffer) const {
@@ -258,9 +256,9 @@ class Lowering {
     switch (b.kind) {
       case Buffer::Kind::kParameter:
         // Where it is a result's memory it is known as that.
-        return {b.result >= 0 ? first_result_ + b.result : b.number, 0, b.bytes};
+        return {b.result >= 0 ? ResultAt(b.result) : program::AllocationId(b.number), 0, b.bytes};
       case Buffer::Kind::kResult:
-        return {first_result_ + b.number, 0, b.bytes};
+        return {ResultAt(b.number), 0, b.bytes};
       case Buffer::Kind::kConstant:
         return {constant_of_.at(b.constant), 0, b.bytes};
       case Buffer::Kind::kArena:
@@ -374,13 +372,12 @@ class Lowering {
   }
 
   // Equal bundles are one.
-  int AddBundle(kernel::ScheduledKernel bundle) {
+  program::KernelId AddBundle(kernel::ScheduledKernel bundle) {
     std::string text = "bundle";
     for (const kernel::KernelPart& part : kernel::PartsOf(bundle.schedule)) {
       text += Cat(" ", part.kernel);
     }
-    auto [it, fresh] =
-        kernel_by_text_.try_emplace(std::move(text), static_cast<int>(kernels_.size()));
+    auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
     if (fresh) kernels_.push_back(std::move(bundle));
     return it->second;
   }
@@ -390,10 +387,9 @@ class Lowering {
   void EmitChain(const Instruction& i, const std::vector<int>& leaves, program::Slice scratch,
                  program::Steps& steps) {
     const ChainLayout& layout = chains_.at(&i);
-    const int kernel = kernel_of_.at(&i);
-    const auto& schedule =
-        std::get<kernel::CpuChain>(kernels_[static_cast<size_t>(kernel)].schedule);
-    const int product = schedule.parts[0].kernel;
+    const program::KernelId kernel = kernel_of_.at(&i);
+    const auto& schedule = std::get<kernel::CpuChain>(kernels_[kernel].schedule);
+    const program::KernelId product = schedule.parts[0].kernel;
     auto slice_of = [&](const ChainLayout::Place& place) -> program::Slice {
       switch (place.kind) {
         case ChainLayout::Place::Kind::kOperand:
@@ -430,16 +426,15 @@ class Lowering {
   }
 
   // Steps that go before are added to `steps`.
-  program::Launch MakeLaunch(int number, std::vector<program::Slice> inputs,
+  program::Launch MakeLaunch(program::KernelId kernel, std::vector<program::Slice> inputs,
                              const std::vector<program::Slice>& results, program::Slice scratch,
                              program::Steps& steps) {
     program::Launch launch;
-    launch.kernel = number;
+    launch.kernel = kernel;
     launch.args = std::move(inputs);
     launch.args.insert(launch.args.end(), results.begin(), results.end());
     // What a kernel leaves of an output as it is must be there.
-    const std::vector<kernel::Param>& params =
-        kernels_[static_cast<size_t>(launch.kernel)].kernel.params;
+    const std::vector<kernel::Param>& params = kernels_[launch.kernel].kernel.params;
     for (size_t p = 0; p < params.size(); ++p) {
       int from = params[p].in_place_of;
       if (from >= 0) EmitCopy(launch.args[static_cast<size_t>(from)], launch.args[p], steps);
@@ -478,8 +473,7 @@ class Lowering {
         std::get<kernel::CpuGemm>(kernels_[product.kernel].schedule).contraction;
     bool left = role == kernel::CpuGemm::Role::kPackLhs;
     int param = left ? contraction->a_param : contraction->b_param;
-    auto [it, fresh] =
-        packing_kernels_.try_emplace({product.kernel, left}, static_cast<int>(kernels_.size()));
+    auto [it, fresh] = packing_kernels_.try_emplace({product.kernel, left}, kernels_.next());
     if (fresh) kernels_.push_back(PackingKernel(kernels_[product.kernel], role));
     program::Launch pack;
     pack.kernel = it->second;
@@ -504,22 +498,21 @@ class Lowering {
     if (!contraction->problem.b_constant) return;
     int64_t bytes = product->gemm->packed_b_bytes;
     program::Slice source = launch.args[contraction->b_param];
-    std::vector<int> key = {launch.kernel, source.allocation};
+    std::pair key(launch.kernel, std::vector{source.allocation});
     if (const auto& prologue = contraction->b_prologue) {
       for (int other : prologue->others) {
         int p = k.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
-        key.push_back(launch.args[static_cast<size_t>(p)].allocation);
+        key.second.push_back(launch.args[static_cast<size_t>(p)].allocation);
       }
     }
-    auto [it, fresh] = packed_constants_.try_emplace(std::move(key),
-                                                     static_cast<int>(program_.allocations.size()));
+    auto [it, fresh] = packed_constants_.try_emplace(std::move(key), program_.allocations.next());
     program::Slice panels{it->second, 0, bytes};
     if (!fresh) {
       launch.args[contraction->b_param] = panels;
       return;
     }
     program_.allocations.push_back(
-        {program::Allocation::Kind::kConstant, static_cast<int>(program_.constants.size()), bytes});
+        {program::Allocation::Kind::kConstant, program_.constants.size(), bytes});
     program_.constants.push_back(nullptr);
     Pack(launch, kernel::CpuGemm::Role::kPackRhs, panels, program_.prologue);
   }
@@ -575,7 +568,7 @@ class Lowering {
     const std::vector<int>& results = assignment_.leaves.at(module_.entry()->root());
     auto to = [&](size_t leaf) {
       int64_t bytes = assignment_.buffers[results[leaf]].bytes;
-      return program::Slice{first_result_ + static_cast<int>(leaf), 0, bytes};
+      return program::Slice{ResultAt(static_cast<int>(leaf)), 0, bytes};
     };
     const auto& temporaries = assignment_.result_temporaries;
     auto is_home = [&](size_t leaf) { return assignment_.buffers[results[leaf]].result >= 0; };
@@ -603,20 +596,22 @@ class Lowering {
   const Interrupt interrupt_;
   Lowered lowered_;
   program::Program& program_ = lowered_.program;
-  std::vector<kernel::ScheduledKernel>& kernels_ = lowered_.kernels;
+  codegen::ScheduledKernels& kernels_ = lowered_.kernels;
   BufferAssignment assignment_;
-  std::unordered_map<std::string, int> kernel_by_text_;
-  std::unordered_map<const Instruction*, int> kernel_of_, constant_of_;
+  std::unordered_map<std::string, program::KernelId> kernel_by_text_;
+  std::unordered_map<const Instruction*, program::KernelId> kernel_of_;
+  std::unordered_map<const Instruction*, program::AllocationId> constant_of_;
   std::unordered_map<const Instruction*, std::vector<std::string>> op_names_;
   std::unordered_map<const Instruction*, std::vector<kernel::BundlePart>> parts_;  // of bundles
   std::unordered_map<const Instruction*, ChainLayout> chains_;
   std::unordered_map<const Instruction*, CallSignature> calls_;
   std::unordered_map<const Instruction*, int64_t> trips_;  // of loops
-  // (product's kernel, left operand) -> packing kernel; (product's kernel, constants) ->
-  // allocation.
-  std::map<std::pair<int, bool>, int> packing_kernels_;
-  std::map<std::vector<int>, int> packed_constants_;
-  int first_result_ = 0, arena_ = 0;
+  // (product, left operand) -> packing kernel.
+  std::map<std::pair<program::KernelId, bool>, program::KernelId> packing_kernels_;
+  // (product, constants) -> what is packed of them.
+  std::map<std::pair<program::KernelId, std::vector<program::AllocationId>>, program::AllocationId>
+      packed_constants_;
+  program::AllocationId first_result_, arena_;
 };
 
 }  // namespace

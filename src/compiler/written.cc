@@ -13,6 +13,8 @@ namespace {
 using kernel::Param;
 using kernel::ScheduledKernel;
 using program::Allocation;
+using program::AllocationId;
+using program::KernelId;
 using program::LaunchInfo;
 using program::Slice;
 using program::Steps;
@@ -20,7 +22,7 @@ using program::Steps;
 // Bytes of a program's allocations: per allocation pieces without a gap, from begin to end.
 class Bytes {
  public:
-  void Add(int allocation, int64_t begin, int64_t end) {
+  void Add(AllocationId allocation, int64_t begin, int64_t end) {
     if (begin >= end) return;
     Pieces& pieces = of_[allocation];
     auto next = pieces.upper_bound(begin);
@@ -39,7 +41,7 @@ class Bytes {
   }
 
   // The first byte from `begin` on that is not here, or `end`.
-  int64_t FirstGap(int allocation, int64_t begin, int64_t end) const {
+  int64_t FirstGap(AllocationId allocation, int64_t begin, int64_t end) const {
     auto at = of_.find(allocation);
     if (at == of_.end()) return begin;
     // Pieces do not touch: behind one is a gap.
@@ -65,7 +67,7 @@ class Bytes {
 
  private:
   using Pieces = std::map<int64_t, int64_t>;
-  std::unordered_map<int, Pieces> of_;
+  std::unordered_map<AllocationId, Pieces> of_;
 };
 
 // Of each output of a kernel whether it is written; of other parameters false.
@@ -105,20 +107,19 @@ class Checker {
 
   Status Run() {
     layers_.resize(1);
-    for (size_t a = 0; a < program_.allocations.size(); ++a) {
+    for (AllocationId a : program_.allocations.ids()) {
       if (IsThereFromTheStart(program_.allocations[a])) {
-        layers_[0].Add(static_cast<int>(a), 0, program_.allocations[a].bytes);
+        layers_[0].Add(a, 0, program_.allocations[a].bytes);
       }
     }
     KILN_RETURN_IF_ERROR(Walk(program_.prologue));
     KILN_RETURN_IF_ERROR(Walk(program_.steps));
-    for (size_t a = 0; a < program_.allocations.size(); ++a) {
+    for (AllocationId a : program_.allocations.ids()) {
       const Allocation& allocation = program_.allocations[a];
       if (allocation.kind != Allocation::Kind::kResult) continue;
-      if (!IsWritten({static_cast<int>(a), 0, allocation.bytes})) {
+      if (!IsWritten({a, 0, allocation.bytes})) {
         return Internal("program '", program_.name, "': nothing writes result ", allocation.number,
-                        " of shape ",
-                        program_.signature.results[static_cast<size_t>(allocation.number)]);
+                        " of shape ", program_.signature.results[allocation.number]);
       }
     }
     return OkStatus();
@@ -126,14 +127,13 @@ class Checker {
 
  private:
   bool IsThereFromTheStart(const Allocation& a) const {
-    const auto number = static_cast<size_t>(a.number);
     switch (a.kind) {
       case Allocation::Kind::kParameter:
         return true;
       case Allocation::Kind::kResult:
-        return program_.signature.aliases[number] >= 0;
+        return program_.signature.aliases[a.number] >= 0;
       case Allocation::Kind::kConstant:
-        return program_.constants[number] != nullptr;
+        return program_.constants[a.number] != nullptr;
       case Allocation::Kind::kArena:
         return false;
     }
@@ -192,7 +192,7 @@ class Checker {
   }
 
   Status Walk(const program::Launch& launch) {
-    const ScheduledKernel& k = kernels_[static_cast<size_t>(launch.kernel)];
+    const ScheduledKernel& k = kernels_[launch.kernel];
     const std::vector<kernel::KernelPart> parts = kernel::PartsOf(k.schedule);
     if (parts.empty()) return RunKernel(launch, launch.kernel, 0);
     for (const kernel::KernelPart& part : parts) {
@@ -201,15 +201,15 @@ class Checker {
     return OkStatus();
   }
 
-  Status RunKernel(const program::Launch& launch, int number, size_t first_arg) {
-    const kernel::Kernel& k = kernels_[static_cast<size_t>(number)].kernel;
+  Status RunKernel(const program::Launch& launch, KernelId id, size_t first_arg) {
+    const kernel::Kernel& k = kernels_[id].kernel;
     for (size_t p = 0; p < k.params.size(); ++p) {
       const bool is_read = k.params[p].role == Param::Role::kInput || k.params[p].in_place_of >= 0;
       if (is_read) KILN_RETURN_IF_ERROR(Read(launch.args[first_arg + p], launch.id));
     }
     for (size_t p = 0; p < k.params.size(); ++p) {
       if (k.params[p].role == Param::Role::kInput) continue;
-      if (!written_by_[static_cast<size_t>(number)][p]) {
+      if (!written_by_[id][p]) {
         const LaunchInfo& info = program_.launches[launch.id];
         return Internal("kernel '", k.name, "' (", Join(info.op_names, ", "),
                         ") does not write all ", k.params[p].elements,
@@ -245,8 +245,8 @@ class Checker {
   }
 
   const program::Program& program_;
-  const std::vector<ScheduledKernel>& kernels_;
-  std::vector<std::vector<bool>> written_by_;  // of each kernel, by parameter
+  const codegen::ScheduledKernels& kernels_;
+  IdVector<KernelId, std::vector<bool>> written_by_;  // by parameter
   std::vector<Bytes> layers_;
 };
 

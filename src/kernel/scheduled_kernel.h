@@ -7,10 +7,15 @@
 #include <variant>
 #include <vector>
 
+#include "base/id.h"
 #include "kernel/kernel.h"
 #include "kernel/schedule/cpu/nest.h"
 #include "kernel/schedule/cpu/sort.h"
 #include "kernel/schedule/gpu/schedule.h"
+
+namespace kiln::program {
+struct Kernel;  // of a program, of which this room knows no more
+}
 
 namespace kiln::kernel {
 
@@ -32,7 +37,7 @@ struct CpuGemm {
 // A kernel of the program that is a part of another one, whose arguments from `first_arg` on are
 // the part's.
 struct KernelPart {
-  int kernel = -1;  // its number among the program's kernels
+  Id<program::Kernel> kernel;
   int first_arg = 0;
 };
 

@@ -12,23 +12,23 @@ namespace kiln::program {
 // constants are in `constants`.
 template <typename Address>
 void BindAllocations(const Program& program, std::span<const void* const> arguments,
-                     std::span<void* const> results, Address* const* constants, std::byte* arena,
+                     std::span<void* const> results, const Addresses& constants, std::byte* arena,
                      Address** addresses) {
-  for (size_t i = 0; i < program.allocations.size(); ++i) {
-    const Allocation& a = program.allocations[i];
-    const auto number = static_cast<size_t>(a.number);
+  for (AllocationId id : program.allocations.ids()) {
+    const Allocation& a = program.allocations[id];
+    Address*& address = addresses[id.index()];
     switch (a.kind) {
       case Allocation::Kind::kParameter:
-        addresses[i] = static_cast<Address*>(const_cast<void*>(arguments[number]));
+        address = static_cast<Address*>(const_cast<void*>(arguments[a.number]));
         break;
       case Allocation::Kind::kResult:
-        addresses[i] = static_cast<Address*>(results[number]);
+        address = static_cast<Address*>(results[a.number]);
         break;
       case Allocation::Kind::kConstant:
-        addresses[i] = constants[i];
+        address = constants[id];
         break;
       case Allocation::Kind::kArena:
-        addresses[i] = arena;
+        address = arena;
         break;
     }
   }

@@ -12,10 +12,10 @@ MemoryUse MemoryOf(const Program& program) {
     use.outputs += s.results[r].byte_size();
     if (s.aliases[r] >= 0) use.aliased += s.results[r].byte_size();
   }
-  const std::vector<bool> used = AllocationUses(program);
-  for (size_t i = 0; i < program.allocations.size(); ++i) {
-    const Allocation& a = program.allocations[i];
-    if (a.kind == Allocation::Kind::kConstant && used[i]) use.constants += a.bytes;
+  const IdVector<AllocationId, bool> used = AllocationUses(program);
+  for (AllocationId id : program.allocations.ids()) {
+    const Allocation& a = program.allocations[id];
+    if (a.kind == Allocation::Kind::kConstant && used[id]) use.constants += a.bytes;
   }
   use.temporaries = program.arena_bytes;
   use.scratch = program.scratch_bytes;

@@ -33,7 +33,7 @@ struct StepPrinter {
   }
   void operator()(const Launch& l) {
     out += Cat(Indent(), l.inlined ? "inline k" : "launch k", l.kernel, " ",
-               program.kernels[static_cast<size_t>(l.kernel)].name, "(", SlicesText(l.args), ")");
+               program.kernels[l.kernel].name, "(", SlicesText(l.args), ")");
     if (l.id.valid()) out += Cat("  // ", Join(program.launches[l.id].op_names, ", "));
     out += "\n";
   }
@@ -93,9 +93,9 @@ std::string Program::ToString() const {
     out += Cat("  result ", i, ": ", signature.results[i], "\n");
   }
   out += Cat("  arena: ", arena_bytes, " bytes\n");
-  for (size_t i = 0; i < allocations.size(); ++i) {
-    const Allocation& a = allocations[i];
-    out += Cat("  a", i, ": ", kKinds[static_cast<int>(a.kind)], " ", a.number, ", ", a.bytes,
+  for (AllocationId id : allocations.ids()) {
+    const Allocation& a = allocations[id];
+    out += Cat("  a", id, ": ", kKinds[static_cast<int>(a.kind)], " ", a.number, ", ", a.bytes,
                " bytes\n");
   }
   StepPrinter printer{*this, out, 0};
@@ -105,12 +105,12 @@ std::string Program::ToString() const {
   }
   out += "steps\n";
   printer.Print(steps);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    for (const Grid& grid : kernels[i].grids) {
-      out += Cat("grid of k", i, ": ", grid.symbol, ", blocks ", grid.blocks, ", threads ",
+  for (KernelId id : kernels.ids()) {
+    for (const Grid& grid : kernels[id].grids) {
+      out += Cat("grid of k", id, ": ", grid.symbol, ", blocks ", grid.blocks, ", threads ",
                  grid.threads, ", shared bytes ", grid.shared_bytes, "\n");
     }
-    if (kernels[i].library) out += Cat("or a library's product: ", *kernels[i].library, "\n");
+    if (kernels[id].library) out += Cat("or a library's product: ", *kernels[id].library, "\n");
   }
   return out;
 }

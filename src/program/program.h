@@ -29,18 +29,22 @@ struct Allocation {
     kArena,      // temporaries: private to a run, contents undefined at its start
   };
   Kind kind = Kind::kArena;
-  int number = 0;
+  size_t number = 0;
   int64_t bytes = 0;
 };
+using AllocationId = Id<Allocation>;  // of Program::allocations
+using Addresses = IdVector<AllocationId, std::byte*>;
 // Allocations start at addresses that are multiples of this, and slices at such offsets.
 inline constexpr int64_t kAlignment = 64;
 
 struct Slice {
-  int allocation = -1;
+  AllocationId allocation;
   int64_t offset = 0, bytes = 0;
   bool operator==(const Slice&) const = default;
 };
 
+struct Kernel;
+using KernelId = Id<Kernel>;  // of Program::kernels
 struct LaunchInfo;
 using LaunchId = Id<LaunchInfo>;  // of Program::launches
 
@@ -51,7 +55,7 @@ using Steps = std::vector<Step>;
 // one. Of a pack they are the operand and the panels; of a product with packed operands the panels
 // stand in the operands' places.
 struct Launch {
-  int kernel = -1;  // index into Program::kernels
+  KernelId kernel;
   std::vector<Slice> args;
   LaunchId id;
   // Its code stands in the fused loop that it is in: no call. Of nests in one task, without
@@ -138,13 +142,14 @@ struct Program {
   Signature signature;
   // By parameter leaf what its address must be a multiple of; empty: of kAlignment.
   std::vector<int64_t> argument_alignments;
-  std::vector<Allocation> allocations;
+  IdVector<AllocationId, Allocation> allocations;
   std::vector<std::shared_ptr<const Literal>> constants;
   // Run once when the program is loaded, before any execution: makes what depends on constants
-  // alone (packed weights). Writes allocations of kind kConstant that have no literal (null).
+  // alone (packed weights), and has no other memory. Writes allocations of kind kConstant that have
+  // no literal (null).
   Steps prologue;
   Steps steps;
-  std::vector<Kernel> kernels;
+  IdVector<KernelId, Kernel> kernels;
   IdVector<LaunchId, LaunchInfo> launches;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;               // of the arena, the most that one kernel has for itself

@@ -21,11 +21,11 @@ std::vector<const Call*> CallSteps(const Program& program) {
   return calls;
 }
 
-std::vector<bool> AllocationUses(const Program& program) {
-  std::vector<bool> used(program.allocations.size(), false);
+IdVector<AllocationId, bool> AllocationUses(const Program& program) {
+  IdVector<AllocationId, bool> used(program.allocations.size(), false);
   ForEachStep(program.steps, [&](const Step& step, bool) {
     ForEachSlice(step, [&](const Slice& slice) {
-      if (slice.allocation >= 0) used[static_cast<size_t>(slice.allocation)] = true;
+      if (slice.allocation.valid()) used[slice.allocation] = true;
     });
   });
   return used;

@@ -79,7 +79,7 @@ void ForEachSlice(const Step& step, F&& f) {
 // program. Borrowed.
 std::vector<const Call*> CallSteps(const Program& program);
 
-// By allocation, whether the program's steps use it: those of its prologue do not count.
-std::vector<bool> AllocationUses(const Program& program);
+// Whether the program's steps use an allocation: those of its prologue do not count.
+IdVector<AllocationId, bool> AllocationUses(const Program& program);
 
 }  // namespace kiln::program

@@ -10,6 +10,7 @@
 #include "passes/pipelines.h"
 #include "program/binding.h"
 #include "program/steps.h"
+#include "runtime/constants.h"
 #include "session/subgraph.h"
 
 namespace kiln::session {
@@ -21,11 +22,6 @@ struct Session::Op {
 
 struct Session::Prepared {
   explicit Prepared(runtime::Device& d) : device(d) {}
-  ~Prepared() {
-    for (size_t i = 0; i < constants.size(); ++i) {
-      device.Deallocate(constants[i], program.allocations[i].bytes);
-    }
-  }
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
 
@@ -33,16 +29,16 @@ struct Session::Prepared {
   program::Program program;
   IdVector<program::LaunchId, std::shared_ptr<Op>> ops;
   std::unique_ptr<runtime::ArenaCache> arenas;
-  std::vector<std::byte*> constants;  // by allocation; null where it is none
+  runtime::LoadedConstants constants{device, program};
   RunInfo info;
 };
 
 // One run, op by op.
 class Session::Replay {
  public:
-  // `buffers`: where the program's allocations are.
-  Replay(const Prepared& prepared, std::byte* const* buffers, const runtime::RunOptions& options)
-      : prepared_(prepared), buffers_(buffers), options_(options) {}
+  Replay(const Prepared& prepared, const program::Addresses& addresses,
+         const runtime::RunOptions& options)
+      : prepared_(prepared), addresses_(addresses), options_(options) {}
 
   // Waits for all started ops, whatever happens.
   Status Run(const program::Steps& steps) {
@@ -90,7 +86,7 @@ class Session::Replay {
   }
 
   std::byte* At(const program::Slice& slice) const {
-    return buffers_[slice.allocation] + slice.offset;
+    return addresses_[slice.allocation] + slice.offset;
   }
 
   Status RunOp(program::LaunchId launch, const std::vector<program::Slice>& slices) {
@@ -126,7 +122,7 @@ class Session::Replay {
   }
 
   const Prepared& prepared_;
-  std::byte* const* const buffers_;
+  const program::Addresses& addresses_;
   const runtime::RunOptions& options_;
   // Ops that may still run.
   std::vector<std::unique_ptr<runtime::Completion>> started_;
@@ -185,23 +181,13 @@ Result<std::unique_ptr<Session::Prepared>> Session::Build(std::span<const std::s
   KILN_RETURN_IF_ERROR(CompileSteps(*prepared, lowered, lowered.program.steps));
   prepared->program = std::move(lowered.program);
   program::Program& p = prepared->program;
-  prepared->constants.resize(p.allocations.size(), nullptr);
   prepared->arenas = std::make_unique<runtime::ArenaCache>(device_, p.arena_bytes);
-  for (size_t i = 0; i < p.allocations.size(); ++i) {
-    const program::Allocation& a = p.allocations[i];
-    if (a.kind != program::Allocation::Kind::kConstant) continue;
-    KILN_ASSIGN_OR_RETURN(prepared->constants[i], device_.Allocate(a.bytes));
-    // One copy is enough.
-    if (const auto literal = std::move(p.constants[static_cast<size_t>(a.number)])) {
-      KILN_RETURN_IF_ERROR(device_.CopyFromHost(prepared->constants[i], literal->data(), a.bytes));
-    }
-  }
-  KILN_RETURN_IF_ERROR(Replay(*prepared, prepared->constants.data(), {}).Run(p.prologue));
-  const std::vector<bool> used = program::AllocationUses(p);
-  for (size_t i = 0; i < used.size(); ++i) {
-    if (used[i] || !prepared->constants[i]) continue;
-    device_.Deallocate(std::exchange(prepared->constants[i], nullptr), p.allocations[i].bytes);
-  }
+  KILN_RETURN_IF_ERROR(
+      prepared->constants.Load([this](std::byte* to, const void* from, int64_t bytes) {
+        return device_.CopyFromHost(to, from, bytes);
+      }));
+  KILN_RETURN_IF_ERROR(Replay(*prepared, prepared->constants.addresses(), {}).Run(p.prologue));
+  prepared->constants.FreeUnused();
   prepared->info.kernels = program::CountKernels(p.steps);
   prepared->info.temporary_bytes = p.arena_bytes;
   return prepared;
@@ -277,13 +263,14 @@ Status Session::Run(int prepared, std::span<const void* const> feeds,
     std::lock_guard lock(mutex_);
     p = prepared_[prepared].get();
   }
-  std::vector<std::byte*> buffers(p->constants.size());
+  program::Addresses addresses(p->program.allocations.size());
   std::byte* arena = nullptr;
   if (p->program.arena_bytes > 0) {
     KILN_ASSIGN_OR_RETURN(arena, p->arenas->Acquire());
   }
-  program::BindAllocations(p->program, feeds, fetches, p->constants.data(), arena, buffers.data());
-  Status status = Replay(*p, buffers.data(), options).Run(p->program.steps);
+  program::BindAllocations(p->program, feeds, fetches, p->constants.addresses(), arena,
+                           addresses.data());
+  Status status = Replay(*p, addresses, options).Run(p->program.steps);
   if (arena) p->arenas->Release(arena);
   return status;
 }

@@ -59,7 +59,7 @@ TEST(Bundles, ManyUpdatesAreOneLaunch) {
   int64_t next = 0;
   for (const kernel::CpuBundle::Part& part : schedule.parts) {
     EXPECT_EQ(part.first_item, next);
-    const auto& k = loaded->lowered->kernels[static_cast<size_t>(part.kernel)];
+    const auto& k = loaded->lowered->kernels[part.kernel];
     next += part.weight * kernel::ItemsOf(k.schedule)->count;
   }
   EXPECT_EQ(schedule.items, next);

@@ -27,12 +27,12 @@ codegen::LoweredProgram ProgramOf(const Kernel& kernel, const CpuNestSchedule& s
   program.name = "test";
   program::Launch launch;
   auto add = [&](int64_t bytes) {
-    launch.args.push_back({static_cast<int>(program.allocations.size()), 0, bytes});
-    program.allocations.push_back({program::Allocation::Kind::kArena, 0, bytes});
+    const auto id = program.allocations.Add({program::Allocation::Kind::kArena, 0, bytes});
+    launch.args.push_back({id, 0, bytes});
   };
   for (const kernel::Param& p : kernel.params) add(p.elements * ByteWidth(p.type));
   if (schedule.scratch_bytes > 0) add(schedule.scratch_bytes);
-  launch.kernel = 0;
+  launch.kernel = lowered.kernels.next();
   lowered.kernels.push_back({kernel, schedule});
   program.steps.push_back({std::move(launch)});
   return lowered;

@@ -80,7 +80,7 @@ void RunDonated(Make make) {
     for (const program::Step& step : program.steps) {
       const auto* copy = std::get_if<program::Copy>(&step.what);
       if (!copy) continue;
-      const program::Allocation& to = program.allocations[static_cast<size_t>(copy->to.allocation)];
+      const program::Allocation& to = program.allocations[copy->to.allocation];
       copied |= to.kind == program::Allocation::Kind::kResult && alias_of[to.number] >= 0;
     }
     in_place += !copied;

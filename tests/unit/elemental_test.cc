@@ -129,11 +129,11 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
     std::vector<void*> addresses;
     for (auto& b : buffers) {
       int64_t size = n * ByteWidth(b->type());
-      launch.args.push_back({static_cast<int>(program.allocations.size()), 0, size});
-      program.allocations.push_back({program::Allocation::Kind::kArena, 0, size});
+      const auto id = program.allocations.Add({program::Allocation::Kind::kArena, 0, size});
+      launch.args.push_back({id, 0, size});
       addresses.push_back(b->data());
     }
-    launch.kernel = 0;
+    launch.kernel = lowered.kernels.next();
     kernel::CpuNestSchedule schedule;
     schedule.vector_width = bytes / 4;
     schedule.stages = {{bytes == 4 ? -1 : 0, 1}};
@@ -303,11 +303,11 @@ void CheckTranscendental(double ulps) {
     s.Store(out, k.Var(0), s.Op(c.opcode, kTypeOf<T>, {s.Load(x, k.Var(0))}));
     codegen::LoweredProgram lowered;
     program::Program& program = lowered.program;
-    program.allocations.resize(2);
+    const auto from = program.allocations.Add({}), to = program.allocations.Add({});
     target::Cpu cpu = target::HostCpu().cpu;
-    lowered.kernels.push_back({k.kernel, kernel::ScheduleNest(k.kernel, cpu)});
+    const auto kernel = lowered.kernels.Add({k.kernel, kernel::ScheduleNest(k.kernel, cpu)});
     int64_t bytes = n * static_cast<int64_t>(sizeof(T));
-    program.steps.push_back({program::Launch{0, {{0, 0, bytes}, {1, 0, bytes}}}});
+    program.steps.push_back({program::Launch{kernel, {{from, 0, bytes}, {to, 0, bytes}}}});
     auto objects = codegen::GenerateCpu(lowered, cpu, {});
     ASSERT_TRUE(objects.ok()) << objects.status().ToString();
     auto jit = testing::Jit::Load(*objects);

@@ -22,21 +22,21 @@ class Programs : public ::testing::Test {
   program::Slice Add(Buffer& buffer) {
     int64_t bytes = buffer.elements() * ByteWidth(buffer.type());
     addresses_.push_back(buffer.data());
-    program_.allocations.push_back({program::Allocation::Kind::kArena, 0, bytes});
-    return {static_cast<int>(program_.allocations.size()) - 1, 0, bytes};
+    return {program_.allocations.Add({program::Allocation::Kind::kArena, 0, bytes}), 0, bytes};
   }
 
   // The kernel that stores op(x, constant) of one s32.
-  int AddKernel(Opcode opcode, T type, double constant, Direction direction = Direction::kEq) {
+  program::KernelId AddKernel(Opcode opcode, T type, double constant,
+                              Direction direction = Direction::kEq) {
     KernelBuilder k({});
     int x = k.Input(T::kS32, 1), out = k.Output(type, 1);
     StageBuilder s = k.Stage();
     s.Store(out, 0, s.Op(opcode, type, {s.Load(x, 0), s.Constant(T::kS32, constant)}, direction));
-    lowered_.kernels.push_back({k.kernel, kernel::ScheduleNest(k.kernel, target::HostCpu().cpu)});
-    return static_cast<int>(lowered_.kernels.size()) - 1;
+    return lowered_.kernels.Add({k.kernel, kernel::ScheduleNest(k.kernel, target::HostCpu().cpu)});
   }
 
-  program::Step Launch(int kernel, std::vector<program::Slice> args, program::LaunchId id = {}) {
+  program::Step Launch(program::KernelId kernel, std::vector<program::Slice> args,
+                       program::LaunchId id = {}) {
     return {program::Launch{kernel, std::move(args), id}};
   }
 
@@ -69,8 +69,8 @@ class Programs : public ::testing::Test {
 TEST_F(Programs, LoopsUntilThePredicateIsFalse) {
   Buffer x(T::kS32, 1), p(T::kPred, 1);
   program::Slice sx = Add(x), sp = Add(p);
-  int less = AddKernel(Opcode::kCompare, T::kPred, 1000, Direction::kLt);
-  int triple = AddKernel(Opcode::kMultiply, T::kS32, 3);
+  const auto less = AddKernel(Opcode::kCompare, T::kPred, 1000, Direction::kLt);
+  const auto triple = AddKernel(Opcode::kMultiply, T::kS32, 3);
   program::While loop;
   loop.condition = {Launch(less, {sx, sp})};
   loop.predicate = sp;
@@ -114,10 +114,10 @@ TEST_F(Programs, LoopsStopWhenCancelled) {
 TEST_F(Programs, BranchesByPredAndByNumber) {
   Buffer x(T::kS32, 1), p(T::kPred, 1), i(T::kS32, 1);
   program::Slice sx = Add(x), sp = Add(p), si = Add(i);
-  int plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
-  int plus_ten = AddKernel(Opcode::kAdd, T::kS32, 10);
-  int plus_hundred = AddKernel(Opcode::kAdd, T::kS32, 100);
-  auto step = [&](int kernel) { return program::Steps{Launch(kernel, {sx, sx})}; };
+  const auto plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
+  const auto plus_ten = AddKernel(Opcode::kAdd, T::kS32, 10);
+  const auto plus_hundred = AddKernel(Opcode::kAdd, T::kS32, 100);
+  auto step = [&](program::KernelId kernel) { return program::Steps{Launch(kernel, {sx, sx})}; };
   program_.steps = {
       {program::Conditional{sp, true, {step(plus_one), step(plus_ten)}}},
       {program::Conditional{si, false, {step(plus_one), step(plus_ten), step(plus_hundred)}}}};
@@ -159,7 +159,7 @@ TEST_F(Programs, CopiesOfAllSizes) {
 TEST_F(Programs, CallsGoByTheirPlaceAmongLaunchesAndTheirErrorsEndTheProgram) {
   Buffer x(T::kS32, 1);
   program::Slice sx = Add(x);
-  int plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
+  const auto plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
   program_.prologue = {{program::Call{"first", {sx}, "", program::LaunchId(2)}}};
   program_.steps = {{program::Call{"second", {sx}, "some text", program::LaunchId(1)}},
                     Launch(plus_one, {sx, sx}),

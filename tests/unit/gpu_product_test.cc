@@ -352,7 +352,7 @@ TEST(GpuProducts, ScheduleFollowsProblemAndTarget) {
     auto module = ir::ParseOrDie(TextOf(d));
     auto compiled = testing::CompileWithKernels(module->Clone(), target::NvidiaGpu(sm).value());
     EXPECT_TRUE(compiled.ok());
-    return std::get<GpuSchedule>(compiled->lowered.kernels[0].schedule);
+    return std::get<GpuSchedule>(compiled->lowered.kernels.at(0).schedule);
   };
   Dot large{"bf16[4096,4096]", "bf16[4096,4096]", "bf16[4096,4096]"};
   GpuSchedule s = schedule(large, 80);
@@ -392,7 +392,7 @@ void CheckSchedule(const ir::Module& module, GpuSchedule schedule, int sm, doubl
   for (const target::Target& target : {device.target(), target::NvidiaGpu(sm).value()}) {
     auto compiled = testing::CompileWithKernels(module.Clone(), target);
     ASSERT_TRUE(compiled.ok());
-    compiled->lowered.kernels[0].schedule = schedule;
+    compiled->lowered.kernels.at(0).schedule = schedule;
     compiler::DescribeGrids(compiled->lowered);
     auto code = codegen::GenerateGpu(compiled->lowered, target, {});
     ASSERT_TRUE(code.ok()) << code.status().ToString();
@@ -415,7 +415,7 @@ std::vector<GpuSchedule> SchedulesOf(const ir::Module& module, int sm, bool tf32
   auto compiled = testing::CompileWithKernels(module.Clone(), target);
   EXPECT_TRUE(compiled.ok());
   target.gpu.tf32 = tf32;
-  return kernel::GpuProductSchedules(compiled->lowered.kernels[0].kernel, target.gpu);
+  return kernel::GpuProductSchedules(compiled->lowered.kernels.at(0).kernel, target.gpu);
 }
 
 Dot DotOfLayout(const char* type, const char* out, int layout, int64_t m, int64_t n, int64_t k) {

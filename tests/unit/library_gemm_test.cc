@@ -26,7 +26,7 @@ std::vector<std::string> ProductsOfModule(const std::string& text) {
   EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
   std::vector<std::string> products;
   if (!compiled.ok()) return products;
-  for (size_t k = 0; k < compiled->lowered.kernels.size(); ++k) {
+  for (program::KernelId k : compiled->lowered.kernels.ids()) {
     const auto* schedule = std::get_if<GpuSchedule>(&compiled->lowered.kernels[k].schedule);
     if (!schedule || schedule->form != GpuSchedule::Form::kProduct) continue;
     const auto& product = compiled->artefact.program.kernels[k].library;

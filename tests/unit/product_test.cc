@@ -38,8 +38,7 @@ void RunProduct(const kernel::Kernel& kernel,
     auto allocate = [&](Buffer& buffer) -> program::Slice {
       int64_t size = buffer.elements() * ByteWidth(buffer.type());
       addresses.push_back(buffer.data());
-      program.allocations.push_back({program::Allocation::Kind::kArena, 0, size});
-      return {static_cast<int>(program.allocations.size()) - 1, 0, size};
+      return {program.allocations.Add({program::Allocation::Kind::kArena, 0, size}), 0, size};
     };
     auto scratch = [&](int64_t size) {
       packed.push_back(std::make_unique<Buffer>(T::kU8, size));
@@ -62,8 +61,7 @@ void RunProduct(const kernel::Kernel& kernel,
       kernel::CpuGemm packing = product;
       packing.role = role;
       program::Slice panels = scratch(size);
-      lowered.kernels.push_back({kernel, packing});
-      program.steps.push_back({program::Launch{static_cast<int>(lowered.kernels.size()) - 1,
+      program.steps.push_back({program::Launch{lowered.kernels.Add({kernel, packing}),
                                                {launch.args[static_cast<size_t>(param)], panels}}});
       launch.args[static_cast<size_t>(param)] = panels;
     };
@@ -74,9 +72,8 @@ void RunProduct(const kernel::Kernel& kernel,
       pack(kernel::CpuGemm::Role::kPackRhs, contraction->b_param, schedule->packed_b_bytes);
     }
     if (schedule->scratch_bytes > 0) launch.args.push_back(scratch(schedule->scratch_bytes));
-    launch.kernel = static_cast<int>(lowered.kernels.size());
     product.max_tasks = schedule->items;
-    lowered.kernels.push_back({kernel, product});
+    launch.kernel = lowered.kernels.Add({kernel, product});
     program.steps.push_back({launch});
     codegen::Options options;
     options.threads = 2;

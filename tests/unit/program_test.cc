@@ -221,6 +221,11 @@ TEST_F(Loads, ReferenceRefusesConstantsThatAreNotItsText) {
   EXPECT_NE(Load(reference_, other).find("0 pieces of code"), std::string::npos);
 }
 
+// The first bytes of an allocation.
+program::Slice SliceOf(int allocation, int64_t bytes = 1) {
+  return {program::AllocationId(allocation), 0, bytes};
+}
+
 // What is done once when a program is loaded is done on every device: here a copy of a constant,
 // which goes when nothing else reads it.
 TEST(Prologue, RunsOnAGpuOnce) {
@@ -240,8 +245,8 @@ TEST(Prologue, RunsOnAGpuOnce) {
                    {Allocation::Kind::kConstant, 0, 64},
                    {Allocation::Kind::kConstant, 1, 64}};
   p.constants = {std::make_shared<const Literal>(numbers), nullptr};
-  p.prologue = {{program::Copy{{1, 0, 64}, {2, 0, 64}}}};
-  p.steps = {{program::Copy{{2, 0, 64}, {0, 0, 64}}}};
+  p.prologue = {{program::Copy{SliceOf(1, 64), SliceOf(2, 64)}}};
+  p.steps = {{program::Copy{SliceOf(2, 64), SliceOf(0, 64)}}};
   const int64_t before = device.Memory().live_bytes;
   auto loaded = testing::LoadOnGpu(std::make_shared<const Artefact>(std::move(artefact)), device);
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
@@ -254,13 +259,13 @@ TEST(Prologue, RunsOnAGpuOnce) {
 }
 
 TEST(Steps, AreWalkedInOrder) {
-  const program::Step copy{program::Copy{{0, 0, 1}, {1, 0, 1}}},
-      call{program::Call{"f", {{2, 0, 1}}, "", program::LaunchId(0)}};
+  const program::Step copy{program::Copy{SliceOf(0), SliceOf(1)}},
+      call{program::Call{"f", {SliceOf(2)}, "", program::LaunchId(0)}};
   program::While loop;
   loop.condition = {copy};
-  loop.predicate = {3, 0, 1};
+  loop.predicate = SliceOf(3);
   program::Conditional conditional;
-  conditional.index = {4, 0, 1};
+  conditional.index = SliceOf(4);
   conditional.branches = {{call}, {copy, call}};
   loop.body = {{conditional}};
   const Steps steps = {{loop}, call};

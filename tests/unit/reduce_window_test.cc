@@ -301,7 +301,7 @@ TEST(Scan, GivesTheSameBitsForAnyNumberOfThreads) {
                                      text, ", to_apply=add\n}\n"));
     auto loaded = testing::Load(*module, true);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
-    if (!testing::IsTestOfGpu()) EXPECT_GT(testing::TasksOf(loaded->lowered->kernels[0]), 1);
+    if (!testing::IsTestOfGpu()) EXPECT_GT(testing::TasksOf(loaded->lowered->kernels.at(0)), 1);
     testing::Execution one(*loaded->artefact), two(*loaded->artefact);
     std::vector<Literal> arguments = testing::RandomArguments(*module, 1);
     one.SetArguments(arguments);

@@ -254,15 +254,15 @@ TEST(CheckWritten, KnowsLoopsAndBranches) {
   codegen::LoweredProgram lowered;
   program::Program& program = lowered.program;
   program.name = "p";
-  program.allocations = {{program::Allocation::Kind::kParameter, 0, 64},
-                         {program::Allocation::Kind::kResult, 0, 64}};
+  const auto from = program.allocations.Add({program::Allocation::Kind::kParameter, 0, 64});
+  const auto to = program.allocations.Add({program::Allocation::Kind::kResult, 0, 64});
   program.signature.results = {Shape(ElementType::kF32, {16})};
   program.signature.aliases = {-1};
-  program.launches.push_back({"loop", {"loop"}});
-  const program::Step copy{program::Copy{{0, 0, 64}, {1, 0, 64}}};
+  const auto loop_id = program.launches.Add({"loop", {"loop"}});
+  const program::Step copy{program::Copy{{from, 0, 64}, {to, 0, 64}}};
   program::While loop;
-  loop.predicate = {0, 0, 1};
-  loop.id = program::LaunchId(0);
+  loop.predicate = {from, 0, 1};
+  loop.id = loop_id;
   loop.body = {copy};
   program.steps = {{loop}};
   EXPECT_EQ(compiler::CheckWritten(lowered).code(), Code::kInternal);
@@ -270,11 +270,11 @@ TEST(CheckWritten, KnowsLoopsAndBranches) {
   program.steps = {{loop}};
   EXPECT_TRUE(compiler::CheckWritten(lowered).ok());
   program::Conditional conditional;
-  conditional.index = {0, 0, 1};
-  conditional.branches = {{copy}, {{program::Copy{{0, 0, 32}, {1, 32, 32}}}}};
+  conditional.index = {from, 0, 1};
+  conditional.branches = {{copy}, {{program::Copy{{from, 0, 32}, {to, 32, 32}}}}};
   program.steps = {{conditional}};
   EXPECT_EQ(compiler::CheckWritten(lowered).code(), Code::kInternal);
-  conditional.branches[1].push_back({program::Copy{{0, 0, 40}, {1, 0, 40}}});
+  conditional.branches[1].push_back({program::Copy{{from, 0, 40}, {to, 0, 40}}});
   program.steps = {{conditional}};
   EXPECT_TRUE(compiler::CheckWritten(lowered).ok());
 }

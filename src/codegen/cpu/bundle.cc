@@ -54,8 +54,7 @@ void EmitBundle(LlvmSession& session, llvm::Function* function, const LoweredPro
         KernelSymbol(lowered, part.kernel), session.KernelType());
     Value* args = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), function->getArg(1),
                                                static_cast<uint64_t>(part.first_arg));
-    const auto& nest = std::get<kernel::CpuNestSchedule>(
-        lowered.kernels[static_cast<size_t>(part.kernel)].schedule);
+    const auto& nest = std::get<kernel::CpuNestSchedule>(lowered.kernels[part.kernel].schedule);
     b.CreateCall(
         PartFunction(session),
         {function->getArg(0), args, function->getArg(2), function->getArg(3), kernel.getCallee(),

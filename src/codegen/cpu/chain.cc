@@ -62,7 +62,7 @@ class ChainCode {
   void CopyArgs() {
     int64_t count = 0;
     for (const kernel::CpuChain::Part& part : chain_.parts) {
-      const kernel::ScheduledKernel& k = lowered_.kernels[static_cast<size_t>(part.kernel)];
+      const kernel::ScheduledKernel& k = lowered_.kernels[part.kernel];
       // A product may have scratch behind its parameters.
       count = part.first_arg + static_cast<int64_t>(k.kernel.params.size());
     }

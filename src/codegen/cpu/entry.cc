@@ -78,16 +78,15 @@ class Entry {
                          b_.CreateLoad(b_.getPtrTy(), slot), args);
   }
 
-  Value* LoadBase(Builder& b, int allocation) {
-    return b.CreateLoad(
-        b.getPtrTy(),
-        b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers_, static_cast<uint64_t>(allocation)));
+  Value* LoadBase(Builder& b, program::AllocationId allocation) {
+    return b.CreateLoad(b.getPtrTy(),
+                        b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers_, allocation.index()));
   }
 
   // In a function of a loop it is loaded before the loop.
-  Value* Base(int allocation) {
+  Value* Base(program::AllocationId allocation) {
     if (!hoists_) return LoadBase(b_, allocation);
-    Value*& base = bases_[static_cast<size_t>(allocation)];
+    Value*& base = bases_[allocation];
     if (!base) {
       Builder before(hoists_);
       base = LoadBase(before, allocation);
@@ -320,7 +319,7 @@ class Entry {
   const LoweredProgram& lowered_;
   const target::Cpu& cpu_;
   llvm::Function* function_;
-  std::vector<Value*> bases_;  // of allocations, as far as they are loaded
+  IdVector<program::AllocationId, Value*> bases_;  // as far as they are loaded
   BasicBlock* start_;
   Builder b_;
   llvm::Instruction* hoists_ = nullptr;  // what a loop wants once goes before this
@@ -334,9 +333,8 @@ class Entry {
 
 }  // namespace
 
-std::string KernelSymbol(const LoweredProgram& lowered, int index) {
-  return Cat("k", index, ".", lowered.kernels[static_cast<size_t>(index)].kernel.name, ".",
-             lowered.program.id);
+std::string KernelSymbol(const LoweredProgram& lowered, program::KernelId kernel) {
+  return Cat("k", kernel, ".", lowered.kernels[kernel].kernel.name, ".", lowered.program.id);
 }
 
 Status EmitEntries(LlvmSession& session, const LoweredProgram& lowered, const target::Cpu& cpu) {

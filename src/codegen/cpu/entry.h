@@ -12,7 +12,7 @@
 namespace kiln::codegen {
 
 // The symbol of kernel `index` of a program.
-std::string KernelSymbol(const LoweredProgram& lowered, int index);
+std::string KernelSymbol(const LoweredProgram& lowered, program::KernelId kernel);
 
 // Adds the entry and, where the program has one, the prologue to the session's module.
 // Kernels that are not defined in it are declared.

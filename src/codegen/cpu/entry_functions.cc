@@ -65,7 +65,7 @@ void AddLaunchData(const program::Launch& launch, const kernel::CpuItems& items,
   words[first + KILN_LAUNCH_FINISH] = items.finish ? 1 : 0;
   words[first + KILN_LAUNCH_OPERANDS] = launch.args.size();
   for (const program::Slice& slice : launch.args) {
-    words.push_back(static_cast<uint64_t>(slice.allocation));
+    words.push_back(uint64_t{slice.allocation.index()});
     words.push_back(static_cast<uint64_t>(slice.offset));
   }
 }

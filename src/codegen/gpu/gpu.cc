@@ -40,19 +40,19 @@ void MarkKernel(llvm::Function* f, int threads) {
   add("maxntidx", threads);
 }
 
-// The kernels that a program launches, by number.
-std::vector<int> LaunchedKernels(const LoweredProgram& lowered) {
-  std::vector<KernelUse> uses = KernelUses(lowered);
-  std::vector<int> kernels;
-  for (size_t k = 0; k < uses.size(); ++k) {
-    if (uses[k].launched) kernels.push_back(static_cast<int>(k));
+// The kernels that a program launches.
+std::vector<program::KernelId> LaunchedKernels(const LoweredProgram& lowered) {
+  const auto uses = KernelUses(lowered);
+  std::vector<program::KernelId> kernels;
+  for (program::KernelId k : uses.ids()) {
+    if (uses[k].launched) kernels.push_back(k);
   }
   return kernels;
 }
 
 // One LLVM module's share of a program.
 struct GpuModule {
-  std::vector<int> kernels;
+  std::vector<program::KernelId> kernels;
   // Made as effort.h says, which is for the emulator alone: what is not done here to make a GPU's
   // code fast the driver could not make good.
   bool quick = false;
@@ -62,14 +62,14 @@ struct GpuModule {
 };
 
 // The kernels, dealt to modules. What is dumped is one module, which the assembler reads.
-std::vector<GpuModule> Deal(const std::vector<int>& kernels, const Effort& effort,
+std::vector<GpuModule> Deal(const std::vector<program::KernelId>& kernels, const Effort& effort,
                             const target::Target& target, const Options& options) {
   if (options.dump) return {{.kernels = kernels}};
   std::vector<GpuModule> modules;
   for (bool quick : {false, true}) {
-    std::vector<int> chosen;
-    std::ranges::copy_if(kernels, std::back_inserter(chosen), [&](int k) {
-      return quick == (target.gpu.emulated && effort.quick[static_cast<size_t>(k)]);
+    std::vector<program::KernelId> chosen;
+    std::ranges::copy_if(kernels, std::back_inserter(chosen), [&](program::KernelId k) {
+      return quick == (target.gpu.emulated && effort.quick[k]);
     });
     const size_t workers = static_cast<size_t>(std::max(options.threads, 1));
     const size_t most = kMostKernelsOfModule;
@@ -93,7 +93,7 @@ class GpuModuleEmitter {
 
   // `shares`: elementary functions are shared by all kernels.
   Status Run(std::string_view name, bool shares, GpuModule& part) {
-    const std::vector<int>& kernels = part.kernels;
+    const std::vector<program::KernelId>& kernels = part.kernels;
     TraceSpan emission(options_.trace, Cat("emit ", name), "codegen");
     emission.AddArg("kernels", std::ssize(kernels));
     if (target_.gpu.emulated) {
@@ -101,12 +101,13 @@ class GpuModuleEmitter {
       math_ = {target_.cpu.has_fma, target_.cpu.has_f16};
     } else {
       target::Gpu gpu = target_.gpu;
-      for (int k : kernels) gpu.ptx_version = std::max(gpu.ptx_version, PtxVersionOf(k));
+      for (program::KernelId k : kernels)
+        gpu.ptx_version = std::max(gpu.ptx_version, PtxVersionOf(k));
       KILN_ASSIGN_OR_RETURN(session_, LlvmSession::ForGpu(name, gpu));
       math_ = {.has_fma = true};
     }
     if (shares) ShareFunctions(session_->module());
-    for (int k : kernels) KILN_RETURN_IF_ERROR(EmitKernel(k));
+    for (program::KernelId k : kernels) KILN_RETURN_IF_ERROR(EmitKernel(k));
     std::string text;
     if (options_.dump) text = session_->Text();
     KILN_RETURN_IF_ERROR(session_->Verify());
@@ -132,20 +133,19 @@ class GpuModuleEmitter {
 
  private:
   // Parameters of more than 4 KiB are known since PTX 8.1.
-  int PtxVersionOf(int kernel) const {
-    const kernel::Kernel& k = lowered_.kernels[static_cast<size_t>(kernel)].kernel;
+  int PtxVersionOf(program::KernelId id) const {
+    const kernel::Kernel& k = lowered_.kernels[id].kernel;
     return k.params.size() >= kMostOldParams ? 81 : 0;
   }
 
-  Status EmitKernel(int number) {
-    const kernel::ScheduledKernel& kernel = lowered_.kernels[static_cast<size_t>(number)];
+  Status EmitKernel(program::KernelId id) {
+    const kernel::ScheduledKernel& kernel = lowered_.kernels[id];
     if (kernel.kernel.params.size() >= kMostParams) {
       return Unimplemented("kernel ", kernel.kernel.name, " (", Join(kernel.kernel.op_names, ", "),
                            ") has ", kernel.kernel.params.size(),
                            " arrays; a GPU's have fewer than ", kMostParams);
     }
-    const std::vector<program::Grid>& grids =
-        lowered_.program.kernels[static_cast<size_t>(number)].grids;
+    const std::vector<program::Grid>& grids = lowered_.program.kernels[id].grids;
     return std::visit(
         Overloaded{
             [&](const kernel::GpuSchedule& s) { return EmitGrids(kernel.kernel, s, grids); },
@@ -188,7 +188,7 @@ class GpuModuleEmitter {
     auto* done = llvm::BasicBlock::Create(f->getContext(), "done", f);
     std::vector<std::function<void()>> calls;
     for (const kernel::GpuBundle::Part& part : bundle.parts) {
-      const kernel::Kernel& kernel = lowered_.kernels[static_cast<size_t>(part.kernel)].kernel;
+      const kernel::Kernel& kernel = lowered_.kernels[part.kernel].kernel;
       auto* function = llvm::Function::Create(
           GpuKernelType(f->getContext(), kernel, part.schedule), llvm::Function::InternalLinkage,
           Cat(f->getName().str(), "_part_", calls.size()), f->getParent());
@@ -241,7 +241,7 @@ class GpuModuleEmitter {
 
 Result<std::vector<std::string>> GenerateGpu(const LoweredProgram& lowered,
                                              const target::Target& target, const Options& options) {
-  std::vector<int> kernels = LaunchedKernels(lowered);
+  std::vector<program::KernelId> kernels = LaunchedKernels(lowered);
   if (kernels.empty()) return std::vector<std::string>();
   const Effort effort = PlanEffort(lowered, options.optimization, target.gpu.emulated);
   const bool shares = effort.huge || (target.gpu.emulated && effort.large);

@@ -31,9 +31,9 @@ class Alignments {
 
  private:
   void Need(const program::Slice& slice, int64_t alignment) {
-    const auto& allocation = lowered_.program.allocations[static_cast<size_t>(slice.allocation)];
+    const auto& allocation = lowered_.program.allocations[slice.allocation];
     if (allocation.kind != Allocation::Kind::kParameter) return;
-    int64_t& most = alignments_[static_cast<size_t>(allocation.number)];
+    int64_t& most = alignments_[allocation.number];
     most = std::max(most, alignment);
   }
 

@@ -49,7 +49,7 @@ int64_t CountSteps(const Steps& steps) {
 
 class Fuser {
  public:
-  explicit Fuser(const std::vector<ScheduledKernel>& kernels) : kernels_(kernels) {}
+  explicit Fuser(const codegen::ScheduledKernels& kernels) : kernels_(kernels) {}
 
   void Walk(Steps& steps, bool inside) {
     for (program::Step& step : steps) {
@@ -60,7 +60,7 @@ class Fuser {
  private:
   void Walk(program::Launch& launch, bool inside) {
     if (!inside) return;
-    const ScheduledKernel& k = kernels_[static_cast<size_t>(launch.kernel)];
+    const ScheduledKernel& k = kernels_[launch.kernel];
     int64_t nodes = CountNodes(k);
     if (nodes > nodes_left_ || !MayStandInline(k)) return;
     launch.inlined = true;
@@ -79,7 +79,7 @@ class Fuser {
     for (Steps& branch : conditional.branches) Walk(branch, inside);
   }
 
-  const std::vector<ScheduledKernel>& kernels_;
+  const codegen::ScheduledKernels& kernels_;
   int64_t nodes_left_ = 0;
 };
 

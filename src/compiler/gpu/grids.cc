@@ -7,8 +7,8 @@
 namespace kiln::compiler {
 
 void DescribeGrids(codegen::LoweredProgram& lowered) {
-  const std::vector<codegen::KernelUse> uses = codegen::KernelUses(lowered);
-  for (size_t k = 0; k < lowered.kernels.size(); ++k) {
+  const auto uses = codegen::KernelUses(lowered);
+  for (program::KernelId k : lowered.kernels.ids()) {
     const kernel::ScheduledKernel& scheduled = lowered.kernels[k];
     program::Kernel& kernel = lowered.program.kernels[k];
     kernel.grids.clear();

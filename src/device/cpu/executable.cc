@@ -27,18 +27,11 @@ CpuExecutable::CpuExecutable(program::Program program, runtime::Allocator& alloc
     : program_(std::move(program)),
       allocator_(allocator),
       pool_(pool),
-      arenas_(allocator, program_.arena_bytes) {
+      arenas_(allocator, program_.arena_bytes),
+      constants_(allocator, program_) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
-    if (aliases[r] >= 0) aliases_.push_back({static_cast<int>(r), aliases[r]});
-  }
-}
-
-CpuExecutable::~CpuExecutable() {
-  for (size_t i = 0; i < fixed_.size(); ++i) {
-    if (fixed_[i]) {
-      allocator_.Deallocate(static_cast<std::byte*>(fixed_[i]), program_.allocations[i].bytes);
-    }
+    if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});
   }
 }
 
@@ -61,7 +54,11 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Load(program::Artefact art
     span.AddArg("code_bytes", e->code_bytes());
   }
   TraceSpan span(trace, "constants", "load");
-  KILN_RETURN_IF_ERROR(e->LoadConstants());
+  KILN_RETURN_IF_ERROR(e->constants_.Load([](std::byte* to, const void* from, int64_t bytes) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return OkStatus();
+  }));
+  KILN_RETURN_IF_ERROR(e->RunPrologue());
   span.AddArg("bytes", e->constant_bytes());
   return e;
 }
@@ -72,26 +69,13 @@ Result<kiln_entry_fn> CpuExecutable::FindEntry(const std::string& symbol) {
   return reinterpret_cast<kiln_entry_fn>(*address);
 }
 
-Status CpuExecutable::LoadConstants() {
-  fixed_.assign(program_.allocations.size(), nullptr);
-  for (size_t i = 0; i < program_.allocations.size(); ++i) {
-    const Allocation& a = program_.allocations[i];
-    if (a.kind != Allocation::Kind::kConstant) continue;
-    KILN_ASSIGN_OR_RETURN(std::byte * memory, allocator_.Allocate(a.bytes));
-    fixed_[i] = memory;
-    // One copy is enough: frees the other unless shared.
-    const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
-    if (literal && a.bytes > 0) std::memcpy(memory, literal->data(), static_cast<size_t>(a.bytes));
-  }
+Status CpuExecutable::RunPrologue() {
   if (program_.prologue.empty()) return OkStatus();
   KILN_ASSIGN_OR_RETURN(kiln_entry_fn prologue, FindEntry(PrologueSymbol(program_)));
-  KILN_RETURN_IF_ERROR(RunEntry(prologue, fixed_.data(), {}));
-  const std::vector<bool> used = program::AllocationUses(program_);
-  for (size_t i = 0; i < fixed_.size(); ++i) {
-    if (!fixed_[i] || used[i]) continue;
-    allocator_.Deallocate(static_cast<std::byte*>(std::exchange(fixed_[i], nullptr)),
-                          program_.allocations[i].bytes);
-  }
+  const program::Addresses& constants = constants_.addresses();
+  const std::vector<void*> buffers(constants.begin(), constants.end());
+  KILN_RETURN_IF_ERROR(RunEntry(prologue, buffers.data(), {}));
+  constants_.FreeUnused();
   return OkStatus();
 }
 
@@ -130,22 +114,21 @@ Status CpuExecutable::Run(std::span<const void* const> arguments, std::span<void
   void* inline_buffers[kInline];
   std::vector<void*> many;
   void** buffers = inline_buffers;
-  if (fixed_.size() > kInline) {
-    many.resize(fixed_.size());
+  if (p.allocations.size() > kInline) {
+    many.resize(p.allocations.size());
     buffers = many.data();
   }
   std::byte* arena = nullptr;
   if (p.arena_bytes > 0) {
     KILN_ASSIGN_OR_RETURN(arena, arenas_.Acquire());
   }
-  program::BindAllocations(p, arguments, results, fixed_.data(), arena, buffers);
+  program::BindAllocations(p, arguments, results, constants_.addresses(), arena, buffers);
   // An argument that is not donated is copied to the result's memory.
   for (auto [result, argument] : aliases_) {
-    if (results[static_cast<size_t>(result)] == arguments[static_cast<size_t>(argument)]) continue;
-    int64_t bytes = p.signature.results[static_cast<size_t>(result)].byte_size();
+    if (results[result] == arguments[argument]) continue;
+    int64_t bytes = p.signature.results[result].byte_size();
     if (bytes > 0) {
-      std::memcpy(results[static_cast<size_t>(result)], arguments[static_cast<size_t>(argument)],
-                  static_cast<size_t>(bytes));
+      std::memcpy(results[result], arguments[argument], static_cast<size_t>(bytes));
     }
   }
   Status status = RunEntry(entry_, buffers, options);

@@ -12,6 +12,7 @@
 #include "frame/frame.h"
 #include "program/program.h"
 #include "runtime/arena.h"
+#include "runtime/constants.h"
 #include "runtime/custom_calls.h"
 #include "runtime/device.h"
 #include "runtime/thread_pool.h"
@@ -27,7 +28,6 @@ class CpuExecutable : public runtime::LoadedExecutable {
   static Result<std::unique_ptr<CpuExecutable>> Load(
       program::Artefact artefact, runtime::Allocator& allocator, runtime::ThreadPool& pool,
       const runtime::CustomCallRegistry* calls = nullptr, TraceSink* trace = nullptr);
-  ~CpuExecutable() override;
 
   const program::Program& program() const override { return program_; }
   int64_t code_bytes() const override { return code_->byte_size(); }
@@ -39,7 +39,7 @@ class CpuExecutable : public runtime::LoadedExecutable {
  private:
   CpuExecutable(program::Program program, runtime::Allocator& allocator, runtime::ThreadPool& pool);
   Result<kiln_entry_fn> FindEntry(const std::string& symbol);
-  Status LoadConstants();
+  Status RunPrologue();
   Status RunEntry(kiln_entry_fn entry, void* const* buffers, const RunOptions& options);
 
   program::Program program_;  // without its literals, once these are in memory of the allocator's
@@ -50,10 +50,9 @@ class CpuExecutable : public runtime::LoadedExecutable {
   kiln_entry_fn entry_ = nullptr;
   bool wants_own_stack_ = false;  // for its frames are large
   runtime::ProgramCalls calls_;
-  // The addresses of all allocations shared by runs; null for the others.
-  std::vector<void*> fixed_;
+  runtime::LoadedConstants constants_;
   // (result, argument) that share memory.
-  std::vector<std::pair<int, int>> aliases_;
+  std::vector<std::pair<size_t, size_t>> aliases_;
 };
 
 }  // namespace kiln::device

@@ -59,12 +59,11 @@ Status CommandBuffer::Add(const GpuBranch& branch) {
   return graph_->End();
 }
 
-Status CommandBuffer::SetAddresses(const GpuAddresses& addresses) {
+Status CommandBuffer::SetAddresses(const program::Addresses& addresses) {
   if (addresses_ == addresses) return OkStatus();
-  const GpuAddresses before = std::exchange(addresses_, addresses);
+  const program::Addresses before = std::exchange(addresses_, addresses);
   auto has_moved = [&](const program::Slice& slice) {
-    auto a = static_cast<size_t>(slice.allocation);
-    return before[a] != addresses[a];
+    return before[slice.allocation] != addresses[slice.allocation];
   };
   for (const Node& node : nodes_) {
     bool moved = node.command

@@ -17,7 +17,7 @@ class CommandBuffer {
   // cannot be launched any more.
   template <typename What>
   static Status MakeOrMove(std::unique_ptr<CommandBuffer>& graph, GpuMachine& machine,
-                           const What& what, const GpuAddresses& addresses) {
+                           const What& what, const program::Addresses& addresses) {
     if (graph) return graph->SetAddresses(addresses);
     KILN_ASSIGN_OR_RETURN(graph, Make(machine, what, addresses));
     return OkStatus();
@@ -32,18 +32,18 @@ class CommandBuffer {
     const program::Slice* condition = nullptr;
   };
 
-  CommandBuffer(std::unique_ptr<GpuGraph> graph, const GpuAddresses& addresses)
+  CommandBuffer(std::unique_ptr<GpuGraph> graph, const program::Addresses& addresses)
       : graph_(std::move(graph)), addresses_(addresses) {}
   template <typename What>
   static Result<std::unique_ptr<CommandBuffer>> Make(GpuMachine& machine, const What& what,
-                                                     const GpuAddresses& addresses) {
+                                                     const program::Addresses& addresses) {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuGraph> graph, machine.MakeGraph());
     std::unique_ptr<CommandBuffer> made(new CommandBuffer(std::move(graph), addresses));
     KILN_RETURN_IF_ERROR(made->Add(what));
     KILN_RETURN_IF_ERROR(made->graph_->Finish());
     return made;
   }
-  Status SetAddresses(const GpuAddresses& addresses);
+  Status SetAddresses(const program::Addresses& addresses);
   Status Add(const GpuSteps& steps);
   Status Add(const GpuSegment& segment);
   Status Add(const GpuLoop& loop);
@@ -52,7 +52,7 @@ class CommandBuffer {
 
   std::unique_ptr<GpuGraph> graph_;
   std::vector<Node> nodes_;
-  GpuAddresses addresses_;
+  program::Addresses addresses_;
 };
 
 }  // namespace kiln::device

@@ -56,7 +56,7 @@ Status InTimeline(GpuRecording* recording, Describe describe, Ask ask) {
 }  // namespace
 
 GpuExecutable::GpuExecutable(program::Program program, GpuDevice& device)
-    : program_(std::move(program)), device_(device) {
+    : program_(std::move(program)), device_(device), constants_(device, program_) {
   const std::vector<int>& aliases = program_.signature.aliases;
   for (size_t r = 0; r < aliases.size(); ++r) {
     if (aliases[r] >= 0) aliases_.push_back({r, static_cast<size_t>(aliases[r])});
@@ -64,9 +64,6 @@ GpuExecutable::GpuExecutable(program::Program program, GpuDevice& device)
 }
 
 GpuExecutable::~GpuExecutable() {
-  for (size_t i = 0; i < constants_.size(); ++i) {
-    device_.Deallocate(constants_[i], program().allocations[i].bytes);
-  }
   device_.Deallocate(arena_, program().arena_bytes);
   device_.Deallocate(workspace_.address, workspace_.bytes);
   if (!number_ && !host_.address && modules_.empty()) return;
@@ -121,18 +118,11 @@ Status GpuExecutable::LoadCode(std::span<const std::string> objects) {
 }
 
 Status GpuExecutable::LoadConstants() {
-  constants_.assign(program_.allocations.size(), nullptr);
-  for (size_t i = 0; i < program_.allocations.size(); ++i) {
-    const Allocation& a = program_.allocations[i];
-    if (a.kind == Allocation::Kind::kArena && a.bytes > 0) {
-      KILN_ASSIGN_OR_RETURN(arena_, device_.Allocate(a.bytes));
-    }
-    if (a.kind != Allocation::Kind::kConstant) continue;
-    KILN_ASSIGN_OR_RETURN(constants_[i], device_.Allocate(a.bytes));
-    // Frees the host's copy unless shared.
-    const auto literal = std::move(program_.constants[static_cast<size_t>(a.number)]);
-    if (!literal) continue;
-    KILN_RETURN_IF_ERROR(device_.CopyFromHost(constants_[i], literal->data(), a.bytes));
+  KILN_RETURN_IF_ERROR(constants_.Load([this](std::byte* to, const void* from, int64_t bytes) {
+    return device_.CopyFromHost(to, from, bytes);
+  }));
+  if (program_.arena_bytes > 0) {
+    KILN_ASSIGN_OR_RETURN(arena_, device_.Allocate(program_.arena_bytes));
   }
   return OkStatus();
 }
@@ -143,10 +133,7 @@ Status GpuExecutable::RunPrologue() {
   KILN_ASSIGN_OR_RETURN(GpuStream * stream, device_.Stream());
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuEvent> event, device_.machine().MakeEvent());
   const runtime::RunOptions options;
-  Replay run{*stream, constants_, options, nullptr};
-  for (size_t i = 0; i < run.addresses.size(); ++i) {
-    if (program_.allocations[i].kind == Allocation::Kind::kArena) run.addresses[i] = arena_;
-  }
+  Replay run{*stream, constants_.addresses(), options, nullptr};
   {
     std::lock_guard order(device_.order());
     Status status = Enqueue(steps, run);
@@ -156,12 +143,7 @@ Status GpuExecutable::RunPrologue() {
     KILN_RETURN_IF_ERROR(status);
   }
   KILN_RETURN_IF_ERROR(event->Wait());
-  // Frees constants read only by the prologue.
-  const std::vector<bool> used = program::AllocationUses(program_);
-  for (size_t i = 0; i < constants_.size(); ++i) {
-    if (used[i] || !constants_[i]) continue;
-    device_.Deallocate(std::exchange(constants_[i], nullptr), program_.allocations[i].bytes);
-  }
+  constants_.FreeUnused();
   return OkStatus();
 }
 
@@ -174,7 +156,7 @@ Result<GpuKernel*> GpuExecutable::FindKernel(const std::string& symbol) const {
 }
 
 Status GpuExecutable::Add(const program::Launch& launch, GpuSteps& steps) {
-  const program::Kernel& kernel = program().kernels[static_cast<size_t>(launch.kernel)];
+  const program::Kernel& kernel = program().kernels[launch.kernel];
   std::vector<GpuCommand> commands;
   for (const program::Grid& grid : kernel.grids) {
     GpuCommand& command = commands.emplace_back();
@@ -199,12 +181,13 @@ Status GpuExecutable::Add(const program::Launch& launch, GpuSteps& steps) {
   return OkStatus();
 }
 
-GpuLibraryCall* GpuExecutable::LibraryFor(int kernel, std::span<const GpuCommand> ours) {
+GpuLibraryCall* GpuExecutable::LibraryFor(program::KernelId kernel,
+                                          std::span<const GpuCommand> ours) {
   // The whole program is one graph, and the library's work cannot be part of it.
   if (may_be_whole_) return nullptr;
   auto [found, is_new] = library_.try_emplace(kernel);
   if (is_new) {
-    found->second = ChooseLibrary(device_, program().kernels[static_cast<size_t>(kernel)], ours);
+    found->second = ChooseLibrary(device_, program().kernels[kernel], ours);
     Status status =
         found->second ? ReserveWorkspace(found->second->product->workspace_bytes()) : OkStatus();
     if (!status.ok()) {
@@ -307,11 +290,11 @@ Result<std::unique_ptr<runtime::Completion>> GpuExecutable::Start(
     KILN_RETURN_IF_ERROR(own->Record(*event));
     KILN_RETURN_IF_ERROR(callers->WaitFor(*event));
   }
-  Replay run{callers ? *callers : *own, constants_, options, nullptr};
+  Replay run{callers ? *callers : *own, constants_.addresses(), options, nullptr};
   if (options.trace) {
     run.recording = device_.timeline().Begin(*options.trace, run.stream, options.stream);
   }
-  program::BindAllocations(program(), arguments, results, constants_.data(), arena_,
+  program::BindAllocations(program(), arguments, results, constants_.addresses(), arena_,
                            run.addresses.data());
   Status status = run.stream.EndBy(options.cancel);
   if (status.ok()) status = CopyAliases(arguments, results, run);

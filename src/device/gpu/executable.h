@@ -16,6 +16,7 @@
 #include "device/gpu/steps.h"
 #include "device/gpu/timeline.h"
 #include "program/program.h"
+#include "runtime/constants.h"
 #include "runtime/device.h"
 
 namespace kiln::device {
@@ -41,7 +42,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   // The state of a run during its submission.
   struct Replay {
     GpuStream& stream;
-    GpuAddresses addresses;
+    program::Addresses addresses;
     const runtime::RunOptions& options;
     std::unique_ptr<GpuRecording> recording;  // null where there is no timeline
     std::string note = {};                    // for the log
@@ -61,7 +62,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   Status Add(const program::While& loop, GpuSteps& steps);
   Status Add(const program::Conditional& conditional, GpuSteps& steps);
   // The library gemm in place of a kernel's launches, or null.
-  GpuLibraryCall* LibraryFor(int kernel, std::span<const GpuCommand> ours);
+  GpuLibraryCall* LibraryFor(program::KernelId kernel, std::span<const GpuCommand> ours);
   // The workspace of all library gemms, one after the other.
   Status ReserveWorkspace(int64_t bytes);
 
@@ -89,8 +90,8 @@ class GpuExecutable : public runtime::LoadedExecutable {
   GpuDevice& device_;
   std::vector<std::unique_ptr<GpuModule>> modules_;
   GpuSteps steps_;
-  std::map<int, std::unique_ptr<GpuLibraryCall>> library_;  // by kernel; null: our launches
-  std::vector<std::byte*> constants_;                       // by allocation; null for the others
+  std::map<program::KernelId, std::unique_ptr<GpuLibraryCall>> library_;  // null: our launches
+  runtime::LoadedConstants constants_;
   // (result, argument) that share memory.
   std::vector<std::pair<size_t, size_t>> aliases_;
 

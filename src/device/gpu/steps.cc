@@ -12,7 +12,7 @@ GpuSegment::GpuSegment(GpuSegment&& other) noexcept = default;
 GpuSegment& GpuSegment::operator=(GpuSegment&& other) noexcept = default;
 GpuSegment::~GpuSegment() = default;
 
-std::vector<GpuSpan> SpansOf(const GpuCommand& command, const GpuAddresses& addresses) {
+std::vector<GpuSpan> SpansOf(const GpuCommand& command, const program::Addresses& addresses) {
   std::vector<GpuSpan> spans;
   spans.reserve(command.args.size());
   for (const program::Slice& slice : command.args) {

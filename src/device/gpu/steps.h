@@ -73,12 +73,9 @@ struct GpuBranch {
 // Whether they contain loops, or, unless asked for loops only, conditionals.
 bool HasControl(const GpuSteps& steps, bool loops_alone);
 
-// The addresses of a run's allocations.
-using GpuAddresses = std::vector<std::byte*>;
-
-inline std::byte* AddressOf(const program::Slice& slice, const GpuAddresses& addresses) {
-  return addresses[static_cast<size_t>(slice.allocation)] + slice.offset;
+inline std::byte* AddressOf(const program::Slice& slice, const program::Addresses& addresses) {
+  return addresses[slice.allocation] + slice.offset;
 }
-std::vector<GpuSpan> SpansOf(const GpuCommand& command, const GpuAddresses& addresses);
+std::vector<GpuSpan> SpansOf(const GpuCommand& command, const program::Addresses& addresses);
 
 }  // namespace kiln::device

@@ -1,0 +1,44 @@
+#include "runtime/constants.h"
+
+#include <utility>
+
+#include "program/steps.h"
+
+namespace kiln::runtime {
+
+using program::Allocation;
+using program::AllocationId;
+
+LoadedConstants::~LoadedConstants() {
+  for (AllocationId id : addresses_.ids()) Free(id);
+}
+
+Status LoadedConstants::Load(const Copy& copy) {
+  addresses_.assign(program_.allocations.size(), nullptr);
+  for (AllocationId id : addresses_.ids()) {
+    const Allocation& a = program_.allocations[id];
+    if (a.kind != Allocation::Kind::kConstant) continue;
+    KILN_ASSIGN_OR_RETURN(addresses_[id], source_.Allocate(a.bytes));
+    // What nobody else on the host has goes.
+    const auto literal = std::move(program_.constants[a.number]);
+    if (literal && a.bytes > 0) {
+      KILN_RETURN_IF_ERROR(copy(addresses_[id], literal->data(), a.bytes));
+    }
+  }
+  return OkStatus();
+}
+
+void LoadedConstants::FreeUnused() {
+  const auto used = program::AllocationUses(program_);
+  for (AllocationId id : addresses_.ids()) {
+    if (!used[id]) Free(id);
+  }
+}
+
+void LoadedConstants::Free(AllocationId id) {
+  if (std::byte* memory = std::exchange(addresses_[id], nullptr)) {
+    source_.Deallocate(memory, program_.allocations[id].bytes);
+  }
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,40 @@
+// The constants of a program that a device has loaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "program/program.h"
+#include "runtime/arena.h"
+
+namespace kiln::runtime {
+
+class LoadedConstants {
+ public:
+  // Of a program in its place: both outlive this.
+  LoadedConstants(MemorySource& source, program::Program& program)
+      : source_(source), program_(program) {}
+  ~LoadedConstants();
+  LoadedConstants(const LoadedConstants&) = delete;
+  LoadedConstants& operator=(const LoadedConstants&) = delete;
+
+  // Memory for each constant, and the literals by `copy(to, from, bytes)`. One copy is enough: the
+  // program's go.
+  using Copy = std::function<Status(std::byte* to, const void* from, int64_t bytes)>;
+  Status Load(const Copy& copy);
+  // Frees those that only the prologue reads, which has run.
+  void FreeUnused();
+
+  // By allocation; null where it is no constant. What the prologue has of memory.
+  const program::Addresses& addresses() const { return addresses_; }
+
+ private:
+  void Free(program::AllocationId id);
+
+  MemorySource& source_;
+  program::Program& program_;
+  program::Addresses addresses_;
+};
+
+}  // namespace kiln::runtime
