@@ -27,33 +27,6 @@ Value* Any(Builder& b, Value* condition) {
   return condition->getType()->isVectorTy() ? b.CreateOrReduce(condition) : condition;
 }
 
-std::vector<Value*> EmitWhile(Builder& b, std::vector<Value*> init,
-                              const std::function<Value*(const std::vector<Value*>&)>& condition,
-                              const std::function<void(std::vector<Value*>&)>& body) {
-  llvm::BasicBlock* before = b.GetInsertBlock();
-  llvm::Function* function = before->getParent();
-  auto* head = llvm::BasicBlock::Create(b.getContext(), "while", function);
-  auto* inside = llvm::BasicBlock::Create(b.getContext(), "while.body", function);
-  auto* after = llvm::BasicBlock::Create(b.getContext(), "while.end", function);
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
-  std::vector<llvm::PHINode*> phis;
-  std::vector<Value*> values;
-  for (Value* v : init) {
-    phis.push_back(b.CreatePHI(v->getType(), 2));
-    phis.back()->addIncoming(v, before);
-    values.push_back(phis.back());
-  }
-  b.CreateCondBr(condition(values), inside, after);
-  b.SetInsertPoint(inside);
-  std::vector<Value*> next = values;
-  body(next);
-  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], b.GetInsertBlock());
-  b.CreateBr(head);
-  b.SetInsertPoint(after);
-  return values;
-}
-
 }  // namespace elemental
 
 using namespace elemental;  // NOLINT: the other half of this file

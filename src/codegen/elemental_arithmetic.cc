@@ -1,6 +1,7 @@
 // The elementwise ops that are more than an instruction.
 #include <utility>
 
+#include "codegen/control_flow.h"
 #include "codegen/elemental_internal.h"
 
 namespace kiln::codegen::elemental {

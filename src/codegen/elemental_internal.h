@@ -21,11 +21,6 @@ llvm::Type* WithScalar(llvm::Type* scalar, llvm::Type* like);
 llvm::Type* IntOf(llvm::Type* type);
 // Whether a condition holds in any lane.
 llvm::Value* Any(Builder& b, llvm::Value* condition);
-// while (condition(values)) body(values); the values after it. The condition is a scalar.
-std::vector<llvm::Value*> EmitWhile(
-    Builder& b, std::vector<llvm::Value*> init,
-    const std::function<llvm::Value*(const std::vector<llvm::Value*>&)>& condition,
-    const std::function<void(std::vector<llvm::Value*>&)>& body);
 
 llvm::Value* EmitMaximum(Builder& b, llvm::Value* x, llvm::Value* y, ElementType type,
                          MathOptions math);

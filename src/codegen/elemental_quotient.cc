@@ -1,6 +1,7 @@
 // Quotients of many numbers by one.
 #include <cmath>
 
+#include "codegen/control_flow.h"
 #include "codegen/elemental_internal.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -66,12 +67,8 @@ std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
     Value* inside = b.CreateICmpULE(farthest, range);
     return width > 1 ? b.CreateAndReduce(inside) : inside;
   };
-  llvm::Function* function = b.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) {
-    return llvm::BasicBlock::Create(b.getContext(), name, function);
-  };
-  llvm::BasicBlock *fast = block("divide.fast"), *unusual = block("divide.unusual"),
-                   *slow = block("divide.slow"), *done = block("divide.done");
+  llvm::BasicBlock *fast = NewBlock(b, "divide.fast"), *unusual = NewBlock(b, "divide.unusual"),
+                   *slow = NewBlock(b, "divide.slow"), *done = NewBlock(b, "divide.done");
   b.CreateCondBr(b.CreateAnd(all_inside([](Value* bits) { return bits; }), reciprocal.usable), fast,
                  unusual);
 
@@ -100,10 +97,7 @@ std::vector<Value*> EmitDivide(Builder& b, std::vector<Value*> dividends,
 
   b.SetInsertPoint(done);
   for (size_t i = 0; i < dividends.size(); ++i) {
-    llvm::PHINode* result = b.CreatePHI(type, 2);
-    result->addIncoming(quotients[i], fast);
-    result->addIncoming(divided[i], slow);
-    dividends[i] = result;
+    dividends[i] = EmitPhi(b, {quotients[i], fast}, {divided[i], slow});
   }
   return dividends;
 }

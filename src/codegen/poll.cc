@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "codegen/control_flow.h"
 #include "frame/frame.h"
 #include "llvm/IR/Module.h"
 
@@ -15,16 +16,12 @@ constexpr std::string_view kMessage = "the execution was cancelled";
 
 void EmitPoll(llvm::IRBuilder<>& b, llvm::Value* frame, llvm::BasicBlock*& stop,
               const std::function<void(llvm::Value* code)>& leave) {
-  llvm::Function* function = b.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) {
-    return llvm::BasicBlock::Create(b.getContext(), name, function);
-  };
   auto pointer = [&](llvm::Value* pointers, uint64_t index) {
     return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), pointers, index));
   };
   const bool is_first = !stop;
-  if (is_first) stop = block("cancelled");
-  llvm::BasicBlock *look = block("look"), *go = block("go");
+  if (is_first) stop = NewBlock(b, "cancelled");
+  llvm::BasicBlock *look = NewBlock(b, "look"), *go = NewBlock(b, "go");
   llvm::Value* cancel = pointer(frame, KILN_FRAME_CANCEL);
   b.CreateCondBr(b.CreateIsNotNull(cancel), look, go);
   b.SetInsertPoint(look);
@@ -35,7 +32,7 @@ void EmitPoll(llvm::IRBuilder<>& b, llvm::Value* frame, llvm::BasicBlock*& stop,
     b.SetInsertPoint(stop);
     llvm::Value* code = b.getInt32(static_cast<uint32_t>(Code::kCancelled));
     llvm::Value* text = b.CreateGlobalString(llvm::StringRef(kMessage.data(), kMessage.size()), "",
-                                             0, function->getParent());
+                                             0, b.GetInsertBlock()->getModule());
     auto* type = llvm::FunctionType::get(
         b.getInt32Ty(), {b.getPtrTy(), b.getInt32Ty(), b.getPtrTy(), b.getInt64Ty()}, false);
     leave(b.CreateCall(type, pointer(pointer(frame, KILN_FRAME_TABLE), KILN_TABLE_FAIL),

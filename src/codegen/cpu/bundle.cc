@@ -1,5 +1,6 @@
 #include "codegen/cpu/bundle.h"
 
+#include "codegen/control_flow.h"
 #include "codegen/cpu/entry.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -21,24 +22,19 @@ llvm::Function* PartFunction(LlvmSession& session) {
       llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                               {pointer, pointer, i64, i64, pointer, i64, i64, i64}, false),
       kName, false);
-  auto block = [&](const char* name) { return BasicBlock::Create(context, name, f); };
-  BasicBlock *entry = block("entry"), *run = block("run"), *done = block("done");
-  llvm::IRBuilder<> b(entry);
+  llvm::IRBuilder<> b(BasicBlock::Create(context, "entry", f));
   Value *first = f->getArg(5), *weight = f->getArg(6), *items = f->getArg(7);
   // The number of the part's items that begin before an item of the bundle.
   auto before = [&](Value* item) {
-    Value* offset = b.CreateSub(item, first);
-    Value* over = b.CreateICmpSGT(offset, b.getInt64(0));
-    offset = b.CreateSelect(over, offset, b.getInt64(0));
+    Value* offset = EmitMax(b, b.CreateSub(item, first), b.getInt64(0));
     Value* count = b.CreateUDiv(b.CreateAdd(offset, b.CreateSub(weight, b.getInt64(1))), weight);
-    return b.CreateSelect(b.CreateICmpSLT(count, items), count, items);
+    return EmitMin(b, count, items);
   };
   Value *from = before(f->getArg(2)), *to = before(f->getArg(3));
-  b.CreateCondBr(b.CreateICmpSLT(from, to), run, done);
-  b.SetInsertPoint(run);
-  b.CreateCall(session.KernelType(), f->getArg(4), {f->getArg(0), f->getArg(1), from, to});
-  b.CreateBr(done);
-  b.SetInsertPoint(done);
+  auto run = [&] {
+    b.CreateCall(session.KernelType(), f->getArg(4), {f->getArg(0), f->getArg(1), from, to});
+  };
+  EmitIf(b, b.CreateICmpSLT(from, to), run, {.then = "run", .after = "done"});
   b.CreateRetVoid();
   return f;
 }

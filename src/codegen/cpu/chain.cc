@@ -1,7 +1,6 @@
 #include "codegen/cpu/chain.h"
 
-#include <functional>
-
+#include "codegen/control_flow.h"
 #include "codegen/cpu/entry.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -24,38 +23,24 @@ class ChainCode {
   void Emit() {
     args_ = function_->getArg(1);
     if (!chain_.pieces.empty()) CopyArgs();
-    Loop(function_->getArg(2), function_->getArg(3), [&](Value* item) {
+    const LoopForm form = {.nsw = false, .after_last = true};
+    auto emit_block = [&](Value* block) {
+      for (size_t p = 0; p < pieces_.size(); ++p) SetPiece(p, block);
+      for (const kernel::CpuChain::Part& part : chain_.parts) CallPart(part, block);
+    };
+    auto emit_item = [&](Value* item) {
       Value* first = b_.CreateMul(item, Int(chain_.blocks_per_item));
-      Value* end = Min(b_.CreateAdd(first, Int(chain_.blocks_per_item)), Int(chain_.blocks));
-      Loop(first, end, [&](Value* block) {
-        for (size_t p = 0; p < pieces_.size(); ++p) SetPiece(p, block);
-        for (const kernel::CpuChain::Part& part : chain_.parts) CallPart(part, block);
-      });
-    });
+      Value* end = b_.CreateAdd(first, Int(chain_.blocks_per_item));
+      EmitLoop(b_, first, EmitMin(b_, end, Int(chain_.blocks)), 1, emit_block, form);
+    };
+    EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1, emit_item, form);
     b_.CreateRetVoid();
   }
 
  private:
   Value* Int(int64_t n) { return b_.getInt64(static_cast<uint64_t>(n)); }
-  Value* Min(Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); }
   Value* ArgSlot(Value* args, int64_t arg) {
     return b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args, static_cast<uint64_t>(arg));
-  }
-
-  void Loop(Value* begin, Value* end, const std::function<void(Value*)>& body) {
-    BasicBlock* before = b_.GetInsertBlock();
-    auto* inside = BasicBlock::Create(session_.context(), "loop", function_);
-    auto* after = BasicBlock::Create(session_.context(), "after", function_);
-    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, after);
-    b_.SetInsertPoint(inside);
-    llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
-    i->addIncoming(begin, before);
-    body(i);
-    Value* next = b_.CreateAdd(i, Int(1));
-    i->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, after);
-    after->moveAfter(b_.GetInsertBlock());
-    b_.SetInsertPoint(after);
   }
 
   // The arguments again, of which some change from block to block.

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/strings.h"
+#include "codegen/control_flow.h"
 #include "codegen/cpu/entry_functions.h"
 #include "codegen/cpu/nest.h"
 #include "codegen/poll.h"
@@ -45,7 +46,7 @@ class Entry {
   // One loop, in a function that is optimised.
   Status EmitLoopFunction(const program::While& loop) {
     EmitStart(std::max(MostArgs(loop.condition), MostArgs(loop.body)));
-    BasicBlock* first = NewBlock("first");
+    BasicBlock* first = NewBlock(b_, "first");
     hoists_ = b_.CreateBr(first);
     b_.SetInsertPoint(first);
     KILN_RETURN_IF_ERROR(EmitLoop(loop));
@@ -120,26 +121,10 @@ class Entry {
 
   // --- Control
 
-  BasicBlock* NewBlock(const char* name) {
-    return BasicBlock::Create(session_.context(), name, function_);
-  }
-
   // Leaves with `code` unless it is 0.
   void ReturnIfError(Value* code) {
-    BasicBlock *failed = NewBlock("failed"), *fine = NewBlock("fine");
-    b_.CreateCondBr(b_.CreateIsNotNull(code), failed, fine);
-    b_.SetInsertPoint(failed);
-    b_.CreateRet(code);
-    b_.SetInsertPoint(fine);
-  }
-
-  void EmitIf(Value* condition, const std::function<void()>& then) {
-    BasicBlock *inside = NewBlock("then"), *after = NewBlock("after");
-    b_.CreateCondBr(condition, inside, after);
-    b_.SetInsertPoint(inside);
-    then();
-    b_.CreateBr(after);
-    b_.SetInsertPoint(after);
+    EmitIf(b_, b_.CreateIsNotNull(code), [&] { b_.CreateRet(code); },
+           {.then = "failed", .after = "fine"});
   }
 
   Value* Text(std::string_view text) {
@@ -203,7 +188,7 @@ class Entry {
   void Traced(program::LaunchId id, const std::function<void()>& step) {
     auto call = [&](int function) {
       if (!id.valid()) return;
-      EmitIf(trace_, [&] {
+      EmitIf(b_, trace_, [&] {
         CallTable(function, b_.getVoidTy(),
                   {frame_, b_.getInt32(static_cast<uint32_t>(id.value()))});
       });
@@ -273,18 +258,17 @@ class Entry {
   }
 
   Status EmitLoop(const program::While& loop) {
-    BasicBlock *head = NewBlock("while"), *body = NewBlock("body"), *after = NewBlock("done");
-    b_.CreateBr(head);
-    b_.SetInsertPoint(head);
-    PollCancel();
-    KILN_RETURN_IF_ERROR(EmitSteps(loop.condition));
-    Value* predicate = b_.CreateLoad(b_.getInt8Ty(), Address(loop.predicate));
-    b_.CreateCondBr(b_.CreateIsNotNull(predicate), body, after);
-    b_.SetInsertPoint(body);
-    KILN_RETURN_IF_ERROR(EmitSteps(loop.body));
-    b_.CreateBr(head);
-    b_.SetInsertPoint(after);
-    return OkStatus();
+    Status status;
+    auto condition = [&](const Values&) {
+      PollCancel();
+      status = EmitSteps(loop.condition);
+      return b_.CreateIsNotNull(b_.CreateLoad(b_.getInt8Ty(), Address(loop.predicate)));
+    };
+    auto body = [&](Values&) {
+      if (status.ok()) status = EmitSteps(loop.body);
+    };
+    EmitWhile(b_, {}, condition, body, {.body = "body", .after = "done"});
+    return status;
   }
 
   Status EmitStep(const program::Conditional& conditional) {
@@ -293,8 +277,8 @@ class Entry {
       return Internal("a conditional of ", count, " branches");
     }
     std::vector<BasicBlock*> blocks;
-    for (size_t i = 0; i < count; ++i) blocks.push_back(NewBlock("branch"));
-    BasicBlock* after = NewBlock("joined");
+    for (size_t i = 0; i < count; ++i) blocks.push_back(NewBlock(b_, "branch"));
+    BasicBlock* after = NewBlock(b_, "joined");
     Value* address = Address(conditional.index);
     if (conditional.by_predicate) {
       Value* predicate = b_.CreateLoad(b_.getInt8Ty(), address);

@@ -1,7 +1,6 @@
 #include "codegen/cpu/entry_functions.h"
 
-#include <functional>
-
+#include "codegen/control_flow.h"
 #include "frame/frame.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -31,25 +30,8 @@ class Code {
   Value* Pointer(Value* pointers, uint64_t i) {
     return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), pointers, i));
   }
-  // for (i = first; i < last; i += step)
-  void Loop(Value* first, Value* last, int64_t step, const std::function<void(Value*)>& body) {
-    BasicBlock *before = b.GetInsertBlock(), *inside = NewBlock("loop"), *after = NewBlock("after");
-    b.CreateCondBr(b.CreateICmpSLT(first, last), inside, after);
-    b.SetInsertPoint(inside);
-    llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2);
-    i->addIncoming(first, before);
-    body(i);
-    Value* next = b.CreateAdd(i, b.getInt64(static_cast<uint64_t>(step)));
-    i->addIncoming(next, b.GetInsertBlock());
-    b.CreateCondBr(b.CreateICmpSLT(next, last), inside, after);
-    b.SetInsertPoint(after);
-  }
 
  private:
-  BasicBlock* NewBlock(const char* name) {
-    return BasicBlock::Create(function_->getContext(), name, function_);
-  }
-
   llvm::Function* function_;
 };
 
@@ -88,16 +70,17 @@ llvm::Function* CopyKernel(LlvmSession& session) {
   Value *size = code.Word(code.Arg(1), 2), *item = b.getInt64(kCopyItemBytes);
   Value* begin = b.CreateMul(code.Arg(2), item);
   Value* end = b.CreateMul(code.Arg(3), item);
-  end = b.CreateSelect(b.CreateICmpSLT(end, size), end, size);
+  end = EmitMin(b, end, size);
   Value* length = b.CreateSub(end, begin);
   Value* whole = b.CreateAdd(begin, b.CreateAnd(length, b.getInt64(~uint64_t{kVectorBytes - 1})));
   auto loop = [&](Value* first, Value* last, llvm::Type* type, int64_t step) {
     llvm::Align align(static_cast<uint64_t>(step));
-    code.Loop(first, last, step, [&](Value* i) {
+    auto copy = [&](Value* i) {
       // An argument of the user's may lie anywhere.
       Value* value = b.CreateAlignedLoad(type, b.CreateGEP(b.getInt8Ty(), from, i), llvm::Align(1));
       b.CreateAlignedStore(value, b.CreateGEP(b.getInt8Ty(), to, i), align);
-    });
+    };
+    EmitLoop(b, first, last, step, copy, {.nsw = false});
   };
   loop(begin, whole, llvm::FixedVectorType::get(b.getInt8Ty(), kVectorBytes), kVectorBytes);
   loop(whole, end, b.getInt8Ty(), 1);

@@ -78,8 +78,11 @@ class GemmLoops {
 
   void Emit() {
     Value* end = e_.function->getArg(3);
-    e_.StepLoop(e_.function->getArg(2), end, "item",
-                [&](Value* item) { return Items(item, e_.b.CreateSub(end, item)); });
+    Values none;
+    EmitStepLoop(
+        e_.b, e_.function->getArg(2), end, none,
+        [&](Value* item, Values&) { return Items(item, e_.b.CreateSub(end, item)); },
+        e_.FormOf("item"));
     e_.b.CreateRetVoid();
   }
 
@@ -252,11 +255,14 @@ class GemmLoops {
         tile_ = e_.Offset(slot_, e_.Add(e_.Scale(panel_in_block, s_.panel_stride),
                                         e_.Scale(tile, s_.mr * s_.nv * e_.vector_bytes)));
         tile_ = e_.Offset(tile_, s_.panel_bytes);
-        e_.If(
-            e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { StoreTile(sums, false); },
-            [&] { StoreTile(sums, true); });
-        return e_.If(e_.b.CreateICmpEQ(k_block_, e_.Int(s_.k_blocks - 1)),
-                     [&] { FinishTile(tile_index); });
+        const IfForm form = {.after = "join", .after_last = true};
+        EmitIf(
+            e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(0)), [&] { StoreTile(sums, false); },
+            [&] { StoreTile(sums, true); }, form);
+        EmitIf(
+            e_.b, e_.b.CreateICmpEQ(k_block_, e_.Int(s_.k_blocks - 1)),
+            [&] { FinishTile(tile_index); }, form);
+        return;
       }
       StoreTile(sums, false);
     }

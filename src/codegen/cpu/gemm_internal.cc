@@ -55,13 +55,6 @@ Value* Emitter::Add(Value* x, Value* y) {
   return b.CreateAdd(x, y);
 }
 
-Value* Emitter::Min(Value* x, Value* y) {
-  auto* cx = llvm::dyn_cast<llvm::ConstantInt>(x);
-  auto* cy = llvm::dyn_cast<llvm::ConstantInt>(y);
-  if (cx && cy) return cx->getSExtValue() < cy->getSExtValue() ? x : y;
-  return b.CreateSelect(b.CreateICmpSLT(x, y), x, y);
-}
-
 Value* Emitter::MulAdd(Value* x, Value* y, Value* accumulator) {
   if (!IsFloat(p.type)) return b.CreateAdd(b.CreateMul(x, y), accumulator);
   // Without the instruction llvm.fma would be a call of the C library.
@@ -142,58 +135,8 @@ void Emitter::Fence() {
 }
 
 void Emitter::Loop(Value* begin, Value* end, int64_t step, const char* name,
-                   const std::function<void(Value*)>& body) {
-  auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
-  auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
-  if (first && last) {
-    const int64_t extent = last->getSExtValue() - first->getSExtValue();
-    if (extent <= 0) return;
-    if (extent <= step) return body(begin);
-  }
-  StepLoop(begin, end, name, [&](Value* index) {
-    body(index);
-    return Int(step);
-  });
-}
-
-void Emitter::StepLoop(Value* begin, Value* end, const char* name,
-                       const std::function<Value*(Value*)>& body) {
-  llvm::LLVMContext& context = function->getContext();
-  auto* before = b.GetInsertBlock();
-  auto* head = llvm::BasicBlock::Create(context, name, function);
-  auto* exit = llvm::BasicBlock::Create(context, "", function);
-  if (llvm::isa<llvm::ConstantInt>(begin) && llvm::isa<llvm::ConstantInt>(end)) {
-    b.CreateBr(head);
-  } else {
-    b.CreateCondBr(b.CreateICmpSLT(begin, end), head, exit);
-  }
-  b.SetInsertPoint(head);
-  llvm::PHINode* index = b.CreatePHI(i64, 2, name);
-  index->addIncoming(begin, before);
-  Value* next = b.CreateAdd(index, body(index));
-  index->addIncoming(next, b.GetInsertBlock());
-  b.CreateCondBr(b.CreateICmpSLT(next, end), head, exit);
-  exit->moveAfter(b.GetInsertBlock());
-  b.SetInsertPoint(exit);
-}
-
-void Emitter::If(Value* condition, const std::function<void()>& then,
-                 const std::function<void()>& otherwise) {
-  llvm::LLVMContext& context = function->getContext();
-  auto* yes = llvm::BasicBlock::Create(context, "then", function);
-  auto* no = otherwise ? llvm::BasicBlock::Create(context, "else", function) : nullptr;
-  auto* join = llvm::BasicBlock::Create(context, "join", function);
-  b.CreateCondBr(condition, yes, no != nullptr ? no : join);
-  b.SetInsertPoint(yes);
-  then();
-  b.CreateBr(join);
-  if (no != nullptr) {
-    b.SetInsertPoint(no);
-    otherwise();
-    b.CreateBr(join);
-  }
-  join->moveAfter(b.GetInsertBlock());
-  b.SetInsertPoint(join);
+                   llvm::function_ref<void(Value*)> body) {
+  EmitLoop(b, begin, end, step, body, FormOf(name));
 }
 
 Value* Emitter::TileRow(Value* tile) {

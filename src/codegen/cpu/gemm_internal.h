@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "codegen/control_flow.h"
 #include "codegen/cpu/gemm.h"
 
 namespace kiln::codegen::gemm {
@@ -40,7 +41,7 @@ struct Emitter {
   // value * factor + addend, with constants folded; `addend` may be null.
   llvm::Value* Scale(llvm::Value* value, int64_t factor);
   llvm::Value* Add(llvm::Value* x, llvm::Value* y);
-  llvm::Value* Min(llvm::Value* x, llvm::Value* y);
+  llvm::Value* Min(llvm::Value* x, llvm::Value* y) { return EmitMin(b, x, y); }
   llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
   llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
   llvm::Value* Load(llvm::Type* type, llvm::Value* pointer, int64_t align);
@@ -59,14 +60,12 @@ struct Emitter {
   // Keeps the instruction scheduler from moving loads across.
   void Fence();
 
-  // for (i = begin; i < end; i += step). A loop that runs once by its constants is straight code.
+  // Loops of products stand in the order in which they run, and have names.
+  static LoopForm FormOf(const char* name) {
+    return {.name = name, .after = "", .index = name, .nsw = false, .after_last = true};
+  }
   void Loop(llvm::Value* begin, llvm::Value* end, int64_t step, const char* name,
-            const std::function<void(llvm::Value*)>& body);
-  // The same with the step that `body` returns.
-  void StepLoop(llvm::Value* begin, llvm::Value* end, const char* name,
-                const std::function<llvm::Value*(llvm::Value*)>& body);
-  void If(llvm::Value* condition, const std::function<void()>& then,
-          const std::function<void()>& otherwise = {});
+            llvm::function_ref<void(llvm::Value*)> body);
 
   // First row of a tile (of one of the batch) and first vector of a panel, moved back at the edge.
   llvm::Value* TileRow(llvm::Value* tile);

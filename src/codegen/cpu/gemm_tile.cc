@@ -49,35 +49,26 @@ void AccumulateLoop(Emitter& e, std::vector<Cursor>& cursors, Value* iterations,
       return;
     }
   }
-  llvm::IRBuilder<>& builder = e.b;
-  auto* before = builder.GetInsertBlock();
-  auto* head = llvm::BasicBlock::Create(e.function->getContext(), "k", e.function);
-  builder.CreateBr(head);
-  builder.SetInsertPoint(head);
-  std::vector<llvm::PHINode*> phis;
-  auto phi = [&](Value* initial) {
-    llvm::PHINode* node = builder.CreatePHI(initial->getType(), 2);
-    node->addIncoming(initial, before);
-    phis.push_back(node);
-    return node;
+  // The cursors' pointers, how often it still goes round, and the accumulators.
+  Values carried;
+  for (const Cursor& cursor : cursors) carried.push_back(cursor.pointer);
+  carried.push_back(iterations);
+  carried.insert(carried.end(), accumulators.begin(), accumulators.end());
+  auto turn = [&](Values& values) {
+    const auto first = values.begin() + static_cast<int64_t>(cursors.size()) + 1;
+    for (size_t i = 0; i < cursors.size(); ++i) cursors[i].pointer = values[i];
+    std::copy(first, values.end(), accumulators.begin());
+    body();
+    for (size_t i = 0; i < cursors.size(); ++i) {
+      cursors[i].pointer = e.Offset(cursors[i].pointer, cursors[i].step);
+      values[i] = cursors[i].pointer;
+    }
+    Value*& left = values[cursors.size()];
+    left = e.b.CreateSub(left, e.Int(1));
+    std::copy(accumulators.begin(), accumulators.end(), first);
+    return e.b.CreateICmpNE(left, e.Int(0));
   };
-  for (Cursor& cursor : cursors) cursor.pointer = phi(cursor.pointer);
-  Value* left = phi(iterations);
-  for (Value*& accumulator : accumulators) accumulator = phi(accumulator);
-  body();
-  std::vector<Value*> next;
-  for (Cursor& cursor : cursors) {
-    cursor.pointer = e.Offset(cursor.pointer, cursor.step);
-    next.push_back(cursor.pointer);
-  }
-  left = builder.CreateSub(left, e.Int(1));
-  next.push_back(left);
-  auto* latch = builder.GetInsertBlock();
-  next.insert(next.end(), accumulators.begin(), accumulators.end());
-  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
-  auto* exit = llvm::BasicBlock::Create(e.function->getContext(), "", e.function);
-  builder.CreateCondBr(builder.CreateICmpNE(left, e.Int(0)), head, exit);
-  builder.SetInsertPoint(exit);
+  EmitDoWhile(e.b, carried, turn, {.name = "k", .after = "", .after_last = true});
 }
 
 // A loop of the sum: how often it goes round, and how far A and B are from turn to turn; in bytes.

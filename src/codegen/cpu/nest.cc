@@ -17,7 +17,6 @@ using kernel::Node;
 using kernel::Reduction;
 using kernel::Stage;
 using llvm::Value;
-using Values = NestEmitter::Values;
 using Range = NestEmitter::Range;
 
 NestCode::NestCode(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
@@ -52,16 +51,14 @@ Status NestCode::Emit() {
   e_->EmitReadyInAll();
   Value *begin = function_->getArg(2), *end = function_->getArg(3);
   if (schedule_.split > 0) {
-    auto* finish = llvm::BasicBlock::Create(b().getContext(), "finish", function_);
-    auto* work = llvm::BasicBlock::Create(b().getContext(), "work", function_);
-    b().CreateCondBr(b().CreateICmpEQ(begin, e_->Int(schedule_.items)), finish, work);
-    b().SetInsertPoint(finish);
-    EmitFinish();
-    b().CreateRetVoid();
-    b().SetInsertPoint(work);
+    auto finish = [&] {
+      EmitFinish();
+      b().CreateRetVoid();
+    };
+    EmitIf(b(), b().CreateICmpEQ(begin, e_->Int(schedule_.items)), finish,
+           {.then = "finish", .after = "work"});
   }
-  Values none;
-  e_->Loop(begin, end, 1, false, none, [&](Value* item, Values&) { EmitItem(item); });
+  EmitLoop(b(), begin, end, 1, [&](Value* item) { EmitItem(item); });
   if (schedule_.nontemporal && llvm::StringRef(cpu_.triple).starts_with("x86_64")) {
     b().CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   }
@@ -72,9 +69,7 @@ Status NestCode::Emit() {
 Result<Builder::InsertPoint> NestCode::EmitInline() {
   if (!IsEmpty()) {
     e_->EmitReadyInAll();
-    Values none;
-    e_->Loop(e_->Int(0), e_->Int(schedule_.items), 1, schedule_.items > 0, none,
-             [&](Value* item, Values&) { EmitItem(item); });
+    EmitLoop(b(), e_->Int(0), e_->Int(schedule_.items), 1, [&](Value* item) { EmitItem(item); });
   }
   KILN_RETURN_IF_ERROR(e_->status());
   return b().saveIP();
@@ -205,7 +200,7 @@ void NestCode::EmitFinish() {
         for (int u = 0; u < copies; ++u) accumulators.push_back(e_->Use(0, init, u, vectors()));
       }
     }
-    e_->Loop(e_->Int(0), e_->Int(schedule_.chunks), 1, true, accumulators,
+    EmitLoop(b(), e_->Int(0), e_->Int(schedule_.chunks), 1, accumulators,
              [&](Value* chunk, Values& values) {
                std::vector<int> ids = PartialAccesses(chunk);
                size_t at = 0, id = 0;

@@ -12,7 +12,6 @@ namespace kiln::codegen {
 class NestCode {
  public:
   using Value = llvm::Value;
-  using Values = NestEmitter::Values;
   using Range = NestEmitter::Range;
   using Index = kernel::Index;
   using Kernel = kernel::Kernel;

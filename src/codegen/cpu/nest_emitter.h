@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/control_flow.h"
 #include "codegen/elemental.h"
 #include "kernel/kernel.h"
 #include "kernel/schedule/cpu/nest.h"
@@ -35,8 +36,6 @@ struct Lanes {
 
 class NestEmitter {
  public:
-  using Values = std::vector<llvm::Value*>;
-
   // Emits into a new block, the function's first.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu);
   // What a schedule says of memory, before the first loop is opened: prefetches, staged rows and
@@ -59,12 +58,6 @@ class NestEmitter {
   llvm::ConstantInt* Int(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
 
   // --- Loops (nest_loops.cc)
-  // for (i = begin; i < end; i += step) with carried values, which `body` replaces. A constant
-  // range of one step is straight code; `nonempty` says that it runs at least once.
-  using LoopBody = std::function<void(llvm::Value* i, Values& carried)>;
-  void Loop(llvm::Value* begin, llvm::Value* end, int64_t step, bool nonempty, Values& carried,
-            const LoopBody& body);
-
   // A range of a variable: [begin, end) with begin < end unless `maybe_empty`; every range's length
   // is a multiple of `multiple`, and every begin one of `aligned`.
   struct Range {

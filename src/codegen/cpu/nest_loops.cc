@@ -9,57 +9,6 @@ namespace kiln::codegen {
 
 using llvm::Value;
 
-void NestEmitter::Loop(Value* begin, Value* end, int64_t step, bool nonempty, Values& carried,
-                       const LoopBody& body) {
-  auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
-  auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
-  if (first && last) {
-    int64_t count = last->getSExtValue() - first->getSExtValue();
-    if (count <= 0) return;
-    if (count <= step) {
-      body(begin, carried);
-      return;
-    }
-    nonempty = true;
-  }
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::Function* function = before->getParent();
-  auto* inside = llvm::BasicBlock::Create(b_.getContext(), "loop", function);
-  auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function);
-  if (nonempty) {
-    b_.CreateBr(inside);
-  } else {
-    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, after);
-  }
-  b_.SetInsertPoint(inside);
-  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
-  i->addIncoming(begin, before);
-  std::vector<llvm::PHINode*> phis;
-  Values values;
-  for (Value* v : carried) {
-    phis.push_back(b_.CreatePHI(v->getType(), 2));
-    phis.back()->addIncoming(v, before);
-    values.push_back(phis.back());
-  }
-  body(i, values);
-  llvm::BasicBlock* latch = b_.GetInsertBlock();
-  Value* next = b_.CreateNSWAdd(i, Int(step));
-  i->addIncoming(next, latch);
-  for (size_t k = 0; k < phis.size(); ++k) phis[k]->addIncoming(values[k], latch);
-  b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, after);
-  b_.SetInsertPoint(after);
-  for (size_t k = 0; k < carried.size(); ++k) {
-    if (nonempty) {
-      carried[k] = values[k];
-      continue;
-    }
-    llvm::PHINode* phi = b_.CreatePHI(carried[k]->getType(), 2);
-    phi->addIncoming(carried[k], before);
-    phi->addIncoming(values[k], latch);
-    carried[k] = phi;
-  }
-}
-
 NestEmitter::Range NestEmitter::FullRange(int variable) {
   int64_t extent = kernel_.variables[variable].extent;
   return {Int(0), Int(extent), std::max<int64_t>(extent, 1), 0, extent == 0};
@@ -93,8 +42,7 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     }
     Range range{first, b_.CreateAdd(first, Int(block)), block, block};
     if (extent % block != 0) {
-      Value* limit = Int(extent);
-      range.end = b_.CreateSelect(b_.CreateICmpSLT(range.end, limit), range.end, limit);
+      range.end = EmitMin(b_, range.end, Int(extent));
       range.multiple = std::gcd(block, extent);
     }
     item.loops.push_back({v, range});
@@ -112,7 +60,7 @@ void NestEmitter::InPieces(int variable, Values& carried,
   const int64_t extent = kernel_.variables[static_cast<size_t>(variable)].extent;
   constexpr int64_t kPiece = 4 * kStepsBetweenPolls;
   if (extent <= kPiece) return body(all, carried);
-  Loop(all.begin, all.end, kPiece, true, carried, [&](Value* first, Values& values) {
+  EmitLoop(b_, all.begin, all.end, kPiece, carried, [&](Value* first, Values& values) {
     Value* frame = b_.GetInsertBlock()->getParent()->getArg(0);
     EmitPoll(b_, frame, [&](Value*) { b_.CreateRetVoid(); });
     Value* end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first, Int(kPiece)),
@@ -123,20 +71,21 @@ void NestEmitter::InPieces(int variable, Values& carried,
 
 void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,
                              const std::function<void(Values&)>& body) {
-  Loop(range.begin, range.end, 1, !range.maybe_empty, carried, [&](Value* i, Values& values) {
+  auto point = [&](Value* i, Values& values) {
     Mark mark = GetMark();
     Bind(variable, i);
     body(values);
     Unbind(variable);
     Rewind(mark);
-  });
+  };
+  EmitLoop(b_, range.begin, range.end, 1, carried, point, {.nonempty = !range.maybe_empty});
 }
 
 void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
                              const kernel::CpuStageSchedule& schedule, Values& carried,
                              const std::function<void(Values&)>& body) {
   auto loop = [&](Value* begin, Value* end, int64_t lanes, int copies, bool nonempty, bool masked) {
-    Loop(begin, end, lanes * copies, nonempty, carried, [&](Value* i, Values& values) {
+    auto step = [&](Value* i, Values& values) {
       Mark mark = GetMark();
       Value *mask = nullptr, *lanes_left = nullptr;
       if (masked) {
@@ -150,7 +99,8 @@ void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
       body(values);
       UnbindVector();
       Rewind(mark);
-    });
+    };
+    EmitLoop(b_, begin, end, lanes * copies, carried, step, {.nonempty = nonempty});
   };
   // The last point that steps of so many points reach from `begin`.
   auto whole_end = [&](Value* begin, int64_t step) -> Value* {
@@ -207,13 +157,14 @@ void NestEmitter::TileLoop(int variable, const Range& range, const std::function
   }
   Value* end = range.multiple % width_ == 0 ? range.end : rest.begin;
   bool nonempty = !range.maybe_empty && range.multiple % width_ == 0;
-  Loop(range.begin, end, width_, nonempty, none, [&](Value* i, Values&) {
+  auto square = [&](Value* i) {
     Mark mark = GetMark();
     BindTile(variable, i, static_cast<int>(width_));
     body();
     UnbindTile();
     Rewind(mark);
-  });
+  };
+  EmitLoop(b_, range.begin, end, width_, square, {.nonempty = nonempty});
   if (range.multiple % width_ != 0) ScalarLoop(variable, rest, none, single);
 }
 

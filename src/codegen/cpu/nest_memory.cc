@@ -195,7 +195,7 @@ bool NestEmitter::IsSquare(const Address& address) const {
          std::abs(address.stride) > 1;
 }
 
-NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType type) {
+Values NestEmitter::LoadSquare(const Address& address, ElementType type) {
   llvm::Type* element = MemoryType(b_.getContext(), type);
   auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
   Values rows;
@@ -204,7 +204,7 @@ NestEmitter::Values NestEmitter::LoadSquare(const Address& address, ElementType 
     if (lanes_left_) {
       // Lanes beyond the end repeat the last one.
       Value* last = b_.CreateSub(lanes_left_, Int(1));
-      Value* lane = b_.CreateSelect(b_.CreateICmpSLT(last, Int(l)), last, Int(l));
+      Value* lane = EmitMin(b_, last, Int(l));
       offset = b_.CreateMul(lane, Int(address.stride));
     }
     rows.push_back(b_.CreateAlignedLoad(vector, b_.CreateGEP(element, address.pointer, offset),
@@ -306,20 +306,10 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
     };
     Value* value;
     if (condition && !llvm::isa<llvm::Constant>(condition)) {
-      llvm::BasicBlock* before = b_.GetInsertBlock();
-      llvm::Function* function = before->getParent();
-      auto* inside = llvm::BasicBlock::Create(b_.getContext(), "guarded", function);
-      auto* after = llvm::BasicBlock::Create(b_.getContext(), "unguarded", function);
-      b_.CreateCondBr(condition, inside, after);
-      b_.SetInsertPoint(inside);
-      Value* loaded = load();
-      llvm::BasicBlock* last = b_.GetInsertBlock();
-      b_.CreateBr(after);
-      b_.SetInsertPoint(after);
-      llvm::PHINode* phi = b_.CreatePHI(loaded->getType(), 2);
-      phi->addIncoming(loaded, last);
-      phi->addIncoming(llvm::Constant::getNullValue(loaded->getType()), before);
-      value = phi;
+      IfEnds ends =
+          EmitIf(b_, condition, [&] { value = load(); }, {.then = "guarded", .after = "unguarded"});
+      Value* zero = llvm::Constant::getNullValue(value->getType());
+      value = EmitPhi(b_, {value, ends.then}, {zero, ends.otherwise});
     } else if (condition && llvm::cast<llvm::Constant>(condition)->isNullValue()) {
       llvm::Type* type =
           varies ? llvm::FixedVectorType::get(element, static_cast<unsigned>(width_)) : element;

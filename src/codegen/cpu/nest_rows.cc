@@ -7,7 +7,6 @@ namespace kiln::codegen {
 
 using kernel::Reduction;
 using llvm::Value;
-using Values = NestEmitter::Values;
 
 void NestCode::On(size_t s, const std::function<void()>& emit) {
   NestEmitter* before = e_;
@@ -79,7 +78,7 @@ void NestCode::EmitRows(const OuterLoop& rows) {
   Values carried = carry(ago);
   Value *begin = rows.range.begin, *end = rows.range.end;
   Value* drained = b().CreateAdd(end, e_->Int(static_cast<int64_t>(count) - 1));
-  e_->Loop(begin, drained, 1, true, carried, [&](Value* round, Values& values) {
+  auto emit_round = [&](Value* round, Values& values) {
     size_t at = 0;
     ForEachResult([&](size_t s, size_t r, size_t k) {
       for (size_t age = 0; age + s + 1 < count; ++age) ago[age][s][r][k] = values[at++];
@@ -88,38 +87,28 @@ void NestCode::EmitRows(const OuterLoop& rows) {
     for (size_t s = 0; s < count; ++s) {
       row.push_back(b().CreateSub(round, e_->Int(static_cast<int64_t>(s))));
     }
-    llvm::LLVMContext& context = b().getContext();
-    auto* all = llvm::BasicBlock::Create(context, "all", function_);
-    auto* some = llvm::BasicBlock::Create(context, "some", function_);
-    auto* after = llvm::BasicBlock::Create(context, "after", function_);
-    b().CreateCondBr(
-        b().CreateAnd(b().CreateICmpSGE(row.back(), begin), b().CreateICmpSLT(round, end)), all,
-        some);
-    b().SetInsertPoint(all);
-    Results of_all = EmitTogether(rows.variable, row, ago, none);
-    llvm::BasicBlock* end_of_all = b().GetInsertBlock();
-    b().CreateBr(after);
-    b().SetInsertPoint(some);
-    Results of_some = none;
-    for (size_t s = count; s-- > 0;) {
-      Value* valid =
-          b().CreateAnd(b().CreateICmpSGE(row[s], begin), b().CreateICmpSLT(row[s], end));
-      EmitWhere(valid, s, rows.variable, row[s], ago, of_some);
-    }
-    llvm::BasicBlock* end_of_some = b().GetInsertBlock();
-    b().CreateBr(after);
-    b().SetInsertPoint(after);
+    Value* have_rows =
+        b().CreateAnd(b().CreateICmpSGE(row.back(), begin), b().CreateICmpSLT(round, end));
+    Results of_all, of_some = none;
+    auto all = [&] { of_all = EmitTogether(rows.variable, row, ago, none); };
+    auto some = [&] {
+      for (size_t s = count; s-- > 0;) {
+        Value* valid =
+            b().CreateAnd(b().CreateICmpSGE(row[s], begin), b().CreateICmpSLT(row[s], end));
+        EmitWhere(valid, s, rows.variable, row[s], ago, of_some);
+      }
+    };
+    IfEnds ends = EmitIf(b(), have_rows, all, some, {.then = "all", .otherwise = "some"});
     Results latest = none;
     ForEachResult([&](size_t s, size_t r, size_t k) {
-      llvm::PHINode* phi = b().CreatePHI(of_all[s][r][k]->getType(), 2);
-      phi->addIncoming(of_all[s][r][k], end_of_all);
-      phi->addIncoming(of_some[s][r][k], end_of_some);
-      latest[s][r][k] = phi;
+      latest[s][r][k] =
+          EmitPhi(b(), {of_all[s][r][k], ends.then}, {of_some[s][r][k], ends.otherwise});
     });
     ago.insert(ago.begin(), std::move(latest));
     ago.pop_back();
     values = carry(ago);
-  });
+  };
+  EmitLoop(b(), begin, drained, 1, carried, emit_round, {.nonempty = true});
   for (size_t s = 0; s < count; ++s) {
     for (int v = 0; v < kernel_.outer; ++v) {
       if (row_.bound(v)) of_stage_[s]->Unbind(v);
@@ -130,27 +119,20 @@ void NestCode::EmitRows(const OuterLoop& rows) {
 
 void NestCode::EmitWhere(Value* valid, size_t s, int variable, Value* row,
                          const std::vector<Results>& ago, Results& results) {
-  llvm::BasicBlock* before = b().GetInsertBlock();
-  auto* inside = llvm::BasicBlock::Create(b().getContext(), "row", function_);
-  auto* after = llvm::BasicBlock::Create(b().getContext(), "no.row", function_);
-  b().CreateCondBr(valid, inside, after);
-  b().SetInsertPoint(inside);
   std::vector<Values> otherwise = results[s];
-  On(s, [&] {
-    NestEmitter::Mark mark = e_->GetMark();
-    OpenRow(s, variable, row, ago);
-    EmitStage(static_cast<int>(s));
-    CloseRow(s, variable, mark, results);
-  });
-  llvm::BasicBlock* last = b().GetInsertBlock();
-  b().CreateBr(after);
-  b().SetInsertPoint(after);
+  auto inside = [&] {
+    On(s, [&] {
+      NestEmitter::Mark mark = e_->GetMark();
+      OpenRow(s, variable, row, ago);
+      EmitStage(static_cast<int>(s));
+      CloseRow(s, variable, mark, results);
+    });
+  };
+  IfEnds ends = EmitIf(b(), valid, inside, {.then = "row", .after = "no.row"});
   for (size_t r = 0; r < results[s].size(); ++r) {
     for (size_t k = 0; k < results[s][r].size(); ++k) {
-      llvm::PHINode* phi = b().CreatePHI(otherwise[r][k]->getType(), 2);
-      phi->addIncoming(otherwise[r][k], before);
-      phi->addIncoming(results[s][r][k], last);
-      results[s][r][k] = phi;
+      results[s][r][k] =
+          EmitPhi(b(), {otherwise[r][k], ends.otherwise}, {results[s][r][k], ends.then});
     }
   }
 }

@@ -10,7 +10,6 @@ namespace kiln::codegen {
 using kernel::Reduction;
 using kernel::Stage;
 using llvm::Value;
-using Values = NestEmitter::Values;
 using Range = NestEmitter::Range;
 
 void NestCode::EmitPoint() {
@@ -61,10 +60,7 @@ Range NestCode::InnerRange(int s, int v) {
     range.end = b().CreateAdd(range.begin, e_->Int(split));
     range.aligned = split;
     range.multiple = std::gcd(split, extent);
-    if (extent % split != 0) {
-      Value* limit = e_->Int(extent);
-      range.end = b().CreateSelect(b().CreateICmpSLT(range.end, limit), range.end, limit);
-    }
+    if (extent % split != 0) range.end = EmitMin(b(), range.end, e_->Int(extent));
   }
   return range;
 }

@@ -10,7 +10,6 @@ namespace kiln::codegen {
 using kernel::Reduction;
 using kernel::Stage;
 using llvm::Value;
-using Values = NestEmitter::Values;
 using Range = NestEmitter::Range;
 
 // On the stack; what does not fit is made again for every few rows.
@@ -58,19 +57,17 @@ void NestCode::PrepareStrips() {
 void NestCode::EmitStrips(const Range& columns) {
   const int64_t width = schedule_.strips.width;
   const int64_t extent = kernel_.variables[vector_variable()].extent;
-  Values none;
-  e_->Loop(
-      columns.begin, columns.end, width, !columns.maybe_empty, none, [&](Value* begin, Values&) {
-        NestEmitter::Mark mark = e_->GetMark();
-        Range strip{begin, b().CreateAdd(begin, e_->Int(width)), width, width};
-        if (extent % width != 0) {
-          strip.end =
-              b().CreateSelect(b().CreateICmpSLT(strip.end, columns.end), strip.end, columns.end);
-          strip.multiple = std::gcd(width, extent);
-        }
-        EmitStrip(strip);
-        e_->Rewind(mark);
-      });
+  auto emit_strip = [&](Value* begin) {
+    NestEmitter::Mark mark = e_->GetMark();
+    Range strip{begin, b().CreateAdd(begin, e_->Int(width)), width, width};
+    if (extent % width != 0) {
+      strip.end = EmitMin(b(), strip.end, columns.end);
+      strip.multiple = std::gcd(width, extent);
+    }
+    EmitStrip(strip);
+    e_->Rewind(mark);
+  };
+  EmitLoop(b(), columns.begin, columns.end, width, emit_strip, {.nonempty = !columns.maybe_empty});
 }
 
 void NestCode::EmitStrip(const Range& strip) {
@@ -173,10 +170,11 @@ void NestCode::EmitStripRows(int s, size_t at, Values& carried, const StripRows&
     Value* length = b().CreateSub(range.end, range.begin);
     whole = b().CreateAdd(range.begin, b().CreateAnd(length, e_->Int(-count)));
   }
-  e_->Loop(range.begin, whole, count, all && !range.maybe_empty, carried,
-           [&](Value* first, Values& values) { rows(v, first, count, values); });
+  EmitLoop(b(), range.begin, whole, count, carried,
+           [&](Value* first, Values& values) { rows(v, first, count, values); },
+           {.nonempty = all && !range.maybe_empty});
   if (all) return;
-  e_->Loop(whole, range.end, 1, false, carried,
+  EmitLoop(b(), whole, range.end, 1, carried,
            [&](Value* row, Values& values) { rows(v, row, 1, values); });
 }
 

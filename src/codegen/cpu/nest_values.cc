@@ -457,7 +457,7 @@ void NestEmitter::EmitNode(int stage, int n) {
   emitted_.push_back({stage, n});
 }
 
-NestEmitter::Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& arguments) {
+Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& arguments) {
   Values values;
   for (const Node& node : c.nodes) {
     Value* value = nullptr;

@@ -14,7 +14,6 @@ using kernel::Kernel;
 using kernel::Reduction;
 using llvm::Value;
 using ItemLoop = NestEmitter::ItemLoop;
-using Values = NestEmitter::Values;
 
 class ScanCode {
  public:
@@ -34,9 +33,8 @@ class ScanCode {
         std::ranges::any_of(kernel_.variables, [](const auto& v) { return v.extent == 0; });
     if (!empty) {
       e_.EmitReadyInAll();
-      Values none;
-      e_.Loop(function_->getArg(2), function_->getArg(3), 1, false, none,
-              [&](Value* item, Values&) { EmitItem(item); });
+      EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1,
+               [&](Value* item) { EmitItem(item); });
     }
     b_.CreateRetVoid();
     return e_.status();

@@ -13,7 +13,6 @@ using kernel::CpuNestSchedule;
 using kernel::Kernel;
 using llvm::Value;
 using ItemLoop = NestEmitter::ItemLoop;
-using Values = NestEmitter::Values;
 
 class ScatterCode {
  public:
@@ -30,9 +29,8 @@ class ScatterCode {
         std::ranges::any_of(kernel_.variables, [](const auto& v) { return v.extent == 0; });
     if (!empty) {
       e_.EmitReady(0);
-      Values none;
-      e_.Loop(function_->getArg(2), function_->getArg(3), 1, false, none,
-              [&](Value* item, Values&) { EmitItem(item); });
+      EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1,
+               [&](Value* item) { EmitItem(item); });
     }
     b_.CreateRetVoid();
     return e_.status();
@@ -59,16 +57,12 @@ class ScatterCode {
     int guard = kernel_.stages[0].updates[0].guard;
     if (guard >= 0 && !tested && e_.IsKnownScalar(0, guard)) {
       // Of a window that is not inside nothing is done.
-      llvm::LLVMContext& context = b_.getContext();
-      auto* inside = llvm::BasicBlock::Create(context, "inside", function_);
-      auto* after = llvm::BasicBlock::Create(context, "outside", function_);
-      b_.CreateCondBr(e_.Use(0, guard, 0, false), inside, after);
-      b_.SetInsertPoint(inside);
-      NestEmitter::Mark mark = e_.GetMark();
-      EmitFrom(loops, at, true);
-      e_.Rewind(mark);
-      b_.CreateBr(after);
-      b_.SetInsertPoint(after);
+      auto inside = [&] {
+        NestEmitter::Mark mark = e_.GetMark();
+        EmitFrom(loops, at, true);
+        e_.Rewind(mark);
+      };
+      EmitIf(b_, e_.Use(0, guard, 0, false), inside, {.then = "inside", .after = "outside"});
       return;
     }
     if (at == loops.size()) {

@@ -2,7 +2,6 @@
 
 #include "base/strings.h"
 #include "codegen/cpu/sort_phases.h"
-#include "codegen/elemental_internal.h"
 #include "codegen/poll.h"
 #include "frame/frame.h"
 
@@ -10,7 +9,6 @@ namespace kiln::codegen {
 
 using llvm::Function;
 using llvm::Value;
-using Values = NestEmitter::Values;
 
 SortPhase::SortPhase(const SortContext& context, Function* function)
     : context_(context),
@@ -40,17 +38,12 @@ Value* SortPhase::At(llvm::Type* type, Value* base, Value* index) {
   return b_.CreateGEP(type, base, index);
 }
 
-Value* SortPhase::Min(Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); }
-Value* SortPhase::Max(Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSGT(x, y), x, y); }
-
 void SortPhase::ForEachChunk(const std::function<void(Value*, Value*, Value*)>& f) {
-  Values none;
   int64_t size = context_.kernel.variables[static_cast<size_t>(context_.sort.variable)].extent;
-  nest_.Loop(function_->getArg(2), function_->getArg(3), 1, false, none,
-             [&](Value* chunk, Values&) {
-               Value* first = b_.CreateMul(chunk, Int(context_.schedule.chunk));
-               f(chunk, first, Min(b_.CreateAdd(first, Int(context_.schedule.chunk)), Int(size)));
-             });
+  EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1, [&](Value* chunk) {
+    Value* first = b_.CreateMul(chunk, Int(context_.schedule.chunk));
+    f(chunk, first, EmitMin(b_, b_.CreateAdd(first, Int(context_.schedule.chunk)), Int(size)));
+  });
 }
 
 void SortPhase::BindRow() {
@@ -94,8 +87,7 @@ class Driver {
       Value* first = Times(item, s_.rows_per_item);
       Value* end = b_.CreateAdd(first, b_.getInt64(Word(s_.rows_per_item)));
       Value* rows = b_.getInt64(Word(s_.rows));
-      Loop(first, b_.CreateSelect(b_.CreateICmpSLT(end, rows), end, rows),
-           [&](Value* row) { SortRow(row); });
+      Loop(first, EmitMin(b_, end, rows), [&](Value* row) { SortRow(row); });
     });
     b_.CreateRetVoid();
     return OkStatus();
@@ -169,8 +161,8 @@ class Driver {
     }
   }
 
-  void Loop(Value* begin, Value* end, const std::function<void(Value*)>& body) {
-    elemental::EmitWhile(
+  void Loop(Value* begin, Value* end, llvm::function_ref<void(Value*)> body) {
+    EmitWhile(
         b_, {begin}, [&](const Values& v) { return b_.CreateICmpSLT(v[0], end); },
         [&](Values& v) {
           Value* i = v[0];
@@ -253,13 +245,8 @@ class Driver {
         CallOnce(place_);
         Value* skip =
             b_.CreateIsNotNull(b_.CreateLoad(b_.getInt64Ty(), StateSlot(SortState::kSkip)));
-        auto* go = llvm::BasicBlock::Create(b_.getContext(), "move", function_);
-        auto* after = llvm::BasicBlock::Create(b_.getContext(), "moved", function_);
-        b_.CreateCondBr(skip, after, go);
-        b_.SetInsertPoint(go);
-        CallChunks(move_);
-        b_.CreateBr(after);
-        b_.SetInsertPoint(after);
+        EmitIf(b_, skip, nullptr, [&] { CallChunks(move_); },
+               {.otherwise = "move", .after = "moved"});
         return skip;
       });
     }

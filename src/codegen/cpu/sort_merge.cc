@@ -1,13 +1,10 @@
 // Sorting by merging neighbouring runs: stable, and at home with any comparator, as what is read
 // and written never depends on more than one answer at a time.
 #include "codegen/cpu/sort_phases.h"
-#include "codegen/elemental_internal.h"
 
 namespace kiln::codegen {
 
-using elemental::EmitWhile;
 using llvm::Value;
-using Values = NestEmitter::Values;
 
 namespace {
 
@@ -120,8 +117,8 @@ Value* EmitMerges(SortPhase& p, Elements& elements, Value* from, Value* first, V
         EmitWhile(
             b, {first}, [&](const Values& at) { return b.CreateICmpSLT(at[0], end); },
             [&](Values& at) {
-              Value* middle = p.Min(b.CreateAdd(at[0], now), end);
-              Value* last = p.Min(b.CreateAdd(middle, now), end);
+              Value* middle = EmitMin(b, b.CreateAdd(at[0], now), end);
+              Value* last = EmitMin(b, b.CreateAdd(middle, now), end);
               EmitMerge(p, elements, source, at[0], middle, middle, last, target, at[0]);
               at[0] = last;
             });
@@ -143,7 +140,8 @@ Pair PairAt(const SortContext& c, SortPhase& p, Value* run, Value* at) {
   Value* both = b.CreateMul(run, p.Int(2));
   Value* begin = b.CreateSub(at, b.CreateURem(at, both));
   Value* size = p.Int(SizeOf(c));
-  return {begin, p.Min(b.CreateAdd(begin, run), size), p.Min(b.CreateAdd(begin, both), size)};
+  return {begin, EmitMin(b, b.CreateAdd(begin, run), size),
+          EmitMin(b, b.CreateAdd(begin, both), size)};
 }
 
 }  // namespace
@@ -199,14 +197,14 @@ void EmitSplitPhase(const SortContext& c, SortPhase& p) {
   Value *from = p.Pointer(SortState::kFrom), *run = p.State(SortState::kStep);
   Value* splits = p.Scratch(c.schedule.splits);
   Values previous = {p.Int(0)};
-  p.nest().Loop(p.Int(0), p.Int(c.schedule.chunks), 1, true, previous, [&](Value* i, Values& v) {
+  EmitLoop(b, p.Int(0), p.Int(c.schedule.chunks), 1, previous, [&](Value* i, Values& v) {
     Value* at = b.CreateMul(i, p.Int(c.schedule.chunk));
     Pair pair = PairAt(c, p, run, at);
     Value* diagonal = b.CreateSub(at, pair.begin);
     Value* lefts = b.CreateSub(pair.middle, pair.begin);
     Value* rights = b.CreateSub(pair.end, pair.middle);
-    Value* low = p.Max(p.Int(0), b.CreateSub(diagonal, rights));
-    Value* high = p.Min(diagonal, lefts);
+    Value* low = EmitMax(b, p.Int(0), b.CreateSub(diagonal, rights));
+    Value* high = EmitMin(b, diagonal, lefts);
     Value* split = EmitWhile(
         b, {low, high}, [&](const Values& w) { return b.CreateICmpSLT(w[0], w[1]); },
         [&](Values& w) {
@@ -220,9 +218,9 @@ void EmitSplitPhase(const SortContext& c, SortPhase& p) {
         })[0];
     // Not before the previous one, nor further from it than a piece is long.
     Value* starts = b.CreateICmpEQ(diagonal, p.Int(0));
-    Value* least = p.Max(v[0], low);
-    Value* most = p.Min(b.CreateAdd(v[0], p.Int(c.schedule.chunk)), high);
-    split = b.CreateSelect(starts, p.Int(0), p.Min(p.Max(split, least), most));
+    Value* least = EmitMax(b, v[0], low);
+    Value* most = EmitMin(b, b.CreateAdd(v[0], p.Int(c.schedule.chunk)), high);
+    split = b.CreateSelect(starts, p.Int(0), EmitMin(b, EmitMax(b, split, least), most));
     b.CreateStore(split, p.At(b.getInt64Ty(), splits, i));
     v[0] = split;
   });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/elemental_internal.h"
+#include "codegen/control_flow.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace kiln::codegen {
@@ -86,14 +86,14 @@ void EmitNetwork(Builder& b, std::vector<Value*>& registers) {
   // elements need permutations. These are a loop, as straight code is long and slow to compile.
   std::vector<Value*> state = registers;
   state.push_back(llvm::ConstantInt::get(word, 2));
-  state = elemental::EmitWhile(
+  state = EmitWhile(
       b, state, [&](const std::vector<Value*>& v) { return b.CreateICmpULE(v[count], lanes); },
       [&](std::vector<Value*>& v) {
         Value* span = v[count];
         LanePairs mirror(b, type, b.CreateSub(span, one), b.CreateLShr(span, 1));
         for (size_t r = 0; r < count; ++r) state[r] = mirror.Exchange(v[r], v[count - 1 - r]);
         state[count] = b.CreateLShr(span, 2);
-        v = elemental::EmitWhile(
+        v = EmitWhile(
             b, state, [&](const std::vector<Value*>& w) { return b.CreateICmpNE(w[count], zero); },
             [&](std::vector<Value*>& w) {
               LanePairs pairs(b, type, w[count], w[count]);

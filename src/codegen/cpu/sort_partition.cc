@@ -6,16 +6,13 @@
 // chunk storing its keys where they go; then each part is sorted on its own.
 #include "codegen/cpu/sort_network.h"
 #include "codegen/cpu/sort_phases.h"
-#include "codegen/elemental_internal.h"
 #include "codegen/poll.h"
 
 namespace kiln::codegen {
 
-using elemental::EmitWhile;
 using llvm::BasicBlock;
 using llvm::Function;
 using llvm::Value;
-using Values = NestEmitter::Values;
 
 namespace {
 
@@ -45,10 +42,9 @@ class Keys {
     std::vector<uint32_t> numbers;
     for (int64_t lane = 0; lane < lanes_; ++lane) numbers.push_back(static_cast<uint32_t>(lane));
     Value* iota = llvm::ConstantDataVector::get(b_.getContext(), numbers);
-    Value* bound = b_.CreateTrunc(Min(count, Int(lanes_)), b_.getInt32Ty());
+    Value* bound = b_.CreateTrunc(EmitMin(b_, count, Int(lanes_)), b_.getInt32Ty());
     return b_.CreateICmpSLT(iota, b_.CreateVectorSplat(static_cast<unsigned>(lanes_), bound));
   }
-  Value* Min(Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); }
 
   // Keys of the lanes in the mask, all of them where it is null; the others are as `rest`.
   Value* Load(Value* from, Value* mask, Value* rest) {
@@ -105,10 +101,6 @@ int64_t SizeOf(const SortContext& c) {
   return c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent;
 }
 
-BasicBlock* NewBlock(Builder& b, const char* name) {
-  return BasicBlock::Create(b.getContext(), name, b.GetInsertBlock()->getParent());
-}
-
 // Network(from, to, count): sorts what the largest network holds at most.
 Function* MakeNetwork(const SortContext& c) {
   llvm::LLVMContext& context = c.session.context();
@@ -119,14 +111,7 @@ Function* MakeNetwork(const SortContext& c) {
   Builder b(BasicBlock::Create(context, "entry", f));
   Keys keys(c, b);
   Value *from = f->getArg(0), *to = f->getArg(1), *count = f->getArg(2);
-  for (int size = 1; size <= kRegisters; size *= 2) {
-    BasicBlock* larger = nullptr;
-    if (size < kRegisters) {
-      BasicBlock* fits = NewBlock(b, "fits");
-      larger = NewBlock(b, "larger");
-      b.CreateCondBr(b.CreateICmpSLE(count, keys.Int(size * keys.lanes())), fits, larger);
-      b.SetInsertPoint(fits);
-    }
+  auto sort = [&](int size) {
     Values registers, masks;
     for (int64_t r = 0; r < size; ++r) {
       Value* first = keys.Int(r * keys.lanes());
@@ -141,8 +126,12 @@ Function* MakeNetwork(const SortContext& c) {
                           masks[at]);
     }
     b.CreateRetVoid();
-    if (larger) b.SetInsertPoint(larger);
+  };
+  for (int size = 1; size < kRegisters; size *= 2) {
+    EmitIf(b, b.CreateICmpSLE(count, keys.Int(size * keys.lanes())), [&] { sort(size); },
+           {.then = "fits", .after = "larger"});
   }
+  sort(kRegisters);
   return f;
 }
 
@@ -162,7 +151,6 @@ class Quicksort {
 
   Function* Emit() {
     BasicBlock *entry = b_.GetInsertBlock(), *head = NewBlock(b_, "head");
-    BasicBlock *small = NewBlock(b_, "small"), *large = NewBlock(b_, "large");
     b_.CreateBr(head);
     b_.SetInsertPoint(head);
     std::vector<llvm::PHINode*> phis;
@@ -171,23 +159,18 @@ class Quicksort {
       phis.back()->addIncoming(f_->getArg(k), entry);
     }
     Value *from = phis[0], *to = phis[1], *count = phis[2], *tries = phis[3], *stays = phis[4];
-    b_.CreateCondBr(b_.CreateICmpSLE(count, keys_.Int(kRegisters * keys_.lanes())), small, large);
-
-    b_.SetInsertPoint(small);
-    Value* home = b_.CreateSelect(stays, from, to);
-    b_.CreateCall(network_, {from, home, count});
-    b_.CreateRetVoid();
-
-    b_.SetInsertPoint(large);
+    auto small = [&] {
+      b_.CreateCall(network_, {from, b_.CreateSelect(stays, from, to), count});
+      b_.CreateRetVoid();
+    };
+    EmitIf(b_, b_.CreateICmpSLE(count, keys_.Int(kRegisters * keys_.lanes())), small,
+           {.then = "small", .after = "large"});
     if (may_take_long_) {
-      BasicBlock *many = NewBlock(b_, "many"), *few = NewBlock(b_, "few");
-      b_.CreateCondBr(b_.CreateICmpSGT(count, keys_.Int(kStepsBetweenPolls)), many, few);
-      b_.SetInsertPoint(many);
-      EmitPoll(b_, f_->getArg(kFrame), [&](Value*) { b_.CreateRetVoid(); });
-      b_.CreateBr(few);
-      b_.SetInsertPoint(few);
+      auto poll = [&] { EmitPoll(b_, f_->getArg(kFrame), [&](Value*) { b_.CreateRetVoid(); }); };
+      EmitIf(b_, b_.CreateICmpSGT(count, keys_.Int(kStepsBetweenPolls)), poll,
+             {.then = "many", .after = "few"});
     }
-    Value* pivot = Pivot(from, count, tries, home = b_.CreateSelect(stays, from, to));
+    Value* pivot = Pivot(from, count, tries, b_.CreateSelect(stays, from, to));
     Value* lefts = Partition(from, count, pivot, to);
     Value* rights = b_.CreateSub(count, lefts);
     // The pivot may be the largest, and many be like it: then the next is the middle, which the
@@ -205,14 +188,12 @@ class Quicksort {
               next_tries, moved};
     };
     Values shorter = part(left_first), longer = part(b_.CreateNot(left_first));
-    BasicBlock *call = NewBlock(b_, "call"), *next = NewBlock(b_, "next");
-    b_.CreateCondBr(stuck, next, call);
-    b_.SetInsertPoint(call);
     shorter.push_back(f_->getArg(kFrame));
-    b_.CreateCall(f_, shorter);
-    b_.CreateBr(next);
-    b_.SetInsertPoint(next);
-    for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(longer[i], next);
+    EmitIf(b_, stuck, nullptr, [&] { b_.CreateCall(f_, shorter); },
+           {.otherwise = "call", .after = "next"});
+    for (size_t i = 0; i < phis.size(); ++i) {
+      phis[i]->addIncoming(longer[i], b_.GetInsertBlock());
+    }
     b_.CreateBr(head);
     return f_;
   }
@@ -277,10 +258,7 @@ class Quicksort {
     b_.CreateRetVoid();
 
     b_.SetInsertPoint(after);
-    llvm::PHINode* pivot = b_.CreatePHI(keys_.key(), 2);
-    pivot->addIncoming(median, sampled_end);
-    pivot->addIncoming(half, middle_end);
-    return pivot;
+    return EmitPhi(b_, {median, sampled_end}, {half, middle_end});
   }
 
   llvm::Type* MaskType() {
@@ -359,8 +337,7 @@ void EmitSplittersPhase(const SortContext& c, SortPhase& p, const SortFunctions&
   Value* from = p.Pointer(SortState::kFrom);
   auto* type = llvm::ArrayType::get(keys.key(), static_cast<uint64_t>(size));
   Value* sample = b.CreateAlloca(type);
-  Values none;
-  p.nest().Loop(p.Int(0), p.Int(size), 1, true, none, [&](Value* i, Values&) {
+  EmitLoop(b, p.Int(0), p.Int(size), 1, [&](Value* i) {
     Value* at = keys.At(from, b.CreateMul(i, p.Int(SizeOf(c) / size)));
     Value* key = b.CreateAlignedLoad(keys.key(), at, keys.align());
     b.CreateAlignedStore(key, keys.At(sample, i), keys.align());

@@ -46,8 +46,6 @@ class SortPhase {
   llvm::Value* Scratch(int64_t offset);
   // base + index * size of T
   llvm::Value* At(llvm::Type* type, llvm::Value* base, llvm::Value* index);
-  llvm::Value* Min(llvm::Value* x, llvm::Value* y);
-  llvm::Value* Max(llvm::Value* x, llvm::Value* y);
 
   // Calls f(chunk, first element, end) for each chunk of the phase's items.
   void ForEachChunk(

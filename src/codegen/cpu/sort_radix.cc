@@ -6,7 +6,6 @@
 namespace kiln::codegen {
 
 using llvm::Value;
-using Values = NestEmitter::Values;
 
 namespace {
 
@@ -50,17 +49,15 @@ void EmitCountPhase(const SortContext& c, SortPhase& p) {
   Digit digit(c, p);
   Value* from = p.Pointer(SortState::kFrom);
   llvm::Type *word = b.getInt32Ty(), *record = RecordType(c);
-  Values none;
   p.ForEachChunk([&](Value* chunk, Value* first, Value* end) {
     Value* counts = CountsOf(c, p, chunk);
     constexpr int64_t kLanes = 16;
     auto* vector = llvm::FixedVectorType::get(word, kLanes);
-    p.nest().Loop(p.Int(0), p.Int(c.schedule.buckets()), kLanes, true, none,
-                  [&](Value* i, Values&) {
-                    b.CreateAlignedStore(llvm::Constant::getNullValue(vector),
-                                         p.At(word, counts, i), llvm::Align(64));
-                  });
-    p.nest().Loop(first, end, 1, false, none, [&](Value* i, Values&) {
+    EmitLoop(b, p.Int(0), p.Int(c.schedule.buckets()), kLanes, [&](Value* i) {
+      b.CreateAlignedStore(llvm::Constant::getNullValue(vector), p.At(word, counts, i),
+                           llvm::Align(64));
+    });
+    EmitLoop(b, first, end, 1, [&](Value* i) {
       Value* slot = p.At(word, counts, digit.Of(p.At(record, from, i)));
       b.CreateStore(b.CreateAdd(b.CreateLoad(word, slot), b.getInt32(1)), slot);
     });
@@ -74,22 +71,20 @@ void EmitPlacePhase(const SortContext& c, SortPhase& p) {
       static_cast<uint32_t>(c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent));
   Value* counts = p.Scratch(c.schedule.counts);
   Values carried = {b.getInt32(0), b.getFalse()};
-  p.nest().Loop(
-      p.Int(0), p.Int(c.schedule.buckets()), 1, true, carried, [&](Value* digit, Values& values) {
-        Value* before = values[0];
-        Values sum = {before};
-        p.nest().Loop(
-            p.Int(0), p.Int(c.schedule.chunks), 1, true, sum, [&](Value* chunk, Values& at) {
-              Value* index = b.CreateAdd(b.CreateMul(chunk, p.Int(c.schedule.buckets())), digit);
-              Value* slot = p.At(word, counts, index);
-              Value* count = b.CreateLoad(word, slot);
-              b.CreateStore(at[0], slot);
-              at[0] = b.CreateAdd(at[0], count);
-            });
-        // Where all have one digit there is nothing to move.
-        Value* all = b.CreateICmpEQ(b.CreateSub(sum[0], before), size);
-        values = {sum[0], b.CreateOr(values[1], all)};
-      });
+  EmitLoop(b, p.Int(0), p.Int(c.schedule.buckets()), 1, carried, [&](Value* digit, Values& values) {
+    Value* before = values[0];
+    Values sum = {before};
+    EmitLoop(b, p.Int(0), p.Int(c.schedule.chunks), 1, sum, [&](Value* chunk, Values& at) {
+      Value* index = b.CreateAdd(b.CreateMul(chunk, p.Int(c.schedule.buckets())), digit);
+      Value* slot = p.At(word, counts, index);
+      Value* count = b.CreateLoad(word, slot);
+      b.CreateStore(at[0], slot);
+      at[0] = b.CreateAdd(at[0], count);
+    });
+    // Where all have one digit there is nothing to move.
+    Value* all = b.CreateICmpEQ(b.CreateSub(sum[0], before), size);
+    values = {sum[0], b.CreateOr(values[1], all)};
+  });
   p.SetState(SortState::kSkip, b.CreateZExt(carried[1], b.getInt64Ty()));
 }
 
@@ -100,10 +95,9 @@ void EmitMovePhase(const SortContext& c, SortPhase& p) {
   llvm::Type *word = b.getInt32Ty(), *record = RecordType(c);
   // Records of 128 bits are aligned like their halves: scratch says nothing more.
   llvm::Align align(static_cast<uint64_t>(std::min(c.schedule.record_bits() / 8, 8)));
-  Values none;
   p.ForEachChunk([&](Value* chunk, Value* first, Value* end) {
     Value* counts = CountsOf(c, p, chunk);
-    p.nest().Loop(first, end, 1, false, none, [&](Value* i, Values&) {
+    EmitLoop(b, first, end, 1, [&](Value* i) {
       Value* source = p.At(record, from, i);
       Value* value = b.CreateAlignedLoad(record, source, align);
       Value* slot = p.At(word, counts, digit.Of(source));

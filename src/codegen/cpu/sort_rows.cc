@@ -2,15 +2,12 @@
 #include <numeric>
 
 #include "codegen/cpu/sort_phases.h"
-#include "codegen/elemental_internal.h"
 #include "codegen/sort_keys.h"
 
 namespace kiln::codegen {
 
-using elemental::EmitWhile;
 using kernel::Index;
 using llvm::Value;
-using Values = NestEmitter::Values;
 
 namespace {
 
@@ -55,7 +52,7 @@ class RowCode {
     std::vector<int> accesses = s_.records ? RecordAccesses(from) : ElementAccesses(from);
     Values none;
     p_.ForEachChunk([&](Value*, Value* first, Value* end) {
-      Vectors(first, p_.Min(end, p_.Int(c_.sort.keep)), none, [&](Values&) {
+      Vectors(first, EmitMin(b_, end, p_.Int(c_.sort.keep)), none, [&](Values&) {
         for (size_t k = 0; k < outputs.size(); ++k) {
           Lanes lanes;
           e_.LoadAccess(accesses[k], lanes);
@@ -94,7 +91,7 @@ class RowCode {
         if (e_.width() > 1) start = b_.CreateExtractElement(start, uint64_t{0});
         // Most vectors have none, and skip the lanes.
         Value* lanes = b_.CreateSelect(any, p_.Int(e_.width()), p_.Int(0));
-        e_.Loop(p_.Int(0), lanes, 1, false, values, [&](Value* lane, Values& now) {
+        EmitLoop(b_, p_.Int(0), lanes, 1, values, [&](Value* lane, Values& now) {
           bool vector = e_.width() > 1;
           Value* one = vector ? b_.CreateExtractElement(key, lane) : key;
           Value* counts = vector ? b_.CreateExtractElement(near, lane) : near;
@@ -107,17 +104,17 @@ class RowCode {
           b_.CreateAlignedStore(candidate, p_.At(record, own, now[0]), align);
           now[0] = b_.CreateAdd(now[0], b_.CreateZExt(counts, b_.getInt64Ty()));
           Value* full = b_.CreateICmpEQ(now[0], p_.Int(s_.candidates - 1));
-          e_.Loop(p_.Int(0), b_.CreateZExt(full, b_.getInt64Ty()), 1, false, now,
-                  [&](Value*, Values& after) {
-                    sort(after[0]);
-                    Value* last = p_.At(record, own, p_.Int(c_.sort.keep - 1));
-                    after = {p_.Int(c_.sort.keep), b_.CreateAlignedLoad(record, last, align)};
-                  });
+          EmitLoop(b_, p_.Int(0), b_.CreateZExt(full, b_.getInt64Ty()), 1, now,
+                   [&](Value*, Values& after) {
+                     sort(after[0]);
+                     Value* last = p_.At(record, own, p_.Int(c_.sort.keep - 1));
+                     after = {p_.Int(c_.sort.keep), b_.CreateAlignedLoad(record, last, align)};
+                   });
         });
       });
       sort(state[0]);
       // Of fewer than are wanted the rest is what comes after everything.
-      e_.Loop(state[0], p_.Int(c_.sort.keep), 1, false, nothing, [&](Value* i, Values&) {
+      EmitLoop(b_, state[0], p_.Int(c_.sort.keep), 1, [&](Value* i) {
         b_.CreateAlignedStore(none, p_.At(record, own, i), llvm::Align(8));
       });
     });
@@ -126,15 +123,15 @@ class RowCode {
   // Zeros and NaNs as they were, in the order in which they were.
   void Restore() {
     Values none, lost = {p_.Int(0)};
-    e_.Loop(p_.Int(0), p_.Int(s_.chunks), 1, true, lost, [&](Value* chunk, Values& values) {
+    EmitLoop(b_, p_.Int(0), p_.Int(s_.chunks), 1, lost, [&](Value* chunk, Values& values) {
       values[0] = b_.CreateOr(values[0], b_.CreateLoad(b_.getInt64Ty(), FlagOf(chunk)));
     });
-    If(b_.CreateIsNotNull(lost[0]), [&] {
+    EmitIf(b_, b_.CreateIsNotNull(lost[0]), [&] {
       std::vector<int> outputs = OutputAccesses();
       llvm::LLVMContext& context = b_.getContext();
       Values next = {LowerBound(KeyOfZero(context, key_type(), *c_.sort.key)),
                      LowerBound(KeyOfNan(context, key_type(), *c_.sort.key))};
-      e_.Loop(p_.Int(0), p_.Int(size()), 1, true, next, [&](Value* i, Values& at) {
+      EmitLoop(b_, p_.Int(0), p_.Int(size()), 1, next, [&](Value* i, Values& at) {
         NestEmitter::Mark mark = e_.GetMark();
         e_.Bind(variable(), i);
         e_.EmitReady(0);
@@ -144,7 +141,7 @@ class RowCode {
         Value* nan = b_.CreateFCmpUNO(x, x);
         Value* place = b_.CreateSelect(zero, at[0], at[1]);
         Value* stored = b_.CreateICmpSLT(place, p_.Int(c_.sort.keep));
-        If(b_.CreateAnd(b_.CreateOr(zero, nan), stored), [&] {
+        EmitIf(b_, b_.CreateAnd(b_.CreateOr(zero, nan), stored), [&] {
           e_.Bind(variable(), place);
           e_.StoreAccess(outputs[0], {{x}, false});
         });
@@ -247,8 +244,8 @@ class RowCode {
     llvm::Type* record = RecordType(c_);
     Values none;
     p_.ForEachChunk([&](Value*, Value* first, Value* end) {
-      Value* last = p_.Min(end, p_.Int(c_.sort.keep));
-      e_.Loop(first, last, 1, false, none, [&](Value* to, Values&) {
+      Value* last = EmitMin(b_, end, p_.Int(c_.sort.keep));
+      EmitLoop(b_, first, last, 1, [&](Value* to) {
         Value* place = b_.CreateLoad(b_.getInt64Ty(), p_.At(record, from, to));
         if (s_.record_bits() == 64) place = b_.CreateAnd(place, p_.Int(UINT32_MAX));
         NestEmitter::Mark mark = e_.GetMark();
@@ -284,17 +281,6 @@ class RowCode {
   Value* FlagOf(Value* chunk) {
     constexpr int64_t kLine = 64;
     return p_.At(b_.getInt8Ty(), p_.Scratch(s_.flags), b_.CreateMul(chunk, p_.Int(kLine)));
-  }
-
-  void If(Value* condition, const std::function<void()>& then) {
-    llvm::Function* function = b_.GetInsertBlock()->getParent();
-    auto* inside = llvm::BasicBlock::Create(b_.getContext(), "then", function);
-    auto* after = llvm::BasicBlock::Create(b_.getContext(), "after", function);
-    b_.CreateCondBr(condition, inside, after);
-    b_.SetInsertPoint(inside);
-    then();
-    b_.CreateBr(after);
-    b_.SetInsertPoint(after);
   }
 
   const SortContext& c_;

@@ -89,7 +89,7 @@ GpuEmitter::GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
       combiners_(combiners),
       b_(function->getContext()),
       gpu_(b_, *function->getParent()) {
-  entry_ = NewBlock("entry");
+  entry_ = llvm::BasicBlock::Create(context(), "entry", function_);
   b_.SetInsertPoint(entry_);
   index_type_ = FitsInt32(kernel) ? b_.getInt32Ty() : b_.getInt64Ty();
   variables_.resize(kernel.variables.size());
@@ -123,30 +123,20 @@ std::vector<int> GpuEmitter::OuterVariables() const {
 
 // --- Control
 
-llvm::BasicBlock* GpuEmitter::NewBlock(const char* name) {
-  return llvm::BasicBlock::Create(function_->getContext(), name, function_);
-}
-
 llvm::AllocaInst* GpuEmitter::NewSlot(llvm::Type* type) {
   llvm::IRBuilder<> at_entry(entry_, entry_->begin());
   return at_entry.CreateAlloca(type);
 }
 
 void GpuEmitter::Loop(Value* begin, Value* end, Value* step,
-                      const std::function<void(Value*)>& body) {
+                      llvm::function_ref<void(Value*)> body) {
   Scope scope(*this);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *head = NewBlock("head"),
-                   *inside = NewBlock("body"), *after = NewBlock("after");
-  b_.CreateBr(head);
-  b_.SetInsertPoint(head);
-  llvm::PHINode* i = b_.CreatePHI(index_type_, 2);
-  i->addIncoming(begin, before);
-  b_.CreateCondBr(b_.CreateICmpSLT(i, end), inside, after);
-  b_.SetInsertPoint(inside);
-  body(i);
-  i->addIncoming(b_.CreateAdd(i, step), b_.GetInsertBlock());
-  b_.CreateBr(head);
-  b_.SetInsertPoint(after);
+  auto inside = [&](const Values& v) { return b_.CreateICmpSLT(v[0], end); };
+  auto point = [&](Values& v) {
+    body(v[0]);
+    v[0] = b_.CreateAdd(v[0], step);
+  };
+  EmitWhile(b_, {begin}, inside, point, {.head = "head", .body = "body", .after = "after"});
 }
 
 void GpuEmitter::InOrder(std::span<const int> variables, const std::function<void()>& body) {
@@ -158,14 +148,9 @@ void GpuEmitter::InOrder(std::span<const int> variables, const std::function<voi
   });
 }
 
-void GpuEmitter::If(Value* condition, const std::function<void()>& body) {
+void GpuEmitter::If(Value* condition, llvm::function_ref<void()> body) {
   Scope scope(*this);
-  llvm::BasicBlock *inside = NewBlock("then"), *after = NewBlock("endif");
-  b_.CreateCondBr(condition, inside, after);
-  b_.SetInsertPoint(inside);
-  body();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
+  EmitIf(b_, condition, body, {.after = "endif"});
 }
 
 // --- Points
@@ -252,18 +237,11 @@ Value* GpuEmitter::Load(int stage, const Node& n) {
 Value* GpuEmitter::GuardedLoad(int stage, const Node& n) {
   Value* guard = At(stage, n.guard);
   EvalValues(stage, n.index);
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = NewBlock("load"),
-                   *after = NewBlock("loaded");
-  b_.CreateCondBr(guard, inside, after);
-  b_.SetInsertPoint(inside);
-  Value* value = Load(stage, n);
-  llvm::BasicBlock* end = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  llvm::PHINode* phi = b_.CreatePHI(value->getType(), 2);
-  phi->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
-  phi->addIncoming(value, end);
-  return phi;
+  Value* value = nullptr;
+  IfEnds ends =
+      EmitIf(b_, guard, [&] { value = Load(stage, n); }, {.then = "load", .after = "loaded"});
+  Value* zero = llvm::Constant::getNullValue(value->getType());
+  return EmitPhi(b_, {zero, ends.otherwise}, {value, ends.then});
 }
 
 Value* GpuEmitter::Op(const Node& n, const std::vector<Node>& nodes,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "codegen/control_flow.h"
 #include "codegen/elemental.h"
 #include "codegen/gpu/nest.h"
 #include "codegen/gpu/primitives.h"
@@ -48,14 +49,13 @@ class GpuEmitter {
   std::vector<int> OuterVariables() const;
 
   // --- Control
-  llvm::BasicBlock* NewBlock(const char* name);
   // A stack slot, which becomes a register.
   llvm::AllocaInst* NewSlot(llvm::Type* type);
   // for (i = begin; i < end; i += step)
-  void Loop(Value* begin, Value* end, Value* step, const std::function<void(Value*)>& body);
+  void Loop(Value* begin, Value* end, Value* step, llvm::function_ref<void(Value*)> body);
   // For all points of the variables, row by row.
   void InOrder(std::span<const int> variables, const std::function<void()>& body);
-  void If(Value* condition, const std::function<void()>& body);
+  void If(Value* condition, llvm::function_ref<void()> body);
   // What nodes have become inside is forgotten at the end of the scope.
   class Scope {
    public:

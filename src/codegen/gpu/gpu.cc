@@ -9,6 +9,7 @@
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "codegen/codegen.h"
+#include "codegen/control_flow.h"
 #include "codegen/effort.h"
 #include "codegen/elemental.h"
 #include "codegen/gpu/emulate.h"
@@ -217,9 +218,7 @@ class GpuModuleEmitter {
       return;
     }
     size_t half = parts.size() / 2;
-    llvm::Function* f = b.GetInsertBlock()->getParent();
-    auto* low = llvm::BasicBlock::Create(f->getContext(), "low", f);
-    auto* high = llvm::BasicBlock::Create(f->getContext(), "high", f);
+    llvm::BasicBlock *low = NewBlock(b, "low"), *high = NewBlock(b, "high");
     auto bound = static_cast<uint64_t>(parts[half].schedule.first_block);
     b.CreateCondBr(b.CreateICmpULT(block, b.getInt64(bound)), low, high);
     b.SetInsertPoint(low);

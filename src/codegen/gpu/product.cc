@@ -69,7 +69,7 @@ class Product {
       Value* rows = e_.Int(tile_.group);
       if (row_tiles % tile_.group != 0) {
         Value* left = b_.CreateSub(e_.Int(row_tiles), first);
-        rows = b_.CreateSelect(b_.CreateICmpSLT(left, rows), left, rows);
+        rows = EmitMin(b_, left, rows);
       }
       row = b_.CreateAdd(first, b_.CreateURem(in_group, rows));
       column = b_.CreateUDiv(in_group, rows);
@@ -108,7 +108,7 @@ class Product {
       begin = b_.CreateMul(chunk_, e_.Int(size));
       end = b_.CreateAdd(begin, e_.Int(size));
       if (pieces_ % size != 0) {
-        end = b_.CreateSelect(b_.CreateICmpSLT(end, e_.Int(pieces_)), end, e_.Int(pieces_));
+        end = EmitMin(b_, end, e_.Int(pieces_));
       }
     }
     const bool copies = x_->copied() || y_->copied();

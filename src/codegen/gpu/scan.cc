@@ -27,7 +27,7 @@ class Scanner {
               e_.Delinearise(point_, e_.OuterVariables());
               Value* begin = b_.CreateMul(chunk_, e_.Int(size_));
               Value* end = b_.CreateAdd(begin, e_.Int(size_));
-              end = b_.CreateSelect(b_.CreateICmpSLT(end, e_.Int(extent_)), end, e_.Int(extent_));
+              end = EmitMin(b_, end, e_.Int(extent_));
               bool totals_only = chunks_ > 1 && e_.launch_number() == 0;
               std::vector<GpuEmitter::Slots> carry =
                   e_.MakeAccumulators(0, /*from_inits=*/!totals_only);

@@ -152,21 +152,17 @@ class Owners {
 
   // The updates from an entry on that go to the same place.
   void Follow(Value* entry, Value* count) {
-    llvm::BasicBlock *before = b_.GetInsertBlock(), *head = e_.NewBlock("update"),
-                     *after = e_.NewBlock("updated");
-    b_.CreateBr(head);
-    b_.SetInsertPoint(head);
-    llvm::PHINode* at = b_.CreatePHI(index_type(), 2);
-    at->addIncoming(entry, before);
-    {
-      GpuEmitter::Scope scope(e_);
-      e_.Delinearise(LoadAt(index_type(), number_, at), order_.in_order);
-      e_.EmitUpdates(0);
-    }
-    Value* next = b_.CreateIntCast(LoadAt(b_.getInt32Ty(), next_, at), index_type(), false);
-    at->addIncoming(next, b_.GetInsertBlock());
-    b_.CreateCondBr(b_.CreateICmpSLT(next, count), head, after);
-    b_.SetInsertPoint(after);
+    auto update = [&](Values& values) {
+      Value*& at = values[0];
+      {
+        GpuEmitter::Scope scope(e_);
+        e_.Delinearise(LoadAt(index_type(), number_, at), order_.in_order);
+        e_.EmitUpdates(0);
+      }
+      at = b_.CreateIntCast(LoadAt(b_.getInt32Ty(), next_, at), index_type(), false);
+      return b_.CreateICmpSLT(at, count);
+    };
+    EmitDoWhile(b_, {entry}, update, {.name = "update", .after = "updated"});
   }
 
   GpuEmitter& e_;

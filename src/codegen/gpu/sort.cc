@@ -137,10 +137,10 @@ class Sorter {
     Value* two = b_.CreateShl(width, e_.Int(1));
     Value* run = b_.CreateMul(b_.CreateUDiv(at, two), two);
     Value* in_left = b_.CreateICmpSLT(b_.CreateSub(at, run), width);
-    auto min = [&](Value* x, Value* y) { return b_.CreateSelect(b_.CreateICmpSLT(x, y), x, y); };
     // The other run.
-    Value* begin = min(b_.CreateAdd(run, b_.CreateSelect(in_left, width, e_.Int(0))), count);
-    Value* end = min(b_.CreateAdd(begin, width), count);
+    Value* offset = b_.CreateSelect(in_left, width, e_.Int(0));
+    Value* begin = EmitMin(b_, b_.CreateAdd(run, offset), count);
+    Value* end = EmitMin(b_, b_.CreateAdd(begin, width), count);
     llvm::AllocaInst* low = e_.NewSlot(e_.index_type());
     llvm::AllocaInst* high = e_.NewSlot(e_.index_type());
     b_.CreateStore(begin, low);
@@ -185,8 +185,7 @@ class Sorter {
           Value* begin =
               tiles == 1 ? e_.Int(0) : b_.CreateMul(b_.CreateURem(t, e_.Int(tiles)), e_.Int(tile_));
           Value* left = b_.CreateSub(e_.Int(size_), begin);
-          Value* count =
-              b_.CreateSelect(b_.CreateICmpSLT(left, e_.Int(tile_)), left, e_.Int(tile_));
+          Value* count = EmitMin(b_, left, e_.Int(tile_));
           e_.Delinearise(row, e_.OuterVariables());
           auto for_each = [&](const std::function<void(Value*)>& f) {
             e_.Loop(e_.thread(), count, e_.Int(threads), f);

@@ -283,7 +283,7 @@ class Teams {
     const int64_t size = (steps + chunks - 1) / chunks;
     Value* begin = b_.CreateMul(chunk_, e_.Int(size));
     Value* end = b_.CreateAdd(begin, e_.Int(size));
-    end = b_.CreateSelect(b_.CreateICmpSLT(end, e_.Int(steps)), end, e_.Int(steps));
+    end = EmitMin(b_, end, e_.Int(steps));
     std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(0);
     IfActive([&] { Walk(0, begin, end, slots); });
     std::vector<std::vector<Value*>> totals = ReduceOverTeam(0, slots);

@@ -1,5 +1,6 @@
 // pow and fmod: functions whose special cases outweigh their arithmetic.
 
+#include "codegen/control_flow.h"
 #include "codegen/math/math.h"
 #include "codegen/math/pairs.h"
 
@@ -122,13 +123,10 @@ Value* MathEmitter::Fmod(Value* x, Value* y) {
   auto any = [&](Value* lanes) {
     return lanes->getType()->isVectorTy() ? b_.CreateOrReduce(lanes) : lanes;
   };
-  llvm::Function* function = b_.GetInsertBlock()->getParent();
-  llvm::LLVMContext& context = b_.getContext();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(context, name, function); };
 
   // The largest divisor * 2^i that is not above r: doubling is exact.
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *grow = block("fmod.grow"),
-                   *shrink = block("fmod.shrink"), *done = block("fmod.done");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *grow = NewBlock(b_, "fmod.grow"),
+                   *shrink = NewBlock(b_, "fmod.shrink"), *done = NewBlock(b_, "fmod.done");
   b_.CreateBr(grow);
   b_.SetInsertPoint(grow);
   llvm::PHINode* m = b_.CreatePHI(type, 2);

@@ -5,6 +5,7 @@
 // mind (Brisebarre and Chevillard 2007), by Sollya's fpminimax, of (sin(r) - r) / r^3 and (cos(r) -
 // 1 + r^2/2) / r^4 on [0, pi/4].
 
+#include "codegen/control_flow.h"
 #include "codegen/math/math.h"
 #include "codegen/math/pairs.h"
 #include "llvm/IR/Module.h"
@@ -182,11 +183,8 @@ MathEmitter::Turns MathEmitter::ReduceByQuarterTurns(Value* x) {
   Turns moderate = wide ? ReduceModerateF64(x) : ReduceModerateF32(x);
   // True of a NaN too, which would come out right either way.
   Value* large = b_.CreateFCmpUGE(x, Number(x, wide ? kLimitF64 : kLimitF32));
-  llvm::LLVMContext& context = b_.getContext();
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::Function* function = before->getParent();
-  auto* each = llvm::BasicBlock::Create(context, "turns.large", function);
-  auto* done = llvm::BasicBlock::Create(context, "turns.done", function);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *each = NewBlock(b_, "turns.large"),
+                   *done = NewBlock(b_, "turns.done");
   b_.CreateCondBr(vector ? b_.CreateOrReduce(large) : large, each, done);
 
   // All lanes of such a vector, one by one.
@@ -231,10 +229,7 @@ MathEmitter::Turns MathEmitter::ReduceByQuarterTurns(Value* x) {
   llvm::BasicBlock* after = b_.GetInsertBlock();
   b_.SetInsertPoint(done);
   auto merge = [&](Value* fast, Value* other) {
-    llvm::PHINode* node = b_.CreatePHI(fast->getType(), 2);
-    node->addIncoming(fast, before);
-    node->addIncoming(other, after);
-    return node;
+    return EmitPhi(b_, {fast, before}, {other, after});
   };
   Turns result;
   result.quarters = merge(moderate.quarters, slow.quarters);

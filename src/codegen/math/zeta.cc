@@ -12,6 +12,7 @@
 
 #include <cmath>
 
+#include "codegen/control_flow.h"
 #include "codegen/math/math.h"
 #include "codegen/math/pairs.h"
 #include "llvm/IR/Intrinsics.h"
@@ -54,27 +55,12 @@ constexpr double kLargest = 0x1p80;
 
 // Does `body` until what it returns holds in no lane; gives the values after it.
 template <typename Body>
-std::vector<Value*> Repeat(llvm::IRBuilderBase& b, const std::vector<Value*>& init, Body body) {
-  llvm::BasicBlock* before = b.GetInsertBlock();
-  auto block = [&](const char* name) {
-    return llvm::BasicBlock::Create(b.getContext(), name, before->getParent());
+Values Repeat(llvm::IRBuilderBase& b, const Values& init, Body body) {
+  auto goes_on = [&](Values& values) -> Value* {
+    Value* lanes = body(values);
+    return lanes->getType()->isVectorTy() ? b.CreateOrReduce(lanes) : lanes;
   };
-  llvm::BasicBlock *inside = block("zeta.loop"), *after = block("zeta.done");
-  b.CreateBr(inside);
-  b.SetInsertPoint(inside);
-  std::vector<llvm::PHINode*> phis;
-  std::vector<Value*> values;
-  for (Value* v : init) {
-    phis.push_back(b.CreatePHI(v->getType(), 2));
-    phis.back()->addIncoming(v, before);
-    values.push_back(phis.back());
-  }
-  Value* goes_on = body(values);
-  if (goes_on->getType()->isVectorTy()) goes_on = b.CreateOrReduce(goes_on);
-  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(values[i], b.GetInsertBlock());
-  b.CreateCondBr(goes_on, inside, after);
-  b.SetInsertPoint(after);
-  return values;
+  return EmitDoWhile(b, init, goes_on, {.name = "zeta.loop", .after = "zeta.done"});
 }
 
 }  // namespace
