@@ -61,7 +61,7 @@ class Layout {
 
   int64_t BlockBytes(int64_t result) const {
     const kernel::Kernel& k = chain_.product.kernel;
-    ElementType type = k.params[static_cast<size_t>(chain_.ProductParam(result))].type;
+    ElementType type = k.params[chain_.ProductParam(result)].type;
     return schedule_.block_elements() * ByteWidth(type);
   }
   // A block need not begin at a multiple of the alignment.
@@ -87,7 +87,7 @@ class Layout {
     if (int64_t home = chain_.home[r]; home >= 0) {
       return {Place::Kind::kResult, chain_.rows.results[static_cast<size_t>(home)], 0};
     }
-    AddPiece(chain_.ProductParam(result), result);
+    AddPiece(chain_.ProductParam(result).value(), result);
     Place place{Place::Kind::kScratch, out_.scratch_bytes, ItemBytes(result) * schedule_.items};
     out_.scratch_bytes += place.bytes;
     return place;
@@ -110,9 +110,8 @@ Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
                                           const kernel::Scheduler& scheduler,
                                           const std::vector<bool>& constant,
                                           const CpuChainSchedule* known) {
-  auto is_constant = [&](int param) {
-    auto p = static_cast<size_t>(param);
-    return p < constant.size() && constant[p];
+  auto is_constant = [&](kernel::ParamId param) {
+    return param.index() < constant.size() && constant[param.index()];
   };
   const std::optional<CpuChainSchedule> schedule =
       known ? std::optional(*known) : scheduler.ScheduleChain(chain, is_constant);
@@ -153,8 +152,7 @@ Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
   // What stays between the two is not read from memory, nor written there.
   for (size_t r = 0; r < chain.product.results.size(); ++r) {
     const kernel::Param& p =
-        chain.product.kernel
-            .params[static_cast<size_t>(chain.ProductParam(static_cast<int64_t>(r)))];
+        chain.product.kernel.params[chain.ProductParam(static_cast<int64_t>(r))];
     const int64_t bytes = p.elements * ByteWidth(p.type);
     together.kernel.bytes_read -= chain.IsLinked(static_cast<int64_t>(r)) ? bytes : 0;
     together.kernel.bytes_written -= chain.product.results[r] < 0 ? bytes : 0;

@@ -82,7 +82,7 @@ class Lowering {
       auto input = i.opcode() == Opcode::kFusion ? inputs.begin() + operand
                                                  : std::ranges::find(inputs, i.operand(operand));
       return kernel::KernelMayShare(i, kernels_[it->second].kernel,
-                                    static_cast<int>(input - inputs.begin()), output);
+                                    kernel::ParamId(input - inputs.begin()), output);
     };
     options.updated_operand = kernel::UpdatedOperand;
     options.scratch_bytes = [this](const Instruction& i) -> int64_t {
@@ -194,11 +194,11 @@ class Lowering {
     KILN_RETURN_IF_ERROR(known.status());
     kernel::Kernel kernel = *known;
     kernel.name = SymbolName(i.name());
-    auto is_constant = [&](int param) {
-      return param < static_cast<int>(inputs.size()) && inputs[param]->IsConstant();
+    auto is_constant = [&](kernel::ParamId param) {
+      return param.index() < inputs.size() && inputs[param.index()]->IsConstant();
     };
     std::string text = kernel.ToString();
-    for (size_t p = 0; p < inputs.size(); ++p) text += is_constant(static_cast<int>(p)) ? '1' : '0';
+    for (const Instruction* input : inputs) text += input->IsConstant() ? '1' : '0';
     auto [it, fresh] = kernel_by_text_.try_emplace(std::move(text), kernels_.next());
     op_names_[&i] = kernel.op_names;
     if (fresh) {
@@ -434,10 +434,10 @@ class Lowering {
     launch.args = std::move(inputs);
     launch.args.insert(launch.args.end(), results.begin(), results.end());
     // What a kernel leaves of an output as it is must be there.
-    const std::vector<kernel::Param>& params = kernels_[launch.kernel].kernel.params;
-    for (size_t p = 0; p < params.size(); ++p) {
-      int from = params[p].in_place_of;
-      if (from >= 0) EmitCopy(launch.args[static_cast<size_t>(from)], launch.args[p], steps);
+    const auto& params = kernels_[launch.kernel].kernel.params;
+    for (kernel::ParamId p : params.ids()) {
+      const kernel::ParamId from = params[p].in_place_of;
+      if (from.valid()) EmitCopy(launch.args[from.index()], launch.args[p.index()], steps);
     }
     // The kernel's scratch: what a packed left operand takes, then its own.
     if (int64_t packed = PackedLhsBytes(kernels_[launch.kernel]); packed > 0) {
@@ -472,7 +472,7 @@ class Lowering {
     const std::shared_ptr<const kernel::Contraction> contraction =
         std::get<kernel::CpuGemm>(kernels_[product.kernel].schedule).contraction;
     bool left = role == kernel::CpuGemm::Role::kPackLhs;
-    int param = left ? contraction->a_param : contraction->b_param;
+    const size_t param = (left ? contraction->a_param : contraction->b_param).index();
     auto [it, fresh] = packing_kernels_.try_emplace({product.kernel, left}, kernels_.next());
     if (fresh) kernels_.push_back(PackingKernel(kernels_[product.kernel], role));
     program::Launch pack;
@@ -481,8 +481,8 @@ class Lowering {
     if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
       const kernel::Stage& stage = kernels_[product.kernel].kernel.stages[0];
       for (int other : prologue->others) {
-        int p = stage.nodes[static_cast<size_t>(other)].param;
-        pack.args.push_back(product.args[static_cast<size_t>(p)]);
+        const kernel::ParamId p = stage.nodes[static_cast<size_t>(other)].param;
+        pack.args.push_back(product.args[p.index()]);
       }
     }
     product.args[param] = panels;
@@ -497,18 +497,18 @@ class Lowering {
     const std::shared_ptr<const kernel::Contraction> contraction = product->contraction;
     if (!contraction->problem.b_constant) return;
     int64_t bytes = product->gemm->packed_b_bytes;
-    program::Slice source = launch.args[contraction->b_param];
+    program::Slice source = launch.args[contraction->b_param.index()];
     std::pair key(launch.kernel, std::vector{source.allocation});
     if (const auto& prologue = contraction->b_prologue) {
       for (int other : prologue->others) {
-        int p = k.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
-        key.second.push_back(launch.args[static_cast<size_t>(p)].allocation);
+        const kernel::ParamId p = k.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
+        key.second.push_back(launch.args[p.index()].allocation);
       }
     }
     auto [it, fresh] = packed_constants_.try_emplace(std::move(key), program_.allocations.next());
     program::Slice panels{it->second, 0, bytes};
     if (!fresh) {
-      launch.args[contraction->b_param] = panels;
+      launch.args[contraction->b_param.index()] = panels;
       return;
     }
     program_.allocations.push_back(

@@ -37,8 +37,8 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, CpuGemm::Role role
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
   if (const auto& prologue = left ? c.a_prologue : c.b_prologue) {
     for (int other : prologue->others) {
-      int param = product.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
-      pack.kernel.params.push_back(product.kernel.params[static_cast<size_t>(param)]);
+      const kernel::Node& load = product.kernel.stages[0].nodes[static_cast<size_t>(other)];
+      pack.kernel.params.push_back(product.kernel.params[load.param]);
     }
   }
   // What the prologue is made of.

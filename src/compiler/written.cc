@@ -11,6 +11,7 @@ namespace kiln::compiler {
 namespace {
 
 using kernel::Param;
+using kernel::ParamId;
 using kernel::ScheduledKernel;
 using program::Allocation;
 using program::AllocationId;
@@ -71,29 +72,26 @@ class Bytes {
 };
 
 // Of each output of a kernel whether it is written; of other parameters false.
-std::vector<bool> WrittenBy(const ScheduledKernel& scheduled) {
+IdVector<ParamId, bool> WrittenBy(const ScheduledKernel& scheduled) {
   const kernel::Kernel& k = scheduled.kernel;
-  std::vector<bool> written(k.params.size());
+  IdVector<ParamId, bool> written(k.params.size());
   const auto* product = std::get_if<kernel::CpuGemm>(&scheduled.schedule);
   if (product && product->role != kernel::CpuGemm::Role::kProduct) {
     // Its stages are the product's, of which it makes an operand.
-    for (size_t p = 0; p < written.size(); ++p)
-      written[p] = k.params[p].role != Param::Role::kInput;
+    for (ParamId p : k.params.ids()) written[p] = k.params[p].role != Param::Role::kInput;
     return written;
   }
-  std::vector<int64_t> stored(k.params.size());
+  IdVector<ParamId, int64_t> stored(k.params.size());
   for (const kernel::Stage& stage : k.stages) {
     const int64_t points = k.OuterPoints() * k.PointsOf(stage.variables);
-    for (const kernel::Store& s : stage.stores) stored[static_cast<size_t>(s.param)] += points;
+    for (const kernel::Store& s : stage.stores) stored[s.param] += points;
     if (!stage.sort) continue;
-    for (int p : stage.sort->params) {
-      stored[static_cast<size_t>(p)] += k.OuterPoints() * stage.sort->keep;
-    }
+    for (ParamId p : stage.sort->params) stored[p] += k.OuterPoints() * stage.sort->keep;
   }
-  for (size_t p = 0; p < written.size(); ++p) {
+  for (ParamId p : k.params.ids()) {
     const Param& param = k.params[p];
     if (param.role == Param::Role::kInput) continue;
-    written[p] = param.in_place_of >= 0 || stored[p] >= param.elements;
+    written[p] = param.in_place_of.valid() || stored[p] >= param.elements;
   }
   return written;
 }
@@ -203,11 +201,12 @@ class Checker {
 
   Status RunKernel(const program::Launch& launch, KernelId id, size_t first_arg) {
     const kernel::Kernel& k = kernels_[id].kernel;
-    for (size_t p = 0; p < k.params.size(); ++p) {
-      const bool is_read = k.params[p].role == Param::Role::kInput || k.params[p].in_place_of >= 0;
-      if (is_read) KILN_RETURN_IF_ERROR(Read(launch.args[first_arg + p], launch.id));
+    for (ParamId p : k.params.ids()) {
+      const Param& param = k.params[p];
+      const bool is_read = param.role == Param::Role::kInput || param.in_place_of.valid();
+      if (is_read) KILN_RETURN_IF_ERROR(Read(launch.args[first_arg + p.index()], launch.id));
     }
-    for (size_t p = 0; p < k.params.size(); ++p) {
+    for (ParamId p : k.params.ids()) {
       if (k.params[p].role == Param::Role::kInput) continue;
       if (!written_by_[id][p]) {
         const LaunchInfo& info = program_.launches[launch.id];
@@ -215,7 +214,7 @@ class Checker {
                         ") does not write all ", k.params[p].elements,
                         " elements of its parameter ", p, ", an output");
       }
-      Write(launch.args[first_arg + p]);
+      Write(launch.args[first_arg + p.index()]);
     }
     return OkStatus();
   }
@@ -246,7 +245,7 @@ class Checker {
 
   const program::Program& program_;
   const codegen::ScheduledKernels& kernels_;
-  IdVector<KernelId, std::vector<bool>> written_by_;  // by parameter
+  IdVector<KernelId, IdVector<ParamId, bool>> written_by_;
   std::vector<Bytes> layers_;
 };
 

@@ -66,7 +66,7 @@ class Builder {
   // Members in an order in which operands come first; heroes among them.
   Status Collect() {
     for (size_t i = 0; i < group_.inputs.size(); ++i) {
-      param_of_.emplace(group_.inputs[i], static_cast<int>(i));
+      param_of_.emplace(group_.inputs[i], i);
     }
     std::unordered_set<const Instruction*> seen;
     struct Visit {
@@ -121,7 +121,7 @@ class Builder {
       }
       AddParam(Param::Role::kInput, input->shape());
     }
-    first_output_ = static_cast<int>(kernel_.params.size());
+    first_output_ = kernel_.params.next();
     int output = 0;
     for (const Instruction* root : group_.roots) {
       outputs_.push_back({root, output});
@@ -132,6 +132,8 @@ class Builder {
     }
     return OkStatus();
   }
+
+  ParamId OutputParam(int output) const { return ParamId(first_output_.value() + output); }
 
   void AddParam(Param::Role role, const Shape& shape) {
     kernel_.params.push_back({role, shape.type(), shape.num_elements()});
@@ -176,7 +178,7 @@ class Builder {
 
   void StoreTo(Stage& stage, int output, const Shape& shape, const std::vector<Index>& index,
                int value) {
-    stage.stores.push_back({first_output_ + output, Linearise(index, shape.strides()), value});
+    stage.stores.push_back({OutputParam(output), Linearise(index, shape.strides()), value});
   }
 
   // Stores a root (all results of a reduce of several) at the outer point.
@@ -214,7 +216,7 @@ class Builder {
     for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + outer_[d];
     KILN_ASSIGN_OR_RETURN(int value, values.At(*root.operand(1), outer_));
     StoreTo(kernel_.stages[0], 0, root.shape(), index, value);
-    kernel_.params[static_cast<size_t>(first_output_)].in_place_of = param_of_.at(root.operand(0));
+    kernel_.params[first_output_].in_place_of = param_of_.at(root.operand(0));
     return OkStatus();
   }
 
@@ -226,7 +228,7 @@ class Builder {
     StageValues values(kernel_.stages[0], Sources(0));
     auto param_of = [&](const Instruction& i) {
       auto it = param_of_.find(&i);
-      return it == param_of_.end() ? -1 : it->second;
+      return it == param_of_.end() ? ParamId() : it->second;
     };
     return BuildScatter(*heroes_[0], first_output_, param_of, values, kernel_);
   }
@@ -315,7 +317,7 @@ class Builder {
       }
       reduction_of_[hero] = {s, number};
     }
-    auto store = [&](const Instruction& value, const std::vector<Index>& index, int param,
+    auto store = [&](const Instruction& value, const std::vector<Index>& index, ParamId param,
                      const std::vector<int64_t>& strides) -> Status {
       EnterInner(s);
       KILN_ASSIGN_OR_RETURN(int node, values.At(value, index));
@@ -330,7 +332,7 @@ class Builder {
     for (const auto& [root, output] : outputs_) {
       if (!IsWhole(*root) || LevelOf(root) != s) continue;
       KILN_RETURN_IF_ERROR(
-          store(*root, WholeIndex(*root), first_output_ + output, root->shape().strides()));
+          store(*root, WholeIndex(*root), OutputParam(output), root->shape().strides()));
     }
     return OkStatus();
   }
@@ -457,7 +459,8 @@ class Builder {
   void KeepForLater() {
     for (const auto& [root, output] : outputs_) {
       if (!IsWhole(*root)) continue;
-      const int last = LevelOf(root), param = first_output_ + output;
+      const int last = LevelOf(root);
+      const ParamId param = OutputParam(output);
       std::optional<std::vector<int64_t>> strides = WholeStrides(*root);
       if (!strides) continue;
       std::vector<std::unordered_set<const Instruction*>> needed;
@@ -621,26 +624,26 @@ class Builder {
 
   // No more than an array has is counted, and no more than is read or written of it.
   void AddBytes(int64_t outer) {
-    std::vector<int64_t> touched(kernel_.params.size());
+    IdVector<ParamId, int64_t> touched(kernel_.params.size());
     for (const Stage& stage : kernel_.stages) {
       int64_t points = outer;
       for (int v : stage.variables) points *= kernel_.variables[v].extent;
-      auto touch = [&](int param) {
-        int64_t& sum = touched[static_cast<size_t>(param)];
-        sum = std::min(sum + points, kernel_.params[static_cast<size_t>(param)].elements);
+      auto touch = [&](ParamId param) {
+        int64_t& sum = touched[param];
+        sum = std::min(sum + points, kernel_.params[param].elements);
       };
       for (const Node& n : stage.nodes) {
         if (n.kind == Node::Kind::kLoad) touch(n.param);
       }
       for (const Store& s : stage.stores) touch(s.param);
       for (const Update& u : stage.updates) {
-        for (int param : u.params) touch(param);
+        for (ParamId param : u.params) touch(param);
       }
       if (!stage.sort) continue;
       points = outer * stage.sort->keep;
-      for (int param : stage.sort->params) touch(param);
+      for (ParamId param : stage.sort->params) touch(param);
     }
-    for (size_t p = 0; p < touched.size(); ++p) {
+    for (ParamId p : kernel_.params.ids()) {
       const Param& param = kernel_.params[p];
       (param.role == Param::Role::kInput ? kernel_.bytes_read : kernel_.bytes_written) +=
           touched[p] * ByteWidth(param.type);
@@ -651,7 +654,7 @@ class Builder {
   Kernel kernel_;
   std::vector<const Instruction*> members_, heroes_;
   std::vector<Output> outputs_;
-  std::unordered_map<const Instruction*, int> param_of_;
+  std::unordered_map<const Instruction*, ParamId> param_of_;
   std::unordered_map<const Instruction*, int> level_;  // of members
   // Of a reduction: its stage, and its number there.
   struct Reduced {
@@ -661,7 +664,8 @@ class Builder {
   // Of a value that waits in an output's memory: the stage that puts it there, and the one that
   // stores the output itself at last.
   struct Kept {
-    int stage, last, param;
+    int stage, last;
+    ParamId param;
     std::vector<int64_t> strides;
     bool IsThereIn(int s) const { return s > stage && s <= last; }
   };
@@ -669,7 +673,7 @@ class Builder {
   std::unordered_map<const Instruction*, std::vector<Index>> index_of_, whole_of_;
   std::vector<Index> outer_, full_;  // of a result element, of an element that is reduced
   std::vector<int> inner_;
-  int first_output_ = 0;
+  ParamId first_output_;
 };
 
 }  // namespace

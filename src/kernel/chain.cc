@@ -42,15 +42,14 @@ Status BuildParts(Chain& chain, FusionAnalysis& analysis) {
   chain.home.assign(chain.product.results.size(), -1);
   std::vector<bool> taken(chain.rows.results.size());
   for (size_t r = 0; r < chain.home.size(); ++r) {
-    std::vector<int> params = chain.RowsParams(static_cast<int64_t>(r));
+    std::vector<ParamId> params = chain.RowsParams(static_cast<int64_t>(r));
     if (chain.product.results[r] >= 0 || params.size() != 1) continue;
     for (size_t to = 0; to < taken.size(); ++to) {
-      const Param& made =
-          chain.product.kernel
-              .params[static_cast<size_t>(chain.ProductParam(static_cast<int64_t>(r)))];
-      const Param& output = chain.rows.kernel.params[static_cast<size_t>(
-          InputCount(chain.rows.kernel) + static_cast<int64_t>(to))];
-      if (taken[to] || made.elements != output.elements || output.in_place_of >= 0 ||
+      const Param& made = chain.product.kernel.params[chain.ProductParam(static_cast<int64_t>(r))];
+      const Param& output =
+          chain.rows.kernel
+              .params[ParamId(InputCount(chain.rows.kernel) + static_cast<int64_t>(to))];
+      if (taken[to] || made.elements != output.elements || output.in_place_of.valid() ||
           !KernelMayShare(*chain.rows.fusion, chain.rows.kernel, params[0],
                           static_cast<int64_t>(to))) {
         continue;
@@ -65,14 +64,14 @@ Status BuildParts(Chain& chain, FusionAnalysis& analysis) {
 
 }  // namespace
 
-int Chain::ProductParam(int64_t result) const {
-  return static_cast<int>(InputCount(product.kernel) + result);
+ParamId Chain::ProductParam(int64_t result) const {
+  return ParamId(InputCount(product.kernel) + result);
 }
 
-std::vector<int> Chain::RowsParams(int64_t result) const {
-  std::vector<int> params;
+std::vector<ParamId> Chain::RowsParams(int64_t result) const {
+  std::vector<ParamId> params;
   for (size_t o = 0; o < rows.operands.size(); ++o) {
-    if (rows.operands[o] == ~result) params.push_back(static_cast<int>(o));
+    if (rows.operands[o] == ~result) params.emplace_back(o);
   }
   return params;
 }
@@ -195,7 +194,7 @@ bool MayShareInChain(const Instruction& instruction, int64_t operand, int64_t ou
   // What the product puts there first would be read for the operand.
   if (by_rows && std::ranges::count(chain->home, result) > 0) return false;
   auto input = std::ranges::find(part.operands, operand) - part.operands.begin();
-  return KernelMayShare(*part.fusion, part.kernel, static_cast<int>(input), result);
+  return KernelMayShare(*part.fusion, part.kernel, ParamId(input), result);
 }
 
 }  // namespace kiln::kernel

@@ -33,8 +33,8 @@ struct Chain {
   std::vector<int64_t> home;
 
   // The parameters of the kernels that a result of the product is.
-  int ProductParam(int64_t result) const;
-  std::vector<int> RowsParams(int64_t result) const;
+  ParamId ProductParam(int64_t result) const;
+  std::vector<ParamId> RowsParams(int64_t result) const;
   // Whether the rows' kernel reads it.
   bool IsLinked(int64_t result) const { return !RowsParams(result).empty(); }
 };

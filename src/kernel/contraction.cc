@@ -131,21 +131,21 @@ std::optional<int64_t> OutputStride(const Kernel& kernel, int variable) {
   return kernel.stages[1].stores[0].index.StrideOf(variable);
 }
 
-// The product stored as it is: where, or -1.
-int PlainOutput(const Kernel& kernel) {
-  if (kernel.stages.size() != 2) return -1;
+// The product stored as it is: where, if it is.
+ParamId PlainOutput(const Kernel& kernel) {
+  if (kernel.stages.size() != 2) return {};
   const Stage& after = kernel.stages[1];
   if (after.stores.size() != 1 || after.nodes.size() != 1 ||
       after.nodes[0].kind != Node::Kind::kReduced || after.stores[0].index.constant() != 0) {
-    return -1;
+    return {};
   }
   for (int v = 0; v < kernel.outer; ++v) {
-    if (!after.stores[0].index.StrideOf(v)) return -1;
+    if (!after.stores[0].index.StrideOf(v)) return {};
   }
   return after.stores[0].param;
 }
 
-int CountLoads(const Kernel& kernel, int param) {
+int CountLoads(const Kernel& kernel, ParamId param) {
   int count = 0;
   for (const Stage& stage : kernel.stages) {
     for (const Node& n : stage.nodes) {
@@ -309,7 +309,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     }
   }
   bool transpose = (p.c_n != 1 && p.c_m == 1) || PrefersTransposedGemm(cpu, p);
-  if (c.c_param < 0 && p.c_n == 1) transpose = false;  // Epilogues want contiguous vectors.
+  if (!c.c_param.valid() && p.c_n == 1) transpose = false;  // Epilogues want contiguous vectors.
   if (transpose) {
     // And of the two the other one is the right factor now.
     auto moves = [](const auto& d) { return d.a != 0; };
@@ -330,7 +330,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
 }
 
 std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
-                                 const std::function<bool(int)>& is_constant) {
+                                 const std::function<bool(ParamId)>& is_constant) {
   auto contraction = AsContraction(kernel, cpu);
   if (!contraction || IsPlainReduction(contraction->problem)) return std::nullopt;
   Product product{*std::move(contraction)};

@@ -31,14 +31,14 @@ struct Prologue {
 // C[m, n] = sum over k of A[m, k] * B[k, n]. Vectors run along n, so the operands' roles are chosen
 // such that the kernel's outputs are contiguous along n where they can be.
 struct Contraction {
-  int a_param = -1, b_param = -1;
+  ParamId a_param, b_param;
   GemmProblem problem;
   // The iteration variables that m, n and the batch dimensions are; -1 for an extent of 1.
   int m_variable = -1, n_variable = -1;
   std::vector<int> batch_variables;
-  // Where the product is stored as it is, and nothing else is computed; -1 with an epilogue (the
-  // kernel's second stage).
-  int c_param = -1;
+  // Where the product is stored as it is, and nothing else is computed; none with an epilogue
+  // (the kernel's second stage).
+  ParamId c_param;
   // Where operands are more than loaded and converted.
   std::optional<Prologue> a_prologue, b_prologue;
 };
@@ -57,7 +57,7 @@ struct Product {
   bool may_pack_a = false, may_pack_b = false;
 };
 std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
-                                 const std::function<bool(int param)>& is_constant);
+                                 const std::function<bool(ParamId)>& is_constant);
 // What does not pack the left operand, where the schedule does and that may not be.
 void RespectPacking(const target::Cpu& cpu, const Product& product, GemmSchedule& schedule);
 

@@ -652,19 +652,19 @@ bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t out
                                  ? instruction.called(0)->parameter(operand)
                                  : instruction.operand(operand);
   auto at = std::find(group.inputs.begin(), group.inputs.end(), input);
-  return KernelMayShare(instruction, *kernel, static_cast<int>(at - group.inputs.begin()), output);
+  return KernelMayShare(instruction, *kernel, ParamId(at - group.inputs.begin()), output);
 }
 
-bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, int param,
+bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, ParamId param,
                     int64_t output) {
   FusionRole role = RoleOf(instruction);
   if (role == FusionRole::kNone) return false;
   auto inputs = std::ranges::count_if(kernel.params,
                                       [](const Param& p) { return p.role == Param::Role::kInput; });
-  int out = static_cast<int>(inputs + output);
+  const ParamId out(inputs + output);
   // What is copied to the output first may not be what the kernel has yet to read.
-  int updated = kernel.params[static_cast<size_t>(out)].in_place_of;
-  if (updated >= 0 && updated != param) return false;
+  const ParamId updated = kernel.params[out].in_place_of;
+  if (updated.valid() && updated != param) return false;
   if (kernel.kind == Kernel::Kind::kScatter) {
     const std::vector<Node>& nodes = kernel.stages[0].nodes;
     return std::ranges::none_of(

@@ -63,7 +63,7 @@ int64_t UpdatedOperand(const ir::Instruction& instruction, int64_t output);
 bool MayShareBuffer(const ir::Instruction& instruction, int64_t operand, int64_t output,
                     FusionAnalysis& analysis);
 // The same of the kernel that is known to be the instruction's, and of one of its inputs.
-bool KernelMayShare(const ir::Instruction& instruction, const Kernel& kernel, int input,
+bool KernelMayShare(const ir::Instruction& instruction, const Kernel& kernel, ParamId input,
                     int64_t output);
 
 }  // namespace kiln::kernel

@@ -109,10 +109,11 @@ int64_t Kernel::OuterPoints() const {
 
 std::string Kernel::ToString() const {
   std::string out = Cat(kKindNames[static_cast<int>(kind)], " (");
-  for (size_t i = 0; i < params.size(); ++i) {
-    out += Cat(i > 0 ? ", p" : "p", i, ": ", params[i].role == Param::Role::kOutput ? "out " : "",
-               TypeName(params[i].type), "[", params[i].elements, "]");
-    if (params[i].in_place_of >= 0) out += Cat(" in place of p", params[i].in_place_of);
+  for (ParamId i : params.ids()) {
+    const Param& p = params[i];
+    out += Cat(i.value() > 0 ? ", p" : "p", i, ": ", p.role == Param::Role::kOutput ? "out " : "",
+               TypeName(p.type), "[", p.elements, "]");
+    if (p.in_place_of.valid()) out += Cat(" in place of p", p.in_place_of);
   }
   out += ") outer (";
   for (int i = 0; i < outer; ++i) out += Cat(i > 0 ? ", d" : "d", i, " < ", variables[i].extent);

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/id.h"
 #include "kernel/index.h"
 #include "ops/attributes.h"
 #include "ops/op.h"
@@ -30,6 +31,8 @@
 namespace kiln::kernel {
 
 // An array that the kernel reads or writes. Elements are addressed by offset from its first one.
+struct Param;
+using ParamId = Id<Param>;  // of Kernel::params
 struct Param {
   enum class Role : uint8_t { kInput, kOutput };
   Role role = Role::kInput;
@@ -37,7 +40,7 @@ struct Param {
   int64_t elements = 0;
   // Of an output that the kernel writes in part: the input whose elements the others are. When the
   // kernel runs the two are one memory, or what is in the input has been copied to the output.
-  int in_place_of = -1;
+  ParamId in_place_of;
 };
 
 // One scalar value of a stage, of type `type`. Nodes are in an order in which operands come first;
@@ -63,7 +66,7 @@ struct Node {
   std::vector<int> operands;
   Index index;
   int64_t bound = 0;
-  int param = -1;
+  ParamId param;
   int guard = -1;  // node of type pred, or -1 for always
   int stage = -1, reduction = -1, result = -1;
   std::shared_ptr<const Literal> literal;
@@ -96,7 +99,7 @@ struct Reduction {
 };
 
 struct Store {
-  int param = -1;
+  ParamId param;
   Index index;
   int value = -1;  // a node of the stage
 };
@@ -105,9 +108,9 @@ struct Store {
 struct Update {
   int guard = -1;  // node of type pred, or -1 for always; where it is false nothing is done
   Combiner combiner;
-  std::vector<int> inputs;     // nodes of the stage
-  std::vector<int> params;     // outputs, which are read as well
-  std::vector<Index> indices;  // of each
+  std::vector<int> inputs;      // nodes of the stage
+  std::vector<ParamId> params;  // outputs, which are read as well
+  std::vector<Index> indices;   // of each
 };
 
 // What elements are ordered by, where that is one number of each.
@@ -128,10 +131,10 @@ struct SortKey {
 // The elements of one inner variable's points, put in order. It is stable.
 struct Sort {
   int variable = -1;
-  std::vector<int> inputs;     // nodes of the stage: the operands' elements
-  std::vector<int> params;     // outputs: one for each input
-  std::vector<Index> indices;  // of each, the variable being the place in the order
-  int64_t keep = 0;            // how many places are stored, from the first
+  std::vector<int> inputs;      // nodes of the stage: the operands' elements
+  std::vector<ParamId> params;  // outputs: one for each input
+  std::vector<Index> indices;   // of each, the variable being the place in the order
+  int64_t keep = 0;             // how many places are stored, from the first
   // Arguments 2k and 2k+1 are operand k's left and right elements, and the one result is whether
   // the left ones come first.
   Combiner comparator;
@@ -175,7 +178,7 @@ struct Kernel {
   Kind kind = Kind::kNest;
   std::string name;                   // a symbol: letters, digits and '_'
   std::vector<std::string> op_names;  // what it does, for timelines: one per fused instruction
-  std::vector<Param> params;
+  IdVector<ParamId, Param> params;
   std::vector<Variable> variables;  // ids of Index::Variable
   int outer = 0;                    // variables [0, outer) are the outer ones
   std::vector<Stage> stages;

@@ -19,7 +19,7 @@ class Types {
     computed_.resize(count, false);
   }
 
-  size_t Param(int param) const { return static_cast<size_t>(param); }
+  size_t Param(ParamId param) const { return param.index(); }
   size_t Node(size_t stage, int node) const { return first_[stage] + static_cast<size_t>(node); }
 
   void Join(size_t a, size_t b) {
@@ -119,9 +119,8 @@ void RetypeMoves(Kernel& kernel) {
       types.Join(types.Param(store.param), types.Node(s, store.value));
     }
   }
-  for (size_t p = 0; p < kernel.params.size(); ++p) {
-    bool moved =
-        IsHalf(kernel.params[p].type) && !types.IsComputed(types.Param(static_cast<int>(p)));
+  for (ParamId p : kernel.params.ids()) {
+    bool moved = IsHalf(kernel.params[p].type) && !types.IsComputed(types.Param(p));
     if (moved) kernel.params[p].type = ElementType::kU16;
   }
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
@@ -136,7 +135,7 @@ void RetypeMoves(Kernel& kernel) {
       // Its arguments are the elements that are there, then the new ones.
       for (Node& n : update.combiner.nodes) {
         size_t of = static_cast<size_t>(n.result) % update.params.size();
-        n.type = kernel.params[static_cast<size_t>(update.params[of])].type;
+        n.type = kernel.params[update.params[of]].type;
       }
     }
   }

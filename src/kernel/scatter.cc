@@ -79,7 +79,7 @@ class ScatterBuilder {
     return target;
   }
 
-  Status Build(int first_output, const std::function<int(const Instruction&)>& param_of) {
+  Status Build(ParamId first_output, const std::function<ParamId(const Instruction&)>& param_of) {
     AddVariables();
     Update update;
     KILN_ASSIGN_OR_RETURN(update.combiner, CombinerOf(scatter_));
@@ -88,12 +88,12 @@ class ScatterBuilder {
       const Instruction& operand = *scatter_.operand(k);
       const Shape& result =
           scatter_.shape().is_tuple() ? scatter_.shape().elements()[k] : scatter_.shape();
-      int input = param_of(operand), output = first_output + static_cast<int>(k);
-      if (input < 0 || operand.shape() != result) {
+      const ParamId input = param_of(operand), output(first_output.value() + k);
+      if (!input.valid() || operand.shape() != result) {
         return Unimplemented("scatter: operand '", operand.name(), "' of '", scatter_.name(),
                              "' is not memory that can be updated in place");
       }
-      kernel_.params[static_cast<size_t>(output)].in_place_of = input;
+      kernel_.params[output].in_place_of = input;
       KILN_ASSIGN_OR_RETURN(int value, values_.At(*scatter_.operand(count_ + 1 + k), index_));
       update.inputs.push_back(value);
       update.params.push_back(output);
@@ -132,8 +132,8 @@ class ScatterBuilder {
 
 }  // namespace
 
-Status BuildScatter(const Instruction& scatter, int first_output,
-                    const std::function<int(const Instruction&)>& param_of, StageValues& values,
+Status BuildScatter(const Instruction& scatter, ParamId first_output,
+                    const std::function<ParamId(const Instruction&)>& param_of, StageValues& values,
                     Kernel& kernel) {
   return ScatterBuilder(scatter, values, kernel).Build(first_output, param_of);
 }

@@ -224,7 +224,7 @@ Status AddComparator(const Instruction& instruction, Sort& sort) {
 
 }  // namespace
 
-Status BuildSort(const Instruction& instruction, int first_output, StageValues& values,
+Status BuildSort(const Instruction& instruction, ParamId first_output, StageValues& values,
                  Kernel& kernel) {
   const Shape& shape = instruction.operand(0)->shape();
   bool top = instruction.opcode() == Opcode::kTopK;
@@ -260,7 +260,7 @@ Status BuildSort(const Instruction& instruction, int first_output, StageValues& 
   for (size_t k = 0; k < sort.inputs.size(); ++k) {
     bool several = instruction.shape().is_tuple();
     const Shape& result = several ? instruction.shape().elements()[k] : instruction.shape();
-    sort.params.push_back(first_output + static_cast<int>(k));
+    sort.params.emplace_back(first_output.index() + k);
     sort.indices.push_back(Linearise(index, result.strides()));
   }
   kernel.kind = Kernel::Kind::kSort;

@@ -14,7 +14,7 @@ bool IsSort(const ir::Instruction& instruction);
 // Fills the kernel, which has its parameters and one empty stage, the one of `values`. Outputs
 // begin at parameter `first_output`. UNIMPLEMENTED where the computation is made of more than
 // elementwise ops on scalars.
-Status BuildSort(const ir::Instruction& sort, int first_output, StageValues& values,
+Status BuildSort(const ir::Instruction& sort, ParamId first_output, StageValues& values,
                  Kernel& kernel);
 
 // The order that a comparator of so many operands makes by one number of each element, if it does.

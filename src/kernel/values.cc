@@ -107,7 +107,7 @@ Result<int> StageValues::ReducedAt(const Instruction& instruction, int result,
 Result<int> StageValues::Compute(const Instruction& instruction, const std::vector<Index>& index,
                                  int guard) {
   const Shape& shape = instruction.shape();
-  if (Sources::Memory memory = sources_.memory_of(instruction); memory.param >= 0) {
+  if (Sources::Memory memory = sources_.memory_of(instruction); memory.param.valid()) {
     Node node{.kind = Node::Kind::kLoad, .type = shape.type()};
     node.param = memory.param;
     node.index = Linearise(index, memory.strides ? *memory.strides : shape.strides());

@@ -18,10 +18,10 @@ class StageValues {
  public:
   // What the stage reads from elsewhere.
   struct Sources {
-    // The parameter that holds an instruction's value, or -1 where it must be computed; and its
+    // The parameter that holds an instruction's value; none where it must be computed. And its
     // strides there, where they are not those of its shape.
     struct Memory {
-      int param = -1;
+      ParamId param;
       const std::vector<int64_t>* strides = nullptr;
     };
     std::function<Memory(const ir::Instruction&)> memory_of;

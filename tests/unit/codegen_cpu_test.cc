@@ -50,11 +50,11 @@ void RunKernel(const Kernel& kernel, const CpuNestSchedule& schedule, const targ
   std::vector<std::unique_ptr<Buffer>> actual, expected;
   std::vector<void*> addresses;
   std::vector<Buffer*> reference;
-  for (size_t i = 0; i < kernel.params.size(); ++i) {
+  for (kernel::ParamId i : kernel.params.ids()) {
     const kernel::Param& p = kernel.params[i];
     for (auto* list : {&actual, &expected}) {
       list->push_back(std::make_unique<Buffer>(p.type, p.elements));
-      if (p.role == kernel::Param::Role::kInput) list->back()->Fill(static_cast<unsigned>(i));
+      if (p.role == kernel::Param::Role::kInput) list->back()->Fill(i.value());
     }
     addresses.push_back(actual.back()->data());
     reference.push_back(expected.back().get());
@@ -190,8 +190,8 @@ void RunAllWays(const Kernel& kernel) {
 TEST(CpuNest, FusedElementwiseOfAllSizes) {
   for (int64_t n : {0, 1, 5, 16, 64, 67, 1000}) {
     KernelBuilder k({n});
-    int x = k.Input(T::kF32, n), y = k.Input(T::kF32, n), z = k.Input(T::kF32, n);
-    int out = k.Output(T::kF32, n);
+    const auto x = k.Input(T::kF32, n), y = k.Input(T::kF32, n), z = k.Input(T::kF32, n);
+    const auto out = k.Output(T::kF32, n);
     StageBuilder s = k.Stage();
     Index i = k.Var(0);
     int product = s.Op(Opcode::kMultiply, T::kF32, {s.Load(y, i), s.Load(z, i)});
@@ -203,7 +203,7 @@ TEST(CpuNest, FusedElementwiseOfAllSizes) {
 
 TEST(CpuNest, ScalarKernelWithoutVariables) {
   KernelBuilder k({});
-  int x = k.Input(T::kS64, 1), out = k.Output(T::kF64, 1);
+  const auto x = k.Input(T::kS64, 1), out = k.Output(T::kF64, 1);
   StageBuilder s = k.Stage();
   s.Store(out, 0, s.Op(Opcode::kConvert, T::kF64, {s.Load(x, 0)}));
   RunAllWays(k.kernel);
@@ -212,10 +212,10 @@ TEST(CpuNest, ScalarKernelWithoutVariables) {
 TEST(CpuNest, MixedTypesAndPreds) {
   constexpr int64_t n = 77;
   KernelBuilder k({n});
-  int a = k.Input(T::kF32, n), b = k.Input(T::kF64, n), c = k.Input(T::kS32, n);
-  int d = k.Input(T::kPred, n), e = k.Input(T::kU8, n), f = k.Input(T::kS64, n);
-  int o1 = k.Output(T::kF64, n), o2 = k.Output(T::kPred, n), o3 = k.Output(T::kU8, n);
-  int o4 = k.Output(T::kS64, n);
+  const auto a = k.Input(T::kF32, n), b = k.Input(T::kF64, n), c = k.Input(T::kS32, n);
+  const auto d = k.Input(T::kPred, n), e = k.Input(T::kU8, n), f = k.Input(T::kS64, n);
+  const auto o1 = k.Output(T::kF64, n), o2 = k.Output(T::kPred, n), o3 = k.Output(T::kU8, n);
+  const auto o4 = k.Output(T::kS64, n);
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
   int wide = s.Op(Opcode::kConvert, T::kF64, {s.Load(a, i)});
@@ -235,9 +235,9 @@ TEST(CpuNest, MixedTypesAndPreds) {
 TEST(CpuNest, BroadcastTransposeReverseAndStride) {
   constexpr int64_t m = 21, n = 35;
   KernelBuilder k({m, n});
-  int row = k.Input(T::kF32, n), column = k.Input(T::kF32, m), scalar = k.Input(T::kF32, 1);
-  int transposed = k.Input(T::kF32, n * m), strided = k.Input(T::kF64, m * n * 2);
-  int out = k.Output(T::kF32, m * n), flipped = k.Output(T::kF32, m * n);
+  const auto row = k.Input(T::kF32, n), column = k.Input(T::kF32, m), scalar = k.Input(T::kF32, 1);
+  const auto transposed = k.Input(T::kF32, n * m), strided = k.Input(T::kF64, m * n * 2);
+  const auto out = k.Output(T::kF32, m * n), flipped = k.Output(T::kF32, m * n);
   StageBuilder s = k.Stage();
   Index r = k.Var(0), c = k.Var(1);
   int sum = s.Op(Opcode::kAdd, T::kF32, {s.Load(row, c), s.Load(column, r)});
@@ -256,8 +256,8 @@ TEST(CpuNest, GuardedLoadsTouchNothing) {
   constexpr int64_t n = 150, inner = 40;
   constexpr int64_t kFar = int64_t{1} << 40;
   KernelBuilder k({3, n});
-  int x = k.Input(T::kF32, inner), p = k.Input(T::kPred, 3), y = k.Input(T::kU8, n);
-  int out = k.Output(T::kF32, 3 * n);
+  const auto x = k.Input(T::kF32, inner), p = k.Input(T::kPred, 3), y = k.Input(T::kU8, n);
+  const auto out = k.Output(T::kF32, 3 * n);
   StageBuilder s = k.Stage();
   Index r = k.Var(0), i = k.Var(1);
   int inside = s.InRange(i - 50, inner);
@@ -280,8 +280,8 @@ TEST(CpuNest, GuardedLoadsTouchNothing) {
 TEST(CpuNest, IndicesThatDivide) {
   constexpr int64_t n = 7 * 30;
   KernelBuilder k({n});
-  int x = k.Input(T::kF32, n), out = k.Output(T::kF32, n), count = k.Output(T::kS32, n);
-  int far = k.Output(T::kS64, n);
+  const auto x = k.Input(T::kF32, n), out = k.Output(T::kF32, n), count = k.Output(T::kS32, n);
+  const auto far = k.Output(T::kS64, n);
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
   // A transpose of [7, 30] in disguise, and indices below zero.
@@ -297,7 +297,7 @@ TEST(CpuNest, IndicesThatDivide) {
 TEST(CpuNest, IndicesOutOfMemory) {
   constexpr int64_t n = 90, table = 30;
   KernelBuilder k({n});
-  int at = k.Input(T::kS32, n), x = k.Input(T::kF32, table), out = k.Output(T::kF32, n);
+  const auto at = k.Input(T::kS32, n), x = k.Input(T::kF32, table), out = k.Output(T::kF32, n);
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
   int which = s.Op(Opcode::kAdd, T::kS32, {s.Load(at, i), s.Constant(T::kS32, 10)});
@@ -324,7 +324,7 @@ TEST(CpuNest, ReductionsOfRowsByEveryKnownCombiner) {
   for (const ReduceCase& c : cases) {
     constexpr int64_t m = 3, n = 83;
     KernelBuilder k({m});
-    int x = k.Input(c.type, m * n), out = k.Output(c.type, m);
+    const auto x = k.Input(c.type, m * n), out = k.Output(c.type, m);
     int j = k.Inner(n, true);
     StageBuilder s = k.Stage({j});
     s.Reduce(c.kind, c.type, s.Load(x, k.Var(0) * n + k.Var(j)), s.Constant(c.type, c.init));
@@ -339,7 +339,8 @@ TEST(CpuNest, ReductionsOfAllSizes) {
   for (int64_t m : {1, 2, 19}) {
     for (int64_t n : {0, 1, 4, 15, 64, 257}) {
       KernelBuilder k({m});
-      int x = k.Input(T::kF32, m * n), init = k.Input(T::kF32, 1), out = k.Output(T::kF32, m);
+      const auto x = k.Input(T::kF32, m * n), init = k.Input(T::kF32, 1),
+                 out = k.Output(T::kF32, m);
       int j = k.Inner(n, true);
       StageBuilder s = k.Stage({j});
       s.Reduce(Combiner::Kind::kSum, T::kF32, s.Load(x, k.Var(0) * n + k.Var(j)), s.Load(init, 0));
@@ -355,8 +356,8 @@ TEST(CpuNest, ReductionsOfAllSizes) {
 TEST(CpuNest, ReductionOfColumnsAndSeveralDimensions) {
   constexpr int64_t a = 5, m = 37, b = 33;
   KernelBuilder k({m});
-  int x = k.Input(T::kF32, a * m * b), y = k.Input(T::kF32, m);
-  int out = k.Output(T::kF32, m), squares = k.Output(T::kF32, a * m * b);
+  const auto x = k.Input(T::kF32, a * m * b), y = k.Input(T::kF32, m);
+  const auto out = k.Output(T::kF32, m), squares = k.Output(T::kF32, a * m * b);
   int i = k.Inner(a, true), j = k.Inner(b, true);
   StageBuilder s = k.Stage({i, j});
   Index at = k.Var(i) * (m * b) + k.Var(0) * b + k.Var(j);
@@ -374,8 +375,9 @@ TEST(CpuNest, ReductionOfColumnsAndSeveralDimensions) {
 TEST(CpuNest, MatrixProductWithBias) {
   constexpr int64_t m = 6, n = 37, depth = 18;
   KernelBuilder k({m, n});
-  int x = k.Input(T::kF32, m * depth), y = k.Input(T::kF32, depth * n), bias = k.Input(T::kF32, n);
-  int out = k.Output(T::kF32, m * n);
+  const auto x = k.Input(T::kF32, m * depth), y = k.Input(T::kF32, depth * n),
+             bias = k.Input(T::kF32, n);
+  const auto out = k.Output(T::kF32, m * n);
   int d = k.Inner(depth, true);
   StageBuilder s = k.Stage({d});
   int product = s.Op(Opcode::kMultiply, T::kF32,
@@ -392,7 +394,8 @@ TEST(CpuNest, MatrixProductWithBias) {
 TEST(CpuNest, GeneralCombinerInOrder) {
   constexpr int64_t m = 21, n = 45;
   KernelBuilder k({m});
-  int x = k.Input(T::kF32, m * n), value = k.Output(T::kF32, m), where = k.Output(T::kS32, m);
+  const auto x = k.Input(T::kF32, m * n), value = k.Output(T::kF32, m),
+             where = k.Output(T::kS32, m);
   int j = k.Inner(n, true);
   StageBuilder s = k.Stage({j});
   kernel::Reduction r;
@@ -427,7 +430,7 @@ TEST(CpuNest, GeneralCombinerInOrder) {
 TEST(CpuNest, StagesOverOneRow) {
   constexpr int64_t m = 5, n = 70;
   KernelBuilder k({m});
-  int x = k.Input(T::kF32, m * n), out = k.Output(T::kF32, m * n);
+  const auto x = k.Input(T::kF32, m * n), out = k.Output(T::kF32, m * n);
   int i = k.Inner(n, true), j = k.Inner(n, true), l = k.Inner(n, false);
   StageBuilder first = k.Stage({i});
   first.Reduce(Combiner::Kind::kMax, T::kF32, first.Load(x, k.Var(0) * n + k.Var(i)),
@@ -450,7 +453,7 @@ TEST(CpuNest, LargeReductionIsCutAndStoresBypassCaches) {
   target::Cpu cpu = target::HostCpu().cpu;
   constexpr int64_t n = 400000;
   KernelBuilder k({});
-  int x = k.Input(T::kS32, n), out = k.Output(T::kS32, 1);
+  const auto x = k.Input(T::kS32, n), out = k.Output(T::kS32, 1);
   int j = k.Inner(n, true);
   StageBuilder s = k.Stage({j});
   s.Reduce(Combiner::Kind::kSum, T::kS32, s.Load(x, k.Var(j)), s.Constant(T::kS32, 1));
@@ -462,7 +465,7 @@ TEST(CpuNest, LargeReductionIsCutAndStoresBypassCaches) {
   RunKernel(k.kernel, cut, cpu);
 
   KernelBuilder e({n + 3});
-  int in = e.Input(T::kS32, n + 3), to = e.Output(T::kS32, n + 3);
+  const auto in = e.Input(T::kS32, n + 3), to = e.Output(T::kS32, n + 3);
   StageBuilder copy = e.Stage();
   copy.Store(to, e.Var(0), copy.Load(in, e.Var(0)));
   CpuNestSchedule plain = kernel::ScheduleNest(e.kernel, cpu);
@@ -474,7 +477,7 @@ TEST(CpuNest, LargeReductionIsCutAndStoresBypassCaches) {
 TEST(CpuNest, SmallKernelsStayOnOneThread) {
   target::Cpu cpu = target::HostCpu().cpu;
   KernelBuilder k({4096});
-  int x = k.Input(T::kF32, 4096), out = k.Output(T::kF32, 4096);
+  const auto x = k.Input(T::kF32, 4096), out = k.Output(T::kF32, 4096);
   StageBuilder s = k.Stage();
   s.Store(out, k.Var(0), s.Load(x, k.Var(0)));
   EXPECT_EQ(kernel::ScheduleNest(k.kernel, cpu).max_tasks, 1);
@@ -483,7 +486,7 @@ TEST(CpuNest, SmallKernelsStayOnOneThread) {
 TEST(CpuNest, SchedulesThatDoNotFitAreErrors) {
   target::Cpu cpu = target::HostCpu().cpu;
   KernelBuilder k({8});
-  int x = k.Input(T::kF32, 8), out = k.Output(T::kF32, 8);
+  const auto x = k.Input(T::kF32, 8), out = k.Output(T::kF32, 8);
   StageBuilder s = k.Stage();
   s.Store(out, k.Var(0), s.Load(x, k.Var(0)));
   CpuNestSchedule schedule = Plain(k.kernel);

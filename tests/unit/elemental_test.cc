@@ -106,7 +106,7 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
   KernelBuilder k({n});
   std::vector<std::unique_ptr<Buffer>> buffers;
   StageBuilder s = k.Stage();
-  std::vector<int> operands;
+  std::vector<kernel::NodeId> operands;
   auto input = [&]<size_t I>(std::integral_constant<size_t, I>) {
     using T = std::tuple_element_t<I, std::tuple<A...>>;
     buffers.push_back(std::make_unique<Buffer>(kTypeOf<T>, n));
@@ -117,7 +117,7 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
   };
   [&]<size_t... I>(std::index_sequence<I...>) { (input(std::integral_constant<size_t, I>()), ...); }
   (std::index_sequence_for<A...>());
-  int out = k.Output(kTypeOf<R>, n);
+  const auto out = k.Output(kTypeOf<R>, n);
   buffers.push_back(std::make_unique<Buffer>(kTypeOf<R>, n));
   s.Store(out, k.Var(0), s.Op(opcode, kTypeOf<R>, operands, direction));
 
@@ -299,7 +299,7 @@ void CheckTranscendental(double ulps) {
   for (const Case& c : cases) {
     KernelBuilder k({n});
     StageBuilder s = k.Stage();
-    int x = k.Input(kTypeOf<T>, n), out = k.Output(kTypeOf<T>, n);
+    const auto x = k.Input(kTypeOf<T>, n), out = k.Output(kTypeOf<T>, n);
     s.Store(out, k.Var(0), s.Op(c.opcode, kTypeOf<T>, {s.Load(x, k.Var(0))}));
     codegen::LoweredProgram lowered;
     program::Program& program = lowered.program;
@@ -407,7 +407,7 @@ TEST(Elemental, ConvertToF64) { CheckConvertTo<double>(); }
 // An op that has no code is an error that names it.
 TEST(Elemental, WhatHasNoCodeIsNamed) {
   KernelBuilder k({4});
-  int x = k.Input(ElementType::kF32, 4), out = k.Output(ElementType::kF32, 4);
+  const auto x = k.Input(ElementType::kF32, 4), out = k.Output(ElementType::kF32, 4);
   StageBuilder s = k.Stage();
   s.Store(out, k.Var(0), s.Op(Opcode::kAnd, ElementType::kF32, {s.Load(x, 0), s.Load(x, 1)}));
   codegen::LoweredProgram lowered;

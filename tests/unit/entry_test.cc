@@ -29,7 +29,7 @@ class Programs : public ::testing::Test {
   program::KernelId AddKernel(Opcode opcode, T type, double constant,
                               Direction direction = Direction::kEq) {
     KernelBuilder k({});
-    int x = k.Input(T::kS32, 1), out = k.Output(type, 1);
+    const auto x = k.Input(T::kS32, 1), out = k.Output(type, 1);
     StageBuilder s = k.Stage();
     s.Store(out, 0, s.Op(opcode, type, {s.Load(x, 0), s.Constant(T::kS32, constant)}, direction));
     return lowered_.kernels.Add({k.kernel, kernel::ScheduleNest(k.kernel, target::HostCpu().cpu)});

@@ -64,8 +64,8 @@ int StageBuilder::Add(Node node) const {
   return static_cast<int>(get().nodes.size()) - 1;
 }
 
-int StageBuilder::Load(int param, Index index, int guard) const {
-  Node n{.kind = Node::Kind::kLoad, .type = kernel.params[static_cast<size_t>(param)].type};
+int StageBuilder::Load(kernel::ParamId param, Index index, int guard) const {
+  Node n{.kind = Node::Kind::kLoad, .type = kernel.params[param].type};
   n.param = param;
   n.index = std::move(index);
   n.guard = guard;
@@ -106,7 +106,7 @@ int StageBuilder::Reduced(int from, int reduction, int result, ElementType type)
   return Add(std::move(n));
 }
 
-void StageBuilder::Store(int param, Index index, int value) const {
+void StageBuilder::Store(kernel::ParamId param, Index index, int value) const {
   get().stores.push_back({param, std::move(index), value});
 }
 
@@ -126,16 +126,14 @@ KernelBuilder::KernelBuilder(std::vector<int64_t> outer) {
   kernel.outer = static_cast<int>(outer.size());
 }
 
-int KernelBuilder::Input(ElementType type, int64_t elements) {
-  kernel.params.push_back({kernel::Param::Role::kInput, type, elements});
+kernel::ParamId KernelBuilder::Input(ElementType type, int64_t elements) {
   kernel.bytes_read += ByteWidth(type) * elements;
-  return static_cast<int>(kernel.params.size()) - 1;
+  return kernel.params.Add({kernel::Param::Role::kInput, type, elements});
 }
 
-int KernelBuilder::Output(ElementType type, int64_t elements) {
-  kernel.params.push_back({kernel::Param::Role::kOutput, type, elements});
+kernel::ParamId KernelBuilder::Output(ElementType type, int64_t elements) {
   kernel.bytes_written += ByteWidth(type) * elements;
-  return static_cast<int>(kernel.params.size()) - 1;
+  return kernel.params.Add({kernel::Param::Role::kOutput, type, elements});
 }
 
 int KernelBuilder::Inner(int64_t extent, bool reduction) {
@@ -306,7 +304,7 @@ class Evaluator {
         }
         case Node::Kind::kLoad:
           if (n.guard < 0 || values[static_cast<size_t>(n.guard)].i) {
-            const Buffer& b = *params_[static_cast<size_t>(n.param)];
+            const Buffer& b = *params_[n.param.index()];
             int64_t i = ValueOf(n.index, values);
             value = {b.Float(i), IsFloatType(b.type()) ? 0 : b.Int(i)};
           }
@@ -364,7 +362,7 @@ class Evaluator {
       }
       for (const auto& store : stage.stores) {
         Number v = values[static_cast<size_t>(store.value)];
-        params_[static_cast<size_t>(store.param)]->Set(ValueOf(store.index, values), v.f, v.i);
+        params_[store.param.index()]->Set(ValueOf(store.index, values), v.f, v.i);
       }
     });
     reduced_.push_back(std::move(results));

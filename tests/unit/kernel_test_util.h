@@ -46,14 +46,14 @@ struct StageBuilder {
 
   kernel::Stage& get() const { return kernel.stages[static_cast<size_t>(stage)]; }
   int Add(kernel::Node node) const;
-  int Load(int param, kernel::Index index, int guard = -1) const;
+  int Load(kernel::ParamId param, kernel::Index index, int guard = -1) const;
   int Op(Opcode opcode, ElementType type, std::vector<int> operands,
          Direction direction = Direction::kEq) const;
   int Constant(ElementType type, double value) const;
   int IndexValue(ElementType type, kernel::Index index) const;
   int InRange(kernel::Index index, int64_t bound) const;
   int Reduced(int stage, int reduction, int result, ElementType type) const;
-  void Store(int param, kernel::Index index, int value) const;
+  void Store(kernel::ParamId param, kernel::Index index, int value) const;
   // A reduction of one value by a known combiner.
   int Reduce(kernel::Combiner::Kind kind, ElementType type, int input, int init) const;
 };
@@ -62,8 +62,8 @@ struct KernelBuilder {
   kernel::Kernel kernel;
 
   explicit KernelBuilder(std::vector<int64_t> outer);
-  int Input(ElementType type, int64_t elements);
-  int Output(ElementType type, int64_t elements);
+  kernel::ParamId Input(ElementType type, int64_t elements);
+  kernel::ParamId Output(ElementType type, int64_t elements);
   // An inner variable, and a stage over such.
   int Inner(int64_t extent, bool reduction);
   StageBuilder Stage(std::vector<int> variables = {});

@@ -45,11 +45,11 @@ void RunProduct(const kernel::Kernel& kernel,
       return allocate(*packed.back());
     };
     program::Launch launch;
-    for (size_t i = 0; i < kernel.params.size(); ++i) {
+    for (kernel::ParamId i : kernel.params.ids()) {
       const kernel::Param& p = kernel.params[i];
       for (auto* list : {&actual, &expected}) {
         list->push_back(std::make_unique<Buffer>(p.type, p.elements));
-        if (p.role == kernel::Param::Role::kInput) list->back()->Fill(static_cast<unsigned>(i));
+        if (p.role == kernel::Param::Role::kInput) list->back()->Fill(i.value());
       }
       launch.args.push_back(allocate(*actual.back()));
       reference.push_back(expected.back().get());
@@ -57,13 +57,13 @@ void RunProduct(const kernel::Kernel& kernel,
     kernel::CpuGemm product{
         .contraction = std::make_shared<const kernel::Contraction>(*contraction),
         .gemm = std::make_shared<const kernel::GemmSchedule>(*schedule)};
-    auto pack = [&](kernel::CpuGemm::Role role, int param, int64_t size) {
+    auto pack = [&](kernel::CpuGemm::Role role, kernel::ParamId param, int64_t size) {
       kernel::CpuGemm packing = product;
       packing.role = role;
       program::Slice panels = scratch(size);
       program.steps.push_back({program::Launch{lowered.kernels.Add({kernel, packing}),
-                                               {launch.args[static_cast<size_t>(param)], panels}}});
-      launch.args[static_cast<size_t>(param)] = panels;
+                                               {launch.args[param.index()], panels}}});
+      launch.args[param.index()] = panels;
     };
     if (schedule->pack_a) {
       pack(kernel::CpuGemm::Role::kPackLhs, contraction->a_param, schedule->packed_a_bytes);
@@ -99,9 +99,9 @@ void RunProduct(const kernel::Kernel& kernel,
 // max(x . y + bias, 0) + residual, and a pred of it: [m, n] with vectors along n.
 KernelBuilder WithEpilogue(int64_t m, int64_t n, int64_t depth, T type = T::kF32) {
   KernelBuilder k({m, n});
-  int x = k.Input(type, m * depth), y = k.Input(type, depth * n), bias = k.Input(type, n);
-  int residual = k.Input(type, m * n), column = k.Input(T::kF32, m);
-  int out = k.Output(type, m * n), positive = k.Output(T::kPred, m * n);
+  const auto x = k.Input(type, m * depth), y = k.Input(type, depth * n), bias = k.Input(type, n);
+  const auto residual = k.Input(type, m * n), column = k.Input(T::kF32, m);
+  const auto out = k.Output(type, m * n), positive = k.Output(T::kPred, m * n);
   int d = k.Inner(depth, true);
   StageBuilder s = k.Stage({d});
   int product = s.Op(Opcode::kMultiply, type,
@@ -151,8 +151,8 @@ TEST(Product, BatchAndTransposedResult) {
   constexpr int64_t batch = 3, m = 17, n = 19, depth = 6;
   for (bool transposed : {false, true}) {
     KernelBuilder k({batch, m, n});
-    int x = k.Input(T::kF32, batch * m * depth), y = k.Input(T::kF32, batch * depth * n);
-    int out = k.Output(T::kF32, batch * m * n);
+    const auto x = k.Input(T::kF32, batch * m * depth), y = k.Input(T::kF32, batch * depth * n);
+    const auto out = k.Output(T::kF32, batch * m * n);
     int d = k.Inner(depth, true);
     StageBuilder s = k.Stage({d});
     int product = s.Op(Opcode::kMultiply, T::kF32,
@@ -177,7 +177,8 @@ TEST(Product, BatchAndTransposedResult) {
 TEST(Product, PackedOperandIsReadOnce) {
   constexpr int64_t n = 16;
   KernelBuilder k({n, n});
-  int x = k.Input(T::kF32, n * n), y = k.Input(T::kF32, n * n), out = k.Output(T::kF32, n * n);
+  const auto x = k.Input(T::kF32, n * n), y = k.Input(T::kF32, n * n),
+             out = k.Output(T::kF32, n * n);
   int d = k.Inner(n, true);
   StageBuilder s = k.Stage({d});
   int product = s.Op(Opcode::kMultiply, T::kF32,

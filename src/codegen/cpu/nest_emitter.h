@@ -170,14 +170,14 @@ class NestEmitter {
   // strip. `id` is what AddAccess gave. Memory that is `padded` has room for whole vectors.
   int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base,
                 bool padded = false) {
-    int id = AddAccess(index, type, base, -1, -1);
+    int id = AddAccess(index, type, base, {}, -1);
     accesses_[id].padded = padded;
     return id;
   }
   void LoadAccess(int id, Lanes& value);
   void StoreAccess(int id, const Lanes& value);
 
-  llvm::Value* Arg(int index) { return args_[index]; }
+  llvm::Value* Arg(kernel::ParamId param) { return args_[param]; }
   const Values& args() const { return args_; }
 
  private:
@@ -194,7 +194,7 @@ class NestEmitter {
   struct Access {
     ElementType type = ElementType::kInvalid;
     llvm::Value* base = nullptr;
-    int param = -1;
+    kernel::ParamId param;
     int64_t constant = 0;
     int offset = -1;
     // What a masked store has written is not to be had before it is in the cache.
@@ -202,12 +202,12 @@ class NestEmitter {
   };
 
   void LoadArgs(llvm::Function* function);
-  void StageRows(int param, const NestEmitter* other);
+  void StageRows(kernel::ParamId param, const NestEmitter* other);
   // A prefetch of the line of a byte.
   void AskFor(llvm::Value* pointer, int64_t byte, bool write);
-  llvm::Value* LoadArg(int index);
-  int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base, int param,
-                int stage);
+  llvm::Value* LoadArg(kernel::ParamId param);
+  int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base,
+                kernel::ParamId param, int stage);
   void AddAccesses();
   void FindLive();
   bool Known(int stage, const kernel::Index& index) const;
@@ -266,7 +266,8 @@ class NestEmitter {
   const target::Cpu& cpu_;
   bool nontemporal_ = false;
   Status status_;
-  Values args_;  // null for those that are loaded when they are wanted
+  IdVector<kernel::ParamId, llvm::Value*>
+      args_;  // null for those that are loaded when they are wanted
 
   std::vector<llvm::Value*> bound_;  // by variable
   int vector_variable_ = -1;
@@ -294,7 +295,7 @@ class NestEmitter {
     bool write;
   };
   std::vector<Prefetch> prefetches_;
-  std::vector<llvm::Value*> staged_;  // by parameter: where its rows are kept
+  IdVector<kernel::ParamId, llvm::Value*> staged_;  // where its rows are kept
   // What is kept of a strip: an element of which its first reader stores again (by stage and node:
   // -1 or an access), and the accesses that go to where it is.
   std::vector<std::vector<int>> keep_access_;

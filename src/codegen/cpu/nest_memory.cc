@@ -13,7 +13,7 @@ using kernel::Atom;
 using kernel::Index;
 using llvm::Value;
 
-int NestEmitter::AddAccess(const Index& index, ElementType type, Value* base, int param,
+int NestEmitter::AddAccess(const Index& index, ElementType type, Value* base, kernel::ParamId param,
                            int stage) {
   Access access;
   access.type = type;
@@ -84,8 +84,7 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   // Every allocation and every slice of one begins at a multiple of kAlignment, but for the user's
   // arguments.
   const bool is_input =
-      access.param >= 0 &&
-      kernel_.params[static_cast<size_t>(access.param)].role == kernel::Param::Role::kInput;
+      access.param.valid() && kernel_.params[access.param].role == kernel::Param::Role::kInput;
   const int64_t begins = is_input ? kernel::InputAlignment(access.type, cpu_) : program::kAlignment;
   auto alignment = [&](int64_t m) { return m == 0 ? begins : std::gcd(m * size, begins); };
   address.alignment = alignment(multiple);
@@ -329,7 +328,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
 void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
   bool vector = width_ > 1;
   // What is not an array of the caller's is read again soon.
-  const bool nontemporal = nontemporal_ && access.param >= 0;
+  const bool nontemporal = nontemporal_ && access.param.valid();
   if (vector && tiled()) {
     if (Address address = AddressOf(access, 0); IsSquare(address)) {
       Values rows;
@@ -400,7 +399,7 @@ void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestE
     prefetches_.push_back({p.stage, id, p.write});
   }
   staged_.assign(kernel_.params.size(), nullptr);
-  for (int param : schedule.staged) StageRows(param, other);
+  for (kernel::ParamId param : schedule.staged) StageRows(param, other);
   KeepStrips(schedule);
 }
 
@@ -422,7 +421,7 @@ void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
         pitch *= extent;
       }
       auto keep = [&](int& id) {
-        id = AddAccess(place, type, nullptr, -1, static_cast<int>(s));
+        id = AddAccess(place, type, nullptr, {}, static_cast<int>(s));
         accesses_[id].padded = true;
         in_strip_.push_back({id, type, kept.offset});
       };
@@ -456,10 +455,10 @@ void NestEmitter::OpenStrip(Value* scratch, Value* begin) {
 }
 
 // All accesses to the output but the last stage's store go to an array that has a row's points.
-void NestEmitter::StageRows(int param, const NestEmitter* other) {
+void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
   ElementType type = kernel_.params[param].type;
-  Value*& row = staged_[static_cast<size_t>(param)];
-  if (other) row = other->staged_[static_cast<size_t>(param)];
+  Value*& row = staged_[param];
+  if (other) row = other->staged_[param];
   auto stage_access = [&](int s, int id) {
     if (id < 0) return;
     std::vector<Index> replacements;
@@ -483,7 +482,7 @@ void NestEmitter::StageRows(int param, const NestEmitter* other) {
     }
     Index place = offsets_[accesses_[id].offset].index.Substitute(replacements);
     place = place - place.constant();
-    accesses_[id] = accesses_[AddAccess(place, type, row, -1, s)];
+    accesses_[id] = accesses_[AddAccess(place, type, row, {}, s)];
   };
   for (size_t s = 0; s < kernel_.stages.size(); ++s) {
     const kernel::Stage& stage = kernel_.stages[s];

@@ -50,14 +50,14 @@ NestEmitter::NestEmitter(Values args, const kernel::Kernel& kernel, const target
   AddAccesses();
 }
 
-Value* NestEmitter::LoadArg(int index) {
+Value* NestEmitter::LoadArg(kernel::ParamId param) {
   Value* args = b_.GetInsertBlock()->getParent()->getArg(1);
-  return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args,
-                                                                    static_cast<uint64_t>(index)));
+  return b_.CreateLoad(b_.getPtrTy(),
+                       b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), args, param.index()));
 }
 
 void NestEmitter::LoadArgs(llvm::Function* function) {
-  for (size_t i = 0; i < kernel_.params.size(); ++i) args_.push_back(LoadArg(static_cast<int>(i)));
+  for (kernel::ParamId p : kernel_.params.ids()) args_.push_back(LoadArg(p));
 }
 
 void NestEmitter::AddAccesses() {
@@ -71,7 +71,7 @@ void NestEmitter::AddAccesses() {
     load_access_.emplace_back(stage.nodes.size(), -1);
     keep_access_.emplace_back(stage.nodes.size(), -1);
     store_access_.emplace_back(stage.stores.size(), -1);
-    auto add = [&](const Index& index, int param) {
+    auto add = [&](const Index& index, kernel::ParamId param) {
       return AddAccess(index, kernel_.params[param].type, args_[param], param, static_cast<int>(s));
     };
     for (size_t n = 0; n < stage.nodes.size(); ++n) {
@@ -367,7 +367,7 @@ bool NestEmitter::IsExponential(int stage, int n) const {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind == Node::Kind::kOp) return node.opcode == Opcode::kExponential;
   if (!ReadsOutput(node) || node.guard >= 0) return false;
-  if (kernel_.params[node.param].in_place_of >= 0) return false;
+  if (kernel_.params[node.param].in_place_of.valid()) return false;
   // What earlier stages have put there, at the very place.
   bool stored = false;
   for (int s = 0; s < stage; ++s) {

@@ -61,7 +61,7 @@ class Prologue {
            const target::Cpu& cpu)
       : stage_(kernel.stages[0]), prologue_(prologue), packing_(packing), cpu_(cpu) {
     for (size_t i = 0; i < prologue.others.size(); ++i) {
-      args_.push_back(packing ? 2 + static_cast<int>(i) : NodeOf(prologue.others[i]).param);
+      args_.push_back(packing ? 2 + i : NodeOf(prologue.others[i]).param.index());
     }
     code_.compute = [this](llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes,
                            llvm::Value* pointer,
@@ -78,9 +78,9 @@ class Prologue {
   const kernel::Node& NodeOf(int node) const { return stage_.nodes[static_cast<size_t>(node)]; }
   static bool IsScalar(const kernel::Node& load) { return load.index.terms().empty(); }
 
-  llvm::Value* Array(llvm::IRBuilder<>& b, llvm::Value* args, int arg, const kernel::Node& load) {
-    llvm::Value* slot =
-        b.CreateConstInBoundsGEP1_64(b.getPtrTy(), args, static_cast<uint64_t>(arg));
+  llvm::Value* Array(llvm::IRBuilder<>& b, llvm::Value* args, uint64_t arg,
+                     const kernel::Node& load) {
+    llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), args, arg);
     return b.CreateConstGEP1_64(
         b.getInt8Ty(), b.CreateLoad(b.getPtrTy(), slot),
         static_cast<uint64_t>(load.index.constant() * ByteWidth(load.type)));
@@ -102,7 +102,7 @@ class Prologue {
   void Begin(llvm::IRBuilder<>& b, llvm::Value* args) {
     others_.clear();
     const kernel::Node& main = NodeOf(prologue_.load);
-    if (!prologue_.axes.empty()) begin_ = Array(b, args, packing_ ? 0 : main.param, main);
+    if (!prologue_.axes.empty()) begin_ = Array(b, args, packing_ ? 0 : main.param.index(), main);
     for (size_t i = 0; i < args_.size(); ++i) {
       const kernel::Node& n = NodeOf(prologue_.others[i]);
       llvm::Value* array = Array(b, args, args_[i], n);
@@ -207,7 +207,7 @@ class Prologue {
   const kernel::Prologue& prologue_;
   const bool packing_;
   const target::Cpu& cpu_;
-  std::vector<int> args_;             // of the other loads
+  std::vector<uint64_t> args_;        // of the other loads
   llvm::Value* begin_ = nullptr;      // the first element's address
   std::vector<llvm::Value*> others_;  // numbers, or where arrays begin
   GemmPrologue code_;
@@ -217,7 +217,7 @@ class Prologue {
 // A packed operand stands in the place of the plain one, which nothing else may then read.
 Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule) {
   const kernel::Contraction& c = *schedule.contraction;
-  auto check = [&](int param, bool packed) -> Status {
+  auto check = [&](kernel::ParamId param, bool packed) -> Status {
     int uses = c.a_param == c.b_param ? 1 : 0;
     for (const kernel::Stage& stage : kernel.stages) {
       for (const kernel::Node& n : stage.nodes) {
@@ -260,13 +260,13 @@ Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
   }
   KILN_RETURN_IF_ERROR(CheckPacked(kernel, schedule));
   GemmOperands operands;
-  operands.a = c.a_param;
-  operands.b = c.b_param;
-  operands.c = c.c_param;
+  operands.a = c.a_param.value();
+  operands.b = c.b_param.value();
+  operands.c = c.c_param.value();
   operands.scratch = static_cast<int>(kernel.params.size());
   if (a && !schedule.gemm->pack_a) operands.a_prologue = &a->code();
   if (b && schedule.gemm->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
-  if (c.c_param >= 0) {
+  if (c.c_param.valid()) {
     KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *schedule.gemm, operands));
     return status();
   }

@@ -232,9 +232,9 @@ class RowCode {
   std::vector<int> OutputAccesses() {
     std::vector<int> accesses;
     for (size_t k = 0; k < c_.sort.params.size(); ++k) {
-      int param = c_.sort.params[k];
-      accesses.push_back(e_.AddAccess(
-          c_.sort.indices[k], c_.kernel.params[static_cast<size_t>(param)].type, e_.Arg(param)));
+      const kernel::ParamId param = c_.sort.params[k];
+      accesses.push_back(
+          e_.AddAccess(c_.sort.indices[k], c_.kernel.params[param].type, e_.Arg(param)));
     }
     return accesses;
   }

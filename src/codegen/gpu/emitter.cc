@@ -220,9 +220,9 @@ void GpuEmitter::EvalValues(int stage, const Index& index) {
   }
 }
 
-Value* GpuEmitter::Address(int stage, int param, const Index& index) {
-  llvm::Type* type = MemoryType(context(), kernel_.params[static_cast<size_t>(param)].type);
-  return b_.CreateGEP(type, function_->getArg(static_cast<unsigned>(param)), Eval(stage, index));
+Value* GpuEmitter::Address(int stage, kernel::ParamId param, const Index& index) {
+  llvm::Type* type = MemoryType(context(), kernel_.params[param].type);
+  return b_.CreateGEP(type, function_->getArg(param.value()), Eval(stage, index));
 }
 
 // --- Values
@@ -319,7 +319,7 @@ void GpuEmitter::EmitStores(int stage) {
     addresses.push_back(Address(stage, s->param, s->index));
   }
   for (size_t k = 0; k < stores.size(); ++k) {
-    Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k]->param)].type);
+    Store(values[k], addresses[k], kernel_.params[stores[k]->param].type);
   }
 }
 
@@ -330,7 +330,7 @@ void GpuEmitter::EmitUpdates(int stage) {
       std::vector<Value*> old, inputs, addresses;
       std::vector<ElementType> types;
       for (size_t k = 0; k < u.params.size(); ++k) {
-        types.push_back(kernel_.params[static_cast<size_t>(u.params[k])].type);
+        types.push_back(kernel_.params[u.params[k]].type);
         addresses.push_back(Address(stage, u.params[k], u.indices[k]));
         Value* value =
             b_.CreateAlignedLoad(MemoryType(context(), types[k]), addresses.back(),
@@ -514,14 +514,13 @@ void GpuEmitter::StoreLanes(int stage, int variable, int lanes,
         if (lane == 0) vector_addresses[k] = addresses[k];
         vectors[k].push_back(values[k]);
       } else {
-        Store(values[k], addresses[k], kernel_.params[static_cast<size_t>(stores[k]->param)].type);
+        Store(values[k], addresses[k], kernel_.params[stores[k]->param].type);
       }
     }
   });
   for (size_t k = 0; k < stores.size(); ++k) {
     if (vectors[k].empty()) continue;
-    StoreVector(vectors[k], vector_addresses[k],
-                kernel_.params[static_cast<size_t>(stores[k]->param)].type);
+    StoreVector(vectors[k], vector_addresses[k], kernel_.params[stores[k]->param].type);
   }
 }
 

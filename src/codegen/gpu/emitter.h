@@ -82,7 +82,7 @@ class GpuEmitter {
   void Forget(int stage);
   Value* Eval(int stage, const kernel::Index& index);
   // Elements' addresses.
-  Value* Address(int stage, int param, const kernel::Index& index);
+  Value* Address(int stage, kernel::ParamId param, const kernel::Index& index);
 
   // --- Values of nodes at the current variables, emitted when they are first asked for.
   Value* At(int stage, int node);

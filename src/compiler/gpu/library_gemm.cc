@@ -54,11 +54,10 @@ std::optional<LibraryMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f,
     return std::nullopt;
   }
   auto strides = StridesOf(kernel, node.index, f, is_x ? f.rows : f.columns, f.inner);
-  if (!strides || strides->batch < 0 ||
-      kernel.params[static_cast<size_t>(node.param)].role != Param::Role::kInput) {
+  if (!strides || strides->batch < 0 || kernel.params[node.param].role != Param::Role::kInput) {
     return std::nullopt;
   }
-  LibraryMatrix matrix{.argument = node.param, .offset = node.index.constant()};
+  LibraryMatrix matrix{.argument = node.param.value(), .offset = node.index.constant()};
   matrix.batch_stride = strides->batch;
   if (strides->inner == 1 && strides->points >= k) {
     matrix.along_k = true;
@@ -89,8 +88,8 @@ const Store* PlainStore(const Kernel& kernel, ElementType factor) {
     node = &stage.nodes[static_cast<size_t>(node->operands[0])];
   }
   if (node->kind != Node::Kind::kReduced || node->stage != 0) return nullptr;
-  const Param& param = kernel.params[static_cast<size_t>(store.param)];
-  if (param.role != Param::Role::kOutput || param.in_place_of >= 0) return nullptr;
+  const Param& param = kernel.params[store.param];
+  if (param.role != Param::Role::kOutput || param.in_place_of.valid()) return nullptr;
   return &store;
 }
 
@@ -131,7 +130,7 @@ std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& sched
   p.batch = kernel.PointsOf(f->batch);
   p.factor = tile.x.type;
   p.sum = tile.sum;
-  p.out = kernel.params[static_cast<size_t>(store->param)].type;
+  p.out = kernel.params[store->param].type;
   p.tf32 = tile.unit == kernel::GpuUnit::kTF32;
   if (!IsKnown(p.factor, p.sum, p.out, p.k)) return std::nullopt;
   auto x = FactorOf(kernel, *f, tile.x, true, p.m, p.k);
@@ -148,7 +147,7 @@ std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& sched
   }
   // No two matrices of a batch may be one.
   if (out->inner != 1 || out->points < p.n || (p.batch > 1 && out->batch < 1)) return std::nullopt;
-  p.out_matrix = {.argument = store->param,
+  p.out_matrix = {.argument = store->param.value(),
                   .offset = store->index.constant(),
                   .stride = out->points,
                   .batch_stride = out->batch};

@@ -18,7 +18,7 @@
 namespace kiln::kernel {
 
 // Whether a parameter of a kernel is the same in every run: it may then be packed once.
-using IsConstant = std::function<bool(int param)>;
+using IsConstant = std::function<bool(ParamId)>;
 
 class Scheduler {
  public:

@@ -226,9 +226,8 @@ class ChainFuser {
       const Instruction* input = is_fusion ? product.operand(static_cast<int64_t>(p)) : inputs[p];
       constants_.push_back(input->IsConstant());
     }
-    schedule_ = scheduler_.ScheduleChain(*chain, [&](int param) {
-      auto p = static_cast<size_t>(param);
-      return p < constants_.size() && constants_[p];
+    schedule_ = scheduler_.ScheduleChain(*chain, [&](kernel::ParamId param) {
+      return param.index() < constants_.size() && constants_[param.index()];
     });
     return schedule_.has_value();
   }

@@ -26,7 +26,8 @@ int64_t LargestDivisor(int64_t of, int64_t at_most) {
 
 class Scheduler {
  public:
-  Scheduler(const Chain& chain, const target::Cpu& cpu, const std::function<bool(int)>& is_constant)
+  Scheduler(const Chain& chain, const target::Cpu& cpu,
+            const std::function<bool(ParamId)>& is_constant)
       : chain_(chain),
         product_(chain.product.kernel),
         rows_(chain.rows.kernel),
@@ -67,23 +68,23 @@ class Scheduler {
     for (size_t r = 0; r < chain_.product.results.size(); ++r) {
       auto result = static_cast<int64_t>(r);
       if (!chain_.IsLinked(result)) continue;
-      const int param = chain_.ProductParam(result);
-      const Param& made = product_.params[static_cast<size_t>(param)];
+      const ParamId param = chain_.ProductParam(result);
+      const Param& made = product_.params[param];
       if (made.elements != elements || !StoresRows(c, param)) return false;
-      for (int read : chain_.RowsParams(result)) {
+      for (ParamId read : chain_.RowsParams(result)) {
         if (!ReadsRows(read)) return false;
       }
       block_bytes_ += ByteWidth(made.type);
     }
     for (const Param& p : rows_.params) {
-      if (p.in_place_of >= 0) return false;
+      if (p.in_place_of.valid()) return false;
       bool whole = p.role == Param::Role::kOutput && p.elements == elements;
       if (whole) block_bytes_ += ByteWidth(p.type);
     }
     return block_bytes_ > 0;
   }
 
-  bool StoresRows(const Contraction& c, int param) const {
+  bool StoresRows(const Contraction& c, ParamId param) const {
     int stores = 0;
     for (const Stage& stage : product_.stages) {
       for (const Store& store : stage.stores) {
@@ -106,7 +107,7 @@ class Scheduler {
     return stores == 1;
   }
 
-  bool ReadsRows(int param) const {
+  bool ReadsRows(ParamId param) const {
     for (const Stage& stage : rows_.stages) {
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad || n.param != param) continue;
@@ -205,7 +206,7 @@ class Scheduler {
     const auto inputs = static_cast<int64_t>(chain_.rows.operands.size());
     std::erase_if(r.prefetches, [&](const CpuPrefetch& prefetch) {
       return std::ranges::any_of(chain_.home, [&](int64_t output) {
-        return output >= 0 && prefetch.param == inputs + output;
+        return output >= 0 && prefetch.param.value() == inputs + output;
       });
     });
     bool scratch = s_.gemm.slot_bytes > 0;
@@ -221,7 +222,7 @@ class Scheduler {
   const Kernel& product_;
   const Kernel& rows_;
   const target::Cpu& cpu_;
-  const std::function<bool(int)>& is_constant_;
+  const std::function<bool(ParamId)>& is_constant_;
   int64_t row_ = 0;          // elements of the product's at one outer point of the rows' kernel
   int64_t block_bytes_ = 0;  // of what has the product's elements, for one of them
   int64_t points_ = 0;       // outer points of a block
@@ -231,7 +232,7 @@ class Scheduler {
 }  // namespace
 
 std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain, const target::Cpu& cpu,
-                                              const std::function<bool(int)>& is_constant) {
+                                              const std::function<bool(ParamId)>& is_constant) {
   return Scheduler(chain, cpu, is_constant).Run();
 }
 

@@ -33,6 +33,6 @@ struct CpuChainSchedule {
 // blocks for the threads that the product is worth. A pure function of its arguments. `is_constant`
 // is of parameters of the product.
 std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain, const target::Cpu& cpu,
-                                              const std::function<bool(int param)>& is_constant);
+                                              const std::function<bool(ParamId)>& is_constant);
 
 }  // namespace kiln::kernel

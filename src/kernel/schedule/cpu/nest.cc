@@ -439,7 +439,7 @@ std::string CpuNestSchedule::ToString() const {
   }
   if (nontemporal) out += " nontemporal";
   if (pipelined) out += " pipelined";
-  for (int p : staged) out += Cat(" staged p", p);
+  for (ParamId p : staged) out += Cat(" staged p", p);
   for (const CpuPrefetch& p : prefetches) {
     out += Cat(" prefetch in ", p.stage, p.write ? " for writing p" : " p", p.param, "[",
                p.index.ToString(), "]");

@@ -43,7 +43,7 @@ struct CpuStrips {
   // Parameters of which later stages find the strip's points in scratch, without gaps: inputs as
   // the first stage has read them, outputs that wait for their last stage.
   struct Kept {
-    int param = -1;
+    ParamId param;
     int64_t offset = 0;  // bytes, in the item's piece
     bool operator==(const Kept&) const = default;
   };
@@ -56,7 +56,7 @@ struct CpuStrips {
 // when they are written.
 struct CpuPrefetch {
   int stage = -1;  // with whose vectors it goes
-  int param = -1;
+  ParamId param;
   Index index;  // of what the stage's point asks for
   bool write = false;
   bool operator==(const CpuPrefetch&) const = default;
@@ -100,7 +100,7 @@ struct CpuNestSchedule {
   std::vector<CpuPrefetch> prefetches;
   // Outputs whose rows are kept on the stack until the last stage writes them: earlier stages store
   // there, and all load from there.
-  std::vector<int> staged;
+  std::vector<ParamId> staged;
   // Rows go through the stages as through a pipeline: while the last stage has one, the stage
   // before has the next, and their vectors go together. Memory is read and written all the time,
   // and what a row's reduction takes to come is filled with other rows' work.

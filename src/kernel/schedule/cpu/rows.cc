@@ -51,14 +51,15 @@ class Rows {
     return index.Substitute(replacements);
   }
 
-  int64_t RowBytes(int param) const { return extent_ * ByteWidth(kernel_.params[param].type); }
+  int64_t RowBytes(ParamId param) const { return extent_ * ByteWidth(kernel_.params[param].type); }
 
   // --- Staged rows
 
   // Rows of an output that walks before the last one store, and the last one replaces, all at the
   // same places.
-  bool CanBeStaged(int param) const {
-    if (kernel_.params[param].in_place_of >= 0 || RowBytes(param) > cpu_.l1_bytes / 3) return false;
+  bool CanBeStaged(ParamId param) const {
+    if (kernel_.params[param].in_place_of.valid() || RowBytes(param) > cpu_.l1_bytes / 3)
+      return false;
     if (walks_.back() + 1 != kernel_.stages.size()) return false;
     size_t last = walks_.back();
     std::optional<Index> place;
@@ -89,16 +90,15 @@ class Rows {
 
   void StageRows() {
     int64_t staged_bytes = 0;
-    for (size_t p = 0; p < kernel_.params.size(); ++p) {
-      int param = static_cast<int>(p);
-      if (kernel_.params[p].role != Param::Role::kOutput || !CanBeStaged(param)) continue;
+    for (ParamId param : kernel_.params.ids()) {
+      if (kernel_.params[param].role != Param::Role::kOutput || !CanBeStaged(param)) continue;
       // The stack is the caller's.
       staged_bytes += RowBytes(param);
       if (staged_bytes <= cpu_.l1_bytes) s_.staged.push_back(param);
     }
   }
 
-  bool IsStaged(int param) const {
+  bool IsStaged(ParamId param) const {
     return std::find(s_.staged.begin(), s_.staged.end(), param) != s_.staged.end();
   }
 
@@ -157,7 +157,7 @@ class Rows {
   }
 
   // A row that leaves room in the first cache, and has many lines.
-  bool IsRow(int param) const {
+  bool IsRow(ParamId param) const {
     return RowBytes(param) >= 512 && RowBytes(param) <= cpu_.l1_bytes / 4;
   }
 
@@ -191,7 +191,7 @@ class Rows {
       if (s_.pipelined) break;
       if (WeightOf(kernel_.stages[s]) > WeightOf(kernel_.stages[longest])) longest = s;
     }
-    std::vector<int> written;
+    std::vector<ParamId> written;
     const int next = kernel_.outer - 1;
     for (size_t w = 0; w < walks_.size(); ++w) {
       const Stage& stage = kernel_.stages[walks_[w]];

@@ -51,8 +51,8 @@ class Scheduler {
   // Along what lies side by side in the results, wherever the window begins.
   void ChooseVector() {
     int64_t bytes = 1;
-    for (int param : update_.params) {
-      bytes = std::max(bytes, ByteWidth(kernel_.params[static_cast<size_t>(param)].type));
+    for (ParamId param : update_.params) {
+      bytes = std::max(bytes, ByteWidth(kernel_.params[param].type));
     }
     int best = -1;
     for (int v = 0; v < static_cast<int>(kernel_.variables.size()); ++v) {
@@ -96,7 +96,7 @@ class Scheduler {
     int last = s_.parallel - 1;
     int64_t step = 1;
     if (last == vector) {
-      int64_t bytes = ByteWidth(kernel_.params[static_cast<size_t>(update_.params[0])].type);
+      int64_t bytes = ByteWidth(kernel_.params[update_.params[0]].type);
       step = std::max<int64_t>(s_.vector_width * s_.stages[0].unroll, kItemRowBytes / bytes);
     }
     int64_t before = s_.items / Extent(last);

@@ -56,7 +56,7 @@ Reads ReadsOf(const ir::Instruction& dot, int operand, const target::Cpu& cpu) {
   if (!c || c->a_param == c->b_param) return {};
   auto schedule = ChooseGemmSchedule(cpu, c->problem);
   if (!schedule.ok()) return {};
-  bool is_a = c->a_param == operand;
+  bool is_a = c->a_param == ParamId(operand);
   if (schedule->kind == GemmKind::kInner) {
     return {is_a ? (c->problem.n + schedule->nr - 1) / schedule->nr : schedule->m_tiles, true};
   }

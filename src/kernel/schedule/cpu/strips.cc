@@ -52,7 +52,7 @@ class Strips {
 
  private:
   int64_t Extent(int v) const { return kernel_.variables[v].extent; }
-  int64_t Bytes(int param) const { return ByteWidth(kernel_.params[param].type); }
+  int64_t Bytes(ParamId param) const { return ByteWidth(kernel_.params[param].type); }
 
   bool Apply() {
     if (vector_ < 0 || vector_ >= kernel_.outer || s_.vector_width < 4) return false;
@@ -80,9 +80,9 @@ class Strips {
   };
 
   // Where the parameter is read and stored at the same point of the walk by several stages.
-  std::optional<Span> SpanOf(int param) const {
+  std::optional<Span> SpanOf(ParamId param) const {
     const bool output = kernel_.params[param].role == Param::Role::kOutput;
-    if (kernel_.params[param].in_place_of >= 0) return std::nullopt;
+    if (kernel_.params[param].in_place_of.valid()) return std::nullopt;
     Span span;
     std::optional<Index> place;
     const std::vector<int>* variables = nullptr;
@@ -120,7 +120,7 @@ class Strips {
     return span;
   }
 
-  bool IsStoredLast(int param) const {
+  bool IsStoredLast(ParamId param) const {
     return std::ranges::count(kernel_.stages.back().stores, param, &Store::param) > 0;
   }
 
@@ -131,10 +131,10 @@ class Strips {
   }
 
   void KeepWhatIsReadAgain() {
-    for (size_t p = 0; p < kernel_.params.size(); ++p) {
-      auto span = SpanOf(static_cast<int>(p));
+    for (ParamId p : kernel_.params.ids()) {
+      auto span = SpanOf(p);
       if (!span) continue;
-      kept_.push_back({static_cast<int>(p), *span});
+      kept_.push_back({p, *span});
       rows_ = Rows(kernel_.stages[static_cast<size_t>(span->first)]);
     }
     // An output takes the place of an input of which it is made.
@@ -151,13 +151,13 @@ class Strips {
       }
     }
     for (const KeptSpan& k : kept_) {
-      if (k.place_of < 0) point_bytes_ += rows_ * Bytes(k.param);
+      if (!k.place_of.valid()) point_bytes_ += rows_ * Bytes(k.param);
     }
   }
 
   void PlaceWhatIsKept() {
     int64_t offset = 0;
-    auto place = [&](int param) {
+    auto place = [&](ParamId param) {
       for (const CpuStrips::Kept& k : s_.strips.kept) {
         if (k.param == param) return k.offset;
       }
@@ -165,7 +165,7 @@ class Strips {
     };
     // Inputs come first among the parameters.
     for (const KeptSpan& k : kept_) {
-      if (k.place_of >= 0) {
+      if (k.place_of.valid()) {
         s_.strips.kept.push_back({k.param, place(k.place_of)});
         continue;
       }
@@ -195,8 +195,9 @@ class Strips {
       for (const Reduction& r : stage.reductions) {
         for (ElementType type : r.types) sums += ByteWidth(type);
       }
-      ForEachAccess(
-          stage, [&](int param, const Index&, bool) { widest = std::max(widest, Bytes(param)); });
+      ForEachAccess(stage, [&](ParamId param, const Index&, bool) {
+        widest = std::max(widest, Bytes(param));
+      });
     }
     const int64_t step = s_.vector_width, extent = Extent(vector_);
     int64_t most = std::min(kMostSumsBytes / sums, kWidestBytes / widest);
@@ -236,7 +237,7 @@ class Strips {
   bool HasSquares(const Stage& stage, bool loaded) const {
     bool squares = false;
     const auto number = static_cast<int>(&stage - kernel_.stages.data());
-    ForEachAccess(stage, [&](int param, const Index& index, bool loads) {
+    ForEachAccess(stage, [&](ParamId param, const Index& index, bool loads) {
       squares |= transposes_ && loads == loaded && IsInMemory(param, number, loads) &&
                  IsSquareInStrips(stage, index, vector_);
     });
@@ -253,7 +254,7 @@ class Strips {
   }
 
   // Whether a stage's access of a parameter goes to its memory, and not to what is kept.
-  bool IsInMemory(int param, int stage, bool loads) const {
+  bool IsInMemory(ParamId param, int stage, bool loads) const {
     auto kept = std::ranges::find(kept_, param, &KeptSpan::param);
     if (kept == kept_.end()) return true;
     if (!loads) return stage + 1 == static_cast<int>(kernel_.stages.size());
@@ -267,7 +268,7 @@ class Strips {
       // Streams of which there are few are seen by the hardware.
       if (stage.variables.empty() || s_.stages[s].by_columns) continue;
       const int last = stage.variables.back();
-      ForEachAccess(stage, [&](int param, const Index& index, bool loads) {
+      ForEachAccess(stage, [&](ParamId param, const Index& index, bool loads) {
         if (!IsInMemory(param, static_cast<int>(s), loads)) return;
         if (loads ? kernel_.params[param].role == Param::Role::kOutput : s_.nontemporal) return;
         if (kernel_.params[param].elements * Bytes(param) <= cpu_.l2_bytes / 2) return;
@@ -281,10 +282,10 @@ class Strips {
   }
 
   struct KeptSpan {
-    int param;
+    ParamId param;
     Span span;
     bool shared = false;  // its place is an output's later
-    int place_of = -1;
+    ParamId place_of;
   };
 
   const Kernel& kernel_;
@@ -309,7 +310,7 @@ bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, int vector, i
     if (stage.variables.empty()) continue;
     const int last = stage.variables.back();
     if (kernel.variables[last].extent < vector_width) return false;
-    ForEachAccess(stage, [&](int, const Index& index, bool) {
+    ForEachAccess(stage, [&](ParamId, const Index& index, bool) {
       along |= index.StrideOf(vector) == 1 && index.StrideOf(last).value_or(0) != 0;
       across |= IsSquareInStrips(stage, index, vector);
     });

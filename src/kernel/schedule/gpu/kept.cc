@@ -41,7 +41,7 @@ class Keeper {
   // Where an array's elements are in registers: the first node that read them, or what was stored
   // last.
   struct Holder {
-    int param;
+    ParamId param;
     Index index;
     GpuKept::Place place;
   };
@@ -87,7 +87,7 @@ class Keeper {
       // Elements that are held may be among those that are stored.
       std::erase_if(holders_, [&](const Holder& h) { return h.param == store.param; });
       const Node& value = stage.nodes[static_cast<size_t>(store.value)];
-      if (index && value.type == kernel_.params[static_cast<size_t>(store.param)].type) {
+      if (index && value.type == kernel_.params[store.param].type) {
         holders_.push_back({store.param, *index, {s, store.value}});
       }
     }
@@ -123,7 +123,8 @@ class Keeper {
   }
 
   struct Read {
-    int stage, param;
+    int stage;
+    ParamId param;
   };
 
   const Kernel& kernel_;

@@ -39,7 +39,7 @@ int GpuLanes(const Kernel& kernel, const Stage& stage, int variable) {
     if (n.kind == Node::Kind::kLoad && n.guard < 0) see(n.index, n.type);
   }
   for (const Store& s : stage.stores) {
-    see(s.index, kernel.params[static_cast<size_t>(s.param)].type);
+    see(s.index, kernel.params[s.param].type);
   }
   return widest == 0 ? 1 : lanes_for(widest);
 }
