@@ -55,7 +55,7 @@ int64_t ValuesOf(const kernel::Kernel& k, bool folds) {
   return static_cast<int64_t>(std::min(values, 1e18));
 }
 
-int64_t CostOf(const std::vector<kernel::Node>& nodes, int64_t elementary) {
+int64_t CostOf(const IdVector<kernel::NodeId, kernel::Node>& nodes, int64_t elementary) {
   int64_t cost = 0;
   for (const kernel::Node& n : nodes) {
     bool heavy = n.kind == kernel::Node::Kind::kOp && IsTranscendental(n.opcode);

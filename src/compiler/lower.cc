@@ -480,8 +480,8 @@ class Lowering {
     pack.args = {product.args[param], panels};
     if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
       const kernel::Stage& stage = kernels_[product.kernel].kernel.stages[0];
-      for (int other : prologue->others) {
-        const kernel::ParamId p = stage.nodes[static_cast<size_t>(other)].param;
+      for (kernel::NodeId other : prologue->others) {
+        const kernel::ParamId p = stage.nodes[other].param;
         pack.args.push_back(product.args[p.index()]);
       }
     }
@@ -500,8 +500,8 @@ class Lowering {
     program::Slice source = launch.args[contraction->b_param.index()];
     std::pair key(launch.kernel, std::vector{source.allocation});
     if (const auto& prologue = contraction->b_prologue) {
-      for (int other : prologue->others) {
-        const kernel::ParamId p = k.kernel.stages[0].nodes[static_cast<size_t>(other)].param;
+      for (kernel::NodeId other : prologue->others) {
+        const kernel::ParamId p = k.kernel.stages[0].nodes[other].param;
         key.second.push_back(launch.args[p.index()].allocation);
       }
     }

@@ -36,8 +36,8 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, CpuGemm::Role role
       source,
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
   if (const auto& prologue = left ? c.a_prologue : c.b_prologue) {
-    for (int other : prologue->others) {
-      const kernel::Node& load = product.kernel.stages[0].nodes[static_cast<size_t>(other)];
+    for (kernel::NodeId other : prologue->others) {
+      const kernel::Node& load = product.kernel.stages[0].nodes[other];
       pack.kernel.params.push_back(product.kernel.params[load.param]);
     }
   }

@@ -177,7 +177,7 @@ class Builder {
   }
 
   void StoreTo(Stage& stage, int output, const Shape& shape, const std::vector<Index>& index,
-               int value) {
+               NodeId value) {
     stage.stores.push_back({OutputParam(output), Linearise(index, shape.strides()), value});
   }
 
@@ -188,12 +188,12 @@ class Builder {
     KILN_ASSIGN_OR_RETURN(std::vector<Index> index, RootIndex(root, dims));
     if (root.shape().is_tuple()) {
       for (size_t r = 0; r < root.shape().elements().size(); ++r) {
-        KILN_ASSIGN_OR_RETURN(int value, values.ReducedAt(root, static_cast<int>(r), index));
+        KILN_ASSIGN_OR_RETURN(NodeId value, values.ReducedAt(root, static_cast<int>(r), index));
         StoreTo(stage, output + static_cast<int>(r), root.shape().elements()[r], index, value);
       }
       return OkStatus();
     }
-    KILN_ASSIGN_OR_RETURN(int value, values.At(root, index));
+    KILN_ASSIGN_OR_RETURN(NodeId value, values.At(root, index));
     StoreTo(stage, output, root.shape(), index, value);
     return OkStatus();
   }
@@ -214,7 +214,7 @@ class Builder {
     StageValues values(kernel_.stages[0], Sources(0));
     KILN_ASSIGN_OR_RETURN(std::vector<Index> index, values.UpdateStarts(root));
     for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + outer_[d];
-    KILN_ASSIGN_OR_RETURN(int value, values.At(*root.operand(1), outer_));
+    KILN_ASSIGN_OR_RETURN(NodeId value, values.At(*root.operand(1), outer_));
     StoreTo(kernel_.stages[0], 0, root.shape(), index, value);
     kernel_.params[first_output_].in_place_of = param_of_.at(root.operand(0));
     return OkStatus();
@@ -320,7 +320,7 @@ class Builder {
     auto store = [&](const Instruction& value, const std::vector<Index>& index, ParamId param,
                      const std::vector<int64_t>& strides) -> Status {
       EnterInner(s);
-      KILN_ASSIGN_OR_RETURN(int node, values.At(value, index));
+      KILN_ASSIGN_OR_RETURN(NodeId node, values.At(value, index));
       kernel_.stages[s].stores.push_back({param, Linearise(index, strides), node});
       return OkStatus();
     };
@@ -520,8 +520,8 @@ class Builder {
     KILN_ASSIGN_OR_RETURN(reduction.combiner, CombinerOf(hero));
     int64_t count = hero.operand_count() / 2;
     for (int64_t i = 0; i < count; ++i) {
-      KILN_ASSIGN_OR_RETURN(int input, values.At(*hero.operand(i), full_));
-      KILN_ASSIGN_OR_RETURN(int init, values.At(*hero.operand(count + i), {}));
+      KILN_ASSIGN_OR_RETURN(NodeId input, values.At(*hero.operand(i), full_));
+      KILN_ASSIGN_OR_RETURN(NodeId init, values.At(*hero.operand(count + i), {}));
       ElementType type = AccumulatorOf(reduction.combiner, hero.operand(i)->shape().type());
       reduction.inputs.push_back(values.Converted(input, type));
       reduction.inits.push_back(values.Converted(init, type));
@@ -568,8 +568,8 @@ class Builder {
     if (IsInteger(type) && BitWidth(type) < 32) {
       type = IsSigned(type) ? ElementType::kS32 : ElementType::kU32;
     }
-    KILN_ASSIGN_OR_RETURN(int x, values.At(*dot.operand(0), lhs_index));
-    KILN_ASSIGN_OR_RETURN(int y, values.At(*dot.operand(1), rhs_index));
+    KILN_ASSIGN_OR_RETURN(NodeId x, values.At(*dot.operand(0), lhs_index));
+    KILN_ASSIGN_OR_RETURN(NodeId y, values.At(*dot.operand(1), rhs_index));
     x = values.Converted(x, type);
     y = values.Converted(y, type);
     Reduction reduction;

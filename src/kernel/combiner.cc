@@ -41,9 +41,8 @@ Combiner CombinerOf(Opcode opcode, ElementType type) {
   combiner.kind = KindOf(opcode, type);
   combiner.nodes = {Argument(0, type), Argument(1, type)};
   Node op{.kind = Node::Kind::kOp, .type = type, .opcode = opcode};
-  op.operands = {0, 1};
-  combiner.nodes.push_back(std::move(op));
-  combiner.results = {2};
+  op.operands = {NodeId(0), NodeId(1)};
+  combiner.results = {combiner.nodes.Add(std::move(op))};
   return combiner;
 }
 
@@ -55,10 +54,7 @@ ElementType AccumulatorOf(const Combiner& combiner, ElementType type) {
 Result<Combiner> CombinerOf(const ir::Instruction& user) {
   const ir::Computation& computation = *user.called(0);
   Combiner combiner;
-  auto add = [&](Node node) {
-    combiner.nodes.push_back(std::move(node));
-    return static_cast<int>(combiner.nodes.size()) - 1;
-  };
+  auto add = [&](Node node) { return combiner.nodes.Add(std::move(node)); };
   auto argument = [&](int64_t number) {
     return add(Argument(static_cast<int>(number), computation.parameter(number)->shape().type()));
   };

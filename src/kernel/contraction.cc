@@ -20,7 +20,7 @@ int64_t ReachOf(const Kernel& kernel, const Node& load) {
 // Finds the axes of the load; whether the place of each element tells its point along them, and
 // the other loads' places by that. Vectors are along the axis of stride 1.
 bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
-  const Index& index = stage.nodes[static_cast<size_t>(p.load)].index;
+  const Index& index = stage.nodes[p.load].index;
   for (size_t v = 0; v < kernel.variables.size(); ++v) {
     auto stride = index.StrideOf(static_cast<int64_t>(v));
     if (!stride || *stride < 0) return false;
@@ -33,8 +33,8 @@ bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
     reach +=
         p.axes[i].stride * (kernel.variables[static_cast<size_t>(p.axes[i].variable)].extent - 1);
   }
-  for (int other : p.others) {
-    Index rest = stage.nodes[static_cast<size_t>(other)].index;
+  for (NodeId other : p.others) {
+    Index rest = stage.nodes[other].index;
     for (const Prologue::Axis& axis : p.axes) {
       auto stride = rest.StrideOf(axis.variable);
       if (!stride || (axis.stride == 1 && *stride != 0 && *stride != 1)) return false;
@@ -47,23 +47,23 @@ bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
 }
 
 // The one load that a factor is made of, and how; nothing where it is anything else.
-std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, int factor) {
+std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeId factor) {
   Prologue p;
   p.node = factor;
-  std::vector<int> loads;
-  std::vector<int> work = {factor};
-  std::vector<bool> seen(stage.nodes.size());
+  std::vector<NodeId> loads;
+  std::vector<NodeId> work = {factor};
+  IdVector<NodeId, bool> seen(stage.nodes.size());
   while (!work.empty()) {
-    int at = work.back();
+    const NodeId at = work.back();
     work.pop_back();
-    if (seen[static_cast<size_t>(at)]) continue;
-    seen[static_cast<size_t>(at)] = true;
-    const Node& node = stage.nodes[static_cast<size_t>(at)];
+    if (seen[at]) continue;
+    seen[at] = true;
+    const Node& node = stage.nodes[at];
     switch (node.kind) {
       case Node::Kind::kConstant:
         break;
       case Node::Kind::kLoad:
-        if (node.guard >= 0) return std::nullopt;
+        if (node.guard.valid()) return std::nullopt;
         loads.push_back(at);
         break;
       case Node::Kind::kOp:
@@ -80,7 +80,7 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, int f
   }
   if (loads.empty()) return std::nullopt;
   std::ranges::sort(loads);
-  auto reach = [&](int load) { return ReachOf(kernel, stage.nodes[static_cast<size_t>(load)]); };
+  auto reach = [&](NodeId load) { return ReachOf(kernel, stage.nodes[load]); };
   p.load = *std::ranges::max_element(loads, {}, reach);
   std::erase(loads, p.load);
   p.others = std::move(loads);
@@ -90,7 +90,7 @@ std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, int f
 
 // Whether it is the load, in another type perhaps.
 bool IsPlain(const Stage& stage, const Prologue& p) {
-  const Node& node = stage.nodes[static_cast<size_t>(p.node)];
+  const Node& node = stage.nodes[p.node];
   if (p.node == p.load) return true;
   return node.kind == Node::Kind::kOp && node.opcode == Opcode::kConvert &&
          node.operands[0] == p.load;
@@ -111,7 +111,7 @@ std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
   const Stage& stage = kernel.stages[0];
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
   const Reduction& r = stage.reductions[0];
-  if (r.guard >= 0) return {};
+  if (r.guard.valid()) return {};
   if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1) return {};
   // The schedules' sums begin with 0.
   const Node& init = stage.nodes[r.inits[0]];
@@ -136,7 +136,7 @@ ParamId PlainOutput(const Kernel& kernel) {
   if (kernel.stages.size() != 2) return {};
   const Stage& after = kernel.stages[1];
   if (after.stores.size() != 1 || after.nodes.size() != 1 ||
-      after.nodes[0].kind != Node::Kind::kReduced || after.stores[0].index.constant() != 0) {
+      after.nodes.front().kind != Node::Kind::kReduced || after.stores[0].index.constant() != 0) {
     return {};
   }
   for (int v = 0; v < kernel.outer; ++v) {
@@ -186,8 +186,8 @@ bool ScalesGoAlong(const Kernel& kernel, const target::Cpu& cpu, const Stage& st
     const int64_t size = kernel.variables[static_cast<size_t>(inner)].extent;
     // Rows of whole vectors have none that goes on in the next one.
     if (stride(outer) != stride(inner) * size || size % (cpu.vector_bytes / 4) == 0) continue;
-    for (int other : factor.others) {
-      const Index& scale = stage.nodes[static_cast<size_t>(other)].index;
+    for (NodeId other : factor.others) {
+      const Index& scale = stage.nodes[other].index;
       auto o = scale.StrideOf(outer), n = scale.StrideOf(inner);
       if (!o || !n || *o != *n * size) return false;
     }
@@ -228,8 +228,8 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   ElementType type = ElementType::kInvalid;
   auto factors = FactorsOf(kernel, type);
   if (!factors || !HasGemm(type)) return std::nullopt;
-  const Node* x = &stage.nodes[static_cast<size_t>(factors->x.load)];
-  const Node* y = &stage.nodes[static_cast<size_t>(factors->y.load)];
+  const Node* x = &stage.nodes[factors->x.load];
+  const Node* y = &stage.nodes[factors->y.load];
   if (!IsOfVariables(x->index) || !IsOfVariables(y->index)) return std::nullopt;
   for (const Variable& v : kernel.variables) {
     if (v.extent == 0) return std::nullopt;
@@ -339,9 +339,7 @@ std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
   product.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
   product.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
   // What depends on more than constants cannot be packed when the program is loaded.
-  auto varies = [&](int load) {
-    return !is_constant(kernel.stages[0].nodes[static_cast<size_t>(load)].param);
-  };
+  auto varies = [&](NodeId load) { return !is_constant(kernel.stages[0].nodes[load].param); };
   bool b_varies = c.b_prologue && std::ranges::any_of(c.b_prologue->others, varies);
   c.problem.b_constant = product.may_pack_b && !b_varies && is_constant(c.b_param);
   return product;

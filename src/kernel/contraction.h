@@ -16,8 +16,8 @@ namespace kiln::kernel {
 // the loads of these. They are found by the place of the element in its array: `axes` are the
 // variables that it moves along, from the longest stride to the shortest.
 struct Prologue {
-  int node = -1, load = -1;
-  std::vector<int> others;
+  NodeId node, load;
+  std::vector<NodeId> others;
   struct Axis {
     int variable;
     int64_t stride;

@@ -666,7 +666,7 @@ bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, ParamI
   const ParamId updated = kernel.params[out].in_place_of;
   if (updated.valid() && updated != param) return false;
   if (kernel.kind == Kernel::Kind::kScatter) {
-    const std::vector<Node>& nodes = kernel.stages[0].nodes;
+    const auto& nodes = kernel.stages[0].nodes;
     return std::ranges::none_of(
         nodes, [&](const Node& n) { return n.kind == Node::Kind::kLoad && n.param == param; });
   }

@@ -39,7 +39,7 @@ std::string NodeText(const Node& n) {
       return Cat(text, "argument(", n.result, ")");
     case Node::Kind::kLoad:
       text += Cat("p", n.param, "[", n.index, "]");
-      return n.guard < 0 ? text : Cat(text, " if %", n.guard);
+      return !n.guard.valid() ? text : Cat(text, " if %", n.guard);
     case Node::Kind::kOp:
       break;
   }
@@ -56,9 +56,8 @@ std::string NodeText(const Node& n) {
   return text;
 }
 
-void AppendNodes(const std::vector<Node>& nodes, std::string_view indent, std::string& out) {
-  for (size_t i = 0; i < nodes.size(); ++i)
-    out += Cat(indent, "%", i, " = ", NodeText(nodes[i]), "\n");
+void AppendNodes(const IdVector<NodeId, Node>& nodes, std::string_view indent, std::string& out) {
+  for (NodeId i : nodes.ids()) out += Cat(indent, "%", i, " = ", NodeText(nodes[i]), "\n");
 }
 
 void AppendSort(const Sort& s, std::string& out) {
@@ -88,9 +87,9 @@ bool Node::operator==(const Node& o) const {
          SameLiteral(literal, o.literal);
 }
 
-const std::vector<int>* FusedFactors(const Stage& stage, const Reduction& reduction) {
+const std::vector<NodeId>* FusedFactors(const Stage& stage, const Reduction& reduction) {
   if (!reduction.fused) return nullptr;
-  const Node& product = stage.nodes[static_cast<size_t>(reduction.inputs[0])];
+  const Node& product = stage.nodes[reduction.inputs[0]];
   bool multiplies = product.kind == Node::Kind::kOp && product.opcode == Opcode::kMultiply;
   return multiplies ? &product.operands : nullptr;
 }
@@ -130,7 +129,7 @@ std::string Kernel::ToString() const {
     for (const Reduction& r : stage.reductions) {
       out += Cat("    reduce ", kCombinerNames[static_cast<int>(r.combiner.kind)], " of (",
                  Join(r.inputs, ", "), ") from (", Join(r.inits, ", "), ")");
-      if (r.guard >= 0) out += Cat(" if %", r.guard);
+      if (r.guard.valid()) out += Cat(" if %", r.guard);
       if (r.fused) out += " fused";
       if (r.combiner.kind == Combiner::Kind::kGeneral) {
         out += Cat(" by (", Join(r.combiner.results, ", "), ") of\n");
@@ -143,7 +142,7 @@ std::string Kernel::ToString() const {
       out += Cat("    p", s.param, "[", s.index, "] = %", s.value, "\n");
     for (const Update& u : stage.updates) {
       out += Cat("    update (", Join(u.inputs, ", "), ")");
-      if (u.guard >= 0) out += Cat(" if %", u.guard);
+      if (u.guard.valid()) out += Cat(" if %", u.guard);
       out += Cat(" by (", Join(u.combiner.results, ", "), ") of\n");
       AppendNodes(u.combiner.nodes, "      ", out);
       for (size_t k = 0; k < u.params.size(); ++k) {

@@ -45,6 +45,8 @@ struct Param {
 
 // One scalar value of a stage, of type `type`. Nodes are in an order in which operands come first;
 // a node may use nodes of its own stage and kReduced ones of earlier stages only.
+struct Node;
+using NodeId = Id<Node>;  // of Stage::nodes, or of Combiner::nodes
 struct Node {
   enum class Kind : uint8_t {
     kConstant,  // `literal`, a scalar
@@ -63,11 +65,11 @@ struct Node {
   bool total_order = false;                      // of compare
   int64_t exponent_bits = 0, mantissa_bits = 0;  // of reduce-precision
   bool at_most_zero = false;  // of exponential: its operand is, or NaN, whatever the inputs are
-  std::vector<int> operands;
+  std::vector<NodeId> operands;
   Index index;
   int64_t bound = 0;
   ParamId param;
-  int guard = -1;  // node of type pred, or -1 for always
+  NodeId guard;  // of type pred; none for always
   int stage = -1, reduction = -1, result = -1;
   std::shared_ptr<const Literal> literal;
 
@@ -81,17 +83,17 @@ struct Combiner {
   // `identity` as their neutral element.
   enum class Kind : uint8_t { kGeneral, kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
   Kind kind = Kind::kGeneral;
-  std::vector<Node> nodes;   // kArgument, kConstant and kOp only
-  std::vector<int> results;  // one node per accumulator
+  IdVector<NodeId, Node> nodes;  // kArgument, kConstant and kOp only
+  std::vector<NodeId> results;   // one node per accumulator
 };
 
 // Folds `inputs` over the stage's reduction variables, once for each point of outer and the stage's
 // parallel inner variables.
 struct Reduction {
   Combiner combiner;
-  std::vector<int> inputs;  // nodes of the stage
-  std::vector<int> inits;   // nodes of the stage that depend on no inner variable
-  int guard = -1;  // node of type pred, or -1 for always; where it is false nothing is folded
+  std::vector<NodeId> inputs;  // nodes of the stage
+  std::vector<NodeId> inits;   // nodes of the stage that depend on no inner variable
+  NodeId guard;                // of type pred; none for always; where it is false nothing is folded
   std::vector<ElementType> types;
   // Of a dot: products of floats are not rounded before they are added, where the machine has an
   // instruction for that.
@@ -101,14 +103,14 @@ struct Reduction {
 struct Store {
   ParamId param;
   Index index;
-  int value = -1;  // a node of the stage
+  NodeId value;  // a node of the stage
 };
 
 // Elements of outputs become what a combiner makes of them and of new values.
 struct Update {
-  int guard = -1;  // node of type pred, or -1 for always; where it is false nothing is done
+  NodeId guard;  // of type pred; none for always; where it is false nothing is done
   Combiner combiner;
-  std::vector<int> inputs;      // nodes of the stage
+  std::vector<NodeId> inputs;   // nodes of the stage
   std::vector<ParamId> params;  // outputs, which are read as well
   std::vector<Index> indices;   // of each
 };
@@ -131,7 +133,7 @@ struct SortKey {
 // The elements of one inner variable's points, put in order. It is stable.
 struct Sort {
   int variable = -1;
-  std::vector<int> inputs;      // nodes of the stage: the operands' elements
+  std::vector<NodeId> inputs;   // nodes of the stage: the operands' elements
   std::vector<ParamId> params;  // outputs: one for each input
   std::vector<Index> indices;   // of each, the variable being the place in the order
   int64_t keep = 0;             // how many places are stored, from the first
@@ -150,7 +152,7 @@ struct Variable {
 
 struct Stage {
   std::vector<int> variables;  // inner iteration variables, outermost first
-  std::vector<Node> nodes;
+  IdVector<NodeId, Node> nodes;
   std::vector<Reduction> reductions;
   std::vector<Store> stores;  // run at every point of the stage
   std::vector<Update> updates;
@@ -158,7 +160,7 @@ struct Stage {
 };
 
 // The factors of what is folded, nodes of the stage, where the reduction is fused; null elsewhere.
-const std::vector<int>* FusedFactors(const Stage& stage, const Reduction& reduction);
+const std::vector<NodeId>* FusedFactors(const Stage& stage, const Reduction& reduction);
 
 struct Kernel {
   enum class Kind : uint8_t {

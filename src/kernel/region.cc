@@ -40,10 +40,10 @@ bool IsScalarRegion(const Computation& computation) {
   return std::ranges::all_of(computation.instructions(), [](const auto& i) { return IsPart(*i); });
 }
 
-Result<std::vector<int>> AddRegion(const Computation& computation,
-                                   const std::function<int(int64_t)>& argument,
-                                   const std::function<int(Node)>& add) {
-  std::unordered_map<const Instruction*, int> node_of;
+Result<std::vector<NodeId>> AddRegion(const Computation& computation,
+                                      const std::function<NodeId(int64_t)>& argument,
+                                      const std::function<NodeId(Node)>& add) {
+  std::unordered_map<const Instruction*, NodeId> node_of;
   for (Instruction* instruction : computation.instructions()) {
     const Instruction& i = *instruction;
     if (!IsPart(i)) {
@@ -67,7 +67,7 @@ Result<std::vector<int>> AddRegion(const Computation& computation,
     for (const Instruction* operand : i.operands()) node.operands.push_back(node_of.at(operand));
     node_of[&i] = add(std::move(node));
   }
-  std::vector<int> results;
+  std::vector<NodeId> results;
   const Instruction* root = computation.root();
   if (root->opcode() == Opcode::kTuple) {
     for (const Instruction* operand : root->operands()) results.push_back(node_of.at(operand));

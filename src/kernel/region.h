@@ -23,8 +23,8 @@ bool IsScalarRegion(const ir::Computation& computation);
 // Makes the nodes of such a computation: `argument` gives the node of a parameter by its number,
 // `add` appends a node and gives its number. The results' nodes, of a tuple's elements one by one.
 // UNIMPLEMENTED where the computation is anything else.
-Result<std::vector<int>> AddRegion(const ir::Computation& computation,
-                                   const std::function<int(int64_t)>& argument,
-                                   const std::function<int(Node)>& add);
+Result<std::vector<NodeId>> AddRegion(const ir::Computation& computation,
+                                      const std::function<NodeId(int64_t)>& argument,
+                                      const std::function<NodeId(Node)>& add);
 
 }  // namespace kiln::kernel

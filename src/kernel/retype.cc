@@ -20,7 +20,7 @@ class Types {
   }
 
   size_t Param(ParamId param) const { return param.index(); }
-  size_t Node(size_t stage, int node) const { return first_[stage] + static_cast<size_t>(node); }
+  size_t Node(size_t stage, NodeId node) const { return first_[stage] + node.index(); }
 
   void Join(size_t a, size_t b) {
     a = Find(a);
@@ -53,7 +53,7 @@ bool Replaces(const Update& update) {
     if (n.kind != Node::Kind::kArgument) return false;
   }
   for (size_t k = 0; k < count; ++k) {
-    const Node& result = update.combiner.nodes[static_cast<size_t>(update.combiner.results[k])];
+    const Node& result = update.combiner.nodes[update.combiner.results[k]];
     if (result.result != static_cast<int>(count + k)) return false;
   }
   return true;
@@ -74,9 +74,9 @@ void RetypeMoves(Kernel& kernel) {
   Types types(kernel);
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
     const Stage& stage = kernel.stages[s];
-    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+    for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
-      size_t self = types.Node(s, static_cast<int>(n));
+      size_t self = types.Node(s, n);
       switch (node.kind) {
         case Node::Kind::kLoad:
           types.Join(self, types.Param(node.param));
@@ -105,8 +105,8 @@ void RetypeMoves(Kernel& kernel) {
       }
     }
     for (const Reduction& r : stage.reductions) {
-      for (int input : r.inputs) types.MarkComputed(types.Node(s, input));
-      for (int init : r.inits) types.MarkComputed(types.Node(s, init));
+      for (NodeId input : r.inputs) types.MarkComputed(types.Node(s, input));
+      for (NodeId init : r.inits) types.MarkComputed(types.Node(s, init));
     }
     for (const Update& update : stage.updates) {
       bool replaces = Replaces(update);
@@ -124,9 +124,9 @@ void RetypeMoves(Kernel& kernel) {
     if (moved) kernel.params[p].type = ElementType::kU16;
   }
   for (size_t s = 0; s < kernel.stages.size(); ++s) {
-    for (size_t n = 0; n < kernel.stages[s].nodes.size(); ++n) {
+    for (NodeId n : kernel.stages[s].nodes.ids()) {
       Node& node = kernel.stages[s].nodes[n];
-      if (!IsHalf(node.type) || types.IsComputed(types.Node(s, static_cast<int>(n)))) continue;
+      if (!IsHalf(node.type) || types.IsComputed(types.Node(s, n))) continue;
       node.type = ElementType::kU16;
       if (node.literal) node.literal = Retyped(*node.literal);
     }

@@ -56,7 +56,7 @@ class ScatterBuilder {
   }
 
   // Where in the operand the update at index_ goes, and under which condition.
-  Result<std::vector<Index>> Target(int* guard) {
+  Result<std::vector<Index>> Target(NodeId* guard) {
     std::vector<Index> target;
     for (size_t d = 0; d < map_.window.size(); ++d) {
       int64_t window = map_.window[d];
@@ -64,7 +64,7 @@ class ScatterBuilder {
       int64_t room = operand_.dim(static_cast<int64_t>(d)) - size;
       Index at;
       if (map_.component[d] >= 0) {
-        KILN_ASSIGN_OR_RETURN(int node,
+        KILN_ASSIGN_OR_RETURN(NodeId node,
                               values_.At(indices_, VectorIndex(map_, index_, map_.component[d])));
         KILN_ASSIGN_OR_RETURN(Index position, values_.Position(node));
         *guard = values_.Both(*guard, values_.InRange(position, room + 1));
@@ -94,7 +94,7 @@ class ScatterBuilder {
                              "' is not memory that can be updated in place");
       }
       kernel_.params[output].in_place_of = input;
-      KILN_ASSIGN_OR_RETURN(int value, values_.At(*scatter_.operand(count_ + 1 + k), index_));
+      KILN_ASSIGN_OR_RETURN(NodeId value, values_.At(*scatter_.operand(count_ + 1 + k), index_));
       update.inputs.push_back(value);
       update.params.push_back(output);
       update.indices.push_back(Linearise(target, result.strides()));

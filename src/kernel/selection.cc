@@ -29,14 +29,14 @@ class Trial {
 
   // Nothing where the combiner does more than compare and choose.
   std::optional<Element> Combine(const Element& x, const Element& y) {
-    for (size_t i = 0; i < combiner_.nodes.size(); ++i) {
+    for (NodeId i : combiner_.nodes.ids()) {
       std::optional<Known> value = Evaluate(combiner_.nodes[i], x, y);
       if (!value) return std::nullopt;
       known_[i] = *value;
     }
     Element result;
     for (size_t k = 0; k < types_.size(); ++k) {
-      const Known& value = known_[static_cast<size_t>(combiner_.results[k])];
+      const Known& value = known_[combiner_.results[k]];
       if (value.of != ClassOf(k)) return std::nullopt;
       result.push_back(value.value);
     }
@@ -59,7 +59,7 @@ class Trial {
     }
     if (n.kind != Node::Kind::kOp) return std::nullopt;
     std::vector<Known> o;
-    for (int operand : n.operands) o.push_back(known_[static_cast<size_t>(operand)]);
+    for (NodeId operand : n.operands) o.push_back(known_[operand]);
     auto truths = [&] { return std::ranges::all_of(o, [](const Known& k) { return k.of < 0; }); };
     auto alike = [&](size_t a, size_t b) { return o[a].of == o[b].of; };
     auto truth = [](bool value) { return Known{-1, value ? 1.0 : 0.0}; };
@@ -99,7 +99,7 @@ class Trial {
 
   const Combiner& combiner_;
   std::span<const ElementType> types_;
-  std::vector<Known> known_;
+  IdVector<NodeId, Known> known_;
 };
 
 std::vector<double> NumbersOf(ElementType type) {

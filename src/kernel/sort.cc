@@ -26,50 +26,49 @@ bool IsCompare(const Node& n, Direction direction) {
 // The comparator's nodes, of which `left` and `right` are compared at last.
 class Matcher {
  public:
-  explicit Matcher(const std::vector<Node>& nodes) : nodes_(nodes) {}
+  explicit Matcher(const IdVector<NodeId, Node>& nodes) : nodes_(nodes) {}
 
   // Whether `right` is made of right elements as `left` is of left ones.
-  bool Mirrors(int left, int right) {
+  bool Mirrors(NodeId left, NodeId right) {
     auto [it, fresh] = mirrors_.try_emplace({left, right}, false);
     if (fresh) it->second = FindMirrors(left, right);
     return mirrors_.at({left, right});
   }
 
   // A copy of what `node` is made of, of left elements alone.
-  int Copy(int node, Combiner& to, std::vector<int>& copies) const {
-    int& copy = copies[static_cast<size_t>(node)];
-    if (copy >= 0) return copy;
+  NodeId Copy(NodeId node, Combiner& to, IdVector<NodeId, NodeId>& copies) const {
+    NodeId& copy = copies[node];
+    if (copy.valid()) return copy;
     Node n = At(node);
     if (n.kind == Node::Kind::kArgument) n.result /= 2;
-    for (int& operand : n.operands) operand = Copy(operand, to, copies);
-    to.nodes.push_back(std::move(n));
-    return copy = static_cast<int>(to.nodes.size()) - 1;
+    for (NodeId& operand : n.operands) operand = Copy(operand, to, copies);
+    return copy = to.nodes.Add(std::move(n));
   }
 
-  bool IsArgument(int node) const { return At(node).kind == Node::Kind::kArgument; }
+  bool IsArgument(NodeId node) const { return At(node).kind == Node::Kind::kArgument; }
 
   // Of x in  bits(x) xor ((bits(x) >> width - 1) >>> 1),  which is x by the total order; or -1.
-  int TotallyOrdered(int node) const {
+  NodeId TotallyOrdered(NodeId node) const {
     const Node& n = At(node);
-    if (!IsOp(n, Opcode::kXor)) return -1;
+    if (!IsOp(n, Opcode::kXor)) return {};
     const Node& bits = At(n.operands[0]);
     const Node& rest = At(n.operands[1]);
-    if (!IsOp(bits, Opcode::kBitcastConvert) || !IsOp(rest, Opcode::kShiftRightLogical)) return -1;
+    if (!IsOp(bits, Opcode::kBitcastConvert) || !IsOp(rest, Opcode::kShiftRightLogical)) return {};
     const Node& signs = At(rest.operands[0]);
     bool fits = IsOp(signs, Opcode::kShiftRightArithmetic) && signs.operands[0] == n.operands[0] &&
                 IsNumber(rest.operands[1], 1) &&
                 IsNumber(signs.operands[1], static_cast<double>(8 * ByteWidth(n.type) - 1));
-    int x = bits.operands[0];
-    return fits && IsFloat(At(x).type) ? x : -1;
+    const NodeId x = bits.operands[0];
+    return fits && IsFloat(At(x).type) ? x : NodeId();
   }
 
   // Of x in  select(x != x, NaN, select(x == 0, 0, x)),  in either order; or -1.
-  int Canonical(int node) const {
+  NodeId Canonical(NodeId node) const {
     bool zero = false, nan = false;
     while (IsOp(At(node), Opcode::kSelect)) {
       const Node& select = At(node);
       const Node& test = At(select.operands[0]);
-      int rest = select.operands[2];
+      const NodeId rest = select.operands[2];
       if (!zero && IsCompare(test, Direction::kEq) && IsNumber(test.operands[1], 0) &&
           IsNumber(select.operands[1], 0) && Tests(test.operands[0], rest)) {
         zero = true;
@@ -77,15 +76,15 @@ class Matcher {
                  IsNan(select.operands[1]) && Tests(test.operands[0], rest)) {
         nan = true;
       } else {
-        return -1;
+        return {};
       }
       node = rest;
     }
-    return zero && nan ? node : -1;
+    return zero && nan ? node : NodeId();
   }
 
  private:
-  bool FindMirrors(int left, int right) {
+  bool FindMirrors(NodeId left, NodeId right) {
     const Node &l = At(left), &r = At(right);
     if (l.kind == Node::Kind::kArgument) {
       return r.kind == Node::Kind::kArgument && l.result % 2 == 0 && r.result == l.result + 1;
@@ -99,20 +98,20 @@ class Matcher {
     return l == same;
   }
 
-  const Node& At(int node) const { return nodes_[static_cast<size_t>(node)]; }
+  const Node& At(NodeId node) const { return nodes_[node]; }
 
-  bool IsNumber(int node, double value) const {
+  bool IsNumber(NodeId node, double value) const {
     const Node& n = At(node);
     return n.kind == Node::Kind::kConstant && n.literal->IsAll(value);
   }
-  bool IsNan(int node) const {
+  bool IsNan(NodeId node) const {
     const Node& n = At(node);
     if (n.kind != Node::Kind::kConstant || !IsFloat(n.type)) return false;
     double value = n.literal->AsDouble(0);
     return std::isnan(value) && !std::signbit(value);
   }
   // What is tested may be the value before other selects have changed its zeros or NaNs.
-  bool Tests(int tested, int value) const {
+  bool Tests(NodeId tested, NodeId value) const {
     while (tested != value) {
       if (!IsOp(At(value), Opcode::kSelect)) return false;
       value = At(value).operands[2];
@@ -120,8 +119,8 @@ class Matcher {
     return true;
   }
 
-  const std::vector<Node>& nodes_;
-  std::map<std::pair<int, int>, bool> mirrors_;
+  const IdVector<NodeId, Node>& nodes_;
+  std::map<std::pair<NodeId, NodeId>, bool> mirrors_;
 };
 
 }  // namespace
@@ -131,32 +130,34 @@ bool IsSort(const Instruction& i) {
 }
 
 std::optional<SortKey> KeyOf(const Combiner& comparator, int64_t operands) {
-  const std::vector<Node>& nodes = comparator.nodes;
-  const Node& root = nodes[static_cast<size_t>(comparator.results[0])];
+  const auto& nodes = comparator.nodes;
+  const Node& root = nodes[comparator.results[0]];
   if (!IsCompare(root, Direction::kLt) && !IsCompare(root, Direction::kGt)) return std::nullopt;
   Matcher match(nodes);
   SortKey key;
   key.descending = root.direction == Direction::kGt;
-  int left = root.operands[0], right = root.operands[1];
+  NodeId left = root.operands[0], right = root.operands[1];
   if (match.Mirrors(right, left)) {
     std::swap(left, right);
     key.descending = !key.descending;
   }
   if (!match.Mirrors(left, right)) return std::nullopt;
-  ElementType type = nodes[static_cast<size_t>(left)].type;
+  ElementType type = nodes[left].type;
   // The order of a compare, or the same by the bits as integers.
-  int ordered = !IsFloat(type) ? match.TotallyOrdered(left) : root.total_order ? left : -1;
-  if (ordered >= 0) {
+  NodeId ordered;
+  if (!IsFloat(type)) ordered = match.TotallyOrdered(left);
+  if (IsFloat(type) && root.total_order) ordered = left;
+  if (ordered.valid()) {
     left = ordered;
     key.order = SortKey::Order::kTotal;
-    if (int y = match.Canonical(ordered); y >= 0) {
+    if (NodeId y = match.Canonical(ordered); y.valid()) {
       left = y;
       key.order = SortKey::Order::kNumber;
     }
   } else if (IsFloat(type)) {
     key.order = SortKey::Order::kNumber;
   }
-  std::vector<int> copies(nodes.size(), -1);
+  IdVector<NodeId, NodeId> copies(nodes.size());
   key.value.results = {match.Copy(left, key.value, copies)};
   key.is_element = operands == 1 && match.IsArgument(left);
   return key;
@@ -167,19 +168,16 @@ namespace {
 // The comparator of a topk: by the total order of the first operand.
 Combiner TotalOrderOf(ElementType type, bool descending) {
   Combiner comparator;
-  auto add = [&](Node node) {
-    comparator.nodes.push_back(std::move(node));
-    return static_cast<int>(comparator.nodes.size()) - 1;
-  };
+  auto add = [&](Node node) { return comparator.nodes.Add(std::move(node)); };
   ElementType word = type;
   if (IsFloat(type)) {
     word = ByteWidth(type) == 2   ? ElementType::kS16
            : ByteWidth(type) == 4 ? ElementType::kS32
                                   : ElementType::kS64;
   }
-  auto op = [&](Opcode opcode, int a, int b) {
+  auto op = [&](Opcode opcode, NodeId a, NodeId b) {
     Node node{.kind = Node::Kind::kOp, .type = word, .opcode = opcode, .operands = {a}};
-    if (b >= 0) node.operands.push_back(b);
+    if (b.valid()) node.operands.push_back(b);
     return add(std::move(node));
   };
   auto number = [&](int64_t value) {
@@ -188,17 +186,17 @@ Combiner TotalOrderOf(ElementType type, bool descending) {
                 .type = word,
                 .literal = std::make_shared<const Literal>(std::move(literal))});
   };
-  int sides[2];
+  NodeId sides[2];
   for (int side : {0, 1}) {
-    int x = add(Argument(side, type));
+    NodeId x = add(Argument(side, type));
     if (IsFloat(type)) {
-      int bits = op(Opcode::kBitcastConvert, x, -1);
-      int signs = op(Opcode::kShiftRightArithmetic, bits, number(8 * ByteWidth(word) - 1));
+      NodeId bits = op(Opcode::kBitcastConvert, x, {});
+      NodeId signs = op(Opcode::kShiftRightArithmetic, bits, number(8 * ByteWidth(word) - 1));
       x = op(Opcode::kXor, bits, op(Opcode::kShiftRightLogical, signs, number(1)));
     }
     sides[side] = x;
   }
-  int root = op(Opcode::kCompare, sides[0], sides[1]);
+  NodeId root = op(Opcode::kCompare, sides[0], sides[1]);
   comparator.nodes.back().type = ElementType::kPred;
   comparator.nodes.back().direction = descending ? Direction::kGt : Direction::kLt;
   comparator.results = {root};
@@ -208,10 +206,7 @@ Combiner TotalOrderOf(ElementType type, bool descending) {
 Status AddComparator(const Instruction& instruction, Sort& sort) {
   const ir::Computation& computation = *instruction.called(0);
   Combiner comparator;
-  auto add = [&](Node node) {
-    comparator.nodes.push_back(std::move(node));
-    return static_cast<int>(comparator.nodes.size()) - 1;
-  };
+  auto add = [&](Node node) { return comparator.nodes.Add(std::move(node)); };
   auto argument = [&](int64_t number) {
     return add(Argument(static_cast<int>(number), computation.parameter(number)->shape().type()));
   };
@@ -243,7 +238,7 @@ Status BuildSort(const Instruction& instruction, ParamId first_output, StageValu
   kernel.stages[0].variables = {sort.variable};
   sort.keep = size;
   for (const Instruction* operand : instruction.operands()) {
-    KILN_ASSIGN_OR_RETURN(int node, values.At(*operand, index));
+    KILN_ASSIGN_OR_RETURN(NodeId node, values.At(*operand, index));
     sort.inputs.push_back(node);
   }
   if (top) {

@@ -33,32 +33,29 @@ bool IsLessItsMaximum(const Instruction& i) {
 
 }  // namespace
 
-int StageValues::Add(Node node) {
-  stage_.nodes.push_back(std::move(node));
-  return static_cast<int>(stage_.nodes.size()) - 1;
-}
+NodeId StageValues::Add(Node node) { return stage_.nodes.Add(std::move(node)); }
 
-int StageValues::Op(Opcode opcode, ElementType type, std::vector<int> operands) {
+NodeId StageValues::Op(Opcode opcode, ElementType type, std::vector<NodeId> operands) {
   Node node{.kind = Node::Kind::kOp, .type = type, .opcode = opcode};
   node.operands = std::move(operands);
   return Add(std::move(node));
 }
 
-int StageValues::Converted(int node, ElementType type) {
+NodeId StageValues::Converted(NodeId node, ElementType type) {
   return stage_.nodes[node].type == type ? node : Op(Opcode::kConvert, type, {node});
 }
 
-int StageValues::InRange(const Index& index, int64_t bound) {
-  if (index.low() >= 0 && index.high() < bound) return -1;
+NodeId StageValues::InRange(const Index& index, int64_t bound) {
+  if (index.low() >= 0 && index.high() < bound) return {};
   Node node{.kind = Node::Kind::kInRange, .type = ElementType::kPred};
   node.index = index;
   node.bound = bound;
   return Add(std::move(node));
 }
 
-int StageValues::Both(int a, int b) {
-  if (a < 0) return b;
-  if (b < 0 || a == b) return a;
+NodeId StageValues::Both(NodeId a, NodeId b) {
+  if (!a.valid()) return b;
+  if (!b.valid() || a == b) return a;
   return Op(Opcode::kAnd, ElementType::kPred, {a, b});
 }
 
@@ -69,8 +66,8 @@ const std::vector<Index>& StageValues::Known(const std::vector<Index>& index) {
   return at == indices_.end() ? indices_.emplace_back(index) : *at;
 }
 
-Result<int> StageValues::At(const Instruction& instruction, const std::vector<Index>& index,
-                            int guard) {
+Result<NodeId> StageValues::At(const Instruction& instruction, const std::vector<Index>& index,
+                               NodeId guard) {
   const std::vector<Index>& known = Known(index);
   for (const Memo& m : memo_[&instruction]) {
     if (m.guard == guard && m.index == &known) return m.node;
@@ -79,13 +76,13 @@ Result<int> StageValues::At(const Instruction& instruction, const std::vector<In
     return ResourceExhausted("'", instruction.name(), "' is part of a kernel of more than ",
                              kMostNodes, " scalar operations");
   }
-  KILN_ASSIGN_OR_RETURN(int node, Compute(instruction, known, guard));
+  KILN_ASSIGN_OR_RETURN(NodeId node, Compute(instruction, known, guard));
   memo_[&instruction].push_back({&known, guard, node});
   return node;
 }
 
-Result<int> StageValues::ReducedAt(const Instruction& instruction, int result,
-                                   const std::vector<Index>& index) {
+Result<NodeId> StageValues::ReducedAt(const Instruction& instruction, int result,
+                                      const std::vector<Index>& index) {
   auto reduced = sources_.reduced(instruction);
   if (!reduced) {
     return Unimplemented(OpcodeName(instruction.opcode()), ": '", instruction.name(),
@@ -104,8 +101,8 @@ Result<int> StageValues::ReducedAt(const Instruction& instruction, int result,
                    shape.is_tuple() ? shape.elements()[result].type() : shape.type());
 }
 
-Result<int> StageValues::Compute(const Instruction& instruction, const std::vector<Index>& index,
-                                 int guard) {
+Result<NodeId> StageValues::Compute(const Instruction& instruction, const std::vector<Index>& index,
+                                    NodeId guard) {
   const Shape& shape = instruction.shape();
   if (Sources::Memory memory = sources_.memory_of(instruction); memory.param.valid()) {
     Node node{.kind = Node::Kind::kLoad, .type = shape.type()};
@@ -211,13 +208,13 @@ Result<int> StageValues::Compute(const Instruction& instruction, const std::vect
   return Internal("no opcode: ", static_cast<int>(instruction.opcode()));
 }
 
-Result<int> StageValues::Elementwise(const Instruction& instruction,
-                                     const std::vector<Index>& index, int guard) {
-  std::vector<int> operands;
+Result<NodeId> StageValues::Elementwise(const Instruction& instruction,
+                                        const std::vector<Index>& index, NodeId guard) {
+  std::vector<NodeId> operands;
   for (const Instruction* operand : instruction.operands()) {
     // The scalar pred of select and the scalar bounds of clamp.
     bool scalar = operand->shape().rank() == 0;
-    KILN_ASSIGN_OR_RETURN(int node, At(*operand, scalar ? std::vector<Index>() : index, guard));
+    KILN_ASSIGN_OR_RETURN(NodeId node, At(*operand, scalar ? std::vector<Index>() : index, guard));
     operands.push_back(node);
   }
   Node node = ElementwiseNode(instruction);
@@ -227,34 +224,34 @@ Result<int> StageValues::Elementwise(const Instruction& instruction,
   return Add(std::move(node));
 }
 
-Result<int> StageValues::Map(const Instruction& instruction, const std::vector<Index>& index,
-                             int guard) {
-  std::vector<int> operands;
+Result<NodeId> StageValues::Map(const Instruction& instruction, const std::vector<Index>& index,
+                                NodeId guard) {
+  std::vector<NodeId> operands;
   for (const Instruction* operand : instruction.operands()) {
-    KILN_ASSIGN_OR_RETURN(int node, At(*operand, index, guard));
+    KILN_ASSIGN_OR_RETURN(NodeId node, At(*operand, index, guard));
     operands.push_back(node);
   }
-  auto argument = [&](int64_t number) { return operands[static_cast<size_t>(number)]; };
+  auto argument = [&](int64_t number) { return operands[number]; };
   auto add = [&](Node node) { return Add(std::move(node)); };
   auto results = AddRegion(*instruction.called(0), argument, add);
   if (!results.ok()) return results.status().WithContext("map");
   return (*results)[0];
 }
 
-Result<int> StageValues::Spaced(const Instruction& operand, const std::vector<Index>& places,
-                                const std::vector<int64_t>& steps, const Instruction* fill,
-                                int guard) {
+Result<NodeId> StageValues::Spaced(const Instruction& operand, const std::vector<Index>& places,
+                                   const std::vector<int64_t>& steps, const Instruction* fill,
+                                   NodeId guard) {
   std::vector<Index> from;
-  int inside = -1;
+  NodeId inside;
   for (size_t d = 0; d < places.size(); ++d) {
     from.push_back(places[d].FloorDiv(steps[d]));
     inside = Both(inside, InRange(places[d].Mod(steps[d]), 1));
     inside = Both(inside, InRange(from.back(), operand.shape().dim(static_cast<int64_t>(d))));
   }
-  if (inside < 0) return At(operand, from, guard);
+  if (!inside.valid()) return At(operand, from, guard);
   ElementType type = operand.shape().type();
-  KILN_ASSIGN_OR_RETURN(int value, At(operand, from, Both(guard, inside)));
-  int other = -1;
+  KILN_ASSIGN_OR_RETURN(NodeId value, At(operand, from, Both(guard, inside)));
+  NodeId other;
   if (fill) {
     KILN_ASSIGN_OR_RETURN(other, At(*fill, {}, guard));
   } else {
@@ -266,8 +263,8 @@ Result<int> StageValues::Spaced(const Instruction& operand, const std::vector<In
 }
 
 // pad(x)[i] = x[(i - low) / (interior + 1)] where that is whole and inside x, else the padding.
-Result<int> StageValues::Pad(const Instruction& instruction, const std::vector<Index>& index,
-                             int guard) {
+Result<NodeId> StageValues::Pad(const Instruction& instruction, const std::vector<Index>& index,
+                                NodeId guard) {
   std::vector<Index> places;
   std::vector<int64_t> steps;
   const auto& padding = instruction.attributes().Padding(Attr::kPadding);
@@ -280,8 +277,8 @@ Result<int> StageValues::Pad(const Instruction& instruction, const std::vector<I
 
 // patches(x)[p, k] = x[(p * stride + k * window_dilation - low) / base_dilation] where that is
 // whole and inside x, else 0.
-Result<int> StageValues::Patches(const Instruction& instruction, const std::vector<Index>& index,
-                                 int guard) {
+Result<NodeId> StageValues::Patches(const Instruction& instruction, const std::vector<Index>& index,
+                                    NodeId guard) {
   std::vector<Index> places;
   std::vector<int64_t> steps;
   const auto& window = instruction.attributes().Window(Attr::kWindow);
@@ -295,11 +292,11 @@ Result<int> StageValues::Patches(const Instruction& instruction, const std::vect
   return Spaced(*instruction.operand(0), places, steps, nullptr, guard);
 }
 
-Result<int> StageValues::Concatenate(const Instruction& instruction,
-                                     const std::vector<Index>& index, int guard) {
+Result<NodeId> StageValues::Concatenate(const Instruction& instruction,
+                                        const std::vector<Index>& index, NodeId guard) {
   int64_t dimension = instruction.dimensions()[0];
   int64_t offset = instruction.shape().dim(dimension);
-  int result = -1;
+  NodeId result;
   // From the last operand, which needs no test of its own, to the first.
   for (int64_t i = instruction.operand_count(); i-- > 0;) {
     const Instruction& operand = *instruction.operand(i);
@@ -309,13 +306,13 @@ Result<int> StageValues::Concatenate(const Instruction& instruction,
     std::vector<Index> from = index;
     from[dimension] = from[dimension] - offset;
     if (from[dimension].low() >= size || from[dimension].high() < 0) continue;
-    int inside = InRange(from[dimension], size);
-    KILN_ASSIGN_OR_RETURN(int value, At(operand, from, Both(guard, inside)));
-    result = result < 0 || inside < 0
+    NodeId inside = InRange(from[dimension], size);
+    KILN_ASSIGN_OR_RETURN(NodeId value, At(operand, from, Both(guard, inside)));
+    result = !result.valid() || !inside.valid()
                  ? value
                  : Op(Opcode::kSelect, instruction.shape().type(), {inside, value, result});
   }
-  if (result < 0) {  // Nothing to concatenate: never evaluated, but a node there must be.
+  if (!result.valid()) {  // Nothing to concatenate: never evaluated, but a node there must be.
     Node zero{.kind = Node::Kind::kConstant, .type = instruction.shape().type()};
     zero.literal = std::make_shared<Literal>(Shape::Scalar(instruction.shape().type()));
     result = Add(std::move(zero));

@@ -39,69 +39,72 @@ class StageValues {
   StageValues(Stage& stage, Sources sources) : stage_(stage), sources_(std::move(sources)) {}
 
   // The node of array element `index` of an instruction. `guard` is a node under which alone memory
-  // may be read, or -1. Fails with UNIMPLEMENTED where the instruction is no formula of indices.
-  Result<int> At(const ir::Instruction& instruction, const std::vector<Index>& index,
-                 int guard = -1);
+  // may be read, or none. Fails with UNIMPLEMENTED where the instruction is no formula of indices.
+  Result<NodeId> At(const ir::Instruction& instruction, const std::vector<Index>& index,
+                    NodeId guard = {});
   // The same for result `result` of an instruction of several.
-  Result<int> ReducedAt(const ir::Instruction& instruction, int result,
-                        const std::vector<Index>& index);
+  Result<NodeId> ReducedAt(const ir::Instruction& instruction, int result,
+                           const std::vector<Index>& index);
 
   // Where the update of a dynamic-update-slice begins, in each dimension.
-  Result<std::vector<Index>> UpdateStarts(const ir::Instruction& instruction, int guard = -1);
+  Result<std::vector<Index>> UpdateStarts(const ir::Instruction& instruction, NodeId guard = {});
   // The value of an integer node as an index, of any value that its type has.
-  Result<Index> Position(int node);
+  Result<Index> Position(NodeId node);
   // The same of a node that lies in [0, high] wherever the index is used.
-  Result<Index> Within(int node, int64_t high);
-  // The conjunction of two nodes, either of which may be -1 for what always holds.
-  int Both(int a, int b);
-  // Node of 0 <= index < bound; -1 where the index's range proves it.
-  int InRange(const Index& index, int64_t bound);
+  Result<Index> Within(NodeId node, int64_t high);
+  // The conjunction of two nodes, either of which may be none for what always holds.
+  NodeId Both(NodeId a, NodeId b);
+  // Node of 0 <= index < bound; none where the index's range proves it.
+  NodeId InRange(const Index& index, int64_t bound);
 
-  int Add(Node node);
-  int Op(Opcode opcode, ElementType type, std::vector<int> operands);
+  NodeId Add(Node node);
+  NodeId Op(Opcode opcode, ElementType type, std::vector<NodeId> operands);
   // A node's value in another type; the node itself where it has the type.
-  int Converted(int node, ElementType type);
+  NodeId Converted(NodeId node, ElementType type);
 
  private:
   // The same index among indices_.
   const std::vector<Index>& Known(const std::vector<Index>& index);
-  Result<int> Compute(const ir::Instruction& instruction, const std::vector<Index>& index,
-                      int guard);
-  Result<int> Elementwise(const ir::Instruction& instruction, const std::vector<Index>& index,
-                          int guard);
-  Result<int> Pad(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);
-  Result<int> Patches(const ir::Instruction& instruction, const std::vector<Index>& index,
-                      int guard);
+  Result<NodeId> Compute(const ir::Instruction& instruction, const std::vector<Index>& index,
+                         NodeId guard);
+  Result<NodeId> Elementwise(const ir::Instruction& instruction, const std::vector<Index>& index,
+                             NodeId guard);
+  Result<NodeId> Pad(const ir::Instruction& instruction, const std::vector<Index>& index,
+                     NodeId guard);
+  Result<NodeId> Patches(const ir::Instruction& instruction, const std::vector<Index>& index,
+                         NodeId guard);
   // The operand's element at places[d] / steps[d] where these are whole numbers inside of it, else
   // the scalar `fill`, or 0 where that is null.
-  Result<int> Spaced(const ir::Instruction& operand, const std::vector<Index>& places,
-                     const std::vector<int64_t>& steps, const ir::Instruction* fill, int guard);
-  Result<int> Concatenate(const ir::Instruction& instruction, const std::vector<Index>& index,
-                          int guard);
-  Result<int> Map(const ir::Instruction& instruction, const std::vector<Index>& index, int guard);
-  Result<int> BitcastConvert(const ir::Instruction& instruction, const std::vector<Index>& index,
-                             int guard);
-  Result<int> BitsOfNode(int node, ElementType type, ElementType word);
-  int Number(ElementType type, int64_t value);
-  Result<int> DynamicSlice(const ir::Instruction& instruction, const std::vector<Index>& index,
-                           int guard);
-  Result<int> DynamicUpdateSlice(const ir::Instruction& instruction,
-                                 const std::vector<Index>& index, int guard);
-  Result<int> Gather(const ir::Instruction& instruction, const std::vector<Index>& index,
-                     int guard);
+  Result<NodeId> Spaced(const ir::Instruction& operand, const std::vector<Index>& places,
+                        const std::vector<int64_t>& steps, const ir::Instruction* fill,
+                        NodeId guard);
+  Result<NodeId> Concatenate(const ir::Instruction& instruction, const std::vector<Index>& index,
+                             NodeId guard);
+  Result<NodeId> Map(const ir::Instruction& instruction, const std::vector<Index>& index,
+                     NodeId guard);
+  Result<NodeId> BitcastConvert(const ir::Instruction& instruction, const std::vector<Index>& index,
+                                NodeId guard);
+  Result<NodeId> BitsOfNode(NodeId node, ElementType type, ElementType word);
+  NodeId Number(ElementType type, int64_t value);
+  Result<NodeId> DynamicSlice(const ir::Instruction& instruction, const std::vector<Index>& index,
+                              NodeId guard);
+  Result<NodeId> DynamicUpdateSlice(const ir::Instruction& instruction,
+                                    const std::vector<Index>& index, NodeId guard);
+  Result<NodeId> Gather(const ir::Instruction& instruction, const std::vector<Index>& index,
+                        NodeId guard);
   // clamp(0, start[at], high)
   Result<Index> StartOf(const ir::Instruction& start, const std::vector<Index>& at, int64_t high,
-                        int guard);
-  Result<Index> Clamped(int node, int64_t high);
-  Result<Index> DependenceOf(int node) const;
+                        NodeId guard);
+  Result<Index> Clamped(NodeId node, int64_t high);
+  Result<Index> DependenceOf(NodeId node) const;
 
   struct Memo {
     const std::vector<Index>* index;  // of indices_
-    int guard;
-    int node;
+    NodeId guard;
+    NodeId node;
   };
   struct ClampMemo {
-    int node;
+    NodeId node;
     int64_t high;
     Index index;
   };

@@ -20,17 +20,17 @@ Result<ElementType> WordOf(int64_t bits) {
 
 }  // namespace
 
-int StageValues::Number(ElementType type, int64_t value) {
+NodeId StageValues::Number(ElementType type, int64_t value) {
   Node node{.kind = Node::Kind::kIndex, .type = type};
   node.index = value;
   return Add(std::move(node));
 }
 
 // An element as an unsigned number of at least its bits.
-Result<int> StageValues::BitsOfNode(int node, ElementType type, ElementType word) {
+Result<NodeId> StageValues::BitsOfNode(NodeId node, ElementType type, ElementType word) {
   if (IsPred(type)) return Op(Opcode::kConvert, word, {node});
   KILN_ASSIGN_OR_RETURN(ElementType own, WordOf(BitsOf(type)));
-  int bits = own == type ? node : Op(Opcode::kBitcastConvert, own, {node});
+  NodeId bits = own == type ? node : Op(Opcode::kBitcastConvert, own, {node});
   if (BitsOf(type) < 8) {
     bits = Op(Opcode::kAnd, own, {bits, Number(own, (int64_t{1} << BitsOf(type)) - 1)});
   }
@@ -39,13 +39,13 @@ Result<int> StageValues::BitsOfNode(int node, ElementType type, ElementType word
 
 // To a narrower type: element i of the last dimension is bits [i*w, (i+1)*w). To a wider one: the
 // parts shifted to where they belong.
-Result<int> StageValues::BitcastConvert(const Instruction& instruction,
-                                        const std::vector<Index>& index, int guard) {
+Result<NodeId> StageValues::BitcastConvert(const Instruction& instruction,
+                                           const std::vector<Index>& index, NodeId guard) {
   const Instruction& operand = *instruction.operand(0);
   ElementType from = operand.shape().type(), to = instruction.shape().type();
   int64_t from_bits = BitsOf(from), to_bits = BitsOf(to);
   if (from_bits == to_bits) {
-    KILN_ASSIGN_OR_RETURN(int value, At(operand, index, guard));
+    KILN_ASSIGN_OR_RETURN(NodeId value, At(operand, index, guard));
     return from == to ? value : Op(Opcode::kBitcastConvert, to, {value});
   }
   KILN_ASSIGN_OR_RETURN(ElementType word, WordOf(std::max(from_bits, to_bits)));
@@ -55,22 +55,22 @@ Result<int> StageValues::BitcastConvert(const Instruction& instruction,
     Node shift{.kind = Node::Kind::kIndex, .type = word};
     shift.index = at.back() * to_bits;
     at.pop_back();
-    KILN_ASSIGN_OR_RETURN(int value, At(operand, at, guard));
-    KILN_ASSIGN_OR_RETURN(int bits, BitsOfNode(value, from, word));
-    int low = Op(Opcode::kShiftRightLogical, word, {bits, Add(std::move(shift))});
+    KILN_ASSIGN_OR_RETURN(NodeId value, At(operand, at, guard));
+    KILN_ASSIGN_OR_RETURN(NodeId bits, BitsOfNode(value, from, word));
+    NodeId low = Op(Opcode::kShiftRightLogical, word, {bits, Add(std::move(shift))});
     if (IsPred(to)) {
-      int one = Op(Opcode::kAnd, word, {low, Number(word, 1)});
+      NodeId one = Op(Opcode::kAnd, word, {low, Number(word, 1)});
       return Op(Opcode::kConvert, to, {one});
     }
-    int part = Op(Opcode::kConvert, narrow, {low});
+    NodeId part = Op(Opcode::kConvert, narrow, {low});
     return narrow == to ? part : Op(Opcode::kBitcastConvert, to, {part});
   }
-  int result = -1;
+  NodeId result;
   for (int64_t k = 0; k < to_bits / from_bits; ++k) {
     at = index;
     at.push_back(k);
-    KILN_ASSIGN_OR_RETURN(int value, At(operand, at, guard));
-    KILN_ASSIGN_OR_RETURN(int bits, BitsOfNode(value, from, word));
+    KILN_ASSIGN_OR_RETURN(NodeId value, At(operand, at, guard));
+    KILN_ASSIGN_OR_RETURN(NodeId bits, BitsOfNode(value, from, word));
     if (k > 0) {
       bits = Op(Opcode::kShiftLeft, word, {bits, Number(word, k * from_bits)});
       result = Op(Opcode::kOr, word, {result, bits});

@@ -28,30 +28,30 @@ void CollectVariables(const Index& index, std::map<int64_t, Atom>& variables) {
 }  // namespace
 
 // The variables that a node depends on, as the terms of an index.
-Result<Index> StageValues::DependenceOf(int node) const {
+Result<Index> StageValues::DependenceOf(NodeId node) const {
   std::map<int64_t, Atom> variables;
-  std::vector<bool> seen(stage_.nodes.size());
-  std::vector<int> work = {node};
+  IdVector<NodeId, bool> seen(stage_.nodes.size());
+  std::vector<NodeId> work = {node};
   while (!work.empty()) {
-    int at = work.back();
+    NodeId at = work.back();
     work.pop_back();
-    if (seen[static_cast<size_t>(at)]) continue;
-    seen[static_cast<size_t>(at)] = true;
-    const Node& n = stage_.nodes[static_cast<size_t>(at)];
+    if (seen[at]) continue;
+    seen[at] = true;
+    const Node& n = stage_.nodes[at];
     if (n.kind == Node::Kind::kReduced) {
       return Unimplemented("a position that a reduction of the same kernel computes");
     }
     CollectVariables(n.index, variables);
     work.insert(work.end(), n.operands.begin(), n.operands.end());
-    if (n.guard >= 0) work.push_back(n.guard);
+    if (n.guard.valid()) work.push_back(n.guard);
   }
   Index sum;
   for (const auto& [id, atom] : variables) sum = sum + Index::OfTerm(1, atom);
   return sum;
 }
 
-Result<Index> StageValues::Position(int node) {
-  const Node& n = stage_.nodes[static_cast<size_t>(node)];
+Result<Index> StageValues::Position(NodeId node) {
+  const Node& n = stage_.nodes[node];
   int64_t most = LargestOf(n.type);
   if (n.kind == Node::Kind::kConstant) {
     int64_t value = n.literal->AsInt(0);
@@ -61,52 +61,52 @@ Result<Index> StageValues::Position(int node) {
   // What is above an int64 reads as a negative number: neither is inside any array.
   int64_t least = IsSigned(n.type) ? -most - 1 : most == INT64_MAX ? INT64_MIN : 0;
   KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
-  return Index::Value(node, least, most, std::move(depends));
+  return Index::Value(node.value(), least, most, std::move(depends));
 }
 
-Result<Index> StageValues::Within(int node, int64_t high) {
+Result<Index> StageValues::Within(NodeId node, int64_t high) {
   KILN_ASSIGN_OR_RETURN(Index position, Position(node));
   high = std::max<int64_t>(high, 0);
   if (position.is_constant()) return Index(std::clamp<int64_t>(position.constant(), 0, high));
-  const Node& n = stage_.nodes[static_cast<size_t>(node)];
+  const Node& n = stage_.nodes[node];
   if (n.kind == Node::Kind::kIndex) return position;
   KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
-  return Index::Value(node, 0, std::min(high, LargestOf(n.type)), std::move(depends));
+  return Index::Value(node.value(), 0, std::min(high, LargestOf(n.type)), std::move(depends));
 }
 
-Result<Index> StageValues::Clamped(int node, int64_t high) {
+Result<Index> StageValues::Clamped(NodeId node, int64_t high) {
   for (const ClampMemo& m : clamped_) {
     if (m.node == node && m.high == high) return m.index;
   }
   KILN_ASSIGN_OR_RETURN(Index position, Position(node));
-  ElementType type = stage_.nodes[static_cast<size_t>(node)].type;
+  ElementType type = stage_.nodes[node].type;
   Index result;
   if (position.is_constant()) {
     result = std::clamp<int64_t>(position.constant(), 0, high);
   } else if (position.low() >= 0 && position.high() <= high) {
     result = position;
   } else {
-    int value = node;
+    NodeId value = node;
     if (IsSigned(type)) value = Op(Opcode::kMaximum, type, {value, Number(type, 0)});
     bool above = LargestOf(type) > high || (!IsSigned(type) && LargestOf(type) == INT64_MAX);
     if (above) value = Op(Opcode::kMinimum, type, {value, Number(type, high)});
     KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(value));
-    result = Index::Value(value, 0, std::min(high, LargestOf(type)), std::move(depends));
+    result = Index::Value(value.value(), 0, std::min(high, LargestOf(type)), std::move(depends));
   }
   clamped_.push_back({node, high, result});
   return result;
 }
 
 Result<Index> StageValues::StartOf(const Instruction& start, const std::vector<Index>& at,
-                                   int64_t high, int guard) {
+                                   int64_t high, NodeId guard) {
   if (high <= 0) return Index(0);
-  KILN_ASSIGN_OR_RETURN(int node, At(start, at, guard));
+  KILN_ASSIGN_OR_RETURN(NodeId node, At(start, at, guard));
   return Clamped(node, high);
 }
 
 // dynamic-slice(x, s)[i] = x[clamp(s) + i]
-Result<int> StageValues::DynamicSlice(const Instruction& instruction,
-                                      const std::vector<Index>& index, int guard) {
+Result<NodeId> StageValues::DynamicSlice(const Instruction& instruction,
+                                         const std::vector<Index>& index, NodeId guard) {
   const Instruction& operand = *instruction.operand(0);
   std::vector<Index> from;
   for (size_t d = 0; d < index.size(); ++d) {
@@ -118,7 +118,7 @@ Result<int> StageValues::DynamicSlice(const Instruction& instruction,
   return At(operand, from, guard);
 }
 
-Result<std::vector<Index>> StageValues::UpdateStarts(const Instruction& instruction, int guard) {
+Result<std::vector<Index>> StageValues::UpdateStarts(const Instruction& instruction, NodeId guard) {
   const Shape& update = instruction.operand(1)->shape();
   std::vector<Index> starts;
   for (int64_t d = 0; d < update.rank(); ++d) {
@@ -130,13 +130,13 @@ Result<std::vector<Index>> StageValues::UpdateStarts(const Instruction& instruct
 }
 
 // dynamic-update-slice(x, u, s)[i] = u[i - clamp(s)] where that is inside u, else x[i].
-Result<int> StageValues::DynamicUpdateSlice(const Instruction& instruction,
-                                            const std::vector<Index>& index, int guard) {
+Result<NodeId> StageValues::DynamicUpdateSlice(const Instruction& instruction,
+                                               const std::vector<Index>& index, NodeId guard) {
   const Instruction &operand = *instruction.operand(0), &update = *instruction.operand(1);
   if (update.shape().num_elements() == 0) return At(operand, index, guard);
   KILN_ASSIGN_OR_RETURN(std::vector<Index> starts, UpdateStarts(instruction, guard));
   std::vector<Index> from;
-  int inside = -1;
+  NodeId inside;
   for (size_t d = 0; d < index.size(); ++d) {
     from.push_back(index[d] - starts[d]);
     int64_t size = update.shape().dim(static_cast<int64_t>(d));
@@ -145,14 +145,14 @@ Result<int> StageValues::DynamicUpdateSlice(const Instruction& instruction,
       inside = Both(inside, InRange(from.back(), size));
     }
   }
-  if (inside < 0) return At(update, from, guard);
-  KILN_ASSIGN_OR_RETURN(int value, At(update, from, Both(guard, inside)));
-  KILN_ASSIGN_OR_RETURN(int old, At(operand, index, guard));
+  if (!inside.valid()) return At(update, from, guard);
+  KILN_ASSIGN_OR_RETURN(NodeId value, At(update, from, Both(guard, inside)));
+  KILN_ASSIGN_OR_RETURN(NodeId old, At(operand, index, guard));
   return Op(Opcode::kSelect, instruction.shape().type(), {inside, value, old});
 }
 
-Result<int> StageValues::Gather(const Instruction& instruction, const std::vector<Index>& index,
-                                int guard) {
+Result<NodeId> StageValues::Gather(const Instruction& instruction, const std::vector<Index>& index,
+                                   NodeId guard) {
   const Instruction &operand = *instruction.operand(0), &indices = *instruction.operand(1);
   const Shape& shape = operand.shape();
   // Slices of size 0 that are not kept leave elements that nothing is said of.

@@ -91,8 +91,8 @@ Status AddWindowReduction(const Instruction& hero, const std::vector<Index>& at,
   }
   int64_t count = hero.operand_count() / 2;
   for (int64_t i = 0; i < count; ++i) {
-    KILN_ASSIGN_OR_RETURN(int input, values.At(*hero.operand(i), from, reduction.guard));
-    KILN_ASSIGN_OR_RETURN(int init, values.At(*hero.operand(count + i), {}));
+    KILN_ASSIGN_OR_RETURN(NodeId input, values.At(*hero.operand(i), from, reduction.guard));
+    KILN_ASSIGN_OR_RETURN(NodeId init, values.At(*hero.operand(count + i), {}));
     ElementType type = AccumulatorOf(reduction.combiner, hero.operand(i)->shape().type());
     reduction.inputs.push_back(values.Converted(input, type));
     reduction.inits.push_back(values.Converted(init, type));

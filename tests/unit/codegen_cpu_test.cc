@@ -194,7 +194,7 @@ TEST(CpuNest, FusedElementwiseOfAllSizes) {
     const auto out = k.Output(T::kF32, n);
     StageBuilder s = k.Stage();
     Index i = k.Var(0);
-    int product = s.Op(Opcode::kMultiply, T::kF32, {s.Load(y, i), s.Load(z, i)});
+    kernel::NodeId product = s.Op(Opcode::kMultiply, T::kF32, {s.Load(y, i), s.Load(z, i)});
     s.Store(out, i, s.Op(Opcode::kAdd, T::kF32, {s.Load(x, i), product}));
     RunAllWays(k.kernel);
     if (HasFatalFailure()) return;
@@ -218,12 +218,12 @@ TEST(CpuNest, MixedTypesAndPreds) {
   const auto o4 = k.Output(T::kS64, n);
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
-  int wide = s.Op(Opcode::kConvert, T::kF64, {s.Load(a, i)});
-  int sum = s.Op(Opcode::kAdd, T::kF64, {wide, s.Load(b, i)});
-  int pred = s.Load(d, i);
-  int less =
+  kernel::NodeId wide = s.Op(Opcode::kConvert, T::kF64, {s.Load(a, i)});
+  kernel::NodeId sum = s.Op(Opcode::kAdd, T::kF64, {wide, s.Load(b, i)});
+  kernel::NodeId pred = s.Load(d, i);
+  kernel::NodeId less =
       s.Op(Opcode::kCompare, T::kPred, {s.Load(c, i), s.Constant(T::kS32, 3)}, Direction::kLt);
-  int both = s.Op(Opcode::kAnd, T::kPred, {pred, less});
+  kernel::NodeId both = s.Op(Opcode::kAnd, T::kPred, {pred, less});
   s.Store(o1, i, s.Op(Opcode::kSelect, T::kF64, {both, sum, s.Constant(T::kF64, -1)}));
   s.Store(o2, i, both);
   s.Store(o3, i,
@@ -240,10 +240,11 @@ TEST(CpuNest, BroadcastTransposeReverseAndStride) {
   const auto out = k.Output(T::kF32, m * n), flipped = k.Output(T::kF32, m * n);
   StageBuilder s = k.Stage();
   Index r = k.Var(0), c = k.Var(1);
-  int sum = s.Op(Opcode::kAdd, T::kF32, {s.Load(row, c), s.Load(column, r)});
+  kernel::NodeId sum = s.Op(Opcode::kAdd, T::kF32, {s.Load(row, c), s.Load(column, r)});
   sum = s.Op(Opcode::kMultiply, T::kF32, {sum, s.Load(scalar, 0)});
   sum = s.Op(Opcode::kAdd, T::kF32, {sum, s.Load(transposed, c * m + r)});
-  int other = s.Op(Opcode::kConvert, T::kF32, {s.Load(strided, r * (2 * n) + c * 2 + 1)});
+  kernel::NodeId other =
+      s.Op(Opcode::kConvert, T::kF32, {s.Load(strided, r * (2 * n) + c * 2 + 1)});
   sum = s.Op(Opcode::kAdd, T::kF32, {sum, other});
   sum = s.Op(Opcode::kAdd, T::kF32, {sum, s.Load(row, Index(n - 1) - c)});
   s.Store(out, r * n + c, sum);
@@ -260,17 +261,17 @@ TEST(CpuNest, GuardedLoadsTouchNothing) {
   const auto out = k.Output(T::kF32, 3 * n);
   StageBuilder s = k.Stage();
   Index r = k.Var(0), i = k.Var(1);
-  int inside = s.InRange(i - 50, inner);
-  int padded =
+  kernel::NodeId inside = s.InRange(i - 50, inner);
+  kernel::NodeId padded =
       s.Op(Opcode::kSelect, T::kF32, {inside, s.Load(x, i - 50, inside), s.Constant(T::kF32, 7)});
   // A guard that is the same for a whole row, and one that varies over an address that does not.
-  int row = s.Load(p, r);
-  int whole = s.Op(Opcode::kConvert, T::kF32, {s.Load(y, i, row)});
-  int last = s.InRange(i - (n - 1), 1);
-  int rare = s.Load(x, 5, last);
-  int first_row = s.InRange(r * kFar, 1);
-  int far = s.Load(x, r * kFar + 3, first_row);
-  int sum = s.Op(Opcode::kAdd, T::kF32, {padded, whole});
+  kernel::NodeId row = s.Load(p, r);
+  kernel::NodeId whole = s.Op(Opcode::kConvert, T::kF32, {s.Load(y, i, row)});
+  kernel::NodeId last = s.InRange(i - (n - 1), 1);
+  kernel::NodeId rare = s.Load(x, 5, last);
+  kernel::NodeId first_row = s.InRange(r * kFar, 1);
+  kernel::NodeId far = s.Load(x, r * kFar + 3, first_row);
+  kernel::NodeId sum = s.Op(Opcode::kAdd, T::kF32, {padded, whole});
   sum = s.Op(Opcode::kAdd, T::kF32, {sum, rare});
   sum = s.Op(Opcode::kAdd, T::kF32, {sum, far});
   s.Store(out, r * n + i, sum);
@@ -286,8 +287,8 @@ TEST(CpuNest, IndicesThatDivide) {
   Index i = k.Var(0);
   // A transpose of [7, 30] in disguise, and indices below zero.
   Index transposed = i.FloorDiv(7) + i.Mod(7) * 30;
-  int value = s.Load(x, transposed);
-  int number = s.IndexValue(T::kF32, (i - 100).FloorDiv(9) + (i - 100).Mod(8) * 3);
+  kernel::NodeId value = s.Load(x, transposed);
+  kernel::NodeId number = s.IndexValue(T::kF32, (i - 100).FloorDiv(9) + (i - 100).Mod(8) * 3);
   s.Store(out, i, s.Op(Opcode::kAdd, T::kF32, {value, number}));
   s.Store(count, i, s.IndexValue(T::kS32, (i - 100).FloorDiv(16) + (i * 3).Mod(11)));
   s.Store(far, i, s.IndexValue(T::kS64, i * 123456789012 - 5));
@@ -300,8 +301,8 @@ TEST(CpuNest, IndicesOutOfMemory) {
   const auto at = k.Input(T::kS32, n), x = k.Input(T::kF32, table), out = k.Output(T::kF32, n);
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
-  int which = s.Op(Opcode::kAdd, T::kS32, {s.Load(at, i), s.Constant(T::kS32, 10)});
-  s.Store(out, i, s.Load(x, Index::Value(which, 0, table - 1, i)));
+  kernel::NodeId which = s.Op(Opcode::kAdd, T::kS32, {s.Load(at, i), s.Constant(T::kS32, 10)});
+  s.Store(out, i, s.Load(x, Index::Value(which.value(), 0, table - 1, i)));
   RunAllWays(k.kernel);
 }
 
@@ -361,13 +362,13 @@ TEST(CpuNest, ReductionOfColumnsAndSeveralDimensions) {
   int i = k.Inner(a, true), j = k.Inner(b, true);
   StageBuilder s = k.Stage({i, j});
   Index at = k.Var(i) * (m * b) + k.Var(0) * b + k.Var(j);
-  int v = s.Load(x, at);
-  int square = s.Op(Opcode::kMultiply, T::kF32, {v, v});
+  kernel::NodeId v = s.Load(x, at);
+  kernel::NodeId square = s.Op(Opcode::kMultiply, T::kF32, {v, v});
   s.Reduce(Combiner::Kind::kSum, T::kF32, square, s.Constant(T::kF32, 0.5));
   s.Store(squares, at, square);
   StageBuilder after = k.Stage();
-  int scaled = after.Op(Opcode::kMultiply, T::kF32,
-                        {after.Reduced(0, 0, 0, T::kF32), after.Load(y, k.Var(0))});
+  kernel::NodeId scaled = after.Op(Opcode::kMultiply, T::kF32,
+                                   {after.Reduced(0, 0, 0, T::kF32), after.Load(y, k.Var(0))});
   after.Store(out, k.Var(0), scaled);
   RunAllWays(k.kernel);
 }
@@ -380,12 +381,13 @@ TEST(CpuNest, MatrixProductWithBias) {
   const auto out = k.Output(T::kF32, m * n);
   int d = k.Inner(depth, true);
   StageBuilder s = k.Stage({d});
-  int product = s.Op(Opcode::kMultiply, T::kF32,
-                     {s.Load(x, k.Var(0) * depth + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
+  kernel::NodeId product =
+      s.Op(Opcode::kMultiply, T::kF32,
+           {s.Load(x, k.Var(0) * depth + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
   s.Reduce(Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
   StageBuilder after = k.Stage();
-  int sum = after.Op(Opcode::kAdd, T::kF32,
-                     {after.Reduced(0, 0, 0, T::kF32), after.Load(bias, k.Var(1))});
+  kernel::NodeId sum = after.Op(Opcode::kAdd, T::kF32,
+                                {after.Reduced(0, 0, 0, T::kF32), after.Load(bias, k.Var(1))});
   after.Store(out, k.Var(0) * n + k.Var(1), sum);
   RunAllWays(k.kernel);
 }
@@ -409,16 +411,16 @@ TEST(CpuNest, GeneralCombinerInOrder) {
   };
   r.combiner.nodes = {argument(0, T::kF32), argument(1, T::kS32), argument(2, T::kF32),
                       argument(3, T::kS32)};
-  auto op = [&](Opcode opcode, T type, std::vector<int> operands) {
+  auto op = [&](Opcode opcode, T type, const std::vector<int>& operands) {
     kernel::Node n{.kind = kernel::Node::Kind::kOp, .type = type, .opcode = opcode};
     n.direction = Direction::kGe;
-    n.operands = std::move(operands);
+    for (int operand : operands) n.operands.emplace_back(operand);
     r.combiner.nodes.push_back(n);
   };
   op(Opcode::kCompare, T::kPred, {0, 2});
   op(Opcode::kSelect, T::kF32, {4, 0, 2});
   op(Opcode::kSelect, T::kS32, {4, 1, 3});
-  r.combiner.results = {5, 6};
+  r.combiner.results = {kernel::NodeId(5), kernel::NodeId(6)};
   s.get().reductions.push_back(r);
   StageBuilder after = k.Stage();
   after.Store(value, k.Var(0), after.Reduced(0, 0, 0, T::kF32));
@@ -436,15 +438,16 @@ TEST(CpuNest, StagesOverOneRow) {
   first.Reduce(Combiner::Kind::kMax, T::kF32, first.Load(x, k.Var(0) * n + k.Var(i)),
                first.Constant(T::kF32, -1e30));
   StageBuilder second = k.Stage({j});
-  int below =
+  kernel::NodeId below =
       second.Op(Opcode::kSubtract, T::kF32,
                 {second.Load(x, k.Var(0) * n + k.Var(j)), second.Reduced(0, 0, 0, T::kF32)});
   second.Reduce(Combiner::Kind::kSum, T::kF32, below, second.Constant(T::kF32, 0));
   StageBuilder third = k.Stage({l});
   Index at = k.Var(0) * n + k.Var(l);
-  int product =
+  kernel::NodeId product =
       third.Op(Opcode::kMultiply, T::kF32, {third.Load(x, at), third.Reduced(1, 0, 0, T::kF32)});
-  int value = third.Op(Opcode::kAdd, T::kF32, {product, third.Reduced(0, 0, 0, T::kF32)});
+  kernel::NodeId value =
+      third.Op(Opcode::kAdd, T::kF32, {product, third.Reduced(0, 0, 0, T::kF32)});
   third.Store(out, at, value);
   RunAllWays(k.kernel);
 }

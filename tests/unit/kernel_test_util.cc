@@ -10,6 +10,7 @@ using kernel::Combiner;
 using kernel::Index;
 using kernel::Kernel;
 using kernel::Node;
+using kernel::NodeId;
 
 Buffer::Buffer(ElementType type, int64_t elements) : type_(type), elements_(elements) {
   size_ = static_cast<size_t>(elements * ByteWidth(type));
@@ -59,12 +60,9 @@ bool Buffer::Intact() const {
          std::all_of(bytes_.begin() + static_cast<long>(offset_ + size_), bytes_.end(), untouched);
 }
 
-int StageBuilder::Add(Node node) const {
-  get().nodes.push_back(std::move(node));
-  return static_cast<int>(get().nodes.size()) - 1;
-}
+kernel::NodeId StageBuilder::Add(Node node) const { return get().nodes.Add(std::move(node)); }
 
-int StageBuilder::Load(kernel::ParamId param, Index index, int guard) const {
+kernel::NodeId StageBuilder::Load(kernel::ParamId param, Index index, kernel::NodeId guard) const {
   Node n{.kind = Node::Kind::kLoad, .type = kernel.params[param].type};
   n.param = param;
   n.index = std::move(index);
@@ -72,33 +70,33 @@ int StageBuilder::Load(kernel::ParamId param, Index index, int guard) const {
   return Add(std::move(n));
 }
 
-int StageBuilder::Op(Opcode opcode, ElementType type, std::vector<int> operands,
-                     Direction direction) const {
+kernel::NodeId StageBuilder::Op(Opcode opcode, ElementType type,
+                                std::vector<kernel::NodeId> operands, Direction direction) const {
   Node n{.kind = Node::Kind::kOp, .type = type, .opcode = opcode, .direction = direction};
   n.operands = std::move(operands);
   return Add(std::move(n));
 }
 
-int StageBuilder::Constant(ElementType type, double value) const {
+kernel::NodeId StageBuilder::Constant(ElementType type, double value) const {
   Node n{.kind = Node::Kind::kConstant, .type = type};
   n.literal = std::make_shared<Literal>(Literal::ScalarOf(type, value));
   return Add(std::move(n));
 }
 
-int StageBuilder::IndexValue(ElementType type, Index index) const {
+kernel::NodeId StageBuilder::IndexValue(ElementType type, Index index) const {
   Node n{.kind = Node::Kind::kIndex, .type = type};
   n.index = std::move(index);
   return Add(std::move(n));
 }
 
-int StageBuilder::InRange(Index index, int64_t bound) const {
+kernel::NodeId StageBuilder::InRange(Index index, int64_t bound) const {
   Node n{.kind = Node::Kind::kInRange, .type = ElementType::kPred};
   n.index = std::move(index);
   n.bound = bound;
   return Add(std::move(n));
 }
 
-int StageBuilder::Reduced(int from, int reduction, int result, ElementType type) const {
+kernel::NodeId StageBuilder::Reduced(int from, int reduction, int result, ElementType type) const {
   Node n{.kind = Node::Kind::kReduced, .type = type};
   n.stage = from;
   n.reduction = reduction;
@@ -106,11 +104,12 @@ int StageBuilder::Reduced(int from, int reduction, int result, ElementType type)
   return Add(std::move(n));
 }
 
-void StageBuilder::Store(kernel::ParamId param, Index index, int value) const {
+void StageBuilder::Store(kernel::ParamId param, Index index, kernel::NodeId value) const {
   get().stores.push_back({param, std::move(index), value});
 }
 
-int StageBuilder::Reduce(Combiner::Kind kind, ElementType type, int input, int init) const {
+int StageBuilder::Reduce(Combiner::Kind kind, ElementType type, kernel::NodeId input,
+                         kernel::NodeId init) const {
   kernel::Reduction r;
   r.combiner.kind = kind;
   r.inputs = {input};
@@ -270,12 +269,12 @@ class Evaluator {
   }
 
   // The value of an index whose value atoms are nodes of the stage.
-  int64_t ValueOf(const Index& index, const std::vector<Number>& values) {
+  int64_t ValueOf(const Index& index, const IdVector<NodeId, Number>& values) {
     int64_t sum = index.constant();
     for (const Index::Term& t : index.terms()) {
       int64_t atom = 0;
       if (t.atom.kind == kernel::Atom::Kind::kValue) {
-        atom = values[static_cast<size_t>(t.atom.id)].i;
+        atom = values[NodeId(t.atom.id)].i;
       } else {
         atom = Index::OfTerm(1, t.atom).Evaluate(at_);
       }
@@ -284,8 +283,9 @@ class Evaluator {
     return sum;
   }
 
-  std::vector<Number> Nodes(const std::vector<Node>& nodes, const std::vector<Number>& arguments) {
-    std::vector<Number> values;
+  IdVector<NodeId, Number> Nodes(const IdVector<NodeId, Node>& nodes,
+                                 const std::vector<Number>& arguments) {
+    IdVector<NodeId, Number> values;
     for (const Node& n : nodes) {
       Number value;
       switch (n.kind) {
@@ -303,7 +303,7 @@ class Evaluator {
           break;
         }
         case Node::Kind::kLoad:
-          if (n.guard < 0 || values[static_cast<size_t>(n.guard)].i) {
+          if (!n.guard.valid() || values[n.guard].i) {
             const Buffer& b = *params_[n.param.index()];
             int64_t i = ValueOf(n.index, values);
             value = {b.Float(i), IsFloatType(b.type()) ? 0 : b.Int(i)};
@@ -318,8 +318,8 @@ class Evaluator {
           break;
         case Node::Kind::kOp: {
           std::vector<Number> operands;
-          for (int o : n.operands) operands.push_back(values[static_cast<size_t>(o)]);
-          ElementType from = nodes[static_cast<size_t>(n.operands[0])].type;
+          for (NodeId o : n.operands) operands.push_back(values[o]);
+          ElementType from = nodes[n.operands[0]].type;
           value = Apply(n, from, operands);
           break;
         }
@@ -336,23 +336,23 @@ class Evaluator {
       // Inits need no inner variable; guards keep other loads from mattering at point 0.
       for (const auto& r : stage.reductions) {
         std::vector<Number> inits;
-        for (int init : r.inits) {
-          const Node& n = stage.nodes[static_cast<size_t>(init)];
-          inits.push_back(Nodes({n}, {})[0]);
+        for (NodeId init : r.inits) {
+          const Node& n = stage.nodes[init];
+          inits.push_back(Nodes({n}, {}).front());
         }
         results.push_back(inits);
       }
     }
     ForEach(stage.variables, 0, [&] {
-      std::vector<Number> values = Nodes(stage.nodes, {});
+      IdVector<NodeId, Number> values = Nodes(stage.nodes, {});
       for (size_t i = 0; i < stage.reductions.size(); ++i) {
         const auto& r = stage.reductions[i];
         std::vector<Number> arguments = results[i];
-        for (int input : r.inputs) arguments.push_back(values[static_cast<size_t>(input)]);
+        for (NodeId input : r.inputs) arguments.push_back(values[input]);
         if (r.combiner.kind == Combiner::Kind::kGeneral) {
-          std::vector<Number> out = Nodes(r.combiner.nodes, arguments);
+          IdVector<NodeId, Number> out = Nodes(r.combiner.nodes, arguments);
           for (size_t k = 0; k < r.inputs.size(); ++k) {
-            results[i][k] = out[static_cast<size_t>(r.combiner.results[k])];
+            results[i][k] = out[r.combiner.results[k]];
           }
         } else {
           Node op{.kind = Node::Kind::kOp, .type = r.types[0]};
@@ -361,7 +361,7 @@ class Evaluator {
         }
       }
       for (const auto& store : stage.stores) {
-        Number v = values[static_cast<size_t>(store.value)];
+        Number v = values[store.value];
         params_[store.param.index()]->Set(ValueOf(store.index, values), v.f, v.i);
       }
     });

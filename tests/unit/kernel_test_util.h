@@ -45,17 +45,18 @@ struct StageBuilder {
   int stage;
 
   kernel::Stage& get() const { return kernel.stages[static_cast<size_t>(stage)]; }
-  int Add(kernel::Node node) const;
-  int Load(kernel::ParamId param, kernel::Index index, int guard = -1) const;
-  int Op(Opcode opcode, ElementType type, std::vector<int> operands,
-         Direction direction = Direction::kEq) const;
-  int Constant(ElementType type, double value) const;
-  int IndexValue(ElementType type, kernel::Index index) const;
-  int InRange(kernel::Index index, int64_t bound) const;
-  int Reduced(int stage, int reduction, int result, ElementType type) const;
-  void Store(kernel::ParamId param, kernel::Index index, int value) const;
+  kernel::NodeId Add(kernel::Node node) const;
+  kernel::NodeId Load(kernel::ParamId param, kernel::Index index, kernel::NodeId guard = {}) const;
+  kernel::NodeId Op(Opcode opcode, ElementType type, std::vector<kernel::NodeId> operands,
+                    Direction direction = Direction::kEq) const;
+  kernel::NodeId Constant(ElementType type, double value) const;
+  kernel::NodeId IndexValue(ElementType type, kernel::Index index) const;
+  kernel::NodeId InRange(kernel::Index index, int64_t bound) const;
+  kernel::NodeId Reduced(int stage, int reduction, int result, ElementType type) const;
+  void Store(kernel::ParamId param, kernel::Index index, kernel::NodeId value) const;
   // A reduction of one value by a known combiner.
-  int Reduce(kernel::Combiner::Kind kind, ElementType type, int input, int init) const;
+  int Reduce(kernel::Combiner::Kind kind, ElementType type, kernel::NodeId input,
+             kernel::NodeId init) const;
 };
 
 struct KernelBuilder {

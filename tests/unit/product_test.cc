@@ -104,17 +104,18 @@ KernelBuilder WithEpilogue(int64_t m, int64_t n, int64_t depth, T type = T::kF32
   const auto out = k.Output(type, m * n), positive = k.Output(T::kPred, m * n);
   int d = k.Inner(depth, true);
   StageBuilder s = k.Stage({d});
-  int product = s.Op(Opcode::kMultiply, type,
-                     {s.Load(x, k.Var(0) * depth + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
+  kernel::NodeId product =
+      s.Op(Opcode::kMultiply, type,
+           {s.Load(x, k.Var(0) * depth + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
   s.Reduce(kernel::Combiner::Kind::kSum, type, product, s.Constant(type, 0));
   StageBuilder after = k.Stage();
   kernel::Index at = k.Var(0) * n + k.Var(1);
-  int sum =
+  kernel::NodeId sum =
       after.Op(Opcode::kAdd, type, {after.Reduced(0, 0, 0, type), after.Load(bias, k.Var(1))});
-  int zero = after.Constant(type, 0);
-  int value = after.Op(Opcode::kMaximum, type, {sum, zero});
+  kernel::NodeId zero = after.Constant(type, 0);
+  kernel::NodeId value = after.Op(Opcode::kMaximum, type, {sum, zero});
   value = after.Op(Opcode::kAdd, type, {value, after.Load(residual, at)});
-  int scale = after.Op(Opcode::kConvert, type, {after.Load(column, k.Var(0))});
+  kernel::NodeId scale = after.Op(Opcode::kConvert, type, {after.Load(column, k.Var(0))});
   value = after.Op(Opcode::kMultiply, type, {value, scale});
   after.Store(out, at, value);
   after.Store(positive, at, after.Op(Opcode::kCompare, T::kPred, {sum, zero}, Direction::kGt));
@@ -155,9 +156,9 @@ TEST(Product, BatchAndTransposedResult) {
     const auto out = k.Output(T::kF32, batch * m * n);
     int d = k.Inner(depth, true);
     StageBuilder s = k.Stage({d});
-    int product = s.Op(Opcode::kMultiply, T::kF32,
-                       {s.Load(x, k.Var(0) * (m * depth) + k.Var(1) * depth + k.Var(d)),
-                        s.Load(y, k.Var(0) * (depth * n) + k.Var(d) * n + k.Var(2))});
+    kernel::NodeId product = s.Op(Opcode::kMultiply, T::kF32,
+                                  {s.Load(x, k.Var(0) * (m * depth) + k.Var(1) * depth + k.Var(d)),
+                                   s.Load(y, k.Var(0) * (depth * n) + k.Var(d) * n + k.Var(2))});
     s.Reduce(kernel::Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
     StageBuilder after = k.Stage();
     kernel::Index at = k.Var(0) * (m * n);
@@ -166,7 +167,8 @@ TEST(Product, BatchAndTransposedResult) {
     RunProduct(k.kernel);
     if (HasFatalFailure()) return;
     // The same with something to do for each element.
-    int value = after.Op(Opcode::kAdd, T::kF32, {0, after.Constant(T::kF32, 1)});
+    kernel::NodeId value =
+        after.Op(Opcode::kAdd, T::kF32, {kernel::NodeId(0), after.Constant(T::kF32, 1)});
     k.kernel.stages[1].stores[0].value = value;
     RunProduct(k.kernel);
     if (HasFatalFailure()) return;
@@ -181,8 +183,9 @@ TEST(Product, PackedOperandIsReadOnce) {
              out = k.Output(T::kF32, n * n);
   int d = k.Inner(n, true);
   StageBuilder s = k.Stage({d});
-  int product = s.Op(Opcode::kMultiply, T::kF32,
-                     {s.Load(x, k.Var(0) * n + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
+  kernel::NodeId product =
+      s.Op(Opcode::kMultiply, T::kF32,
+           {s.Load(x, k.Var(0) * n + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
   s.Reduce(kernel::Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
   StageBuilder after = k.Stage();
   kernel::Index at = k.Var(0) * n + k.Var(1);

@@ -196,7 +196,7 @@ void NestCode::EmitFinish() {
     int copies = e_->copies();
     Values accumulators;
     for (const Reduction& r : stage.reductions) {
-      for (int init : r.inits) {
+      for (kernel::NodeId init : r.inits) {
         for (int u = 0; u < copies; ++u) accumulators.push_back(e_->Use(0, init, u, vectors()));
       }
     }

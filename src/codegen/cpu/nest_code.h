@@ -86,7 +86,7 @@ class NestCode {
   };
   // A node whose value is the same for all rows, and costs much.
   struct StripValue {
-    int node;
+    kernel::NodeId node;
     StripArray array;
   };
   // Some points of a stage's last inner variable.

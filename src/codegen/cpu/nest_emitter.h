@@ -36,6 +36,7 @@ struct Lanes {
 
 class NestEmitter {
  public:
+  using NodeId = kernel::NodeId;
   // Emits into a new block, the function's first.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu);
   // What a schedule says of memory, before the first loop is opened: prefetches, staged rows and
@@ -132,7 +133,7 @@ class NestEmitter {
   void EmitReady(int stage, bool ahead = false);
   void EmitReadyInAll();
   // A node's value for a copy, as a vector where `vector`.
-  llvm::Value* Use(int stage, int node, int copy, bool vector);
+  llvm::Value* Use(int stage, NodeId node, int copy, bool vector);
   // A bound variable's value for a copy, as a vector where it is the vector variable.
   llvm::Value* Position(int variable, int copy, llvm::IntegerType* type);
   // One of the stage's stores, for all copies.
@@ -140,7 +141,7 @@ class NestEmitter {
   // What the stage's vectors at this point ask for.
   void EmitPrefetches(int stage);
   // Whether a node's value is known, and is not a vector.
-  bool IsKnownScalar(int stage, int node) const {
+  bool IsKnownScalar(int stage, NodeId node) const {
     return values_[stage][node].known() && !values_[stage][node].vector;
   }
   // One of the stage's updates, for all copies; its guard is the caller's affair.
@@ -161,10 +162,10 @@ class NestEmitter {
   void OpenStrip(llvm::Value* scratch, llvm::Value* begin);
 
   // The stage's vectors that are known here, are needed by what is not, and cost much to make.
-  std::vector<int> Costly(int stage) const;
-  const Lanes& ValueOf(int stage, int node) const { return values_[stage][node]; }
+  std::vector<NodeId> Costly(int stage) const;
+  const Lanes& ValueOf(int stage, NodeId node) const { return values_[stage][node]; }
   // A node's value that has been made before.
-  void SetValue(int stage, int node, Lanes value);
+  void SetValue(int stage, NodeId node, Lanes value);
 
   // Accesses that are in no stage: partial results of split reductions, and what is kept of a
   // strip. `id` is what AddAccess gave. Memory that is `padded` has room for whole vectors.
@@ -216,9 +217,9 @@ class NestEmitter {
   bool ReadsOutput(const kernel::Node& node) const;
   bool Ready(int stage, const kernel::Node& node) const;
   // Whether a node is an exponential, or is read from where earlier stages store such alone.
-  bool IsExponential(int stage, int node) const;
-  void EmitNode(int stage, int node);
-  void EmitReciprocalAhead(int stage, int node);
+  bool IsExponential(int stage, NodeId node) const;
+  void EmitNode(int stage, NodeId node);
+  void EmitReciprocalAhead(int stage, NodeId node);
   void AdvanceAccess(int id);
   // The value of an index, as i64 or, where `vector`, <width x int type>.
   llvm::Value* EmitIndex(int stage, const kernel::Index& index, int copy, bool vector,
@@ -279,16 +280,19 @@ class NestEmitter {
   int tile_variable_ = -1;
   int64_t tile_aligned_ = 1;
 
-  std::vector<bool> dead_;                  // by stage
-  std::vector<std::vector<bool>> live_;     // by stage and node
-  std::vector<std::vector<Lanes>> values_;  // by stage and node
-  // By stage and node: of a division whose divisor is known, and the same for all lanes, before the
+  std::vector<bool> dead_;  // by stage
+  template <typename T>
+  using ByNode = std::vector<IdVector<NodeId, T>>;  // by stage and node
+  ByNode<bool> live_;
+  ByNode<Lanes> values_;
+  // Of a division whose divisor is known, and the same for all lanes, before the
   // dividend is.
-  std::vector<std::vector<std::optional<Reciprocal>>> reciprocals_;
+  ByNode<std::optional<Reciprocal>> reciprocals_;
   std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
   std::vector<Access> accesses_;
   std::vector<Offset> offsets_;
-  std::vector<std::vector<int>> load_access_, store_access_;  // by stage and node or store
+  ByNode<int> load_access_;
+  std::vector<std::vector<int>> store_access_;                // by stage and store
   std::vector<std::vector<std::vector<int>>> update_access_;  // by stage, update and result
   struct Prefetch {
     int stage, access;
@@ -296,9 +300,9 @@ class NestEmitter {
   };
   std::vector<Prefetch> prefetches_;
   IdVector<kernel::ParamId, llvm::Value*> staged_;  // where its rows are kept
-  // What is kept of a strip: an element of which its first reader stores again (by stage and node:
-  // -1 or an access), and the accesses that go to where it is.
-  std::vector<std::vector<int>> keep_access_;
+  // What is kept of a strip: an element of which its first reader stores again (an access,
+  // or -1), and the accesses that go to where it is.
+  ByNode<int> keep_access_;
   struct InStrip {
     int access;
     ElementType type;
@@ -306,7 +310,8 @@ class NestEmitter {
   };
   std::vector<InStrip> in_strip_;
   struct Emitted {
-    int stage, node;
+    int stage;
+    NodeId node;
     bool reciprocal = false;
   };
   std::vector<Emitted> emitted_;

@@ -384,7 +384,7 @@ void NestEmitter::EmitUpdate(int stage, int number) {
       if (value && vector && !old[k].vector) value = Splat(b_, value, width_);
       arguments.push_back(value);
     }
-    for (int input : update.inputs) arguments.push_back(Use(stage, input, u, vector));
+    for (NodeId input : update.inputs) arguments.push_back(Use(stage, input, u, vector));
     Values next = EmitCombiner(update.combiner, arguments);
     if (next.size() != count) return;
     for (size_t k = 0; k < count; ++k) results[k].copies.push_back(next[k]);
@@ -426,7 +426,7 @@ void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
         in_strip_.push_back({id, type, kept.offset});
       };
       bool read = false;
-      for (size_t n = 0; n < stage.nodes.size(); ++n) {
+      for (NodeId n : stage.nodes.ids()) {
         if (load_access_[s][n] < 0 || stage.nodes[n].param != kept.param) continue;
         if (is_kept) {
           keep(load_access_[s][n]);
@@ -487,7 +487,7 @@ void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
   for (size_t s = 0; s < kernel_.stages.size(); ++s) {
     const kernel::Stage& stage = kernel_.stages[s];
     auto number = static_cast<int>(s);
-    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+    for (NodeId n : stage.nodes.ids()) {
       if (stage.nodes[n].param == param) stage_access(number, load_access_[s][n]);
     }
     for (size_t i = 0; i < stage.stores.size() && s + 1 < kernel_.stages.size(); ++i) {

@@ -132,11 +132,11 @@ void NestCode::Fold(int s, bool own, Values& carried) {
       }
       for (int u = 0; u < e_->copies(); ++u) {
         Value*& accumulator = carried[scalar_tail ? at + per_result - 1 : at + Place(u)];
-        auto use = [&](int node) { return e_->Use(s, node, u, vectors()); };
+        auto use = [&](kernel::NodeId node) { return e_->Use(s, node, u, vectors()); };
         const auto* factors = MathOf(cpu_).has_fma ? FusedFactors(kernel_.stages[s], r) : nullptr;
         Value* next = factors ? EmitFma(b(), use((*factors)[0]), use((*factors)[1]), accumulator)
                               : Combine(r, k, seeks_nans, accumulator, use(r.inputs[k]));
-        if (r.guard >= 0) {
+        if (r.guard.valid()) {
           next = b().CreateSelect(e_->Use(s, r.guard, u, vectors()), next, accumulator);
         }
         // Lanes beyond the end must not count; where lanes are outer points they do not matter.
@@ -151,7 +151,7 @@ Value* NestCode::AnyNan(int s, const Reduction& r, size_t result) {
   Value* any = nullptr;
   auto add = [&](Value* nan) { any = any ? b().CreateOr(any, nan) : nan; };
   int copies = e_->copies();
-  bool pairs = r.guard < 0;
+  bool pairs = !r.guard.valid();
   for (int u = 0; u < copies; u += pairs ? 2 : 1) {
     Value* first = e_->Use(s, r.inputs[result], u, true);
     Value* second = pairs && u + 1 < copies ? e_->Use(s, r.inputs[result], u + 1, true) : first;
@@ -166,11 +166,11 @@ void NestCode::FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_
   size_t n = r.inputs.size();
   Values arguments;
   for (size_t k = 0; k < n; ++k) arguments.push_back(carried[at + k * per_result + Place(copy)]);
-  for (int input : r.inputs) arguments.push_back(e_->Use(s, input, copy, vectors()));
+  for (kernel::NodeId input : r.inputs) arguments.push_back(e_->Use(s, input, copy, vectors()));
   Values results = e_->EmitCombiner(r.combiner, arguments);
   for (size_t k = 0; k < results.size(); ++k) {
     Value*& accumulator = carried[at + k * per_result + Place(copy)];
-    if (r.guard >= 0) {
+    if (r.guard.valid()) {
       results[k] = b().CreateSelect(e_->Use(s, r.guard, copy, vectors()), results[k], accumulator);
     }
     accumulator = results[k];

@@ -113,7 +113,7 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
       StoreSums(s, Start(s, false, schedule_.split > 0 && s == 0));
       // Each version of the loop over columns finds the same.
       if (!found) {
-        for (int node : e_->Costly(s)) {
+        for (kernel::NodeId node : e_->Costly(s)) {
           if (values_bytes_ >= kMostValuesBytes) break;
           values_bytes_ += schedule_.strips.width * ByteWidth(stage.nodes[node].type);
           StripArray array = MakeStripArray(stage.nodes[node].type);

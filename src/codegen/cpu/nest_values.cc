@@ -74,7 +74,7 @@ void NestEmitter::AddAccesses() {
     auto add = [&](const Index& index, kernel::ParamId param) {
       return AddAccess(index, kernel_.params[param].type, args_[param], param, static_cast<int>(s));
     };
-    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+    for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
       if (node.kind == Node::Kind::kLoad && live_[s][n]) {
         load_access_[s][n] = add(node.index, node.param);
@@ -96,9 +96,9 @@ void NestEmitter::AddAccesses() {
 namespace {
 
 // Calls f with every node that an index takes values of.
-void ForEachValue(const Index& index, const std::function<void(int)>& f) {
+void ForEachValue(const Index& index, const std::function<void(kernel::NodeId)>& f) {
   for (const Index::Term& t : index.terms()) {
-    if (t.atom.kind == Atom::Kind::kValue) f(static_cast<int>(t.atom.id));
+    if (t.atom.kind == Atom::Kind::kValue) f(kernel::NodeId(t.atom.id));
     if (t.atom.inner) ForEachValue(*t.atom.inner, f);
   }
 }
@@ -110,14 +110,14 @@ void NestEmitter::FindLive() {
     bool dead = false;
     for (int v : stage.variables) dead |= kernel_.variables[v].extent == 0;
     dead_.push_back(dead);
-    std::vector<bool> live(stage.nodes.size(), false);
-    auto mark = [&](int node) { live[node] = true; };
+    IdVector<NodeId, bool> live(stage.nodes.size(), false);
+    auto mark = [&](NodeId node) { live[node] = true; };
     for (const auto& r : stage.reductions) {
-      for (int n : r.inits) mark(n);
-      for (int n : r.inputs) {
+      for (NodeId n : r.inits) mark(n);
+      for (NodeId n : r.inputs) {
         if (!dead) mark(n);
       }
-      if (r.guard >= 0 && !dead) mark(r.guard);
+      if (r.guard.valid() && !dead) mark(r.guard);
     }
     for (const auto& s : stage.stores) {
       if (dead) continue;
@@ -126,18 +126,19 @@ void NestEmitter::FindLive() {
     }
     for (const auto& u : stage.updates) {
       if (dead) continue;
-      if (u.guard >= 0) mark(u.guard);
-      for (int n : u.inputs) mark(n);
+      if (u.guard.valid()) mark(u.guard);
+      for (NodeId n : u.inputs) mark(n);
       for (const Index& index : u.indices) ForEachValue(index, mark);
     }
     if (stage.sort && !dead) {
-      for (int n : stage.sort->inputs) mark(n);
+      for (NodeId n : stage.sort->inputs) mark(n);
     }
-    for (size_t n = stage.nodes.size(); n-- > 0;) {
+    for (size_t i = stage.nodes.size(); i-- > 0;) {
+      const NodeId n(i);
       if (!live[n]) continue;
       const Node& node = stage.nodes[n];
-      for (int operand : node.operands) mark(operand);
-      if (node.guard >= 0) mark(node.guard);
+      for (NodeId operand : node.operands) mark(operand);
+      if (node.guard.valid()) mark(node.guard);
       ForEachValue(node.index, mark);
     }
     live_.push_back(std::move(live));
@@ -219,7 +220,7 @@ void NestEmitter::ForgetReduced() {
   }
 }
 
-Value* NestEmitter::Use(int stage, int node, int copy, bool vector) {
+Value* NestEmitter::Use(int stage, NodeId node, int copy, bool vector) {
   const Lanes& lanes = values_[stage][node];
   if (!lanes.known()) {
     Fail(Internal("node %", node, " of stage ", stage, " of kernel ", kernel_.name,
@@ -239,7 +240,7 @@ bool NestEmitter::TermKnown(int stage, const Index::Term& term) const {
     case Atom::Kind::kMod:
       return Known(stage, *term.atom.inner);
     case Atom::Kind::kValue:
-      return stage >= 0 && values_[stage][term.atom.id].known();
+      return stage >= 0 && values_[stage][NodeId(term.atom.id)].known();
   }
   return false;
 }
@@ -260,7 +261,7 @@ bool NestEmitter::TermIsVector(int stage, const Index::Term& term) const {
     case Atom::Kind::kMod:
       return IsVectorIndex(stage, *term.atom.inner);
     case Atom::Kind::kValue:
-      return stage >= 0 && values_[stage][term.atom.id].vector;
+      return stage >= 0 && values_[stage][NodeId(term.atom.id)].vector;
   }
   return false;
 }
@@ -273,10 +274,10 @@ bool NestEmitter::IsVectorIndex(int stage, const Index& index) const {
 }
 
 bool NestEmitter::Ready(int stage, const Node& node) const {
-  for (int operand : node.operands) {
+  for (NodeId operand : node.operands) {
     if (!values_[stage][operand].known()) return false;
   }
-  if (node.guard >= 0 && !values_[stage][node.guard].known()) return false;
+  if (node.guard.valid() && !values_[stage][node.guard].known()) return false;
   switch (node.kind) {
     case Node::Kind::kConstant:
     case Node::Kind::kOp:
@@ -300,15 +301,15 @@ bool NestEmitter::ReadsOutput(const Node& node) const {
 
 void NestEmitter::EmitReady(int stage, bool ahead) {
   const kernel::Stage& s = kernel_.stages[stage];
-  for (size_t n = 0; n < s.nodes.size(); ++n) {
+  for (NodeId n : s.nodes.ids()) {
     if (!live_[stage][n] || values_[stage][n].known()) continue;
     // What an earlier stage puts there is not there yet.
     if (ahead && ReadsOutput(s.nodes[n])) continue;
     if (load_access_[stage][n] >= 0) AdvanceAccess(load_access_[stage][n]);
     if (Ready(stage, s.nodes[n])) {
-      EmitNode(stage, static_cast<int>(n));
+      EmitNode(stage, n);
     } else {
-      EmitReciprocalAhead(stage, static_cast<int>(n));
+      EmitReciprocalAhead(stage, n);
     }
   }
   for (int id : store_access_[stage]) {
@@ -322,7 +323,7 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
   }
 }
 
-void NestEmitter::EmitReciprocalAhead(int stage, int n) {
+void NestEmitter::EmitReciprocalAhead(int stage, NodeId n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kDivide || !IsFloat(node.type) ||
       !cpu_.has_fma || reciprocals_[stage][n] || b_.GetInsertBlock()->getParent()->hasOptNone()) {
@@ -334,27 +335,27 @@ void NestEmitter::EmitReciprocalAhead(int stage, int n) {
   emitted_.push_back({stage, n, true});
 }
 
-std::vector<int> NestEmitter::Costly(int stage) const {
-  const std::vector<Node>& nodes = kernel_.stages[stage].nodes;
-  std::vector<bool> costly(nodes.size()), needed(nodes.size());
-  for (size_t n = 0; n < nodes.size(); ++n) {
+std::vector<kernel::NodeId> NestEmitter::Costly(int stage) const {
+  const auto& nodes = kernel_.stages[stage].nodes;
+  IdVector<NodeId, bool> costly(nodes.size()), needed(nodes.size());
+  for (NodeId n : nodes.ids()) {
     const Node& node = nodes[n];
     if (!live_[stage][n]) continue;
     if (!values_[stage][n].known()) {
-      for (int operand : node.operands) needed[static_cast<size_t>(operand)] = true;
+      for (NodeId operand : node.operands) needed[operand] = true;
       continue;
     }
     costly[n] = node.kind == Node::Kind::kOp && IsExpensive(node.opcode);
-    for (int operand : node.operands) costly[n] = costly[n] || costly[static_cast<size_t>(operand)];
+    for (NodeId operand : node.operands) costly[n] = costly[n] || costly[operand];
   }
-  std::vector<int> result;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    if (needed[n] && costly[n] && values_[stage][n].vector) result.push_back(static_cast<int>(n));
+  std::vector<NodeId> result;
+  for (NodeId n : nodes.ids()) {
+    if (needed[n] && costly[n] && values_[stage][n].vector) result.push_back(n);
   }
   return result;
 }
 
-void NestEmitter::SetValue(int stage, int node, Lanes value) {
+void NestEmitter::SetValue(int stage, NodeId node, Lanes value) {
   values_[stage][node] = std::move(value);
   emitted_.push_back({stage, node});
 }
@@ -363,10 +364,10 @@ void NestEmitter::EmitReadyInAll() {
   for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s), true);
 }
 
-bool NestEmitter::IsExponential(int stage, int n) const {
+bool NestEmitter::IsExponential(int stage, NodeId n) const {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind == Node::Kind::kOp) return node.opcode == Opcode::kExponential;
-  if (!ReadsOutput(node) || node.guard >= 0) return false;
+  if (!ReadsOutput(node) || node.guard.valid()) return false;
   if (kernel_.params[node.param].in_place_of.valid()) return false;
   // What earlier stages have put there, at the very place.
   bool stored = false;
@@ -380,7 +381,7 @@ bool NestEmitter::IsExponential(int stage, int n) const {
   return stored;
 }
 
-void NestEmitter::EmitNode(int stage, int n) {
+void NestEmitter::EmitNode(int stage, NodeId n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   Lanes value;
   switch (node.kind) {
@@ -408,7 +409,7 @@ void NestEmitter::EmitNode(int stage, int n) {
       }
       break;
     case Node::Kind::kLoad: {
-      Lanes guard = node.guard >= 0 ? values_[stage][node.guard] : Lanes();
+      Lanes guard = node.guard.valid() ? values_[stage][node.guard] : Lanes();
       value = LoadFrom(accesses_[load_access_[stage][n]], guard);
       if (int id = keep_access_[stage][n]; id >= 0) {
         AdvanceAccess(id);
@@ -423,9 +424,9 @@ void NestEmitter::EmitNode(int stage, int n) {
       Fail(Internal("argument node outside a combiner in kernel ", kernel_.name));
       return;
     case Node::Kind::kOp: {
-      for (int operand : node.operands) value.vector |= values_[stage][operand].vector;
+      for (NodeId operand : node.operands) value.vector |= values_[stage][operand].vector;
       std::vector<ElementType> types;
-      for (int operand : node.operands) {
+      for (NodeId operand : node.operands) {
         types.push_back(kernel_.stages[stage].nodes[operand].type);
       }
       if (reciprocals_[stage][n] && value.vector) {
@@ -442,7 +443,8 @@ void NestEmitter::EmitNode(int stage, int n) {
       }
       for (int u = 0; u < (value.vector ? copies_ : 1); ++u) {
         Values operands;
-        for (int operand : node.operands) operands.push_back(Use(stage, operand, u, value.vector));
+        for (NodeId operand : node.operands)
+          operands.push_back(Use(stage, operand, u, value.vector));
         Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
         if (!result.ok()) {
           Fail(result.status());
@@ -458,7 +460,7 @@ void NestEmitter::EmitNode(int stage, int n) {
 }
 
 Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& arguments) {
-  Values values;
+  IdVector<NodeId, Value*> values;
   for (const Node& node : c.nodes) {
     Value* value = nullptr;
     switch (node.kind) {
@@ -471,9 +473,9 @@ Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& argume
       case Node::Kind::kOp: {
         Values operands;
         std::vector<ElementType> types;
-        for (int operand : node.operands) {
-          operands.push_back(values[static_cast<size_t>(operand)]);
-          types.push_back(c.nodes[static_cast<size_t>(operand)].type);
+        for (NodeId operand : node.operands) {
+          operands.push_back(values[operand]);
+          types.push_back(c.nodes[operand].type);
         }
         Result<Value*> result = EmitOp(b_, node, operands, types, MathOf(cpu_));
         if (!result.ok()) {
@@ -493,7 +495,7 @@ Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& argume
     values.push_back(value);
   }
   Values results;
-  for (int result : c.results) results.push_back(values[static_cast<size_t>(result)]);
+  for (NodeId result : c.results) results.push_back(values[result]);
   return results;
 }
 
@@ -568,8 +570,8 @@ Value* NestEmitter::EmitAtom(int stage, const Atom& atom, int copy, bool vector,
                              llvm::IntegerType* type) {
   if (atom.kind == Atom::Kind::kVariable) return bound_[atom.id];
   if (atom.kind == Atom::Kind::kValue) {
-    Value* value = Use(stage, static_cast<int>(atom.id), copy, vector);
-    ElementType from = kernel_.stages[stage].nodes[atom.id].type;
+    Value* value = Use(stage, NodeId(atom.id), copy, vector);
+    ElementType from = kernel_.stages[stage].nodes[NodeId(atom.id)].type;
     llvm::Type* target = vector ? llvm::cast<llvm::Type>(llvm::FixedVectorType::get(
                                       type, static_cast<unsigned>(width_)))
                                 : type;

@@ -75,7 +75,7 @@ class Prologue {
   const Status& status() const { return status_; }
 
  private:
-  const kernel::Node& NodeOf(int node) const { return stage_.nodes[static_cast<size_t>(node)]; }
+  const kernel::Node& NodeOf(kernel::NodeId node) const { return stage_.nodes[node]; }
   static bool IsScalar(const kernel::Node& load) { return load.index.terms().empty(); }
 
   llvm::Value* Array(llvm::IRBuilder<>& b, llvm::Value* args, uint64_t arg,
@@ -114,7 +114,7 @@ class Prologue {
   std::vector<llvm::Value*> PointsOf(llvm::IRBuilder<>& b, llvm::Value* pointer) {
     const auto& axes = prologue_.axes;
     auto wanted = [&](size_t axis) {
-      return std::ranges::any_of(prologue_.others, [&](int other) {
+      return std::ranges::any_of(prologue_.others, [&](kernel::NodeId other) {
         return NodeOf(other).index.DependsOn(axes[axis].variable);
       });
     };
@@ -135,12 +135,12 @@ class Prologue {
 
   llvm::Value* Compute(llvm::IRBuilder<>& b, llvm::Value* loaded, int lanes, llvm::Value* pointer,
                        llvm::Value* mask) {
-    std::vector<llvm::Value*> values(stage_.nodes.size());
-    values[static_cast<size_t>(prologue_.load)] = loaded;
+    IdVector<kernel::NodeId, llvm::Value*> values(stage_.nodes.size());
+    values[prologue_.load] = loaded;
     std::vector<llvm::Value*> points = PointsOf(b, pointer);
     for (size_t i = 0; i < others_.size(); ++i) {
       const kernel::Node& n = NodeOf(prologue_.others[i]);
-      llvm::Value*& value = values[static_cast<size_t>(prologue_.others[i])];
+      llvm::Value*& value = values[prologue_.others[i]];
       if (IsScalar(n)) {
         value = Splat(b, others_[i], lanes);
         continue;
@@ -160,18 +160,19 @@ class Prologue {
     return At(b, prologue_.node, lanes, values);
   }
 
-  llvm::Value* At(llvm::IRBuilder<>& b, int node, int lanes, std::vector<llvm::Value*>& values) {
-    llvm::Value*& value = values[static_cast<size_t>(node)];
+  llvm::Value* At(llvm::IRBuilder<>& b, kernel::NodeId node, int lanes,
+                  IdVector<kernel::NodeId, llvm::Value*>& values) {
+    llvm::Value*& value = values[node];
     if (value) return value;
-    const kernel::Node& n = stage_.nodes[static_cast<size_t>(node)];
+    const kernel::Node& n = stage_.nodes[node];
     if (n.kind == kernel::Node::Kind::kConstant) {
       return value = Splat(b, ConstantOf(b.getContext(), *n.literal), lanes);
     }
     std::vector<llvm::Value*> operands;
     std::vector<ElementType> types;
-    for (int o : n.operands) {
+    for (kernel::NodeId o : n.operands) {
       operands.push_back(At(b, o, lanes, values));
-      types.push_back(stage_.nodes[static_cast<size_t>(o)].type);
+      types.push_back(stage_.nodes[o].type);
     }
     Result<llvm::Value*> result = EmitOp(b, n, operands, types, MathOf(cpu_));
     if (result.ok()) return value = *result;
@@ -180,8 +181,8 @@ class Prologue {
     return value = Splat(b, llvm::Constant::getNullValue(type), lanes);
   }
 
-  std::string Text(int node) const {
-    const kernel::Node& n = stage_.nodes[static_cast<size_t>(node)];
+  std::string Text(kernel::NodeId node) const {
+    const kernel::Node& n = stage_.nodes[node];
     if (node == prologue_.load) {
       std::string text(TypeName(n.type));
       // By its place others are found.
@@ -199,7 +200,7 @@ class Prologue {
     std::string text = Cat(TypeName(n.type), " ", OpcodeName(n.opcode), " ",
                            static_cast<int>(n.direction), n.total_order ? "t" : "", " ",
                            n.exponent_bits, " ", n.mantissa_bits, n.at_most_zero ? " z(" : "(");
-    for (int o : n.operands) text += Cat(Text(o), ";");
+    for (kernel::NodeId o : n.operands) text += Cat(Text(o), ";");
     return text + ")";
   }
 

@@ -72,7 +72,7 @@ class ScanCode {
     bool vectors = e_.width() > 1;
     Values carried;
     for (const Reduction& r : kernel_.stages[0].reductions) {
-      for (int init : r.inits) {
+      for (kernel::NodeId init : r.inits) {
         for (int u = 0; u < e_.copies(); ++u) carried.push_back(e_.Use(0, init, u, vectors));
       }
     }
@@ -115,7 +115,7 @@ class ScanCode {
         arguments.push_back(carried[at + k * copies + u]);
       Values next;
       if (r.combiner.kind == Combiner::Kind::kGeneral) {
-        for (int input : r.inputs) arguments.push_back(e_.Use(0, input, copy, vectors));
+        for (kernel::NodeId input : r.inputs) arguments.push_back(e_.Use(0, input, copy, vectors));
         next = e_.EmitCombiner(r.combiner, arguments);
       } else {
         for (size_t k = 0; k < r.inputs.size(); ++k) {
@@ -126,7 +126,7 @@ class ScanCode {
       }
       for (size_t k = 0; k < next.size(); ++k) {
         Value*& accumulator = carried[at + k * copies + u];
-        if (r.guard >= 0) {
+        if (r.guard.valid()) {
           next[k] = b_.CreateSelect(e_.Use(0, r.guard, copy, vectors), next[k], accumulator);
         }
         accumulator = next[k];
@@ -148,7 +148,7 @@ class ScanCode {
     result.vector = true;
     for (int u = 0; u < e_.copies(); ++u) {
       Value* x = e_.Use(0, r.inputs[0], u, true);
-      if (r.guard >= 0) x = b_.CreateSelect(e_.Use(0, r.guard, u, true), x, identity);
+      if (r.guard.valid()) x = b_.CreateSelect(e_.Use(0, r.guard, u, true), x, identity);
       for (int64_t distance = 1; distance < width; distance *= 2) {
         std::vector<int> lanes;
         for (int64_t l = 0; l < width; ++l) {

@@ -54,8 +54,8 @@ class ScatterCode {
   // `tested` tells that the guard is known to hold.
   void EmitFrom(const std::vector<ItemLoop>& loops, size_t at, bool tested) {
     e_.EmitReady(0);
-    int guard = kernel_.stages[0].updates[0].guard;
-    if (guard >= 0 && !tested && e_.IsKnownScalar(0, guard)) {
+    const kernel::NodeId guard = kernel_.stages[0].updates[0].guard;
+    if (guard.valid() && !tested && e_.IsKnownScalar(0, guard)) {
       // Of a window that is not inside nothing is done.
       auto inside = [&] {
         NestEmitter::Mark mark = e_.GetMark();
@@ -66,7 +66,7 @@ class ScatterCode {
       return;
     }
     if (at == loops.size()) {
-      if (guard >= 0 && !tested) {
+      if (guard.valid() && !tested) {
         e_.Fail(Internal("kernel ", kernel_.name, ": a guard that differs between lanes"));
         return;
       }

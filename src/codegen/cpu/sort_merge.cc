@@ -16,8 +16,8 @@ class Elements {
       types_ = {RecordType(c)};
       return;
     }
-    for (int input : c.sort.inputs) {
-      element_types_.push_back(c.kernel.stages[0].nodes[static_cast<size_t>(input)].type);
+    for (kernel::NodeId input : c.sort.inputs) {
+      element_types_.push_back(c.kernel.stages[0].nodes[input].type);
       types_.push_back(MemoryType(b_.getContext(), element_types_.back()));
     }
   }

@@ -158,7 +158,7 @@ class RowCode {
   MathOptions math() const { return MathOf(c_.cpu); }
   ElementType key_type() const {
     const kernel::Combiner& value = c_.sort.key->value;
-    return value.nodes[static_cast<size_t>(value.results[0])].type;
+    return value.nodes[value.results[0]].type;
   }
 
   // The vector loop over places of a chunk.
@@ -192,7 +192,7 @@ class RowCode {
   std::vector<int> ElementAccesses(Value* at) {
     std::vector<int> accesses;
     for (size_t k = 0; k < c_.sort.inputs.size(); ++k) {
-      ElementType type = c_.kernel.stages[0].nodes[static_cast<size_t>(c_.sort.inputs[k])].type;
+      ElementType type = c_.kernel.stages[0].nodes[c_.sort.inputs[k]].type;
       Value* base = p_.At(b_.getInt8Ty(), at, p_.Int(s_.offsets[k]));
       accesses.push_back(e_.AddAccess(place_, type, base));
     }
@@ -252,7 +252,7 @@ class RowCode {
         e_.Bind(variable(), place);
         e_.EmitReady(0);
         Values values;
-        for (int input : c_.sort.inputs) values.push_back(e_.Use(0, input, 0, false));
+        for (kernel::NodeId input : c_.sort.inputs) values.push_back(e_.Use(0, input, 0, false));
         e_.Rewind(mark);
         e_.Bind(variable(), to);
         for (size_t k = 0; k < outputs.size(); ++k) {

@@ -187,8 +187,8 @@ Value* GpuEmitter::EvalAtom(int stage, const Atom& atom) {
   if (atom.kind == Atom::Kind::kVariable) return variable(static_cast<int>(atom.id));
   if (atom.kind == Atom::Kind::kValue) {
     const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
-    ElementType type = nodes[static_cast<size_t>(atom.id)].type;
-    return b_.CreateIntCast(At(stage, static_cast<int>(atom.id)), index_type_, IsSigned(type));
+    ElementType type = nodes[NodeId(atom.id)].type;
+    return b_.CreateIntCast(At(stage, NodeId(atom.id)), index_type_, IsSigned(type));
   }
   Value* inner = Eval(stage, *atom.inner);
   Value* divisor = Int(atom.divisor);
@@ -215,7 +215,7 @@ Value* GpuEmitter::Eval(int stage, const Index& index) {
 // Emits the values in an index, where they hold for all that follows.
 void GpuEmitter::EvalValues(int stage, const Index& index) {
   for (const Index::Term& t : index.terms()) {
-    if (t.atom.kind == Atom::Kind::kValue) At(stage, static_cast<int>(t.atom.id));
+    if (t.atom.kind == Atom::Kind::kValue) At(stage, NodeId(t.atom.id));
     if (t.atom.inner) EvalValues(stage, *t.atom.inner);
   }
 }
@@ -244,24 +244,22 @@ Value* GpuEmitter::GuardedLoad(int stage, const Node& n) {
   return EmitPhi(b_, {zero, ends.otherwise}, {value, ends.then});
 }
 
-Value* GpuEmitter::Op(const Node& n, const std::vector<Node>& nodes,
+Value* GpuEmitter::Op(const Node& n, const IdVector<NodeId, Node>& nodes,
                       const std::vector<Value*>& operands) {
   std::vector<ElementType> types;
-  for (int o : n.operands) types.push_back(nodes[static_cast<size_t>(o)].type);
+  for (NodeId o : n.operands) types.push_back(nodes[o].type);
   auto value = EmitOp(b_, n, operands, types, math_);
   if (value.ok()) return *value;
   Fail(value.status());
   return llvm::Constant::getNullValue(RegisterType(context(), n.type));
 }
 
-void GpuEmitter::SetNode(int stage, int node, Value* value) {
-  values_[static_cast<size_t>(stage)][static_cast<size_t>(node)] = value;
-}
+void GpuEmitter::SetNode(int stage, NodeId node, Value* value) { values_[stage][node] = value; }
 
-Value* GpuEmitter::At(int stage, int node) {
-  auto s = static_cast<size_t>(stage), k = static_cast<size_t>(node);
-  if (Value* known = values_[s][k]) return known;
-  const Node& n = kernel_.stages[s].nodes[k];
+Value* GpuEmitter::At(int stage, NodeId node) {
+  if (Value* known = values_[stage][node]) return known;
+  const kernel::Stage& in = kernel_.stages[stage];
+  const Node& n = in.nodes[node];
   Value* value = nullptr;
   switch (n.kind) {
     case Node::Kind::kConstant:
@@ -275,7 +273,7 @@ Value* GpuEmitter::At(int stage, int node) {
       value = b_.CreateICmpULT(Eval(stage, n.index), Int(n.bound));  // Negative ones are large.
       break;
     case Node::Kind::kLoad:
-      value = n.guard < 0 ? Load(stage, n) : GuardedLoad(stage, n);
+      value = !n.guard.valid() ? Load(stage, n) : GuardedLoad(stage, n);
       break;
     case Node::Kind::kReduced:
       value = reduced_[static_cast<size_t>(n.stage)][static_cast<size_t>(n.reduction)]
@@ -285,12 +283,12 @@ Value* GpuEmitter::At(int stage, int node) {
       break;
     case Node::Kind::kOp: {
       std::vector<Value*> operands;
-      for (int o : n.operands) operands.push_back(At(stage, o));
-      value = Op(n, kernel_.stages[s].nodes, operands);
+      for (NodeId o : n.operands) operands.push_back(At(stage, o));
+      value = Op(n, in.nodes, operands);
       break;
     }
   }
-  return values_[s][k] = value;
+  return values_[stage][node] = value;
 }
 
 void GpuEmitter::Store(Value* value, Value* address, ElementType type) {
@@ -341,7 +339,7 @@ void GpuEmitter::EmitUpdates(int stage) {
       std::vector<Value*> next = CombineByNodes(u.combiner, old, inputs);
       for (size_t k = 0; k < next.size(); ++k) Store(next[k], addresses[k], types[k]);
     };
-    if (u.guard < 0) {
+    if (!u.guard.valid()) {
       body();
     } else {
       If(At(stage, u.guard), body);
@@ -351,21 +349,21 @@ void GpuEmitter::EmitUpdates(int stage) {
 
 // --- Lanes
 
-std::vector<bool> GpuEmitter::NodesAlong(int stage, int variable, bool reduced) const {
+IdVector<kernel::NodeId, bool> GpuEmitter::NodesAlong(int stage, int variable, bool reduced) const {
   const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
-  std::vector<bool> along(nodes.size(), false);
+  IdVector<NodeId, bool> along(nodes.size(), false);
   std::function<bool(const Index&)> depends = [&](const Index& index) {
     return std::ranges::any_of(index.terms(), [&](const Index::Term& t) {
       if (t.atom.kind == Atom::Kind::kVariable) return t.atom.id == variable;
-      if (t.atom.kind == Atom::Kind::kValue) return bool{along[static_cast<size_t>(t.atom.id)]};
+      if (t.atom.kind == Atom::Kind::kValue) return bool{along[NodeId(t.atom.id)]};
       return depends(*t.atom.inner);
     });
   };
-  for (size_t k = 0; k < nodes.size(); ++k) {
+  for (NodeId k : nodes.ids()) {
     const Node& n = nodes[k];
-    bool is = depends(n.index) || (n.guard >= 0 && along[static_cast<size_t>(n.guard)]) ||
+    bool is = depends(n.index) || (n.guard.valid() && along[n.guard]) ||
               (reduced && n.kind == Node::Kind::kReduced);
-    for (int o : n.operands) is = is || along[static_cast<size_t>(o)];
+    for (NodeId o : n.operands) is = is || along[o];
     along[k] = is;
   }
   return along;
@@ -456,38 +454,38 @@ void GpuEmitter::StoreVector(const std::vector<Value*>& values, Value* address, 
 }
 
 void GpuEmitter::ForLanes(int stage, int variable, int lanes,
-                          const std::function<void(int lane)>& f, int node) {
+                          const std::function<void(int lane)>& f, NodeId node) {
   EachLane(stage, variable, lanes, /*reduced=*/false, node, f);
 }
 
-void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, int node,
+void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, NodeId node,
                           const std::function<void(int lane)>& f) {
   if (lanes == 1) return f(0);
   auto s = static_cast<size_t>(stage);
   const auto& nodes = kernel_.stages[s].nodes;
   Value* base = this->variable(variable);
-  std::vector<bool> along = NodesAlong(stage, variable, reduced);
-  std::vector<std::vector<Value*>> vectors(nodes.size());
-  std::vector<bool> wanted(nodes.size(), node < 0);
-  if (node >= 0) {
-    for (int n : kernel::GpuNodesOf(kernel_.stages[s], node)) wanted[static_cast<size_t>(n)] = true;
+  IdVector<NodeId, bool> along = NodesAlong(stage, variable, reduced);
+  IdVector<NodeId, std::vector<Value*>> vectors(nodes.size());
+  IdVector<NodeId, bool> wanted(nodes.size(), !node.valid());
+  if (node.valid()) {
+    for (NodeId n : kernel::GpuNodesOf(kernel_.stages[s], node)) wanted[n] = true;
   }
-  for (size_t k = 0; k < nodes.size(); ++k) {
+  for (NodeId k : nodes.ids()) {
     const Node& n = nodes[k];
     if (!wanted[k]) continue;
-    if (n.kind != Node::Kind::kLoad || n.guard >= 0 || !along[k] || values_[s][k]) continue;
+    if (n.kind != Node::Kind::kLoad || n.guard.valid() || !along[k] || values_[s][k]) continue;
     if (!kernel::IsGpuVector(n.index, variable, lanes)) continue;
     vectors[k] = LoadVector(Address(stage, n.param, n.index), n.type, lanes);
   }
   for (int lane = 0; lane < lanes; ++lane) {
     if (lane > 0) SetVariable(variable, b_.CreateAdd(base, Int(lane)));
-    for (size_t k = 0; k < nodes.size(); ++k) {
+    for (NodeId k : nodes.ids()) {
       if (!along[k]) continue;
       values_[s][k] = vectors[k].empty() ? nullptr : vectors[k][static_cast<size_t>(lane)];
     }
     f(lane);
   }
-  for (size_t k = 0; k < nodes.size(); ++k) {
+  for (NodeId k : nodes.ids()) {
     if (along[k]) values_[s][k] = nullptr;
   }
   SetVariable(variable, base);
@@ -502,7 +500,7 @@ void GpuEmitter::StoreLanes(int stage, int variable, int lanes,
   std::vector<const kernel::Store*> stores = StoresOf(stage);
   std::vector<std::vector<Value*>> vectors(stores.size());
   std::vector<Value*> vector_addresses(stores.size());
-  EachLane(stage, variable, lanes, prepare != nullptr, -1, [&](int lane) {
+  EachLane(stage, variable, lanes, prepare != nullptr, {}, [&](int lane) {
     if (prepare) prepare(lane);
     std::vector<Value*> values(stores.size()), addresses(stores.size());
     for (size_t k = 0; k < stores.size(); ++k) {
@@ -565,9 +563,8 @@ llvm::Function* GpuEmitter::FunctionOf(const kernel::Combiner& combiner,
   if (function) return function;
   std::vector<llvm::Type*> types, result_types;
   for (Value* argument : arguments) types.push_back(argument->getType());
-  for (int result : combiner.results) {
-    result_types.push_back(
-        RegisterType(context(), combiner.nodes[static_cast<size_t>(result)].type));
+  for (NodeId result : combiner.results) {
+    result_types.push_back(RegisterType(context(), combiner.nodes[result].type));
   }
   llvm::StructType* type = llvm::StructType::get(context(), result_types);
   function = llvm::Function::Create(
@@ -588,7 +585,7 @@ llvm::Function* GpuEmitter::FunctionOf(const kernel::Combiner& combiner,
 std::vector<Value*> GpuEmitter::EmitCombiner(const kernel::Combiner& combiner,
                                              const std::vector<Value*>& x,
                                              const std::vector<Value*>& y) {
-  std::vector<Value*> nodes;
+  IdVector<NodeId, Value*> nodes;
   for (const Node& n : combiner.nodes) {
     if (n.kind == Node::Kind::kArgument) {
       size_t k = static_cast<size_t>(n.result);
@@ -597,12 +594,12 @@ std::vector<Value*> GpuEmitter::EmitCombiner(const kernel::Combiner& combiner,
       nodes.push_back(ConstantOf(context(), *n.literal));
     } else {
       std::vector<Value*> operands;
-      for (int o : n.operands) operands.push_back(nodes[static_cast<size_t>(o)]);
+      for (NodeId o : n.operands) operands.push_back(nodes[o]);
       nodes.push_back(Op(n, combiner.nodes, operands));
     }
   }
   std::vector<Value*> results;
-  for (int result : combiner.results) results.push_back(nodes[static_cast<size_t>(result)]);
+  for (NodeId result : combiner.results) results.push_back(nodes[result]);
   return results;
 }
 
@@ -617,7 +614,7 @@ std::vector<GpuEmitter::Slots> GpuEmitter::MakeAccumulators(int stage, bool from
     // They are read before the threads of a team wait for each other: a result may be in the memory
     // of an init.
     std::vector<Value*> inits;
-    for (int init : reductions[i].inits) inits.push_back(At(stage, init));
+    for (NodeId init : reductions[i].inits) inits.push_back(At(stage, init));
     SetSlots(slots, from_inits ? inits : Identity(stage, i));
   }
   return result;
@@ -639,7 +636,7 @@ void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, V
   const auto& reductions = kernel_.stages[static_cast<size_t>(stage)].reductions;
   for (size_t i = 0; i < reductions.size(); ++i) {
     Value* condition = active;
-    if (int guard = reductions[i].guard; guard >= 0) {
+    if (NodeId guard = reductions[i].guard; guard.valid()) {
       Value* holds = At(stage, guard);
       condition = condition ? b_.CreateAnd(condition, holds) : holds;
     }
@@ -652,7 +649,7 @@ void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, V
       next = {EmitFma(b_, At(stage, (*factors)[0]), At(stage, (*factors)[1]), last[0])};
     } else {
       std::vector<Value*> inputs;
-      for (int input : reductions[i].inputs) inputs.push_back(At(stage, input));
+      for (NodeId input : reductions[i].inputs) inputs.push_back(At(stage, input));
       next = Combine(reductions[i], last, inputs);
     }
     for (size_t k = 0; k < next.size(); ++k) {

@@ -22,7 +22,9 @@ constexpr int kWarp = 32;
 class GpuEmitter {
  public:
   using Value = llvm::Value;
+  using NodeId = kernel::NodeId;
   using Slots = std::vector<llvm::AllocaInst*>;  // an accumulator's parts, which become registers
+  using NodeValues = std::vector<IdVector<NodeId, Value*>>;  // by stage and node
 
   GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
              const kernel::GpuSchedule& schedule, size_t launch, MathOptions math,
@@ -66,7 +68,7 @@ class GpuEmitter {
 
    private:
     GpuEmitter& e_;
-    std::vector<std::vector<Value*>> values_;
+    NodeValues values_;
   };
 
   // --- Points
@@ -85,8 +87,8 @@ class GpuEmitter {
   Value* Address(int stage, kernel::ParamId param, const kernel::Index& index);
 
   // --- Values of nodes at the current variables, emitted when they are first asked for.
-  Value* At(int stage, int node);
-  void SetNode(int stage, int node, Value* value);
+  Value* At(int stage, NodeId node);
+  void SetNode(int stage, NodeId node, Value* value);
   Value* Load(int stage, const kernel::Node& node);
   void Store(Value* value, Value* address, ElementType type);
   // Those that the schedule wants done.
@@ -99,7 +101,7 @@ class GpuEmitter {
   // Calls f for each, with the variable set. Where f asks for one node only, it is to be said
   // which.
   void ForLanes(int stage, int variable, int lanes, const std::function<void(int lane)>& f,
-                int node = -1);
+                NodeId node = {});
   // The stage's stores at all of them. `prepare` sets what reductions and nodes are at each, where
   // that is not the same for all.
   void StoreLanes(int stage, int variable, int lanes,
@@ -150,12 +152,12 @@ class GpuEmitter {
   Value* EvalAtom(int stage, const kernel::Atom& atom);
   void EvalValues(int stage, const kernel::Index& index);
   Value* GuardedLoad(int stage, const kernel::Node& node);
-  Value* Op(const kernel::Node& n, const std::vector<kernel::Node>& nodes,
+  Value* Op(const kernel::Node& n, const IdVector<NodeId, kernel::Node>& nodes,
             const std::vector<Value*>& operands);
   void EmitSerialStage(int stage);
   // Which nodes of the stage change with the variable; with `reduced`, reductions do.
-  std::vector<bool> NodesAlong(int stage, int variable, bool reduced) const;
-  void EachLane(int stage, int variable, int lanes, bool reduced, int node,
+  IdVector<NodeId, bool> NodesAlong(int stage, int variable, bool reduced) const;
+  void EachLane(int stage, int variable, int lanes, bool reduced, NodeId node,
                 const std::function<void(int lane)>& f);
 
   llvm::Function* function_;
@@ -178,7 +180,7 @@ class GpuEmitter {
   Value* block_;
   Status status_;
   std::vector<Value*> variables_;
-  std::vector<std::vector<Value*>> values_;                // by stage and node
+  NodeValues values_;
   std::vector<std::vector<std::vector<Value*>>> reduced_;  // by stage, reduction and result
   int64_t outer_points_ = 1;
 };

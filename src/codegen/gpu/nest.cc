@@ -81,7 +81,7 @@ void EmitTranspose(GpuEmitter& e) {
   const kernel::Kernel& kernel = e.kernel();
   Builder& b = e.b();
   auto load = *kernel::FindTransposeLoad(kernel);
-  const Node& node = kernel.stages[0].nodes[static_cast<size_t>(load.node)];
+  const Node& node = kernel.stages[0].nodes[load.node];
   const int64_t tile = e.schedule().tile, step = e.launch().threads / tile;
   const int64_t rows = kernel.variables[static_cast<size_t>(load.row)].extent;
   const int64_t columns = kernel.variables[static_cast<size_t>(load.column)].extent;

@@ -13,7 +13,7 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
     : e_(e),
       b_(e.b()),
       piece_(piece),
-      node_(e.kernel().stages[0].nodes[static_cast<size_t>(piece.node)]),
+      node_(e.kernel().stages[0].nodes[piece.node]),
       points_(points),
       inner_(inner),
       width_(width),
@@ -27,7 +27,7 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
              e.launch().threads) {
   // What goes by way of registers must not be read beyond the ends.
   const bool is_plain =
-      node_.kind == Node::Kind::kLoad && node_.guard < 0 && node_.type == piece_.type;
+      node_.kind == Node::Kind::kLoad && !node_.guard.valid() && node_.type == piece_.type;
   const bool has_edges = extent_ % width_ != 0 || k_ % depth_ != 0;
   if (piece_.copied || (is_plain && !has_edges)) {
     point_stride_ = kernel::GpuStrideOf(e.kernel(), node_.index, points_);
@@ -185,7 +185,7 @@ Value* ProductPieces::Load(int step, int d, Value* k) {
   e_.Delinearise(inner, inner_);
   Value* packed = nullptr;
   const bool plain =
-      node_.kind == Node::Kind::kLoad && node_.guard < 0 && node_.type == piece_.type;
+      node_.kind == Node::Kind::kLoad && !node_.guard.valid() && node_.type == piece_.type;
   if (plain) {
     // Lanes of a plain load are a vector, or one.
     packed = e_.LoadPacked(e_.Address(0, node_.param, node_.index), node_.type, lanes);

@@ -44,7 +44,7 @@ class Scanner {
     const kernel::Reduction& r = e_.reduction(0, i);
     std::vector<Value*> identity = e_.Identity(0, i), values;
     Value* condition = active;
-    if (r.guard >= 0) condition = b_.CreateAnd(condition, e_.At(0, r.guard));
+    if (r.guard.valid()) condition = b_.CreateAnd(condition, e_.At(0, r.guard));
     for (size_t k = 0; k < r.inputs.size(); ++k) {
       values.push_back(b_.CreateSelect(condition, e_.At(0, r.inputs[k]), identity[k]));
     }

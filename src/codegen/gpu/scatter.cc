@@ -87,7 +87,7 @@ class Owners {
     e_.Delinearise(number, order_.in_order);
     for (int v : order_.windows) e_.SetVariable(v, e_.Int(0));
     Value* place = e_.Eval(0, update_.indices[0]);
-    if (update_.guard >= 0) is_own = b_.CreateAnd(is_own, e_.At(0, update_.guard));
+    if (update_.guard.valid()) is_own = b_.CreateAnd(is_own, e_.At(0, update_.guard));
     is_own = b_.CreateAnd(is_own, b_.CreateICmpEQ(OwnerOf(place), owner));
     Value* mask = e_.gpu().Ballot(is_own);
     Value* lane =

@@ -30,8 +30,8 @@ class Sorter {
         sort_(*e.kernel().stages[0].sort),
         size_(e.kernel().variables[static_cast<size_t>(sort_.variable)].extent),
         tile_(e.schedule().tile) {
-    for (int input : sort_.inputs) {
-      types_.push_back(e.kernel().stages[0].nodes[static_cast<size_t>(input)].type);
+    for (kernel::NodeId input : sort_.inputs) {
+      types_.push_back(e.kernel().stages[0].nodes[input].type);
     }
   }
 
@@ -56,7 +56,7 @@ class Sorter {
   Value* KeyOf(const Record& record) {
     Value* number = e_.CombineByNodes(sort_.key->value, record, {})[0];
     const auto& nodes = sort_.key->value.nodes;
-    ElementType type = nodes[static_cast<size_t>(sort_.key->value.results[0])].type;
+    ElementType type = nodes[sort_.key->value.results[0]].type;
     return KeyOfNumber(b_, number, type, *sort_.key, e_.math());
   }
 
@@ -84,7 +84,7 @@ class Sorter {
     e_.SetVariable(sort_.variable, at);
     e_.Forget(0);
     Record record;
-    for (int input : sort_.inputs) record.push_back(e_.At(0, input));
+    for (kernel::NodeId input : sort_.inputs) record.push_back(e_.At(0, input));
     return record;
   }
 

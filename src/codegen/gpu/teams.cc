@@ -121,9 +121,9 @@ class Teams {
   void TakeKeptStep(int stage, int step, int lanes, const std::vector<GpuEmitter::Slots>& slots) {
     const Stage& s = StageOf(stage);
     const int last = s.variables.back();
-    std::vector<int> read_later;
+    std::vector<kernel::NodeId> read_later;
     for (const kernel::GpuKept::Load& load : e_.schedule().kept.loads) {
-      const int node = load.from.node;
+      const kernel::NodeId node = load.from.node;
       if (load.from.stage == stage && std::ranges::find(read_later, node) == read_later.end()) {
         read_later.push_back(node);
       }
@@ -140,7 +140,7 @@ class Teams {
       e_.ForLanes(stage, last, lanes, [&](int lane) {
         set_loads(lane);
         if (!s.reductions.empty()) e_.Accumulate(stage, slots);
-        for (int node : read_later) {
+        for (kernel::NodeId node : read_later) {
           Value* value = e_.At(stage, node);
           auto& kept = KeptOf({stage, node});
           kept.push_back(e_.NewSlot(value->getType()));
@@ -151,7 +151,7 @@ class Teams {
     if (e_.StoresOf(stage).empty()) return;
     auto set_all = [&](int lane) {
       set_loads(lane);
-      for (int node : read_later) {
+      for (kernel::NodeId node : read_later) {
         e_.SetNode(stage, node, e_.Current({KeptOf({stage, node})[at(lane)]})[0]);
       }
     };
@@ -323,7 +323,7 @@ class Teams {
   Value* team_;         // and the team's in the block
   Value* chunk_ = nullptr;
   Value* point_ = nullptr;
-  std::map<std::pair<int, int>, GpuEmitter::Slots> kept_;  // by stage and node
+  std::map<std::pair<int, kernel::NodeId>, GpuEmitter::Slots> kept_;  // by stage and node
   Value* active_ = nullptr;  // whether the team has a point of its own; null for always
 };
 

@@ -49,8 +49,8 @@ void SetAlignment(LibraryMatrix& matrix, int64_t width) {
 // A factor that is loaded as it is; with what conversions lose nothing has been taken off already.
 std::optional<LibraryMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f,
                                       const GpuPiece& piece, bool is_x, int64_t points, int64_t k) {
-  const Node& node = kernel.stages[0].nodes[static_cast<size_t>(piece.node)];
-  if (node.kind != Node::Kind::kLoad || node.guard >= 0 || node.type != piece.type) {
+  const Node& node = kernel.stages[0].nodes[piece.node];
+  if (node.kind != Node::Kind::kLoad || node.guard.valid() || node.type != piece.type) {
     return std::nullopt;
   }
   auto strides = StridesOf(kernel, node.index, f, is_x ? f.rows : f.columns, f.inner);
@@ -83,9 +83,9 @@ const Store* PlainStore(const Kernel& kernel, ElementType factor) {
   if (kernel.stages.size() != 2 || kernel.stages[1].stores.size() != 1) return nullptr;
   const Stage& stage = kernel.stages[1];
   const Store& store = stage.stores[0];
-  const Node* node = &stage.nodes[static_cast<size_t>(store.value)];
+  const Node* node = &stage.nodes[store.value];
   if (node->kind == Node::Kind::kOp && node->opcode == Opcode::kConvert && node->type == factor) {
-    node = &stage.nodes[static_cast<size_t>(node->operands[0])];
+    node = &stage.nodes[node->operands[0]];
   }
   if (node->kind != Node::Kind::kReduced || node->stage != 0) return nullptr;
   const Param& param = kernel.params[store.param];
@@ -119,7 +119,7 @@ std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& sched
   const kernel::GpuTile& tile = schedule->product;
   if (!f || tile.x.type != tile.y.type) return std::nullopt;
   const Reduction& reduction = kernel.stages[0].reductions[0];
-  const Node& init = kernel.stages[0].nodes[static_cast<size_t>(reduction.inits[0])];
+  const Node& init = kernel.stages[0].nodes[reduction.inits[0]];
   const Store* store = PlainStore(kernel, tile.x.type);
   if (!store || !IsZero(init)) return std::nullopt;
 

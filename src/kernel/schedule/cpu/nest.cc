@@ -107,7 +107,7 @@ class Scheduler {
     int vector = s_.stages[0].vector_variable;
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
-        if (n.kind != Node::Kind::kLoad || n.guard >= 0 || s_.tile_variable >= 0) continue;
+        if (n.kind != Node::Kind::kLoad || n.guard.valid() || s_.tile_variable >= 0) continue;
         std::optional<int64_t> stride = vector < 0 ? std::nullopt : n.index.StrideOf(vector);
         if (stride && std::abs(*stride) > 1) s_.tile_variable = TileOf(n.index, vector);
       }
@@ -149,7 +149,7 @@ class Scheduler {
       }
     };
     for (const Node& n : stage.nodes) {
-      if (n.kind == Node::Kind::kLoad) access(n.index, n.guard < 0);
+      if (n.kind == Node::Kind::kLoad) access(n.index, !n.guard.valid());
       if (n.kind == Node::Kind::kInRange) cost += 2 * kOpCost / lanes;
       if (n.kind != Node::Kind::kOp) continue;
       bool heavy = IsTranscendental(n.opcode);
@@ -228,12 +228,12 @@ class Scheduler {
   };
   static Functions FunctionsOf(const Stage& stage) {
     Functions all;
-    std::vector<int> depth(stage.nodes.size(), 0);
-    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+    IdVector<NodeId, int> depth(stage.nodes.size(), 0);
+    for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
       bool is_function = node.kind == Node::Kind::kOp && IsTranscendental(node.opcode);
-      for (int operand : node.operands) {
-        depth[n] = std::max(depth[n], depth[static_cast<size_t>(operand)]);
+      for (NodeId operand : node.operands) {
+        depth[n] = std::max(depth[n], depth[operand]);
       }
       depth[n] += is_function;
       all.count += is_function;

@@ -77,7 +77,7 @@ class Rows {
       };
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad || n.param != param) continue;
-        if (n.guard >= 0 || !same(n.index)) return false;
+        if (n.guard.valid() || !same(n.index)) return false;
       }
       for (const Store& store : stage.stores) {
         if (store.param != param) continue;
@@ -172,7 +172,8 @@ class Rows {
       int vector = s_.stages[s].vector_variable;
       if (vector < 0 || WeightOf(stage) > kMostWeight) continue;
       for (const Node& n : stage.nodes) {
-        if (n.kind != Node::Kind::kLoad || n.guard >= 0 || n.index.StrideOf(vector) != 1) continue;
+        if (n.kind != Node::Kind::kLoad || n.guard.valid() || n.index.StrideOf(vector) != 1)
+          continue;
         const Param& param = kernel_.params[n.param];
         int64_t size = ByteWidth(param.type);
         if (param.elements * size <= cpu_.l2_bytes) continue;
@@ -197,7 +198,7 @@ class Rows {
       const Stage& stage = kernel_.stages[walks_[w]];
       int own = OwnVector(walks_[w]);
       for (const Node& n : stage.nodes) {
-        if (n.kind != Node::Kind::kLoad || n.guard >= 0) continue;
+        if (n.kind != Node::Kind::kLoad || n.guard.valid()) continue;
         if (kernel_.params[n.param].role == Param::Role::kOutput || !IsRow(n.param)) continue;
         std::optional<int64_t> row = n.index.StrideOf(next);
         std::optional<Index> index = Moved(n.index, own, OwnVector(longest));

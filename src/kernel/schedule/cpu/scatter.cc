@@ -16,18 +16,18 @@ constexpr int64_t kOrderedItems = 8;
 constexpr int64_t kItemRowBytes = 256;
 constexpr int64_t kMinVector = 4;
 
-bool NodeDependsOn(const Stage& stage, int node, int variable) {
-  std::vector<bool> seen(stage.nodes.size());
-  std::vector<int> work = {node};
+bool NodeDependsOn(const Stage& stage, NodeId node, int variable) {
+  IdVector<NodeId, bool> seen(stage.nodes.size());
+  std::vector<NodeId> work = {node};
   while (!work.empty()) {
-    size_t at = static_cast<size_t>(work.back());
+    const NodeId at = work.back();
     work.pop_back();
     if (seen[at]) continue;
     seen[at] = true;
     const Node& n = stage.nodes[at];
     if (n.index.DependsOn(variable)) return true;
     work.insert(work.end(), n.operands.begin(), n.operands.end());
-    if (n.guard >= 0) work.push_back(n.guard);
+    if (n.guard.valid()) work.push_back(n.guard);
   }
   return false;
 }
@@ -59,7 +59,7 @@ class Scheduler {
       if (kernel_.variables[static_cast<size_t>(v)].reduction || Extent(v) < kMinVector) continue;
       bool fits =
           std::ranges::all_of(update_.indices, [&](const Index& i) { return i.StrideOf(v) == 1; });
-      if (update_.guard >= 0) fits = fits && !NodeDependsOn(stage_, update_.guard, v);
+      if (update_.guard.valid()) fits = fits && !NodeDependsOn(stage_, update_.guard, v);
       if (fits && (best < 0 || Extent(v) > Extent(best))) best = v;
     }
     if (best < 0) return;

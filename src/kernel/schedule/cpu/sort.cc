@@ -51,16 +51,15 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
 
   std::vector<int64_t> widths;
   int64_t widest = 4;
-  for (int input : sort.inputs) {
-    widths.push_back(ByteWidth(stage.nodes[static_cast<size_t>(input)].type));
+  for (NodeId input : sort.inputs) {
+    widths.push_back(ByteWidth(stage.nodes[input].type));
     widest = std::max(widest, widths.back());
   }
   s.records = sort.key && n <= (int64_t{1} << 32);
   double steps = LogTwo(n);
   if (s.records) {
     const Combiner& value = sort.key->value;
-    s.key_bits =
-        static_cast<int>(8 * ByteWidth(value.nodes[static_cast<size_t>(value.results[0])].type));
+    s.key_bits = static_cast<int>(8 * ByteWidth(value.nodes[value.results[0]].type));
     s.place_bits = sort.key->is_element ? 0 : s.key_bits > 32 ? 64 : 32;
     s.select = s.place_bits > 0 && sort.keep > 0 && sort.keep <= n / kSelectPart;
     s.candidates = s.select ? Aligned(sort.keep + std::max(sort.keep, kMinCandidates)) : 0;

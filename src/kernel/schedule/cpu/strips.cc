@@ -24,7 +24,7 @@ constexpr int64_t kItemsWithScratch = 32;
 template <typename F>
 void ForEachAccess(const Stage& stage, F&& f) {
   for (const Node& n : stage.nodes) {
-    if (n.kind == Node::Kind::kLoad && n.guard < 0) f(n.param, n.index, true);
+    if (n.kind == Node::Kind::kLoad && !n.guard.valid()) f(n.param, n.index, true);
   }
   for (const Store& store : stage.stores) f(store.param, store.index, false);
 }
@@ -99,7 +99,7 @@ class Strips {
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad || n.param != param) continue;
         access(n.index);
-        fits = fits && n.guard < 0;
+        fits = fits && !n.guard.valid();
       }
       for (const Store& store : stage.stores) {
         if (store.param == param) access(store.index);

@@ -66,14 +66,14 @@ class Keeper {
   void Visit(int s) {
     const Stage& stage = kernel_.stages[static_cast<size_t>(s)];
     const bool walks = !stage.variables.empty();
-    for (size_t n = 0; n < stage.nodes.size(); ++n) {
+    for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
       if (node.kind != Node::Kind::kLoad) continue;
       std::optional<Index> index;
-      if (walks && node.guard < 0) index = Canonical(stage, node.index);
+      if (walks && !node.guard.valid()) index = Canonical(stage, node.index);
       auto held = std::ranges::find_if(
           holders_, [&](const Holder& h) { return h.param == node.param && h.index == index; });
-      GpuKept::Place here{s, static_cast<int>(n)};
+      GpuKept::Place here{s, n};
       if (index && held != holders_.end()) {
         if (held->place.stage != s) kept_.loads.push_back({here, held->place});
       } else {
@@ -86,7 +86,7 @@ class Keeper {
       if (walks) index = Canonical(stage, store.index);
       // Elements that are held may be among those that are stored.
       std::erase_if(holders_, [&](const Holder& h) { return h.param == store.param; });
-      const Node& value = stage.nodes[static_cast<size_t>(store.value)];
+      const Node& value = stage.nodes[store.value];
       if (index && value.type == kernel_.params[store.param].type) {
         holders_.push_back({store.param, *index, {s, store.value}});
       }
@@ -142,7 +142,7 @@ int64_t RegistersOf(const Kernel& kernel, const GpuKept& kept) {
     if (std::ranges::find(seen, load.from) != seen.end()) continue;
     seen.push_back(load.from);
     const Stage& stage = kernel.stages[static_cast<size_t>(load.from.stage)];
-    const Node& node = stage.nodes[static_cast<size_t>(load.from.node)];
+    const Node& node = stage.nodes[load.from.node];
     registers += CeilDiv(ByteWidth(node.type), 4);
   }
   return registers;

@@ -66,7 +66,7 @@ GpuSchedule Transpose(const Kernel& kernel, const TransposeLoad& load) {
   int64_t tiles = CeilDiv(row, s.tile) * CeilDiv(column, s.tile);
   s.launches[0].blocks = std::min(kernel.OuterPoints() / (row * column) * tiles, kMostTiles);
   // A column more than the tile has, so that columns do not all fall on one bank.
-  ElementType type = kernel.stages[0].nodes[static_cast<size_t>(load.node)].type;
+  ElementType type = kernel.stages[0].nodes[load.node].type;
   s.launches[0].shared_bytes = s.tile * (s.tile + 1) * ByteWidth(type);
   return s;
 }
@@ -119,19 +119,19 @@ std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel) {
   }
   TransposeLoad found;
   found.column = kernel.outer - 1;
-  for (size_t n = 0; n < kernel.stages[0].nodes.size(); ++n) {
+  for (NodeId n : kernel.stages[0].nodes.ids()) {
     const Node& node = kernel.stages[0].nodes[n];
-    if (node.kind != Node::Kind::kLoad || node.guard >= 0) continue;
+    if (node.kind != Node::Kind::kLoad || node.guard.valid()) continue;
     auto stride = node.index.StrideOf(found.column);
     if (!stride || *stride == 0 || *stride == 1) continue;
     for (int v = 0; v + 1 < kernel.outer; ++v) {
       if (node.index.StrideOf(v) != 1) continue;
-      if (found.node >= 0) return std::nullopt;  // One tile of shared memory, one load.
-      found.node = static_cast<int>(n);
+      if (found.node.valid()) return std::nullopt;  // One tile of shared memory, one load.
+      found.node = n;
       found.row = v;
     }
   }
-  if (found.node < 0) return std::nullopt;
+  if (!found.node.valid()) return std::nullopt;
   return found;
 }
 

@@ -14,7 +14,8 @@ namespace kiln::kernel {
 // The one load that walks memory across the innermost outer variable (`column`) while an outer one
 // (`row`) walks along it: what a transpose brings through shared memory.
 struct TransposeLoad {
-  int node = -1, row = -1, column = -1;
+  NodeId node;  // of stage 0
+  int row = -1, column = -1;
 };
 std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel);
 

@@ -67,8 +67,8 @@ GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
   const int64_t points = kernel.OuterPoints(), records = points * size;
   const int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
   std::vector<ElementType> types;
-  for (int input : sort.inputs) {
-    types.push_back(kernel.stages[0].nodes[static_cast<size_t>(input)].type);
+  for (NodeId input : sort.inputs) {
+    types.push_back(kernel.stages[0].nodes[input].type);
   }
   GpuSchedule s;
   s.form = GpuSchedule::Form::kSort;

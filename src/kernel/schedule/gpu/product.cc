@@ -12,7 +12,7 @@ void ForEachAtom(const Index& index, const F& f, const G& g) {
     if (t.atom.kind == Atom::Kind::kVariable) {
       f(static_cast<size_t>(t.atom.id));
     } else if (t.atom.kind == Atom::Kind::kValue) {
-      g(static_cast<int>(t.atom.id));
+      g(NodeId(t.atom.id));
     } else {
       ForEachAtom(*t.atom.inner, f, g);
     }
@@ -20,30 +20,30 @@ void ForEachAtom(const Index& index, const F& f, const G& g) {
 }
 
 // On which variables a node depends.
-std::vector<bool> VariablesOf(const Kernel& kernel, const Stage& stage, int node) {
+std::vector<bool> VariablesOf(const Kernel& kernel, const Stage& stage, NodeId node) {
   std::vector<bool> on(kernel.variables.size(), false);
-  for (int n : GpuNodesOf(stage, node)) {
+  for (NodeId n : GpuNodesOf(stage, node)) {
     ForEachAtom(
-        stage.nodes[static_cast<size_t>(n)].index, [&](size_t v) { on[v] = true; }, [](int) {});
+        stage.nodes[n].index, [&](size_t v) { on[v] = true; }, [](NodeId) {});
   }
   return on;
 }
 
 }  // namespace
 
-std::vector<int> GpuNodesOf(const Stage& stage, int node) {
-  std::vector<bool> seen(stage.nodes.size(), false);
-  std::vector<int> work = {node}, nodes;
+std::vector<NodeId> GpuNodesOf(const Stage& stage, NodeId node) {
+  IdVector<NodeId, bool> seen(stage.nodes.size(), false);
+  std::vector<NodeId> work = {node}, nodes;
   while (!work.empty()) {
-    int at = work.back();
+    const NodeId at = work.back();
     work.pop_back();
-    if (seen[static_cast<size_t>(at)]) continue;
-    seen[static_cast<size_t>(at)] = true;
+    if (seen[at]) continue;
+    seen[at] = true;
     nodes.push_back(at);
-    const Node& n = stage.nodes[static_cast<size_t>(at)];
+    const Node& n = stage.nodes[at];
     ForEachAtom(
-        n.index, [](size_t) {}, [&](int value) { work.push_back(value); });
-    if (n.guard >= 0) work.push_back(n.guard);
+        n.index, [](size_t) {}, [&](NodeId value) { work.push_back(value); });
+    if (n.guard.valid()) work.push_back(n.guard);
     work.insert(work.end(), n.operands.begin(), n.operands.end());
   }
   return nodes;
@@ -54,14 +54,14 @@ std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
   const Stage& stage = kernel.stages[0];
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return std::nullopt;
   const Reduction& r = stage.reductions[0];
-  if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1 || r.guard >= 0) {
+  if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1 || r.guard.valid()) {
     return std::nullopt;
   }
   for (size_t s = 1; s < kernel.stages.size(); ++s) {
     const Stage& later = kernel.stages[s];
     if (!later.variables.empty() || !later.reductions.empty()) return std::nullopt;
   }
-  const Node& product = stage.nodes[static_cast<size_t>(r.inputs[0])];
+  const Node& product = stage.nodes[r.inputs[0]];
   if (product.kind != Node::Kind::kOp || product.opcode != Opcode::kMultiply) return std::nullopt;
   if (IsPred(product.type)) return std::nullopt;
   GpuFactors f;

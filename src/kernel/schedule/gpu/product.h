@@ -18,7 +18,7 @@ namespace kiln::kernel {
 
 // The parts of a product; the schedule's tiles are of `rows` and `columns`.
 struct GpuFactors {
-  int x = -1, y = -1;  // nodes of stage 0
+  NodeId x, y;  // of stage 0
   std::vector<int> batch, rows, columns, inner;
 };
 
@@ -27,7 +27,7 @@ struct GpuFactors {
 std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel);
 
 // The nodes of stage 0 that a node is made of, itself among them.
-std::vector<int> GpuNodesOf(const Stage& stage, int node);
+std::vector<NodeId> GpuNodesOf(const Stage& stage, NodeId node);
 
 // By how many elements an index grows from point to point of several variables, the last of which
 // goes fastest; nothing where that is not the same everywhere. 0 without variables.

@@ -101,15 +101,15 @@ ElementType OperandType(GpuUnit unit, ElementType sum) {
 }
 
 // The node that a factor is converted from, if that loses nothing of a number of the type.
-int WithoutConverts(const Stage& stage, int node, ElementType type) {
+NodeId WithoutConverts(const Stage& stage, NodeId node, ElementType type) {
   for (;;) {
-    const Node& n = stage.nodes[static_cast<size_t>(node)];
+    const Node& n = stage.nodes[node];
     if (n.type == type) return node;
-    if (n.kind != Node::Kind::kOp || n.opcode != Opcode::kConvert) return -1;
+    if (n.kind != Node::Kind::kOp || n.opcode != Opcode::kConvert) return {};
     node = n.operands[0];
     // Through another type numbers may have been rounded.
-    ElementType from = stage.nodes[static_cast<size_t>(node)].type;
-    if (from != type && ByteWidth(from) < ByteWidth(n.type)) return -1;
+    ElementType from = stage.nodes[node].type;
+    if (from != type && ByteWidth(from) < ByteWidth(n.type)) return {};
   }
 }
 
@@ -118,7 +118,7 @@ bool HasFastF64(const target::Gpu& gpu) { return gpu.sm == 80 || gpu.sm == 90; }
 // The fastest that gives the product's numbers.
 GpuUnit UnitFor(const Stage& stage, const GpuFactors& f, ElementType type, const target::Gpu& gpu) {
   auto both = [&](ElementType t) {
-    return WithoutConverts(stage, f.x, t) >= 0 && WithoutConverts(stage, f.y, t) >= 0;
+    return WithoutConverts(stage, f.x, t).valid() && WithoutConverts(stage, f.y, t).valid();
   };
   if (type == ElementType::kF32) {
     if (both(ElementType::kF16)) return gpu.sm >= 80 ? GpuUnit::kF16 : GpuUnit::kF16K8;
@@ -132,8 +132,8 @@ GpuUnit UnitFor(const Stage& stage, const GpuFactors& f, ElementType type, const
 
 // How a factor's elements are read best: along k where its arrays lie that way.
 bool GoesAlongK(const Stage& stage, const GpuPiece& piece, const std::vector<int>& inner) {
-  for (int n : GpuNodesOf(stage, piece.node)) {
-    const Node& node = stage.nodes[static_cast<size_t>(n)];
+  for (NodeId n : GpuNodesOf(stage, piece.node)) {
+    const Node& node = stage.nodes[n];
     if (node.kind == Node::Kind::kLoad && node.index.StrideOf(inner.back()) == 1) return true;
   }
   return false;
@@ -146,9 +146,9 @@ int LanesOf(const Kernel& kernel, const GpuPiece& piece, int variable, int most)
   auto fits = [&] {
     if (ExtentOf(kernel, variable) % lanes != 0) return false;
     bool gains = false;
-    for (int n : GpuNodesOf(stage, piece.node)) {
-      const Node& node = stage.nodes[static_cast<size_t>(n)];
-      if (node.guard >= 0) return false;
+    for (NodeId n : GpuNodesOf(stage, piece.node)) {
+      const Node& node = stage.nodes[n];
+      if (node.guard.valid()) return false;
       if (node.kind != Node::Kind::kLoad || !node.index.DependsOn(variable)) continue;
       if (!IsGpuVector(node.index, variable, lanes)) return false;
       gains = true;
@@ -172,9 +172,9 @@ GpuPiece PieceOf(const Kernel& kernel, const GpuFactors& f, bool is_x, GpuUnit u
   const int variable = p.reads_along_k ? f.inner.back() : is_x ? f.rows.back() : f.columns.back();
   p.lanes = LanesOf(kernel, p, variable, p.along_k == p.reads_along_k ? 16 : 4);
   const int64_t width = ByteWidth(type);
-  const Node& node = stage.nodes[static_cast<size_t>(p.node)];
+  const Node& node = stage.nodes[p.node];
   p.copied = gpu.sm >= 80 && p.along_k == p.reads_along_k && node.kind == Node::Kind::kLoad &&
-             node.guard < 0 && node.type == type && p.lanes * width >= 4;
+             !node.guard.valid() && node.type == type && p.lanes * width >= 4;
   // Addresses are made beyond the ends, too: values in them must be the same everywhere.
   const std::vector<int>& own = is_x ? f.rows : f.columns;
   if (GpuNodesOf(stage, p.node).size() > 1 &&
@@ -200,7 +200,7 @@ std::optional<GpuTile> Fit(const Kernel& kernel, const GpuFactors& f, GpuUnit un
   tile.k = t.k;
   tile.part_m = t.part_m;
   tile.part_n = t.part_n;
-  tile.sum = stage.nodes[static_cast<size_t>(f.x)].type;
+  tile.sum = stage.nodes[f.x].type;
   if (IsHalf(tile.sum)) tile.sum = ElementType::kF32;
   const ElementType type = OperandType(unit, tile.sum);
   tile.x = PieceOf(kernel, f, true, unit, type, t.m, t.k, gpu);
@@ -278,7 +278,7 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
   // What is read once, or nearly so, wins nothing in shared memory.
   if (std::min(m, n) < 8 || k < 4) return {};
   const Stage& stage = kernel.stages[0];
-  const ElementType type = stage.nodes[static_cast<size_t>(f->x)].type;
+  const ElementType type = stage.nodes[f->x].type;
   const GpuUnit unit = UnitFor(stage, *f, type, gpu);
   const Choice choice = TilesOf(unit, type);
   std::vector<std::pair<double, GpuSchedule>> found;

@@ -47,9 +47,9 @@ bool OnlyMoves(const Stage& stage, int variable) {
     for (const Index& index : u.indices) {
       if (!index.StrideOf(variable)) return false;
     }
-    if (u.guard < 0) continue;
-    for (int n : GpuNodesOf(stage, u.guard)) {
-      if (stage.nodes[static_cast<size_t>(n)].index.DependsOn(variable)) return false;
+    if (!u.guard.valid()) continue;
+    for (NodeId n : GpuNodesOf(stage, u.guard)) {
+      if (stage.nodes[n].index.DependsOn(variable)) return false;
     }
   }
   return true;

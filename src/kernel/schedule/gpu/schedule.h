@@ -31,7 +31,7 @@ enum class GpuUnit : uint8_t { kFma, kF16K8, kF16, kBF16, kTF32, kS8, kF64 };
 
 // Of kProduct: how a piece of one factor comes into shared memory, and how it lies there.
 struct GpuPiece {
-  int node = -1;  // of stage 0, whose values it has
+  NodeId node;  // of stage 0, whose values it has
   ElementType type = ElementType::kInvalid;
   bool along_k = false;        // in shared memory [point][k], otherwise [k][point]
   bool reads_along_k = false;  // neighbouring threads bring neighbours along k
@@ -70,7 +70,8 @@ struct GpuTile {
 // Of kTeams: what a thread has in registers from one stage to the next.
 struct GpuKept {
   struct Place {
-    int stage = -1, node = -1;
+    int stage = -1;
+    NodeId node;
     bool operator==(const Place&) const = default;
   };
   struct Load {

@@ -23,8 +23,8 @@ int64_t ReadsOf(const ir::Instruction& dot, int operand, const target::Gpu& gpu)
   if (!factors) return kNever;
   // Factors that are converted, as they are multiplied in another type, or guarded.
   const Stage& stage = kernel->stages[0];
-  bool is_x = std::ranges::any_of(GpuNodesOf(stage, factors->x), [&](int n) {
-    return stage.nodes[static_cast<size_t>(n)].param == ParamId(operand);
+  bool is_x = std::ranges::any_of(GpuNodesOf(stage, factors->x), [&](NodeId n) {
+    return stage.nodes[n].param == ParamId(operand);
   });
   const int64_t others = kernel->PointsOf(is_x ? factors->columns : factors->rows);
   auto schedule = ScheduleGpuProduct(*kernel, gpu);

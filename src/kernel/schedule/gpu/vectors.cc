@@ -36,7 +36,7 @@ int GpuLanes(const Kernel& kernel, const Stage& stage, int variable) {
     if (IsGpuVector(index, variable, lanes_for(bytes))) widest = std::max(widest, bytes);
   };
   for (const Node& n : stage.nodes) {
-    if (n.kind == Node::Kind::kLoad && n.guard < 0) see(n.index, n.type);
+    if (n.kind == Node::Kind::kLoad && !n.guard.valid()) see(n.index, n.type);
   }
   for (const Store& s : stage.stores) {
     see(s.index, kernel.params[s.param].type);
