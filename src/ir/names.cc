@@ -2,13 +2,11 @@
 
 #include <optional>
 
+#include "base/characters.h"
 #include "base/strings.h"
 
 namespace kiln::ir {
 namespace {
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // HLO's names are letters, digits, '_', '.' and '-', and do not begin with the last three or a
 // digit.

@@ -8,8 +8,6 @@
 namespace kiln::ir {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // Types that XLA has and the table of element types does not.
 bool IsForeignType(std::string_view name) {
   constexpr std::string_view kNames[] = {"s1", "u1", "opaque"};

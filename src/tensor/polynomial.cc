@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "base/characters.h"
+
 namespace kiln {
 namespace {
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 Status TooLarge() {
   return InvalidArgument("a size or one of its coefficients does not fit in an int64");

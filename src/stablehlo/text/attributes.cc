@@ -8,7 +8,7 @@ namespace kiln::stablehlo {
 
 Result<const mlir::Attribute*> Reader::Make(Attribute attribute, size_t position) {
   Result<const Attribute*> made = module_->Make(std::move(attribute));
-  if (!made.ok()) return made.status().WithContext(scanner_.Where(position).ToString());
+  if (!made.ok()) return made.status().WithContext(scanner_.Where(position));
   return made;
 }
 

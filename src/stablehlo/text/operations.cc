@@ -86,7 +86,7 @@ Status Reader::ReadGeneric(Operation** made, mlir::Block* block, Scope& scope) {
   if (name.find('.') == std::string::npos || name.find('\0') != std::string::npos) {
     return scanner_.FailAt(at, "the name of an operation with its dialect");
   }
-  Operation* operation = module_->AddOperation(block, CanonicalName(name), scanner_.Where(at));
+  Operation* operation = module_->AddOperation(block, CanonicalName(name), scanner_.LocationOf(at));
   *made = operation;
   KILN_RETURN_IF_ERROR(scanner_.Expect("("));
   KILN_RETURN_IF_ERROR(ReadOperands(operation, scope));
@@ -117,7 +117,7 @@ Status Reader::ReadPretty(Operation** made, mlir::Block* block, Scope& scope) {
                          "' is not implemented in this form; the generic one is \"", name,
                          "\"(...) : (...) -> ...");
   }
-  *made = module_->AddOperation(block, name, scanner_.Where(at));
+  *made = module_->AddOperation(block, name, scanner_.LocationOf(at));
   return ReadForm(*made, *form, scope);
 }
 

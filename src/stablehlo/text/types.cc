@@ -7,8 +7,6 @@ namespace {
 using mlir::Signedness;
 using mlir::TypeKind;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // "i32", "ui8", "si4".
 std::optional<mlir::Type> IntegerByName(std::string_view name) {
   mlir::Type type{.kind = TypeKind::kInteger};
@@ -31,7 +29,7 @@ bool IsForeign(std::string_view word) { return word == "memref" || word == "vect
 
 Result<const mlir::Type*> Reader::GetType(Type type, size_t position) {
   Result<const Type*> known = module_->Get(std::move(type));
-  if (!known.ok()) return known.status().WithContext(scanner_.Where(position).ToString());
+  if (!known.ok()) return known.status().WithContext(scanner_.Where(position));
   return known;
 }
 
