@@ -9,7 +9,7 @@
 #include "capi/error.h"
 #include "capi/options.h"
 #include "capi/text.h"
-#include "ir/cost.h"
+#include "ir/analysis/cost.h"
 #include "ir/dot.h"
 #include "ir/text.h"
 

@@ -6,7 +6,7 @@
 #include "base/stack.h"
 #include "client/exit.h"
 #include "device/reference/grid_calls.h"
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 
 namespace kiln::client {
 namespace {

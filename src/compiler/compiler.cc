@@ -8,7 +8,7 @@
 #include "compiler/backend.h"
 #include "compiler/lower.h"
 #include "frame/frame.h"
-#include "ir/cost.h"
+#include "ir/analysis/cost.h"
 #include "ir/dot.h"
 #include "ir/text.h"
 #include "ir/verifier.h"

@@ -10,17 +10,17 @@
 #include "compiler/chain_launch.h"
 #include "compiler/identify.h"
 #include "compiler/packing.h"
-#include "compiler/trips.h"
+#include "compiler/trip_counts.h"
 #include "compiler/written.h"
+#include "ir/analysis/alias.h"
+#include "ir/analysis/cost.h"
 #include "ir/call.h"
-#include "ir/cost.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
 #include "kernel/chain.h"
 #include "kernel/contraction.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
-#include "passes/memory/names.h"
 #include "runtime/lib/function.h"
 
 namespace kiln::compiler {
@@ -97,7 +97,7 @@ class Lowering {
     options.aliases = program_.signature.aliases;
     KILN_ASSIGN_OR_RETURN(assignment_, passes::AssignBuffers(module_, options));
     MakeAllocations();
-    if (backend_.counts_trips()) trips_ = KnownTrips(module_);
+    if (backend_.counts_trips()) trips_ = KnownTripCounts(module_);
     KILN_RETURN_IF_ERROR(Emit(*module_.entry(), program_.steps));
     EmitResults();
     // The graph is checked where it comes in; this is a check of all that came after.
@@ -111,7 +111,7 @@ class Lowering {
 
  private:
   static bool IsKernel(const Instruction& i) {
-    if (passes::IsName(i) || ir::IsCall(i)) return false;
+    if (ir::IsAlias(i) || ir::IsCall(i)) return false;
     // Of tokens only results of the program are left, which are no memory.
     return i.opcode() == Opcode::kFusion || !HasTrait(i.opcode(), kStructural);
   }
@@ -635,21 +635,12 @@ program::Signature SignatureOf(const ir::Module& module) {
   signature.aliases.assign(signature.results.size(), -1);
   signature.must_alias.assign(signature.results.size(), false);
   for (const ir::InputOutputAlias& alias : module.aliases()) {
-    int64_t from = 0;
-    for (int64_t p = 0; p < alias.parameter; ++p) {
-      from += passes::LeafCount(entry.parameter(p)->shape());
-    }
-    auto leaf_at = [](const Shape* shape, const std::vector<int64_t>& index, int64_t first) {
-      for (int64_t k : index) {
-        first += passes::LeafOffset(*shape, k);
-        shape = &shape->elements()[static_cast<size_t>(k)];
-      }
-      return std::pair(first, shape);
-    };
-    auto [in, shape] =
-        leaf_at(&entry.parameter(alias.parameter)->shape(), alias.parameter_index, from);
-    int64_t out = leaf_at(&entry.root()->shape(), alias.output_index, 0).first;
-    for (int64_t k = 0; k < passes::LeafCount(*shape); ++k) {
+    const Shape& source = entry.parameter(alias.parameter)->shape();
+    int64_t in = LeafAt(source, alias.parameter_index);
+    for (int64_t p = 0; p < alias.parameter; ++p) in += LeafCount(entry.parameter(p)->shape());
+    const int64_t out = LeafAt(entry.root()->shape(), alias.output_index);
+    const int64_t count = LeafCount(*PartAt(source, alias.parameter_index));
+    for (int64_t k = 0; k < count; ++k) {
       size_t result = static_cast<size_t>(out + k), parameter = static_cast<size_t>(in + k);
       // Memory is shared only where it is in one order.
       bool taken = signature.aliases[result] >= 0 ||

@@ -3,8 +3,9 @@
 #include <unordered_set>
 
 #include "interp/harness.h"
+#include "ir/analysis/alias.h"
+#include "ir/analysis/effects.h"
 #include "ir/call.h"
-#include "ir/effects.h"
 
 namespace kiln::interp {
 

@@ -2,7 +2,7 @@
 
 #include "interp/called_function.h"
 #include "interp/interpreter.h"
-#include "ir/cost.h"
+#include "ir/analysis/cost.h"
 #include "ir/text.h"
 
 namespace kiln::interp {

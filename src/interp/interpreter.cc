@@ -26,7 +26,7 @@
 #include "interp/value.h"
 #include "interp/windows.h"
 #include "interp/work.h"
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 
 namespace kiln::interp {
 namespace {

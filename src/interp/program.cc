@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 
 namespace kiln::interp {
 namespace {

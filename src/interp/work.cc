@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.h"
-#include "ir/cost.h"
+#include "ir/analysis/cost.h"
 
 namespace kiln::interp {
 namespace {

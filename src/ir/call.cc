@@ -5,24 +5,6 @@
 namespace kiln::ir {
 namespace {
 
-// Arrays and tokens in a shape.
-int64_t CountLeaves(const Shape& shape) {
-  int64_t count = 0;
-  ForEachLeaf(shape, [&](const Shape&, std::span<const int64_t>) { ++count; });
-  return count;
-}
-
-// The number of the first leaf of the part that a path names.
-int64_t LeafAt(const Shape& shape, const Ints& index) {
-  const Shape* at = &shape;
-  int64_t leaf = 0;
-  for (int64_t i : index) {
-    for (int64_t k = 0; k < i; ++k) leaf += CountLeaves(at->elements()[static_cast<size_t>(k)]);
-    at = &at->elements()[static_cast<size_t>(i)];
-  }
-  return leaf;
-}
-
 void AppendArrays(const Shape& shape, std::vector<Shape>& arrays) {
   ForEachLeaf(shape, [&](const Shape& leaf, std::span<const int64_t>) {
     if (leaf.is_array()) arrays.emplace_back(leaf.type(), leaf.dimensions());
@@ -68,64 +50,6 @@ CallSignature CallSignatureOf(const Instruction& instruction) {
       signature.attributes = a.Text(Attr::kBackendConfig);
   }
   return signature;
-}
-
-std::vector<CallAlias> CallAliases(const Instruction& call) {
-  std::vector<CallAlias> aliases;
-  for (const OperandAlias& alias : call.attributes().Aliases(Attr::kOutputToOperandAliasing)) {
-    const Shape& operand = call.operand(alias.operand)->shape();
-    aliases.push_back({LeafAt(call.shape(), alias.output_index), alias.operand,
-                       LeafAt(operand, alias.operand_index)});
-  }
-  return aliases;
-}
-
-std::vector<std::pair<size_t, size_t>> AliasedArrays(const Instruction& call) {
-  // Of arrays in a shape before leaf `end`.
-  auto count = [](const Shape& shape, int64_t end) {
-    size_t arrays = 0;
-    int64_t leaf = 0;
-    ForEachLeaf(shape, [&](const Shape& s, std::span<const int64_t>) {
-      if (leaf++ < end && s.is_array()) ++arrays;
-    });
-    return arrays;
-  };
-  std::vector<std::pair<size_t, size_t>> arrays;
-  for (const CallAlias& alias : CallAliases(call)) {
-    size_t operand = 0;
-    for (int64_t o = 0; o < alias.operand; ++o)
-      operand += count(call.operand(o)->shape(), INT64_MAX);
-    operand += count(call.operand(alias.operand)->shape(), alias.leaf);
-    arrays.push_back({count(call.shape(), alias.output), operand});
-  }
-  return arrays;
-}
-
-int64_t AliasedOperand(const Instruction& call, int64_t output) {
-  const auto& aliases = call.attributes().Aliases(Attr::kOutputToOperandAliasing);
-  if (aliases.empty()) return -1;
-  Ints path;
-  int64_t leaf = 0;
-  ForEachLeaf(call.shape(), [&](const Shape&, std::span<const int64_t> index) {
-    if (leaf++ == output) path.assign(index.begin(), index.end());
-  });
-  for (const OperandAlias& alias : aliases) {
-    if (alias.output_index == path && alias.operand_index.empty()) return alias.operand;
-  }
-  return -1;
-}
-
-bool MayShareInCall(const Instruction& call, int64_t operand, int64_t output) {
-  switch (call.opcode()) {
-    case Opcode::kCholesky:
-      return true;
-    case Opcode::kFft:
-      return call.shape().type() == call.operand(0)->shape().type();
-    case Opcode::kTriangularSolve:
-      return operand == 1;
-    default:
-      return AliasedOperand(call, output) == operand;
-  }
 }
 
 }  // namespace kiln::ir

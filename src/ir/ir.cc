@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {

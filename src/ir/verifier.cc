@@ -5,21 +5,12 @@
 #include <unordered_set>
 
 #include "ir/instruction_map.h"
+#include "tensor/leaves.h"
 
 namespace kiln::ir {
 namespace {
 
 // The part of a shape that a path into tuples names, or null.
-const Shape* ShapeAt(const Shape& shape, std::span<const int64_t> index) {
-  const Shape* at = &shape;
-  for (int64_t i : index) {
-    if (!at->is_tuple() || i < 0 || i >= static_cast<int64_t>(at->elements().size()))
-      return nullptr;
-    at = &at->elements()[static_cast<size_t>(i)];
-  }
-  return at;
-}
-
 bool LayoutIsPermutation(const Shape& shape) {
   if (shape.is_tuple()) {
     for (const Shape& element : shape.elements()) {
@@ -246,10 +237,10 @@ class Checker {
       auto parameters = entry.parameters();
       std::string output = Cat("{", Join(alias.output_index, ","), "}");
       std::string input = Cat(alias.parameter, " {", Join(alias.parameter_index, ","), "}");
-      const Shape* to = ShapeAt(entry.root()->shape(), alias.output_index);
+      const Shape* to = PartAt(entry.root()->shape(), alias.output_index);
       const Shape* from = nullptr;
       if (alias.parameter >= 0 && alias.parameter < static_cast<int64_t>(parameters.size())) {
-        from = ShapeAt(parameters[alias.parameter]->shape(), alias.parameter_index);
+        from = PartAt(parameters[alias.parameter]->shape(), alias.parameter_index);
       }
       if (!to) return InvalidArgument("alias of output ", output, ": there is no such output");
       if (!from) return InvalidArgument("alias of parameter ", input, ": there is no such value");

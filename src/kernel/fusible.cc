@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/strings.h"
+#include "ir/analysis/alias.h"
 #include "ir/call.h"
 #include "kernel/bundle.h"
 #include "kernel/chain.h"

@@ -4,7 +4,7 @@
 
 #include "interp/interpreter.h"
 #include "interp/work.h"
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 

@@ -1,7 +1,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {

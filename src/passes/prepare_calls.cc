@@ -1,5 +1,5 @@
+#include "ir/analysis/effects.h"
 #include "ir/call.h"
-#include "ir/effects.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 

@@ -153,7 +153,7 @@ struct Program {
   IdVector<LaunchId, LaunchInfo> launches;
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;               // of the arena, the most that one kernel has for itself
-  int64_t flops = 0, transcendentals = 0;  // by ir/cost.h, of the module as it was given
+  int64_t flops = 0, transcendentals = 0;  // by ir/analysis/cost.h, of the module as it was given
   // How long a run takes on one thread of a CPU: a guess, which tells small programs from others.
   double nanoseconds = std::numeric_limits<double>::infinity();
 

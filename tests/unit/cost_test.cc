@@ -1,6 +1,6 @@
 // What modules do, against figures worked out by hand, and the bytes of the kernels that they
 // become.
-#include "ir/cost.h"
+#include "ir/analysis/cost.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "base/strings.h"
+#include "ir/analysis/alias.h"
 #include "ir/text.h"
 #include "kernel/fusible.h"
 #include "passes/memory/buffer_assignment.h"
-#include "passes/memory/names.h"
 #include "passes/pipelines.h"
 #include "passes_fodder.h"
 #include "random_module.h"
@@ -160,7 +160,7 @@ class Machine {
           of = RunConditional(i, operands);
           break;
         default:
-          if (IsName(*i)) {
+          if (ir::IsAlias(*i)) {
             of = *operands[0];
           } else {
             of = RunKernel(i, operands);
@@ -336,7 +336,7 @@ void Check(std::unique_ptr<ir::Module> module, std::string_view pipeline, uint64
   };
   // Some kernels want scratch; which ones depends on the seed.
   options.scratch_bytes = [&](const Instruction& i) -> int64_t {
-    if (IsName(i) || i.IsConstant()) return 0;
+    if (ir::IsAlias(i) || i.IsConstant()) return 0;
     return (static_cast<uint64_t>(i.id()) * 0x9e3779b9u + seed) % 5 == 0 ? 200 : 0;
   };
   auto assignment = AssignBuffers(*module, options);

@@ -3,7 +3,8 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
+#include "ir/analysis/trip_count.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -113,8 +114,8 @@ Instruction* SameInAllBranches(Instruction* i, int64_t k) {
     Instruction* outer = nullptr;
     if (element == branch.parameter(0)) {
       outer = argument;
-    } else if (element->opcode() == Opcode::kGetTupleElement &&
-               element->operand(0) == branch.parameter(0) && argument->opcode() == Opcode::kTuple) {
+    } else if (ir::IsElementOf(element, branch.parameter(0)) &&
+               argument->opcode() == Opcode::kTuple) {
       outer = argument->operand(element->attributes().Int(Attr::kIndex));
     }
     if (!outer || constant || (same && same != outer)) return nullptr;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
+#include "ir/analysis/trip_count.h"
 #include "passes/control/computations.h"
 
 namespace kiln::passes {
@@ -19,7 +20,7 @@ class Numbering {
   Numbering(const Computation& body, const std::vector<int64_t>& classes) {
     const Instruction* state = body.parameter(0);
     for (Instruction* i : body.instructions()) {
-      if (i->opcode() == Opcode::kGetTupleElement && i->operand(0) == state) {
+      if (ir::IsElementOf(i, state)) {
         numbers_[i] = classes[static_cast<size_t>(i->attributes().Int(Attr::kIndex))];
       }
     }

@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/analysis/trip_count.h"
 #include "passes/control/computations.h"
-#include "passes/control/counters.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
 namespace {
 
 using ir::Computation;
+using ir::Induction;
+using ir::InductionVariable;
 using ir::Instruction;
+using ir::Interval;
 
 // A scalar integer; what the type cannot hold goes round.
 Instruction* Number(const Shape& shape, uint64_t value, Instruction* at) {
@@ -45,17 +48,18 @@ std::vector<Instruction*> ReadersOf(const Instruction* tuple, int64_t k) {
 
 // get-tuple-element(while(x), k) => get-tuple-element(x, k) + n * c   where the loop runs n times,
 // and each iteration adds c to the element   (integers)
-bool KnowLastValues(Instruction* loop, const Counting& counting) {
-  if (!counting.trips) return false;
+bool KnowLastValues(Instruction* loop, const Induction& induction) {
+  if (!induction.trip_count) return false;
   bool changed = false;
-  for (const Counter& counter : counting.counters) {
-    for (Instruction* element : ReadersOf(loop, counter.element)) {
-      uint64_t sum = static_cast<uint64_t>(*counting.trips) * static_cast<uint64_t>(counter.step);
+  for (const InductionVariable& variable : induction.variables) {
+    for (Instruction* element : ReadersOf(loop, variable.element)) {
+      uint64_t sum =
+          static_cast<uint64_t>(*induction.trip_count) * static_cast<uint64_t>(variable.step);
       Instruction* last;
-      if (counter.start) {
-        last = Number(element->shape(), static_cast<uint64_t>(*counter.start) + sum, element);
+      if (variable.start) {
+        last = Number(element->shape(), static_cast<uint64_t>(*variable.start) + sum, element);
       } else {
-        last = Binary(Opcode::kAdd, ElementOf(loop->operand(0), counter.element, element),
+        last = Binary(Opcode::kAdd, ElementOf(loop->operand(0), variable.element, element),
                       Number(element->shape(), sum, element), element);
       }
       loop->parent()->ReplaceAllUses(element, last);
@@ -68,12 +72,12 @@ bool KnowLastValues(Instruction* loop, const Counting& counting) {
 // What the scalar integers of a body can be, as far as that follows from the loop's counters.
 class Intervals {
  public:
-  Intervals(const Computation& body, const Counting& counting) {
+  Intervals(const Computation& body, const Induction& induction) {
     for (Instruction* i : body.instructions()) {
       if (!i->shape().is_array() || i->shape().rank() != 0 || !IsInteger(i->shape().type())) {
         continue;
       }
-      std::optional<Interval> interval = Evaluate(*i, body.parameter(0), counting);
+      std::optional<Interval> interval = Evaluate(*i, body.parameter(0), induction);
       if (interval) intervals_[i] = *interval;
     }
   }
@@ -85,17 +89,17 @@ class Intervals {
 
  private:
   static std::optional<Interval> IfHeld(int64_t low, int64_t high, ElementType type) {
-    Interval range = RangeOf(type);
+    Interval range = ir::RangeOf(type);
     if (low < range.low || high > range.high) return std::nullopt;
     return Interval{low, high};
   }
 
   std::optional<Interval> Evaluate(const Instruction& i, const Instruction* state,
-                                   const Counting& counting) const {
-    if (std::optional<int64_t> value = IntegerOf(&i)) return Interval{*value, *value};
-    if (i.opcode() == Opcode::kGetTupleElement && i.operand(0) == state) {
-      auto it = counting.ranges.find(i.attributes().Int(Attr::kIndex));
-      return it == counting.ranges.end() ? std::nullopt : std::optional(it->second);
+                                   const Induction& induction) const {
+    if (std::optional<int64_t> value = ir::IntegerOf(&i)) return Interval{*value, *value};
+    if (ir::IsElementOf(&i, state)) {
+      auto it = induction.ranges.find(i.attributes().Int(Attr::kIndex));
+      return it == induction.ranges.end() ? std::nullopt : std::optional(it->second);
     }
     std::vector<Interval> operands;
     for (const Instruction* operand : i.operands()) {
@@ -214,8 +218,8 @@ Outcome OutcomeOf(const Instruction& i, const Intervals& intervals) {
   }
 }
 
-bool DecideByRange(Instruction* loop, const Counting& counting) {
-  if (counting.ranges.empty()) return false;
+bool DecideByRange(Instruction* loop, const Induction& induction) {
+  if (induction.ranges.empty()) return false;
   auto decided = [](const Computation& body, const Intervals& intervals) {
     std::vector<std::pair<Instruction*, Outcome>> found;
     for (Instruction* i : body.instructions()) {
@@ -225,9 +229,9 @@ bool DecideByRange(Instruction* loop, const Counting& counting) {
     }
     return found;
   };
-  if (decided(*loop->called(1), Intervals(*loop->called(1), counting)).empty()) return false;
+  if (decided(*loop->called(1), Intervals(*loop->called(1), induction)).empty()) return false;
   Computation* body = OwnCallee(loop, 1);
-  for (auto& [i, outcome] : decided(*body, Intervals(*body, counting))) {
+  for (auto& [i, outcome] : decided(*body, Intervals(*body, induction))) {
     // Operands may have been decided before.
     Instruction* value = outcome.operand ? i->operand(*outcome.operand) : nullptr;
     if (outcome.truth) {
@@ -243,14 +247,14 @@ bool DecideByRange(Instruction* loop, const Counting& counting) {
 }
 
 // Whether somebody needs the counter beside itself.
-bool IsRead(const Instruction& loop, const Counter& counter) {
-  if (!ReadersOf(&loop, counter.element).empty() ||
-      !ReadersOf(loop.called(0)->parameter(0), counter.element).empty()) {
+bool IsRead(const Instruction& loop, const InductionVariable& variable) {
+  if (!ReadersOf(&loop, variable.element).empty() ||
+      !ReadersOf(loop.called(0)->parameter(0), variable.element).empty()) {
     return true;
   }
   const Computation& body = *loop.called(1);
-  const Instruction* next = body.root()->operand(counter.element);
-  for (const Instruction* element : ReadersOf(body.parameter(0), counter.element)) {
+  const Instruction* next = body.root()->operand(variable.element);
+  for (const Instruction* element : ReadersOf(body.parameter(0), variable.element)) {
     bool only_next = element->users().size() == 1 && element->users()[0] == next &&
                      next->users().size() == 1 && next->users()[0] == body.root() &&
                      std::ranges::count(body.root()->operands(), next) == 1;
@@ -262,21 +266,21 @@ bool IsRead(const Instruction& loop, const Counter& counter) {
 // get-tuple-element(x, k) => get-tuple-element(x, j) + c   or c minus it, of a loop's state, where
 // each iteration adds to element k what it adds to element j, or takes it away, and both begin as
 // constants   (integers)
-bool MergeCounters(Instruction* loop, const Counting& counting) {
+bool MergeCounters(Instruction* loop, const Induction& induction) {
   bool changed = false;
   const Instruction* test = loop->called(0)->parameter(0);
-  std::vector<const Counter*> bases;
+  std::vector<const InductionVariable*> bases;
   // What the condition reads stays anyway.
-  std::vector<const Counter*> order;
-  for (const Counter& c : counting.counters) order.push_back(&c);
+  std::vector<const InductionVariable*> order;
+  for (const InductionVariable& c : induction.variables) order.push_back(&c);
   std::ranges::stable_partition(
-      order, [&](const Counter* c) { return !ReadersOf(test, c->element).empty(); });
-  auto shape_of = [&](const Counter& c) {
+      order, [&](const InductionVariable* c) { return !ReadersOf(test, c->element).empty(); });
+  auto shape_of = [&](const InductionVariable& c) {
     return loop->shape().elements()[static_cast<size_t>(c.element)];
   };
-  for (const Counter* k : order) {
+  for (const InductionVariable* k : order) {
     if (!k->start) continue;
-    auto base = std::ranges::find_if(bases, [&](const Counter* j) {
+    auto base = std::ranges::find_if(bases, [&](const InductionVariable* j) {
       return shape_of(*j) == shape_of(*k) &&
              (j->step == k->step ||
               static_cast<uint64_t>(j->step) + static_cast<uint64_t>(k->step) == 0);
@@ -286,7 +290,7 @@ bool MergeCounters(Instruction* loop, const Counting& counting) {
       continue;
     }
     if (!IsRead(*loop, *k)) continue;
-    const Counter& j = **base;
+    const InductionVariable& j = **base;
     const bool same = j.step == k->step;
     const uint64_t from = static_cast<uint64_t>(*j.start), to = static_cast<uint64_t>(*k->start);
     for (int64_t callee : {0, 1, 2}) {
@@ -316,11 +320,11 @@ Result<bool> SimplifyCounters(ir::Module& module, const PassContext& context) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
       if (i->opcode() != Opcode::kWhile || !i->shape().is_tuple()) continue;
-      const Counting counting = CountingOf(*i);
-      if (counting.counters.empty()) continue;
-      changed |= KnowLastValues(i, counting);
-      changed |= DecideByRange(i, counting);
-      changed |= MergeCounters(i, counting);
+      const Induction induction = ir::InductionOf(*i);
+      if (induction.variables.empty()) continue;
+      changed |= KnowLastValues(i, induction);
+      changed |= DecideByRange(i, induction);
+      changed |= MergeCounters(i, induction);
     }
   }
   if (changed) {

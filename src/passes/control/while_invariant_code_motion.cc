@@ -4,7 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
+#include "ir/analysis/trip_count.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -30,10 +31,6 @@ bool MayMove(const Instruction& i) {
     default:
       return i.shape().is_array() && ir::IsPure(i);
   }
-}
-
-bool IsElement(const Instruction* i, const Instruction* tuple) {
-  return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple;
 }
 
 // Roughly, the instructions of a machine that it takes; of what folds, for each element folded.
@@ -134,10 +131,10 @@ class Mover {
     // Bytes of the state that an instruction which does not change is made of.
     std::unordered_map<const Instruction*, int64_t> source, work;
     for (Instruction* i : body.instructions()) {
-      if (IsElement(i, parameter)) {
+      if (ir::IsElementOf(i, parameter)) {
         int64_t k = i->attributes().Int(Attr::kIndex);
         const Instruction* next = body.root()->operand(k);
-        if (IsElement(next, parameter) && next->attributes().Int(Attr::kIndex) == k) {
+        if (ir::IsElementOf(next, parameter) && next->attributes().Int(Attr::kIndex) == k) {
           source[i] = i->shape().byte_size();
         }
         continue;
@@ -197,7 +194,7 @@ class Mover {
     std::unordered_map<const Instruction*, Instruction*> copies;
     for (Instruction* i : body_->instructions()) {
       if (!needed.contains(i) || i->opcode() == Opcode::kParameter) continue;
-      if (IsElement(i, body_->parameter(0))) {
+      if (ir::IsElementOf(i, body_->parameter(0))) {
         copies[i] = ElementOf(loop_->operand(0), i->attributes().Int(Attr::kIndex), loop_);
         continue;
       }

@@ -3,7 +3,8 @@
 #include <ranges>
 #include <unordered_set>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
+#include "ir/analysis/trip_count.h"
 #include "passes/control/computations.h"
 #include "passes/control/equal_state.h"
 #include "passes/control/known_values.h"
@@ -126,19 +127,6 @@ Instruction* Flattened(Instruction* loop) {
   return flat;
 }
 
-bool IsElement(const Instruction* i, const Instruction* tuple, int64_t k) {
-  return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple &&
-         i->attributes().Int(Attr::kIndex) == k;
-}
-
-// Whether every iteration leaves the element as it is.
-bool IsInvariant(const Instruction& loop, int64_t k) {
-  const Instruction* root = loop.called(1)->root();
-  if (root == loop.called(1)->parameter(0)) return true;
-  return root->opcode() == Opcode::kTuple &&
-         IsElement(root->operand(k), loop.called(1)->parameter(0), k);
-}
-
 // Whether both are the same constant, or repeat it to one shape, or the same count.
 bool AreSameConstants(const Instruction* a, const Instruction* b) {
   if (!IsMadeOfConstant(a) || a->opcode() != b->opcode() || !(a->shape() == b->shape())) {
@@ -160,7 +148,7 @@ bool HandOnConstants(Instruction* loop) {
   bool any = false;
   for (size_t k = 0; k < stays.size(); ++k) {
     int64_t e = static_cast<int64_t>(k);
-    if (IsInvariant(*loop, e)) continue;
+    if (ir::IsInvariant(*loop, e)) continue;
     stays[k] = AreSameConstants(initial->operand(e), body->root()->operand(e));
     any |= stays[k] || state[k];
   }
@@ -178,7 +166,7 @@ bool HandOnConstants(Instruction* loop) {
   Computation* own = nullptr;
   for (size_t k = 0; k < stays.size(); ++k) {
     int64_t e = static_cast<int64_t>(k);
-    if ((!stays[k] && !state[k]) || IsInvariant(*loop, e)) continue;
+    if ((!stays[k] && !state[k]) || ir::IsInvariant(*loop, e)) continue;
     if (!own) own = OwnCallee(loop, 1);
     Instruction* root = own->root();
     own->ReplaceOperand(root, e, ElementOf(own->parameter(0), e, root));
@@ -226,7 +214,7 @@ bool UseInvariants(Instruction* loop) {
   Instruction* initial = loop->operand(0);
   std::vector<int64_t> invariants;
   for (int64_t k = 0; k < static_cast<int64_t>(loop->shape().elements().size()); ++k) {
-    if (IsInvariant(*loop, k)) invariants.push_back(k);
+    if (ir::IsInvariant(*loop, k)) invariants.push_back(k);
   }
   if (invariants.empty()) return false;
   TakeApart(loop);
@@ -344,7 +332,7 @@ std::vector<bool> Needed(const Instruction& loop) {
   while (!work.empty()) {
     const Instruction* i = work.back();
     work.pop_back();
-    if (i->opcode() == Opcode::kGetTupleElement && i->operand(0) == body.parameter(0)) {
+    if (ir::IsElementOf(i, body.parameter(0))) {
       size_t k = static_cast<size_t>(i->attributes().Int(Attr::kIndex));
       if (!needed[k]) {
         needed[k] = true;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "passes/expand/retype.h"
 #include "passes/expand/sized.h"
 #include "tensor/tolerance.h"

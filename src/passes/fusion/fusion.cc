@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/build.h"
 #include "kernel/fusible.h"

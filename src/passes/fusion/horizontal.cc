@@ -10,13 +10,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/effects.h"
+#include "ir/analysis/alias.h"
+#include "ir/analysis/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/fusible.h"
 #include "kernel/fusion_analysis.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/fusion/merge.h"
-#include "passes/memory/names.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -52,7 +52,7 @@ std::vector<const Shape*> ArraysOf(const Shape& shape) {
 }
 
 bool IsSmallKernel(const Instruction& i) {
-  if (i.IsRoot() || i.IsConstant() || IsName(i)) return false;
+  if (i.IsRoot() || i.IsConstant() || ir::IsAlias(i)) return false;
   switch (kernel::RoleOf(i)) {
     case FusionRole::kElemental:
     case FusionRole::kReduce:

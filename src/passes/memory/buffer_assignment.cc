@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "passes/memory/names.h"
+#include "ir/analysis/alias.h"
 #include "passes/memory/offsets.h"
 
 namespace kiln::passes {
@@ -12,6 +12,7 @@ namespace {
 
 using ir::Computation;
 using ir::Instruction;
+using ir::Leaf;
 
 std::vector<Shape> LeavesOf(const Shape& shape) {
   std::vector<Shape> leaves;
@@ -126,7 +127,7 @@ class Assigner {
       const Instruction* i = owned;
       if (i->opcode() == Opcode::kParameter) continue;
       for (const Instruction* operand : i->operands()) {
-        if (IsName(*i)) continue;  // Only real readers keep memory alive.
+        if (ir::IsAlias(*i)) continue;  // Only real readers keep memory alive.
         // A loop copies its operand when it begins. What a branch reads extends what it reads.
         for (int b : out_.leaves.at(operand)) Touch(b, BeginOf(i));
       }
@@ -171,9 +172,9 @@ class Assigner {
         return FailedPrecondition("call '", i->name(),
                                   "': inline-calls must run before buffers are assigned");
       default:
-        leaves = IsName(*i) ? out_.leaves.at(i->operand(0)) : MakeKernel(i, wanted);
+        leaves = ir::IsAlias(*i) ? out_.leaves.at(i->operand(0)) : MakeKernel(i, wanted);
     }
-    if (options_.scratch_bytes && !IsName(*i)) {
+    if (options_.scratch_bytes && !ir::IsAlias(*i)) {
       if (int64_t bytes = options_.scratch_bytes(*i); bytes > 0) {
         out_.scratch[i] = NewBuffer(Buffer::Kind::kArena, bytes, PositionOf(i));
       }
@@ -201,23 +202,23 @@ class Assigner {
 
   // Whether the array is memory of a value made in its own computation, and whether nobody reads it
   // after `i`. What a parameter names belongs to the caller.
-  bool DiesAt(const Instruction* i, Leaf origin, const Readers& readers) const {
+  bool DiesAt(const Instruction* i, Leaf origin, const ir::Readers& readers) const {
     return origin.instruction->opcode() != Opcode::kParameter && !readers.is_result &&
-           std::ranges::all_of(readers.readers, [&](const Reader& r) {
+           std::ranges::all_of(readers.readers, [&](const ir::Reader& r) {
              return PositionOf(r.instruction) <= PositionOf(i);
            });
   }
 
   // Whether the loop has the array in its state as something that it does not change.
-  static bool IsKeptBy(const Instruction& loop, const Readers& readers) {
-    return std::ranges::any_of(readers.readers, [&](const Reader& r) {
-      return r.instruction == &loop && KeepsLeaf(loop, r.index);
+  static bool IsKeptBy(const Instruction& loop, const ir::Readers& readers) {
+    return std::ranges::any_of(readers.readers, [&](const ir::Reader& r) {
+      return r.instruction == &loop && ir::KeepsLeaf(loop, r.index);
     });
   }
 
   // Whether i reads the array only where it writes its result's leaf, under each of its names.
-  bool MayWriteOver(const Instruction* i, int64_t leaf, const Readers& readers) const {
-    return options_.may_share && std::ranges::all_of(readers.readers, [&](const Reader& r) {
+  bool MayWriteOver(const Instruction* i, int64_t leaf, const ir::Readers& readers) const {
+    return options_.may_share && std::ranges::all_of(readers.readers, [&](const ir::Reader& r) {
              return r.instruction != i || options_.may_share(*i, r.operand, leaf);
            });
   }
@@ -233,8 +234,8 @@ class Assigner {
           out_.buffers[b].bytes != shape.byte_size()) {
         continue;
       }
-      Leaf origin = OriginOf({operand, 0});
-      Readers readers = ReadersOf(origin, book_);
+      Leaf origin = ir::OriginOf({operand, 0});
+      ir::Readers readers = ir::ReadersOf(origin, tuple_uses_);
       if (DiesAt(i, origin, readers) && MayWriteOver(i, leaf, readers)) return b;
     }
     return -1;
@@ -248,7 +249,7 @@ class Assigner {
     // What the loop does not change stays where it is.
     std::vector<bool> kept;
     for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
-      kept.push_back(KeepsLeaf(*i, static_cast<int64_t>(leaf)));
+      kept.push_back(ir::KeepsLeaf(*i, static_cast<int64_t>(leaf)));
       state.push_back(kept.back() ? out_.leaves.at(i->operand(0))[leaf] : wanted[leaf]);
       if (kept.back()) taken.insert(state.back());
     }
@@ -287,8 +288,8 @@ class Assigner {
     const Instruction* initial = loop->operand(0);
     int b = out_.leaves.at(initial)[static_cast<size_t>(leaf)];
     if (out_.buffers[b].kind != Buffer::Kind::kArena || taken.contains(b)) return -1;
-    Leaf origin = OriginOf({initial, leaf});
-    return DiesAt(loop, origin, ReadersOf(origin, book_)) ? b : -1;
+    Leaf origin = ir::OriginOf({initial, leaf});
+    return DiesAt(loop, origin, ir::ReadersOf(origin, tuple_uses_)) ? b : -1;
   }
 
   Status MakeConditional(const Instruction* i, const std::vector<int>& wanted) {
@@ -319,16 +320,16 @@ class Assigner {
       const Instruction* i = last.instruction;
       Leaf from;
       if (i->opcode() == Opcode::kWhile) {
-        from = OriginOf({i->operand(0), last.index});
-        if (IsKeptBy(*i, ReadersOf(from, book_))) break;
+        from = ir::OriginOf({i->operand(0), last.index});
+        if (IsKeptBy(*i, ir::ReadersOf(from, tuple_uses_))) break;
       } else {
         int64_t operand = options_.updated_operand(*i, last.index);
         if (operand < 0) break;
-        from = OriginOf({i->operand(operand), 0});
-        if (!MayWriteOver(i, last.index, ReadersOf(from, book_))) break;
+        from = ir::OriginOf({i->operand(operand), 0});
+        if (!MayWriteOver(i, last.index, ir::ReadersOf(from, tuple_uses_))) break;
       }
       if (from.instruction->IsConstant() || from.instruction->opcode() == Opcode::kConditional ||
-          !DiesAt(i, from, ReadersOf(from, book_))) {
+          !DiesAt(i, from, ir::ReadersOf(from, tuple_uses_))) {
         break;
       }
       chain.push_back(from);
@@ -350,7 +351,7 @@ class Assigner {
     Places places;
     for (size_t leaf = 0; leaf < targets.size(); ++leaf) {
       if (targets[leaf] < 0) continue;
-      Leaf result = OriginOf({c.root(), static_cast<int64_t>(leaf)});
+      Leaf result = ir::OriginOf({c.root(), static_cast<int64_t>(leaf)});
       const Instruction* maker = result.instruction;
       if (maker->opcode() == Opcode::kParameter || maker->IsConstant()) continue;
       if (PlaceOf(places, result) >= 0) continue;  // The same value again is copied.
@@ -375,16 +376,16 @@ class Assigner {
 
   // Whether `result` may be made over the leaf of the state.
   bool IsLastReader(Leaf state, Leaf result) const {
-    Readers readers = ReadersOf(state, book_);
+    ir::Readers readers = ir::ReadersOf(state, tuple_uses_);
     const Instruction* maker = result.instruction;
     if (readers.is_result) return false;
-    for (const Reader& r : readers.readers) {
+    for (const ir::Reader& r : readers.readers) {
       if (PositionOf(r.instruction) > PositionOf(maker)) return false;
       if (r.instruction != maker) continue;
       switch (maker->opcode()) {
         case Opcode::kWhile:
           // It must begin with what is there.
-          if (OriginOf({maker->operand(0), result.index}) != state) return false;
+          if (ir::OriginOf({maker->operand(0), result.index}) != state) return false;
           if (IsKeptBy(*maker, readers)) return false;
           break;
         case Opcode::kConditional:
@@ -405,7 +406,7 @@ class Assigner {
   std::unordered_map<const Instruction*, int64_t> begin_of_;
   std::unordered_map<const Computation*, int64_t> end_of_;  // the last position in it
   int64_t next_position_ = 1;
-  mutable TupleBook book_;
+  mutable ir::TupleUses tuple_uses_;
 };
 
 }  // namespace

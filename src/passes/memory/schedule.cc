@@ -6,16 +6,17 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/effects.h"
+#include "ir/analysis/alias.h"
+#include "ir/analysis/effects.h"
 #include "ir/instruction_map.h"
 #include "kernel/fusible.h"
-#include "passes/memory/names.h"
 
 namespace kiln::passes {
 namespace {
 
 using ir::Computation;
 using ir::Instruction;
+using ir::Leaf;
 
 bool OwnsItsCallees(const Instruction& i) {
   return i.opcode() == Opcode::kWhile || i.opcode() == Opcode::kConditional;
@@ -39,10 +40,10 @@ class Scheduler {
   // what makes a part of the next state updates that part of `state`.
   static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order,
                                                const Instruction* state) {
-    TupleBook book;
+    ir::TupleUses tuple_uses;
     std::unordered_map<const Instruction*, std::vector<Leaf>> next;
     for (int64_t leaf = 0; state && leaf < LeafCount(state->shape()); ++leaf) {
-      const Instruction* maker = OriginOf({state->parent()->root(), leaf}).instruction;
+      const Instruction* maker = ir::OriginOf({state->parent()->root(), leaf}).instruction;
       if (maker->opcode() != Opcode::kParameter) next[maker].push_back({state, leaf});
     }
     std::unordered_map<const Instruction*, size_t> place;
@@ -56,12 +57,12 @@ class Scheduler {
       }
       std::vector<Leaf> arrays;
       if (auto it = next.find(update); it != next.end()) arrays = it->second;
-      int64_t operand = IsName(*update) ? -1 : kernel::UpdatedOperand(*update, 0);
-      if (operand >= 0) arrays.push_back(OriginOf({update->operand(operand), 0}));
+      int64_t operand = ir::IsAlias(*update) ? -1 : kernel::UpdatedOperand(*update, 0);
+      if (operand >= 0) arrays.push_back(ir::OriginOf({update->operand(operand), 0}));
       std::unordered_set<const Instruction*> wanted;
       size_t end = at + 1;  // of the last one that is wanted
       for (const Leaf& array : arrays) {
-        for (const Reader& r : ReadersOf(array, book).readers) {
+        for (const ir::Reader& r : ir::ReadersOf(array, tuple_uses).readers) {
           auto it = place.find(r.instruction);
           if (it == place.end() || it->second <= at) continue;
           wanted.insert(r.instruction);
@@ -127,17 +128,17 @@ class Scheduler {
       if (it != callee_peaks.end()) step.inside = std::max(step.inside, it->second);
     }
     // Parameters and constants are there anyway, and names have no memory.
-    if (i->opcode() == Opcode::kParameter || i->IsConstant() || IsName(*i)) return;
+    if (i->opcode() == Opcode::kParameter || i->IsConstant() || ir::IsAlias(*i)) return;
     int64_t index = 0;
     ForEachLeaf(i->shape(), [&](const Shape& leaf, std::span<const int64_t>) {
       Leaf made{i, index++};
-      if (KeepsLeaf(*i, made.index)) return;
-      Readers readers = ReadersOf(made, book_);
+      if (ir::KeepsLeaf(*i, made.index)) return;
+      ir::Readers readers = ir::ReadersOf(made, tuple_uses_);
       // The entry's results are made in the caller's memory.
       if (readers.is_result && is_entry) return;
       Value value{leaf.byte_size(), 0, readers.is_result};
       std::unordered_set<const Instruction*> seen;
-      for (const Reader& r : readers.readers) {
+      for (const ir::Reader& r : readers.readers) {
         if (!seen.insert(r.instruction).second) continue;
         steps_[r.instruction].reads.push_back(values_.size());
         ++value.readers;
@@ -195,8 +196,8 @@ class Scheduler {
       }
       bool is_there = i->opcode() == Opcode::kParameter || i->IsConstant();
       int64_t bytes = is_there ? 0 : i->shape().byte_size();
-      need.held = IsName(*i) ? std::min(held, bytes) : bytes;
-      need.peak = std::max(need.peak, IsName(*i) ? held : held + bytes + steps_.at(i).inside);
+      need.held = ir::IsAlias(*i) ? std::min(held, bytes) : bytes;
+      need.peak = std::max(need.peak, ir::IsAlias(*i) ? held : held + bytes + steps_.at(i).inside);
       needs[i] = need;
     }
     std::vector<Instruction*> order;
@@ -274,7 +275,7 @@ class Scheduler {
   }
 
   const Computation& c_;
-  TupleBook book_;
+  ir::TupleUses tuple_uses_;
   std::vector<Instruction*> post_order_;
   std::vector<Value> values_;
   ir::InstructionMap<Step> steps_;

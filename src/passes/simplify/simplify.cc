@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 #include "passes/growth.h"
 #include "passes/passes.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "interp/interpreter.h"
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 
 namespace kiln::stablehlo {
 namespace {

@@ -1,9 +1,9 @@
-#include "compiler/trips.h"
+#include "compiler/trip_counts.h"
 
 #include <vector>
 
-#include "ir/effects.h"
-#include "passes/control/counters.h"
+#include "ir/analysis/effects.h"
+#include "ir/analysis/trip_count.h"
 #include "passes/fusion/merge.h"
 
 namespace kiln::compiler {
@@ -35,27 +35,27 @@ void UnfuseAll(Computation& c) {
 
 }  // namespace
 
-std::unordered_map<const Instruction*, int64_t> KnownTrips(const ir::Module& module) {
+std::unordered_map<const Instruction*, int64_t> KnownTripCounts(const ir::Module& module) {
   std::vector<const Instruction*> loops;
   for (const auto& c : module.computations()) {
     for (const Instruction* i : c->instructions()) {
-      // The condition of a loop whose turns are known is not computed.
+      // The condition of a loop whose trip count is known is not computed.
       if (i->opcode() == Opcode::kWhile && i->shape().is_tuple() &&
           !ir::HasSideEffect(*i->called(0))) {
         loops.push_back(i);
       }
     }
   }
-  std::unordered_map<const Instruction*, int64_t> trips;
-  if (loops.empty()) return trips;
+  std::unordered_map<const Instruction*, int64_t> counts;
+  if (loops.empty()) return counts;
   std::unordered_map<const Instruction*, Instruction*> copies;
   std::unique_ptr<ir::Module> copy = module.Clone(&copies);
   for (const Instruction* loop : loops) {
     const Instruction& of = *copies.at(loop);
     for (Computation* c : of.called()) UnfuseAll(*c);
-    if (std::optional<int64_t> known = passes::CountingOf(of).trips) trips[loop] = *known;
+    if (std::optional<int64_t> known = ir::InductionOf(of).trip_count) counts[loop] = *known;
   }
-  return trips;
+  return counts;
 }
 
 }  // namespace kiln::compiler

@@ -1,23 +1,8 @@
-#include "passes/memory/names.h"
+#include "ir/analysis/alias.h"
 
 #include <algorithm>
 
-namespace kiln::passes {
-
-using ir::Instruction;
-
-int64_t LeafCount(const Shape& shape) {
-  if (!shape.is_tuple()) return 1;
-  int64_t n = 0;
-  for (const Shape& element : shape.elements()) n += LeafCount(element);
-  return n;
-}
-
-int64_t LeafOffset(const Shape& tuple, int64_t index) {
-  int64_t n = 0;
-  for (int64_t i = 0; i < index; ++i) n += LeafCount(tuple.elements()[static_cast<size_t>(i)]);
-  return n;
-}
+namespace kiln::ir {
 
 namespace {
 
@@ -36,7 +21,7 @@ bool IsNarrow(ElementType type) { return WideOf(type) != type; }
 
 }  // namespace
 
-bool IsName(const Instruction& i) {
+bool IsAlias(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kTuple:
     case Opcode::kGetTupleElement:
@@ -63,12 +48,12 @@ bool IsName(const Instruction& i) {
 
 bool KeepsLeaf(const Instruction& i, int64_t leaf) {
   if (i.opcode() != Opcode::kWhile) return false;
-  const ir::Computation& body = *i.called(1);
+  const Computation& body = *i.called(1);
   return OriginOf({body.root(), leaf}) == Leaf{body.parameter(0), leaf};
 }
 
 Leaf OriginOf(Leaf leaf) {
-  while (IsName(*leaf.instruction) || KeepsLeaf(*leaf.instruction, leaf.index)) {
+  while (IsAlias(*leaf.instruction) || KeepsLeaf(*leaf.instruction, leaf.index)) {
     const Instruction& i = *leaf.instruction;
     if (i.opcode() == Opcode::kTuple) {
       int64_t operand = 0;
@@ -86,7 +71,7 @@ Leaf OriginOf(Leaf leaf) {
   return leaf;
 }
 
-const std::vector<TupleBook::Place>& TupleBook::PlacesOf(const Instruction& tuple,
+const std::vector<TupleUses::Place>& TupleUses::PlacesOf(const Instruction& tuple,
                                                          const Instruction& operand) {
   auto [it, fresh] = places_.try_emplace(&tuple);
   if (fresh) {
@@ -99,7 +84,7 @@ const std::vector<TupleBook::Place>& TupleBook::PlacesOf(const Instruction& tupl
   return it->second.at(&operand);
 }
 
-const TupleBook::Users& TupleBook::UsersOf(const Instruction& value) {
+const TupleUses::Users& TupleUses::UsersOf(const Instruction& value) {
   auto [it, fresh] = users_.try_emplace(&value);
   Users& users = it->second;
   if (!fresh) return users;
@@ -117,19 +102,19 @@ const TupleBook::Users& TupleBook::UsersOf(const Instruction& value) {
   return users;
 }
 
-Readers ReadersOf(Leaf origin, TupleBook& book) {
+Readers ReadersOf(Leaf origin, TupleUses& uses) {
   Readers result;
   std::vector<Leaf> names = {origin};
   auto add = [&](const Instruction* user, const Leaf& name) {
     if (user->opcode() == Opcode::kTuple) {
-      for (const TupleBook::Place& place : book.PlacesOf(*user, *name.instruction)) {
+      for (const TupleUses::Place& place : uses.PlacesOf(*user, *name.instruction)) {
         names.push_back({user, place.leaves_before + name.index});
       }
       return;
     }
     for (int64_t o = 0; o < user->operand_count(); ++o) {
       if (user->operand(o) != name.instruction) continue;
-      if (IsName(*user)) {
+      if (IsAlias(*user)) {
         names.push_back({user, name.index});
       } else {
         result.readers.push_back({user, o, name.index});
@@ -145,7 +130,7 @@ Readers ReadersOf(Leaf origin, TupleBook& book) {
       for (const Instruction* user : name.instruction->users()) add(user, name);
       continue;
     }
-    const TupleBook::Users& users = book.UsersOf(*name.instruction);
+    const TupleUses::Users& users = uses.UsersOf(*name.instruction);
     for (const Instruction* user : users.others) add(user, name);
     // The element that the leaf is in; of empty ones beside it there are no leaves.
     auto after = std::ranges::upper_bound(users.leaves_before, name.index);
@@ -159,4 +144,62 @@ Readers ReadersOf(Leaf origin, TupleBook& book) {
   return result;
 }
 
-}  // namespace kiln::passes
+std::vector<CallAlias> CallAliases(const Instruction& call) {
+  std::vector<CallAlias> aliases;
+  for (const OperandAlias& alias : call.attributes().Aliases(Attr::kOutputToOperandAliasing)) {
+    const Shape& operand = call.operand(alias.operand)->shape();
+    aliases.push_back({LeafAt(call.shape(), alias.output_index), alias.operand,
+                       LeafAt(operand, alias.operand_index)});
+  }
+  return aliases;
+}
+
+std::vector<std::pair<size_t, size_t>> AliasedArrays(const Instruction& call) {
+  // Of arrays in a shape before leaf `end`.
+  auto count = [](const Shape& shape, int64_t end) {
+    size_t arrays = 0;
+    int64_t leaf = 0;
+    ForEachLeaf(shape, [&](const Shape& s, std::span<const int64_t>) {
+      if (leaf++ < end && s.is_array()) ++arrays;
+    });
+    return arrays;
+  };
+  std::vector<std::pair<size_t, size_t>> arrays;
+  for (const CallAlias& alias : CallAliases(call)) {
+    size_t operand = 0;
+    for (int64_t o = 0; o < alias.operand; ++o)
+      operand += count(call.operand(o)->shape(), INT64_MAX);
+    operand += count(call.operand(alias.operand)->shape(), alias.leaf);
+    arrays.push_back({count(call.shape(), alias.output), operand});
+  }
+  return arrays;
+}
+
+int64_t AliasedOperand(const Instruction& call, int64_t output) {
+  const auto& aliases = call.attributes().Aliases(Attr::kOutputToOperandAliasing);
+  if (aliases.empty()) return -1;
+  Ints path;
+  int64_t leaf = 0;
+  ForEachLeaf(call.shape(), [&](const Shape&, std::span<const int64_t> index) {
+    if (leaf++ == output) path.assign(index.begin(), index.end());
+  });
+  for (const OperandAlias& alias : aliases) {
+    if (alias.output_index == path && alias.operand_index.empty()) return alias.operand;
+  }
+  return -1;
+}
+
+bool MayShareInCall(const Instruction& call, int64_t operand, int64_t output) {
+  switch (call.opcode()) {
+    case Opcode::kCholesky:
+      return true;
+    case Opcode::kFft:
+      return call.shape().type() == call.operand(0)->shape().type();
+    case Opcode::kTriangularSolve:
+      return operand == 1;
+    default:
+      return AliasedOperand(call, output) == operand;
+  }
+}
+
+}  // namespace kiln::ir

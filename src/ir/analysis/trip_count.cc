@@ -1,17 +1,10 @@
-#include "passes/control/counters.h"
+#include "ir/analysis/trip_count.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace kiln::passes {
+namespace kiln::ir {
 namespace {
-
-using ir::Computation;
-using ir::Instruction;
-
-bool IsElementOf(const Instruction* i, const Instruction* tuple) {
-  return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple;
-}
 
 // What is added to a number of the type: what is half of it or more takes away.
 std::optional<int64_t> StepOf(const Instruction* x) {
@@ -25,13 +18,13 @@ bool IsScalarInteger(const Shape& shape) {
          IsKernelType(shape.type());
 }
 
-// Elements that follow a counter: each is what the counter was an iteration ago, give or take, and
-// begins as if it had been so before.
-void AppendFollowers(const Instruction& loop, std::vector<Counter>& counters) {
+// Elements that follow an induction variable: each is its value of an iteration ago, give or take a
+// constant, and begins as if it had been so before.
+void AppendFollowers(const Instruction& loop, std::vector<InductionVariable>& variables) {
   const Computation& body = *loop.called(1);
   const Instruction* initial = loop.operand(0);
   if (initial->opcode() != Opcode::kTuple) return;
-  const std::vector<Counter> leaders = counters;
+  const std::vector<InductionVariable> leaders = variables;
   for (int64_t k = 0; k < body.root()->operand_count(); ++k) {
     const Instruction* next = body.root()->operand(k);
     if (!IsScalarInteger(next->shape())) continue;
@@ -42,21 +35,21 @@ void AppendFollowers(const Instruction& loop, std::vector<Counter>& counters) {
     }
     std::optional<int64_t> start = IntegerOf(initial->operand(k));
     if (!start || !IsElementOf(next, body.parameter(0))) continue;
-    for (const Counter& leader : leaders) {
+    for (const InductionVariable& leader : leaders) {
       if (leader.element != next->attributes().Int(Attr::kIndex) || leader.element == k) continue;
       int64_t before;
       if (leader.start && !__builtin_sub_overflow(*leader.start, leader.step, &before) &&
           !__builtin_add_overflow(before, ahead, &before) && before == *start) {
-        counters.push_back({.element = k, .step = leader.step, .start = start});
+        variables.push_back({.element = k, .step = leader.step, .start = start});
       }
     }
   }
 }
 
-std::vector<Counter> CountersOf(const Instruction& loop) {
-  std::vector<Counter> counters;
+std::vector<InductionVariable> VariablesOf(const Instruction& loop) {
+  std::vector<InductionVariable> variables;
   const Computation& body = *loop.called(1);
-  if (body.root()->opcode() != Opcode::kTuple) return counters;
+  if (body.root()->opcode() != Opcode::kTuple) return variables;
   const Instruction* initial = loop.operand(0);
   for (int64_t k = 0; k < body.root()->operand_count(); ++k) {
     const Instruction* next = body.root()->operand(k);
@@ -68,29 +61,29 @@ std::vector<Counter> CountersOf(const Instruction& loop) {
           now->attributes().Int(Attr::kIndex) != k) {
         continue;
       }
-      Counter counter{.element = k, .step = *step};
-      if (initial->opcode() == Opcode::kTuple) counter.start = IntegerOf(initial->operand(k));
-      counters.push_back(counter);
+      InductionVariable variable{.element = k, .step = *step};
+      if (initial->opcode() == Opcode::kTuple) variable.start = IntegerOf(initial->operand(k));
+      variables.push_back(variable);
       break;
     }
   }
-  AppendFollowers(loop, counters);
-  return counters;
+  AppendFollowers(loop, variables);
+  return variables;
 }
 
-// `counter direction bound`, which holds whenever an iteration begins.
+// `variable direction bound`, which holds whenever an iteration begins.
 struct Bound {
-  const Counter* counter;
+  const InductionVariable* variable;
   Direction direction;
   std::optional<int64_t> value;
   bool is_alone;  // and nothing else is asked
 };
 
 void AppendBounds(const Instruction* test, bool is_alone, const Instruction* state,
-                  const std::vector<Counter>& counters, std::vector<Bound>& bounds) {
+                  const std::vector<InductionVariable>& variables, std::vector<Bound>& bounds) {
   if (test->opcode() == Opcode::kAnd) {
     for (const Instruction* part : test->operands()) {
-      AppendBounds(part, false, state, counters, bounds);
+      AppendBounds(part, false, state, variables, bounds);
     }
     return;
   }
@@ -99,20 +92,20 @@ void AppendBounds(const Instruction* test, bool is_alone, const Instruction* sta
   for (int64_t o : {0, 1}) {
     const Instruction* now = test->operand(o);
     if (!IsElementOf(now, state)) continue;
-    auto counter = std::ranges::find_if(counters, [&](const Counter& c) {
-      return c.element == now->attributes().Int(Attr::kIndex);
+    auto variable = std::ranges::find_if(variables, [&](const InductionVariable& v) {
+      return v.element == now->attributes().Int(Attr::kIndex);
     });
-    if (counter == counters.end()) continue;
-    bounds.push_back({&*counter, o == 0 ? direction : Flipped(direction),
+    if (variable == variables.end()) continue;
+    bounds.push_back({&*variable, o == 0 ? direction : Flipped(direction),
                       IntegerOf(test->operand(1 - o)), is_alone});
   }
 }
 
 // How often the loop runs that goes on while the bound holds.
-std::optional<int64_t> TripsOf(const Bound& bound, const Interval& type) {
-  const int64_t step = bound.counter->step;
-  if (!bound.value || !bound.counter->start || step == 0) return std::nullopt;
-  const int64_t start = *bound.counter->start;
+std::optional<int64_t> TripCountOf(const Bound& bound, const Interval& type) {
+  const int64_t step = bound.variable->step;
+  if (!bound.value || !bound.variable->start || step == 0) return std::nullopt;
+  const int64_t start = *bound.variable->start;
   // The first value for which it does not hold lies on this side of `end`, or is it.
   int64_t end = *bound.value;
   switch (bound.direction) {
@@ -137,7 +130,7 @@ std::optional<int64_t> TripsOf(const Bound& bound, const Interval& type) {
   if (__builtin_sub_overflow(end, start, &way)) return std::nullopt;
   if (way == 0) return 0;
   if ((way < 0) != (step < 0)) {
-    // Past it from the beginning; a counter that must meet the bound goes round.
+    // Past it from the beginning; a variable that must meet the bound goes round.
     return bound.direction == Direction::kNe ? std::nullopt : std::optional<int64_t>(0);
   }
   if (step == -1 && way == std::numeric_limits<int64_t>::min()) return std::nullopt;
@@ -146,7 +139,7 @@ std::optional<int64_t> TripsOf(const Bound& bound, const Interval& type) {
     if (bound.direction == Direction::kNe) return std::nullopt;
     ++trips;
   }
-  // The last value must be one of the type, or the counter goes round.
+  // The last value must be one of the type, or the variable goes round.
   int64_t last;
   if (__builtin_mul_overflow(trips, step, &last) || __builtin_add_overflow(start, last, &last)) {
     return std::nullopt;
@@ -154,11 +147,11 @@ std::optional<int64_t> TripsOf(const Bound& bound, const Interval& type) {
   return last < type.low || last > type.high ? std::nullopt : std::optional(trips);
 }
 
-// The values of a counter when an iteration begins, which the bound keeps from going round.
+// The values of a variable when an iteration begins, which the bound keeps from going round.
 std::optional<Interval> RangeUnder(const Bound& bound, const Interval& type) {
-  const int64_t step = bound.counter->step;
-  if (!bound.counter->start || step == 0) return std::nullopt;
-  const int64_t start = *bound.counter->start;
+  const int64_t step = bound.variable->step;
+  if (!bound.variable->start || step == 0) return std::nullopt;
+  const int64_t start = *bound.variable->start;
   const bool up = bound.direction == Direction::kLt || bound.direction == Direction::kLe;
   const bool down = bound.direction == Direction::kGt || bound.direction == Direction::kGe;
   if (up ? step < 0 : !down || step > 0) return std::nullopt;
@@ -181,6 +174,17 @@ std::optional<Interval> RangeUnder(const Bound& bound, const Interval& type) {
 
 }  // namespace
 
+bool IsElementOf(const Instruction* i, const Instruction* tuple) {
+  return i->opcode() == Opcode::kGetTupleElement && i->operand(0) == tuple;
+}
+
+bool IsInvariant(const Instruction& loop, int64_t k) {
+  const Instruction *root = loop.called(1)->root(), *state = loop.called(1)->parameter(0);
+  if (root == state) return true;
+  return root->opcode() == Opcode::kTuple && IsElementOf(root->operand(k), state) &&
+         root->operand(k)->attributes().Int(Attr::kIndex) == k;
+}
+
 Interval RangeOf(ElementType type) {
   return VisitKernelType(type, [](auto zero) -> Interval {
     using T = decltype(zero);
@@ -201,41 +205,41 @@ std::optional<int64_t> IntegerOf(const Instruction* x) {
   return value;
 }
 
-Counting CountingOf(const Instruction& loop) {
-  Counting result;
-  result.counters = CountersOf(loop);
-  if (result.counters.empty()) return result;
-  auto type_of = [&](const Counter& c) {
-    return loop.shape().elements()[static_cast<size_t>(c.element)].type();
+Induction InductionOf(const Instruction& loop) {
+  Induction result;
+  result.variables = VariablesOf(loop);
+  if (result.variables.empty()) return result;
+  auto type_of = [&](const InductionVariable& v) {
+    return loop.shape().elements()[static_cast<size_t>(v.element)].type();
   };
   std::vector<Bound> bounds;
   const Computation& condition = *loop.called(0);
-  AppendBounds(condition.root(), true, condition.parameter(0), result.counters, bounds);
+  AppendBounds(condition.root(), true, condition.parameter(0), result.variables, bounds);
   for (const Bound& bound : bounds) {
-    const Interval type = RangeOf(type_of(*bound.counter));
-    if (bound.is_alone) result.trips = TripsOf(bound, type);
+    const Interval type = RangeOf(type_of(*bound.variable));
+    if (bound.is_alone) result.trip_count = TripCountOf(bound, type);
     // Values above those of an s64 would be out of sight.
-    if (type_of(*bound.counter) == ElementType::kU64) continue;
+    if (type_of(*bound.variable) == ElementType::kU64) continue;
     if (std::optional<Interval> range = RangeUnder(bound, type)) {
-      auto [it, is_new] = result.ranges.emplace(bound.counter->element, *range);
+      auto [it, is_new] = result.ranges.emplace(bound.variable->element, *range);
       if (!is_new) {
         it->second = {std::max(it->second.low, range->low), std::min(it->second.high, range->high)};
       }
     }
   }
-  if (!result.trips || *result.trips == 0) return result;
+  if (!result.trip_count || *result.trip_count == 0) return result;
   // All of them count as often.
-  for (const Counter& c : result.counters) {
+  for (const InductionVariable& v : result.variables) {
     int64_t last;
-    if (!c.start || __builtin_mul_overflow(*result.trips - 1, c.step, &last) ||
-        __builtin_add_overflow(*c.start, last, &last)) {
+    if (!v.start || __builtin_mul_overflow(*result.trip_count - 1, v.step, &last) ||
+        __builtin_add_overflow(*v.start, last, &last)) {
       continue;
     }
-    const Interval type = RangeOf(type_of(c));
+    const Interval type = RangeOf(type_of(v));
     if (last < type.low || last > type.high) continue;
-    result.ranges[c.element] = {std::min(*c.start, last), std::max(*c.start, last)};
+    result.ranges[v.element] = {std::min(*v.start, last), std::max(*v.start, last)};
   }
   return result;
 }
 
-}  // namespace kiln::passes
+}  // namespace kiln::ir

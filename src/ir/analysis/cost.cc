@@ -1,4 +1,4 @@
-#include "ir/cost.h"
+#include "ir/analysis/cost.h"
 
 #include <algorithm>
 #include <bit>

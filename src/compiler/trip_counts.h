@@ -9,6 +9,6 @@
 namespace kiln::compiler {
 
 // By while, where it is known. What counts may have become part of fusions.
-std::unordered_map<const ir::Instruction*, int64_t> KnownTrips(const ir::Module& module);
+std::unordered_map<const ir::Instruction*, int64_t> KnownTripCounts(const ir::Module& module);
 
 }  // namespace kiln::compiler

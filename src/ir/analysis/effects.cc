@@ -1,4 +1,4 @@
-#include "ir/effects.h"
+#include "ir/analysis/effects.h"
 
 #include <algorithm>
 #include <set>
