@@ -7,9 +7,11 @@
 #include <limits>
 
 #include "base/strings.h"
+#include "capi/graph_builder.h"
 #include "capi/op_builder.h"
 #include "capi/options.h"
 #include "interp/narrow.h"
+#include "ir/reducer.h"
 
 namespace kiln::capi {
 namespace {
@@ -40,88 +42,42 @@ Result<Literal> ScalarOf(ElementType type, double value) {
 // The op of a reducer, and its identity value.
 struct Reducer {
   Opcode opcode;
-  Literal neutral;
+  Literal init;
 };
 
-// The least or the greatest value of a type; complex numbers are ordered by their real parts, then
-// by the imaginary ones.
-template <typename T>
-T Extreme(bool greatest) {
-  if constexpr (ComplexType<T>) {
-    const auto part = Extreme<typename T::value_type>(greatest);
-    return T(part, part);
-  } else {
-    using Limits = std::numeric_limits<T>;
-    if constexpr (Limits::has_infinity) {
-      return greatest ? Limits::infinity() : static_cast<T>(-Limits::infinity());
-    }
-    return greatest ? Limits::max() : Limits::lowest();
-  }
-}
-
 Result<Reducer> ReducerOf(kiln_reducer reducer, ElementType type) {
-  auto number = [&](Opcode opcode, double neutral) {
-    return Reducer{opcode, Literal::ScalarOf(type, neutral)};
+  auto with_identity = [&](Opcode opcode) {
+    return Reducer{opcode, *ir::IdentityOf(opcode, type)};
   };
   switch (reducer) {
     case KILN_REDUCER_SUM:
       if (type == ElementType::kF8E8M0FNU) {
         return InvalidArgument("reduce: ", TypeName(type), " has no 0, where a sum begins");
       }
-      return number(Opcode::kAdd, 0);
+      return Reducer{Opcode::kAdd, Literal::ScalarOf(type, 0)};
     case KILN_REDUCER_PRODUCT:
-      return number(Opcode::kMultiply, 1);
+      return with_identity(Opcode::kMultiply);
     case KILN_REDUCER_MAX:
+      return with_identity(Opcode::kMaximum);
     case KILN_REDUCER_MIN:
-      return VisitType(type, [&](auto zero) -> Result<Reducer> {
-        using T = decltype(zero);
-        const bool is_max = reducer == KILN_REDUCER_MAX;
-        return Reducer{is_max ? Opcode::kMaximum : Opcode::kMinimum,
-                       Literal::Scalar<T>(type, Extreme<T>(!is_max))};
-      });
+      return with_identity(Opcode::kMinimum);
+    // Inference refuses these where the type is neither pred nor an integer, and names the op.
     case KILN_REDUCER_OR:
-      return number(Opcode::kOr, 0);
+      return with_identity(Opcode::kOr);
     case KILN_REDUCER_XOR:
-      return number(Opcode::kXor, 0);
+      return with_identity(Opcode::kXor);
     case KILN_REDUCER_AND:
-      return VisitType(type, [&](auto zero) -> Result<Reducer> {
-        using T = decltype(zero);
-        if constexpr (std::same_as<T, bool>) {
-          return Reducer{Opcode::kAnd, Literal::Scalar<T>(type, true)};
-        } else if constexpr (IntType<T>) {
-          return Reducer{Opcode::kAnd, Literal::Scalar<T>(type, static_cast<T>(-1))};
-        }
-        return number(Opcode::kAnd, 0);  // refused by inference, which names the op
-      });
+      return with_identity(Opcode::kAnd);
     default:
       return InvalidArgument("reduce: ", reducer, " is not a reducer");
   }
 }
 
-Result<ir::Computation*> ReducerComputation(kiln_graph& graph, Opcode opcode, ElementType type) {
-  return graph.Helper(
-      Cat(OpcodeName(opcode), "_", TypeName(type)), [&]() -> Result<ir::Computation*> {
-        ir::Computation* c =
-            graph.module().AddComputation(Cat(OpcodeName(opcode), "_", TypeName(type)));
-        std::vector<Instruction*> operands;
-        for (int64_t i = 0; i < 2; ++i) {
-          KILN_ASSIGN_OR_RETURN(Instruction * parameter,
-                                c->Add({.opcode = Opcode::kParameter,
-                                        .attributes = {{Attr::kParameterNumber, i}},
-                                        .shape = Shape::Scalar(type)}));
-          operands.push_back(parameter);
-        }
-        KILN_ASSIGN_OR_RETURN(Instruction * root, c->Add({.opcode = opcode, .operands = operands}));
-        c->set_root(root);
-        return c;
-      });
-}
-
 Result<Instruction*> AddConstant(kiln_graph& graph, Literal literal) {
-  Shape shape = literal.shape();
-  return graph.Add({.opcode = Opcode::kConstant,
-                    .shape = std::move(shape),
-                    .literal = std::make_shared<const Literal>(std::move(literal))});
+  GraphBuilder b(graph);
+  Instruction* constant = b.Constant(std::move(literal));
+  KILN_RETURN_IF_ERROR(b.status());
+  return constant;
 }
 
 Result<Instruction*> AddParameter(kiln_graph& graph, const Shape& shape, const char* name,
@@ -285,13 +241,16 @@ kiln_value kiln_op_reduce_by(kiln_graph* graph, kiln_value operand, const int64_
       return InvalidArgument("reduce: dimensions is NULL, with ", dimensions_count, " numbers");
     }
     KILN_ASSIGN_OR_RETURN(Reducer what, ReducerOf(reducer, shape.type()));
-    KILN_ASSIGN_OR_RETURN(ir::Computation * fold,
-                          ReducerComputation(*graph, what.opcode, shape.type()));
-    KILN_ASSIGN_OR_RETURN(ir::Instruction * init, AddConstant(*graph, std::move(what.neutral)));
-    return graph->Add(
-        {.opcode = Opcode::kReduce,
-         .operands = {*value, init},
-         .attributes = {{Attr::kDimensions, Ints(dimensions, dimensions + dimensions_count)}},
-         .called = {fold}});
+    const std::string name = Cat(OpcodeName(what.opcode), "_", TypeName(shape.type()));
+    KILN_ASSIGN_OR_RETURN(ir::Computation * fold, graph->Helper(name, [&] {
+      return ir::AddReducer(graph->module(), what.opcode, shape.type(), name);
+    }));
+    GraphBuilder b(*graph);
+    ir::Instruction* reduced =
+        b.Add(Opcode::kReduce, {*value, b.Constant(std::move(what.init))},
+              {{Attr::kDimensions, Ints(dimensions, dimensions + dimensions_count)}}, std::nullopt,
+              {fold});
+    KILN_RETURN_IF_ERROR(b.status());
+    return reduced;
   });
 }

@@ -13,21 +13,16 @@ ElementType ComputedType(ElementType type) {
   return type == ElementType::kF64 ? type : ElementType::kF32;
 }
 
-Value Formula::Fail(Status status) {
-  if (status_.ok()) status_ = std::move(status);
-  return nullptr;
-}
-
 Result<Value> Formula::Finish(Value value) const {
-  KILN_RETURN_IF_ERROR(graph_.status());
-  KILN_RETURN_IF_ERROR(status_);
+  KILN_RETURN_IF_ERROR(graph().status());
+  KILN_RETURN_IF_ERROR(status());
   return value;
 }
 
 std::string Formula::Describe(Value value) { return Cat("'", value->name(), "' ", value->shape()); }
 
 Value Formula::Array(std::string_view name, kiln_value value, uint32_t types) {
-  Result<Value> found = graph_.ValueOf(value);
+  Result<Value> found = graph().ValueOf(value);
   if (!found.ok()) return Fail(found.status().WithContext(name));
   const Shape& shape = (*found)->shape();
   if (!shape.is_array()) {
@@ -48,13 +43,22 @@ Value Formula::OptionalArray(std::string_view name, kiln_value value, uint32_t t
   return value == 0 ? nullptr : Array(name, value, types);
 }
 
-int64_t Formula::Dimension(std::string_view name, int64_t dimension, int64_t rank) {
+namespace {
+
+Result<int64_t> DimensionOf(std::string_view name, int64_t dimension, int64_t rank) {
   const int64_t positive = dimension < 0 ? dimension + rank : dimension;
-  if (positive < 0 || positive >= rank) {
-    Fail(name, " has ", dimension, "; expected a dimension from ", -rank, " to below ", rank);
-    return 0;
-  }
-  return positive;
+  if (positive >= 0 && positive < rank) return positive;
+  return InvalidArgument(name, " has ", dimension, "; expected a dimension from ", -rank,
+                         " to below ", rank);
+}
+
+}  // namespace
+
+int64_t Formula::Dimension(std::string_view name, int64_t dimension, int64_t rank) {
+  Result<int64_t> found = DimensionOf(name, dimension, rank);
+  if (found.ok()) return *found;
+  Fail(found.status());
+  return 0;
 }
 
 Ints Formula::Dimensions(Value value, const int64_t* dimensions, size_t count, bool none_is_all) {
@@ -65,17 +69,17 @@ Ints Formula::Dimensions(Value value, const int64_t* dimensions, size_t count, b
     Fail("dimensions is NULL, with ", count, " numbers");
     return {};
   }
-  for (size_t i = 0; i < count && ok(); ++i) {
-    const int64_t dimension = Dimension("dimensions", dimensions[i], rank);
-    if (!ok()) {
-      status_ = status_.WithContext(Cat("operand is ", Describe(value)));
+  for (size_t i = 0; i < count; ++i) {
+    Result<int64_t> dimension = DimensionOf("dimensions", dimensions[i], rank);
+    if (!dimension.ok()) {
+      Fail(dimension.status().WithContext(Cat("operand is ", Describe(value))));
       return {};
     }
-    if (std::find(result.begin(), result.end(), dimension) != result.end()) {
-      Fail("operand is ", Describe(value), "; dimensions has ", dimension, " twice");
+    if (std::find(result.begin(), result.end(), *dimension) != result.end()) {
+      Fail("operand is ", Describe(value), "; dimensions has ", *dimension, " twice");
       return {};
     }
-    result.push_back(dimension);
+    result.push_back(*dimension);
   }
   if (count == 0 && none_is_all) {
     for (int64_t d = 0; d < rank; ++d) result.push_back(d);
@@ -89,33 +93,11 @@ bool Formula::Flag(std::string_view name, int32_t value) {
   return value == 1;
 }
 
-Value Formula::Op(Opcode opcode, std::vector<Value> operands, Attributes attributes,
-                  std::optional<Shape> shape) {
-  if (!ok() || std::find(operands.begin(), operands.end(), nullptr) != operands.end()) {
-    return nullptr;
-  }
-  Result<Value> added = graph_.Add({.opcode = opcode,
-                                    .operands = std::move(operands),
-                                    .attributes = std::move(attributes),
-                                    .shape = std::move(shape)});
-  return added.ok() ? *added : Fail(added.status());
-}
-
-Value Formula::Constant(Literal literal) {
-  if (!ok()) return nullptr;
-  Shape shape = literal.shape();
-  Result<Value> added =
-      graph_.Add({.opcode = Opcode::kConstant,
-                  .shape = std::move(shape),
-                  .literal = std::make_shared<const Literal>(std::move(literal))});
-  return added.ok() ? *added : Fail(added.status());
-}
-
 Value Formula::Scalar(ElementType type, double value) {
   if (!ok()) return nullptr;
   Result<Value> scalar =
-      graph_.ValueOf(kiln_op_scalar(&graph_, static_cast<kiln_dtype>(type), value));
-  return scalar.ok() ? *scalar : Fail(graph_.status());
+      graph().ValueOf(kiln_op_scalar(&graph(), static_cast<kiln_dtype>(type), value));
+  return scalar.ok() ? *scalar : Fail(graph().status());
 }
 
 Value Formula::Like(Value value, double scalar) {
@@ -123,35 +105,6 @@ Value Formula::Like(Value value, double scalar) {
   Value constant = Scalar(value->shape().type(), scalar);
   return value->shape().rank() == 0 ? constant
                                     : Broadcast(constant, value->shape().dimensions(), {});
-}
-
-Value Formula::Convert(Value value, ElementType type) {
-  if (!ok() || value->shape().type() == type) return value;
-  return Op(Opcode::kConvert, {value}, {}, Shape(type, value->shape().dimensions()));
-}
-
-Value Formula::Iota(ElementType type, std::vector<kiln::Dimension> dims, int64_t dimension) {
-  return Op(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, Shape(type, std::move(dims)));
-}
-
-Value Formula::Broadcast(Value value, std::vector<kiln::Dimension> dims, Ints dimensions) {
-  if (!ok()) return nullptr;
-  return Op(Opcode::kBroadcast, {value}, {{Attr::kDimensions, std::move(dimensions)}},
-            Shape(value->shape().type(), std::move(dims)));
-}
-
-Value Formula::Reshape(Value value, std::vector<kiln::Dimension> dims) {
-  if (!ok() || value->shape().dimensions() == dims) return value;
-  return Op(Opcode::kReshape, {value}, {}, Shape(value->shape().type(), std::move(dims)));
-}
-
-Value Formula::Transpose(Value value, Ints dimensions) {
-  if (!ok() || std::is_sorted(dimensions.begin(), dimensions.end())) return value;
-  return Op(Opcode::kTranspose, {value}, {{Attr::kDimensions, std::move(dimensions)}});
-}
-
-Value Formula::Compare(Value lhs, Value rhs, Direction direction) {
-  return Op(Opcode::kCompare, {lhs, rhs}, {{Attr::kDirection, direction}});
 }
 
 Value Formula::BroadcastTo(Value value, const std::vector<kiln::Dimension>& dims) {
@@ -205,17 +158,17 @@ void Formula::BroadcastTogether(std::span<Value* const> values) {
 Value Formula::Broadcasting(Opcode opcode, Value lhs, Value rhs) {
   Value* const both[] = {&lhs, &rhs};
   BroadcastTogether(both);
-  return Op(opcode, {lhs, rhs});
+  return Add(opcode, {lhs, rhs});
 }
 
 Value Formula::Fold(Value value, const Ints& dimensions, kiln_reducer reducer) {
   if (!ok()) return nullptr;
-  Result<Value> folded = graph_.ValueOf(kiln_op_reduce_by(
-      &graph_, graph_.IdOf(value), dimensions.data(), dimensions.size(), reducer));
-  return folded.ok() ? *folded : Fail(graph_.status());
+  Result<Value> folded = graph().ValueOf(kiln_op_reduce_by(
+      &graph(), graph().IdOf(value), dimensions.data(), dimensions.size(), reducer));
+  return folded.ok() ? *folded : Fail(graph().status());
 }
 
-Value Formula::Spread(Value folded, Value like, const Ints& dimensions) {
+Value Formula::Unfold(Value folded, Value like, const Ints& dimensions) {
   if (!ok()) return nullptr;
   Ints others;
   for (int64_t d = 0; d < like->shape().rank(); ++d) {
@@ -235,7 +188,7 @@ Value Formula::Size(Value value, int64_t dimension, ElementType type) {
   if (!ok()) return nullptr;
   const kiln::Dimension& size = value->shape().dimension(dimension);
   if (size.is_constant()) return Scalar(type, static_cast<double>(size.size()));
-  return Convert(Op(Opcode::kGetDimensionSize, {value}, {{Attr::kDimensions, Ints{dimension}}}),
+  return Convert(Add(Opcode::kGetDimensionSize, {value}, {{Attr::kDimensions, Ints{dimension}}}),
                  type);
 }
 
@@ -251,10 +204,10 @@ Value Formula::Count(Value value, const Ints& dimensions, ElementType type) {
       continue;
     }
     Value factor = Size(value, d, ElementType::kF64);
-    product = product ? Op(Opcode::kMultiply, {product, factor}) : factor;
+    product = product ? Add(Opcode::kMultiply, {product, factor}) : factor;
   }
   if (!product) return Scalar(type, constant);
-  return Convert(Op(Opcode::kMultiply, {product, Scalar(ElementType::kF64, constant)}), type);
+  return Convert(Add(Opcode::kMultiply, {product, Scalar(ElementType::kF64, constant)}), type);
 }
 
 }  // namespace kiln::capi

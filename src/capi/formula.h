@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "capi/graph.h"
+#include "capi/graph_builder.h"
 #include "capi/op_builder.h"
 #include "kiln/builder.h"
 #include "ops/op.h"
@@ -17,19 +17,16 @@
 namespace kiln::capi {
 
 // After the first error every function returns null, and ignores null operands.
-class Formula {
+class Formula : public GraphBuilder {
  public:
   using Value = ir::Instruction*;
+  using GraphBuilder::GraphBuilder;
 
-  explicit Formula(kiln_graph& graph) : graph_(graph) {}
-
-  bool ok() const { return status_.ok(); }
-  kiln_graph& graph() const { return graph_; }
   template <typename... Args>
   Value Fail(const Args&... message) {
-    return Fail(InvalidArgument(message...));
+    return GraphBuilder::Fail(InvalidArgument(message...));
   }
-  Value Fail(Status status);
+  Value Fail(Status status) { return GraphBuilder::Fail(std::move(status)); }
   // The value, or the first error.
   Result<Value> Finish(Value value) const;
 
@@ -44,20 +41,10 @@ class Formula {
   int64_t Dimension(std::string_view name, int64_t dimension, int64_t rank);
   bool Flag(std::string_view name, int32_t value);
 
-  // `shape` is the result's, if the operands do not determine it.
-  Value Op(Opcode opcode, std::vector<Value> operands, Attributes attributes = {},
-           std::optional<Shape> shape = std::nullopt);
-  // A constant without dimensions.
-  Value Constant(Literal literal);
+  // A scalar of the type, which must have the value.
   Value Scalar(ElementType type, double value);
   // A scalar of the value's type, with its dimensions.
   Value Like(Value value, double scalar);
-  Value Convert(Value value, ElementType type);
-  Value Iota(ElementType type, std::vector<kiln::Dimension> dims, int64_t dimension);
-  Value Broadcast(Value value, std::vector<kiln::Dimension> dims, Ints dimensions);
-  Value Reshape(Value value, std::vector<kiln::Dimension> dims);
-  Value Transpose(Value value, Ints dimensions);
-  Value Compare(Value lhs, Value rhs, Direction direction);
 
   // NumPy's broadcasting: to given dimensions, or of several values to common ones.
   Value BroadcastTo(Value value, const std::vector<kiln::Dimension>& dims);
@@ -67,7 +54,7 @@ class Formula {
   // Reductions along dimensions, absent from the result.
   Value Fold(Value value, const Ints& dimensions, kiln_reducer reducer);
   // Broadcasts a reduction's result back to the dimensions of `like`.
-  Value Spread(Value folded, Value like, const Ints& dimensions);
+  Value Unfold(Value folded, Value like, const Ints& dimensions);
   // A reduction's result, with its dimensions kept as size 1 if requested.
   Value Kept(Value folded, Value like, const Ints& dimensions, bool keep);
   // The number of elements along dimensions, as a scalar of a float type.
@@ -77,10 +64,6 @@ class Formula {
 
   // "'x' f32[2,3]".
   static std::string Describe(Value value);
-
- private:
-  kiln_graph& graph_;
-  Status status_;
 };
 
 // The float type of computation: f32 for narrower ones.

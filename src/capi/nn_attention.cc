@@ -90,44 +90,44 @@ V Attention(Formula& f, V query, V key, V value, V mask, V bias, bool causal, do
   // [B,N,T,S], or [B,K,T,G,S].
   std::vector<Dimension> dims = {s.batches, s.heads, s.queries, s.keys};
   if (grouped) dims = {s.batches, s.key_heads, s.queries, s.group, s.keys};
-  V products = f.Op(Opcode::kDot, {query, key},
-                    {{Attr::kLhsBatchDims, Ints{0, 2}},
-                     {Attr::kRhsBatchDims, Ints{0, 2}},
-                     {Attr::kLhsContractingDims, Ints{grouped ? 4 : 3}},
-                     {Attr::kRhsContractingDims, Ints{3}}},
-                    Shape(computed, dims));
+  V products = f.Add(Opcode::kDot, {query, key},
+                     {{Attr::kLhsBatchDims, Ints{0, 2}},
+                      {Attr::kRhsBatchDims, Ints{0, 2}},
+                      {Attr::kLhsContractingDims, Ints{grouped ? 4 : 3}},
+                      {Attr::kRhsContractingDims, Ints{3}}},
+                     Shape(computed, dims));
   if (!f.ok()) return nullptr;
-  products = f.Op(Opcode::kMultiply, {products, f.Like(products, scale)});
+  products = f.Add(Opcode::kMultiply, {products, f.Like(products, scale)});
   if (bias) {
-    products = f.Op(Opcode::kAdd, {products, LikeProducts(f, f.Convert(bias, computed), s)});
+    products = f.Add(Opcode::kAdd, {products, LikeProducts(f, f.Convert(bias, computed), s)});
   }
   V seen = mask ? LikeProducts(f, mask, s) : nullptr;
   if (causal) {
-    V queries = f.Iota(ElementType::kS32, dims, 2);
-    V keys = f.Iota(ElementType::kS32, dims, std::ssize(dims) - 1);
-    V before = f.Compare(keys, queries, Direction::kLe);
-    seen = seen ? f.Op(Opcode::kAnd, {seen, before}) : before;
+    V queries = f.Iota(Shape(ElementType::kS32, dims), 2);
+    V keys = f.Iota(Shape(ElementType::kS32, dims), std::ssize(dims) - 1);
+    V before = f.Compare(Direction::kLe, keys, queries);
+    seen = seen ? f.Add(Opcode::kAnd, {seen, before}) : before;
   }
   if (!f.ok()) return nullptr;
   if (seen) {
     const double lowest = computed == ElementType::kF64 ? std::numeric_limits<double>::max()
                                                         : std::numeric_limits<float>::max();
-    products = f.Op(Opcode::kSelect, {seen, products, f.Like(products, -0.7 * lowest)});
+    products = f.Add(Opcode::kSelect, {seen, products, f.Like(products, -0.7 * lowest)});
   }
   const Ints keys = {std::ssize(dims) - 1};
-  V most = f.Spread(f.Fold(products, keys, KILN_REDUCER_MAX), products, keys);
-  V weights = f.Op(Opcode::kExponential, {f.Op(Opcode::kSubtract, {products, most})});
+  V most = f.Unfold(f.Fold(products, keys, KILN_REDUCER_MAX), products, keys);
+  V weights = f.Add(Opcode::kExponential, {f.Add(Opcode::kSubtract, {products, most})});
   V sum = f.Fold(weights, keys, KILN_REDUCER_SUM);
-  weights = f.Op(Opcode::kDivide, {weights, f.Spread(sum, weights, keys)});
+  weights = f.Add(Opcode::kDivide, {weights, f.Unfold(sum, weights, keys)});
   weights = f.Convert(weights, shape.type());
   // [B,N,T,H], or [B,K,T,G,H].
   dims.back() = s.size;
-  V result = f.Op(Opcode::kDot, {weights, value},
-                  {{Attr::kLhsBatchDims, Ints{0, 1}},
-                   {Attr::kRhsBatchDims, Ints{0, 2}},
-                   {Attr::kLhsContractingDims, keys},
-                   {Attr::kRhsContractingDims, Ints{1}}},
-                  Shape(shape.type(), dims));
+  V result = f.Add(Opcode::kDot, {weights, value},
+                   {{Attr::kLhsBatchDims, Ints{0, 1}},
+                    {Attr::kRhsBatchDims, Ints{0, 2}},
+                    {Attr::kLhsContractingDims, keys},
+                    {Attr::kRhsContractingDims, Ints{1}}},
+                   Shape(shape.type(), dims));
   result = f.Transpose(result, grouped ? Ints{0, 2, 1, 3, 4} : Ints{0, 2, 1, 3});
   return f.Reshape(result, shape.dimensions());
 }

@@ -87,7 +87,7 @@ kiln_value kiln_nn_where(kiln_graph* graph, kiln_value condition, kiln_value on_
     V no = f.Array("on_false", on_false, kAnyType);
     V* const all[] = {&which, &yes, &no};
     f.BroadcastTogether(all);
-    return f.Op(Opcode::kSelect, {which, yes, no});
+    return f.Add(Opcode::kSelect, {which, yes, no});
   });
 }
 
@@ -100,7 +100,7 @@ kiln_value kiln_nn_clip(kiln_graph* graph, kiln_value operand, kiln_value low, k
     if (least && most) {
       V* const all[] = {&least, &x, &most};
       f.BroadcastTogether(all);
-      return f.Op(Opcode::kClamp, {least, x, most});
+      return f.Add(Opcode::kClamp, {least, x, most});
     }
     if (least) return f.Broadcasting(Opcode::kMaximum, x, least);
     if (most) return f.Broadcasting(Opcode::kMinimum, x, most);
@@ -112,22 +112,22 @@ kiln_value kiln_nn_gelu(kiln_graph* graph, kiln_value operand, int32_t approxima
   return Activation(graph, "gelu", operand, [&](Formula& f, V x) -> V {
     const bool by_tanh = f.Flag("approximate", approximate);
     if (!f.ok()) return nullptr;
-    V half = f.Op(Opcode::kMultiply, {x, f.Like(x, 0.5)});
+    V half = f.Add(Opcode::kMultiply, {x, f.Like(x, 0.5)});
     if (!by_tanh) {
       // 1 + erf(z) = erfc(-z), which is accurate where erf is close to -1.
-      V scaled = f.Op(Opcode::kMultiply, {x, f.Like(x, -std::numbers::sqrt2 / 2)});
-      return f.Op(Opcode::kMultiply, {half, f.Op(Opcode::kErfc, {scaled})});
+      V scaled = f.Add(Opcode::kMultiply, {x, f.Like(x, -std::numbers::sqrt2 / 2)});
+      return f.Add(Opcode::kMultiply, {half, f.Add(Opcode::kErfc, {scaled})});
     }
-    V cube = f.Op(Opcode::kMultiply, {f.Op(Opcode::kMultiply, {x, x}), x});
-    V bent = f.Op(Opcode::kAdd, {x, f.Op(Opcode::kMultiply, {f.Like(x, 0.044715), cube})});
+    V cube = f.Add(Opcode::kMultiply, {f.Add(Opcode::kMultiply, {x, x}), x});
+    V bent = f.Add(Opcode::kAdd, {x, f.Add(Opcode::kMultiply, {f.Like(x, 0.044715), cube})});
     const double root = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
-    V curve = f.Op(Opcode::kTanh, {f.Op(Opcode::kMultiply, {f.Like(x, root), bent})});
-    return f.Op(Opcode::kMultiply, {half, f.Op(Opcode::kAdd, {f.Like(x, 1), curve})});
+    V curve = f.Add(Opcode::kTanh, {f.Add(Opcode::kMultiply, {f.Like(x, root), bent})});
+    return f.Add(Opcode::kMultiply, {half, f.Add(Opcode::kAdd, {f.Like(x, 1), curve})});
   });
 }
 
 kiln_value kiln_nn_silu(kiln_graph* graph, kiln_value operand) {
   return Activation(graph, "silu", operand, [](Formula& f, V x) {
-    return f.Op(Opcode::kMultiply, {x, f.Op(Opcode::kLogistic, {x})});
+    return f.Add(Opcode::kMultiply, {x, f.Add(Opcode::kLogistic, {x})});
   });
 }

@@ -13,10 +13,10 @@ namespace {
 
 constexpr uint32_t kReal = kPredType | kIntType | kFloatType;
 
-V Add(Formula& f, V a, V b) { return f.Op(Opcode::kAdd, {a, b}); }
-V Subtract(Formula& f, V a, V b) { return f.Op(Opcode::kSubtract, {a, b}); }
-V Multiply(Formula& f, V a, V b) { return f.Op(Opcode::kMultiply, {a, b}); }
-V Divide(Formula& f, V a, V b) { return f.Op(Opcode::kDivide, {a, b}); }
+V Add(Formula& f, V a, V b) { return f.Add(Opcode::kAdd, {a, b}); }
+V Subtract(Formula& f, V a, V b) { return f.Add(Opcode::kSubtract, {a, b}); }
+V Multiply(Formula& f, V a, V b) { return f.Add(Opcode::kMultiply, {a, b}); }
+V Divide(Formula& f, V a, V b) { return f.Add(Opcode::kDivide, {a, b}); }
 
 // x - max(x), and the sum of its exponentials.
 struct Shifted {
@@ -25,8 +25,8 @@ struct Shifted {
 
 Shifted ShiftedOf(Formula& f, V x, const Ints& dimensions) {
   Shifted s;
-  s.x = Subtract(f, x, f.Spread(f.Fold(x, dimensions, KILN_REDUCER_MAX), x, dimensions));
-  s.exponentials = f.Op(Opcode::kExponential, {s.x});
+  s.x = Subtract(f, x, f.Unfold(f.Fold(x, dimensions, KILN_REDUCER_MAX), x, dimensions));
+  s.exponentials = f.Add(Opcode::kExponential, {s.x});
   s.sum = f.Fold(s.exponentials, dimensions, KILN_REDUCER_SUM);
   return s;
 }
@@ -66,8 +66,8 @@ V Parameter(Formula& f, std::string_view name, kiln_value parameter, V x) {
 // x / sqrt(square + epsilon).
 V Normalised(Formula& f, V x, V square, const Ints& dimensions, double epsilon) {
   if (!f.ok()) return nullptr;
-  V scale = f.Op(Opcode::kRsqrt, {Add(f, square, f.Like(square, epsilon))});
-  return Multiply(f, x, f.Spread(scale, x, dimensions));
+  V scale = f.Add(Opcode::kRsqrt, {Add(f, square, f.Like(square, epsilon))});
+  return Multiply(f, x, f.Unfold(scale, x, dimensions));
 }
 
 // The type of computation for statistics of a type, and the result's type.
@@ -87,46 +87,24 @@ Result<ir::Computation*> FirstExtreme(kiln_graph& graph, ElementType type, Eleme
       Cat(largest ? "argmax_" : "argmin_", TypeName(type), "_", TypeName(positions));
   return graph.Helper(name, [&]() -> Result<ir::Computation*> {
     ir::Computation* c = graph.module().AddComputation(name);
-    Status status;
-    auto add = [&](ir::InstructionSpec spec) -> ir::Instruction* {
-      if (!status.ok()) return nullptr;
-      auto added = c->Add(std::move(spec));
-      if (!added.ok()) status = added.status();
-      return added.ok() ? *added : nullptr;
-    };
-    auto parameter = [&](int64_t number, ElementType t) {
-      return add({.opcode = Opcode::kParameter,
-                  .attributes = {{Attr::kParameterNumber, number}},
-                  .shape = Shape::Scalar(t)});
-    };
-    auto compare = [&](ir::Instruction* x, ir::Instruction* y, Direction direction) {
-      return add({.opcode = Opcode::kCompare,
-                  .operands = {x, y},
-                  .attributes = {{Attr::kDirection, direction}}});
-    };
-    auto both = [&](ir::Instruction* x, ir::Instruction* y) {
-      return add({.opcode = Opcode::kAnd, .operands = {x, y}});
-    };
-    auto either = [&](ir::Instruction* x, ir::Instruction* y) {
-      return add({.opcode = Opcode::kOr, .operands = {x, y}});
-    };
-    ir::Instruction* x = parameter(0, type);
-    ir::Instruction* i = parameter(1, positions);
-    ir::Instruction* y = parameter(2, type);
-    ir::Instruction* j = parameter(3, positions);
-    ir::Instruction* better = compare(x, y, largest ? Direction::kGt : Direction::kLt);
-    ir::Instruction* same = compare(x, y, Direction::kEq);
+    ir::Builder b(c);
+    ir::Instruction* x = b.Parameter(Shape::Scalar(type));
+    ir::Instruction* i = b.Parameter(Shape::Scalar(positions));
+    ir::Instruction* y = b.Parameter(Shape::Scalar(type));
+    ir::Instruction* j = b.Parameter(Shape::Scalar(positions));
+    ir::Instruction* better = b.Compare(largest ? Direction::kGt : Direction::kLt, x, y);
+    ir::Instruction* same = b.Compare(Direction::kEq, x, y);
     if (IsFloat(type)) {
-      ir::Instruction* x_nan = compare(x, x, Direction::kNe);
-      ir::Instruction* y_nan = compare(y, y, Direction::kNe);
-      better = either(better, both(x_nan, compare(y, y, Direction::kEq)));
-      same = either(same, both(x_nan, y_nan));
+      ir::Instruction* x_nan = b.Compare(Direction::kNe, x, x);
+      ir::Instruction* y_nan = b.Compare(Direction::kNe, y, y);
+      better = b.Or(better, b.And(x_nan, b.Compare(Direction::kEq, y, y)));
+      same = b.Or(same, b.And(x_nan, y_nan));
     }
-    ir::Instruction* first = either(better, both(same, compare(i, j, Direction::kLt)));
-    ir::Instruction* value = add({.opcode = Opcode::kSelect, .operands = {first, x, y}});
-    ir::Instruction* position = add({.opcode = Opcode::kSelect, .operands = {first, i, j}});
-    ir::Instruction* root = add({.opcode = Opcode::kTuple, .operands = {value, position}});
-    KILN_RETURN_IF_ERROR(status);
+    ir::Instruction* first = b.Or(better, b.And(same, b.Compare(Direction::kLt, i, j)));
+    ir::Instruction* value = b.Select(first, x, y);
+    ir::Instruction* position = b.Select(first, i, j);
+    ir::Instruction* root = b.Tuple({value, position});
+    KILN_RETURN_IF_ERROR(b.status());
     c->set_root(root);
     return c;
   });
@@ -206,7 +184,7 @@ kiln_value PositionOf(kiln_graph* graph, std::string_view word, bool largest, ki
     V row = along.size() == 1 && along[0] == x->shape().rank() - 1
                 ? x
                 : f.Reshape(f.Transpose(x, order), dims);
-    V position = f.Iota(positions, dims, last);
+    V position = f.Iota(Shape(positions, dims), last);
     V none =
         f.Constant(positions == ElementType::kS32 ? Literal::Scalar<int32_t>(positions, INT32_MAX)
                                                   : Literal::Scalar<int64_t>(positions, INT64_MAX));
@@ -219,7 +197,7 @@ kiln_value PositionOf(kiln_graph* graph, std::string_view word, bool largest, ki
                             .attributes = {{Attr::kDimensions, Ints{last}}},
                             .called = {*first}});
     if (!both.ok()) return f.Fail(both.status());
-    V found = f.Op(Opcode::kGetTupleElement, {*both}, {{Attr::kIndex, int64_t{1}}});
+    V found = f.Add(Opcode::kGetTupleElement, {*both}, {{Attr::kIndex, int64_t{1}}});
     return f.Kept(f.Convert(found, wanted), x, along, keep);
   });
 }
@@ -231,7 +209,7 @@ kiln_value kiln_nn_softmax(kiln_graph* graph, kiln_value operand, const int64_t*
   return AlongDimensions(graph, "softmax", operand, dimensions, dimensions_count,
                          [](Formula& f, V x, const Ints& along) {
                            Shifted s = ShiftedOf(f, x, along);
-                           return Divide(f, s.exponentials, f.Spread(s.sum, x, along));
+                           return Divide(f, s.exponentials, f.Unfold(s.sum, x, along));
                          });
 }
 
@@ -240,7 +218,8 @@ kiln_value kiln_nn_log_softmax(kiln_graph* graph, kiln_value operand, const int6
   return AlongDimensions(graph, "log_softmax", operand, dimensions, dimensions_count,
                          [](Formula& f, V x, const Ints& along) {
                            Shifted s = ShiftedOf(f, x, along);
-                           return Subtract(f, s.x, f.Spread(f.Op(Opcode::kLog, {s.sum}), x, along));
+                           return Subtract(f, s.x,
+                                           f.Unfold(f.Add(Opcode::kLog, {s.sum}), x, along));
                          });
 }
 
@@ -249,7 +228,7 @@ kiln_value kiln_nn_layer_norm(kiln_graph* graph, kiln_value operand, kiln_value 
                               double epsilon) {
   return AlongDimensions(graph, "layer_norm", operand, dimensions, dimensions_count,
                          [&](Formula& f, V x, const Ints& along) {
-                           V centred = Subtract(f, x, f.Spread(MeanOf(f, x, along), x, along));
+                           V centred = Subtract(f, x, f.Unfold(MeanOf(f, x, along), x, along));
                            V variance = MeanOf(f, Multiply(f, centred, centred), along);
                            V y = Normalised(f, centred, variance, along, epsilon);
                            if (scale) y = Multiply(f, y, Parameter(f, "scale", scale, x));
@@ -291,10 +270,10 @@ kiln_value kiln_nn_variance(kiln_graph* graph, kiln_value operand, const int64_t
     if (!f.ok()) return nullptr;
     auto [computed, result] = StatisticTypesOf(x->shape().type());
     V wide = f.Convert(x, computed);
-    V centred = Subtract(f, wide, f.Spread(MeanOf(f, wide, along), x, along));
+    V centred = Subtract(f, wide, f.Unfold(MeanOf(f, wide, along), x, along));
     V square = nullptr;
     if (IsComplex(computed)) {
-      V real = f.Op(Opcode::kReal, {centred}), imaginary = f.Op(Opcode::kImag, {centred});
+      V real = f.Add(Opcode::kReal, {centred}), imaginary = f.Add(Opcode::kImag, {centred});
       square = Add(f, Multiply(f, real, real), Multiply(f, imaginary, imaginary));
       result = PartOf(result);
     } else {
@@ -302,7 +281,7 @@ kiln_value kiln_nn_variance(kiln_graph* graph, kiln_value operand, const int64_t
     }
     V sum = f.Fold(square, along, KILN_REDUCER_SUM);
     V count = Subtract(f, f.Count(x, along, ElementType::kF64), f.Scalar(ElementType::kF64, ddof));
-    V divisor = f.Op(Opcode::kMaximum, {count, f.Scalar(ElementType::kF64, 0)});
+    V divisor = f.Add(Opcode::kMaximum, {count, f.Scalar(ElementType::kF64, 0)});
     if (!f.ok()) return nullptr;
     divisor = f.BroadcastTo(f.Convert(divisor, sum->shape().type()), sum->shape().dimensions());
     return f.Kept(f.Convert(Divide(f, sum, divisor), result), x, along, keep);

@@ -18,7 +18,7 @@ V SignedIndices(Formula& f, V indices, const Dimension& size) {
   const ElementType type = indices->shape().type();
   if (type == ElementType::kU64) {
     V most = f.Like(indices, 0x1p62);
-    return f.Convert(f.Op(Opcode::kMinimum, {indices, most}), ElementType::kS64);
+    return f.Convert(f.Add(Opcode::kMinimum, {indices, most}), ElementType::kS64);
   }
   const bool wide = type == ElementType::kS64 || type == ElementType::kU32 ||
                     (size.is_constant() && size.size() > INT32_MAX);
@@ -59,13 +59,13 @@ V Gathered(Formula& f, V x, V indices, int64_t dimension, std::vector<Dimension>
     sizes.push_back(d == dimension ? 1 : x->shape().dim(d));
     if (d != dimension) offsets.push_back(d < dimension ? d : d + within - 1);
   }
-  return f.Op(Opcode::kGather, {x, indices},
-              {{Attr::kOffsetDims, offsets},
-               {Attr::kCollapsedSliceDims, Ints{dimension}},
-               {Attr::kStartIndexMap, Ints{dimension}},
-               {Attr::kIndexVectorDim, within},
-               {Attr::kSliceSizes, sizes}},
-              Shape(x->shape().type(), std::move(dims)));
+  return f.Add(Opcode::kGather, {x, indices},
+               {{Attr::kOffsetDims, offsets},
+                {Attr::kCollapsedSliceDims, Ints{dimension}},
+                {Attr::kStartIndexMap, Ints{dimension}},
+                {Attr::kIndexVectorDim, within},
+                {Attr::kSliceSizes, sizes}},
+               Shape(x->shape().type(), std::move(dims)));
 }
 
 V Taken(Formula& f, V x, V given, int64_t wanted, kiln_take_mode mode) {
@@ -91,18 +91,18 @@ V Taken(Formula& f, V x, V given, int64_t wanted, kiln_take_mode mode) {
   if (mode == KILN_TAKE_CLIP) return Gathered(f, x, indices, dimension, std::move(dims));
 
   V count = f.BroadcastTo(f.Size(x, dimension, type), inserted);
-  if (mode == KILN_TAKE_WRAP) indices = f.Op(Opcode::kRemainder, {indices, count});
+  if (mode == KILN_TAKE_WRAP) indices = f.Add(Opcode::kRemainder, {indices, count});
   V none = f.Like(indices, 0);
-  V negative = f.Compare(indices, none, Direction::kLt);
-  indices = f.Op(Opcode::kSelect, {negative, f.Op(Opcode::kAdd, {indices, count}), indices});
+  V negative = f.Compare(Direction::kLt, indices, none);
+  indices = f.Add(Opcode::kSelect, {negative, f.Add(Opcode::kAdd, {indices, count}), indices});
   V slices = Gathered(f, x, indices, dimension, dims);
   if (mode == KILN_TAKE_WRAP) return slices;
-  V inside = f.Op(Opcode::kAnd, {f.Compare(indices, none, Direction::kGe),
-                                 f.Compare(indices, count, Direction::kLt)});
+  V inside = f.Add(Opcode::kAnd, {f.Compare(Direction::kGe, indices, none),
+                                  f.Compare(Direction::kLt, indices, count)});
   Ints places;
   for (int64_t d = 0; d < std::ssize(inserted); ++d) places.push_back(dimension + d);
   inside = f.Broadcast(inside, dims, std::move(places));
-  return f.Op(Opcode::kSelect, {inside, slices, f.Broadcast(missing, dims, {})});
+  return f.Add(Opcode::kSelect, {inside, slices, f.Broadcast(missing, dims, {})});
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ kiln_value kiln_nn_one_hot(kiln_graph* graph, kiln_value indices, int64_t classe
     Ints others;
     for (int64_t d = 0; d < rank; ++d) others.push_back(d < place ? d : d + 1);
     V wanted = f.Broadcast(positions, dims, std::move(others));
-    V all = f.Iota(positions->shape().type(), std::move(dims), place);
-    return f.Convert(f.Compare(wanted, all, Direction::kEq), static_cast<ElementType>(dtype));
+    V all = f.Iota(Shape(positions->shape().type(), std::move(dims)), place);
+    return f.Convert(f.Compare(Direction::kEq, wanted, all), static_cast<ElementType>(dtype));
   });
 }

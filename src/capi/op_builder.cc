@@ -2,6 +2,7 @@
 
 #include "base/stack.h"
 #include "base/strings.h"
+#include "capi/graph_builder.h"
 #include "capi/region.h"
 
 namespace kiln::capi {
@@ -205,11 +206,8 @@ void OpBuilder::BroadcastScalar() {
   if (!lhs.is_array() || !rhs.is_array() || lhs.is_scalar() == rhs.is_scalar()) return;
   if (lhs.type() != rhs.type()) return;
   ir::Instruction*& scalar = operands_[lhs.is_scalar() ? 0 : 1];
-  auto broadcast = graph_.Add({.opcode = Opcode::kBroadcast,
-                               .operands = {scalar},
-                               .attributes = {{Attr::kDimensions, Ints()}},
-                               .shape = lhs.is_scalar() ? rhs : lhs});
-  if (broadcast.ok()) scalar = *broadcast;
+  ir::Instruction* spread = GraphBuilder(graph_).Spread(lhs.is_scalar() ? rhs : lhs, scalar);
+  if (spread) scalar = spread;
 }
 
 Result<std::vector<ir::Computation*>> OpBuilder::CopyRegions() {

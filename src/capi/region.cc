@@ -1,6 +1,7 @@
 #include "capi/region.h"
 
 #include "base/strings.h"
+#include "ir/builder.h"
 
 namespace kiln::capi {
 
@@ -17,24 +18,15 @@ Result<ir::Computation*> TakeTuple(ir::Computation& region, const Shape& argumen
   if (parameters.size() != argument.elements().size()) return &region;  // refused by inference
   ir::Module& module = *region.parent();
   ir::Computation* wrapper = module.AddComputation(Cat(region.name(), ".of_tuple"));
-  KILN_ASSIGN_OR_RETURN(ir::Instruction * tuple,
-                        wrapper->Add({.opcode = Opcode::kParameter,
-                                      .attributes = {{Attr::kParameterNumber, int64_t{0}}},
-                                      .shape = argument}));
+  ir::Builder b(wrapper);
+  ir::Instruction* tuple = b.Parameter(argument);
   std::vector<ir::Instruction*> elements;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    KILN_ASSIGN_OR_RETURN(ir::Instruction * element,
-                          wrapper->Add({.opcode = Opcode::kGetTupleElement,
-                                        .operands = {tuple},
-                                        .attributes = {{Attr::kIndex, static_cast<int64_t>(i)}}}));
-    elements.push_back(element);
+    elements.push_back(b.Element(tuple, static_cast<int64_t>(i)));
   }
-  KILN_ASSIGN_OR_RETURN(
-      ir::Instruction * result,
-      wrapper->Add({.opcode = Opcode::kCall, .operands = elements, .called = {&region}}));
-  if (gives_state && (nested || !result->shape().is_tuple())) {
-    KILN_ASSIGN_OR_RETURN(result, wrapper->Add({.opcode = Opcode::kTuple, .operands = {result}}));
-  }
+  ir::Instruction* result = b.Add(Opcode::kCall, std::move(elements), {}, std::nullopt, {&region});
+  if (result && gives_state && (nested || !result->shape().is_tuple())) result = b.Tuple({result});
+  KILN_RETURN_IF_ERROR(b.status());
   wrapper->set_root(result);
   return wrapper;
 }

@@ -7,6 +7,7 @@
 #include "interp/reducer.h"
 #include "interp/sum_of_products.h"
 #include "interp/window_positions.h"
+#include "ir/reducer.h"
 
 namespace kiln::interp {
 namespace {
@@ -184,17 +185,6 @@ Result<Literal> EvaluatePatches(const Instruction& i, std::span<const Literal* c
   return out;
 }
 
-namespace {
-
-bool IsSum(const ir::Computation& c) {
-  const Instruction* root = c.root();
-  return root->opcode() == Opcode::kAdd && root->operand(0) != root->operand(1) &&
-         root->operand(0)->opcode() == Opcode::kParameter &&
-         root->operand(1)->opcode() == Opcode::kParameter;
-}
-
-}  // namespace
-
 Result<Literal> EvaluateSelectAndScatter(const Instruction& i,
                                          std::span<const Literal* const> operands,
                                          const RegionContext& context) {
@@ -203,7 +193,7 @@ Result<Literal> EvaluateSelectAndScatter(const Instruction& i,
   const int64_t elements = out.shape().num_elements();
   for (int64_t k = 0; k < elements; ++k) CopyElement(init, 0, out, k);
   // Sums of floats are rounded once, as those of reduce.
-  const bool sums = IsFloat(out.shape().type()) && IsSum(*i.called(1));
+  const bool sums = IsFloat(out.shape().type()) && ir::ReducerOf(*i.called(1)) == Opcode::kAdd;
   std::vector<double> totals;
   if (sums) totals.assign(At(elements), init.AsDouble(0));
   if (source.shape().num_elements() == 0) return out;

@@ -10,6 +10,7 @@
 #include "interp/strided.h"
 #include "interp/sums.h"
 #include "interp/window_positions.h"
+#include "ir/reducer.h"
 
 namespace kiln::interp {
 namespace {
@@ -88,10 +89,8 @@ Groups GroupsOf(const Shape& shape, const Ints& dimensions) {
 
 // Whether the computation is the sum, or the product, of its two parameters.
 bool IsRounding(const ir::Computation& c) {
-  const Instruction* root = c.root();
-  return (root->opcode() == Opcode::kAdd || root->opcode() == Opcode::kMultiply) &&
-         c.parameters().size() == 2 && root->operand(0)->opcode() == Opcode::kParameter &&
-         root->operand(1)->opcode() == Opcode::kParameter && root->operand(0) != root->operand(1);
+  const std::optional<Opcode> opcode = ir::ReducerOf(c);
+  return opcode == Opcode::kAdd || opcode == Opcode::kMultiply;
 }
 
 // A sum of floats or complex numbers in the type of `out`.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/analysis/effects.h"
+#include "ir/builder.h"
 #include "ir/instruction_map.h"
 
 namespace kiln::ir {
@@ -48,14 +49,7 @@ ProgramShape Computation::program_shape() const {
 }
 
 Result<Instruction*> Computation::Add(InstructionSpec spec) {
-  std::vector<const Shape*> operands;
-  for (const Instruction* operand : spec.operands) operands.push_back(&operand->shape());
-  std::vector<ProgramShape> called;
-  for (const Computation* c : spec.called) called.push_back(c->program_shape());
-  InferenceInput input{spec.opcode, operands, spec.attributes, spec.shape ? &*spec.shape : nullptr,
-                       called};
-  KILN_ASSIGN_OR_RETURN(Shape shape, InferShape(input));
-  spec.shape = std::move(shape);
+  KILN_ASSIGN_OR_RETURN(spec.shape, InferShape(spec));
   return Create(std::move(spec));
 }
 

@@ -86,7 +86,7 @@ Values Check(Builder& b, const Instruction* i, const std::vector<Sized>& operand
                        {Attr::kCustomCallHasSideEffect, true}};
     spec.shape = Shape::Tuple({});
     spec.name = Cat(i->name(), ".size");
-    b.computation()->Create(std::move(spec), b.at());
+    b.computation()->Create(std::move(spec), b.before());
   }
   for (const Sized& x : operands) {
     Instruction* filled = ZeroFilled(b, x, AllDimensions(x));

@@ -181,7 +181,7 @@ class ComplexExpansion : public expand::Retyping {
     ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
     spec.shape = PartShape(shape);
     spec.name.clear();
-    return b.computation()->Create(std::move(spec), b.at());
+    return b.computation()->Create(std::move(spec), b.before());
   }
 
   // A real number has no imaginary part, and a complex one becomes real by leaving it out.

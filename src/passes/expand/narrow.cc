@@ -125,7 +125,7 @@ class NarrowExpansion : public expand::Retyping {
   static Instruction* Reinterpret(Builder& b, Instruction* x, ElementType to) {
     ir::InstructionSpec spec{.opcode = Opcode::kBitcast, .operands = {x}};
     spec.shape = WithType(x->shape(), to);
-    return b.computation()->Create(std::move(spec), b.at());
+    return b.computation()->Create(std::move(spec), b.before());
   }
 
   // The lowest bits of a byte, as the integer that they are.
@@ -156,7 +156,7 @@ class NarrowExpansion : public expand::Retyping {
     ir::InstructionSpec spec = ir::CopySpec(*i, {i->operands().begin(), i->operands().end()});
     spec.shape = shape;
     spec.name.clear();
-    return b.computation()->Create(std::move(spec), b.at());
+    return b.computation()->Create(std::move(spec), b.before());
   }
 
   // A value whose element type is `from`, held as it is held, in the form of `to`.

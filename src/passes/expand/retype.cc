@@ -233,7 +233,7 @@ Result<Instruction*> Retyping::Folded(Builder& b, Instruction* i, const Shape& s
   const bool one = leaves.size() == 1;
   spec.name.clear();
   spec.shape = one ? leaves[0] : Shape::Tuple(leaves);
-  Instruction* folded = b.computation()->Create(std::move(spec), b.at());
+  Instruction* folded = b.computation()->Create(std::move(spec), b.before());
   if (one && !mapped.is_tuple()) return folded;
   if (one) return b.Tuple({folded});
   int64_t next = 0;
@@ -249,7 +249,7 @@ Result<Instruction*> Retyping::Called(Builder& b, Instruction* i) {
   }
   ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
   spec.name.clear();
-  return FromMemoryAll(b, b.computation()->Create(std::move(spec), b.at()));
+  return FromMemoryAll(b, b.computation()->Create(std::move(spec), b.before()));
 }
 
 }  // namespace kiln::passes::expand

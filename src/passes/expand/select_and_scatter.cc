@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/integers.h"
+#include "ir/reducer.h"
 #include "passes/control/computations.h"
 #include "passes/expand/expand.h"
 
@@ -30,10 +31,7 @@ struct Function {
   Function(Computation* like, std::string_view name, std::initializer_list<ElementType> types)
       : computation(like->parent()->AddComputation(name)), b(computation, nullptr, nullptr) {
     for (int64_t n = 0; n < static_cast<int64_t>(2 * types.size()); ++n) {
-      p.push_back(
-          computation->Create({.opcode = Opcode::kParameter,
-                               .attributes = {{Attr::kParameterNumber, n}},
-                               .shape = Shape::Scalar(types.begin()[At(n) % types.size()])}));
+      p.push_back(b.Parameter(Shape::Scalar(types.begin()[At(n) % types.size()])));
     }
   }
   Computation* computation;
@@ -217,13 +215,7 @@ class Folds {
   }
 
   // Whether scatter is the sum of its parameters.
-  bool Adds() const {
-    const Computation& c = *i_->called(1);
-    const Instruction* root = c.root();
-    return root->opcode() == Opcode::kAdd && root->operand(0) != root->operand(1) &&
-           root->operand(0)->opcode() == Opcode::kParameter &&
-           root->operand(1)->opcode() == Opcode::kParameter;
-  }
+  bool Adds() const { return ir::ReducerOf(*i_->called(1)) == Opcode::kAdd; }
 
   Instruction* Scattered(Instruction* is_it, Instruction* value) {
     const ElementType type = value->shape().type();
@@ -232,11 +224,8 @@ class Folds {
     if (Adds()) {
       // Nothing is changed by adding -0.
       Instruction* none = b_.Number(value, IsFloat(type) ? -0.0 : 0);
-      Function f(i_->parent(), "sum", {type});
-      f.computation->set_root(f.b.Plus(f.p[0], f.p[1]));
-      KeepStatus(f);
-      return b_.Add(Opcode::kReduce, {b_.Select(is_it, value, none), init_},
-                    {{Attr::kDimensions, std::move(dims)}}, std::nullopt, {f.computation});
+      return b_.ReduceFrom(init_, Opcode::kAdd, b_.Select(is_it, value, none), std::move(dims),
+                           "sum");
     }
     Function f(i_->parent(), "scattering", {type, ElementType::kPred});
     Instruction* next = Apply(*i_->called(1), f.p[0], f.p[2]);

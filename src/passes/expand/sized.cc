@@ -76,7 +76,7 @@ Instruction* OnArrays(Builder& b, const Instruction* i, std::vector<Instruction*
   ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
   spec.shape = WithBounds(i->shape());
   spec.name.clear();
-  return b.computation()->Create(std::move(spec), b.at());
+  return b.computation()->Create(std::move(spec), b.before());
 }
 
 std::vector<Instruction*> ArraysOf(const std::vector<Sized>& operands) {

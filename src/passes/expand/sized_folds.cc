@@ -1,9 +1,8 @@
 // Ops that fold or order elements along dimensions of which a part is there.
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "base/strings.h"
+#include "ir/reducer.h"
 #include "passes/expand/sized.h"
 
 namespace kiln::passes::expand {
@@ -18,10 +17,7 @@ bool Contains(const Ints& list, int64_t value) { return std::ranges::count(list,
 
 std::vector<Instruction*> Parameters(Builder& b, const std::vector<Shape>& shapes) {
   std::vector<Instruction*> parameters;
-  for (size_t k = 0; k < shapes.size(); ++k) {
-    parameters.push_back(b.Add(Opcode::kParameter, {},
-                               {{Attr::kParameterNumber, static_cast<int64_t>(k)}}, shapes[k]));
-  }
+  for (const Shape& shape : shapes) parameters.push_back(b.Parameter(shape));
   return parameters;
 }
 
@@ -30,51 +26,6 @@ Instruction* Inlined(Computation* into, const Computation& c, std::vector<Instru
   ir::Module& module = *into->parent();
   Computation* copy = module.CloneComputation(c, c.name());
   return into->TakeInstructions(copy, arguments, nullptr);
-}
-
-// The op of its two parameters that a computation is.
-std::optional<Opcode> OpOf(const Computation& c) {
-  const Instruction* root = c.root();
-  if (c.parameters().size() != 2 || root->operand_count() != 2) return std::nullopt;
-  const Instruction *x = root->operand(0), *y = root->operand(1);
-  const bool both = x->opcode() == Opcode::kParameter && y->opcode() == Opcode::kParameter;
-  return both && x != y ? std::optional(root->opcode()) : std::nullopt;
-}
-
-Literal IntegerOf(ElementType type, uint64_t bits) {
-  Literal value(Shape::Scalar(type));
-  std::memcpy(value.data(), &bits, static_cast<size_t>(ByteWidth(type)));
-  return value;
-}
-
-// The number that changes nothing when it is folded with another one, where one is known.
-std::optional<Literal> IdentityOf(Opcode opcode, ElementType type) {
-  const bool half = type == ElementType::kF16 || type == ElementType::kBF16;
-  const bool floats = half || type == ElementType::kF32 || type == ElementType::kF64;
-  const bool whole = IsPred(type) || (IsInteger(type) && BitWidth(type) >= 8);
-  const bool sums = opcode == Opcode::kAdd || opcode == Opcode::kMultiply;
-  if (!floats && !whole && !(IsComplex(type) && sums)) return std::nullopt;
-  const double infinity = std::numeric_limits<double>::infinity();
-  const uint64_t ones = IsPred(type) ? 1 : ~uint64_t{0};
-  const bool has_sign = whole && !IsPred(type) && IsSigned(type);
-  const uint64_t top = has_sign ? uint64_t{1} << (BitWidth(type) - 1) : 0;
-  switch (opcode) {
-    case Opcode::kAdd:
-      return Literal::ScalarOf(type, floats ? -0.0 : 0.0);
-    case Opcode::kMultiply:
-      return Literal::ScalarOf(type, 1);
-    case Opcode::kOr:
-    case Opcode::kXor:
-      return Literal::ScalarOf(type, 0);
-    case Opcode::kAnd:
-      return IntegerOf(type, ones);
-    case Opcode::kMaximum:
-      return floats ? Literal::ScalarOf(type, -infinity) : IntegerOf(type, top);
-    case Opcode::kMinimum:
-      return floats ? Literal::ScalarOf(type, infinity) : IntegerOf(type, ones ^ top);
-    default:
-      return std::nullopt;
-  }
 }
 
 // f over what is there: f'((a, p), (b, q)) = (p and q ? f(a, b) : p ? a : b, p or q)
@@ -153,9 +104,13 @@ Values SizedReduce(Builder& b, const Instruction* i, const std::vector<Sized>& o
     return Elements(b, OnArrays(b, i, ArraysOf(operands)), 0, n, sizes);
   }
   const Computation& f = *i->called(0);
-  const std::optional<Opcode> opcode = n == 1 ? OpOf(f) : std::nullopt;
+  const std::optional<Opcode> opcode = n == 1 ? ir::ReducerOf(f) : std::nullopt;
+  const ElementType type = all.shape().type();
   std::optional<Literal> identity;
-  if (opcode) identity = IdentityOf(*opcode, all.shape().type());
+  const bool sums = opcode == Opcode::kAdd || opcode == Opcode::kMultiply;
+  if (opcode && (IsKernelType(type) || (IsComplex(type) && sums))) {
+    identity = ir::IdentityOf(*opcode, type);
+  }
   if (identity) {
     Instruction* filled = Filled(b, all, reduced, *std::move(identity));
     return Elements(b, OnArrays(b, i, {filled, operands[1].array}), 0, n, sizes);

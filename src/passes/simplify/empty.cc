@@ -21,11 +21,7 @@ Instruction* EmptyArrays(Instruction* i) {
       break;
   }
   // op(...) => {}   where the result has no elements
-  return i->parent()->Create({.opcode = Opcode::kConstant,
-                              .shape = i->shape(),
-                              .literal = std::make_shared<const Literal>(i->shape()),
-                              .op_name = i->op_name()},
-                             i);
+  return ir::Builder(i).Constant(i->shape(), std::make_shared<const Literal>(i->shape()));
 }
 
 }  // namespace kiln::passes::simplify

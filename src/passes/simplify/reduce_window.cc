@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/reducer.h"
 #include "ops/window.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
@@ -30,12 +31,8 @@ bool MayRegroup(const Instruction* i, Opcode reducer) {
 }
 
 Instruction* MakeWindow(Instruction* i, const Shape& shape, Instruction* x, Window window) {
-  return i->parent()->Create({.opcode = Opcode::kReduceWindow,
-                              .operands = {x, i->operand(1)},
-                              .attributes = {{Attr::kWindow, std::move(window)}},
-                              .called = {i->called(0)},
-                              .shape = shape},
-                             i);
+  return MakeShaped(i, shape, Opcode::kReduceWindow, {x, i->operand(1)},
+                    {{Attr::kWindow, std::move(window)}}, {i->called(0)});
 }
 
 // Whether a window has one place, and every element of the dimension is in it.
@@ -119,33 +116,6 @@ Instruction* OfDimensions(Instruction* i, const Window& window) {
   return MakeWindow(i, i->shape(), inner, std::move(others));
 }
 
-// The value that changes nothing where elements of a type are folded; nothing where there is none.
-std::optional<Literal> NeutralOf(Opcode reducer, ElementType type) {
-  std::optional<Literal> neutral(Shape::Scalar(type));
-  VisitKernelType(type, [&](auto zero) {
-    using T = decltype(zero);
-    using Limits = std::numeric_limits<T>;
-    T& value = neutral->values<T>()[0];
-    T lowest = Limits::lowest(), highest = Limits::max();
-    if constexpr (FloatType<T>) {
-      lowest = -Limits::infinity();
-      highest = Limits::infinity();
-    }
-    if (reducer == Opcode::kMaximum) {
-      value = lowest;
-    } else if (reducer == Opcode::kMinimum) {
-      value = highest;
-    } else if (reducer == Opcode::kAnd && IsUnsigned(type)) {
-      value = highest;
-    } else if (reducer == Opcode::kOr && !FloatType<T>) {
-      value = T{0};
-    } else {
-      neutral.reset();
-    }
-  });
-  return neutral;
-}
-
 // reduce-window(x) => op(op(init, slice(s)), slice(p))   where windows of one dimension are long
 // and the op is idempotent: s and p are cumulative from the end and from the beginning of blocks of
 // the window's size, which two of each window meet   (order)
@@ -167,7 +137,7 @@ Instruction* OfLongWindow(Instruction* i, const Window& window, Opcode reducer) 
       n < 2 * w.size || w.low < 0 || w.high < 0 || w.low >= w.size || w.high >= w.size) {
     return nullptr;
   }
-  std::optional<Literal> neutral = NeutralOf(reducer, i->shape().type());
+  std::optional<Literal> neutral = ir::IdentityOf(reducer, i->shape().type());
   if (!neutral) return nullptr;
   ElementType type = i->shape().type();
   int64_t blocks = (n + w.low + w.high + w.size - 1) / w.size, length = blocks * w.size;
@@ -187,12 +157,9 @@ Instruction* OfLongWindow(Instruction* i, const Window& window, Opcode reducer) 
     WindowDimension& c = cumulative[*along + 1];
     c.size = w.size;
     (backward ? c.high : c.low) = w.size - 1;
-    Instruction* scan = i->parent()->Create({.opcode = Opcode::kReduceWindow,
-                                             .operands = {in_blocks, scalar},
-                                             .attributes = {{Attr::kWindow, cumulative}},
-                                             .called = {i->called(0)},
-                                             .shape = in_blocks->shape()},
-                                            i);
+    Instruction* scan =
+        MakeShaped(i, in_blocks->shape(), Opcode::kReduceWindow, {in_blocks, scalar},
+                   {{Attr::kWindow, cumulative}}, {i->called(0)});
     Instruction* flat = MakeShaped(i, whole->shape(), Opcode::kReshape, {scan});
     std::vector<SliceDimension> slices;
     for (int64_t size : dims) slices.push_back({0, size, 1});

@@ -96,13 +96,8 @@ Instruction* OfReduce(Instruction* i, const Slices& slices) {
     dims.push_back(reduced ? whole->shape().dim(d) : i->shape().dim(next++));
   }
   Instruction* small = MakeSlice(i, ShapeOf(whole->shape().type(), dims), whole, std::move(inner));
-  return i->parent()->Create({.opcode = Opcode::kReduce,
-                              .operands = {small, x->operand(1)},
-                              .attributes = x->attributes(),
-                              .called = {x->called(0)},
-                              .shape = i->shape(),
-                              .op_name = i->op_name()},
-                             i);
+  return MakeShaped(i, i->shape(), Opcode::kReduce, {small, x->operand(1)}, x->attributes(),
+                    {x->called(0)});
 }
 
 // slice(reshape(x)) => reshape(slice(x))   where nobody else needs the reshape, and what is taken

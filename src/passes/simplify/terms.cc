@@ -1,35 +1,17 @@
 #include "passes/simplify/terms.h"
 
 #include <bit>
-#include <limits>
 #include <unordered_set>
 
 #include "interp/interpreter.h"
+#include "ir/reducer.h"
+#include "tensor/extremes.h"
 
 namespace kiln::passes::simplify {
 
 using ir::Instruction;
 
 namespace {
-
-Literal AllOnes(ElementType type) {
-  Literal ones(Shape::Scalar(type));
-  std::memset(ones.data(), IsPred(type) ? 1 : 0xff, static_cast<size_t>(ones.byte_size()));
-  return ones;
-}
-
-// The greatest value of a type, or the least.
-Literal Extreme(ElementType type, bool greatest) {
-  Literal extreme(Shape::Scalar(type));
-  VisitKernelType(type, [&](auto zero) {
-    using T = decltype(zero);
-    using Limits = std::numeric_limits<T>;
-    T& value = extreme.values<T>()[0];
-    value = greatest ? Limits::max() : Limits::lowest();
-    if constexpr (Limits::has_infinity) value = greatest ? Limits::infinity() : -Limits::infinity();
-  });
-  return extreme;
-}
 
 bool IsSplatOf(const Instruction* x, const Literal& scalar) {
   std::optional<Literal> splat = SplatOf(x);
@@ -39,13 +21,10 @@ bool IsSplatOf(const Instruction* x, const Literal& scalar) {
 }  // namespace
 
 Instruction* MakeShaped(Instruction* at, const Shape& shape, Opcode opcode,
-                        std::vector<Instruction*> operands, Attributes attributes) {
-  return at->parent()->Create({.opcode = opcode,
-                               .operands = std::move(operands),
-                               .attributes = std::move(attributes),
-                               .shape = shape,
-                               .op_name = at->op_name()},
-                              at);
+                        std::vector<Instruction*> operands, Attributes attributes,
+                        std::vector<ir::Computation*> called) {
+  return ir::Builder(at).AddShaped(shape, opcode, std::move(operands), std::move(attributes),
+                                   std::move(called));
 }
 
 Instruction* Make(Instruction* at, Opcode opcode, std::vector<Instruction*> operands,
@@ -55,13 +34,8 @@ Instruction* Make(Instruction* at, Opcode opcode, std::vector<Instruction*> oper
 
 Instruction* MakeReduce(Instruction* at, const Shape& shape, Instruction* operand,
                         Instruction* init, Ints dimensions) {
-  return at->parent()->Create({.opcode = Opcode::kReduce,
-                               .operands = {operand, init},
-                               .attributes = {{Attr::kDimensions, std::move(dimensions)}},
-                               .called = {at->called(0)},
-                               .shape = shape,
-                               .op_name = at->op_name()},
-                              at);
+  return MakeShaped(at, shape, Opcode::kReduce, {operand, init},
+                    {{Attr::kDimensions, std::move(dimensions)}}, {at->called(0)});
 }
 
 Shape ShapeOf(ElementType type, std::span<const int64_t> dims) { return Shape(type, dims); }
@@ -125,13 +99,14 @@ bool IsFloat(const Instruction* x) { return kiln::IsFloat(x->shape().type()); }
 bool IsPred(const Instruction* x) { return kiln::IsPred(x->shape().type()); }
 
 bool IsAllOnes(const Instruction* x) {
-  return !IsFloat(x) && IsKernelType(x->shape().type()) && IsSplatOf(x, AllOnes(x->shape().type()));
+  return !IsFloat(x) && IsKernelType(x->shape().type()) &&
+         IsSplatOf(x, kiln::AllOnes(x->shape().type()));
 }
 bool IsLowest(const Instruction* x) {
-  return IsKernelType(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), false));
+  return IsKernelType(x->shape().type()) && IsSplatOf(x, Lowest(x->shape().type()));
 }
 bool IsHighest(const Instruction* x) {
-  return IsKernelType(x->shape().type()) && IsSplatOf(x, Extreme(x->shape().type(), true));
+  return IsKernelType(x->shape().type()) && IsSplatOf(x, Highest(x->shape().type()));
 }
 
 bool IsSpread(const Instruction* x) {
@@ -153,20 +128,11 @@ Instruction* Spread(Instruction* at, const Shape& shape, Instruction* scalar) {
 
 Instruction* Splat(Instruction* at, const Shape& shape, Literal scalar) {
   // An array of one element is a constant itself.
-  bool one = shape.num_elements() == 1;
-  Shape of_constant = one ? shape : scalar.shape();
-  if (one) {
-    Literal array(shape);
-    std::memcpy(array.data(), scalar.data(), static_cast<size_t>(scalar.byte_size()));
-    scalar = std::move(array);
-  }
-  Instruction* constant =
-      at->parent()->Create({.opcode = Opcode::kConstant,
-                            .shape = std::move(of_constant),
-                            .literal = std::make_shared<const Literal>(std::move(scalar)),
-                            .op_name = at->op_name()},
-                           at);
-  return one ? constant : Spread(at, shape, constant);
+  if (shape.num_elements() != 1)
+    return Spread(at, shape, ir::Builder(at).Constant(std::move(scalar)));
+  Literal array(shape);
+  std::memcpy(array.data(), scalar.data(), static_cast<size_t>(scalar.byte_size()));
+  return ir::Builder(at).Constant(shape, std::make_shared<const Literal>(std::move(array)));
 }
 
 Instruction* SplatNumber(Instruction* at, const Shape& shape, double value) {
@@ -231,33 +197,14 @@ std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const 
 }
 
 std::optional<Opcode> ReducerOf(const Instruction& reduce) {
-  if (reduce.operand_count() != 2) return std::nullopt;
-  const Instruction* root = reduce.called(0)->root();
-  if (!HasTrait(root->opcode(), kCommutative) || root->operand(0)->opcode() != Opcode::kParameter ||
-      root->operand(1)->opcode() != Opcode::kParameter || root->operand(0) == root->operand(1)) {
-    return std::nullopt;
-  }
-  return root->opcode();
+  return reduce.operand_count() == 2 ? ir::ReducerOf(*reduce.called(0)) : std::nullopt;
 }
 
 Instruction* MakeSum(Instruction* at, const Shape& shape, Instruction* x, Ints dimensions) {
-  ElementType type = shape.type();
-  ir::Computation* sum = at->parent()->parent()->AddComputation("sum");
-  std::vector<Instruction*> terms;
-  for (int64_t n : {0, 1}) {
-    terms.push_back(sum->Create({.opcode = Opcode::kParameter,
-                                 .attributes = {{Attr::kParameterNumber, n}},
-                                 .shape = Shape::Scalar(type)}));
-  }
-  sum->set_root(sum->Create(
-      {.opcode = Opcode::kAdd, .operands = std::move(terms), .shape = Shape::Scalar(type)}));
-  return at->parent()->Create({.opcode = Opcode::kReduce,
-                               .operands = {x, SplatNumber(at, Shape::Scalar(type), 0)},
-                               .attributes = {{Attr::kDimensions, std::move(dimensions)}},
-                               .called = {sum},
-                               .shape = shape,
-                               .op_name = at->op_name()},
-                              at);
+  ir::Builder b(at);
+  return b.AddShaped(shape, Opcode::kReduce, {x, b.Scalar(shape.type(), 0)},
+                     {{Attr::kDimensions, std::move(dimensions)}},
+                     {b.Reducer(Opcode::kAdd, shape.type(), "sum")});
 }
 
 std::optional<int64_t> PowerOfTwo(const Instruction* x) {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "ir/ir.h"
+#include "ir/builder.h"
 
 namespace kiln::passes::simplify {
 
@@ -11,7 +11,8 @@ namespace kiln::passes::simplify {
 ir::Instruction* Make(ir::Instruction* at, Opcode opcode, std::vector<ir::Instruction*> operands,
                       Attributes attributes = {});
 ir::Instruction* MakeShaped(ir::Instruction* at, const Shape& shape, Opcode opcode,
-                            std::vector<ir::Instruction*> operands, Attributes attributes = {});
+                            std::vector<ir::Instruction*> operands, Attributes attributes = {},
+                            std::vector<ir::Computation*> called = {});
 // A reduce like `at`, of other operands along other dimensions.
 ir::Instruction* MakeReduce(ir::Instruction* at, const Shape& shape, ir::Instruction* operand,
                             ir::Instruction* init, Ints dimensions);
@@ -60,7 +61,7 @@ bool IsIdempotent(Opcode opcode, ElementType type);
 // Where each dimension of `from` is in `to`, which has the same ones and others of size 1 between.
 std::optional<Ints> InsertedOnes(std::span<const int64_t> from, std::span<const int64_t> to);
 
-// The op that a reducer of one array consists of.
+// The op by which an instruction folds one array, if that is one op.
 std::optional<Opcode> ReducerOf(const ir::Instruction& reduce);
 // Whether a value is neutral where it is folded among others that begin with init.
 bool IsNeutral(const ir::Instruction* value, const ir::Instruction* init, Opcode reducer);

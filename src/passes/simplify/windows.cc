@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "ir/reducer.h"
 #include "ops/windows.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/starts.h"
@@ -134,12 +135,9 @@ Instruction* OfOneWindow(Instruction* i) {
   if (i->operand_count() != 3) return nullptr;
   Instruction *x = i->operand(0), *indices = i->operand(1), *updates = i->operand(2);
   const Attributes& a = i->attributes();
-  const Instruction* root = i->called(0)->root();
-  const bool replaces = root == i->called(0)->parameter(1);
-  const bool combines =
-      HasTrait(root->opcode(), kCommutative) && root->operand(0)->opcode() == Opcode::kParameter &&
-      root->operand(1)->opcode() == Opcode::kParameter && root->operand(0) != root->operand(1);
-  if ((!replaces && !combines) || !indices->IsConstant() || x->shape().rank() == 0) return nullptr;
+  const bool replaces = i->called(0)->root() == i->called(0)->parameter(1);
+  const std::optional<Opcode> reducer = ir::ReducerOf(*i->called(0));
+  if ((!replaces && !reducer) || !indices->IsConstant() || x->shape().rank() == 0) return nullptr;
   if (!a.IntsOf(WindowAttributesOf(Opcode::kScatter).operand_batch).empty()) return nullptr;
   WindowMap map = WindowMapOf(Opcode::kScatter, a, x->shape().rank(), indices->shape().rank());
   int64_t vectors = 1;
@@ -174,7 +172,7 @@ Instruction* OfOneWindow(Instruction* i) {
   if (!replaces) {
     Instruction* old =
         MakeShaped(i, window, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
-    value = MakeShaped(i, window, root->opcode(), {old, value});
+    value = MakeShaped(i, window, *reducer, {old, value});
   }
   operands[1] = value;
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
@@ -190,21 +188,12 @@ Instruction* SumOfScatter(Instruction* i) {
         !IsUsedOnce(scatter)) {
       continue;
     }
-    const Instruction *zeros = scatter->operand(0), *root = scatter->called(0)->root();
+    const Instruction* zeros = scatter->operand(0);
     if (!zeros->IsConstantOf(0.0) && !zeros->IsConstantOf(-0.0)) continue;
-    if (root->opcode() != Opcode::kAdd || root->operand(0) == root->operand(1) ||
-        root->operand(0)->opcode() != Opcode::kParameter ||
-        root->operand(1)->opcode() != Opcode::kParameter) {
-      continue;
-    }
-    return i->parent()->Create(
-        {.opcode = Opcode::kScatter,
-         .operands = {i->operand(1 - k), scatter->operand(1), scatter->operand(2)},
-         .attributes = scatter->attributes(),
-         .called = {scatter->called(0)},
-         .shape = i->shape(),
-         .op_name = i->op_name()},
-        i);
+    if (ir::ReducerOf(*scatter->called(0)) != Opcode::kAdd) continue;
+    return MakeShaped(i, i->shape(), Opcode::kScatter,
+                      {i->operand(1 - k), scatter->operand(1), scatter->operand(2)},
+                      scatter->attributes(), {scatter->called(0)});
   }
   return nullptr;
 }

@@ -43,7 +43,7 @@ Result<Values> Rng(Op& op) {
   }
   const std::string hlo = distribution == "NORMAL" ? "rng_normal" : "rng_uniform";
   return op.One(
-      op.b.Add(Opcode::kRng, {op.operand(0), op.operand(1)}, {{Attr::kDistribution, hlo}}, &shape));
+      op.b.Add(Opcode::kRng, {op.operand(0), op.operand(1)}, {{Attr::kDistribution, hlo}}, shape));
 }
 
 Result<Values> RngBitGenerator(Op& op) {
@@ -77,10 +77,10 @@ Result<Values> RngBitGeneratorOf(Op& op, Shape bits) {
   }
   const Shape whole = Shape::Tuple({state, bits});
   Values values = op.Unpack(
-      op.b.Add(Opcode::kRngBitGenerator, {op.operand(0)}, {{Attr::kAlgorithm, hlo}}, &whole));
+      op.b.Add(Opcode::kRngBitGenerator, {op.operand(0)}, {{Attr::kAlgorithm, hlo}}, whole));
   if (bits.is_array() && bits.type() != wanted) {
     const Shape declared = Shape::Scalar(wanted);
-    values[1] = op.b.Add(Opcode::kBitcastConvert, {values[1]}, {}, &declared);
+    values[1] = op.b.Add(Opcode::kBitcastConvert, {values[1]}, {}, declared);
   }
   return values;
 }

@@ -27,7 +27,7 @@ Result<Values> CallTo(Op& op, std::string_view target, Values operands, std::str
   attributes.Set(Attr::kCustomCallTarget, QuotedText{std::string(target)});
   if (side_effect) attributes.Set(Attr::kCustomCallHasSideEffect, true);
   if (!config.empty()) attributes.Set(Attr::kBackendConfig, QuotedText{std::move(config)});
-  return op.Unpack(op.b.Add(Opcode::kCustomCall, std::move(operands), std::move(attributes), &whole,
+  return op.Unpack(op.b.Add(Opcode::kCustomCall, std::move(operands), std::move(attributes), whole,
                             std::move(called)));
 }
 
@@ -160,7 +160,7 @@ Result<Values> Print(Op& op) {
   op.b.Add(Opcode::kCustomCall, op.operands,
            {{Attr::kCustomCallTarget, QuotedText{"interpreter.print"}},
             {Attr::kCustomCallHasSideEffect, true}},
-           &nothing);
+           nothing);
   Values values = op.operands;
   values.resize(op.result_count());
   return values;

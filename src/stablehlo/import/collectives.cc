@@ -64,7 +64,7 @@ Result<Values> AllGather(Op& op) {
   KILN_ASSIGN_OR_RETURN(int64_t dimension, op.Int("all_gather_dim"));
   KILN_ASSIGN_OR_RETURN(Shape whole, WholeShape(op));
   attributes.Set(Attr::kDimensions, Ints{dimension});
-  return op.Unpack(op.b.Add(Opcode::kAllGather, op.operands, std::move(attributes), &whole));
+  return op.Unpack(op.b.Add(Opcode::kAllGather, op.operands, std::move(attributes), whole));
 }
 
 // The operands as the region takes them, and the region.
@@ -93,8 +93,8 @@ Result<Instruction*> AllReduceOf(Op& op, std::span<Instruction* const> operands)
   KILN_RETURN_IF_ERROR(RequireResults(op, operands.size()));
   KILN_ASSIGN_OR_RETURN(Attributes attributes, ProcessesOf(op, true));
   KILN_ASSIGN_OR_RETURN(Folded folded, FoldedBy(op, operands));
-  return op.b.Add(Opcode::kAllReduce, std::move(folded.operands), std::move(attributes), nullptr,
-                  {folded.computation});
+  return op.b.Add(Opcode::kAllReduce, std::move(folded.operands), std::move(attributes),
+                  std::nullopt, {folded.computation});
 }
 
 Result<Values> AllReduce(Op& op) {
@@ -104,8 +104,8 @@ Result<Values> AllReduce(Op& op) {
 
 Result<Values> CrossReplicaSum(Op& op) {
   KILN_ASSIGN_OR_RETURN(Attributes attributes, ProcessesOf(op, false));
-  return op.One(op.b.Add(Opcode::kAllReduce, op.operands, std::move(attributes), nullptr,
-                         {op.b.Combiner(Opcode::kAdd, op.type(0))}));
+  return op.One(op.b.Add(Opcode::kAllReduce, op.operands, std::move(attributes), std::nullopt,
+                         {op.b.Reducer(Opcode::kAdd, op.type(0))}));
 }
 
 Result<Values> ReduceScatter(Op& op) {
@@ -116,7 +116,7 @@ Result<Values> ReduceScatter(Op& op) {
   KILN_ASSIGN_OR_RETURN(Shape whole, WholeShape(op));
   attributes.Set(Attr::kDimensions, Ints{dimension});
   return op.Unpack(op.b.Add(Opcode::kReduceScatter, std::move(folded.operands),
-                            std::move(attributes), &whole, {folded.computation}));
+                            std::move(attributes), whole, {folded.computation}));
 }
 
 // The values before the last operand, of which each number is the place of one value's root in a
@@ -208,9 +208,9 @@ class OwnPlace {
     const Shape numbers(ElementType::kU32, {std::ssize(all)}), one(ElementType::kU32, {1});
     scatter.Set(Attr::kReplicaGroups, Groups{std::move(all)});
     scatter.Set(Attr::kDimensions, Ints{0});
-    Instruction* iota = b_.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, int64_t{0}}}, &numbers);
-    own_ = b_.Reshape(b_.Add(Opcode::kReduceScatter, {iota}, std::move(scatter), &one,
-                             {b_.Combiner(Opcode::kMinimum, ElementType::kU32)}),
+    Instruction* iota = b_.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, int64_t{0}}}, numbers);
+    own_ = b_.Reshape(b_.Add(Opcode::kReduceScatter, {iota}, std::move(scatter), one,
+                             {b_.Reducer(Opcode::kMinimum, ElementType::kU32)}),
                       Ints());
   }
 

@@ -74,7 +74,7 @@ Result<Values> Conditional(Op& op) {
     KILN_RETURN_IF_ERROR(b.status());
     branches.push_back(body.computation());
   }
-  return op.Unpack(op.b.Add(Opcode::kConditional, std::move(operands), {}, nullptr, branches));
+  return op.Unpack(op.b.Add(Opcode::kConditional, std::move(operands), {}, std::nullopt, branches));
 }
 
 // The state is the operands and, as they are, the values of outside that the regions use.
@@ -124,7 +124,7 @@ Result<Values> While(Op& op) {
     KILN_RETURN_IF_ERROR(b.status());
     computations.push_back(body.computation());
   }
-  Instruction* loop = op.b.Add(Opcode::kWhile, {initial}, {}, nullptr, computations);
+  Instruction* loop = op.b.Add(Opcode::kWhile, {initial}, {}, std::nullopt, computations);
   Values results = PartsOf(op.b, loop, count);
   results.resize(n);
   return results;
@@ -137,7 +137,7 @@ Result<Values> CallOf(Op& op, std::string_view key) {
     return InvalidArgument("the function @", name, " has ", callee.results, " results; found ",
                            op.result_count());
   }
-  return op.Unpack(op.b.Add(Opcode::kCall, op.operands, {}, nullptr, {callee.computation}));
+  return op.Unpack(op.b.Add(Opcode::kCall, op.operands, {}, std::nullopt, {callee.computation}));
 }
 
 Result<Values> Call(Op& op) { return CallOf(op, "callee"); }

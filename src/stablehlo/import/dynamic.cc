@@ -58,13 +58,13 @@ Result<Values> DynamicIota(Op& op) {
     shape.set_dimension(d, shape.dim(d));
     cut.push_back(d);
   }
-  Instruction* whole = op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, &shape);
+  Instruction* whole = op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, shape);
   return op.One(Cut(op, whole, op.operand(0), cut));
 }
 
 Result<Values> DynamicReshape(Op& op) {
   KILN_ASSIGN_OR_RETURN(Shape shape, ShapeBy(op, 1, "the result's shape"));
-  return op.One(op.b.Add(Opcode::kReshape, {op.operand(0)}, {}, &shape));
+  return op.One(op.b.Add(Opcode::kReshape, {op.operand(0)}, {}, shape));
 }
 
 // Three operands of one number for each dimension.

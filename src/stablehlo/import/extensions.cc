@@ -131,7 +131,7 @@ Result<Values> DynamicReduceWindow(Op& op) {
   KILN_ASSIGN_OR_RETURN(Importer::Callee callee, CalleeOf(op));
   const Values operands(op.operands.begin(), op.operands.begin() + static_cast<int64_t>(2 * n));
   return op.Unpack(op.b.Add(Opcode::kReduceWindow, operands, {{Attr::kWindow, std::move(window)}},
-                            nullptr, {callee.computation}));
+                            std::nullopt, {callee.computation}));
 }
 
 Result<Values> DynamicRngBitGenerator(Op& op) {
@@ -173,7 +173,7 @@ Result<Values> ApproxTopK(Op& op) {
   KILN_ASSIGN_OR_RETURN(Importer::Callee comparator, CalleeOf(op));
   Instruction* sorted = op.b.Add(Opcode::kSort, arrays,
                                  {{Attr::kDimensions, Ints{dimension}}, {Attr::kIsStable, true}},
-                                 nullptr, {comparator.computation});
+                                 std::nullopt, {comparator.computation});
   std::vector<SliceDimension> first;
   for (const Dimension& size : wanted.dimensions()) first.push_back({0, size.size(), 1});
   Values values = op.Unpack(sorted);

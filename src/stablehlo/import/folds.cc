@@ -24,7 +24,7 @@ Result<Values> Sort(Op& op) {
   Attributes attributes = {{Attr::kDimensions, Ints{dimension}}};
   if (stable) attributes.Set(Attr::kIsStable, true);
   return op.Unpack(
-      op.b.Add(Opcode::kSort, op.operands, std::move(attributes), nullptr, {comparator}));
+      op.b.Add(Opcode::kSort, op.operands, std::move(attributes), std::nullopt, {comparator}));
 }
 
 Result<Values> Map(Op& op) {
@@ -37,7 +37,7 @@ Result<Values> Map(Op& op) {
       ir::Computation * function,
       op.importer.ImportRegion(*op.operation.regions[0], op.body, "map", scalars));
   return op.One(op.b.Add(Opcode::kMap, op.operands, {{Attr::kDimensions, std::move(dimensions)}},
-                         nullptr, {function}));
+                         std::nullopt, {function}));
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ Result<Values> Fold(Op& op, Opcode opcode, Attributes attributes) {
   KILN_ASSIGN_OR_RETURN(ir::Computation * computation,
                         op.importer.ImportRegion(region, op.body, "region", scalars));
   return op.Unpack(
-      op.b.Add(opcode, std::move(operands), std::move(attributes), nullptr, {computation}));
+      op.b.Add(opcode, std::move(operands), std::move(attributes), std::nullopt, {computation}));
 }
 
 static constexpr Row kRows[] = {

@@ -129,7 +129,7 @@ Result<Instruction*> Body::Copy(Instruction* instruction) {
   if (instruction->IsConstant()) return b.Constant(instruction->shared_literal());
   if (instruction->opcode() == Opcode::kBroadcast && instruction->operand(0)->IsConstant()) {
     Instruction* constant = b.Constant(instruction->operand(0)->shared_literal());
-    return b.Add(Opcode::kBroadcast, {constant}, instruction->attributes(), &instruction->shape());
+    return b.Add(Opcode::kBroadcast, {constant}, instruction->attributes(), instruction->shape());
   }
   std::shared_ptr<const Literal> known = importer_.folder().Find(instruction);
   if (!known || !known->shape().is_array()) return nullptr;

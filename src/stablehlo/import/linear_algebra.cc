@@ -93,7 +93,7 @@ Result<Values> Potrf(Op& op) {
   Shape places = shape;
   places.set_type(ElementType::kS32);
   auto iota = [&](int64_t d) {
-    return op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, d}}, &places);
+    return op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, d}}, places);
   };
   Instruction *row = iota(rank - 2), *column = iota(rank - 1);
   Instruction* factor = op.b.Add(Opcode::kCholesky, {x}, {{Attr::kLower, lower}});

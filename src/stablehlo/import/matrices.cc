@@ -19,12 +19,12 @@ int64_t FirstHalf(int64_t columns, int64_t of_a_loop) {
 }
 
 Instruction* Along(Builder& b, const Shape& shape, Instruction* x, Ints dimensions) {
-  return b.Add(Opcode::kBroadcast, {x}, {{Attr::kDimensions, std::move(dimensions)}}, &shape);
+  return b.Add(Opcode::kBroadcast, {x}, {{Attr::kDimensions, std::move(dimensions)}}, shape);
 }
 
 Instruction* Places(Builder& b, const Ints& sizes, int64_t dimension) {
   const Shape shape = ArrayShape(ElementType::kS32, sizes);
-  return b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, &shape);
+  return b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, shape);
 }
 
 Instruction* Block(Builder& b, Instruction* x, int64_t first_row, int64_t last_row,
@@ -85,10 +85,7 @@ Values Loop(Builder& b, Values state, int64_t count,
   if (!initial) return Values(size, nullptr);
   ir::Module& module = *b.computation()->parent();
   auto parts_of = [&](Builder& inside) {
-    Instruction* parameter =
-        inside.computation()->Create({.opcode = Opcode::kParameter,
-                                      .attributes = {{Attr::kParameterNumber, int64_t{0}}},
-                                      .shape = initial->shape()});
+    Instruction* parameter = inside.Parameter(initial->shape());
     Values parts;
     for (size_t k = 0; k <= size; ++k) {
       parts.push_back(inside.Element(parameter, static_cast<int64_t>(k)));
@@ -109,7 +106,7 @@ Values Loop(Builder& b, Values state, int64_t count,
     if (!made->status().ok()) b.Fail(made->status());
   }
   Instruction* loop =
-      b.Add(Opcode::kWhile, {initial}, {}, nullptr, {c.computation(), body.computation()});
+      b.Add(Opcode::kWhile, {initial}, {}, std::nullopt, {c.computation(), body.computation()});
   Values results;
   for (size_t k = 0; k < size; ++k) results.push_back(b.Element(loop, static_cast<int64_t>(k)));
   return results;

@@ -109,7 +109,7 @@ Result<Values> LowerPlain(Op& op, const PlainRow& row) {
     attributes.Set(info->key, std::move(value));
   }
   KILN_ASSIGN_OR_RETURN(Shape declared, op.Declared(0));
-  return op.One(op.b.Add(row.opcode, op.operands, std::move(attributes), &declared));
+  return op.One(op.b.Add(row.opcode, op.operands, std::move(attributes), declared));
 }
 
 bool AllOfOneType(const Op& op) {

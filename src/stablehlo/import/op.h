@@ -17,7 +17,8 @@ class Op {
       : importer(importer),
         body(body),
         operation(operation),
-        b(body.computation(), operation.source ? operation.source->name : std::string()) {}
+        b(body.computation(),
+          operation.source ? std::string_view(operation.source->name) : std::string_view()) {}
 
   Importer& importer;
   Body& body;

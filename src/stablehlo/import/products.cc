@@ -89,8 +89,8 @@ void Simplify(Builder& b, Lettered& operand, const Ints& kept) {
     const Shape index(ElementType::kS32, shape.dimensions());
     Instruction* same = b.Compare(
         Direction::kEq,
-        b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, static_cast<int64_t>(i)}}, &index),
-        b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, static_cast<int64_t>(j)}}, &index));
+        b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, static_cast<int64_t>(i)}}, index),
+        b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, static_cast<int64_t>(j)}}, index));
     Instruction* diagonal = b.Select(same, operand.x, b.Number(shape, 0));
     operand.x = b.Reduce(Opcode::kAdd, diagonal, 0, {static_cast<int64_t>(j)});
     operand.letters.erase(operand.letters.begin() + static_cast<std::ptrdiff_t>(j));
@@ -179,7 +179,7 @@ Instruction* GroupsOf(Op& op, Instruction* lhs, int64_t dimension) {
   const Shape& sizes = op.shape(2);
   const Shape square(sizes.type(), {sizes.dim(0), sizes.dim(0)});
   auto iota = [&](const Shape& shape, int64_t d) {
-    return b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, d}}, &shape);
+    return b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, d}}, shape);
   };
   // Where groups end: the sums of the sizes up to there.
   Instruction* before = b.Compare(Direction::kLe, iota(square, 1), iota(square, 0));

@@ -137,7 +137,7 @@ Result<Values> ScanLoop(Op& op) {
   body.computation()->set_root(b.Tuple(std::move(next)));
   KILN_RETURN_IF_ERROR(b.status());
 
-  Instruction* loop = op.b.Add(Opcode::kWhile, {initial}, {}, nullptr,
+  Instruction* loop = op.b.Add(Opcode::kWhile, {initial}, {}, std::nullopt,
                                {condition.computation(), body.computation()});
   Values results;
   for (size_t i = 0; i < op.result_count(); ++i) {

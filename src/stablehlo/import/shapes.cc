@@ -19,7 +19,7 @@ Result<Values> Constant(Op& op) {
 Result<Values> Iota(Op& op) {
   KILN_ASSIGN_OR_RETURN(int64_t dimension, op.Int("iota_dimension"));
   KILN_ASSIGN_OR_RETURN(Shape shape, op.ResultShape(0));
-  return op.One(op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, &shape));
+  return op.One(op.b.Add(Opcode::kIota, {}, {{Attr::kIotaDimension, dimension}}, shape));
 }
 
 Result<Values> BroadcastInDim(Op& op) {
@@ -39,19 +39,19 @@ Result<Values> Broadcast(Op& op) {
   }
   const Shape shape(op.type(0), std::move(to));
   return op.One(op.b.Add(Opcode::kBroadcast, op.operands,
-                         {{Attr::kDimensions, std::move(dimensions)}}, &shape));
+                         {{Attr::kDimensions, std::move(dimensions)}}, shape));
 }
 
 Result<Values> Reshape(Op& op) {
   KILN_ASSIGN_OR_RETURN(Shape shape, op.ResultShape(0));
-  return op.One(op.b.Add(Opcode::kReshape, op.operands, {}, &shape));
+  return op.One(op.b.Add(Opcode::kReshape, op.operands, {}, shape));
 }
 
 // Of quantised types their integers.
 Result<Values> BitcastConvert(Op& op) {
   KILN_ASSIGN_OR_RETURN(Shape declared, op.Declared(0));
   if (declared.type() == op.type(0)) return op.operands;
-  return op.One(op.b.Add(Opcode::kBitcastConvert, op.operands, {}, &declared));
+  return op.One(op.b.Add(Opcode::kBitcastConvert, op.operands, {}, declared));
 }
 
 Status RequireEqualSizes(size_t a, size_t b) {
@@ -128,7 +128,8 @@ Result<Values> SetDimensionSize(Op& op) {
   }
   const bool whole = !bounded && before.size() == n;
   if (whole) shape.set_dimension(d, n);
-  return op.One(op.b.Add(Opcode::kSetDimensionSize, op.operands, along, whole ? &shape : nullptr));
+  return op.One(op.b.Add(Opcode::kSetDimensionSize, op.operands, along,
+                         whole ? std::optional(shape) : std::nullopt));
 }
 
 // Says something to debuggers or partitioners, and changes no value.

@@ -37,7 +37,7 @@ Result<Values> Infeed(Op& op) {
   Attributes attributes;
   if (!config.empty()) attributes.Set(Attr::kInfeedConfig, std::move(config));
   const Shape whole = Shape::Tuple({std::move(data), Shape::Token()});
-  return Results(op, op.b.Add(Opcode::kInfeed, op.operands, std::move(attributes), &whole));
+  return Results(op, op.b.Add(Opcode::kInfeed, op.operands, std::move(attributes), whole));
 }
 
 Result<Values> Outfeed(Op& op) {
@@ -81,7 +81,7 @@ Result<Values> Recv(Op& op) {
   KILN_RETURN_IF_ERROR(AddPairs(op, begin));
   const Shape whole =
       Shape::Tuple({std::move(data), Shape::Scalar(ElementType::kU32), Shape::Token()});
-  Instruction* recv = op.b.Add(Opcode::kRecv, op.operands, std::move(begin), &whole);
+  Instruction* recv = op.b.Add(Opcode::kRecv, op.operands, std::move(begin), whole);
   return Results(op, op.b.Add(Opcode::kRecvDone, {recv}, std::move(attributes)));
 }
 

@@ -55,7 +55,7 @@ Result<Values> SelectAndScatter(Op& op) {
         ir::Computation * scatter,
         op.importer.ImportRegion(*op.operation.regions[1], op.body, "scatter", pair));
     return op.One(op.b.Add(Opcode::kSelectAndScatter, std::move(operands),
-                           {{Attr::kWindow, std::move(window)}}, nullptr, {select, scatter}));
+                           {{Attr::kWindow, std::move(window)}}, std::nullopt, {select, scatter}));
   }
   return Unimplemented("a result of another element type than the operand's is not implemented");
 }
@@ -272,7 +272,7 @@ Instruction* ProductOf(Builder& b, Opcode opcode, Instruction* lhs, Instruction*
   const bool wider = CategoryOf(factors) == CategoryOf(type) && BitWidth(type) > BitWidth(factors);
   // Sums of a narrower type, or of another kind, are converted at the end.
   const Shape declared = Shape::Scalar(wider ? type : factors);
-  return b.Convert(b.Add(opcode, {lhs, rhs}, std::move(attributes), &declared), type);
+  return b.Convert(b.Add(opcode, {lhs, rhs}, std::move(attributes), declared), type);
 }
 
 constexpr Quantised kStorage = Quantised::kStorage;
