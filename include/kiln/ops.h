@@ -5,13 +5,11 @@
  *  The builder functions: one for each op. Each adds an op to a graph and returns its value; see
  *  ::kiln_value. Parameters, constants and shorter forms are in builder.h.
  *
- *  After a mistake a function returns 0, and kiln_graph_status() tells the mistake, with the op and
- *  the shapes of its operands. INVALID_ARGUMENT are for every op: NULL for the graph, and for a
- *  list with a count; a value of another graph; an operand that is no array where the op takes
- *  arrays, or of another element type than it takes; a dimension that there is not, or twice in a
- *  list; a result of more elements than memory can have. UNIMPLEMENTED is a size that cannot be
- *  computed of symbols. RESOURCE_EXHAUSTED: no memory. A function of which this is all that can go
- *  wrong says no more.
+ *  After an error a function returns 0, and kiln_graph_status() returns the error, with the op and
+ *  the shapes of its operands. Errors of every op: INVALID_ARGUMENT for a NULL graph, a NULL list
+ *  with a count, a value of another graph, an operand of the wrong kind or element type, an invalid
+ *  or duplicate dimension, and a result too large for memory; UNIMPLEMENTED for a size that cannot
+ *  be computed symbolically; RESOURCE_EXHAUSTED for memory. The pages list further errors only.
  *
  *  One thread at a time per graph. \since 0.1
  */
@@ -42,8 +40,8 @@ extern "C" {
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the element type and the sizes that are given; 0 and INVALID_ARGUMENT
- *          where the dimension is none of the result's */
+ *  @return the value, of the element type and the sizes given; 0 and INVALID_ARGUMENT where the
+ *          dimension is none of the result's */
 KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln_dtype dtype,
                                  const int64_t* dims, size_t rank);
 
@@ -52,8 +50,8 @@ KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln
 /** @name Elementwise, one operand */
 /** @{ */
 
-/** The absolute value; of a complex number its distance from 0, a real number. The smallest signed
- *  integer stays as it is; the sign of a NaN is cleared.
+/** The absolute value; for a complex number its distance from 0, a real number. The smallest signed
+ *  integer is unchanged; the sign of a NaN is cleared.
  *
  *  Takes integers, floats and complex numbers.
  *  @param graph the graph to add to
@@ -62,8 +60,8 @@ KILN_API kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln
  *          parts, else the operand's */
 KILN_API kiln_value kiln_op_abs(kiln_graph* graph, kiln_value operand);
 
-/** The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1]. Of complex numbers
- *  as in C, as are the other functions that have no word on them.
+/** The inverse cosine, between 0 and pi; NaN outside [-1, 1]. Functions of complex numbers are
+ *  those of C unless stated otherwise.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -79,7 +77,7 @@ KILN_API kiln_value kiln_op_acos(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_acosh(kiln_graph* graph, kiln_value operand);
 
-/** The angle between -pi/2 and pi/2 whose sine the operand is; NaN outside [-1, 1].
+/** The inverse sine, between -pi/2 and pi/2; NaN outside [-1, 1].
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -103,8 +101,8 @@ KILN_API kiln_value kiln_op_asinh(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_atanh(kiln_graph* graph, kiln_value operand);
 
-/** The cube root, of negative numbers too. Of a complex number the one whose angle is a third of
- *  its.
+/** The cube root, also of negative numbers. For a complex number the root with a third of its
+ *  angle.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -112,7 +110,7 @@ KILN_API kiln_value kiln_op_atanh(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_cbrt(kiln_graph* graph, kiln_value operand);
 
-/** The smallest integer that is not below the operand.
+/** The smallest integer not below the operand.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -121,18 +119,17 @@ KILN_API kiln_value kiln_op_cbrt(kiln_graph* graph, kiln_value operand);
 KILN_API kiln_value kiln_op_ceil(kiln_graph* graph, kiln_value operand);
 
 /** The value in another element type. Float to integer truncates, clamps to the type's range, and
- *  makes NaN 0; to pred is 'not equal to zero'; to a narrower float rounds to nearest even, where
- *  what is too large becomes an infinity, a NaN in a type without one, and the largest number in
- *  types without either, in which NaN becomes -0. f8e8m0fnu, which has neither sign nor zero, is
- *  NaN where it should be 0 or less, and ties go up. Integers wrap. A real number becomes a complex
- *  one with an imaginary part of 0; of a complex number that becomes real the imaginary part is
- *  dropped.
+ *  makes NaN 0; to pred is 'not equal to zero'; to a narrower float rounds to nearest even.
+ *  Overflow gives an infinity, in types without infinities a NaN, and in types without either the
+ *  largest number; there NaN becomes -0. f8e8m0fnu has neither sign nor zero: numbers of 0 or less
+ *  become NaN, and ties go up. Integers wrap. A real number becomes a complex one with an imaginary
+ *  part of 0; a complex number becomes real by dropping its imaginary part.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param dtype the result's element type
- *  @return the value, of the element type that is given and the operand's sizes */
+ *  @return the value, of the element type given and the operand's sizes */
 KILN_API kiln_value kiln_op_convert(kiln_graph* graph, kiln_value operand, kiln_dtype dtype);
 
 /** The operand in memory of its own.
@@ -175,8 +172,8 @@ KILN_API kiln_value kiln_op_count_leading_zeros(kiln_graph* graph, kiln_value op
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_erf(kiln_graph* graph, kiln_value operand);
 
-/** e to the power of the operand. Of a complex number both parts are NaN where the imaginary one is
- *  infinite or NaN, and the imaginary part is 0 where the operand's is.
+/** e to the power of the operand. For a complex number both parts are NaN if the imaginary one is
+ *  infinite or NaN, and the imaginary part is 0 if the operand's is.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -192,7 +189,7 @@ KILN_API kiln_value kiln_op_exponential(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_exponential_minus_one(kiln_graph* graph, kiln_value operand);
 
-/** The largest integer that is not above the operand.
+/** The largest integer not above the operand.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -200,7 +197,7 @@ KILN_API kiln_value kiln_op_exponential_minus_one(kiln_graph* graph, kiln_value 
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_floor(kiln_graph* graph, kiln_value operand);
 
-/** The imaginary part: of a real number 0.
+/** The imaginary part; 0 for a real number.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -249,7 +246,7 @@ KILN_API kiln_value kiln_op_logistic(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_negate(kiln_graph* graph, kiln_value operand);
 
-/** Every bit inverted; of a pred, the logical complement.
+/** All bits inverted; for a pred, the logical complement.
  *
  *  Takes pred and integers.
  *  @param graph the graph to add to
@@ -265,7 +262,7 @@ KILN_API kiln_value kiln_op_not(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand);
 
-/** The real part: a real number itself.
+/** The real part; a real number is its own.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -274,10 +271,10 @@ KILN_API kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand);
  *          parts, else the operand's */
 KILN_API kiln_value kiln_op_real(kiln_graph* graph, kiln_value operand);
 
-/** The value as a float with so many bits of exponent and mantissa holds it, in the operand's type:
- *  rounded to nearest even, too large is an infinity; with fewer bits of exponent than the type's
- *  own, what would be subnormal is a zero. A NaN stays as it is, and is an infinity where no bit of
- *  mantissa is left. The type's own bits or more change nothing.
+/** The value rounded to a float with these numbers of bits of exponent and mantissa, in the
+ *  operand's type: to nearest even, with infinities for overflow. With fewer bits of exponent than
+ *  the type's own, subnormal results are flushed to zero. A NaN is unchanged, or an infinity if no
+ *  bit of mantissa is left. The type's own bits or more change nothing.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -305,7 +302,7 @@ KILN_API kiln_value kiln_op_round_nearest_afz(kiln_graph* graph, kiln_value oper
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_round_nearest_even(kiln_graph* graph, kiln_value operand);
 
-/** 1 / sqrt(x); inf at 0 with the zero's sign, NaN below. Of complex numbers the quotient of 1 and
+/** 1 / sqrt(x); inf at 0 with the zero's sign, NaN below. For complex numbers the quotient of 1 and
  *  the root.
  *
  *  Takes floats and complex numbers.
@@ -388,9 +385,9 @@ KILN_API kiln_value kiln_op_add(kiln_graph* graph, kiln_value lhs, kiln_value rh
  *          not equal */
 KILN_API kiln_value kiln_op_and(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: where rhs is
- *  0 or negative its sign tells the half, that of -0 too. Of complex numbers -i * log((rhs + i *
- *  lhs) / sqrt(rhs * rhs + lhs * lhs)).
+/** The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: if rhs is 0
+ *  or negative, its sign selects the half, including the sign of -0. For complex numbers -i *
+ *  log((rhs + i * lhs) / sqrt(rhs * rhs + lhs * lhs)).
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -400,19 +397,19 @@ KILN_API kiln_value kiln_op_and(kiln_graph* graph, kiln_value lhs, kiln_value rh
  *          not equal */
 KILN_API kiln_value kiln_op_atan2(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** Whether the order holds between the operands, as pred. Floats as IEEE 754: with a NaN only NE is
- *  true; -0 equals 0. Complex numbers are equal where both their parts are, and have no order. With
- *  type TOTALORDER (of floats) IEEE 754's total order instead: -NaN \< -inf \< ... \< -0 \< +0 \<
- *  ... \< inf \< NaN, NaNs by their bits.
+/** Whether the comparison holds between the operands, as pred. Floats as in IEEE 754: with a NaN
+ *  only NE is true; -0 equals 0. Complex numbers are equal if both parts are, and have no order.
+ *  With type TOTALORDER (for floats) IEEE 754's total order instead: -NaN \< -inf \< ... \< -0 \<
+ *  +0 \< ... \< inf \< NaN, NaNs by their bits.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param lhs the left operand
  *  @param rhs the right operand, of the left one's shape
- *  @param direction which order is tested: EQ, NE, GE, GT, LE or LT
+ *  @param direction the comparison: EQ, NE, GE, GT, LE or LT
  *  @return the value, a pred of the operands' sizes; 0 and INVALID_ARGUMENT where the operands'
- *          shapes are not equal, complex numbers are compared otherwise than by EQ or NE, or a
- *          total order is asked for of other elements than floats */
+ *          shapes are not equal, complex numbers are compared other than by EQ or NE, or a total
+ *          order is requested for elements other than floats */
 KILN_API kiln_value kiln_op_compare(kiln_graph* graph, kiln_value lhs, kiln_value rhs,
                                     kiln_direction direction);
 
@@ -426,7 +423,7 @@ KILN_API kiln_value kiln_op_compare(kiln_graph* graph, kiln_value lhs, kiln_valu
  *          where the operands' shapes are not equal, or their elements are neither f32 nor f64 */
 KILN_API kiln_value kiln_op_complex(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The quotient; of complex numbers with the infinities of C's Annex G. Integers truncate towards
+/** The quotient; for complex numbers with the infinities of C's Annex G. Integers truncate towards
  *  zero; a division by 0 gives -1 (all bits set), and the smallest signed value divided by -1 gives
  *  itself.
  *
@@ -438,8 +435,8 @@ KILN_API kiln_value kiln_op_complex(kiln_graph* graph, kiln_value lhs, kiln_valu
  *          not equal */
 KILN_API kiln_value kiln_op_divide(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The larger; NaN if either is NaN; +0 is larger than -0. Of complex numbers the one with the
- *  larger real part, or of those the larger imaginary one; rhs where neither is.
+/** The larger one; NaN if either is NaN; +0 is larger than -0. For complex numbers by real parts,
+ *  then by imaginary parts; rhs if neither is larger.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -449,8 +446,8 @@ KILN_API kiln_value kiln_op_divide(kiln_graph* graph, kiln_value lhs, kiln_value
  *          not equal */
 KILN_API kiln_value kiln_op_maximum(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The smaller; NaN if either is NaN; -0 is smaller than +0. Of complex numbers the one with the
- *  smaller real part, or of those the smaller imaginary one; rhs where neither is.
+/** The smaller one; NaN if either is NaN; -0 is smaller than +0. For complex numbers by real parts,
+ *  then by imaginary parts; rhs if neither is smaller.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -460,7 +457,7 @@ KILN_API kiln_value kiln_op_maximum(kiln_graph* graph, kiln_value lhs, kiln_valu
  *          not equal */
 KILN_API kiln_value kiln_op_minimum(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The upper half of the product, which has twice the bits; signed where the type is.
+/** The upper half of the double-width product; signed if the type is.
  *
  *  Takes integers.
  *  @param graph the graph to add to
@@ -470,8 +467,8 @@ KILN_API kiln_value kiln_op_minimum(kiln_graph* graph, kiln_value lhs, kiln_valu
  *          not equal */
 KILN_API kiln_value kiln_op_mulhi(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The product; of complex numbers by (a + bi)(c + di) = (ac - bd) + (ad + bc)i, also where that
- *  makes NaNs of infinities. Integers wrap; for pred it is the logical and.
+/** The product; for complex numbers by (a + bi)(c + di) = (ac - bd) + (ad + bc)i, even if
+ *  infinities give NaNs. Integers wrap; for pred it is the logical and.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -503,7 +500,7 @@ KILN_API kiln_value kiln_op_or(kiln_graph* graph, kiln_value lhs, kiln_value rhs
  *          not equal */
 KILN_API kiln_value kiln_op_power(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** What a division that truncates leaves, with the sign of lhs. For integers a zero divisor gives
+/** The remainder of a truncating division, with the sign of lhs. For integers a zero divisor gives
  *  lhs, and the smallest signed value by -1 gives 0.
  *
  *  Takes integers and floats.
@@ -546,18 +543,18 @@ KILN_API kiln_value kiln_op_shift_right_arithmetic(kiln_graph* graph, kiln_value
  *          not equal */
 KILN_API kiln_value kiln_op_shift_right_logical(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** A float as a signed integer: of the two around it the one away from 0 where the fraction is
- *  larger than random / 2^width, the other where it is not. random is unsigned and as wide as the
- *  operand. Clamps to the type's range, and makes NaN 0.
+/** A float as a signed integer, stochastically rounded: away from 0 if the fraction is larger than
+ *  random / 2^width, otherwise towards 0. random is unsigned and as wide as the operand. Clamps to
+ *  the type's range, and makes NaN 0.
  *
  *  Takes floats.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param random unsigned numbers as wide as the operand's, of its dimensions
  *  @param dtype the result's element type
- *  @return the value, of the element type that is given and the operand's sizes; 0 and
- *          INVALID_ARGUMENT where the random numbers are not unsigned, not as wide as the floats,
- *          or of other sizes, or the element type is no signed integer */
+ *  @return the value, of the element type given and the operand's sizes; 0 and INVALID_ARGUMENT
+ *          where the random numbers are not unsigned, not as wide as the floats, or of other sizes,
+ *          or the element type is no signed integer */
 KILN_API kiln_value kiln_op_stochastic_convert(kiln_graph* graph, kiln_value operand,
                                                kiln_value random, kiln_dtype dtype);
 
@@ -603,7 +600,7 @@ KILN_API kiln_value kiln_op_clamp(kiln_graph* graph, kiln_value min, kiln_value 
  *
  *  Takes any element type.
  *  @param graph the graph to add to
- *  @param pred what chooses, a pred
+ *  @param pred the condition, a pred
  *  @param on_true the value where it is true
  *  @param on_false the value where it is false
  *  @return the value, of the shape of both values; 0 and INVALID_ARGUMENT where the values' shapes
@@ -633,7 +630,7 @@ KILN_API kiln_value kiln_op_bessel_i1e(kiln_graph* graph, kiln_value operand);
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_digamma(kiln_graph* graph, kiln_value operand);
 
-/** The number whose error function the operand is; infinite at -1 and 1, NaN beyond.
+/** The inverse error function; infinite at -1 and 1, NaN beyond.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -668,7 +665,7 @@ KILN_API kiln_value kiln_op_hypot(kiln_graph* graph, kiln_value lhs, kiln_value 
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand);
 
-/** The number next to lhs in the direction of rhs; rhs where they are equal; NaN if either is NaN.
+/** The number next to lhs in the direction of rhs; rhs if they are equal; NaN if either is NaN.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -678,8 +675,8 @@ KILN_API kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand);
  *          not equal */
 KILN_API kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** The derivative of digamma of the order lhs at rhs, digamma for order 0; NaN where lhs is no
- *  integer or below 0. Where rhs is 0 or a negative integer inf for odd orders, NaN for even ones.
+/** The derivative of digamma of the order lhs at rhs, digamma for order 0; NaN if lhs is no integer
+ *  or below 0. If rhs is 0 or a negative integer, inf for odd orders, NaN for even ones.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -689,9 +686,9 @@ KILN_API kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_v
  *          not equal */
 KILN_API kiln_value kiln_op_polygamma(kiln_graph* graph, kiln_value lhs, kiln_value rhs);
 
-/** Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf where lhs is 1,
- *  NaN below 1. Where rhs is below 0, or is 0, NaN unless lhs is an integer; at its poles, where
- *  rhs is an integer, inf where lhs is even and NaN where it is odd.
+/** Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf if lhs is 1, NaN
+ *  below 1. For rhs of 0 or less, NaN unless lhs is an integer; at its poles, where rhs is an
+ *  integer, inf for even lhs and NaN for odd lhs.
  *
  *  Takes floats.
  *  @param graph the graph to add to
@@ -706,9 +703,9 @@ KILN_API kiln_value kiln_op_zeta(kiln_graph* graph, kiln_value lhs, kiln_value r
 /** @name Shapes and moves of elements */
 /** @{ */
 
-/** The operand's elements in row-major order under other dimensions, without a copy. HLO text whose
- *  layouts are not row-major means the order in memory; it is read as a transpose before, and one
- *  behind.
+/** The operand's elements in row-major order under other dimensions, without a copy. In HLO text
+ *  with layouts other than row-major it means the order in memory, and is read with transposes
+ *  before and behind.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -716,25 +713,24 @@ KILN_API kiln_value kiln_op_zeta(kiln_graph* graph, kiln_value lhs, kiln_value r
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the sizes that are given; 0 and INVALID_ARGUMENT where there are not
- *          equally many elements (of a bitcast: bytes) in both shapes, with the same symbols and
- *          bounds */
+ *  @return the value, of the sizes given; 0 and INVALID_ARGUMENT where there are not equally many
+ *          elements (of a bitcast: bytes) in both shapes, with the same symbols and bounds */
 KILN_API kiln_value kiln_op_bitcast(kiln_graph* graph, kiln_value operand, const int64_t* dims,
                                     size_t rank);
 
 /** The operand's bits in another element type. To a type of a k-th of the width the result has one
  *  more dimension, the last, of size k; to one of k times the width the operand's last dimension
- *  must be of size k, and is gone. The part at index 0 is the one of the lowest bits. A pred is one
- *  bit; of a complex number the real part has the lower bits.
+ *  must be of size k, and is removed. The part at index 0 has the lowest bits. A pred is one bit;
+ *  the real part of a complex number has the lower bits.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param dtype the result's element type
- *  @return the value, of the element type that is given and the operand's sizes; a narrower type
- *          adds a last dimension, a wider one takes the last dimension away; 0 and INVALID_ARGUMENT
- *          where one width is no multiple of the other one, or the last dimension is not what makes
- *          one element of the wider type */
+ *  @return the value, of the element type given and the operand's sizes; a narrower type adds a
+ *          last dimension, a wider one removes the last dimension; 0 and INVALID_ARGUMENT where one
+ *          width is no multiple of the other one, or the last dimension does not make one element
+ *          of the wider type */
 KILN_API kiln_value kiln_op_bitcast_convert(kiln_graph* graph, kiln_value operand,
                                             kiln_dtype dtype);
 
@@ -744,14 +740,14 @@ KILN_API kiln_value kiln_op_bitcast_convert(kiln_graph* graph, kiln_value operan
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the operand's element type and the sizes that are given; 0 and
- *          INVALID_ARGUMENT where there is not a dimension of the result for each of the operand's,
- *          or the two are of different sizes */
+ *  @return the value, of the operand's element type and the sizes given; 0 and INVALID_ARGUMENT
+ *          where the dimensions do not map each dimension of the operand to one of the result of
+ *          the same size */
 KILN_API kiln_value kiln_op_broadcast(kiln_graph* graph, kiln_value operand,
                                       const int64_t* dimensions, size_t dimensions_count,
                                       const int64_t* dims, size_t rank);
@@ -762,23 +758,22 @@ KILN_API kiln_value kiln_op_broadcast(kiln_graph* graph, kiln_value operand,
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
- *  @return the value, of the operands' shape, but for the dimension, whose sizes add up; 0 and
+ *  @return the value, of the operands' shape, with the sizes of the dimension added up; 0 and
  *          INVALID_ARGUMENT where the operands differ in more than the dimension, or there is not
  *          one dimension */
 KILN_API kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* operands,
                                         size_t operands_count, const int64_t* dimensions,
                                         size_t dimensions_count);
 
-/** A slice of fixed size that begins where the start indices say, integer scalars, one for each
- *  dimension. A start that would take the slice out of the operand is moved to the nearest one that
- *  does not: clamp(0, start, operand's size - slice's size).
+/** A slice of fixed size at the start indices, integer scalars, one for each dimension. Starts are
+ *  clamped so that the slice is inside the operand: clamp(0, start, operand's size - slice's size).
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param start_indices integers: where slices begin; may be NULL with count 0
+ *  @param start_indices integers: the starts of the slices; may be NULL with count 0
  *  @param start_indices_count length of `start_indices`
  *  @param dynamic_slice_sizes the size of the slice in each dimension
  *  @param dynamic_slice_sizes_count length of `dynamic_slice_sizes`
@@ -791,15 +786,15 @@ KILN_API kiln_value kiln_op_dynamic_slice(kiln_graph* graph, kiln_value operand,
                                           const int64_t* dynamic_slice_sizes,
                                           size_t dynamic_slice_sizes_count);
 
-/** The operand with a slice of it replaced by the update. It begins where the start indices say,
- *  integer scalars, one for each dimension, moved as for dynamic-slice. Where nothing else needs
- *  the operand it is updated in place.
+/** The operand with a slice of it replaced by the update. It begins at the start indices, integer
+ *  scalars, one for each dimension, clamped as for dynamic-slice. Without other uses the operand is
+ *  updated in place.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param update what the slice becomes, of the operand's element type
- *  @param start_indices integers: where slices begin; may be NULL with count 0
+ *  @param update the new contents of the slice, of the operand's element type
+ *  @param start_indices integers: the starts of the slices; may be NULL with count 0
  *  @param start_indices_count length of `start_indices`
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where the update is of another
  *          element type or rank or does not fit, or there is not an integer scalar of one type for
@@ -809,35 +804,35 @@ KILN_API kiln_value kiln_op_dynamic_update_slice(kiln_graph* graph, kiln_value o
                                                  const kiln_value* start_indices,
                                                  size_t start_indices_count);
 
-/** Slices of the operand, one for each index vector: the vector's components say where in the
- *  dimensions of start_index_map it begins, moved as for dynamic-slice; in the batching dimensions
- *  it is where the vector itself stands; elsewhere it begins at 0. The result has the dimensions of
- *  the indices but the vectors', and, at offset_dims, those of the slices that are neither
- *  collapsed nor batching.
+/** Slices of the operand, one for each index vector: the vector's components are the starts in the
+ *  dimensions of start_index_map, clamped as for dynamic-slice; in the batching dimensions the
+ *  start is the position of the vector itself; elsewhere it is 0. The result has the dimensions of
+ *  the indices except index_vector_dim, and, at offset_dims, the slices' dimensions that are
+ *  neither collapsed nor batching.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param start_indices integers: where slices begin
- *  @param offset_dims the result's dimensions that run within the slices, in ascending order
+ *  @param start_indices integers: the starts of the slices
+ *  @param offset_dims the result's dimensions inside the slices, in ascending order
  *  @param offset_dims_count length of `offset_dims`
- *  @param collapsed_slice_dims the operand's dimensions that slices, of size 1 there, do not keep,
- *         in ascending order
+ *  @param collapsed_slice_dims the operand's dimensions of slice size 1 that are dropped, in
+ *         ascending order
  *  @param collapsed_slice_dims_count length of `collapsed_slice_dims`
- *  @param start_index_map the operand's dimension that each component of an index vector is for
+ *  @param start_index_map the operand's dimension for each component of an index vector
  *  @param start_index_map_count length of `start_index_map`
- *  @param operand_batching_dims the operand's dimensions that go along with dimensions of the
+ *  @param operand_batching_dims the operand's batching dimensions, paired with dimensions of the
  *         indices, in ascending order; may be NULL with count 0
  *  @param operand_batching_dims_count length of `operand_batching_dims`
- *  @param start_indices_batching_dims the dimensions of the indices that these go along with, in
- *         their order; may be NULL with count 0
+ *  @param start_indices_batching_dims the paired dimensions of the indices, in their order; may be
+ *         NULL with count 0
  *  @param start_indices_batching_dims_count length of `start_indices_batching_dims`
- *  @param index_vector_dim the dimension of the indices that holds index vectors; their number of
- *         dimensions, where each index is a vector of one component
+ *  @param index_vector_dim the dimension of the indices with the index vectors; the indices' rank
+ *         for vectors of one component
  *  @param slice_sizes the size of the slices in each dimension of the operand
  *  @param slice_sizes_count length of `slice_sizes`
- *  @param indices_are_sorted whether the index vectors are in ascending order, which may be relied
- *         on (0 or 1)
+ *  @param indices_are_sorted whether the index vectors are guaranteed to be in ascending order (0
+ *         or 1)
  *  @return the value, of the operand's element type; the dimensions of the indices without that of
  *          the index vectors, and at offset_dims the kept dimensions of the slices; 0 and
  *          INVALID_ARGUMENT where the indices are no integers, lists of dimensions are not
@@ -860,7 +855,7 @@ KILN_API kiln_value kiln_op_gather(kiln_graph* graph, kiln_value operand,
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
  *  @return the value, an s32 scalar; 0 and INVALID_ARGUMENT where there is not one dimension, or
  *          its size does not fit an s32 */
@@ -868,7 +863,7 @@ KILN_API kiln_value kiln_op_get_dimension_size(kiln_graph* graph, kiln_value ope
                                                const int64_t* dimensions, size_t dimensions_count);
 
 /** The operand with copies of a scalar below, above and between its elements; negative amounts
- *  below and above cut elements off.
+ *  below and above remove elements.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -878,11 +873,10 @@ KILN_API kiln_value kiln_op_get_dimension_size(kiln_graph* graph, kiln_value ope
  *  @param high per dimension elements added above; negative: cut off
  *  @param interior per dimension elements added between two neighbours, not negative
  *  @param rank number of dimensions
- *  @return the value, of the operand's element type; of each dimension of size n the size is low +
- *          n + high + interior * max(n - 1, 0); 0 and INVALID_ARGUMENT where the padding value is
- *          no scalar of the operand's element type, there are not as many numbers as dimensions, an
- *          interior is negative, or a size would be. UNIMPLEMENTED for padding of a bounded
- *          dimension */
+ *  @return the value, of the operand's element type; a dimension of size n becomes low + n + high +
+ *          interior * max(n - 1, 0); 0 and INVALID_ARGUMENT where the padding value is no scalar of
+ *          the operand's element type, there are not as many numbers as dimensions, an interior is
+ *          negative, or a size would be. UNIMPLEMENTED for padding of a bounded dimension */
 KILN_API kiln_value kiln_op_pad(kiln_graph* graph, kiln_value operand, kiln_value padding_value,
                                 const int64_t* low, const int64_t* high, const int64_t* interior,
                                 size_t rank);
@@ -895,9 +889,8 @@ KILN_API kiln_value kiln_op_pad(kiln_graph* graph, kiln_value operand, kiln_valu
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the sizes that are given; 0 and INVALID_ARGUMENT where there are not
- *          equally many elements (of a bitcast: bytes) in both shapes, with the same symbols and
- *          bounds */
+ *  @return the value, of the sizes given; 0 and INVALID_ARGUMENT where there are not equally many
+ *          elements (of a bitcast: bytes) in both shapes, with the same symbols and bounds */
 KILN_API kiln_value kiln_op_reshape(kiln_graph* graph, kiln_value operand, const int64_t* dims,
                                     size_t rank);
 
@@ -906,54 +899,52 @@ KILN_API kiln_value kiln_op_reshape(kiln_graph* graph, kiln_value operand, const
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
  *  @return the value, of the operand's shape */
 KILN_API kiln_value kiln_op_reverse(kiln_graph* graph, kiln_value operand,
                                     const int64_t* dimensions, size_t dimensions_count);
 
-/** The operands with windows of them updated, one for each index vector: element by element they
- *  become what a computation of 2N scalars (N elements of the operands, then N of the updates) to N
- *  results gives. The vector's components say where in the dimensions of
- *  scatter_dims_to_operand_dims the window begins; in the batching dimensions it is where the
- *  vector itself stands; elsewhere it begins at 0. A window that is not wholly inside the operand
- *  is left out. Windows are taken in row-major order of their index vectors, so that colliding
- *  updates give the same bits at any time. N results are a tuple. Where nothing else needs an
- *  operand it is updated in place.
+/** The operands with windows of them updated, one for each index vector: each element becomes the
+ *  result of a computation of 2N scalars (N elements of the operands, then N of the updates) to N
+ *  results. The vector's components are the window's starts in the dimensions of
+ *  scatter_dims_to_operand_dims; in the batching dimensions the start is the position of the vector
+ *  itself; elsewhere it is 0. Windows that are not completely inside the operand are skipped.
+ *  Windows are applied in row-major order of their index vectors, so that colliding updates always
+ *  give the same bits. N results are a tuple. Without other uses an operand is updated in place.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
  *  @param scatter_indices integers: the index vectors
- *  @param updates for each operand what is put in, of its element type
+ *  @param updates the updates of each operand, of its element type
  *  @param updates_count length of `updates`
- *  @param update_window_dims the updates' dimensions that run within the windows, in ascending
- *         order
+ *  @param update_window_dims the updates' dimensions inside the windows, in ascending order
  *  @param update_window_dims_count length of `update_window_dims`
- *  @param inserted_window_dims the operand's dimensions that the windows, of size 1 there, do not
- *         have, in ascending order
+ *  @param inserted_window_dims the operand's dimensions of window size 1 that are absent from the
+ *         windows, in ascending order
  *  @param inserted_window_dims_count length of `inserted_window_dims`
- *  @param scatter_dims_to_operand_dims the operand's dimension that each component of an index
- *         vector is for
+ *  @param scatter_dims_to_operand_dims the operand's dimension for each component of an index
+ *         vector
  *  @param scatter_dims_to_operand_dims_count length of `scatter_dims_to_operand_dims`
- *  @param input_batching_dims the operand's dimensions that go along with dimensions of the
+ *  @param input_batching_dims the operand's batching dimensions, paired with dimensions of the
  *         indices, in ascending order; may be NULL with count 0
  *  @param input_batching_dims_count length of `input_batching_dims`
- *  @param scatter_indices_batching_dims the dimensions of the indices that these go along with, in
- *         their order; may be NULL with count 0
+ *  @param scatter_indices_batching_dims the paired dimensions of the indices, in their order; may
+ *         be NULL with count 0
  *  @param scatter_indices_batching_dims_count length of `scatter_indices_batching_dims`
- *  @param index_vector_dim the dimension of the indices that holds index vectors; their number of
- *         dimensions, where each index is a vector of one component
- *  @param indices_are_sorted whether the index vectors are in ascending order, which may be relied
- *         on (0 or 1)
- *  @param unique_indices whether no two updates go to one element, which may be relied on (0 or 1)
- *  @param to_apply the computation, which is copied
+ *  @param index_vector_dim the dimension of the indices with the index vectors; the indices' rank
+ *         for vectors of one component
+ *  @param indices_are_sorted whether the index vectors are guaranteed to be in ascending order (0
+ *         or 1)
+ *  @param unique_indices whether updates are guaranteed not to collide (0 or 1)
+ *  @param to_apply the computation, copied
  *  @return the value, of the operand's shape; of several operands a tuple with the shape of each; 0
  *          and INVALID_ARGUMENT where the operands' sizes or those of the updates are not equal, an
  *          update is of another element type than its operand, the lists of dimensions are not
- *          ascending or do not go together, a window does not fit, or the computation does not fold
- *          scalars of the operands' element types */
+ *          ascending or do not go together, a window does not fit, or the computation does not
+ *          combine scalars of the operands' element types */
 KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operands,
                                     size_t operands_count, kiln_value scatter_indices,
                                     const kiln_value* updates, size_t updates_count,
@@ -970,20 +961,20 @@ KILN_API kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operand
                                     int64_t index_vector_dim, int32_t indices_are_sorted,
                                     int32_t unique_indices, const kiln_graph* to_apply);
 
-/** The operand with one dimension cut, or grown by zeros, to a size that is known at run time: an
- *  s32 scalar from 0 to the dimension's size or bound, which is the result's bound. A result that
- *  is declared with a constant size has that. The evaluator fails where a size is out of range;
- *  compiled code takes the nearest one within it.
+/** The operand with one dimension cut, or extended by zeros, to a size given at run time: an s32
+ *  scalar from 0 to the dimension's size or bound, the bound of the result. A result declared with
+ *  a constant size has that size. The evaluator fails for a size out of range; compiled code clamps
+ *  it.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param size the size, an s32 scalar
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
- *  @return the value, of the operand's shape, but that the dimension is bounded by its size; 0 and
+ *  @return the value, of the operand's shape, with the dimension bounded by its size; 0 and
  *          INVALID_ARGUMENT where there is not one dimension, the size is no s32 scalar, or the
- *          dimension is a symbol's */
+ *          dimension is symbolic */
 KILN_API kiln_value kiln_op_set_dimension_size(kiln_graph* graph, kiln_value operand,
                                                kiln_value size, const int64_t* dimensions,
                                                size_t dimensions_count);
@@ -994,53 +985,51 @@ KILN_API kiln_value kiln_op_set_dimension_size(kiln_graph* graph, kiln_value ope
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param start per dimension the first position
- *  @param limit per dimension the position to stop before
+ *  @param limit per dimension the end, exclusive
  *  @param stride per dimension the distance of positions, at least 1
  *  @param rank number of dimensions
- *  @return the value, of the operand's element type; of each dimension the size is ceil((limit -
+ *  @return the value, of the operand's element type; each dimension has the size ceil((limit -
  *          start) / stride); 0 and INVALID_ARGUMENT where there are not as many numbers as
  *          dimensions, a stride is below 1, or not 0 \<= start \<= limit \<= size. UNIMPLEMENTED
  *          for a part of a bounded dimension */
 KILN_API kiln_value kiln_op_slice(kiln_graph* graph, kiln_value operand, const int64_t* start,
                                   const int64_t* limit, const int64_t* stride, size_t rank);
 
-/** The operands, of equal dimensions, with their elements along one dimension put in order; what
- *  stands at one index of all operands stays together. The computation takes 2N scalars (of each
- *  operand the left element, then the right one) and tells by a pred whether the left ones come
- *  first. Elements of which neither comes before the other keep their order, whether is_stable is
- *  set or not. Where the computation is no strict weak order (a plain LT of floats among NaNs is
- *  none), the result is some order of the elements. N results are a tuple.
+/** The operands, of equal dimensions, sorted along one dimension; elements at one index of all
+ *  operands stay together. The comparator takes 2N scalars (of each operand the left element, then
+ *  the right one) and returns a pred: whether the left ones come first. Equivalent elements keep
+ *  their order, whether is_stable is set or not. If the comparator is no strict weak order (a plain
+ *  LT of floats with NaNs is none), the result is some permutation of the elements. N results are a
+ *  tuple.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
- *  @param is_stable whether elements that are equal must keep their order, which they do in any
- *         case (0 or 1)
- *  @param to_apply the computation, which is copied
+ *  @param is_stable whether equal elements must keep their order; they always do (0 or 1)
+ *  @param to_apply the computation, copied
  *  @return the value, of the operand's shape; of several operands a tuple with the shape of each; 0
  *          and INVALID_ARGUMENT where the operands' sizes are not equal, there is not one
- *          dimension, or the computation does not take two scalars of each operand's element type
- *          to a pred */
+ *          dimension, or the computation is not from two scalars of each operand's element type to
+ *          a pred */
 KILN_API kiln_value kiln_op_sort(kiln_graph* graph, const kiln_value* operands,
                                  size_t operands_count, const int64_t* dimensions,
                                  size_t dimensions_count, int32_t is_stable,
                                  const kiln_graph* to_apply);
 
 /** The k largest (or smallest) elements along the last dimension, in order, and their positions
- *  there as s32: a tuple of the two. Of equal elements the one at the lower position comes first,
- *  whether is_stable is set or not. Floats are in total order: -NaN, -inf, the negative numbers,
- *  -0, +0, the positive numbers, inf, NaN.
+ *  there as s32: a tuple of the two. Equal elements are in the order of their positions, whether
+ *  is_stable is set or not. Floats are in total order: -NaN, -inf, the negative numbers, -0, +0,
+ *  the positive numbers, inf, NaN.
  *
  *  Takes pred, integers and floats.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param k how many elements to find, at most the size of the last dimension
- *  @param largest whether the largest elements are wanted, or the smallest (0 or 1)
- *  @param is_stable whether elements that are equal must keep their order, which they do in any
- *         case (0 or 1)
+ *  @param k the number of elements to find, at most the size of the last dimension
+ *  @param largest whether to find the largest elements, or the smallest (0 or 1)
+ *  @param is_stable whether equal elements must keep their order; they always do (0 or 1)
  *  @return the value, a tuple of the values and of their positions, an s32; both are of the
  *          operand's sizes with k for the last one; 0 and INVALID_ARGUMENT where the operand is a
  *          scalar, k is negative or more than the last dimension, or positions do not fit an s32 */
@@ -1052,7 +1041,7 @@ KILN_API kiln_value kiln_op_topk(kiln_graph* graph, kiln_value operand, int64_t 
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
  *  @return the value, of the operand's element type; dimension i has the size of the operand's
  *          dimension dimensions[i]; 0 and INVALID_ARGUMENT where the dimensions are no permutation
@@ -1065,17 +1054,17 @@ KILN_API kiln_value kiln_op_transpose(kiln_graph* graph, kiln_value operand,
 /** @name Reductions and products */
 /** @{ */
 
-/** The gradients of batch-norm-training, by its operand, its scale and its offset, as a tuple, for
- *  the gradient of its first result. mean and variance are the batch's.
+/** The gradients of batch-norm-training with respect to its operand, its scale and its offset, as a
+ *  tuple, for the gradient of its first result. mean and variance are the batch's.
  *
  *  Takes floats.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param scale what is multiplied with, for each feature
+ *  @param scale the factor of each feature
  *  @param mean the mean of each feature
  *  @param variance the variance of each feature
  *  @param grad_output the gradient, of the operand's shape
- *  @param epsilon what is added to the variance, so that it is not 0
+ *  @param epsilon A number added to the variance, so that it is not 0
  *  @param feature_index the dimension of the features
  *  @return the value, a tuple of the operand's shape and of two vectors with an element for each
  *          feature; 0 and INVALID_ARGUMENT where there is no dimension feature_index, a vector does
@@ -1091,11 +1080,11 @@ KILN_API kiln_value kiln_op_batch_norm_grad(kiln_graph* graph, kiln_value operan
  *  Takes floats.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param scale what is multiplied with, for each feature
- *  @param offset what is added, for each feature
+ *  @param scale the factor of each feature
+ *  @param offset the addend of each feature
  *  @param mean the mean of each feature
  *  @param variance the variance of each feature
- *  @param epsilon what is added to the variance, so that it is not 0
+ *  @param epsilon A number added to the variance, so that it is not 0
  *  @param feature_index the dimension of the features
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where there is no dimension
  *          feature_index, or a vector does not have an element for each feature */
@@ -1110,9 +1099,9 @@ KILN_API kiln_value kiln_op_batch_norm_inference(kiln_graph* graph, kiln_value o
  *  Takes floats.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param scale what is multiplied with, for each feature
- *  @param offset what is added, for each feature
- *  @param epsilon what is added to the variance, so that it is not 0
+ *  @param scale the factor of each feature
+ *  @param offset the addend of each feature
+ *  @param epsilon A number added to the variance, so that it is not 0
  *  @param feature_index the dimension of the features
  *  @return the value, a tuple of the operand's shape and of two vectors with an element for each
  *          feature; 0 and INVALID_ARGUMENT where there is no dimension feature_index, or a vector
@@ -1121,38 +1110,37 @@ KILN_API kiln_value kiln_op_batch_norm_training(kiln_graph* graph, kiln_value op
                                                 kiln_value scale, kiln_value offset,
                                                 double epsilon, int64_t feature_index);
 
-/** Sums of products of a window of lhs and the kernel rhs, over the window's places and the input
- *  features, for each place of the window, each element of the batch and each output feature.
- *  dim_labels names the dimensions of lhs, rhs and result. With feature groups input and output
- *  features fall into as many groups, which do not mix; with batch groups the batch does, and each
- *  group makes output features of its own. Places of the window that are padding, or holes of a
- *  dilated operand, count as 0. The result's element type is the operands', or a wider one of the
- *  same kind; products and sums are taken in it.
+/** Sums of products of a window of lhs and the filter rhs, over the window's elements and the input
+ *  features, for each position of the window, each element of the batch and each output feature.
+ *  dim_labels names the dimensions of lhs, rhs and result. With feature groups, input and output
+ *  features are split into as many independent groups; with batch groups the batch is, and each
+ *  group has its own output features. Padding and the holes of a dilated operand count as 0. The
+ *  result's element type is the operands', or a wider one of the same kind; products and sums are
+ *  computed in it.
  *
  *  Takes integers, floats and complex numbers.
  *  @param graph the graph to add to
  *  @param lhs the left operand
  *  @param rhs the right operand
  *  @param window_dimensions per dimension the window's size, at least 1
- *  @param window_strides per dimension how far the window moves at each step, at least 1; NULL: 1
+ *  @param window_strides per dimension the step of the window, at least 1; NULL: 1
  *  @param base_dilations per dimension the distance of the operand's neighbours, at least 1; NULL:
  *         1
  *  @param window_dilations per dimension the distance of the window's neighbours, at least 1; NULL:
  *         1
- *  @param padding_low per dimension places added below; negative: cut off; NULL: 0
- *  @param padding_high per dimension places added above; negative: cut off; NULL: 0
- *  @param window_reversal per dimension whether the window's elements are taken the other way round
- *         (0 or 1); NULL: 0
+ *  @param padding_low per dimension padding below; negative: cut off; NULL: 0
+ *  @param padding_high per dimension padding above; negative: cut off; NULL: 0
+ *  @param window_reversal per dimension whether the window's elements are reversed (0 or 1); NULL:
+ *         0
  *  @param rank number of dimensions
- *  @param dim_labels what the dimensions are, lhs_rhs->result: b the batch, f the features (in rhs
- *         i the input's and o the output's), digits the window's dimensions: b01f_01io->b01f
+ *  @param dim_labels the roles of the dimensions, lhs_rhs->result: b the batch, f the features (in
+ *         rhs i the input's and o the output's), digits the window's dimensions: b01f_01io->b01f
  *  @param dim_labels_length bytes of `dim_labels`
- *  @param feature_group_count the number of groups of features; 1 where it is left out (0: left
- *         out)
- *  @param batch_group_count the number of groups of the batch; 1 where it is left out (0: left out)
+ *  @param feature_group_count the number of groups of features; 1 by default (0: omitted)
+ *  @param batch_group_count the number of groups of the batch; 1 by default (0: omitted)
  *  @param dtype the result's element type; 0: that of the operands
- *  @return the value, of the operands' element type or the wider one that is given; in the order of
- *          dim_labels the batch, the features that rhs makes, and the places of the window; 0 and
+ *  @return the value, of the operands' element type or the wider one given; in the order of
+ *          dim_labels the batch, the output features of rhs, and the positions of the window; 0 and
  *          INVALID_ARGUMENT where the element types differ, the ranks are not those of dim_labels,
  *          the window is not of the sizes of rhs, or the counts of groups do not divide features or
  *          batch, or are both above 1 */
@@ -1169,7 +1157,8 @@ KILN_API kiln_value kiln_op_convolution(kiln_graph* graph, kiln_value lhs, kiln_
 
 /** Sums of products over the contracting dimensions. The result's dimensions are the batch
  *  dimensions, then the rest of lhs, then the rest of rhs. Its element type is the operands', or a
- *  wider one of the same kind; products and sums are taken in it. For pred it is 'or' over 'and'.
+ *  wider one of the same kind; products and sums are computed in it. For pred it is 'or' over
+ *  'and'.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -1180,17 +1169,16 @@ KILN_API kiln_value kiln_op_convolution(kiln_graph* graph, kiln_value lhs, kiln_
  *  @param rhs_batch_dims batch dimensions of the right operand, in the left ones' order; may be
  *         NULL with count 0
  *  @param rhs_batch_dims_count length of `rhs_batch_dims`
- *  @param lhs_contracting_dims dimensions of the left operand that are summed over; may be NULL
- *         with count 0
+ *  @param lhs_contracting_dims contracting dimensions of the left operand; may be NULL with count 0
  *  @param lhs_contracting_dims_count length of `lhs_contracting_dims`
- *  @param rhs_contracting_dims dimensions of the right operand that are summed over, in the left
- *         ones' order; may be NULL with count 0
+ *  @param rhs_contracting_dims contracting dimensions of the right operand, in the left ones'
+ *         order; may be NULL with count 0
  *  @param rhs_contracting_dims_count length of `rhs_contracting_dims`
  *  @param dtype the result's element type; 0: that of the operands
- *  @return the value, of the operands' element type or the wider one that is given; the batch
- *          dimensions, then those of lhs and of rhs that are not contracted; 0 and INVALID_ARGUMENT
- *          where the element types differ, the lists of both sides are of different lengths, or
- *          their dimensions of different sizes */
+ *  @return the value, of the operands' element type or the wider one given; the batch dimensions,
+ *          then the free ones of lhs and of rhs; 0 and INVALID_ARGUMENT where the element types
+ *          differ, the lists of both sides are of different lengths, or their dimensions of
+ *          different sizes */
 KILN_API kiln_value kiln_op_dot(kiln_graph* graph, kiln_value lhs, kiln_value rhs,
                                 const int64_t* lhs_batch_dims, size_t lhs_batch_dims_count,
                                 const int64_t* rhs_batch_dims, size_t rhs_batch_dims_count,
@@ -1199,7 +1187,7 @@ KILN_API kiln_value kiln_op_dot(kiln_graph* graph, kiln_value lhs, kiln_value rh
                                 const int64_t* rhs_contracting_dims,
                                 size_t rhs_contracting_dims_count, kiln_dtype dtype);
 
-/** Folds the operands along dimensions with a computation of 2N scalars (N accumulators, then N
+/** Reduces the operands along dimensions with a computation of 2N scalars (N accumulators, then N
  *  elements) to N results, beginning with the N init values. N results are a tuple. The computation
  *  must be associative; the order is fixed by shape and target, not by threads.
  *
@@ -1207,47 +1195,47 @@ KILN_API kiln_value kiln_op_dot(kiln_graph* graph, kiln_value lhs, kiln_value rh
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param init_values for each operand a scalar of its element type, to begin with
+ *  @param init_values the initial value of each operand, a scalar of its element type
  *  @param init_values_count length of `init_values`
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
- *  @param to_apply the computation, which is copied
+ *  @param to_apply the computation, copied
  *  @return the value, of the first operand's sizes without the dimensions; of several operands a
  *          tuple with an array of each one's element type; 0 and INVALID_ARGUMENT where there are
  *          not as many initial values as operands, the operands' sizes are not equal, an initial
- *          value is no scalar of its operand's element type, or the computation does not take N
+ *          value is no scalar of its operand's element type, or the computation is not from N
  *          accumulators and N elements to N results */
 KILN_API kiln_value kiln_op_reduce(kiln_graph* graph, const kiln_value* operands,
                                    size_t operands_count, const kiln_value* init_values,
                                    size_t init_values_count, const int64_t* dimensions,
                                    size_t dimensions_count, const kiln_graph* to_apply);
 
-/** Folds what is inside of a window that moves over the operands, as reduce does: the result has an
- *  element for each of its places. Places of the window that are padding, or holes of a dilated
- *  operand, are left out, so that nothing but the init value is there where all are. A window that
- *  covers all before it, as in cumulative sums, takes one step for each element.
+/** Reduces the elements inside a window that moves over the operands, as reduce does: the result
+ *  has an element for each of its positions. Padding and the holes of a dilated operand are
+ *  skipped; a window of nothing else gives the init value. A window over all preceding elements, as
+ *  in cumulative sums, takes one step per element.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param init_values for each operand a scalar of its element type, to begin with
+ *  @param init_values the initial value of each operand, a scalar of its element type
  *  @param init_values_count length of `init_values`
  *  @param window_dimensions per dimension the window's size, at least 1
- *  @param window_strides per dimension how far the window moves at each step, at least 1; NULL: 1
+ *  @param window_strides per dimension the step of the window, at least 1; NULL: 1
  *  @param base_dilations per dimension the distance of the operand's neighbours, at least 1; NULL:
  *         1
  *  @param window_dilations per dimension the distance of the window's neighbours, at least 1; NULL:
  *         1
- *  @param padding_low per dimension places added below; negative: cut off; NULL: 0
- *  @param padding_high per dimension places added above; negative: cut off; NULL: 0
+ *  @param padding_low per dimension padding below; negative: cut off; NULL: 0
+ *  @param padding_high per dimension padding above; negative: cut off; NULL: 0
  *  @param rank number of dimensions
- *  @param to_apply the computation, which is copied
- *  @return the value, of one element for each place of the window; of several operands a tuple with
- *          an array of each one's element type; 0 and INVALID_ARGUMENT where there are not as many
- *          initial values as operands, the operands' sizes are not equal, the window is of another
- *          rank, has a size, stride or dilation below 1 or is reversed, or the computation does not
- *          take N accumulators and N elements to N results */
+ *  @param to_apply the computation, copied
+ *  @return the value, of one element for each position of the window; of several operands a tuple
+ *          with an array of each one's element type; 0 and INVALID_ARGUMENT where there are not as
+ *          many initial values as operands, the operands' sizes are not equal, the window is of
+ *          another rank, has a size, stride or dilation below 1 or is reversed, or the computation
+ *          is not from N accumulators and N elements to N results */
 KILN_API kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* operands,
                                           size_t operands_count, const kiln_value* init_values,
                                           size_t init_values_count,
@@ -1258,30 +1246,30 @@ KILN_API kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* o
                                           const int64_t* padding_low, const int64_t* padding_high,
                                           size_t rank, const kiln_graph* to_apply);
 
-/** The gradient of a pooling: at each place of the window, which moves over the operand as in
- *  reduce-window, one element is selected (that which the computation select, of the element
- *  selected so far and the next one, keeps by giving true), and the source's element of the place
- *  is put to the result's element there by the computation scatter. The result has the operand's
- *  shape, and is init_value before.
+/** The gradient of a pooling: at each position of the window, which moves over the operand as in
+ *  reduce-window, one element is selected (the computation select, of the element selected so far
+ *  and the next one, keeps the former by true), and the computation scatter combines the source's
+ *  element at this position with the result's element at the selected one. The result has the
+ *  operand's shape, initially filled with init_value.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param source an element for each place of the window
- *  @param init_value a scalar, to begin with
+ *  @param source an element for each position of the window
+ *  @param init_value the initial value, a scalar
  *  @param window_dimensions per dimension the window's size, at least 1
- *  @param window_strides per dimension how far the window moves at each step, at least 1; NULL: 1
+ *  @param window_strides per dimension the step of the window, at least 1; NULL: 1
  *  @param base_dilations per dimension the distance of the operand's neighbours, at least 1; NULL:
  *         1
  *  @param window_dilations per dimension the distance of the window's neighbours, at least 1; NULL:
  *         1
- *  @param padding_low per dimension places added below; negative: cut off; NULL: 0
- *  @param padding_high per dimension places added above; negative: cut off; NULL: 0
+ *  @param padding_low per dimension padding below; negative: cut off; NULL: 0
+ *  @param padding_high per dimension padding above; negative: cut off; NULL: 0
  *  @param rank number of dimensions
- *  @param select a computation of two scalars to a pred, which is copied
- *  @param scatter a computation of two scalars to one, which is copied
+ *  @param select a computation of two scalars to a pred, copied
+ *  @param scatter a computation of two scalars to one, copied
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where the source does not have
- *          an element for each place of the window, the window is dilated or reversed, or a
+ *          an element for each position of the window, the window is dilated or reversed, or a
  *          computation takes other values */
 KILN_API kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value operand,
                                                kiln_value source, kiln_value init_value,
@@ -1300,7 +1288,7 @@ KILN_API kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value ope
 /** @{ */
 
 /** Random numbers: rng_uniform from a to below b, or rng_normal of mean a and standard deviation b.
- *  Each run of the op gives others; rng-bit-generator gives what its state says.
+ *  Each run of the op gives new ones; rng-bit-generator is determined by its state.
  *
  *  Takes pred, integers and floats.
  *  @param graph the graph to add to
@@ -1311,25 +1299,25 @@ KILN_API kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value ope
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the element type of the operands and the sizes that are given; 0 and
+ *  @return the value, of the element type of the operands and the sizes given; 0 and
  *          INVALID_ARGUMENT where the operands are no scalars of one type, or the distribution is
- *          none or not one of that type */
+ *          unknown or not for that type */
 KILN_API kiln_value kiln_op_rng(kiln_graph* graph, kiln_value a, kiln_value b,
                                 const char* distribution, size_t distribution_length,
                                 const int64_t* dims, size_t rank);
 
-/** A state of rng-bit-generator for so many blocks of random bits that no other run of the op has:
- *  the key and the counter, u64[2].
+/** A fresh state of rng-bit-generator for this number of blocks of random bits, shared with no
+ *  other run of the op: the key and the counter, u64[2].
  *
  *  Takes any element type.
  *  @param graph the graph to add to
- *  @param delta how many blocks of random bits a state is for, at least 0
+ *  @param delta the number of blocks of random bits of a state, at least 0
  *  @return the value, a u64[2]; 0 and INVALID_ARGUMENT where delta is negative */
 KILN_API kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t delta);
 
-/** Random bits of a generator of which the result depends on the state alone: rng_three_fry (of
- *  2x32 bits and 20 rounds, state u64[2]), rng_philox (of 4x32 bits and 10 rounds, state u64[2] or
- *  u64[3]) or rng_default (one of these). A tuple of the next state and the bits, integers.
+/** Random bits determined by the state: rng_three_fry (of 2x32 bits and 20 rounds, state u64[2]),
+ *  rng_philox (of 4x32 bits and 10 rounds, state u64[2] or u64[3]) or rng_default (one of these). A
+ *  tuple of the next state and the bits, integers.
  *
  *  Takes integers.
  *  @param graph the graph to add to
@@ -1341,8 +1329,8 @@ KILN_API kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t 
  *         rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, a tuple of the new state and of integers of the element type and the sizes
- *          that are given; 0 and INVALID_ARGUMENT where the algorithm is none, the state is not one
- *          of its, or the element type is no integer */
+ *          given; 0 and INVALID_ARGUMENT where the algorithm is unknown, the state is not of its
+ *          shape, or the element type is no integer */
 KILN_API kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state,
                                               const char* algorithm, size_t algorithm_length,
                                               kiln_dtype dtype, const int64_t* dims, size_t rank);
@@ -1358,22 +1346,22 @@ KILN_API kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value init
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
  *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
  *         are one group: all numbers, one list after the other; may be NULL with count 0
  *  @param replica_groups_sizes the length of each list
  *  @param replica_groups_count the number of lists
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is (0: left out)
+ *         for a transfer, its channel (0: omitted)
  *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
  *         together (0 or 1)
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the sizes that are given, which differ from the operand's in the dimension
- *          alone, by a whole factor; of several operands a tuple; 0 and INVALID_ARGUMENT where
- *          there is not one dimension, another one differs, or a process is in two groups */
+ *  @return the value, of the sizes given, equal to the operand's except in the dimension, by an
+ *          integral factor; of several operands a tuple; 0 and INVALID_ARGUMENT where there is not
+ *          one dimension, another one differs, or a process is in two groups */
 KILN_API kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* operands,
                                        size_t operands_count, const int64_t* dimensions,
                                        size_t dimensions_count, const int64_t* replica_groups,
@@ -1382,7 +1370,7 @@ KILN_API kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* oper
                                        int32_t use_global_device_ids, const int64_t* dims,
                                        size_t rank);
 
-/** The operands of all processes of a group, folded element by element by a computation. N results
+/** The operands of all processes of a group, reduced element by element by a computation. N results
  *  are a tuple.
  *
  *  Takes any element type.
@@ -1394,13 +1382,13 @@ KILN_API kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* oper
  *  @param replica_groups_sizes the length of each list
  *  @param replica_groups_count the number of lists
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is (0: left out)
+ *         for a transfer, its channel (0: omitted)
  *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
  *         together (0 or 1)
- *  @param to_apply the computation, which is copied
+ *  @param to_apply the computation, copied
  *  @return the value, of the operand's shape; of several operands a tuple with the shape of each; 0
  *          and INVALID_ARGUMENT where the operands' element types are not equal, the computation
- *          does not fold scalars of that type, or a process is in two groups */
+ *          does not combine scalars of that type, or a process is in two groups */
 KILN_API kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* operands,
                                        size_t operands_count, const int64_t* replica_groups,
                                        const int64_t* replica_groups_sizes,
@@ -1408,7 +1396,7 @@ KILN_API kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* oper
                                        int32_t use_global_device_ids, const kiln_graph* to_apply);
 
 /** As many operands of one shape as a group has processes: operand k goes to process k of the
- *  group. A tuple of what comes from each of them, in order.
+ *  group. A tuple of the values from each of them, in order.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -1419,7 +1407,7 @@ KILN_API kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* oper
  *  @param replica_groups_sizes the length of each list
  *  @param replica_groups_count the number of lists
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is (0: left out)
+ *         for a transfer, its channel (0: omitted)
  *  @return the value, a tuple with the shape of each operand; 0 and INVALID_ARGUMENT where the
  *          operands' shapes are not equal, or a process is in two groups */
 KILN_API kiln_value kiln_op_all_to_all(kiln_graph* graph, const kiln_value* operands,
@@ -1437,7 +1425,7 @@ KILN_API kiln_value kiln_op_all_to_all(kiln_graph* graph, const kiln_value* oper
  *  @param replica_groups_sizes the length of each list
  *  @param replica_groups_count the number of lists
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is (0: left out)
+ *         for a transfer, its channel (0: omitted)
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where a process is in two
  *          groups, or is negative */
 KILN_API kiln_value kiln_op_collective_broadcast(kiln_graph* graph, kiln_value operand,
@@ -1445,7 +1433,7 @@ KILN_API kiln_value kiln_op_collective_broadcast(kiln_graph* graph, kiln_value o
                                                  const int64_t* replica_groups_sizes,
                                                  size_t replica_groups_count, int64_t channel_id);
 
-/** The operand of the process whose target this one is; zeros where there is none.
+/** The operand of the process that has this one as its target; zeros if there is none.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -1455,7 +1443,7 @@ KILN_API kiln_value kiln_op_collective_broadcast(kiln_graph* graph, kiln_value o
  *  @param source_target_pairs_sizes the length of each list
  *  @param source_target_pairs_count the number of lists
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is (0: left out)
+ *         for a transfer, its channel (0: omitted)
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where a process is in two
  *          groups, or is negative */
 KILN_API kiln_value kiln_op_collective_permute(kiln_graph* graph, kiln_value operand,
@@ -1478,24 +1466,24 @@ KILN_API kiln_value kiln_op_partition_id(kiln_graph* graph);
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
  *  @param replica_groups the groups of processes, as lists of their numbers; none: all processes
  *         are one group: all numbers, one list after the other; may be NULL with count 0
  *  @param replica_groups_sizes the length of each list
  *  @param replica_groups_count the number of lists
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is (0: left out)
+ *         for a transfer, its channel (0: omitted)
  *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
  *         together (0 or 1)
- *  @param to_apply the computation, which is copied
+ *  @param to_apply the computation, copied
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, of the sizes that are given, which differ from the operand's in the dimension
- *          alone, by a whole factor; of several operands a tuple; 0 and INVALID_ARGUMENT where
- *          there is not one dimension, another one differs, the operands' element types are not
- *          equal, or the computation does not fold scalars of that type */
+ *  @return the value, of the sizes given, equal to the operand's except in the dimension, by an
+ *          integral factor; of several operands a tuple; 0 and INVALID_ARGUMENT where there is not
+ *          one dimension, another one differs, the operands' element types are not equal, or the
+ *          computation does not combine scalars of that type */
 KILN_API kiln_value kiln_op_reduce_scatter(kiln_graph* graph, const kiln_value* operands,
                                            size_t operands_count, const int64_t* dimensions,
                                            size_t dimensions_count, const int64_t* replica_groups,
@@ -1517,7 +1505,7 @@ KILN_API kiln_value kiln_op_replica_id(kiln_graph* graph);
 /** @name Tokens, queues and channels */
 /** @{ */
 
-/** A token that is there when all operands, tokens, are.
+/** A token that is ready when all operands, tokens, are.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -1531,15 +1519,15 @@ KILN_API kiln_value kiln_op_after_all(kiln_graph* graph, const kiln_value* opera
  *
  *  Takes any element type.
  *  @param graph the graph to add to
- *  @param token a token: what comes before
- *  @param infeed_config what the queue is told
+ *  @param token a token: the preceding work
+ *  @param infeed_config the configuration of the queue
  *  @param infeed_config_length bytes of `infeed_config`
  *  @param dtype the result's element type
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, a tuple of an array of the element type and the sizes that are given, and of
- *          a token; 0 and INVALID_ARGUMENT where the operand is no token */
+ *  @return the value, a tuple of an array of the element type and the sizes given, and of a token;
+ *          0 and INVALID_ARGUMENT where the operand is no token */
 KILN_API kiln_value kiln_op_infeed(kiln_graph* graph, kiln_value token, const char* infeed_config,
                                    size_t infeed_config_length, kiln_dtype dtype,
                                    const int64_t* dims, size_t rank);
@@ -1549,20 +1537,20 @@ KILN_API kiln_value kiln_op_infeed(kiln_graph* graph, kiln_value token, const ch
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param token a token: what comes before
- *  @param outfeed_config what the queue is told
+ *  @param token a token: the preceding work
+ *  @param outfeed_config the configuration of the queue
  *  @param outfeed_config_length bytes of `outfeed_config`
  *  @return the value, a token; 0 and INVALID_ARGUMENT where the last operand is no token */
 KILN_API kiln_value kiln_op_outfeed(kiln_graph* graph, kiln_value operand, kiln_value token,
                                     const char* outfeed_config, size_t outfeed_config_length);
 
-/** Asks for a value of another process: a tuple of it, a u32 context and a token, for recv-done.
+/** Requests a value of another process: a tuple of it, a u32 context and a token, for recv-done.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
- *  @param token a token: what comes before
+ *  @param token a token: the preceding work
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is
+ *         for a transfer, its channel
  *  @param is_host_transfer whether the other side is the host (0 or 1)
  *  @param source_target_pairs pairs of numbers of processes: from, to: all numbers, one list after
  *         the other; may be NULL with count 0
@@ -1572,25 +1560,25 @@ KILN_API kiln_value kiln_op_outfeed(kiln_graph* graph, kiln_value operand, kiln_
  *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
  *         rank 0
  *  @param rank number of the result's dimensions
- *  @return the value, a tuple of an array of the element type and the sizes that are given, of a
- *          u32 scalar and of a token; 0 and INVALID_ARGUMENT where the operand is no token, or a
- *          pair is not two numbers from 0 up */
+ *  @return the value, a tuple of an array of the element type and the sizes given, of a u32 scalar
+ *          and of a token; 0 and INVALID_ARGUMENT where the operand is no token, or a pair is not
+ *          two numbers from 0 up */
 KILN_API kiln_value kiln_op_recv(kiln_graph* graph, kiln_value token, int64_t channel_id,
                                  int32_t is_host_transfer, const int64_t* source_target_pairs,
                                  const int64_t* source_target_pairs_sizes,
                                  size_t source_target_pairs_count, kiln_dtype dtype,
                                  const int64_t* dims, size_t rank);
 
-/** The value that a recv has asked for, and a token, as a tuple.
+/** The value requested by a recv, and a token, as a tuple.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is
+ *         for a transfer, its channel
  *  @param is_host_transfer whether the other side is the host (0 or 1)
- *  @return the value, a tuple of what was received and of a token; 0 and INVALID_ARGUMENT where the
- *          operand is not what recv gives */
+ *  @return the value, a tuple of the received value and of a token; 0 and INVALID_ARGUMENT where
+ *          the operand is not a result of recv */
 KILN_API kiln_value kiln_op_recv_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
                                       int32_t is_host_transfer);
 
@@ -1599,9 +1587,9 @@ KILN_API kiln_value kiln_op_recv_done(kiln_graph* graph, kiln_value operand, int
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param token a token: what comes before
+ *  @param token a token: the preceding work
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is
+ *         for a transfer, its channel
  *  @param is_host_transfer whether the other side is the host (0 or 1)
  *  @param source_target_pairs pairs of numbers of processes: from, to: all numbers, one list after
  *         the other; may be NULL with count 0
@@ -1616,15 +1604,15 @@ KILN_API kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_val
                                  const int64_t* source_target_pairs_sizes,
                                  size_t source_target_pairs_count);
 
-/** A token that is there when what a send gives has been taken.
+/** A token that is ready when the value of a send has been received.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
  *  @param channel_id with a number the processes of a group are partitions, without one replicas;
- *         of a transfer, which one it is
+ *         for a transfer, its channel
  *  @param is_host_transfer whether the other side is the host (0 or 1)
- *  @return the value, a token; 0 and INVALID_ARGUMENT where the operand is not what send gives */
+ *  @return the value, a token; 0 and INVALID_ARGUMENT where the operand is not a result of send */
 KILN_API kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int64_t channel_id,
                                       int32_t is_host_transfer);
 
@@ -1635,8 +1623,8 @@ KILN_API kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int
 
 /** The Cholesky decomposition of each matrix a in the last two dimensions of the operand: the lower
  *  triangular L with a = L L^H, or without lower the upper triangular U with a = U^H U. Only that
- *  triangle of a is read, and of complex diagonals the real part. The other triangle of the result
- *  is 0. Of a matrix that is not positive definite all of the result is NaN.
+ *  triangle of a is read, and only the real part of complex diagonals. The other triangle of the
+ *  result is 0. For a matrix that is not positive definite all of the result is NaN.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -1647,10 +1635,10 @@ KILN_API kiln_value kiln_op_send_done(kiln_graph* graph, kiln_value operand, int
 KILN_API kiln_value kiln_op_cholesky(kiln_graph* graph, kiln_value operand, int32_t lower);
 
 /** The discrete Fourier transform along the last 1 to 3 dimensions, as many as fft_length has
- *  sizes. FFT and IFFT are of complex numbers, the inverse one divided by the number of points.
- *  RFFT is FFT of real numbers, of whose last dimension the first n / 2 + 1 points are given, which
- *  determine the others; IRFFT is its inverse, of n = fft_length's last points, and does not read
- *  the imaginary parts of points that are real for any real numbers.
+ *  sizes. FFT and IFFT transform complex numbers, and the inverse is divided by the number of
+ *  points. RFFT is the FFT of real numbers, with the first n / 2 + 1 points of the last dimension,
+ *  which determine the others; IRFFT is its inverse, with n = fft_length's last points, and does
+ *  not read imaginary parts that are always 0.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
@@ -1670,14 +1658,14 @@ KILN_API kiln_value kiln_op_fft(kiln_graph* graph, kiln_value operand, const cha
 
 /** Solves op(a) x = b for x, or without left_side x op(a) = b, for each pair of matrices in the
  *  last two dimensions. a is lower triangular, or upper without lower: the other triangle is not
- *  read, nor with unit_diagonal the diagonal, which is 1 then. op is what transpose_a says. A zero
- *  on the diagonal divides.
+ *  read, nor, with unit_diagonal, the diagonal, which counts as 1. op is selected by transpose_a. A
+ *  zero on the diagonal is divided by.
  *
  *  Takes floats and complex numbers.
  *  @param graph the graph to add to
  *  @param triangle a: square matrices in the last two dimensions
  *  @param sides b: matrices in the last two dimensions, of the element type of a
- *  @param left_side whether the triangular matrix stands on the left (0 or 1)
+ *  @param left_side whether the triangular matrix is on the left (0 or 1)
  *  @param lower whether the triangle is the lower one (0 or 1)
  *  @param unit_diagonal whether the diagonal is taken to be 1 (0 or 1)
  *  @param transpose_a NO_TRANSPOSE, TRANSPOSE or ADJOINT: the matrix itself, transposed, or
@@ -1702,7 +1690,7 @@ KILN_API kiln_value kiln_op_triangular_solve(kiln_graph* graph, kiln_value trian
  *  @param graph the graph to add to
  *  @param operands the operands; may be NULL with count 0
  *  @param operands_count length of `operands`
- *  @param to_apply the computation, which is copied
+ *  @param to_apply the computation, copied
  *  @return the value, of the shape that the computation gives; 0 and INVALID_ARGUMENT where the
  *          computation takes other shapes */
 KILN_API kiln_value kiln_op_call(kiln_graph* graph, const kiln_value* operands,
@@ -1713,10 +1701,10 @@ KILN_API kiln_value kiln_op_call(kiln_graph* graph, const kiln_value* operands,
  *
  *  Takes any element type.
  *  @param graph the graph to add to
- *  @param index what chooses the branch
+ *  @param index the index of the branch
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param branch_computations the branches, one for each operand, which are copied
+ *  @param branch_computations the branches, one for each operand, copied
  *  @param branch_computations_count length of `branch_computations`
  *  @return the value, of the shape that the branches give; 0 and INVALID_ARGUMENT where the index
  *          is neither a pred nor an s32 scalar, a pred chooses between other than 2 branches, a
@@ -1744,19 +1732,19 @@ KILN_API kiln_value kiln_op_get_tuple_element(kiln_graph* graph, kiln_value oper
  *  @param graph the graph to add to
  *  @param operands the operands
  *  @param operands_count length of `operands`
- *  @param dimensions dimensions the op works on, in the op's own order
+ *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
- *  @param to_apply the computation, which is copied
- *  @return the value, of the operands' sizes and the element type that the computation gives; 0 and
+ *  @param to_apply the computation, copied
+ *  @return the value, of the operands' sizes and the computation's element type; 0 and
  *          INVALID_ARGUMENT where the operands' sizes are not equal, the dimensions are not all of
- *          theirs in order, or the computation does not take a scalar of each operand's element
- *          type to a scalar */
+ *          theirs in order, or the computation is not from scalars of the operands' element types
+ *          to a scalar */
 KILN_API kiln_value kiln_op_map(kiln_graph* graph, const kiln_value* operands,
                                 size_t operands_count, const int64_t* dimensions,
                                 size_t dimensions_count, const kiln_graph* to_apply);
 
-/** The operand, which may be a tuple, whole: all of it is there before what uses any of it, and no
- *  rewrite looks through it or makes two of them one.
+/** The operand, which may be a tuple, as an optimization barrier: all of it is computed before any
+ *  use, and no rewrite looks through it or merges two of them.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
@@ -1774,13 +1762,13 @@ KILN_API kiln_value kiln_op_opt_barrier(kiln_graph* graph, kiln_value operand);
 KILN_API kiln_value kiln_op_tuple(kiln_graph* graph, const kiln_value* operands,
                                   size_t operands_count);
 
-/** Replaces the operand by the body's result for as long as the condition holds for it.
+/** Replaces the operand by the body's result while the condition holds for it.
  *
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param condition a computation to one pred, which is copied
- *  @param body a computation to a value of the operand's shape, which is copied
+ *  @param condition a computation to one pred, copied
+ *  @param body a computation to a value of the operand's shape, copied
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where the condition does not
  *          take the operand's shape to a pred, or the body not to the same shape */
 KILN_API kiln_value kiln_op_while(kiln_graph* graph, kiln_value operand,

@@ -1,4 +1,4 @@
-// Exceptions of the standard library as statuses, at the doors where none may pass.
+// Exceptions of the standard library as statuses, at boundaries that no exception may cross.
 #pragma once
 
 #include <utility>
@@ -7,11 +7,11 @@
 
 namespace kiln {
 
-// The exception that is being handled: out of memory, of threads, or a mistake of ours. It needs no
-// memory where there is none.
+// The current exception as a status: out of memory, out of threads, or a mistake of ours. Allocates
+// nothing when out of memory.
 Status StatusOfException() noexcept;
 
-// f() -> Status, with an exception as a status.
+// f() -> Status; exceptions become statuses.
 template <typename F>
 Status Try(F&& f) noexcept {
   try {

@@ -14,9 +14,9 @@
 
 #if defined(__x86_64__)
 
-// void kiln_fiber_switch(void** save, void* load): keeps what a call must keep on the stack that is
-// left, and goes on where the other one was left. The return is an indirect jump, since a `ret`
-// that no call belongs to is always predicted wrongly.
+// void kiln_fiber_switch(void** save, void* load): saves the callee-saved registers on the old
+// stack and continues on the other one where that was left. The return is an indirect jump, because
+// a `ret` without a matching call is always mispredicted.
 extern "C" void kiln_fiber_switch(void** save, void* load);
 asm(R"(
 .text
@@ -42,7 +42,7 @@ kiln_fiber_switch:
 .size kiln_fiber_switch,.-kiln_fiber_switch
 )");
 
-// Where a fiber begins: calls what is in r12 with what is in rbx.
+// The entry of a fiber: calls the function in r12 with the argument in rbx.
 extern "C" void kiln_fiber_begin();
 asm(R"(
 .text
@@ -60,8 +60,8 @@ kiln_fiber_begin:
 namespace kiln {
 namespace {
 
-// The sanitizers follow calls and returns, and must be told that another stack goes on: before the
-// switch, and AddressSanitizer behind it, too.
+// The sanitizers follow calls and returns, and must be told of a switch: before it, and
+// AddressSanitizer also behind it.
 #if defined(__SANITIZE_THREAD__)
 void MakeName(FiberContext& context) {
   if (context.name) __tsan_destroy_fiber(context.name);
@@ -82,8 +82,8 @@ void MakeName(FiberContext& context) {
   __asan_unpoison_memory_region(context.bottom, context.bytes);
 }
 void DeleteName(FiberContext&) {}
-// Where a thread's own memory is must not be kept over a switch: a fiber may go on in another
-// thread.
+// The address of thread-local memory must not be kept over a switch: a fiber may continue on
+// another thread.
 __attribute__((noinline)) void Leave(FiberContext& from, FiberContext& to, void** fake) {
   left = &from;
   __sanitizer_start_switch_fiber(fake, to.bottom, to.bytes);
@@ -125,7 +125,7 @@ void Fiber::Start(FiberFunction function, void* argument) {
   auto** top = reinterpret_cast<void**>(stack_ + context_.bytes);
   *--top = nullptr;
   *--top = nullptr;
-  // What SwitchFiber takes off: where to go on, rbp, rbx, r12 and so on.
+  // The frame popped by SwitchFiber: return address, rbp, rbx, r12 and so on.
   *--top = reinterpret_cast<void*>(&kiln_fiber_begin);
   *--top = nullptr;
   *--top = this;
@@ -162,7 +162,7 @@ void Fiber::Enter(Fiber* fiber) {
 void UnmapStacks(void* memory, size_t bytes) {
   if (!memory) return;
 #if defined(__SANITIZE_ADDRESS__)
-  // What is mapped here next is somebody else's.
+  // The next mapping at this address belongs to another owner.
   __asan_unpoison_memory_region(memory, bytes);
 #endif
   munmap(memory, bytes);

@@ -5,21 +5,21 @@
 
 namespace kiln {
 
-// Where a stack was left: a fiber, or whoever went into one.
+// The suspended state of a stack: of a fiber, or of the code that entered one.
 struct FiberContext {
   void* stack_pointer = nullptr;
-  // What the sanitizers know the stack by.
+  // The sanitizers' handle of the stack.
   void* name = nullptr;
   const void* bottom = nullptr;
   size_t bytes = 0;
 };
 
-// Leaves the one side, which `from` is to remember, for where the other one was left.
+// Saves the current state in `from` and resumes the other one.
 void SwitchFiber(FiberContext& from, FiberContext& to);
-// The same for the last time: nobody comes back to where this is called.
+// The same for the last time: `from` is never resumed.
 [[noreturn]] void LeaveFiber(FiberContext& to);
 
-// What runs on a fiber; at its end, where to go on.
+// The function of a fiber; returns the context to resume at its end.
 using FiberFunction = FiberContext* (*)(void* argument);
 
 class Fiber {
@@ -29,9 +29,10 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The memory to run on, which outlives the fiber.
+  // The stack memory, which outlives the fiber.
   void SetStack(std::byte* memory, size_t bytes);
-  // Makes the next switch to the context a call. Whatever ran here has ended, or never goes on.
+  // Makes the next switch to the context a call. The previous function has ended, or is never
+  // resumed.
   void Start(FiberFunction function, void* argument);
   FiberContext& context() { return context_; }
 
@@ -45,7 +46,7 @@ class Fiber {
   bool waits_ = false;  // at the end of what ran before
 };
 
-// Memory that fibers' stacks were in, back to the system.
+// Returns the memory of fibers' stacks to the system.
 void UnmapStacks(void* memory, size_t bytes);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Files that processes share.
+// Files shared by processes.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace kiln {
 
-// All of a file; nothing where it cannot be read.
+// The contents of a file; nothing if it cannot be read.
 std::optional<std::string> ReadFile(const std::string& path);
 
-// Makes the file, or replaces it: whoever reads it finds what was there before or all of the text.
-// Whoever may use the folder may read it. UNAVAILABLE says why it cannot be done.
+// Creates or replaces the file atomically: readers find the old contents or all of the text. Users
+// of the folder may read it. UNAVAILABLE with the reason on failure.
 Status ReplaceFile(const std::string& path, std::string_view text);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// The floating-point environment that kernels and the evaluator assume.
+// The floating-point environment of kernels and the evaluator.
 #pragma once
 
 #if defined(__x86_64__)

@@ -9,8 +9,8 @@ std::atomic<uint32_t> fork_generation{0};
 
 namespace {
 
-// When the library is loaded; the handler goes with it. Without memory for it nothing is told
-// apart.
+// Runs when the library is loaded; the handler is removed with it. Without memory for the handler,
+// children are not recognised.
 [[maybe_unused]] const int registered = pthread_atfork(
     nullptr, nullptr, [] { internal::fork_generation.fetch_add(1, std::memory_order_relaxed); });
 

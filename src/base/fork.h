@@ -1,5 +1,5 @@
-// Whether this process is the one that made something: a child of fork() has the memory of what its
-// parent made, but none of the threads, and locks as they were.
+// Ownership by process: a child of fork() has a copy of its parent's memory, but none of the
+// threads, and locks in their state at the fork.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@ namespace internal {
 extern std::atomic<uint32_t> fork_generation;
 }
 
-// Another number in a child than in its parent. Child processes without fork()'s handlers (vfork,
-// clone) are not told apart.
+// A number that differs between a child and its parent. Child processes without fork()'s handlers
+// (vfork, clone) are not recognised.
 inline uint32_t ForkGeneration() {
   return internal::fork_generation.load(std::memory_order_relaxed);
 }

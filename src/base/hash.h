@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): names for contents, which nobody hits by chance or by intent.
+// SHA-256 (FIPS 180-4): names for contents, without collisions by chance or by intent.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ using Digest = std::array<uint8_t, 32>;
 class Sha256 {
  public:
   void Update(std::string_view bytes);
-  // A text that does not run into the next: with its length.
+  // A text preceded by its length, so that consecutive texts are unambiguous.
   void UpdateField(std::string_view bytes);
   // Once, at the end.
   Digest Finish();

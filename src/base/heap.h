@@ -1,13 +1,13 @@
-// What the C library keeps of memory that it was given back.
+// The free memory kept by the C library.
 #pragma once
 
 #include <cstdint>
 
 namespace kiln {
 
-// Call where large arrays, of so many bytes together, have been freed: gives the C library's free
-// memory back to the system, where that is worth its time. Arrays of a model's size come from
-// between others in its heap, whose free pieces it would keep.
+// To be called after freeing large arrays of this total size: returns the C library's free memory
+// to the system, if that is worth its time. Otherwise the heap keeps free pieces between other
+// arrays.
 void TrimHeap(int64_t freed_bytes);
 
 }  // namespace kiln

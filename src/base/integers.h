@@ -6,11 +6,11 @@
 
 namespace kiln {
 
-// Of numbers that are not negative, b > 0.
+// For non-negative numbers, b > 0.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 constexpr int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
-// Sums and products that end at the largest number, of numbers that are not negative.
+// Saturating sums and products of non-negative numbers.
 constexpr int64_t SaturatingAdd(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;

@@ -1,4 +1,4 @@
-// Whether work that takes long is to end before its time.
+// Cancellation and deadlines of long work.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@
 
 namespace kiln {
 
-// A flag of the caller's, a deadline, both or neither. A plain value; copies share the flag. Asking
-// costs a load, and with a deadline a look at the clock: once for some microseconds of work is
-// cheap.
+// A flag of the caller, a deadline, both or neither. A plain value; copies share the flag. A check
+// costs a load, with a deadline also a reading of the clock: cheap once per few microseconds of
+// work.
 class Interrupt {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,7 +21,7 @@ class Interrupt {
   explicit Interrupt(const int32_t* cancel, std::optional<Clock::time_point> deadline = {})
       : cancel_(cancel), deadline_(deadline) {}
 
-  // CANCELLED or DEADLINE_EXCEEDED once the work should end, else OK.
+  // CANCELLED or DEADLINE_EXCEEDED if the work should end, otherwise OK.
   Status Check() const;
 
  private:

@@ -1,4 +1,4 @@
-// Where random numbers begin that nobody gave a state.
+// The initial state of random numbers without an explicit state.
 #pragma once
 
 #include <array>
@@ -6,10 +6,9 @@
 
 namespace kiln {
 
-// A key of this process and a counter, from which on `count` numbers are the caller's alone. The
-// key is drawn when the process first asks, or is the number in the environment variable
-// KILN_RANDOM_SEED, by which a process that runs its programs in one order has the same numbers
-// again. Any thread.
+// A key of this process and a counter, with `count` numbers from it reserved for the caller. The
+// key is drawn on first use, or is the number in the environment variable KILN_RANDOM_SEED: then a
+// process that runs its programs in a fixed order repeats the numbers. Any thread.
 std::array<uint64_t, 2> NextRandomState(int64_t count);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Objects with a count of references in themselves.
+// Intrusively reference-counted objects.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-// An object begins with one reference, and goes with the last one. Any thread.
+// An object begins with one reference, and is destroyed with the last one. Any thread.
 template <typename T>
 class Counted {
  public:
@@ -33,7 +33,7 @@ template <typename T>
 class Ref {
  public:
   Ref() = default;
-  // Takes over a reference that is there already, as that of a new object.
+  // Adopts an existing reference, such as that of a new object.
   static Ref Adopt(T* object) {
     Ref ref;
     ref.object_ = object;
@@ -60,7 +60,7 @@ class Ref {
   T* operator->() const { return object_; }
   explicit operator bool() const { return object_ != nullptr; }
   bool operator==(const Ref&) const = default;
-  // Gives the reference away.
+  // Releases ownership of the reference.
   T* Detach() { return std::exchange(object_, nullptr); }
 
  private:

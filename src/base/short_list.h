@@ -1,5 +1,5 @@
-// A vector of small values that keeps a few of them in itself: no memory of its own, and no second
-// place to look at, for the many lists that are short.
+// A vector of small values that stores a few of them inline: short lists need no allocation and no
+// second cache line.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class ShortList {
   ShortList() = default;
   ShortList(const ShortList&) = delete;
   ShortList& operator=(const ShortList&) = delete;
-  // A move exchanges the two.
+  // A move swaps the two.
   ShortList(ShortList&& other) noexcept { *this = std::move(other); }
   ShortList& operator=(ShortList&& other) noexcept {
     std::swap(size_, other.size_);
@@ -51,7 +51,7 @@ class ShortList {
     --size_;
   }
   void truncate(T* end) { size_ = static_cast<uint32_t>(end - data()); }
-  // `values` are not of this list.
+  // `values` must not be elements of this list.
   void assign(std::span<const T> values) {
     size_ = 0;
     if (values.size() > capacity_) Grow(static_cast<uint32_t>(values.size()));

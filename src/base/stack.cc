@@ -15,7 +15,7 @@
 namespace kiln {
 namespace {
 
-// Of a stack that waits for its next use, so much stays in memory.
+// The part of a cached stack that stays in memory.
 constexpr size_t kKeptBytes = 512 << 10;
 constexpr uint32_t kUsesBetweenTrims = 16;
 
@@ -24,7 +24,7 @@ size_t PageBytes() {
   return bytes;
 }
 
-// A mapping: a page that nobody may touch, then the stack.
+// A mapping: a guard page, then the stack.
 struct Stack {
   std::byte* memory = nullptr;
   Fiber fiber;
@@ -49,7 +49,7 @@ struct Stack {
   }
 };
 
-// Stacks that wait. Whoever finds the list in use does without: after a fork it may be so for ever.
+// Cached stacks. If the list is locked it is not used: after a fork it may stay locked forever.
 class IdleStacks {
  public:
   ~IdleStacks() {
@@ -66,7 +66,7 @@ class IdleStacks {
   }
 
   void Give(Stack* stack) {
-    // Few uses go deep, and a call of the system takes longer than many a use.
+    // Few uses go deep, and a system call takes longer than many uses.
     if (++stack->uses % kUsesBetweenTrims == 0) {
       madvise(stack->memory + PageBytes(), kOwnStackBytes - kKeptBytes, MADV_DONTNEED);
     }
@@ -85,7 +85,7 @@ class IdleStacks {
 
 IdleStacks idle_stacks;
 
-// One piece of work on a stack of its own. Lives on the stack of whoever runs it.
+// One piece of work on a separate stack. Lives on the caller's stack.
 struct Work {
   const StackWork* run = nullptr;
   Work* outer = nullptr;  // that this one is within
@@ -93,7 +93,7 @@ struct Work {
   FiberContext caller;
   std::exception_ptr thrown;
 
-  // A function to be run on the caller's stack, and where to go on then.
+  // A function to be run on the caller's stack, and the context to resume afterwards.
   const StackWork* wanted = nullptr;
   FiberContext* wanted_by = nullptr;
   std::exception_ptr thrown_by_wanted;
@@ -125,7 +125,7 @@ Status RunOnStack(Work& work) {
   while (true) {
     SwitchFiber(work.caller, *to);
     if (!work.wanted) break;
-    // What the function calls in its turn is another call of the library.
+    // Calls of the library from the function are separate calls.
     Work* inside = std::exchange(innermost, nullptr);
     try {
       (*work.wanted)();

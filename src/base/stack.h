@@ -1,6 +1,6 @@
-// Work on stacks of the library's own: how deep it goes does not depend on how much stack the
-// caller has, and it can be given up from within. No thread is made. On machines without fibers
-// work runs on the caller's stack, and cannot be given up.
+// Work on stacks of the library's own: its depth does not depend on the caller's stack, and it can
+// be abandoned from within. No thread is created. On machines without fibers work runs on the
+// caller's stack, and cannot be abandoned.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ inline constexpr bool kHasOwnStacks = true;
 inline constexpr bool kHasOwnStacks = false;
 #endif
 
-// What deep work may take. The system provides the pages that are touched.
+// The stack size of deep work. The system provides the touched pages only.
 inline constexpr size_t kOwnStackBytes = size_t{64} << 20;
 
-// Refers to a function without arguments, for the time of a call that takes it.
+// A reference to a function without arguments, for the duration of a call.
 class StackWork {
  public:
   template <typename F>
@@ -33,21 +33,21 @@ class StackWork {
   void* function_;
 };
 
-// Runs work() on a stack of the library's own; within such work, right there. What it throws is
-// thrown here. RESOURCE_EXHAUSTED where there is no memory for the stack: nothing has run then.
+// Runs work() on a stack of the library's own, or directly if already on one. Exceptions propagate.
+// RESOURCE_EXHAUSTED without memory for the stack, before work() runs.
 Status OnOwnStack(StackWork work);
 
-// Runs a function of the user's on the stack that his call came on, wherever the library is.
+// Runs a callback of the user on the stack of the user's own call.
 void OnCallersStack(StackWork function);
 
-// Runs work(), always on another stack, so that Abandon() ends it at any point: its status, or OK.
-// Abandoned work leaves for good whatever it holds: memory, its stack, locks. It must touch nothing
-// else but by a last step that cannot be abandoned, such as the move of a result.
+// Runs work(), always on another stack, so that Abandon() can end it at any point: its status, or
+// OK. Abandoned work leaks everything it holds: memory, its stack, locks. It may affect other state
+// only by a last step that cannot be abandoned, such as the move of a result.
 Status RunAbandonable(StackWork work);
-// Whether this thread is in such work.
+// Whether this thread is inside such work.
 bool IsAbandonable();
-// In the scope the thread's work cannot be abandoned: others would wait for what it holds, such as
-// a lock.
+// Inside the scope the thread's work cannot be abandoned, because it holds a shared resource such
+// as a lock.
 class NotAbandonable {
  public:
   NotAbandonable();
@@ -55,7 +55,7 @@ class NotAbandonable {
   NotAbandonable(const NotAbandonable&) = delete;
   NotAbandonable& operator=(const NotAbandonable&) = delete;
 };
-// Ends the innermost work of that kind.
+// Abandons the innermost such work.
 [[noreturn]] void Abandon(const Status& status);
 
 }  // namespace kiln

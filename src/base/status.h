@@ -1,4 +1,4 @@
-// Status and Result<T>: how the library reports failure inside. No exceptions but bad_alloc.
+// Status and Result<T>: the library's internal error reporting. The only exception is bad_alloc.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ KILN_DEFINE_ERROR(Unavailable)
 KILN_DEFINE_ERROR(DataLoss)
 #undef KILN_DEFINE_ERROR
 
-// A value or the failure to make one.
+// A value or an error.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -120,7 +120,7 @@ std::string EscapeC(std::string_view text) {
 std::string EscapeJson(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  // JSON is UTF-8, whatever names are.
+  // JSON is UTF-8, even if names are not.
   for (char c : ToUtf8(text)) {
     switch (c) {
       case '"':

@@ -1,4 +1,4 @@
-// Text helpers that do not depend on the locale: numbers always print and parse as in C.
+// Text helpers independent of the locale: numbers always print and parse as in C.
 #pragma once
 
 #include <charconv>
@@ -39,7 +39,7 @@ std::string Cat(const Args&... args) {
   return out;
 }
 
-// "a, b, c" of anything that Cat takes.
+// "a, b, c" of any values accepted by Cat.
 template <typename Range>
 std::string Join(const Range& range, std::string_view separator) {
   std::string out;
@@ -58,7 +58,7 @@ std::string_view Trim(std::string_view text);
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // also inf, nan and hex floats
 bool StartsWith(std::string_view text, std::string_view prefix);
-// With C's escapes, octal for what cannot be printed, as XLA writes strings; without the quotes.
+// With C's escapes, octal for unprintable characters, as in XLA's strings; without the quotes.
 std::string EscapeC(std::string_view text);
 // With JSON's escapes, without the quotes around it.
 std::string EscapeJson(std::string_view text);

@@ -9,7 +9,7 @@
 namespace kiln {
 namespace {
 
-// What a thread brings about itself would end the process where it is blocked.
+// A blocked synchronous signal would end the process.
 sigset_t FromElsewhere() {
   sigset_t signals;
   sigfillset(&signals);
@@ -30,8 +30,8 @@ int Create(pthread_t* thread, void* argument) {
   if (int error = pthread_attr_init(&attributes)) return error;
   int error = pthread_attr_setstacksize(&attributes, kThreadStackBytes);
   if (error == 0) {
-    // A thread begins with the mask of the one that makes it: not even its first instructions are
-    // for others' signals.
+    // A thread inherits its creator's mask: asynchronous signals are blocked from its first
+    // instruction on.
     const sigset_t blocked = FromElsewhere();
     sigset_t callers;
     pthread_sigmask(SIG_BLOCK, &blocked, &callers);

@@ -1,4 +1,4 @@
-// Threads of the library's own, within somebody else's process.
+// The library's own threads inside a user's process.
 #pragma once
 
 #include <pthread.h>
@@ -8,16 +8,16 @@
 
 namespace kiln {
 
-// Addresses that a thread has for its stack, whatever the limits of the process say. Deep work goes
-// to base/stack.h; what is left are kernels and functions of the user's.
+// The stack size of threads, independent of the process's limits. Deep work goes to base/stack.h;
+// kernels and callbacks run on these.
 inline constexpr size_t kThreadStackBytes = size_t{8} << 20;
 
-// As std::thread, but that no signal is handled there which is sent to the process: all are blocked
-// but those that a thread brings about itself, such as SIGSEGV.
+// As std::thread, but without signals sent to the process: all signals are blocked except
+// synchronous ones, such as SIGSEGV.
 class Thread {
  public:
   Thread() = default;
-  // Begins at once. Throws system_error where the system has no thread, or bad_alloc. `body` must
+  // Begins at once. Throws system_error if the system refuses a thread, or bad_alloc. `body` must
   // not throw.
   explicit Thread(std::function<void()> body);
   Thread(Thread&& other) noexcept;
@@ -28,7 +28,7 @@ class Thread {
   bool IsJoinable() const { return joinable_; }
   void Join();
   void Detach();
-  // Whether it is the one that asks.
+  // Whether it is the calling thread.
   bool IsThisOne() const { return joinable_ && pthread_equal(thread_, pthread_self()) != 0; }
 
  private:

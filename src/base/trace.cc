@@ -24,7 +24,7 @@ int32_t NewLane() {
   return next.fetch_add(1);
 }
 
-// Of threads that have been named by TraceSink::NameThisThread.
+// The names of threads, set by TraceSink::NameThisThread.
 thread_local std::string name_of_this_thread;
 
 std::string NameOfThisThread() {
@@ -70,7 +70,7 @@ void TraceSink::NameThisThread(std::string_view kind, int64_t number) noexcept {
     (void)pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
     name_of_this_thread = std::move(name);
   } catch (const std::bad_alloc&) {
-    // It works as well without a name.
+    // A missing name is harmless.
   }
 }
 
@@ -164,7 +164,7 @@ void TraceSpan::End() noexcept {
   try {
     sink.Add(std::move(event_));
   } catch (const std::bad_alloc&) {
-    // The timeline is poorer by one bar.
+    // The timeline lacks one bar.
   }
 }
 

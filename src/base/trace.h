@@ -1,4 +1,4 @@
-// Timelines: what happened when, in Chrome's trace event format.
+// Timelines of events, in Chrome's trace event format.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// A number stays one, so that viewers can add it up.
+// Numbers stay numbers, so that viewers can add them up.
 using TraceValue = std::variant<std::string, int64_t, double>;
 using TraceArg = std::pair<std::string, TraceValue>;
 // As text, a string without quotes.
@@ -28,19 +28,19 @@ struct TraceEvent {
 // Collects events from any thread.
 class TraceSink {
  public:
-  // Nanoseconds of the clock that all events are on.
+  // The clock of all events, in nanoseconds.
   static int64_t Now();
   static int32_t LaneOfThisThread();
   // Names this thread's lane, and the thread in debuggers, which show 15 characters of it: "kiln
-  // worker 3". A thread that has not been named is shown by its name in the system.
+  // worker 3". Unnamed threads are shown by their name in the system.
   static void NameThisThread(std::string_view kind, int64_t number) noexcept;
-  // The lane of that name, for what is no thread's; made with the first call.
+  // The lane of that name, for work not on a host thread; made by the first call.
   int32_t LaneOf(const std::string& name);
 
   void Add(TraceEvent event);
   void NameLane(int32_t lane, std::string name);
   size_t size() const;
-  // As they came.
+  // In the order of their arrival.
   std::vector<TraceEvent> Events() const;
   // Empty for those that have none.
   std::string LaneName(int32_t lane) const;
@@ -54,7 +54,7 @@ class TraceSink {
   std::vector<std::pair<int32_t, std::string>> lanes_;
 };
 
-// A piece of this thread's work, from here to the end of the scope. Does nothing without a sink.
+// A span of this thread's work, from here to the end of the scope. Does nothing without a sink.
 class TraceSpan {
  public:
   TraceSpan(TraceSink* sink, std::string_view name, std::string_view category);
@@ -63,7 +63,7 @@ class TraceSpan {
   TraceSpan& operator=(const TraceSpan&) = delete;
 
   void AddArg(std::string_view key, TraceValue value);
-  // Before the end of the scope; then the destructor does nothing.
+  // Ends the span early; the destructor then does nothing.
   void End() noexcept;
 
  private:

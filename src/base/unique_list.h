@@ -1,4 +1,4 @@
-// A list whose elements hold each other, so that adding to it takes no memory.
+// An intrusive list: adding an element allocates nothing.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-// T has a member `std::unique_ptr<T> next`. Of any length: it goes without recursion.
+// T has a member `std::unique_ptr<T> next`. Destroyed without recursion, for any length.
 template <typename T>
 class UniqueList {
  public:
@@ -23,7 +23,7 @@ class UniqueList {
     (last_ ? last_->next : first_) = std::move(element);
     last_ = added;
   }
-  // Null where there is none.
+  // Null if empty.
   std::unique_ptr<T> TakeFirst() noexcept {
     std::unique_ptr<T> element = std::move(first_);
     if (element) first_ = std::move(element->next);

@@ -1,4 +1,4 @@
-// Texts that strangers have made, for those who rely on UTF-8.
+// Untrusted texts, made valid UTF-8.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace kiln {
 
 bool IsUtf8(std::string_view text);
-// The text with U+FFFD, the replacement character, for each byte that is not part of UTF-8.
+// The text with U+FFFD, the replacement character, for each invalid byte.
 std::string ToUtf8(std::string_view text);
 
 }  // namespace kiln

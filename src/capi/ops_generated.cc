@@ -19,35 +19,51 @@ kiln_value kiln_op_iota(kiln_graph* graph, int64_t iota_dimension, kiln_dtype dt
 }
 
 kiln_value kiln_op_abs(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kAbs, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kAbs, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_acos(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kAcos, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kAcos, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_acosh(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kAcosh, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kAcosh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_asin(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kAsin, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kAsin, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_asinh(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kAsinh, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kAsinh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_atanh(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kAtanh, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kAtanh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_cbrt(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kCbrt, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kCbrt, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_ceil(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kCeil, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kCeil, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_convert(kiln_graph* graph, kiln_value operand, kiln_dtype dtype) {
@@ -58,71 +74,105 @@ kiln_value kiln_op_convert(kiln_graph* graph, kiln_value operand, kiln_dtype dty
 }
 
 kiln_value kiln_op_copy(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kCopy, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kCopy, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_cosh(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kCosh, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kCosh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_cosine(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kCosine, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kCosine, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_count_leading_zeros(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kCountLeadingZeros, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kCountLeadingZeros, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_erf(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kErf, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kErf, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_exponential(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kExponential, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kExponential, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_exponential_minus_one(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kExponentialMinusOne, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kExponentialMinusOne, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_floor(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kFloor, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kFloor, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_imag(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kImag, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kImag, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_is_finite(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kIsFinite, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kIsFinite, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_log(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kLog, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kLog, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_log_plus_one(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kLogPlusOne, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kLogPlusOne, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_logistic(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kLogistic, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kLogistic, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_negate(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kNegate, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kNegate, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_not(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kNot, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kNot, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_popcnt(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kPopcnt, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kPopcnt, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_real(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kReal, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kReal, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_reduce_precision(kiln_graph* graph, kiln_value operand, int64_t exponent_bits,
@@ -135,39 +185,57 @@ kiln_value kiln_op_reduce_precision(kiln_graph* graph, kiln_value operand, int64
 }
 
 kiln_value kiln_op_round_nearest_afz(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kRoundNearestAfz, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kRoundNearestAfz, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_round_nearest_even(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kRoundNearestEven, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kRoundNearestEven, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_rsqrt(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kRsqrt, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kRsqrt, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_sign(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kSign, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kSign, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_sine(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kSine, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kSine, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_sinh(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kSinh, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kSinh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_sqrt(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kSqrt, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kSqrt, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_tan(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kTan, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kTan, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_tanh(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kTanh, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kTanh, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_add(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
@@ -325,19 +393,27 @@ kiln_value kiln_op_select(kiln_graph* graph, kiln_value pred, kiln_value on_true
 }
 
 kiln_value kiln_op_bessel_i1e(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kBesselI1e, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kBesselI1e, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_digamma(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kDigamma, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kDigamma, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_erf_inv(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kErfInv, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kErfInv, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_erfc(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kErfc, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kErfc, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_hypot(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
@@ -348,7 +424,9 @@ kiln_value kiln_op_hypot(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
 }
 
 kiln_value kiln_op_lgamma(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kLgamma, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kLgamma, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_next_after(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
@@ -396,8 +474,9 @@ kiln_value kiln_op_broadcast(kiln_graph* graph, kiln_value operand, const int64_
   });
 }
 
-kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
-                               const int64_t* dimensions, size_t dimensions_count) {
+kiln_value kiln_op_concatenate(kiln_graph* graph, const kiln_value* operands,
+                               size_t operands_count, const int64_t* dimensions,
+                               size_t dimensions_count) {
   return AddOp(graph, Opcode::kConcatenate, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
@@ -429,7 +508,8 @@ kiln_value kiln_op_gather(kiln_graph* graph, kiln_value operand, kiln_value star
                           const int64_t* offset_dims, size_t offset_dims_count,
                           const int64_t* collapsed_slice_dims, size_t collapsed_slice_dims_count,
                           const int64_t* start_index_map, size_t start_index_map_count,
-                          const int64_t* operand_batching_dims, size_t operand_batching_dims_count,
+                          const int64_t* operand_batching_dims,
+                          size_t operand_batching_dims_count,
                           const int64_t* start_indices_batching_dims,
                           size_t start_indices_batching_dims_count, int64_t index_vector_dim,
                           const int64_t* slice_sizes, size_t slice_sizes_count,
@@ -440,10 +520,8 @@ kiln_value kiln_op_gather(kiln_graph* graph, kiln_value operand, kiln_value star
     op.IntList(Attr::kOffsetDims, false, offset_dims, offset_dims_count);
     op.IntList(Attr::kCollapsedSliceDims, false, collapsed_slice_dims, collapsed_slice_dims_count);
     op.IntList(Attr::kStartIndexMap, false, start_index_map, start_index_map_count);
-    op.IntList(Attr::kOperandBatchingDims, true, operand_batching_dims,
-               operand_batching_dims_count);
-    op.IntList(Attr::kStartIndicesBatchingDims, true, start_indices_batching_dims,
-               start_indices_batching_dims_count);
+    op.IntList(Attr::kOperandBatchingDims, true, operand_batching_dims, operand_batching_dims_count);
+    op.IntList(Attr::kStartIndicesBatchingDims, true, start_indices_batching_dims, start_indices_batching_dims_count);
     op.Int(Attr::kIndexVectorDim, false, index_vector_dim);
     op.IntList(Attr::kSliceSizes, false, slice_sizes, slice_sizes_count);
     op.Bool(Attr::kIndicesAreSorted, true, indices_are_sorted);
@@ -502,11 +580,9 @@ kiln_value kiln_op_scatter(kiln_graph* graph, const kiln_value* operands, size_t
     op.Operands("updates", updates, updates_count);
     op.IntList(Attr::kUpdateWindowDims, false, update_window_dims, update_window_dims_count);
     op.IntList(Attr::kInsertedWindowDims, false, inserted_window_dims, inserted_window_dims_count);
-    op.IntList(Attr::kScatterDimsToOperandDims, false, scatter_dims_to_operand_dims,
-               scatter_dims_to_operand_dims_count);
+    op.IntList(Attr::kScatterDimsToOperandDims, false, scatter_dims_to_operand_dims, scatter_dims_to_operand_dims_count);
     op.IntList(Attr::kInputBatchingDims, true, input_batching_dims, input_batching_dims_count);
-    op.IntList(Attr::kScatterIndicesBatchingDims, true, scatter_indices_batching_dims,
-               scatter_indices_batching_dims_count);
+    op.IntList(Attr::kScatterIndicesBatchingDims, true, scatter_indices_batching_dims, scatter_indices_batching_dims_count);
     op.Int(Attr::kIndexVectorDim, false, index_vector_dim);
     op.Bool(Attr::kIndicesAreSorted, true, indices_are_sorted);
     op.Bool(Attr::kUniqueIndices, true, unique_indices);
@@ -603,16 +679,14 @@ kiln_value kiln_op_convolution(kiln_graph* graph, kiln_value lhs, kiln_value rhs
                                const int64_t* window_dimensions, const int64_t* window_strides,
                                const int64_t* base_dilations, const int64_t* window_dilations,
                                const int64_t* padding_low, const int64_t* padding_high,
-                               const int32_t* window_reversal, size_t rank, const char* dim_labels,
-                               size_t dim_labels_length, int64_t feature_group_count,
-                               int64_t batch_group_count, kiln_dtype dtype) {
+                               const int32_t* window_reversal, size_t rank,
+                               const char* dim_labels, size_t dim_labels_length,
+                               int64_t feature_group_count, int64_t batch_group_count,
+                               kiln_dtype dtype) {
   return AddOp(graph, Opcode::kConvolution, [&](OpBuilder& op) {
     op.Operand(lhs);
     op.Operand(rhs);
-    op.Window(Attr::kWindow,
-              {window_dimensions, window_strides, base_dilations, window_dilations, padding_low,
-               padding_high, window_reversal},
-              rank);
+    op.Window(Attr::kWindow, {window_dimensions, window_strides, base_dilations, window_dilations, padding_low, padding_high, window_reversal}, rank);
     op.Labels(Attr::kDimLabels, dim_labels, dim_labels_length);
     op.Int(Attr::kFeatureGroupCount, true, feature_group_count);
     op.Int(Attr::kBatchGroupCount, true, batch_group_count);
@@ -659,17 +733,15 @@ kiln_value kiln_op_reduce_window(kiln_graph* graph, const kiln_value* operands,
   return AddOp(graph, Opcode::kReduceWindow, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
     op.Operands("init_values", init_values, init_values_count);
-    op.Window(Attr::kWindow,
-              {window_dimensions, window_strides, base_dilations, window_dilations, padding_low,
-               padding_high},
-              rank);
+    op.Window(Attr::kWindow, {window_dimensions, window_strides, base_dilations, window_dilations, padding_low, padding_high}, rank);
     op.Region("to_apply", to_apply);
   });
 }
 
 kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value operand, kiln_value source,
                                       kiln_value init_value, const int64_t* window_dimensions,
-                                      const int64_t* window_strides, const int64_t* base_dilations,
+                                      const int64_t* window_strides,
+                                      const int64_t* base_dilations,
                                       const int64_t* window_dilations, const int64_t* padding_low,
                                       const int64_t* padding_high, size_t rank,
                                       const kiln_graph* select, const kiln_graph* scatter) {
@@ -677,10 +749,7 @@ kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value operand, kil
     op.Operand(operand);
     op.Operand(source);
     op.Operand(init_value);
-    op.Window(Attr::kWindow,
-              {window_dimensions, window_strides, base_dilations, window_dilations, padding_low,
-               padding_high},
-              rank);
+    op.Window(Attr::kWindow, {window_dimensions, window_strides, base_dilations, window_dilations, padding_low, padding_high}, rank);
     op.Region("select", select);
     op.Region("scatter", scatter);
   });
@@ -697,8 +766,9 @@ kiln_value kiln_op_rng(kiln_graph* graph, kiln_value a, kiln_value b, const char
 }
 
 kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t delta) {
-  return AddOp(graph, Opcode::kRngGetAndUpdateState,
-               [&](OpBuilder& op) { op.Int(Attr::kDelta, false, delta); });
+  return AddOp(graph, Opcode::kRngGetAndUpdateState, [&](OpBuilder& op) {
+    op.Int(Attr::kDelta, false, delta);
+  });
 }
 
 kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state,
@@ -712,43 +782,43 @@ kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value initial_state
   });
 }
 
-kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
-                              const int64_t* dimensions, size_t dimensions_count,
-                              const int64_t* replica_groups, const int64_t* replica_groups_sizes,
-                              size_t replica_groups_count, int64_t channel_id,
-                              int32_t use_global_device_ids, const int64_t* dims, size_t rank) {
+kiln_value kiln_op_all_gather(kiln_graph* graph, const kiln_value* operands,
+                              size_t operands_count, const int64_t* dimensions,
+                              size_t dimensions_count, const int64_t* replica_groups,
+                              const int64_t* replica_groups_sizes, size_t replica_groups_count,
+                              int64_t channel_id, int32_t use_global_device_ids,
+                              const int64_t* dims, size_t rank) {
   return AddOp(graph, Opcode::kAllGather, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
-    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes,
-                 replica_groups_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
     op.Int(Attr::kChannelId, true, channel_id);
     op.Bool(Attr::kUseGlobalDeviceIds, true, use_global_device_ids);
     op.Dims(dims, rank);
   });
 }
 
-kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
-                              const int64_t* replica_groups, const int64_t* replica_groups_sizes,
-                              size_t replica_groups_count, int64_t channel_id,
-                              int32_t use_global_device_ids, const kiln_graph* to_apply) {
+kiln_value kiln_op_all_reduce(kiln_graph* graph, const kiln_value* operands,
+                              size_t operands_count, const int64_t* replica_groups,
+                              const int64_t* replica_groups_sizes, size_t replica_groups_count,
+                              int64_t channel_id, int32_t use_global_device_ids,
+                              const kiln_graph* to_apply) {
   return AddOp(graph, Opcode::kAllReduce, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
-    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes,
-                 replica_groups_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
     op.Int(Attr::kChannelId, true, channel_id);
     op.Bool(Attr::kUseGlobalDeviceIds, true, use_global_device_ids);
     op.Region("to_apply", to_apply);
   });
 }
 
-kiln_value kiln_op_all_to_all(kiln_graph* graph, const kiln_value* operands, size_t operands_count,
-                              const int64_t* replica_groups, const int64_t* replica_groups_sizes,
-                              size_t replica_groups_count, int64_t channel_id) {
+kiln_value kiln_op_all_to_all(kiln_graph* graph, const kiln_value* operands,
+                              size_t operands_count, const int64_t* replica_groups,
+                              const int64_t* replica_groups_sizes, size_t replica_groups_count,
+                              int64_t channel_id) {
   return AddOp(graph, Opcode::kAllToAll, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
-    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes,
-                 replica_groups_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
     op.Int(Attr::kChannelId, true, channel_id);
   });
 }
@@ -759,8 +829,7 @@ kiln_value kiln_op_collective_broadcast(kiln_graph* graph, kiln_value operand,
                                         size_t replica_groups_count, int64_t channel_id) {
   return AddOp(graph, Opcode::kCollectiveBroadcast, [&](OpBuilder& op) {
     op.Operand(operand);
-    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes,
-                 replica_groups_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
     op.Int(Attr::kChannelId, true, channel_id);
   });
 }
@@ -771,27 +840,27 @@ kiln_value kiln_op_collective_permute(kiln_graph* graph, kiln_value operand,
                                       size_t source_target_pairs_count, int64_t channel_id) {
   return AddOp(graph, Opcode::kCollectivePermute, [&](OpBuilder& op) {
     op.Operand(operand);
-    op.GroupList(Attr::kSourceTargetPairs, false, source_target_pairs, source_target_pairs_sizes,
-                 source_target_pairs_count);
+    op.GroupList(Attr::kSourceTargetPairs, false, source_target_pairs, source_target_pairs_sizes, source_target_pairs_count);
     op.Int(Attr::kChannelId, true, channel_id);
   });
 }
 
 kiln_value kiln_op_partition_id(kiln_graph* graph) {
-  return AddOp(graph, Opcode::kPartitionId, [&](OpBuilder& op) {});
+  return AddOp(graph, Opcode::kPartitionId, [&](OpBuilder& op) {
+  });
 }
 
 kiln_value kiln_op_reduce_scatter(kiln_graph* graph, const kiln_value* operands,
                                   size_t operands_count, const int64_t* dimensions,
                                   size_t dimensions_count, const int64_t* replica_groups,
-                                  const int64_t* replica_groups_sizes, size_t replica_groups_count,
-                                  int64_t channel_id, int32_t use_global_device_ids,
-                                  const kiln_graph* to_apply, const int64_t* dims, size_t rank) {
+                                  const int64_t* replica_groups_sizes,
+                                  size_t replica_groups_count, int64_t channel_id,
+                                  int32_t use_global_device_ids, const kiln_graph* to_apply,
+                                  const int64_t* dims, size_t rank) {
   return AddOp(graph, Opcode::kReduceScatter, [&](OpBuilder& op) {
     op.Operands("operands", operands, operands_count);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
-    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes,
-                 replica_groups_count);
+    op.GroupList(Attr::kReplicaGroups, true, replica_groups, replica_groups_sizes, replica_groups_count);
     op.Int(Attr::kChannelId, true, channel_id);
     op.Bool(Attr::kUseGlobalDeviceIds, true, use_global_device_ids);
     op.Region("to_apply", to_apply);
@@ -800,12 +869,14 @@ kiln_value kiln_op_reduce_scatter(kiln_graph* graph, const kiln_value* operands,
 }
 
 kiln_value kiln_op_replica_id(kiln_graph* graph) {
-  return AddOp(graph, Opcode::kReplicaId, [&](OpBuilder& op) {});
+  return AddOp(graph, Opcode::kReplicaId, [&](OpBuilder& op) {
+  });
 }
 
 kiln_value kiln_op_after_all(kiln_graph* graph, const kiln_value* operands, size_t operands_count) {
-  return AddOp(graph, Opcode::kAfterAll,
-               [&](OpBuilder& op) { op.Operands("operands", operands, operands_count); });
+  return AddOp(graph, Opcode::kAfterAll, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+  });
 }
 
 kiln_value kiln_op_infeed(kiln_graph* graph, kiln_value token, const char* infeed_config,
@@ -830,14 +901,14 @@ kiln_value kiln_op_outfeed(kiln_graph* graph, kiln_value operand, kiln_value tok
 
 kiln_value kiln_op_recv(kiln_graph* graph, kiln_value token, int64_t channel_id,
                         int32_t is_host_transfer, const int64_t* source_target_pairs,
-                        const int64_t* source_target_pairs_sizes, size_t source_target_pairs_count,
-                        kiln_dtype dtype, const int64_t* dims, size_t rank) {
+                        const int64_t* source_target_pairs_sizes,
+                        size_t source_target_pairs_count, kiln_dtype dtype, const int64_t* dims,
+                        size_t rank) {
   return AddOp(graph, Opcode::kRecv, [&](OpBuilder& op) {
     op.Operand(token);
     op.Int(Attr::kChannelId, false, channel_id);
     op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
-    op.GroupList(Attr::kSourceTargetPairs, true, source_target_pairs, source_target_pairs_sizes,
-                 source_target_pairs_count);
+    op.GroupList(Attr::kSourceTargetPairs, true, source_target_pairs, source_target_pairs_sizes, source_target_pairs_count);
     op.Type(dtype);
     op.Dims(dims, rank);
   });
@@ -852,8 +923,9 @@ kiln_value kiln_op_recv_done(kiln_graph* graph, kiln_value operand, int64_t chan
   });
 }
 
-kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_value token, int64_t channel_id,
-                        int32_t is_host_transfer, const int64_t* source_target_pairs,
+kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_value token,
+                        int64_t channel_id, int32_t is_host_transfer,
+                        const int64_t* source_target_pairs,
                         const int64_t* source_target_pairs_sizes,
                         size_t source_target_pairs_count) {
   return AddOp(graph, Opcode::kSend, [&](OpBuilder& op) {
@@ -861,8 +933,7 @@ kiln_value kiln_op_send(kiln_graph* graph, kiln_value operand, kiln_value token,
     op.Operand(token);
     op.Int(Attr::kChannelId, false, channel_id);
     op.Bool(Attr::kIsHostTransfer, true, is_host_transfer);
-    op.GroupList(Attr::kSourceTargetPairs, true, source_target_pairs, source_target_pairs_sizes,
-                 source_target_pairs_count);
+    op.GroupList(Attr::kSourceTargetPairs, true, source_target_pairs, source_target_pairs_sizes, source_target_pairs_count);
   });
 }
 
@@ -913,7 +984,8 @@ kiln_value kiln_op_call(kiln_graph* graph, const kiln_value* operands, size_t op
 }
 
 kiln_value kiln_op_conditional(kiln_graph* graph, kiln_value index, const kiln_value* operands,
-                               size_t operands_count, const kiln_graph* const* branch_computations,
+                               size_t operands_count,
+                               const kiln_graph* const* branch_computations,
                                size_t branch_computations_count) {
   return AddOp(graph, Opcode::kConditional, [&](OpBuilder& op) {
     op.Operand(index);
@@ -940,12 +1012,15 @@ kiln_value kiln_op_map(kiln_graph* graph, const kiln_value* operands, size_t ope
 }
 
 kiln_value kiln_op_opt_barrier(kiln_graph* graph, kiln_value operand) {
-  return AddOp(graph, Opcode::kOptBarrier, [&](OpBuilder& op) { op.Operand(operand); });
+  return AddOp(graph, Opcode::kOptBarrier, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
 }
 
 kiln_value kiln_op_tuple(kiln_graph* graph, const kiln_value* operands, size_t operands_count) {
-  return AddOp(graph, Opcode::kTuple,
-               [&](OpBuilder& op) { op.Operands("operands", operands, operands_count); });
+  return AddOp(graph, Opcode::kTuple, [&](OpBuilder& op) {
+    op.Operands("operands", operands, operands_count);
+  });
 }
 
 kiln_value kiln_op_while(kiln_graph* graph, kiln_value operand, const kiln_graph* condition,

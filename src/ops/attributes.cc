@@ -167,7 +167,7 @@ size_t Attributes::Hash() const {
 
 namespace {
 
-// Prints a value. Numbers that may be sizes of symbols are told by their positions.
+// Prints a value. Numbers that may be symbolic sizes are identified by their positions.
 struct ValuePrinter {
   const Attributes* attributes = nullptr;  // null: there are none
   Attr key{};
@@ -238,7 +238,7 @@ struct ValuePrinter {
     }
     return out;
   }
-  // What is as usual in all dimensions is not written.
+  // Defaults in all dimensions are omitted.
   std::string operator()(const std::vector<WindowDimension>& v) const {
     if (v.empty()) return "{}";
     std::string out = "{";

@@ -39,11 +39,11 @@ enum class AttrKind : uint8_t {
   kSymbolic,
 };
 
-// The order that a compare tests. Floats compare as IEEE 754 says: with a NaN only NE is true.
+// The direction of a compare. Floats compare as in IEEE 754: with a NaN only NE is true.
 enum class Direction : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
 std::string_view DirectionName(Direction direction);  // "EQ"
 std::optional<Direction> DirectionByName(std::string_view name);
-// The order between y and x that the one between x and y is.
+// The direction with swapped operands.
 Direction Flipped(Direction direction);
 
 struct SliceDimension {
@@ -56,9 +56,9 @@ struct PaddingDimension {
   bool operator==(const PaddingDimension&) const = default;
 };
 
-// How a window moves along one dimension. The base is the operand with base_dilation - 1 holes
-// between neighbours, and `low` and `high` more places below and above (negative: less). At step i
-// the window's element k is the base's place i * stride + k * window_dilation.
+// A window along one dimension. The base is the operand with base_dilation - 1 holes between
+// neighbours, and padding of `low` below and `high` above (negative: cut off). At position i the
+// window's element k is the base's element i * stride + k * window_dilation.
 struct WindowDimension {
   int64_t size = 1, stride = 1, low = 0, high = 0, base_dilation = 1, window_dilation = 1;
   bool reversed = false;  // the window's elements the other way round
@@ -81,7 +81,7 @@ struct OperandAlias {
   bool operator==(const OperandAlias&) const = default;
 };
 
-// A size of symbols in the place of a number of another attribute, which holds -1 there.
+// A symbolic size in place of a number of another attribute, which holds -1 there.
 struct SymbolicNumber {
   Attr key;
   int64_t position;  // among the attribute's numbers, as HLO text has them; a slice or a padding
@@ -91,7 +91,7 @@ struct SymbolicNumber {
 };
 using SymbolicNumbers = std::vector<SymbolicNumber>;
 
-// The alternatives stand in the order of AttrKind.
+// The alternatives are in the order of AttrKind.
 using AttrValue = std::variant<int64_t, Ints, bool, Direction, std::vector<SliceDimension>,
                                std::vector<PaddingDimension>, std::vector<WindowDimension>,
                                std::string, double, Groups, ConvolutionDimensions, QuotedText,
@@ -119,7 +119,7 @@ class Attributes {
   const AttrValue* Find(Attr key) const;
   const std::vector<Entry>& entries() const { return entries_; }
 
-  // The value of an attribute; where it is absent, 0, empty, kEq or "", or what is given.
+  // The value of an attribute; if absent, 0, empty, kEq or "", or the given default.
   int64_t Int(Attr key, int64_t absent = 0) const;
   double Float(Attr key) const;
   bool Bool(Attr key) const;
@@ -132,9 +132,9 @@ class Attributes {
   const Groups& GroupsOf(Attr key) const;
   const ConvolutionDimensions& Convolution(Attr key) const;
   const std::vector<OperandAlias>& Aliases(Attr key) const;
-  // All of the instruction's; few have any.
+  // All symbolic numbers of the instruction; few have any.
   const SymbolicNumbers& Symbolic() const;
-  // The size of symbols that stands for a number of an attribute's, or null.
+  // The symbolic size of a number of an attribute, or null.
   const Dimension* SymbolicAt(Attr key, int64_t position) const;
 
   bool operator==(const Attributes&) const = default;
@@ -148,8 +148,8 @@ class Attributes {
 // "{size=2x1 pad=0_1x0_0}", "LT", "3", "0.001", "{{0,1},{2,3}}", "b0f_0io->b0f", "\"foo\"",
 // "{{1}: (0, {})}".
 std::string AttrValueText(const AttrValue& value);
-// The same of an attribute of some, with sizes of symbols where these stand for numbers:
-// "{[0:n-1], [1:3]}", "0_(n)x0_0".
+// The same for an attribute among others, with symbolic sizes in place of their numbers: "{[0:n-1],
+// [1:3]}", "0_(n)x0_0".
 std::string AttributeText(const Attributes& attributes, Attr key);
 
 }  // namespace kiln

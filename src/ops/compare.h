@@ -1,11 +1,11 @@
-// What a compare tests.
+// The predicate of a compare.
 #pragma once
 
 #include "ops/attributes.h"
 
 namespace kiln {
 
-// Whether x and y are in that order: with a NaN only NE is true.
+// Whether the comparison of x and y holds: with a NaN only NE is true.
 template <typename T>
 bool Compare(Direction direction, T x, T y) {
   switch (direction) {

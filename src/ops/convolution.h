@@ -1,4 +1,4 @@
-// What the dimensions of a convolution's operands and result are.
+// The dimension numbers of a convolution's operands and result.
 #pragma once
 
 #include <cstdint>

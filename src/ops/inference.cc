@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-// What ops.def says of an op's attributes, taken apart once.
+// The attributes of an op in ops.def, parsed once.
 struct Signature {
   struct Attribute {
     Attr key;

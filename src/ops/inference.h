@@ -1,5 +1,5 @@
 // Shape inference: the result shape of an op from its operands, attributes and called computations,
-// and every check that does not need the values. Works on symbols and bounds as on constants.
+// and every check that does not need values. Symbols and bounds are treated like constants.
 #pragma once
 
 #include <span>
@@ -22,16 +22,15 @@ struct InferenceInput {
   Opcode opcode;
   std::span<const Shape* const> operands;
   const Attributes& attributes;
-  // What the operands do not determine (ops.def's @type, @dims, @shape), or null. An op that
-  // determines its shape wholly ignores it: comparing is the verifier's job.
+  // The parts of the shape not determined by operands (ops.def's @type, @dims, @shape), or null.
+  // Ignored by ops that determine their shape completely: the verifier compares it.
   const Shape* declared = nullptr;
   std::span<const ProgramShape> called;
 };
 
-// Fails with INVALID_ARGUMENT, naming the op, the operand's shapes and what was expected. Layouts
-// of operands do not matter, and results have the default one, except where the result is memory
-// that another value has already: tuples, their elements, and the results of computations keep
-// theirs.
+// Fails with INVALID_ARGUMENT, naming the op, the operands' shapes and the expectation. Layouts of
+// operands are ignored, and results have the default one, except for results in existing memory:
+// tuples, their elements, and the results of computations keep theirs.
 Result<Shape> InferShape(const InferenceInput& input);
 
 }  // namespace kiln

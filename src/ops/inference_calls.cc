@@ -29,7 +29,7 @@ Status RequireWord(const InferenceInput& input, Attr key,
   return Error(input, "; ", InfoOf(key).name, " is '", word, "'; expected ", Join(words, ", "));
 }
 
-// The part of a shape that a path into tuples names, or null.
+// The part of a shape at a path into tuples, or null.
 const Shape* PartOf(const Shape& shape, const Ints& index) {
   const Shape* at = &shape;
   for (int64_t i : index) {

@@ -1,4 +1,4 @@
-// Convolution, what its windows see, and the gradient of pooling.
+// Convolution, its patches, and the gradient of pooling.
 #include "ops/inference_rules.h"
 #include "ops/window.h"
 
@@ -26,7 +26,7 @@ Result<Dimension> Places(const InferenceInput& input, const WindowDimension& win
                "bits");
 }
 
-// size / count, where that is a whole number whatever the symbols are.
+// size / count, if that is an integer for all values of the symbols.
 std::optional<Dimension> Multiple(const Dimension& size, int64_t count) {
   if (size.is_bounded()) return std::nullopt;
   Result<Dimension> part = Dimension::Quotient(size, count);
@@ -36,7 +36,7 @@ std::optional<Dimension> Multiple(const Dimension& size, int64_t count) {
   return *part;
 }
 
-// A count that is an attribute, 1 where it is left out, and that divides all of `sizes`.
+// A count in an attribute, 1 by default, which must divide all of `sizes`.
 Result<int64_t> GroupCount(const InferenceInput& input, Attr key,
                            std::initializer_list<const Dimension*> sizes) {
   int64_t count = input.attributes.Int(key, 1);

@@ -25,7 +25,7 @@ Result<Shape> InferUnary(const InferenceInput& input) {
   return WithoutLayout(OperandShape(input, 0));
 }
 
-// Of complex numbers a part, or another real number.
+// A real number from a complex one, such as a part.
 Result<Shape> InferPart(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);

@@ -1,4 +1,4 @@
-// Processes that run one program together, tokens, and what comes from or goes to elsewhere.
+// Collectives, tokens, and transfers.
 #include <algorithm>
 
 #include "ops/inference_rules.h"
@@ -60,8 +60,8 @@ Result<int64_t> OneDimension(const InferenceInput& input) {
   return dimensions[0];
 }
 
-// The results of a gather or cut: what is declared, which differs from the operands in the one
-// dimension, by a whole factor that all have in common.
+// The declared results of a gather or split, which differ from the operands in the one dimension,
+// by a common integral factor.
 Result<Shape> Resized(const InferenceInput& input, bool larger) {
   KILN_RETURN_IF_ERROR(RequireArrays(input));
   KILN_RETURN_IF_ERROR(RequireGroups(input));
@@ -160,7 +160,7 @@ Result<Shape> InferInfeed(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireToken(input, 0));
   if (!input.declared) return Error(input, "; the result's shape is missing");
   const Shape& whole = *input.declared;
-  // The builder declares the value's shape alone.
+  // The builder declares the value's shape only.
   if (whole.is_array()) return Shape::Tuple({WithoutLayout(whole), Shape::Token()});
   if (!whole.is_tuple() || whole.elements().size() != 2 || !whole.elements()[1].is_token()) {
     return Error(input, "; the result is ", whole, "; expected a value and a token");
@@ -194,7 +194,7 @@ Result<Shape> InferRecv(const InferenceInput& input) {
 
 namespace {
 
-// What a transfer has begun: a value, its context and a token.
+// The result of a transfer's beginning: a value, its context and a token.
 Status RequireTransfer(const InferenceInput& input) {
   const Shape& operand = OperandShape(input, 0);
   bool fits = operand.is_tuple() && operand.elements().size() == 3 &&

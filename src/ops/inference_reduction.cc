@@ -1,4 +1,4 @@
-// Ops that fold elements: products and reductions.
+// Reductions: dots, folds and windows.
 #include <algorithm>
 
 #include "ops/inference_rules.h"
@@ -11,7 +11,7 @@ bool Contains(const Ints& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Dimensions of the two sides that belong together must be of equal size.
+// Paired dimensions of the two sides must be of equal size.
 Status RequirePaired(const InferenceInput& input, std::string_view what, const Ints& lhs,
                      const Ints& rhs) {
   if (lhs.size() != rhs.size()) {
@@ -98,8 +98,7 @@ Result<Shape> InferDot(const InferenceInput& input) {
 
 namespace {
 
-// N operands of equal dimensions and N init values, which are folded to N results of these
-// dimensions.
+// N operands of equal dimensions and N init values, reduced to N results of these dimensions.
 Result<Shape> InferFold(const InferenceInput& input, const std::vector<Dimension>& dimensions) {
   size_t n = input.operands.size() / 2;
   const Shape& first = OperandShape(input, 0);

@@ -1,5 +1,5 @@
-// The rules of shape inference, one per row of inference.def, and what they share.
-// Private to the inference_*.cc files.
+// The rules of shape inference, one per row of inference.def, and their helpers. Private to the
+// inference_*.cc files.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace kiln::rules {
 
-// Each rule may take for granted what InferShape has checked: the number of operands, the presence
-// and kind of attributes, and the number of called computations.
+// InferShape has checked the number of operands, the presence and kind of attributes, and the
+// number of called computations before each rule.
 #define KILN_INFERENCE(name, result, mistakes) \
   Result<Shape> Infer##name(const InferenceInput& input);
 #include "ops/inference.def"
@@ -39,15 +39,15 @@ Status RequireDeclaredArray(const InferenceInput& input);
 Status RequireAxes(const InferenceInput& input, std::string_view what, const Ints& axes,
                    int64_t rank);
 
-// The number at a position of an attribute's, whose value has `plain` there.
+// The number at a position of an attribute, whose value has `plain` there.
 Dimension NumberAt(const InferenceInput& input, Attr key, int64_t position, int64_t plain);
-// A size that was computed of symbols, or UNIMPLEMENTED where that came to none.
+// A computed symbolic size, or UNIMPLEMENTED if the computation failed.
 Result<Dimension> Symbolic(const InferenceInput& input, int64_t dimension, Result<Dimension> size);
 
 // The called computation takes N accumulators and N elements, scalars like these, to N results.
 Status RequireReducer(const InferenceInput& input, const std::vector<Shape>& scalars);
 
-// The element type of a sum of products: the operands', or a wider one that is declared.
+// The element type of a sum of products: the operands', or a declared wider one.
 Result<ElementType> ProductType(const InferenceInput& input);
 
 // "(f32[2], s32[])", and the first few of many.

@@ -1,4 +1,4 @@
-// Leaves, and ops that move elements without looking at them.
+// Leaves, and ops that only move elements.
 #include <algorithm>
 
 #include "ops/inference_rules.h"
@@ -6,7 +6,7 @@
 namespace kiln::rules {
 namespace {
 
-// More parameters than any program has; a number beyond this is a mistake, not a request.
+// More parameters than any program has; a larger number is an error.
 constexpr int64_t kMaxParameters = int64_t{1} << 20;
 
 std::string Entry(std::string_view what, int64_t i) { return Cat("; ", what, " of dimension ", i); }
@@ -64,8 +64,8 @@ Result<bool> EquallyMany(const Shape& a, const Shape& b, bool bytes) {
   return left == right;
 }
 
-// size + low + high + interior * (size - 1): of symbols, of which at least one element is there
-// where the interior is padded.
+// size + low + high + interior * (size - 1): for symbolic sizes at least one element is assumed if
+// the interior is padded.
 Result<Dimension> SymbolicPaddedSize(const Dimension& size, const Dimension& low,
                                      const Dimension& high, int64_t interior) {
   KILN_ASSIGN_OR_RETURN(Dimension gaps, Dimension::Difference(size, 1));
@@ -211,8 +211,7 @@ Result<Shape> InferGetDimensionSize(const InferenceInput& input) {
   return Shape::Scalar(ElementType::kS32);
 }
 
-// A result that is declared with the bound as a constant has that size: it is what the operand
-// must be then.
+// A result declared with the bound as a constant has that size, and the operand must have it, too.
 Result<Shape> InferSetDimensionSize(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);
@@ -289,7 +288,7 @@ Result<Shape> InferReshape(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireDeclaredArray(input));
   const Shape& operand = OperandShape(input, 0);
   Shape result = WithoutLayout(*input.declared);
-  // A bitcast may say that the bytes are those of another type.
+  // A bitcast may reinterpret the bytes as another type.
   const bool bytes = input.opcode == Opcode::kBitcast;
   Result<bool> fits = EquallyMany(operand, result, bytes);
   if (!fits.ok()) {
@@ -342,8 +341,8 @@ Result<Shape> InferReverse(const InferenceInput& input) {
   return WithoutLayout(operand);
 }
 
-// On a dimension of symbols, limit -1 is its size, whatever that will be. Whether other limits are
-// in it is seen when the symbols have numbers.
+// On a symbolic dimension, limit -1 is its size. Other limits are checked when the symbols are
+// substituted.
 Result<Shape> InferSlice(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);

@@ -6,8 +6,8 @@
 namespace kiln::rules {
 namespace {
 
-// The operand is an array with that many features, and the vectors from operand `begin` to before
-// `end` have an element for each. Gives their shape.
+// The operand is an array with features, and the vectors in operands [begin, end) have an element
+// for each. Returns their shape.
 Result<Shape> RequireFeatures(const InferenceInput& input, int64_t begin, int64_t end) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& operand = OperandShape(input, 0);
@@ -82,7 +82,7 @@ Result<Shape> InferRngBitGenerator(const InferenceInput& input) {
   KILN_RETURN_IF_ERROR(RequireTypes(input));
   const Shape& state = OperandShape(input, 0);
   if (!input.declared) return Error(input, "; the result's shape is missing");
-  // The shape of the bits alone, or the whole.
+  // The shape of the bits only, or of the tuple.
   const Shape* bits = input.declared;
   if (bits->is_tuple() && bits->elements().size() == 2) bits = &bits->elements()[1];
   if (!bits->is_array() || !IsInteger(bits->type())) {

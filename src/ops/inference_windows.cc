@@ -1,4 +1,4 @@
-// Ops that read or write windows where other operands say.
+// Ops that read or write windows at positions given by operands.
 #include <algorithm>
 
 #include "ops/inference_rules.h"
@@ -33,8 +33,8 @@ Status RequireStarts(const InferenceInput& input, size_t first) {
   return OkStatus();
 }
 
-// A window of size `size` along dimension d of the operand. Of symbols, only what holds for no
-// numbers fails.
+// A window of size `size` along dimension d of the operand. With symbols, only sizes invalid for
+// all values fail.
 Status RequireFits(const InferenceInput& input, std::string_view what, int64_t d,
                    const Dimension& size) {
   const Dimension& dimension = OperandShape(input, 0).dimension(d);
@@ -54,16 +54,15 @@ Status RequireFits(const InferenceInput& input, std::string_view what, int64_t d
   return OkStatus();
 }
 
-// The size of a slice, of which an attribute tells; that of a dimension that is no constant is all
-// of it.
+// The size of a slice in an attribute; a dimension that is not constant must be covered.
 Dimension SliceSize(const InferenceInput& input, Attr key, int64_t d, int64_t size) {
   const Dimension& dimension = OperandShape(input, 0).dimension(d);
   if (const Dimension* some = input.attributes.SymbolicAt(key, d)) return *some;
   return size == dimension.size() ? dimension : Dimension(size);
 }
 
-// What gather and scatter have in common. `indices` is the array of index vectors; `rank` is that
-// of the windows' array.
+// The common checks of gather and scatter. `indices` is the array of index vectors; `rank` is the
+// rank of the windows' array.
 Status RequireWindows(const InferenceInput& input, const Shape& indices, int64_t rank) {
   WindowAttributes names = WindowAttributesOf(input.opcode);
   const Attributes& a = input.attributes;

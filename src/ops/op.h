@@ -1,4 +1,4 @@
-// The op table as code: opcodes and what ops.def says of each.
+// The op table as code: opcodes and their columns of ops.def.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ enum OpTraits : uint32_t {
   kCompilerOnly = 1 << 3,   // made by the compiler's passes, not by the C builder
   kExact = 1 << 4,          // of floats the result needs no rounding
   kMovesElements = 1 << 5,  // an element of the result is one of an operand, bit for bit
-  // The operand's elements by strides: the place of each is known at compile time, and no later
-  // index of the result along a dimension is an earlier one of the operand.
+  // The operand's elements by strides: their positions are known at compile time, and later indices
+  // of the result along a dimension are later ones of the operand.
   kView = kMovesElements | 1 << 6,
   kStructural = 1 << 7,  // hands values on, or tells which computation runs
   kCollective = 1 << 8,  // a value for a group of processes, made of all of theirs
@@ -46,7 +46,7 @@ enum OpTraits : uint32_t {
   kLibraryCall = 1 << 10,  // a function behind a fixed signature in compiled code
 };
 
-// The work of an op at run time, by which folding, fusion and scheduling decide.
+// The work of an op at run time, the criterion of folding, fusion and scheduling.
 enum class OpCost : uint8_t {
   kFree,             // none: a name for a value that exists already
   kPlace,            // tells which element, or counts: no memory is read out of order
@@ -61,8 +61,8 @@ enum class OpCost : uint8_t {
   kCall,             // of other computations, functions or processes: unknown
 };
 
-// The place of an op in a kernel. A kernel has one op, XLA's hero, whose loops it runs; the
-// elemental ones are computed where they are read.
+// The role of an op in a kernel. A kernel has one op, XLA's hero, whose loops it runs; elemental
+// ones are computed where they are read.
 enum class OpRole : uint8_t {
   kNone,  // in no kernel
   kElemental,
@@ -112,25 +112,25 @@ inline bool HasTrait(Opcode opcode, OpTraits trait) {
   return (InfoOf(opcode).traits & trait) == static_cast<uint32_t>(trait);
 }
 
-// Questions that the columns answer.
+// Questions answered by the columns.
 
 // Whether HLO has the op, too; text has the others as custom calls.
 inline bool IsHloOp(Opcode opcode) { return !OpcodeName(opcode).starts_with("kiln."); }
 inline bool IsElementwise(Opcode opcode) { return HasTrait(opcode, kElementwise); }
 inline bool IsView(Opcode opcode) { return HasTrait(opcode, kView); }
-// A function that costs many simple ops for each element.
+// A function with the cost of many simple ops per element.
 inline bool IsTranscendental(Opcode opcode) {
   return OpCostOf(opcode) == OpCost::kFunction || OpCostOf(opcode) == OpCost::kSpecialFunction;
 }
-// An elementwise op that costs more for an element than a load and a store of it.
+// An elementwise op that costs more per element than a load and a store.
 inline bool IsExpensive(Opcode opcode) {
   return OpCostOf(opcode) == OpCost::kDivision || IsTranscendental(opcode);
 }
-// Repeating the op in each of its readers costs nothing.
+// Duplicating the op into each of its users costs nothing.
 inline bool IsFreeToRepeat(Opcode opcode) { return OpCostOf(opcode) <= OpCost::kPlace; }
 // The op whose loops a kernel runs.
 inline bool IsHero(Opcode opcode) { return OpRoleOf(opcode) > OpRole::kElemental; }
-// The result is another one in each process.
+// The result differs between processes.
 inline bool DependsOnProcess(Opcode opcode) {
   return HasTrait(opcode, kCollective) || opcode == Opcode::kPartitionId ||
          opcode == Opcode::kReplicaId;
@@ -139,7 +139,7 @@ inline bool DependsOnProcess(Opcode opcode) {
 // The mask bit of a type.
 uint32_t TypeMaskOf(ElementType type);
 
-// How many operands an op takes: exactly min where max is equal, any number from min up where -1.
+// The number of operands of an op: exactly min if max is equal, any number from min up if -1.
 struct Arity {
   int64_t min, max;
 };

@@ -21,8 +21,8 @@ std::optional<int64_t> WindowPlaces(const WindowDimension& w, int64_t size) {
   return (base - window) / w.stride + 1;
 }
 
-// ((size - 1) * base_dilation + 1 + low + high - extent) / stride + 1, where `extent` is what the
-// window covers.
+// ((size - 1) * base_dilation + 1 + low + high - extent) / stride + 1, where `extent` is the extent
+// of the window.
 Result<Dimension> SymbolicWindowPlaces(const WindowDimension& w, const Dimension& size) {
   int64_t extent = 0, offset = 0;
   bool fits = w.size >= 1 && w.stride >= 1 && w.base_dilation >= 1 && w.window_dilation >= 1 &&

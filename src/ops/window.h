@@ -1,4 +1,4 @@
-// Windows that move over an array: where they are, and how often.
+// Windows that move over an array: their positions and counts.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace kiln {
 
-// How many places a window has along a dimension of `size` elements; nothing where the numbers are
-// out of range.
+// The number of positions of a window along a dimension of `size` elements; nothing if the numbers
+// are out of range.
 std::optional<int64_t> WindowPlaces(const WindowDimension& window, int64_t size);
 
-// The same along a dimension of symbols that is not empty and no smaller than the window. Fails
-// where the stride does not divide it.
+// The same along a symbolic dimension that is not empty and no smaller than the window. Fails if
+// the stride does not divide it.
 Result<Dimension> SymbolicWindowPlaces(const WindowDimension& window, const Dimension& size);
 
-// Whether each place of the window is one element, the one of the same position.
+// Whether each position of the window is one element, at the same index.
 bool IsTrivial(const WindowDimension& window);
 
 }  // namespace kiln

@@ -33,7 +33,7 @@ WindowMap WindowMapOf(Opcode opcode, const Attributes& attributes, int64_t opera
   for (size_t b = 0; b < operand_batch.size(); ++b) {
     map.batch[static_cast<size_t>(operand_batch[b])] = indices_batch[b];
   }
-  // What the windows keep of the operand's dimensions is theirs in order.
+  // The windows have the kept dimensions of the operand in order.
   const Ints& window_dims = attributes.IntsOf(names.window_dims);
   size_t next = 0;
   for (int64_t d = 0; d < operand_rank; ++d) {

@@ -1,5 +1,5 @@
-// How the dimensions of gather and scatter belong together. The two are mirror images: what the
-// slices are in a gather's result, the windows are in a scatter's updates.
+// The dimension numbers of gather and scatter. The two are mirror images: the slices of a gather's
+// result correspond to the windows of a scatter's updates.
 #pragma once
 
 #include "ops/attributes.h"
@@ -19,14 +19,14 @@ WindowAttributes WindowAttributesOf(Opcode opcode);
 // where start is the index vector at index[outside[...]].
 struct WindowMap {
   int64_t index_vector_dim = 0;
-  // By dimension of the operand; -1 where there is none.
+  // By dimension of the operand; -1 for none.
   Ints window;     // the dimension of the windows' array that runs within a window
   Ints component;  // the component of the index vector that says where windows begin
   Ints batch;      // the dimension of the indices that it goes along with
   // By dimension of the indices: the dimension of the windows' array; -1 of the index vector's.
   Ints outside;
 };
-// For attributes that inference has checked.
+// For attributes checked by inference.
 WindowMap WindowMapOf(Opcode opcode, const Attributes& attributes, int64_t operand_rank,
                       int64_t indices_rank);
 

@@ -18,7 +18,7 @@ void AddFeature(Cpu& cpu, bool present, const char* name) {
   if (present) cpu.features.push_back(name);
 }
 
-// Vectors of 64 bytes need all of the AVX-512 that compilers take for granted since Skylake.
+// Vectors of 64 bytes need the AVX-512 subset that compilers assume since Skylake.
 bool HasAvx512(const Cpu& cpu) {
   return cpu.Has("avx512f") && cpu.Has("avx512dq") && cpu.Has("avx512bw") && cpu.Has("avx512vl") &&
          cpu.Has("avx512cd");
@@ -48,7 +48,7 @@ std::string CpuText(const Cpu& cpu) {
              " features=", Join(cpu.features, ","), " task=", cpu.task_microseconds, "us");
 }
 
-// The word of a target's text that begins so, without its beginning.
+// The word of a target's text with that prefix, without the prefix.
 std::string_view WordOf(std::string_view text, std::string_view beginning) {
   for (std::string_view word : Split(text, ' ')) {
     if (StartsWith(word, beginning)) return word.substr(beginning.size());
@@ -126,7 +126,7 @@ Target HostCpu() {
   KILN_FEATURE("avx512vnni");
   KILN_FEATURE("avx512bf16");
 #undef KILN_FEATURE
-  // GCC 12 does not know these two by name; whoever has AVX2 has them.
+  // GCC 12 does not know these two by name; all processors with AVX2 have them.
   AddFeature(cpu, cpu.Has("avx2"), "lzcnt");
   AddFeature(cpu, cpu.Has("avx2"), "f16c");
   cpu.has_fma = cpu.Has("fma");
@@ -162,9 +162,9 @@ Result<Target> NvidiaGpu(int sm) {
   Target t;
   t.kind = Kind::kGpu;
   t.gpu.sm = sm;
-  // The lowest PTX version that knows the architecture and its matrix instructions, as LLVM 19
-  // emits it, and the shared memory of a block (CUDA C++ Programming Guide, "Technical
-  // Specifications per Compute Capability").
+  // The lowest PTX version with the architecture and its matrix instructions, as LLVM 19 emits it,
+  // and the shared memory of a block (CUDA C++ Programming Guide, "Technical Specifications per
+  // Compute Capability").
   auto set = [&](int ptx_version, int64_t shared_kib) {
     t.gpu.ptx_version = ptx_version;
     t.gpu.shared_bytes_per_block = shared_kib << 10;

@@ -1,5 +1,5 @@
-// A machine as data: what the compiler may assume of the one that will run the code. Compiling
-// needs a target, not a device.
+// A machine as data: the compiler's assumptions about the machine that will run the code.
+// Compilation needs a target, not a device.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace kiln::target {
 
 enum class Kind : uint8_t { kCpu, kGpu, kReference };
 
-// Chosen by feature bits, never by a CPU's name: virtual machines make names up.
+// Chosen by feature bits, never by a CPU's name, which virtual machines may invent.
 struct Cpu {
   std::string triple;                 // LLVM's, "x86_64-unknown-linux-gnu"
   std::vector<std::string> features;  // LLVM's names of what is there: "avx512f", "fma", ...
@@ -24,11 +24,11 @@ struct Cpu {
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 8 << 20;
-  // Work of less than this is done sooner than another thread is woken for it.
+  // Smaller work is faster on one thread than with another thread woken for it.
   double task_microseconds = 10;
 
   bool Has(std::string_view feature) const;
-  // Into how many tasks so much work had better be cut.
+  // The best number of tasks for this much work.
   int64_t TasksWorth(double microseconds) const;
 };
 
@@ -39,7 +39,7 @@ struct Gpu {
   int max_threads_per_block = 1024;
   int64_t shared_bytes_per_block = 48 << 10;  // the most that a block may ask for
   int multiprocessors = 108;
-  // Products of f32 may lose all but 10 bits of their factors' mantissas.
+  // Products of f32 may keep only 10 bits of their factors' mantissas.
   bool tf32 = false;
   // Kernels are made for the emulator, as objects for the target's CPU.
   bool emulated = false;
@@ -50,12 +50,12 @@ struct Target {
   Cpu cpu;
   Gpu gpu;
 
-  // One line that tells targets apart: part of every cache key.
+  // One line that identifies the target: part of every cache key.
   std::string ToString() const;
 };
 
-// Whether code that was compiled for a target, which Target::ToString gave, runs on another one:
-// FAILED_PRECONDITION, with what does not fit, where it does not. A CPU may have more features.
+// Whether code compiled for a target (its Target::ToString) runs on another one; otherwise
+// FAILED_PRECONDITION, with the mismatch. A CPU may have additional features.
 Status CheckRunsOn(std::string_view compiled_for, const Target& target);
 
 // The machine this runs on.

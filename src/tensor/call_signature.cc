@@ -37,7 +37,7 @@ class Reader {
     bytes_.remove_prefix(8);
     return static_cast<int64_t>(value);
   }
-  // How many of something follow, each of which takes a number at least.
+  // The number of items that follow, each at least one number long.
   Result<int64_t> Count() {
     KILN_ASSIGN_OR_RETURN(int64_t count, Number());
     if (count < 0 || count > static_cast<int64_t>(bytes_.size() / 8)) return Bad();

@@ -1,4 +1,4 @@
-// What a function outside generated code is told of a call of it, beside addresses.
+// The description of a call for a function outside generated code, in addition to addresses.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace kiln {
 
-// Operands and results are arrays in row-major order: a tuple's are given one by one, in order, and
-// tokens are left out.
+// Operands and results are arrays in row-major order: tuples are flattened, in order, and tokens
+// omitted.
 struct CallSignature {
   std::vector<Shape> operands, results;
-  // Of memory for the call alone, behind the results; 0 for none. Its contents are undefined.
+  // Scratch of the call, behind the results; 0 for none. Its contents are undefined.
   int64_t scratch_bytes = 0;
-  // What the op says: of a custom call its backend_config.
+  // The op's text: backend_config of a custom call.
   std::string attributes;
 
-  // As bytes that a program holds for as long as it is kept. Decode refuses what Encode has not
-  // made, or has made in a version to come.
+  // The serialised form, stored in programs. Decode refuses invalid bytes, and bytes of later
+  // versions.
   std::string Encode() const;
   static Result<CallSignature> Decode(std::string_view bytes);
   // "(f32[2,3], s32[]) -> (f32[2])".

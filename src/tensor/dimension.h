@@ -1,4 +1,4 @@
-// One dimension of an array: a constant, a bounded size, or a size that symbols give.
+// One dimension of an array: a constant, a bounded size, or a symbolic size.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class Dimension {
   int64_t size() const { return size_; }
   // The size of one that is not bounded.
   Polynomial form() const { return form_ ? *form_ : Polynomial(size_); }
-  // With numbers in the place of all its symbols. Fails where one has none.
+  // With all its symbols substituted. Fails for a symbol without a number.
   Result<Dimension> With(const SymbolSizes& sizes) const;
 
-  // Of sizes that are not bounded, and may be negative on the way. They fail as those of
-  // polynomials do.
+  // Arithmetic on sizes that are not bounded; intermediate results may be negative. Failures are
+  // those of polynomials.
   static Result<Dimension> Sum(const Dimension& a, const Dimension& b);
   static Result<Dimension> Difference(const Dimension& a, const Dimension& b);
   static Result<Dimension> Product(const Dimension& a, const Dimension& b);

@@ -20,7 +20,7 @@ constexpr TypeRow kTypes[] = {
 #undef KILN_ELEMENT_TYPE
 };
 
-// The rows by their numbers, as types are asked for everywhere; of other numbers none has bits.
+// The rows indexed by number, for fast access; rows of other numbers have no bits.
 constexpr auto kTypesByNumber = [] {
   constexpr auto kLast =
       std::max_element(std::begin(kTypes), std::end(kTypes),

@@ -22,11 +22,11 @@ enum class TypeCategory { kBoolean, kSigned, kUnsigned, kFloat, kComplex };
 
 std::string_view TypeName(ElementType type);  // "f32"
 std::optional<ElementType> TypeByName(std::string_view name);
-// Whether the number is one of the enumerators, for values that come from outside.
+// Whether the number is one of the enumerators, for untrusted values.
 bool IsElementType(int32_t number);
 TypeCategory CategoryOf(ElementType type);
 int64_t BitWidth(ElementType type);
-// Bytes that one element takes in a buffer; types below a byte take one whole byte.
+// Bytes of one element in a buffer; types below a byte take a whole byte.
 int64_t ByteWidth(ElementType type);
 
 inline bool IsFloat(ElementType t) { return CategoryOf(t) == TypeCategory::kFloat; }
@@ -35,28 +35,28 @@ inline bool IsSigned(ElementType t) { return CategoryOf(t) == TypeCategory::kSig
 inline bool IsUnsigned(ElementType t) { return CategoryOf(t) == TypeCategory::kUnsigned; }
 inline bool IsInteger(ElementType t) { return IsSigned(t) || IsUnsigned(t); }
 inline bool IsPred(ElementType t) { return t == ElementType::kPred; }
-// A float of 16 bits: its values are computed with as f32, and rounded.
+// A float of 16 bits: computed as f32, and rounded.
 inline bool IsHalf(ElementType t) { return t == ElementType::kF16 || t == ElementType::kBF16; }
 
-// The types that kernels hold and compute with: real, and at least a byte wide (floats two). What
-// is of another type only the evaluator has, until it is written in terms of these.
+// The types of kernels: real, and at least a byte wide (floats two). Other types are legalised to
+// these; only the evaluator computes with them directly.
 bool IsKernelType(ElementType type);
 // The real type of a complex type's two parts, and the complex type of such parts; any other type
 // as it is.
 ElementType PartOf(ElementType type);
 ElementType ComplexOf(ElementType type);
-// The type that elements are computed in, op by op: of what is less than a byte s8 or u8, of floats
-// of 8 bits and fewer f32. Others as they are.
+// The type of computation, op by op: s8 or u8 for integers of less than a byte, f32 for floats of 8
+// bits and fewer. Others are unchanged.
 ElementType WideOf(ElementType type);
-// How a float type's bits stand for numbers; nothing of other types.
+// The encoding of a float type; nothing for other types.
 std::optional<FloatFormat> FormatOf(ElementType type);
 
-// The C++ types of complex element types: the real part lies first.
+// The C++ types of complex element types, with the real part first.
 template <typename T>
 concept ComplexType = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 
-// Calls f with a value of the C++ type that holds elements of a kernel's type (bool for pred).
-// f is a generic lambda: [&](auto zero) { using T = decltype(zero); ... }.
+// Calls f with a value of the C++ type for elements of a kernel's type (bool for pred). f is a
+// generic lambda: [&](auto zero) { using T = decltype(zero); ... }.
 template <typename F>
 auto VisitKernelType(ElementType type, F&& f) {
   switch (type) {
@@ -89,7 +89,7 @@ auto VisitKernelType(ElementType type, F&& f) {
   }
 }
 
-// The same for all types. f is compiled for each of them: let it be small.
+// The same for all types. f is instantiated for each of them, so it should be small.
 template <typename F>
 auto VisitType(ElementType type, F&& f) {
   switch (type) {

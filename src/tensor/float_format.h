@@ -1,5 +1,5 @@
-// How the bits of a float stand for a number, as data: IEEE 754's formats and the small ones that
-// came after. Conversions round once, to nearest even.
+// The encodings of floats, as data: IEEE 754's formats and the later small ones. Conversions round
+// once, to nearest even.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-// What a format has beside numbers.
+// The special values of a format.
 enum class Specials : uint8_t {
   kIeee,               // infinities and NaNs, at the largest exponent
   kNan,                // "FN": a NaN of all ones (one for each sign), no infinities
@@ -51,7 +51,7 @@ struct FloatFormat {
 inline constexpr FloatFormat kFloatBits{8, 23, 127};
 inline constexpr FloatFormat kDoubleBits{11, 52, 1023};
 
-// The magnitude m * 2^e, m > 0, rounded, as if exponents went on without end above.
+// The magnitude m * 2^e, m > 0, rounded, with an unbounded exponent range above.
 constexpr uint64_t RoundMagnitude(const FloatFormat& format, uint64_t m, int e) {
   // m gets its highest bit, which has the exponent e + 63.
   const int shift = std::countl_zero(m);
@@ -71,8 +71,8 @@ constexpr uint64_t RoundMagnitude(const FloatFormat& format, uint64_t m, int e) 
                                static_cast<int64_t>(kept));
 }
 
-// The bits of what is too large: an infinity, in formats that have none a NaN, and in those that
-// have neither the largest number, as XLA and ml_dtypes convert it.
+// The bits for overflow: an infinity, in formats without infinities a NaN, and in formats with
+// neither the largest number, as in XLA and ml_dtypes.
 constexpr uint64_t EncodeOverflow(const FloatFormat& format, bool negative) {
   const uint64_t sign = negative ? format.sign_bit() : 0;
   switch (format.specials) {
@@ -88,8 +88,8 @@ constexpr uint64_t EncodeOverflow(const FloatFormat& format, bool negative) {
   return sign | format.largest();
 }
 
-// The bits of a NaN with a payload of 52 bits, of which as many as there is room for are kept; it
-// is quiet. Where there is no NaN it becomes -0, as in XLA.
+// The bits of a quiet NaN with a payload of 52 bits, truncated to the format's mantissa. Without a
+// NaN in the format it becomes -0, as in XLA.
 constexpr uint64_t EncodeNan(const FloatFormat& format, bool negative, uint64_t payload) {
   const uint64_t sign = negative ? format.sign_bit() : 0;
   switch (format.specials) {
@@ -104,7 +104,7 @@ constexpr uint64_t EncodeNan(const FloatFormat& format, bool negative, uint64_t 
   return format.sign_bit();
 }
 
-// The bits of +-m * 2^e. Where there is no sign, what is not positive has no value: a NaN.
+// The bits of +-m * 2^e. In formats without a sign, numbers that are not positive become NaN.
 constexpr uint64_t EncodeScaled(const FloatFormat& format, bool negative, uint64_t m, int e) {
   if (!format.has_sign && (negative || m == 0)) return EncodeNan(format, false, 0);
   const uint64_t magnitude = m == 0 ? 0 : RoundMagnitude(format, m, e);
@@ -149,8 +149,7 @@ constexpr uint64_t EncodeInteger(const FloatFormat& format, T value) {
   return EncodeScaled(format, negative, negative ? uint64_t{0} - magnitude : magnitude, 0);
 }
 
-// Whether a number is held, but for rounding: not where only an infinity, a NaN or the largest
-// number would do instead.
+// Whether a number is in range: false if it would become an infinity, a NaN or the largest number.
 constexpr bool HoldsRounded(const FloatFormat& format, double value) {
   if (value != value || value - value != 0) return false;
   const ScaledDouble scaled = ScaledOf(value);
@@ -158,7 +157,7 @@ constexpr bool HoldsRounded(const FloatFormat& format, double value) {
   return scaled.m == 0 || RoundMagnitude(format, scaled.m, scaled.e) <= format.largest();
 }
 
-// Whether the bits are a NaN. Bits above the format's are not looked at, here and below.
+// Whether the bits are a NaN. Bits above the format's are ignored, here and below.
 constexpr bool IsNanBits(const FloatFormat& format, uint64_t bits) {
   const uint64_t magnitude = bits & format.magnitude_mask();
   switch (format.specials) {
@@ -174,8 +173,8 @@ constexpr bool IsNanBits(const FloatFormat& format, uint64_t bits) {
   return false;
 }
 
-// The number as a float or a double, one of the format's own at most. A NaN keeps its sign bit and
-// payload. No subnormal goes through an operation, which may flush it.
+// The number as a float or a double. A NaN keeps its sign bit and payload. Subnormals avoid
+// arithmetic, which may flush them.
 template <std::floating_point To>
 constexpr To DecodeFloat(const FloatFormat& format, uint64_t bits) {
   constexpr FloatFormat kTo = sizeof(To) == 4 ? kFloatBits : kDoubleBits;
@@ -193,7 +192,7 @@ constexpr To DecodeFloat(const FloatFormat& format, uint64_t bits) {
   }
   const int rebias = kTo.bias - format.bias;
   if (!format.has_sign && rebias == 0 && magnitude == 0) return value(kTo.hidden() >> 1);
-  // Zeros and subnormals of fewer bits of exponent are normal numbers here.
+  // Subnormals of formats with a smaller exponent are normal numbers here.
   if (format.has_sign && rebias > 0 && magnitude < format.hidden()) {
     const uint64_t unit = static_cast<uint64_t>(rebias + 1 - format.mantissa) << kTo.mantissa;
     const To positive = static_cast<To>(magnitude) * std::bit_cast<To>(static_cast<Bits>(unit));

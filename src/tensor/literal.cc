@@ -21,7 +21,7 @@ Shape RowMajor(Shape shape) {
   return shape;
 }
 
-// The payload of a NaN that is not the usual one, so that its bits read back.
+// The payload of an unusual NaN, so that its bits read back.
 template <FloatType T>
 void AppendPayload(std::string& out, T value) {
   constexpr FloatFormat kFormat = FormatOf<T>();
@@ -38,7 +38,7 @@ void AppendPayload(std::string& out, T value) {
   out.append(")");
 }
 
-// The shortest text that reads back; of several the nearest.
+// The shortest text that reads back; among equals the nearest.
 template <SmallFloatType T>
 void AppendSmallFloat(std::string& out, T value) {
   double exact = static_cast<double>(value);

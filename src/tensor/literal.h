@@ -28,7 +28,7 @@ class Literal {
   template <typename T>
   static Literal Array(const Shape& shape, std::span<const T> values) {
     Literal l(shape);
-    // An empty one may have no address, which memcpy must not be given.
+    // An empty one may have a null address, not allowed for memcpy.
     if (!values.empty()) std::memcpy(l.data(), values.data(), values.size_bytes());
     return l;
   }
@@ -40,8 +40,8 @@ class Literal {
   std::byte* data() { return bytes_.data(); }
   const std::byte* data() const { return bytes_.data(); }
   int64_t byte_size() const { return static_cast<int64_t>(bytes_.size()); }
-  // Elements as T; T must have the element type's size (bool or uint8_t for pred). What is less
-  // than a byte lies in the low bits of one, integers sign- or zero-extended.
+  // Elements as T; T must have the element type's size (bool or uint8_t for pred). Elements of less
+  // than a byte are in the low bits of one, integers sign- or zero-extended.
   template <typename T>
   std::span<T> values() {
     return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};

@@ -32,7 +32,7 @@ int64_t Polynomial::constant() const {
   return !terms_.empty() && terms_.back().symbols.empty() ? terms_.back().times : 0;
 }
 
-// The terms in order, without those that are 0.
+// The terms in order, without zeros.
 Result<Polynomial> Polynomial::Of(std::map<std::vector<std::string>, int64_t> terms) {
   Polynomial result;
   for (auto& [symbols, times] : terms) {

@@ -1,4 +1,5 @@
-// Polynomials of symbols with integer coefficients: sizes that are known when symbols have numbers.
+// Polynomials of symbols with integer coefficients: sizes that become known when symbols are
+// substituted.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ using SymbolSizes = std::map<std::string, int64_t>;
 class Polynomial {
  public:
   static constexpr size_t kMaxSymbolLength = 15;
-  // What a shape comes to; more is refused, so that text cannot make work without end.
+  // Limits sufficient for shapes; larger polynomials are refused, to bound the work of untrusted
+  // text.
   static constexpr size_t kMaxTerms = 32;
   static constexpr size_t kMaxDegree = 8;
 
@@ -33,7 +35,7 @@ class Polynomial {
   // Fails unless the name is an identifier of at most kMaxSymbolLength characters.
   static Result<Polynomial> Symbol(std::string_view name);
 
-  // Fail where a coefficient does not fit an int64, or where the result has too many terms.
+  // Fail if a coefficient does not fit an int64, or if the result has too many terms.
   static Result<Polynomial> Sum(const Polynomial& a, const Polynomial& b);
   static Result<Polynomial> Product(const Polynomial& a, const Polynomial& b);
   // floor(a / divisor), for a divisor of at least 1. Fails unless it divides all coefficients but
@@ -45,7 +47,7 @@ class Polynomial {
   bool is_constant() const { return terms_.empty() || terms_.front().symbols.empty(); }
   int64_t constant() const;  // the term without symbols
 
-  // With numbers in the place of the symbols that have some; the others stay.
+  // With the symbols that have numbers substituted; the others stay.
   Result<Polynomial> With(const SymbolSizes& sizes) const;
 
   bool operator==(const Polynomial&) const = default;

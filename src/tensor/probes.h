@@ -1,5 +1,5 @@
-// Values that programs keep while they run, and checks of them: custom calls that the evaluator and
-// compiled code have alike.
+// Values recorded by running programs, and checks of them: custom calls implemented by both the
+// evaluator and compiled code.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace kiln {
 
-// What the probes of one run have kept. Calls tell theirs by the config: of interpreter.probe the
-// name stands behind "probe_id=", all the rest of it, and of check.expect_serialized_eq the turn,
-// from 0, before that, as "iter=".
+// The recorded values of one run. The config of a call identifies its probe: "probe_id=" followed
+// by the name to the end in interpreter.probe, preceded by the iteration, from 0, as "iter=", in
+// check.expect_serialized_eq.
 class Probes {
  public:
   void Keep(std::string_view config, Literal value);
-  // FAILED_PRECONDITION where the value is not, bit by bit, what was kept under the name for the
-  // turn.
+  // FAILED_PRECONDITION unless the value equals, bit by bit, the value recorded under the name for
+  // the iteration.
   Status Expect(std::string_view config, const Literal& value) const;
 
  private:

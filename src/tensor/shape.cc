@@ -120,7 +120,7 @@ std::string Shape::ToString(bool with_layout) const {
 
 namespace {
 
-// `parts` and `bytes` count on over all leaves: the sum over a tuple has to fit as well.
+// `parts` and `bytes` accumulate over all leaves: the sum over a tuple has to fit as well.
 Status Validate(const Shape& shape, int64_t depth, int64_t& parts, int64_t& total) {
   if (shape.is_tuple()) {
     if (depth == kMaxTupleDepth) {

@@ -41,8 +41,8 @@ class Shape {
   void set_type(ElementType type) { type_ = type; }
   void set_dimension(int64_t i, Dimension d) { dimensions_[i] = d; }
 
-  // The order of dimensions in memory, most minor first, as in HLO. Empty means row-major, which is
-  // also how the default layout is kept, so that equal layouts compare equal.
+  // The order of dimensions in memory, most minor first, as in HLO. Empty means row-major. The
+  // default layout is always stored as empty, so that equal layouts compare equal.
   const std::vector<int64_t>& minor_to_major() const { return minor_to_major_; }
   void set_minor_to_major(std::vector<int64_t> order);
   bool is_row_major() const { return minor_to_major_.empty(); }
@@ -50,14 +50,14 @@ class Shape {
   const std::vector<Shape>& elements() const { return elements_; }  // of a tuple
   std::vector<Shape>& mutable_elements() { return elements_; }
 
-  // Of a static array, whose counts ValidateShape has checked.
+  // For a static array validated by ValidateShape.
   int64_t num_elements() const;
   int64_t byte_size() const;  // of a tuple: the sum over its leaves; a token has 0
-  // Elements to step to the next index of each dimension, by the layout.
+  // Strides in elements of each dimension, by the layout.
   std::vector<int64_t> strides() const;
 
   bool operator==(const Shape&) const = default;
-  // Equal but for the layouts.
+  // Equal except for layouts.
   bool SameTypeAndDimensions(const Shape& other) const;
   bool SameDimensions(const Shape& other) const { return dimensions_ == other.dimensions_; }
 
@@ -74,9 +74,9 @@ class Shape {
   std::vector<Shape> elements_;
 };
 
-// Fails on negative sizes, on more than kMaxRank dimensions, where the number of elements or bytes
-// would not fit in an int64, and on tuples of more depth or parts than given here, which could
-// exhaust stack or memory; every shape that comes from outside passes here.
+// Fails on negative sizes, on more than kMaxRank dimensions, on numbers of elements or bytes beyond
+// an int64, and on tuples of greater depth or size than given here, which could exhaust stack or
+// memory. Every untrusted shape is validated here.
 inline constexpr int64_t kMaxRank = 64;
 inline constexpr int64_t kMaxTupleDepth = 100;
 inline constexpr int64_t kMaxTupleParts = 1 << 17;  // elements at all levels

@@ -1,6 +1,6 @@
-// Floats of 16 bits and fewer as C++ types: what arrays of them hold, one in a byte or two. They
-// are for keeping; arithmetic is done in float or double, and conversions to these types round
-// once, to nearest even.
+// Floats of 16 bits and fewer as C++ types, the elements of arrays, in one or two bytes. They are
+// storage types: arithmetic is done in float or double, and conversions to these types round once,
+// to nearest even.
 #pragma once
 
 #include <compare>
@@ -20,8 +20,8 @@ class SmallFloat {
   static constexpr FloatFormat format = kFormat;
 
   constexpr SmallFloat() = default;
-  // What is too large becomes an infinity, or what EncodeOverflow has for the format; a NaN stays
-  // one, with the upper bits of its payload, and is quiet.
+  // Overflow becomes an infinity, or the format's value in EncodeOverflow; a NaN stays a quiet one,
+  // with the upper bits of its payload.
   constexpr explicit SmallFloat(double value)
       : bits_(static_cast<Bits>(EncodeFloat(kFormat, value))) {}
   constexpr explicit SmallFloat(float value) : SmallFloat(static_cast<double>(value)) {}
@@ -47,7 +47,7 @@ class SmallFloat {
     return static_cast<T>(static_cast<float>(*this));
   }
 
-  // The other sign, of NaNs too, where the format has it.
+  // The opposite sign, for NaNs too, if the format has signs.
   constexpr SmallFloat operator-() const {
     if constexpr (!kFormat.has_sign || kFormat.specials == Specials::kNanAsNegativeZero) {
       return SmallFloat(-static_cast<double>(*this));
@@ -55,7 +55,7 @@ class SmallFloat {
       return FromBits(static_cast<Bits>(bits_ ^ kFormat.sign_bit()));
     }
   }
-  // As floats compare: a NaN with nothing, and the zeros are equal.
+  // Comparison of floats: NaNs equal nothing, and the zeros are equal.
   friend constexpr bool operator==(SmallFloat a, SmallFloat b) {
     return static_cast<double>(a) == static_cast<double>(b);
   }
@@ -99,7 +99,7 @@ constexpr FloatFormat FormatOf() {
   return sizeof(T) == 4 ? kFloatBits : kDoubleBits;
 }
 
-// What values of a type are computed in, one op at a time.
+// The type of computation of a type, one op at a time.
 template <typename T>
 using ComputeType = std::conditional_t<SmallFloatType<T>, float, T>;
 
@@ -138,7 +138,7 @@ class std::numeric_limits<kiln::SmallFloat<kFormat>> {
   static constexpr T epsilon() { return T(1.0 / (1 << kFormat.mantissa)); }
   static constexpr T round_error() { return T(0.5); }
   static constexpr T denorm_min() { return Of(is_signed ? 1 : 0); }
-  // Where there is none: what it is converted to.
+  // The converted value for formats without one.
   static constexpr T infinity() { return Of(kiln::EncodeOverflow(kFormat, false)); }
   static constexpr T quiet_NaN() { return Of(kiln::EncodeNan(kFormat, false, 0)); }
   static constexpr T signaling_NaN() { return kIeee ? Of(kFormat.infinity() | 1) : quiet_NaN(); }

@@ -1,5 +1,5 @@
-// Integers of less than a byte as C++ types: what arrays of them hold, one in a byte. They are for
-// keeping; arithmetic is done in int8_t or uint8_t, and conversions to these types wrap.
+// Integers of less than a byte as C++ types, the elements of arrays, one per byte. They are storage
+// types: arithmetic is done in int8_t or uint8_t, and conversions to these types wrap.
 #pragma once
 
 #include <compare>
@@ -10,12 +10,12 @@
 
 namespace kiln {
 
-// The byte is the sign- or zero-extended value; in one that is not, only the lower bits count.
+// The byte is the sign- or zero-extended value; in other bytes only the lower bits count.
 template <int kBits, bool kSigned>
 class SmallInt {
  public:
   static_assert(kBits < 8);
-  // What values are computed in, one op at a time.
+  // The type of computation, one op at a time.
   using Byte = std::conditional_t<kSigned, int8_t, uint8_t>;
   static constexpr int bits = kBits;
 

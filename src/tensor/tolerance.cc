@@ -71,7 +71,7 @@ bool ElementsAgree(ElementType type, const std::byte* x, const std::byte* y, int
     return std::memcmp(x + k * bytes, y + k * bytes, static_cast<size_t>(bytes)) == 0;
   }
   return OnParts(type, [&](const FloatFormat& format, int64_t bytes, int64_t parts) {
-    // Complex numbers are as far apart as the parts that are farther: each may be nearer.
+    // The distance of complex numbers is the larger distance of their parts.
     if (tolerance.kind == Tolerance::Kind::kUlps) {
       const uint64_t ulps = UlpDifference(type, x, y, k);
       return ulps >= tolerance.min_ulps && ulps <= tolerance.max_ulps;
@@ -84,7 +84,7 @@ bool ElementsAgree(ElementType type, const std::byte* x, const std::byte* y, int
   });
 }
 
-// An element as HLO text has it.
+// An element as in HLO text.
 std::string ElementText(ElementType type, const std::byte* from, int64_t k) {
   Literal element(Shape::Scalar(type));
   const auto bytes = static_cast<size_t>(ByteWidth(type));

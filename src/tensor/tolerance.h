@@ -1,4 +1,4 @@
-// How close two arrays are: the comparison of checks in programs, for the evaluator and for
+// Comparison of arrays within tolerances: the checks of programs, for the evaluator and for
 // compiled code.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace kiln {
 
-// When elements agree. Of complex numbers both parts have to.
+// The criterion of equality for elements. For complex numbers it holds for both parts.
 struct Tolerance {
   enum class Kind : uint8_t {
     kEqual,   // as `compare` says with EQ: no NaN equals anything, and the zeros are equal
@@ -28,10 +28,10 @@ struct Tolerance {
   uint64_t max_ulps = 0, min_ulps = 0;
 };
 
-// How many steps from number to number there are between two floats in their own type; of complex
-// numbers the larger of both parts'. The zeros are one number, and so are all NaNs; from a NaN to a
-// number, and from an infinity to a finite number, or to the other infinity, it is UINT64_MAX.
-// Element `k` of arrays of floats or complex numbers.
+// The number of steps between two floats in their own type; for complex numbers the larger one of
+// both parts. The zeros are one number, and so are all NaNs; from a NaN to a number, and from an
+// infinity to a finite number, or to the other infinity, it is UINT64_MAX. Element `k` of arrays of
+// floats or complex numbers.
 uint64_t UlpDifference(ElementType type, const std::byte* x, const std::byte* y, int64_t k);
 
 // What a check is, by the target of its custom call and the call's config: words "name=value".
@@ -41,14 +41,14 @@ uint64_t UlpDifference(ElementType type, const std::byte* x, const std::byte* y,
 //   check.expect_close      kUlps max_ulp_difference, or 3, and min_ulp_difference, or 0
 // Nothing for other targets; an error for a config that makes no sense.
 Result<std::optional<Tolerance>> ToleranceOfCheck(std::string_view target, std::string_view config);
-// The value of a word "name=value"; "" where there is none.
+// The value of a word "name=value"; "" if missing.
 std::string_view ConfigWord(std::string_view config, std::string_view name);
 
-// FAILED_PRECONDITION where elements do not agree, with the first of them, and how many there are.
-// The arrays have such sizes, row-major.
+// FAILED_PRECONDITION if elements differ, with the first of them, and their number. The arrays have
+// these sizes, row-major.
 Status CheckClose(ElementType type, std::span<const int64_t> dims, const std::byte* actual,
                   const std::byte* expected, const Tolerance& tolerance);
-// The same for two literals, which must have one shape.
+// The same for two literals of equal shape.
 Status CheckClose(const Literal& actual, const Literal& expected, const Tolerance& tolerance);
 
 }  // namespace kiln

@@ -28,14 +28,14 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_iota(self, iota_dimension, dtype_number(dtype), *ints(dims)))
 
     def abs(self, operand: Value) -> Value:
-        """The absolute value; of a complex number its distance from 0, a real number. The smallest
-        signed integer stays as it is; the sign of a NaN is cleared.
+        """The absolute value; for a complex number its distance from 0, a real number. The smallest
+        signed integer is unchanged; the sign of a NaN is cleared.
         """
         return self.value(lib.kiln_op_abs(self, operand.id))
 
     def acos(self, operand: Value) -> Value:
-        """The angle between 0 and pi whose cosine the operand is; NaN outside [-1, 1]. Of complex
-        numbers as in C, as are the other functions that have no word on them.
+        """The inverse cosine, between 0 and pi; NaN outside [-1, 1]. Functions of complex numbers
+        are those of C unless stated otherwise.
         """
         return self.value(lib.kiln_op_acos(self, operand.id))
 
@@ -44,7 +44,7 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_acosh(self, operand.id))
 
     def asin(self, operand: Value) -> Value:
-        """The angle between -pi/2 and pi/2 whose sine the operand is; NaN outside [-1, 1]."""
+        """The inverse sine, between -pi/2 and pi/2; NaN outside [-1, 1]."""
         return self.value(lib.kiln_op_asin(self, operand.id))
 
     def asinh(self, operand: Value) -> Value:
@@ -56,23 +56,23 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_atanh(self, operand.id))
 
     def cbrt(self, operand: Value) -> Value:
-        """The cube root, of negative numbers too. Of a complex number the one whose angle is a
-        third of its.
+        """The cube root, also of negative numbers. For a complex number the root with a third of
+        its angle.
         """
         return self.value(lib.kiln_op_cbrt(self, operand.id))
 
     def ceil(self, operand: Value) -> Value:
-        """The smallest integer that is not below the operand."""
+        """The smallest integer not below the operand."""
         return self.value(lib.kiln_op_ceil(self, operand.id))
 
     def convert(self, operand: Value, dtype: DTypeLike) -> Value:
         """The value in another element type. Float to integer truncates, clamps to the type's
         range, and makes NaN 0; to pred is 'not equal to zero'; to a narrower float rounds to
-        nearest even, where what is too large becomes an infinity, a NaN in a type without one, and
-        the largest number in types without either, in which NaN becomes -0. f8e8m0fnu, which has
-        neither sign nor zero, is NaN where it should be 0 or less, and ties go up. Integers wrap. A
-        real number becomes a complex one with an imaginary part of 0; of a complex number that
-        becomes real the imaginary part is dropped.
+        nearest even. Overflow gives an infinity, in types without infinities a NaN, and in types
+        without either the largest number; there NaN becomes -0. f8e8m0fnu has neither sign nor
+        zero: numbers of 0 or less become NaN, and ties go up. Integers wrap. A real number becomes
+        a complex one with an imaginary part of 0; a complex number becomes real by dropping its
+        imaginary part.
         """
         return self.value(lib.kiln_op_convert(self, operand.id, dtype_number(dtype)))
 
@@ -98,8 +98,8 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_erf(self, operand.id))
 
     def exponential(self, operand: Value) -> Value:
-        """e to the power of the operand. Of a complex number both parts are NaN where the imaginary
-        one is infinite or NaN, and the imaginary part is 0 where the operand's is.
+        """e to the power of the operand. For a complex number both parts are NaN if the imaginary
+        one is infinite or NaN, and the imaginary part is 0 if the operand's is.
         """
         return self.value(lib.kiln_op_exponential(self, operand.id))
 
@@ -108,11 +108,11 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_exponential_minus_one(self, operand.id))
 
     def floor(self, operand: Value) -> Value:
-        """The largest integer that is not above the operand."""
+        """The largest integer not above the operand."""
         return self.value(lib.kiln_op_floor(self, operand.id))
 
     def imag(self, operand: Value) -> Value:
-        """The imaginary part: of a real number 0."""
+        """The imaginary part; 0 for a real number."""
         return self.value(lib.kiln_op_imag(self, operand.id))
 
     def is_finite(self, operand: Value) -> Value:
@@ -136,7 +136,7 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_negate(self, operand.id))
 
     def not_(self, operand: Value) -> Value:
-        """Every bit inverted; of a pred, the logical complement."""
+        """All bits inverted; for a pred, the logical complement."""
         return self.value(lib.kiln_op_not(self, operand.id))
 
     def popcnt(self, operand: Value) -> Value:
@@ -144,14 +144,14 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_popcnt(self, operand.id))
 
     def real(self, operand: Value) -> Value:
-        """The real part: a real number itself."""
+        """The real part; a real number is its own."""
         return self.value(lib.kiln_op_real(self, operand.id))
 
     def reduce_precision(self, operand: Value, exponent_bits: int, mantissa_bits: int) -> Value:
-        """The value as a float with so many bits of exponent and mantissa holds it, in the
-        operand's type: rounded to nearest even, too large is an infinity; with fewer bits of
-        exponent than the type's own, what would be subnormal is a zero. A NaN stays as it is, and
-        is an infinity where no bit of mantissa is left. The type's own bits or more change nothing.
+        """The value rounded to a float with these numbers of bits of exponent and mantissa, in the
+        operand's type: to nearest even, with infinities for overflow. With fewer bits of exponent
+        than the type's own, subnormal results are flushed to zero. A NaN is unchanged, or an
+        infinity if no bit of mantissa is left. The type's own bits or more change nothing.
         """
         return self.value(lib.kiln_op_reduce_precision(self, operand.id, exponent_bits,
                                                        mantissa_bits))
@@ -165,8 +165,8 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_round_nearest_even(self, operand.id))
 
     def rsqrt(self, operand: Value) -> Value:
-        """1 / sqrt(x); inf at 0 with the zero's sign, NaN below. Of complex numbers the quotient of
-        1 and the root.
+        """1 / sqrt(x); inf at 0 with the zero's sign, NaN below. For complex numbers the quotient
+        of 1 and the root.
         """
         return self.value(lib.kiln_op_rsqrt(self, operand.id))
 
@@ -205,17 +205,17 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_and(self, lhs.id, rhs.id))
 
     def atan2(self, lhs: Value, rhs: Value) -> Value:
-        """The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: where
-        rhs is 0 or negative its sign tells the half, that of -0 too. Of complex numbers -i *
-        log((rhs + i * lhs) / sqrt(rhs * rhs + lhs * lhs)).
+        """The angle between -pi and pi of the point (rhs, lhs), with the special cases of C: if rhs
+        is 0 or negative, its sign selects the half, including the sign of -0. For complex numbers
+        -i * log((rhs + i * lhs) / sqrt(rhs * rhs + lhs * lhs)).
         """
         return self.value(lib.kiln_op_atan2(self, lhs.id, rhs.id))
 
     def compare(self, lhs: Value, rhs: Value, direction: str) -> Value:
-        """Whether the order holds between the operands, as pred. Floats as IEEE 754: with a NaN
-        only NE is true; -0 equals 0. Complex numbers are equal where both their parts are, and have
-        no order. With type TOTALORDER (of floats) IEEE 754's total order instead: -NaN < -inf < ...
-        < -0 < +0 < ... < inf < NaN, NaNs by their bits.
+        """Whether the comparison holds between the operands, as pred. Floats as in IEEE 754: with a
+        NaN only NE is true; -0 equals 0. Complex numbers are equal if both parts are, and have no
+        order. With type TOTALORDER (for floats) IEEE 754's total order instead: -NaN < -inf < ... <
+        -0 < +0 < ... < inf < NaN, NaNs by their bits.
         """
         return self.value(lib.kiln_op_compare(self, lhs.id, rhs.id, direction_number(direction)))
 
@@ -226,31 +226,31 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_complex(self, lhs.id, rhs.id))
 
     def divide(self, lhs: Value, rhs: Value) -> Value:
-        """The quotient; of complex numbers with the infinities of C's Annex G. Integers truncate
+        """The quotient; for complex numbers with the infinities of C's Annex G. Integers truncate
         towards zero; a division by 0 gives -1 (all bits set), and the smallest signed value divided
         by -1 gives itself.
         """
         return self.value(lib.kiln_op_divide(self, lhs.id, rhs.id))
 
     def maximum(self, lhs: Value, rhs: Value) -> Value:
-        """The larger; NaN if either is NaN; +0 is larger than -0. Of complex numbers the one with
-        the larger real part, or of those the larger imaginary one; rhs where neither is.
+        """The larger one; NaN if either is NaN; +0 is larger than -0. For complex numbers by real
+        parts, then by imaginary parts; rhs if neither is larger.
         """
         return self.value(lib.kiln_op_maximum(self, lhs.id, rhs.id))
 
     def minimum(self, lhs: Value, rhs: Value) -> Value:
-        """The smaller; NaN if either is NaN; -0 is smaller than +0. Of complex numbers the one with
-        the smaller real part, or of those the smaller imaginary one; rhs where neither is.
+        """The smaller one; NaN if either is NaN; -0 is smaller than +0. For complex numbers by real
+        parts, then by imaginary parts; rhs if neither is smaller.
         """
         return self.value(lib.kiln_op_minimum(self, lhs.id, rhs.id))
 
     def mulhi(self, lhs: Value, rhs: Value) -> Value:
-        """The upper half of the product, which has twice the bits; signed where the type is."""
+        """The upper half of the double-width product; signed if the type is."""
         return self.value(lib.kiln_op_mulhi(self, lhs.id, rhs.id))
 
     def multiply(self, lhs: Value, rhs: Value) -> Value:
-        """The product; of complex numbers by (a + bi)(c + di) = (ac - bd) + (ad + bc)i, also where
-        that makes NaNs of infinities. Integers wrap; for pred it is the logical and.
+        """The product; for complex numbers by (a + bi)(c + di) = (ac - bd) + (ad + bc)i, even if
+        infinities give NaNs. Integers wrap; for pred it is the logical and.
         """
         return self.value(lib.kiln_op_multiply(self, lhs.id, rhs.id))
 
@@ -266,7 +266,7 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_power(self, lhs.id, rhs.id))
 
     def remainder(self, lhs: Value, rhs: Value) -> Value:
-        """What a division that truncates leaves, with the sign of lhs. For integers a zero divisor
+        """The remainder of a truncating division, with the sign of lhs. For integers a zero divisor
         gives lhs, and the smallest signed value by -1 gives 0.
         """
         return self.value(lib.kiln_op_remainder(self, lhs.id, rhs.id))
@@ -286,9 +286,9 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_shift_right_logical(self, lhs.id, rhs.id))
 
     def stochastic_convert(self, operand: Value, random: Value, dtype: DTypeLike) -> Value:
-        """A float as a signed integer: of the two around it the one away from 0 where the fraction
-        is larger than random / 2^width, the other where it is not. random is unsigned and as wide
-        as the operand. Clamps to the type's range, and makes NaN 0.
+        """A float as a signed integer, stochastically rounded: away from 0 if the fraction is
+        larger than random / 2^width, otherwise towards 0. random is unsigned and as wide as the
+        operand. Clamps to the type's range, and makes NaN 0.
         """
         return self.value(lib.kiln_op_stochastic_convert(self, operand.id, random.id,
                                                          dtype_number(dtype)))
@@ -320,7 +320,7 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_digamma(self, operand.id))
 
     def erf_inv(self, operand: Value) -> Value:
-        """The number whose error function the operand is; infinite at -1 and 1, NaN beyond."""
+        """The inverse error function; infinite at -1 and 1, NaN beyond."""
         return self.value(lib.kiln_op_erf_inv(self, operand.id))
 
     def erfc(self, operand: Value) -> Value:
@@ -340,37 +340,37 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_lgamma(self, operand.id))
 
     def next_after(self, lhs: Value, rhs: Value) -> Value:
-        """The number next to lhs in the direction of rhs; rhs where they are equal; NaN if either
-        is NaN.
+        """The number next to lhs in the direction of rhs; rhs if they are equal; NaN if either is
+        NaN.
         """
         return self.value(lib.kiln_op_next_after(self, lhs.id, rhs.id))
 
     def polygamma(self, lhs: Value, rhs: Value) -> Value:
-        """The derivative of digamma of the order lhs at rhs, digamma for order 0; NaN where lhs is
-        no integer or below 0. Where rhs is 0 or a negative integer inf for odd orders, NaN for even
+        """The derivative of digamma of the order lhs at rhs, digamma for order 0; NaN if lhs is no
+        integer or below 0. If rhs is 0 or a negative integer, inf for odd orders, NaN for even
         ones.
         """
         return self.value(lib.kiln_op_polygamma(self, lhs.id, rhs.id))
 
     def zeta(self, lhs: Value, rhs: Value) -> Value:
-        """Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf where lhs
-        is 1, NaN below 1. Where rhs is below 0, or is 0, NaN unless lhs is an integer; at its
-        poles, where rhs is an integer, inf where lhs is even and NaN where it is odd.
+        """Hurwitz's zeta function: the sum of (rhs + k)^-lhs over k = 0, 1, 2, ...; inf if lhs is
+        1, NaN below 1. For rhs of 0 or less, NaN unless lhs is an integer; at its poles, where rhs
+        is an integer, inf for even lhs and NaN for odd lhs.
         """
         return self.value(lib.kiln_op_zeta(self, lhs.id, rhs.id))
 
     def bitcast(self, operand: Value, dims: Iterable[int]) -> Value:
-        """The operand's elements in row-major order under other dimensions, without a copy. HLO
-        text whose layouts are not row-major means the order in memory; it is read as a transpose
-        before, and one behind.
+        """The operand's elements in row-major order under other dimensions, without a copy. In HLO
+        text with layouts other than row-major it means the order in memory, and is read with
+        transposes before and behind.
         """
         return self.value(lib.kiln_op_bitcast(self, operand.id, *ints(dims)))
 
     def bitcast_convert(self, operand: Value, dtype: DTypeLike) -> Value:
         """The operand's bits in another element type. To a type of a k-th of the width the result
         has one more dimension, the last, of size k; to one of k times the width the operand's last
-        dimension must be of size k, and is gone. The part at index 0 is the one of the lowest bits.
-        A pred is one bit; of a complex number the real part has the lower bits.
+        dimension must be of size k, and is removed. The part at index 0 has the lowest bits. A pred
+        is one bit; the real part of a complex number has the lower bits.
         """
         return self.value(lib.kiln_op_bitcast_convert(self, operand.id, dtype_number(dtype)))
 
@@ -386,18 +386,18 @@ class GraphOps(GraphBase):
 
     def dynamic_slice(self, operand: Value, start_indices: Iterable[Value],
                       dynamic_slice_sizes: Iterable[int]) -> Value:
-        """A slice of fixed size that begins where the start indices say, integer scalars, one for
-        each dimension. A start that would take the slice out of the operand is moved to the nearest
-        one that does not: clamp(0, start, operand's size - slice's size).
+        """A slice of fixed size at the start indices, integer scalars, one for each dimension.
+        Starts are clamped so that the slice is inside the operand: clamp(0, start, operand's size -
+        slice's size).
         """
         return self.value(lib.kiln_op_dynamic_slice(self, operand.id, *values(start_indices),
                                                     *ints(dynamic_slice_sizes)))
 
     def dynamic_update_slice(self, operand: Value, update: Value,
                              start_indices: Iterable[Value]) -> Value:
-        """The operand with a slice of it replaced by the update. It begins where the start indices
-        say, integer scalars, one for each dimension, moved as for dynamic-slice. Where nothing else
-        needs the operand it is updated in place.
+        """The operand with a slice of it replaced by the update. It begins at the start indices,
+        integer scalars, one for each dimension, clamped as for dynamic-slice. Without other uses
+        the operand is updated in place.
         """
         return self.value(lib.kiln_op_dynamic_update_slice(self, operand.id, update.id,
                                                            *values(start_indices)))
@@ -408,11 +408,11 @@ class GraphOps(GraphBase):
                operand_batching_dims: Iterable[int] = (),
                start_indices_batching_dims: Iterable[int] = (),
                indices_are_sorted: bool = False) -> Value:
-        """Slices of the operand, one for each index vector: the vector's components say where in
-        the dimensions of start_index_map it begins, moved as for dynamic-slice; in the batching
-        dimensions it is where the vector itself stands; elsewhere it begins at 0. The result has
-        the dimensions of the indices but the vectors', and, at offset_dims, those of the slices
-        that are neither collapsed nor batching.
+        """Slices of the operand, one for each index vector: the vector's components are the starts
+        in the dimensions of start_index_map, clamped as for dynamic-slice; in the batching
+        dimensions the start is the position of the vector itself; elsewhere it is 0. The result has
+        the dimensions of the indices except index_vector_dim, and, at offset_dims, the slices'
+        dimensions that are neither collapsed nor batching.
         """
         return self.value(lib.kiln_op_gather(self, operand.id, start_indices.id, *ints(offset_dims),
                                              *ints(collapsed_slice_dims), *ints(start_index_map),
@@ -427,7 +427,7 @@ class GraphOps(GraphBase):
     def pad(self, operand: Value, padding_value: Value, low: Iterable[int], high: Iterable[int],
             interior: Optional[Iterable[int]] = None) -> Value:
         """The operand with copies of a scalar below, above and between its elements; negative
-        amounts below and above cut elements off.
+        amounts below and above remove elements.
         """
         return self.value(lib.kiln_op_pad(self, operand.id, padding_value.id, *padding(low, high,
                                           interior)))
@@ -446,14 +446,14 @@ class GraphOps(GraphBase):
                 input_batching_dims: Iterable[int] = (),
                 scatter_indices_batching_dims: Iterable[int] = (), indices_are_sorted: bool = False,
                 unique_indices: bool = False) -> Value:
-        """The operands with windows of them updated, one for each index vector: element by element
-        they become what a computation of 2N scalars (N elements of the operands, then N of the
-        updates) to N results gives. The vector's components say where in the dimensions of
-        scatter_dims_to_operand_dims the window begins; in the batching dimensions it is where the
-        vector itself stands; elsewhere it begins at 0. A window that is not wholly inside the
-        operand is left out. Windows are taken in row-major order of their index vectors, so that
-        colliding updates give the same bits at any time. N results are a tuple. Where nothing else
-        needs an operand it is updated in place.
+        """The operands with windows of them updated, one for each index vector: each element
+        becomes the result of a computation of 2N scalars (N elements of the operands, then N of the
+        updates) to N results. The vector's components are the window's starts in the dimensions of
+        scatter_dims_to_operand_dims; in the batching dimensions the start is the position of the
+        vector itself; elsewhere it is 0. Windows that are not completely inside the operand are
+        skipped. Windows are applied in row-major order of their index vectors, so that colliding
+        updates always give the same bits. N results are a tuple. Without other uses an operand is
+        updated in place.
         """
         return self.value(lib.kiln_op_scatter(self, *values(operands), scatter_indices.id,
                                               *values(updates), *ints(update_window_dims),
@@ -465,10 +465,10 @@ class GraphOps(GraphBase):
                                               int(unique_indices), to_apply))
 
     def set_dimension_size(self, operand: Value, size: Value, dimensions: Iterable[int]) -> Value:
-        """The operand with one dimension cut, or grown by zeros, to a size that is known at run
-        time: an s32 scalar from 0 to the dimension's size or bound, which is the result's bound. A
-        result that is declared with a constant size has that. The evaluator fails where a size is
-        out of range; compiled code takes the nearest one within it.
+        """The operand with one dimension cut, or extended by zeros, to a size given at run time: an
+        s32 scalar from 0 to the dimension's size or bound, the bound of the result. A result
+        declared with a constant size has that size. The evaluator fails for a size out of range;
+        compiled code clamps it.
         """
         return self.value(lib.kiln_op_set_dimension_size(self, operand.id, size.id,
                                                          *ints(dimensions)))
@@ -480,20 +480,20 @@ class GraphOps(GraphBase):
 
     def sort(self, operands: Iterable[Value], dimensions: Iterable[int], to_apply: Graph,
              is_stable: bool = False) -> Value:
-        """The operands, of equal dimensions, with their elements along one dimension put in order;
-        what stands at one index of all operands stays together. The computation takes 2N scalars
-        (of each operand the left element, then the right one) and tells by a pred whether the left
-        ones come first. Elements of which neither comes before the other keep their order, whether
-        is_stable is set or not. Where the computation is no strict weak order (a plain LT of floats
-        among NaNs is none), the result is some order of the elements. N results are a tuple.
+        """The operands, of equal dimensions, sorted along one dimension; elements at one index of
+        all operands stay together. The comparator takes 2N scalars (of each operand the left
+        element, then the right one) and returns a pred: whether the left ones come first.
+        Equivalent elements keep their order, whether is_stable is set or not. If the comparator is
+        no strict weak order (a plain LT of floats with NaNs is none), the result is some
+        permutation of the elements. N results are a tuple.
         """
         return self.value(lib.kiln_op_sort(self, *values(operands), *ints(dimensions),
                                            int(is_stable), to_apply))
 
     def topk(self, operand: Value, k: int, largest: bool = False, is_stable: bool = False) -> Value:
         """The k largest (or smallest) elements along the last dimension, in order, and their
-        positions there as s32: a tuple of the two. Of equal elements the one at the lower position
-        comes first, whether is_stable is set or not. Floats are in total order: -NaN, -inf, the
+        positions there as s32: a tuple of the two. Equal elements are in the order of their
+        positions, whether is_stable is set or not. Floats are in total order: -NaN, -inf, the
         negative numbers, -0, +0, the positive numbers, inf, NaN.
         """
         return self.value(lib.kiln_op_topk(self, operand.id, k, int(largest), int(is_stable)))
@@ -505,8 +505,8 @@ class GraphOps(GraphBase):
 
     def batch_norm_grad(self, operand: Value, scale: Value, mean: Value, variance: Value,
                         grad_output: Value, epsilon: float, feature_index: int) -> Value:
-        """The gradients of batch-norm-training, by its operand, its scale and its offset, as a
-        tuple, for the gradient of its first result. mean and variance are the batch's.
+        """The gradients of batch-norm-training with respect to its operand, its scale and its
+        offset, as a tuple, for the gradient of its first result. mean and variance are the batch's.
         """
         return self.value(lib.kiln_op_batch_norm_grad(self, operand.id, scale.id, mean.id,
                                                       variance.id, grad_output.id, epsilon,
@@ -537,13 +537,13 @@ class GraphOps(GraphBase):
                     padding_high: Optional[Iterable[int]] = None,
                     window_reversal: Optional[Iterable[int]] = None, feature_group_count: int = 0,
                     batch_group_count: int = 0, dtype: Optional[DTypeLike] = None) -> Value:
-        """Sums of products of a window of lhs and the kernel rhs, over the window's places and the
-        input features, for each place of the window, each element of the batch and each output
-        feature. dim_labels names the dimensions of lhs, rhs and result. With feature groups input
-        and output features fall into as many groups, which do not mix; with batch groups the batch
-        does, and each group makes output features of its own. Places of the window that are
-        padding, or holes of a dilated operand, count as 0. The result's element type is the
-        operands', or a wider one of the same kind; products and sums are taken in it.
+        """Sums of products of a window of lhs and the filter rhs, over the window's elements and
+        the input features, for each position of the window, each element of the batch and each
+        output feature. dim_labels names the dimensions of lhs, rhs and result. With feature groups,
+        input and output features are split into as many independent groups; with batch groups the
+        batch is, and each group has its own output features. Padding and the holes of a dilated
+        operand count as 0. The result's element type is the operands', or a wider one of the same
+        kind; products and sums are computed in it.
         """
         return self.value(lib.kiln_op_convolution(self, lhs.id, rhs.id,
                                                   *convolution_window(window_dimensions,
@@ -557,8 +557,8 @@ class GraphOps(GraphBase):
             rhs_contracting_dims: Iterable[int] = (), dtype: Optional[DTypeLike] = None) -> Value:
         """Sums of products over the contracting dimensions. The result's dimensions are the batch
         dimensions, then the rest of lhs, then the rest of rhs. Its element type is the operands',
-        or a wider one of the same kind; products and sums are taken in it. For pred it is 'or' over
-        'and'.
+        or a wider one of the same kind; products and sums are computed in it. For pred it is 'or'
+        over 'and'.
         """
         return self.value(lib.kiln_op_dot(self, lhs.id, rhs.id, *ints(lhs_batch_dims),
                                           *ints(rhs_batch_dims), *ints(lhs_contracting_dims),
@@ -567,7 +567,7 @@ class GraphOps(GraphBase):
 
     def reduce(self, operands: Iterable[Value], init_values: Iterable[Value],
                dimensions: Iterable[int], to_apply: Graph) -> Value:
-        """Folds the operands along dimensions with a computation of 2N scalars (N accumulators,
+        """Reduces the operands along dimensions with a computation of 2N scalars (N accumulators,
         then N elements) to N results, beginning with the N init values. N results are a tuple. The
         computation must be associative; the order is fixed by shape and target, not by threads.
         """
@@ -581,10 +581,10 @@ class GraphOps(GraphBase):
                       window_dilations: Optional[Iterable[int]] = None,
                       padding_low: Optional[Iterable[int]] = None,
                       padding_high: Optional[Iterable[int]] = None) -> Value:
-        """Folds what is inside of a window that moves over the operands, as reduce does: the result
-        has an element for each of its places. Places of the window that are padding, or holes of a
-        dilated operand, are left out, so that nothing but the init value is there where all are. A
-        window that covers all before it, as in cumulative sums, takes one step for each element.
+        """Reduces the elements inside a window that moves over the operands, as reduce does: the
+        result has an element for each of its positions. Padding and the holes of a dilated operand
+        are skipped; a window of nothing else gives the init value. A window over all preceding
+        elements, as in cumulative sums, takes one step per element.
         """
         return self.value(lib.kiln_op_reduce_window(self, *values(operands), *values(init_values),
                                                     *window(window_dimensions, window_strides,
@@ -598,11 +598,11 @@ class GraphOps(GraphBase):
                            window_dilations: Optional[Iterable[int]] = None,
                            padding_low: Optional[Iterable[int]] = None,
                            padding_high: Optional[Iterable[int]] = None) -> Value:
-        """The gradient of a pooling: at each place of the window, which moves over the operand as
-        in reduce-window, one element is selected (that which the computation select, of the element
-        selected so far and the next one, keeps by giving true), and the source's element of the
-        place is put to the result's element there by the computation scatter. The result has the
-        operand's shape, and is init_value before.
+        """The gradient of a pooling: at each position of the window, which moves over the operand
+        as in reduce-window, one element is selected (the computation select, of the element
+        selected so far and the next one, keeps the former by true), and the computation scatter
+        combines the source's element at this position with the result's element at the selected
+        one. The result has the operand's shape, initially filled with init_value.
         """
         return self.value(lib.kiln_op_select_and_scatter(self, operand.id, source.id, init_value.id,
                                                          *window(window_dimensions, window_strides,
@@ -612,22 +612,22 @@ class GraphOps(GraphBase):
 
     def rng(self, a: Value, b: Value, distribution: str, dims: Iterable[int]) -> Value:
         """Random numbers: rng_uniform from a to below b, or rng_normal of mean a and standard
-        deviation b. Each run of the op gives others; rng-bit-generator gives what its state says.
+        deviation b. Each run of the op gives new ones; rng-bit-generator is determined by its
+        state.
         """
         return self.value(lib.kiln_op_rng(self, a.id, b.id, *text(distribution), *ints(dims)))
 
     def rng_get_and_update_state(self, delta: int) -> Value:
-        """A state of rng-bit-generator for so many blocks of random bits that no other run of the
-        op has: the key and the counter, u64[2].
+        """A fresh state of rng-bit-generator for this number of blocks of random bits, shared with
+        no other run of the op: the key and the counter, u64[2].
         """
         return self.value(lib.kiln_op_rng_get_and_update_state(self, delta))
 
     def rng_bit_generator(self, initial_state: Value, algorithm: str, dtype: DTypeLike,
                           dims: Iterable[int]) -> Value:
-        """Random bits of a generator of which the result depends on the state alone: rng_three_fry
-        (of 2x32 bits and 20 rounds, state u64[2]), rng_philox (of 4x32 bits and 10 rounds, state
-        u64[2] or u64[3]) or rng_default (one of these). A tuple of the next state and the bits,
-        integers.
+        """Random bits determined by the state: rng_three_fry (of 2x32 bits and 20 rounds, state
+        u64[2]), rng_philox (of 4x32 bits and 10 rounds, state u64[2] or u64[3]) or rng_default (one
+        of these). A tuple of the next state and the bits, integers.
         """
         return self.value(lib.kiln_op_rng_bit_generator(self, initial_state.id, *text(algorithm),
                                                         dtype_number(dtype), *ints(dims)))
@@ -643,7 +643,7 @@ class GraphOps(GraphBase):
     def all_reduce(self, operands: Iterable[Value], to_apply: Graph,
                    replica_groups: Iterable[Iterable[int]] = (), channel_id: int = 0,
                    use_global_device_ids: bool = False) -> Value:
-        """The operands of all processes of a group, folded element by element by a computation. N
+        """The operands of all processes of a group, reduced element by element by a computation. N
         results are a tuple.
         """
         return self.value(lib.kiln_op_all_reduce(self, *values(operands), *groups(replica_groups),
@@ -652,7 +652,7 @@ class GraphOps(GraphBase):
     def all_to_all(self, operands: Iterable[Value], replica_groups: Iterable[Iterable[int]] = (),
                    channel_id: int = 0) -> Value:
         """As many operands of one shape as a group has processes: operand k goes to process k of
-        the group. A tuple of what comes from each of them, in order.
+        the group. A tuple of the values from each of them, in order.
         """
         return self.value(lib.kiln_op_all_to_all(self, *values(operands), *groups(replica_groups),
                                                  channel_id))
@@ -665,7 +665,7 @@ class GraphOps(GraphBase):
 
     def collective_permute(self, operand: Value, source_target_pairs: Iterable[Iterable[int]],
                            channel_id: int = 0) -> Value:
-        """The operand of the process whose target this one is; zeros where there is none."""
+        """The operand of the process that has this one as its target; zeros if there is none."""
         return self.value(lib.kiln_op_collective_permute(self, operand.id,
                                                          *groups(source_target_pairs), channel_id))
 
@@ -689,7 +689,7 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_replica_id(self))
 
     def after_all(self, operands: Iterable[Value]) -> Value:
-        """A token that is there when all operands, tokens, are."""
+        """A token that is ready when all operands, tokens, are."""
         return self.value(lib.kiln_op_after_all(self, *values(operands)))
 
     def infeed(self, token: Value, dtype: DTypeLike, dims: Iterable[int],
@@ -705,7 +705,7 @@ class GraphOps(GraphBase):
     def recv(self, token: Value, channel_id: int, dtype: DTypeLike, dims: Iterable[int],
              is_host_transfer: bool = False,
              source_target_pairs: Iterable[Iterable[int]] = ()) -> Value:
-        """Asks for a value of another process: a tuple of it, a u32 context and a token, for
+        """Requests a value of another process: a tuple of it, a u32 context and a token, for
         recv-done.
         """
         return self.value(lib.kiln_op_recv(self, token.id, channel_id, int(is_host_transfer),
@@ -713,7 +713,7 @@ class GraphOps(GraphBase):
                                            *ints(dims)))
 
     def recv_done(self, operand: Value, channel_id: int, is_host_transfer: bool = False) -> Value:
-        """The value that a recv has asked for, and a token, as a tuple."""
+        """The value requested by a recv, and a token, as a tuple."""
         return self.value(lib.kiln_op_recv_done(self, operand.id, channel_id,
                                                 int(is_host_transfer)))
 
@@ -726,25 +726,25 @@ class GraphOps(GraphBase):
                                            int(is_host_transfer), *groups(source_target_pairs)))
 
     def send_done(self, operand: Value, channel_id: int, is_host_transfer: bool = False) -> Value:
-        """A token that is there when what a send gives has been taken."""
+        """A token that is ready when the value of a send has been received."""
         return self.value(lib.kiln_op_send_done(self, operand.id, channel_id,
                                                 int(is_host_transfer)))
 
     def cholesky(self, operand: Value, lower: bool = False) -> Value:
         """The Cholesky decomposition of each matrix a in the last two dimensions of the operand:
         the lower triangular L with a = L L^H, or without lower the upper triangular U with a = U^H
-        U. Only that triangle of a is read, and of complex diagonals the real part. The other
-        triangle of the result is 0. Of a matrix that is not positive definite all of the result is
+        U. Only that triangle of a is read, and only the real part of complex diagonals. The other
+        triangle of the result is 0. For a matrix that is not positive definite all of the result is
         NaN.
         """
         return self.value(lib.kiln_op_cholesky(self, operand.id, int(lower)))
 
     def fft(self, operand: Value, fft_type: str, fft_length: Iterable[int]) -> Value:
         """The discrete Fourier transform along the last 1 to 3 dimensions, as many as fft_length
-        has sizes. FFT and IFFT are of complex numbers, the inverse one divided by the number of
-        points. RFFT is FFT of real numbers, of whose last dimension the first n / 2 + 1 points are
-        given, which determine the others; IRFFT is its inverse, of n = fft_length's last points,
-        and does not read the imaginary parts of points that are real for any real numbers.
+        has sizes. FFT and IFFT transform complex numbers, and the inverse is divided by the number
+        of points. RFFT is the FFT of real numbers, with the first n / 2 + 1 points of the last
+        dimension, which determine the others; IRFFT is its inverse, with n = fft_length's last
+        points, and does not read imaginary parts that are always 0.
         """
         return self.value(lib.kiln_op_fft(self, operand.id, *text(fft_type), *ints(fft_length)))
 
@@ -753,8 +753,8 @@ class GraphOps(GraphBase):
                          unit_diagonal: bool = False) -> Value:
         """Solves op(a) x = b for x, or without left_side x op(a) = b, for each pair of matrices in
         the last two dimensions. a is lower triangular, or upper without lower: the other triangle
-        is not read, nor with unit_diagonal the diagonal, which is 1 then. op is what transpose_a
-        says. A zero on the diagonal divides.
+        is not read, nor, with unit_diagonal, the diagonal, which counts as 1. op is selected by
+        transpose_a. A zero on the diagonal is divided by.
         """
         return self.value(lib.kiln_op_triangular_solve(self, triangle.id, sides.id, int(left_side),
                                                        int(lower), int(unit_diagonal),
@@ -783,8 +783,8 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_map(self, *values(operands), *ints(dimensions), to_apply))
 
     def opt_barrier(self, operand: Value) -> Value:
-        """The operand, which may be a tuple, whole: all of it is there before what uses any of it,
-        and no rewrite looks through it or makes two of them one.
+        """The operand, which may be a tuple, as an optimization barrier: all of it is computed
+        before any use, and no rewrite looks through it or merges two of them.
         """
         return self.value(lib.kiln_op_opt_barrier(self, operand.id))
 
@@ -793,5 +793,5 @@ class GraphOps(GraphBase):
         return self.value(lib.kiln_op_tuple(self, *values(operands)))
 
     def while_(self, operand: Value, condition: Graph, body: Graph) -> Value:
-        """Replaces the operand by the body's result for as long as the condition holds for it."""
+        """Replaces the operand by the body's result while the condition holds for it."""
         return self.value(lib.kiln_op_while(self, operand.id, condition, body))

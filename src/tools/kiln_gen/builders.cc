@@ -25,34 +25,34 @@ constexpr Description kNames[] = {
     {"rhs", "the right operand"},
     {"min", "the lower bound"},
     {"max", "the upper bound"},
-    {"pred", "what chooses, a pred"},
+    {"pred", "the condition, a pred"},
     {"on_true", "the value where it is true"},
     {"on_false", "the value where it is false"},
     {"padding_value", "the scalar to pad with"},
-    {"start_indices", "integers: where slices begin"},
-    {"update", "what the slice becomes, of the operand's element type"},
+    {"start_indices", "integers: the starts of the slices"},
+    {"update", "the new contents of the slice, of the operand's element type"},
     {"scatter_indices", "integers: the index vectors"},
-    {"updates", "for each operand what is put in, of its element type"},
-    {"init_values", "for each operand a scalar of its element type, to begin with"},
-    {"index", "what chooses the branch"},
+    {"updates", "the updates of each operand, of its element type"},
+    {"init_values", "the initial value of each operand, a scalar of its element type"},
+    {"index", "the index of the branch"},
     {"size", "the size, an s32 scalar"},
-    {"scale", "what is multiplied with, for each feature"},
-    {"offset", "what is added, for each feature"},
+    {"scale", "the factor of each feature"},
+    {"offset", "the addend of each feature"},
     {"mean", "the mean of each feature"},
     {"variance", "the variance of each feature"},
     {"grad_output", "the gradient, of the operand's shape"},
-    {"source", "an element for each place of the window"},
-    {"init_value", "a scalar, to begin with"},
+    {"source", "an element for each position of the window"},
+    {"init_value", "the initial value, a scalar"},
     {"a", "the lower bound, or the mean: a scalar"},
     {"b", "the upper bound, or the standard deviation: a scalar"},
     {"initial_state", "the state, u64[2] or u64[3]"},
-    {"token", "a token: what comes before"},
-    {"to_apply", "the computation, which is copied"},
-    {"select", "a computation of two scalars to a pred, which is copied"},
-    {"scatter", "a computation of two scalars to one, which is copied"},
-    {"condition", "a computation to one pred, which is copied"},
-    {"body", "a computation to a value of the operand's shape, which is copied"},
-    {"branch_computations", "the branches, one for each operand, which are copied"},
+    {"token", "a token: the preceding work"},
+    {"to_apply", "the computation, copied"},
+    {"select", "a computation of two scalars to a pred, copied"},
+    {"scatter", "a computation of two scalars to one, copied"},
+    {"condition", "a computation to one pred, copied"},
+    {"body", "a computation to a value of the operand's shape, copied"},
+    {"branch_computations", "the branches, one for each operand, copied"},
 };
 
 constexpr std::string_view kEnumerators[] = {
@@ -216,7 +216,7 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
     case ArgumentKind::kValues:
       return {{"const kiln_value*", name, argument.doc + none}, CountOf(argument)};
     case ArgumentKind::kInt:
-      return {{"int64_t", name, argument.doc + (argument.optional ? " (0: left out)" : "")}};
+      return {{"int64_t", name, argument.doc + (argument.optional ? " (0: omitted)" : "")}};
     case ArgumentKind::kInts:
       return {{"const int64_t*", name, argument.doc + none}, CountOf(argument)};
     case ArgumentKind::kBool:
@@ -225,7 +225,7 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
       return {{"kiln_direction", name, argument.doc}};
     case ArgumentKind::kSlices:
       return {{"const int64_t*", "start", "per dimension the first position"},
-              {"const int64_t*", "limit", "per dimension the position to stop before"},
+              {"const int64_t*", "limit", "per dimension the end, exclusive"},
               {"const int64_t*", "stride", "per dimension the distance of positions, at least 1"},
               rank};
     case ArgumentKind::kPadding:
@@ -239,18 +239,18 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
       std::vector<Parameter> all = {
           {"const int64_t*", "window_dimensions", "per dimension the window's size, at least 1"},
           {"const int64_t*", "window_strides",
-           "per dimension how far the window moves at each step, at least 1; NULL: 1"},
+           "per dimension the step of the window, at least 1; NULL: 1"},
           {"const int64_t*", "base_dilations",
            "per dimension the distance of the operand's neighbours, at least 1; NULL: 1"},
           {"const int64_t*", "window_dilations",
            "per dimension the distance of the window's neighbours, at least 1; NULL: 1"},
           {"const int64_t*", "padding_low",
-           "per dimension places added below; negative: cut off; NULL: 0"},
+           "per dimension padding below; negative: cut off; NULL: 0"},
           {"const int64_t*", "padding_high",
-           "per dimension places added above; negative: cut off; NULL: 0"}};
+           "per dimension padding above; negative: cut off; NULL: 0"}};
       if (argument.kind == ArgumentKind::kConvolutionWindow) {
         all.push_back({"const int32_t*", "window_reversal",
-                       "per dimension whether the window's elements are taken the other way round "
+                       "per dimension whether the window's elements are reversed "
                        "(0 or 1); NULL: 0"});
       }
       all.push_back(rank);

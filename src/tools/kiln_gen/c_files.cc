@@ -95,14 +95,13 @@ std::string OpsHeader(const std::vector<Builder>& builders) {
                   "builder.h."),
           " *\n",
           Wrapped(" *  ", " *  ",
-                  "After a mistake a function returns 0, and kiln_graph_status() tells the "
-                  "mistake, with the op and the shapes of its operands. INVALID_ARGUMENT are for "
-                  "every op: NULL for the graph, and for a list with a count; a value of another "
-                  "graph; an operand that is no array where the op takes arrays, or of another "
-                  "element type than it takes; a dimension that there is not, or twice in a list; "
-                  "a result of more elements than memory can have. UNIMPLEMENTED is a size that "
-                  "cannot be computed of symbols. RESOURCE_EXHAUSTED: no memory. A function of "
-                  "which this is all that can go wrong says no more."),
+                  "After an error a function returns 0, and kiln_graph_status() returns the "
+                  "error, with the op and the shapes of its operands. Errors of every op: "
+                  "INVALID_ARGUMENT for a NULL graph, a NULL list with a count, a value of another "
+                  "graph, an operand of the wrong kind or element type, an invalid or duplicate "
+                  "dimension, and a result too large for memory; UNIMPLEMENTED for a size that "
+                  "cannot be computed symbolically; RESOURCE_EXHAUSTED for memory. The pages list "
+                  "further errors only."),
           " *\n",
           Wrapped(" *  ", " *  ", Cat("One thread at a time per graph. \\since ", kBuildersSince)),
           " */\n"

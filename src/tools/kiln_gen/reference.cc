@@ -40,7 +40,7 @@ std::string_view ComplexUnits(ComplexAccuracy::Counts counts) {
     case ComplexAccuracy::kOfPart:
       return "";
     case ComplexAccuracy::kOfTerms:
-      return ", where the real part is no difference of numbers that are nearly equal";
+      return ", unless the real part is a difference of nearly equal numbers";
     case ComplexAccuracy::kOfExponent:
       return ", of the result's absolute value, in c128 times 1 + |rhs * log(lhs)|";
   }
@@ -59,7 +59,7 @@ std::string AccuracyText(const Accuracy& accuracy) {
 }
 
 std::string ComplexAccuracyText(const ComplexAccuracy& accuracy) {
-  return Cat("Of complex numbers each part is within ", accuracy.c64, " ULP in c64 and ",
+  return Cat("For complex numbers each part is within ", accuracy.c64, " ULP in c64 and ",
              accuracy.c128, " in c128", ComplexUnits(accuracy.counts), ".");
 }
 
@@ -138,18 +138,18 @@ std::string GivesText(std::string_view gives) {
 std::string OpsReference(const std::vector<Builder>& builders) {
   std::string out = Cat(
       PageHead("Ops", "src/ops/ops.def, src/ops/attributes.def and src/ops/complex_accuracy.def"),
-      "The ops under their HLO names, with the functions of `kiln/ops.h` that build them. The\n"
-      "semantics are those of XLA's operation semantics. Each function takes the graph to add "
-      "to and\n"
-      "returns the op's value, or 0 after a mistake, which `kiln_graph_status` tells. Operands "
-      "of an\n"
-      "elementwise op have the same dimensions: nothing is broadcast unless an op says so.\n"
+      "The ops under their HLO names, with their builder functions in `kiln/ops.h`. The semantics\n"
+      "are XLA's operation semantics. Each function adds to a graph and returns the op's value, or "
+      "0\n"
+      "after an error, which `kiln_graph_status` returns. Operands of an elementwise op have the "
+      "same\n"
+      "dimensions: nothing is broadcast unless stated.\n"
       "\n"
-      "How far results may be off, in units of the last place, is said of compiled code "
+      "Error bounds, in units of the last place, are those of compiled code "
       "([Accuracy](accuracy.md)).\n"
       "\n"
-      "Parameters, constants and shorter forms are built by functions that are listed with\n"
-      "`builder.h` in the [table of functions](api.md).\n");
+      "Parameters, constants and shorter forms are built by the functions of `builder.h` in the\n"
+      "[table of functions](api.md).\n");
   std::string_view section;
   for (int i = 0; i < kOpcodeCount; ++i) {
     const OpInfo& op = InfoOf(static_cast<Opcode>(i));
@@ -168,12 +168,12 @@ std::string AccuracyReference() {
   std::string out = Cat(
       PageHead("Accuracy", "src/ops/ops.def and src/ops/complex_accuracy.def"),
       "The largest errors of compiled code, on CPUs and GPUs, in units of the last place "
-      "(ULP). 0.5 says that\n"
-      "the result is the nearest number. Tests hold all results to these bounds: of f16 and "
-      "bf16, and of f32\n"
-      "where there is one operand, at every operand there is; of f64 at ten million, and of two "
+      "(ULP). 0.5 means a\n"
+      "correctly rounded result. Tests check all results against these bounds: for f16 and bf16, "
+      "and for f32\n"
+      "functions of one operand, at every operand; for f64 at ten million operands, and for two "
       "operands at\n"
-      "samples ([Numerics](../numerics.md) has more).\n\n"
+      "samples ([Numerics](../numerics.md)).\n\n"
       "| op | f16 | bf16 | f32 | f64 | units |\n|---|---|---|---|---|---|\n");
   for (int i = 0; i < kOpcodeCount; ++i) {
     const Accuracy* a = AccuracyOf(static_cast<Opcode>(i));
@@ -189,11 +189,10 @@ std::string AccuracyReference() {
   }
   out +=
       "\n## Complex numbers\n\n"
-      "The same for each of the parts, of three hundred thousand operands of all sizes, many of "
+      "The same for each of the parts, at three hundred thousand operands of all sizes, many of "
       "them\n"
-      "next to where functions are hard. Sums, differences and products have the errors of their "
-      "parts.\n\n"
-      "| op | c64 | c128 | but |\n|---|---|---|---|\n";
+      "next to zeros and poles. Sums, differences and products have the errors of their parts.\n\n"
+      "| op | c64 | c128 | units |\n|---|---|---|---|\n";
   for (int i = 0; i < kOpcodeCount; ++i) {
     const ComplexAccuracy* a = ComplexAccuracyOf(static_cast<Opcode>(i));
     if (!a) continue;
@@ -207,17 +206,16 @@ std::string AccuracyReference() {
 }
 
 std::string ApiReference(const std::vector<Builder>& builders, const Headers& headers) {
-  std::string out =
-      Cat(PageHead("Functions", "src/capi/api.def and src/ops/ops.def"),
-          "All functions of the C ABI, by header; the headers say what they do.\n"
-          "\n"
-          "- **hands over**: the parameters that receive a reference, which the caller gives back "
-          "with\n"
-          "  `_release`. A returned `kiln_error*` belongs to the caller, too. All other pointers "
-          "that a\n"
-          "  function returns or writes are borrowed from its first argument.\n"
-          "- **threads**: *any* thread at any time, or *one* thread at a time per first argument.\n"
-          "- **since**: the version that brought the function.\n");
+  std::string out = Cat(
+      PageHead("Functions", "src/capi/api.def and src/ops/ops.def"),
+      "All functions of the C ABI, by header; the headers document them.\n"
+      "\n"
+      "- **hands over**: the parameters that receive a reference, to be released by the caller "
+      "with\n"
+      "  `_release`. A returned `kiln_error*` belongs to the caller, too. All other returned or\n"
+      "  written pointers are borrowed from the first argument.\n"
+      "- **threads**: *any* thread at any time, or *one* thread at a time per first argument.\n"
+      "- **since**: the first version with the function.\n");
   std::string_view header;
   for (const Function& function : Functions()) {
     std::string_view own = headers.find(function.name)->second;

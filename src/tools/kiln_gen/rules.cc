@@ -137,56 +137,56 @@ Result<std::vector<Section>> SectionsOf(const fs::path& root, const std::string&
 constexpr std::string_view kLeftOut = R"(
 ## Left out
 
-Rules that compilers of this kind have, and this one has not.
+Rules of other compilers that are absent here.
 
-Finite results would become infinities, zeros or NaNs, or change by more than the last bit:
+Rules that turn finite results into infinities, zeros or NaNs, or change them by more than the last bit:
 
 - `log(exp(x)) => x`, `exp(x) * exp(y) => exp(x + y)`, `exp(x) / exp(y) => exp(x - y)`,
   `power(exp(x), y) => exp(x * y)`, `log(power(x, y)) => y * log(x)`, `x / exp(y) => x * exp(-y)`;
 - `(x / y) / z => x / (y * z)`, `x / (y / z) => x * z / y`, `x / power(y, z) => x * power(y, -z)`,
   `power(power(x, y), z) => power(x, y * z)`;
-- `sqrt(x * x) => |x|`, `rsqrt(power(x, -2)) => x`, `rsqrt(1 / x) => sqrt(x)`: the inner one
-  overflows where the whole does not;
+- `sqrt(x * x) => |x|`, `rsqrt(power(x, -2)) => x`, `rsqrt(1 / x) => sqrt(x)`: the inner op may
+  overflow where the whole does not;
 - `1 / sqrt(x) => rsqrt(x)`, `x / sqrt(y) => x * rsqrt(y)`: `rsqrt` is off by 1.5 units in the last
   place, the quotient by 1;
 - `x / c => x * (1/c)` where `1/c` is not exact, `x / spread(s) => x * spread(1 / s)`;
 - of floats `(x * c) * d => x * (c * d)`, `x + c + d => x + (c + d)`, `x - x => 0`,
   `(x - y) + y => x`, `x * c + y * c => (x + y) * c`, `convert(p) * x => select(p, x, 0)`;
-- conversions to narrower floats and back left out;
+- removal of conversions to narrower floats and back;
 - of floats `dot(x, pad(y, 0)) => dot(slice(x), y)` and `dot(x, broadcast(y)) =>
-  dot(reduce(x), y)`, along what is summed over: infinities would be lost, as in `x * 0 => 0`;
-- `dot(dot(x, y), z) => dot(x, dot(y, z))`, where that takes fewer products.
+  dot(reduce(x), y)`, along contracted dimensions: infinities would be lost, as in `x * 0 => 0`;
+- `dot(dot(x, y), z) => dot(x, dot(y, z))`, if that takes fewer products.
 
-Nothing would be saved, as kernels read what is reshaped, transposed, sliced, reversed, padded and
-repeated where it lies, and see no dimensions of size 1:
+Rules that save nothing, because kernels read reshaped, transposed, sliced, reversed, padded and
+broadcast operands in place, and ignore dimensions of size 1:
 
-- `constant({0, 1, 2, ...}) => iota()`, since ops on constants are folded and those on counts are not;
+- `constant({0, 1, 2, ...}) => iota()`, because ops on constants are folded and ops on iotas are not;
   `reshape(iota()) => iota() * c + iota()`;
-- `pad(x)` of negative amounts `=> slice(pad(x))`, `reshape(transpose(reshape(x)))` as slices that are
-  concatenated, `transpose(scatter(x)) => scatter(transpose(x))`;
+- `pad(x)` of negative amounts `=> slice(pad(x))`, `reshape(transpose(reshape(x)))` as concatenated
+  slices, `transpose(scatter(x)) => scatter(transpose(x))`;
 - dots without their dimensions of size 1; `gather(x)` in one form of its dimensions;
 - `reverse(op(x, c)) => op(reverse(x), c)`, `reverse(reshape(x)) => reshape(reverse(x))`,
   `dot(reverse(x), y) => dot(x, reverse(y))`;
 - `op(slice(x)), op(slice(y)) => slice(op(x, y))`, `f(x), f(y) => f(concatenate(x, y))`: siblings
-  become one kernel by fusion; so do `reduce(x, max)` and the position of the largest element of x;
+  become one kernel by fusion; so do `reduce(x, max)` and argmax of x;
 - `concatenate(convert(x), convert(y)) => convert(concatenate(x, y))`, `convert(reshape(x)) =>
-  reshape(convert(x))`, `convert(pad(x)) => pad(convert(x))`: conversions are made where elements are
-  read or written;
-- dots with their dimensions in order, or fewer of them; `gather` and `scatter` of batches as such
-  whose indices count.
+  reshape(convert(x))`, `convert(pad(x)) => pad(convert(x))`: conversions are fused into reads and
+  writes;
+- dots with their dimensions in order, or fewer of them; `gather` and `scatter` with iota indices as
+  batched ones.
 
-More would be done than is saved:
+Rules that cost more than they save:
 
 - `dot(x, y), dot(x, z) => dot(x, concatenate(y, z))`: factors would be copied in every run;
 - `dot(dynamic-slice(c), d) => dynamic-slice(dot(c, d))` of constants, and `gather(pad(x)) =>
   pad(gather(x))`;
-- ops that all branches of a conditional end with, moved behind it, and ops behind it moved into the
-  branches: their kernels are fused with them, and equal kernels are compiled once;
-- `get-tuple-element(x, k) => get-tuple-element(x, j) * c + d` of loops' counters with different steps:
-  a product takes the place of a sum, in every iteration;
-- loops of constants are not run while compiling, and none is unrolled but those that run once;
-- masks made of counts before a loop are read in it, not made again; what a scan fills goes not into
-  the array that it reads, though that has the same size.
+- common last ops of all branches of a conditional, moved behind it, and ops behind it, moved into the
+  branches: their kernels are fused there, and equal kernels are compiled once;
+- `get-tuple-element(x, k) => get-tuple-element(x, j) * c + d` of induction variables with different steps:
+  a product replaces a sum, in every iteration;
+- loops of constants are not run at compile time, and only loops of one iteration are unrolled;
+- masks from iotas before a loop are read in it, not recomputed; the output of a scan does not share
+  the array of its input, even of the same size.
 )";
 
 }  // namespace
