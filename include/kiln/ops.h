@@ -1064,7 +1064,7 @@ KILN_API kiln_value kiln_op_transpose(kiln_graph* graph, kiln_value operand,
  *  @param mean the mean of each feature
  *  @param variance the variance of each feature
  *  @param grad_output the gradient, of the operand's shape
- *  @param epsilon A number added to the variance, so that it is not 0
+ *  @param epsilon the number added to the variance, so that it is not 0
  *  @param feature_index the dimension of the features
  *  @return the value, a tuple of the operand's shape and of two vectors with an element for each
  *          feature; 0 and INVALID_ARGUMENT where there is no dimension feature_index, a vector does
@@ -1084,7 +1084,7 @@ KILN_API kiln_value kiln_op_batch_norm_grad(kiln_graph* graph, kiln_value operan
  *  @param offset the addend of each feature
  *  @param mean the mean of each feature
  *  @param variance the variance of each feature
- *  @param epsilon A number added to the variance, so that it is not 0
+ *  @param epsilon the number added to the variance, so that it is not 0
  *  @param feature_index the dimension of the features
  *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where there is no dimension
  *          feature_index, or a vector does not have an element for each feature */
@@ -1101,7 +1101,7 @@ KILN_API kiln_value kiln_op_batch_norm_inference(kiln_graph* graph, kiln_value o
  *  @param operand the operand
  *  @param scale the factor of each feature
  *  @param offset the addend of each feature
- *  @param epsilon A number added to the variance, so that it is not 0
+ *  @param epsilon the number added to the variance, so that it is not 0
  *  @param feature_index the dimension of the features
  *  @return the value, a tuple of the operand's shape and of two vectors with an element for each
  *          feature; 0 and INVALID_ARGUMENT where there is no dimension feature_index, or a vector
