@@ -149,7 +149,7 @@ Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
     out.text += Cat("chain ", part->kernel.ToString(), "\n", Join(part->operands, ","), " to ",
                     Join(part->results, ","), "\n");
   }
-  // What stays between the two is not read from memory, nor written there.
+  // Values between the two are neither read from memory nor written there.
   for (size_t r = 0; r < chain.product.results.size(); ++r) {
     const kernel::Param& p =
         chain.product.kernel.params[chain.ProductParam(static_cast<int64_t>(r))];

@@ -31,7 +31,7 @@ using ir::Instruction;
 using passes::Buffer;
 using passes::BufferAssignment;
 
-// Letters, digits and '_': what a symbol of an object file and of PTX may be made of.
+// Letters, digits and '_': the characters of symbols in object files and PTX.
 std::string SymbolName(std::string_view name) {
   std::string symbol(name);
   for (char& c : symbol) {
@@ -210,7 +210,7 @@ class Lowering {
     return OkStatus();
   }
 
-  // By kernel what it is made of: equal text, equal kernels.
+  // By kernel its text: equal text, equal kernels.
   std::vector<std::string_view> KernelTexts() const {
     std::vector<std::string_view> texts(kernels_.size());
     for (const auto& [text, id] : kernel_by_text_) texts[id.index()] = text;
@@ -382,8 +382,8 @@ class Lowering {
     return it->second;
   }
 
-  // The product as it would be launched alone, but that it finds in its place in scratch what its
-  // items have for themselves; and behind it the arguments of the rows' kernel.
+  // The gemm's launch as if alone, with its items' scratch in the chain's scratch, followed by the
+  // arguments of the rows' kernel.
   void EmitChain(const Instruction& i, const std::vector<int>& leaves, program::Slice scratch,
                  program::Steps& steps) {
     const ChainLayout& layout = chains_.at(&i);
@@ -433,13 +433,13 @@ class Lowering {
     launch.kernel = kernel;
     launch.args = std::move(inputs);
     launch.args.insert(launch.args.end(), results.begin(), results.end());
-    // What a kernel leaves of an output as it is must be there.
+    // The parts of an output not written by a kernel must exist.
     const auto& params = kernels_[launch.kernel].kernel.params;
     for (kernel::ParamId p : params.ids()) {
       const kernel::ParamId from = params[p].in_place_of;
       if (from.valid()) EmitCopy(launch.args[from.index()], launch.args[p.index()], steps);
     }
-    // The kernel's scratch: what a packed left operand takes, then its own.
+    // The kernel's scratch: the packed left operand, then its own.
     if (int64_t packed = PackedLhsBytes(kernels_[launch.kernel]); packed > 0) {
       program::Slice panels{scratch.allocation, scratch.offset, packed};
       Pack(launch, kernel::CpuGemm::Role::kPackLhs, panels, steps);
@@ -562,8 +562,8 @@ class Lowering {
     return OkStatus();
   }
 
-  // Results that are parameters, constants, or another result again. What is in the memory of a
-  // result is read before the result is written there.
+  // Results that are parameters, constants, or another result again. Values in the memory of a
+  // result are read before the result is written there.
   void EmitResults() {
     const std::vector<int>& results = assignment_.leaves.at(module_.entry()->root());
     auto to = [&](size_t leaf) {
@@ -608,7 +608,7 @@ class Lowering {
   std::unordered_map<const Instruction*, int64_t> trips_;  // of loops
   // (product, left operand) -> packing kernel.
   std::map<std::pair<program::KernelId, bool>, program::KernelId> packing_kernels_;
-  // (product, constants) -> what is packed of them.
+  // (gemm, constants) -> their packed forms.
   std::map<std::pair<program::KernelId, std::vector<program::AllocationId>>, program::AllocationId>
       packed_constants_;
   program::AllocationId first_result_, arena_;

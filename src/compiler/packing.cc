@@ -41,7 +41,7 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, CpuGemm::Role role
       pack.kernel.params.push_back(product.kernel.params[load.param]);
     }
   }
-  // What the prologue is made of.
+  // The parts of the prologue.
   if (c.a_prologue || c.b_prologue) {
     pack.kernel.stages = {product.kernel.stages[0]};
     pack.kernel.variables = product.kernel.variables;

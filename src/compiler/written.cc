@@ -51,7 +51,7 @@ class Bytes {
     return std::min(begin, end);
   }
 
-  // What is in both.
+  // The intersection.
   static Bytes Common(const Bytes& a, const Bytes& b) {
     Bytes common;
     for (const auto& [allocation, pieces] : a.of_) {
@@ -138,7 +138,7 @@ class Checker {
     return false;
   }
 
-  // Layers hold what was written in bodies and branches that are being walked, the innermost last.
+  // Layers hold the writes of the enclosing bodies and branches, the innermost last.
   bool IsWritten(const Slice& slice) const {
     int64_t begin = slice.offset;
     const int64_t end = slice.offset + slice.bytes;

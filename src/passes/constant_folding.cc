@@ -12,10 +12,10 @@ namespace {
 
 using ir::Instruction;
 
-// The evaluator is no fast machine: what takes more work, as it counts it, is left to run time.
+// The evaluator is slow: larger work, as it counts it, is left to run time.
 constexpr int64_t kMostWork = 1 << 24;
 
-// What kernels make where they need it, from a few bytes: counts, and constants repeated.
+// Values that kernels recompute from a few bytes: iotas, and broadcast constants.
 bool IsDescription(const Instruction& x) {
   return x.opcode() == Opcode::kIota ||
          (x.opcode() == Opcode::kBroadcast && x.operand(0)->IsConstant());
@@ -43,8 +43,7 @@ bool IsFoldableTuple(const Instruction& i) {
   }
 }
 
-// What would only make large constants out of small descriptions stays, and so does what takes
-// long.
+// Expressions that would become large constants, or take long, stay.
 bool IsWorthFolding(const Instruction& i, const PassContext& context) {
   if (i.operand_count() == 0 || i.opcode() == Opcode::kBroadcast) return false;
   int64_t operand_bytes = 0, described_bytes = 0;
@@ -66,7 +65,7 @@ bool IsWorthFolding(const Instruction& i, const PassContext& context) {
          operand_bytes <= 16 * context.fold_limit_bytes && interp::WorkOf(i) <= kMostWork;
 }
 
-// By how much a constant in its place is larger than those that it is made of.
+// The growth of a constant relative to its inputs.
 int64_t BytesGained(const Instruction& i) {
   if (!i.shape().is_array()) return 0;
   int64_t bytes = i.shape().byte_size();
@@ -76,7 +75,7 @@ int64_t BytesGained(const Instruction& i) {
   return std::max<int64_t>(bytes, 0);
 }
 
-// What small expressions of constants and counts alone take to evaluate.
+// The evaluation budget of small expressions of constants and iotas.
 class Expressions {
  public:
   // Asked in the order in which operands come before users.
@@ -144,7 +143,7 @@ bool IsExpensive(const Instruction& i, const Expressions& expressions) {
     case Opcode::kGather:
       return true;
     default:
-      // A function of what repeats one scalar is that of the scalar, repeated.
+      // A function of a broadcast scalar is the broadcast function of the scalar.
       return IsTranscendental(i.opcode()) && expressions.HasCount(&i);
   }
 }
@@ -177,7 +176,7 @@ Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
         }
       }
       if (!value) {
-        // What has none for other reasons is its compiler's to refuse.
+        // Other failures are left to the compiler to report.
         KILN_RETURN_IF_ERROR(context.interrupt.Check());
         continue;
       }

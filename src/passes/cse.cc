@@ -106,7 +106,7 @@ Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext
     std::unordered_multimap<size_t, Instruction*> seen;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
-      // Two barriers keep apart what is made behind them.
+      // Values behind different barriers stay distinct.
       if (i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kOptBarrier ||
           !ir::IsPure(*i)) {
         continue;

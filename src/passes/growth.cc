@@ -21,7 +21,7 @@ std::string NumberOf(int64_t instructions) {
 
 Status CheckCopies(const ir::Module& module, const PassContext& context) {
   const int64_t limit = context.max_instructions;
-  // Callees first, each with copies of what it calls.
+  // Callees first, each with copies of its callees.
   std::unordered_map<const Computation*, int64_t> sizes;
   for (const Computation* c : module.CalleesFirst()) {
     int64_t size = 0, most = 0;

@@ -12,7 +12,7 @@ Result<bool> InlineCalls(ir::Module& module, const PassContext& context) {
   // This is the first pass that copies; loops and branches get copies of their own in the end.
   KILN_RETURN_IF_ERROR(CheckCopies(module, context));
   bool changed = false;
-  // Callees first: what is copied has no calls in it any more.
+  // Callees first: copied computations have no calls any more.
   for (Computation* c : module.CalleesFirst()) {
     std::vector<Instruction*> calls;
     for (Instruction* i : c->instructions()) {

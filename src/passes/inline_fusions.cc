@@ -52,7 +52,7 @@ Result<bool> InlineFusions(ir::Module& module, const PassContext& context) {
   if (fused.empty()) return false;
   KILN_RETURN_IF_ERROR(CheckCopies(module, context));
   bool changed = false;
-  // Callees first: what is copied has no fusions in it any more.
+  // Callees first: copied computations have no fusions any more.
   for (Computation* c : module.CalleesFirst()) {
     std::vector<Instruction*> found;
     for (Instruction* i : c->instructions()) {

@@ -61,7 +61,7 @@ void InlineMap(Instruction* map) {
 
 Result<bool> InlineMaps(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  // Functions first: what is copied has no maps in it any more.
+  // Functions first: copied computations have no maps any more.
   for (Computation* c : module.CalleesFirst()) {
     std::vector<Instruction*> maps;
     for (Instruction* i : c->instructions()) {

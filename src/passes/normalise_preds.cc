@@ -31,7 +31,7 @@ class Normaliser {
  public:
   explicit Normaliser(Computation& c) : c_(c) {}
 
-  // Gives the users of `value`, and of its elements, what is normalised of it.
+  // Replaces `value` and its elements in their users by normalised ones.
   void Visit(Instruction* value) {
     if (!HasPreds(value->shape())) return;
     std::vector<Instruction*> users(value->users().begin(), value->users().end());

@@ -75,7 +75,7 @@ constexpr Pass kPasses[] = {
 // For a whole graph: what there is besides row-fusion and fusion is the machine's.
 Pipeline WholeGraph(std::vector<std::string_view> last_fusions) {
   return {
-      // What is known is evaluated before it is taken apart.
+      // Known values are evaluated before expansion.
       {{"outline-grids", "inline-calls", "inline-fusions", "expand-bounded", "split-constants",
         "prepare-calls", "inline-maps", "expand-tokens", "tuple-simplifier", "constant-folding",
         "expand-ops", "expand-narrow", "expand-complex"}},

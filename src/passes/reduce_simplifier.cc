@@ -12,7 +12,7 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// What these instructions are made of, themselves among it.
+// The inputs of these instructions, including themselves.
 std::unordered_set<const Instruction*> NeededFor(std::vector<const Instruction*> work) {
   std::unordered_set<const Instruction*> needed(work.begin(), work.end());
   while (!work.empty()) {
@@ -25,7 +25,7 @@ std::unordered_set<const Instruction*> NeededFor(std::vector<const Instruction*>
   return needed;
 }
 
-// Which operands must stay: those whose results are read, and what those are made of.
+// The operands that must stay: those with used results, and their inputs.
 std::vector<bool> Kept(const Instruction& reduce) {
   std::vector<bool> keep = ElementsRead(&reduce);
   const Computation& combine = *reduce.called(0);

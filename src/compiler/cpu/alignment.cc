@@ -45,7 +45,7 @@ class Alignments {
     }
   }
   void Visit(const program::Copy& copy) { Need(copy.to, kAlignment); }
-  // What functions are promised.
+  // The alignment guaranteed to functions.
   void Visit(const program::Call& call) {
     for (const program::Slice& slice : call.args) Need(slice, kAlignment);
   }

@@ -10,12 +10,11 @@ namespace {
 using kernel::ScheduledKernel;
 using program::Steps;
 
-// A loop of more steps is left to itself, for the sake of compile time: what a call costs is little
-// beside what such a body does.
+// A longer loop is not fused, to save compile time: the cost of a call is small beside such a body.
 constexpr int64_t kMaxSteps = 256;
-// The nodes of all kernels that stand in one loop's code.
+// The limit of nodes of all kernels inlined in one loop.
 constexpr int64_t kMaxNodes = 4000;
-// A call costs less than a hundredth of what a kernel of more work takes.
+// For a kernel of more work a call costs less than a hundredth of it.
 constexpr int64_t kMaxWork = 1 << 14;
 
 int64_t CountNodes(const ScheduledKernel& k) {

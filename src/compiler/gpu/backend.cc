@@ -13,7 +13,7 @@ class GpuBackend : public Backend {
   std::string_view platform() const override { return "gpu"; }
   bool runs_kernels() const override { return true; }
   const passes::Pipeline& pipeline() const override { return passes::GpuPipeline(); }
-  // What a call has for itself is the host's.
+  // The scratch of a call is host memory.
   bool calls_have_scratch() const override { return false; }
   bool counts_trips() const override { return true; }
   void Finish(codegen::LoweredProgram& lowered) const override { DescribeGrids(lowered); }

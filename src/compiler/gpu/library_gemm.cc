@@ -46,7 +46,7 @@ void SetAlignment(LibraryMatrix& matrix, int64_t width) {
   matrix.alignment = std::gcd(matrix.alignment, matrix.batch_stride * width);
 }
 
-// A factor that is loaded as it is; with what conversions lose nothing has been taken off already.
+// A plainly loaded factor; lossless conversions have been stripped already.
 std::optional<LibraryMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f,
                                       const GpuPiece& piece, bool is_x, int64_t points, int64_t k) {
   const Node& node = kernel.stages[0].nodes[piece.node];
@@ -139,7 +139,7 @@ std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& sched
   if (!x || !y || !out) return std::nullopt;
   p.x = *x;
   p.y = *y;
-  // What lies in order along the rows is the transposed product.
+  // If it is contiguous along the rows, it is the transposed product.
   if (out->inner != 1 && out->points == 1) {
     std::swap(p.x, p.y);
     std::swap(p.m, p.n);

@@ -19,7 +19,7 @@ Instruction* MakeTuple(Computation* c, std::vector<Instruction*> elements, Instr
 
 namespace {
 
-// A value that nobody reads.
+// A value without users.
 Instruction* MakeZeros(Computation* c, const Shape& shape, Instruction* at) {
   if (shape.is_tuple()) {
     std::vector<Instruction*> elements;
@@ -149,7 +149,7 @@ void ShrinkParameter(Computation* computation, const std::vector<bool>& keep) {
   std::vector<Instruction*> users(parameter->users().begin(), parameter->users().end());
   bool was_root = parameter->IsRoot();
   parameter->set_shape(Shape::Tuple(std::move(shapes)));
-  // The parameter stands first, so that what is made of it has a place before its users.
+  // The parameter comes first, so that values made of it come before its users.
   computation->Move(parameter, computation->instructions().front());
   auto second = std::next(computation->instructions().begin());
   Instruction* at = second == computation->instructions().end() ? nullptr : *second;

@@ -36,7 +36,8 @@ bool BranchesAreTheSame(const Instruction& i) {
   return true;
 }
 
-// Whether the branch computes a few numbers at most, and hands out what it gets, and constants.
+// Whether the branch computes at most a few numbers, and otherwise returns its arguments and
+// constants.
 bool IsCheap(const Computation& branch) {
   constexpr int64_t kMostNumbers = 4;
   int64_t numbers = 0;
@@ -76,7 +77,7 @@ bool HasArraysOnly(const Shape& shape) {
   return arrays;
 }
 
-// What the conditional is, where that can be said.
+// The value of the conditional, if known.
 Instruction* Known(Instruction* i) {
   auto copy = [&](int64_t branch) {
     Instruction* argument = i->operand(branch + 1);
@@ -96,8 +97,8 @@ Instruction* Known(Instruction* i) {
   return nullptr;
 }
 
-// What element k of the result is, whichever branch runs: something that all of them are handed and
-// hand on, or a constant; null where there is none.
+// The value of element k of the result in all branches: a value passed through by all of them, or a
+// constant; otherwise null.
 Instruction* SameInAllBranches(Instruction* i, int64_t k) {
   Instruction* same = nullptr;
   const Instruction* constant = nullptr;
@@ -195,7 +196,7 @@ bool DropOperands(Instruction* i) {
     Computation* c = i->parent();
     Instruction* whole = i->operand(b + 1);
     c->ReplaceOperand(i, b + 1, KeptElements(whole, keep, i));
-    // Who made it is seen to need less at once.
+    // Its producer then needs less at once.
     if (whole->opcode() == Opcode::kTuple && whole->users().empty() && !whole->IsRoot()) {
       c->Remove(whole);
     }
@@ -274,8 +275,8 @@ bool MaySink(const Instruction& x, const Instruction* user) {
   return x.shape().is_static() && kept <= std::max(x.shape().byte_size(), kFew);
 }
 
-// conditional(p, f(op(x)), g(y)) => conditional(p, f'(x), g(y))   where nobody else needs what is
-// made for one branch: it makes it itself, if it runs
+// conditional(p, f(op(x)), g(y)) => conditional(p, f'(x), g(y))   where op(x) is used by one
+// branch only: that computes it itself, if it runs
 bool SinkOperands(Instruction* i) {
   bool changed = false;
   Computation* c = i->parent();
@@ -299,7 +300,7 @@ bool SinkOperands(Instruction* i) {
     std::vector<bool> sinks;
     for (const Instruction* x : elements) sinks.push_back(MaySink(*x, is_tuple ? argument : i));
     if (std::ranges::find(sinks, true) == sinks.end()) continue;
-    // What the branch is handed instead, each once.
+    // The replacement arguments of the branch, each once.
     std::vector<Instruction*> handed;
     auto number_of = [&](Instruction* x) {
       auto it = std::ranges::find(handed, x);
@@ -373,7 +374,7 @@ Instruction* OfConvertedPred(Instruction* i) {
 
 Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  // Callers first: what is known of a branch may decide what is in it.
+  // Callers first: facts about a branch may simplify its contents.
   std::vector<Computation*> order = module.CalleesFirst();
   std::unordered_set<const Computation*> bodies;
   for (const Computation* c : order) {
@@ -396,18 +397,18 @@ Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context
         c->ReplaceAllUses(i, known);
         RemoveWithCallees(i);
         changed = true;
-        // What came out of it may be known as well: there it goes on.
+        // Its result may be known as well: continue there.
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }
       changed |= KnowOperands(i);
       changed |= ReplaceResults(i);
-      // What a loop's body makes may be made before the loop.
+      // Values of a loop's body may be computed before the loop.
       if (!bodies.contains(c)) changed |= SinkOperands(i);
       changed |= DropResults(i);
     }
   }
-  // Callees first: what an inner branch does not read the outer one need not be handed.
+  // Callees first: the outer branch need not receive values unread by the inner one.
   for (Computation* c : module.CalleesFirst()) {
     if (!c->MayHold(Opcode::kConditional)) continue;
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {

@@ -13,8 +13,8 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// Gives the values of a body numbers, equal ones to those that are equal wherever elements of the
-// state of one class are.
+// Numbers the values of a body: values get equal numbers if they are equal whenever the state's
+// elements of one class are.
 class Numbering {
  public:
   Numbering(const Computation& body, const std::vector<int64_t>& classes) {
@@ -34,7 +34,7 @@ class Numbering {
 
  private:
   int64_t NumberOf(const Instruction& i) {
-    // Two barriers keep apart what is made behind them.
+    // Values behind different barriers stay distinct.
     if (i.opcode() == Opcode::kParameter || i.opcode() == Opcode::kOptBarrier || !ir::IsPure(i)) {
       return next_++;
     }
@@ -90,7 +90,7 @@ std::vector<int64_t> EqualState(const Instruction& loop) {
   const Instruction* root = body.root();
   if (root == body.parameter(0) || classes == alone) return classes;
   if (root->opcode() != Opcode::kTuple) return alone;
-  // Those that are not made alike of what is alike are parted, until nothing changes.
+  // Classes are split by their next values until a fixed point.
   constexpr int kMaxRounds = 16;
   for (int round = 0; round < kMaxRounds; ++round) {
     Numbering numbers(body, classes);

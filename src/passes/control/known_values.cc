@@ -9,9 +9,9 @@ using ir::Instruction;
 
 namespace {
 
-// Values of more bytes are not looked at: what decides how often a loop runs is a number.
+// Larger values are ignored: trip counts depend on small numbers.
 constexpr int64_t kMaxKnownBytes = 64;
-// What they are computed by is a few instructions.
+// The limit of instructions that compute them.
 constexpr int64_t kMostWork = 1 << 14;
 
 bool IsSmallArray(const Shape& shape) {

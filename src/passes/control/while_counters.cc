@@ -14,7 +14,7 @@ using ir::InductionVariable;
 using ir::Instruction;
 using ir::Interval;
 
-// A scalar integer; what the type cannot hold goes round.
+// A scalar integer; overflow wraps.
 Instruction* Number(const Shape& shape, uint64_t value, Instruction* at) {
   Literal literal = VisitKernelType(shape.type(), [&](auto zero) {
     using T = decltype(zero);
@@ -34,7 +34,7 @@ Instruction* Binary(Opcode opcode, Instruction* x, Instruction* y, Instruction* 
   return at->parent()->Create({.opcode = opcode, .operands = {x, y}, .shape = x->shape()}, at);
 }
 
-// Who reads element k of a tuple by itself.
+// The users of element k of a tuple.
 std::vector<Instruction*> ReadersOf(const Instruction* tuple, int64_t k) {
   std::vector<Instruction*> elements;
   for (Instruction* user : tuple->users()) {
@@ -69,7 +69,7 @@ bool KnowLastValues(Instruction* loop, const Induction& induction) {
   return changed;
 }
 
-// What the scalar integers of a body can be, as far as that follows from the loop's counters.
+// The ranges of a body's scalar integers, derived from the loop's induction variables.
 class Intervals {
  public:
   Intervals(const Computation& body, const Induction& induction) {
@@ -158,7 +158,7 @@ class Intervals {
   std::unordered_map<const Instruction*, Interval> intervals_;
 };
 
-// What a comparison gives for all values of two intervals, where that is one thing.
+// The result of a comparison for all values of two intervals, if it is unique.
 std::optional<bool> Decided(Direction direction, const Interval& x, const Interval& y) {
   const bool below = x.high<y.low, above = x.low> y.high;
   const bool not_above = x.high <= y.low, not_below = x.low >= y.high;
@@ -180,7 +180,7 @@ std::optional<bool> Decided(Direction direction, const Interval& x, const Interv
   return std::nullopt;
 }
 
-// What an instruction of a loop's body is by what its operands can be: one of them, or a pred.
+// The value of an instruction of a loop's body by its operands' ranges: one of them, or a pred.
 struct Outcome {
   std::optional<int64_t> operand;
   std::optional<bool> truth;
@@ -270,7 +270,7 @@ bool MergeCounters(Instruction* loop, const Induction& induction) {
   bool changed = false;
   const Instruction* test = loop->called(0)->parameter(0);
   std::vector<const InductionVariable*> bases;
-  // What the condition reads stays anyway.
+  // Elements read by the condition stay anyway.
   std::vector<const InductionVariable*> order;
   for (const InductionVariable& c : induction.variables) order.push_back(&c);
   std::ranges::stable_partition(

@@ -33,7 +33,7 @@ bool MayMove(const Instruction& i) {
   }
 }
 
-// Roughly, the instructions of a machine that it takes; of what folds, for each element folded.
+// Roughly, its machine instructions; for reductions, per reduced element.
 int64_t WorkOf(const Instruction& i) {
   constexpr int64_t kMost = int64_t{1} << 40;
   int64_t elements = i.shape().num_elements();
@@ -79,7 +79,7 @@ class Mover {
     Instruction* start = MakeTuple(loop_->parent(), state, loop_);
     condition->parameter(0)->set_shape(start->shape());
     body_->parameter(0)->set_shape(start->shape());
-    // In the body an element of the state stands for each; it is the same the next time.
+    // In the body an element of the state represents each; it is invariant.
     for (size_t m = 0; m < moved.size(); ++m) {
       int64_t k = static_cast<int64_t>(next.size());
       Instruction* element = ElementOf(body_->parameter(0), k, moved[m]);
@@ -105,8 +105,8 @@ class Mover {
   }
 
  private:
-  // Who needs the whole state gets it put together: it is going to have more elements. It stands
-  // first, as these may take the place of what is made of no state.
+  // Users of the whole state get a rebuilt tuple: it is going to have more elements. It comes
+  // first, because these may replace values that do not depend on the state.
   static void TakeApart(Computation* c) {
     Instruction* parameter = c->parameter(0);
     c->Move(parameter, c->instructions().front());
@@ -124,8 +124,8 @@ class Mover {
     }
   }
 
-  // What depends on nothing that changes, and is needed by what does. It is no larger than the
-  // state that it is made of, since it becomes state.
+  // Invariant values used by variant ones. They are no larger than their inputs in the state,
+  // because they become state.
   static std::vector<Instruction*> Moved(const Computation& body) {
     const Instruction* parameter = body.parameter(0);
     // Bytes of the state that an instruction which does not change is made of.
@@ -164,7 +164,7 @@ class Mover {
       constexpr int64_t kLarge = 1 << 20, kMuchWork = 8;
       const int64_t bytes = i->shape().byte_size();
       bool pays = bytes <= kLarge && work[i] >= kMuchWork * i->shape().num_elements();
-      // What is made of constants alone is made of no state.
+      // Values of constants only do not depend on the state.
       const bool fits = it->second > 0 && bytes <= it->second;
       if (needed && (fits || pays)) moved.push_back(i);
     }
@@ -180,7 +180,7 @@ class Mover {
         at);
   }
 
-  // The instructions and what they are made of, before the loop.
+  // The instructions and their inputs, before the loop.
   std::vector<Instruction*> CopyOut(const std::vector<Instruction*>& moved) {
     std::unordered_set<const Instruction*> needed(moved.begin(), moved.end());
     std::vector<const Instruction*> work(moved.begin(), moved.end());
@@ -215,7 +215,7 @@ class Mover {
 
 Result<bool> MoveInvariants(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  // Callees first: what leaves an inner loop may leave the outer one, too.
+  // Callees first: values that leave an inner loop may leave the outer one, too.
   for (Computation* c : module.CalleesFirst()) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;

@@ -23,9 +23,9 @@ std::optional<bool> Continues(const Instruction& loop, const Known& state) {
   return value->AsInt(0) != 0;
 }
 
-// Where the loop runs never or once: what it is.
+// The value of a loop with a trip count of 0 or 1.
 Instruction* Unrolled(Instruction* loop) {
-  // What the condition does is done as often as it is asked.
+  // Effects of the condition occur once per evaluation.
   if (ir::HasSideEffect(*loop->called(0))) return nullptr;
   Known state = StateOf(loop->operand(0));
   std::optional<bool> runs = Continues(*loop, state);
@@ -153,7 +153,7 @@ bool HandOnConstants(Instruction* loop) {
     any |= stays[k] || state[k];
   }
   if (!any) return false;
-  // What changes is not known any more, and what depended on it may change, too.
+  // Changing elements become unknown, and their dependents may change, too.
   for (bool changes = true; changes;) {
     changes = false;
     Known next = NextState(*body, KnownValues(*body, state));
@@ -174,7 +174,7 @@ bool HandOnConstants(Instruction* loop) {
   return own != nullptr;
 }
 
-// Who needs the whole state gets it put together, so that elements can be had from elsewhere.
+// Users of the whole state get a rebuilt tuple, so that elements can be replaced.
 void TakeApart(Instruction* loop) {
   std::vector<Instruction*> users;
   for (Instruction* user : loop->users()) {
@@ -195,7 +195,7 @@ void TakeApart(Instruction* loop) {
   if (loop->IsRoot()) c->set_root(whole);
 }
 
-// Who reads the elements of a tuple by get-tuple-element, by the element.
+// The get-tuple-element users of a tuple, by element.
 using ElementReaders = std::unordered_map<int64_t, std::vector<Instruction*>>;
 ElementReaders ReadersByElement(const Instruction* tuple) {
   ElementReaders readers;
@@ -207,7 +207,7 @@ ElementReaders ReadersByElement(const Instruction* tuple) {
   return readers;
 }
 
-// What a loop does not change can be had from its operand, and a constant from where it is needed.
+// Invariant elements are read from the loop's operand, and constants are duplicated at their uses.
 bool UseInvariants(Instruction* loop) {
   bool changed = false;
   Computation* c = loop->parent();
@@ -249,7 +249,7 @@ bool UseInvariants(Instruction* loop) {
       for (Instruction* user : elements[k]) {
         if (!reads(user)) continue;
         Instruction* constant = CopyOfConstant(value, user);
-        // The next state stays what it is, so that the element is seen not to change.
+        // The next state is unchanged, so that the element is recognised as invariant.
         std::vector<Instruction*> readers(user->users().begin(), user->users().end());
         for (Instruction* reader : readers) {
           if (callee == 1 && reader == own->root()) continue;
@@ -305,7 +305,7 @@ bool MergeElements(Instruction* loop) {
   return changed;
 }
 
-// Which elements of the state decide what the loop gives to those who read it.
+// The elements of the state that affect the loop's used results.
 std::vector<bool> Needed(const Instruction& loop) {
   const Computation &condition = *loop.called(0), &body = *loop.called(1);
   std::vector<bool> all(loop.shape().elements().size(), true);
@@ -316,7 +316,7 @@ std::vector<bool> Needed(const Instruction& loop) {
     if (user->opcode() != Opcode::kGetTupleElement) return all;
   }
   for (size_t k = 0; k < needed.size(); ++k) needed[k] = needed[k] || tested[k];
-  // What a needed element's next value is made of is needed.
+  // Inputs of a needed element's next value are needed.
   std::vector<const Instruction*> work;
   std::unordered_set<const Instruction*> seen;
   auto visit = [&](const Instruction* i) {
@@ -325,7 +325,7 @@ std::vector<bool> Needed(const Instruction& loop) {
   for (size_t k = 0; k < needed.size(); ++k) {
     if (needed[k]) visit(body.root()->operand(static_cast<int64_t>(k)));
   }
-  // What has side effects reads what it reads.
+  // Inputs of side effects are needed.
   for (const Instruction* i : body.instructions()) {
     if (ir::HasSideEffect(*i)) visit(i);
   }
@@ -371,7 +371,7 @@ bool DropElements(Instruction* loop) {
 
 Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  // Callers first: a loop that does not run takes those in its body with it.
+  // Callers first: removal of a loop also removes the loops in its body.
   std::vector<Computation*> order = module.CalleesFirst();
   for (Computation* c : std::views::reverse(order)) {
     if (DropUncalled(c)) {

@@ -6,8 +6,8 @@ namespace {
 
 using ir::Instruction;
 
-// One op's operands in the type that is computed in, and what all three ops need of them. Halves
-// and smaller floats are computed with as f32, and rounded at the end.
+// One op's operands in the type of computation, and the values shared by all three ops. Halves and
+// smaller floats are computed as f32, and rounded at the end.
 class Features {
  public:
   Features(Builder& b, Instruction* i)

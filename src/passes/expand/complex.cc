@@ -83,7 +83,7 @@ class ComplexExpansion : public expand::Retyping {
     return OkStatus();
   }
 
-  // What stands for i: a pair where it is a complex array.
+  // The replacement of i: a pair for a complex array.
   Result<Instruction*> ValueOf(Builder& b, Instruction* i, const Shape& shape) override {
     if (shape.is_array() && !shape.is_static()) {
       return Unimplemented(OpcodeName(i->opcode()), ": '", i->name(), "' of shape ", shape,
@@ -218,7 +218,7 @@ class ComplexExpansion : public expand::Retyping {
     }
     const int64_t from_bits = BitWidth(x->shape().type()), to_bits = BitWidth(to);
     if (from_bits < to_bits) {
-      // A last dimension for what becomes one element.
+      // A last dimension for the parts of one element.
       std::vector<Dimension> dimensions = result.dimensions();
       dimensions.push_back(to_bits / from_bits);
       x = b.Reshape(x, std::move(dimensions));

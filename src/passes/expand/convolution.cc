@@ -18,15 +18,15 @@ constexpr int64_t kMostPadding = 16;
 // Of fewer output features of a group the sum is vectors of other dimensions, or of the input
 // features.
 constexpr int64_t kFewFeatures = 4;
-// So few products are rounded before they are added, in order: that is what others give, and tells
-// where a sum's terms cancel.
+// Short sums round their products before adding them, in order, as other implementations do; it
+// matters if a sum's terms cancel.
 constexpr int64_t kFewProducts = 1 << 14;
 
 size_t At(int64_t i) { return static_cast<size_t>(i); }
 
 bool IsNarrow(ElementType type) { return IsHalf(type) || (IsInteger(type) && BitWidth(type) < 32); }
 
-// What products and sums of a type are taken in.
+// The type of computation for products and sums.
 ElementType WideType(ElementType type) {
   if (IsHalf(type)) return ElementType::kF32;
   if (!IsNarrow(type)) return type;
@@ -73,8 +73,8 @@ class SumsOfProducts {
   }
 
  private:
-  // What a dimension of an operand or of the result is, once groups are dimensions of their own;
-  // windows' dimensions have numbers, and the places along them.
+  // The role of a dimension of an operand or of the result, with groups as dimensions of their own;
+  // the dimensions of windows and of positions are numbered.
   struct Role {
     enum Kind { kGroup, kBatch, kInput, kOutput, kPlace, kWindow } kind;
     int64_t number = 0;
@@ -103,7 +103,7 @@ class SumsOfProducts {
     return sum <= kFewProducts / i_->shape().num_elements();
   }
 
-  // What is added around and between lhs's elements, and the windows of what that makes.
+  // The padding around and between lhs's elements, and the windows of the padded array.
   void ChooseWindows() {
     const auto& window = i_->attributes().Window(Attr::kWindow);
     const Shape& shape = i_->operand(0)->shape();
@@ -150,7 +150,7 @@ class SumsOfProducts {
   Instruction* PatchesOfLhs() {
     Instruction* x = i_->operand(0);
     const bool sees = std::ranges::any_of(view_, [](const auto& w) { return !IsTrivial(w); });
-    // What would be converted in each window is converted before, once.
+    // Conversions are done once before, not in each window.
     if (sees && in_place_ && !b_.scheduler()->ConvertsWhatItReads() &&
         IsNarrow(x->shape().type())) {
       x = InLayout(b_.Convert(x, WideType(i_->shape().type())), *i_->operand(0));
@@ -221,7 +221,7 @@ class SumsOfProducts {
     return b_.Reshape(w, std::move(dims));
   }
 
-  // The result's dimensions, the feature's as its group and what it is there.
+  // The result's dimensions, with the feature's split into group and feature.
   Roles ResultRoles() const {
     Roles roles;
     for (int64_t at = 0; at < d_.rank(); ++at) {
@@ -260,7 +260,7 @@ class SumsOfProducts {
       if (role.kind == Role::kBatch || role.kind == Role::kPlace) made.push_back(role);
     }
     made.push_back({Role::kOutput});
-    // Of what was made wide the sum is as wide at least.
+    // The sum of widened factors is at least as wide.
     ElementType sum = i_->shape().type();
     if (IsNarrow(sum) && !IsNarrow(type)) sum = WideType(sum);
     Instruction* dot = b_.Add(Opcode::kDot, {x, w}, std::move(attributes), Shape::Scalar(sum));

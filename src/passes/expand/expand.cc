@@ -77,7 +77,7 @@ bool expand::IsExpanded(Opcode opcode) {
 
 Result<bool> ExpandOps(ir::Module& module, const PassContext& context) {
   bool changed = false;
-  // Callees first, as what is expanded may call computations that expansions have changed.
+  // Callees first, because expanded ops may call computations changed by expansions.
   for (Computation* c : module.CalleesFirst()) {
     if (c->MayHold(Opcode::kReduceWindow) || c->MayHold(Opcode::kSelectAndScatter)) {
       for (Instruction* i : c->instructions()) {

@@ -18,7 +18,7 @@ bool IsNarrow(ElementType type) { return WideOf(type) != type; }
 bool IsNarrowInt(ElementType type) { return IsNarrow(type) && IsInteger(type); }
 bool IsNarrowFloat(ElementType type) { return IsNarrow(type) && IsFloat(type); }
 
-// What the bytes of an array are.
+// The encoding of an array's bytes.
 ElementType CarrierOf(ElementType type) {
   return type != ElementType::kInvalid && IsSigned(type) ? ElementType::kS8 : ElementType::kU8;
 }
@@ -137,7 +137,7 @@ class NarrowExpansion : public expand::Retyping {
                     by);
   }
 
-  // What a byte of memory is as an element.
+  // The element of a byte of memory.
   static Instruction* LowestBits(Builder& b, Instruction* x, ElementType type) {
     if (BitWidth(type) == 8) return x;
     if (IsInteger(type)) return Wrap(b, x, type);
@@ -222,7 +222,7 @@ class NarrowExpansion : public expand::Retyping {
         value = b.Convert(b.Unary(i->opcode(), operands[0]), wide);
         break;
       case Opcode::kShiftRightArithmetic: {
-        // The highest bit is what fills in, of a type without a sign too.
+        // The highest bit is shifted in, for unsigned types too.
         Instruction* up = b.Number(operands[0], static_cast<double>(8 - BitWidth(type)));
         Instruction* high = b.Bits(b.Binary(Opcode::kShiftLeft, operands[0], up), ElementType::kS8);
         Instruction* x = b.Binary(i->opcode(), high, b.Bits(up, ElementType::kS8));
@@ -464,7 +464,7 @@ class NarrowExpansion : public expand::Retyping {
            });
   }
 
-  // Whether all that narrow floats come to is what they are.
+  // Whether narrow floats are only moved.
   static bool RoundsNothing(const ir::Computation& c) {
     auto has_any = [](const Instruction* i) { return IsNarrowFloat(i->shape().type()); };
     return std::ranges::all_of(c.instructions(), [&](const Instruction* i) {

@@ -1,4 +1,4 @@
-// What processes do together, where there is one: replica 0 of partition 0.
+// Collectives of a single process: replica 0 of partition 0.
 #include <algorithm>
 
 #include "passes/expand/expand.h"
@@ -53,7 +53,7 @@ Result<Instruction*> OneProcess(Builder& b, Instruction* i) {
       break;
   }
   if (!IsAlone(groups)) return NeedsOthers(i);
-  // What one process gathers, folds or exchanges with itself is its own.
+  // A single process gathers, reduces or exchanges only its own value.
   std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
   Instruction* all =
       operands.size() == 1 && !i->shape().is_tuple() ? operands[0] : b.Tuple(std::move(operands));

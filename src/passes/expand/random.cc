@@ -240,7 +240,7 @@ Instruction* UniformFloats(Builder& b, Instruction* a, Instruction* end, const S
   Instruction* sum = b.Plus(b.Times(b.Spread(all, b.Convert(a, type)), b.Minus(b.Number(u, 1), u)),
                             b.Times(b.Spread(all, b.Convert(end, type)), u));
   Instruction* rounded = b.Convert(sum, shape.type());
-  // What comes out as b by rounding.
+  // Results rounded to b.
   const Shape& result = rounded->shape();
   return b.Select(b.Compare(Direction::kGe, rounded, b.Spread(result, end)), b.Spread(result, a),
                   rounded);

@@ -121,7 +121,7 @@ Result<bool> Retyping::Run(const PassContext& context) {
   });
   if (!any) return false;
   KILN_RETURN_IF_ERROR(Prepare());
-  // Callees first: what calls them sees what they have become.
+  // Callees first: callers see their legalised forms.
   for (Computation* c : module_.CalleesFirst()) {
     KILN_RETURN_IF_ERROR(Expand(*c, context));
   }
@@ -136,7 +136,7 @@ void Retyping::Retype(Instruction* i, const Shape& was) {
   shapes_[i] = std::move(before);
 }
 
-// A parameter of the entry stays, and its users take what is made of it.
+// A parameter of the entry stays, and its users take the converted value.
 Status Retyping::ExpandParameter(Computation& c, Instruction* p) {
   std::vector<Instruction*> users(p->users().begin(), p->users().end());
   auto next = c.instructions().begin();
@@ -186,7 +186,7 @@ Status Retyping::Expand(Computation& c, const PassContext& context) {
     KILN_ASSIGN_OR_RETURN(Instruction * value, ValueOf(b, i, shape));
     KILN_RETURN_IF_ERROR(b.status());
     value = b.InLayout(value, MappedAll(shape));
-    // What stands for a value of another shape already, or for itself, is another value.
+    // Values replaced already are skipped.
     const Shape* before = Before(value);
     const bool is_operand = std::ranges::find(i->operands(), value) != i->operands().end();
     if (before ? !(has && before->SameTypeAndDimensions(shape)) : has && is_operand) {

@@ -17,7 +17,7 @@ using ir::Instruction;
 
 size_t At(int64_t i) { return static_cast<size_t>(i); }
 
-// What a computation of two scalars makes of these, at the end of the computation that they are in.
+// The result of a computation of two scalars, appended to their computation.
 Instruction* Apply(const Computation& function, Instruction* x, Instruction* y) {
   // The body is copied to before something.
   Instruction* call = x->parent()->Create({.opcode = Opcode::kTuple, .shape = Shape::Tuple({})});
@@ -146,7 +146,7 @@ class Folds {
     return b;
   }
 
-  // Blocks cost nothing but what is cut off of them at last.
+  // Blocks cost only their final slice.
   std::vector<Blocks> ChooseBlocks() const {
     std::vector<Blocks> blocks;
     const int64_t most = 4 * x_->shape().num_elements() + 1024;

@@ -124,7 +124,7 @@ Values SizedReduce(Builder& b, const Instruction* i, const std::vector<Sized>& o
   return Elements(b, folded, 0, n, sizes);
 }
 
-// Products with what is not there must be 0: neither factor may be an infinity or a NaN.
+// Products with undefined elements must be 0: neither factor may be an infinity or a NaN.
 Values SizedDot(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Attributes& a = i->attributes();
   const Ints *batch[] = {&a.IntsOf(Attr::kLhsBatchDims), &a.IntsOf(Attr::kRhsBatchDims)},

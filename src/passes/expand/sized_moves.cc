@@ -36,7 +36,7 @@ bool KeepsPlaces(const Shape& from, const Shape& to) {
   return groups(from) == groups(to);
 }
 
-// The elements one by one, each from its place in the order of what is there.
+// The elements one by one, by their ordinals among the defined ones.
 Instruction* Rearranged(Builder& b, const Sized& x, const Shape& to,
                         const std::vector<Instruction*>& sizes) {
   const Shape places(ElementType::kS64, to.dimensions());
@@ -105,7 +105,7 @@ Values SizedReshape(Builder& b, const Instruction* i, const std::vector<Sized>& 
   return One(array, std::move(sizes));
 }
 
-// What is there is last when reversed, and then moved to the front.
+// The defined elements are last when reversed, and then moved to the front.
 Values SizedReverse(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Sized& x = operands[0];
   Instruction* array = OnArrays(b, i, ArraysOf(operands));
@@ -131,7 +131,8 @@ Values SizedReverse(Builder& b, const Instruction* i, const std::vector<Sized>& 
   return One(array, x.sizes);
 }
 
-// Each operand is written behind what there is of those before, over what is not there of them.
+// Each operand is written behind the defined elements of the preceding ones, over their undefined
+// ones.
 Values SizedConcatenate(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const int64_t along = i->dimensions()[0];
   std::vector<Instruction*> sizes = SizesBy(b, operands, i->shape().rank(),
@@ -153,7 +154,7 @@ Values SizedConcatenate(Builder& b, const Instruction* i, const std::vector<Size
   return One(array, std::move(sizes));
 }
 
-// What is new is zero.
+// New elements are zero.
 Values SizedSetDimensionSize(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Sized& x = operands[0];
   const int64_t along = i->dimensions()[0], bound = x.shape().dim(along);

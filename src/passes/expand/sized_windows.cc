@@ -56,7 +56,7 @@ Instruction* ByComponent(Builder& b, const Instruction* i, const Shape& indices,
   return b.Add(Opcode::kBroadcast, {vector}, {{Attr::kDimensions, Ints{vector_dim}}}, indices);
 }
 
-// The dimensions along which the windows are a constant part of what is bounded.
+// The bounded dimensions along which the windows have constant sizes.
 bool IsPart(const Sized& x, int64_t d, int64_t size) {
   return x.size(d) && size != x.shape().dim(d);
 }

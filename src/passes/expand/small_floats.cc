@@ -115,7 +115,7 @@ Instruction* EncodeFloat(Builder& b, const FloatFormat& format, Instruction* x) 
     // Just under half of the last bit that is kept, or half where that is set.
     Instruction* odd = w.And(w.Right(magnitude, drop), 1);
     code = b.Minus(w.Right(b.Plus(w.Plus(magnitude, half - 1), odd), drop), w.Word(rebias));
-    // What becomes subnormal is added to a number whose last bit is the least number.
+    // Subnormal results are added to a number whose last bit is the least number.
     const uint64_t normal = static_cast<uint64_t>(from.bias + 1 - format.bias) << from.mantissa;
     const uint64_t aligned =
         static_cast<uint64_t>(from.bias + from.mantissa + 1 - format.bias - format.mantissa)

@@ -1,7 +1,7 @@
-// Decides what becomes one kernel. Producers go into their consumers where that saves memory
-// traffic, from the last instruction to the first; then kernels that read the same array and walk
-// the same space become one with several outputs. Whether a group is one kernel is `kernel`'s to
-// say; whether it pays is decided here.
+// Instruction fusion. Producers are fused into consumers if that saves memory traffic, from the
+// last instruction to the first; then kernels over the same space that read the same array become
+// one with several outputs. Whether a group is one kernel is `kernel`'s to say; whether it pays is
+// decided here.
 
 #include <algorithm>
 #include <unordered_map>
@@ -102,8 +102,8 @@ class Fuser {
     });
   }
 
-  // Whether `later` would read an array of the producer's operands after somebody has updated it in
-  // place, who then has to copy it.
+  // Whether `later` would read an array of the producer's operands after an in-place update of it,
+  // which would then need a copy.
   bool ReadsAfterUpdate(const Instruction& producer, const Instruction& later) {
     for (const Instruction* x : producer.operands()) {
       if (!updated_.contains(x)) continue;
@@ -262,13 +262,13 @@ class Fuser {
     return false;
   }
 
-  // With what takes its outputs apart.
+  // With its get-tuple-elements.
   void Forget(Instruction* kernel) {
     gone_.Insert(kernel->id());
     if (!kernel->shape().is_tuple()) return;
     for (const Instruction* user : kernel->users()) gone_.Insert(user->id());
   }
-  // What grew in place is there still.
+  // Fusions that grew in place still exist.
   void Revive(Instruction* made) {
     gone_.Erase(made->id());
     NoteUpdates(made);

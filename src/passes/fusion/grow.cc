@@ -17,8 +17,8 @@ std::string FusionKind(const Instruction& i) {
 
 namespace {
 
-// Who takes all of a kernel's outputs takes them one by one and put together again; so does the
-// computation, whose root it may be.
+// Users of a kernel's whole tuple get a rebuilt tuple of its outputs; so does the computation if it
+// is the root.
 void TakeApart(Instruction* kernel) {
   Computation* c = kernel->parent();
   std::vector<Instruction*> users(kernel->users().begin(), kernel->users().end());

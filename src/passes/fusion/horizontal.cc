@@ -1,5 +1,5 @@
-// Small kernels that do not depend on each other become one: a bundle, which a CPU's threads share
-// among each other and a GPU launches once. Typical are the updates of hundreds of parameters.
+// Horizontal fusion: small independent kernels become one, a bundle, distributed over a CPU's
+// threads, or launched once on a GPU. Typical are the updates of hundreds of parameters.
 //
 // Two instructions at the same distance from the root, counted along the longest way, cannot depend
 // on each other, and no more can bundles of such: a way from one bundle to another leads nearer to
@@ -67,7 +67,7 @@ bool IsSmallKernel(const Instruction& i) {
     case FusionRole::kChain:
       return false;
   }
-  // What updates an array in place had better be free to come last.
+  // In-place updates should stay free to come last.
   if (kernel::UpdatedOperand(i, 0) >= 0) return false;
   int64_t bytes = 0;
   for (const Shape* array : ArraysOf(i.shape())) {
@@ -127,7 +127,7 @@ class Bundle {
              return result->byte_size() == operand.shape().byte_size();
            });
   }
-  // What one kernel overwrites another may not read while both run.
+  // A kernel must not overwrite the input of another one in the same bundle.
   bool TakesMemoryFromOthers(const Instruction& kernel) const {
     return std::ranges::any_of(kernel.operands(), [&](const Instruction* operand) {
       auto at = over_.find(operand);

@@ -118,8 +118,8 @@ class FusedBuilder {
   std::unordered_map<const Instruction*, Instruction*> inside_;
 };
 
-// Hands the results of a fusion on to the users of what they replace. A fusion of one output is
-// that output.
+// Replaces the original instructions by the results of a fusion. A fusion of one output is that
+// output.
 void ReplaceOutputs(const std::vector<Instruction*>& old, Instruction* fusion) {
   Computation* c = fusion->parent();
   if (old.size() == 1) return c->ReplaceAllUses(old[0], fusion);

@@ -41,7 +41,7 @@ constexpr int64_t kLargeRow = 1 << 14;
 // Fewer elements than these along the last dimension are not worth a transpose in registers.
 constexpr int64_t kMinTransposed = 16;
 
-// What the rows are: the shape that is reduced, and the dimensions it is reduced over.
+// The rows: the reduced shape, and its reduced dimensions.
 struct Space {
   std::vector<Dimension> full, kept;
   Ints reduced, kept_dimensions;
@@ -203,7 +203,7 @@ class RowFuser {
     // Stages would repeat it.
     if (!after) return !IsExpensive(i.opcode());
     if (i.opcode() == Opcode::kTranspose) {
-      // Who else wants the rows as they are reads them across as well.
+      // Other users of the rows also read them across.
       return HasOrder(i, space, order) && MayTranspose(space, order) &&
              i.operand(0)->users().size() == 1;
     }
@@ -273,12 +273,12 @@ class RowFuser {
       Instruction* i = candidates.back();
       candidates.pop_back();
       std::optional<Ints>& own = orders.at(i);
-      // What no reduction is in may be read in any order.
+      // Regions without a reduction may be read in any order.
       if (!own && !after_reduction_.contains(i) && !IsReduction(*i)) own = Ints();
       if (!own || !FitsInto(space, *i, *own)) continue;
       bool closed = !i->IsRoot() && std::all_of(i->users().begin(), i->users().end(),
                                                 [&](auto* u) { return members_.contains(u); });
-      // What is repeated stays outside, too, for those who use it there.
+      // Duplicated instructions also stay outside, for their users there.
       if (closed || !IsRepeatable(*i)) {
         if (!closed && !MayEscape(i, last)) continue;
         if (!closed) outputs_.push_back(i);
@@ -333,7 +333,7 @@ class RowFuser {
     }
     Instruction* fusion = MergeGroup(region, outputs);
     if (!analysis_.KernelOf(*fusion).ok()) Unfuse(fusion);
-    // What uses an output that is not the root may stand before what the region needs.
+    // Users of an output other than the root may come before inputs of the region.
     if (outputs.size() > 1) FindPositions();
     return true;
   }
@@ -341,9 +341,9 @@ class RowFuser {
   Computation& c_;
   const kernel::Scheduler& scheduler_;
   kernel::FusionAnalysis& analysis_;
-  // What was there at first; null where it has become part of a kernel.
+  // The original instructions; null if fused into a kernel.
   std::vector<Instruction*> order_;
-  // Of what is left of that: where it stands there.
+  // The positions of the remaining ones.
   std::unordered_map<const Instruction*, size_t> index_;
   // Of everything, in an order in which operands come first.
   std::unordered_map<const Instruction*, size_t> position_;

@@ -120,15 +120,15 @@ class Assigner {
     return OkStatus();
   }
 
-  // Walks in order of execution; users extend the ranges of what they read. Its result is read at
-  // `end`. `places` are where values of the computation are to be made.
+  // Walks in order of execution; users extend the live ranges of their operands. The computation's
+  // result is read at `end`. `places` are the required places of values.
   Status MakeComputation(const Computation& c, int64_t end, const Places& places) {
     for (Instruction* owned : c.instructions()) {
       const Instruction* i = owned;
       if (i->opcode() == Opcode::kParameter) continue;
       for (const Instruction* operand : i->operands()) {
         if (ir::IsAlias(*i)) continue;  // Only real readers keep memory alive.
-        // A loop copies its operand when it begins. What a branch reads extends what it reads.
+        // A loop copies its operand when it begins. Reads of a branch extend live ranges.
         for (int b : out_.leaves.at(operand)) Touch(b, BeginOf(i));
       }
       auto place = places.find(i);
@@ -246,7 +246,7 @@ class Assigner {
     std::vector<int> state;
     std::vector<Shape> shapes = LeavesOf(i->shape());
     std::set<int> taken(wanted.begin(), wanted.end());
-    // What the loop does not change stays where it is.
+    // Invariant elements stay in place.
     std::vector<bool> kept;
     for (size_t leaf = 0; leaf < shapes.size(); ++leaf) {
       kept.push_back(ir::KeepsLeaf(*i, static_cast<int64_t>(leaf)));
@@ -384,7 +384,7 @@ class Assigner {
       if (r.instruction != maker) continue;
       switch (maker->opcode()) {
         case Opcode::kWhile:
-          // It must begin with what is there.
+          // It begins with the present contents.
           if (ir::OriginOf({maker->operand(0), result.index}) != state) return false;
           if (IsKeptBy(*maker, readers)) return false;
           break;

@@ -14,7 +14,7 @@ constexpr std::string_view kKinds[] = {"parameter", "result", "constant", "arena
 constexpr size_t kMostBuffers = 20;
 constexpr size_t kMostNames = 8;
 
-// Who is in each buffer.
+// The values in each buffer.
 std::vector<std::vector<std::string>> UsersOf(const BufferAssignment& assignment) {
   std::vector<std::vector<std::string>> users(assignment.buffers.size());
   auto add = [&](int b, std::string name) {
@@ -54,7 +54,7 @@ std::string BufferAssignment::ToString() const {
 }
 
 std::string BufferAssignment::MemoryReport() const {
-  // What lives in the arena from one position to the next.
+  // The live values in the arena from one position to the next.
   std::map<int64_t, int64_t> change;
   for (const Buffer& b : buffers) {
     if (b.kind != Buffer::Kind::kArena || b.bytes == 0) continue;

@@ -16,7 +16,7 @@ struct Item {
   int64_t offset = 0;
 };
 
-// What is live at once, at its most: no arena is smaller.
+// The peak of live bytes: a lower bound of the arena.
 int64_t MostLive(const std::vector<Item>& items) {
   std::map<int64_t, int64_t> change;
   for (const Item& i : items) {

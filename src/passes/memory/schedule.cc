@@ -25,7 +25,7 @@ bool OwnsItsCallees(const Instruction& i) {
 // Trying each ready instruction at each step takes long where there are more than this.
 constexpr int64_t kMaxForGreedy = 4096;
 
-// Orders of a computation's instructions, and what is live in them.
+// Orders of a computation's instructions, and their live bytes.
 class Scheduler {
  public:
   // `callee_peaks` are the bytes that loops and conditionals need inside.
@@ -70,7 +70,7 @@ class Scheduler {
         }
       }
       if (wanted.empty()) continue;
-      // What of the rest the update is needed for, and what of it the others need.
+      // The dependents of the update among the rest, and the inputs of the others.
       std::unordered_set<const Instruction*> after = {update}, before;
       for (size_t k = at + 1; k < end; ++k) {
         if (std::ranges::any_of(order[k]->operands(),
@@ -229,7 +229,7 @@ class Scheduler {
     return order;
   }
 
-  // Of what is ready always what frees most, or takes least; of equals the first in `order`.
+  // Among ready instructions always the one that frees most, or takes least; ties by `order`.
   std::vector<Instruction*> Greedy(const std::vector<Instruction*>& order) const {
     ir::InstructionMap<size_t> waits_for(c_), position(c_);
     for (size_t k = 0; k < order.size(); ++k) {
@@ -308,7 +308,7 @@ Result<bool> FlattenCallGraph(ir::Module& module) {
 }
 
 Result<bool> Schedule(ir::Module& module) {
-  // Callees first: what they need at their peak counts where they are called.
+  // Callees first: their peaks count at their calls.
   std::unordered_map<const Computation*, int64_t> peaks;
   std::unordered_set<const Computation*> programs = {module.entry()}, bodies;
   std::vector<Computation*> order = module.CalleesFirst();

@@ -96,7 +96,7 @@ Instruction* Negate(Instruction* i) {
   }
   // -(x * c) => x * -c
   // -(x / c) => x / -c   (floats; the quotient of the least integer by -c wraps otherwise) where
-  //                      nobody else needs the quotient
+  //                      the quotient has no other users
   bool divides = x->opcode() == Opcode::kDivide && IsFloat(i) && IsUsedOnce(x);
   if ((x->opcode() == Opcode::kMultiply || divides) && IsConstantTerm(x->operand(1)) &&
       !WillBeConstant(x->operand(0))) {
@@ -128,7 +128,7 @@ Instruction* OfRoot(Instruction* i, const Instruction* root) {
   if (!IsNonNegative(root->operand(0))) return nullptr;
   // sqrt(x) * sqrt(x) => x   (where x is not negative; the product is rounded twice)
   if (root->opcode() == Opcode::kSqrt) return root->operand(0);
-  // rsqrt(x) * rsqrt(x) => 1 / x   (where x is not negative, and nobody else needs the root;
+  // rsqrt(x) * rsqrt(x) => 1 / x   (where x is not negative, and the root has no other users;
   // rounded once)
   bool own = root->users().size() == 1 && !root->IsRoot();
   if (root->opcode() != Opcode::kRsqrt || !own) return nullptr;
@@ -155,8 +155,8 @@ Instruction* Multiply(Instruction* i) {
   if (x == y && (x->opcode() == Opcode::kSqrt || x->opcode() == Opcode::kRsqrt)) {
     if (Instruction* simpler = OfRoot(i, x)) return simpler;
   }
-  // convert(p) * x => select(p, x, 0)   (integers; p are preds, and nobody else needs their
-  // numbers)
+  // convert(p) * x => select(p, x, 0)   (integers; p are preds, and their numbers have no
+  // other users)
   for (int64_t k : {0, 1}) {
     Instruction *p = AsPred(i->operand(k)), *other = i->operand(1 - k);
     if (!p || !IsInt(i) || !IsUsedOnce(i->operand(k))) continue;
@@ -219,8 +219,8 @@ Instruction* Divide(Instruction* i) {
     Shape shape = WithType(y->shape(), y->shape().type());
     return Make(i, Opcode::kMultiply, {x, Splat(i, shape, *reciprocal)});
   }
-  // x / rsqrt(y) => x * sqrt(y)   (where nobody else needs the root; rounded as often, and the root
-  // to the last bit)
+  // x / rsqrt(y) => x * sqrt(y)   (where the root has no other users; rounded as often, and the
+  // root to the last bit)
   if (y->opcode() == Opcode::kRsqrt && IsUsedOnce(y)) {
     Shape shape = WithType(i->shape(), i->shape().type());
     return Make(i, Opcode::kMultiply, {x, MakeShaped(i, shape, Opcode::kSqrt, {y->operand(0)})});

@@ -1,4 +1,4 @@
-// What follows from an op's being commutative and associative, whichever it is.
+// Rules for any commutative and associative op.
 
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
@@ -56,13 +56,13 @@ Instruction* Association(Instruction* i) {
            IsConstantTerm(inner->operand(1)) && !WillBeConstant(inner->operand(0));
   };
   Shape shape = WithType(i->shape(), i->shape().type());
-  // (x * c) * (y * d) => (x * y) * (c * d)   where nobody else needs the inner ones
+  // (x * c) * (y * d) => (x * y) * (c * d)   where the inner ones have no other users
   if (is_own_with_constant(x) && is_own_with_constant(y)) {
     return Make(i, i->opcode(),
                 {MakeShaped(i, shape, i->opcode(), {x->operand(0), y->operand(0)}),
                  OnConstants(i, i->opcode(), x->operand(1), y->operand(1))});
   }
-  // (x * c) * spread(s) => x * spread(s * c)   where nobody else needs the inner one
+  // (x * c) * spread(s) => x * spread(s * c)   where the inner one has no other users
   for (int64_t k : {0, 1}) {
     Instruction *inner = i->operand(k), *spread = i->operand(1 - k);
     if (!is_own_with_constant(inner) || !IsSpread(spread) || i->shape().num_elements() < 2) {

@@ -45,7 +45,7 @@ Instruction* Joined(Instruction* i, std::span<Instruction* const> run, size_t d)
                     {{Attr::kSlice, std::move(slices)}});
 }
 
-// Joins runs of operands that nobody else needs, or all of them.
+// Joins runs of operands without other users, or all of them.
 std::vector<Instruction*> JoinRuns(Instruction* i, const std::vector<Instruction*>& parts,
                                    size_t d) {
   std::vector<Instruction*> joined;
@@ -99,7 +99,7 @@ Instruction* Repeated(Instruction* i, int64_t d) {
 }
 
 // concatenate(transpose(x), transpose(y)) => transpose(concatenate(x, y))   where all move alike,
-// and nobody else needs the transposes
+// and the transposes have no other users
 Instruction* OfTransposes(Instruction* i) {
   const Instruction* lead = i->operand(0);
   std::vector<Instruction*> operands;
@@ -135,7 +135,7 @@ Instruction* ConcatenateRules(Instruction* i) {
     if (x->shape().num_elements() == 0) continue;
     if (x->opcode() == Opcode::kConcatenate && x->dimensions() == i->dimensions() &&
         IsUsedOnce(x)) {
-      // concatenate(concatenate(x, y), z) => concatenate(x, y, z)   where nobody else needs it
+      // concatenate(concatenate(x, y), z) => concatenate(x, y, z)   where it has no other users
       parts.insert(parts.end(), x->operands().begin(), x->operands().end());
     } else {
       parts.push_back(x);

@@ -55,7 +55,7 @@ bool MayPassBy(ElementType a, ElementType b, ElementType c) {
 }
 
 // convert(op(convert(x), convert(y))) => op(x, y)   for sums, differences, products, negatives and
-// bits of integers of the result's type, computed in a wider one where nobody else needs it: their
+// bits of integers of the result's type, computed in a wider one where it has no other users: their
 // lower bits depend on lower bits alone
 Instruction* OfWideOp(Instruction* i) {
   const Instruction* op = i->operand(0);

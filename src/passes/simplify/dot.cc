@@ -12,7 +12,7 @@ bool Contains(const Ints& list, int64_t value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// One operand of a dot, by what its dimensions are for.
+// One operand of a dot, by the roles of its dimensions.
 struct Side {
   Instruction* x;
   const Ints& batch;
@@ -73,7 +73,7 @@ Instruction* Factor(Instruction* i, const Side& side) {
   return InResultShape(i, InResultType(i, x), places);
 }
 
-// The sum of x along what is summed over, in the result's shape.
+// The sum of x along the contracting dimensions, in the result's shape.
 Instruction* Summed(Instruction* i, const Side& side, Instruction* x) {
   Ints places, contracting;
   std::vector<int64_t> dims;
@@ -135,8 +135,8 @@ Instruction* OfVector(Instruction* i, const Side& x, const Side& v) {
 }
 
 // dot(concatenate(x, y), c) => dot(x, slice(c)) + dot(y, slice(c))   where the concatenation is
-// along what is summed over, nobody else needs it, and c will be a constant, on either side (order;
-// no halves, which round each product)
+// along what is summed over, it has no other users, and c will be a constant, on either side
+// (order; no halves, which round each product)
 Instruction* OfConcatenate(Instruction* i, int64_t side) {
   Instruction *parts = i->operand(side), *c = i->operand(1 - side);
   if (parts->opcode() != Opcode::kConcatenate || !IsUsedOnce(parts) || !WillBeConstant(c)) {

@@ -61,8 +61,8 @@ std::vector<Instruction*> WithoutIdleStarts(Instruction* i, int64_t first,
   return changed ? operands : std::vector<Instruction*>{};
 }
 
-// dynamic-slice(dynamic-slice(x, s), t) => dynamic-slice(x, s + t)   where nobody else needs the
-// inner one, or nothing has to be added
+// dynamic-slice(dynamic-slice(x, s), t) => dynamic-slice(x, s + t)   where the inner one has no
+// other users, or nothing has to be added
 Instruction* OfDynamicSliceOf(Instruction* i) {
   const Instruction* inner = i->operand(0);
   StartSum sum(i);
@@ -92,8 +92,8 @@ Instruction* OfSlice(Instruction* i) {
   return MakeDynamicSlice(i, i->shape(), inner->operand(0), sum.Make());
 }
 
-// dynamic-slice(transpose(x)) => transpose(dynamic-slice(x))   where nobody else needs the
-// transpose
+// dynamic-slice(transpose(x)) => transpose(dynamic-slice(x))   where the transpose has no
+// other users
 Instruction* OfTranspose(Instruction* i) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x)) return nullptr;
@@ -111,7 +111,7 @@ Instruction* OfTranspose(Instruction* i) {
 }
 
 // dynamic-slice(reshape(x)) => reshape(dynamic-slice(x))   where the reshape only adds or removes
-// dimensions of size 1, and nobody else needs it
+// dimensions of size 1, and it has no other users
 Instruction* OfReshape(Instruction* i) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x)) return nullptr;
@@ -144,8 +144,8 @@ Instruction* OfReshape(Instruction* i) {
 }
 
 // dynamic-slice(broadcast(x)) => broadcast(x)   where it takes all of x
-// dynamic-slice(broadcast(x)) => broadcast(dynamic-slice(x))   where nobody else needs the
-// broadcast
+// dynamic-slice(broadcast(x)) => broadcast(dynamic-slice(x))   where the broadcast has no
+// other users
 Instruction* OfBroadcast(Instruction* i) {
   const Instruction* x = i->operand(0);
   Instruction* small = x->operand(0);
@@ -274,7 +274,7 @@ Instruction* WithUpdate(Instruction* i, const Instruction* update_slice, Instruc
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
 }
 
-// An update that nobody else needs, and that is small beside the array.
+// An update without other users, small beside the array.
 bool IsOwnUpdate(const Instruction* x) {
   return x->opcode() == Opcode::kDynamicUpdateSlice && IsUsedOnce(x) &&
          4 * x->operand(1)->shape().num_elements() <= x->shape().num_elements();
@@ -299,7 +299,7 @@ Instruction* SelectOfUpdate(Instruction* i) {
 }
 
 // x + dynamic-update-slice(0, u, s) => dynamic-update-slice(x, x' + u, s)   where x' = x is cut to
-// the update, which is small, and which nobody else needs   (integers; floats where the zero is -0)
+// the update, which is small, and without other users   (integers; floats where the zero is -0)
 Instruction* SumOfUpdate(Instruction* i) {
   if (IsPred(i)) return nullptr;
   for (int64_t k : {0, 1}) {

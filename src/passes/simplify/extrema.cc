@@ -10,8 +10,8 @@ namespace {
 
 using ir::Instruction;
 
-// min(max(x, l), h) => clamp(l, x, h)   where l and h repeat a constant each, and nobody else needs
-// the inner one
+// min(max(x, l), h) => clamp(l, x, h)   where l and h repeat a constant each, and the inner one
+// has no other users
 // max(min(x, h), l) => clamp(l, x, h)   where, beside, l is below h
 Instruction* AsClamp(Instruction* i) {
   bool is_max = i->opcode() == Opcode::kMaximum;
@@ -31,8 +31,8 @@ Instruction* AsClamp(Instruction* i) {
 }
 
 // max(f(x), f(y)) => f(max(x, y)),  min(f(x), f(y)) => f(min(x, y))   where f is cbrt, exponential,
-// logistic or tanh, and nobody else needs the values   (which may be off in the last bit, and there
-// out of order)
+// logistic or tanh, and the values have no other users   (which may be off in the last bit, and
+// there out of order)
 Instruction* OfMonotone(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   switch (x->opcode()) {

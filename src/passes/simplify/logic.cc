@@ -109,7 +109,7 @@ Instruction* Xor(Instruction* i) {
   return nullptr;
 }
 
-// What holds where the order does not; of floats only equality has one.
+// The negated comparison; for floats only equality has one.
 std::optional<Direction> Opposite(Direction direction, bool is_float) {
   switch (direction) {
     case Direction::kEq:

@@ -66,8 +66,8 @@ Instruction* OfBroadcast(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {pad}, {{Attr::kDimensions, std::move(places)}});
 }
 
-// op(pad(x, c), spread(d)) => pad(op(x, spread(d)), op(c, d))   where nobody else needs the pad, of
-// constants c and d
+// op(pad(x, c), spread(d)) => pad(op(x, spread(d)), op(c, d))   where the pad has no other users,
+// of constants c and d
 Instruction* OpOfPad(Instruction* i) {
   if (i->opcode() == Opcode::kCopy) return nullptr;
   const Instruction* pad = nullptr;

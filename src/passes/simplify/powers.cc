@@ -105,7 +105,7 @@ Instruction* Remainder(Instruction* i) {
   return Make(i, Opcode::kSubtract, {low, bias});
 }
 
-// log(sqrt(x)) => log(x) * 0.5   (where nobody else needs the root; not rounded before)
+// log(sqrt(x)) => log(x) * 0.5   (where the root has no other users; not rounded before)
 // log(rsqrt(x)) => log(x) * -0.5   (where, beside, x is not negative: at -0 they differ)
 Instruction* Log(Instruction* i) {
   const Instruction* root = i->operand(0);

@@ -24,7 +24,7 @@ bool MoveAlike(const Instruction* x, const Instruction* y) {
          (x->opcode() == Opcode::kReshape || x->dimensions() == y->dimensions());
 }
 
-// What of x is needed is needed by i alone.
+// x has no users besides i.
 bool IsUsedOnlyBy(const Instruction* x, const Instruction* i) {
   return !x->IsRoot() && x->users().size() == 1 && x->users()[0] == i;
 }
@@ -74,9 +74,9 @@ Instruction* RearrangementRules(Instruction* i) {
                 BitWidth(i->shape().type()) > BitWidth(lead->shape().type());
   if (widens && lead->opcode() == Opcode::kTranspose) return nullptr;
   // op(reshape(x), reshape(y), broadcast(v)) => reshape(op(x, y, broadcast(v)))   where x and y
-  // have the same dimensions, those of v stay as they are, and nobody else needs what is reshaped
+  // have the same dimensions, those of v stay as they are, and the reshapes have no other users
   // op(transpose(x), transpose(y), broadcast(v)) => transpose(op(x, y, broadcast(v)))   where both
-  // move alike, and nobody else needs what is transposed; no conversion to a wider type
+  // move alike, and the transposes have no other users; no conversion to a wider type
   Shape shape = WithType(lead->operand(0)->shape(), i->shape().type());
   std::vector<Instruction*> operands;
   for (Instruction* x : i->operands()) {

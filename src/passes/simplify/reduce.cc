@@ -27,8 +27,8 @@ Instruction* OfSingles(Instruction* i, Opcode reducer) {
 }
 
 // reduce(transpose(x)) => reduce(x)   where the dimensions that stay keep their places   (order)
-// reduce(transpose(x)) => transpose(reduce(x))   where they do not, and nobody else needs the
-// transpose   (order)
+// reduce(transpose(x)) => transpose(reduce(x))   where they do not, and the transpose has no
+// other users   (order)
 Instruction* OfTranspose(Instruction* i) {
   const Instruction* x = i->operand(0);
   Ints dimensions, kept;
@@ -69,7 +69,7 @@ bool CountsOnce(const Instruction* init, Opcode reducer) {
          IsIdempotent(reducer, init->shape().type());
 }
 
-// reduce(reduce(x, init), init) => reduce(x, init)   where nobody else needs the inner one, and
+// reduce(reduce(x, init), init) => reduce(x, init)   where the inner one has no other users, and
 // init counts once however often it is taken   (order)
 Instruction* OfReduce(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
@@ -173,8 +173,8 @@ Instruction* OfRepetition(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {reduced}, {{Attr::kDimensions, std::move(places)}});
 }
 
-// reduce(-x, 0) => -reduce(x, 0)   of sums, where nobody else needs -x   (integers: a sum of floats
-// that is 0 would become -0)
+// reduce(-x, 0) => -reduce(x, 0)   of sums, where -x has no other users   (integers: a sum of
+// floats that is 0 would become -0)
 Instruction* OfNegate(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (reducer != Opcode::kAdd || !IsInt(i) || !IsUsedOnce(x)) return nullptr;
@@ -185,7 +185,7 @@ Instruction* OfNegate(Instruction* i, Opcode reducer) {
 }
 
 // reduce(dot(x, y)) => dot(x, y)   of sums along batch dimensions, which are summed over in the
-// product; where nobody else needs it   (order)
+// product; where it has no other users   (order)
 Instruction* OfDot(Instruction* i, Opcode reducer) {
   const Instruction* dot = i->operand(0);
   if (reducer != Opcode::kAdd || IsPred(i) || !IsUsedOnce(dot)) return nullptr;
@@ -209,7 +209,7 @@ Instruction* OfDot(Instruction* i, Opcode reducer) {
 }
 
 // reduce(concatenate(x, y)) => op(reduce(x), reduce(y))   where the dimension of the concatenation
-// is reduced, nobody else needs it, and init counts once however often it is taken   (order)
+// is reduced, it has no other users, and init counts once however often it is taken   (order)
 Instruction* OfConcatenate(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x) || !CountsOnce(i->operand(1), reducer)) return nullptr;

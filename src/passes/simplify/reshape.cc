@@ -10,7 +10,7 @@ namespace {
 using ir::Instruction;
 
 // reshape(broadcast(x)) => broadcast(x)   where the reshape leaves x's dimensions as they are, and
-// nobody else needs the broadcast
+// the broadcast has no other users
 Instruction* OfRepetition(Instruction* i) {
   const Instruction* x = i->operand(0);
   for (int64_t size : x->operand(0)->shape().dims()) {
@@ -22,7 +22,7 @@ Instruction* OfRepetition(Instruction* i) {
 }
 
 // reshape(broadcast(x)) => broadcast(x)   where the reshape only adds or removes dimensions of size
-// 1, those it removes are not x's, and nobody else needs the broadcast
+// 1, those it removes are not x's, and the broadcast has no other users
 Instruction* OfBroadcast(Instruction* i) {
   const Instruction* x = i->operand(0);
   // A repeated scalar has any shape.
@@ -50,7 +50,7 @@ Instruction* OfBroadcast(Instruction* i) {
 }
 
 // reshape(transpose(reshape(x))) => transpose(reshape(x))   where dimensions are merged and split
-// among those that stay together, and nobody else needs the transpose
+// among those that stay together, and the transpose has no other users
 Instruction* OfTranspose(Instruction* i) {
   const Instruction *transpose = i->operand(0), *inner = transpose->operand(0);
   if (inner->opcode() != Opcode::kReshape || !IsUsedOnce(transpose) || WillBeConstant(inner) ||

@@ -43,7 +43,7 @@ Instruction* ReverseRules(Instruction* i) {
     }
     return MakeReverse(i, x->operand(0), std::move(once));
   }
-  // reverse(broadcast(x)) => broadcast(reverse(x))   where nobody else needs the broadcast
+  // reverse(broadcast(x)) => broadcast(reverse(x))   where the broadcast has no other users
   if (x->opcode() == Opcode::kBroadcast && IsUsedOnce(x) &&
       x->operand(0)->shape().num_elements() < x->shape().num_elements()) {
     Ints inner;

@@ -44,8 +44,8 @@ Instruction* OfSlice(Instruction* i, Slices slices) {
   return Make(i, Opcode::kSlice, {x->operand(0)}, {{Attr::kSlice, std::move(slices)}});
 }
 
-// slice(broadcast(x)) => broadcast(slice(x))   where x is cut, too, only if nobody else needs the
-// broadcast
+// slice(broadcast(x)) => broadcast(slice(x))   where x is cut, too, only if the broadcast has no
+// other users
 Instruction* OfBroadcast(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
   Instruction* small = x->operand(0);
@@ -63,7 +63,7 @@ Instruction* OfBroadcast(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kBroadcast, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
-// slice(transpose(x)) => transpose(slice(x))   where nobody else needs the transpose
+// slice(transpose(x)) => transpose(slice(x))   where the transpose has no other users
 Instruction* OfTranspose(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x)) return nullptr;
@@ -79,8 +79,8 @@ Instruction* OfTranspose(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
-// slice(reduce(x)) => reduce(slice(x))   where nobody else needs the reduction, and a quarter of it
-// or more is left out
+// slice(reduce(x)) => reduce(slice(x))   where the reduction has no other users, and a quarter of
+// it or more is left out
 Instruction* OfReduce(Instruction* i, const Slices& slices) {
   Instruction* x = i->operand(0);
   if (!IsUsedOnce(x) || x->operand_count() != 2) return nullptr;
@@ -100,7 +100,7 @@ Instruction* OfReduce(Instruction* i, const Slices& slices) {
                     {x->called(0)});
 }
 
-// slice(reshape(x)) => reshape(slice(x))   where nobody else needs the reshape, and what is taken
+// slice(reshape(x)) => reshape(slice(x))   where the reshape has no other users, and what is taken
 // of dimensions that it merges or splits is a part of the outermost one
 Instruction* OfReshape(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
@@ -144,7 +144,7 @@ Instruction* OfReshape(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kReshape, {small});
 }
 
-// slice(reverse(x)) => reverse(slice(x))   where nobody else needs the reverse
+// slice(reverse(x)) => reverse(slice(x))   where the reverse has no other users
 Instruction* OfReverse(Instruction* i, Slices slices) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x)) return nullptr;
@@ -168,7 +168,7 @@ Instruction* OfIota(Instruction* i, const Slices& slices) {
 
 // slice(concatenate(..., x, ...)) => slice(x)
 // slice(concatenate(w, x, y, z)) => slice(concatenate(x, y))   where it takes nothing of w and z,
-// and nobody else needs the concatenation
+// and the concatenation has no other users
 Instruction* OfConcatenate(Instruction* i, Slices slices) {
   const Instruction* x = i->operand(0);
   size_t d = static_cast<size_t>(x->dimensions()[0]);
@@ -214,7 +214,7 @@ Instruction* OfPad(Instruction* i, Slices slices) {
   return inside ? MakeSlice(i, i->shape(), x->operand(0), std::move(slices)) : nullptr;
 }
 
-// slice(dot(x, y)) => dot(slice(x), slice(y))   where nobody else needs the product, and a quarter
+// slice(dot(x, y)) => dot(slice(x), slice(y))   where the product has no other users, and a quarter
 // of it or more is left out   (order)
 Instruction* OfDot(Instruction* i, const Slices& slices) {
   const Instruction* dot = i->operand(0);

@@ -60,7 +60,8 @@ Instruction* OfDot(Instruction* i) {
 }
 
 // transpose(reshape(transpose(x))) => transpose(reshape(x))   where dimensions are merged and split
-// among those that stay together, and nobody else needs the reshape and the inner transpose
+// among those that stay together, and the reshape and the inner transpose have no other
+// users
 Instruction* OfReshape(Instruction* i) {
   const Instruction *reshape = i->operand(0), *inner = reshape->operand(0);
   if (inner->opcode() != Opcode::kTranspose || !IsUsedOnce(reshape) || !IsUsedOnce(inner) ||

@@ -178,7 +178,7 @@ Instruction* OfOneWindow(Instruction* i) {
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
 }
 
-// x + scatter(0, s, u) => scatter(x, s, u)   of sums, where nobody else needs it   (order; a -0
+// x + scatter(0, s, u) => scatter(x, s, u)   of sums, where it has no other users   (order; a -0
 // stays -0 where nothing is added)
 Instruction* SumOfScatter(Instruction* i) {
   if (IsPred(i)) return nullptr;
