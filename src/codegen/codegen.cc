@@ -65,7 +65,7 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
 struct Part {
   std::vector<program::KernelId> kernels;
   bool entry = false;
-  // What comes of it.
+  // The result.
   Status status;
   std::vector<std::string> objects;
   std::string text;
@@ -140,7 +140,7 @@ Result<std::vector<std::string>> GenerateCpu(const LoweredProgram& lowered, cons
                                              const Options& options) {
   const size_t workers = static_cast<size_t>(std::max(options.threads, 1));
   const size_t kernels = std::max<size_t>(lowered.kernels.size(), 1);
-  // What is dumped is one module, which LLVM's tools read.
+  // A dump is one module, readable by LLVM's tools.
   const size_t round = workers * kMostKernelsOfModule;
   const size_t rounds = (kernels + round - 1) / round;
   size_t count = options.dump ? 1 : std::min(kernels, rounds * workers);

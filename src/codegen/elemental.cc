@@ -308,7 +308,7 @@ Value* EmitSign(Builder& b, Value* x, ElementType type) {
   return b.CreateSub(positive, b.CreateZExt(b.CreateICmpSLT(x, Number(t, 0)), t));
 }
 
-// Halves away from zero: what truncation cuts off is exact.
+// Halves away from zero: the truncated part is exact.
 Value* EmitRoundAfz(Builder& b, Value* x) {
   llvm::Type* t = x->getType();
   Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);

@@ -1,6 +1,5 @@
-// f16 and bf16. In registers they are f32 that hold exactly a value of the type: what an op makes
-// is rounded at once, so that ops that follow each other in one kernel round like ops in kernels of
-// their own, and what neither rounds nor computes costs nothing.
+// f16 and bf16. In registers they are f32 with exactly a value of the type: results are rounded at
+// once, so fused ops round like ops in separate kernels, and ops without arithmetic cost nothing.
 #include "codegen/elemental_internal.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -134,8 +133,8 @@ Value* NarrowToOdd(Builder& b, Value* x) {
   return b.CreateBitCast(bits, narrow);
 }
 
-// An integer of 32 or 64 bits as a float that it fits, f32 or f64, with whatever does not fit it
-// left as one bit that is set. Rounded again to far fewer bits that is the nearest number.
+// An integer of 32 or 64 bits as f32 or f64, rounded to odd (a sticky bit for the lost ones), so
+// that rounding again to far fewer bits is correct.
 Value* IntToSticky(Builder& b, Value* x, bool is_signed) {
   unsigned bits = x->getType()->getScalarSizeInBits();
   unsigned digits = bits == 64 ? 53 : 24, drop = bits - digits;

@@ -12,8 +12,8 @@ using llvm::Value;
 namespace {
 
 // Operands of these sizes have quotients and remainders that are exact where they must be: for
-// divisors between 2^-limit and 2^limit nothing on the way overflows, and what underflows is a
-// remainder, which is a multiple of the least subnormal. Divisors below 0 are rare.
+// divisors between 2^-limit and 2^limit nothing overflows on the way, and only remainders
+// underflow, which are multiples of the least subnormal. Divisors below 0 are rare.
 struct Limits {
   int divisor, dividend;
 };

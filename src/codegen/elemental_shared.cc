@@ -1,7 +1,7 @@
-// Functions that all kernels of a module share. An elementary function is long; and LLVM's fast
-// instruction selector, which serves kernels that are not optimised, knows vectors only as operands
-// of plain arithmetic: it leaves all else, and what stands before it in the block, to one that
-// takes ten times as long. A call it can make.
+// Functions shared by all kernels of a module. Elementary functions are long. LLVM's fast
+// instruction selector, used for unoptimised kernels, supports vectors only in plain arithmetic,
+// and leaves everything else, with the preceding part of the block, to a selector ten times as
+// slow. It does support calls.
 #include "base/strings.h"
 #include "codegen/elemental_internal.h"
 #include "codegen/llvm_session.h"

@@ -25,10 +25,10 @@
 namespace kiln::codegen {
 namespace {
 
-// Switches of LLVM's back end that are no target options. What is emitted here has its addresses
-// and its order as they should be: strength reduction and machine scheduling take a third of the
-// time and make nothing faster. The pass against blocked store forwarding ends the process where a
-// masked load has become a plain one and its value is stored (LLVM 19).
+// Switches of LLVM's back end that are no target options. Emitted code has good addressing and
+// order already: strength reduction and machine scheduling take a third of the time without gain.
+// The pass against blocked store forwarding ends the process where a masked load has become a plain
+// one and its value is stored (LLVM 19).
 void SetBackEndSwitches() {
   const char* switches[] = {"kiln", "-disable-lsr", "-enable-misched=false",
                             "-x86-disable-avoid-SFB"};
@@ -144,7 +144,7 @@ Status LlvmSession::Create(std::string_view module_name, const std::string& trip
 Result<std::unique_ptr<LlvmSession>> LlvmSession::ForCpu(std::string_view module_name,
                                                          const target::Cpu& cpu) {
   std::unique_ptr<LlvmSession> session(new LlvmSession());
-  // What is older rounds by library calls, and generated code has no library.
+  // Older CPUs round by library calls, unavailable to generated code.
   if (StartsWith(cpu.triple, "x86_64") && !cpu.Has("sse4.1")) {
     return Unimplemented("code for x86-64 without SSE4.1");
   }
@@ -181,7 +181,7 @@ llvm::FunctionType* LlvmSession::EntryType() {
 llvm::Function* LlvmSession::AddFunction(llvm::FunctionType* type, std::string_view name,
                                          bool external) {
   llvm::StringRef symbol(name.data(), name.size());
-  // Whoever calls it may have come first, and declared it.
+  // A caller may have declared it first.
   llvm::Function* function = external ? module_->getFunction(symbol) : nullptr;
   if (!function || !function->isDeclaration()) {
     function = llvm::Function::Create(

@@ -301,8 +301,8 @@ class Builder {
     return OkStatus();
   }
 
-  // One stage over what is reduced: the reductions that wait for `s` others, and what is stored of
-  // the size of what is reduced.
+  // One stage over the reduced elements: the reductions that depend on `s` others, and the stores
+  // of the reduced size.
   Status BuildInner(int s, StageValues& values) {
     for (const Instruction* hero : heroes_) {
       if (LevelOf(hero) != s + 1) continue;
@@ -358,7 +358,7 @@ class Builder {
     kernel_.kind = Kernel::Kind::kScan;
   }
 
-  // How many reductions, one after the other, a value waits for.
+  // The number of consecutive reductions that a value depends on.
   void FindLevels() {
     for (const Instruction* m : members_) {
       int level = 0;
@@ -372,7 +372,7 @@ class Builder {
     return it == level_.end() ? 0 : it->second;
   }
 
-  // Whether a root has an element for each of what is reduced, rather than for each result.
+  // Whether a root has an element for each reduced element, not for each result.
   bool IsWhole(const Instruction& root) const {
     if (whole_of_.contains(&root)) return true;
     return !index_of_.contains(&root) && root.shape().is_array() &&
@@ -380,14 +380,14 @@ class Builder {
            root.shape().SameDimensions(heroes_[0]->operand(0)->shape());
   }
 
-  // Where in such a root the element is that belongs to the element that is reduced.
+  // The index in such a root of the element for a reduced element.
   const std::vector<Index>& WholeIndex(const Instruction& root) const {
     auto it = whole_of_.find(&root);
     return it == whole_of_.end() ? full_ : it->second;
   }
 
-  // The index of every member that a reduction's result is spread over, as a function of the point
-  // of what is reduced: transposes and reshapes may follow.
+  // The index of every member that a reduction's result is broadcast to, as a function of the
+  // reduced point: transposes and reshapes may follow.
   Status FollowWhole() {
     const Shape& reduced = heroes_[0]->operand(0)->shape();
     for (const Instruction* m : members_) {
@@ -431,8 +431,7 @@ class Builder {
     return Delinearise(Linearise(index, RowMajorStrides(from.shape().dims())), m.shape().dims());
   }
 
-  // What an inner stage needs of what it has to compute, by the values that are of the size of what
-  // is reduced.
+  // The inputs of an inner stage, by the values of the reduced size.
   std::unordered_set<const Instruction*> NeededIn(int s) const {
     std::vector<const Instruction*> work;
     for (const Instruction* hero : heroes_) {
@@ -454,8 +453,8 @@ class Builder {
     return needed;
   }
 
-  // What costs much, and is needed by a stage and by a later one again, waits between them in the
-  // memory of an output that is stored at last: softmax's exponentials where the result will be.
+  // Expensive values needed by a stage and again by a later one are kept in the memory of an output
+  // stored last: softmax's exponentials in place of the result.
   void KeepForLater() {
     for (const auto& [root, output] : outputs_) {
       if (!IsWhole(*root)) continue;

@@ -46,7 +46,7 @@ bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
   return true;
 }
 
-// The one load that a factor is made of, and how; nothing where it is anything else.
+// The single load of a factor, and its prologue; nothing for any other form.
 std::optional<Prologue> FactorOf(const Kernel& kernel, const Stage& stage, NodeId factor) {
   Prologue p;
   p.node = factor;
@@ -106,7 +106,7 @@ bool IsOfVariables(const Index& index) {
       index.terms(), [](const Index::Term& t) { return t.atom.kind == Atom::Kind::kVariable; });
 }
 
-// The two factors whose product is summed, in `type`; nothing where stage 0 is anything else.
+// The two factors of the summed product, in `type`; nothing if stage 0 has any other form.
 std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
   const Stage& stage = kernel.stages[0];
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
@@ -125,7 +125,7 @@ std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
   return Factors{*std::move(x), *std::move(y)};
 }
 
-// How far a step of a variable moves the kernel's first output; nothing where it has no stride.
+// The stride of a variable in the kernel's first output; nothing if it has none.
 std::optional<int64_t> OutputStride(const Kernel& kernel, int variable) {
   if (kernel.stages.size() < 2 || kernel.stages[1].stores.empty()) return std::nullopt;
   return kernel.stages[1].stores[0].index.StrideOf(variable);
@@ -338,7 +338,7 @@ std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
   const bool same = c.a_param == c.b_param;
   product.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
   product.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
-  // What depends on more than constants cannot be packed when the program is loaded.
+  // Only operands computed from constants can be packed at load time.
   auto varies = [&](NodeId load) { return !is_constant(kernel.stages[0].nodes[load].param); };
   bool b_varies = c.b_prologue && std::ranges::any_of(c.b_prologue->others, varies);
   c.problem.b_constant = product.may_pack_b && !b_varies && is_constant(c.b_param);

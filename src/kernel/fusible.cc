@@ -20,13 +20,13 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// A kernel of more ops than this takes longer to compile than its traffic is worth.
+// The limit of ops in a kernel, beyond which compile time outweighs the saved traffic.
 constexpr int64_t kMaxFusedOps = 96;
 constexpr int64_t kMaxKernelParams = 48;
-// The code that ops become which are evaluated at several places, in units of a cheap op.
+// The limit of code for ops evaluated at several places, in units of a cheap op.
 constexpr int64_t kMaxEvaluations = 2048;
 constexpr int64_t kExpensiveCode = 8;
-// How many cheap ops for each element may be done again rather than written and read.
+// The number of cheap ops per element cheaper to recompute than to store and load.
 constexpr int64_t kMaxRepeatedOps = 16;
 
 FusionDecision No(std::string why) { return {false, std::move(why)}; }
@@ -158,7 +158,7 @@ bool FeedsHero(const Instruction* value) {
 // where a reduction's result is. What meets its own transpose needs two elements at once.
 bool OnlyElementwiseFrom(const Instruction* value) {
   std::vector<const Instruction*> work = {value};
-  // What has moved the elements last, on any way to an instruction.
+  // The last ops that moved the elements, on any path to an instruction.
   std::unordered_map<const Instruction*, const Instruction*> moved = {{value, value}};
   while (!work.empty()) {
     const Instruction* i = work.back();
@@ -194,7 +194,7 @@ bool KeepsIndex(const Instruction* value) {
   return true;
 }
 
-// What an operand of a member of `i`, which may be a fusion, is outside.
+// The outer operand for an operand of a member of `i`, which may be a fusion.
 const Instruction* Outside(const Instruction& i, const Instruction* operand) {
   if (i.opcode() != Opcode::kFusion || operand->opcode() != Opcode::kParameter) return operand;
   return i.operand(operand->attributes().Int(Attr::kParameterNumber));
@@ -232,7 +232,7 @@ bool ReadsOnlyUpdated(const Instruction& reader, const Instruction* x, const Ins
 FusionDecision WithUpdate(const Instruction& producer, const Instruction& consumer) {
   if (int64_t u = UpdatedOperand(producer, 0); u >= 0) {
     const Instruction* x = producer.operand(u);
-    // What must be kept is copied anyway.
+    // Live arrays are copied anyway.
     if (x->opcode() != Opcode::kParameter && !x->IsConstant()) {
       return No("the producer updates an array in place");
     }
@@ -319,7 +319,7 @@ bool MayRepeat(const Computation& fused) {
          (fused.MayHold(Opcode::kTranspose) && fused.MayHold(Opcode::kReshape));
 }
 
-// How much code an op of a kernel is at one place.
+// The code size of an op of a kernel at one place.
 int64_t CodeOf(const Instruction& i) {
   if (!IsCode(i.opcode())) return 0;
   if (i.opcode() == Opcode::kConcatenate) return i.operand_count();
@@ -663,7 +663,7 @@ bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, ParamI
   auto inputs = std::ranges::count_if(kernel.params,
                                       [](const Param& p) { return p.role == Param::Role::kInput; });
   const ParamId out(inputs + output);
-  // What is copied to the output first may not be what the kernel has yet to read.
+  // The copy to the output must not precede the kernel's reads of that memory.
   const ParamId updated = kernel.params[out].in_place_of;
   if (updated.valid() && updated != param) return false;
   if (kernel.kind == Kernel::Kind::kScatter) {
@@ -682,8 +682,9 @@ bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, ParamI
           if (n.kind != Node::Kind::kLoad || n.param != param) continue;
           // The factors of a product are read by tiles, in an order of its schedule's own.
           if (s == 0 && role == FusionRole::kDot) return false;
-          // What is read later would be gone. Earlier stages are done at the same outer point, and
-          // at equal indices (stages share their variables) no other outer point is touched.
+          // Later reads would see overwritten elements. Earlier stages are done at the same outer
+          // point, and at equal indices (stages share their variables) no other outer point is
+          // touched.
           if (s > at || !(n.index == store.index)) return false;
         }
       }

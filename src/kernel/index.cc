@@ -26,7 +26,8 @@ bool Before(const Atom& a, const Atom& b) {
   return a.inner->ToString() < b.inner->ToString();
 }
 
-// What an atom counts: `inner`, or for a quotient of a quotient the innermost with both divisors.
+// The dividend of an atom: `inner`, or for a quotient of a quotient the innermost with both
+// divisors.
 struct Quotient {
   const Index* inner;
   int64_t divisor;
@@ -60,7 +61,8 @@ std::optional<Cut> FindCut(const Index& index, int64_t divisor) {
   return std::nullopt;
 }
 
-// An index as  divisor * whole + rest,  the rest being what no multiple of the divisor covers.
+// An index as divisor * whole + rest, the rest being the terms that are no multiples of the
+// divisor.
 struct Parts {
   Index whole, rest;
 };

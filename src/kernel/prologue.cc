@@ -20,7 +20,7 @@ bool IsUniform(const Instruction& i) {
   return i.opcode() == Opcode::kBroadcast && i.operand(0)->shape().rank() == 0;
 }
 
-// Numbers that several elements have in common: scales of rows or columns.
+// Numbers shared by several elements: scales of rows or columns.
 bool IsSpread(const Instruction& i) {
   return i.opcode() == Opcode::kBroadcast &&
          i.operand(0)->shape().num_elements() < i.shape().num_elements();
@@ -31,7 +31,7 @@ bool IsPlace(const Instruction& i) {
   return IsView(i.opcode()) && i.opcode() != Opcode::kBroadcast;
 }
 
-// The array that an op makes its result of, element by element; null where it is no prologue's.
+// The array that an op maps element by element; null if it cannot be in a prologue.
 Instruction* ArrayOf(const Instruction& i) {
   if (IsPlace(i)) return i.operand(0);
   if (!IsElementwise(i.opcode()) || i.opcode() == Opcode::kMap) return nullptr;
@@ -78,7 +78,7 @@ const Instruction* FollowFusion(const Instruction& fusion, Path& path) {
   return fusion.operand(path.from->attributes().Int(Attr::kParameterNumber));
 }
 
-// Whether it is in memory whatever is fused with it.
+// Whether it is in memory regardless of fusion.
 bool IsInMemory(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kParameter:
@@ -92,7 +92,7 @@ bool IsInMemory(const Instruction& i) {
   }
 }
 
-// From a producer back to what is in memory.
+// From a producer back to arrays in memory.
 bool FollowToMemory(const Instruction& producer, Path& path) {
   const Instruction* i = &producer;
   while (!IsInMemory(*i)) {

@@ -5,7 +5,7 @@
 namespace kiln::kernel {
 namespace {
 
-// Parameters and nodes as sets of what must have one type.
+// Sets of parameters and nodes that must have one type.
 class Types {
  public:
   explicit Types(const Kernel& kernel) {
@@ -41,12 +41,12 @@ class Types {
   std::vector<bool> computed_;
 };
 
-// Whether the operand's bits are what the op gives, or may give.
+// Whether the op's result has, or may have, the operand's bits.
 bool IsMoved(Opcode opcode, size_t operand) {
   return HasTrait(opcode, kMovesElements) && (opcode != Opcode::kSelect || operand > 0);
 }
 
-// Whether an update puts its inputs where it finds others, and computes nothing.
+// Whether an update only replaces elements, without computation.
 bool Replaces(const Update& update) {
   size_t count = update.inputs.size();
   for (const Node& n : update.combiner.nodes) {
@@ -132,7 +132,7 @@ void RetypeMoves(Kernel& kernel) {
     }
     for (Update& update : kernel.stages[s].updates) {
       if (!Replaces(update)) continue;
-      // Its arguments are the elements that are there, then the new ones.
+      // Its arguments are the present elements, then the new ones.
       for (Node& n : update.combiner.nodes) {
         size_t of = static_cast<size_t>(n.result) % update.params.size();
         n.type = kernel.params[update.params[of]].type;

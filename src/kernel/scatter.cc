@@ -55,7 +55,7 @@ class ScatterBuilder {
     }
   }
 
-  // Where in the operand the update at index_ goes, and under which condition.
+  // The target of the update at index_ in the operand, and its condition.
   Result<std::vector<Index>> Target(NodeId* guard) {
     std::vector<Index> target;
     for (size_t d = 0; d < map_.window.size(); ++d) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostElements = 48;
 
-// What a node is: a truth, or a number that came from an accumulator of this number.
+// The kind of a node: a truth value, or a number from the accumulator of this index.
 struct Known {
   int of = -1;  // -1: a truth
   double value = 0;
@@ -27,7 +27,7 @@ class Trial {
   Trial(const Combiner& combiner, std::span<const ElementType> types)
       : combiner_(combiner), types_(types), known_(combiner.nodes.size()) {}
 
-  // Nothing where the combiner does more than compare and choose.
+  // Nothing if the combiner does more than compare and select.
   std::optional<Element> Combine(const Element& x, const Element& y) {
     for (NodeId i : combiner_.nodes.ids()) {
       std::optional<Known> value = Evaluate(combiner_.nodes[i], x, y);

@@ -35,7 +35,7 @@ class Matcher {
     return mirrors_.at({left, right});
   }
 
-  // A copy of what `node` is made of, of left elements alone.
+  // A copy of `node` and its inputs, on left elements only.
   NodeId Copy(NodeId node, Combiner& to, IdVector<NodeId, NodeId>& copies) const {
     NodeId& copy = copies[node];
     if (copy.valid()) return copy;
@@ -110,7 +110,7 @@ class Matcher {
     double value = n.literal->AsDouble(0);
     return std::isnan(value) && !std::signbit(value);
   }
-  // What is tested may be the value before other selects have changed its zeros or NaNs.
+  // The tested value may precede other selects that change its zeros or NaNs.
   bool Tests(NodeId tested, NodeId value) const {
     while (tested != value) {
       if (!IsOp(At(value), Opcode::kSelect)) return false;

@@ -1,5 +1,5 @@
-// Elements that other operands say where to read: their positions are values of the kernel, moved
-// into the range in which the window lies inside the array.
+// Elements at positions given by other operands: the positions are values of the kernel, clamped so
+// that the window is inside the array.
 #include <algorithm>
 #include <map>
 
@@ -58,7 +58,7 @@ Result<Index> StageValues::Position(NodeId node) {
     return Index(value < 0 && !IsSigned(n.type) ? INT64_MAX : value);
   }
   if (n.kind == Node::Kind::kIndex && n.index.low() >= 0 && n.index.high() <= most) return n.index;
-  // What is above an int64 reads as a negative number: neither is inside any array.
+  // Numbers above an int64 read as negative ones: both are out of bounds.
   int64_t least = IsSigned(n.type) ? -most - 1 : most == INT64_MAX ? INT64_MIN : 0;
   KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
   return Index::Value(node.value(), least, most, std::move(depends));
@@ -155,7 +155,7 @@ Result<NodeId> StageValues::Gather(const Instruction& instruction, const std::ve
                                    NodeId guard) {
   const Instruction &operand = *instruction.operand(0), &indices = *instruction.operand(1);
   const Shape& shape = operand.shape();
-  // Slices of size 0 that are not kept leave elements that nothing is said of.
+  // Dropped slices of size 0 leave undefined elements.
   if (shape.num_elements() == 0) return Number(instruction.shape().type(), 0);
   WindowMap map =
       WindowMapOf(Opcode::kGather, instruction.attributes(), shape.rank(), indices.shape().rank());

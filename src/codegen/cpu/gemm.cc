@@ -61,8 +61,8 @@ class GemmLoops {
         b_(operands.b),
         c_(operands.c),
         finish_(operands.finish) {
-    // A call uses the slots from its first item on, and those again and again: they stay warm, and
-    // calls that run at the same time do not meet.
+    // A call reuses the slots from its first item on: they stay in the cache, and concurrent calls
+    // use different ones.
     if (s_.scratch_bytes > 0) {
       slot_ = e.Offset(operands.scratch, e.Scale(e.function->getArg(2), s_.slot_bytes));
     }
@@ -201,7 +201,7 @@ class GemmLoops {
     });
   }
 
-  // What the tiles of a panel share.
+  // The shared values of a panel's tiles.
   void SetPanel(Value* panel, Value* b) {
     panel_ = panel;
     vector_ = e_.PanelVector(panel);
@@ -269,7 +269,7 @@ class GemmLoops {
     FinishTile(tile_index);
   }
 
-  // Puts a register tile into memory, on top of what is there or in its place.
+  // Stores a register tile, adding to the present contents or replacing them.
   void StoreTile(const std::vector<Value*>& sums, bool add) {
     for (size_t i = 0; i < sums.size(); ++i) {
       Value* to = e_.Offset(tile_, static_cast<int64_t>(i) * e_.vector_bytes);
@@ -295,8 +295,8 @@ class GemmLoops {
     ForEachVector(e_, first_row, first_vector, [&](Value* i, Value* v) { StoreVector(i, v); });
   }
 
-  // The next block of B comes into the cache while this one is used: each tile fetches a share of
-  // the panel that stands in the next block where its own panel stands in this.
+  // The next block of B is prefetched while this one is used: each tile prefetches a share of the
+  // panel at its own panel's position in the next block.
   void SetPrefetch(Value* tile, gemm::TileOperands& o) {
     if (!s_.prefetch_b) return;
     const int64_t ahead = s_.panels_inner ? s_.block_n : 1;
@@ -316,7 +316,7 @@ class GemmLoops {
     }
     if (p_.b_n != 1 || !p_.IsLinearB()) return;
     // The rows of an iteration in the next block of k, or of panels: the tiles share their lines.
-    // Those that find nothing left fetch what is in the cache.
+    // Tiles beyond the end prefetch cached lines.
     const int64_t b_k = p_.b_k * e_.b_bytes;
     const int64_t row_lines = (row_bytes + 63) / 64;
     const int64_t lines = s_.unroll * row_lines;
@@ -433,7 +433,7 @@ llvm::Function* NewFunction(const llvm::Function& like, llvm::FunctionType* type
   return f;
 }
 
-// What a kernel does with a tile of its product.
+// The epilogue of a tile.
 llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProblem& problem,
                            const kernel::GemmSchedule& schedule, const GemmEpilogue& epilogue) {
   llvm::Function* f = NewFunction(kernel, FinishType(kernel.getContext()),
@@ -456,9 +456,9 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
   return f;
 }
 
-// The product itself, for all kernels that are followed by something: most of what LLVM has to do
-// for them is the same. It is given operands from their first element on.
-// void(frame, args, begin, end, a, b, scratch, finish)
+// The gemm itself, shared by all kernels with an epilogue, because most of LLVM's work for them is
+// the same. Operands are passed from their first element on. void(frame, args, begin, end, a, b,
+// scratch, finish)
 llvm::Function* SharedProduct(const llvm::Function& kernel, kernel::GemmProblem problem,
                               const kernel::GemmSchedule& schedule, const GemmOperands& reads) {
   problem.a_first = problem.b_first = 0;

@@ -143,7 +143,7 @@ void SumSteps(Emitter& e, const TileOperands& o, const Level& level, std::vector
 void SumLevels(Emitter& e, const TileOperands& o, const std::vector<Level>& levels, size_t at,
                std::vector<Cursor>& cursors, std::vector<Value*>& accumulators) {
   if (at + 1 == levels.size()) return SumSteps(e, o, levels[at], cursors, accumulators);
-  // What the loops below have not gone on by already; they go round as often each time.
+  // The advance not made by the loops below, which have equal trip counts.
   const Level& inner = levels[at + 1];
   int64_t turns = llvm::cast<llvm::ConstantInt>(inner.turns)->getSExtValue();
   cursors[0].step = levels[at].a - turns * inner.a;

@@ -235,7 +235,7 @@ namespace {
 
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
-// A schedule that the emission can follow; anything else is a bug of the one who made it.
+// Checks that the schedule can be emitted; anything else is a bug of the scheduler.
 Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
   auto fail = [&](std::string_view what) {
     return Internal("schedule of kernel ", kernel.name, ": ", what);

@@ -147,7 +147,7 @@ void NestEmitter::TileLoop(int variable, const Range& range, const std::function
   auto single = [&](Values&) { body(); };
   // Without vectors there is nothing to transpose.
   if (width_ == 1) return ScalarLoop(variable, range, none, single);
-  // What does not depend on the tile's variable.
+  // Values independent of the tile's variable.
   EmitReadyInAll();
   Range rest = range;
   if (range.multiple % width_ != 0) {

@@ -327,7 +327,7 @@ Lanes NestEmitter::LoadFrom(const Access& access, const Lanes& guard) {
 
 void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
   bool vector = width_ > 1;
-  // What is not an array of the caller's is read again soon.
+  // Arrays other than the caller's are read again soon.
   const bool nontemporal = nontemporal_ && access.param.valid();
   if (vector && tiled()) {
     if (Address address = AddressOf(access, 0); IsSquare(address)) {
@@ -366,7 +366,7 @@ void NestEmitter::EmitUpdate(int stage, int number) {
   const std::vector<int>& ids = update_access_[stage][number];
   size_t count = ids.size();
   bool vector = width_ > 1;
-  // What is there, where the combiner asks for it: all of it is read before any is written.
+  // The present contents, if the combiner needs them: all of them are read before any write.
   std::vector<bool> wanted(count, false);
   for (const kernel::Node& n : update.combiner.nodes) {
     bool is_old = n.kind == kernel::Node::Kind::kArgument && static_cast<size_t>(n.result) < count;
@@ -403,8 +403,8 @@ void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestE
   KeepStrips(schedule);
 }
 
-// The first stage that reads an input keeps what it has read; all that an output is but its last
-// store is kept.
+// The first stage that reads an input keeps its values; all stores of an output except the last are
+// kept.
 void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
   const int vector = schedule.stages[0].vector_variable;
   for (const kernel::CpuStrips::Kept& kept : schedule.strips.kept) {
@@ -504,7 +504,7 @@ void NestEmitter::AskFor(Value* pointer, int64_t byte, bool write) {
 
 void NestEmitter::EmitPrefetches(int stage) {
   constexpr int64_t kLine = 64;
-  // What is left over behind whole vectors is little.
+  // The remainder behind whole vectors is small.
   if (width_ == 1 || mask_) return;
   for (const Prefetch& p : prefetches_) {
     if (p.stage != stage) continue;

@@ -1,4 +1,4 @@
-// Stages at one outer point: their loops, what they fold and what they store.
+// Stages at one outer point: their loops, reductions and stores.
 #include <algorithm>
 #include <numeric>
 

@@ -12,7 +12,7 @@ using kernel::Stage;
 using llvm::Value;
 using Range = NestEmitter::Range;
 
-// On the stack; what does not fit is made again for every few rows.
+// On the stack; values that do not fit are recomputed for every few rows.
 constexpr int64_t kMostValuesBytes = 16 << 10;
 
 NestCode::StripArray NestCode::MakeStripArray(ElementType type) {
@@ -106,7 +106,7 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
   if (stage.variables.empty()) {
     columns(schedule_.stages[s], [&] { EmitPointOf(s, false, none); });
   } else {
-    // Once for all rows: where sums begin, and what costs much.
+    // Once for all rows: initial values of sums, and expensive values.
     bool found = false;
     std::vector<StripValue> costly;
     columns(schedule_.stages[s], [&] {
@@ -126,7 +126,7 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
     });
     values = std::move(costly);
     if (e_->IsDead(s)) {
-      // No rows: sums are what they begin with.
+      // No rows: sums have their initial values.
     } else if (schedule_.stages[s].by_columns) {
       kernel::CpuStageSchedule schedule = schedule_.stages[s];
       schedule.unroll = 1;

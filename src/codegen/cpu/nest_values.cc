@@ -1,4 +1,4 @@
-// Nodes: what is emitted when, and how a node's value is made.
+// Nodes: the order of their emission, and their values.
 #include "base/strings.h"
 #include "codegen/cpu/nest_emitter.h"
 
@@ -9,7 +9,7 @@ using kernel::Index;
 using kernel::Node;
 using llvm::Value;
 
-// More addresses than this do not fit into registers beside what else code inside loops needs.
+// More addresses than this exceed the registers available in loops.
 constexpr size_t kMostKeptParams = 8;
 
 NestEmitter::NestEmitter(llvm::Function* function, const kernel::Kernel& kernel,
@@ -303,7 +303,7 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
   const kernel::Stage& s = kernel_.stages[stage];
   for (NodeId n : s.nodes.ids()) {
     if (!live_[stage][n] || values_[stage][n].known()) continue;
-    // What an earlier stage puts there is not there yet.
+    // The earlier stage has not stored it yet.
     if (ahead && ReadsOutput(s.nodes[n])) continue;
     if (load_access_[stage][n] >= 0) AdvanceAccess(load_access_[stage][n]);
     if (Ready(stage, s.nodes[n])) {
@@ -369,7 +369,7 @@ bool NestEmitter::IsExponential(int stage, NodeId n) const {
   if (node.kind == Node::Kind::kOp) return node.opcode == Opcode::kExponential;
   if (!ReadsOutput(node) || node.guard.valid()) return false;
   if (kernel_.params[node.param].in_place_of.valid()) return false;
-  // What earlier stages have put there, at the very place.
+  // The earlier stages' stores at the same index.
   bool stored = false;
   for (int s = 0; s < stage; ++s) {
     for (const kernel::Store& store : kernel_.stages[s].stores) {

@@ -53,8 +53,8 @@ class Epilogue {
   Status status_;
 };
 
-// An operand's elements, from what is loaded. Of a packing kernel the arrays of the other loads
-// come behind its two.
+// An operand's elements, from its loads. In a packing kernel the arrays of the other loads come
+// behind its two.
 class Prologue {
  public:
   Prologue(const kernel::Kernel& kernel, const kernel::Prologue& prologue, bool packing,
@@ -110,7 +110,7 @@ class Prologue {
     }
   }
 
-  // The points along the axes of the element at an address; null for those that nobody asks for.
+  // The points along the axes of the element at an address; null for unused ones.
   std::vector<llvm::Value*> PointsOf(llvm::IRBuilder<>& b, llvm::Value* pointer) {
     const auto& axes = prologue_.axes;
     auto wanted = [&](size_t axis) {
@@ -215,7 +215,7 @@ class Prologue {
   Status status_;
 };
 
-// A packed operand stands in the place of the plain one, which nothing else may then read.
+// A packed operand replaces the plain one, which must have no other reads.
 Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule) {
   const kernel::Contraction& c = *schedule.contraction;
   auto check = [&](kernel::ParamId param, bool packed) -> Status {

@@ -65,8 +65,8 @@ class ScanCode {
     }
   }
 
-  // From end to end. What is carried are the accumulators: of each result one for each copy of the
-  // outer point, or, with vectors along the scan, one scalar.
+  // From end to end. The loop carries the accumulators: for each result one per copy of the outer
+  // point, or, with vectors along the scan, one scalar.
   void EmitPoint() {
     bool along = vector_ == scanned_;
     bool vectors = e_.width() > 1;

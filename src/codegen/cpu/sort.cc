@@ -197,13 +197,13 @@ class Driver {
     Poll();
   }
 
-  // Between phases, so that none sees what another one has left behind half done.
+  // Between phases, so that none sees another one's partial results.
   void Poll() {
     EmitPoll(b_, function_->getArg(0), stop_, [&](Value*) { b_.CreateRetVoid(); });
   }
 
-  // Calls `step` with what is to be sorted in its place and where it may go; then the two change
-  // places unless `stays` (a condition, or null) holds.
+  // Calls `step` with the source and the destination; then swaps the two unless `stays` (a
+  // condition, or null) holds.
   using Places = std::pair<Value*, Value*>;
   Places Step(Places places, const std::function<Value*()>& step) {
     Set(SortState::kFrom, places.first);

@@ -1,5 +1,5 @@
-// Sorting by merging neighbouring runs: stable, and at home with any comparator, as what is read
-// and written never depends on more than one answer at a time.
+// Merge sort of neighbouring runs: stable, and safe with any comparator, because accesses never
+// depend on more than one of its answers at a time.
 #include "codegen/cpu/sort_phases.h"
 
 namespace kiln::codegen {
@@ -8,7 +8,7 @@ using llvm::Value;
 
 namespace {
 
-// What stands at each place of scratch: a record, or an element of each operand.
+// The layout of scratch: records, or elements of each operand.
 class Elements {
  public:
   Elements(const SortContext& c, SortPhase& p) : c_(c), p_(p), b_(p.b()) {

@@ -28,8 +28,8 @@ void Exchange(Builder& b, Value*& low, Value*& high) {
   high = Most(b, x, y);
 }
 
-// Which lanes go beside which: those whose numbers differ in the bits of `flip`. Of two such the
-// one with the bit `top` gets the greater.
+// Pairs of lanes: their numbers differ in the bits of `flip`, and the one with the bit `top` gets
+// the greater element.
 class LanePairs {
  public:
   LanePairs(Builder& b, llvm::Type* type, Value* flip, Value* top) : b_(b) {

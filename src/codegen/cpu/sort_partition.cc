@@ -101,7 +101,7 @@ int64_t SizeOf(const SortContext& c) {
   return c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent;
 }
 
-// Network(from, to, count): sorts what the largest network holds at most.
+// Network(from, to, count): sorts up to the size of the largest network.
 Function* MakeNetwork(const SortContext& c) {
   llvm::LLVMContext& context = c.session.context();
   llvm::Type *pointer = llvm::PointerType::get(context, 0), *word = llvm::Type::getInt64Ty(context);
@@ -234,7 +234,7 @@ class Quicksort {
 
     b_.SetInsertPoint(middle);
     Values range = {keys_.Largest(), keys_.Zero()};
-    // What the last vector lacks is the first key again.
+    // The last vector is padded with the first key.
     Value* any = keys_.Splat(b_.CreateAlignedLoad(keys_.key(), from, keys_.align()));
     keys_.ForEach(from, keys_.Int(0), count, any, range, [&](Value* x, Value*, Values& v) {
       v = {b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, v[0], x),

@@ -113,7 +113,7 @@ class RowCode {
         });
       });
       sort(state[0]);
-      // Of fewer than are wanted the rest is what comes after everything.
+      // With too few candidates the rest is padding that sorts last.
       EmitLoop(b_, state[0], p_.Int(c_.sort.keep), 1, [&](Value* i) {
         b_.CreateAlignedStore(none, p_.At(record, own, i), llvm::Align(8));
       });

@@ -18,7 +18,7 @@ using llvm::Value;
 
 namespace {
 
-// A combiner stands in a kernel several times, and in each launch of a sort: larger ones are
+// A combiner occurs several times in a kernel, and in each launch of a sort: larger ones are
 // functions, so that compile time stays near-linear in a program's size.
 constexpr size_t kMostCombinerNodes = 256;
 
@@ -34,8 +34,8 @@ bool FitsInt32(const Index& index) {
   });
 }
 
-// Whether 32 bits hold all indices and all counts of points. Sums and products may wrap on the way:
-// they are right in the end, and what is divided is in range.
+// Whether 32 bits hold all indices and all counts of points. Intermediate sums and products may
+// wrap: final ones are right, and dividends are in range.
 bool FitsInt32(const kernel::Kernel& kernel) {
   // With room for the steps of loops.
   constexpr int64_t most = int64_t{1} << 30;

@@ -132,7 +132,7 @@ class Inliner {
   std::map<const llvm::Function*, bool> wanted_;
 };
 
-// What the emulator is told of a kernel.
+// The emulator's description of a kernel.
 struct KernelFacts {
   bool waits = false;
   int64_t shared_granule = kMatrixRow, global_granule = 16;
@@ -154,7 +154,7 @@ class FunctionLowering {
 
   llvm::Function& new_function() { return *new_; }
 
-  // Looks for what there is, before anything is changed. `parts` are called.
+  // Collects the uses before any change. `parts` are called functions.
   Status Find(const std::set<const llvm::Function*>& parts) {
     KILN_ASSIGN_OR_RETURN(accesses_, FindAccesses(old_, parts));
     for (MemoryAccess& access : accesses_) access.object = InKernel(access.object);
@@ -183,7 +183,7 @@ class FunctionLowering {
     return OkStatus();
   }
 
-  // Makes what is there the emulator's.
+  // Replaces them by the emulator's.
   Status Rewrite() {
     LoadParameters();
     CheckAccesses(*new_, accesses_, parameters_, facts_.shared_granule, small_);
@@ -214,7 +214,7 @@ class FunctionLowering {
     }
   }
 
-  // What all accesses are multiples of; what may be written.
+  // The common alignment of all accesses; the written parameters.
   void FindGranules() {
     auto narrow = [](int64_t& granule, int64_t bytes, int64_t align) {
       granule = std::min({granule, bytes & -bytes, align});
@@ -295,7 +295,7 @@ class FunctionLowering {
     } else if (name == "barrier") {
       run("barrier", {b.getInt32(++facts_.sites)});
     } else if (name == "fence") {
-      // Threads of a block run by turns, and those of others meet in atomics.
+      // Threads of a block run in turns, and threads of different blocks interact by atomics only.
       b.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
       run("fence", {});
     } else if (int64_t size = CopySize(name)) {
@@ -400,7 +400,7 @@ Status LowerKernel(llvm::Function& kernel, bool small) {
   return OkStatus();
 }
 
-// What only the kernels as they were had called.
+// Functions called only by the original kernels.
 void EraseUnused(llvm::Module& module) {
   for (bool changed = true; changed;) {
     changed = false;

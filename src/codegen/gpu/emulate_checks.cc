@@ -82,7 +82,7 @@ Value* AddressOf(llvm::Instruction& i) {
   return llvm::cast<llvm::AtomicCmpXchgInst>(i).getPointerOperand();
 }
 
-// A branch, behind which `at` goes on, to what is done where the condition holds; seldom.
+// A branch to a rarely executed block if the condition holds; `at` continues behind it.
 llvm::Instruction* Unlikely(Value* condition, llvm::Instruction* at, bool returns) {
   llvm::MDNode* weights = llvm::MDBuilder(at->getContext()).createBranchWeights(1, 1 << 20);
   return llvm::SplitBlockAndInsertIfThen(condition, at, !returns, weights);
@@ -118,7 +118,7 @@ class AccessChecks {
     b.CreateCall(callee, {function_.getArg(0), address, b.getInt64(access.Encoded())});
   }
 
-  // Whether the access leaves [base, base + bytes), or is at no multiple of what it should be.
+  // Whether the access leaves [base, base + bytes), or is misaligned.
   Value* IsBad(llvm::IRBuilder<>& b, const MemoryAccess& access, Value* base, Value* bytes,
                Value** offset_out = nullptr) {
     Value* address = b.CreatePtrToInt(access.address, i64_);
@@ -154,8 +154,8 @@ class AccessChecks {
     Report(b, access);
   }
 
-  // Most reads of shared memory are of what was written before the last barrier and has been read
-  // by others since; all else is for the emulator.
+  // Most reads of shared memory are of words written before the last barrier and read by others
+  // since; all other reads go to the emulator.
   void CheckShared(llvm::IRBuilder<>& b, const MemoryAccess& access) {
     if (access.kind != KILN_ACCESS_LOAD) {
       Report(b, access);
@@ -331,7 +331,7 @@ void CheckAccesses(llvm::Function& function, const std::vector<MemoryAccess>& ac
                    bool small) {
   AccessChecks checks(function, parameters, shared_granule, small);
   for (MemoryAccess access : accesses) {
-    // What was an argument has been loaded since.
+    // The former argument is loaded now.
     access.address = AddressOf(*access.instruction);
     checks.Check(access);
   }

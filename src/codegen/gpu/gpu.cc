@@ -54,15 +54,15 @@ std::vector<program::KernelId> LaunchedKernels(const LoweredProgram& lowered) {
 // One LLVM module's share of a program.
 struct GpuModule {
   std::vector<program::KernelId> kernels;
-  // Made as effort.h says, which is for the emulator alone: what is not done here to make a GPU's
-  // code fast the driver could not make good.
+  // The effort of effort.h applies to the emulator only: the driver could not make up for missing
+  // optimisation of a GPU's code.
   bool quick = false;
-  // What comes of it.
+  // The result.
   Status status;
   std::string code, text;
 };
 
-// The kernels, dealt to modules. What is dumped is one module, which the assembler reads.
+// The kernels, distributed over modules. A dump is one module, readable by the assembler.
 std::vector<GpuModule> Deal(const std::vector<program::KernelId>& kernels, const Effort& effort,
                             const target::Target& target, const Options& options) {
   if (options.dump) return {{.kernels = kernels}};
@@ -123,7 +123,7 @@ class GpuModuleEmitter {
     KILN_RETURN_IF_ERROR(options_.interrupt.Check());
     emission.End();
     TraceSpan generation(options_.trace, Cat("LLVM ", name), "codegen");
-    // What the emulator loads is one object.
+    // The emulator loads a single object.
     KILN_ASSIGN_OR_RETURN(std::string code,
                           part.quick || large ? session_->EmitAllQuick() : session_->Emit());
     generation.AddArg("code_bytes", std::ssize(code));

@@ -106,14 +106,14 @@ void EmitTranspose(GpuEmitter& e) {
     t = b.CreateUDiv(t, e.Int(column_tiles));
     Value* first_row = b.CreateMul(b.CreateURem(t, e.Int(row_tiles)), e.Int(tile));
     e.Delinearise(b.CreateUDiv(t, e.Int(row_tiles)), rest);
-    // In: threads run along the memory of what is read.
+    // In: threads are along the memory of the input.
     e.Loop(y, e.Int(tile), e.Int(step), [&](Value* column) {
       e.SetVariable(load.row, b.CreateAdd(first_row, x));
       e.SetVariable(load.column, b.CreateAdd(first_column, column));
       e.If(inside(), [&] { e.StorePartial(e.Load(0, node), shared, at(x, column), node.type); });
     });
     e.gpu().Barrier();
-    // Out: along the memory of what is written.
+    // Out: along the memory of the output.
     e.Loop(y, e.Int(tile), e.Int(step), [&](Value* row) {
       e.SetVariable(load.row, b.CreateAdd(first_row, row));
       e.SetVariable(load.column, b.CreateAdd(first_column, x));

@@ -1,6 +1,6 @@
-// Matrix products: a block makes a tile of the result. Pieces of both factors go through shared
-// memory, several on their way at once, and the sums of the tile go there at the end, so that what
-// is made of them is read and written in order.
+// Gemms: a block computes a tile of the result. Pieces of both factors go through shared memory,
+// several in flight at once, and the tile's sums go there at the end, so that the epilogue accesses
+// memory in order.
 
 #include "codegen/gpu/product.h"
 
@@ -139,7 +139,7 @@ class Product {
       Value* from_offset = b_.CreateLoad(e_.index_type(), read);
       Value* to_offset = b_.CreateLoad(e_.index_type(), write);
       Value* to = AtByte(shared_, to_offset);
-      // Its place is that of the piece before, which nobody reads any more.
+      // Its place is that of the preceding piece, no longer in use.
       Value* coming = b_.CreateAdd(piece, e_.Int(tile_.stages - 1));
       Value* is_one = b_.CreateICmpSLT(coming, end);
       e_.If(is_one, [&] { Fetch(coming, to); });
@@ -217,7 +217,7 @@ class Product {
     });
   }
 
-  // --- Where several blocks share k: a second launch adds up what they leave.
+  // --- Split k: a second launch adds up the partial sums.
   Value* ChunkAt(Value* chunk, Value* point) {
     return b_.CreateAdd(b_.CreateMul(chunk, e_.Int(e_.outer_points())), point);
   }

@@ -62,8 +62,8 @@ class MmaSums : public ProductSums {
     Keep(y_, FragmentsOf(y_, From(y_, y), 0));
   }
 
-  // Each step's fragments are asked for before those of the step before are multiplied, the next
-  // pieces' first ones, too.
+  // Each step's fragments are loaded before the multiplication of the preceding step's, including
+  // the first ones of the next pieces.
   void Multiply(Value* x, Value* y, Value* next_x, Value* next_y,
                 const std::function<void()>& turn) override {
     x = From(x_, x);

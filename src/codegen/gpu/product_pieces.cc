@@ -25,7 +25,7 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
       k_(e.kernel().PointsOf(inner)),
       steps_((width * depth_ / (piece.lanes * side_) + e.launch().threads - 1) /
              e.launch().threads) {
-  // What goes by way of registers must not be read beyond the ends.
+  // Elements loaded through registers must not be read beyond the ends.
   const bool is_plain =
       node_.kind == Node::Kind::kLoad && !node_.guard.valid() && node_.type == piece_.type;
   const bool has_edges = extent_ % width_ != 0 || k_ % depth_ != 0;
@@ -36,7 +36,7 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
   }
 }
 
-// Neighbouring threads go along what is read in order.
+// Neighbouring threads are along the contiguous dimension.
 ProductPieces::Place ProductPieces::PlaceOf(int step) {
   const int threads = e_.launch().threads;
   const int fast = piece_.reads_along_k ? depth_ : width_, row = fast / piece_.lanes;
@@ -79,8 +79,8 @@ void ProductPieces::Begin(Value* first_point, Value* first_k) {
     inside_.push_back(extent_ % width_ == 0 ? nullptr : b_.CreateICmpSLT(point, e_.Int(extent_)));
   }
   if (!point_stride_) return;
-  // Addresses are made once, and go on by so much from piece to piece. Those beyond the ends are
-  // made, but not read.
+  // Addresses are computed once, and advanced from piece to piece. Those beyond the ends are
+  // computed, but not read.
   e_.Forget(0);
   for (int v : points_) e_.SetVariable(v, e_.Int(0));
   for (int v : inner_) e_.SetVariable(v, e_.Int(0));

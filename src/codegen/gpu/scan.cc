@@ -63,7 +63,7 @@ class Scanner {
     Value* warp = b_.CreateUDiv(e_.thread(), e_.Int(kWarp));
     Value* at = b_.CreateAdd(tile, e_.thread());
     Value* active = b_.CreateICmpSLT(at, end);
-    // Threads beyond the end read what is there.
+    // Threads beyond the end read valid elements.
     Value* last = b_.CreateSub(end, e_.Int(1));
     e_.SetVariable(variable_, b_.CreateSelect(active, at, last));
     std::vector<std::vector<Value*>> scanned;

@@ -120,7 +120,7 @@ class Owners {
       llvm::AllocaInst* next = e_.NewSlot(b_.getInt32Ty());
       b_.CreateStore(b_.getInt32(1), first);
       b_.CreateStore(b_.CreateIntCast(count, b_.getInt32Ty(), false), next);
-      // From the last one back: the nearest of those behind it stays.
+      // From the last one back, so that the nearest one behind it stays.
       e_.Loop(e_.Int(0), count, e_.Int(1), [&](Value* i) {
         Value* other = b_.CreateSub(b_.CreateSub(count, e_.Int(1)), i);
         Value* same = b_.CreateICmpEQ(LoadAt(index_type(), place_, other), place);

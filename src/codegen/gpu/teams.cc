@@ -44,7 +44,7 @@ class Teams {
       active_ = nullptr;
       if (points % teams_ == 0) return EmitPoint();
       Value* has_point = b_.CreateICmpSLT(point_, e_.Int(points));
-      // Threads that wait for nobody have nothing to do.
+      // Idle threads without barriers have nothing to do.
       if (width_ == 1) return e_.If(has_point, [&] { EmitPoint(); });
       // The last group's idle teams go along with the last point.
       active_ = has_point;
@@ -84,8 +84,8 @@ class Teams {
     return width_ > 1 && !is_last && !waits_for_sums && !(s.variables.empty() && s.stores.empty());
   }
 
-  // The team's share of [begin, end) of a stage's inner points. An idle team has none: what it
-  // would read the last point's team may have written over.
+  // The team's share of [begin, end) of a stage's inner points. An idle team has none: the last
+  // point's team may have overwritten its inputs.
   void Walk(int stage, Value* begin, Value* end, const std::vector<GpuEmitter::Slots>& slots) {
     const Stage& s = StageOf(stage);
     const int last = s.variables.back();
@@ -176,7 +176,7 @@ class Teams {
       Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
       if (active_) first = b_.CreateAnd(first, active_);
       if (!s.reductions.empty()) IfActive([&] { e_.Accumulate(stage, slots); });
-      // What is stored may be in the memory of what all of the team have read.
+      // Outputs may share memory with inputs read by the whole team.
       if (!s.stores.empty()) {
         if (!s.reductions.empty() && width_ > 1) e_.gpu().Barrier();
         e_.If(first, [&] { e_.EmitStores(stage); });
@@ -217,8 +217,8 @@ class Teams {
         }
       }
       if (width_ <= kWarp) {
-        // What a later stage writes may be in the memory of what other threads have read: those of
-        // the team and, at the last point, idle teams.
+        // Outputs of a later stage may share memory with inputs of other threads: of the team and,
+        // at the last point, of idle teams.
         if (active_) {
           e_.gpu().Barrier();
         } else {

@@ -37,7 +37,7 @@ Value* Widened(llvm::IRBuilderBase& b, Value* x, int first, int width) {
 
 }  // namespace
 
-// f on vectors of 4, 8 or 16 lanes, whatever the operands have.
+// f on vectors of 4, 8 or 16 lanes, for operands of any width.
 Value* MathEmitter::OnVectors(std::initializer_list<Value*> operands, int least,
                               const std::function<Value*(const std::vector<Value*>&)>& f) {
   Value* like = *operands.begin();

@@ -11,8 +11,8 @@ using llvm::Value;
 Value* MathEmitter::Cbrt(Value* x) {
   bool wide = IsDouble(x);
   Value* a = Abs(x);
-  // Subnormals are scaled up by a cube, and what is so large that a rounded cube of its root might
-  // overflow down.
+  // Subnormals are scaled up by a cube, and numbers with a root whose rounded cube might overflow
+  // are scaled down.
   Value* small = b_.CreateFCmpOLT(a, Number(x, wide ? 0x1p-1022 : 0x1p-126));
   Value* large = b_.CreateFCmpOGT(a, Number(x, wide ? 0x1p1000 : 0x1p100));
   auto factor = [&](double up, double down) {

@@ -55,7 +55,7 @@ FloatPair MathEmitter::LogInTwo(Value* x) {
   return {sum.high, sum.low};
 }
 
-// What is left of a, which is not below 0, when the nearest whole number is taken off.
+// The distance of a, not below 0, from the nearest integer.
 Value* MathEmitter::FromNearestWhole(Value* a) {
   Value* fraction = b_.CreateFSub(a, b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, a));
   Value* above = b_.CreateFCmpOGT(fraction, Number(a, 0.5));
@@ -239,7 +239,7 @@ Value* MathEmitter::Digamma(Value* x) {
     Value* base = b_.CreateSelect(large, log.high, near_root);
     rest = b_.CreateFAdd(b_.CreateFAdd(rest, b_.CreateSelect(large, log.low, zero)), added);
     result = b_.CreateFAdd(base, rest);
-    // What rounding takes off 1 / r, where it is a normal number.
+    // The rounding error of 1 / r, where it is a normal number.
     FloatPair back = pairs.Product(pole, distance);
     Value* lost = b_.CreateFMul(b_.CreateFSub(b_.CreateFSub(one, back.high), back.low), pole);
     lost = b_.CreateSelect(b_.CreateFCmpOLT(Abs(pole), Number(x, 0x1p900)), lost, zero);

@@ -22,7 +22,7 @@ constexpr double kLimitF32 = 0x1p16, kLimitF64 = 0x1p20;
 // pi/2 in parts of 33 bits, 53 in the last one.
 constexpr double kHalfPi[] = {0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2ep-69,
                               0x1.b839a252049c1p-104};
-// What the first of these leaves; and pi/2 in parts of 53 bits, and in parts of 24.
+// The remainder of the first; and pi/2 in parts of 53 bits, and in parts of 24.
 constexpr double kHalfPiRest = 0x1.0b4611a626331p-34;
 constexpr double kHalfPiHigh = 0x1.921fb54442d18p0, kHalfPiLow = 0x1.1a62633145c07p-54;
 constexpr double kHalfPiF32[] = {0x1.921fb6p0, -0x1.777a5cp-25, -0x1.ee59dap-50};

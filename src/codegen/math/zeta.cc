@@ -53,7 +53,7 @@ constexpr int kMove = 128;
 // Exponents, and orders, that are larger do no more.
 constexpr double kLargest = 0x1p80;
 
-// Does `body` until what it returns holds in no lane; gives the values after it.
+// Repeats `body` while its result holds in any lane; returns the final values.
 template <typename Body>
 Values Repeat(llvm::IRBuilderBase& b, const Values& init, Body body) {
   auto goes_on = [&](Values& values) -> Value* {

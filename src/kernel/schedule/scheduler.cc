@@ -6,7 +6,7 @@
 namespace kiln::kernel {
 namespace {
 
-// Passes without a target suppose a CPU that is no one's, of many threads.
+// Passes without a target assume a generic CPU with many threads.
 class NoScheduler : public CpuScheduler {
  public:
   NoScheduler() : CpuScheduler(NoCpu()) {}

@@ -15,7 +15,7 @@ constexpr int64_t kMaxRows = 256;
 constexpr int64_t kMostBlocksWanted = 8;
 // Items, of which each may have scratch for itself.
 constexpr int64_t kItemsWithScratch = 32;
-// Products below this many operations are done sooner than another thread is woken.
+// Smaller gemms, in operations, end before another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
 int64_t LargestDivisor(int64_t of, int64_t at_most) {
@@ -154,7 +154,7 @@ class Scheduler {
     } else if (!ChooseTiles(p, most, divides)) {
       return false;
     }
-    // What more than one block would pack is packed once for all.
+    // Operands packed by more than one block are packed once for all.
     const bool several = CeilDiv(p.m, s_.gemm.block_m * s_.gemm.mr) > 1;
     if (several && s_.gemm.b == GemmB::kPackPanel) {
       if (!product.may_pack_b) return false;
@@ -201,8 +201,8 @@ class Scheduler {
     r.chunks = 1;
     r.scratch_bytes = 0;
     r.nontemporal = false;
-    // What is written where the product has been written just now is in the cache. The first cache
-    // would like to have what is read there, too, before it is wanted.
+    // Outputs in place of the gemm's result are in the cache. Reads there are prefetched into the
+    // first-level cache.
     const auto inputs = static_cast<int64_t>(chain_.rows.operands.size());
     std::erase_if(r.prefetches, [&](const CpuPrefetch& prefetch) {
       return std::ranges::any_of(chain_.home, [&](int64_t output) {

@@ -108,7 +108,7 @@ void ChooseInner(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s) 
 // Rows of B this wide are a stream that the hardware prefetches well: about a page.
 constexpr int64_t kStreamBytes = 4096;
 
-// How B meets A.
+// The traversal of B.
 enum class Traffic {
   // All of B stays in the second cache: a tile of A meets all of it while in the first.
   kResident,
@@ -132,8 +132,8 @@ Traffic ChooseTraffic(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule
   const bool b_constant = p.b_constant && !(IsConverted(p) && rows <= 8);
   const bool in_order = p.b_n == 1 || p.n == 1;
   const bool masked = p.n % s.lanes != 0 && !cpu.has_masks;
-  // What many tiles would convert again is packed; narrow integers cost less to multiply where it
-  // can be seen that they are.
+  // Operands converted by many tiles are packed; narrow integers are cheaper to multiply if
+  // recognisable.
   const bool again = IsConverted(p) && IsFloat(p.type) && m_tiles > 3;
   if (in_order && !again && !(masked && (m_tiles > 2 || cpu.vector_bytes < 32))) {
     if (resident) return Traffic::kResident;
@@ -163,7 +163,7 @@ void ChooseBlocks(const target::Cpu& cpu, const GemmProblem& p, GemmSchedule& s)
   const int64_t m_tiles = CeilDiv(p.m, s.mr) * s.row_batches;
   const int64_t panels = CeilDiv(CeilDiv(p.n, s.lanes), s.nv);
   const int64_t row_bytes = s.nv * s.lanes * bytes;
-  // Threads divide what is the larger of A and B.
+  // Threads split the larger one of A and B.
   s.items_along_m = p.n >= rows;
   int64_t items = 64;  // divide well among the threads of today's machines
   switch (ChooseTraffic(cpu, p, s)) {
@@ -357,7 +357,7 @@ void CompleteGemmSchedule(const target::Cpu& cpu, const GemmProblem& p, GemmSche
   s.scratch_bytes = s.slot_bytes * s.items;
   const double flops = 2.0 * static_cast<double>(p.BatchSize()) * static_cast<double>(p.m) *
                        static_cast<double>(p.n) * static_cast<double>(k);
-  // Work of less than a microsecond is done sooner than it is shared.
+  // Work of less than a microsecond is not worth sharing.
   s.max_tasks = std::clamp<int64_t>(static_cast<int64_t>(flops / (1 << 18)), 1, s.items);
 }
 

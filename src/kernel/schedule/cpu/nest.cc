@@ -23,12 +23,12 @@ constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once 
 // The same, and the heavy ops behind it, where the next stage has to wait for the result.
 constexpr double kChainCost = 100;
 constexpr double kCyclesPerMicrosecond = 2500;
-// What one item should move at least, so that handing it out is nothing, and at most, so that
-// there are enough of them.
+// The minimal traffic of an item, so that its overhead is negligible, and the maximal one, so that
+// there are enough items.
 constexpr double kItemBytes = 48 << 10;
 constexpr double kItemCycles = 100000;
-// Of what is written, what is likely to be in the caches still when it is read: no more, however
-// large the last cache is, as it serves others too.
+// The size of an output likely to stay in the caches until it is read: bounded even for large
+// last-level caches, which are shared.
 constexpr int64_t kMostKept = 12 << 20;
 constexpr double kChunkBytes = 192 << 10;
 constexpr int64_t kMaxChunks = 512;
@@ -126,7 +126,7 @@ class Scheduler {
     if (vector >= 0) {
       int64_t extent = std::max<int64_t>(Extent(vector), 1);
       int64_t steps = CeilDiv(extent, s_.vector_width);
-      // Without masks what is left of the last vector is done one by one.
+      // Without masks the remainder is processed one by one.
       if (!cpu_.has_masks) steps = extent / s_.vector_width + extent % s_.vector_width;
       lanes = static_cast<double>(extent) / static_cast<double>(steps);
     }
@@ -173,7 +173,7 @@ class Scheduler {
                          [](const Stage& stage) { return !stage.variables.empty(); }) > 1;
   }
 
-  // The stage's best inner vector variable (-1: none pays) and what the stage then costs.
+  // The stage's best inner vector variable (-1: none pays) and its cost.
   std::pair<int, double> BestInner(const Stage& stage) const {
     double points = static_cast<double>(StagePoints(stage));
     std::pair<int, double> best{-1, points * PointCost(stage, -1)};
@@ -307,7 +307,7 @@ class Scheduler {
     }
   }
 
-  // Kernels of a few numbers take as long as one waits for these.
+  // Kernels of a few numbers are bound by latency.
   void ChooseHalving() {
     int v = s_.stages[0].vector_variable;
     if (v < 0 || v >= kernel_.outer || s_.tile_variable >= 0 || points_ != Extent(v)) return;
@@ -320,7 +320,7 @@ class Scheduler {
     s_.stages[0].halving = true;
   }
 
-  // Whether all that is read is read in the order of a variable, or is the same for all of it.
+  // Whether all loads are contiguous along a variable, or invariant.
   bool ReadsAlong(int variable) const {
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {

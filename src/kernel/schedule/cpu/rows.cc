@@ -102,7 +102,7 @@ class Rows {
     return std::find(s_.staged.begin(), s_.staged.end(), param) != s_.staged.end();
   }
 
-  // What is written past the caches had better not be read by the kernel itself.
+  // Outputs with streaming stores should not be read by the kernel itself.
   void KeepWhatIsReadAgain() {
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
@@ -114,7 +114,7 @@ class Rows {
     }
   }
 
-  // --- Rows as in a pipeline
+  // --- Software-pipelined rows
 
   void Pipeline() {
     if (walks_.size() != s_.stages.size()) return;
@@ -161,8 +161,8 @@ class Rows {
     return RowBytes(param) >= 512 && RowBytes(param) <= cpu_.l1_bytes / 4;
   }
 
-  // Arrays that are read in order, as far ahead as the hardware does not look: it begins anew at
-  // every page. Behind long arithmetic it has time enough.
+  // Sequential arrays are prefetched farther ahead than the hardware prefetches, which restarts at
+  // every page. Behind long arithmetic the hardware suffices.
   void PrefetchStreams() {
     constexpr int kMostWeight = 60;
     constexpr int64_t kPage = 4096;
@@ -182,8 +182,8 @@ class Rows {
     }
   }
 
-  // Rows are read by the first walk and written by the last: memory stands still in between. One of
-  // the walks asks for the next row, the one before the last for the lines to be written.
+  // Rows are read by the first walk and written by the last: memory is idle in between. One of the
+  // walks prefetches the next row, and the last but one prefetches the lines to be written.
   void PrefetchRows() {
     // A core waits for few lines at a time: the next row comes with the walk that takes longest.
     // In a pipeline all go together.
@@ -209,7 +209,7 @@ class Rows {
       for (const Store& store : stage.stores) {
         bool staged = IsStaged(store.param);
         if (staged && walks_[w] != walks_.back()) continue;
-        // What an earlier walk has written is near already.
+        // Lines written by an earlier walk are in the caches already.
         bool first = std::find(written.begin(), written.end(), store.param) == written.end();
         written.push_back(store.param);
         if (!first || w == 0 || !IsRow(store.param) || s_.nontemporal) continue;

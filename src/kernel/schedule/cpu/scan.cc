@@ -67,7 +67,7 @@ class Scheduler {
       if (best < 0 || Extent(v) > Extent(best)) best = v;
     }
     if (best >= 0) {
-      // Without masks what is left of the last vector is done one by one.
+      // Without masks the remainder is processed one by one.
       while (!cpu_.has_masks && width > Extent(best)) width /= 2;
     } else {
       bool associative = std::ranges::all_of(kernel_.stages[0].reductions, [](const Reduction& r) {

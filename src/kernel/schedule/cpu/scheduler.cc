@@ -13,7 +13,7 @@
 namespace kiln::kernel {
 namespace {
 
-// Products below this many operations are done sooner than another thread is woken.
+// Smaller gemms, in operations, end before another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
 // The kernel as a matrix product by a schedule of its own; nothing where it is none.
@@ -32,7 +32,7 @@ Result<std::optional<CpuGemm>> ScheduleProduct(const Kernel& kernel, const targe
   return std::optional(std::move(scheduled));
 }
 
-// What an item of a bundle stands for: the threads' shares are equal but for so much.
+// The weight of an item of a bundle: the imbalance of the threads' shares.
 constexpr double kItemMicroseconds = 0.02;
 
 // Columns are taken in strips: with fewer columns than this in a strip the kernels are better

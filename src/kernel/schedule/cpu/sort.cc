@@ -24,7 +24,7 @@ constexpr int64_t kMaxItems = 16;
 // Where no more than this part of a row is wanted, the rest need not be sorted.
 constexpr int64_t kSelectPart = 16;
 constexpr int64_t kMinCandidates = 256;
-// About what a task must have to do, in elements of radix passes or of levels of merging.
+// The minimal work of a task, in elements of radix passes or of merge levels.
 constexpr double kTaskSteps = 16 << 10;
 
 int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kLine); }

@@ -43,7 +43,7 @@ class Strips {
     for (size_t s = 0; s < kernel_.stages.size(); ++s) {
       s_.stages[s].rows = RowsOf(kernel_.stages[s]);
       s_.stages[s].masked = false;
-      // Lines of many rows of what is read across would not stay until they are wanted again.
+      // Lines of many rows read across would be evicted before their next use.
       s_.stages[s].by_columns = HasSquares(kernel_.stages[s], true);
     }
     AddPrefetches();
@@ -72,7 +72,7 @@ class Strips {
     return walks > 1 || Extent(vector_) > s_.stages[0].unroll * s_.vector_width;
   }
 
-  // --- What is kept
+  // --- Kept values
 
   // The last stage that reads a parameter, the first that reads or stores it.
   struct Span {
@@ -202,7 +202,7 @@ class Strips {
     const int64_t step = s_.vector_width, extent = Extent(vector_);
     int64_t most = std::min(kMostSumsBytes / sums, kWidestBytes / widest);
     if (!kept_.empty()) {
-      // What is read across comes in whole lines, of which most wait for their turn.
+      // Arrays read across come in whole lines, most of them unused at first.
       const bool across = std::ranges::any_of(
           kernel_.stages, [&](const Stage& stage) { return HasSquares(stage, true); });
       const int64_t room = cpu_.l2_bytes / (across ? 8 : 2) / point_bytes_;

@@ -38,8 +38,7 @@ class Keeper {
   }
 
  private:
-  // Where an array's elements are in registers: the first node that read them, or what was stored
-  // last.
+  // The registers of an array's elements: the first node that read them, or the last store.
   struct Holder {
     ParamId param;
     Index index;
@@ -134,7 +133,7 @@ class Keeper {
   GpuKept kept_;
 };
 
-// What a thread needs for the values that it keeps of one point, in registers.
+// The registers for a thread's kept values of one point.
 int64_t RegistersOf(const Kernel& kernel, const GpuKept& kept) {
   std::vector<GpuKept::Place> seen;
   int64_t registers = 0;

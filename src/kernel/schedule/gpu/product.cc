@@ -78,7 +78,7 @@ std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
     f.inner.push_back(v);
   }
   if (f.rows.empty()) return f;
-  // What is stored says which way results lie; else the order of the variables does.
+  // The store determines the layout of results; otherwise the order of the variables does.
   bool across = f.rows.back() == kernel.outer - 1;
   for (size_t s = 1; s < kernel.stages.size(); ++s) {
     if (kernel.stages[s].stores.empty()) continue;

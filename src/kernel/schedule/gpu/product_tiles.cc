@@ -1,4 +1,4 @@
-// Which tiles a matrix product is cut into, and how their pieces come into shared memory.
+// The tiles of a gemm, and the way of their pieces into shared memory.
 
 #include <algorithm>
 #include <span>
@@ -44,7 +44,7 @@ constexpr Tile kMma16[] = {{128, 256, 64, 64, 64, 0.85, 1}, {128, 256, 32, 64, 6
                            {32, 64, 32, 16, 32, 0.3, 4},    {64, 32, 32, 32, 16, 0.3, 4},
                            {32, 32, 32, 16, 16, 0.2, 8},    {16, 128, 32, 16, 32, 0.25, 4},
                            {128, 16, 32, 32, 16, 0.25, 4}};
-// Without asynchronous copies what is on its way takes registers.
+// Without asynchronous copies, loads in flight take registers.
 constexpr Tile kMma16Small[] = {
     {128, 128, 32, 64, 32, 0.6, 1}, {64, 64, 32, 32, 32, 0.45, 2}, {32, 32, 32, 16, 16, 0.2, 4}};
 constexpr Tile kMma32[] = {{128, 128, 16, 64, 64, 0.75, 2},
@@ -220,7 +220,7 @@ std::optional<GpuTile> Fit(const Kernel& kernel, const GpuFactors& f, GpuUnit un
   return tile;
 }
 
-// What a tile costs in clocks, from when the first block begins to when the last one ends.
+// The cost of a tile in clocks, from the begin of the first block to the end of the last.
 struct Cost {
   double clocks = 0;
   int64_t chunks = 1;
@@ -275,7 +275,7 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
   if (!f) return {};
   const int64_t m = kernel.PointsOf(f->rows), n = kernel.PointsOf(f->columns);
   const int64_t k = kernel.PointsOf(f->inner), batch = kernel.PointsOf(f->batch);
-  // What is read once, or nearly so, wins nothing in shared memory.
+  // Operands read about once gain nothing from shared memory.
   if (std::min(m, n) < 8 || k < 4) return {};
   const Stage& stage = kernel.stages[0];
   const ElementType type = stage.nodes[f->x].type;

@@ -10,8 +10,7 @@
 namespace kiln::kernel {
 namespace {
 
-// An op on an element takes about a fiftieth of what it takes to write it to memory and to read it
-// again.
+// An op on an element takes about a fiftieth of the time to store and reload it.
 constexpr int64_t kMaxWork = 48, kHeavyOps = 16;
 
 // Every tile of the result reads its operands' pieces anew.

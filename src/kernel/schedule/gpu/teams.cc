@@ -58,8 +58,8 @@ int CountAlong(const Kernel& kernel, bool outer) {
   return count;
 }
 
-// Whether what neighbouring points read overlaps or interleaves, so that neighbouring threads, each
-// at a point of its own, read memory in order.
+// Whether reads of neighbouring points overlap or interleave, so that neighbouring threads, one per
+// point, have coalesced accesses.
 bool NeighboursMeet(const Kernel& kernel, const Stage& stage) {
   if (kernel.outer == 0) return false;
   for (const Node& n : stage.nodes) {
@@ -101,7 +101,7 @@ int64_t MostResults(const Kernel& kernel) {
   return most;
 }
 
-// What the results of a stage take to be combined over a team.
+// The cost of combining a stage's results over a team.
 int64_t SharedBytes(const Kernel& kernel, const GpuLaunch& launch, int warp) {
   int64_t parts = launch.columns ? launch.threads : launch.team > warp ? launch.team / warp : 0;
   return 8 * parts * MostResults(kernel);

@@ -5,7 +5,7 @@
 namespace kiln::kernel {
 namespace {
 
-// A thread's registers hold what is in flight for all of its points.
+// A thread's registers hold the loads in flight for all of its points.
 constexpr size_t kNodesOfOneLane = 96;
 constexpr size_t kNodesOfTwoLanes = 40;
 
