@@ -14,19 +14,18 @@
 
 namespace kiln::codegen {
 
-// What is optimised: by size, as effort.h tells; as little as it tells of large programs, whatever
-// the size; or everything.
+// The effort of optimisation: by size (effort.h); as for large programs at any size; or everything.
 enum class Optimization { kAuto, kQuick, kFull };
 
 struct Options {
   Optimization optimization = Optimization::kAuto;
-  // How many threads may generate code at once: kernels are dealt out to so many LLVM modules.
+  // The number of threads that generate code: kernels are distributed over as many LLVM modules.
   int threads = 1;
   // Looked at between kernels and between modules.
   Interrupt interrupt;
   // Gets a bar for each module's making, unless it is null.
   TraceSink* trace = nullptr;
-  // Receives what is generated as text, under the names "ir-no-opt.ll" and "ptx", when set.
+  // Receives generated code as text, under the names "ir-no-opt.ll" and "ptx", when set.
   std::function<void(std::string_view suffix, std::string_view text)> dump;
 };
 

@@ -1,4 +1,4 @@
-// How much of LLVM's work each kernel of a program is worth.
+// The effort of LLVM for each kernel of a program.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// One scalar operation of a kernel as LLVM IR, on scalars or, lane by lane, on vectors. Nothing
-// here knows whether the code is for a CPU or a GPU: what is emitted lowers on both, and no value
-// is undefined or poison whatever the operands are.
+// One scalar operation of a kernel as LLVM IR, on scalars or, lane by lane, on vectors. Independent
+// of CPU or GPU: emitted code lowers on both, and no value is undefined or poison for any operands.
 #pragma once
 
 #include <span>
@@ -62,7 +61,7 @@ Reciprocal EmitReciprocal(Builder& b, llvm::Value* divisor);
 std::vector<llvm::Value*> EmitDivide(Builder& b, std::vector<llvm::Value*> dividends,
                                      const Reciprocal& reciprocal, bool may_be_negative = true);
 
-// What an op made in registers, rounded to the type of its result: f16 and bf16 are kept as floats.
+// The result of an op in registers, rounded to its type: f16 and bf16 are kept as floats.
 llvm::Value* RoundedTo(Builder& b, llvm::Value* value, ElementType type, MathOptions options);
 
 // An elementwise op: the operands are all scalars or all vectors of one width. The builder may end
@@ -71,8 +70,8 @@ Result<llvm::Value*> EmitOp(Builder& b, const kernel::Node& node,
                             std::span<llvm::Value* const> operands,
                             std::span<const ElementType> types, MathOptions math);
 
-// Elementary functions become calls of functions that stand in the module once: large programs are
-// compiled in half the time, and each use takes a few cycles more.
+// Elementary functions become calls of shared functions of the module: large programs compile in
+// half the time, and each use takes a few cycles more.
 void ShareFunctions(llvm::Module& module);
 
 }  // namespace kiln::codegen

@@ -1,4 +1,4 @@
-// What the files that emit elementwise ops share.
+// Shared declarations of the files that emit elementwise ops.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace kiln::codegen::elemental {
 
-// What `body` makes of the operands, or a call of a function that does: elemental_shared.cc.
+// The result of `body` for the operands, or a call of a shared function: elemental_shared.cc.
 Result<llvm::Value*> EmitShared(
     Builder& b, const kernel::Node& node, std::span<llvm::Value* const> operands,
     std::span<const ElementType> types, ElementType data,

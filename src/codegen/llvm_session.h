@@ -16,9 +16,9 @@ class TargetMachine;
 
 namespace kiln::codegen {
 
-// Quick functions are made without optimisations, in a third of the time: what runs once, or is
-// large and runs little. A function that took its attributes from
-// another one is as quick as that until it is told otherwise.
+// Quick functions are compiled without optimisations, in a third of the time: code that runs once,
+// or is large and runs little. A function that took its attributes from another one is as quick as
+// that until it is told otherwise.
 void MakeQuick(llvm::Function* function);
 void MakeOptimised(llvm::Function* function);
 

@@ -1,4 +1,4 @@
-// What code is generated of: the program, and what the compiler knows of its kernels.
+// The input of code generation: the program, and the compiler's data on its kernels.
 #pragma once
 
 #include <string>

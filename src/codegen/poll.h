@@ -1,4 +1,4 @@
-// Runs that end before their time: what generated code asks in between.
+// Cancellation: the polls in generated code.
 #pragma once
 
 #include <functional>

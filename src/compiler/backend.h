@@ -1,5 +1,4 @@
-// What the compiler does for one kind of target. A backend is a folder here, and a row of
-// BackendFor.
+// The compiler's part for one kind of target. A backend is a folder here, and a row of BackendFor.
 #pragma once
 
 #include <memory>
@@ -27,16 +26,16 @@ class Backend {
 
   // In the names of dumps.
   virtual std::string_view platform() const = 0;
-  // Whether its programs are kernels. Where they are not, a program's code is the module's text,
-  // and nothing of what follows is asked.
+  // Whether its programs are kernels. If not, a program's code is the module's text, and none of
+  // the functions below is called.
   virtual bool runs_kernels() const = 0;
-  // What is done to a module before it is lowered, where ops are fused.
+  // The pipeline of a module before lowering, with fusion.
   virtual const passes::Pipeline& pipeline() const = 0;
   // Whether functions outside generated code find their scratch in the program's arena.
   virtual bool calls_have_scratch() const = 0;
   // Whether loops are told how often they run: where it costs something to ask their conditions.
   virtual bool counts_trips() const = 0;
-  // What is left to say when all steps are there, and the program has its id.
+  // The last additions, when all steps exist and the program has its id.
   virtual void Finish(codegen::LoweredProgram& lowered) const = 0;
   virtual Result<std::vector<std::string>> Generate(const codegen::LoweredProgram& lowered,
                                                     const codegen::Options& options) const = 0;

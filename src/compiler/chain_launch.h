@@ -19,7 +19,7 @@ struct ChainLayout {
     int64_t bytes = 0;   // of scratch
   };
   std::vector<Place> product_inputs, product_results, rows_args;
-  // From the beginning of the scratch: packed operands, then what the product has for itself.
+  // From the beginning of the scratch: packed operands, then the gemm's own scratch.
   int64_t product_scratch = 0;
   int64_t scratch_bytes = 0;
 };
@@ -30,8 +30,8 @@ struct ChainKernels {
   std::string text;  // equal text, equal kernels
 };
 
-// UNIMPLEMENTED where the target has no such kernel. `constant` says of the product's operands
-// whether they are the same in every run. `known`: the chain's schedule, or null.
+// UNIMPLEMENTED if the target has no such kernel. `constant` tells for the gemm's operands whether
+// they are the same in every run. `known`: the chain's schedule, or null.
 Result<ChainKernels> ScheduleChainKernels(const std::string& name, kernel::Chain chain,
                                           const kernel::Scheduler& scheduler,
                                           const std::vector<bool>& constant,

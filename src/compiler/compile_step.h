@@ -11,7 +11,7 @@
 
 namespace kiln::compiler {
 
-// The launch of a kernel, of which `text` tells all. Its arguments are leaves of the program's
+// The launch of a kernel, fully described by `text`. Its arguments are leaves of the program's
 // arguments, one each, as large as `args`; those that it writes are among them.
 Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
                                         std::string_view text,

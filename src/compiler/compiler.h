@@ -23,9 +23,9 @@ inline constexpr int64_t kDumpLiteralElements = 256;
 
 struct Options {
   std::set<std::string> disabled_passes;
-  // Every op a kernel of its own: what op-by-op execution compiles.
+  // Every op a kernel of its own, for op-by-op execution.
   bool fuse = true;
-  // Verify after every pass and every emission; on in debug builds whatever it says.
+  // Verify after every pass and every emission; always on in debug builds.
   bool verify = false;
   codegen::Optimization optimization = codegen::Optimization::kAuto;
   // GPUs that have tf32 may use it for products of f32.
@@ -39,7 +39,7 @@ struct Options {
   int64_t dump_literal_elements = kDumpLiteralElements;
   int64_t module_number = 0;  // in those names
   // Where not 0 and `dump` is set, every kernel is dumped as PTX for this architecture too (75, 80,
-  // 86, 89 or 90), whatever the target is: what the same kernels are on a GPU.
+  // 86, 89 or 90), for any target: the GPU's form of the same kernels.
   int dump_ptx_sm = 0;
   // Sees the program and its kernels before code is generated of them.
   std::function<void(const codegen::LoweredProgram& lowered)> lowered;
@@ -47,7 +47,7 @@ struct Options {
   TraceSink* trace = nullptr;
 };
 
-// "module_0001.name.": what the names of a module's dumps begin with, in XLA's way.
+// "module_0001.name.": the prefix of the names of a module's dumps, as in XLA.
 std::string DumpPrefix(std::string_view module_name, int64_t number);
 
 // The module must be static (specialised). UNIMPLEMENTED names the op that the target lacks.

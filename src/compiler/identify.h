@@ -1,4 +1,4 @@
-// What tells a program's code from that of others.
+// The id of a program's code.
 #pragma once
 
 #include <string_view>

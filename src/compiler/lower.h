@@ -17,11 +17,11 @@ struct Lowered : codegen::LoweredProgram {
   std::string buffer_assignment, memory_report;  // as text, for dumps
 };
 
-// What a caller passes and gets: the entry's leaves.
+// The arguments and results: the entry's leaves.
 program::Signature SignatureOf(const ir::Module& module);
 
-// The module is scheduled, static, and has neither calls nor shared loop bodies.
-// `analysis` has what the passes found; of a fusion that it does not know the kernel is built.
+// The module is scheduled, static, and has neither calls nor shared loop bodies. `analysis` has the
+// kernels found by the passes; kernels of unknown fusions are built.
 Result<Lowered> Lower(const ir::Module& module, const Backend& backend,
                       kernel::FusionAnalysis& analysis, const Interrupt& interrupt = Interrupt());
 

@@ -7,10 +7,10 @@
 namespace kiln::compiler {
 
 // Fails with INTERNAL, naming the kernel or the result, where memory is read, or given back as a
-// result, before anything has written it. It says what the frame holds otherwise: arguments and
-// constants are there from the start, temporaries and results are what was left in their memory.
-// A kernel counts as writing an output where its stores, at all points together, are as many as
-// the output has elements. Of a loop the condition runs, and the body may not.
+// result, before anything has written it. Arguments and constants are initialised from the start,
+// temporaries and results are not. A kernel counts as writing an output where its stores, at all
+// points together, are as many as the output has elements. A loop's condition always runs, its body
+// may not.
 Status CheckWritten(const codegen::LoweredProgram& lowered);
 
 }  // namespace kiln::compiler

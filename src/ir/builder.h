@@ -1,12 +1,10 @@
 // Makes instructions in a computation: HLO's ops as functions of instructions.
 //
-// Where the builder was made for says how mistakes are told. Of operands that a user has chosen
-// (kChecked: readers, the C ABI) the first failure of inference is kept, and from then on nothing
-// is made: functions give null, and null for null. So an operand's shape may be looked at only
-// where the operand is known to be there. Operands that a pass has made (kTrusted) are such as
-// inference takes, and a failure is the pass's own mistake: it is kept as INTERNAL, and an
-// instruction of the declared shape stands for the one that cannot be, so that the pass need not
-// ask before its end.
+// The mode decides on errors. With a user's operands (kChecked: readers, the C ABI) the first
+// failure of inference is kept, and from then on functions return null, also for null operands: an
+// operand's shape may be read only if the operand is not null. With a pass's operands (kTrusted) a
+// failure is the pass's own mistake: it is kept as INTERNAL, and an instruction of the declared
+// shape replaces the impossible one, so that the pass need not check before its end.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +22,8 @@ class Builder {
  public:
   enum class Operands : uint8_t { kChecked, kTrusted };
 
-  // Before an instruction (null: at the end of the computation). Whatever is made has the op_name,
-  // which lives as long as the builder.
+  // Before an instruction (null: at the end of the computation). All new instructions have the
+  // op_name, which must outlive the builder.
   explicit Builder(Computation* computation, Instruction* before = nullptr,
                    std::string_view op_name = {}, Operands operands = Operands::kChecked)
       : computation_(computation), before_(before), op_name_(op_name), operands_(operands) {}
@@ -43,11 +41,12 @@ class Builder {
   // Keeps a failure, unless there was one before; null.
   Instruction* Fail(Status status);
 
-  // Of the shape that inference gives; `declared` is what it does not know (see InferenceInput).
+  // With the inferred shape; `declared` has the parts not determined by operands (see
+  // InferenceInput).
   Instruction* Add(Opcode opcode, std::vector<Instruction*> operands, Attributes attributes = {},
                    std::optional<Shape> declared = std::nullopt,
                    std::vector<Computation*> called = {});
-  // Of a shape that is given wholly, layout included. The verifier checks it, nobody before.
+  // With a given shape, layout included, checked only by the verifier.
   Instruction* AddShaped(const Shape& shape, Opcode opcode, std::vector<Instruction*> operands,
                          Attributes attributes = {}, std::vector<Computation*> called = {});
 
@@ -91,7 +90,7 @@ class Builder {
   }
   Instruction* Iota(const Shape& shape, int64_t dimension);
 
-  // Arrays of the same elements in other places. What would change nothing is not made.
+  // Ops that move elements. No-ops are not made.
   //
   // Dimension k of x is dimension dimensions[k] of the result.
   Instruction* Broadcast(Instruction* x, std::vector<Dimension> sizes, Ints dimensions);

@@ -16,7 +16,7 @@ namespace kiln::ir {
 template <typename T>
 class InstructionMap {
  public:
-  // Any instruction may be entered; those that the computation has now are found fast.
+  // Any instruction may be a key; the computation's present ones are found fast.
   explicit InstructionMap(const Computation& computation) {
     int64_t last = -1;
     for (Instruction* i : computation.instructions()) {

@@ -77,7 +77,7 @@ class Instruction {
  private:
   friend class Computation;
   friend class Module;
-  // What walks over graphs look at comes first.
+  // Fields read by walks over graphs come first.
   Opcode opcode_ = Opcode::kParameter;
   Computation* parent_ = nullptr;
   int64_t id_ = 0;
@@ -92,7 +92,7 @@ class Instruction {
   std::pmr::list<Instruction>::iterator position_;
 };
 
-// What it takes to make an instruction.
+// The parts of a new instruction.
 struct InstructionSpec {
   Opcode opcode;
   std::vector<Instruction*> operands = {};
@@ -155,8 +155,7 @@ class Computation {
   bool MayHold(Opcode opcode) const { return opcodes_[static_cast<size_t>(opcode)]; }
   // False: no instruction calls a computation.
   bool MayCall() const { return may_call_; }
-  // In how many places instructions of the module call it, also those of computations that nobody
-  // calls.
+  // The number of call sites in the module, including those in dead computations.
   int64_t call_count() const { return call_count_; }
   // By parameter number.
   std::span<Instruction* const> parameters() const { return parameters_; }
@@ -183,18 +182,18 @@ class Computation {
   // Removes an instruction that has no users and is not the root. Where it is a parameter, callers
   // must lose the operand, and SetParameters closes the gap.
   void Remove(Instruction* instruction);
-  // Removes all instructions, and what they call is called no more. Nobody may call it; it is no
-  // computation then, but what Module::RemoveUnusedComputations() is to remove.
+  // Removes all instructions with their calls. It must have no callers; it is only left to be
+  // removed by Module::RemoveUnusedComputations().
   void Clear();
   // Numbers all parameters anew.
   void SetParameters(std::vector<Instruction*> parameters);
   // Moves an instruction of another computation of the module here, before `before` (null: at the
-  // end), where it uses `operands`. It must be no parameter; its users stay what they are.
+  // end), where it uses `operands`. It must be no parameter; its users are unchanged.
   void TakeInstruction(Instruction* instruction, std::span<Instruction* const> operands,
                        Instruction* before);
   // Moves all of another computation of the module but its parameters here, before `before` (null:
-  // at the end); what used parameter k uses arguments[k], which is here. Returns what the root has
-  // become. The other computation has no root any more, and nobody may call it.
+  // at the end); what used parameter k uses arguments[k], which is here. Returns the former root.
+  // The other computation has no root any more, and must not be called.
   Instruction* TakeInstructions(Computation* from, std::span<Instruction* const> arguments,
                                 Instruction* before);
   // Puts an instruction before another one (null: at the end).
@@ -257,7 +256,7 @@ class Module {
   // A deep copy; `mapping`, if given, receives old instruction to new.
   std::unique_ptr<Module> Clone(
       std::unordered_map<const Instruction*, Instruction*>* mapping = nullptr) const;
-  // Copies a computation of this or another module, and what it calls, into this one.
+  // Copies a computation of this or another module, and its callees, into this one.
   Computation* CloneComputation(
       const Computation& computation, std::string name,
       std::unordered_map<const Instruction*, Instruction*>* mapping = nullptr);
@@ -298,8 +297,8 @@ inline Attributes& Instruction::mutable_attributes() {
 // with other operands.
 InstructionSpec CopySpec(const Instruction& instruction, std::vector<Instruction*> operands);
 
-// Element `k` of a tuple: what the tuple is made of there, or a new instruction before `before`
-// (null: at the end).
+// Element `k` of a tuple: the tuple op's operand, or a new instruction before `before` (null: at
+// the end).
 Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* before = nullptr);
 
 // Whether an instruction is the bits of a scalar as another scalar: a bitcast-convert between types

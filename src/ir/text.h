@@ -1,4 +1,4 @@
-// HLO text, out and in: what is printed here XLA reads, and the other way round.
+// HLO text, out and in, interchangeable with XLA's.
 #pragma once
 
 #include <memory>
@@ -31,14 +31,14 @@ struct ParseOptions {
   // Reads the "{...}" of a literal that was left out as zeros instead of refusing it: for measuring
   // programs whose values do not matter.
   bool zeros_for_elided = false;
-  // What stands for each "{...}", in their order (PrintOptions::elided).
+  // The literal of each "{...}", in their order (PrintOptions::elided).
   std::span<const std::shared_ptr<const Literal>> elided = {};
 };
 
-// Reads a module and verifies it. Errors begin with "line L, column C: " and say what was found and
-// what was expected; depth and size are bounded. An op or type that Kiln does not have yet is
-// UNIMPLEMENTED, named. Unknown attributes are skipped. The layouts of the header's
-// entry_computation_layout become those of the entry's parameters and root.
+// Reads a module and verifies it. Errors begin with "line L, column C: " and state the found and
+// the expected item; depth and size are bounded. An unsupported op or type is UNIMPLEMENTED, by
+// name. Unknown attributes are skipped. The layouts of the header's entry_computation_layout become
+// those of the entry's parameters and root.
 Result<std::unique_ptr<Module>> ParseHloText(std::string_view text,
                                              const ParseOptions& options = {});
 

@@ -36,7 +36,7 @@ class TextParser {
     std::string_view name;
     size_t position;
   };
-  // What is known of an instruction before it is made.
+  // The parsed parts of an instruction.
   struct Pending {
     InstructionSpec spec;
     struct Callee {
@@ -48,7 +48,7 @@ class TextParser {
     std::vector<Callee> callees;
   };
 
-  // text_parser.cc: the module and what is around instructions.
+  // text_parser.cc: the module and everything around instructions.
   Status ReadHeader();
   Status ReadHeaderAttribute(std::string_view name);
   Status ReadEntryLayout();

@@ -1,4 +1,4 @@
-// Who uses an instruction: each once, in no particular order.
+// The users of an instruction: each once, in no particular order.
 #pragma once
 
 #include <cstdint>

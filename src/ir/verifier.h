@@ -8,12 +8,12 @@ namespace kiln::ir {
 
 // Fails with INTERNAL, naming the instruction: operands before users and in the same computation,
 // users and operands in step, names unique, parameters numbered without gaps, arities, shapes equal
-// to what inference says (layouts apart), called computations in the module and without recursion,
-// literals of their shape, a root, aliases that fit.
+// to inference's (layouts apart), called computations in the module and without recursion, literals
+// of their shape, a root, aliases that fit.
 Status Verify(const Module& module);
 
-// The same for a module that comes from outside: fails with what inference says, or with
-// INVALID_ARGUMENT, and sets `culprit` to the instruction that is at fault, or to null.
+// The same for an untrusted module: fails with inference's error, or with INVALID_ARGUMENT, and
+// sets `culprit` to the faulty instruction, or to null.
 Status CheckModule(const Module& module, const Instruction** culprit);
 
 // Calls nest at most so deep, so that walks over them may recurse.

@@ -10,7 +10,7 @@
 
 namespace kiln::kernel {
 
-// A group: `roots` are what it stores, `inputs` the values it reads (in the order of the kernel's
+// A group: `roots` are the stored values, `inputs` the read ones (in the order of the kernel's
 // input parameters); everything between belongs to the kernel. Outputs follow inputs, in order.
 struct Group {
   std::vector<const ir::Instruction*> roots;
@@ -22,13 +22,12 @@ struct Group {
 // several outputs). Operands that are tuples are not inputs of kernels.
 Group GroupOf(const ir::Instruction& instruction);
 
-// The kernel; layouts are those of the shapes. UNIMPLEMENTED, saying why, where the group is not
-// one kernel: the fusion pass asks the same question before it fuses, and this is the answer that
-// holds.
+// The kernel; layouts are those of the shapes. UNIMPLEMENTED, with the reason, if the group is not
+// one kernel. This is the authoritative answer for the fusion pass.
 Result<Kernel> BuildKernel(const Group& group, std::string name);
 
-// Whether an instruction's value at an index is a formula of its operands' values at indices: what
-// may be fused into any consumer.
+// Whether an instruction's value at an index is a formula of its operands' values at indices: such
+// ops may be fused into any consumer.
 bool IsElemental(const ir::Instruction& instruction);
 
 }  // namespace kiln::kernel

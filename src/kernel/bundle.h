@@ -9,8 +9,8 @@
 
 namespace kiln::kernel {
 
-// A bundle is a fusion of fusions: its computation holds parameters, fusions that read nothing
-// else, what takes their results apart, and a tuple of all results as the root.
+// A bundle is a fusion of fusions: its computation holds parameters, fusions of these,
+// get-tuple-elements of their results, and a tuple of all results as the root.
 bool IsBundle(const ir::Instruction& instruction);
 
 struct BundlePart {

@@ -1,5 +1,5 @@
-// Chains: a matrix product and a kernel that goes over the rows of what it makes, as one kernel. A
-// block of rows is made, and while it is in the cache what follows is done with it.
+// Chains: a gemm and a kernel over the rows of its result, as one kernel. A block of rows is
+// computed, and consumed while it is in the cache.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace kiln::kernel {
 
 class FusionAnalysis;  // fusion_analysis.h
 
-// A chain is a fusion of two fusions: its computation holds parameters, a fusion that is a product,
-// one that reads results of it, what takes their results apart, and results of both as the root.
+// A chain is a fusion of two fusions: its computation holds parameters, a gemm fusion, a fusion
+// that reads its results, get-tuple-elements of their results, and results of both as the root.
 bool IsChain(const ir::Instruction& instruction);
 
 struct ChainPart {
@@ -41,8 +41,8 @@ struct Chain {
 
 // UNIMPLEMENTED where a fusion of fusions that depend on each other is anything but a chain.
 Result<Chain> BuildChain(const ir::Instruction& chain, FusionAnalysis& analysis);
-// The chain that two kernels of a program would be; `is_used` tells whether others read a result of
-// the product. Operands are numbered as if the chain had those of both, the product's first.
+// The chain of two kernels of a program; `is_used` tells whether a result of the gemm has other
+// readers. Operands are numbered as in the chain, the gemm's first.
 Result<Chain> BuildChain(const ir::Instruction& product, const ir::Instruction& rows,
                          const std::function<bool(int64_t result)>& is_used,
                          FusionAnalysis& analysis);

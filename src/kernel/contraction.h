@@ -49,8 +49,8 @@ struct Contraction {
 // kernel is something else, or no schedule knows its type.
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu);
 
-// The same, with what a schedule may do with the operands. `is_constant` says of a parameter of the
-// kernel whether it is the same in every run.
+// The same, with the treatment of operands allowed to a schedule. `is_constant` tells whether a
+// parameter of the kernel is the same in every run.
 struct Product {
   Contraction contraction;  // with problem.b_constant
   // Panels take an operand's place among the arguments, so nothing else may want to read it.

@@ -1,4 +1,4 @@
-// Whether instructions may become one kernel, answered fast: what the fusion pass asks.
+// Fast tests whether instructions may become one kernel, for the fusion pass.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace kiln::kernel {
 class FusionAnalysis;  // fusion_analysis.h
 class Scheduler;       // schedule/scheduler.h
 
-// What an instruction (or a fusion, by its computation) is inside a kernel.
+// The role of an instruction (or of a fusion, by its computation) in a kernel.
 enum class FusionRole : uint8_t {
   kNone,       // no part of a kernel: control flow, tuples, parameters
   kElemental,  // a formula at any index
@@ -46,16 +46,16 @@ FusionDecision CanFuseSiblings(const ir::Instruction& a, const ir::Instruction& 
 FusionDecision CanFuseKeeping(const ir::Instruction& producer, const ir::Instruction& consumer,
                               const Scheduler& scheduler);
 
-// What a kernel for the instruction moves and does: bytes of its operands and results, and
-// operations. Used to see whether a fusion pays.
+// The cost of a kernel for the instruction: bytes of its operands and results, and operations.
+// Decides whether a fusion pays.
 struct Cost {
   int64_t bytes_read = 0, bytes_written = 0, flops = 0, transcendentals = 0;
 };
 Cost CostOf(const ir::Instruction& instruction);
 
 // The operand that output `output` of the instruction's kernel is, but for the part that the kernel
-// writes: the two had better be one memory, or the operand is copied. -1 where the output is made
-// anew.
+// writes: the two should share memory, otherwise the operand is copied. -1 if the output is
+// completely written.
 int64_t UpdatedOperand(const ir::Instruction& instruction, int64_t output);
 
 // Whether the kernel reads each element of operand `operand` only at the index at which it writes

@@ -50,7 +50,7 @@ class Index {
   int64_t constant() const { return constant_; }
   const std::vector<Term>& terms() const { return terms_; }
   bool is_constant() const { return terms_.empty(); }
-  // Inclusive bounds of what it can be.
+  // Inclusive bounds of its values.
   int64_t low() const;
   int64_t high() const;
 
@@ -61,8 +61,8 @@ class Index {
   Index Mod(int64_t divisor) const;
   bool operator==(const Index&) const = default;
 
-  // By how much the index grows with each step of a variable; nothing where that is not constant
-  // (the variable stands inside a division, a remainder or a value).
+  // The stride of a variable in the index; nothing if it is not constant (the variable is inside a
+  // division, a remainder or a value).
   std::optional<int64_t> StrideOf(int64_t variable) const;
   bool DependsOn(int64_t variable) const;
   // The index with variable i replaced by replacements[i].

@@ -1,5 +1,5 @@
-// What a fused group becomes: a kernel, as data. It knows no graph, no device and no LLVM; CPU and
-// GPU code are made from the same kernel by different schedules, and equal kernels are one.
+// The kernel of a fused group, as data. It knows no graph, no device and no LLVM; CPU and GPU code
+// are made from the same kernel by different schedules, and equal kernels are one.
 //
 // A kernel runs
 //
@@ -9,7 +9,7 @@
 //         evaluate the stage's nodes; fold them into its reductions, or store them
 //
 // Elementwise work is one stage without inner variables. A reduction is a stage whose inner
-// variables are the reduced dimensions, and one more for what is done with the result. A dot is a
+// variables are the reduced dimensions, followed by one for the result's consumers. A dot is a
 // reduction of a product, recognised by its form (contraction.h) and given a schedule of its own.
 // Softmax is three stages over one row. A kernel of kind kScatter has updates in place of stores,
 // one of kind kSort a sort, and one of kind kScan stores what its reductions are after every point.
@@ -39,7 +39,7 @@ struct Param {
   ElementType type = ElementType::kInvalid;
   int64_t elements = 0;
   // Of an output that the kernel writes in part: the input whose elements the others are. When the
-  // kernel runs the two are one memory, or what is in the input has been copied to the output.
+  // kernel runs the two share memory, or the input has been copied to the output.
   ParamId in_place_of;
 };
 
@@ -78,9 +78,9 @@ struct Node {
 
 // How accumulators (arguments 0..n-1) and new elements (n..2n-1) become accumulators.
 struct Combiner {
-  // What codegen may rely on. kGeneral is folded strictly in order and never split, unless it is
-  // shown to be a selection (selection.h); the others are associative and commutative, with
-  // `identity` as their neutral element.
+  // Properties guaranteed to codegen. kGeneral is folded strictly in order and never split, unless
+  // it is shown to be a selection (selection.h); the others are associative and commutative, with
+  // `identity` as their identity element.
   enum class Kind : uint8_t { kGeneral, kSum, kProduct, kMax, kMin, kAnd, kOr, kXor };
   Kind kind = Kind::kGeneral;
   IdVector<NodeId, Node> nodes;  // kArgument, kConstant and kOp only
@@ -106,7 +106,7 @@ struct Store {
   NodeId value;  // a node of the stage
 };
 
-// Elements of outputs become what a combiner makes of them and of new values.
+// Elements of outputs become the combiner's results for them and new values.
 struct Update {
   NodeId guard;  // of type pred; none for always; where it is false nothing is done
   Combiner combiner;
@@ -115,7 +115,7 @@ struct Update {
   std::vector<Index> indices;   // of each
 };
 
-// What elements are ordered by, where that is one number of each.
+// The sort key, if one number per element decides.
 struct SortKey {
   enum class Order : uint8_t {
     kInteger,  // of integers and pred
@@ -188,7 +188,7 @@ struct Kernel {
   // For cost models, dumps and reports.
   int64_t flops = 0, transcendentals = 0, bytes_read = 0, bytes_written = 0;
 
-  // How many points some of the variables have together, and the outer ones.
+  // The number of points of some of the variables together, and of the outer ones.
   int64_t PointsOf(std::span<const int> of) const;
   int64_t OuterPoints() const;
 

@@ -1,4 +1,4 @@
-// What may be computed of a matrix product's operand while it is read.
+// Prologues: computation fused into the reading of a gemm's operand.
 #pragma once
 
 #include "ir/ir.h"
@@ -7,11 +7,10 @@ namespace kiln::kernel {
 
 class Scheduler;  // schedule/scheduler.h
 
-// Whether `producer`, an elementwise op or a fusion of such, may be computed on the elements of a
-// dot's operand as the product reads them, and costs less there than in memory: it is made of one
-// array, which is in memory anyway, and of numbers that all elements, or those of a row or column,
-// have in common. `consumer`
-// is the dot, or a fusion with one.
+// Whether `producer`, an elementwise op or a fusion of such, may be fused into the reading of a
+// dot's operand, and costs less there than in memory: it is computed from one array, in memory
+// anyway, and from scalars of the array, a row or a column. `consumer` is the dot, or a fusion with
+// one.
 bool MayBePrologue(const ir::Instruction& producer, const ir::Instruction& consumer,
                    const Scheduler& scheduler);
 

@@ -10,7 +10,7 @@
 
 namespace kiln::kernel {
 
-// What EmitOp needs to know of an elementwise instruction, without its operands.
+// The description of an elementwise instruction for EmitOp, without its operands.
 Node ElementwiseNode(const ir::Instruction& instruction);
 
 // Whether an instruction moves the elements of a scalar, which has one: it is its operand.

@@ -5,8 +5,8 @@
 
 namespace kiln::kernel {
 
-// What of f16 and bf16 is read, chosen among and stored, and never computed with, becomes u16: so
-// it is not converted on the way, keeps every bit of a NaN, and shares its code with other types.
+// f16 and bf16 values that are only moved and selected become u16: they are not converted on the
+// way, keep every bit of a NaN, and share code with other types.
 void RetypeMoves(Kernel& kernel);
 
 }  // namespace kiln::kernel

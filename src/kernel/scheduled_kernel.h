@@ -1,4 +1,4 @@
-// A kernel with the schedule for a target: what code is generated of.
+// A kernel with the schedule for a target: the input of code generation.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace kiln::kernel {
 // Builds the nodes of one stage on demand, each instruction once per index and guard.
 class StageValues {
  public:
-  // What the stage reads from elsewhere.
+  // The stage's inputs.
   struct Sources {
     // The parameter that holds an instruction's value; none where it must be computed. And its
     // strides there, where they are not those of its shape.

@@ -10,9 +10,9 @@
 
 namespace kiln::kernel {
 
-// A reduce-window whose every window is what the one before it is, and one element more: it moves
-// along `dimension` alone. At result element i the operand's elements up to i + shift have been
-// taken; `backward`, those from i + shift on.
+// A reduce-window with windows that each extend the preceding one by one element: it moves along
+// `dimension` alone. At result element i the operand's elements up to i + shift have been taken;
+// `backward`, those from i + shift on.
 struct ScanForm {
   int64_t dimension = 0, shift = 0;
   bool backward = false;

@@ -10,8 +10,8 @@ namespace kiln::passes {
 // once each caller of a computation has a copy of it. Tells so without a copy.
 Status CheckCopies(const ir::Module& module, const PassContext& context);
 
-// The same of a computation as it is: what passes ask that add much for each instruction. Also
-// looks at the interrupt.
+// The same for a computation as it is, for passes that add much per instruction. Also looks at the
+// interrupt.
 Status CheckGrowth(const ir::Computation& computation, const PassContext& context);
 
 }  // namespace kiln::passes

@@ -25,27 +25,26 @@ struct PassEvent {
   bool changed = false;
 };
 
-// A module between two passes: what dumps show. Before the first pass `after` is "pipeline-start",
-// after the last one `before` is "pipeline-end".
+// A module between two passes, for dumps. Before the first pass `after` is "pipeline-start", after
+// the last one `before` is "pipeline-end".
 struct Stage {
   std::string_view pipeline, after, before;
   int64_t index = 0;  // of this stage in its pipeline
   const ir::Module& module;
 };
 
-// What constant folding may still do: the evaluator is no fast machine, and what it makes is kept.
+// The remaining budget of constant folding: the evaluator is slow, and its results are stored.
 struct FoldBudget {
   int64_t work = int64_t{1} << 27;   // as interp::Options counts it
   int64_t bytes = int64_t{1} << 28;  // of constants, beyond those that they are made of
 };
 
 struct PassContext {
-  // What the code is for; null where a pass runs without a target (kiln-opt): then TargetOf is the
-  // reference's.
+  // The target; null for passes without a target (kiln-opt): then TargetOf is the reference's.
   const target::Target* target = nullptr;
   std::set<std::string> disabled;
   bool verify = false;
-  // Looked at before each pass, and in passes by what takes long.
+  // Polled before each pass, and inside long passes.
   Interrupt interrupt;
   // Constant folding makes no literal of more bytes than this, unless its operands have more.
   int64_t fold_limit_bytes = 1 << 20;

@@ -1,4 +1,4 @@
-// What a program costs: the memory that it and its runs take, and the bytes that its kernels move.
+// The cost of a program: the memory of it and of its runs, and the traffic of its kernels.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct MemoryUse {
   int64_t aliased = 0;      // of these what is in the memory of arguments that are donated
   int64_t temporaries = 0;  // the arena of a run
   int64_t scratch = 0;      // in the arena: the most that one kernel needs for itself
-  // Constants and what is made of them, for as long as it is loaded. What the prologue alone reads
-  // goes with its end.
+  // Constants and values computed from them, while it is loaded. Constants read only by the
+  // prologue are freed at its end.
   int64_t constants = 0;
-  // What is there at once, at the most: everything above, with donated arguments' memory once.
+  // The peak: everything above, with donated arguments' memory counted once.
   int64_t peak() const { return arguments + outputs - aliased + temporaries + constants; }
 };
 MemoryUse MemoryOf(const Program& program);
 
-// What kernels read and write, each of a loop's or branch's once, and copies twice their size.
+// Bytes read and written by kernels, those of loops and branches once, and copies twice their size.
 int64_t BytesAccessed(const Program& program);
 
 // Both as text, for dumps.

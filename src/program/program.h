@@ -1,5 +1,5 @@
-// The program as data: an ordered tree of steps over slices of assigned buffers, and what a device
-// needs to run it. CPU entry code, GPU graphs, the emulator, ahead-of-time objects and
+// The program as data: an ordered tree of steps over slices of assigned buffers, and everything a
+// device needs to run it. CPU entry code, GPU graphs, the emulator, ahead-of-time objects and
 // serialisation are all made from this alone.
 #pragma once
 
@@ -58,8 +58,7 @@ struct Launch {
   KernelId kernel;
   std::vector<Slice> args;
   LaunchId id;
-  // Its code stands in the fused loop that it is in: no call. Of nests in one task, without
-  // scratch.
+  // Its code is inlined in its fused loop: no call. Of nests in one task, without scratch.
   bool inlined = false;
 };
 struct Copy {
@@ -79,7 +78,7 @@ struct While {
   Slice predicate;  // one pred, written by the condition's steps
   Steps body;
   LaunchId id;  // its name in timelines
-  // One piece of code, in which kernels may stand inlined.
+  // One piece of code, with kernels possibly inlined.
   bool fused = false;
   int64_t trips = -1;  // how often the body runs, whatever the predicate says; -1: not known
 };
@@ -88,7 +87,7 @@ struct Conditional {
   bool by_predicate = true;
   std::vector<Steps> branches;
 };
-// The branch that the value of a conditional's index says, of so many.
+// The branch selected by the value of a conditional's index.
 size_t BranchAt(const std::byte* value, bool by_predicate, size_t branches);
 struct Step {
   std::variant<Launch, Copy, Call, While, Conditional> what;
@@ -102,7 +101,7 @@ struct Grid {
   int64_t shared_bytes = 0;  // dynamic shared memory of a block
 };
 
-// What a launch runs. On a CPU the entry's code calls it, and there is no more to know.
+// The code of a launch. On a CPU the entry's code calls it, and nothing more is needed.
 struct Kernel {
   std::string name;
   std::vector<Grid> grids;  // one after the other, with the same arguments
@@ -110,7 +109,7 @@ struct Kernel {
   std::optional<LibraryGemm> library;
 };
 
-// What a launch, a call (there the target) or a loop is called in timelines.
+// The name of a launch, a call (its target) or a loop in timelines.
 struct LaunchInfo {
   std::string kernel_name;
   std::vector<std::string> op_names;
@@ -133,14 +132,13 @@ struct Signature {
 
 struct Program {
   std::string name;
-  // What it was compiled for (target::CheckRunsOn reads it), and the KILN_FRAME_VERSION of its
-  // code.
+  // Its target (read by target::CheckRunsOn), and the KILN_FRAME_VERSION of its code.
   std::string target;
   int frame_version = 0;
   // Ends the symbols of its code, which no other program's has: 16 hexadecimal digits.
   std::string id;
   Signature signature;
-  // By parameter leaf what its address must be a multiple of; empty: of kAlignment.
+  // The required alignment by parameter leaf; empty: kAlignment.
   std::vector<int64_t> argument_alignments;
   IdVector<AllocationId, Allocation> allocations;
   std::vector<std::shared_ptr<const Literal>> constants;
@@ -163,7 +161,7 @@ struct Program {
 // Launches, copies and calls in the program outside loops, each loop's and branch's counted once.
 int64_t CountKernels(const Steps& steps);
 
-// What compiling gives: all that a device needs to load and run, and nothing that ties it to a
+// The result of a compilation: everything a device needs to load and run, and nothing tied to a
 // process.
 struct Artefact {
   Program program;

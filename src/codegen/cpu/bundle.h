@@ -1,4 +1,4 @@
-// Kernels side by side: a kernel whose items are those of others.
+// Horizontally fused kernels: a kernel with the items of several others.
 #pragma once
 
 #include "codegen/llvm_session.h"

@@ -1,4 +1,4 @@
-// A product and what follows it over the rows that it makes, block by block.
+// A gemm and a kernel over its rows, block by block.
 #pragma once
 
 #include "codegen/llvm_session.h"

@@ -1,4 +1,4 @@
-// What the code of the entry has for its steps beside code of its own.
+// Helper functions for the steps in the entry's code.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct GemmOperands {
   const GemmPrologue* b_prologue = nullptr;
 };
 
-// What is done with an operand's elements as they are read.
+// The prologue of an operand's elements.
 struct GemmPrologue {
   // Of elements of the type in memory (in registers), one or a vector, what is multiplied. They
   // have been loaded from `pointer` on, of a vector those lanes whose bits are set in the mask, if
@@ -52,12 +52,11 @@ struct GemmVector {
   llvm::Value* mask = nullptr;
 };
 
-// The elementwise code that follows a product: called once, in the loop over the vectors of a tile
-// of results that is still in the first cache. The builder stands in a function of its own, whose
-// first two parameters are those of the kernel. It stores what it computes; nothing else is stored.
-// Every element is visited exactly once, so that an output may take the place of an operand that
-// is read at the same index. It may add basic blocks, and leaves the builder at the end of its
-// code.
+// The epilogue of a gemm: called once, in the loop over the vectors of a tile of results still in
+// the first-level cache. The builder stands in a function of its own, whose first two parameters
+// are those of the kernel. It stores what it computes; nothing else is stored. Every element is
+// visited exactly once, so that an output may take the place of an operand that is read at the same
+// index. It may add basic blocks, and leaves the builder at the end of its code.
 using GemmEpilogue = std::function<void(llvm::IRBuilder<>&, const GemmVector&)>;
 
 // Fills the empty body of `function`, which has the signature of kiln_kernel_fn and the attributes

@@ -1,4 +1,4 @@
-// What the files that emit matrix products share.
+// Shared declarations of the files that emit gemms.
 #pragma once
 
 #include <functional>
@@ -45,8 +45,8 @@ struct Emitter {
   llvm::Value* MulAdd(llvm::Value* x, llvm::Value* y, llvm::Value* accumulator);
   llvm::Value* Sum(llvm::Value* x, llvm::Value* y);
   llvm::Value* Load(llvm::Type* type, llvm::Value* pointer, int64_t align);
-  // Elements of A or B as they come, made what is computed with: one, or a vector of so many, 0
-  // where the mask is not set.
+  // Loaded elements of A or B converted to the type of computation: one, or a vector, 0 where the
+  // mask is not set.
   llvm::Value* LoadA(int lanes, llvm::Value* pointer, llvm::Value* mask);
   llvm::Value* LoadB(int lanes, llvm::Value* pointer, llvm::Value* mask);
   llvm::Value* LoadOperand(ElementType from, const GemmPrologue* prologue, int lanes,

@@ -1,4 +1,4 @@
-// The code of a nest: what the files nest.cc, nest_rows.cc and nest_stages.cc share.
+// The code of a nest: shared by nest.cc, nest_rows.cc and nest_stages.cc.
 #pragma once
 
 #include <functional>
@@ -62,7 +62,7 @@ class NestCode {
   // Calls f with a place for each result of each stage but the last.
   void ForEachResult(const std::function<void(size_t s, size_t r, size_t k)>& f) const;
 
-  // Binds a stage's row, and what earlier stages have made of it.
+  // Binds a stage's row, and the results of earlier stages for it.
   void OpenRow(size_t s, int variable, Value* row, const std::vector<Results>& ago);
   void CloseRow(size_t s, int variable, NestEmitter::Mark mark, Results& results);
   void EmitRows(const OuterLoop& rows);
@@ -99,7 +99,7 @@ class NestCode {
   StripArray MakeStripArray(ElementType type);
   void OpenStripArray(StripArray& array);
   void EmitStripRows(int s, size_t at, Values& carried, const StripRows& rows);
-  // What earlier stages have made, for the columns at hand.
+  // The results of earlier stages for the current columns.
   void LoadReduced(int s);
   Values LoadSums(int s);
   void StoreSums(int s, const Values& all);
@@ -126,7 +126,7 @@ class NestCode {
   void EmitStage(int s);
   // With all inner variables bound.
   void EmitPointOf(int s, bool own, Values& carried);
-  // What an item takes of an inner variable.
+  // The range of an inner variable for an item.
   Range InnerRange(int s, int variable);
   void EmitInner(int s, const std::vector<int>& order, size_t at, bool own, Values& carried);
 
@@ -152,7 +152,7 @@ class NestCode {
   }
   // Where the vectors that tell of NaNs begin.
   size_t FirstNan(int s, bool own, const Values& carried) const;
-  // What becomes of an accumulator and a new element, or another accumulator.
+  // Combines an accumulator with a new element, or another accumulator.
   Value* Combine(const Reduction& r, size_t result, bool seeks_nans, Value* x, Value* y) {
     Combiner::Kind kind = r.combiner.kind;
     if (!seeks_nans) return EmitCombine(b(), kind, r.types[result], x, y, MathOf(cpu_));

@@ -1,4 +1,4 @@
-// Emission of a nest's stages inside loops: what the files nest*.cc share.
+// Emission of a nest's stages inside loops: shared by the files nest*.cc.
 //
 // No pass of LLVM's moves code here, so everything is emitted where it belongs at once: whenever a
 // loop is opened, its variable is bound, and all that has become known is emitted there, nodes and
@@ -30,7 +30,7 @@ struct Lanes {
   std::vector<llvm::Value*> copies;
   bool vector = false;
   bool known() const { return !copies.empty(); }
-  // What is the same for all copies is there once.
+  // Values equal for all copies exist once.
   llvm::Value* Copy(int u) const { return copies[copies.size() == 1 ? 0 : static_cast<size_t>(u)]; }
 };
 
@@ -138,7 +138,7 @@ class NestEmitter {
   llvm::Value* Position(int variable, int copy, llvm::IntegerType* type);
   // One of the stage's stores, for all copies.
   void EmitStore(int stage, int store);
-  // What the stage's vectors at this point ask for.
+  // The prefetches of the stage's vectors at this point.
   void EmitPrefetches(int stage);
   // Whether a node's value is known, and is not a vector.
   bool IsKnownScalar(int stage, NodeId node) const {
@@ -146,7 +146,7 @@ class NestEmitter {
   }
   // One of the stage's updates, for all copies; its guard is the caller's affair.
   void EmitUpdate(int stage, int update);
-  // What a combiner makes of its arguments, which are all scalars or all vectors.
+  // The result of a combiner for its arguments, all scalars or all vectors.
   Values EmitCombiner(const kernel::Combiner& combiner, const Values& arguments);
   // Results of a reduction, for kReduced nodes.
   void SetReduced(int stage, int reduction, int result, Lanes value);
@@ -198,7 +198,7 @@ class NestEmitter {
     kernel::ParamId param;
     int64_t constant = 0;
     int offset = -1;
-    // What a masked store has written is not to be had before it is in the cache.
+    // Masked stores are not forwarded to loads.
     bool padded = false;
   };
 

@@ -1,4 +1,4 @@
-// Kernels that are a matrix product and what follows it.
+// Kernels of a gemm with its epilogue.
 #pragma once
 
 #include "base/status.h"
@@ -8,7 +8,7 @@
 
 namespace kiln::codegen {
 
-// Fills the empty body of `function` with a product, or with what packs an operand of it.
+// Fills the empty body of `function` with a gemm, or with the packing of an operand.
 Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
                    const kernel::CpuGemm& schedule, const target::Cpu& cpu);
 

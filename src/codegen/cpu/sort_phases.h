@@ -1,7 +1,7 @@
-// The functions that a sort is made of: what the files sort*.cc share. Each has the signature of a
-// kernel, its items being the chunks of one row (or nothing, where it is called once); where the
-// kernel's own arguments end with its scratch, theirs end with the scratch of one item, which
-// begins with a state: what to do now.
+// The functions of a sort: shared by the files sort*.cc. Each has the signature of a kernel, its
+// items being the chunks of one row (or nothing, where it is called once); where the kernel's own
+// arguments end with its scratch, theirs end with the scratch of one item, which begins with a
+// state: what to do now.
 #pragma once
 
 #include <functional>
@@ -64,7 +64,7 @@ class SortPhase {
 
 // sort_radix.cc
 void EmitCountPhase(const SortContext& context, SortPhase& p);
-// What the counts of all chunks make: where each chunk's elements of each digit go.
+// Prefix sums of all chunks' counts: the target of each chunk's elements of each digit.
 void EmitPlacePhase(const SortContext& context, SortPhase& p);
 void EmitMovePhase(const SortContext& context, SortPhase& p);
 
@@ -79,7 +79,7 @@ void EmitMergePhase(const SortContext& context, SortPhase& p);
 // Of selection: sorts the first candidates of a chunk. The function's last two arguments are the
 // chunk and their number.
 void EmitOrderPhase(const SortContext& context, SortPhase& p);
-// Merges what the chunks have kept; it ends up at kFrom.
+// Merges the chunks' kept records; the result is at kFrom.
 void EmitPickPhase(const SortContext& context, SortPhase& p);
 
 // sort_partition.cc
@@ -98,10 +98,10 @@ void EmitQuicksortPhase(const SortContext& context, SortPhase& p, const SortFunc
 // The records of each chunk that come first, in order, as its first candidates. `order` is the
 // function of EmitOrderPhase.
 void EmitScanPhase(const SortContext& context, SortPhase& p, llvm::Function* order);
-// From the operands to what is sorted, and back.
+// From the operands to the sorted form, and back.
 void EmitLoadPhase(const SortContext& context, SortPhase& p);
 void EmitStorePhase(const SortContext& context, SortPhase& p);
-// Whether elements can be lost in keys, and what puts them back.
+// Whether keys may lose information of elements, and the code that restores it.
 bool HasRestorePhase(const SortContext& context);
 void EmitRestorePhase(const SortContext& context, SortPhase& p);
 

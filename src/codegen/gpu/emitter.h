@@ -1,5 +1,5 @@
-// What the code of all GPU kernels is made of: loops, indices, the values of nodes, reductions'
-// steps. Each form of schedule has a file that puts these together.
+// The building blocks of all GPU kernels: loops, indices, the values of nodes, reductions' steps.
+// Each form of schedule has a file that combines them.
 #pragma once
 
 #include <functional>
@@ -58,7 +58,7 @@ class GpuEmitter {
   // For all points of the variables, row by row.
   void InOrder(std::span<const int> variables, const std::function<void()>& body);
   void If(Value* condition, llvm::function_ref<void()> body);
-  // What nodes have become inside is forgotten at the end of the scope.
+  // Values of nodes inside are dropped at the end of the scope.
   class Scope {
    public:
     explicit Scope(GpuEmitter& e) : e_(e), values_(e.values_) {}
@@ -135,7 +135,7 @@ class GpuEmitter {
   // The init goes in once, at the end: its place in the order is free where there is an identity.
   void FinishReduction(int stage, size_t i, const std::vector<Value*>& total);
   void SetReduced(int stage, size_t i, std::vector<Value*> values);
-  // What is done at one point of the outer variables by one thread, stage by stage from `first` on.
+  // The work of one thread at one point of the outer variables, stage by stage from `first` on.
   void EmitSerialStages(size_t first);
 
   // Where partial results are kept: in memory of the type, at index `at` behind `base`.

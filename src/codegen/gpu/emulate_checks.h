@@ -14,7 +14,7 @@ namespace kiln::codegen {
 // The layouts of frame/emulated.h.
 llvm::StructType* EmulatedThreadType(llvm::LLVMContext& context);
 
-// An access of memory, and what its address was made of.
+// An access of memory, and the base of its address.
 struct MemoryAccess {
   llvm::Instruction* instruction = nullptr;
   llvm::Value* address = nullptr;
@@ -27,7 +27,7 @@ struct MemoryAccess {
   uint64_t Encoded() const;
 };
 
-// What a pointer was made of: KILN_ACCESS_SHARED and so on. Parameters are `function`'s arguments.
+// The base of a pointer: KILN_ACCESS_SHARED and so on. Parameters are `function`'s arguments.
 int64_t ObjectOf(llvm::Value* pointer);
 
 // All of a kernel's, where pointers are still made of its arguments, but for those of the kernel's

@@ -43,7 +43,7 @@ namespace kiln::codegen {
 
 struct FloatPair;  // pairs.h
 
-// What the target has; a property of the whole module, so that scalar and vector code agree.
+// A feature of the target; a property of the whole module, so that scalar and vector code agree.
 struct MathOptions {
   bool has_fma = true;
   bool has_f16 = true;      // instructions that convert between f16 and f32

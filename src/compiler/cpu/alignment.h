@@ -9,7 +9,7 @@
 
 namespace kiln::compiler {
 
-// For each parameter what its address must be a multiple of.
+// The required alignment of each parameter.
 std::vector<int64_t> ArgumentAlignments(const codegen::LoweredProgram& lowered,
                                         const target::Cpu& cpu);
 

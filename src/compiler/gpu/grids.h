@@ -1,4 +1,4 @@
-// What a GPU's device is told of a program's kernels.
+// The description of a program's kernels for a GPU's device.
 #pragma once
 
 #include "codegen/lowered_program.h"

@@ -1,5 +1,5 @@
-// Alias analysis: instructions whose results are memory that others made, who reads an array under
-// whatever name, and results of calls in the memory of their operands.
+// Alias analysis: instructions whose results are other instructions' memory, all readers of an
+// array through its aliases, and results of calls in the memory of their operands.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,11 @@ struct Leaf {
   bool operator==(const Leaf&) const = default;
 };
 
-// What made the array: a kernel, a loop that changes it, a conditional, a parameter or a constant.
+// The origin of the array: a kernel, a loop that changes it, a conditional, a parameter or a
+// constant.
 Leaf OriginOf(Leaf leaf);
 
-// Someone who reads an array: leaf `index` of operand number `operand`.
+// A reader of an array: leaf `index` of operand number `operand`.
 struct Reader {
   const Instruction* instruction = nullptr;
   int64_t operand = 0, index = 0;
@@ -51,7 +52,7 @@ class TupleUses {
   // The places of an operand of a tuple.
   const std::vector<Place>& PlacesOf(const Instruction& tuple, const Instruction& operand);
 
-  // Who uses a value that is a tuple.
+  // The users of a tuple.
   struct Users {
     std::vector<int64_t> leaves_before;  // each element, and behind the last one
     std::unordered_map<int64_t, std::vector<const Instruction*>> elements;
@@ -65,7 +66,7 @@ class TupleUses {
   std::unordered_map<const Instruction*, Users> users_;
 };
 
-// Who reads the array, directly or by an alias.
+// The readers of the array, directly or by an alias.
 Readers ReadersOf(Leaf origin, TupleUses& uses);
 
 // An array of the result that is the memory of an operand's array, by their leaves.

@@ -1,5 +1,5 @@
-// What a module does, by the definitions of XLA's HloCostAnalysis. It counts what the ops say, not
-// what a device makes of them.
+// The work of a module, by the definitions of XLA's HloCostAnalysis. It counts the ops, not a
+// device's implementation of them.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace kiln::ir {
 // sort of n elements n times the logarithm of n to base 2, rounded up. A transform of n complex
 // points does 5 n times the logarithm of n to base 2, and of real ones half of that; a triangular
 // solve two flops for each product, and a decomposition a third of n^3. A loop counts once; of a
-// conditional the branch that does most counts. Ops that move elements do nothing, and what custom
-// calls do is not known.
+// conditional the branch that does most counts. Ops that move elements count nothing, and the work
+// of custom calls is unknown.
 struct Operations {
   int64_t flops = 0, transcendentals = 0;
   bool operator==(const Operations&) const = default;

@@ -1,4 +1,4 @@
-// What an instruction does beside making its result.
+// Side effects of instructions.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace kiln::ir {
 
-// Whether it must be run though nobody needs its result, as often as the program says: it, or
-// something in the computations that it calls, does what its result does not tell.
+// Whether it must run even if its result is unused, exactly as often as the program reaches it: it,
+// or an instruction in its called computations, has a side effect.
 bool HasSideEffect(const Instruction& instruction);
 bool HasSideEffect(const Computation& computation);
 
@@ -19,8 +19,8 @@ bool HasSideEffect(const Computation& computation);
 std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
                                              std::vector<Instruction*> order);
 
-// What has a side effect, and what has the next one before it in the computation: whatever is run
-// elsewhere than where it stands must leave these in order, as if one were the other's operand.
+// Pairs of consecutive instructions with side effects in the computation: any reordering must keep
+// their order, as if one were the other's operand.
 std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
     const Computation& computation);
 

@@ -1,5 +1,5 @@
-// What a kind of target makes of kernels: their schedules, and what pays there. Passes and lowering
-// ask it, and never what kind the target is.
+// Schedules and profitability for one kind of target. Passes and lowering ask it, and never for the
+// kind of the target.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class Scheduler {
       const std::vector<KernelPart>& parts,
       const std::vector<const ScheduledKernel*>& kernels) const = 0;
 
-  // --- What pays
+  // --- Profitability
 
   // Whether so many elementwise ops, and `heavy` ones among them, may be done on the elements of a
   // dot's operand each time that the product reads them.
@@ -59,8 +59,8 @@ class Scheduler {
   virtual bool ConvertsWhatItReads() const = 0;
 };
 
-// The row of each kind of target. Of REFERENCE, which runs no kernels, what passes ask without a
-// target. The target must outlive it.
+// The row of each kind of target. For REFERENCE, which runs no kernels, the scheduler of passes
+// without a target. The target must outlive it.
 std::unique_ptr<const Scheduler> SchedulerFor(const target::Target& target);
 
 }  // namespace kiln::kernel

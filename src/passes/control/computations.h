@@ -1,4 +1,4 @@
-// What passes do with called computations.
+// Helpers of passes for called computations.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
 // it was called, and what only it called: else that would be copied before it is changed, as it
 // seems to have two callers. Returns whether it was so.
 bool DropUncalled(ir::Computation* c);
-// Removes an instruction, and drops what nobody calls any more.
+// Removes an instruction, and its computations without other callers.
 void RemoveWithCallees(ir::Instruction* caller);
 
 // Before `at` (null: at the end).

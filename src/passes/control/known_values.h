@@ -1,4 +1,4 @@
-// Small values that follow from what is known of a loop's state.
+// Small values derived from known elements of a loop's state.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace kiln::passes {
 // The elements of a loop's state that are known, one by one; a state that is no tuple is one.
 using Known = std::vector<std::optional<Literal>>;
 
-// What the instructions of a computation are, as far as that follows from its parameter's elements.
+// The values of a computation's instructions, as far as its parameter's elements determine them.
 class KnownValues {
  public:
   KnownValues(const ir::Computation& computation, const Known& state);
@@ -25,9 +25,9 @@ class KnownValues {
   std::unordered_map<const ir::Instruction*, Literal> values_;
 };
 
-// What is known of the elements that a loop begins with: small constants.
+// The known initial elements of a loop: small constants.
 Known StateOf(const ir::Instruction* x);
-// What is known of those that an iteration of its body ends with.
+// The known elements at the end of an iteration.
 Known NextState(const ir::Computation& body, const KnownValues& values);
 
 }  // namespace kiln::passes

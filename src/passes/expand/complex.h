@@ -5,10 +5,9 @@
 
 namespace kiln::passes {
 
-// x : c64[...] => (real(x), imag(x)) : (f32[...], f32[...])   for every value but the entry's
+// x : c64[...] => (real(x), imag(x)) : (f32[...], f32[...]) for every value but the entry's
 // parameters and results, which are memory: real and imaginary part of each element side by side.
-// Ops on complex numbers become ops on their parts; what runs as a call has complex operands and
-// results all the same.
+// Ops on complex numbers become ops on their parts; calls keep complex operands and results.
 Result<bool> ExpandComplex(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

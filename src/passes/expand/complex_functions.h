@@ -17,8 +17,8 @@ struct Parts {
 // The absolute value: no more than the result overflows.
 ir::Instruction* ComplexAbs(Builder& b, const Parts& x);
 
-// An op of the op table with a complex result, on complex operands; nothing where it is none of
-// those in complex_functions.cc.
+// An op of the op table with a complex result, on complex operands; nothing if it is not in
+// complex_functions.cc.
 std::optional<Parts> ComplexFunction(Builder& b, Opcode opcode, std::span<const Parts> operands);
 
 // complex_arithmetic.cc: in the type of the parts, but for quotients.

@@ -1,6 +1,6 @@
 // Ops that compiled code makes of others. Each has a function here that builds its value before it;
-// `expand-ops` is the pass that applies them all. They come before what rewrites types
-// (expand-narrow, expand-complex), so that what they make is of any types.
+// `expand-ops` is the pass that applies them all. They come before type legalisation
+// (expand-narrow, expand-complex), so they may use any types.
 #pragma once
 
 #include "passes/expand/builder.h"
@@ -8,7 +8,7 @@
 
 namespace kiln::passes::expand {
 
-// What stands for an instruction, of its shape but for layouts.
+// The replacement of an instruction, of its shape up to layouts.
 using Expansion = Result<ir::Instruction*> (*)(Builder& b, ir::Instruction* i);
 
 // Whether there is one.
@@ -49,7 +49,7 @@ Result<bool> ExpandOps(ir::Module& module, const PassContext& context);
 // For programs whose ops are not fused with each other. What becomes several ops, by that table or
 // by the types of its values, becomes a computation of its own.
 Result<bool> OutlineOps(ir::Module& module, const PassContext& context);
-// What has become of it is fused, and put into its place.
+// The outlined ops are fused, and inlined again.
 Result<bool> FuseOutlined(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

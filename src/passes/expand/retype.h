@@ -1,9 +1,10 @@
-// Gives values of some types others, everywhere but in the entry's parameters and results.
+// Type legalisation: replaces some types of values by others, except in the entry's parameters and
+// results.
 //
 // A leaf (an array, or a token, wherever it is in a tuple) that a subclass maps becomes a leaf of
-// another type, or a tuple of several. What only hands values on (tuples, loops, conditionals)
-// follows by its shape, computations of reducers and the like take the parts one by one, and all
-// other ops are the subclass's.
+// another type, or a tuple of several. Structural ops (tuples, loops, conditionals) follow by their
+// shapes, computations of reducers and the like take the parts one by one, and all other ops are
+// the subclass's.
 #pragma once
 
 #include <unordered_map>
@@ -24,7 +25,7 @@ class Retyping {
   Result<bool> Run(const PassContext& context);
 
  protected:
-  // What is done to the module first, if anything is mapped.
+  // The first changes of the module, if anything is mapped.
   virtual Status Prepare() { return OkStatus(); }
   // Whether a leaf is mapped, and what it becomes.
   virtual bool Maps(const Shape& leaf) const = 0;
@@ -33,7 +34,7 @@ class Retyping {
   // back.
   virtual ir::Instruction* FromMemory(Builder& b, ir::Instruction* leaf) = 0;
   virtual ir::Instruction* ToMemory(Builder& b, ir::Instruction* mapped, const Shape& leaf) = 0;
-  // What stands for an op, whose shape was `shape`, in the new form. Operands have theirs already.
+  // The legalised form of an op of shape `shape`, with legalised operands.
   virtual Result<ir::Instruction*> ValueOf(Builder& b, ir::Instruction* i, const Shape& shape) = 0;
 
   // The shape that a value had, if it has another one now.

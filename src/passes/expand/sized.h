@@ -1,4 +1,4 @@
-// Arrays of which only a part is there: what expand-bounded makes of values of bounded dimensions.
+// Arrays with dynamic sizes: the form of values of bounded dimensions after expand-bounded.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace kiln::passes::expand {
 
-// An array that is as large as the bounds, and how much of each dimension is there: an s32[] from 0
-// to the bound, or null where all of it is. What lies beyond may be anything.
+// An array as large as the bounds, and the size of each dimension: an s32[] from 0 to the bound, or
+// null for the bound. Elements beyond are undefined.
 struct Sized {
   ir::Instruction* array = nullptr;
   std::vector<ir::Instruction*> sizes;
@@ -22,15 +22,15 @@ struct Sized {
 // Bounds as constants, in tuples too.
 Shape WithBounds(Shape shape);
 
-// s32[]: how much of a dimension is there.
+// s32[]: the size of a dimension.
 ir::Instruction* SizeOf(Builder& b, const Sized& x, int64_t d);
 ir::Instruction* S32(Builder& b, int64_t value);
 // min(max(x, low), high) of integer scalars.
 ir::Instruction* Clamped(Builder& b, ir::Instruction* x, int64_t low, ir::Instruction* high);
 
-// A pred for each element: whether it is there, as far as some dimensions say; null where all are.
+// A pred for each element: whether it is defined, by some dimensions; null if all are.
 ir::Instruction* IsThere(Builder& b, const Sized& x, const Ints& dimensions);
-// The array with a scalar in all places that are not there, as far as some dimensions say.
+// The array with a scalar in place of undefined elements, by some dimensions.
 ir::Instruction* Filled(Builder& b, const Sized& x, const Ints& dimensions, Literal scalar);
 // With zeros, or, of a type without one, with zero bits.
 ir::Instruction* ZeroFilled(Builder& b, const Sized& x, const Ints& dimensions);
@@ -47,8 +47,8 @@ ir::Instruction* OnArrays(Builder& b, const ir::Instruction* i,
                           std::vector<ir::Instruction*> operands);
 std::vector<ir::Instruction*> ArraysOf(const std::vector<Sized>& operands);
 
-// What stands for an op on such operands: its result, or the elements of its result. What has no
-// code is UNIMPLEMENTED.
+// The replacement of an op on such operands: its result, or the elements of its result. Unsupported
+// ops are UNIMPLEMENTED.
 using SizedOp = Result<std::vector<Sized>> (*)(Builder& b, const ir::Instruction* i,
                                                const std::vector<Sized>& operands);
 Status HasNoCode(const ir::Instruction* i, const std::vector<Sized>& operands);

@@ -1,4 +1,4 @@
-// Floats of 8 bits and fewer, as bits in bytes: what tensor/float_format.h says, in ops.
+// Floats of 8 bits and fewer, as bits in bytes: tensor/float_format.h in ops.
 #pragma once
 
 #include "passes/expand/builder.h"

@@ -5,8 +5,8 @@
 
 namespace kiln::passes {
 
-// x : token[] => x' : pred[]   for every value but the entry's parameters and results. What comes
-// after a token reads its value, which is false, and so stays behind what makes it.
+// x : token[] => x' : pred[] for every value but the entry's parameters and results. Instructions
+// after a token read its value, which is false, and so stay behind its producer.
 Result<bool> ExpandTokens(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

@@ -1,5 +1,4 @@
-// A fusion that takes in its neighbours, in place: what it already holds may be long, and stays
-// where it is.
+// A fusion that grows by its neighbours, in place: its present members stay where they are.
 #pragma once
 
 #include <vector>
@@ -32,7 +31,7 @@ class FusionGrower {
   };
 
   std::vector<ir::Instruction*> Inside(std::span<ir::Instruction* const> values);
-  // The values inside of what is moved.
+  // The values inside for the moved ones.
   std::vector<ir::Instruction*> Move(ir::Instruction* kernel);
   // What was read from outside as `outer` is `inner`.
   void Substitute(const ir::Instruction* outer, ir::Instruction* inner);
@@ -48,7 +47,7 @@ class FusionGrower {
   std::string kind_;
 };
 
-// HLO's kind of a fusion, by what is inside; "kLoop" where that is nothing special.
+// HLO's kind of a fusion, by its hero; "kLoop" by default.
 std::string FusionKind(const ir::Instruction& instruction);
 
 // The instructions that stand for a kernel's outputs: itself, or what takes its tuple apart (null

@@ -1,4 +1,4 @@
-// Makes fusions: the surgery without the decisions. What is merged is moved where it can be: no
+// Makes fusions: the mechanics without the decisions. Merged instructions are moved if possible: no
 // two fusions may call one computation.
 #pragma once
 
@@ -24,9 +24,9 @@ ir::Instruction* MergeKeeping(ir::Instruction* producer, ir::Instruction* consum
 // Makes one fusion with the outputs of all, which do not depend on each other.
 ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
 
-// Makes one chain (kernel/chain.h) of a product and a kernel that reads its results, with the
-// second's outputs, and those of the product that others use. It takes the second's place. The
-// order of instructions may need PostOrder afterwards.
+// Makes one chain (kernel/chain.h) of a gemm and a kernel that reads its results, with the second's
+// outputs, and the gemm's outputs with other users. It takes the second's place. The order of
+// instructions may need PostOrder afterwards.
 ir::Instruction* MergeChain(ir::Instruction* product, ir::Instruction* rows);
 
 // Makes one fusion of instructions, given with operands before users, none of them a fusion or of
@@ -39,7 +39,7 @@ ir::Instruction* MergeGroup(const std::vector<ir::Instruction*>& members,
 // place of the last. The order of instructions may need PostOrder afterwards.
 ir::Instruction* MergeBundle(const std::vector<ir::Instruction*>& kernels);
 
-// Puts a fusion's instructions back into its computation. Returns what was put there.
+// Inlines a fusion's instructions into its computation. Returns them.
 std::vector<ir::Instruction*> Unfuse(ir::Instruction* fusion);
 
 }  // namespace kiln::passes

@@ -66,7 +66,7 @@ struct BufferAssignment {
     return leaves.at(instruction)[leaf];
   }
   std::string ToString() const;
-  // What is live when most is, and the largest buffers, as text.
+  // The live values at the peak, and the largest buffers, as text.
   std::string MemoryReport() const;
 };
 

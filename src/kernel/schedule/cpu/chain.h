@@ -24,7 +24,7 @@ struct CpuChainSchedule {
   int64_t block_rows = 1;     // the product's, of a block
   int64_t items = 1, max_tasks = 1;
 
-  // Of what a result of the product takes for one block: elements.
+  // Elements of a result of the gemm for one block.
   int64_t block_elements() const { return block_rows * contraction.problem.n; }
 };
 

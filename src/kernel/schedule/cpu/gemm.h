@@ -34,8 +34,8 @@ bool HasGemm(ElementType type);
 
 struct GemmProblem {
   ElementType type = ElementType::kF32;  // of products, sums and C; see HasGemm
-  // What A and B hold, where that is another type: it is converted when it is packed or, in place,
-  // whenever it is read.
+  // The types of A and B in memory, if different: they are converted while packing or, in place, on
+  // each read.
   ElementType a_type = ElementType::kInvalid;
   ElementType b_type = ElementType::kInvalid;
   int64_t m = 1;
@@ -63,7 +63,8 @@ struct GemmProblem {
   // The same product read as C^T = B^T * A^T.
   GemmProblem Transposed() const;
   int64_t BatchSize() const;
-  // How many of the batch, those of its last dimensions, have the same B: their rows go together.
+  // The number of batches, of the last dimensions, with the same B: their rows are processed
+  // together.
   int64_t RowBatches() const;
   // Steps of the sum at all levels, and below each of the outermost one's.
   int64_t TotalK() const;

@@ -24,9 +24,9 @@ struct CpuStageSchedule {
   // One loop whose every vector has a mask, in place of one of whole vectors and another for the
   // rest: half the code, where the mask costs little beside the work.
   bool masked = false;
-  // What is left of whole vectors goes in vectors of half the width, a quarter, and so on. What a
-  // masked store has written is not to be had before it is in the cache; a loop that goes round by
-  // memory waits for that at each step.
+  // What is left of whole vectors goes in vectors of half the width, a quarter, and so on. Masked
+  // stores are not forwarded to loads; a loop-carried value in memory waits for the cache at each
+  // step.
   bool halving = false;
   // In strips: so many points of the last inner variable go together; a vector of columns takes all
   // of them before the next one does, in place of all columns of the strip each.
@@ -93,7 +93,7 @@ struct CpuNestSchedule {
   int64_t items = 1;
   // About how long one thread takes.
   double microseconds = 0;
-  // How many tasks are worth their dispatch; 1 runs on the caller's thread.
+  // The number of tasks worth their dispatch; 1 runs on the caller's thread.
   int64_t max_tasks = 1;
   // Stores that bypass the caches: worth it only for outputs far larger than them.
   bool nontemporal = false;
@@ -101,9 +101,9 @@ struct CpuNestSchedule {
   // Outputs whose rows are kept on the stack until the last stage writes them: earlier stages store
   // there, and all load from there.
   std::vector<ParamId> staged;
-  // Rows go through the stages as through a pipeline: while the last stage has one, the stage
-  // before has the next, and their vectors go together. Memory is read and written all the time,
-  // and what a row's reduction takes to come is filled with other rows' work.
+  // Software pipelining of rows: while the last stage has one row, the preceding stage has the
+  // next, in the same loop. Memory is read and written all the time, and the latency of a row's
+  // reduction is hidden by other rows' work.
   bool pipelined = false;
 
   std::string ToString() const;

@@ -1,5 +1,5 @@
-// Rows that a kernel walks more than once, as softmax does: they are in the first cache after the
-// first walk, and what is left to do is to keep memory busy meanwhile.
+// Rows walked more than once, as in softmax: they are in the first-level cache after the first
+// walk, and the task is to keep memory busy meanwhile.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -8,11 +8,11 @@
 
 namespace kiln::kernel {
 
-// About how many instructions a point takes.
+// The approximate number of instructions per point.
 int WeightOf(const Stage& stage);
 
-// Chooses what is staged and what is prefetched, and takes back nontemporal stores where what they
-// write is read again. The rest of the schedule stands.
+// Chooses staged and prefetched rows, and withdraws nontemporal stores for outputs read again. The
+// rest of the schedule is unchanged.
 void ScheduleRows(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule);
 
 }  // namespace kiln::kernel

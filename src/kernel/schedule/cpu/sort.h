@@ -13,8 +13,8 @@ namespace kiln::kernel {
 // A row is the points of the sort's variable at one outer point. The result depends on the rows
 // alone, as every order made here is stable: never on chunks, items or threads.
 struct CpuSortSchedule {
-  // What is sorted in scratch. Records are unsigned integers: the key above the element's place in
-  // the row, or the key alone where the element is made of it again. Else all operands' elements
+  // The sorted items in scratch. Records are unsigned integers: the key above the element's place
+  // in the row, or the key alone where the element is made of it again. Else all operands' elements
   // are moved, by the comparator.
   bool records = false;
   int key_bits = 0;

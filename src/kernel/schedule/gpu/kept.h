@@ -1,4 +1,4 @@
-// What threads of a team keep in registers from one stage of a kernel to the next.
+// Values kept in registers by threads of a team from one stage of a kernel to the next.
 //
 //   stage 0: load x            stage 0: load x
 //   stage 1: load x, store e   stage 1: x, e

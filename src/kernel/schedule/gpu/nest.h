@@ -22,7 +22,7 @@ std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel);
 GpuSchedule ScheduleGpu(const Kernel& kernel, const target::Gpu& gpu);
 
 // A grid for kernels side by side: each has blocks of its own, all of one size. `parts` become the
-// kernels' schedules; what is returned is the grid's.
+// kernels' schedules; returns the grid's.
 GpuSchedule ScheduleSideBySide(const std::vector<const Kernel*>& kernels, const target::Gpu& gpu,
                                std::vector<GpuSchedule>& parts);
 

@@ -9,7 +9,7 @@
 
 namespace kiln::kernel {
 
-// Of a kernel of kind kScan, where blocks had better share what one thread would take in order.
+// For a kernel of kind kScan whose scans should be shared by a block's threads.
 std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::Gpu& gpu);
 
 // Of a kernel of kind kSort.

@@ -1,5 +1,5 @@
-// Matrix products on a GPU: a block makes a tile of the result, for which it brings pieces of both
-// factors into shared memory.
+// Gemms on a GPU: a block computes a tile of the result from pieces of both factors in shared
+// memory.
 //
 //   sum over k of x[batch, m, k] * y[batch, n, k]
 //

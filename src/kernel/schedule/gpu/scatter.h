@@ -1,4 +1,4 @@
-// Scatters on a GPU: updates that may meet go in order, whoever does them.
+// Scatters on a GPU: updates that may collide are applied in order.
 #pragma once
 
 #include <vector>

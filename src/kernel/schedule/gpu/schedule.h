@@ -25,8 +25,8 @@ struct GpuLaunch {
   bool operator==(const GpuLaunch&) const = default;
 };
 
-// What multiplies, and of which elements: a thread's fused multiply-adds of any type, or a warp's
-// tensor cores. kF16K8 is what sm_75 has.
+// The multiplication units and their types: a thread's fused multiply-adds of any type, or a warp's
+// tensor cores. kF16K8 is sm_75's.
 enum class GpuUnit : uint8_t { kFma, kF16K8, kF16, kBF16, kTF32, kS8, kF64 };
 
 // Of kProduct: how a piece of one factor comes into shared memory, and how it lies there.
@@ -67,7 +67,7 @@ struct GpuTile {
   std::string ToString() const;
 };
 
-// Of kTeams: what a thread has in registers from one stage to the next.
+// For kTeams: values kept in a thread's registers from one stage to the next.
 struct GpuKept {
   struct Place {
     int stage = -1;

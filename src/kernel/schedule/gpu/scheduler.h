@@ -16,7 +16,7 @@ class GpuScheduler : public Scheduler {
     return std::nullopt;
   }
   std::optional<double> PartMicroseconds(const ScheduledKernel& kernel) const override;
-  // A launch is dear, whatever it does.
+  // A launch is expensive, even of little work.
   bool BundlePays(double) const override { return true; }
   KernelSchedule ScheduleBundle(const std::vector<KernelPart>& parts,
                                 const std::vector<const ScheduledKernel*>& kernels) const override;

@@ -13,7 +13,7 @@ inline constexpr int64_t kGpuAccessBytes = 16;
 // where the variable is: so many elements are one access then, or several aligned ones.
 bool IsGpuVector(const Index& index, int variable, int64_t lanes);
 
-// How many consecutive points of a variable a thread had better take in a stage, a power of two: as
+// The best number of consecutive points of a variable per thread in a stage, a power of two: as
 // many as the widest array that is read or written along it has elements in one access, if that
 // divides the extent. 1 where nothing is gained.
 int GpuLanes(const Kernel& kernel, const Stage& stage, int variable);
