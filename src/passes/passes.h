@@ -35,26 +35,25 @@ Result<bool> SimplifySorts(ir::Module& module, const PassContext& context);
 Result<bool> SimplifyReductions(ir::Module& module, const PassContext& context);
 // Identities of the algebra of ops; see simplify/.
 Result<bool> SimplifyAlgebra(ir::Module& module, const PassContext& context);
-// Conditionals whose branch is known, and results and operands that nobody reads; see control/.
+// Conditionals with a known branch, and unused results and operands; see control/.
 Result<bool> SimplifyConditionals(ir::Module& module, const PassContext& context);
-// Loops that run never or once, state that does not change, and state that nobody reads.
+// Loops with a trip count of 0 or 1, invariant state, and unused state.
 Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context);
-// Loops that count: what their counters are at the end, what their values decide, and which of them
-// are one.
-Result<bool> SimplifyCounters(ir::Module& module, const PassContext& context);
-// What a loop's body makes anew from state that does not change is made before the loop.
+// Induction variables: their final values, comparisons decided by their ranges, and dependent ones
+// merged.
+Result<bool> SimplifyInductionVariables(ir::Module& module, const PassContext& context);
+// Values of a loop's body computed from invariant state are computed before the loop.
 Result<bool> MoveInvariants(ir::Module& module, const PassContext& context);
 // dot(transpose(x), y) => dot(x, y) with other dimension numbers.
 Result<bool> FoldTransposes(ir::Module& module, const PassContext& context);
-// Reductions and what is made of the rows with their results, as fusions: softmax, normalisations.
+// Reductions with the users of their results on the same rows, as fusions: softmax, normalisations.
 Result<bool> FuseRows(ir::Module& module, const PassContext& context);
 // Producers into consumers, and siblings with each other, as fusions; see fusion/.
 Result<bool> Fuse(ir::Module& module, const PassContext& context);
-// Products with the kernels that go over the rows of what they make, as chains: a block of rows is
-// used while it is in the cache. For a CPU.
+// Gemms with the kernels over their rows, as chains: a block of rows is used while it is in the
+// cache. For a CPU.
 Result<bool> FuseChains(ir::Module& module, const PassContext& context);
-// Small kernels that do not depend on each other, as bundles: one kernel that does them side by
-// side.
+// Horizontal fusion: small independent kernels as bundles, one kernel each.
 Result<bool> BundleKernels(ir::Module& module, const PassContext& context);
 // One caller for each loop's and branch's computation.
 Result<bool> FlattenCallGraphPass(ir::Module& module, const PassContext& context);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ir/analysis/effects.h"
-#include "passes/expand/retype.h"
 #include "passes/expand/sized.h"
+#include "passes/expand/type_legalisation.h"
 #include "tensor/tolerance.h"
 
 namespace kiln::passes {
@@ -150,9 +150,9 @@ Values ValueOn(Builder& b, const Instruction* i, const std::vector<Sized>& opera
   }
 }
 
-class BoundedExpansion : public expand::Retyping {
+class BoundedExpansion : public expand::TypeLegalisation {
  public:
-  using Retyping::Retyping;
+  using TypeLegalisation::TypeLegalisation;
 
  protected:
   Status Prepare() override { return PrepareBounded(module_); }

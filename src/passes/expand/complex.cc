@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "kernel/region.h"
 #include "passes/expand/complex_functions.h"
-#include "passes/expand/retype.h"
+#include "passes/expand/type_legalisation.h"
 #include "passes/passes.h"
 
 namespace kiln::passes {
@@ -41,9 +41,9 @@ Shape MemoryShape(const Shape& shape) {
   return memory;
 }
 
-class ComplexExpansion : public expand::Retyping {
+class ComplexExpansion : public expand::TypeLegalisation {
  public:
-  using Retyping::Retyping;
+  using TypeLegalisation::TypeLegalisation;
 
  protected:
   bool Maps(const Shape& leaf) const override { return IsComplexArray(leaf); }

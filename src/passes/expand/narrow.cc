@@ -4,8 +4,8 @@
 
 #include "base/strings.h"
 #include "passes/expand/expand.h"
-#include "passes/expand/retype.h"
 #include "passes/expand/small_floats.h"
+#include "passes/expand/type_legalisation.h"
 #include "tensor/element_type.h"
 
 namespace kiln::passes {
@@ -28,9 +28,9 @@ Shape WithType(Shape shape, ElementType type) {
   return shape;
 }
 
-class NarrowExpansion : public expand::Retyping {
+class NarrowExpansion : public expand::TypeLegalisation {
  public:
-  using Retyping::Retyping;
+  using TypeLegalisation::TypeLegalisation;
 
  protected:
   bool Maps(const Shape& leaf) const override { return leaf.is_array() && IsNarrow(leaf.type()); }

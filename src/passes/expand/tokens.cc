@@ -1,7 +1,7 @@
 #include "passes/expand/tokens.h"
 
 #include "base/strings.h"
-#include "passes/expand/retype.h"
+#include "passes/expand/type_legalisation.h"
 
 namespace kiln::passes {
 namespace {
@@ -9,9 +9,9 @@ namespace {
 using expand::Builder;
 using ir::Instruction;
 
-class TokenExpansion : public expand::Retyping {
+class TokenExpansion : public expand::TypeLegalisation {
  public:
-  using Retyping::Retyping;
+  using TypeLegalisation::TypeLegalisation;
 
  protected:
   bool Maps(const Shape& leaf) const override { return leaf.is_token(); }

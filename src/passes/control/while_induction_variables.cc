@@ -197,7 +197,7 @@ Outcome OutcomeOf(const Instruction& i, const Intervals& intervals) {
   };
   switch (i.opcode()) {
     // compare(x, y) => true or false   in a loop's body, where the first and the last value of its
-    // counters decide it (integers)
+    // induction variables decide it (integers)
     case Opcode::kCompare:
       if (i.attributes().Has(Attr::kOrderType)) return {};
       return {.operand = {},
@@ -246,7 +246,7 @@ bool DecideByRange(Instruction* loop, const Induction& induction) {
   return true;
 }
 
-// Whether somebody needs the counter beside itself.
+// Whether the induction variable has other users than its own update.
 bool IsRead(const Instruction& loop, const InductionVariable& variable) {
   if (!ReadersOf(&loop, variable.element).empty() ||
       !ReadersOf(loop.called(0)->parameter(0), variable.element).empty()) {
@@ -266,7 +266,7 @@ bool IsRead(const Instruction& loop, const InductionVariable& variable) {
 // get-tuple-element(x, k) => get-tuple-element(x, j) + c   or c minus it, of a loop's state, where
 // each iteration adds to element k what it adds to element j, or takes it away, and both begin as
 // constants   (integers)
-bool MergeCounters(Instruction* loop, const Induction& induction) {
+bool MergeInductionVariables(Instruction* loop, const Induction& induction) {
   bool changed = false;
   const Instruction* test = loop->called(0)->parameter(0);
   std::vector<const InductionVariable*> bases;
@@ -314,7 +314,7 @@ bool MergeCounters(Instruction* loop, const Induction& induction) {
 
 }  // namespace
 
-Result<bool> SimplifyCounters(ir::Module& module, const PassContext& context) {
+Result<bool> SimplifyInductionVariables(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (Computation* c : module.CalleesFirst()) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
@@ -324,7 +324,7 @@ Result<bool> SimplifyCounters(ir::Module& module, const PassContext& context) {
       if (induction.variables.empty()) continue;
       changed |= KnowLastValues(i, induction);
       changed |= DecideByRange(i, induction);
-      changed |= MergeCounters(i, induction);
+      changed |= MergeInductionVariables(i, induction);
     }
   }
   if (changed) {

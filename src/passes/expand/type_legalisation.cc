@@ -1,4 +1,4 @@
-#include "passes/expand/retype.h"
+#include "passes/expand/type_legalisation.h"
 
 #include <algorithm>
 
@@ -81,19 +81,19 @@ Instruction* Nested(Builder& b, Instruction* flat, const Shape& shape, int64_t& 
 
 }  // namespace
 
-bool Retyping::HasMapped(const Shape& shape) const {
+bool TypeLegalisation::HasMapped(const Shape& shape) const {
   if (!shape.is_tuple()) return Maps(shape);
   return std::ranges::any_of(shape.elements(), [&](const Shape& s) { return HasMapped(s); });
 }
 
-Shape Retyping::MappedAll(const Shape& shape) const {
+Shape TypeLegalisation::MappedAll(const Shape& shape) const {
   if (!shape.is_tuple()) return Maps(shape) ? Mapped(shape) : shape;
   std::vector<Shape> elements;
   for (const Shape& element : shape.elements()) elements.push_back(MappedAll(element));
   return Shape::Tuple(std::move(elements));
 }
 
-Instruction* Retyping::FromMemoryAll(Builder& b, Instruction* value) {
+Instruction* TypeLegalisation::FromMemoryAll(Builder& b, Instruction* value) {
   if (!HasMapped(value->shape())) return value;
   if (!value->shape().is_tuple()) return FromMemory(b, value);
   std::vector<Instruction*> elements;
@@ -103,7 +103,7 @@ Instruction* Retyping::FromMemoryAll(Builder& b, Instruction* value) {
   return b.Tuple(std::move(elements));
 }
 
-Instruction* Retyping::ToMemoryAll(Builder& b, Instruction* value, const Shape& shape) {
+Instruction* TypeLegalisation::ToMemoryAll(Builder& b, Instruction* value, const Shape& shape) {
   if (!HasMapped(shape)) return value;
   if (!shape.is_tuple()) return ToMemory(b, value, shape);
   std::vector<Instruction*> elements;
@@ -114,7 +114,7 @@ Instruction* Retyping::ToMemoryAll(Builder& b, Instruction* value, const Shape& 
   return b.Tuple(std::move(elements));
 }
 
-Result<bool> Retyping::Run(const PassContext& context) {
+Result<bool> TypeLegalisation::Run(const PassContext& context) {
   const bool any = std::ranges::any_of(module_.computations(), [&](const auto& c) {
     return std::ranges::any_of(c->instructions(),
                                [&](const Instruction* i) { return HasMapped(i->shape()); });
@@ -129,7 +129,7 @@ Result<bool> Retyping::Run(const PassContext& context) {
   return true;
 }
 
-void Retyping::Retype(Instruction* i, const Shape& was) {
+void TypeLegalisation::Legalise(Instruction* i, const Shape& was) {
   if (!HasMapped(was)) return;
   Shape before = was;
   i->set_shape(MappedAll(before));
@@ -137,7 +137,7 @@ void Retyping::Retype(Instruction* i, const Shape& was) {
 }
 
 // A parameter of the entry stays, and its users take the converted value.
-Status Retyping::ExpandParameter(Computation& c, Instruction* p) {
+Status TypeLegalisation::ExpandParameter(Computation& c, Instruction* p) {
   std::vector<Instruction*> users(p->users().begin(), p->users().end());
   auto next = c.instructions().begin();
   while (*next != p) ++next;
@@ -153,7 +153,7 @@ Status Retyping::ExpandParameter(Computation& c, Instruction* p) {
   return b.status();
 }
 
-Status Retyping::Expand(Computation& c, const PassContext& context) {
+Status TypeLegalisation::Expand(Computation& c, const PassContext& context) {
   const bool entry = &c == module_.entry();
   std::vector<Instruction*> all(c.instructions().begin(), c.instructions().end()), dead;
   for (Instruction* i : all) {
@@ -176,7 +176,7 @@ Status Retyping::Expand(Computation& c, const PassContext& context) {
       case Opcode::kConditional:
       case Opcode::kCall:
       case Opcode::kOptBarrier:
-        Retype(i, shape);
+        Legalise(i, shape);
         continue;
       default:
         break;
@@ -210,7 +210,7 @@ Status Retyping::Expand(Computation& c, const PassContext& context) {
   return OkStatus();
 }
 
-Result<Instruction*> Retyping::Folded(Builder& b, Instruction* i, const Shape& shape) {
+Result<Instruction*> TypeLegalisation::Folded(Builder& b, Instruction* i, const Shape& shape) {
   std::vector<Instruction*> operands;
   for (Instruction* operand : i->operands()) {
     if (!operand->shape().is_tuple()) {
@@ -240,7 +240,7 @@ Result<Instruction*> Retyping::Folded(Builder& b, Instruction* i, const Shape& s
   return Nested(b, folded, mapped, next);
 }
 
-Result<Instruction*> Retyping::Called(Builder& b, Instruction* i) {
+Result<Instruction*> TypeLegalisation::Called(Builder& b, Instruction* i) {
   std::vector<Instruction*> operands;
   for (Instruction* operand : i->operands()) {
     const Shape* before = Before(operand);

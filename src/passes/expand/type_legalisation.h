@@ -14,12 +14,12 @@
 
 namespace kiln::passes::expand {
 
-class Retyping {
+class TypeLegalisation {
  public:
-  explicit Retyping(ir::Module& module) : module_(module) {}
-  virtual ~Retyping() = default;
-  Retyping(const Retyping&) = delete;
-  Retyping& operator=(const Retyping&) = delete;
+  explicit TypeLegalisation(ir::Module& module) : module_(module) {}
+  virtual ~TypeLegalisation() = default;
+  TypeLegalisation(const TypeLegalisation&) = delete;
+  TypeLegalisation& operator=(const TypeLegalisation&) = delete;
 
   // Whether anything was mapped.
   Result<bool> Run(const PassContext& context);
@@ -54,7 +54,7 @@ class Retyping {
  private:
   Status Expand(ir::Computation& c, const PassContext& context);
   Status ExpandParameter(ir::Computation& c, ir::Instruction* p);
-  void Retype(ir::Instruction* i, const Shape& was);
+  void Legalise(ir::Instruction* i, const Shape& was);
   ir::Instruction* FromMemoryAll(Builder& b, ir::Instruction* value);
   ir::Instruction* ToMemoryAll(Builder& b, ir::Instruction* value, const Shape& shape);
 
