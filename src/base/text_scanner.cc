@@ -34,7 +34,7 @@ size_t TextScanner::StringEnd(size_t at) const {
   }
 }
 
-void TextScanner::SkipSpace() {
+void TextScanner::SkipAnySpace() {
   while (at_ < text_.size()) {
     if (IsSpace(text_[at_])) {
       ++at_;

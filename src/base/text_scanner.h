@@ -16,7 +16,9 @@ namespace kiln {
 class TextScanner {
  public:
   // Skips white space and comments. A comment without an end is left, and fails as what it is.
-  void SkipSpace();
+  void SkipSpace() {
+    if (at_ < text_.size() && (IsSpace(text_[at_]) || text_[at_] == '/')) SkipAnySpace();
+  }
   // Where the next token begins.
   size_t position() {
     SkipSpace();
@@ -109,6 +111,7 @@ class TextScanner {
   size_t at_ = 0;  // where the last token ended
 
  private:
+  void SkipAnySpace();
   std::string Found(size_t position) const;
 
   const Syntax* syntax_;
