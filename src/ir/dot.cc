@@ -10,7 +10,7 @@
 namespace kiln::ir {
 namespace {
 
-// Graphviz takes minutes for more, and nobody can look at it.
+// Graphviz takes minutes for larger graphs, which are unreadable anyway.
 constexpr int64_t kMaxNodes = 2000;
 constexpr size_t kMaxText = 60;
 constexpr int64_t kMaxLiteralElements = 8;

@@ -24,7 +24,7 @@ bool Instruction::IsRoot() const { return parent_->root() == this; }
 
 void Instruction::set_called(int64_t i, Computation* computation) {
   parent_->NoteChange();
-  // A reader of text learns later what is called.
+  // Readers of text set the callees later.
   if (Computation* before = called_[i]) --before->call_count_;
   if (computation) ++computation->call_count_;
   called_[i] = computation;

@@ -178,7 +178,7 @@ Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
       if (symbolic.size() > before) {
         pending.spec.attributes.Set(Attr::kSymbolic, std::move(symbolic));
       }
-      // What may be left out and does not hold is not there.
+      // Optional flags that are false are absent.
       if (value == AttrValue(false)) continue;
       pending.spec.attributes.Set(info->key, std::move(value));
     } else if (TakesCallee(opcode, name)) {

@@ -92,8 +92,8 @@ Result<Dimension> ReadDimension(Scanner& scanner) {
   return bounded ? Dimension::Bounded(size.size()) : size;
 }
 
-// After "{": "1,0:T(8,128)S(1)}". What stands behind the colon says how memory is tiled, which the
-// library decides itself.
+// After "{": "1,0:T(8,128)S(1)}". The tiling behind the colon is ignored: the library decides it
+// itself.
 Status ReadLayout(Scanner& scanner, Shape& shape) {
   size_t begin = scanner.position();
   std::vector<int64_t> order;
@@ -116,8 +116,8 @@ Status ReadLayout(Scanner& scanner, Shape& shape) {
   return OkStatus();
 }
 
-// A layout stands right behind the brackets. The brace that opens a computation has a space before
-// it, and what follows it is no digit.
+// A layout is directly behind the brackets. The brace that opens a computation has a space in
+// front, and no digit behind.
 bool LookingAtLayout(Scanner& scanner) {
   if (scanner.Raw() != '{') return false;
   char c = scanner.Raw(1);
@@ -205,8 +205,8 @@ bool ReadFloat(std::string_view text, T* value) {
   std::string_view digits = text;
   bool negative = digits.starts_with("-");
   if (negative || digits.starts_with("+")) digits.remove_prefix(1);
-  // Rounded once, to T. What is out of T's range goes through ParseDouble: an infinity that is not
-  // written as one is an error, a value too small is 0.
+  // Rounded once, to T. Numbers out of T's range go through ParseDouble: overflow is an error,
+  // underflow gives 0.
   if (digits.starts_with("0x") || digits.starts_with("0X")) {
     auto [end, error] = std::from_chars(digits.data() + 2, digits.data() + digits.size(), *value,
                                         std::chars_format::hex);

@@ -29,7 +29,7 @@ bool LayoutIsPermutation(const Shape& shape) {
   return true;
 }
 
-// Whether the op's result, or what its computations take, is memory that the operands have.
+// Whether the op's result, or its computations' parameters, share memory with the operands.
 bool SharesMemory(Opcode opcode) {
   return opcode == Opcode::kTuple || opcode == Opcode::kGetTupleElement ||
          opcode == Opcode::kCall || opcode == Opcode::kFusion || opcode == Opcode::kWhile ||
@@ -60,7 +60,7 @@ class Checker {
     return InvalidArgument("instruction '", instruction.name(), "' ", args...);
   }
 
-  // What must hold before shapes can be asked for.
+  // The conditions checked before shapes are inferred.
   Status CheckStructure(const Computation& computation) {
     if (computation.parent() != &module_) {
       return InvalidArgument("computation '", computation.name(), "' is of another module");
@@ -108,7 +108,7 @@ class Checker {
     return OkStatus();
   }
 
-  // Users are what operands say, each once.
+  // Users match operands, each once.
   Status CheckUsers() {
     std::vector<Edge> users;
     for (const auto& computation : module_.computations()) {

@@ -1,4 +1,4 @@
-// kiln-opt: reads a module in HLO text, runs passes on it and prints what comes out.
+// kiln-opt: reads a module in HLO text, runs passes on it and prints the result.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -86,7 +86,7 @@ Result<std::string> ReadInput(const std::string& file) {
   return text;
 }
 
-// The reader's "line L, column C: what" as compilers write it: "file:L:C: what".
+// The reader's "line L, column C: what" in the form of compilers: "file:L:C: what".
 std::string AtPlace(const std::string& file, std::string_view message) {
   const std::string name = file == "-" ? "<stdin>" : file;
   constexpr std::string_view kLine = "line ", kColumn = ", column ";
@@ -108,7 +108,7 @@ Status WriteFile(const std::filesystem::path& path, const std::string& text) {
   return OkStatus();
 }
 
-// What the arguments ask for, by names that were looked up.
+// The parsed arguments, with names looked up.
 struct Job {
   std::string name;
   passes::Pipeline pipeline;
@@ -263,7 +263,7 @@ Result<std::string> Run(const Arguments& arguments) {
       return Status(module.status().code(), AtPlace(arguments.file, module.status().message()));
     }
     KILN_RETURN_IF_ERROR(runner.Run(**module));
-    // What is printed is a module that holds, whether each pass was checked or not.
+    // A printed module is always verified, even if passes were not.
     KILN_RETURN_IF_ERROR(ir::Verify(**module));
     KILN_ASSIGN_OR_RETURN(std::string emitted, Emit(**module, arguments.emit));
     out += emitted;

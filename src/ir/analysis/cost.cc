@@ -136,7 +136,7 @@ class Counter {
       return {i.opcode() == Opcode::kCholesky ? products / 3 : SaturatingMultiply(2, products), 0};
     }
     Operations result;
-    // What its computations are for, its function knows.
+    // The use of its computations is unknown.
     if (i.opcode() == Opcode::kCustomCall) return result;
     if (i.opcode() == Opcode::kConditional) {
       for (const Computation* branch : i.called()) {

@@ -10,7 +10,7 @@
 namespace kiln::ir {
 namespace {
 
-// What JAX and XLA's partitioners write.
+// The markers of JAX and XLA's partitioners.
 constexpr std::string_view kMarkers[] = {
     "InspectSharding",
     "LayoutConstraint",
@@ -57,7 +57,7 @@ bool Any(const Computation& c, Has has) {
 
 bool HasSideEffect(const Instruction& instruction) {
   if (HasTrait(instruction.opcode(), kSideEffect)) return true;
-  // What a custom call's computations mean is its function's to know.
+  // The use of a custom call's computations is unknown.
   if (instruction.opcode() == Opcode::kCustomCall) {
     return instruction.attributes().Bool(Attr::kCustomCallHasSideEffect) && !IsMarker(instruction);
   }
@@ -94,7 +94,8 @@ std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
   if (std::ranges::is_sorted(effects, {}, [&](const Instruction* i) { return place[i]; })) {
     return order;
   }
-  // Each effect waits for the one before, too; of what is ready the first in `order` comes next.
+  // Each effect waits for the preceding one, too; among ready instructions the first in `order`
+  // comes next.
   std::unordered_map<const Instruction*, Instruction*> next;
   for (size_t k = 1; k < effects.size(); ++k) {
     next[effects[k - 1]] = effects[k];

@@ -6,7 +6,7 @@
 namespace kiln::ir {
 namespace {
 
-// What is added to a number of the type: what is half of it or more takes away.
+// The step as a signed number: half of the type's range and more are negative.
 std::optional<int64_t> StepOf(const Instruction* x) {
   if (!x->IsConstant()) return std::nullopt;
   const int64_t unused = 64 - BitWidth(x->shape().type());
@@ -156,7 +156,7 @@ std::optional<Interval> RangeUnder(const Bound& bound, const Interval& type) {
   const bool down = bound.direction == Direction::kGt || bound.direction == Direction::kGe;
   if (up ? step < 0 : !down || step > 0) return std::nullopt;
   const bool strict = bound.direction == Direction::kLt || bound.direction == Direction::kGt;
-  // The outermost value for which the bound, whatever it is, can hold.
+  // The outermost value for which any bound can hold.
   int64_t end = bound.value.value_or(up ? type.high : type.low);
   if (strict) {
     if (up ? __builtin_sub_overflow(end, 1, &end) : __builtin_add_overflow(end, 1, &end)) {
@@ -168,7 +168,7 @@ std::optional<Interval> RangeUnder(const Bound& bound, const Interval& type) {
   if (__builtin_add_overflow(end, step, &next) || next < type.low || next > type.high) {
     return std::nullopt;
   }
-  // The first iteration is one of those for which the bound holds, or there is none.
+  // The bound holds in the first iteration, or there is none.
   return up ? Interval{start, std::max(start, end)} : Interval{std::min(start, end), start};
 }
 
@@ -218,7 +218,7 @@ Induction InductionOf(const Instruction& loop) {
   for (const Bound& bound : bounds) {
     const Interval type = RangeOf(type_of(*bound.variable));
     if (bound.is_alone) result.trip_count = TripCountOf(bound, type);
-    // Values above those of an s64 would be out of sight.
+    // Values above an s64 are not supported.
     if (type_of(*bound.variable) == ElementType::kU64) continue;
     if (std::optional<Interval> range = RangeUnder(bound, type)) {
       auto [it, is_new] = result.ranges.emplace(bound.variable->element, *range);

@@ -14,7 +14,7 @@ struct Description {
   std::string_view doc;
 };
 
-// What the names of operands and of called computations mean. The op's documentation says the rest.
+// Descriptions of operands and called computations by name, in addition to the op's documentation.
 constexpr Description kNames[] = {
     {"operand", "the operand"},
     {"operands", "the operands"},

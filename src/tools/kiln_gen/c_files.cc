@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kOpTables = "src/ops/ops.def and src/ops/attributes.def";
 
-// What Doxygen would take for markup.
+// Escapes Doxygen's markup.
 std::string Escaped(std::string_view text) {
   std::string out;
   for (char c : text) {

@@ -1,8 +1,7 @@
 // usage: kiln-gen --root REPOSITORY [--check]
 //
-// Writes the files that are made from the op table, the table of functions and the headers of the
-// simplifier's rules, where they differ from what is there; with --check it tells which differ, and
-// returns 1.
+// Generates files from the op table, the table of functions and the headers of the simplifier's
+// rules, and updates those that differ; with --check it only lists them, and returns 1.
 
 #include <unistd.h>
 
@@ -56,7 +55,7 @@ Status Write(const fs::path& path, const std::string& text) {
   return Unavailable(path.string(), ": ", reason);
 }
 
-// Finds where each function is declared; the headers and capi/api.def must agree on what there is.
+// Finds the header of each function; the headers and capi/api.def must agree.
 Result<Headers> ReadHeaders(const fs::path& root) {
   Headers headers;
   std::error_code error;

@@ -1,4 +1,5 @@
-// What Python's binding is made from: tables of functions and constants, and the ops as methods.
+// The generated files of Python's binding: tables of functions and constants, and the ops as
+// methods.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -22,8 +23,8 @@ constexpr Scalar kScalars[] = {
     {"kiln_value", "c_uint64"},
 };
 
-// The type in ctypes. Objects and structs are plain addresses; functions too, as c_void_p takes
-// what CFUNCTYPE makes.
+// The type in ctypes. Objects and structs are plain addresses; functions too, because c_void_p
+// accepts CFUNCTYPE objects.
 std::string CtypesOf(std::string_view type) {
   if (type.find('(') != type.npos) return "c_void_p";
   std::string base;
@@ -75,7 +76,7 @@ PythonArgument PerDimension(std::string_view function, std::vector<std::string> 
 
 PythonArgument PythonOf(const Argument& argument) {
   const std::string& name = argument.name;
-  // The type, what is passed, and what stands for an argument that may be left out.
+  // The type, the passed expression, and the default of an optional argument.
   auto plain = [&](std::string_view type, std::string passed, std::string_view absent = "") {
     return PythonArgument{{{name, type, argument.optional ? absent : ""}}, std::move(passed)};
   };
@@ -124,7 +125,7 @@ PythonArgument PythonOf(const Argument& argument) {
   return {};
 }
 
-// Those of Python's keywords that ops are named after.
+// Python keywords that are names of ops.
 constexpr std::string_view kKeywords[] = {"and", "or", "not", "while"};
 
 // With the closing quotes on a line of their own, where there are several.
@@ -147,7 +148,7 @@ std::string WrappedPieces(std::string_view first, std::string_view rest,
   return out;
 }
 
-// A method of the graph that adds the op. What may be left out comes last.
+// A method of the graph that adds the op. Optional parameters come last.
 std::string OpMethod(const Builder& builder) {
   std::vector<std::string> needed, optional;
   std::string passed = "self";

@@ -34,7 +34,7 @@ void Append(std::string& text, std::string_view more) {
   text += more;
 }
 
-// A header's first line: algebra, and what of the condition stands behind it.
+// A header's first line: algebra, and the beginning of the condition.
 Rule FirstLine(std::string_view line) {
   size_t gap = line.find("   ");
   if (gap == std::string_view::npos) return {std::string(line), ""};

@@ -1,5 +1,5 @@
-// What the generated files are made from: the op table as builder functions of the C ABI, the table
-// of the other functions, and the constants of the headers.
+// The sources of the generated files: the op table as builder functions of the C ABI, the table of
+// the other functions, and the constants of the headers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace kiln::gen {
 
 // --- Builder functions, from ops/ops.def
 
-// What a user gives to an op as one thing; in C it is one parameter or several.
+// An argument of an op; in C it is one parameter or several.
 enum class ArgumentKind {
   kValue,
   kValues,
@@ -78,8 +78,8 @@ std::vector<Parameter> ParametersOf(const Argument& argument);
 // All parameters in C, the graph first.
 std::vector<Parameter> ParametersOf(const Builder& builder);
 
-// One for each op but those whose function is written by hand or that users cannot build. Fails
-// where an operand has no description, or the name of an attribute is not known.
+// One for each op, except hand-written functions and ops not available to users. Fails for an
+// operand without a description, or an unknown attribute.
 Result<std::vector<Builder>> Builders();
 
 // --- The other functions, from capi/api.def

@@ -92,7 +92,7 @@ bool HasModule(std::string_view text) {
   return false;
 }
 
-// What stands behind "RUN-DISABLED", if that is in a comment: "(no interpreter support)".
+// The text behind "RUN-DISABLED" in a comment: "(no interpreter support)".
 std::optional<std::string> DisabledReason(std::string_view text) {
   size_t at = text.find("RUN-DISABLED");
   if (at == text.npos) return std::nullopt;

@@ -43,7 +43,7 @@ bool WriteAll(int fd, const void* data, size_t size) {
 
 constexpr size_t kMaxReason = 4096;
 
-// What a process says of a file: verdict, length of the reason, the reason.
+// A process's report on a file: verdict, length of the reason, the reason.
 bool Send(int fd, const Outcome& outcome) {
   const uint32_t head[2] = {static_cast<uint32_t>(outcome.verdict),
                             static_cast<uint32_t>(std::min(outcome.reason.size(), kMaxReason))};
@@ -112,7 +112,7 @@ class Pool {
       }
       close(to[1]);
       close(from[0]);
-      // What is printed on the way is no outcome.
+      // Printed output is not part of the outcome.
       dup2(STDERR_FILENO, STDOUT_FILENO);
       uint64_t file = 0;
       while (ReadAll(to[0], &file, sizeof(file))) {

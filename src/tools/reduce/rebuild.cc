@@ -31,7 +31,7 @@ class Rebuilder {
   }
 
  private:
-  // What stands in the place of the instruction; itself where nothing does, or something new.
+  // The replacement of the instruction, possibly new; itself if not replaced.
   const Instruction* Resolved(const Instruction* i) const {
     for (auto it = edits_.replaced.find(i); it != edits_.replaced.end();
          it = edits_.replaced.find(i)) {
@@ -82,7 +82,7 @@ class Rebuilder {
     return Shape(shape.type(), std::span<const int64_t>(dims));
   }
 
-  // The elements at the indices that are left; those that are new repeat the first ones.
+  // The elements at the remaining indices; new ones repeat the first ones.
   Literal LiteralOf(const Literal& old) const {
     if (edits_.sizes.empty() || !old.shape().is_array()) return old;
     Literal literal(ShapeOf(old.shape()));
@@ -192,7 +192,7 @@ class Rebuilder {
     return OkStatus();
   }
 
-  // Those of which both the parameter and the result are left.
+  // The aliases whose parameter and result both remain.
   void CopyAliases() {
     const Instruction* root = from_.entry()->root();
     const std::vector<const Instruction*> results = ResultsOf(*from_.entry());

@@ -1,4 +1,4 @@
-// A module made anew with changes: what reducing a failing module is made of.
+// A module rebuilt with edits: the steps of reducing a failing module.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace kiln::tools {
 
-// What stands in the place of an instruction.
+// The replacement of an instruction.
 struct Replacement {
   enum class Kind : uint8_t { kOperand, kParameter, kZero, kOne };
   Kind kind = Kind::kZero;
@@ -27,8 +27,8 @@ struct Edits {
   std::map<int64_t, int64_t> sizes;
 };
 
-// Without what nobody needs, unused parameters of the entry too. Fails where the edits do not fit
-// the ops. Parameters that replace something stand behind the others.
+// Without unused instructions, and unused parameters of the entry. Fails if the edits do not fit
+// the ops. Parameters that replace instructions come after the others.
 Result<std::unique_ptr<ir::Module>> Rebuild(const ir::Module& module, const Edits& edits);
 
 }  // namespace kiln::tools

@@ -89,7 +89,7 @@ class Reducer {
     for (size_t k = 0; k < ControlOps(*module_).size();) {
       bool flat = false;
       size_t ways = ControlOps(*module_)[k]->called().size();
-      // What fails may be in what nobody reads any more: then all of the op is the result.
+      // The failure may be in an unused part: then the whole op is the result.
       for (size_t way = 0; way < 2 * ways && !flat; ++way) {
         auto candidate = module_->Clone();
         Instruction* i = ControlOps(*candidate)[k];

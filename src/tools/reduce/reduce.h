@@ -13,8 +13,7 @@ struct ReduceOptions {
   int64_t max_tries = 2000;
 };
 
-// Whether a module, which is valid, shows the failure. What it does of itself must not end the
-// process.
+// Whether a valid module shows the failure. The function itself must not end the process.
 using Fails = std::function<bool(const ir::Module&)>;
 
 // A module that fails and from which nothing more could be taken, or the tries were up. `module`
