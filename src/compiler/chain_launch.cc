@@ -46,7 +46,7 @@ class Layout {
         out_.rows_args.push_back({Place::Kind::kOperand, o, 0});
         continue;
       }
-      const Place& place = out_.product_results[static_cast<size_t>(~o)];
+      const Place& place = out_.product_results[~o];
       if (place.kind == Place::Kind::kScratch) {
         AddPiece(first_rows + static_cast<int>(out_.rows_args.size()), ~o);
       }
@@ -85,7 +85,7 @@ class Layout {
       return {Place::Kind::kResult, outside, 0};
     }
     if (int64_t home = chain_.home[r]; home >= 0) {
-      return {Place::Kind::kResult, chain_.rows.results[static_cast<size_t>(home)], 0};
+      return {Place::Kind::kResult, chain_.rows.results[home], 0};
     }
     AddPiece(chain_.ProductParam(result).value(), result);
     Place place{Place::Kind::kScratch, out_.scratch_bytes, ItemBytes(result) * schedule_.items};

@@ -290,14 +290,13 @@ class Lowering {
   void EmitCall(const Instruction& i, program::Steps& steps) {
     const CallSignature& signature = calls_.at(&i);
     std::vector<program::Slice> results;
-    ForEachArray(i, [&](int64_t leaf) {
-      results.push_back(SliceOf(assignment_.leaves.at(&i)[static_cast<size_t>(leaf)]));
-    });
+    ForEachArray(
+        i, [&](int64_t leaf) { results.push_back(SliceOf(assignment_.leaves.at(&i)[leaf])); });
     // An operand in whose memory a part of the result is meant to be is there, or is copied there.
     std::map<std::pair<int64_t, int64_t>, program::Slice> moved;
     for (const ir::CallAlias& alias : ir::CallAliases(i)) {
       auto slice_of = [&](const Instruction* value, int64_t leaf) {
-        return SliceOf(assignment_.leaves.at(value)[static_cast<size_t>(leaf)]);
+        return SliceOf(assignment_.leaves.at(value)[leaf]);
       };
       program::Slice to = slice_of(&i, alias.output);
       EmitCopy(slice_of(i.operand(alias.operand), alias.leaf), to, steps);
@@ -357,7 +356,7 @@ class Lowering {
     program::Launch together;
     for (const kernel::BundlePart& part : bundle->second) {
       std::vector<int> results;
-      for (int64_t r : part.results) results.push_back(leaves[static_cast<size_t>(r)]);
+      for (int64_t r : part.results) results.push_back(leaves[r]);
       program::Launch launch = MakeLaunch(kernel_of_.at(part.kernel), SlicesOf(InputsOf(i, part)),
                                           SlicesOf(results), {}, steps);
       together.args.insert(together.args.end(), launch.args.begin(), launch.args.end());
@@ -395,7 +394,7 @@ class Lowering {
         case ChainLayout::Place::Kind::kOperand:
           return SliceOf(assignment_.BufferOf(i.operand(place.number)));
         case ChainLayout::Place::Kind::kResult:
-          return SliceOf(leaves[static_cast<size_t>(place.number)]);
+          return SliceOf(leaves[place.number]);
         case ChainLayout::Place::Kind::kScratch:
           break;
       }

@@ -66,7 +66,7 @@ Result<std::vector<BundlePart>> PartsOf(const Instruction& bundle) {
     if (at == part_of.end() || !root.operand(r)->shape().is_array()) {
       return other(root, "has other elements than arrays that fusions make");
     }
-    int64_t& result = parts[at->second].results[static_cast<size_t>(element)];
+    int64_t& result = parts[at->second].results[element];
     if (result >= 0) return other(root, "has an element twice");
     result = r;
   }

@@ -136,7 +136,7 @@ Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysi
     if (taken.from != part.fusion || !results[r]->shape().is_array()) {
       return other(root, "has other elements than arrays that fusions make");
     }
-    int64_t& result = part.results[static_cast<size_t>(taken.result)];
+    int64_t& result = part.results[taken.result];
     if (result >= 0) return other(root, "has an element twice");
     result = static_cast<int64_t>(r);
   }

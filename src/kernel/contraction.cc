@@ -30,15 +30,14 @@ bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
   int64_t reach = 1;
   for (size_t i = p.axes.size(); i-- > 0;) {
     if (p.axes[i].stride < reach) return false;
-    reach +=
-        p.axes[i].stride * (kernel.variables[static_cast<size_t>(p.axes[i].variable)].extent - 1);
+    reach += p.axes[i].stride * (kernel.variables[p.axes[i].variable].extent - 1);
   }
   for (NodeId other : p.others) {
     Index rest = stage.nodes[other].index;
     for (const Prologue::Axis& axis : p.axes) {
       auto stride = rest.StrideOf(axis.variable);
       if (!stride || (axis.stride == 1 && *stride != 0 && *stride != 1)) return false;
-      int64_t extent = kernel.variables[static_cast<size_t>(axis.variable)].extent;
+      int64_t extent = kernel.variables[axis.variable].extent;
       rest = rest + Index::Variable(axis.variable, extent) * -*stride;
     }
     if (!rest.is_constant()) return false;
@@ -179,11 +178,11 @@ bool ScalesGoAlong(const Kernel& kernel, const target::Cpu& cpu, const Stage& st
                    const Prologue& factor, const std::vector<int64_t>& strides) {
   if (factor.others.empty()) return true;
   std::vector<int> variables = stage.variables;
-  auto stride = [&](int v) { return strides[static_cast<size_t>(v)]; };
+  auto stride = [&](int v) { return strides[v]; };
   std::ranges::stable_sort(variables, std::greater<>(), stride);
   for (size_t i = 1; i < variables.size(); ++i) {
     const int outer = variables[i - 1], inner = variables[i];
-    const int64_t size = kernel.variables[static_cast<size_t>(inner)].extent;
+    const int64_t size = kernel.variables[inner].extent;
     // Rows of whole vectors have none that goes on in the next one.
     if (stride(outer) != stride(inner) * size || size % (cpu.vector_bytes / 4) == 0) continue;
     for (NodeId other : factor.others) {
@@ -201,7 +200,7 @@ std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<int> variab
                                    const std::vector<int64_t>& sx, const std::vector<int64_t>& sy) {
   auto in_order_of = [&](const std::vector<int64_t>& strides) {
     std::ranges::stable_sort(variables, std::greater<>(),
-                             [&](int v) { return std::abs(strides[static_cast<size_t>(v)]); });
+                             [&](int v) { return std::abs(strides[v]); });
     std::vector<GemmSumLevel> levels;
     for (int variable : variables) {
       const auto v = static_cast<size_t>(variable);

@@ -96,13 +96,13 @@ const std::vector<NodeId>* FusedFactors(const Stage& stage, const Reduction& red
 
 int64_t Kernel::PointsOf(std::span<const int> of) const {
   int64_t points = 1;
-  for (int v : of) points *= variables[static_cast<size_t>(v)].extent;
+  for (int v : of) points *= variables[v].extent;
   return points;
 }
 
 int64_t Kernel::OuterPoints() const {
   int64_t points = 1;
-  for (int v = 0; v < outer; ++v) points *= variables[static_cast<size_t>(v)].extent;
+  for (int v = 0; v < outer; ++v) points *= variables[v].extent;
   return points;
 }
 

@@ -31,11 +31,11 @@ class ScatterBuilder {
     for (size_t d = 0; d < map_.outside.size() && !unique; ++d) {
       if (map_.outside[d] < 0) continue;
       bool batch = std::ranges::find(map_.batch, static_cast<int64_t>(d)) != map_.batch.end();
-      if (!batch) parts[static_cast<size_t>(map_.outside[d])] = kVectors;
+      if (!batch) parts[map_.outside[d]] = kVectors;
     }
     for (size_t d = 0; d < map_.window.size() && !unique; ++d) {
       bool moves = map_.component[d] >= 0;
-      if (map_.window[d] >= 0 && moves) parts[static_cast<size_t>(map_.window[d])] = kWindow;
+      if (map_.window[d] >= 0 && moves) parts[map_.window[d]] = kWindow;
     }
     index_.resize(parts.size());
     for (Part part : {kOuter, kVectors, kWindow}) {
@@ -71,9 +71,9 @@ class ScatterBuilder {
         KILN_ASSIGN_OR_RETURN(at, values_.Within(node, room));
       }
       if (map_.batch[d] >= 0) {
-        at = at + index_[static_cast<size_t>(map_.outside[static_cast<size_t>(map_.batch[d])])];
+        at = at + index_[map_.outside[map_.batch[d]]];
       }
-      if (window >= 0) at = at + index_[static_cast<size_t>(window)];
+      if (window >= 0) at = at + index_[window];
       target.push_back(std::move(at));
     }
     return target;

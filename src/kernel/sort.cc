@@ -228,12 +228,12 @@ Status BuildSort(const Instruction& instruction, ParamId first_output, StageValu
   std::vector<Index> index(static_cast<size_t>(shape.rank()));
   for (int64_t d = 0; d < shape.rank(); ++d) {
     if (d == along) continue;
-    index[static_cast<size_t>(d)] = Index::Variable(kernel.outer++, shape.dim(d));
+    index[d] = Index::Variable(kernel.outer++, shape.dim(d));
     kernel.variables.push_back({shape.dim(d), false});
   }
   Sort sort;
   sort.variable = kernel.outer;
-  index[static_cast<size_t>(along)] = Index::Variable(sort.variable, size);
+  index[along] = Index::Variable(sort.variable, size);
   kernel.variables.push_back({size, true});
   kernel.stages[0].variables = {sort.variable};
   sort.keep = size;
@@ -245,9 +245,8 @@ Status BuildSort(const Instruction& instruction, ParamId first_output, StageValu
     sort.keep = instruction.attributes().Int(Attr::kK);
     const AttrValue* largest = instruction.attributes().Find(Attr::kLargest);
     sort.comparator = TotalOrderOf(shape.type(), largest && std::get<bool>(*largest));
-    sort.inputs.push_back(values.Add({.kind = Node::Kind::kIndex,
-                                      .type = ElementType::kS32,
-                                      .index = index[static_cast<size_t>(along)]}));
+    sort.inputs.push_back(
+        values.Add({.kind = Node::Kind::kIndex, .type = ElementType::kS32, .index = index[along]}));
   } else {
     KILN_RETURN_IF_ERROR(AddComparator(instruction, sort));
   }

@@ -168,10 +168,10 @@ Result<NodeId> StageValues::Gather(const Instruction& instruction, const std::ve
       KILN_ASSIGN_OR_RETURN(
           position, StartOf(indices, at, shape.dim(static_cast<int64_t>(d)) - sizes[d], guard));
     }
-    if (map.window[d] >= 0) position = position + index[static_cast<size_t>(map.window[d])];
+    if (map.window[d] >= 0) position = position + index[map.window[d]];
     if (map.batch[d] >= 0) {
-      int64_t outside = map.outside[static_cast<size_t>(map.batch[d])];
-      position = position + index[static_cast<size_t>(outside)];
+      int64_t outside = map.outside[map.batch[d]];
+      position = position + index[outside];
     }
     from.push_back(std::move(position));
   }
@@ -183,7 +183,7 @@ std::vector<Index> VectorIndex(const WindowMap& map, const std::vector<Index>& i
   std::vector<Index> at;
   for (size_t d = 0; d < map.outside.size(); ++d) {
     bool of_vector = static_cast<int64_t>(d) == map.index_vector_dim;
-    at.push_back(of_vector ? Index(component) : index[static_cast<size_t>(map.outside[d])]);
+    at.push_back(of_vector ? Index(component) : index[map.outside[d]]);
   }
   return at;
 }

@@ -358,7 +358,7 @@ class GemmLoops {
       for (int i = 0; i < s_.mr; ++i) {
         for (int c = 0; c < s_.nr; ++c) {
           Value* at = e_.Offset(to, i * s_.nv * e_.vector_bytes + c * e_.element_bytes);
-          e_.b.CreateAlignedStore(sums[static_cast<size_t>(i * s_.nr + c)], at,
+          e_.b.CreateAlignedStore(sums[i * s_.nr + c], at,
                                   llvm::Align(static_cast<uint64_t>(e_.element_bytes)));
         }
       }
@@ -370,8 +370,7 @@ class GemmLoops {
     Value* to = e_.Offset(c_item_, e_.Add(e_.Scale(row_, c_m), e_.Scale(vector_, e_.vector_bytes)));
     for (int i = 0; i < s_.mr; ++i) {
       for (int v = 0; v < s_.nv; ++v) {
-        e_.StoreVector(sums[static_cast<size_t>(i * s_.nv + v)],
-                       e_.Offset(to, i * c_m + v * e_.vector_bytes),
+        e_.StoreVector(sums[i * s_.nv + v], e_.Offset(to, i * c_m + v * e_.vector_bytes),
                        v == s_.nv - 1 ? mask_ : nullptr, false);
       }
     }

@@ -20,7 +20,7 @@ std::vector<Value*> Transpose(Emitter& e, const std::vector<Value*>& pieces, int
   std::vector<Value*> rows;
   for (int j = 0; j < narrow; ++j) {
     std::vector<Value*> parts;
-    for (int i = j; i < lanes; i += narrow) parts.push_back(pieces[static_cast<size_t>(i)]);
+    for (int i = j; i < lanes; i += narrow) parts.push_back(pieces[i]);
     for (int width = narrow; width < lanes; width *= 2) {
       std::vector<int> both(static_cast<size_t>(2 * width));
       std::iota(both.begin(), both.end(), 0);
@@ -48,10 +48,10 @@ std::vector<Value*> Transpose(Emitter& e, const std::vector<Value*>& pieces, int
     std::vector<Value*> next(rows.size());
     for (int i = 0; i < narrow; ++i) {
       if (i & width) continue;
-      Value* x = rows[static_cast<size_t>(i)];
-      Value* y = rows[static_cast<size_t>(i + width)];
-      next[static_cast<size_t>(i)] = e.b.CreateShuffleVector(x, y, masks[0]);
-      next[static_cast<size_t>(i + width)] = e.b.CreateShuffleVector(x, y, masks[1]);
+      Value* x = rows[i];
+      Value* y = rows[i + width];
+      next[i] = e.b.CreateShuffleVector(x, y, masks[0]);
+      next[i + width] = e.b.CreateShuffleVector(x, y, masks[1]);
     }
     rows = std::move(next);
   }
@@ -124,7 +124,7 @@ void PackColumns(Emitter& e, Value* source, Value* first_vector, Value* k, Value
       pieces = Transpose(e, pieces, narrow);
       Value* to = e.Offset(out, e.Scale(step, row_bytes));
       for (int i = 0; i < narrow; ++i) {
-        e.StoreVector(pieces[static_cast<size_t>(i)], e.Offset(to, i * row_bytes), nullptr, true);
+        e.StoreVector(pieces[i], e.Offset(to, i * row_bytes), nullptr, true);
       }
     });
   });

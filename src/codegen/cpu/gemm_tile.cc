@@ -25,8 +25,8 @@ void OuterStep(Emitter& e, const TileOperands& o, Value* a, Value* b, int step,
         o.a_packed ? e.Load(e.element, from, e.element_bytes) : e.LoadA(1, from, nullptr);
     Value* row = e.b.CreateVectorSplat(static_cast<unsigned>(e.s.lanes), scalar);
     for (int v = 0; v < nv; ++v) {
-      Value*& accumulator = accumulators[static_cast<size_t>(i * nv + v)];
-      accumulator = e.MulAdd(row, columns[static_cast<size_t>(v)], accumulator);
+      Value*& accumulator = accumulators[i * nv + v];
+      accumulator = e.MulAdd(row, columns[v], accumulator);
     }
   }
   e.Fence();
@@ -214,11 +214,11 @@ std::vector<Value*> EmitInnerTile(Emitter& e, const TileOperands& o) {
       rows.push_back(e.LoadA(e.s.lanes, row, mask));
     }
     for (int j = 0; j < nr; ++j) {
-      Value* first = e.Offset(b, o.columns[static_cast<size_t>(j)]);
+      Value* first = e.Offset(b, o.columns[j]);
       Value* column = e.LoadB(e.s.lanes, first, mask);
       for (int i = 0; i < mr; ++i) {
-        Value*& accumulator = accumulators[static_cast<size_t>(i * nr + j)];
-        accumulator = e.MulAdd(rows[static_cast<size_t>(i)], column, accumulator);
+        Value*& accumulator = accumulators[i * nr + j];
+        accumulator = e.MulAdd(rows[i], column, accumulator);
       }
     }
     e.Fence();

@@ -57,7 +57,7 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
 void NestEmitter::InPieces(int variable, Values& carried,
                            const std::function<void(const Range&, Values&)>& body) {
   const Range all = FullRange(variable);
-  const int64_t extent = kernel_.variables[static_cast<size_t>(variable)].extent;
+  const int64_t extent = kernel_.variables[variable].extent;
   constexpr int64_t kPiece = 4 * kStepsBetweenPolls;
   if (extent <= kPiece) return body(all, carried);
   EmitLoop(b_, all.begin, all.end, kPiece, carried, [&](Value* first, Values& values) {

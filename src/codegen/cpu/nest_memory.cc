@@ -220,7 +220,7 @@ void NestEmitter::StoreSquare(const Address& address, ElementType type, Values v
   llvm::Align align(address.row_alignment);
   for (int64_t l = 0; l < width_; ++l) {
     Value* pointer = b_.CreateGEP(element, address.pointer, Int(l * address.stride));
-    Value* value = values[static_cast<size_t>(l)];
+    Value* value = values[l];
     if (lanes_left_) {
       Value* counts = Splat(b_, b_.CreateICmpSGT(lanes_left_, Int(l)), width_);
       b_.CreateMaskedStore(value, pointer, align, MemoryMask(counts));
@@ -244,7 +244,7 @@ void NestEmitter::Transpose(Values& rows, ElementType type) {
     }
     for (int64_t i = 0; i < width_; ++i) {
       if (i & d) continue;
-      Value *&a = rows[static_cast<size_t>(i)], *&b = rows[static_cast<size_t>(i + d)];
+      Value *&a = rows[i], *&b = rows[i + d];
       Value* upper = b_.CreateShuffleVector(a, b, low);
       b = b_.CreateShuffleVector(a, b, high);
       a = upper;
@@ -262,9 +262,9 @@ void NestEmitter::Transpose(Values& rows, ElementType type) {
     Values next(rows.size());
     for (int64_t i = 0; i < width_; ++i) {
       int64_t row = i % group, first = i - row;
-      Value* a = rows[static_cast<size_t>(first + row / 2)];
-      Value* b = rows[static_cast<size_t>(first + row / 2 + group / 2)];
-      next[static_cast<size_t>(i)] = b_.CreateShuffleVector(a, b, masks[row & 1]);
+      Value* a = rows[first + row / 2];
+      Value* b = rows[first + row / 2 + group / 2];
+      next[i] = b_.CreateShuffleVector(a, b, masks[row & 1]);
     }
     rows = std::move(next);
   }
@@ -370,7 +370,7 @@ void NestEmitter::EmitUpdate(int stage, int number) {
   std::vector<bool> wanted(count, false);
   for (const kernel::Node& n : update.combiner.nodes) {
     bool is_old = n.kind == kernel::Node::Kind::kArgument && static_cast<size_t>(n.result) < count;
-    if (is_old) wanted[static_cast<size_t>(n.result)] = true;
+    if (is_old) wanted[n.result] = true;
   }
   std::vector<Lanes> old(count), results(count);
   for (size_t k = 0; k < count; ++k) {

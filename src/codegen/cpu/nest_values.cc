@@ -465,7 +465,7 @@ Values NestEmitter::EmitCombiner(const kernel::Combiner& c, const Values& argume
     Value* value = nullptr;
     switch (node.kind) {
       case Node::Kind::kArgument:
-        value = arguments[static_cast<size_t>(node.result)];
+        value = arguments[node.result];
         break;
       case Node::Kind::kConstant:
         value = Splat(b_, ConstantOf(b_.getContext(), *node.literal), width_);

@@ -39,7 +39,7 @@ Value* SortPhase::At(llvm::Type* type, Value* base, Value* index) {
 }
 
 void SortPhase::ForEachChunk(const std::function<void(Value*, Value*, Value*)>& f) {
-  int64_t size = context_.kernel.variables[static_cast<size_t>(context_.sort.variable)].extent;
+  int64_t size = context_.kernel.variables[context_.sort.variable].extent;
   EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1, [&](Value* chunk) {
     Value* first = b_.CreateMul(chunk, Int(context_.schedule.chunk));
     f(chunk, first, EmitMin(b_, b_.CreateAdd(first, Int(context_.schedule.chunk)), Int(size)));
@@ -49,7 +49,7 @@ void SortPhase::ForEachChunk(const std::function<void(Value*, Value*, Value*)>& 
 void SortPhase::BindRow() {
   Value* rest = State(SortState::kRow);
   for (int v = context_.kernel.outer; v-- > 0;) {
-    Value* extent = Int(context_.kernel.variables[static_cast<size_t>(v)].extent);
+    Value* extent = Int(context_.kernel.variables[v].extent);
     nest_.Bind(v, v == 0 ? rest : b_.CreateURem(rest, extent));
     rest = b_.CreateUDiv(rest, extent);
   }
@@ -215,7 +215,7 @@ class Driver {
   }
 
   void SortRow(Value* row) {
-    if (c_.kernel.variables[static_cast<size_t>(c_.sort.variable)].extent >= kRowToPoll) Poll();
+    if (c_.kernel.variables[c_.sort.variable].extent >= kRowToPoll) Poll();
     Set(SortState::kRow, row);
     Places places{b_.CreateGEP(b_.getInt8Ty(), state_, b_.getInt64(Word(s_.front))),
                   b_.CreateGEP(b_.getInt8Ty(), state_, b_.getInt64(Word(s_.back)))};
@@ -271,7 +271,7 @@ class Driver {
   }
 
   Places Merges(Places places) {
-    int64_t n = c_.kernel.variables[static_cast<size_t>(c_.sort.variable)].extent;
+    int64_t n = c_.kernel.variables[c_.sort.variable].extent;
     // The runs come out in the first place or in the second, by the number of levels.
     Places after = Step(places, [&]() -> Value* {
       CallChunks(runs_);

@@ -126,9 +126,7 @@ Value* EmitMerges(SortPhase& p, Elements& elements, Value* from, Value* first, V
       })[1];
 }
 
-int64_t SizeOf(const SortContext& c) {
-  return c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent;
-}
+int64_t SizeOf(const SortContext& c) { return c.kernel.variables[c.sort.variable].extent; }
 
 // The pair of runs of `run` elements that position `at` is in: where its first, its second, and
 // what is after it begin.

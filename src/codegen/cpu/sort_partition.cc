@@ -97,9 +97,7 @@ class Keys {
   llvm::Align align_;
 };
 
-int64_t SizeOf(const SortContext& c) {
-  return c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent;
-}
+int64_t SizeOf(const SortContext& c) { return c.kernel.variables[c.sort.variable].extent; }
 
 // Network(from, to, count): sorts up to the size of the largest network.
 Function* MakeNetwork(const SortContext& c) {
@@ -374,7 +372,7 @@ void EmitPartsPhase(const SortContext& c, SortPhase& p, bool moves) {
       }
     });
     for (int64_t part = 0; part < c.schedule.buckets(); ++part) {
-      Value* place = b.CreateTrunc(places[static_cast<size_t>(part)], word);
+      Value* place = b.CreateTrunc(places[part], word);
       b.CreateStore(place, p.At(word, counts, p.Int(part)));
     }
   });

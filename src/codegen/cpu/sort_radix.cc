@@ -67,8 +67,7 @@ void EmitCountPhase(const SortContext& c, SortPhase& p) {
 void EmitPlacePhase(const SortContext& c, SortPhase& p) {
   Builder& b = p.b();
   llvm::Type* word = b.getInt32Ty();
-  Value* size = b.getInt32(
-      static_cast<uint32_t>(c.kernel.variables[static_cast<size_t>(c.sort.variable)].extent));
+  Value* size = b.getInt32(static_cast<uint32_t>(c.kernel.variables[c.sort.variable].extent));
   Value* counts = p.Scratch(c.schedule.counts);
   Values carried = {b.getInt32(0), b.getFalse()};
   EmitLoop(b, p.Int(0), p.Int(c.schedule.buckets()), 1, carried, [&](Value* digit, Values& values) {

@@ -154,7 +154,7 @@ class RowCode {
 
  private:
   int variable() const { return c_.sort.variable; }
-  int64_t size() const { return c_.kernel.variables[static_cast<size_t>(variable())].extent; }
+  int64_t size() const { return c_.kernel.variables[variable()].extent; }
   MathOptions math() const { return MathOf(c_.cpu); }
   ElementType key_type() const {
     const kernel::Combiner& value = c_.sort.key->value;

@@ -41,22 +41,22 @@ bool FitsInt32(const kernel::Kernel& kernel) {
   constexpr int64_t most = int64_t{1} << 30;
   int64_t outer = 1;
   for (int v = 0; v < kernel.outer; ++v) {
-    outer *= kernel.variables[static_cast<size_t>(v)].extent;
+    outer *= kernel.variables[v].extent;
     if (outer > most) return false;
   }
   for (const Stage& stage : kernel.stages) {
     int64_t points = outer;
     for (int v : stage.variables) {
-      points *= kernel.variables[static_cast<size_t>(v)].extent;
+      points *= kernel.variables[v].extent;
       if (points > most && v == stage.variables.back() && stage.sort) return false;
     }
     int64_t inner = 1;
     for (int v : stage.variables) {
-      inner *= kernel.variables[static_cast<size_t>(v)].extent;
+      inner *= kernel.variables[v].extent;
       if (inner > most) return false;
     }
     if (stage.sort) {
-      inner = outer * kernel.variables[static_cast<size_t>(stage.sort->variable)].extent;
+      inner = outer * kernel.variables[stage.sort->variable].extent;
       if (inner > most) return false;
       if (!std::ranges::all_of(stage.sort->indices, [](const Index& i) { return FitsInt32(i); })) {
         return false;
@@ -102,7 +102,7 @@ GpuEmitter::GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
     }
   }
   for (int v = 0; v < kernel.outer; ++v) {
-    outer_points_ *= kernel.variables[static_cast<size_t>(v)].extent;
+    outer_points_ *= kernel.variables[v].extent;
   }
   thread_ = b_.CreateIntCast(gpu_.Thread(), index_type_, false);
   block_ = b_.CreateIntCast(gpu_.Block(), index_type_, false);
@@ -142,7 +142,7 @@ void GpuEmitter::Loop(Value* begin, Value* end, Value* step,
 void GpuEmitter::InOrder(std::span<const int> variables, const std::function<void()>& body) {
   if (variables.empty()) return body();
   const int v = variables[0];
-  Loop(Int(0), Int(kernel_.variables[static_cast<size_t>(v)].extent), Int(1), [&](Value* i) {
+  Loop(Int(0), Int(kernel_.variables[v].extent), Int(1), [&](Value* i) {
     SetVariable(v, i);
     InOrder(variables.subspan(1), body);
   });
@@ -160,7 +160,7 @@ void GpuEmitter::Delinearise(Value* position, const std::vector<int>& variables)
     if (i == 0) {
       SetVariable(variables[i], position);
     } else {
-      Value* extent = Int(kernel_.variables[static_cast<size_t>(variables[i])].extent);
+      Value* extent = Int(kernel_.variables[variables[i]].extent);
       SetVariable(variables[i], b_.CreateURem(position, extent));
       position = b_.CreateUDiv(position, extent);
     }
@@ -172,21 +172,19 @@ void GpuEmitter::DelineariseSteps(Value* position, const std::vector<int>& varia
   const std::vector<int> rest(variables.begin(), variables.end() - 1);
   Value* step = position;
   if (!rest.empty()) {
-    Value* steps = Int(kernel_.variables[static_cast<size_t>(last)].extent / lanes);
+    Value* steps = Int(kernel_.variables[last].extent / lanes);
     step = b_.CreateURem(position, steps);
     Delinearise(b_.CreateUDiv(position, steps), rest);
   }
   SetVariable(last, lanes > 1 ? b_.CreateMul(step, Int(lanes)) : step);
 }
 
-void GpuEmitter::Forget(int stage) {
-  std::ranges::fill(values_[static_cast<size_t>(stage)], nullptr);
-}
+void GpuEmitter::Forget(int stage) { std::ranges::fill(values_[stage], nullptr); }
 
 Value* GpuEmitter::EvalAtom(int stage, const Atom& atom) {
   if (atom.kind == Atom::Kind::kVariable) return variable(static_cast<int>(atom.id));
   if (atom.kind == Atom::Kind::kValue) {
-    const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
+    const auto& nodes = kernel_.stages[stage].nodes;
     ElementType type = nodes[NodeId(atom.id)].type;
     return b_.CreateIntCast(At(stage, NodeId(atom.id)), index_type_, IsSigned(type));
   }
@@ -276,8 +274,7 @@ Value* GpuEmitter::At(int stage, NodeId node) {
       value = !n.guard.valid() ? Load(stage, n) : GuardedLoad(stage, n);
       break;
     case Node::Kind::kReduced:
-      value = reduced_[static_cast<size_t>(n.stage)][static_cast<size_t>(n.reduction)]
-                      [static_cast<size_t>(n.result)];
+      value = reduced_[n.stage][n.reduction][n.result];
       break;
     case Node::Kind::kArgument:
       break;
@@ -299,7 +296,7 @@ void GpuEmitter::Store(Value* value, Value* address, ElementType type) {
 // Outputs may be in the memory of inputs: all is read before anything is written.
 std::vector<const kernel::Store*> GpuEmitter::StoresOf(int stage) const {
   std::vector<const kernel::Store*> stores;
-  const auto& all = kernel_.stages[static_cast<size_t>(stage)].stores;
+  const auto& all = kernel_.stages[stage].stores;
   for (size_t k = 0; k < all.size(); ++k) {
     bool replaced = std::ranges::any_of(schedule_.kept.replaced, [&](const auto& r) {
       return r.stage == stage && r.store == static_cast<int>(k);
@@ -323,7 +320,7 @@ void GpuEmitter::EmitStores(int stage) {
 
 // The old elements are read where the guard holds, all before any is written.
 void GpuEmitter::EmitUpdates(int stage) {
-  for (const kernel::Update& u : kernel_.stages[static_cast<size_t>(stage)].updates) {
+  for (const kernel::Update& u : kernel_.stages[stage].updates) {
     auto body = [&] {
       std::vector<Value*> old, inputs, addresses;
       std::vector<ElementType> types;
@@ -350,7 +347,7 @@ void GpuEmitter::EmitUpdates(int stage) {
 // --- Lanes
 
 IdVector<kernel::NodeId, bool> GpuEmitter::NodesAlong(int stage, int variable, bool reduced) const {
-  const auto& nodes = kernel_.stages[static_cast<size_t>(stage)].nodes;
+  const auto& nodes = kernel_.stages[stage].nodes;
   IdVector<NodeId, bool> along(nodes.size(), false);
   std::function<bool(const Index&)> depends = [&](const Index& index) {
     return std::ranges::any_of(index.terms(), [&](const Index::Term& t) {
@@ -414,8 +411,7 @@ Value* GpuEmitter::Pack(const std::vector<Value*>& values, ElementType type) {
   for (int64_t w = 0; w < words; ++w) {
     Value* word = nullptr;
     for (int64_t k = 0; k < in_word; ++k) {
-      Value* bits = b_.CreateBitCast(
-          ToMemory(b_, values[static_cast<size_t>(w * in_word + k)], type, math_), narrow);
+      Value* bits = b_.CreateBitCast(ToMemory(b_, values[w * in_word + k], type, math_), narrow);
       bits = b_.CreateZExt(bits, word_type);
       if (k > 0) bits = b_.CreateShl(bits, static_cast<uint64_t>(8 * width * k));
       word = word ? b_.CreateOr(word, bits) : bits;
@@ -481,7 +477,7 @@ void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, Node
     if (lane > 0) SetVariable(variable, b_.CreateAdd(base, Int(lane)));
     for (NodeId k : nodes.ids()) {
       if (!along[k]) continue;
-      values_[s][k] = vectors[k].empty() ? nullptr : vectors[k][static_cast<size_t>(lane)];
+      values_[s][k] = vectors[k].empty() ? nullptr : vectors[k][lane];
     }
     f(lane);
   }
@@ -605,7 +601,7 @@ std::vector<Value*> GpuEmitter::EmitCombiner(const kernel::Combiner& combiner,
 
 std::vector<GpuEmitter::Slots> GpuEmitter::MakeAccumulators(int stage, bool from_inits) {
   std::vector<Slots> result;
-  const auto& reductions = kernel_.stages[static_cast<size_t>(stage)].reductions;
+  const auto& reductions = kernel_.stages[stage].reductions;
   for (size_t i = 0; i < reductions.size(); ++i) {
     Slots& slots = result.emplace_back();
     for (ElementType type : reductions[i].types) {
@@ -633,7 +629,7 @@ void GpuEmitter::SetSlots(const Slots& slots, const std::vector<Value*>& values)
 }
 
 void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, Value* active) {
-  const auto& reductions = kernel_.stages[static_cast<size_t>(stage)].reductions;
+  const auto& reductions = kernel_.stages[stage].reductions;
   for (size_t i = 0; i < reductions.size(); ++i) {
     Value* condition = active;
     if (NodeId guard = reductions[i].guard; guard.valid()) {
@@ -643,8 +639,7 @@ void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, V
     std::vector<Value*> last = Current(accumulators[i]);
     std::vector<Value*> next;
     const auto* factors =
-        math_.has_fma ? FusedFactors(kernel_.stages[static_cast<size_t>(stage)], reductions[i])
-                      : nullptr;
+        math_.has_fma ? FusedFactors(kernel_.stages[stage], reductions[i]) : nullptr;
     if (factors) {
       next = {EmitFma(b_, At(stage, (*factors)[0]), At(stage, (*factors)[1]), last[0])};
     } else {
@@ -660,7 +655,7 @@ void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, V
 }
 
 void GpuEmitter::SetReduced(int stage, size_t i, std::vector<Value*> values) {
-  reduced_[static_cast<size_t>(stage)][i] = std::move(values);
+  reduced_[stage][i] = std::move(values);
 }
 
 void GpuEmitter::FinishReduction(int stage, size_t i, const std::vector<Value*>& total) {
@@ -670,7 +665,7 @@ void GpuEmitter::FinishReduction(int stage, size_t i, const std::vector<Value*>&
 }
 
 void GpuEmitter::EmitSerialStage(int stage) {
-  const Stage& s = kernel_.stages[static_cast<size_t>(stage)];
+  const Stage& s = kernel_.stages[stage];
   std::vector<Slots> accumulators = MakeAccumulators(stage);
   std::function<void(size_t)> nest = [&](size_t depth) {
     if (depth == s.variables.size()) {
@@ -680,7 +675,7 @@ void GpuEmitter::EmitSerialStage(int stage) {
       return;
     }
     int v = s.variables[depth];
-    Loop(Int(0), Int(kernel_.variables[static_cast<size_t>(v)].extent), Int(1), [&](Value* i) {
+    Loop(Int(0), Int(kernel_.variables[v].extent), Int(1), [&](Value* i) {
       SetVariable(v, i);
       nest(depth + 1);
     });

@@ -145,7 +145,7 @@ class AccessChecks {
       // At a constant place it was right when it was made.
       if (base == access.address && access.bytes <= access.extent) return;
     } else {
-      const LoadedParameter& p = parameters_[static_cast<size_t>(access.object - 1)];
+      const LoadedParameter& p = parameters_[access.object - 1];
       base = p.address;
       bytes = p.bytes;
     }

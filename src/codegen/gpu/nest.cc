@@ -37,15 +37,14 @@ namespace {
 void EmitSerialScan(GpuEmitter& e) {
   std::vector<GpuEmitter::Slots> accumulators = e.MakeAccumulators(0, /*from_inits=*/true);
   int v = e.kernel().stages[0].variables[0];
-  e.Loop(e.Int(0), e.Int(e.kernel().variables[static_cast<size_t>(v)].extent), e.Int(1),
-         [&](Value* i) {
-           e.SetVariable(v, i);
-           e.Accumulate(0, accumulators);
-           for (size_t k = 0; k < accumulators.size(); ++k) {
-             e.SetReduced(0, k, e.Current(accumulators[k]));
-           }
-           e.EmitStores(1);
-         });
+  e.Loop(e.Int(0), e.Int(e.kernel().variables[v].extent), e.Int(1), [&](Value* i) {
+    e.SetVariable(v, i);
+    e.Accumulate(0, accumulators);
+    for (size_t k = 0; k < accumulators.size(); ++k) {
+      e.SetReduced(0, k, e.Current(accumulators[k]));
+    }
+    e.EmitStores(1);
+  });
 }
 
 }  // namespace
@@ -83,8 +82,8 @@ void EmitTranspose(GpuEmitter& e) {
   auto load = *kernel::FindTransposeLoad(kernel);
   const Node& node = kernel.stages[0].nodes[load.node];
   const int64_t tile = e.schedule().tile, step = e.launch().threads / tile;
-  const int64_t rows = kernel.variables[static_cast<size_t>(load.row)].extent;
-  const int64_t columns = kernel.variables[static_cast<size_t>(load.column)].extent;
+  const int64_t rows = kernel.variables[load.row].extent;
+  const int64_t columns = kernel.variables[load.column].extent;
   const int64_t row_tiles = (rows + tile - 1) / tile, column_tiles = (columns + tile - 1) / tile;
   std::vector<int> rest;
   for (int v : e.OuterVariables()) {

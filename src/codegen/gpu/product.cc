@@ -206,7 +206,7 @@ class Product {
         }
         e_.StoreLanes(1, factors_.columns.back(), lanes, [&](int lane) {
           e_.Forget(0);
-          e_.FinishReduction(0, 0, {sums[static_cast<size_t>(lane)]});
+          e_.FinishReduction(0, 0, {sums[lane]});
         });
       };
       if (inside) {
@@ -229,7 +229,7 @@ class Product {
     for (int v = e_.kernel().outer; v-- > 0;) {
       if (v == last) last_stride_ = stride;
       point = b_.CreateAdd(point, b_.CreateMul(e_.variable(v), e_.Int(stride)));
-      stride *= e_.kernel().variables[static_cast<size_t>(v)].extent;
+      stride *= e_.kernel().variables[v].extent;
     }
     llvm::Type* type = MemoryType(e_.context(), tile_.sum);
     Value* to = b_.CreateGEP(type, e_.Scratch(0), ChunkAt(chunk_, point));

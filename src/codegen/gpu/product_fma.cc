@@ -53,11 +53,9 @@ class FmaSums : public ProductSums {
       for (int d = 0; d < depth; ++d) {
         for (int i = 0; i < x_.count; ++i) {
           for (int j = 0; j < y_.count; ++j) {
-            llvm::AllocaInst* slot = sums_[static_cast<size_t>(i * y_.count + j)];
+            llvm::AllocaInst* slot = sums_[i * y_.count + j];
             Value* sum = b_.CreateLoad(slot->getAllocatedType(), slot);
-            b_.CreateStore(MultiplyAdd(xs[static_cast<size_t>(d)][static_cast<size_t>(i)],
-                                       ys[static_cast<size_t>(d)][static_cast<size_t>(j)], sum),
-                           slot);
+            b_.CreateStore(MultiplyAdd(xs[d][i], ys[d][j], sum), slot);
           }
         }
       }
@@ -73,7 +71,7 @@ class FmaSums : public ProductSums {
       for (int j = 0; j < y_.count; j += y_.together) {
         std::vector<Value*> values;
         for (int c = 0; c < y_.together; ++c) {
-          llvm::AllocaInst* slot = sums_[static_cast<size_t>((pass * rows + i) * y_.count + j + c)];
+          llvm::AllocaInst* slot = sums_[(pass * rows + i) * y_.count + j + c];
           values.push_back(b_.CreateLoad(slot->getAllocatedType(), slot));
         }
         int64_t at = PointOf(x_, i) * tile_.sum_pitch() + PointOf(y_, j);
@@ -129,7 +127,7 @@ class FmaSums : public ProductSums {
     if (s.along_k) {
       for (int i = 0; i < s.count; ++i) {
         auto vector = e_.LoadVector(at(PointOf(s, i) * s.pitch + k), type_, depth);
-        for (size_t d = 0; d < vector.size(); ++d) values[d][static_cast<size_t>(i)] = vector[d];
+        for (size_t d = 0; d < vector.size(); ++d) values[d][i] = vector[d];
       }
       return values;
     }
@@ -137,7 +135,7 @@ class FmaSums : public ProductSums {
       for (int i = 0; i < s.count; i += s.together) {
         auto vector =
             e_.LoadVector(at(int64_t{k + d} * s.pitch + PointOf(s, i)), type_, s.together);
-        std::ranges::copy(vector, values[static_cast<size_t>(d)].begin() + i);
+        std::ranges::copy(vector, values[d].begin() + i);
       }
     }
     return values;

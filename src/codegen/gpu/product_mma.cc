@@ -198,8 +198,7 @@ class MmaSums : public ProductSums {
         for (int j = 0; j < blocks_n_; ++j) {
           // There and back, so that fragments are used again at once.
           int column = i % 2 == 0 ? j : blocks_n_ - 1 - j;
-          MultiplyAdd(i, column, Part(xs[static_cast<size_t>(i)], part, shape_.a),
-                      Part(ys[static_cast<size_t>(column)], part, shape_.b));
+          MultiplyAdd(i, column, Part(xs[i], part, shape_.a), Part(ys[column], part, shape_.b));
         }
       }
     }
@@ -255,9 +254,7 @@ class MmaSums : public ProductSums {
                                        static_cast<size_t>(count));
   }
 
-  llvm::AllocaInst* SumOf(int i, int j, int c) {
-    return sums_[static_cast<size_t>((i * blocks_n_ + j) * shape_.c + c)];
-  }
+  llvm::AllocaInst* SumOf(int i, int j, int c) { return sums_[(i * blocks_n_ + j) * shape_.c + c]; }
 
   void MultiplyAdd(int i, int j, std::span<Value* const> x, std::span<Value* const> y) {
     std::vector<Value*> sums;
@@ -266,7 +263,7 @@ class MmaSums : public ProductSums {
       sums.push_back(b_.CreateLoad(slot->getAllocatedType(), slot));
     }
     sums = e_.gpu().MatrixProduct(mma_, x, y, sums);
-    for (int c = 0; c < shape_.c; ++c) b_.CreateStore(sums[static_cast<size_t>(c)], SumOf(i, j, c));
+    for (int c = 0; c < shape_.c; ++c) b_.CreateStore(sums[c], SumOf(i, j, c));
   }
 
   GpuEmitter& e_;

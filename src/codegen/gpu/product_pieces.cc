@@ -75,7 +75,7 @@ void ProductPieces::Begin(Value* first_point, Value* first_k) {
   inside_.clear();
   for (int s = 0; s < steps_; ++s) {
     places_.push_back(PlaceOf(s));
-    Value* point = b_.CreateAdd(first_point, places_[static_cast<size_t>(s)].point);
+    Value* point = b_.CreateAdd(first_point, places_[s].point);
     inside_.push_back(extent_ % width_ == 0 ? nullptr : b_.CreateICmpSLT(point, e_.Int(extent_)));
   }
   if (!point_stride_) return;
@@ -102,7 +102,7 @@ Value* ProductPieces::InShared(const Place& place, Value* base) {
 
 void ProductPieces::Fetch(Value* k, Value* to) {
   for (int s = 0; s < steps_; ++s) {
-    WhereActive(places_[static_cast<size_t>(s)], [&] {
+    WhereActive(places_[s], [&] {
       if (piece_.copied) return Copy(s, k, to);
       for (int d = 0; d < side_; ++d) {
         Value* packed = Load(s, d, k);
@@ -121,7 +121,7 @@ void ProductPieces::Fetch(Value* k, Value* to) {
 
 // Where the access begins that is d steps of k behind a place, by the address that goes along.
 Value* ProductPieces::From(int step, int d) {
-  const Place& place = places_[static_cast<size_t>(step)];
+  const Place& place = places_[step];
   llvm::Type* type = MemoryType(e_.context(), node_.type);
   Value* from = b_.CreateLoad(from_->getAllocatedType(), from_);
   const int64_t row = (piece_.reads_along_k ? depth_ : width_) / piece_.lanes;
@@ -140,9 +140,9 @@ Value* ProductPieces::From(int step, int d) {
 }
 
 void ProductPieces::Copy(int step, Value* k, Value* to) {
-  const Place& place = places_[static_cast<size_t>(step)];
+  const Place& place = places_[step];
   const int size = piece_.lanes * static_cast<int>(ByteWidth(piece_.type));
-  Value* inside = inside_[static_cast<size_t>(step)];
+  Value* inside = inside_[step];
   if (k_ % depth_ != 0) {
     Value* before = b_.CreateICmpSLT(b_.CreateAdd(k, place.k), e_.Int(k_));
     inside = inside ? b_.CreateAnd(inside, before) : before;
@@ -165,14 +165,14 @@ void ProductPieces::Copy(int step, Value* k, Value* to) {
 // The elements as they will be in shared memory: zeros beyond the end of k, and anything beyond the
 // last point.
 Value* ProductPieces::Load(int step, int d, Value* k) {
-  const Place& place = places_[static_cast<size_t>(step)];
+  const Place& place = places_[step];
   const int lanes = piece_.lanes;
   if (from_) return e_.LoadPacked(From(step, d), node_.type, lanes);
   GpuEmitter::Scope scope(e_);
   e_.Forget(0);
   Value* point = b_.CreateAdd(first_point_, place.point);
   const int point_lanes = piece_.reads_along_k ? 1 : lanes;
-  if (Value* inside = inside_[static_cast<size_t>(step)]) {
+  if (Value* inside = inside_[step]) {
     point = b_.CreateSelect(inside, point, e_.Int(extent_ - point_lanes));
   }
   Value* inner = b_.CreateAdd(k, b_.CreateAdd(place.k, e_.Int(d)));
@@ -223,11 +223,11 @@ static std::vector<Value*> Turned(Builder& b, const std::vector<Value*>& words) 
 void ProductPieces::Put(Value* to) {
   if (piece_.copied) return;
   for (int s = 0; s < steps_; ++s) {
-    const Place& place = places_[static_cast<size_t>(s)];
+    const Place& place = places_[s];
     WhereActive(place, [&] {
       std::vector<Value*> packed;
       for (int d = 0; d < side_; ++d) {
-        llvm::AllocaInst* slot = held_[static_cast<size_t>(s * side_ + d)];
+        llvm::AllocaInst* slot = held_[s * side_ + d];
         packed.push_back(b_.CreateLoad(slot->getAllocatedType(), slot));
       }
       Value* address = InShared(place, to);

@@ -14,7 +14,7 @@ class Scanner {
       : e_(e),
         b_(e.b()),
         variable_(e.kernel().stages[0].variables[0]),
-        extent_(e.kernel().variables[static_cast<size_t>(variable_)].extent),
+        extent_(e.kernel().variables[variable_].extent),
         chunks_(e.schedule().chunks),
         size_((extent_ + chunks_ - 1) / chunks_),
         reductions_(e.kernel().stages[0].reductions.size()) {}

@@ -28,7 +28,7 @@ class Sorter {
       : e_(e),
         b_(e.b()),
         sort_(*e.kernel().stages[0].sort),
-        size_(e.kernel().variables[static_cast<size_t>(sort_.variable)].extent),
+        size_(e.kernel().variables[sort_.variable].extent),
         tile_(e.schedule().tile) {
     for (kernel::NodeId input : sort_.inputs) {
       types_.push_back(e.kernel().stages[0].nodes[input].type);

@@ -54,7 +54,7 @@ class Teams {
   }
 
  private:
-  const Stage& StageOf(int s) const { return e_.kernel().stages[static_cast<size_t>(s)]; }
+  const Stage& StageOf(int s) const { return e_.kernel().stages[s]; }
 
   void IfActive(const std::function<void()>& body) {
     if (active_) {
@@ -89,7 +89,7 @@ class Teams {
   void Walk(int stage, Value* begin, Value* end, const std::vector<GpuEmitter::Slots>& slots) {
     const Stage& s = StageOf(stage);
     const int last = s.variables.back();
-    const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
+    const int lanes = e_.schedule().lanes[stage];
     e_.Loop(b_.CreateAdd(begin, member_), end, e_.Int(width_), [&](Value* position) {
       e_.DelineariseSteps(position, s.variables, lanes);
       if (!s.reductions.empty()) {
@@ -101,7 +101,7 @@ class Teams {
 
   // --- Rows that are kept in registers: the same walk without loops.
   void WalkKept(int stage, const std::vector<GpuEmitter::Slots>& slots) {
-    const int lanes = e_.schedule().lanes[static_cast<size_t>(stage)];
+    const int lanes = e_.schedule().lanes[stage];
     const int64_t steps = StepsOf(stage);
     for (int step = 0; step < e_.schedule().kept.steps; ++step) {
       GpuEmitter::Scope scope(e_);
@@ -165,8 +165,7 @@ class Teams {
   }
 
   int64_t StepsOf(int stage) const {
-    return e_.kernel().PointsOf(StageOf(stage).variables) /
-           e_.schedule().lanes[static_cast<size_t>(stage)];
+    return e_.kernel().PointsOf(StageOf(stage).variables) / e_.schedule().lanes[stage];
   }
 
   void EmitStage(int stage) {

@@ -53,7 +53,7 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return rows_.variables[static_cast<size_t>(v)].extent; }
+  int64_t Extent(int v) const { return rows_.variables[v].extent; }
 
   // Whether all linked results have rows that lie in order of the batch and of m, and are read by
   // the rows' kernel in the order of its outer points.

@@ -31,7 +31,7 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[static_cast<size_t>(v)].extent; }
+  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
 
   // Whether all of memory is walked one by one along a variable, or not at all.
   bool IsContiguous(int v) const {

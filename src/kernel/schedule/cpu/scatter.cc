@@ -46,7 +46,7 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[static_cast<size_t>(v)].extent; }
+  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
 
   // Along what lies side by side in the results, wherever the window begins.
   void ChooseVector() {
@@ -56,7 +56,7 @@ class Scheduler {
     }
     int best = -1;
     for (int v = 0; v < static_cast<int>(kernel_.variables.size()); ++v) {
-      if (kernel_.variables[static_cast<size_t>(v)].reduction || Extent(v) < kMinVector) continue;
+      if (kernel_.variables[v].reduction || Extent(v) < kMinVector) continue;
       bool fits =
           std::ranges::all_of(update_.indices, [&](const Index& i) { return i.StrideOf(v) == 1; });
       if (update_.guard.valid()) fits = fits && !NodeDependsOn(stage_, update_.guard, v);

@@ -41,8 +41,8 @@ CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
   CpuSortSchedule s;
   const Stage& stage = kernel.stages[0];
   const Sort& sort = *stage.sort;
-  int64_t n = kernel.variables[static_cast<size_t>(sort.variable)].extent;
-  for (int v = 0; v < kernel.outer; ++v) s.rows *= kernel.variables[static_cast<size_t>(v)].extent;
+  int64_t n = kernel.variables[sort.variable].extent;
+  for (int v = 0; v < kernel.outer; ++v) s.rows *= kernel.variables[v].extent;
   s.chunk = n;
   if (s.rows == 0 || n == 0) {
     s.items = 0;

@@ -63,7 +63,7 @@ class Keeper {
   }
 
   void Visit(int s) {
-    const Stage& stage = kernel_.stages[static_cast<size_t>(s)];
+    const Stage& stage = kernel_.stages[s];
     const bool walks = !stage.variables.empty();
     for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
@@ -106,7 +106,7 @@ class Keeper {
   }
 
   bool IsReplaced(int s, const Store& store) const {
-    std::optional<Index> index = Canonical(kernel_.stages[static_cast<size_t>(s)], store.index);
+    std::optional<Index> index = Canonical(kernel_.stages[s], store.index);
     if (!index) return false;
     for (size_t later = static_cast<size_t>(s) + 1; later < kernel_.stages.size(); ++later) {
       const Stage& stage = kernel_.stages[later];
@@ -140,7 +140,7 @@ int64_t RegistersOf(const Kernel& kernel, const GpuKept& kept) {
   for (const GpuKept::Load& load : kept.loads) {
     if (std::ranges::find(seen, load.from) != seen.end()) continue;
     seen.push_back(load.from);
-    const Stage& stage = kernel.stages[static_cast<size_t>(load.from.stage)];
+    const Stage& stage = kernel.stages[load.from.stage];
     const Node& node = stage.nodes[load.from.node];
     registers += CeilDiv(ByteWidth(node.type), 4);
   }
@@ -160,8 +160,7 @@ int LanesOfAllStages(const Kernel& kernel, const std::vector<int>& lanes) {
       least = lanes[s];
     }
     auto same = [&](int a, int b) {
-      return kernel.variables[static_cast<size_t>(a)].extent ==
-             kernel.variables[static_cast<size_t>(b)].extent;
+      return kernel.variables[a].extent == kernel.variables[b].extent;
     };
     if (!std::ranges::equal(first->variables, stage.variables, same)) return 0;
     least = std::min(least, lanes[s]);

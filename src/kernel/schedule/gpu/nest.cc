@@ -50,7 +50,7 @@ GpuSchedule Serial(const Kernel& kernel, const target::Gpu& gpu) {
   int64_t points = kernel.OuterPoints();
   if (kernel.kind == Kernel::Kind::kScatter) {
     for (int v : kernel.stages[0].variables) {
-      const Variable& variable = kernel.variables[static_cast<size_t>(v)];
+      const Variable& variable = kernel.variables[v];
       if (!variable.reduction) points *= variable.extent;
     }
   }
@@ -61,8 +61,8 @@ GpuSchedule Serial(const Kernel& kernel, const target::Gpu& gpu) {
 GpuSchedule Transpose(const Kernel& kernel, const TransposeLoad& load) {
   GpuSchedule s;
   s.form = GpuSchedule::Form::kTranspose;
-  int64_t row = kernel.variables[static_cast<size_t>(load.row)].extent;
-  int64_t column = kernel.variables[static_cast<size_t>(load.column)].extent;
+  int64_t row = kernel.variables[load.row].extent;
+  int64_t column = kernel.variables[load.column].extent;
   int64_t tiles = CeilDiv(row, s.tile) * CeilDiv(column, s.tile);
   s.launches[0].blocks = std::min(kernel.OuterPoints() / (row * column) * tiles, kMostTiles);
   // A column more than the tile has, so that columns do not all fall on one bank.

@@ -25,7 +25,7 @@ std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::G
     if (r.combiner.kind == Combiner::Kind::kGeneral || r.types.size() != 1) return std::nullopt;
   }
   const int variable = stage.variables[0];
-  const int64_t extent = kernel.variables[static_cast<size_t>(variable)].extent;
+  const int64_t extent = kernel.variables[variable].extent;
   const int64_t points = kernel.OuterPoints();
   if (extent < kLeastScan || points == 0) return std::nullopt;
   // Where memory goes along the outer points, and there are enough of them, a thread each is best.
@@ -63,7 +63,7 @@ int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, in
 
 GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
   const Sort& sort = *kernel.stages[0].sort;
-  const int64_t size = kernel.variables[static_cast<size_t>(sort.variable)].extent;
+  const int64_t size = kernel.variables[sort.variable].extent;
   const int64_t points = kernel.OuterPoints(), records = points * size;
   const int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
   std::vector<ElementType> types;

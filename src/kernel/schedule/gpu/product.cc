@@ -74,7 +74,7 @@ std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
     (x[at] == y[at] ? f.batch : x[at] ? f.rows : f.columns).push_back(v);
   }
   for (int v : stage.variables) {
-    if (kernel.variables[static_cast<size_t>(v)].extent == 0) return std::nullopt;
+    if (kernel.variables[v].extent == 0) return std::nullopt;
     f.inner.push_back(v);
   }
   if (f.rows.empty()) return f;
@@ -102,7 +102,7 @@ std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
   int64_t next = *stride;
   for (size_t i = variables.size(); i-- > 0;) {
     if (index.StrideOf(variables[i]) != next) return std::nullopt;
-    next *= kernel.variables[static_cast<size_t>(variables[i])].extent;
+    next *= kernel.variables[variables[i]].extent;
   }
   return stride;
 }

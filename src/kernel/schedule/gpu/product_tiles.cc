@@ -16,9 +16,7 @@ constexpr int64_t kMostBlocks = int64_t{1} << 20;
 constexpr int64_t kMostChunks = 64;
 constexpr int kMostStages = 4;
 
-int64_t ExtentOf(const Kernel& kernel, int variable) {
-  return kernel.variables[static_cast<size_t>(variable)].extent;
-}
+int64_t ExtentOf(const Kernel& kernel, int variable) { return kernel.variables[variable].extent; }
 
 // A block's tile, and its threads' or warps' parts of it. `efficiency` is the share of the
 // multiplier's peak that the tile reaches, `blocks` is how many of them a multiprocessor should

@@ -21,7 +21,7 @@ bool AreApart(const Kernel& kernel) {
   const Stage& stage = kernel.stages[0];
   auto is_free = [&](const Index::Term& t) {
     return t.atom.kind == Atom::Kind::kVariable && t.atom.id >= kernel.outer &&
-           !kernel.variables[static_cast<size_t>(t.atom.id)].reduction;
+           !kernel.variables[t.atom.id].reduction;
   };
   for (const Update& u : stage.updates) {
     for (const Index& index : u.indices) {
@@ -71,8 +71,7 @@ GpuUpdateOrder OrderOfUpdates(const Kernel& kernel) {
   const Stage& stage = kernel.stages[0];
   GpuUpdateOrder order;
   for (int v : stage.variables) {
-    (kernel.variables[static_cast<size_t>(v)].reduction ? order.in_order : order.others)
-        .push_back(v);
+    (kernel.variables[v].reduction ? order.in_order : order.others).push_back(v);
   }
   order.others_are_apart = AreApart(kernel);
   std::vector<int> all;

@@ -20,9 +20,7 @@ constexpr int64_t kMostChunks = 512;
 // cancel it tells.
 constexpr int64_t kShortSum = 32;
 
-int64_t ExtentOf(const Kernel& kernel, int v) {
-  return kernel.variables[static_cast<size_t>(v)].extent;
-}
+int64_t ExtentOf(const Kernel& kernel, int v) { return kernel.variables[v].extent; }
 
 bool MayHaveTeams(const Kernel& kernel) {
   if (kernel.kind != Kernel::Kind::kNest) return false;
@@ -36,7 +34,7 @@ bool MayHaveTeams(const Kernel& kernel) {
     // Each result of a reduction is one of an outer point.
     const bool reduces = !stage.reductions.empty();
     for (int v : stage.variables) {
-      if (reduces && !kernel.variables[static_cast<size_t>(v)].reduction) return false;
+      if (reduces && !kernel.variables[v].reduction) return false;
     }
     if (kernel.PointsOf(stage.variables) == 0) return false;
     walks |= !stage.variables.empty();

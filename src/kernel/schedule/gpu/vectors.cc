@@ -20,7 +20,7 @@ bool IsGpuVector(const Index& index, int variable, int64_t lanes) {
 }
 
 int GpuLanes(const Kernel& kernel, const Stage& stage, int variable) {
-  const int64_t extent = kernel.variables[static_cast<size_t>(variable)].extent;
+  const int64_t extent = kernel.variables[variable].extent;
   int most = stage.nodes.size() > kNodesOfOneLane    ? 1
              : stage.nodes.size() > kNodesOfTwoLanes ? 2
                                                      : 8;
