@@ -26,9 +26,10 @@ bool IsSpread(const Instruction& i) {
          i.operand(0)->shape().num_elements() < i.shape().num_elements();
 }
 
-// A view of as many elements or fewer. A broadcast is a number that several have in common.
+// A view of as many elements or fewer, of the same type. A broadcast is a number that several have
+// in common, and a bitcast is what is in memory: a gemm has no strides through another type's.
 bool IsPlace(const Instruction& i) {
-  return IsView(i.opcode()) && i.opcode() != Opcode::kBroadcast;
+  return IsView(i.opcode()) && i.opcode() != Opcode::kBroadcast && i.opcode() != Opcode::kBitcast;
 }
 
 // The array that an op maps element by element; null if it cannot be in a prologue.
