@@ -355,7 +355,10 @@ Status EvaluateWide(const Job& job) {
     case Opcode::kErfc:
       return Rounded(job, [](auto x) { return Erfc(x); });
     case Opcode::kHypot:
-      return RoundedBinary(job, [](auto x, auto y) { return std::hypot(x, y); });
+      // By C the same, but for signalling NaNs beside an infinity.
+      return RoundedBinary(job, [](auto x, auto y) {
+        return std::isinf(x) || std::isinf(y) ? INFINITY : std::hypot(x, y);
+      });
     case Opcode::kLgamma:
       return Rounded(job, [](auto x) { return Lgamma(x); });
     case Opcode::kPolygamma:

@@ -189,7 +189,12 @@ const MathFunction kUnary[] = {
 };
 
 const MathFunction kBinary[] = {
-    {{Opcode::kHypot, 2}, [](double x, double y) { return std::hypot(x, y); }, OfTwo<mpfr_hypot>},
+    {{Opcode::kHypot, 2},
+     // A NaN that is signalling would make one of infinity.
+     [](double x, double y) {
+       return std::hypot(std::isnan(x) ? NAN : x, std::isnan(y) ? NAN : y);
+     },
+     OfTwo<mpfr_hypot>},
     {{Opcode::kAtan2, 2}, [](double x, double y) { return std::atan2(x, y); }, OfTwo<mpfr_atan2>},
     {{Opcode::kPower, 2},
      // What is no quiet NaN would make one of 1.
