@@ -68,7 +68,7 @@ std::string QuantizedText(const Quantization& q) {
   if (q.storage_min != min || q.storage_max != max) {
     text += Cat("<", q.storage_min, ":", q.storage_max, ">");
   }
-  text += ":" + q.expressed->ToString();
+  text += Cat(":", q.expressed->ToString());
   if (!q.block_sizes.empty()) {
     text += ":{";
     for (size_t i = 0; i < q.axes.size(); ++i) {
