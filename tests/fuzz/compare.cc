@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "interp/interpreter.h"
-#include "literal_test_util.h"
 #include "mutate.h"
+#include "support/literal.h"
 
 namespace kiln::fuzz {
 namespace {

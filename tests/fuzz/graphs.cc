@@ -1,4 +1,4 @@
-// Random programs through the checks of tests/unit/random_check.h, for as long as one likes. A
+// Random programs through the checks of tests/random/check.h, for as long as one likes. A
 // failure is made small and printed as HLO text.
 #include <csignal>
 #include <cstdio>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "options.h"
-#include "random_check.h"
-#include "random_coverage.h"
+#include "random/check.h"
+#include "random/coverage.h"
 
 namespace {
 

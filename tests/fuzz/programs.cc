@@ -22,17 +22,17 @@
 
 #include "base/strings.h"
 #include "compare.h"
-#include "compiled_test_util.h"
 #include "compiler/compiler.h"
-#include "gpu_test_util.h"
 #include "interp/interpreter.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
-#include "literal_test_util.h"
 #include "mutate.h"
 #include "options.h"
 #include "stablehlo/import/import.h"
 #include "stablehlo/text/text.h"
+#include "support/compiled.h"
+#include "support/gpu.h"
+#include "support/literal.h"
 #include "tools/reduce/reduce.h"
 
 namespace kiln::fuzz {

@@ -16,7 +16,7 @@ import names
 class Names(unittest.TestCase):
     def setUp(self):
         self.root = tempfile.TemporaryDirectory()
-        for path in ['src/ir/ir.h', 'src/ir/text_print.cc', 'tests/unit/ir_test.cc',
+        for path in ['src/ir/ir.h', 'src/ir/text_print.cc', 'tests/unit/ir/names_test.cc',
                      'src/kernel/schedule/cpu/nest.cc']:
             os.makedirs(os.path.join(self.root.name, os.path.dirname(path)), exist_ok=True)
             open(os.path.join(self.root.name, path), 'w').close()

@@ -17,12 +17,9 @@ namespace {
 using State = TestResult::State;
 using Clock = std::chrono::steady_clock;
 
-// Everything but what tests the emulator and the driver's stand-in, reads corpora, is slow, or has
-// nothing to do with a device.
-constexpr char kProgramTests[] =
-    "-Slow*:Cuda*:*/Cuda*:Emulated*:Passes*:*/Passes*:Corpus*:Interp*:Inference*:Math*:*/Math*:"
-    "Hlo*:*/Hlo*:Halves*:ThreadPool*:LlvmSession*";
-constexpr char kFewTests[] = "EndToEnd.Fused*:GpuPrograms.SoftmaxRegressionWithoutItsDots";
+// The tests of programs, and a few of them (tests/support/labels.h).
+const std::vector<std::string> kProgramTests = {"--in=programs", "--not-label=slow,corpus"};
+const std::vector<std::string> kFewTests = {"--label=gpu_smoke"};
 constexpr const char* kPrograms[] = {"capi-gpu", "capi-gpu_training"};
 constexpr size_t kBatch = 4;
 constexpr double kBatchSeconds = 240;
@@ -194,11 +191,14 @@ std::vector<TestResult> RunTests(const Settings& settings) {
     if (settings.filter.empty()) results.push_back(RunProgram(settings, name));
   }
   const std::string unit = settings.programs + "/kiln-unit";
-  std::string filter = !settings.filter.empty()                   ? settings.filter
-                       : settings.scale == Settings::Scale::kFull ? kProgramTests
-                                                                  : kFewTests;
-  Result<Outcome> listing =
-      RunProcess({unit, "--gtest_list_tests", "--gtest_filter=" + filter}, {}, kBatchSeconds);
+  std::vector<std::string> list = {unit, "--gtest_list_tests"};
+  if (!settings.filter.empty()) {
+    list.push_back("--gtest_filter=" + settings.filter);
+  } else {
+    const auto& selection = settings.scale == Settings::Scale::kFull ? kProgramTests : kFewTests;
+    list.insert(list.end(), selection.begin(), selection.end());
+  }
+  Result<Outcome> listing = RunProcess(list, {}, kBatchSeconds);
   if (!listing.ok() || !listing->ok()) {
     results.push_back(
         {"kiln-unit", State::kFailed, 0,

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "random_check.h"
+#include "random/check.h"
 
 namespace kiln::testing {
 int planted_bug = 0;

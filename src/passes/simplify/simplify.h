@@ -14,7 +14,7 @@
 //          selects among them;
 //   moved  how many ops come after a reshape or a transpose, for each of those.
 // What depends on constants alone is folded anyway: it is counted after all the rest.
-// tests/unit/passes_simplify_test.cc measures it, for every rewrite of random computations.
+// tests/unit/passes/simplify_test.cc measures it, for every rewrite of random computations.
 //
 // Numbers: results keep their bits, but for the sign and payload of NaNs. What an op's own bound
 // allows beside (another order of a sum, x * x for power(x, 2)) says so where it stands.

@@ -7,7 +7,7 @@
 #include "interp/interpreter.h"
 #include "ir/specialise.h"
 #include "ir/text.h"
-#include "literal_test_util.h"
+#include "support/literal.h"
 
 namespace kiln::fuzz {
 namespace {

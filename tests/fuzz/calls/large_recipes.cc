@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "literal_test_util.h"
+#include "support/literal.h"
 #include "tensor/shape.h"
 
 namespace kiln::fuzz {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/utf8.h"
-#include "literal_test_util.h"
+#include "support/literal.h"
 
 namespace kiln::fuzz {
 namespace {

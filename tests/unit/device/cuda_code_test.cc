@@ -1,0 +1,187 @@
+// Code on a CUDA machine: what the driver's assembler says, and code that is kept.
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "device/cuda/code_file.h"
+#include "support/cuda_standin.h"
+
+namespace kiln::device::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CudaCode : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    folder_ = fs::path(::testing::TempDir()) / Cat("kiln_cuda_code_", getpid());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override {
+    CudaTest::TearDown();
+    fs::remove_all(folder_);
+  }
+  std::unique_ptr<CudaMachine> MachineWithFolder() {
+    CudaOptions options = Options();
+    options.code_folder = folder_.string();
+    return Machine(options);
+  }
+  std::vector<fs::path> Files() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder_)) files.push_back(entry.path());
+    return files;
+  }
+  // Loads the code, which must work, and says how it came.
+  CodeCache::Counts Load(CudaMachine& machine, const std::string& ptx = kPtx) {
+    auto module = machine.Load(ptx);
+    EXPECT_TRUE(module.ok()) << module.status().ToString();
+    if (module.ok()) {
+      auto kernel = (*module)->Find("copy");
+      EXPECT_TRUE(kernel.ok()) << kernel.status().ToString();
+      EXPECT_GT((*module)->code_bytes(), 0);
+    }
+    return machine.code_cache().counts();
+  }
+  // The same in a machine of its own.
+  CodeCache::Counts LoadAnew(const std::string& ptx = kPtx) {
+    auto machine = MachineWithFolder();
+    if (machine == nullptr) return {};
+    auto counts = Load(*machine, ptx);
+    EXPECT_EQ(Join(machine->code_cache().TakeNotes(), "\n"), "");
+    return counts;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CudaCode, WhatTheAssemblerSays) {
+  for (bool with_folder : {false, true}) {
+    auto machine = with_folder ? MachineWithFolder() : Machine();
+    ASSERT_NE(machine, nullptr);
+    auto module = machine->Load("no code");
+    ASSERT_FALSE(module.ok());
+    const std::string text(module.status().message());
+    EXPECT_EQ(module.status().code(), Code::kInternal);
+    for (const char* part : {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed",
+                             "the driver's assembler says", "Missing .version directive"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    if (!with_folder) EXPECT_NE(text.find("gave up"), std::string::npos) << text;
+    EXPECT_EQ(machine->Load(".version 9.0\n.target sm_80\n").status().code(),
+              Code::kFailedPrecondition);
+    EXPECT_EQ(machine->Load(".version 7.0\n.target sm_90\n").status().code(), Code::kInternal);
+  }
+}
+
+TEST_F(CudaCode, TheSameCodeIsLoadedOnce) {
+  auto machine = Machine();
+  ASSERT_NE(machine, nullptr);
+  auto first = machine->Load(kPtx), second = machine->Load(kPtx);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*(*first)->Find("copy"), *(*second)->Find("copy"));
+  EXPECT_EQ(Count("modules"), 1);
+  auto other = machine->Load(Cat(kPtx, "// other"));
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(Count("modules"), 2);
+  auto counts = machine->code_cache().counts();
+  EXPECT_EQ(counts.assembled, 2);
+  EXPECT_EQ(counts.in_memory, 1);
+  // Held by nobody, it goes.
+  *first = nullptr;
+  EXPECT_EQ(Count("modules"), 2);
+  *second = nullptr;
+  EXPECT_EQ(Count("modules"), 1);
+  Load(*machine);
+  EXPECT_EQ(machine->code_cache().counts().assembled, 3);
+}
+
+TEST_F(CudaCode, IsFoundInTheFolder) {
+  EXPECT_EQ(LoadAnew().assembled, 1);
+  ASSERT_EQ(Files().size(), 1u);
+  EXPECT_EQ(Files()[0].extension(), ".cubin");
+  const int64_t links = Count("cuLinkCreate_v2");
+  const auto counts = LoadAnew();
+  EXPECT_EQ(counts.from_disk, 1);
+  EXPECT_EQ(counts.assembled, 0);
+  EXPECT_EQ(Count("cuLinkCreate_v2"), links);
+  // Another text, driver or device is another file.
+  EXPECT_EQ(LoadAnew(Cat(kPtx, "// other")).assembled, 1);
+  EXPECT_EQ(Files().size(), 2u);
+  Configure("driver_version=12080");
+  EXPECT_EQ(LoadAnew().assembled, 1);
+  EXPECT_EQ(Files().size(), 3u);
+  Configure("sm=89");
+  EXPECT_EQ(LoadAnew().assembled, 1);
+  EXPECT_EQ(Files().size(), 4u);
+}
+
+TEST_F(CudaCode, BrokenFilesAreReplaced) {
+  ASSERT_EQ(LoadAnew().assembled, 1);
+  const fs::path path = Files().at(0);
+  std::string whole;
+  {
+    std::ifstream file(path, std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  auto change = [&](size_t at) {
+    std::string text = whole;
+    text[at] ^= 1;
+    return text;
+  };
+  for (const std::string& text :
+       {std::string(), std::string("short"), whole.substr(0, whole.size() - 1), whole + "x",
+        change(0), change(10), change(50), change(whole.size() / 2), change(whole.size() - 1)}) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+    EXPECT_EQ(LoadAnew().assembled, 1);
+    EXPECT_EQ(LoadAnew().from_disk, 1);
+    EXPECT_EQ(Files().size(), 1u);
+  }
+}
+
+// A file that is whole, whose code this driver does not take all the same.
+TEST_F(CudaCode, CodeThatTheDriverRefusesIsReplaced) {
+  ASSERT_EQ(LoadAnew().assembled, 1);
+  Fail("cuModuleLoadDataEx", 1, 1, Error::kNoBinaryForGpu);
+  EXPECT_EQ(LoadAnew().assembled, 1);
+  EXPECT_EQ(LoadAnew().from_disk, 1);
+}
+
+TEST_F(CudaCode, AFolderThatCannotBeWrittenIsNoError) {
+  // Nobody makes a folder in a file, whatever his rights.
+  std::ofstream(folder_.string()) << "a file";
+  auto machine = MachineWithFolder();
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(Load(*machine).assembled, 1);
+  EXPECT_EQ(Load(*machine).assembled, 2);
+  const auto notes = machine->code_cache().TakeNotes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find(folder_.string()), std::string::npos) << notes[0];
+  EXPECT_TRUE(machine->code_cache().TakeNotes().empty());
+}
+
+TEST_F(CudaCode, FilesAreWrittenWhollyOrNotAtAll) {
+  const Digest key = HashOf("key");
+  const std::string path = (folder_ / "name").string();
+  EXPECT_FALSE(ReadCodeFile(path, key).has_value());
+  // The name is taken by a folder: nothing is left beside it.
+  fs::create_directories(path);
+  EXPECT_FALSE(WriteCodeFile(folder_.string(), "name", key, "code").ok());
+  EXPECT_EQ(Files().size(), 1u);
+  EXPECT_FALSE(ReadCodeFile(path, key).has_value());
+  fs::remove(path);
+  std::string code(100000, 'c');
+  code[5] = '\0';
+  ASSERT_TRUE(WriteCodeFile(folder_.string(), "name", key, code).ok());
+  EXPECT_EQ(ReadCodeFile(path, key), code);
+  EXPECT_FALSE(ReadCodeFile(path, HashOf("another key")).has_value());
+  ASSERT_TRUE(WriteCodeFile(folder_.string(), "name", key, "").ok());
+  EXPECT_EQ(ReadCodeFile(path, key), "");
+  EXPECT_EQ(Files().size(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::device::cuda

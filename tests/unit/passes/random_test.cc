@@ -1,0 +1,196 @@
+// Every registered pass by itself, and the pipelines, on random modules: the results stay.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "base/strings.h"
+#include "interp/interpreter.h"
+#include "ir/text.h"
+#include "ir/verifier.h"
+#include "passes/pipelines.h"
+#include "random/fodder.h"
+#include "random/module.h"
+#include "random/rows.h"
+#include "support/hlo.h"
+#include "support/labels.h"
+#include "support/literal.h"
+
+namespace kiln::passes {
+namespace {
+
+using testing::BitDifference;
+using testing::ControlFodder;
+using testing::Difference;
+using testing::Fodder;
+using testing::RandomArguments;
+using testing::RandomModule;
+using testing::RandomRowsModule;
+using testing::SpecialArguments;
+
+// Sums in another order and powers as products are what the algebraic simplifier may change, chains
+// take the sum of a product by its rows, and convolutions become products of matrices, which are
+// summed as these are; the other passes move work, and never a bit.
+bool KeepsBits(std::string_view pass) {
+  constexpr std::string_view kOthers[] = {"algebraic-simplifier", "chain-fusion", "cpu", "gpu",
+                                          "expand-ops",           "op-by-op"};
+  return std::ranges::find(kOthers, pass) == std::end(kOthers);
+}
+
+Pipeline PipelineOf(std::string_view name) {
+  for (const NamedPipeline& pipeline : AllPipelines()) {
+    if (pipeline.name == name) return pipeline.get();
+  }
+  return {{.passes = {name}}};
+}
+
+// Runs a pass or a pipeline, with the verifier after each pass, and compares what the evaluator
+// makes of the module. Returns whether anything changed.
+bool Check(std::string_view name, const ir::Module& module, const std::vector<Literal>& arguments,
+           bool exact) {
+  auto changed_module = module.Clone();
+  PassContext context;
+  context.verify = true;
+  bool changed = false;
+  context.after_pass = [&](const PassEvent& event) { changed |= event.changed; };
+  std::string before = ir::ToHloText(*changed_module);
+  Status status = RunPipeline("test", PipelineOf(name), *changed_module, context);
+  EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << before;
+  if (!status.ok()) return false;
+  std::string after = ir::ToHloText(*changed_module);
+  if (!changed) {
+    EXPECT_EQ(before, after) << "changed, and says it did not";
+    return false;
+  }
+  // A loop that a pass made endless is found.
+  const interp::Options options{.max_work = 640'000'000};
+  auto expected = interp::Evaluate(module, arguments, options);
+  auto actual = interp::Evaluate(*changed_module, arguments, options);
+  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
+  EXPECT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << after;
+  if (!expected.ok() || !actual.ok()) return true;
+  // The bound of a sum of some thousand f32, and of a power.
+  EXPECT_EQ(exact ? BitDifference(*expected, *actual)
+                  : testing::DifferenceOf(module, *expected, *actual, 1e-5),
+            "")
+      << before << "\nbecame\n"
+      << after;
+  return true;
+}
+
+// A value by way of a fusion that only hands it on.
+void HandOn(ir::Module& module, ir::Instruction* value) {
+  ir::Computation* fused = module.AddComputation("handed_on");
+  fused->set_root(fused->Create({.opcode = Opcode::kParameter,
+                                 .attributes = {{Attr::kParameterNumber, int64_t{0}}},
+                                 .shape = value->shape(),
+                                 .name = "x"}));
+  ir::Instruction* fusion = value->parent()->Create({.opcode = Opcode::kFusion,
+                                                     .operands = {value},
+                                                     .attributes = {{Attr::kFusionKind, "kLoop"}},
+                                                     .called = {fused},
+                                                     .shape = value->shape()});
+  value->parent()->ReplaceAllUses(value, fusion);
+  value->parent()->SetOperands(fusion, std::vector<ir::Instruction*>{value});
+}
+
+// The random module of a seed as text may hold it: some of it is fused already.
+std::unique_ptr<ir::Module> FusedModule(uint64_t seed) {
+  auto module = seed % 3 == 0 ? RandomRowsModule(seed) : RandomModule(seed);
+  PassContext context;
+  const Pipeline fuse = {{.passes = {"row-fusion", "fusion"}}};
+  if (seed % 4 != 0) EXPECT_TRUE(RunPipeline("fuse", fuse, *module, context).ok());
+  std::mt19937_64 random(seed);
+  std::vector<ir::Instruction*> values;
+  for (ir::Instruction* i : module->entry()->instructions()) {
+    if (i->shape().is_array() && !i->users().empty()) values.push_back(i);
+  }
+  for (int k = 0; k < 3 && !values.empty(); ++k) HandOn(*module, values[random() % values.size()]);
+  module->entry()->Reorder(module->entry()->PostOrder());
+  return module;
+}
+
+std::vector<std::string_view> Names() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : AllPasses()) {
+    // These modules have no tokens, calls, complex numbers, types under a byte or bounded sizes.
+    if (pass.name == "expand-tokens" || pass.name == "prepare-calls" ||
+        pass.name == "outline-grids" || pass.name == "expand-complex" ||
+        pass.name == "expand-narrow" || pass.name == "expand-bounded") {
+      continue;
+    }
+    names.push_back(pass.name);
+  }
+  for (const NamedPipeline& pipeline : AllPipelines()) names.push_back(pipeline.name);
+  return names;
+}
+
+// A concatenation of more operands than one kernel takes, of slices of all sizes, empty ones too.
+std::unique_ptr<ir::Module> WideConcatenate(uint64_t seed) {
+  const auto operands = static_cast<int64_t>(129 + 37 * seed % 300);
+  std::string text = "HloModule m\nENTRY e {\n x = f32[7,5] parameter(0)\n", names;
+  int64_t size = 0;
+  for (int64_t k = 0; k < operands; ++k) {
+    const auto length = static_cast<int64_t>((seed + 11 * k) % 4), first = k % 4;
+    text += Cat(" s", k, " = f32[", length, ",5] slice(x), slice={[", first, ":", first + length,
+                "], [0:5]}\n");
+    names += Cat(k > 0 ? ", s" : "s", k);
+    size += length;
+  }
+  text += Cat(" ROOT c = f32[", size, ",5] concatenate(", names, "), dimensions={0}\n}\n");
+  return ir::ParseOrDie(text);
+}
+
+class PassesRandom : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  void Run(uint64_t first, uint64_t count) {
+    const std::string_view name = GetParam();
+    int changes = 0;
+    for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+      SCOPED_TRACE(Cat(name, ", seed ", static_cast<int64_t>(seed)));
+      auto graph = RandomModule(seed);
+      changes += Check(name, *graph, RandomArguments(*graph, seed), KeepsBits(name));
+      auto rows = RandomRowsModule(seed);
+      changes += Check(name, *rows, RandomArguments(*rows, seed), KeepsBits(name));
+      auto fused = FusedModule(seed);
+      changes += Check(name, *fused, RandomArguments(*fused, seed), KeepsBits(name));
+      for (uint64_t k = 0; k < 3; ++k) {
+        auto control = ControlFodder(seed * 3 + k);
+        changes += Check(name, *control, RandomArguments(*control, seed), true);
+      }
+      if (name == "split-concatenates") {
+        auto wide = WideConcatenate(seed);
+        changes += Check(name, *wide, RandomArguments(*wide, seed), true);
+      }
+      // What rounds differently may differ in everything after that, with such arguments.
+      if (!KeepsBits(name)) continue;
+      auto fodder = Fodder(seed, 30);
+      changes += Check(name, *fodder, SpecialArguments(*fodder, seed), true);
+    }
+    EXPECT_GT(changes, static_cast<int>(count / 40)) << "the pass found hardly anything to do";
+  }
+};
+
+TEST_P(PassesRandom, KeepsResults) { Run(1, 250); }
+
+INSTANTIATE_TEST_SUITE_P(All, PassesRandom, ::testing::ValuesIn(Names()), [](const auto& info) {
+  std::string name(info.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+class SlowPassesRandom : public PassesRandom {};
+TEST_P(SlowPassesRandom, KeepsResults) { Run(1000, 5000); }
+INSTANTIATE_TEST_SUITE_P(SlowAll, SlowPassesRandom, ::testing::ValuesIn(Names()),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+KILN_LABEL(slow, "SlowAll/SlowPassesRandom");
+
+}  // namespace
+}  // namespace kiln::passes

@@ -1,0 +1,149 @@
+// Products that compute an operand as they read it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/strings.h"
+#include "compiler/compiler.h"
+#include "interp/interpreter.h"
+#include "kernel/contraction.h"
+#include "support/compiled.h"
+#include "support/hlo.h"
+#include "support/literal.h"
+
+namespace kiln::testing {
+namespace {
+
+struct Case {
+  std::string type, memory;  // of the product, and of what the prologue reads
+  int64_t m, n, k, batch;
+  bool left;        // whose operand it is
+  bool across;      // that operand is contiguous along its other dimension
+  std::string ops;  // from x, of `memory`, to v, of `type`; S is x's shape but for its type
+};
+
+std::string Text(const Case& c) {
+  auto shape = [&](int64_t rows, int64_t columns) {
+    return Cat("[", c.batch, ",", rows, ",", columns, "]");
+  };
+  int64_t rows = c.left ? c.m : c.k, columns = c.left ? c.k : c.n;
+  if (c.across) std::swap(rows, columns);
+  std::string computed = shape(rows, columns);
+  std::string other = c.left ? shape(c.k, c.n) : shape(c.m, c.k);
+  std::string ops = c.ops;
+  for (size_t at; (at = ops.find("S")) != std::string::npos;) ops.replace(at, 1, computed);
+  int64_t along_left = c.left && c.across ? 1 : 2, along_right = !c.left && c.across ? 2 : 1;
+  return Cat("HloModule product\nENTRY main {\n  x = ", c.memory, computed,
+             " parameter(0)\n  y = ", c.type, other, " parameter(1)\n  s = f32[] parameter(2)\n",
+             ops, "  ROOT d = ", c.type, shape(c.m, c.n), " dot(", c.left ? "v, y" : "y, v",
+             "), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={", along_left,
+             "}, rhs_contracting_dims={", along_right, "}\n}\n");
+}
+
+constexpr char kRelu[] = R"(  zero = f32[] constant(0)
+  zeros = f32S broadcast(zero), dimensions={}
+  v = f32S maximum(x, zeros)
+)";
+constexpr char kScale[] = R"(  t = f32S convert(x)
+  ss = f32S broadcast(s), dimensions={}
+  v = f32S multiply(t, ss)
+)";
+constexpr char kSigmoid[] = R"(  v = f32S logistic(x)
+)";
+constexpr char kHalf[] = R"(  half = bf16[] constant(0.3)
+  halves = bf16S broadcast(half), dimensions={}
+  t = bf16S multiply(x, halves)
+  v = f32S convert(t)
+)";
+
+// Whether the product of the module's one kernel has a prologue.
+bool HasPrologue(const codegen::LoweredProgram& lowered) {
+  for (const kernel::ScheduledKernel& k : lowered.kernels) {
+    const auto* product = std::get_if<kernel::CpuGemm>(&k.schedule);
+    if (!product) return false;
+    if (product->contraction->a_prologue || product->contraction->b_prologue) return true;
+  }
+  return false;
+}
+
+// Against the same program with the operand made first: the same bits.
+void Check(const Case& c, bool fused) {
+  std::string text = Text(c);
+  SCOPED_TRACE(text);
+  auto module = ir::ParseOrDie(text);
+  std::vector<Literal> arguments = RandomArguments(*module, 11);
+  auto expected = interp::Evaluate(*module, arguments);
+  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+  for (int bytes : {64, 32, 16}) {
+    auto loaded = Load(*module, true, bytes);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+    if (bytes == 64 && !testing::IsTestOfGpu()) {
+      EXPECT_EQ(HasPrologue(*loaded->lowered), fused) << loaded->artefact->program.ToString();
+    }
+    Execution run(*loaded->artefact);
+    run.SetArguments(arguments);
+    ASSERT_TRUE(loaded->executable->Run(run.arguments(), run.results()).ok());
+    EXPECT_EQ(Difference(*expected, run.Result(), 1e-4, 1e-4), "") << bytes;
+  }
+}
+
+TEST(Prologues, OfFewRows) {
+  for (int64_t m : {1, 3, 8}) {
+    for (int64_t n : {16, 70, 256}) {
+      Check({"f32", "f32", m, n, 40, 1, false, false, kRelu}, true);
+    }
+  }
+  Check({"f32", "s8", 4, 100, 64, 1, false, false, kScale}, true);
+  Check({"f32", "bf16", 4, 100, 64, 1, false, false, kHalf}, true);
+}
+
+TEST(Prologues, OfInnerProducts) {
+  // B is contiguous along k, which is no multiple of a vector; what is 1 at 0 must not count.
+  for (int64_t k : {64, 75, 130}) {
+    Check({"f32", "f32", 1, 33, k, 1, false, true, kSigmoid}, true);
+    Check({"f32", "f32", 3, 50, k, 2, false, true, kRelu}, true);
+    Check({"f32", "s8", 2, 33, k, 1, false, true, kScale}, true);
+  }
+}
+
+TEST(Prologues, OfPackedOperands) {
+  // A that is read across is packed, in a kernel of its own, with the scalar.
+  Check({"f32", "f32", 64, 512, 48, 1, true, true, kSigmoid}, true);
+  Check({"f32", "s8", 65, 512, 48, 1, true, true, kScale}, true);
+  Check({"f32", "bf16", 40, 512, 33, 2, true, true, kHalf}, true);
+}
+
+TEST(Prologues, ManyReadsAreNotWorthIt) {
+  Check({"f32", "f32", 256, 512, 64, 1, true, false, kSigmoid}, false);
+  Check({"f32", "f32", 256, 64, 64, 1, false, false, kSigmoid}, false);
+}
+
+// Kernels with an epilogue share the code of their product if they have the same prologue.
+TEST(Prologues, WithEpilogues) {
+  const char text[] = R"(HloModule both
+ENTRY main {
+  x = f32[64,96] parameter(0)
+  a = f32[4,64] parameter(1)
+  s = f32[] parameter(2)
+  t = f32[] parameter(3)
+  ss = f32[64,96] broadcast(s), dimensions={}
+  xs = f32[64,96] multiply(x, ss)
+  d = f32[4,96] dot(a, xs), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[4,96] tanh(d)
+  tt = f32[64,96] broadcast(t), dimensions={}
+  xt = f32[64,96] multiply(x, tt)
+  f = f32[4,96] dot(a, xt), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g = f32[4,96] negate(f)
+  zero = f32[] constant(0)
+  zeros = f32[64,96] broadcast(zero), dimensions={}
+  xr = f32[64,96] maximum(x, zeros)
+  h = f32[4,96] dot(a, xr), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  i = f32[4,96] abs(h)
+  ROOT r = (f32[4,96], f32[4,96], f32[4,96]) tuple(e, g, i)
+}
+)";
+  testing::Check(text, 1e-4, 1e-4);
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "base/trace.h"
+#include "runtime/arena.h"
+#include "runtime/thread_pool.h"
+#include "support/labels.h"
+
+namespace kiln::runtime {
+namespace {
+
+TEST(ThreadPool, PiecesCoverEverythingOnce) {
+  for (int64_t items : {0, 1, 7, 64, 1001}) {
+    for (int64_t pieces : {1, 2, 3, 8}) {
+      int64_t next = 0;
+      for (int64_t p = 0; p < pieces; ++p) {
+        Range r = PieceOf(items, pieces, p);
+        EXPECT_EQ(r.begin, next);
+        EXPECT_LE(r.end - r.begin, items / pieces + 1);
+        next = r.end;
+      }
+      EXPECT_EQ(next, items);
+    }
+  }
+}
+
+TEST(ThreadPool, RunsEveryTaskOnceFromManyCallers) {
+  ThreadPool pool(3);
+  auto call = [&] {
+    for (int run = 0; run < 2000; ++run) {
+      std::atomic<int> counts[5] = {};
+      pool.Run(
+          5,
+          [](void* context, int64_t task) {
+            static_cast<std::atomic<int>*>(context)[task].fetch_add(1);
+          },
+          counts);
+      for (auto& count : counts) ASSERT_EQ(count.load(), 1);
+    }
+  };
+  std::thread a(call), b(call), c(call);
+  a.join();
+  b.join();
+  c.join();
+}
+
+TEST(ThreadPool, WakesParkedThreadsAndTakesNestedRuns) {
+  ThreadPool pool(2);
+  for (int run = 0; run < 5; ++run) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    struct Context {
+      ThreadPool* pool;
+      std::atomic<int> inner{0};
+    } context{&pool};
+    pool.Run(
+        4,
+        [](void* p, int64_t) {
+          auto* c = static_cast<Context*>(p);
+          c->pool->Run(
+              3, [](void* q, int64_t) { static_cast<Context*>(q)->inner.fetch_add(1); }, c);
+        },
+        &context);
+    EXPECT_EQ(context.inner.load(), 12);
+  }
+}
+
+// Threads with stacks larger than the address space cannot be made.
+TEST(ThreadPool, DoesWithTheThreadsThatTheSystemGives) {
+  pthread_attr_t normal, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&normal), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 50), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  ThreadPool pool(3);
+  ASSERT_EQ(pthread_setattr_default_np(&normal), 0);
+  std::atomic<int> done{0};
+  pool.Run(
+      7, [](void* context, int64_t) { static_cast<std::atomic<int>*>(context)->fetch_add(1); },
+      &done);
+  EXPECT_EQ(done.load(), 7);
+}
+
+TEST(Allocator, CountsAndFailsWithSizes) {
+  Allocator allocator;
+  auto memory = allocator.Allocate(100);
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % Allocator::kAlignment, 0u);
+  EXPECT_EQ(allocator.live_bytes(), 100);
+  allocator.Deallocate(*memory, 100);
+  EXPECT_EQ(allocator.live_bytes(), 0);
+  EXPECT_EQ(allocator.peak_bytes(), 100);
+
+  AllocatorHooks none{.allocate = [](void*, size_t, size_t) -> void* { return nullptr; }};
+  Allocator empty(none);
+  auto failure = empty.Allocate(1 << 20);
+  ASSERT_FALSE(failure.ok());
+  EXPECT_EQ(failure.status().code(), Code::kResourceExhausted);
+  EXPECT_NE(failure.status().message().find("1048576"), std::string_view::npos);
+}
+
+TEST(ArenaCache, GivesEachRunItsOwnAndKeepsThem) {
+  Allocator allocator;
+  {
+    ArenaCache cache(allocator, 4096);
+    std::byte* a = *cache.Acquire();
+    std::byte* b = *cache.Acquire();
+    EXPECT_NE(a, b);
+    cache.Release(a);
+    cache.Release(b);
+    EXPECT_EQ(allocator.live_bytes(), 8192);
+    std::byte* c = *cache.Acquire();
+    std::byte* d = *cache.Acquire();
+    EXPECT_TRUE((c == a && d == b) || (c == b && d == a));
+    cache.Release(c);
+    cache.Release(d);
+  }
+  EXPECT_EQ(allocator.live_bytes(), 0);
+}
+
+TEST(Trace, ThreadsHaveNamesAndNumbersStayNumbers) {
+  TraceSink sink;
+  int32_t lane = 0;
+  std::thread([&] {
+    TraceSink::NameThisThread("worker", 3);
+    lane = TraceSink::LaneOfThisThread();
+    TraceSpan span(&sink, "work", "kernel");
+    span.AddArg("flops", int64_t{12});
+    span.AddArg("by", "hand");
+  }).join();
+  EXPECT_EQ(sink.LaneName(lane), "kiln worker 3");
+  { TraceSpan span(&sink, "more", "kernel"); }
+  EXPECT_FALSE(sink.LaneName(TraceSink::LaneOfThisThread()).empty());
+  { TraceSpan nothing(nullptr, "nothing", "kernel"); }
+  EXPECT_EQ(sink.size(), 2u);
+  EXPECT_NE(sink.ToChromeJson().find("\"args\": {\"flops\": 12, \"by\": \"hand\"}"),
+            std::string::npos);
+}
+
+TEST(Trace, WritesChromeEvents) {
+  TraceSink sink;
+  sink.NameLane(1, "main \"thread\"");
+  sink.Add({"k", "kernel", 5000, 1234, 1, {{"ops", "a, b"}}});
+  EXPECT_EQ(sink.ToChromeJson(),
+            "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"
+            "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"args\": "
+            "{\"name\": \"main \\\"thread\\\"\"}},\n"
+            "{\"name\": \"k\", \"cat\": \"kernel\", \"ph\": \"X\", \"ts\": 0.000, \"dur\": 1.234, "
+            "\"pid\": 1, \"tid\": 1, \"args\": {\"ops\": \"a, b\"}}\n]}\n");
+}
+
+KILN_LABEL(text, "Trace");
+
+}  // namespace
+}  // namespace kiln::runtime
