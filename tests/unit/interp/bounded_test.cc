@@ -23,8 +23,10 @@ std::string CutMatrix(int rows, int columns, std::string_view lines,
       Cat("HloModule m\n", computations, "\nENTRY e {\n",
           "  whole = s32[2,3] constant({{1, 2, 3}, {4, 5, 6}})\n  rows = s32[] constant(", rows,
           ")\n  columns = s32[] constant(", columns,
-          ")\n  some = s32[<=2,3] set-dimension-size(whole, rows), dimensions={0}\n"
-          "  m = s32[<=2,<=3] set-dimension-size(some, columns), dimensions={1}\n",
+          R"()
+  some = s32[<=2,3] set-dimension-size(whole, rows), dimensions={0}
+  m = s32[<=2,<=3] set-dimension-size(some, columns), dimensions={1}
+)",
           lines, "\n}\n"));
 }
 
@@ -43,12 +45,12 @@ TEST(InterpBounded, SetAndGet) {
 
 TEST(InterpBounded, WhatASizeGrowsByIsZero) {
   EXPECT_EQ(Cut(2,
-                "  k = s32[] constant(4)\n"
-                "  ROOT r = f32[<=5] set-dimension-size(x, k), dimensions={0}"),
+                R"(  k = s32[] constant(4)
+  ROOT r = f32[<=5] set-dimension-size(x, k), dimensions={0})"),
             "{1, 2, 0, 0}");
   EXPECT_EQ(Cut(2,
-                "  k = s32[] constant(5)\n"
-                "  ROOT r = f32[5] set-dimension-size(x, k), dimensions={0}"),
+                R"(  k = s32[] constant(5)
+  ROOT r = f32[5] set-dimension-size(x, k), dimensions={0})"),
             "{1, 2, 0, 0, 0}");
 }
 
@@ -62,31 +64,33 @@ TEST(InterpBounded, SizesThatDoNotFit) {
   EXPECT_EQ(Cut(2, "  ROOT r = f32[5] set-dimension-size(x, n), dimensions={0}"),
             "INVALID_ARGUMENT: 'r' of shape f32[5]: the size of dimension 0 is 2; expected 5");
   EXPECT_EQ(Cut(3,
-                "  k = s32[] constant(4)\n"
-                "  y = f32[<=5] set-dimension-size(whole, k), dimensions={0}\n"
-                "  ROOT r = f32[<=5] add(x, y)"),
+                R"(  k = s32[] constant(4)
+  y = f32[<=5] set-dimension-size(whole, k), dimensions={0}
+  ROOT r = f32[<=5] add(x, y))"),
             "INVALID_ARGUMENT: 'r' of shape f32[<=5]: add: operands have shapes f32[3] and f32[4]; "
             "they must be equal");
   EXPECT_EQ(Cut(3, "  ROOT r = s32[<=5] iota(), iota_dimension=0"),
             "INVALID_ARGUMENT: 'r' of shape s32[<=5]: its operands do not tell its sizes at run "
             "time, of which s32[<=5] has the bounds; set-dimension-size gives a value a size");
   EXPECT_EQ(Cut(3,
-                "  z = f32[] constant(0)\n  b = f32[<=5] broadcast(z), dimensions={}\n"
-                "  ROOT r = f32[<=5] add(x, b)"),
+                R"(  z = f32[] constant(0)
+  b = f32[<=5] broadcast(z), dimensions={}
+  ROOT r = f32[<=5] add(x, b))"),
             "INVALID_ARGUMENT: 'b' of shape f32[<=5]: its operands do not tell its sizes at run "
             "time, of which f32[<=5] has the bounds; set-dimension-size gives a value a size");
   EXPECT_EQ(Cut(1,
-                "  z = s32[] constant(0)\n"
-                "  ROOT r = f32[2] dynamic-slice(x, z), dynamic_slice_sizes={2}"),
+                R"(  z = s32[] constant(0)
+  ROOT r = f32[2] dynamic-slice(x, z), dynamic_slice_sizes={2})"),
             "INVALID_ARGUMENT: 'r' of shape f32[2]: dynamic-slice: operands have shapes f32[1] and "
             "s32[]; the slice of dimension 0 is 2; expected 0 to 1");
 }
 
 TEST(InterpBounded, UpdatesOfAllMustBeAll) {
   const std::string_view lines =
-      "  k = s32[] constant(2)\n  z = s32[] constant(0)\n"
-      "  u = f32[<=5] set-dimension-size(whole, k), dimensions={0}\n"
-      "  ROOT r = f32[<=5] dynamic-update-slice(x, u, z)";
+      R"(  k = s32[] constant(2)
+  z = s32[] constant(0)
+  u = f32[<=5] set-dimension-size(whole, k), dimensions={0}
+  ROOT r = f32[<=5] dynamic-update-slice(x, u, z))";
   EXPECT_EQ(Cut(2, lines), "{1, 2}");
   EXPECT_EQ(Cut(3, lines),
             "INVALID_ARGUMENT: 'r' of shape f32[<=5]: dimension 0 of the update, f32[2], is to be "
@@ -108,12 +112,12 @@ TEST(InterpBounded, Moves) {
   EXPECT_EQ(CutMatrix(2, 2, "  ROOT r = s32[<=3,<=2] transpose(m), dimensions={1,0}"),
             "{ { 1, 4 }, { 2, 5 } }");
   EXPECT_EQ(Cut(4,
-                "  z = s32[] constant(9)\n"
-                "  ROOT r = f32[2] dynamic-slice(x, z), dynamic_slice_sizes={2}"),
+                R"(  z = s32[] constant(9)
+  ROOT r = f32[2] dynamic-slice(x, z), dynamic_slice_sizes={2})"),
             "{3, 4}");
   EXPECT_EQ(Cut(4,
-                "  z = s32[] constant(9)\n"
-                "  ROOT r = f32[<=5] dynamic-slice(x, z), dynamic_slice_sizes={5}"),
+                R"(  z = s32[] constant(9)
+  ROOT r = f32[<=5] dynamic-slice(x, z), dynamic_slice_sizes={5})"),
             "{1, 2, 3, 4}");
   EXPECT_EQ(Cut(3, "  ROOT r = f32[<=10] concatenate(x, whole), dimensions={0}").substr(0, 8),
             "{1, 2, 3");
@@ -131,12 +135,16 @@ TEST(InterpBounded, Reshapes) {
   EXPECT_EQ(CutMatrix(1, 3, "  ROOT r = s32[<=3,<=2] reshape(m)"), "{ {1}, {2}, {3} }");
   // Of equal bounds: in order, where the bounds are.
   const std::string_view square =
-      "  x1 = f32[<=5,5] broadcast(x), dimensions={0}\n  two = s32[] constant(2)\n"
-      "  s = f32[<=5,<=5] set-dimension-size(x1, two), dimensions={1}\n";
+      R"(  x1 = f32[<=5,5] broadcast(x), dimensions={0}
+  two = s32[] constant(2)
+  s = f32[<=5,<=5] set-dimension-size(x1, two), dimensions={1}
+)";
   EXPECT_EQ(Cut(1, Cat(square, "  ROOT r = f32[<=5,1,<=5] reshape(s)")), "{ { { 1, 1 } } }");
   const std::string_view cube =
-      "  one = s32[] constant(1)\n  y = f32[<=5,<=5,4] broadcast(s), dimensions={0,1}\n"
-      "  z = f32[<=5,<=5,<=4] set-dimension-size(y, one), dimensions={2}\n";
+      R"(  one = s32[] constant(1)
+  y = f32[<=5,<=5,4] broadcast(s), dimensions={0,1}
+  z = f32[<=5,<=5,<=4] set-dimension-size(y, one), dimensions={2}
+)";
   EXPECT_EQ(Cut(2, Cat(square, cube, "  ROOT r = f32[<=4,<=5,<=5] reshape(z)")),
             "{ { { 1, 1 }, { 2, 2 } } }");
   EXPECT_EQ(
@@ -148,51 +156,72 @@ TEST(InterpBounded, Reshapes) {
 
 TEST(InterpBounded, Folds) {
   const std::string_view sum =
-      "  z = f32[] constant(100)\n"
-      "  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add";
+      R"(  z = f32[] constant(100)
+  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add)";
   EXPECT_EQ(Cut(3, sum, kAdd), "106");
   EXPECT_EQ(Cut(0, sum, kAdd), "100");
   EXPECT_EQ(
       Cut(3, "  ROOT r = f32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
       "14");
   EXPECT_EQ(Cut(3, "  ROOT r = f32[<=5] sort(x), dimensions={0}, to_apply=more",
-                "more {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-                "  ROOT r = pred[] compare(a, b), direction=GT\n}\n"),
+                R"(more {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GT
+}
+)"),
             "{3, 2, 1}");
   EXPECT_EQ(CutMatrix(2, 2,
-                      "  z = s32[] constant(0)\n"
-                      "  ROOT t = s32[<=2] reduce(m, z), dimensions={1}, to_apply=add",
-                      "add {\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n"
-                      "  ROOT t = s32[] add(a, b)\n}\n"),
+                      R"(  z = s32[] constant(0)
+  ROOT t = s32[<=2] reduce(m, z), dimensions={1}, to_apply=add)",
+                      R"(add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT t = s32[] add(a, b)
+}
+)"),
             "{3, 9}");
 }
 
 // The loop doubles the values, of which there is one less each time, while there are more than two.
 TEST(InterpBounded, LoopsBranchesAndCallsHandSizesOn) {
   const std::string_view computations =
-      "cond {\n  p = (f32[<=5]) parameter(0)\n"
-      "  x = f32[<=5] get-tuple-element(p), index=0\n"
-      "  s = s32[] get-dimension-size(x), dimensions={0}\n  two = s32[] constant(2)\n"
-      "  ROOT c = pred[] compare(s, two), direction=GT\n}\n"
-      "body {\n  p = (f32[<=5]) parameter(0)\n"
-      "  x = f32[<=5] get-tuple-element(p), index=0\n"
-      "  s = s32[] get-dimension-size(x), dimensions={0}\n  one = s32[] constant(1)\n"
-      "  l = s32[] subtract(s, one)\n  y = f32[<=5] add(x, x)\n"
-      "  z = f32[<=5] set-dimension-size(y, l), dimensions={0}\n"
-      "  ROOT t = (f32[<=5]) tuple(z)\n}\n"
-      "same {\n  p = f32[<=5] parameter(0)\n  ROOT c = f32[<=5] copy(p)\n}\n"
-      "neg {\n  p = f32[<=5] parameter(0)\n  ROOT c = f32[<=5] negate(p)\n}\n";
+      R"(cond {
+  p = (f32[<=5]) parameter(0)
+  x = f32[<=5] get-tuple-element(p), index=0
+  s = s32[] get-dimension-size(x), dimensions={0}
+  two = s32[] constant(2)
+  ROOT c = pred[] compare(s, two), direction=GT
+}
+body {
+  p = (f32[<=5]) parameter(0)
+  x = f32[<=5] get-tuple-element(p), index=0
+  s = s32[] get-dimension-size(x), dimensions={0}
+  one = s32[] constant(1)
+  l = s32[] subtract(s, one)
+  y = f32[<=5] add(x, x)
+  z = f32[<=5] set-dimension-size(y, l), dimensions={0}
+  ROOT t = (f32[<=5]) tuple(z)
+}
+same {
+  p = f32[<=5] parameter(0)
+  ROOT c = f32[<=5] copy(p)
+}
+neg {
+  p = f32[<=5] parameter(0)
+  ROOT c = f32[<=5] negate(p)
+}
+)";
   EXPECT_EQ(Cut(5,
-                "  t = (f32[<=5]) tuple(x)\n"
-                "  w = (f32[<=5]) while(t), condition=cond, body=body\n"
-                "  ROOT r = f32[<=5] get-tuple-element(w), index=0",
+                R"(  t = (f32[<=5]) tuple(x)
+  w = (f32[<=5]) while(t), condition=cond, body=body
+  ROOT r = f32[<=5] get-tuple-element(w), index=0)",
                 computations),
             "{8, 16}");
   EXPECT_EQ(Cut(2,
-                "  p = pred[] constant(false)\n"
-                "  b = f32[<=5] conditional(p, x, x), true_computation=same, "
-                "false_computation=neg\n"
-                "  ROOT r = f32[<=5] call(b), to_apply=neg",
+                R"(  p = pred[] constant(false)
+  b = f32[<=5] conditional(p, x, x), true_computation=same, false_computation=neg
+  ROOT r = f32[<=5] call(b), to_apply=neg)",
                 computations),
             "{1, 2}");
 }
@@ -207,9 +236,9 @@ TEST(InterpBounded, ArgumentsHaveSizesWithinBounds) {
 
 TEST(InterpBounded, Checks) {
   const std::string_view check =
-      "  c = f32[3] constant({1, 2, 3})\n"
-      "  t = () custom-call(x, c), custom_call_target=\"check.expect_eq\", "
-      "custom_call_has_side_effect=true\n  ROOT r = () tuple()";
+      R"(  c = f32[3] constant({1, 2, 3})
+  t = () custom-call(x, c), custom_call_target="check.expect_eq", custom_call_has_side_effect=true
+  ROOT r = () tuple())";
   EXPECT_EQ(Cut(3, check), "()");
   EXPECT_NE(Cut(2, check).find("the value has the shape f32[2], and what is expected f32[3]"),
             std::string::npos)

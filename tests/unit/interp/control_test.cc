@@ -289,8 +289,10 @@ TEST(InterpControl, TuplesAreNotCopied) {
     text += Cat("  t", k, " = (f32[16777216]) tuple(g", k, ")\n");
   }
   text +=
-      "  y = f32[16777216] get-tuple-element(t63), index=0\n"
-      "  ROOT s = f32[1] slice(y), slice={[16777215:16777216]}\n}\n";
+      R"(  y = f32[16777216] get-tuple-element(t63), index=0
+  ROOT s = f32[1] slice(y), slice={[16777215:16777216]}
+}
+)";
   EXPECT_EQ(ValueOf(text), "{16777215}");
 }
 

@@ -178,9 +178,8 @@ calls {
               "(10001101, 10001101, 10001101, 10001101)");
   }
   EXPECT_EQ(Grid({2, 1,
-                  "n = s32[] negate(x)\n"
-                  "ROOT r = (s32[], s32[], s32[1]) all-reduce(x, n, v), replica_groups={{0,1}}, "
-                  "to_apply=min",
+                  R"(n = s32[] negate(x)
+ROOT r = (s32[], s32[], s32[1]) all-reduce(x, n, v), replica_groups={{0,1}}, to_apply=min)",
                   "s32[], s32[], s32[1]"}),
             "(0, -10, {0}, 0, -10, {0})");
 }
@@ -289,19 +288,22 @@ turn {
 }
 )";
   EXPECT_EQ(Grid({3, 1,
-                  "zero = s32[] constant(0)\n"
-                  "init = (s32[], s32[]) tuple(zero, x)\n"
-                  "loop = (s32[], s32[]) while(init), condition=go_on, body=turn\n"
-                  "ROOT r = s32[] get-tuple-element(loop), index=1",
+                  R"(zero = s32[] constant(0)
+init = (s32[], s32[]) tuple(zero, x)
+loop = (s32[], s32[]) while(init), condition=go_on, body=turn
+ROOT r = s32[] get-tuple-element(loop), index=1)",
                   "s32[]", kLoop}),
             "(50, 50, 50)");
 }
 
 TEST(InterpProcesses, OperandsOfAGroupAgree) {
-  std::string text =
-      TextOf({2, 1, "ROOT r = s32[] all-reduce(x), to_apply=add", "s32[]",
-              "other {\n  k = s32[3] iota(), iota_dimension=0\n"
-              "  dead = s32[3] all-reduce(k), to_apply=add\n  ROOT z = s32[] constant(0)\n}\n"});
+  std::string text = TextOf({2, 1, "ROOT r = s32[] all-reduce(x), to_apply=add", "s32[]",
+                             R"(other {
+  k = s32[3] iota(), iota_dimension=0
+  dead = s32[3] all-reduce(k), to_apply=add
+  ROOT z = s32[] constant(0)
+}
+)"});
   text.replace(text.find("{program, program}"), 18, "{program, other}");
   EXPECT_EQ(ValueOf(text),
             "INVALID_ARGUMENT: custom-call 'c': process (1, 0): all-reduce 'dead': the operands "
@@ -387,19 +389,19 @@ asks {
 
 TEST(InterpProcesses, MessagesThatDoNotFit) {
   EXPECT_EQ(Grid({1, 1,
-                  "s = (s32[], u32[], token[]) send(x, start), channel_id=1\n"
-                  "q = (f32[], u32[], token[]) recv(start), channel_id=1\n"
-                  "w = (f32[], token[]) recv-done(q), channel_id=1\n"
-                  "ROOT r = f32[] get-tuple-element(w), index=0",
+                  R"(s = (s32[], u32[], token[]) send(x, start), channel_id=1
+q = (f32[], u32[], token[]) recv(start), channel_id=1
+w = (f32[], token[]) recv-done(q), channel_id=1
+ROOT r = f32[] get-tuple-element(w), index=0)",
                   "f32[]"}),
             "INVALID_ARGUMENT: custom-call 'c': process (0, 0): recv-done 'w': s32[] was sent; "
             "expected f32[]");
   EXPECT_EQ(
       Grid({1, 1,
-            "one = u32[] constant(1)\n"
-            "q = (s32[], u32[], token[]) tuple(x, one, start)\n"
-            "w = (s32[], token[]) recv-done(q), channel_id=1\n"
-            "ROOT r = s32[] get-tuple-element(w), index=0",
+            R"(one = u32[] constant(1)
+q = (s32[], u32[], token[]) tuple(x, one, start)
+w = (s32[], token[]) recv-done(q), channel_id=1
+ROOT r = s32[] get-tuple-element(w), index=0)",
             "s32[]"}),
       "INVALID_ARGUMENT: custom-call 'c': process (0, 0): recv-done 'w': its operand is of no "
       "recv, or of one that is done");
@@ -486,10 +488,9 @@ two {
 }
 )";
   EXPECT_EQ(Grid({1, 2,
-                  "k = s32[] constant(1)\n"
-                  "first = pred[] compare(x, k), direction=LT\n"
-                  "ROOT r = s32[] conditional(first, x, x), true_computation=one, "
-                  "false_computation=two",
+                  R"(k = s32[] constant(1)
+first = pred[] compare(x, k), direction=LT
+ROOT r = s32[] conditional(first, x, x), true_computation=one, false_computation=two)",
                   "s32[]", kCrossed}),
             "FAILED_PRECONDITION: custom-call 'c': all processes that have not ended wait: process "
             "(0, 0) in all-reduce 't' for process (0, 1); process (0, 1) in all-reduce 'u' for "
@@ -506,9 +507,9 @@ TEST(InterpProcesses, WaitingForOneThatHasEnded) {
             "(0, 0) in all-reduce 'r' for process (0, 1), process (1, 1); process (1, 0) in "
             "all-reduce 'r' for process (0, 1), process (1, 1)");
   EXPECT_EQ(Grid({1, 1,
-                  "q = (s32[], u32[], token[]) recv(start), channel_id=1\n"
-                  "w = (s32[], token[]) recv-done(q), channel_id=1\n"
-                  "ROOT r = s32[] get-tuple-element(w), index=0",
+                  R"(q = (s32[], u32[], token[]) recv(start), channel_id=1
+w = (s32[], token[]) recv-done(q), channel_id=1
+ROOT r = s32[] get-tuple-element(w), index=0)",
                   "s32[]"}),
             "FAILED_PRECONDITION: custom-call 'c': all processes that have not ended wait: process "
             "(0, 0) in recv-done 'w' for channel 1");

@@ -78,8 +78,10 @@ TEST(InterpSort, TopK) {
 std::string Error(std::string_view operands, std::string_view attributes,
                   std::string_view computation = kLess) {
   return ir::ParseError(Cat("HloModule m\n", computation,
-                            "ENTRY e { x = f32[3,4] parameter(0)\n y = s32[3,4] parameter(1)\n "
-                            "z = f32[4] parameter(2)\n ROOT r = ",
+                            R"(ENTRY e { x = f32[3,4] parameter(0)
+ y = s32[3,4] parameter(1)
+ z = f32[4] parameter(2)
+ ROOT r = )",
                             operands, ", ", attributes, " }"));
 }
 

@@ -117,14 +117,15 @@ TEST(InterpWindows, GatherBatches) {
 
 std::string ScatterOf(std::string_view operand, std::string_view indices, std::string_view updates,
                       std::string_view attributes, std::string_view op = "add") {
-  return ValueOf(
-      Cat("HloModule m\nf { a = s32[] parameter(0)\n  b = s32[] parameter(1)\n"
-          "  ROOT r = s32[] ",
-          op == "second" ? "add" : op,
-          "(a, b) }\nsecond { a = s32[] parameter(0)\n  ROOT b = s32[] parameter(1) }\n",
-          "ENTRY e {\n  x = ", operand, "\n  i = ", indices, "\n  u = ", updates,
-          "\n  ROOT r = scatter(x, i, u), ", attributes,
-          ", to_apply=", op == "second" ? "second" : "f", "\n}\n"));
+  return ValueOf(Cat(R"(HloModule m
+f { a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] )",
+                     op == "second" ? "add" : op,
+                     "(a, b) }\nsecond { a = s32[] parameter(0)\n  ROOT b = s32[] parameter(1) }\n",
+                     "ENTRY e {\n  x = ", operand, "\n  i = ", indices, "\n  u = ", updates,
+                     "\n  ROOT r = scatter(x, i, u), ", attributes,
+                     ", to_apply=", op == "second" ? "second" : "f", "\n}\n"));
 }
 
 TEST(InterpWindows, ScatterRows) {

@@ -10,9 +10,13 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view kAdd =
-    "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
-    "ge { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
-    " ROOT r = pred[] compare(a, b), direction=GE }\n";
+    R"(add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }
+ge { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = pred[] compare(a, b), direction=GE }
+)";
 
 // The shape of an expression of parameters "x = ...;y = ...", read, printed and read again, or the
 // error.

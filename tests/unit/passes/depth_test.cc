@@ -120,8 +120,12 @@ TEST(PassesDepth, LongChains) {
 // A slice of a pile of pads, concatenations and transposes goes up all of them.
 TEST(PassesDepth, SlicesGoUp) {
   std::string text =
-      "HloModule up\nENTRY main {\n  v0 = f32[4,4] parameter(0)\n  y = f32[4,4] parameter(1)\n  z "
-      "= f32[] parameter(2)\n";
+      R"(HloModule up
+ENTRY main {
+  v0 = f32[4,4] parameter(0)
+  y = f32[4,4] parameter(1)
+  z = f32[] parameter(2)
+)";
   int k = 0;
   for (; k < 900; k += 3) {
     text += Cat("  v", k + 1, " = f32[8,4] concatenate(v", k, ", y), dimensions={0}\n");

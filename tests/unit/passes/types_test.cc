@@ -105,16 +105,31 @@ constexpr std::string_view kNested[] = {
 
 std::string ModuleOf(ElementType type) {
   std::string text =
-      "HloModule m\n"
-      "sum { a = T[] parameter(0)\n b = T[] parameter(1)\n ROOT r = T[] add(a, b) }\n"
-      "product { a = T[] parameter(0)\n b = T[] parameter(1)\n ROOT r = T[] multiply(a, b) }\n"
-      "ENTRY e {\n x = T[64] parameter(0)\n y = T[64] parameter(1)\n p = pred[64] parameter(2)\n"
-      " s0 = T[] constant(N0)\n s1 = T[] constant(N1)\n"
-      " c0 = T[64] broadcast(s0), dimensions={}\n c1 = T[64] broadcast(s1), dimensions={}\n"
-      " c2 = T[64] add(c1, c1)\n m1 = T[64] negate(c1)\n n = T[64] negate(x)\n"
-      " r0 = T[64] add(x, c0)\n q = T[64] multiply(x, m1)\n w = f64[64] convert(x)\n"
-      " sq = T[64] multiply(x, x)\n b = T[16] broadcast(s1), dimensions={}\n"
-      " b8 = T[4,8] broadcast(s1), dimensions={}\n";
+      R"(HloModule m
+sum { a = T[] parameter(0)
+ b = T[] parameter(1)
+ ROOT r = T[] add(a, b) }
+product { a = T[] parameter(0)
+ b = T[] parameter(1)
+ ROOT r = T[] multiply(a, b) }
+ENTRY e {
+ x = T[64] parameter(0)
+ y = T[64] parameter(1)
+ p = pred[64] parameter(2)
+ s0 = T[] constant(N0)
+ s1 = T[] constant(N1)
+ c0 = T[64] broadcast(s0), dimensions={}
+ c1 = T[64] broadcast(s1), dimensions={}
+ c2 = T[64] add(c1, c1)
+ m1 = T[64] negate(c1)
+ n = T[64] negate(x)
+ r0 = T[64] add(x, c0)
+ q = T[64] multiply(x, m1)
+ w = f64[64] convert(x)
+ sq = T[64] multiply(x, x)
+ b = T[16] broadcast(s1), dimensions={}
+ b8 = T[4,8] broadcast(s1), dimensions={}
+)";
   std::string names, root;
   int count = 0;
   auto add = [&](std::string_view op) {

@@ -107,11 +107,16 @@ TEST(Bitcast, EveryPairOfTypes) {
 TEST(Bitcast, OfTheMemoryOfLayouts) {
   // Memory of the operand: column by column.
   auto module = ir::ParseOrDie(
-      "HloModule m\nENTRY e {\n  p = u16[2,3]{0,1} parameter(0)\n"
-      "  a = u8[3,4]{1,0} bitcast(p)\n  b = u32[3]{0} bitcast(p)\n"
-      "  c = s16[3,2]{0,1} bitcast(p)\n"
-      "  d = s16[3,2]{1,0} copy(c)\n"
-      "  ROOT t = (u8[3,4], u32[3], s16[3,2]) tuple(a, b, d)\n}\n");
+      R"(HloModule m
+ENTRY e {
+  p = u16[2,3]{0,1} parameter(0)
+  a = u8[3,4]{1,0} bitcast(p)
+  b = u32[3]{0} bitcast(p)
+  c = s16[3,2]{0,1} bitcast(p)
+  d = s16[3,2]{1,0} copy(c)
+  ROOT t = (u8[3,4], u32[3], s16[3,2]) tuple(a, b, d)
+}
+)");
   const std::vector<uint16_t> values = {0x0102, 0x0304, 0x0506, 0x0708, 0x090a, 0x0b0c};
   const Literal argument = Literal::Array<uint16_t>(module->entry()->parameter(0)->shape(), values);
   auto actual = interp::Evaluate(*module, {&argument, 1});
@@ -125,76 +130,142 @@ TEST(Bitcast, OfTheMemoryOfLayouts) {
             Cat("{ { ", 0x0102, ", ", 0x090a, " }, { ", 0x0708, ", ", 0x0506, " }, { ", 0x0304,
                 ", ", 0x0b0c, " } }"));
   Check(
-      "HloModule m\nENTRY e {\n  p = f32[6,5]{0,1} parameter(0)\n"
-      "  a = s32[5,6]{0,1} bitcast(p)\n  n = s32[5,6]{1,0} negate(a)\n"
-      "  b = u8[6,4,5]{1,0,2} bitcast(p)\n  m = u8[6,4,5] not(b)\n"
-      "  c = s64[3,5]{0,1} bitcast(p)\n  o = s64[3,5] add(c, c)\n"
-      "  ROOT t = (s32[5,6], u8[6,4,5], s64[3,5]) tuple(n, m, o)\n}\n",
+      R"(HloModule m
+ENTRY e {
+  p = f32[6,5]{0,1} parameter(0)
+  a = s32[5,6]{0,1} bitcast(p)
+  n = s32[5,6]{1,0} negate(a)
+  b = u8[6,4,5]{1,0,2} bitcast(p)
+  m = u8[6,4,5] not(b)
+  c = s64[3,5]{0,1} bitcast(p)
+  o = s64[3,5] add(c, c)
+  ROOT t = (s32[5,6], u8[6,4,5], s64[3,5]) tuple(n, m, o)
+}
+)",
       0, 0);
 }
 
 TEST(Bitcast, AndWhatReadsIt) {
   Check(
-      "HloModule m\nENTRY e {\n  p = f32[8] parameter(0)\n  q = s32[8] parameter(1)\n"
-      "  b = s32[8] bitcast(p)\n  n = s32[8] negate(b)\n  x = s32[8] maximum(b, q)\n"
-      "  h = u16[16] bitcast(p)\n  k = bf16[2,8] bitcast(h)\n  w = bf16[2,8] abs(k)\n"
-      "  ROOT t = (s32[8], s32[8], bf16[2,8]) tuple(n, x, w)\n}\n",
+      R"(HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = s32[8] parameter(1)
+  b = s32[8] bitcast(p)
+  n = s32[8] negate(b)
+  x = s32[8] maximum(b, q)
+  h = u16[16] bitcast(p)
+  k = bf16[2,8] bitcast(h)
+  w = bf16[2,8] abs(k)
+  ROOT t = (s32[8], s32[8], bf16[2,8]) tuple(n, x, w)
+}
+)",
       0, 0);
 }
 
 TEST(Bitcast, InAFusion) {
   Check(
-      "HloModule m\nf {\n  p = f32[64,15] parameter(0)\n  b = s32[15,64]{0,1} bitcast(p)\n"
-      "  ROOT n = s32[15,64]{0,1} negate(b)\n}\n"
-      "ENTRY e {\n  p = f32[64,15] parameter(0)\n"
-      "  ROOT r = s32[15,64]{0,1} fusion(p), kind=kLoop, calls=f\n}\n",
+      R"(HloModule m
+f {
+  p = f32[64,15] parameter(0)
+  b = s32[15,64]{0,1} bitcast(p)
+  ROOT n = s32[15,64]{0,1} negate(b)
+}
+ENTRY e {
+  p = f32[64,15] parameter(0)
+  ROOT r = s32[15,64]{0,1} fusion(p), kind=kLoop, calls=f
+}
+)",
       0, 0);
 }
 
 TEST(Bitcast, InComputationsOfScalars) {
   Check(
-      "HloModule m\nlarger {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-      "  i = s32[] bitcast(a)\n  j = s32[] bitcast(b)\n  k = s32[] maximum(i, j)\n"
-      "  ROOT r = f32[] bitcast(k)\n}\n"
-      "bit {\n  a = f32[] parameter(0)\n  i = s32[] bitcast(a)\n"
-      "  ROOT r = s32[] not(i)\n}\n"
-      "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-      "  i = u32[] bitcast(a)\n  j = u32[] bitcast(b)\n  ROOT r = pred[] compare(i, j), "
-      "direction=LT\n}\n"
-      "ENTRY e {\n  p = f32[4,9] parameter(0)\n  z = f32[] constant(0)\n"
-      "  a = f32[4] reduce(p, z), dimensions={1}, to_apply=larger\n"
-      "  b = s32[4,9] map(p), dimensions={0,1}, to_apply=bit\n"
-      "  c = f32[4,9] sort(p), dimensions={1}, to_apply=less\n"
-      "  ROOT t = (f32[4], s32[4,9], f32[4,9]) tuple(a, b, c)\n}\n",
+      R"(HloModule m
+larger {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] bitcast(a)
+  j = s32[] bitcast(b)
+  k = s32[] maximum(i, j)
+  ROOT r = f32[] bitcast(k)
+}
+bit {
+  a = f32[] parameter(0)
+  i = s32[] bitcast(a)
+  ROOT r = s32[] not(i)
+}
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = u32[] bitcast(a)
+  j = u32[] bitcast(b)
+  ROOT r = pred[] compare(i, j), direction=LT
+}
+ENTRY e {
+  p = f32[4,9] parameter(0)
+  z = f32[] constant(0)
+  a = f32[4] reduce(p, z), dimensions={1}, to_apply=larger
+  b = s32[4,9] map(p), dimensions={0,1}, to_apply=bit
+  c = f32[4,9] sort(p), dimensions={1}, to_apply=less
+  ROOT t = (f32[4], s32[4,9], f32[4,9]) tuple(a, b, c)
+}
+)",
       0, 0);
 }
 
 TEST(Bitcast, InLoopsAndBranches) {
   Check(
-      "HloModule m\ncondition {\n  s = (s32[], f32[8], u8[32]) parameter(0)\n"
-      "  i = s32[] get-tuple-element(s), index=0\n  n = s32[] constant(5)\n"
-      "  ROOT r = pred[] compare(i, n), direction=LT\n}\n"
-      "body {\n  s = (s32[], f32[8], u8[32]) parameter(0)\n"
-      "  i = s32[] get-tuple-element(s), index=0\n  x = f32[8] get-tuple-element(s), index=1\n"
-      "  y = u8[32] get-tuple-element(s), index=2\n  one = s32[] constant(1)\n"
-      "  j = s32[] add(i, one)\n  w = f32[8] bitcast(y)\n  v = u8[32] bitcast(x)\n"
-      "  ROOT r = (s32[], f32[8], u8[32]) tuple(j, w, v)\n}\n"
-      "ENTRY e {\n  x = f32[8] parameter(0)\n  y = u8[32] parameter(1)\n"
-      "  i = s32[] constant(0)\n  s = (s32[], f32[8], u8[32]) tuple(i, x, y)\n"
-      "  ROOT w = (s32[], f32[8], u8[32]) while(s), condition=condition, body=body\n}\n",
+      R"(HloModule m
+condition {
+  s = (s32[], f32[8], u8[32]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[8], u8[32]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  y = u8[32] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  w = f32[8] bitcast(y)
+  v = u8[32] bitcast(x)
+  ROOT r = (s32[], f32[8], u8[32]) tuple(j, w, v)
+}
+ENTRY e {
+  x = f32[8] parameter(0)
+  y = u8[32] parameter(1)
+  i = s32[] constant(0)
+  s = (s32[], f32[8], u8[32]) tuple(i, x, y)
+  ROOT w = (s32[], f32[8], u8[32]) while(s), condition=condition, body=body
+}
+)",
       0, 0);
 }
 
 TEST(Bitcast, OfBoundedDimensions) {
   Check(
-      "HloModule m\nsum {\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n"
-      "  ROOT r = s32[] add(a, b)\n}\n"
-      "ENTRY e {\n  p = f32[2,8] parameter(0)\n  m = u8[] parameter(1)\n"
-      "  k = u8[] constant(9)\n  q = u8[] remainder(m, k)\n  n = s32[] convert(q)\n"
-      "  d = f32[2,<=8] set-dimension-size(p, n), dimensions={1}\n"
-      "  b = s32[<=8,2] bitcast(d)\n  z = s32[] constant(0)\n"
-      "  x = s32[<=8,2] not(b)\n"
-      "  ROOT r = s32[2] reduce(x, z), dimensions={0}, to_apply=sum\n}\n",
+      R"(HloModule m
+sum {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] add(a, b)
+}
+ENTRY e {
+  p = f32[2,8] parameter(0)
+  m = u8[] parameter(1)
+  k = u8[] constant(9)
+  q = u8[] remainder(m, k)
+  n = s32[] convert(q)
+  d = f32[2,<=8] set-dimension-size(p, n), dimensions={1}
+  b = s32[<=8,2] bitcast(d)
+  z = s32[] constant(0)
+  x = s32[<=8,2] not(b)
+  ROOT r = s32[2] reduce(x, z), dimensions={0}, to_apply=sum
+}
+)",
       0, 0);
 }
 

@@ -84,8 +84,9 @@ std::string Whole(std::string_view type, std::vector<int> bounds, std::vector<bo
 
 constexpr std::string_view kCut = "  b = f32[<=5] set-dimension-size(x, n), dimensions={0}\n";
 constexpr std::string_view kCutBoth =
-    "  b0 = f32[<=5,4] set-dimension-size(x, n), dimensions={0}\n"
-    "  b = f32[<=5,<=4] set-dimension-size(b0, m), dimensions={1}\n";
+    R"(  b0 = f32[<=5,4] set-dimension-size(x, n), dimensions={0}
+  b = f32[<=5,<=4] set-dimension-size(b0, m), dimensions={1}
+)";
 
 // r of b : f32[<=5], and of b : f32[<=5,<=4].
 void Check(std::string_view lines, const std::string& whole, std::string_view computations = "") {
@@ -121,12 +122,12 @@ TEST(BoundedCode, SizesThatDoNotFitAreClamped) {
 }
 
 TEST(BoundedCode, OfTwoSizesTheSmallerCounts) {
-  auto module =
-      ir::ParseOrDie(Entry(true, "x = f32[5]",
-                           Cat(kCut,
-                               "  c = f32[<=5] set-dimension-size(x, m), dimensions={0}\n"
-                               "  s = f32[<=5] add(b, c)\n"
-                               "  ROOT r = s32[] get-dimension-size(s), dimensions={0}\n")));
+  auto module = ir::ParseOrDie(Entry(true, "x = f32[5]",
+                                     Cat(kCut,
+                                         R"(  c = f32[<=5] set-dimension-size(x, m), dimensions={0}
+  s = f32[<=5] add(b, c)
+  ROOT r = s32[] get-dimension-size(s), dimensions={0}
+)")));
   std::vector<Literal> arguments = testing::RandomArguments(*module, 1);
   arguments[0] = Literal::Scalar<int32_t>(ElementType::kS32, 4);
   arguments[1] = Literal::Scalar<int32_t>(ElementType::kS32, 2);
@@ -143,8 +144,12 @@ TEST(BoundedCode, Elementwise) {
   Check("  one = f32[] constant(1)\n  r = f32[<=5] clamp(one, b, one)\n",
         Whole("f32", {5}, {true}));
   Check("  r = f32[<=5] map(b), dimensions={0}, to_apply=f\n", Whole("f32", {5}, {true}),
-        "f {\n  p = f32[] parameter(0)\n  two = f32[] constant(2)\n"
-        "  ROOT r = f32[] multiply(p, two)\n}\n");
+        R"(f {
+  p = f32[] parameter(0)
+  two = f32[] constant(2)
+  ROOT r = f32[] multiply(p, two)
+}
+)");
   CheckBoth("  r = f32[<=5,<=4] multiply(b, b)\n", Whole("f32", {5, 4}, {true, true}));
   Check("  i = f32[<=5] negate(b)\n  c = c64[<=5] complex(b, i)\n  r = c64[<=5] multiply(c, c)\n",
         Whole("c64", {5}, {true}));
@@ -176,9 +181,10 @@ TEST(BoundedCode, PiecesAreBehindEachOther) {
             Whole("f32", {10, 4}, {true, true}));
   CheckModule(Entry(true, "x = f32[5,4]; y = f32[5]",
                     Cat(kCutBoth,
-                        "  v = f32[<=5] set-dimension-size(y, n), dimensions={0}\n"
-                        "  c = f32[<=5,3] broadcast(v), dimensions={0}\n"
-                        "  r = f32[<=5,<=7] concatenate(c, b), dimensions={1}\n",
+                        R"(  v = f32[<=5] set-dimension-size(y, n), dimensions={0}
+  c = f32[<=5,3] broadcast(v), dimensions={0}
+  r = f32[<=5,<=7] concatenate(c, b), dimensions={1}
+)",
                         Whole("f32", {5, 7}, {true, true}))),
               kTwo);
 }
@@ -186,14 +192,16 @@ TEST(BoundedCode, PiecesAreBehindEachOther) {
 TEST(BoundedCode, Reshapes) {
   Check("  r = f32[1,<=5,1] reshape(b)\n", Whole("f32", {1, 5, 1}, {false, true, false}));
   CheckBoth(
-      "  w = f32[<=5,<=4,6] broadcast(b), dimensions={0,1}\n"
-      "  r = f32[<=5,1,<=4,2,3] reshape(w)\n",
+      R"(  w = f32[<=5,<=4,6] broadcast(b), dimensions={0,1}
+  r = f32[<=5,1,<=4,2,3] reshape(w)
+)",
       Whole("f32", {5, 1, 4, 2, 3}, {true, false, true, false, false}));
   // Elements are elsewhere, according to the sizes.
   CheckBoth("  r = f32[<=4,<=5] reshape(b)\n", Whole("f32", {4, 5}, {true, true}));
   CheckBoth(
-      "  w = f32[2,<=5,<=4] broadcast(b), dimensions={1,2}\n"
-      "  r = f32[<=5,2,<=4] reshape(w)\n",
+      R"(  w = f32[2,<=5,<=4] broadcast(b), dimensions={1,2}
+  r = f32[<=5,2,<=4] reshape(w)
+)",
       Whole("f32", {5, 2, 4}, {true, false, true}));
 }
 
@@ -206,16 +214,19 @@ std::string Reducer(std::string_view op) {
 TEST(BoundedCode, Folds) {
   for (std::string_view op : {"add", "multiply", "maximum", "minimum"}) {
     Check(
-        "  z = f32[] constant(0.5)\n"
-        "  ROOT r = f32[] reduce(b, z), dimensions={0}, to_apply=f\n",
+        R"(  z = f32[] constant(0.5)
+  ROOT r = f32[] reduce(b, z), dimensions={0}, to_apply=f
+)",
         "", Reducer(op));
     CheckBoth(
-        "  z = f32[] constant(0.5)\n"
-        "  r = f32[<=5] reduce(b, z), dimensions={1}, to_apply=f\n",
+        R"(  z = f32[] constant(0.5)
+  r = f32[<=5] reduce(b, z), dimensions={1}, to_apply=f
+)",
         Whole("f32", {5}, {true}), Reducer(op));
     CheckBoth(
-        "  z = f32[] constant(0.5)\n"
-        "  ROOT r = f32[] reduce(b, z), dimensions={0,1}, to_apply=f\n",
+        R"(  z = f32[] constant(0.5)
+  ROOT r = f32[] reduce(b, z), dimensions={0,1}, to_apply=f
+)",
         "", Reducer(op));
   }
   for (std::string_view type : {"s8", "u16", "s64", "pred", "s4", "c64", "bf16"}) {
@@ -239,30 +250,48 @@ TEST(BoundedCode, Folds) {
 TEST(BoundedCode, FoldsByTheLetter) {
   // The last of all, times 3 for each step.
   Check(
-      "  z = f32[] constant(0.5)\n"
-      "  ROOT r = f32[] reduce(b, z), dimensions={0}, to_apply=f\n",
+      R"(  z = f32[] constant(0.5)
+  ROOT r = f32[] reduce(b, z), dimensions={0}, to_apply=f
+)",
       "",
-      "f {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = f32[] multiply(a, b)\n"
-      "  s = f32[] add(a, b)\n  ROOT r = f32[] add(s, c)\n}\n");
+      R"(f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] multiply(a, b)
+  s = f32[] add(a, b)
+  ROOT r = f32[] add(s, c)
+}
+)");
   const std::string_view largest =
-      "f {\n  v = f32[] parameter(0)\n  i = s32[] parameter(1)\n  w = f32[] parameter(2)\n"
-      "  j = s32[] parameter(3)\n  p = pred[] compare(v, w), direction=GE\n"
-      "  x = f32[] select(p, v, w)\n  k = s32[] select(p, i, j)\n"
-      "  ROOT t = (f32[], s32[]) tuple(x, k)\n}\n";
+      R"(f {
+  v = f32[] parameter(0)
+  i = s32[] parameter(1)
+  w = f32[] parameter(2)
+  j = s32[] parameter(3)
+  p = pred[] compare(v, w), direction=GE
+  x = f32[] select(p, v, w)
+  k = s32[] select(p, i, j)
+  ROOT t = (f32[], s32[]) tuple(x, k)
+}
+)";
   CheckBoth(
-      "  i0 = s32[5,4] iota(), iota_dimension=0\n"
-      "  i1 = s32[<=5,4] set-dimension-size(i0, n), dimensions={0}\n"
-      "  i = s32[<=5,<=4] set-dimension-size(i1, m), dimensions={1}\n"
-      "  z = f32[] constant(-1)\n  none = s32[] constant(-1)\n"
-      "  both = (f32[<=4], s32[<=4]) reduce(b, i, z, none), dimensions={0}, to_apply=f\n"
-      "  r = s32[<=4] get-tuple-element(both), index=1\n",
+      R"(  i0 = s32[5,4] iota(), iota_dimension=0
+  i1 = s32[<=5,4] set-dimension-size(i0, n), dimensions={0}
+  i = s32[<=5,<=4] set-dimension-size(i1, m), dimensions={1}
+  z = f32[] constant(-1)
+  none = s32[] constant(-1)
+  both = (f32[<=4], s32[<=4]) reduce(b, i, z, none), dimensions={0}, to_apply=f
+  r = s32[<=4] get-tuple-element(both), index=1
+)",
       Whole("s32", {4}, {true}), largest);
 }
 
 TEST(BoundedCode, WindowsAlongConstants) {
   Check(
-      "  w = f32[<=5,6] broadcast(b), dimensions={0}\n  z = f32[] constant(0)\n"
-      "  r = f32[<=5,4] reduce-window(w, z), window={size=1x3}, to_apply=f\n",
+      R"(  w = f32[<=5,6] broadcast(b), dimensions={0}
+  z = f32[] constant(0)
+  r = f32[<=5,4] reduce-window(w, z), window={size=1x3}, to_apply=f
+)",
       Whole("f32", {5, 4}, {true, false}), Reducer("add"));
 }
 
@@ -270,13 +299,17 @@ TEST(BoundedCode, Products) {
   Check("  ROOT r = f32[] dot(b, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n", "");
   // What is not there may be infinite.
   Check(
-      "  zero = f32[] constant(0)\n  zeros = f32[5] broadcast(zero), dimensions={}\n"
-      "  q = f32[5] divide(x, zeros)\n  all = f32[5] iota(), iota_dimension=0\n"
-      "  n.f = f32[] convert(n)\n  all.n = f32[5] broadcast(n.f), dimensions={}\n"
-      "  there = pred[5] compare(all, all.n), direction=LT\n"
-      "  some = f32[5] select(there, x, q)\n"
-      "  c = f32[<=5] set-dimension-size(some, n), dimensions={0}\n"
-      "  ROOT r = f32[] dot(b, c), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n",
+      R"(  zero = f32[] constant(0)
+  zeros = f32[5] broadcast(zero), dimensions={}
+  q = f32[5] divide(x, zeros)
+  all = f32[5] iota(), iota_dimension=0
+  n.f = f32[] convert(n)
+  all.n = f32[5] broadcast(n.f), dimensions={}
+  there = pred[5] compare(all, all.n), direction=LT
+  some = f32[5] select(there, x, q)
+  c = f32[<=5] set-dimension-size(some, n), dimensions={0}
+  ROOT r = f32[] dot(b, c), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+)",
       "");
   CheckBoth("  r = f32[<=5,<=5] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n",
             Whole("f32", {5, 5}, {true, true}));
@@ -289,18 +322,29 @@ TEST(BoundedCode, Products) {
 
 TEST(BoundedCode, Sorts) {
   const std::string_view less =
-      "f {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-      "  ROOT r = pred[] compare(a, b), direction=GT\n}\n";
+      R"(f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GT
+}
+)";
   Check("  r = f32[<=5] sort(b), dimensions={0}, to_apply=f\n", Whole("f32", {5}, {true}), less);
   CheckBoth("  r = f32[<=5,<=4] sort(b), dimensions={1}, to_apply=f\n",
             Whole("f32", {5, 4}, {true, true}), less);
   const std::string_view pairs =
-      "f {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = f32[] parameter(2)\n"
-      "  d = f32[] parameter(3)\n  ROOT r = pred[] compare(a, b), direction=LT\n}\n";
+      R"(f {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = f32[] parameter(2)
+  d = f32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+)";
   Check(
-      "  e = f32[<=5] exponential(b)\n"
-      "  s = (f32[<=5], f32[<=5]) sort(b, e), dimensions={0}, to_apply=f\n"
-      "  r = f32[<=5] get-tuple-element(s), index=1\n",
+      R"(  e = f32[<=5] exponential(b)
+  s = (f32[<=5], f32[<=5]) sort(b, e), dimensions={0}, to_apply=f
+  r = f32[<=5] get-tuple-element(s), index=1
+)",
       Whole("f32", {5}, {true}), pairs);
 }
 
@@ -320,14 +364,16 @@ TEST(BoundedCode, SlicesWhereOthersSay) {
       places);
   CheckModule(Entry(true, "x = f32[5]",
                     Cat(kCut,
-                        "  e = f32[<=5] exponential(b)\n"
-                        "  r = f32[<=5] dynamic-update-slice(b, e, m)\n",
+                        R"(  e = f32[<=5] exponential(b)
+  r = f32[<=5] dynamic-update-slice(b, e, m)
+)",
                         Whole("f32", {5}, {true}))),
               places);
   CheckModule(Entry(true, "x = f32[5]",
                     Cat(kCut,
-                        "  u = u8[] convert(m)\n"
-                        "  ROOT r = f32[2] dynamic-slice(b, u), dynamic_slice_sizes={2}\n")),
+                        R"(  u = u8[] convert(m)
+  ROOT r = f32[2] dynamic-slice(b, u), dynamic_slice_sizes={2}
+)")),
               places);
 }
 
@@ -362,10 +408,10 @@ TEST(BoundedCode, Scatters) {
       "index_vector_dim=1, to_apply=f\n";
   CheckModule(Entry(true, "x = f32[5]; u0 = f32[4]",
                     Cat(kCut,
-                        "  i0 = s32[4,1] constant({{0}, {2}, {1}, {0}})\n"
-                        "  i = s32[<=4,1] set-dimension-size(i0, m), dimensions={0}\n"
-                        "  u = f32[<=4] set-dimension-size(u0, m), dimensions={0}\n"
-                        "  r = f32[<=5] scatter(b, i, u)",
+                        R"(  i0 = s32[4,1] constant({{0}, {2}, {1}, {0}})
+  i = s32[<=4,1] set-dimension-size(i0, m), dimensions={0}
+  u = f32[<=4] set-dimension-size(u0, m), dimensions={0}
+  r = f32[<=5] scatter(b, i, u))",
                         into, Whole("f32", {5}, {true})),
                     Reducer("add")),
               {{0, 4}, {3, 0}, {3, 4}, {5, 2}, {5, 4}});
@@ -401,40 +447,65 @@ TEST(BoundedCode, Scatters) {
 
 TEST(BoundedCode, LoopsAndBranches) {
   const std::string_view computations =
-      "cond {\n  p = (f32[<=5], s32[]) parameter(0)\n"
-      "  x = f32[<=5] get-tuple-element(p), index=0\n"
-      "  s = s32[] get-dimension-size(x), dimensions={0}\n  two = s32[] constant(2)\n"
-      "  ROOT c = pred[] compare(s, two), direction=GT\n}\n"
-      "body {\n  p = (f32[<=5], s32[]) parameter(0)\n"
-      "  x = f32[<=5] get-tuple-element(p), index=0\n"
-      "  k = s32[] get-tuple-element(p), index=1\n"
-      "  s = s32[] get-dimension-size(x), dimensions={0}\n  one = s32[] constant(1)\n"
-      "  l = s32[] subtract(s, one)\n  y = f32[<=5] add(x, x)\n  j = s32[] add(k, l)\n"
-      "  z = f32[<=5] set-dimension-size(y, l), dimensions={0}\n"
-      "  ROOT t = (f32[<=5], s32[]) tuple(z, j)\n}\n"
-      "same {\n  p = f32[<=5] parameter(0)\n  ROOT c = f32[<=5] copy(p)\n}\n"
-      "negative {\n  p = f32[<=5] parameter(0)\n  ROOT c = f32[<=5] negate(p)\n}\n";
+      R"(cond {
+  p = (f32[<=5], s32[]) parameter(0)
+  x = f32[<=5] get-tuple-element(p), index=0
+  s = s32[] get-dimension-size(x), dimensions={0}
+  two = s32[] constant(2)
+  ROOT c = pred[] compare(s, two), direction=GT
+}
+body {
+  p = (f32[<=5], s32[]) parameter(0)
+  x = f32[<=5] get-tuple-element(p), index=0
+  k = s32[] get-tuple-element(p), index=1
+  s = s32[] get-dimension-size(x), dimensions={0}
+  one = s32[] constant(1)
+  l = s32[] subtract(s, one)
+  y = f32[<=5] add(x, x)
+  j = s32[] add(k, l)
+  z = f32[<=5] set-dimension-size(y, l), dimensions={0}
+  ROOT t = (f32[<=5], s32[]) tuple(z, j)
+}
+same {
+  p = f32[<=5] parameter(0)
+  ROOT c = f32[<=5] copy(p)
+}
+negative {
+  p = f32[<=5] parameter(0)
+  ROOT c = f32[<=5] negate(p)
+}
+)";
   Check(
-      "  z = s32[] constant(0)\n  i = (f32[<=5], s32[]) tuple(b, z)\n"
-      "  w = (f32[<=5], s32[]) while(i), condition=cond, body=body\n"
-      "  r = f32[<=5] get-tuple-element(w), index=0\n",
+      R"(  z = s32[] constant(0)
+  i = (f32[<=5], s32[]) tuple(b, z)
+  w = (f32[<=5], s32[]) while(i), condition=cond, body=body
+  r = f32[<=5] get-tuple-element(w), index=0
+)",
       Whole("f32", {5}, {true}), computations);
   Check(
-      "  one = s32[] constant(1)\n  p = pred[] compare(n, one), direction=GT\n"
-      "  c = f32[<=5] conditional(p, b, b), true_computation=same, false_computation=negative\n"
-      "  d = f32[<=5] call(c), to_apply=negative\n  r = f32[<=5] opt-barrier(d)\n",
+      R"(  one = s32[] constant(1)
+  p = pred[] compare(n, one), direction=GT
+  c = f32[<=5] conditional(p, b, b), true_computation=same, false_computation=negative
+  d = f32[<=5] call(c), to_apply=negative
+  r = f32[<=5] opt-barrier(d)
+)",
       Whole("f32", {5}, {true}), computations);
 }
 
 TEST(BoundedCode, ParametersAreAsLargeAsTheirBounds) {
   const std::string text =
-      "HloModule m\nENTRY e {\n  t = (f32[<=3], s32[2,<=2]) parameter(0)\n"
-      "  p = f32[<=3] get-tuple-element(t), index=0\n"
-      "  q = s32[2,<=2] get-tuple-element(t), index=1\n"
-      "  z = f32[] constant(0)\n  s = f32[] reduce(p, z), dimensions={0}, to_apply=f\n"
-      "  n = s32[] get-dimension-size(p), dimensions={0}\n"
-      "  m = s32[] get-dimension-size(q), dimensions={1}\n"
-      "  ROOT r = (f32[], s32[], s32[]) tuple(s, n, m)\n}\n";
+      R"(HloModule m
+ENTRY e {
+  t = (f32[<=3], s32[2,<=2]) parameter(0)
+  p = f32[<=3] get-tuple-element(t), index=0
+  q = s32[2,<=2] get-tuple-element(t), index=1
+  z = f32[] constant(0)
+  s = f32[] reduce(p, z), dimensions={0}, to_apply=f
+  n = s32[] get-dimension-size(p), dimensions={0}
+  m = s32[] get-dimension-size(q), dimensions={1}
+  ROOT r = (f32[], s32[], s32[]) tuple(s, n, m)
+}
+)";
   auto module = ir::ParseOrDie(Cat("HloModule m\n", Reducer("add"), text.substr(12)));
   const std::vector<float> values = {1, 2, 4};
   Literal argument = Literal::Tuple({Literal::Array<float>(Shape(ElementType::kF32, {3}), values),
@@ -458,12 +529,14 @@ TEST(BoundedCode, WhatHasNoCodeIsNamed) {
             "UNIMPLEMENTED: 'r', the result of 'e', is of shape f32[<=5]: results of bounded "
             "dimensions; set-dimension-size to the bound as a constant makes a dimension one, and "
             "get-dimension-size tells its size");
-  EXPECT_EQ(Error("  t = (f32[2], s32[2]) topk(b), k=2\n"
-                  "  ROOT r = f32[2] get-tuple-element(t), index=0\n"),
+  EXPECT_EQ(Error(R"(  t = (f32[2], s32[2]) topk(b), k=2
+  ROOT r = f32[2] get-tuple-element(t), index=0
+)"),
             "UNIMPLEMENTED: expand-bounded: topk: 't' of shape (f32[2], s32[2]) has no compiled "
             "code: bounded dimensions of f32[<=5]");
-  EXPECT_EQ(Error("  i = s32[<=5] iota(), iota_dimension=0\n"
-                  "  ROOT r = s32[] get-dimension-size(i), dimensions={0}\n"),
+  EXPECT_EQ(Error(R"(  i = s32[<=5] iota(), iota_dimension=0
+  ROOT r = s32[] get-dimension-size(i), dimensions={0}
+)"),
             "UNIMPLEMENTED: expand-bounded: iota: 'i' of shape s32[<=5] has no compiled code: "
             "bounded dimensions");
 }

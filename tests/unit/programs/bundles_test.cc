@@ -29,11 +29,15 @@ std::string Updates(int count, int64_t size, bool donated) {
     shapes += Cat(k ? ", " : "", shape, ", f32[]");
     aliases += Cat(k ? ", " : "", "{", 2 * k, "}: (", 2 * k, ", {}, may-alias)");
   }
-  return Cat(
-      "HloModule updates", donated ? Cat(", input_output_alias={ ", aliases, " }") : "",
-      "\nplus { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b) "
-      "}\nENTRY main {\n  zero = f32[] constant(0)\n",
-      body, "  ROOT r = (", shapes, ") tuple(", results, ")\n}\n");
+  return Cat("HloModule updates", donated ? Cat(", input_output_alias={ ", aliases, " }") : "",
+             R"(
+plus { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+ENTRY main {
+  zero = f32[] constant(0)
+)",
+             body, "  ROOT r = (", shapes, ") tuple(", results, ")\n}\n");
 }
 
 const kernel::ScheduledKernel* BundleOf(const codegen::LoweredProgram& lowered) {
@@ -123,15 +127,23 @@ TEST(Bundles, InALoopStateStaysInPlace) {
   state += ")";
   std::string initial;
   for (int k = 0; k < 20; ++k) initial += Cat(", p", k);
-  auto module = ir::ParseOrDie(
-      Cat("HloModule loop\nbody { t = ", state,
-          " parameter(0)\n  i = s32[] get-tuple-element(t), index=0\n  one = s32[] constant(1)\n"
-          "  n = s32[] add(i, one)\n",
-          body, "  ROOT r = ", state, " tuple(n", next, ") }\ncond { t = ", state,
-          " parameter(0)\n  i = s32[] get-tuple-element(t), index=0\n  n = s32[] constant(3)\n"
-          "  ROOT p = pred[] compare(i, n), direction=LT }\nENTRY e {\n  z = s32[] constant(0)\n",
-          state_in, "  init = ", state, " tuple(z", initial, ")\n  ROOT w = ", state,
-          " while(init), condition=cond, body=body\n}\n"));
+  auto module =
+      ir::ParseOrDie(Cat("HloModule loop\nbody { t = ", state,
+                         R"( parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+)",
+                         body, "  ROOT r = ", state, " tuple(n", next, ") }\ncond { t = ", state,
+                         R"( parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(3)
+  ROOT p = pred[] compare(i, n), direction=LT }
+ENTRY e {
+  z = s32[] constant(0)
+)",
+                         state_in, "  init = ", state, " tuple(z", initial, ")\n  ROOT w = ", state,
+                         " while(init), condition=cond, body=body\n}\n"));
   std::vector<Literal> arguments = RandomArguments(*module, 5);
   auto expected = interp::Evaluate(*module, arguments);
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();

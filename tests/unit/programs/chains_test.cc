@@ -30,29 +30,42 @@ struct Case {
 std::string Tail(const std::string& tail) {
   if (tail == "sum") return "  ROOT y = R reduce(d, zero), dimensions={2}, to_apply=plus\n";
   if (tail == "squared error") {
-    return "  e = D subtract(d, z)\n  ee = D multiply(e, e)\n"
-           "  ROOT y = R reduce(ee, zero), dimensions={2}, to_apply=plus\n";
+    return R"(  e = D subtract(d, z)
+  ee = D multiply(e, e)
+  ROOT y = R reduce(ee, zero), dimensions={2}, to_apply=plus
+)";
   }
   if (tail == "loss") {
-    return "  e = D subtract(d, z)\n  ee = D multiply(e, e)\n"
-           "  l = S reduce(ee, zero), dimensions={0,1,2}, to_apply=plus\n"
-           "  ROOT y = S multiply(l, l)\n";
+    return R"(  e = D subtract(d, z)
+  ee = D multiply(e, e)
+  l = S reduce(ee, zero), dimensions={0,1,2}, to_apply=plus
+  ROOT y = S multiply(l, l)
+)";
   }
   if (tail == "kept") {
-    return "  s = R reduce(d, zero), dimensions={2}, to_apply=plus\n"
-           "  ROOT y = (R, D) tuple(s, d)\n";
+    return R"(  s = R reduce(d, zero), dimensions={2}, to_apply=plus
+  ROOT y = (R, D) tuple(s, d)
+)";
   }
   if (tail == "norm") {
-    return "  r = D add(d, z)\n  s = R reduce(r, zero), dimensions={2}, to_apply=plus\n"
-           "  sb = D broadcast(s), dimensions={0,1}\n  c = D subtract(r, sb)\n"
-           "  cc = D multiply(c, c)\n"
-           "  q = R reduce(cc, zero), dimensions={2}, to_apply=plus\n"
-           "  qb = D broadcast(q), dimensions={0,1}\n  ROOT y = D subtract(c, qb)\n";
+    return R"(  r = D add(d, z)
+  s = R reduce(r, zero), dimensions={2}, to_apply=plus
+  sb = D broadcast(s), dimensions={0,1}
+  c = D subtract(r, sb)
+  cc = D multiply(c, c)
+  q = R reduce(cc, zero), dimensions={2}, to_apply=plus
+  qb = D broadcast(q), dimensions={0,1}
+  ROOT y = D subtract(c, qb)
+)";
   }
-  return "  top = R reduce(d, low), dimensions={2}, to_apply=largest\n"
-         "  tb = D broadcast(top), dimensions={0,1}\n  below = D subtract(d, tb)\n"
-         "  e = D exponential(below)\n  s = R reduce(e, zero), dimensions={2}, to_apply=plus\n"
-         "  sb = D broadcast(s), dimensions={0,1}\n  ROOT y = D divide(e, sb)\n";
+  return R"(  top = R reduce(d, low), dimensions={2}, to_apply=largest
+  tb = D broadcast(top), dimensions={0,1}
+  below = D subtract(d, tb)
+  e = D exponential(below)
+  s = R reduce(e, zero), dimensions={2}, to_apply=plus
+  sb = D broadcast(s), dimensions={0,1}
+  ROOT y = D divide(e, sb)
+)";
 }
 
 std::string Text(const Case& c) {

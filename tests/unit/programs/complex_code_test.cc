@@ -403,8 +403,14 @@ TEST(ComplexCode, OrderIsThatOfTheEvaluator) {
   }
   // Bounds may be scalars.
   auto module = ir::ParseOrDie(
-      "HloModule m\nENTRY e {\n  l = c64[] constant((-1, 2))\n  h = c64[] constant((1, -1))\n"
-      "  x = c64[1000] parameter(0)\n  ROOT r = c64[1000] clamp(l, x, h)\n}\n");
+      R"(HloModule m
+ENTRY e {
+  l = c64[] constant((-1, 2))
+  h = c64[] constant((1, -1))
+  x = c64[1000] parameter(0)
+  ROOT r = c64[1000] clamp(l, x, h)
+}
+)");
   const std::vector<Literal> first = {operands[0]};
   Result<Literal> expected = interp::Evaluate(*module, first);
   Result<Literal> got = testing::RunCompiled(*module, first, true);

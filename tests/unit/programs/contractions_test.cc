@@ -32,8 +32,10 @@ TEST(Contractions, ScaledAlongOneOfTwoDimensions) {
       Check(Cat("HloModule m\nENTRY e {\n  x = ", x, " parameter(0)\n  s = f32[", scale,
                 "] parameter(1)\n  y = f32[", sizes, "] parameter(2)\n  b = ", x,
                 " broadcast(s), dimensions={", inner ? 2 : 1, "}\n  d = ", x,
-                " multiply(x, b)\n  ROOT r = f32[3] dot(d, y), lhs_contracting_dims={1,2}, "
-                "rhs_contracting_dims={0,1}\n}\n"));
+                R"( multiply(x, b)
+  ROOT r = f32[3] dot(d, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
+}
+)"));
     }
   }
 }

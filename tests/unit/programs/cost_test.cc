@@ -56,19 +56,26 @@ using Operations = ir::Operations;
 TEST(Cost, Elementwise) {
   EXPECT_EQ(Of("x = f32[10,20] parameter(0)\n ROOT y = f32[10,20] add(x, x)"),
             (Operations{200, 0}));
-  EXPECT_EQ(Of("x = f32[7] parameter(0)\n y = f32[7] tanh(x)\n z = f32[7] sqrt(y)\n "
-               "ROOT w = s32[7] convert(z)"),
+  EXPECT_EQ(Of(R"(x = f32[7] parameter(0)
+ y = f32[7] tanh(x)
+ z = f32[7] sqrt(y)
+ ROOT w = s32[7] convert(z))"),
             (Operations{7, 14}));
-  EXPECT_EQ(Of("p = pred[5] parameter(0)\n x = s8[5] parameter(1)\n y = s8[5] select(p, x, x)\n "
-               "ROOT z = s8[5] clamp(x, y, x)"),
+  EXPECT_EQ(Of(R"(p = pred[5] parameter(0)
+ x = s8[5] parameter(1)
+ y = s8[5] select(p, x, x)
+ ROOT z = s8[5] clamp(x, y, x))"),
             (Operations{10, 0}));
 }
 
 TEST(Cost, OpsThatMoveElements) {
-  EXPECT_EQ(Of("x = f32[4,6] parameter(0)\n t = f32[6,4] transpose(x), dimensions={1,0}\n "
-               "r = f32[24] reshape(t)\n s = f32[8] slice(r), slice={[0:24:3]}\n "
-               "i = f32[8] iota(), iota_dimension=0\n c = f32[16] concatenate(s, i), "
-               "dimensions={0}\n ROOT d = f32[16] copy(c)"),
+  EXPECT_EQ(Of(R"(x = f32[4,6] parameter(0)
+ t = f32[6,4] transpose(x), dimensions={1,0}
+ r = f32[24] reshape(t)
+ s = f32[8] slice(r), slice={[0:24:3]}
+ i = f32[8] iota(), iota_dimension=0
+ c = f32[16] concatenate(s, i), dimensions={0}
+ ROOT d = f32[16] copy(c))"),
             (Operations{0, 0}));
 }
 
@@ -80,14 +87,16 @@ TEST(Cost, Dot) {
 }
 
 TEST(Cost, Computations) {
-  EXPECT_EQ(Of("x = f32[10,20] parameter(0)\n z = f32[] constant(0)\n "
-               "ROOT r = f32[10] reduce(x, z), dimensions={1}, to_apply=add"),
+  EXPECT_EQ(Of(R"(x = f32[10,20] parameter(0)
+ z = f32[] constant(0)
+ ROOT r = f32[10] reduce(x, z), dimensions={1}, to_apply=add)"),
             (Operations{190, 0}));
-  EXPECT_EQ(Of("x = f32[10,20] parameter(0)\n z = f32[] constant(0)\n "
-               "ROOT r = f32[] reduce(x, z), dimensions={0,1}, to_apply=spread"),
+  EXPECT_EQ(Of(R"(x = f32[10,20] parameter(0)
+ z = f32[] constant(0)
+ ROOT r = f32[] reduce(x, z), dimensions={0,1}, to_apply=spread)"),
             (Operations{2 * 199, 199}));
-  EXPECT_EQ(Of("x = f32[9] parameter(0)\n ROOT m = f32[9] map(x), dimensions={0}, "
-               "to_apply=square"),
+  EXPECT_EQ(Of(R"(x = f32[9] parameter(0)
+ ROOT m = f32[9] map(x), dimensions={0}, to_apply=square)"),
             (Operations{9, 0}));
   EXPECT_EQ(Of("x = f32[50] parameter(0)\n i = s32[6] parameter(1)\n u = f32[6] parameter(2)\n "
                "ROOT s = f32[50] scatter(x, i, u), update_window_dims={}, "
@@ -97,25 +106,28 @@ TEST(Cost, Computations) {
 }
 
 TEST(Cost, Sorts) {
-  EXPECT_EQ(Of("x = f32[1024] parameter(0)\n "
-               "ROOT s = f32[1024] sort(x), dimensions={0}, to_apply=less"),
+  EXPECT_EQ(Of(R"(x = f32[1024] parameter(0)
+ ROOT s = f32[1024] sort(x), dimensions={0}, to_apply=less)"),
             (Operations{10240, 0}));
-  EXPECT_EQ(Of("x = f32[3,5] parameter(0)\n "
-               "ROOT t = (f32[3,2], s32[3,2]) topk(x), k=2, largest=true"),
+  EXPECT_EQ(Of(R"(x = f32[3,5] parameter(0)
+ ROOT t = (f32[3,2], s32[3,2]) topk(x), k=2, largest=true)"),
             (Operations{15 * 4, 0}));
 }
 
 TEST(Cost, ControlFlow) {
   // One round of a loop: the comparison, the counter, and ten tanh.
-  EXPECT_EQ(Of("x = f32[10] parameter(0)\n i = s32[] parameter(1)\n "
-               "t = (s32[], f32[10]) tuple(i, x)\n "
-               "ROOT w = (s32[], f32[10]) while(t), condition=more, body=next"),
+  EXPECT_EQ(Of(R"(x = f32[10] parameter(0)
+ i = s32[] parameter(1)
+ t = (s32[], f32[10]) tuple(i, x)
+ ROOT w = (s32[], f32[10]) while(t), condition=more, body=next)"),
             (Operations{2, 10}));
-  EXPECT_EQ(Of("p = pred[] parameter(0)\n x = f32[100] parameter(1)\n "
-               "ROOT c = f32[100] conditional(p, x, x), branch_computations={few, many}"),
+  EXPECT_EQ(Of(R"(p = pred[] parameter(0)
+ x = f32[100] parameter(1)
+ ROOT c = f32[100] conditional(p, x, x), branch_computations={few, many})"),
             (Operations{200, 100}));
-  EXPECT_EQ(Of("x = f32[100] parameter(0)\n a = f32[100] call(x), to_apply=few\n "
-               "ROOT b = f32[100] call(a), to_apply=few"),
+  EXPECT_EQ(Of(R"(x = f32[100] parameter(0)
+ a = f32[100] call(x), to_apply=few
+ ROOT b = f32[100] call(a), to_apply=few)"),
             (Operations{200, 0}));
 }
 
@@ -127,22 +139,26 @@ int64_t BytesOf(std::string_view body, bool fuse) {
 
 TEST(Cost, BytesOfKernels) {
   constexpr char kChain[] =
-      "x = f32[1000] parameter(0)\n y = f32[1000] tanh(x)\n z = f32[1000] add(y, x)\n "
-      "ROOT w = f32[1000] exponential(z)";
+      R"(x = f32[1000] parameter(0)
+ y = f32[1000] tanh(x)
+ z = f32[1000] add(y, x)
+ ROOT w = f32[1000] exponential(z))";
   EXPECT_EQ(BytesOf(kChain, true), 4000 + 4000);
   // Op by op: tanh and exp read one and write one; add reads two.
   EXPECT_EQ(BytesOf(kChain, false), 8000 + 12000 + 8000);
-  EXPECT_EQ(BytesOf("x = f32[100,30] parameter(0)\n z = f32[] constant(0)\n "
-                    "ROOT r = f32[100] reduce(x, z), dimensions={1}, to_apply=add",
+  EXPECT_EQ(BytesOf(R"(x = f32[100,30] parameter(0)
+ z = f32[] constant(0)
+ ROOT r = f32[100] reduce(x, z), dimensions={1}, to_apply=add)",
                     true),
             12000 + 400);
-  EXPECT_EQ(BytesOf("x = f32[500] parameter(0)\n "
-                    "ROOT s = f32[500] sort(x), dimensions={0}, to_apply=less",
+  EXPECT_EQ(BytesOf(R"(x = f32[500] parameter(0)
+ ROOT s = f32[500] sort(x), dimensions={0}, to_apply=less)",
                     true),
             2000 + 2000);
   // A parameter that is a result is copied.
-  EXPECT_EQ(BytesOf("x = f32[100] parameter(0)\n y = f32[100] negate(x)\n "
-                    "ROOT t = (f32[100], f32[100]) tuple(x, y)",
+  EXPECT_EQ(BytesOf(R"(x = f32[100] parameter(0)
+ y = f32[100] negate(x)
+ ROOT t = (f32[100], f32[100]) tuple(x, y))",
                     true),
             800 + 800);
 }

@@ -94,33 +94,53 @@ TEST(Random, CompiledBits) {
 }
 
 TEST(BatchNorm, Values) {
-  EXPECT_EQ(ValueOf("HloModule m\nENTRY e {\n  x = f32[2,2] constant({{1, 2}, {3, 6}})\n"
-                    "  s = f32[2] constant({2, 1})\n  o = f32[2] constant({0, 10})\n"
-                    "  ROOT r = (f32[2,2], f32[2], f32[2]) batch-norm-training(x, s, o), "
-                    "epsilon=0, feature_index=1\n}\n"),
+  EXPECT_EQ(ValueOf(R"(HloModule m
+ENTRY e {
+  x = f32[2,2] constant({{1, 2}, {3, 6}})
+  s = f32[2] constant({2, 1})
+  o = f32[2] constant({0, 10})
+  ROOT r = (f32[2,2], f32[2], f32[2]) batch-norm-training(x, s, o), epsilon=0, feature_index=1
+}
+)"),
             "({ { -2, 9 }, { 2, 11 } }, {2, 4}, {1, 4})");
-  EXPECT_EQ(ValueOf("HloModule m\nENTRY e {\n  x = f32[2,2] constant({{1, 2}, {3, 6}})\n"
-                    "  s = f32[2] constant({2, 1})\n  o = f32[2] constant({0, 10})\n"
-                    "  m = f32[2] constant({1, 0})\n  v = f32[2] constant({3, 15})\n"
-                    "  ROOT r = f32[2,2] batch-norm-inference(x, s, o, m, v), epsilon=1, "
-                    "feature_index=0\n}\n"),
+  EXPECT_EQ(ValueOf(R"(HloModule m
+ENTRY e {
+  x = f32[2,2] constant({{1, 2}, {3, 6}})
+  s = f32[2] constant({2, 1})
+  o = f32[2] constant({0, 10})
+  m = f32[2] constant({1, 0})
+  v = f32[2] constant({3, 15})
+  ROOT r = f32[2,2] batch-norm-inference(x, s, o, m, v), epsilon=1, feature_index=0
+}
+)"),
             "{ { 0, 1 }, { 10.75, 11.5 } }");
 }
 
 // The gradients are those of the difference quotient.
 TEST(BatchNorm, Gradients) {
   const std::string forward =
-      "HloModule m\nENTRY e {\n  x = f64[3,2] parameter(0)\n  s = f64[2] parameter(1)\n"
-      "  o = f64[2] parameter(2)\n  t = (f64[3,2], f64[2], f64[2]) batch-norm-training(x, s, o), "
-      "epsilon=0.5, feature_index=1\n  ROOT r = f64[3,2] get-tuple-element(t), index=0\n}\n";
+      R"(HloModule m
+ENTRY e {
+  x = f64[3,2] parameter(0)
+  s = f64[2] parameter(1)
+  o = f64[2] parameter(2)
+  t = (f64[3,2], f64[2], f64[2]) batch-norm-training(x, s, o), epsilon=0.5, feature_index=1
+  ROOT r = f64[3,2] get-tuple-element(t), index=0
+}
+)";
   const std::string backward =
-      "HloModule m\nENTRY e {\n  x = f64[3,2] parameter(0)\n  s = f64[2] parameter(1)\n"
-      "  o = f64[2] parameter(2)\n  g = f64[3,2] parameter(3)\n"
-      "  t = (f64[3,2], f64[2], f64[2]) batch-norm-training(x, s, o), "
-      "epsilon=0.5, feature_index=1\n  m = f64[2] get-tuple-element(t), index=1\n"
-      "  v = f64[2] get-tuple-element(t), index=2\n"
-      "  ROOT r = (f64[3,2], f64[2], f64[2]) batch-norm-grad(x, s, m, v, g), epsilon=0.5, "
-      "feature_index=1\n}\n";
+      R"(HloModule m
+ENTRY e {
+  x = f64[3,2] parameter(0)
+  s = f64[2] parameter(1)
+  o = f64[2] parameter(2)
+  g = f64[3,2] parameter(3)
+  t = (f64[3,2], f64[2], f64[2]) batch-norm-training(x, s, o), epsilon=0.5, feature_index=1
+  m = f64[2] get-tuple-element(t), index=1
+  v = f64[2] get-tuple-element(t), index=2
+  ROOT r = (f64[3,2], f64[2], f64[2]) batch-norm-grad(x, s, m, v, g), epsilon=0.5, feature_index=1
+}
+)";
   auto f = ir::ParseOrDie(forward), df = ir::ParseOrDie(backward);
   std::vector<Literal> arguments = testing::RandomArguments(*df, 3);
   Result<Literal> gradients = interp::Evaluate(*df, arguments);
@@ -162,16 +182,26 @@ TEST(BatchNorm, Compiled) {
         type == "bf16" ? 2e-2 : 1e-4, type == "bf16" ? 2e-1 : 1e-4);
   }
   testing::CheckOnGpu(
-      "HloModule m\nENTRY e {\n  x = f32[6,3] parameter(0)\n  s = f32[3] parameter(1)\n"
-      "  o = f32[3] parameter(2)\n  ROOT r = (f32[6,3], f32[3], f32[3]) batch-norm-training(x, s, "
-      "o), epsilon=0.1, feature_index=1\n}\n",
+      R"(HloModule m
+ENTRY e {
+  x = f32[6,3] parameter(0)
+  s = f32[3] parameter(1)
+  o = f32[3] parameter(2)
+  ROOT r = (f32[6,3], f32[3], f32[3]) batch-norm-training(x, s, o), epsilon=0.1, feature_index=1
+}
+)",
       1e-5);
 }
 
 TEST(NextAfter, Values) {
   const std::string text =
-      "HloModule m\nENTRY e {\n  x = f32[N] parameter(0)\n  y = f32[N] parameter(1)\n"
-      "  ROOT r = f32[N] kiln.next-after(x, y)\n}\n";
+      R"(HloModule m
+ENTRY e {
+  x = f32[N] parameter(0)
+  y = f32[N] parameter(1)
+  ROOT r = f32[N] kiln.next-after(x, y)
+}
+)";
   std::vector<float> numbers = {0,         -0.0f,         1,        -1,        1e-45f, -1e-45f,
                                 1.18e-38f, 3.4028235e38f, INFINITY, -INFINITY, NAN,    2.5f};
   std::vector<float> x, y, expected;
@@ -202,8 +232,13 @@ TEST(NextAfter, Values) {
 
 TEST(OneProcess, IsItsOwnGroup) {
   const std::string add =
-      "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
-      " ROOT r = f32[] add(a, b) }\nENTRY e {\n  x = f32[4] parameter(0)\n";
+      R"(HloModule m
+add { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }
+ENTRY e {
+  x = f32[4] parameter(0)
+)";
   const std::vector<Literal> arguments = {
       Literal::Array<float>(Shape(ElementType::kF32, {4}), std::vector<float>{1, 2, 3, 4})};
   auto run = [&](std::string_view line) {
@@ -230,17 +265,30 @@ TEST(OneProcess, IsItsOwnGroup) {
 
 TEST(Tokens, AreHandedThrough) {
   const std::string text =
-      "HloModule m\nbody {\n  p = (s32[], token[]) parameter(0)\n"
-      "  i = s32[] get-tuple-element(p), index=0\n  t = token[] get-tuple-element(p), index=1\n"
-      "  one = s32[] constant(1)\n  n = s32[] add(i, one)\n  u = token[] after-all(t, t)\n"
-      "  ROOT r = (s32[], token[]) tuple(n, u)\n}\n"
-      "condition {\n  p = (s32[], token[]) parameter(0)\n"
-      "  i = s32[] get-tuple-element(p), index=0\n  ten = s32[] constant(10)\n"
-      "  ROOT r = pred[] compare(i, ten), direction=LT\n}\n"
-      "ENTRY e {\n  i = s32[] parameter(0)\n  t = token[] after-all()\n"
-      "  s = (s32[], token[]) tuple(i, t)\n"
-      "  w = (s32[], token[]) while(s), condition=condition, body=body\n"
-      "  ROOT r = s32[] get-tuple-element(w), index=0\n}\n";
+      R"(HloModule m
+body {
+  p = (s32[], token[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  t = token[] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  n = s32[] add(i, one)
+  u = token[] after-all(t, t)
+  ROOT r = (s32[], token[]) tuple(n, u)
+}
+condition {
+  p = (s32[], token[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  ten = s32[] constant(10)
+  ROOT r = pred[] compare(i, ten), direction=LT
+}
+ENTRY e {
+  i = s32[] parameter(0)
+  t = token[] after-all()
+  s = (s32[], token[]) tuple(i, t)
+  w = (s32[], token[]) while(s), condition=condition, body=body
+  ROOT r = s32[] get-tuple-element(w), index=0
+}
+)";
   CheckBits(text, {Literal::Scalar<int32_t>(ElementType::kS32, 3)});
 }
 

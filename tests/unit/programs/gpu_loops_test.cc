@@ -232,8 +232,10 @@ TEST(GpuLoops, ChoicesOutOfMany) {
     // The seventh does nothing.
     text += i == 7 ? Cat("b", i, " { ROOT x = f32[5] parameter(0) }\n")
                    : Cat("b", i, " { x = f32[5] parameter(0)\n  c = f32[] constant(", i,
-                         ".5)\n  d = f32[5] broadcast(c), dimensions={}\n"
-                         "  ROOT y = f32[5] multiply(x, d) }\n");
+                         R"(.5)
+  d = f32[5] broadcast(c), dimensions={}
+  ROOT y = f32[5] multiply(x, d) }
+)");
     names += Cat(i > 0 ? ", b" : "b", i);
     operands += ", x";
   }

@@ -35,14 +35,23 @@ TEST(Layouts, ScattersToAnother) {
 
 TEST(Layouts, SortsOfOneElement) {
   Check(
-      "HloModule m\nless {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-      "  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n"
-      "  ROOT r = pred[] compare(a, b), direction=LT\n}\n"
-      "ENTRY e {\n  x = f32[2,4,1]{0,2,1} parameter(0)\n  y = s32[2,4,1] parameter(1)\n"
-      "  s = (f32[2,4,1], s32[2,4,1]) sort(x, y), dimensions={2}, to_apply=less\n"
-      "  a = f32[2,4,1] get-tuple-element(s), index=0\n"
-      "  b = s32[2,4,1] get-tuple-element(s), index=1\n"
-      "  ROOT r = (f32[2,4,1], s32[2,4,1]) tuple(a, b)\n}\n",
+      R"(HloModule m
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+ENTRY e {
+  x = f32[2,4,1]{0,2,1} parameter(0)
+  y = s32[2,4,1] parameter(1)
+  s = (f32[2,4,1], s32[2,4,1]) sort(x, y), dimensions={2}, to_apply=less
+  a = f32[2,4,1] get-tuple-element(s), index=0
+  b = s32[2,4,1] get-tuple-element(s), index=1
+  ROOT r = (f32[2,4,1], s32[2,4,1]) tuple(a, b)
+}
+)",
       0, 0);
 }
 
@@ -50,18 +59,30 @@ TEST(Layouts, SortsOfOneElement) {
 // pipeline would go on for ever.
 TEST(Layouts, RewritesInVain) {
   Check(
-      "HloModule m\nENTRY e {\n  x = f32[1,5,2] parameter(0)\n"
-      "  a = f32[1,5,1] slice(x), slice={[0:1], [0:5], [0:1]}\n"
-      "  b = f32[1,5,1] slice(x), slice={[0:1], [0:5], [1:2]}\n"
-      "  ROOT r = f32[1,5,2]{0,1,2} concatenate(a, b), dimensions={2}\n}\n",
+      R"(HloModule m
+ENTRY e {
+  x = f32[1,5,2] parameter(0)
+  a = f32[1,5,1] slice(x), slice={[0:1], [0:5], [0:1]}
+  b = f32[1,5,1] slice(x), slice={[0:1], [0:5], [1:2]}
+  ROOT r = f32[1,5,2]{0,1,2} concatenate(a, b), dimensions={2}
+}
+)",
       0, 0);
   // Also no computation of its own.
   Check(
-      "HloModule m\nplus {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-      "  ROOT r = f32[] add(a, b)\n}\n"
-      "ENTRY e {\n  x = f32[6,1,4,2] parameter(0)\n  z = f32[] constant(0)\n"
-      "  a = f32[6,4,2] reduce(x, z), dimensions={1}, to_apply=plus\n"
-      "  ROOT r = f32[6,2]{0,1} reduce(a, z), dimensions={1}, to_apply=plus\n}\n");
+      R"(HloModule m
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[6,1,4,2] parameter(0)
+  z = f32[] constant(0)
+  a = f32[6,4,2] reduce(x, z), dimensions={1}, to_apply=plus
+  ROOT r = f32[6,2]{0,1} reduce(a, z), dimensions={1}, to_apply=plus
+}
+)");
 }
 
 }  // namespace

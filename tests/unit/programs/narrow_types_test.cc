@@ -91,9 +91,17 @@ TEST(ComplexCode, Moves) {
 
 TEST(ComplexCode, Folds) {
   const std::string_view add =
-      "add {\n  a = c64[] parameter(0)\n  b = c64[] parameter(1)\n  ROOT r = c64[] add(a, b)\n}\n"
-      "mul {\n  a = c64[] parameter(0)\n  b = c64[] parameter(1)\n"
-      "  ROOT r = c64[] multiply(a, b)\n}\n";
+      R"(add {
+  a = c64[] parameter(0)
+  b = c64[] parameter(1)
+  ROOT r = c64[] add(a, b)
+}
+mul {
+  a = c64[] parameter(0)
+  b = c64[] parameter(1)
+  ROOT r = c64[] multiply(a, b)
+}
+)";
   Check(Entry("x = c64[30,5]; z = c64[]",
               "  ROOT r = c64[5] reduce(x, z), dimensions={0}, to_apply=add", add),
         1e-4);
@@ -112,28 +120,43 @@ TEST(ComplexCode, Folds) {
               "  ROOT r = c64[4,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
         1e-4);
   Check(Entry("x = f32[9]; y = c64[9]",
-              "  s = (f32[9], c64[9]) sort(x, y), dimensions={0}, to_apply=less\n"
-              "  ROOT r = c64[9] get-tuple-element(s), index=1",
-              "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-              "  c = c64[] parameter(2)\n  d = c64[] parameter(3)\n"
-              "  ROOT r = pred[] compare(a, b), direction=LT\n}\n"));
+              R"(  s = (f32[9], c64[9]) sort(x, y), dimensions={0}, to_apply=less
+  ROOT r = c64[9] get-tuple-element(s), index=1)",
+              R"(less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = c64[] parameter(2)
+  d = c64[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+)"));
 }
 
 TEST(ComplexCode, LoopsAndTuples) {
   Check(Entry("x = (c64[3], s32[])",
-              "  i = s32[] constant(0)\n  z = c64[3] get-tuple-element(x), index=0\n"
-              "  t = (c64[3], s32[]) tuple(z, i)\n"
-              "  w = (c64[3], s32[]) while(t), condition=condition, body=body\n"
-              "  v = c64[3] get-tuple-element(w), index=0\n"
-              "  u = (c64[3]) tuple(v)\n"
-              "  ROOT r = (c64[3], (c64[3])) tuple(z, u)",
-              "body {\n  p = (c64[3], s32[]) parameter(0)\n  z = c64[3] get-tuple-element(p), "
-              "index=0\n  i = s32[] get-tuple-element(p), index=1\n  o = s32[] constant(1)\n"
-              "  n = s32[] add(i, o)\n  q = c64[3] add(z, z)\n"
-              "  ROOT r = (c64[3], s32[]) tuple(q, n)\n}\n"
-              "condition {\n  p = (c64[3], s32[]) parameter(0)\n"
-              "  i = s32[] get-tuple-element(p), index=1\n  m = s32[] constant(4)\n"
-              "  ROOT r = pred[] compare(i, m), direction=LT\n}\n"));
+              R"(  i = s32[] constant(0)
+  z = c64[3] get-tuple-element(x), index=0
+  t = (c64[3], s32[]) tuple(z, i)
+  w = (c64[3], s32[]) while(t), condition=condition, body=body
+  v = c64[3] get-tuple-element(w), index=0
+  u = (c64[3]) tuple(v)
+  ROOT r = (c64[3], (c64[3])) tuple(z, u))",
+              R"(body {
+  p = (c64[3], s32[]) parameter(0)
+  z = c64[3] get-tuple-element(p), index=0
+  i = s32[] get-tuple-element(p), index=1
+  o = s32[] constant(1)
+  n = s32[] add(i, o)
+  q = c64[3] add(z, z)
+  ROOT r = (c64[3], s32[]) tuple(q, n)
+}
+condition {
+  p = (c64[3], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=1
+  m = s32[] constant(4)
+  ROOT r = pred[] compare(i, m), direction=LT
+}
+)"));
 }
 
 // Every value of a narrow type, and all pairs of those with few bits.
@@ -254,30 +277,41 @@ TEST(NarrowCode, MovesFoldsAndProducts) {
               "  ROOT r = f32[4,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
         1e-6);
   Check(Entry("x = s4[30]; z = s4[]", "  ROOT r = s4[] reduce(x, z), dimensions={0}, to_apply=add",
-              "add {\n  a = s4[] parameter(0)\n  b = s4[] parameter(1)\n  ROOT r = s4[] add(a, b)\n"
-              "}\n"));
+              R"(add {
+  a = s4[] parameter(0)
+  b = s4[] parameter(1)
+  ROOT r = s4[] add(a, b)
+}
+)"));
   Check(Entry("x = f8e5m2[30]; z = f8e5m2[]",
               "  ROOT r = f8e5m2[] reduce(x, z), dimensions={0}, to_apply=max",
-              "max {\n  a = f8e5m2[] parameter(0)\n  b = f8e5m2[] parameter(1)\n"
-              "  ROOT r = f8e5m2[] maximum(a, b)\n}\n"));
+              R"(max {
+  a = f8e5m2[] parameter(0)
+  b = f8e5m2[] parameter(1)
+  ROOT r = f8e5m2[] maximum(a, b)
+}
+)"));
   Check(Entry("x = s4[5]",
-              "  c = s4[] constant(3)\n  b = s4[5] broadcast(c), dimensions={}\n"
-              "  ROOT r = s4[5] add(x, b)"));
+              R"(  c = s4[] constant(3)
+  b = s4[5] broadcast(c), dimensions={}
+  ROOT r = s4[5] add(x, b))"));
   Check(Entry("x = f32[5]",
-              "  i = u4[5] iota(), iota_dimension=0\n  j = f32[5] convert(i)\n"
-              "  ROOT r = f32[5] add(x, j)"));
+              R"(  i = u4[5] iota(), iota_dimension=0
+  j = f32[5] convert(i)
+  ROOT r = f32[5] add(x, j))"));
 }
 
 // Arrays that are not row-major, given, made and handed on.
 TEST(NarrowCode, Layouts) {
   Check(Entry("x = s4[3,6]{0,1}; y = s4[3,6]", "  ROOT r = s4[3,6]{0,1} add(x, y)"));
   Check(Entry("x = f8e5m2[3,6]{0,1}",
-              "  s = f8e5m2[3,4]{0,1} slice(x), slice={[0:3], [1:5]}\n"
-              "  ROOT r = f32[3,4]{0,1} convert(s)"));
+              R"(  s = f8e5m2[3,4]{0,1} slice(x), slice={[0:3], [1:5]}
+  ROOT r = f32[3,4]{0,1} convert(s))"));
   Check(Entry("x = c64[3,6]{0,1}; y = c64[3,6]",
-              "  m = c64[3,6]{0,1} multiply(x, y)\n  i = f32[3,6]{0,1} imag(m)\n"
-              "  p = pred[3,6]{0,1} compare(m, y), direction=NE\n"
-              "  ROOT r = (c64[3,6]{0,1}, f32[3,6]{0,1}, pred[3,6]{0,1}) tuple(m, i, p)"));
+              R"(  m = c64[3,6]{0,1} multiply(x, y)
+  i = f32[3,6]{0,1} imag(m)
+  p = pred[3,6]{0,1} compare(m, y), direction=NE
+  ROOT r = (c64[3,6]{0,1}, f32[3,6]{0,1}, pred[3,6]{0,1}) tuple(m, i, p))"));
 }
 
 TEST(NarrowCode, Convolutions) {
@@ -295,10 +329,17 @@ TEST(NarrowCode, Convolutions) {
   Check(convolution("c64", "c128"), 1e-5);
   // The largest of windows and sums of few, which no rounding touches.
   const std::string_view functions =
-      "ge {\n  a = TYPE[] parameter(0)\n  b = TYPE[] parameter(1)\n"
-      "  ROOT r = pred[] compare(a, b), direction=GE\n}\n"
-      "max {\n  a = TYPE[] parameter(0)\n  b = TYPE[] parameter(1)\n"
-      "  ROOT r = TYPE[] maximum(a, b)\n}\n";
+      R"(ge {
+  a = TYPE[] parameter(0)
+  b = TYPE[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GE
+}
+max {
+  a = TYPE[] parameter(0)
+  b = TYPE[] parameter(1)
+  ROOT r = TYPE[] maximum(a, b)
+}
+)";
   for (std::string_view type : {"f8e4m3fn", "f8e5m2", "s4", "u4"}) {
     std::string text = Entry(Cat("x = ", type, "[12]; y = ", type, "[5]; z = ", type, "[]"),
                              Cat("  ROOT r = ", type,
@@ -378,9 +419,10 @@ TEST(NarrowCode, BitsOfPred) {
 // The byte that stands for an element is a value of its own beside.
 TEST(NarrowCode, BytesThatAreReadAsBoth) {
   Check(Entry("x = u8[7]; y = u8[7]",
-              "  a = u8[7] add(x, y)\n  b = f8e4m3fnuz[7] bitcast-convert(a)\n"
-              "  c = u8[7] multiply(a, y)\n"
-              "  ROOT r = (u8[7], f8e4m3fnuz[7]) tuple(c, b)"));
+              R"(  a = u8[7] add(x, y)
+  b = f8e4m3fnuz[7] bitcast-convert(a)
+  c = u8[7] multiply(a, y)
+  ROOT r = (u8[7], f8e4m3fnuz[7]) tuple(c, b))"));
 }
 
 TEST(NarrowCode, FromComplexNumbers) {
@@ -396,8 +438,12 @@ TEST(NarrowCode, FromComplexNumbers) {
 }
 
 constexpr std::string_view kMinusOfBytes =
-    "minus {\n  a = f8e4m3fn[] parameter(0)\n  b = f8e4m3fn[] parameter(1)\n"
-    "  ROOT r = f8e4m3fn[] subtract(a, b)\n}\n";
+    R"(minus {
+  a = f8e4m3fn[] parameter(0)
+  b = f8e4m3fn[] parameter(1)
+  ROOT r = f8e4m3fn[] subtract(a, b)
+}
+)";
 
 // A sum is rounded once, what else rounds does so step by step; in every computation there is.
 TEST(NarrowCode, FoldsThatRound) {
@@ -405,13 +451,21 @@ TEST(NarrowCode, FoldsThatRound) {
               "  ROOT r = f8e4m3fn[9] reduce(x, z), dimensions={0}, to_apply=minus", kMinusOfBytes),
         0);
   std::string loops = std::string(kMinusOfBytes) +
-                      "plus {\n  a = f8e4m3fn[] parameter(0)\n  b = f8e4m3fn[] parameter(1)\n"
-                      "  ROOT r = f8e4m3fn[] add(a, b)\n}\n";
+                      R"(plus {
+  a = f8e4m3fn[] parameter(0)
+  b = f8e4m3fn[] parameter(1)
+  ROOT r = f8e4m3fn[] add(a, b)
+}
+)";
   for (int k = 0; k < 6; ++k) {
     loops += Cat("f", k,
-                 " {\n  x = f8e4m3fn[4,9] parameter(0)\n  z = f8e4m3fn[] constant(0)\n"
-                 "  s = f8e4m3fn[9] reduce(x, z), dimensions={0}, to_apply=plus\n"
-                 "  ROOT r = f8e4m3fn[9] reduce-window(s, z), window={size=2}, to_apply=plus\n}\n");
+                 R"( {
+  x = f8e4m3fn[4,9] parameter(0)
+  z = f8e4m3fn[] constant(0)
+  s = f8e4m3fn[9] reduce(x, z), dimensions={0}, to_apply=plus
+  ROOT r = f8e4m3fn[9] reduce-window(s, z), window={size=2}, to_apply=plus
+}
+)");
     const size_t at = loops.rfind("f8e4m3fn[9] reduce-window");
     loops.replace(at, 11, "f8e4m3fn[8]");
   }
@@ -454,8 +508,12 @@ TEST(NarrowCode, SelectAndScatter) {
 
 TEST(NarrowCode, FoldsInLayouts) {
   const std::string_view plus =
-      "plus {\n  a = f8e5m2[] parameter(0)\n  b = f8e5m2[] parameter(1)\n"
-      "  ROOT r = f8e5m2[] add(a, b)\n}\n";
+      R"(plus {
+  a = f8e5m2[] parameter(0)
+  b = f8e5m2[] parameter(1)
+  ROOT r = f8e5m2[] add(a, b)
+}
+)";
   Check(Entry("x = f8e5m2[4,3,5]{0,2,1}; z = f8e5m2[]",
               "  ROOT r = f8e5m2[4,5]{0,1} reduce(x, z), dimensions={1}, to_apply=plus", plus));
   Check(Entry("x = s4[4,3]{0,1}; y = s4[4,3]", "  ROOT r = s4[4,3]{0,1} add(x, y)"));
@@ -465,9 +523,14 @@ TEST(NarrowCode, FoldsInLayouts) {
 TEST(ComplexCode, Maps) {
   Check(Entry("x = c64[4,3]; y = c64[4,3]",
               "  ROOT r = c64[4,3] map(x, y), dimensions={0,1}, to_apply=f",
-              "f {\n  a = c64[] parameter(0)\n  b = c64[] parameter(1)\n"
-              "  m = c64[] multiply(a, b)\n  c = c64[] constant((1, -2))\n"
-              "  ROOT r = c64[] add(m, c)\n}\n"));
+              R"(f {
+  a = c64[] parameter(0)
+  b = c64[] parameter(1)
+  m = c64[] multiply(a, b)
+  c = c64[] constant((1, -2))
+  ROOT r = c64[] add(m, c)
+}
+)"));
 }
 
 }  // namespace

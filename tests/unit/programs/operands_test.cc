@@ -84,10 +84,13 @@ TEST(Operands, ArePackedFromWhereTheyAre) {
   // A that is read across, B that is contiguous along k, and with what follows.
   for (const char* tail : {"  ROOT r = f32[65,512] negate(d)\n", ""}) {
     std::string text =
-        Cat("HloModule packed\nENTRY main {\n  x = f32[50,70] parameter(0)\n"
-            "  y = f32[530,64] parameter(1)\n"
-            "  xs = f32[48,65] slice(x), slice={[1:49], [4:69]}\n"
-            "  ys = f32[512,48] slice(y), slice={[9:521], [11:59]}\n  ",
+        Cat(R"(HloModule packed
+ENTRY main {
+  x = f32[50,70] parameter(0)
+  y = f32[530,64] parameter(1)
+  xs = f32[48,65] slice(x), slice={[1:49], [4:69]}
+  ys = f32[512,48] slice(y), slice={[9:521], [11:59]}
+  )",
             *tail ? "" : "ROOT ",
             "d = f32[65,512] dot(xs, ys), lhs_contracting_dims={0}, rhs_contracting_dims={1}\n",
             tail, "}\n");

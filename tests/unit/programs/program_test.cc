@@ -75,15 +75,19 @@ TEST(ProgramId, TellsProgramsApart) {
 // The same steps over the same memory, and other orders of the same steps.
 TEST(ProgramId, GoesByTheSteps) {
   std::set<std::string> ids;
-  for (const char* body : {"a = f32[8] sort(x), dimensions={0}, to_apply=less\n"
-                           "  ROOT r = f32[8] sort(a), dimensions={0}, to_apply=more",
-                           "a = f32[8] sort(x), dimensions={0}, to_apply=more\n"
-                           "  ROOT r = f32[8] sort(a), dimensions={0}, to_apply=less"}) {
-    ids.insert(Compile(Cat("HloModule m\nless { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-                           "  ROOT l = pred[] compare(a, b), direction=LT }\n"
-                           "more { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
-                           "  ROOT l = pred[] compare(a, b), direction=GT }\n"
-                           "ENTRY e { x = f32[8] parameter(0)\n  ",
+  for (const char* body : {R"(a = f32[8] sort(x), dimensions={0}, to_apply=less
+  ROOT r = f32[8] sort(a), dimensions={0}, to_apply=more)",
+                           R"(a = f32[8] sort(x), dimensions={0}, to_apply=more
+  ROOT r = f32[8] sort(a), dimensions={0}, to_apply=less)"}) {
+    ids.insert(Compile(Cat(R"(HloModule m
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT l = pred[] compare(a, b), direction=LT }
+more { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT l = pred[] compare(a, b), direction=GT }
+ENTRY e { x = f32[8] parameter(0)
+  )",
                            body, " }"))
                    .program.id);
   }

@@ -95,8 +95,9 @@ ENTRY e { x = f32[5] constant({1, 7, 3, 7, 2})
 
 std::string ErrorOf(std::string_view parameters, std::string_view window) {
   auto module = ir::ParseHloText(Cat("HloModule m\n", kReducers, "ENTRY e {\n  x = ", parameters,
-                                     " parameter(0)\n  z = f32[] parameter(1)\n  ROOT r = "
-                                     "reduce-window(x, z), window={",
+                                     R"( parameter(0)
+  z = f32[] parameter(1)
+  ROOT r = reduce-window(x, z), window={)",
                                      window, "}, to_apply=add\n}\n"));
   if (!module.ok()) return std::string(module.status().message());
   return (*module)->entry()->root()->shape().ToString();
@@ -274,8 +275,10 @@ kernel::Kernel KernelOf(std::string_view text) {
 TEST(Scan, IsOneStepForEachElement) {
   auto kind = [](std::string_view window) {
     return KernelOf(Cat("HloModule m\n", kReducers,
-                        "ENTRY e {\n  x = f32[20,30] parameter(0)\n  z = f32[] constant(0)\n  ROOT "
-                        "r = reduce-window(x, z), window={",
+                        R"(ENTRY e {
+  x = f32[20,30] parameter(0)
+  z = f32[] constant(0)
+  ROOT r = reduce-window(x, z), window={)",
                         window, "}, to_apply=add\n}\n"));
   };
   using Kind = kernel::Kernel::Kind;
@@ -297,8 +300,10 @@ TEST(Scan, GivesTheSameBitsForAnyNumberOfThreads) {
        {"f32[600,2000] reduce-window(x, z), window={size=600x1 pad=599_0x0_0}",
         "f32[600,2000] reduce-window(x, z), window={size=1x2000 pad=0_0x0_1999}"}) {
     auto module = ir::ParseOrDie(Cat("HloModule m\n", kReducers,
-                                     "ENTRY e {\n  x = f32[600,2000] parameter(0)\n  z = f32[] "
-                                     "constant(0)\n  ROOT r = ",
+                                     R"(ENTRY e {
+  x = f32[600,2000] parameter(0)
+  z = f32[] constant(0)
+  ROOT r = )",
                                      text, ", to_apply=add\n}\n"));
     auto loaded = testing::Load(*module, true);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();

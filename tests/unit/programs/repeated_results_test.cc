@@ -53,20 +53,18 @@ TEST(RepeatedResults, OfAReductionInAFusion) {
 
 TEST(RepeatedResults, OfOtherKernels) {
   Check(Fusion("  n = f32[48,20] negate(a)", "(f32[48,20], f32[48,20], f32[48,20])", "n, a, n"));
+  Check(Fusion(R"(  d = f32[48,48] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  n = f32[48,48] negate(d))",
+               "(f32[48,48], f32[48,48], f32[48,48], f32[48,48])", "n, d, d, n"));
   Check(
-      Fusion("  d = f32[48,48] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
-             "  n = f32[48,48] negate(d)",
-             "(f32[48,48], f32[48,48], f32[48,48], f32[48,48])", "n, d, d, n"));
-  Check(
-      Fusion("  w = f32[48,20] reduce-window(a, z), window={size=1x20 pad=0_0x19_0}, "
-             "to_apply=add\n  n = f32[48,20] negate(w)",
+      Fusion(R"(  w = f32[48,20] reduce-window(a, z), window={size=1x20 pad=0_0x19_0}, to_apply=add
+  n = f32[48,20] negate(w))",
              "(f32[48,20], f32[48,20], f32[48,20], f32[48,20])", "w, n, w, n"));
   Check(Fusion("  w = f32[46,18] reduce-window(a, z), window={size=3x3}, to_apply=add",
                "(f32[46,18], f32[46,18])", "w, w"));
-  Check(
-      Fusion("  s = f32[24,20] slice(a), slice={[0:48:2], [0:20]}\n"
-             "  t = f32[20,24] transpose(s), dimensions={1,0}",
-             "(f32[20,24], f32[20,24])", "t, t"));
+  Check(Fusion(R"(  s = f32[24,20] slice(a), slice={[0:48:2], [0:20]}
+  t = f32[20,24] transpose(s), dimensions={1,0})",
+               "(f32[20,24], f32[20,24])", "t, t"));
 }
 
 TEST(RepeatedResults, OfWhatIsNoSingleKernel) {

@@ -298,9 +298,14 @@ TEST(SortOps, ComparatorsThatAreNoOrder) {
   for (const char* body :
        {"ROOT c = pred[] constant(true)", "ROOT c = pred[] compare(a, b), direction=LE",
         "ROOT c = pred[] compare(a, b), direction=NE",
-        "p = u32[] bitcast-convert(a)\n q = u32[] bitcast-convert(b)\n x = u32[] multiply(p, q)\n "
-        "k = u32[] constant(40503)\n y = u32[] multiply(x, k)\n z = u32[] add(y, p)\n "
-        "h = u32[] constant(2147483648)\n ROOT c = pred[] compare(z, h), direction=GT"}) {
+        R"(p = u32[] bitcast-convert(a)
+ q = u32[] bitcast-convert(b)
+ x = u32[] multiply(p, q)
+ k = u32[] constant(40503)
+ y = u32[] multiply(x, k)
+ z = u32[] add(y, p)
+ h = u32[] constant(2147483648)
+ ROOT c = pred[] compare(z, h), direction=GT)"}) {
     for (int64_t size : {7, 100, 50000}) {
       auto module = ir::ParseOrDie(Cat("HloModule m\nn { a = f32[] parameter(0)\n",
                                        "b = f32[] parameter(1)\n", body, " }\nENTRY e { x = f32[",
@@ -322,10 +327,12 @@ TEST(SortOps, ComparatorsThatAreNoOrder) {
   }
   // No rows, of an order that is found by trying.
   CheckBits(
-      "HloModule m\nn { a = f32[] parameter(0)\n b = f32[] parameter(1)\n"
-      " ROOT c = pred[] compare(a, b), direction=NE }\n"
-      "ENTRY e { x = f32[0,70] parameter(0)\n"
-      " ROOT s = f32[0,70] sort(x), dimensions={1}, to_apply=n }");
+      R"(HloModule m
+n { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = pred[] compare(a, b), direction=NE }
+ENTRY e { x = f32[0,70] parameter(0)
+ ROOT s = f32[0,70] sort(x), dimensions={1}, to_apply=n })");
   // A plain comparison of floats among NaNs.
   for (int64_t size : {20, 333, 17000}) {
     Literal x = WithNans(ElementType::kF32, size);

@@ -19,8 +19,9 @@ std::string ValueFor(std::string_view text, const std::vector<Literal>& argument
 
 // What all have in common: the size of %x as %n, and as a list of one as %s.
 constexpr std::string_view kSize =
-    "%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>\n"
-    "%s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>\n";
+    R"(%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+%s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+)";
 
 TEST(StablehloExtensions, TopKOfAKnownNumber) {
   const std::string text =
@@ -173,8 +174,9 @@ TEST(StablehloExtensions, SizesInRegions) {
       "%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>\n",
       Constant("one", "1.0", "tensor<f32>"), Constant("z", "0", "tensor<i32>"),
       Constant("u", "1", "tensor<i32>"),
-      "%0:3 = stablehlo.while(%i = %z, %k = %n, %a = %x) : tensor<i32>, tensor<i32>, "
-      "tensor<?xf32>\ncond {\n",
+      R"(%0:3 = stablehlo.while(%i = %z, %k = %n, %a = %x) : tensor<i32>, tensor<i32>, tensor<?xf32>
+cond {
+)",
       "%p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n",
       "stablehlo.return %p : tensor<i1>\n} do {\n",
       "%s = stablehlo.reshape %k : (tensor<i32>) -> tensor<1xi32>\n%1 = ", ones,

@@ -63,8 +63,9 @@ TEST(StablehloImportOps, Chlo) {
                  "tensor<2xf16>"),
             "%kiln.erf-inv = f16[2]{0} custom-call(%arg0), custom_call_target=\"kiln.erf-inv\"");
   const std::string head =
-      "func.func @main() -> (tensor<3xi1>, tensor<3xi1>, tensor<3xi1>) {\n"
-      "%x = stablehlo.constant dense<[0x7F800000, 0xFF800000, 1.0]> : tensor<3xf32>\n";
+      R"(func.func @main() -> (tensor<3xi1>, tensor<3xi1>, tensor<3xi1>) {
+%x = stablehlo.constant dense<[0x7F800000, 0xFF800000, 1.0]> : tensor<3xf32>
+)";
   EXPECT_EQ(Value(Cat(head, "%0 = chlo.is_inf %x : tensor<3xf32> -> tensor<3xi1>\n",
                       "%1 = chlo.is_pos_inf %x : tensor<3xf32> -> tensor<3xi1>\n",
                       "%2 = chlo.is_neg_inf %x : tensor<3xf32> -> tensor<3xi1>\n",
@@ -79,9 +80,9 @@ TEST(StablehloImportOps, Chlo) {
                       "tensor<2xcomplex<f32>>, tensor<2xcomplex<f32>>, tensor<2xcomplex<f32>>"),
             "({(1, -2), (-3, -0.5)}, {(-3, 4), (8.75, -3)}, {(2, 0), (2, 0)})");
   EXPECT_EQ(BodyValue(Constant("x", "[0.0, 1.0]", "tensor<2xf64>") +
-                          "%0 = chlo.cosh %x : tensor<2xf64> -> tensor<2xf64>\n"
-                          "%1 = chlo.sinh %x : tensor<2xf64> -> tensor<2xf64>\n"
-                          "%2 = chlo.atan %x : tensor<2xf64> -> tensor<2xf64>",
+                          R"(%0 = chlo.cosh %x : tensor<2xf64> -> tensor<2xf64>
+%1 = chlo.sinh %x : tensor<2xf64> -> tensor<2xf64>
+%2 = chlo.atan %x : tensor<2xf64> -> tensor<2xf64>)",
                       "%0, %1, %2", "tensor<2xf64>, tensor<2xf64>, tensor<2xf64>"),
             "({1, 1.5430806348152437}, {0, 1.1752011936438014}, {0, 0.7853981633974483})");
 }
@@ -152,12 +153,14 @@ TEST(StablehloImportOps, Windows) {
 
 TEST(StablehloImportOps, SortsAndFolds) {
   const std::string text =
-      "func.func @main(%x: tensor<4xf32>, %y: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {\n"
-      "%0:2 = \"stablehlo.sort\"(%x, %y) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: "
-      "tensor<i32>, %d: tensor<i32>):\n%p = stablehlo.compare LT, %a, %b : (tensor<f32>, "
-      "tensor<f32>) -> tensor<i1>\nstablehlo.return %p : tensor<i1>\n}) {is_stable = true} : "
-      "(tensor<4xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>)\n"
-      "return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>\n}";
+      R"(func.func @main(%x: tensor<4xf32>, %y: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
+%0:2 = "stablehlo.sort"(%x, %y) ({
+^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+%p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+stablehlo.return %p : tensor<i1>
+}) {is_stable = true} : (tensor<4xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>)
+return %0#0, %0#1 : tensor<4xf32>, tensor<4xi32>
+})";
   EXPECT_EQ(Entry(text),
             "%sort = (f32[4]{0}, s32[4]{0}) sort(%arg0, %arg1), dimensions={0}, is_stable=true, "
             "to_apply=%comparator\n"
@@ -179,15 +182,16 @@ TEST(StablehloImportOps, Statistics) {
                  "tensor<2xi64>) -> tensor<2x3xf32>",
                  "tensor<2x3xf32>"),
             "%rng = f32[2,3]{1,0} rng(%arg0, %arg0), distribution=rng_normal");
-  EXPECT_EQ(Entry("func.func @main(%s: tensor<2xui64>) -> tensor<4xf32> {\n"
-                  "%0:2 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : "
-                  "(tensor<2xui64>) -> (tensor<2xui64>, tensor<4xf32>)\n"
-                  "return %0#1 : tensor<4xf32>\n}"),
-            "%rng-bit-generator = (u64[2]{0}, u32[4]{0}) rng-bit-generator(%arg0), "
-            "algorithm=rng_three_fry\n"
-            "%get-tuple-element = u64[2]{0} get-tuple-element(%rng-bit-generator), index=0\n"
-            "%get-tuple-element.1 = u32[4]{0} get-tuple-element(%rng-bit-generator), index=1\n"
-            "%bitcast-convert = f32[4]{0} bitcast-convert(%get-tuple-element.1)\n");
+  EXPECT_EQ(
+      Entry("func.func @main(%s: tensor<2xui64>) -> tensor<4xf32> {\n"
+            "%0:2 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : "
+            "(tensor<2xui64>) -> (tensor<2xui64>, tensor<4xf32>)\n"
+            "return %0#1 : tensor<4xf32>\n}"),
+      R"(%rng-bit-generator = (u64[2]{0}, u32[4]{0}) rng-bit-generator(%arg0), algorithm=rng_three_fry
+%get-tuple-element = u64[2]{0} get-tuple-element(%rng-bit-generator), index=0
+%get-tuple-element.1 = u32[4]{0} get-tuple-element(%rng-bit-generator), index=1
+%bitcast-convert = f32[4]{0} bitcast-convert(%get-tuple-element.1)
+)");
 }
 
 TEST(StablehloImportOps, LinearAlgebra) {
@@ -222,14 +226,13 @@ TEST(StablehloImportOps, Collectives) {
                   "= 0 : i64, split_count = 2 : i64, replica_groups = dense<[[1, 0]]> : "
                   "tensor<1x2xi64>} : (tensor<2x4xf32>) -> tensor<4x2xf32>\n"
                   "return %0 : tensor<4x2xf32>\n}"),
-            "%slice = f32[2,2]{1,0} slice(%arg0), slice={[0:2], [0:2]}\n"
-            "%slice.1 = f32[2,2]{1,0} slice(%arg0), slice={[0:2], [2:4]}\n"
-            "%all-to-all = (f32[2,2]{1,0}, f32[2,2]{1,0}) all-to-all(%slice, %slice.1), "
-            "replica_groups={{1,0}}\n"
-            "%get-tuple-element = f32[2,2]{1,0} get-tuple-element(%all-to-all), index=0\n"
-            "%get-tuple-element.1 = f32[2,2]{1,0} get-tuple-element(%all-to-all), index=1\n"
-            "%concatenate = f32[4,2]{1,0} concatenate(%get-tuple-element, %get-tuple-element.1), "
-            "dimensions={0}\n");
+            R"(%slice = f32[2,2]{1,0} slice(%arg0), slice={[0:2], [0:2]}
+%slice.1 = f32[2,2]{1,0} slice(%arg0), slice={[0:2], [2:4]}
+%all-to-all = (f32[2,2]{1,0}, f32[2,2]{1,0}) all-to-all(%slice, %slice.1), replica_groups={{1,0}}
+%get-tuple-element = f32[2,2]{1,0} get-tuple-element(%all-to-all), index=0
+%get-tuple-element.1 = f32[2,2]{1,0} get-tuple-element(%all-to-all), index=1
+%concatenate = f32[4,2]{1,0} concatenate(%get-tuple-element, %get-tuple-element.1), dimensions={0}
+)");
   EXPECT_EQ(Root("%x: tensor<2xf32>",
                  "\"stablehlo.collective_permute\"(%x) {source_target_pairs = dense<[[0, 1], [1, "
                  "2]]> : tensor<2x2xi64>} : (tensor<2xf32>) -> tensor<2xf32>",
@@ -244,18 +247,22 @@ TEST(StablehloImportOps, Collectives) {
                  "tensor<2xf32>"),
             "%reduce-scatter = f32[2]{0} reduce-scatter(%arg0), dimensions={0}, "
             "replica_groups={{0,1}}, to_apply=%region");
-  EXPECT_EQ(Entry("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-                  "%0 = \"stablehlo.collective_reduce\"(%x) ({\n^bb0(%a: tensor<f32>, %b: "
-                  "tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\nstablehlo.return %s : "
-                  "tensor<f32>\n}) {replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>} : "
-                  "(tensor<2xf32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32>\n}"),
-            "%all-reduce = f32[2]{0} all-reduce(%arg0), replica_groups={{1,0}}, to_apply=%region\n"
-            "%replica-id = u32[] replica-id()\n"
-            "%constant = u32[] constant(1)\n"
-            "%compare = pred[] compare(%replica-id, %constant), direction=EQ\n"
-            "%constant.1 = f32[] constant(0)\n"
-            "%broadcast = f32[2]{0} broadcast(%constant.1), dimensions={}\n"
-            "%select = f32[2]{0} select(%compare, %all-reduce, %broadcast)\n");
+  EXPECT_EQ(Entry(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+%0 = "stablehlo.collective_reduce"(%x) ({
+^bb0(%a: tensor<f32>, %b: tensor<f32>):
+%s = stablehlo.add %a, %b : tensor<f32>
+stablehlo.return %s : tensor<f32>
+}) {replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>} : (tensor<2xf32>) -> tensor<2xf32>
+return %0 : tensor<2xf32>
+})"),
+            R"(%all-reduce = f32[2]{0} all-reduce(%arg0), replica_groups={{1,0}}, to_apply=%region
+%replica-id = u32[] replica-id()
+%constant = u32[] constant(1)
+%compare = pred[] compare(%replica-id, %constant), direction=EQ
+%constant.1 = f32[] constant(0)
+%broadcast = f32[2]{0} broadcast(%constant.1), dimensions={}
+%select = f32[2]{0} select(%compare, %all-reduce, %broadcast)
+)");
 }
 
 TEST(StablehloImportOps, Transfers) {
@@ -272,20 +279,20 @@ TEST(StablehloImportOps, Transfers) {
             "!stablehlo.token\n"
             "%4 = stablehlo.after_all %3, %0 : !stablehlo.token\n"
             "return %4 : !stablehlo.token\n}"),
-      "%send = (f32[2]{0}, u32[], token[]) send(%arg0, %arg1), channel_id=5, "
-      "is_host_transfer=true\n"
-      "%send-done = token[] send-done(%send), channel_id=5, is_host_transfer=true\n"
-      "%recv = (s32[3]{0}, u32[], token[]) recv(%send-done), channel_id=6\n"
-      "%recv-done = (s32[3]{0}, token[]) recv-done(%recv), channel_id=6\n"
-      "%get-tuple-element = s32[3]{0} get-tuple-element(%recv-done), index=0\n"
-      "%get-tuple-element.1 = token[] get-tuple-element(%recv-done), index=1\n"
-      "%infeed = ((f32[], pred[]), token[]) infeed(%get-tuple-element.1), infeed_config=q\n"
-      "%get-tuple-element.2 = (f32[], pred[]) get-tuple-element(%infeed), index=0\n"
-      "%get-tuple-element.3 = f32[] get-tuple-element(%get-tuple-element.2), index=0\n"
-      "%get-tuple-element.4 = pred[] get-tuple-element(%get-tuple-element.2), index=1\n"
-      "%get-tuple-element.5 = token[] get-tuple-element(%infeed), index=1\n"
-      "%outfeed = token[] outfeed(%get-tuple-element, %get-tuple-element.5)\n"
-      "%after-all = token[] after-all(%outfeed, %send-done)\n");
+      R"(%send = (f32[2]{0}, u32[], token[]) send(%arg0, %arg1), channel_id=5, is_host_transfer=true
+%send-done = token[] send-done(%send), channel_id=5, is_host_transfer=true
+%recv = (s32[3]{0}, u32[], token[]) recv(%send-done), channel_id=6
+%recv-done = (s32[3]{0}, token[]) recv-done(%recv), channel_id=6
+%get-tuple-element = s32[3]{0} get-tuple-element(%recv-done), index=0
+%get-tuple-element.1 = token[] get-tuple-element(%recv-done), index=1
+%infeed = ((f32[], pred[]), token[]) infeed(%get-tuple-element.1), infeed_config=q
+%get-tuple-element.2 = (f32[], pred[]) get-tuple-element(%infeed), index=0
+%get-tuple-element.3 = f32[] get-tuple-element(%get-tuple-element.2), index=0
+%get-tuple-element.4 = pred[] get-tuple-element(%get-tuple-element.2), index=1
+%get-tuple-element.5 = token[] get-tuple-element(%infeed), index=1
+%outfeed = token[] outfeed(%get-tuple-element, %get-tuple-element.5)
+%after-all = token[] after-all(%outfeed, %send-done)
+)");
 }
 
 TEST(StablehloImportOps, CustomCalls) {

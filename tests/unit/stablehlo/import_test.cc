@@ -19,53 +19,74 @@ bool Has(std::string_view text, std::string_view part) {
 // --- Functions
 
 TEST(StablehloImport, ResultsAreAValueATupleOrNothing) {
-  EXPECT_EQ(Value("func.func @main() -> tensor<i32> {\n"
-                  "%0 = stablehlo.constant dense<7> : tensor<i32>\n"
-                  "return %0 : tensor<i32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main() -> tensor<i32> {
+%0 = stablehlo.constant dense<7> : tensor<i32>
+return %0 : tensor<i32>
+})"),
             "7");
-  EXPECT_EQ(Value("func.func @main() -> (tensor<i32>, tensor<f32>) {\n"
-                  "%0 = stablehlo.constant dense<7> : tensor<i32>\n"
-                  "%1 = stablehlo.constant dense<1.5> : tensor<f32>\n"
-                  "return %0, %1 : tensor<i32>, tensor<f32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main() -> (tensor<i32>, tensor<f32>) {
+%0 = stablehlo.constant dense<7> : tensor<i32>
+%1 = stablehlo.constant dense<1.5> : tensor<f32>
+return %0, %1 : tensor<i32>, tensor<f32>
+})"),
             "(7, 1.5)");
   EXPECT_EQ(Value("func.func @main() {\nreturn\n}"), "()");
 }
 
 TEST(StablehloImport, CallsComeBeforeDefinitions) {
-  EXPECT_EQ(Value("func.func @main() -> tensor<i32> {\n"
-                  "%0 = stablehlo.constant dense<3> : tensor<i32>\n"
-                  "%1:2 = call @both(%0) : (tensor<i32>) -> (tensor<i32>, tensor<i32>)\n"
-                  "%2 = stablehlo.multiply %1#0, %1#1 : tensor<i32>\n"
-                  "return %2 : tensor<i32>\n}\n"
-                  "func.func private @both(%x: tensor<i32>) -> (tensor<i32>, tensor<i32>) {\n"
-                  "%y = call @twice(%x) : (tensor<i32>) -> tensor<i32>\n"
-                  "return %x, %y : tensor<i32>, tensor<i32>\n}\n"
-                  "func.func private @twice(%x: tensor<i32>) -> tensor<i32> {\n"
-                  "%y = stablehlo.add %x, %x : tensor<i32>\n"
-                  "return %y : tensor<i32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main() -> tensor<i32> {
+%0 = stablehlo.constant dense<3> : tensor<i32>
+%1:2 = call @both(%0) : (tensor<i32>) -> (tensor<i32>, tensor<i32>)
+%2 = stablehlo.multiply %1#0, %1#1 : tensor<i32>
+return %2 : tensor<i32>
+}
+func.func private @both(%x: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+%y = call @twice(%x) : (tensor<i32>) -> tensor<i32>
+return %x, %y : tensor<i32>, tensor<i32>
+}
+func.func private @twice(%x: tensor<i32>) -> tensor<i32> {
+%y = stablehlo.add %x, %x : tensor<i32>
+return %y : tensor<i32>
+})"),
             "18");
 }
 
 TEST(StablehloImport, RecursionIsAnError) {
-  EXPECT_HAS(Value("func.func @main() {\ncall @a() : () -> ()\nreturn\n}\n"
-                   "func.func private @a() {\ncall @b() : () -> ()\nreturn\n}\n"
-                   "func.func private @b() {\ncall @a() : () -> ()\nreturn\n}"),
+  EXPECT_HAS(Value(R"(func.func @main() {
+call @a() : () -> ()
+return
+}
+func.func private @a() {
+call @b() : () -> ()
+return
+}
+func.func private @b() {
+call @a() : () -> ()
+return
+})"),
              "the function @a calls itself");
 }
 
 TEST(StablehloImport, TheEntryIsMainOrTheOnlyPublicOneOrNamed) {
   const std::string_view two =
-      "func.func @one() -> tensor<i32> {\n"
-      "%0 = stablehlo.constant dense<1> : tensor<i32>\nreturn %0 : tensor<i32>\n}\n"
-      "func.func @two() -> tensor<i32> {\n"
-      "%0 = stablehlo.constant dense<2> : tensor<i32>\nreturn %0 : tensor<i32>\n}\n";
+      R"(func.func @one() -> tensor<i32> {
+%0 = stablehlo.constant dense<1> : tensor<i32>
+return %0 : tensor<i32>
+}
+func.func @two() -> tensor<i32> {
+%0 = stablehlo.constant dense<2> : tensor<i32>
+return %0 : tensor<i32>
+}
+)";
   EXPECT_HAS(Value(two), "several that are public");
   EXPECT_EQ(Value(two, {}, {.entry = "two"}), "2");
   EXPECT_HAS(Value(two, {}, {.entry = "three"}), "NOT_FOUND: the module has no function @three");
   EXPECT_EQ(Value(Cat(two,
-                      "func.func @main() -> tensor<i32> {\n"
-                      "%0 = stablehlo.constant dense<3> : tensor<i32>\n"
-                      "return %0 : tensor<i32>\n}\n")),
+                      R"(func.func @main() -> tensor<i32> {
+%0 = stablehlo.constant dense<3> : tensor<i32>
+return %0 : tensor<i32>
+}
+)")),
             "3");
 }
 
@@ -79,9 +100,10 @@ TEST(StablehloImport, AliasesOfParameters) {
 
 TEST(StablehloImport, NamesOfSources) {
   auto module = ImportText(
-      "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
-      "%y = stablehlo.negate %x : tensor<f32> loc(\"jit(f)/neg\")\n"
-      "return %y : tensor<f32>\n}");
+      R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
+%y = stablehlo.negate %x : tensor<f32> loc("jit(f)/neg")
+return %y : tensor<f32>
+})");
   ASSERT_TRUE(module.ok()) << module.status().ToString();
   EXPECT_EQ((*module)->entry()->root()->op_name(), "jit(f)/neg");
 }
@@ -134,30 +156,34 @@ TEST(StablehloImport, ElementTypes) {
 }
 
 TEST(StablehloImport, ErrorsSayWhereAndWhat) {
-  EXPECT_EQ(Value("func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {\n"
-                  "  %0 = \"stablehlo.add\"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> "
-                  "tensor<2xf32>\n"
-                  "  return %0 : tensor<2xf32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.add"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+})"),
             "INVALID_ARGUMENT: line 2, column 8: 'stablehlo.add': add: operands have shapes f32[2] "
             "and f32[3]; they must be equal");
-  EXPECT_EQ(Value("func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n"
-                  "  %0 = \"stablehlo.negate\"(%x) : (tensor<2xf32>) -> tensor<3xf32>\n"
-                  "  return %0 : tensor<3xf32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {
+  %0 = "stablehlo.negate"(%x) : (tensor<2xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+})"),
             "INVALID_ARGUMENT: line 2, column 8: 'stablehlo.negate': result 0 is declared as "
             "tensor<3xf32>; found f32[2]");
-  EXPECT_EQ(Value("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-                  "  %0 = \"stablehlo.no_such\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
-                  "  return %0 : tensor<2xf32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.no_such"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+})"),
             "UNIMPLEMENTED: line 2, column 8: 'stablehlo.no_such': the operation is not "
             "implemented");
   // The place is that of the operation inside, and told once.
-  EXPECT_EQ(Value("func.func @main(%x: tensor<2xf32>, %p: tensor<i1>) -> tensor<2xf32> {\n"
-                  "  %0 = \"stablehlo.if\"(%p) ({\n"
-                  "    %1 = \"stablehlo.no_such\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
-                  "    stablehlo.return %1 : tensor<2xf32>\n"
-                  "  }, {\n    stablehlo.return %x : tensor<2xf32>\n  }) : (tensor<i1>) -> "
-                  "tensor<2xf32>\n"
-                  "  return %0 : tensor<2xf32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main(%x: tensor<2xf32>, %p: tensor<i1>) -> tensor<2xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = "stablehlo.no_such"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    stablehlo.return %1 : tensor<2xf32>
+  }, {
+    stablehlo.return %x : tensor<2xf32>
+  }) : (tensor<i1>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+})"),
             "UNIMPLEMENTED: line 3, column 10: 'stablehlo.no_such': the operation is not "
             "implemented");
 }
@@ -183,16 +209,19 @@ TEST(StablehloImport, WrongNumbersOfOperandsResultsAndRegions) {
 // --- Unknown sizes
 
 constexpr std::string_view kDynamic =
-    "func.func @main(%x: tensor<?x2xf32>) -> tensor<?xf32> {\n"
-    "%0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>\n"
-    "%two = stablehlo.constant dense<2> : tensor<i32>\n"
-    "%1 = stablehlo.multiply %0, %two : tensor<i32>\n"
-    "%2 = stablehlo.reshape %1 : (tensor<i32>) -> tensor<1xi32>\n"
-    "%3 = call @flat(%x, %2) : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?xf32>\n"
-    "return %3 : tensor<?xf32>\n}\n"
-    "func.func private @flat(%x: tensor<?x2xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {\n"
-    "%0 = stablehlo.dynamic_reshape %x, %s : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?xf32>\n"
-    "return %0 : tensor<?xf32>\n}\n";
+    R"(func.func @main(%x: tensor<?x2xf32>) -> tensor<?xf32> {
+%0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+%two = stablehlo.constant dense<2> : tensor<i32>
+%1 = stablehlo.multiply %0, %two : tensor<i32>
+%2 = stablehlo.reshape %1 : (tensor<i32>) -> tensor<1xi32>
+%3 = call @flat(%x, %2) : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?xf32>
+return %3 : tensor<?xf32>
+}
+func.func private @flat(%x: tensor<?x2xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {
+%0 = stablehlo.dynamic_reshape %x, %s : (tensor<?x2xf32>, tensor<1xi32>) -> tensor<?xf32>
+return %0 : tensor<?xf32>
+}
+)";
 
 TEST(StablehloImport, SizesComeFromTheArguments) {
   EXPECT_HAS(Value(kDynamic),
@@ -207,10 +236,10 @@ TEST(StablehloImport, SizesComeFromTheArguments) {
 }
 
 TEST(StablehloImport, WhatSaysShapesMustBeKnown) {
-  EXPECT_EQ(Value("func.func @main(%x: tensor<6xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {\n"
-                  "%0 = stablehlo.dynamic_reshape %x, %s : (tensor<6xf32>, tensor<2xi32>) -> "
-                  "tensor<?x?xf32>\n"
-                  "return %0 : tensor<?x?xf32>\n}"),
+  EXPECT_EQ(Value(R"(func.func @main(%x: tensor<6xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
+%0 = stablehlo.dynamic_reshape %x, %s : (tensor<6xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+return %0 : tensor<?x?xf32>
+})"),
             "UNIMPLEMENTED: line 2, column 6: 'stablehlo.dynamic_reshape': operand 1, the result's "
             "shape, is not known when the program is imported, which is not implemented");
 }
@@ -302,9 +331,9 @@ std::string OfBounded(int32_t n, const std::string& type, const std::string& lin
 
 TEST(StablehloImport, SizesOfValuesMayBeThoseOfOthers) {
   const std::string sizes =
-      "%d = stablehlo.get_dimension_size %b, dim = 0 : (tensor<?xf32, #stablehlo.bounds<4>>) -> "
-      "tensor<i32>\n"
-      "%s = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>\n";
+      R"(%d = stablehlo.get_dimension_size %b, dim = 0 : (tensor<?xf32, #stablehlo.bounds<4>>) -> tensor<i32>
+%s = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
+)";
   EXPECT_EQ(
       OfBounded(3, "?xf32, #stablehlo.bounds<4>",
                 sizes + "%one = stablehlo.constant dense<1.0> : tensor<f32>\n"
@@ -313,10 +342,12 @@ TEST(StablehloImport, SizesOfValuesMayBeThoseOfOthers) {
                         "%r = stablehlo.add %b, %o : tensor<?xf32, #stablehlo.bounds<4>>\n"),
       "{2, 3, 4}");
   EXPECT_EQ(
-      OfBounded(2, "?xf32, #stablehlo.bounds<4>",
-                sizes + "%i = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> "
-                        "tensor<?xf32, #stablehlo.bounds<4>>\n"
-                        "%r = stablehlo.multiply %b, %i : tensor<?xf32, #stablehlo.bounds<4>>\n"),
+      OfBounded(
+          2, "?xf32, #stablehlo.bounds<4>",
+          sizes +
+              R"(%i = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xf32, #stablehlo.bounds<4>>
+%r = stablehlo.multiply %b, %i : tensor<?xf32, #stablehlo.bounds<4>>
+)"),
       "{0, 2}");
 }
 
@@ -327,9 +358,9 @@ TEST(StablehloImport, AKnownSizeMakesADimensionAConstant) {
                       "#stablehlo.bounds<4>>, tensor<i32>) -> tensor<4xf32>\n"),
             "{1, 2, 3, 0}");
   EXPECT_EQ(OfBounded(3, "2xf32",
-                      "%c = stablehlo.constant dense<2> : tensor<i32>\n"
-                      "%r = stablehlo.set_dimension_size %x, %c, dim = 0 : (tensor<4xf32>, "
-                      "tensor<i32>) -> tensor<2xf32>\n"),
+                      R"(%c = stablehlo.constant dense<2> : tensor<i32>
+%r = stablehlo.set_dimension_size %x, %c, dim = 0 : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>
+)"),
             "{1, 2}");
   // What is said to be bounded stays it.
   EXPECT_EQ(OfBounded(4, "?xf32, #stablehlo.bounds<4>",
@@ -344,18 +375,18 @@ TEST(StablehloImport, AKnownSizeMakesADimensionAConstant) {
 
 TEST(StablehloImport, BranchesAreGivenWhatTheyUse) {
   const std::string_view text =
-      "func.func @main(%i: tensor<i32>, %x: tensor<i32>, %y: tensor<i32>) -> (tensor<i32>, "
-      "tensor<i32>) {\n"
-      "%one = stablehlo.constant dense<1> : tensor<i32>\n"
-      "%0:2 = \"stablehlo.case\"(%i) ({\n"
-      "  %1 = stablehlo.add %x, %one : tensor<i32>\n"
-      "  stablehlo.return %1, %x : tensor<i32>, tensor<i32>\n"
-      "}, {\n"
-      "  stablehlo.return %y, %y : tensor<i32>, tensor<i32>\n"
-      "}, {\n"
-      "  stablehlo.return %one, %one : tensor<i32>, tensor<i32>\n"
-      "}) : (tensor<i32>) -> (tensor<i32>, tensor<i32>)\n"
-      "return %0#0, %0#1 : tensor<i32>, tensor<i32>\n}";
+      R"(func.func @main(%i: tensor<i32>, %x: tensor<i32>, %y: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+%one = stablehlo.constant dense<1> : tensor<i32>
+%0:2 = "stablehlo.case"(%i) ({
+  %1 = stablehlo.add %x, %one : tensor<i32>
+  stablehlo.return %1, %x : tensor<i32>, tensor<i32>
+}, {
+  stablehlo.return %y, %y : tensor<i32>, tensor<i32>
+}, {
+  stablehlo.return %one, %one : tensor<i32>, tensor<i32>
+}) : (tensor<i32>) -> (tensor<i32>, tensor<i32>)
+return %0#0, %0#1 : tensor<i32>, tensor<i32>
+})";
   auto run = [&](int32_t i) {
     std::vector<Literal> arguments;
     for (int32_t v : {i, 10, 20}) {
@@ -370,72 +401,76 @@ TEST(StablehloImport, BranchesAreGivenWhatTheyUse) {
 }
 
 TEST(StablehloImport, LoopsCarryWhatTheyUse) {
-  EXPECT_EQ(Value("func.func @main(%n: tensor<i32>, %step: tensor<i32>) -> tensor<i32> {\n"
-                  "%zero = stablehlo.constant dense<0> : tensor<i32>\n"
-                  "%0 = stablehlo.while(%i = %zero) : tensor<i32> cond {\n"
-                  "  %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
-                  "  stablehlo.return %c : tensor<i1>\n"
-                  "} do {\n"
-                  "  %j = stablehlo.add %i, %step : tensor<i32>\n"
-                  "  stablehlo.return %j : tensor<i32>\n"
-                  "}\n"
-                  "return %0 : tensor<i32>\n}",
+  EXPECT_EQ(Value(R"(func.func @main(%n: tensor<i32>, %step: tensor<i32>) -> tensor<i32> {
+%zero = stablehlo.constant dense<0> : tensor<i32>
+%0 = stablehlo.while(%i = %zero) : tensor<i32> cond {
+  %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.return %c : tensor<i1>
+} do {
+  %j = stablehlo.add %i, %step : tensor<i32>
+  stablehlo.return %j : tensor<i32>
+}
+return %0 : tensor<i32>
+})",
                   {Literal::Scalar<int32_t>(ElementType::kS32, 10),
                    Literal::Scalar<int32_t>(ElementType::kS32, 4)}),
             "12");
 }
 
 TEST(StablehloImport, ReducersHaveConstantsOfOutside) {
-  const std::string body =
-      Constant("x", "[1.0, 2.0, 3.0]", "tensor<3xf32>") + Constant("z", "0.0", "tensor<f32>") +
-      Constant("half", "0.5", "tensor<f32>") +
-      "%two = stablehlo.add %half, %half : tensor<f32>\n"
-      "%0 = \"stablehlo.reduce\"(%x, %z) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
-      "  %1 = stablehlo.add %a, %b : tensor<f32>\n"
-      "  %2 = stablehlo.multiply %1, %two : tensor<f32>\n"
-      "  stablehlo.return %2 : tensor<f32>\n"
-      "}) {dimensions = array<i64: 0>} : (tensor<3xf32>, tensor<f32>) -> tensor<f32>";
+  const std::string body = Constant("x", "[1.0, 2.0, 3.0]", "tensor<3xf32>") +
+                           Constant("z", "0.0", "tensor<f32>") +
+                           Constant("half", "0.5", "tensor<f32>") +
+                           R"(%two = stablehlo.add %half, %half : tensor<f32>
+%0 = "stablehlo.reduce"(%x, %z) ({
+^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  %1 = stablehlo.add %a, %b : tensor<f32>
+  %2 = stablehlo.multiply %1, %two : tensor<f32>
+  stablehlo.return %2 : tensor<f32>
+}) {dimensions = array<i64: 0>} : (tensor<3xf32>, tensor<f32>) -> tensor<f32>)";
   EXPECT_EQ(BodyValue(body, "%0", "tensor<f32>"), "6");
-  EXPECT_HAS(Value("func.func @main(%x: tensor<3xf32>, %s: tensor<f32>) -> tensor<3xf32> {\n"
-                   "%0 = \"stablehlo.map\"(%x) ({\n^bb0(%a: tensor<f32>):\n"
-                   "  %1 = stablehlo.multiply %a, %s : tensor<f32>\n"
-                   "  stablehlo.return %1 : tensor<f32>\n"
-                   "}) {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<3xf32>\n"
-                   "return %0 : tensor<3xf32>\n}"),
+  EXPECT_HAS(Value(R"(func.func @main(%x: tensor<3xf32>, %s: tensor<f32>) -> tensor<3xf32> {
+%0 = "stablehlo.map"(%x) ({
+^bb0(%a: tensor<f32>):
+  %1 = stablehlo.multiply %a, %s : tensor<f32>
+  stablehlo.return %1 : tensor<f32>
+}) {dimensions = array<i64: 0>} : (tensor<3xf32>) -> tensor<3xf32>
+return %0 : tensor<3xf32>
+})"),
              "UNIMPLEMENTED: line 4, column 8: 'stablehlo.multiply': the region uses the value of "
              "an argument of a function or region, which is not known");
 }
 
 TEST(StablehloImport, ReductionsMayBeOfAWiderType) {
-  const std::string body =
-      Constant("x", "[100, 100, 100]", "tensor<3xi8>") + Constant("z", "0", "tensor<i8>") +
-      "%0 = \"stablehlo.reduce\"(%x, %z) ({\n^bb0(%a: tensor<i32>, %b: tensor<i32>):\n"
-      "  %1 = stablehlo.add %a, %b : tensor<i32>\n"
-      "  stablehlo.return %1 : tensor<i32>\n"
-      "}) {dimensions = array<i64: 0>} : (tensor<3xi8>, tensor<i8>) -> tensor<i32>";
+  const std::string body = Constant("x", "[100, 100, 100]", "tensor<3xi8>") +
+                           Constant("z", "0", "tensor<i8>") +
+                           R"(%0 = "stablehlo.reduce"(%x, %z) ({
+^bb0(%a: tensor<i32>, %b: tensor<i32>):
+  %1 = stablehlo.add %a, %b : tensor<i32>
+  stablehlo.return %1 : tensor<i32>
+}) {dimensions = array<i64: 0>} : (tensor<3xi8>, tensor<i8>) -> tensor<i32>)";
   EXPECT_EQ(BodyValue(body, "%0", "tensor<i32>"), "300");
 }
 
 TEST(StablehloImport, FuturesAreThereAtOnce) {
-  const std::string body =
-      Constant("x", "[1, 2]", "tensor<2xi32>") +
-      "%0 = \"stablehlo.async_start\"(%x) ({\n^bb0(%a: tensor<2xi32>):\n"
-      "  %1 = stablehlo.negate %a : tensor<2xi32>\n"
-      "  stablehlo.return %1 : tensor<2xi32>\n"
-      "}) : (tensor<2xi32>) -> !stablehlo.future<tensor<2xi32>>\n"
-      "%2 = \"stablehlo.async_done\"(%0) : (!stablehlo.future<tensor<2xi32>>) -> tensor<2xi32>";
+  const std::string body = Constant("x", "[1, 2]", "tensor<2xi32>") +
+                           R"(%0 = "stablehlo.async_start"(%x) ({
+^bb0(%a: tensor<2xi32>):
+  %1 = stablehlo.negate %a : tensor<2xi32>
+  stablehlo.return %1 : tensor<2xi32>
+}) : (tensor<2xi32>) -> !stablehlo.future<tensor<2xi32>>
+%2 = "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<2xi32>>) -> tensor<2xi32>)";
   EXPECT_EQ(BodyValue(body, "%2", "tensor<2xi32>"), "{-1, -2}");
 }
 
 TEST(StablehloImport, ScansAreLoops) {
-  const std::string body =
-      Constant("x", "[[1, 2], [3, 4], [5, 6]]", "tensor<3x2xi32>") +
-      Constant("i", "[0, 10]", "tensor<2xi32>") +
-      "%0:2 = chlo.scan(%x) inits (%i) dimension = 0 {\n^bb0(%a: tensor<2xi32>, %c: "
-      "tensor<2xi32>):\n"
-      "  %s = stablehlo.add %a, %c : tensor<2xi32>\n"
-      "  stablehlo.return %s, %s : tensor<2xi32>, tensor<2xi32>\n"
-      "} : (tensor<3x2xi32>, tensor<2xi32>) -> (tensor<3x2xi32>, tensor<2xi32>)";
+  const std::string body = Constant("x", "[[1, 2], [3, 4], [5, 6]]", "tensor<3x2xi32>") +
+                           Constant("i", "[0, 10]", "tensor<2xi32>") +
+                           R"(%0:2 = chlo.scan(%x) inits (%i) dimension = 0 {
+^bb0(%a: tensor<2xi32>, %c: tensor<2xi32>):
+  %s = stablehlo.add %a, %c : tensor<2xi32>
+  stablehlo.return %s, %s : tensor<2xi32>, tensor<2xi32>
+} : (tensor<3x2xi32>, tensor<2xi32>) -> (tensor<3x2xi32>, tensor<2xi32>))";
   EXPECT_EQ(BodyValue(body, "%0#0, %0#1", "tensor<3x2xi32>, tensor<2xi32>"),
             "({ { 1, 12 }, { 4, 16 }, { 9, 22 } }, {9, 22})");
 }
@@ -619,9 +654,12 @@ TEST(StablehloImport, QuantisedProducts) {
 }
 
 TEST(StablehloImport, QuantisedByBlocksIsNotImplemented) {
-  EXPECT_HAS(Value("func.func @main(%x: tensor<2x2x!quant.uniform<i8:f32:{0:1,1:1}, {{1.0, 2.0}, "
-                   "{3.0, 4.0}}>>) {\nreturn\n}"),
-             "UNIMPLEMENTED");
+  EXPECT_HAS(
+      Value(
+          R"(func.func @main(%x: tensor<2x2x!quant.uniform<i8:f32:{0:1,1:1}, {{1.0, 2.0}, {3.0, 4.0}}>>) {
+return
+})"),
+      "UNIMPLEMENTED");
 }
 
 // --- Checks
@@ -653,21 +691,22 @@ TEST(StablehloImport, ChecksFailTheRun) {
 
 TEST(StablehloImport, ProbesAreKeptPerTurn) {
   EXPECT_EQ(
-      Value("func.func @main() {\n"
-            "%zero = stablehlo.constant dense<0> : tensor<i32>\n"
-            "%one = stablehlo.constant dense<1> : tensor<i32>\n"
-            "%two = stablehlo.constant dense<2> : tensor<i32>\n"
-            "%0 = stablehlo.while(%i = %zero) : tensor<i32> cond {\n"
-            "  %c = stablehlo.compare LT, %i, %two : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
-            "  stablehlo.return %c : tensor<i1>\n"
-            "} do {\n"
-            "  %j = stablehlo.add %i, %one : tensor<i32>\n"
-            "  %k = interpreter.probe %j, probe_id = \"a/b c\" : tensor<i32>\n"
-            "  stablehlo.return %k : tensor<i32>\n"
-            "}\n"
-            "check.expect_serialized_eq %two, probe_id = \"a/b c\", iter = 1 : tensor<i32>\n"
-            "check.expect_serialized_eq %two, probe_id = \"a/b c\", iter = 0 : tensor<i32>\n"
-            "return\n}"),
+      Value(R"(func.func @main() {
+%zero = stablehlo.constant dense<0> : tensor<i32>
+%one = stablehlo.constant dense<1> : tensor<i32>
+%two = stablehlo.constant dense<2> : tensor<i32>
+%0 = stablehlo.while(%i = %zero) : tensor<i32> cond {
+  %c = stablehlo.compare LT, %i, %two : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.return %c : tensor<i1>
+} do {
+  %j = stablehlo.add %i, %one : tensor<i32>
+  %k = interpreter.probe %j, probe_id = "a/b c" : tensor<i32>
+  stablehlo.return %k : tensor<i32>
+}
+check.expect_serialized_eq %two, probe_id = "a/b c", iter = 1 : tensor<i32>
+check.expect_serialized_eq %two, probe_id = "a/b c", iter = 0 : tensor<i32>
+return
+})"),
       "FAILED_PRECONDITION: check.expect_serialized_eq 'custom-call.2': the probe 'a/b c' had "
       "another value: 1, not 2");
 }

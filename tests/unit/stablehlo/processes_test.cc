@@ -37,8 +37,11 @@ std::string Grid(int64_t replicas, int64_t partitions, std::string_view lines,
 }
 
 constexpr std::string_view kAdd =
-    "({\n^bb0(%a: tensor<i32>, %b: tensor<i32>):\n  %s = stablehlo.add %a, %b : tensor<i32>\n"
-    "  stablehlo.return %s : tensor<i32>\n})";
+    R"(({
+^bb0(%a: tensor<i32>, %b: tensor<i32>):
+  %s = stablehlo.add %a, %b : tensor<i32>
+  stablehlo.return %s : tensor<i32>
+}))";
 constexpr std::string_view kChannel =
     ", channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>";
 
@@ -94,8 +97,8 @@ TEST(StablehloProcesses, CollectiveReduceGoesToARootThatIsAnOperand) {
 TEST(StablehloProcesses, CollectiveBroadcastComesFromARootThatIsAnOperand) {
   auto broadcast = [](std::string_view attributes) {
     return Cat(
-        "  %root = stablehlo.constant dense<1> : tensor<1xi32>\n"
-        "  %r = \"stablehlo.collective_broadcast\"(%x, %root) {has_dynamic_root, ",
+        R"(  %root = stablehlo.constant dense<1> : tensor<1xi32>
+  %r = "stablehlo.collective_broadcast"(%x, %root) {has_dynamic_root, )",
         attributes, "} : (tensor<i32>, tensor<1xi32>) -> tensor<i32>");
   };
   EXPECT_EQ(Grid(3, 1, broadcast(Group("0, 2"))), "(20, 0, 20)");
@@ -112,8 +115,8 @@ TEST(StablehloProcesses, RootsMustBeNumbersOfThePlaces) {
             "INVALID_ARGUMENT: line 9, column 8: 'stablehlo.collective_broadcast': the roots are "
             "s32[2]; expected 1 integers");
   EXPECT_EQ(Grid(1, 1,
-                 Cat("  %root = stablehlo.constant dense<1> : tensor<0xi32>\n"
-                     "  %r = \"stablehlo.collective_reduce\"(%root) ",
+                 Cat(R"(  %root = stablehlo.constant dense<1> : tensor<0xi32>
+  %r = "stablehlo.collective_reduce"(%root) )",
                      kAdd,
                      " {has_dynamic_root, replica_groups = dense<[[0]]> : tensor<1x1xi64>} : "
                      "(tensor<0xi32>) -> tensor<i32>")),
@@ -152,8 +155,10 @@ TEST(StablehloProcesses, MessagesGoBackAndForth) {
         "func.func @a(%t: !stablehlo.token, %x: tensor<2xi64>, %f: tensor<f32>) -> "
         "(tensor<2xi64>, tensor<f32>) {\n  %0 = ",
         transfer("send", "%x, %f, %t", 1, kSend), "  %1:3 = ", transfer("recv", "%0", 2, kRecv),
-        "  return %1#0, %1#1 : tensor<2xi64>, tensor<f32>\n}\n"
-        "func.func @b(%t: !stablehlo.token) -> (tensor<2xi64>, !stablehlo.token) {\n  %0:3 = ",
+        R"(  return %1#0, %1#1 : tensor<2xi64>, tensor<f32>
+}
+func.func @b(%t: !stablehlo.token) -> (tensor<2xi64>, !stablehlo.token) {
+  %0:3 = )",
         transfer("recv", "%t", 1, kRecv), "  %1 = stablehlo.negate %0#0 : tensor<2xi64>\n  %2 = ",
         transfer("send", "%1, %0#1, %0#2", 2, kSend),
         "  return %0#0, %2 : tensor<2xi64>, !stablehlo.token\n}\n", R"(
@@ -173,23 +178,26 @@ func.func @main() -> (tensor<2xi64>, tensor<f32>, tensor<2xi64>) {
 
 TEST(StablehloProcesses, WhatIsBegunIsMetAtOnce) {
   EXPECT_EQ(Grid(2, 1,
-                 Cat("  %f = \"stablehlo.async_start\"(%x) ({\n^bb0(%y: tensor<i32>):\n"
-                     "  %g = \"stablehlo.all_reduce\"(%y) ",
+                 Cat(R"(  %f = "stablehlo.async_start"(%x) ({
+^bb0(%y: tensor<i32>):
+  %g = "stablehlo.all_reduce"(%y) )",
                      kAdd, " {", Group("0, 1"),
-                     "} : (tensor<i32>) -> tensor<i32>\n  stablehlo.return %g : tensor<i32>\n}) : "
-                     "(tensor<i32>) -> !stablehlo.future<tensor<i32>>\n"
-                     "  %r = \"stablehlo.async_done\"(%f) : (!stablehlo.future<tensor<i32>>) -> "
-                     "tensor<i32>")),
+                     R"(} : (tensor<i32>) -> tensor<i32>
+  stablehlo.return %g : tensor<i32>
+}) : (tensor<i32>) -> !stablehlo.future<tensor<i32>>
+  %r = "stablehlo.async_done"(%f) : (!stablehlo.future<tensor<i32>>) -> tensor<i32>)")),
             "(10, 10)");
 }
 
 TEST(StablehloProcesses, SumsOfWiderNumbers) {
   EXPECT_EQ(Grid(2, 1,
-                 Cat("  %r = \"stablehlo.all_reduce\"(%x) ({\n^bb0(%a: tensor<i64>, %b: "
-                     "tensor<i64>):\n  %k = stablehlo.constant dense<4294967296> : tensor<i64>\n"
-                     "  %p = stablehlo.add %a, %k : tensor<i64>\n"
-                     "  %s = stablehlo.add %p, %b : tensor<i64>\n"
-                     "  stablehlo.return %s : tensor<i64>\n}) {",
+                 Cat(R"(  %r = "stablehlo.all_reduce"(%x) ({
+^bb0(%a: tensor<i64>, %b: tensor<i64>):
+  %k = stablehlo.constant dense<4294967296> : tensor<i64>
+  %p = stablehlo.add %a, %k : tensor<i64>
+  %s = stablehlo.add %p, %b : tensor<i64>
+  stablehlo.return %s : tensor<i64>
+}) {)",
                      Group("0, 1"), "} : (tensor<i32>) -> tensor<i64>"),
                  "tensor<i64>"),
             "(4294967306, 4294967306)");

@@ -103,9 +103,9 @@ TEST(SymbolicSizes, WindowsAndOthers) {
       "f32[3*n-2,4]");
   ExpectMistake("reduce-window(x, zero), window={size=2x1 stride=2x1}, to_apply=add",
                 "no multiple of 2");
-  EXPECT_EQ(RootShape("x = f32[1,2*n,3] parameter(0)\n w = f32[2,3,5] parameter(1)\n"
-                      "ROOT r = convolution(x, w), window={size=2 stride=2}, "
-                      "dim_labels=b0f_0io->b0f"),
+  EXPECT_EQ(RootShape(R"(x = f32[1,2*n,3] parameter(0)
+ w = f32[2,3,5] parameter(1)
+ROOT r = convolution(x, w), window={size=2 stride=2}, dim_labels=b0f_0io->b0f)"),
             "f32[1,n,5]");
   EXPECT_EQ(WithParameters("dynamic-slice(z, i, i), dynamic_slice_sizes={n,4}"), "f32[n,4]");
   EXPECT_EQ(WithParameters("dynamic-slice(z, i, i), dynamic_slice_sizes={-1,2}"), "f32[2*n+1,2]");
