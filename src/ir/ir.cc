@@ -96,9 +96,9 @@ void Computation::CountCalls(const Instruction& instruction, int64_t change) {
 }
 
 void Computation::ReplaceOperand(Instruction* user, int64_t index, Instruction* operand) {
-  NoteChange();
   Instruction* old = user->operands_[index];
   if (old == operand) return;
+  NoteChange();
   user->operands_[index] = operand;
   if (std::find(user->operands_.begin(), user->operands_.end(), old) == user->operands_.end()) {
     old->users_.Remove(user);
@@ -127,8 +127,8 @@ void Computation::SetOperands(Instruction* user, std::span<Instruction* const> o
 }
 
 void Computation::ReplaceAllUses(Instruction* from, Instruction* to) {
-  NoteChange();
   if (from == to) return;
+  NoteChange();
   Users users = std::move(from->users_);
   for (Instruction* user : users.all()) {
     if (user == to) {
