@@ -1,6 +1,6 @@
-// Sums, differences, products and quotients. x - y is x + (-y) to the bit, since only the sign of a
-// zero could differ and does not; but x + 0 is not x where x is -0, and x * 0 and x - x are NaN for
-// infinities: what is said of integers alone fails for floats.
+// Sums, differences, products and quotients. x - y has the bits of x + (-y). Rules marked
+// "integers" fail for floats: x + 0 is +0 where x is -0, and x * 0 and x - x are NaN for
+// infinities.
 
 #include <bit>
 #include <cmath>
@@ -16,7 +16,7 @@ using ir::Instruction;
 
 bool IsNegate(const Instruction* x) { return x->opcode() == Opcode::kNegate; }
 
-// The two factors of a product that has no other user, or null.
+// Whether x is a product with one use.
 bool IsOwnProduct(const Instruction* x) {
   return x->opcode() == Opcode::kMultiply && IsUsedOnce(x);
 }
@@ -95,8 +95,8 @@ Instruction* Negate(Instruction* i) {
     return Make(i, Opcode::kSubtract, {x->operand(1), x->operand(0)});
   }
   // -(x * c) => x * -c
-  // -(x / c) => x / -c   (floats; the quotient of the least integer by -c wraps otherwise) where
-  //                      the quotient has no other users
+  // -(x / c) => x / -c   where the quotient has no other users   (floats; integers: the least one
+  // divided by -c wraps)
   bool divides = x->opcode() == Opcode::kDivide && IsFloat(i) && IsUsedOnce(x);
   if ((x->opcode() == Opcode::kMultiply || divides) && IsConstantTerm(x->operand(1)) &&
       !WillBeConstant(x->operand(0))) {
@@ -105,7 +105,8 @@ Instruction* Negate(Instruction* i) {
   return nullptr;
 }
 
-// Products and quotients of floats are symmetric to the bit; products of integers wrap, and are.
+// Negations leave products and quotients of floats without a change of bits, and products of
+// integers, which wrap.
 Instruction* Signs(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   if (!IsNegate(x)) return nullptr;
@@ -118,7 +119,7 @@ Instruction* Signs(Instruction* i) {
   return nullptr;
 }
 
-// The pred that x is, as 0 and 1; null where it is not.
+// The pred converted by x, or null.
 Instruction* AsPred(const Instruction* x) {
   return x->opcode() == Opcode::kConvert && IsPred(x->operand(0)) ? x->operand(0) : nullptr;
 }
@@ -126,10 +127,10 @@ Instruction* AsPred(const Instruction* x) {
 // Products of a root with itself.
 Instruction* OfRoot(Instruction* i, const Instruction* root) {
   if (!IsNonNegative(root->operand(0))) return nullptr;
-  // sqrt(x) * sqrt(x) => x   (where x is not negative; the product is rounded twice)
+  // sqrt(x) * sqrt(x) => x   where x is not negative   (the product is rounded twice)
   if (root->opcode() == Opcode::kSqrt) return root->operand(0);
-  // rsqrt(x) * rsqrt(x) => 1 / x   (where x is not negative, and the root has no other users;
-  // rounded once)
+  // rsqrt(x) * rsqrt(x) => 1 / x   where x is not negative, and the root has no other users
+  // (rounded once)
   bool own = root->users().size() == 1 && !root->IsRoot();
   if (root->opcode() != Opcode::kRsqrt || !own) return nullptr;
   Shape shape = WithType(i->shape(), i->shape().type());
@@ -147,16 +148,15 @@ Instruction* Multiply(Instruction* i) {
   }
   // x * -1 => -x
   if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
-  // |x| * |x| => x * x   (not of complex numbers; the least integer's absolute value is itself: its
-  // square wraps alike)
+  // |x| * |x| => x * x   (real numbers; the least integer wraps in both)
   if (x == y && x->opcode() == Opcode::kAbs && !IsComplex(x->operand(0)->shape().type())) {
     return Make(i, Opcode::kMultiply, {x->operand(0), x->operand(0)});
   }
   if (x == y && (x->opcode() == Opcode::kSqrt || x->opcode() == Opcode::kRsqrt)) {
     if (Instruction* simpler = OfRoot(i, x)) return simpler;
   }
-  // convert(p) * x => select(p, x, 0)   (integers; p are preds, and their numbers have no
-  // other users)
+  // convert(p) * x => select(p, x, 0)   where p is a pred, and the conversion has no other users
+  // (integers)
   for (int64_t k : {0, 1}) {
     Instruction *p = AsPred(i->operand(k)), *other = i->operand(1 - k);
     if (!p || !IsInt(i) || !IsUsedOnce(i->operand(k))) continue;
@@ -166,8 +166,8 @@ Instruction* Multiply(Instruction* i) {
   return Signs(i);
 }
 
-// 1 / c where that is exact, so that x / c and x * (1 / c) round the same number: c is a power of
-// two whose reciprocal the type has.
+// 1 / c where it is exact: c is a power of two, and the type has its reciprocal. Then x / c and x *
+// (1 / c) round the same number.
 std::optional<Literal> ExactReciprocal(const Instruction* c) {
   std::optional<Literal> splat = SplatOf(c);
   if (!splat || !IsFloat(c)) return std::nullopt;
@@ -199,9 +199,8 @@ Instruction* OfIntegers(Instruction* i) {
   auto bits = [&](int64_t n) { return SplatNumber(i, shape, static_cast<double>(n)); };
   // x / 2^n => x >> n   (integers, where x is not negative)
   if (IsNonNegative(x)) return Make(i, Opcode::kShiftRightLogical, {x, bits(*exponent)});
-  // x / 2^n => (x + ((x >> w - 1) >>> w - n)) >> n   (integers of w bits, >>> bringing in zeros:
-  // 2^n
-  // - 1 is added to what is negative)
+  // x / 2^n => (x + ((x >> w - 1) >>> w - n)) >> n   (integers of w bits: the sum adds 2^n - 1 to
+  // negative x)
   Instruction* bias = RoundingBias(i, x, *exponent);
   return Make(i, Opcode::kShiftRightArithmetic,
               {MakeShaped(i, shape, Opcode::kAdd, {x, bias}), bits(*exponent)});
@@ -214,13 +213,13 @@ Instruction* Divide(Instruction* i) {
   // x / -1 => -x   (the least integer wraps in both)
   if (y->IsConstantOf(-1.0)) return Make(i, Opcode::kNegate, {x});
   if (!IsFloat(i)) return OfIntegers(i);
-  // x / c => x * (1/c)   (where 1/c is exact)
+  // x / c => x * (1/c)   where 1/c is exact
   if (std::optional<Literal> reciprocal = ExactReciprocal(y)) {
     Shape shape = WithType(y->shape(), y->shape().type());
     return Make(i, Opcode::kMultiply, {x, Splat(i, shape, *reciprocal)});
   }
-  // x / rsqrt(y) => x * sqrt(y)   (where the root has no other users; rounded as often, and the
-  // root to the last bit)
+  // x / rsqrt(y) => x * sqrt(y)   where the root has no other users   (rounded as often; sqrt is
+  // correctly rounded)
   if (y->opcode() == Opcode::kRsqrt && IsUsedOnce(y)) {
     Shape shape = WithType(i->shape(), i->shape().type());
     return Make(i, Opcode::kMultiply, {x, MakeShaped(i, shape, Opcode::kSqrt, {y->operand(0)})});

@@ -27,7 +27,7 @@ bool IsAssociative(const Instruction* i) {
 
 }  // namespace
 
-// Below, * is any op that has the property.
+// Below, * is any op with the property in question.
 Instruction* Association(Instruction* i) {
   if (!HasTrait(i->opcode(), kCommutative) || i->operand_count() != 2) return nullptr;
   Instruction *x = i->operand(0), *y = i->operand(1);
@@ -56,13 +56,13 @@ Instruction* Association(Instruction* i) {
            IsConstantTerm(inner->operand(1)) && !WillBeConstant(inner->operand(0));
   };
   Shape shape = WithType(i->shape(), i->shape().type());
-  // (x * c) * (y * d) => (x * y) * (c * d)   where the inner ones have no other users
+  // (x * c) * (y * d) => (x * y) * (c * d)   where the inner ops have no other users
   if (is_own_with_constant(x) && is_own_with_constant(y)) {
     return Make(i, i->opcode(),
                 {MakeShaped(i, shape, i->opcode(), {x->operand(0), y->operand(0)}),
                  OnConstants(i, i->opcode(), x->operand(1), y->operand(1))});
   }
-  // (x * c) * spread(s) => x * spread(s * c)   where the inner one has no other users
+  // (x * c) * spread(s) => x * spread(s * c)   where x * c has no other users
   for (int64_t k : {0, 1}) {
     Instruction *inner = i->operand(k), *spread = i->operand(1 - k);
     if (!is_own_with_constant(inner) || !IsSpread(spread) || i->shape().num_elements() < 2) {

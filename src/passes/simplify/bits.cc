@@ -8,10 +8,10 @@ using ir::Instruction;
 
 int64_t WidthOf(const Instruction* x) { return IsPred(x) ? 1 : BitWidth(x->shape().type()); }
 
-// reduce-precision(x) => x   where x's type has no more bits, but for a product: it is rounded, and
-// then added
-// reduce-precision(reduce-precision(x)) => reduce-precision(x)   where the inner one keeps as many
-// bits of each kind
+// reduce-precision(x) => x   where the precision is at least that of x's type   (kept on products,
+// so that they are rounded before a sum)
+// reduce-precision(reduce-precision(x)) => reduce-precision(x)   where the outer one has at least
+// the bits of the inner one
 Instruction* ReducePrecision(Instruction* i) {
   Instruction* x = i->operand(0);
   struct Bits {
@@ -24,7 +24,7 @@ Instruction* ReducePrecision(Instruction* i) {
   const Bits wanted = bits(i);
   const FloatFormat type = *FormatOf(x->shape().type());
   if (holds(wanted, {type.exponent, type.mantissa}) && x->opcode() != Opcode::kMultiply) return x;
-  // What has few bits already stays as it is.
+  // The inner one is the result.
   if (x->opcode() == Opcode::kReducePrecision && holds(wanted, bits(x))) return x;
   return nullptr;
 }
@@ -45,7 +45,7 @@ Instruction* BitRules(Instruction* i) {
       if (x->shape() == i->shape()) return x;
       if (x->opcode() != Opcode::kBitcastConvert) return nullptr;
       // bitcast-convert(bitcast-convert(x)) => bitcast-convert(x)   where two of the three types
-      // have one width, so that the dimensions come out the same
+      // have one width   (the dimensions are then the same)
       int64_t a = WidthOf(x->operand(0)), b = WidthOf(x), c = WidthOf(i);
       if (a != b && b != c && a != c) return nullptr;
       return Make(i, Opcode::kBitcastConvert, {x->operand(0)});

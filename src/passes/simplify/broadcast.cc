@@ -8,22 +8,22 @@ namespace {
 
 using ir::Instruction;
 
-// An expensive op on few elements is a kernel of its own, as no consumer would repeat it; below so
-// many elements that costs more than doing the op for each.
+// Consumers do not repeat an expensive op, so on fewer elements it is a kernel of its own. For
+// results of fewer elements than this, such a kernel costs more than the op on each element.
 constexpr int64_t kWorthAKernel = 1024;
 
-// Whether the operand may be a scalar beside arrays, as the op defines it.
+// Whether the operand may be a scalar beside arrays, by the definition of the op.
 bool MayStayScalar(const Instruction* i, int64_t k) {
   return (i->opcode() == Opcode::kSelect && k == 0) || (i->opcode() == Opcode::kClamp && k != 1);
 }
 
-// op(broadcast(x), broadcast(y), spread(s)) => broadcast(op(x, y, spread(s)))
-// where x and y have the same dimensions and go to the same places
+// op(broadcast(x), broadcast(y), spread(s)) => broadcast(op(x, y, spread(s)))   where x and y have
+// the same dimensions in the same places
 Instruction* OpOfBroadcasts(Instruction* i) {
   if (!IsElementwise(i->opcode()) || i->opcode() == Opcode::kCopy || i->shape().rank() == 0) {
     return nullptr;
   }
-  // The broadcast of an array that the others must agree with; null where all repeat scalars.
+  // The broadcast of an array, with which the others must agree; null if all repeat scalars.
   const Instruction* lead = nullptr;
   bool all_constant = true, any_spread = false;
   for (int64_t k = 0; k < i->operand_count(); ++k) {
@@ -65,7 +65,7 @@ Instruction* OpOfBroadcasts(Instruction* i) {
 Instruction* OfBroadcast(Instruction* i) {
   Instruction* x = i->operand(0);
   bool in_order = std::ranges::is_sorted(i->dimensions());
-  // broadcast(x) => x   where nothing is added and nothing moves
+  // broadcast(x) => x   where no dimension is added or moves
   if (in_order && x->shape() == i->shape()) return x;
   // broadcast(broadcast(x)) => broadcast(x)
   if (x->opcode() == Opcode::kBroadcast) {
@@ -73,12 +73,12 @@ Instruction* OfBroadcast(Instruction* i) {
     for (int64_t d : x->dimensions()) both.push_back(i->dimensions()[static_cast<size_t>(d)]);
     return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, both}});
   }
-  // broadcast(x) => reshape(x)   where only dimensions of size 1 are added and nothing moves
+  // broadcast(x) => reshape(x)   where only dimensions of size 1 are added, and none moves
   if (in_order && x->shape().num_elements() == i->shape().num_elements()) {
     return Make(i, Opcode::kReshape, {x});
   }
-  // broadcast(x) => transpose(x)   where nothing is added, and not only dimensions of size 1 move
-  // broadcast(x) => reshape(x)     where only those move
+  // broadcast(x) => transpose(x)   where no dimension is added, and one larger than 1 moves
+  // broadcast(x) => reshape(x)   where no dimension is added, and only dimensions of size 1 move
   if (x->shape().rank() == i->shape().rank() && !in_order) {
     Ints permutation(i->dimensions().size()), longer;
     for (size_t d = 0; d < permutation.size(); ++d) {
@@ -109,7 +109,7 @@ Instruction* OfBroadcast(Instruction* i) {
 }  // namespace
 
 Instruction* BroadcastRules(Instruction* i) {
-  // constant({c, c, ...}) => broadcast(c)   (form), of types that kernels compute with
+  // constant({c, c, ...}) => broadcast(c)   where kernels have the type   (form)
   if (i->IsConstant() && i->shape().rank() > 0 && i->shape().num_elements() > 1) {
     if (!IsKernelType(i->shape().type())) return nullptr;
     std::optional<Literal> splat = SplatOf(i);

@@ -58,7 +58,7 @@ Instruction* WithItself(Instruction* i, Direction direction) {
   return nullptr;
 }
 
-// Where the constant is the least or greatest value there is, or 0 and x is not negative.
+// The constant is the least or greatest value of its type, or 0 and x is not negative.
 Instruction* WithExtreme(Instruction* i, Direction direction) {
   Instruction *x = i->operand(0), *c = i->operand(1);
   bool is_zero = c->IsConstantOf(0.0) || c->IsConstantOf(-0.0);
@@ -80,15 +80,16 @@ Instruction* WithExtreme(Instruction* i, Direction direction) {
 Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   if (Instruction* known = WithExtreme(i, direction)) return known;
-  // p == true => p,  p == false => not p   and so on
-  // compare(convert(p), c) => p, not p, true or false   (by what 1 and 0 give)
+  // p == true => p,  p == false => not p   (and the other comparisons)
+  // compare(convert(p), c) => p, not p, true or false   (by the comparisons of 1 and 0)
   Instruction* p = x->opcode() == Opcode::kConvert ? x->operand(0) : x;
   if (IsPred(p)) {
     bool of_one = Holds(direction, Literal::ScalarOf(x->shape().type(), 1), c);
     bool of_zero = Holds(direction, Literal::ScalarOf(x->shape().type(), 0), c);
     return ByPred(i, p, of_one, of_zero);
   }
-  // compare(select(p, a, b), c) => p, not p, true or false   (by what the constants a and b give)
+  // compare(select(p, a, b), c) => p, not p, true or false   where a and b are constants   (by
+  // their comparisons)
   if (x->opcode() == Opcode::kSelect && x->operand(0)->shape().SameDimensions(i->shape())) {
     std::optional<Literal> a = SplatOf(x->operand(1)), b = SplatOf(x->operand(2));
     if (a && b) return ByPred(i, x->operand(0), Holds(direction, *a, c), Holds(direction, *b, c));
@@ -108,7 +109,7 @@ Instruction* WithConstant(Instruction* i, Direction direction, const Literal& c)
   return nullptr;
 }
 
-// compare(iota, c) => true or false   where the count lies on one side of c
+// compare(iota, c) => true or false   where all counts are on one side of c
 Instruction* OfCount(Instruction* i, Direction direction, const Literal& c) {
   const Instruction* x = i->operand(0);
   if (x->opcode() != Opcode::kIota || !IsInt(x)) return nullptr;
@@ -124,7 +125,7 @@ Instruction* OfCount(Instruction* i, Direction direction, const Literal& c) {
   return Truth(i, Holds(direction, Literal::ScalarOf(c.shape().type(), 0), c));
 }
 
-// max(x, y) > x => y > x,  x > min(x, y) => x > y   and the other way round
+// max(x, y) > x => y > x,  x > min(x, y) => x > y   (and with <)
 Instruction* WithExtremum(Instruction* i, Direction direction) {
   if (direction != Direction::kGt && direction != Direction::kLt) return nullptr;
   for (int64_t k : {0, 1}) {
@@ -147,7 +148,7 @@ Instruction* WithExtremum(Instruction* i, Direction direction) {
 Instruction* CompareRules(Instruction* i) {
   if (i->opcode() != Opcode::kCompare) return nullptr;
   Instruction *x = i->operand(0), *y = i->operand(1);
-  // These are rules of the order of numbers, which is not total.
+  // The rules hold for the order of numbers, which NaNs make partial, not for total orders.
   if (i->attributes().Has(Attr::kOrderType)) return nullptr;
   Direction direction = i->attributes().DirectionOf(Attr::kDirection);
   if (IsSame(x, y)) return WithItself(i, direction);
@@ -163,8 +164,8 @@ Instruction* CompareRules(Instruction* i) {
     return Make(i, Opcode::kCompare, {x->operand(0), y->operand(0)},
                 {{Attr::kDirection, Flipped(direction)}});
   }
-  // compare(convert(x), convert(y)) => compare(x, y)   where both are of one type, each of whose
-  // values the other type has
+  // compare(convert(x), convert(y)) => compare(x, y)   where x and y have one type, and the other
+  // type has all its values
   if (x->opcode() == Opcode::kConvert && y->opcode() == Opcode::kConvert &&
       x->operand(0)->shape().type() == y->operand(0)->shape().type() &&
       HoldsAll(x->operand(0)->shape().type(), x->shape().type())) {

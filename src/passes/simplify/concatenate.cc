@@ -9,8 +9,7 @@ namespace {
 using ir::Instruction;
 using Slices = std::vector<SliceDimension>;
 
-// Whether b takes, along d, what follows a's part of the same array, and the same of the other
-// dimensions.
+// Whether a and b are slices of one array, adjacent along d and equal along other dimensions.
 bool AreAdjacent(const Instruction* a, const Instruction* b, size_t d) {
   if (a->opcode() != Opcode::kSlice || b->opcode() != Opcode::kSlice ||
       a->operand(0) != b->operand(0)) {
@@ -24,15 +23,14 @@ bool AreAdjacent(const Instruction* a, const Instruction* b, size_t d) {
   return x[d].stride == 1 && y[d].stride == 1 && x[d].limit == y[d].start;
 }
 
-// Whether b continues a, so that one slice or broadcast is both.
+// Whether a and b together are one slice, or one broadcast.
 bool Continues(const Instruction* a, const Instruction* b, size_t d) {
   return AreAdjacent(a, b, d) ||
          (IsSpread(a) && IsSpread(b) && IsSame(a->operand(0), b->operand(0)));
 }
 
-// concatenate(x[a:b], x[b:c]) => x[a:c]
-// concatenate(spread(s), spread(s)) => spread(s)
-// for a run of operands each of which continues the one before
+// concatenate(x[a:b], x[b:c]) => x[a:c]   (also of more operands)
+// concatenate(spread(s), spread(s)) => spread(s)   (also of more operands)
 Instruction* Joined(Instruction* i, std::span<Instruction* const> run, size_t d) {
   std::vector<int64_t> dims = run[0]->shape().dims();
   dims[d] = 0;
@@ -80,7 +78,7 @@ Instruction* AsPad(Instruction* i, size_t d) {
   return nullptr;
 }
 
-// concatenate(x, x, ...) => broadcast(x)   where x has one element along the dimension
+// concatenate(x, x, ...) => broadcast(x)   where x has size 1 along the dimension
 Instruction* Repeated(Instruction* i, int64_t d) {
   Instruction* x = i->operand(0);
   if (x->shape().dim(d) != 1 ||
@@ -98,8 +96,8 @@ Instruction* Repeated(Instruction* i, int64_t d) {
   return Make(i, Opcode::kBroadcast, {flat}, {{Attr::kDimensions, std::move(places)}});
 }
 
-// concatenate(transpose(x), transpose(y)) => transpose(concatenate(x, y))   where all move alike,
-// and the transposes have no other users
+// concatenate(transpose(x), transpose(y)) => transpose(concatenate(x, y))   where the permutations
+// are equal, and the transposes have no other users
 Instruction* OfTransposes(Instruction* i) {
   const Instruction* lead = i->operand(0);
   std::vector<Instruction*> operands;
@@ -135,7 +133,8 @@ Instruction* ConcatenateRules(Instruction* i) {
     if (x->shape().num_elements() == 0) continue;
     if (x->opcode() == Opcode::kConcatenate && x->dimensions() == i->dimensions() &&
         IsUsedOnce(x)) {
-      // concatenate(concatenate(x, y), z) => concatenate(x, y, z)   where it has no other users
+      // concatenate(concatenate(x, y), z) => concatenate(x, y, z)   where the inner one has no
+      // other users
       parts.insert(parts.end(), x->operands().begin(), x->operands().end());
     } else {
       parts.push_back(x);

@@ -45,18 +45,18 @@ bool HoldsAll(ElementType small, ElementType large) {
 
 namespace {
 
-// Whether from `a` to `b` to `c` is from `a` to `c`.
+// Whether the conversion from `a` by `b` to `c` is the conversion from `a` to `c`.
 bool MayPassBy(ElementType a, ElementType b, ElementType c) {
-  // Integers that get narrower lose their upper bits, on one way or on another.
+  // Narrower integers lose their upper bits in one step or in two.
   if (IsInteger(a) && IsInteger(b) && IsInteger(c) && BitWidth(c) <= BitWidth(b)) return true;
   if (!HoldsAll(a, b)) return false;
   // A float clamps to an integer's range, where an integer wraps.
   return !(IsFloat(b) && IsInteger(c) && IsInteger(a)) || HoldsAll(a, c);
 }
 
-// convert(op(convert(x), convert(y))) => op(x, y)   for sums, differences, products, negatives and
-// bits of integers of the result's type, computed in a wider one where it has no other users: their
-// lower bits depend on lower bits alone
+// convert(op(convert(x), convert(y))) => op(x, y)   where op is a sum, difference, product,
+// negation or bitwise, x and y have the result's type, and the wide op has no other users
+// (integers: low bits depend on low bits alone)
 Instruction* OfWideOp(Instruction* i) {
   const Instruction* op = i->operand(0);
   switch (op->opcode()) {
@@ -91,9 +91,9 @@ Instruction* OfWideOp(Instruction* i) {
 Instruction* ConvertRules(Instruction* i) {
   if (i->opcode() != Opcode::kConvert) return nullptr;
   Instruction* x = i->operand(0);
-  // convert(x) => x   where the type is x's already
+  // convert(x) => x   where x has the type
   if (x->shape().type() == i->shape().type()) return x;
-  // convert(convert(x)) => convert(x)   where the first one loses nothing that the second one keeps
+  // convert(convert(x)) => convert(x)   where the type between loses nothing of the result
   if (x->opcode() == Opcode::kConvert &&
       MayPassBy(x->operand(0)->shape().type(), x->shape().type(), i->shape().type())) {
     return Make(i, Opcode::kConvert, {x->operand(0)});

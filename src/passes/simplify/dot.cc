@@ -17,8 +17,8 @@ struct Side {
   Instruction* x;
   const Ints& batch;
   const Ints& contracting;
-  // Where its dimensions go in the result: batch dimensions first, the free ones to where the
-  // result has them. -1 for those that are summed over.
+  // The places of its dimensions in the result: batch dimensions first, then the left side's free
+  // ones, then the right side's. -1 for contracting dimensions.
   Ints places;
   bool has_free = false;  // of more than one element
 };
@@ -28,7 +28,7 @@ Side SideOf(Instruction* i, int64_t side) {
   Side s{i->operand(side), a.IntsOf(side == 0 ? Attr::kLhsBatchDims : Attr::kRhsBatchDims),
          a.IntsOf(side == 0 ? Attr::kLhsContractingDims : Attr::kRhsContractingDims)};
   int64_t next = static_cast<int64_t>(s.batch.size());
-  // The free dimensions of the left side stand before those of the right one.
+  // The left side's free dimensions precede the right side's.
   if (side == 1) {
     next = i->operand(0)->shape().rank() - static_cast<int64_t>(s.contracting.size());
   }
@@ -45,13 +45,13 @@ Side SideOf(Instruction* i, int64_t side) {
   return s;
 }
 
-// x in the result's type: products are taken in it.
+// x in the result's type, in which products are taken.
 Instruction* InResultType(Instruction* i, Instruction* x) {
   if (x->shape().type() == i->shape().type()) return x;
   return MakeShaped(i, WithType(x->shape(), i->shape().type()), Opcode::kConvert, {x});
 }
 
-// An array whose dimensions go to these places of the result, spread over the others.
+// x broadcast to the result's shape, with its dimensions at these places.
 Instruction* InResultShape(Instruction* i, Instruction* x, const Ints& places) {
   if (std::ranges::is_sorted(places) && x->shape().rank() == i->shape().rank()) return x;
   return MakeShaped(i, WithType(i->shape(), i->shape().type()), Opcode::kBroadcast, {x},
@@ -95,18 +95,18 @@ Instruction* WithOnes(Instruction* i, const Side& x, const Side& ones) {
   return Summed(i, x, InResultType(i, x.x));
 }
 
-// A dot of so many products is a kernel with a schedule of its own; of fewer, a sum that is fused
-// with what is around it is cheaper.
+// A dot of more products is a kernel with a schedule of its own. Of fewer, a sum fused with its
+// neighbours is cheaper.
 constexpr int64_t kFewProducts = 1024;
 
 // dot(x, v) => reduce(x * broadcast(v), +),  dot(v, y) => reduce(broadcast(v) * y, +)   where v has
-// only dimensions that the other side has, and there are few products   (order; f32 and f64: each
-// product is rounded. Narrower floats stay dots, which round no product.)
+// no free dimensions larger than 1, and there are few products   (order; integers, f32 and f64;
+// each product is rounded)
 Instruction* OfVector(Instruction* i, const Side& x, const Side& v) {
   ElementType type = i->shape().type();
   if (!IsInteger(type) && type != ElementType::kF32 && type != ElementType::kF64) return nullptr;
   if (v.has_free || x.x->shape().num_elements() > kFewProducts) return nullptr;
-  // v without its dimensions of size 1, and where the others are in x.
+  // v without its free dimensions, all of size 1, and the places of the others in x.
   std::vector<int64_t> dims;
   Ints in_x;
   for (int64_t d = 0; d < v.x->shape().rank(); ++d) {
@@ -135,8 +135,8 @@ Instruction* OfVector(Instruction* i, const Side& x, const Side& v) {
 }
 
 // dot(concatenate(x, y), c) => dot(x, slice(c)) + dot(y, slice(c))   where the concatenation is
-// along what is summed over, it has no other users, and c will be a constant, on either side
-// (order; no halves, which round each product)
+// along a contracting dimension and has no other users, and c will be a constant   (order; on
+// either side; not of halves, since each dot would be rounded)
 Instruction* OfConcatenate(Instruction* i, int64_t side) {
   Instruction *parts = i->operand(side), *c = i->operand(1 - side);
   if (parts->opcode() != Opcode::kConcatenate || !IsUsedOnce(parts) || !WillBeConstant(c)) {
@@ -147,7 +147,7 @@ Instruction* OfConcatenate(Instruction* i, int64_t side) {
   const Ints& dims = a.IntsOf(side == 0 ? Attr::kLhsContractingDims : Attr::kRhsContractingDims);
   const Ints& other = a.IntsOf(side == 0 ? Attr::kRhsContractingDims : Attr::kLhsContractingDims);
   auto along = std::ranges::find(dims, parts->dimensions()[0]);
-  // Each part more is an addition of results.
+  // Each further part costs an addition of results.
   if (along == dims.end() || 4 * (parts->operand_count() - 1) * i->shape().num_elements() >
                                  parts->shape().num_elements()) {
     return nullptr;
@@ -182,10 +182,10 @@ Instruction* DotRules(Instruction* i) {
   const Attributes& a = i->attributes();
   int64_t terms = 1;
   for (int64_t d : a.IntsOf(Attr::kLhsContractingDims)) terms *= i->operand(0)->shape().dim(d);
-  // dot(x, y) => 0   where there is nothing to sum over
+  // dot(x, y) => 0   where a contracting dimension is empty
   if (terms == 0) return SplatNumber(i, i->shape(), 0);
-  // dot(x, y) => broadcast(x) * broadcast(y) + 0   where each sum has one term; the sum begins at
-  // +0, which makes +0 of -0   (a negative product that underflows is a zero of either sign)
+  // dot(x, y) => broadcast(x) * broadcast(y) + 0   where each sum has one term   (floats: sums
+  // begin at +0, so -0 becomes +0)
   Side lhs = SideOf(i, 0), rhs = SideOf(i, 1);
   if (terms == 1) {
     Instruction *x = Factor(i, lhs), *y = Factor(i, rhs);

@@ -1,5 +1,5 @@
-// Slices whose starts are values. A start outside of the array is moved to where the window fits:
-// starts that are added up are clamped first.
+// Slices with computed starts. A start is clamped, so that the window lies within the array. Sums
+// of starts clamp each term first.
 
 #include <algorithm>
 #include <optional>
@@ -14,8 +14,8 @@ namespace {
 using ir::Instruction;
 using Slices = std::vector<SliceDimension>;
 
-// Where a window of `sizes` begins in an array of `dims`, where that is known. `first` is the first
-// operand that is a start. Where the window takes a dimension whole its start does not matter.
+// The starts of a window of `sizes` in an array of `dims`, if they are known. Operand `first` is
+// the first start. A window of a whole dimension starts at 0 whatever the operand.
 std::optional<Ints> StartsOf(const Instruction* i, int64_t first, std::span<const int64_t> dims,
                              std::span<const int64_t> sizes) {
   Ints starts;
@@ -45,8 +45,8 @@ Instruction* MakeDynamicSlice(Instruction* at, const Shape& shape, Instruction* 
                     {{Attr::kDynamicSliceSizes, Ints(shape.dims())}});
 }
 
-// dynamic-slice(x, s) => dynamic-slice(x, 0)   along what it takes whole; of an update likewise
-// (form)
+// dynamic-slice(x, s) => dynamic-slice(x, 0)   along dimensions of the window's size   (form; also
+// of updates)
 std::vector<Instruction*> WithoutIdleStarts(Instruction* i, int64_t first,
                                             std::span<const int64_t> dims,
                                             std::span<const int64_t> sizes) {
@@ -62,7 +62,7 @@ std::vector<Instruction*> WithoutIdleStarts(Instruction* i, int64_t first,
 }
 
 // dynamic-slice(dynamic-slice(x, s), t) => dynamic-slice(x, s + t)   where the inner one has no
-// other users, or nothing has to be added
+// other users, or nothing needs to be added
 Instruction* OfDynamicSliceOf(Instruction* i) {
   const Instruction* inner = i->operand(0);
   StartSum sum(i);
@@ -75,8 +75,8 @@ Instruction* OfDynamicSliceOf(Instruction* i) {
   return MakeDynamicSlice(i, i->shape(), inner->operand(0), sum.Make());
 }
 
-// dynamic-slice(slice(x), s) => dynamic-slice(x, s + start)   where the strides are 1 and nobody
-// else needs the slice, or nothing has to be added
+// dynamic-slice(slice(x), s) => dynamic-slice(x, s + start)   where the strides are 1, and the
+// slice has no other users or nothing needs to be added
 Instruction* OfSlice(Instruction* i) {
   const Instruction* inner = i->operand(0);
   const Slices& slices = inner->attributes().Slices(Attr::kSlice);
@@ -111,7 +111,7 @@ Instruction* OfTranspose(Instruction* i) {
 }
 
 // dynamic-slice(reshape(x)) => reshape(dynamic-slice(x))   where the reshape only adds or removes
-// dimensions of size 1, and it has no other users
+// dimensions of size 1, and has no other users
 Instruction* OfReshape(Instruction* i) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x)) return nullptr;
@@ -143,7 +143,7 @@ Instruction* OfReshape(Instruction* i) {
   return Make(i, Opcode::kReshape, {small});
 }
 
-// dynamic-slice(broadcast(x)) => broadcast(x)   where it takes all of x
+// dynamic-slice(broadcast(x)) => broadcast(x)   where the window has all of x
 // dynamic-slice(broadcast(x)) => broadcast(dynamic-slice(x))   where the broadcast has no
 // other users
 Instruction* OfBroadcast(Instruction* i) {
@@ -163,9 +163,9 @@ Instruction* OfBroadcast(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
-// dynamic-slice(iota()) => iota()   where it takes the dimension that is counted whole
-// dynamic-slice(iota(), s) => spread(clamp(0, s, size - 1))   where it takes one number of it
-// (integers)
+// dynamic-slice(iota()) => iota()   where the window has the whole iota dimension
+// dynamic-slice(iota(), s) => spread(clamp(0, s, size - 1))   where the window has size 1 along the
+// iota dimension   (integers)
 Instruction* OfIota(Instruction* i) {
   const Instruction* x = i->operand(0);
   int64_t d = x->attributes().Int(Attr::kIotaDimension), size = x->shape().dim(d);
@@ -183,7 +183,7 @@ Instruction* OfIota(Instruction* i) {
 
 Instruction* OfDynamicSlice(Instruction* i) {
   Instruction* x = i->operand(0);
-  // dynamic-slice(x) => x   where it takes everything
+  // dynamic-slice(x) => x   where the window is all of x
   if (x->shape() == i->shape()) return x;
   std::vector<int64_t> dims = x->shape().dims(), sizes = i->shape().dims();
   // dynamic-slice(x) => slice(x)   where the starts are constants
@@ -224,7 +224,7 @@ Instruction* OfDynamicSlice(Instruction* i) {
 
 Instruction* OfDynamicUpdateSlice(Instruction* i) {
   Instruction *x = i->operand(0), *update = i->operand(1);
-  // dynamic-update-slice(x, u) => u   where u is of x's size
+  // dynamic-update-slice(x, u) => u   where u has the size of x
   if (update->shape() == i->shape()) return update;
   // dynamic-update-slice(x, u) => x   where u has no elements
   if (update->shape().num_elements() == 0) return x;
@@ -234,14 +234,14 @@ Instruction* OfDynamicUpdateSlice(Instruction* i) {
     return x;
   }
   // dynamic-update-slice(dynamic-update-slice(x, u, s), v, s) => dynamic-update-slice(x, v, s)
-  // where u and v are of one size
+  // where u and v have one size
   if (x->opcode() == Opcode::kDynamicUpdateSlice &&
       x->operand(1)->shape().SameDimensions(update->shape()) && SameStarts(i, 2, x, 2)) {
     std::vector<Instruction*> operands(i->operands().begin(), i->operands().end());
     operands[0] = x->operand(0);
     return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
   }
-  // dynamic-update-slice(broadcast(v), u) => pad(u, v)   where v is a scalar and the starts are
+  // dynamic-update-slice(broadcast(v), u) => pad(u, v)   where v is a scalar, and the starts are
   // constants
   std::vector<int64_t> dims = i->shape().dims(), sizes = update->shape().dims();
   if (std::optional<Ints> starts = StartsOf(i, 2, dims, sizes)) {
@@ -258,7 +258,7 @@ Instruction* OfDynamicUpdateSlice(Instruction* i) {
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
 }
 
-// The window of x where a dynamic-update-slice puts its update.
+// The window of x at the place of an update.
 Instruction* WindowOf(Instruction* at, Instruction* x, const Instruction* update_slice) {
   Shape shape = WithType(update_slice->operand(1)->shape(), x->shape().type());
   return MakeDynamicSlice(at, shape, x,
@@ -281,9 +281,9 @@ bool IsOwnUpdate(const Instruction* x) {
 }
 
 // select(p, dynamic-update-slice(x, u, s), x) => dynamic-update-slice(x, select(p, u, x'), s)
+// where the update is small and has no other users; x' and an array p are cut to its window
 // select(p, x, dynamic-update-slice(x, u, s)) => dynamic-update-slice(x, select(p, x', u), s)
-// where p, if it is no scalar, and x' = x are cut to the update, which is small, and which nobody
-// else needs
+// likewise
 Instruction* SelectOfUpdate(Instruction* i) {
   for (int64_t k : {1, 2}) {
     Instruction *update = i->operand(k), *x = i->operand(3 - k);
@@ -298,8 +298,9 @@ Instruction* SelectOfUpdate(Instruction* i) {
   return nullptr;
 }
 
-// x + dynamic-update-slice(0, u, s) => dynamic-update-slice(x, x' + u, s)   where x' = x is cut to
-// the update, which is small, and without other users   (integers; floats where the zero is -0)
+// x + dynamic-update-slice(0, u, s) => dynamic-update-slice(x, x' + u, s)   where the update is
+// small and has no other users, and x' is x cut to its window   (integers; floats where the zero is
+// -0)
 Instruction* SumOfUpdate(Instruction* i) {
   if (IsPred(i)) return nullptr;
   for (int64_t k : {0, 1}) {

@@ -8,7 +8,7 @@ using ir::Instruction;
 Instruction* EmptyArrays(Instruction* i) {
   if (i->shape().num_elements() != 0) return nullptr;
   switch (i->opcode()) {
-    // What the caller or an earlier run has made, and what may not end.
+    // Given values, and ops that may not end.
     case Opcode::kParameter:
     case Opcode::kConstant:
     case Opcode::kWhile:

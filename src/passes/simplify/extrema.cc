@@ -1,5 +1,6 @@
-// Maximum, minimum and clamp. A NaN among the operands is the result, and +0 is above -0: so both
-// are associative and idempotent to the bit, and the infinities are neutral on their sides.
+// Maximum, minimum and clamp. The result is NaN if an operand is, and +0 is above -0. Maximum and
+// minimum are therefore associative and idempotent to the bit, and each has an infinity as its
+// neutral element.
 
 #include "passes/simplify/facts.h"
 #include "passes/simplify/simplify.h"
@@ -10,9 +11,9 @@ namespace {
 
 using ir::Instruction;
 
-// min(max(x, l), h) => clamp(l, x, h)   where l and h repeat a constant each, and the inner one
-// has no other users
-// max(min(x, h), l) => clamp(l, x, h)   where, beside, l is below h
+// min(max(x, l), h) => clamp(l, x, h)   where l and h repeat constants, and the inner op has no
+// other users
+// max(min(x, h), l) => clamp(l, x, h)   likewise, where l < h
 Instruction* AsClamp(Instruction* i) {
   bool is_max = i->opcode() == Opcode::kMaximum;
   Instruction *inner = i->operand(0), *bound = i->operand(1);
@@ -31,8 +32,8 @@ Instruction* AsClamp(Instruction* i) {
 }
 
 // max(f(x), f(y)) => f(max(x, y)),  min(f(x), f(y)) => f(min(x, y))   where f is cbrt, exponential,
-// logistic or tanh, and the values have no other users   (which may be off in the last bit, and
-// there out of order)
+// logistic or tanh, and has no other users   (f may be wrong in its last bit, and out of order
+// there)
 Instruction* OfMonotone(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
   switch (x->opcode()) {
@@ -68,7 +69,7 @@ Instruction* Extremum(Instruction* i) {
       }
     }
   }
-  // max(x, c) => x   where x is not negative and c not above 0
+  // max(x, c) => x   where x is not negative, and c <= 0
   if (is_max) {
     std::optional<Literal> c = SplatOf(y);
     if (c && c->AsDouble(0) <= 0 && IsNonNegative(x)) return x;
@@ -80,8 +81,8 @@ Instruction* Extremum(Instruction* i) {
     Opcode mirror = is_max ? Opcode::kMinimum : Opcode::kMaximum;
     return Make(i, Opcode::kNegate, {MakeShaped(i, shape, mirror, {x->operand(0), y->operand(0)})});
   }
-  // max(clamp(l, x, h), l) => clamp(l, x, h)   where the constant l is not above h
-  // min(clamp(l, x, h), h) => clamp(l, x, h)
+  // max(clamp(l, x, h), l) => clamp(l, x, h)   where l and h are constants, and l < h
+  // min(clamp(l, x, h), h) => clamp(l, x, h)   likewise
   for (int64_t k : {0, 1}) {
     Instruction *inner = i->operand(k), *bound = i->operand(1 - k);
     if (inner->opcode() != Opcode::kClamp) continue;

@@ -10,15 +10,15 @@ namespace {
 
 using ir::Instruction;
 
-// How far up it is looked: questions stay cheap.
+// The depth of the search: questions stay cheap.
 constexpr int kDepth = 6;
 
-// Whether each element is one of the first operand, and as its type says.
+// Whether each element is an element of the first operand, of the same type.
 bool IsSameElements(const Instruction* x) {
   return (IsView(x->opcode()) && x->opcode() != Opcode::kBitcast) || x->opcode() == Opcode::kCopy;
 }
 
-// The largest number that an iota counts to.
+// The largest number of an iota.
 int64_t LastCount(const Instruction* iota) {
   return iota->shape().dim(iota->attributes().Int(Attr::kIotaDimension)) - 1;
 }
@@ -96,7 +96,7 @@ bool IsIntegralAt(const Instruction* x, int depth) {
     case Opcode::kIota:
       return true;
     case Opcode::kConvert:
-      // A float stays integral where it becomes narrower or wider: large ones all are.
+      // Conversions keep integral floats integral: all large floats are.
       return operand(0);
     case Opcode::kAbs:
     case Opcode::kNegate:
@@ -111,7 +111,7 @@ bool IsIntegralAt(const Instruction* x, int depth) {
   }
 }
 
-// The largest value that the integer x can have, where it is not negative and that is known.
+// The largest possible value of the integer x, if it is known and x is not negative.
 std::optional<int64_t> LargestOf(const Instruction* x, int depth) {
   if (depth == 0 || !x->shape().is_array() || !IsInt(x) || !IsKernelType(x->shape().type())) {
     return std::nullopt;
@@ -166,7 +166,7 @@ bool IsFinite(const Instruction* x) {
   if (!IsKernelType(x->shape().type())) return false;
   if (!IsFloat(x)) return true;
   if (std::optional<Literal> splat = SplatOf(x)) return std::isfinite(splat->AsDouble(0));
-  // Every integer is in the range of these.
+  // f32 and f64 have every integer in their range.
   if (x->shape().type() != ElementType::kF32 && x->shape().type() != ElementType::kF64)
     return false;
   return x->opcode() == Opcode::kIota ||

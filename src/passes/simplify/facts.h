@@ -1,4 +1,4 @@
-// What is known of a value's elements from how it was made. "No" means "not known".
+// Facts about the elements of a value, from its definition. "No" means "not known".
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@ namespace kiln::passes::simplify {
 bool IsNonNegative(const ir::Instruction* x);
 // Every element is an integer, an infinity or a NaN.
 bool IsIntegral(const ir::Instruction* x);
-// Every element of the integer x is from 0 to below those of the constant c.
+// 0 <= x < c for each element, of the integer x and the constant c.
 bool IsBelow(const ir::Instruction* x, const ir::Instruction* c);
-// The greatest number that an element of the integer x can be, where none is negative.
+// The greatest possible element of the integer x, if none is negative.
 std::optional<int64_t> LargestValue(const ir::Instruction* x);
 // No element is an infinity or a NaN.
 bool IsFinite(const ir::Instruction* x);

@@ -1,4 +1,4 @@
-// What a reshape does to dimensions: which of them it merges, splits, adds and removes.
+// The dimensions that a reshape merges, splits, adds and removes.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace kiln::passes::simplify {
 
 // Dimensions [from_begin, from_end) hold the same elements as [to_begin, to_end) of the other
-// shape, whatever the other dimensions are.
+// shape, independently of the other dimensions.
 struct DimensionGroup {
   int64_t from_begin, from_end, to_begin, to_end;
 };
@@ -19,17 +19,18 @@ struct DimensionGroup {
 // of elements must be equal, and not 0.
 std::vector<DimensionGroup> GroupsOf(std::span<const int64_t> from, std::span<const int64_t> to);
 
-// Whether one dimension of each side has all the group's elements: which ones.
+// The dimension with all the group's elements, of either shape; nothing if one shape has no such
+// dimension.
 std::optional<std::pair<int64_t, int64_t>> SinglesOf(const DimensionGroup& group,
                                                      std::span<const int64_t> from,
                                                      std::span<const int64_t> to);
 
-// Where each of the dimensions, none of size 1, is after the reshape, if it is there as a whole.
+// The places of the dimensions, none of size 1, after the reshape, if it keeps them whole.
 std::optional<Ints> PlacesOf(const Ints& dimensions, std::span<const int64_t> from,
                              std::span<const int64_t> to);
 
-// reshape(transpose(x, permutation)) as transpose(reshape(x)), where the reshape merges and splits
-// dimensions only among those that stay together.
+// reshape(transpose(x, permutation)) as transpose(reshape(x)), if the reshape merges and splits
+// only dimensions that are neighbours in x, too.
 struct TransposeOfReshape {
   std::vector<int64_t> dims;  // of the reshape
   Ints permutation;           // of the transpose

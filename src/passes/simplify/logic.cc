@@ -1,5 +1,5 @@
-// Bits of integers, and preds: of those, the sum is the disjunction, the product the conjunction,
-// the maximum "or" and the minimum "and".
+// Bits of integers, and preds. Of preds, the sum and the maximum are "or", the product and the
+// minimum "and".
 
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/terms.h"
@@ -31,7 +31,8 @@ Instruction* OfPreds(Instruction* i) {
   }
 }
 
-// x < c and x < d => x < min(c, d),  x < c or x < d => x < max(c, d)   and so on, for constants
+// x < c and x < d => x < min(c, d),  x < c or x < d => x < max(c, d)   where c and d are constants
+// (and the other orders)
 Instruction* OfCompares(Instruction* i) {
   Instruction *p = i->operand(0), *q = i->operand(1);
   if (p->opcode() != Opcode::kCompare || !(p->attributes() == q->attributes()) ||
@@ -63,7 +64,7 @@ Instruction* OfCompares(Instruction* i) {
   return nullptr;
 }
 
-// And, or: each is the other's mirror, with all bits set and none exchanged.
+// And, or. Each is the other's dual: all bits set and none set change places.
 Instruction* AndOr(Instruction* i) {
   bool is_and = i->opcode() == Opcode::kAnd;
   Opcode mirror = is_and ? Opcode::kOr : Opcode::kAnd;
@@ -109,7 +110,7 @@ Instruction* Xor(Instruction* i) {
   return nullptr;
 }
 
-// The negated comparison; for floats only equality has one.
+// The negated comparison. Of floats, only == and != have one.
 std::optional<Direction> Opposite(Direction direction, bool is_float) {
   switch (direction) {
     case Direction::kEq:
@@ -132,7 +133,7 @@ Instruction* Not(Instruction* i) {
   Instruction* x = i->operand(0);
   // not not x => x
   if (IsNot(x)) return x->operand(0);
-  // not (x < y) => x >= y   and so on (of floats, which may have no order, == and != only)
+  // not (x < y) => x >= y   (and so on; floats: == and != only, since NaNs have no order)
   if (x->opcode() == Opcode::kCompare && !x->attributes().Has(Attr::kOrderType)) {
     std::optional<Direction> opposite = Opposite(x->attributes().DirectionOf(Attr::kDirection),
                                                  !IsInt(x->operand(0)) && !IsPred(x->operand(0)));
@@ -150,7 +151,7 @@ Instruction* Not(Instruction* i) {
   return nullptr;
 }
 
-// Whether the amount is a constant that, read as unsigned, is not below the width.
+// Whether the amount is a constant that is, as unsigned, at least the width.
 bool ShiftsOut(const Instruction* amount) {
   std::optional<Literal> splat = SplatOf(amount);
   if (!splat) return false;
@@ -160,13 +161,13 @@ bool ShiftsOut(const Instruction* amount) {
 
 Instruction* Shift(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
-  // x << 0 => x,  0 << y => 0   shifts to the right as well
+  // x << 0 => x,  0 << y => 0   (and shifts to the right)
   if (y->IsConstantOf(0.0) || x->IsConstantOf(0.0)) return x;
   if (i->opcode() == Opcode::kShiftRightArithmetic) {
     // -1 >> y => -1
     return IsAllOnes(x) ? x : nullptr;
   }
-  // x << y => 0   where y is not below the width
+  // x << y => 0   where y is at least the width   (and >>>)
   if (ShiftsOut(y)) return SplatNumber(i, i->shape(), 0);
   return nullptr;
 }

@@ -9,7 +9,8 @@ namespace {
 using ir::Instruction;
 using Padding = std::vector<PaddingDimension>;
 
-// pad(pad(x, v), v) => pad(x, v)   where nothing is cut off and the outer one puts nothing between
+// pad(pad(x, v), v) => pad(x, v)   where nothing is cut off, and the outer one has no interior
+// padding
 Instruction* OfPad(Instruction* i) {
   const Instruction* x = i->operand(0);
   if (!IsSame(x->operand(1), i->operand(1))) return nullptr;
@@ -23,21 +24,21 @@ Instruction* OfPad(Instruction* i) {
   return Make(i, Opcode::kPad, {x->operand(0), i->operand(1)}, {{Attr::kPadding, both}});
 }
 
-// pad(x) => slice(x)   where it only cuts off
+// pad(x) => slice(x)   where nothing is added
 Instruction* AsSlice(Instruction* i) {
   Instruction* x = i->operand(0);
   std::vector<SliceDimension> slices;
   for (const PaddingDimension& p : i->attributes().Padding(Attr::kPadding)) {
     int64_t size = x->shape().dim(static_cast<int64_t>(slices.size()));
-    // Between the elements of one or none there is nothing to put.
+    // Interior padding needs two elements.
     if (p.low > 0 || p.high > 0 || (p.interior != 0 && size > 1)) return nullptr;
     slices.push_back({-p.low, size + p.high, 1});
   }
   return Make(i, Opcode::kSlice, {x}, {{Attr::kSlice, std::move(slices)}});
 }
 
-// pad(broadcast(x), v) => broadcast(pad(broadcast(x), v))   where dimensions that are not padded
-// only repeat x, four times or more
+// pad(broadcast(x), v) => broadcast(pad(broadcast(x), v))   where unpadded dimensions only repeat
+// x, four times or more
 Instruction* OfBroadcast(Instruction* i) {
   const Instruction* x = i->operand(0);
   const Padding& padding = i->attributes().Padding(Attr::kPadding);
@@ -66,8 +67,8 @@ Instruction* OfBroadcast(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {pad}, {{Attr::kDimensions, std::move(places)}});
 }
 
-// op(pad(x, c), spread(d)) => pad(op(x, spread(d)), op(c, d))   where the pad has no other users,
-// of constants c and d
+// op(pad(x, c), spread(d)) => pad(op(x, spread(d)), op(c, d))   where c and d are constants, and
+// the pad has no other users
 Instruction* OpOfPad(Instruction* i) {
   if (i->opcode() == Opcode::kCopy) return nullptr;
   const Instruction* pad = nullptr;

@@ -7,7 +7,7 @@ namespace {
 
 using ir::Instruction;
 
-// power(x, n) => power(x * x, n / 2)   and times x where n is odd (integers, n up to 32)
+// power(x, n) => power(x * x, n / 2)   (times x for odd n; integers, n up to 32)
 Instruction* OfIntegers(Instruction* i) {
   std::optional<Literal> splat = SplatOf(i->operand(1));
   if (!splat || WillBeConstant(i->operand(0))) return nullptr;
@@ -40,29 +40,29 @@ Instruction* Power(Instruction* i) {
   };
   // power(x, 3) => x * x * x   (floats: rounded twice, by half an ULP each)
   if (y->IsConstantOf(3.0)) return Make(i, Opcode::kMultiply, {product(x, x), x});
-  // power(x, 4) => (x * x) * (x * x)   (floats: rounded twice, by half an ULP each and twice the
-  // first one; where x * x leaves the range of normal numbers, the result leaves that of all)
+  // power(x, 4) => (x * x) * (x * x)   (floats: rounded twice, the first error doubled; a subnormal
+  // or infinite x * x gives the right 0 or infinity)
   if (y->IsConstantOf(4.0)) {
     Instruction* square = product(x, x);
     return Make(i, Opcode::kMultiply, {square, square});
   }
   if (IsInt(i)) return OfIntegers(i);
-  // power(x, 0.5) => sqrt(x),  power(x, -0.5) => rsqrt(x)   (floats, where x is not negative: they
+  // power(x, 0.5) => sqrt(x),  power(x, -0.5) => rsqrt(x)   where x is not negative   (floats; they
   // differ at -0 and -inf)
   if (IsNonNegative(x)) {
     if (y->IsConstantOf(0.5)) return Make(i, Opcode::kSqrt, {x});
     if (y->IsConstantOf(-0.5)) return Make(i, Opcode::kRsqrt, {x});
   }
-  // power(x, -1) => 1 / x   (floats; rounded once. power(x, -2) is not 1 / (x * x), which overflows
-  // where the result is still above 0.)
+  // power(x, -1) => 1 / x   (floats; rounded once. power(x, -2) stays: x * x may overflow where the
+  // result is above 0.)
   if (y->IsConstantOf(-1.0)) {
     return Make(i, Opcode::kDivide, {SplatNumber(i, shape, 1), x});
   }
   return nullptr;
 }
 
-// (x + c) % d => x % d   (integers, where c is a multiple of d, x not negative, and the sum in the
-// type's range)
+// (x + c) % d => x % d   where c is a multiple of d, x is not negative, and the sum does not
+// overflow (integers)
 Instruction* OfSum(Instruction* i) {
   const Instruction* x = i->operand(0);
   if (x->opcode() != Opcode::kAdd || BitWidth(i->shape().type()) > 32) return nullptr;
@@ -78,7 +78,7 @@ Instruction* OfSum(Instruction* i) {
 
 Instruction* Remainder(Instruction* i) {
   Instruction *x = i->operand(0), *y = i->operand(1);
-  // (x % y) % y => x % y   (what is left is smaller than y; x itself where an integer y is 0)
+  // (x % y) % y => x % y   (a remainder is smaller than y, or x where an integer y is 0)
   if (x->opcode() == Opcode::kRemainder && IsSame(x->operand(1), y)) return x;
   if (!IsInt(i)) return nullptr;
   // x % 1 => 0,  x % -1 => 0,  x % x => 0,  0 % x => 0   (integers: 0 % 0 is 0)
@@ -105,8 +105,8 @@ Instruction* Remainder(Instruction* i) {
   return Make(i, Opcode::kSubtract, {low, bias});
 }
 
-// log(sqrt(x)) => log(x) * 0.5   (where the root has no other users; not rounded before)
-// log(rsqrt(x)) => log(x) * -0.5   (where, beside, x is not negative: at -0 they differ)
+// log(sqrt(x)) => log(x) * 0.5   where the root has no other users   (one rounding less)
+// log(rsqrt(x)) => log(x) * -0.5   likewise, where x is not negative   (they differ at -0)
 Instruction* Log(Instruction* i) {
   const Instruction* root = i->operand(0);
   bool inverse = root->opcode() == Opcode::kRsqrt;

@@ -1,6 +1,6 @@
-// Reshapes and transposes go towards the root, where they meet others and are merged, or are what a
-// reduction, a product or a broadcast takes in anyway. What comes before them is one elementwise
-// group on the arrays as they lie in memory.
+// Reshapes and transposes move towards the root. There they merge with others, or with a reduction,
+// a product or a broadcast. The ops before them become one elementwise group, on arrays as they lie
+// in memory.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ bool IsRearrangement(const Instruction* x) {
   return x->opcode() == Opcode::kReshape || x->opcode() == Opcode::kTranspose;
 }
 
-// Whether both move the elements of one shape alike.
+// Whether both rearrange the same shape in the same way.
 bool MoveAlike(const Instruction* x, const Instruction* y) {
   return x->opcode() == y->opcode() &&
          x->operand(0)->shape().SameDimensions(y->operand(0)->shape()) &&
@@ -29,8 +29,8 @@ bool IsUsedOnlyBy(const Instruction* x, const Instruction* i) {
   return !x->IsRoot() && x->users().size() == 1 && x->users()[0] == i;
 }
 
-// A broadcast as it is beside what is rearranged; null where the dimensions of what it repeats are
-// merged or split.
+// The broadcast without the rearrangement; null if the rearrangement merges or splits the
+// dimensions of the broadcast's operand.
 Instruction* Unmoved(Instruction* i, const Instruction* lead, const Instruction* broadcast,
                      const Shape& shape) {
   const Instruction* x = broadcast->operand(0);
@@ -74,9 +74,9 @@ Instruction* RearrangementRules(Instruction* i) {
                 BitWidth(i->shape().type()) > BitWidth(lead->shape().type());
   if (widens && lead->opcode() == Opcode::kTranspose) return nullptr;
   // op(reshape(x), reshape(y), broadcast(v)) => reshape(op(x, y, broadcast(v)))   where x and y
-  // have the same dimensions, those of v stay as they are, and the reshapes have no other users
-  // op(transpose(x), transpose(y), broadcast(v)) => transpose(op(x, y, broadcast(v)))   where both
-  // move alike, and the transposes have no other users; no conversion to a wider type
+  // have the same dimensions, the reshape keeps those of v, and the operands have no other users
+  // op(transpose(x), transpose(y), broadcast(v)) => transpose(op(x, y, broadcast(v)))   where the
+  // permutations are equal, and the operands have no other users   (no conversion to a wider type)
   Shape shape = WithType(lead->operand(0)->shape(), i->shape().type());
   std::vector<Instruction*> operands;
   for (Instruction* x : i->operands()) {

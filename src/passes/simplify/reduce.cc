@@ -1,5 +1,5 @@
-// Reductions. The order in which a reduction takes its elements is the target's affair: rules that
-// change it say "order", and keep to the bound of a sum; maxima and integers do not notice.
+// Reductions. The order of a reduction's elements is the target's choice. Rules marked "order"
+// change it, within the error bound of a sum; maxima and integers keep their bits.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ bool Contains(const Ints& list, int64_t value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// reduce(x, init) => op(init, reshape(x))   where each result is made of one element
+// reduce(x, init) => op(init, reshape(x))   where each result has one element
 Instruction* OfSingles(Instruction* i, Opcode reducer) {
   Instruction* x = i->operand(0);
   for (int64_t d : i->dimensions()) {
@@ -26,9 +26,9 @@ Instruction* OfSingles(Instruction* i, Opcode reducer) {
   return Make(i, reducer, {Spread(i, shape, i->operand(1)), elements});
 }
 
-// reduce(transpose(x)) => reduce(x)   where the dimensions that stay keep their places   (order)
-// reduce(transpose(x)) => transpose(reduce(x))   where they do not, and the transpose has no
-// other users   (order)
+// reduce(transpose(x)) => reduce(x)   where the remaining dimensions keep their order   (order)
+// reduce(transpose(x)) => transpose(reduce(x))   where the remaining dimensions change their order,
+// and the transpose has no other users   (order)
 Instruction* OfTranspose(Instruction* i) {
   const Instruction* x = i->operand(0);
   Ints dimensions, kept;
@@ -51,7 +51,7 @@ Instruction* OfTranspose(Instruction* i) {
   return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, std::move(permutation)}});
 }
 
-// The dimensions that stay of an array of this rank.
+// The remaining dimensions of an array of this rank.
 Ints Kept(int64_t rank, const Ints& reduced) {
   Ints kept;
   for (int64_t d = 0; d < rank; ++d) {
@@ -60,8 +60,8 @@ Ints Kept(int64_t rank, const Ints& reduced) {
   return kept;
 }
 
-// Whether init counts once however often it is taken. -0 is the neutral element of a sum of floats;
-// with +0 a sum of -0 is +0 at once or at last.
+// Whether init may be taken any number of times. -0 is the neutral element of a sum of floats; with
+// +0, a sum of -0 becomes +0 sooner or later.
 bool CountsOnce(const Instruction* init, Opcode reducer) {
   return (reducer == Opcode::kAdd && (init->IsConstantOf(0.0) || init->IsConstantOf(-0.0))) ||
          (reducer == Opcode::kMultiply && init->IsConstantOf(1.0)) ||
@@ -70,7 +70,7 @@ bool CountsOnce(const Instruction* init, Opcode reducer) {
 }
 
 // reduce(reduce(x, init), init) => reduce(x, init)   where the inner one has no other users, and
-// init counts once however often it is taken   (order)
+// init may be taken twice   (order)
 Instruction* OfReduce(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (ReducerOf(*x) != reducer || !IsUsedOnce(x)) return nullptr;
@@ -83,9 +83,9 @@ Instruction* OfReduce(Instruction* i, Opcode reducer) {
   return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), std::move(dimensions));
 }
 
-// Whether `times` repetitions of x sum up to x * times: of integers. Of floats, where the number is
-// a value of the type, nothing else is summed, and the sum begins at a zero: then one rounding
-// takes the place of several, and overflow is overflow.
+// Whether `times` repetitions of x have the sum x * times. Integers have. Floats have if the type
+// has the number, nothing else is summed, and the sum begins at a zero: one rounding replaces
+// several, and an overflow stays one.
 bool IsMultiple(const Instruction* i, int64_t times, bool nothing_else) {
   if (IsInt(i)) return true;
   if (!IsFloat(i) || !nothing_else) return false;
@@ -94,15 +94,15 @@ bool IsMultiple(const Instruction* i, int64_t times, bool nothing_else) {
   return Literal::ScalarOf(i->shape().type(), exact).AsDouble(0) == exact;
 }
 
-// reduce(broadcast(x)) => reduce(x)   where dimensions that only repeat x are reduced by an op for
-// which that changes nothing
-// reduce(broadcast(x)) => reduce(x * n)   of sums, n being how often x is repeated   (floats: where
-// nothing else is summed and n is a value of the type; rounded once)
+// reduce(broadcast(x)) => reduce(x)   where reduced dimensions only repeat x, and the op is
+// idempotent
+// reduce(broadcast(x)) => reduce(x * n)   where reduced dimensions repeat x n times   (sums;
+// floats: where nothing else is summed, and the type has n; rounded once)
 Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   bool is_sum = reducer == Opcode::kAdd && !IsPred(i);
   if (!is_sum && !IsIdempotent(reducer, i->shape().type())) return nullptr;
-  // The broadcast again, without those dimensions.
+  // The broadcast without the repetitions.
   std::vector<int64_t> dims, place(static_cast<size_t>(x->shape().rank()), -1);
   Ints dimensions, places;
   int64_t times = 1;
@@ -137,7 +137,7 @@ Instruction* OfBroadcast(Instruction* i, Opcode reducer) {
   return Make(i, reducer, {Spread(i, shape, i->operand(1)), small});
 }
 
-// reduce(broadcast(x)) => broadcast(reduce(x))   where dimensions that stay only repeat x
+// reduce(broadcast(x)) => broadcast(reduce(x))   where remaining dimensions only repeat x
 Instruction* OfRepetition(Instruction* i) {
   const Instruction* x = i->operand(0);
   std::vector<int64_t> dims, result_dims;
@@ -173,8 +173,8 @@ Instruction* OfRepetition(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {reduced}, {{Attr::kDimensions, std::move(places)}});
 }
 
-// reduce(-x, 0) => -reduce(x, 0)   of sums, where -x has no other users   (integers: a sum of
-// floats that is 0 would become -0)
+// reduce(-x, 0) => -reduce(x, 0)   where -x has no other users   (sums of integers; a zero sum of
+// floats would become -0)
 Instruction* OfNegate(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (reducer != Opcode::kAdd || !IsInt(i) || !IsUsedOnce(x)) return nullptr;
@@ -184,8 +184,8 @@ Instruction* OfNegate(Instruction* i, Opcode reducer) {
               {MakeReduce(i, shape, x->operand(0), i->operand(1), i->dimensions())});
 }
 
-// reduce(dot(x, y)) => dot(x, y)   of sums along batch dimensions, which are summed over in the
-// product; where it has no other users   (order)
+// reduce(dot(x, y)) => dot(x, y)   where only batch dimensions are reduced, and the dot has no
+// other users; they become contracting dimensions   (sums; order)
 Instruction* OfDot(Instruction* i, Opcode reducer) {
   const Instruction* dot = i->operand(0);
   if (reducer != Opcode::kAdd || IsPred(i) || !IsUsedOnce(dot)) return nullptr;
@@ -209,12 +209,12 @@ Instruction* OfDot(Instruction* i, Opcode reducer) {
 }
 
 // reduce(concatenate(x, y)) => op(reduce(x), reduce(y))   where the dimension of the concatenation
-// is reduced, it has no other users, and init counts once however often it is taken   (order)
+// is reduced, the concatenation has no other users, and init may be taken twice   (order)
 Instruction* OfConcatenate(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x) || !CountsOnce(i->operand(1), reducer)) return nullptr;
   if (!Contains(i->dimensions(), x->dimensions()[0])) return nullptr;
-  // Each part more is a kernel, or an op on results.
+  // Each further part is a kernel, or an op on results.
   if (x->operand_count() > 4 ||
       (x->operand_count() - 1) * 4 * i->shape().num_elements() >= x->shape().num_elements()) {
     return nullptr;
@@ -234,7 +234,7 @@ Instruction* OfConcatenate(Instruction* i, Opcode reducer) {
 bool IsNeutral(const Instruction* value, const Instruction* init, Opcode reducer) {
   switch (reducer) {
     case Opcode::kAdd:
-      // +0 makes +0 of a sum of -0 only: no matter where that begins at +0.
+      // +0 changes sums of -0 only, and none that begins at +0.
       return value->IsConstantOf(IsFloat(value) ? -0.0 : 0.0) ||
              (value->IsConstantOf(0.0) && init->IsConstantOf(0.0));
     case Opcode::kMultiply:
@@ -255,8 +255,8 @@ bool IsNeutral(const Instruction* value, const Instruction* init, Opcode reducer
 
 namespace {
 
-// reduce(pad(x, v)) => reduce(x)   where only dimensions that are reduced are padded, nothing is
-// cut off, and v is neutral   (order)
+// reduce(pad(x, v)) => reduce(x)   where only reduced dimensions are padded, nothing is cut off,
+// and v is neutral   (order)
 Instruction* OfPad(Instruction* i, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (!IsNeutral(x->operand(1), i->operand(1), reducer)) return nullptr;
@@ -268,12 +268,12 @@ Instruction* OfPad(Instruction* i, Opcode reducer) {
   return MakeReduce(i, i->shape(), x->operand(0), i->operand(1), i->dimensions());
 }
 
-// reduce(reshape(x)) => reshape(reduce(x))   where dimensions are merged and split among those that
-// are reduced and among those that stay   (order)
+// reduce(reshape(x)) => reshape(reduce(x))   where dimensions merged or split together are all
+// reduced, or all remain   (order)
 Instruction* OfReshape(Instruction* i) {
   const Instruction* x = i->operand(0);
   std::vector<int64_t> from = x->operand(0)->shape().dims(), to = x->shape().dims();
-  // Groups of dimensions that hold the same elements; those of size 1 belong anywhere.
+  // Groups of dimensions with the same elements. Dimensions of size 1 belong to any.
   Ints dimensions;
   std::vector<int64_t> kept;
   size_t f = 0, t = 0;

@@ -1,5 +1,5 @@
-// Reductions over windows. What is neither padding nor a hole is folded in order; rules that take
-// elements in another order say "order", as those of reduce do.
+// Reductions over windows. Elements, without padding and holes, are folded in order. Rules marked
+// "order" change the order, as in reductions.
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +19,11 @@ using Window = std::vector<WindowDimension>;
 // Windows of fewer elements are as fast one by one.
 constexpr int64_t kMinSliding = 64;
 
-// Cumulative sums of a constant that are counted, as they are too many to be one.
+// Cumulative sums of a constant are constants below this number of elements, and computed by a
+// count from it on.
 constexpr int64_t kMinCounted = 1 << 16;
 
-// Whether what is folded twice counts once, or nothing is rounded: then windows of windows are
-// windows.
+// Whether windows of windows are windows: the op is idempotent, or exact with a neutral init.
 bool MayRegroup(const Instruction* i, Opcode reducer) {
   if (IsIdempotent(reducer, i->shape().type())) return true;
   bool exact = reducer == Opcode::kAdd || reducer == Opcode::kMultiply || reducer == Opcode::kXor;
@@ -35,15 +35,15 @@ Instruction* MakeWindow(Instruction* i, const Shape& shape, Instruction* x, Wind
                     {{Attr::kWindow, std::move(window)}}, {i->called(0)});
 }
 
-// Whether a window has one place, and every element of the dimension is in it.
+// Whether a window has one place, with every element of the dimension in it.
 bool IsWhole(const WindowDimension& w, int64_t size) {
   return w.base_dilation == 1 && w.window_dilation == 1 && w.low >= 0 && w.size - w.low >= size &&
          WindowPlaces(w, size) == 1;
 }
 
-// reduce-window(x, init) => op(init, x)   where windows are single elements, each its own
-// reduce-window(x, init) => reshape(reduce(x, init))   where there is one window along each
-// dimension that windows are not single elements of, and it holds all of it
+// reduce-window(x, init) => op(init, x)   where windows are single elements
+// reduce-window(x, init) => reshape(reduce(x, init))   where windows are single elements along some
+// dimensions, and one window has all elements along the others
 Instruction* OfSinglesAndWholes(Instruction* i, const Window& window, Opcode reducer) {
   Instruction* x = i->operand(0);
   Ints dimensions;
@@ -67,7 +67,7 @@ Instruction* OfSinglesAndWholes(Instruction* i, const Window& window, Opcode red
 }
 
 // reduce-window(pad(x, v), init) => reduce-window(x, init)   where nothing is cut off, and v is
-// neutral, or is init and counts once: the window has the padding
+// neutral, or is init of an idempotent op   (the window is padded instead)
 Instruction* OfPad(Instruction* i, const Window& window, Opcode reducer) {
   const Instruction* x = i->operand(0);
   bool same = IsSame(x->operand(1), i->operand(1)) && IsIdempotent(reducer, i->shape().type());
@@ -78,7 +78,7 @@ Instruction* OfPad(Instruction* i, const Window& window, Opcode reducer) {
     const PaddingDimension& p = padding[d];
     if (p == PaddingDimension{}) continue;
     WindowDimension& w = padded[d];
-    // What the pad cuts off the window would see.
+    // Elements cut off by the pad would be back in the window.
     if (w.base_dilation != 1 || p.low < 0 || p.high < 0) return nullptr;
     w.low += p.low;
     w.high += p.high;
@@ -87,8 +87,8 @@ Instruction* OfPad(Instruction* i, const Window& window, Opcode reducer) {
   return MakeWindow(i, i->shape(), x->operand(0), std::move(padded));
 }
 
-// reduce-window(x) => reduce-window(reduce-window(x))   where the windows along one dimension and
-// along the others take less work, one after the other, and nothing is rounded   (order)
+// reduce-window(x) => reduce-window(reduce-window(x))   where windows along one dimension, then
+// along the others, take less work, and nothing is rounded   (order)
 Instruction* OfDimensions(Instruction* i, const Window& window) {
   const Shape& from = i->operand(0)->shape();
   // The longest window goes first.
@@ -116,9 +116,9 @@ Instruction* OfDimensions(Instruction* i, const Window& window) {
   return MakeWindow(i, i->shape(), inner, std::move(others));
 }
 
-// reduce-window(x) => op(op(init, slice(s)), slice(p))   where windows of one dimension are long
-// and the op is idempotent: s and p are cumulative from the end and from the beginning of blocks of
-// the window's size, which two of each window meet   (order)
+// reduce-window(x) => op(op(init, slice(s)), slice(p))   where windows along one dimension are
+// long, and the op is idempotent. s and p scan blocks of the window's size from the end and from
+// the beginning; each window is the end of a block and the beginning of the next   (order)
 Instruction* OfLongWindow(Instruction* i, const Window& window, Opcode reducer) {
   if (!IsIdempotent(reducer, i->shape().type())) return nullptr;
   std::optional<size_t> along;
@@ -170,7 +170,8 @@ Instruction* OfLongWindow(Instruction* i, const Window& window, Opcode reducer) 
   return Make(i, reducer, {begin, part(false, w.size - 1)});
 }
 
-// reduce-window(x, init) => pad(op(init, x), init)   where windows are single elements, and padding
+// reduce-window(x, init) => pad(op(init, x), init)   where windows are single elements, with
+// padding
 Instruction* OfPaddedSingles(Instruction* i, const Window& window, Opcode reducer) {
   Instruction* x = i->operand(0);
   std::vector<PaddingDimension> padding;
@@ -185,12 +186,12 @@ Instruction* OfPaddedSingles(Instruction* i, const Window& window, Opcode reduce
   return Make(i, Opcode::kPad, {op, i->operand(1)}, {{Attr::kPadding, std::move(padding)}});
 }
 
-// reduce-window(spread(s), 0) => (iota() + 1) * spread(s)   of cumulative sums along one dimension,
-// from either end   (floats: where every count is a value of the type; rounded once)
+// reduce-window(spread(s), 0) => (iota() + 1) * spread(s)   where the sums are cumulative along one
+// dimension, from either end   (floats: where the type has every count; rounded once)
 Instruction* OfCounts(Instruction* i, const Window& window, Opcode reducer) {
   const Instruction* x = i->operand(0);
   if (reducer != Opcode::kAdd || IsPred(i) || !IsSpread(x)) return nullptr;
-  // What is small is folded.
+  // Small constants are folded.
   if (WillBeConstant(x) && i->shape().num_elements() < kMinCounted) return nullptr;
   if (!i->operand(1)->IsConstantOf(0.0)) return nullptr;
   int64_t along = -1;

@@ -9,8 +9,8 @@ namespace {
 
 using ir::Instruction;
 
-// reshape(broadcast(x)) => broadcast(x)   where the reshape leaves x's dimensions as they are, and
-// the broadcast has no other users
+// reshape(broadcast(x)) => broadcast(x)   where the reshape keeps x's dimensions, and the broadcast
+// has no other users
 Instruction* OfRepetition(Instruction* i) {
   const Instruction* x = i->operand(0);
   for (int64_t size : x->operand(0)->shape().dims()) {
@@ -21,8 +21,8 @@ Instruction* OfRepetition(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, *std::move(places)}});
 }
 
-// reshape(broadcast(x)) => broadcast(x)   where the reshape only adds or removes dimensions of size
-// 1, those it removes are not x's, and the broadcast has no other users
+// reshape(broadcast(x)) => broadcast(x)   where the reshape only adds dimensions of size 1, or
+// removes some that are not x's, and the broadcast has no other users
 Instruction* OfBroadcast(Instruction* i) {
   const Instruction* x = i->operand(0);
   // A repeated scalar has any shape.
@@ -30,7 +30,7 @@ Instruction* OfBroadcast(Instruction* i) {
   if (!IsUsedOnce(x)) return nullptr;
   if (Instruction* simpler = OfRepetition(i)) return simpler;
   std::vector<int64_t> from = x->shape().dims(), to = i->shape().dims();
-  // Where each dimension of the broadcast is in the reshape; -1 where it is gone.
+  // The place of each dimension of the broadcast after the reshape; -1 if it is gone.
   Ints places(from.size(), -1);
   size_t d = 0;
   for (size_t k = 0; k < from.size(); ++k) {
@@ -49,8 +49,8 @@ Instruction* OfBroadcast(Instruction* i) {
   return Make(i, Opcode::kBroadcast, {x->operand(0)}, {{Attr::kDimensions, dimensions}});
 }
 
-// reshape(transpose(reshape(x))) => transpose(reshape(x))   where dimensions are merged and split
-// among those that stay together, and the transpose has no other users
+// reshape(transpose(reshape(x))) => transpose(reshape(x))   where merged and split dimensions stay
+// together in the transpose, and the transpose has no other users
 Instruction* OfTranspose(Instruction* i) {
   const Instruction *transpose = i->operand(0), *inner = transpose->operand(0);
   if (inner->opcode() != Opcode::kReshape || !IsUsedOnce(transpose) || WillBeConstant(inner) ||
@@ -67,24 +67,24 @@ Instruction* OfTranspose(Instruction* i) {
 
 }  // namespace
 
-// Every reshape of row-major memory is a name for it, and costs nothing.
+// A reshape of row-major memory is another name for it, and costs nothing.
 Instruction* ReshapeRules(Instruction* i) {
-  // iota() => 0   where the dimension it counts has one element
+  // iota() => 0   where the iota dimension has size 1
   if (i->opcode() == Opcode::kIota &&
       i->shape().dim(i->attributes().Int(Attr::kIotaDimension)) == 1) {
     return SplatNumber(i, i->shape(), 0);
   }
-  // The two mean the same; a reshape is what the rules below know.
+  // A bitcast to the same type is a reshape, the op of the rules below.
   if (i->opcode() == Opcode::kBitcast && i->shape().type() == i->operand(0)->shape().type())
     return Make(i, Opcode::kReshape, {i->operand(0)});
   if (i->opcode() != Opcode::kReshape) return nullptr;
   Instruction* x = i->operand(0);
-  // reshape(x) => x   where the shape is x's already
+  // reshape(x) => x   where x has the shape
   if (x->shape() == i->shape()) return x;
   // reshape(reshape(x)) => reshape(x)
   if (x->opcode() == Opcode::kReshape) return Make(i, Opcode::kReshape, {x->operand(0)});
   if (x->opcode() == Opcode::kBroadcast) return OfBroadcast(i);
-  // reshape(iota()) => iota()   where the reshape leaves the dimension that is counted as it is
+  // reshape(iota()) => iota()   where the reshape keeps the iota dimension
   if (x->opcode() == Opcode::kIota && i->shape().num_elements() > 0) {
     Ints counted = {x->attributes().Int(Attr::kIotaDimension)};
     if (x->shape().dim(counted[0]) == 1) return nullptr;

@@ -23,8 +23,8 @@ Instruction* ReverseRules(Instruction* i) {
   if (i->opcode() != Opcode::kReverse) return nullptr;
   Instruction* x = i->operand(0);
   const Ints& dimensions = i->dimensions();
-  // reverse(x) => reverse(x)   without the dimensions along which all elements are equal: of size
-  // 1, or that a broadcast has made
+  // reverse(x) => reverse(x)   without dimensions of equal elements   (of size 1, or repeated by a
+  // broadcast)
   Ints needed;
   for (int64_t d : dimensions) {
     bool equal = x->shape().dim(d) == 1;
@@ -36,7 +36,7 @@ Instruction* ReverseRules(Instruction* i) {
   if (needed.empty() || needed.size() < dimensions.size())
     return MakeReverse(i, x, std::move(needed));
   if (x->opcode() == Opcode::kReverse && !WillBeConstant(x)) {
-    // reverse(reverse(x)) => reverse(x)   along the dimensions that one of the two names
+    // reverse(reverse(x)) => reverse(x)   along the dimensions of just one of them
     Ints once;
     for (int64_t d = 0; d < x->shape().rank(); ++d) {
       if (Contains(dimensions, d) != Contains(x->dimensions(), d)) once.push_back(d);

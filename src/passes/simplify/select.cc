@@ -6,8 +6,8 @@ namespace {
 
 using ir::Instruction;
 
-// The extremum that a select by the order of its own operands is, of integers: of floats a NaN and
-// the sign of zero would be lost.
+// The extremum equal to a select by the order of its own operands. Of integers only: floats would
+// lose a NaN and the sign of zero.
 Instruction* ByOrder(Instruction* i) {
   const Instruction* p = i->operand(0);
   Instruction *a = i->operand(1), *b = i->operand(2);

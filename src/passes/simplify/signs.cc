@@ -1,4 +1,4 @@
-// Ops of one operand that say something of its sign or of its integer part.
+// Unary ops of the sign, of the integer part and of finiteness; copies.
 
 #include "passes/simplify/facts.h"
 #include "passes/simplify/simplify.h"
@@ -34,12 +34,12 @@ Instruction* SignsAndRounding(Instruction* i) {
     case Opcode::kFloor:
     case Opcode::kRoundNearestAfz:
     case Opcode::kRoundNearestEven:
-      // floor(x) => x   and so on, where x is integral already (-0 and infinities stay)
+      // floor(x) => x   where x is integral   (and the other roundings; -0 and infinities stay)
       if (IsIntegral(i->operand(0))) return i->operand(0);
       return nullptr;
     case Opcode::kIsFinite: {
       Instruction* x = i->operand(0);
-      // is-finite(x) => true   where x is
+      // is-finite(x) => true   where x is finite
       if (IsFinite(x)) return SplatNumber(i, i->shape(), 1);
       // is-finite(-x) => is-finite(x),  is-finite(|x|) => is-finite(x)
       if (x->opcode() == Opcode::kNegate || x->opcode() == Opcode::kAbs) {
@@ -48,8 +48,8 @@ Instruction* SignsAndRounding(Instruction* i) {
       return nullptr;
     }
     case Opcode::kCopy:
-      // copy(x) => x   (in the same layout, or nothing is replaced)
-      // copy(copy(x)) => copy(x)   (in another one)
+      // copy(x) => x   where the layouts are equal
+      // copy(copy(x)) => copy(x)   where the layouts differ
       if (i->operand(0)->shape() == i->shape()) return i->operand(0);
       if (i->operand(0)->opcode() == Opcode::kCopy) {
         return Make(i, Opcode::kCopy, {i->operand(0)->operand(0)});

@@ -54,8 +54,8 @@ bool MayReplace(const ir::Instruction& i) {
 
 namespace {
 
-// Removes an instruction that nobody needs any more, and those of its operands that then are not.
-// Rules that ask for the only user of a value depend on it.
+// Removes a dead instruction, and its operands without other users. Rules for values with one user
+// depend on it.
 void RemoveDead(ir::Computation* c, ir::Instruction* instruction) {
   std::vector<ir::Instruction*> work = {instruction};
   while (!work.empty()) {
@@ -87,14 +87,14 @@ ir::Instruction* Simpler(ir::Instruction* i) {
   for (const Family& family : Families()) {
     if (!has_kernel_types && !family.of_any_type) continue;
     ir::Instruction* simpler = family.rewrite(i);
-    // A layout is part of what a root or a loop's state promises, and no rule's to change.
+    // The layout of a root or of a loop's state is part of its meaning. No rule may change it.
     if (simpler && simpler != i && simpler->shape() == i->shape()) return simpler;
   }
   return nullptr;
 }
 
-// Removes what a rule has made before an instruction, and then has not put in its place: as dead
-// code it would be a change, again and again.
+// Removes the instructions of a rule without a result. As dead code they would be a change, again
+// and again.
 void RemoveVain(ir::Computation* c, ir::Instructions::Iterator it, int64_t before) {
   std::vector<ir::Instruction*> made;
   while (it != c->instructions().begin() && (*std::prev(it))->id() > before) {
@@ -120,7 +120,7 @@ Result<bool> SimplifyComputation(ir::Computation* c, const PassContext& context)
     changed = true;
     c->ReplaceAllUses(i, simpler);
     if (i->users().empty()) RemoveDead(c, i);
-    // What was made in its place may be simplified further: there it goes on.
+    // Goes back to the new instructions, which may be simplified further.
     while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
   }
   return changed;

@@ -1,23 +1,22 @@
-// The algebraic simplifier: one function per family of ops, each a list of rewrites that are headed
-// by their algebra.
+// The algebraic simplifier: one function per family of ops, a list of rewrites headed by their
+// algebra.
 //
-// Order: a rewrite strictly reduces the computation in the first of these where it changes it, so
-// that the fixed point ends:
-//   work   what the instructions that the root needs do: their elements (of reductions and products
-//          the elements that are folded), each at the weight of its op;
-//   count  how many instructions the root needs, but for repeated scalars;
-//   terms  the same, each counted as often as it is used: a rewrite that passes by an instruction
-//          counts, whoever else keeps that instruction;
-//   form   operands and ops that have a simpler form: a constant on the left of an op whose two
-//          operands may change places, a constant subtracted, an array of one repeated constant, a
-//          broadcast that repeats nothing, dimensions reversed in vain, arithmetic on preds and
-//          selects among them;
-//   moved  how many ops come after a reshape or a transpose, for each of those.
-// What depends on constants alone is folded anyway: it is counted after all the rest.
-// tests/unit/passes/simplify_test.cc measures it, for every rewrite of random computations.
+// Order: a rewrite strictly reduces the first of these measures that it changes, so rewriting
+// terminates. Live instructions are those the root needs.
+//   work   the elements of live instructions (the folded elements of reductions and products), each
+//          at the weight of its op;
+//   count  the number of live instructions, without repeated scalars;
+//   terms  the same, each instruction once per use: it falls where a rewrite skips an instruction
+//          with other users;
+//   form   operands and ops with a simpler form: a constant on the left of a commutative op, a
+//          subtracted constant, an array of one repeated constant, a broadcast without repetition,
+//          useless reversed dimensions, arithmetic on preds, selects among preds;
+//   moved  the ops behind each reshape and transpose.
+// Instructions of constants alone are folded anyway, and count after all the rest.
+// tests/unit/passes/simplify_test.cc measures every rewrite of random computations.
 //
-// Numbers: results keep their bits, but for the sign and payload of NaNs. What an op's own bound
-// allows beside (another order of a sum, x * x for power(x, 2)) says so where it stands.
+// Numbers: results keep their bits, except the sign and payload of NaNs. A rule states any
+// deviation within its op's error bound, such as another order of a sum, or x * x for power(x, 2).
 #pragma once
 
 #include <span>
@@ -27,22 +26,23 @@
 
 namespace kiln::passes::simplify {
 
-// What replaces the instruction: an instruction of the same shape that exists or was created before
-// it; null where no rule applies.
+// Returns the replacement of the instruction, of the same shape: an existing instruction, or a new
+// one before it. Null if no rule applies.
 using Rewrite = ir::Instruction* (*)(ir::Instruction* i);
 
 struct Family {
   std::string_view name;
   Rewrite rewrite;
-  // Whether the rules are about where elements are, and hold for elements of any type. The others
-  // see the types alone that kernels have: complex numbers are not ordered, small floats saturate.
+  // Whether the rules only move elements, and hold for any type. Other rules are used for the types
+  // of kernels only: complex numbers are not ordered, small floats saturate.
   bool of_any_type = false;
 };
 
-// In the order in which they are asked.
+// In the order of application.
 std::span<const Family> Families();
 
-// Rules see arrays of known sizes, and nothing that is dead: replacing that would never end.
+// Whether rules apply: to arrays of static sizes, and to live instructions, since replacing dead
+// ones would never end.
 bool MayReplace(const ir::Instruction& i);
 
 ir::Instruction* EmptyArrays(ir::Instruction* i);

@@ -11,7 +11,7 @@ namespace {
 using ir::Instruction;
 using Slices = std::vector<SliceDimension>;
 
-// The last index that is taken, of a slice that takes any.
+// The last index of a slice that is not empty.
 int64_t LastOf(const SliceDimension& s) {
   return s.start + (s.limit - s.start - 1) / s.stride * s.stride;
 }
@@ -20,7 +20,7 @@ bool TakesAll(const SliceDimension& s, int64_t size) {
   return s.start == 0 && s.stride == 1 && s.limit == size;
 }
 
-// A new slice of x, or x where it takes all of it.
+// A new slice of x, or x if the slice is all of it.
 Instruction* MakeSlice(Instruction* at, const Shape& shape, Instruction* x, Slices slices) {
   bool all = true;
   for (size_t d = 0; d < slices.size(); ++d) {
@@ -36,7 +36,7 @@ Instruction* OfSlice(Instruction* i, Slices slices) {
   const Slices& inner = x->attributes().Slices(Attr::kSlice);
   for (size_t d = 0; d < slices.size(); ++d) {
     int64_t size = i->shape().dim(static_cast<int64_t>(d));
-    // Where one element is taken the strides may be any, also too large to be multiplied.
+    // The stride of one element is irrelevant, and could overflow.
     int64_t stride = size == 1 ? 1 : slices[d].stride * inner[d].stride;
     int64_t first = inner[d].start + slices[d].start * inner[d].stride;
     slices[d] = {first, first + (size - 1) * stride + 1, stride};
@@ -44,8 +44,8 @@ Instruction* OfSlice(Instruction* i, Slices slices) {
   return Make(i, Opcode::kSlice, {x->operand(0)}, {{Attr::kSlice, std::move(slices)}});
 }
 
-// slice(broadcast(x)) => broadcast(slice(x))   where x is cut, too, only if the broadcast has no
-// other users
+// slice(broadcast(x)) => broadcast(slice(x))   where x stays whole, or the broadcast has no other
+// users
 Instruction* OfBroadcast(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
   Instruction* small = x->operand(0);
@@ -79,8 +79,8 @@ Instruction* OfTranspose(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kTranspose, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
-// slice(reduce(x)) => reduce(slice(x))   where the reduction has no other users, and a quarter of
-// it or more is left out
+// slice(reduce(x)) => reduce(slice(x))   where the reduction has no other users, and a quarter or
+// more of it is cut off
 Instruction* OfReduce(Instruction* i, const Slices& slices) {
   Instruction* x = i->operand(0);
   if (!IsUsedOnce(x) || x->operand_count() != 2) return nullptr;
@@ -100,8 +100,8 @@ Instruction* OfReduce(Instruction* i, const Slices& slices) {
                     {x->called(0)});
 }
 
-// slice(reshape(x)) => reshape(slice(x))   where the reshape has no other users, and what is taken
-// of dimensions that it merges or splits is a part of the outermost one
+// slice(reshape(x)) => reshape(slice(x))   where the reshape has no other users, and of merged or
+// split dimensions only the outermost is cut
 Instruction* OfReshape(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x) || WillBeConstant(x)) return nullptr;
@@ -110,7 +110,7 @@ Instruction* OfReshape(Instruction* i, const Slices& slices) {
   Slices inner;
   for (int64_t size : from) inner.push_back({0, size, 1});
   for (const DimensionGroup& group : GroupsOf(from, to)) {
-    // The outermost dimensions of more than one element, and what one of their elements holds.
+    // The outermost dimensions larger than 1, and the number of elements at one of their indices.
     int64_t first = -1, outer = -1, in_to = 1, in_from = 1;
     bool others_whole = true;
     for (int64_t d = group.to_begin; d < group.to_end; ++d) {
@@ -158,7 +158,7 @@ Instruction* OfReverse(Instruction* i, Slices slices) {
   return Make(i, Opcode::kReverse, {small}, {{Attr::kDimensions, x->dimensions()}});
 }
 
-// slice(iota()) => iota()   where the count begins at 0 and goes by 1
+// slice(iota()) => iota()   where the iota dimension is cut from 0, with stride 1
 Instruction* OfIota(Instruction* i, const Slices& slices) {
   int64_t d = i->operand(0)->attributes().Int(Attr::kIotaDimension);
   const SliceDimension& s = slices[static_cast<size_t>(d)];
@@ -166,7 +166,7 @@ Instruction* OfIota(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kIota, {}, {{Attr::kIotaDimension, d}});
 }
 
-// slice(concatenate(..., x, ...)) => slice(x)
+// slice(concatenate(..., x, ...)) => slice(x)   where it takes elements of x only
 // slice(concatenate(w, x, y, z)) => slice(concatenate(x, y))   where it takes nothing of w and z,
 // and the concatenation has no other users
 Instruction* OfConcatenate(Instruction* i, Slices slices) {
@@ -194,8 +194,7 @@ Instruction* OfConcatenate(Instruction* i, Slices slices) {
   return MakeSlice(i, i->shape(), small, std::move(slices));
 }
 
-// slice(pad(x, v)) => slice(x)       where it takes elements of x only, also of those between which
-//                                    there is v
+// slice(pad(x, v)) => slice(x)   where it takes elements of x only   (also across interior padding)
 // slice(pad(x, v)) => broadcast(v)   where it takes none of x
 Instruction* OfPad(Instruction* i, Slices slices) {
   const Instruction* x = i->operand(0);
@@ -214,8 +213,8 @@ Instruction* OfPad(Instruction* i, Slices slices) {
   return inside ? MakeSlice(i, i->shape(), x->operand(0), std::move(slices)) : nullptr;
 }
 
-// slice(dot(x, y)) => dot(slice(x), slice(y))   where the product has no other users, and a quarter
-// of it or more is left out   (order)
+// slice(dot(x, y)) => dot(slice(x), slice(y))   where the dot has no other users, and a quarter or
+// more of it is cut off   (order)
 Instruction* OfDot(Instruction* i, const Slices& slices) {
   const Instruction* dot = i->operand(0);
   if (!IsUsedOnce(dot) || 4 * i->shape().num_elements() > 3 * dot->shape().num_elements()) {
@@ -246,8 +245,8 @@ Instruction* OfDot(Instruction* i, const Slices& slices) {
   return Make(i, Opcode::kDot, std::move(operands), a);
 }
 
-// slice(dynamic-slice(x, s)) => dynamic-slice(x, s + start)   where the strides are 1 and nobody
-// else needs the dynamic-slice
+// slice(dynamic-slice(x, s)) => dynamic-slice(x, s + start)   where the strides are 1, and the
+// dynamic-slice has no other users
 Instruction* OfDynamicSlice(Instruction* i, const Slices& slices) {
   const Instruction* x = i->operand(0);
   if (!IsUsedOnce(x)) return nullptr;
@@ -268,11 +267,11 @@ Instruction* OfDynamicSlice(Instruction* i, const Slices& slices) {
 
 }  // namespace
 
-// Here no slice is empty: those are gone as empty arrays.
+// Empty slices are gone: they are empty arrays.
 Instruction* SliceRules(Instruction* i) {
   if (i->opcode() != Opcode::kSlice || i->shape().num_elements() == 0) return nullptr;
   Instruction* x = i->operand(0);
-  // slice(x) => x   where it takes everything
+  // slice(x) => x   where it is all of x
   if (x->shape() == i->shape()) return x;
   const Slices& slices = i->attributes().Slices(Attr::kSlice);
   switch (x->opcode()) {

@@ -10,7 +10,7 @@ using ir::Instruction;
 
 namespace {
 
-// Of one op, for a scalar: what is added and clamped is a number.
+// The costs of ops on starts, which are scalars.
 constexpr int64_t kClampCost = 4, kAddCost = 2;
 
 bool HasIndex(ElementType type, int64_t index) {

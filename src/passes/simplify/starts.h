@@ -1,4 +1,4 @@
-// Where a window begins that is cut out of another one, or out of which another one is cut.
+// The start of a window within another window.
 #pragma once
 
 #include <optional>
@@ -8,26 +8,25 @@
 
 namespace kiln::passes::simplify {
 
-// A constant index, what is above an int64 being as good as its largest value.
+// A constant index; values above int64's range become its largest value.
 std::optional<int64_t> IndexOf(const ir::Instruction* x, int64_t element = 0);
 
-// min(max(start, 0), room), where the type has both bounds, else null.
+// min(max(start, 0), room), or null if the type of `start` lacks `room`.
 ir::Instruction* ClampedStart(ir::Instruction* at, ir::Instruction* start, int64_t room);
 
-// The starts of a window in an array, dimension by dimension, as sums.
+// The starts of a window in an array: a sum for each dimension.
 class StartSum {
  public:
   // Of a window of `at`'s shape, made before it.
   explicit StartSum(ir::Instruction* at) : at_(at) {}
 
-  // To the current dimension: a start that is clamped to `room`.
+  // Adds a start, clamped to `room`, to the current dimension.
   void Add(ir::Instruction* start, int64_t room);
   void AddNumber(int64_t number) { number_ += number; }
-  // Ends the dimension, of an array that has `size` elements along it. False where no sum can be
-  // made, as its type is too narrow or the types differ.
+  // Ends the dimension, of `size` elements in the array. False if there is no sum: its type is too
+  // narrow, or types differ.
   bool Next(int64_t size);
-  // Whether nothing has to be computed, or it costs less than what is saved where `own` says that
-  // it is.
+  // Whether the sums are free, or cost less than `saved`. Nothing is saved unless `own`.
   bool IsWorth(bool own, int64_t saved) const { return cost_ == 0 || (own && cost_ < saved); }
   // The sums.
   std::vector<ir::Instruction*> Make();

@@ -9,7 +9,7 @@ namespace {
 
 using ir::Instruction;
 
-// Whether a transpose moves dimensions of size 1 only, and so is a reshape.
+// Whether only dimensions of size 1 move, so the transpose is a reshape.
 bool MovesOnlyOnes(const Instruction& transpose) {
   int64_t last = -1;
   for (int64_t d : transpose.dimensions()) {
@@ -20,7 +20,7 @@ bool MovesOnlyOnes(const Instruction& transpose) {
   return true;
 }
 
-// Where each dimension of the operand is in the transpose.
+// The place of each dimension of the operand in the transpose.
 Ints Inverse(const Ints& permutation) {
   Ints inverse(permutation.size());
   for (size_t d = 0; d < permutation.size(); ++d) {
@@ -29,8 +29,8 @@ Ints Inverse(const Ints& permutation) {
   return inverse;
 }
 
-// transpose(dot(x, y)) => dot(y, x)   where the free dimensions of x and y change places   (floats:
-// the same products, which may be summed in another order)
+// transpose(dot(x, y)) => dot(y, x)   where the free dimensions of x and y change places, and the
+// dot has no other users   (order)
 Instruction* OfDot(Instruction* i) {
   const Instruction* dot = i->operand(0);
   if (!IsUsedOnce(dot)) return nullptr;
@@ -59,9 +59,8 @@ Instruction* OfDot(Instruction* i) {
   return Make(i, Opcode::kDot, {dot->operand(1), dot->operand(0)}, std::move(swapped));
 }
 
-// transpose(reshape(transpose(x))) => transpose(reshape(x))   where dimensions are merged and split
-// among those that stay together, and the reshape and the inner transpose have no other
-// users
+// transpose(reshape(transpose(x))) => transpose(reshape(x))   where merged and split dimensions
+// stay together in the inner transpose, and it and the reshape have no other users
 Instruction* OfReshape(Instruction* i) {
   const Instruction *reshape = i->operand(0), *inner = reshape->operand(0);
   if (inner->opcode() != Opcode::kTranspose || !IsUsedOnce(reshape) || !IsUsedOnce(inner) ||

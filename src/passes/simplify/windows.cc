@@ -14,8 +14,8 @@ namespace {
 using ir::Instruction;
 using Slices = std::vector<SliceDimension>;
 
-// Indices that count from `start` by `stride`, one for each position of the only dimension that is
-// not the index vector's.
+// Indices from `start` by `stride`, one for each position of the only dimension beside the index
+// vector's.
 struct Progression {
   int64_t start, stride;
 };
@@ -42,7 +42,7 @@ std::optional<Progression> ProgressionOf(const Instruction* indices, int64_t vec
   return p;
 }
 
-// gather(x) => transpose(slice(x))   where the index vectors, of one component, count
+// gather(x) => transpose(slice(x))   where the index vectors have one component, in equal steps
 Instruction* OfCountedGather(Instruction* i) {
   Instruction *x = i->operand(0), *indices = i->operand(1);
   const Attributes& a = i->attributes();
@@ -89,7 +89,7 @@ Instruction* OfOneIndex(Instruction* i) {
   int64_t vector_dim = a.Int(Attr::kIndexVectorDim), rank = indices->shape().rank();
   int64_t components = vector_dim < rank ? indices->shape().dim(vector_dim) : 1;
   const Ints& sizes = a.IntsOf(Attr::kSliceSizes);
-  // Each component is cut out of the vector.
+  // Each component is a slice of the vector.
   if (indices->shape().num_elements() != components || components == 0 ||
       (components > 1 && 2 * i->shape().num_elements() <= components)) {
     return nullptr;
@@ -129,8 +129,8 @@ Instruction* OfScatter(Instruction* i) {
   return nullptr;
 }
 
-// scatter(x, {c}, u) => dynamic-update-slice(x, op(x', u), c)   where there is one index vector, of
-// constants, and x' = x is cut to the window; x itself where that is not within it
+// scatter(x, {c}, u) => dynamic-update-slice(x, op(x', u), c)   where there is one constant index
+// vector, and x' is x cut to the window   (x itself where the window leaves it)
 Instruction* OfOneWindow(Instruction* i) {
   if (i->operand_count() != 3) return nullptr;
   Instruction *x = i->operand(0), *indices = i->operand(1), *updates = i->operand(2);
@@ -178,8 +178,8 @@ Instruction* OfOneWindow(Instruction* i) {
   return Make(i, Opcode::kDynamicUpdateSlice, std::move(operands));
 }
 
-// x + scatter(0, s, u) => scatter(x, s, u)   of sums, where it has no other users   (order; a -0
-// stays -0 where nothing is added)
+// x + scatter(0, s, u) => scatter(x, s, u)   where the scatter has no other users   (sums; order; a
+// -0 without updates stays -0)
 Instruction* SumOfScatter(Instruction* i) {
   if (IsPred(i)) return nullptr;
   for (int64_t k : {0, 1}) {
