@@ -1,5 +1,4 @@
-// Typed ids: an index into a list of things, which cannot be taken for that of another kind of
-// things.
+// Typed ids: indices into lists. An id of one list cannot be taken for an id of another.
 #pragma once
 
 #include <compare>
@@ -77,7 +76,7 @@ class IdRange {
   Key first_, last_;
 };
 
-// A vector whose index is a Key, which is an Id.
+// A vector indexed by Key, an Id type.
 template <typename Key, typename T>
 class IdVector : public std::vector<T> {
  public:

@@ -23,7 +23,7 @@ size_t TextScanner::StringEnd(size_t at) const {
   while (true) {
     if (quote < at) quote = text_.find('"', at);
     if (quote == std::string_view::npos) return quote;
-    // What stands behind a backslash ends nothing.
+    // An escaped quote does not end the string.
     const std::string_view piece = text_.substr(at, quote - at);
     const size_t escape = piece.find('\\');
     if (!syntax_->long_strings && piece.substr(0, escape).find('\n') != std::string_view::npos) {

@@ -1,6 +1,5 @@
-// Reads the tokens of a text, one at a time and on demand: the kind of a token depends on what is
-// expected at its place. A language derives its own scanner, which adds the tokens that it has
-// alone.
+// Reads the tokens of a text one by one, on demand: the kind of a token depends on its place. A
+// language derives its own scanner, with its additional tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace kiln {
 
 class TextScanner {
  public:
-  // Skips white space and comments. A comment without an end is left, and fails as what it is.
+  // Skips white space and comments. A comment without an end stays, and fails as a token.
   void SkipSpace() {
     if (at_ < text_.size() && (IsSpace(text_[at_]) || text_[at_] == '/')) SkipAnySpace();
   }
@@ -86,9 +85,9 @@ class TextScanner {
   size_t StringEnd(size_t at) const;
   Place PlaceOf(size_t position) const;
 
-  // Puts the characters in for the escapes of a string that RawString() gave.
-  // read(i, value) -> Result<size_t> appends the character that the escape is whose first character
-  // behind the backslash is body[i], and tells where it ends.
+  // Replaces the escapes in a string from RawString(). read(i, value) -> Result<size_t> appends the
+  // character of the escape whose first character behind the backslash is body[i], and returns the
+  // escape's end.
   template <typename Read>
   Result<std::string> Unescaped(std::string_view body, Read read) const {
     std::string value;

@@ -42,7 +42,7 @@ class TraceSink {
   size_t size() const;
   // In the order of their arrival.
   std::vector<TraceEvent> Events() const;
-  // Empty for those that have none.
+  // Empty for lanes without a name.
   std::string LaneName(int32_t lane) const;
   // {"displayTimeUnit": "ns", "traceEvents": [...]}: complete events ("ph": "X") with times in
   // microseconds, and the lanes' names as metadata.

@@ -6,8 +6,8 @@
 namespace kiln {
 namespace {
 
-// The length of the character at the beginning of the text; 0 if invalid. The ranges are those of
-// table 3-7 of the Unicode standard: no surrogates, nothing longer than it need be.
+// The length of the character at the beginning of the text; 0 if invalid. The ranges are in table
+// 3-7 of the Unicode standard: no surrogates, and no longer forms than necessary.
 size_t CharacterLength(std::string_view text) {
   auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = at(0);

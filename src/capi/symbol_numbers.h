@@ -11,9 +11,9 @@
 
 namespace kiln::capi {
 
-// A number represents a symbolic size. Numbers are below -2^62, and chosen such that arithmetic
-// with them never gives a valid size: sums and differences of two, negatives and multiples of one,
-// and all large integers are refused as sizes.
+// A number represents a symbolic size. Numbers are below -2^62, chosen such that arithmetic never
+// gives a valid size. Sums and differences of two, negatives and multiples of one, and all large
+// integers are refused as sizes.
 class SymbolNumbers {
  public:
   // In graphs with symbols, integers from this magnitude on are not sizes.

@@ -55,8 +55,8 @@ class Buffer : public Counted<Buffer> {
   Ref<Event> value() const;
   // The event of the last queued work that reads or writes it, or null.
   Ref<Event> last_use() const;
-  // Records queued work that reads or writes it: in the queue of its device, except the first,
-  // which may be a copy from another one.
+  // Records queued work that reads or writes the buffer: in the queue of its device, except the
+  // first, which may be a copy from another device.
   void AddUse(const Ref<Event>& event, bool writes);
   // Records a write by a completed execution.
   void SetWritten();

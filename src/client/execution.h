@@ -32,8 +32,8 @@ class Execution {
   Status RunNow();
   // Puts the run into its device's queue, or runs it on this thread: if it is small and need not
   // wait, if the client allows no asynchronous work, or if the run calls functions of the user. On
-  // a caller's stream the run is submitted by this thread, so that the caller's later work comes
-  // after it. A failure of the run is the event's.
+  // a caller's stream this thread submits the run, before the caller's later work. A failure of the
+  // run is the event's.
   Result<Ref<Event>> Start() &&;
   // The given and the allocated buffers; the caller hands over the allocated ones.
   const std::vector<Ref<Buffer>>& results() const { return results_; }
@@ -48,7 +48,7 @@ class Execution {
   Status CheckOverlaps(std::span<Buffer* const> given_results) const;
 
   // --- execution.cc
-  // A run that has been started, with what it needs until its end.
+  // A started run, with everything it needs until its end.
   class Running;
   class QueuedRun;
   bool IsDonated(size_t argument) const {

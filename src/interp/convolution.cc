@@ -192,7 +192,7 @@ Result<Literal> EvaluateSelectAndScatter(const Instruction& i,
   Literal out(i.shape());
   const int64_t elements = out.shape().num_elements();
   for (int64_t k = 0; k < elements; ++k) CopyElement(init, 0, out, k);
-  // Sums of floats are rounded once, as those of reduce.
+  // Sums of floats are rounded once, as in reduce.
   const bool sums = IsFloat(out.shape().type()) && ir::ReducerOf(*i.called(1)) == Opcode::kAdd;
   std::vector<double> totals;
   if (sums) totals.assign(At(elements), init.AsDouble(0));

@@ -18,7 +18,7 @@
 
 namespace kiln::interp {
 
-// At once in one evaluation, those of grids inside of others too.
+// The simultaneous processes of one evaluation, with those of nested grids.
 inline constexpr int64_t kMostProcesses = 256;
 
 class Grid;
@@ -58,7 +58,7 @@ struct Request {
 
 class Grid {
  public:
-  // The computations are those of the queue that infeeds read.
+  // The computations make the queue of infeeds.
   Grid(int64_t replicas, int64_t partitions, std::span<const ir::Computation* const> infeed)
       : replicas_(replicas),
         partitions_(partitions),

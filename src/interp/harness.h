@@ -1,25 +1,25 @@
-// Custom calls of programs that test evaluators, which the evaluator has itself: checks, probes,
-// and several processes. The importer of StableHLO makes them of the dialects check and
-// interpreter. Configs (backend_config) are words "name=value".
+// Custom calls of programs that test evaluators, implemented by the evaluator: checks, probes, and
+// several processes. The importer of StableHLO makes them from the dialects check and interpreter.
+// Configs (backend_config) are words "name=value".
 //
 //   check.expect_eq, check.expect_almost_eq, check.expect_close, check.eq
-//       (actual, expected) -> (), or a pred, which is true. Fails where the operands do not agree;
-//       what that means, and the config, is said in tensor/tolerance.h.
+//       (actual, expected) -> (), or a pred, always true. Fails if the operands differ; see
+//       tensor/tolerance.h for the criteria and the config.
 //   interpreter.probe
-//       (x) -> x. Keeps the value for check.expect_serialized_eq, under the name that is behind
-//       "probe_id=", all the rest of the config.
+//       (x) -> x. Keeps the value for check.expect_serialized_eq. The config is "probe_id=" and a
+//       name, the rest of the config.
 //   check.expect_serialized_eq
-//       (x) -> (). Fails where x is not, bit by bit, what the probe of the name behind "probe_id="
-//       was given when it was run for the time "iter=", counted from 0, which stands before.
+//       (x) -> (). Fails if x differs in any bit from the value kept by a probe. The config is
+//       "iter=", the number of the probe's run counted from 0, then "probe_id=" and the name.
 //   interpreter.print
-//       (x) -> (). Gives the value's text to Options::print.
+//       (x) -> (). Passes the value's text to Options::print.
 //   interpreter.run_parallel
-//       Runs the called computations as processes of a grid, together (processes.h). The config is
-//       "replicas=R partitions=P infeed=N": there are R * P programs, process after process of a
-//       replica, and behind them N computations without parameters, of which each gives one value
-//       of the queue that infeeds read. The operands are the arguments of all programs, one
-//       program's after the other's, and so are the parts of the result, a tuple: of a program that
-//       gives a tuple its parts, else its value. A result of one part is that value.
+//       Runs the called computations together, as processes of a grid (processes.h). The config is
+//       "replicas=R partitions=P infeed=N". The called computations are R * P programs, by replica,
+//       then by partition, and N computations without parameters, one for each value of the queue
+//       of infeeds. The operands are the arguments of all programs, one program after the other.
+//       The result is a tuple of all programs' results, in the same order: a tuple's elements, or
+//       the value. A single element is the result itself.
 #pragma once
 
 #include <functional>

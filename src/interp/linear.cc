@@ -101,7 +101,7 @@ class Dft {
   Numbers operator()(const Numbers& x) const;
 
  private:
-  // From the n-th roots of 1, for n numbers of those transformed: the k-th one, k < n.
+  // The k-th of the n-th roots of 1, k < n, from the roots of the whole transform.
   const Complex& RootOf(int64_t k, int64_t n) const {
     return roots_[static_cast<size_t>(k * (n_ / n))];
   }

@@ -12,7 +12,7 @@ namespace kiln::interp {
 
 inline bool IsNarrow(ElementType type) { return WideOf(type) != type; }
 
-// `count` elements as those of WideOf(type), which hold them exactly.
+// `count` elements converted to WideOf(type), without loss.
 void Widen(ElementType type, const std::byte* from, int64_t count, std::byte* to);
 Literal Widened(const Literal& narrow);
 // Back again: integers wrap, floats round to nearest even.

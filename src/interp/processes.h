@@ -1,18 +1,18 @@
-// What processes do together, and what goes to and comes from elsewhere. Which processes are a
-// group is what the StableHLO specification and XLA say:
+// Communication of processes with each other and with the outside. Groups of processes are those of
+// the StableHLO specification and XLA:
 //
 //   all-gather, all-reduce, reduce-scatter
-//       without a channel the replicas that a list names, each partition for itself; with one the
-//       same replicas with all partitions, partition after partition; with a channel and
-//       use_global_device_ids the processes that it names, by replica * partitions + partition.
+//       without a channel the listed replicas, each partition by itself; with a channel the listed
+//       replicas with all partitions, partition after partition; with a channel and
+//       use_global_device_ids the listed processes, by replica * partitions + partition.
 //   all-to-all, collective-broadcast, collective-permute
-//       without a channel replicas, with one partitions, each other number for itself.
+//       without a channel the listed replicas, each partition by itself; with a channel the listed
+//       partitions, each replica by itself.
 //   send, recv
-//       whoever uses the channel; with source_target_pairs, of global ids, from and to those.
+//       all users of the channel; with source_target_pairs, of global ids, these pairs.
 //
-// A list that is absent names all there are; -1 in it is no number. One process alone, which no
-// grid runs, is replica 0 of partition 0: ops that need others, queues or channels are
-// UNIMPLEMENTED.
+// An absent list means all; -1 in a list is no process. A process outside of a grid is replica 0 of
+// partition 0: ops that need other processes, queues or channels are UNIMPLEMENTED.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
-// Ops on C++ scalars, one function each. Integer arithmetic is done unsigned, where overflow wraps.
-// Small floats are passed as floats, and the store of the result rounds them: a float sum,
-// difference, product, quotient or square root of them rounds to the number nearest to the true
-// result. Integers of less than a byte are passed as bytes, and the store of the result wraps them;
-// ops that depend on the width receive it.
+// Ops on C++ scalars, one function each. Integer arithmetic is done unsigned, so that overflow
+// wraps. Small floats are passed as floats, and rounded when the result is stored: their sums,
+// differences, products, quotients and square roots are correctly rounded. Integers of less than a
+// byte are passed as bytes, and wrapped when the result is stored; ops that depend on the width
+// receive it.
 #pragma once
 
 #include <bit>

@@ -1,10 +1,10 @@
 // Makes instructions in a computation: HLO's ops as functions of instructions.
 //
 // The mode decides on errors. With a user's operands (kChecked: readers, the C ABI) the first
-// failure of inference is kept, and from then on functions return null, also for null operands: an
+// failure of inference is kept. From then on functions return null, also for null operands; an
 // operand's shape may be read only if the operand is not null. With a pass's operands (kTrusted) a
-// failure is the pass's own mistake: it is kept as INTERNAL, and an instruction of the declared
-// shape replaces the impossible one, so that the pass need not check before its end.
+// failure is the pass's own mistake, and kept as INTERNAL. An instruction of the declared shape
+// replaces the impossible one, so the pass need not check before its end.
 #pragma once
 
 #include <cstdint>

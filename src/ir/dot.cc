@@ -146,7 +146,7 @@ class DotPrinter {
          i.op_name().empty() ? "" : Cat(", tooltip=\"", Escape(i.op_name()), "\""), "];");
   }
 
-  // The node that stands for a value: of a fusion that is a cluster, its root's.
+  // The node of a value; for a fusion drawn as a cluster, the node of its root.
   const Instruction* NodeOf(const Instruction* i) const {
     while (IsDrawnAsCluster(*i)) i = i->called(0)->root();
     return i;

@@ -1,6 +1,6 @@
-// Books about a computation's instructions: arrays by id where ids are close to each other, as they
-// are where a computation is large, and a hash table for what is elsewhere. Of a hundred thousand
-// instructions an array's places are found ten times as fast.
+// Side data of a computation's instructions: arrays by id where ids are close to each other, as in
+// large computations, and a hash table for the others. With a hundred thousand instructions, arrays
+// are ten times as fast.
 #pragma once
 
 #include <algorithm>

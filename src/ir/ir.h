@@ -2,8 +2,8 @@
 //
 // Ownership: a Module owns its Computations, a Computation its Instructions; every other pointer is
 // borrowed and lives as long as its owner keeps it. A module is used by one thread at a time.
-// Instructions are in an order in which operands come before users; once the module is scheduled
-// (Module::is_scheduled), that is the order in which they run.
+// Instructions are in order, operands before users. In a scheduled module (Module::is_scheduled) it
+// is the order of execution.
 #pragma once
 
 #include <bitset>
@@ -191,14 +191,14 @@ class Computation {
   // end), where it uses `operands`. It must be no parameter; its users are unchanged.
   void TakeInstruction(Instruction* instruction, std::span<Instruction* const> operands,
                        Instruction* before);
-  // Moves all of another computation of the module but its parameters here, before `before` (null:
-  // at the end); what used parameter k uses arguments[k], which is here. Returns the former root.
-  // The other computation has no root any more, and must not be called.
+  // Moves the instructions of another computation of the module, except parameters, before `before`
+  // (null: to the end). arguments[k], an instruction of this computation, replaces parameter k.
+  // Returns the former root. The other computation is left without a root, and must not be called.
   Instruction* TakeInstructions(Computation* from, std::span<Instruction* const> arguments,
                                 Instruction* before);
   // Puts an instruction before another one (null: at the end).
   void Move(Instruction* instruction, Instruction* before);
-  // The instructions that `order` names, in that order; it must be a permutation of all.
+  // Puts the instructions into this order, which must be a permutation of all.
   void Reorder(std::span<Instruction* const> order);
   // Operands before users, depth first from the root, then the ones the root does not need; but
   // side effects in their order. The result depends on the graph alone, and on that order.
@@ -293,8 +293,7 @@ inline Attributes& Instruction::mutable_attributes() {
   return attributes_;
 }
 
-// What one element of a call, fusion, while body and so on needs: a spec that copies `instruction`
-// with other operands.
+// A spec for a copy of `instruction` with other operands.
 InstructionSpec CopySpec(const Instruction& instruction, std::vector<Instruction*> operands);
 
 // Element `k` of a tuple: the tuple op's operand, or a new instruction before `before` (null: at

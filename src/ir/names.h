@@ -11,9 +11,8 @@ namespace kiln::ir {
 
 class Names {
  public:
-  // A name that was not given out yet: `wanted`, made a valid one, where it is free, else with the
-  // first free number behind it. "add.7" counts on from "add", so that names do not grow by a
-  // number per copy.
+  // A new name: `wanted`, made valid, if it is free, else with the first free number behind it.
+  // "add.7" counts on from "add", so names do not grow by a number per copy.
   std::string Unique(std::string_view wanted);
 
  private:

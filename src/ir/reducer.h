@@ -17,10 +17,9 @@ Result<Computation*> AddReducer(Module& module, Opcode opcode, ElementType type,
 // The commutative op of its two parameters that a computation is, if it is one.
 std::optional<Opcode> ReducerOf(const Computation& computation);
 
-// The value that changes nothing when it is folded with another one by a reducer's op, which takes
-// the type; none where no such value is known. Of sums of floats it is -0, of maxima the least
-// value or -infinity, of minima the greatest or infinity; complex numbers are ordered by their real
-// parts first.
+// The identity element of a reducer's op, for a type of the op; none if it is unknown. For sums of
+// floats it is -0, for maxima the least value or -infinity, for minima the greatest or infinity.
+// Complex numbers are ordered by their real parts first.
 std::optional<Literal> IdentityOf(Opcode opcode, ElementType type);
 
 }  // namespace kiln::ir

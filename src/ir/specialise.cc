@@ -180,7 +180,7 @@ Result<SymbolSizes> MatchSymbols(const Module& module, std::span<const Shape> ar
         Match(static_cast<int64_t>(i), parameters[i]->shape(), arguments[i], open));
   }
   SymbolSizes sizes;
-  // Each round puts the sizes that are known into the equations that are left.
+  // Each round substitutes the known sizes in the remaining equations.
   for (size_t before = open.size() + 1; !open.empty() && open.size() < before;) {
     before = open.size();
     std::vector<Equation> left;

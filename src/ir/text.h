@@ -15,8 +15,8 @@ namespace kiln::ir {
 struct PrintOptions {
   // Arrays of more elements are printed as "{...}", which the reader refuses.
   int64_t max_literal_elements = INT64_MAX;
-  // Unless it is null: constants that are arrays of more elements are "{...}", in tuples all
-  // elements are printed, and the elements that are left out are added here, for the reader.
+  // If it is not null: constant arrays of more elements are printed as "{...}", and their literals
+  // are added here, for the reader. Tuples are printed in full.
   std::vector<std::shared_ptr<const Literal>>* elided = nullptr;
   bool metadata = true;
   // Types before operands' names, as XLA's long form has them.
@@ -28,8 +28,8 @@ std::string ToHloText(const Computation& computation, const PrintOptions& option
 std::string ToHloText(const Instruction& instruction, const PrintOptions& options = {});
 
 struct ParseOptions {
-  // Reads the "{...}" of a literal that was left out as zeros instead of refusing it: for measuring
-  // programs whose values do not matter.
+  // Reads an omitted literal, "{...}", as zeros instead of refusing it: for measurements of
+  // programs, independent of values.
   bool zeros_for_elided = false;
   // The literal of each "{...}", in their order (PrintOptions::elided).
   std::span<const std::shared_ptr<const Literal>> elided = {};

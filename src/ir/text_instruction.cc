@@ -110,7 +110,7 @@ Status TextParser::ReadContent(Pending& pending) {
   return OkStatus();
 }
 
-// A constant of which the reader's caller has the elements.
+// A constant with elements from the reader's caller.
 Status TextParser::TakeElided(Pending& pending) {
   const std::shared_ptr<const Literal>& literal = options_.elided.front();
   if (!literal || !literal->shape().SameTypeAndDimensions(*pending.spec.shape)) {
@@ -322,8 +322,8 @@ Shape Permuted(const Shape& shape, const Ints& order) {
 
 }  // namespace
 
-// A bitcast that HLO text means of elements in the order of memory, as one of elements in row-major
-// order between transposes, so that its value does not depend on layouts.
+// HLO text's bitcast is of elements in the order of memory. It becomes one of elements in row-major
+// order, between transposes, whose value does not depend on layouts.
 void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
   Instruction* operand = spec.operands[0];
   if (!operand->shape().is_row_major()) {
@@ -351,7 +351,7 @@ void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
           .name = std::move(name)};
 }
 
-// A custom call of a target that is an op of the table, which HLO lacks, is that op.
+// A custom call whose target is an op of the table, but none of HLO, becomes that op.
 void TextParser::TakeForeignOp(InstructionSpec& spec) {
   std::optional<Opcode> opcode = OpcodeByName(spec.attributes.Text(Attr::kCustomCallTarget));
   if (!opcode || IsHloOp(*opcode)) return;

@@ -173,7 +173,7 @@ void Printer::Append(const Instruction& instruction) {
   Add(")");
   if (foreign) Add(", custom_call_target=\"", op, "\"");
   if (instruction.opcode() == Opcode::kDot) {
-    // XLA's order, in which batch dimensions are left out where there are none.
+    // XLA's order, without empty batch dimensions.
     const Attributes& attributes = instruction.attributes();
     auto append = [&](Attr key, bool always) {
       const Ints& value = attributes.IntsOf(key);

@@ -1,5 +1,5 @@
-// The tokens of HLO text beside those that texts share ("0_1x2_3", "b01f", "nan(0x400001)").
-// Private to the text reader.
+// The additional tokens of HLO text ("0_1x2_3", "b01f", "nan(0x400001)"). Private to the text
+// reader.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Scanner : public TextScanner {
   std::string_view TakeIdentifier();
   // A name, with '%' in front or without; `what` names it in the error.
   Result<std::string_view> Name(std::string_view what);
-  // The characters of a number, or of what stands for one: "1.5e-3", "nan(0x400001)", "-inf",
+  // The characters of a number, or of a word in its place: "1.5e-3", "nan(0x400001)", "-inf",
   // "true".
   std::string_view TakeNumber();
   // The labels of a convolution's dimensions: "b01f_01io->b01f".

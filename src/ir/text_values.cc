@@ -230,9 +230,9 @@ bool ReadFloat(std::string_view text, T* value) {
   return true;
 }
 
-// By way of double, whose digits are so many more that no text of less than 17 digits comes out
-// differently. An infinity that is not written as one, or what would take its place, is an error
-// here too.
+// By way of double. Its additional digits are so many that no text of less than 17 digits is
+// rounded differently. A finite number that becomes an infinity, or the value in an infinity's
+// place, is an error here too.
 template <SmallFloatType T>
 bool ReadFloat(std::string_view text, T* value) {
   if (ReadNan(text, value)) return true;

@@ -6,10 +6,10 @@
 
 namespace kiln::ir {
 
-// Fails with INTERNAL, naming the instruction: operands before users and in the same computation,
-// users and operands in step, names unique, parameters numbered without gaps, arities, shapes equal
-// to inference's (layouts apart), called computations in the module and without recursion, literals
-// of their shape, a root, aliases that fit.
+// Fails with INTERNAL, naming the instruction, unless operands precede users in the same
+// computation, users and operands agree, names are unique, parameters have numbers without gaps,
+// numbers of operands are right, shapes equal inference's (layouts apart), called computations are
+// in the module and not recursive, literals have their shape, there is a root, and aliases fit.
 Status Verify(const Module& module);
 
 // The same for an untrusted module: fails with inference's error, or with INVALID_ARGUMENT, and

@@ -26,7 +26,7 @@ struct ConvolutionDimensions {
   std::string ToString() const;  // "b01f_01io->b01f"
 };
 
-// From HLO's text, in which each of the three parts names each of its dimensions once.
+// From HLO's text. Each of the three parts names each of its dimensions once.
 Result<ConvolutionDimensions> ParseConvolutionDimensions(std::string_view text);
 
 }  // namespace kiln

@@ -40,7 +40,7 @@ WindowMap WindowMapOf(Opcode opcode, const Attributes& attributes, int64_t opera
     if (contains(attributes.IntsOf(names.dropped_dims), d) || contains(operand_batch, d)) continue;
     map.window[static_cast<size_t>(d)] = window_dims[next++];
   }
-  // The other dimensions of the windows' array are those of the indices, but the vector's.
+  // The other dimensions of the windows' array are the indices' dimensions, without the vector's.
   int64_t place = 0;
   for (int64_t d = 0; d < indices_rank; ++d) {
     if (d == map.index_vector_dim) continue;

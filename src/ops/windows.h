@@ -13,8 +13,8 @@ struct WindowAttributes {
 };
 WindowAttributes WindowAttributesOf(Opcode opcode);
 
-// An array of windows is a gather's result, or a scatter's updates. Its element at an index is one
-// of the operand's (for d in the operand's dimensions, what is absent counting as 0) at
+// An array of windows is a gather's result, or a scatter's updates. Its element at `index` is the
+// operand's element at, for each dimension d of the operand (absent terms count as 0),
 //   start[component[d]] + index[window[d]] + index[outside[batch[d]]]
 // where start is the index vector at index[outside[...]].
 struct WindowMap {

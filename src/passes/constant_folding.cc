@@ -28,7 +28,7 @@ bool IsFoldable(const Instruction& i) {
   return ir::IsPure(i) && !DependsOnProcess(i.opcode());
 }
 
-// Whether it gives several arrays at once, each of which can be a literal.
+// Whether the op gives several arrays at once. Each can be a literal.
 bool IsFoldableTuple(const Instruction& i) {
   switch (i.opcode()) {
     case Opcode::kReduce:
@@ -129,8 +129,8 @@ class Expressions {
   std::unordered_map<const Instruction*, Known> known_;
 };
 
-// op(iota(), spread(c)) => constant   of small arrays, where an element takes more work than
-// reading it would: functions, reductions, sorts, products, also of what is made of such
+// op(iota(), spread(c)) => constant   where the array is small, and an element takes more work than
+// a read: functions, reductions, sorts, products, and ops on their results
 bool IsExpensive(const Instruction& i, const Expressions& expressions) {
   if (i.operand_count() == 0 || !expressions.Contains(&i)) return false;
   switch (i.opcode()) {
@@ -150,8 +150,8 @@ bool IsExpensive(const Instruction& i, const Expressions& expressions) {
 
 }  // namespace
 
-// op(c, d) => constant   where what it is made of is not much smaller; beside an array of different
-// numbers there may be counts and repeated ones
+// op(c, d) => constant   where the result is small, or no larger than the operands   (iotas and
+// repeated constants may stand beside an array)
 Result<bool> FoldConstants(ir::Module& module, const PassContext& context) {
   bool changed = false;
   FoldBudget& budget = *context.fold_budget;

@@ -68,8 +68,8 @@ size_t HashOf(const ir::Computation& c) {
   return hash;
 }
 
-// reduce(x, f), reduce(y, g) => reduce(x, f), reduce(y, f)   where f and g are equal computations;
-// of loops, branches and fusions each keeps its own
+// reduce(x, f), reduce(y, g) => reduce(x, f), reduce(y, f)   where f and g are equal computations,
+// of ops other than loops, branches and fusions
 bool ShareComputations(ir::Module& module) {
   bool changed = false;
   std::unordered_multimap<size_t, ir::Computation*> seen;
@@ -97,8 +97,8 @@ bool ShareComputations(ir::Module& module) {
 
 }  // namespace
 
-// g(f(x), f(x)) => g(y, y)   where y = f(x) is made once; f may be any op, with equal computations,
-// and a commutative one has its operands in any order
+// g(f(x), f(x)) => g(y, y)   where y = f(x) is made once. Called computations are equal; operands
+// of commutative ops may be in any order
 Result<bool> EliminateCommonSubexpressions(ir::Module& module, const PassContext& context) {
   bool changed = ShareComputations(module);
   for (const auto& c : module.computations()) {

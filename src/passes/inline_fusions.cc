@@ -40,7 +40,7 @@ bool IsOneKernel(const Instruction& fusion, kernel::FusionAnalysis& analysis) {
 
 }  // namespace
 
-// fusion(f, x) => f(x)   where that is not the work of one kernel, or a part of another fusion
+// fusion(f, x) => f(x)   where the fusion is not one kernel, or is part of another fusion
 Result<bool> InlineFusions(ir::Module& module, const PassContext& context) {
   std::unordered_set<const Computation*> fused;
   for (const auto& c : module.computations()) {

@@ -19,7 +19,7 @@ Shape Spread(const Instruction& map, const Shape& scalar) {
 }  // namespace
 
 // Copies the function's instructions to before the map:
-// map(f, x) => f(x)   each op for all elements at once
+// map(f, x) => f(x)   with each op on all elements at once
 void InlineMap(Instruction* map) {
   Computation& c = *map->parent();
   const Computation& function = *map->called(0);

@@ -1,9 +1,8 @@
-// f(x) => f(or(x, x))   where x is a pred from outside, and f not elementwise
+// f(x) => f(or(x, x))   where x is a pred from outside, and f is not elementwise
 //
-// A kernel that reads a truth value asks whether its byte is 0, and one that has made one writes 0
-// or 1. So what is elementwise needs nothing, and the or goes into the kernels of most other ops,
-// where it is no instruction. What is left are copies that are kernels then, and for sorts, calls
-// and loops a kernel before them.
+// A kernel tests the byte of a truth value against 0, and writes 0 or 1, so elementwise ops need
+// nothing. The `or` is fused into the kernels of most other ops, where it is no instruction. The
+// rest are copies, now kernels, and sorts, calls and loops with a kernel before them.
 #include "passes/normalise_preds.h"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 
 namespace kiln::passes {
 
-// Truth values from outside, parameters of the entry and what functions of the user's have made,
-// may be any byte: where bytes may be passed on as they are, 0 and 1 are made of them.
+// Truth values from outside, parameters of the entry and results of the user's functions, may be
+// any byte. Where bytes might be passed on unchanged, they become 0 or 1.
 Result<bool> NormalisePreds(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

@@ -1,5 +1,5 @@
-// Grids of processes become calls that say their programs: what run_parallel calls is put into its
-// config, as the text of a module whose entry is the call.
+// Grids of processes become calls with their programs: the computations called by run_parallel go
+// into its config, as the text of a module whose entry is the call.
 #include <unordered_map>
 #include <unordered_set>
 

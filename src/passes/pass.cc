@@ -9,8 +9,8 @@
 namespace kiln::passes {
 namespace {
 
-// Rewrites strictly reduce an order, so that more rounds than this and one for each instruction are
-// met only by a pass that breaks its word.
+// Rewrites strictly reduce an order. Only a faulty pass needs more rounds than this and one for
+// each instruction.
 constexpr int64_t kMaxRounds = 64;
 
 // One run of a pipeline.

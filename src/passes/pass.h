@@ -52,11 +52,11 @@ struct PassContext {
   std::shared_ptr<FoldBudget> fold_budget = std::make_shared<FoldBudget>();
   // Shared by the context's copies, and by lowering: the kernels that passes decided by.
   std::shared_ptr<kernel::FusionAnalysis> fusions = std::make_shared<kernel::FusionAnalysis>();
-  // What becomes of more instructions is refused, with copies for each caller of a computation
-  // counted; pipelines allow four times as many as they are given, at least.
+  // Programs that become larger are refused; copies for each caller of a computation count.
+  // Pipelines allow at least four times their input's instructions.
   int64_t max_instructions = int64_t{1} << 20;
   std::function<void(const PassEvent&)> after_pass;
-  // At the start of each pass, so that what it fails on is there, and once more at the end.
+  // Called before each pass, so the input of a failing pass is known, and once more at the end.
   std::function<void(const Stage&)> at_stage;
 };
 

@@ -5,14 +5,14 @@
 
 namespace kiln::passes {
 
-// Grids of processes, which the evaluator runs, as calls that have their programs as text.
+// Grids of processes, run by the evaluator, become calls with their programs as text.
 Result<bool> OutlineGrids(ir::Module& module, const PassContext& context);
 // call(x), to_apply=f => f's body in its place; also inside reducers' and loops' computations.
 Result<bool> InlineCalls(ir::Module& module, const PassContext& context);
 // fusion(x), calls=f => f's body in its place, where a fusion that was given is no kernel as it is.
 Result<bool> InlineFusions(ir::Module& module, const PassContext& context);
-// Custom calls that are markers give their operand; what functions outside generated code take and
-// give is in row-major order.
+// Custom calls that are markers become their operand. Operands and results of functions outside
+// generated code become row-major.
 Result<bool> PrepareCalls(ir::Module& module, const PassContext& context);
 // map(x), to_apply=f => f's ops on all elements at once, where they are elementwise.
 Result<bool> InlineMaps(ir::Module& module, const PassContext& context);
@@ -20,7 +20,7 @@ Result<bool> InlineMaps(ir::Module& module, const PassContext& context);
 void InlineMap(ir::Instruction* map);
 // constant((a, b)) => tuple(constant(a), constant(b))
 Result<bool> SplitConstants(ir::Module& module, const PassContext& context);
-// Removes what no root needs, and computations that nobody calls.
+// Removes instructions that no root needs, and computations without callers.
 Result<bool> EliminateDeadCode(ir::Module& module, const PassContext& context);
 // Makes equal instructions one: same op, operands (of a commutative op in any order) and
 // computations.

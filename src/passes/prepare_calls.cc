@@ -39,7 +39,7 @@ bool DropMarker(Instruction* i) {
   return true;
 }
 
-// call(x) => copy(call(copy(x)))   of arrays that are not in row-major order
+// call(x) => copy(call(copy(x)))   where arrays are not row-major
 bool TakeRowMajor(Instruction* i) {
   Computation* c = i->parent();
   bool changed = false;
@@ -61,8 +61,8 @@ bool TakeRowMajor(Instruction* i) {
   return true;
 }
 
-// scatter(x, i, y) => scatter(copy(x), i, y)   where x has another layout than the result, which is
-// x's memory
+// scatter(x, i, y) => scatter(copy(x), i, y)   where the layouts of x and of the result, which
+// share memory, differ
 bool TakeInLayout(Instruction* scatter) {
   bool changed = false;
   const Shape& shape = scatter->shape();

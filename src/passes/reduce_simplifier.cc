@@ -1,4 +1,4 @@
-// Reductions of several operands at once. The rules of those of one are the algebraic simplifier's.
+// Reductions of several operands at once. For a single operand see the algebraic simplifier.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -84,8 +84,8 @@ Computation* Shrunk(const Computation& from, const std::vector<int64_t>& paramet
   return to;
 }
 
-// reduce(x, y, f) => reduce(x, f)   also of windows, where nobody reads the result of y, and none
-// that is read is made of it
+// reduce(x, y, f) => reduce(x, f)   where the result of y is unused, and no used result depends on
+// it (also of windows)
 bool DropResults(Instruction* i) {
   if (i->IsRoot() || i->called(0)->root()->opcode() != Opcode::kTuple) return false;
   std::vector<bool> keep = Kept(*i);

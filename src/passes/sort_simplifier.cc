@@ -11,11 +11,11 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// sort(x, y, ...) => (x, y, ...)   along a dimension of size 1 at most
+// sort(x, y, ...) => (x, y, ...)   where the dimension has size 1 at most
 Instruction* OfOneElement(Instruction* sort) {
   if (sort->operand(0)->shape().dimension(sort->dimensions()[0]).is_symbolic()) return nullptr;
   if (sort->operand(0)->shape().dim(sort->dimensions()[0]) > 1) return nullptr;
-  // A layout is part of what a root or a loop's state promises.
+  // The layout of a root or of a loop's state is part of its meaning.
   auto in_layout = [&](Instruction* x, const Shape& shape) {
     if (x->shape() == shape) return x;
     return sort->parent()->Create({.opcode = Opcode::kCopy, .operands = {x}, .shape = shape}, sort);
@@ -76,7 +76,7 @@ Computation* ComparatorOf(const Instruction& sort, const std::vector<bool>& need
   return comparator;
 }
 
-// sort(x, y, ...) => sort(x, ...)   where y is neither compared nor needed in its new order
+// sort(x, y, ...) => sort(x, ...)   where y is not compared, and its result is unused
 bool DropOperands(Instruction* sort) {
   if (!sort->shape().is_tuple()) return false;
   std::vector<bool> needed = NeededOperands(*sort);
@@ -108,8 +108,8 @@ bool DropOperands(Instruction* sort) {
   return true;
 }
 
-// sort(x, y, x) => sort(x, y)   where one operand stands for both: it is compared, and read, for
-// the other one, which then is not needed
+// sort(x, y, x) => sort(x, y)   where the first of equal operands is compared and read in the place
+// of the other
 bool MergeOperands(Instruction* sort) {
   bool changed = false;
   for (int64_t k = 1; k < sort->operand_count(); ++k) {
@@ -147,7 +147,7 @@ std::optional<bool> LargestFirst(const Computation& comparator, int64_t operand)
   const Instruction* root = comparator.root();
   if (root->opcode() != Opcode::kCompare) return std::nullopt;
   const ElementType type = root->operand(0)->shape().type();
-  // Floats without a total order have zeros that are equal, and NaNs that are not.
+  // Without a total order, floats have equal zeros, and NaNs unequal to themselves.
   if (!IsInteger(type) && !(IsFloat(type) && root->attributes().Has(Attr::kOrderType))) {
     return std::nullopt;
   }
@@ -179,8 +179,8 @@ std::optional<int64_t> FirstOf(const Instruction& slice) {
   return dims.back().limit;
 }
 
-// slice(sort(x, iota())) => topk(x)   where all that is read of the sorted elements, and of where
-// they were, are the first ones along the last dimension (floats: in total order)
+// slice(sort(x, iota())) => topk(x)   where only the first sorted elements and their indices are
+// read, along the last dimension (floats: in total order)
 bool OfFirstElements(Instruction* sort) {
   const int64_t count = sort->operand_count();
   const Shape& shape = sort->operand(0)->shape();

@@ -33,7 +33,7 @@ Instruction* Part(Instruction* i, int64_t first, int64_t end) {
 
 }  // namespace
 
-// concatenate(x, ...) => concatenate(concatenate(x, ...), ...)   of very many operands
+// concatenate(x, ...) => concatenate(concatenate(x, ...), ...)   where there are very many operands
 Result<bool> SplitConcatenates(ir::Module& module, const PassContext& context) {
   bool changed = false;
   for (const auto& c : module.computations()) {

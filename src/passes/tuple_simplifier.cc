@@ -25,7 +25,7 @@ Instruction* WholeTuple(const Instruction& i) {
   return whole->shape() == i.shape() ? whole : nullptr;
 }
 
-// opt-barrier(tuple(x, y)) => opt-barrier(tuple(x))   where nobody reads y
+// opt-barrier(tuple(x, y)) => opt-barrier(tuple(x))   where y is unused
 bool DropElements(Instruction* barrier) {
   if (barrier->opcode() != Opcode::kOptBarrier || !barrier->shape().is_tuple() ||
       barrier->operand(0)->opcode() != Opcode::kTuple || barrier->users().empty()) {

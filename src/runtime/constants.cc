@@ -19,7 +19,7 @@ Status LoadedConstants::Load(const Copy& copy) {
     const Allocation& a = program_.allocations[id];
     if (a.kind != Allocation::Kind::kConstant) continue;
     KILN_ASSIGN_OR_RETURN(addresses_[id], source_.Allocate(a.bytes));
-    // What nobody else on the host has goes.
+    // Frees the literal, unless others on the host have it.
     const auto literal = std::move(program_.constants[a.number]);
     if (literal && a.bytes > 0) {
       KILN_RETURN_IF_ERROR(copy(addresses_[id], literal->data(), a.bytes));

@@ -23,10 +23,10 @@ class LoadedConstants {
   // program's go.
   using Copy = std::function<Status(std::byte* to, const void* from, int64_t bytes)>;
   Status Load(const Copy& copy);
-  // Frees those that only the prologue reads, which has run.
+  // Frees the constants read by the prologue alone, which has run.
   void FreeUnused();
 
-  // By allocation; null where it is no constant. What the prologue has of memory.
+  // By allocation; null for other allocations. The prologue's view of memory.
   const program::Addresses& addresses() const { return addresses_; }
 
  private:

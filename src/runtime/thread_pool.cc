@@ -121,7 +121,7 @@ struct ThreadPool::State {
     uint64_t generation = (next_generation++ & 0x7fffffffu) + 1;
     open.store(generation, std::memory_order_release);
     {
-      // Under the lock, so that a worker that is about to park sees it or is woken.
+      // Under the lock, so a worker about to park sees it or is woken.
       std::lock_guard lock(mutex);
       ticket.store(generation << 32, std::memory_order_release);
       if (parked > 0) wake.notify_all();

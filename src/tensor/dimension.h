@@ -14,8 +14,8 @@ namespace kiln {
 // A dimension is
 //   constant  n         a known size;
 //   bounded   <=n       a size known at run time, at most n;
-//   symbolic  2*N+1     a size that is known when `specialise` puts numbers in for the symbols; a
-//                       symbol is a number of at least 0.
+//   symbolic  2*N+1     a size known after `specialise` replaces the symbols by numbers, each at
+//                       least 0.
 class Dimension {
  public:
   Dimension() = default;

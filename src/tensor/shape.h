@@ -74,8 +74,8 @@ class Shape {
   std::vector<Shape> elements_;
 };
 
-// Fails on negative sizes, on more than kMaxRank dimensions, on numbers of elements or bytes beyond
-// an int64, and on tuples of greater depth or size than given here, which could exhaust stack or
+// Fails on negative sizes, on more than kMaxRank dimensions, and on numbers of elements or bytes
+// beyond an int64. Fails on tuples beyond the limits given here, which could exhaust stack or
 // memory. Every untrusted shape is validated here.
 inline constexpr int64_t kMaxRank = 64;
 inline constexpr int64_t kMaxTupleDepth = 100;

@@ -29,17 +29,17 @@ struct Tolerance {
 };
 
 // The number of steps between two floats in their own type; for complex numbers the larger one of
-// both parts. The zeros are one number, and so are all NaNs; from a NaN to a number, and from an
-// infinity to a finite number, or to the other infinity, it is UINT64_MAX. Element `k` of arrays of
-// floats or complex numbers.
+// both parts. Both zeros are one number, and so are all NaNs. UINT64_MAX between a NaN and a
+// number, between an infinity and a finite number, and between the two infinities. Element `k` of
+// arrays of floats or complex numbers.
 uint64_t UlpDifference(ElementType type, const std::byte* x, const std::byte* y, int64_t k);
 
-// What a check is, by the target of its custom call and the call's config: words "name=value".
+// The tolerance of a check, by its custom call's target and config, words "name=value":
 //   check.expect_eq         kEqual
 //   check.expect_almost_eq  kWithin, `tolerance` or 1e-3
 //   check.eq                kWithin, `tolerance` or 1e-4
 //   check.expect_close      kUlps max_ulp_difference, or 3, and min_ulp_difference, or 0
-// Nothing for other targets; an error for a config that makes no sense.
+// Nothing for other targets; an error for an invalid config.
 Result<std::optional<Tolerance>> ToleranceOfCheck(std::string_view target, std::string_view config);
 // The value of a word "name=value"; "" if missing.
 std::string_view ConfigWord(std::string_view config, std::string_view name);

@@ -45,7 +45,7 @@ std::string Known() {
   return Join(names, ", ");
 }
 
-// The names in a list, all of which must be passes.
+// The names in a list; each must be a pass.
 Result<std::vector<std::string_view>> PassNames(std::string_view list) {
   std::vector<std::string_view> names = Split(list, ',');
   for (std::string_view name : names) {

@@ -263,7 +263,7 @@ struct Function {
   X(GraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, GraphExecHandle,             \
     GraphNodeHandle, const CopyNode*, ContextHandle)                                           \
   X(GraphLaunch, cuGraphLaunch, GraphExecHandle, StreamHandle)
-// Those that a driver may lack.
+// Functions that a driver may lack.
 #define KILN_CUDA_OPTIONAL_FUNCTIONS(X)                                                            \
   X(GraphConditionalHandleCreate, cuGraphConditionalHandleCreate, ConditionalHandle*, GraphHandle, \
     ContextHandle, unsigned, unsigned)                                                             \

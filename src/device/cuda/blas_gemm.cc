@@ -1,5 +1,5 @@
-// Gemms by cuBLASLt, whose matrices are column-major: it computes the transposed product, which is
-// ours in memory.
+// Gemms by cuBLASLt. Its matrices are column-major, so it computes the transposed product, the same
+// in memory.
 
 #include "base/strings.h"
 #include "device/cuda/blas.h"

@@ -1,7 +1,7 @@
 // Declarations of the used part of CUPTI's activity API, as for the driver (api.h). Records are
-// read up to the last needed field, whose offsets are unchanged from CUDA 11.1's CUPTI to the
-// newest known one; a test checks them against NVIDIA's header if available. Their documentation is
-// NVIDIA's "CUPTI" manual.
+// read up to the last needed field. The offsets of these fields are the same from CUDA 11.1's CUPTI
+// to the newest known one; a test checks them against NVIDIA's header if available. Their
+// documentation is NVIDIA's "CUPTI" manual.
 #pragma once
 
 #include <cstddef>

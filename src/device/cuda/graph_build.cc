@@ -76,7 +76,7 @@ class Builder {
     return OkStatus();
   }
 
-  // The handle keeps what it was set to last: no default.
+  // No default: the handle keeps its last value.
   Result<ConditionalHandle> MakeHandle() {
     ConditionalHandle handle = 0;
     KILN_RETURN_IF_ERROR(context_.Call(context_.driver().optional().GraphConditionalHandleCreate,

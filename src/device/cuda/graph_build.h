@@ -1,5 +1,5 @@
-// The driver's graph of a list of nodes: a sequence, in which bodies of loops and conditionals are
-// sequences inside conditional nodes.
+// The driver's graph of a list of nodes: a sequence. Bodies of loops and conditionals are sequences
+// inside conditional nodes.
 #pragma once
 
 #include <span>

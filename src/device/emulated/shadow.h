@@ -57,9 +57,9 @@ class SharedShadow {
 };
 
 // The shadow of a kernel's written parameters, over the whole grid, by address. Blocks run one
-// after the other. Lanes of a warp are ordered by the warp's barriers, too. Writes of a block
-// before a fence and an atomic access are visible to another block behind its own atomic access to
-// the same place: this is how the last block reads the results of the others.
+// after the other. Lanes of a warp are ordered by the warp's barriers, too. If a block writes
+// before a fence and an atomic access, another block sees the writes behind its own atomic access
+// to the same place. The last block reads the others' results in this way.
 class GlobalShadow {
  public:
   // `written`: see kiln_emulated_kernel. May throw bad_alloc.
@@ -92,7 +92,7 @@ class GlobalShadow {
   std::vector<Range> ranges_;
   int shift_ = 0;
   bool fenced_ = false;  // the block that runs
-  // The blocks that accessed a place after a fence, and those that the current block has
+  // The blocks with an access to a place after a fence, and the blocks that the current one has
   // synchronised with.
   std::map<const std::byte*, std::set<uint32_t>> fenced_at_;
   std::set<uint32_t> met_;

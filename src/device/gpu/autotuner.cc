@@ -22,8 +22,7 @@ constexpr double kClear = 1.5;
 // A sample of short runs holds several, to exceed the resolution of the clock.
 constexpr double kSampleMicroseconds = 200;
 constexpr double kMostRuns = 20;
-// Bytes that are ordinary numbers in all types: neither subnormals, which may be slower, nor zeros,
-// which take less power.
+// Bytes of ordinary numbers in all types: subnormals may be slower, and zeros take less power.
 constexpr uint8_t kContents = 0x3c;
 
 double MedianOf(std::vector<double> samples) {

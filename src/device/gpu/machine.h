@@ -169,9 +169,8 @@ class GpuMachine {
   virtual void FreePinned(std::byte* memory, int64_t bytes) noexcept = 0;
 
   virtual Result<std::unique_ptr<GpuStream>> MakeStream() = 0;
-  // The caller's stream (a CUstream), which must outlive the returned object; the end of that
-  // object does not wait for the work. Nothing is allocated for it. UNIMPLEMENTED unless
-  // `takes_streams`.
+  // The caller's stream (a CUstream), which must outlive the returned object. The object's end does
+  // not wait for the work. Nothing is allocated for it. UNIMPLEMENTED unless `takes_streams`.
   virtual Result<std::unique_ptr<GpuStream>> WrapStream(void* native) = 0;
   virtual bool takes_streams() const { return false; }
   // The CUDA driver's number of the device; -1 for other devices.

@@ -6,8 +6,8 @@ namespace kiln::ir {
 
 namespace {
 
-// Whether elements that are parts of one element of the other stand in its place: layouts are
-// equal, but for the last dimension that one of them has more, which is the most minor one.
+// Whether the parts of an element have its place in memory: the layouts are equal, except for the
+// last dimension of `parts`, which is additional and the most minor one.
 bool HasMemoryOf(const Shape& parts, const Shape& whole) {
   if (parts.is_row_major() && whole.is_row_major()) return true;
   const std::vector<int64_t>& order = parts.minor_to_major();

@@ -16,8 +16,8 @@ namespace kiln::ir {
 // barriers, and row-major memory under another shape or type.
 bool IsAlias(const Instruction& i);
 
-// Whether the instruction is a loop that hands the leaf of its state on as it was: there it is
-// an alias of the loop's operand, and the state's parameter in condition and body is one, too.
+// Whether the instruction is a loop that keeps a leaf of its state. The leaf is then an alias of
+// the loop's operand, and so is the leaf of the state's parameter in condition and body.
 bool KeepsLeaf(const Instruction& i, int64_t leaf);
 
 // One array of a value.

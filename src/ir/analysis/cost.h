@@ -8,16 +8,20 @@
 
 namespace kiln::ir {
 
-// Of an elementwise op one for each element of its result: a transcendental operation where the op
-// table says so, else a flop, whatever the element type. A dot and a convolution do two flops for
-// each product, but for those with padding and holes. A reduce, a map and a scatter do what their
-// computation does as often as they apply it (a reduce of n elements to m: n - m times; a
-// select-and-scatter selects in each window of n elements n - 1 times, and scatters once), and a
-// sort of n elements n times the logarithm of n to base 2, rounded up. A transform of n complex
-// points does 5 n times the logarithm of n to base 2, and of real ones half of that; a triangular
-// solve two flops for each product, and a decomposition a third of n^3. A loop counts once; of a
-// conditional the branch that does most counts. Ops that move elements count nothing, and the work
-// of custom calls is unknown.
+// The work of ops:
+//   elementwise         1 per element of the result, of any type: a transcendental operation if the
+//                       op table says so, else a flop; a copy has none
+//   dot, convolution    2 flops per product, without products of padding and holes
+//   reduce, map,        the work of their computation, once per application: a reduce of n elements
+//   scatter             to m applies it n - m times
+//   select-and-scatter  per window of n elements: n - 1 selections, and one scatter
+//   sort, topk          n log2(n) flops for n elements, the logarithm rounded up
+//   fft                 5 n log2(n) flops for n complex points, half of it for real ones
+//   triangular-solve    2 flops per product
+//   cholesky            n^3 / 3 flops
+//   while               one iteration
+//   conditional         the most of any branch
+// Ops that move elements have none. The work of custom calls is unknown, and not counted.
 struct Operations {
   int64_t flops = 0, transcendentals = 0;
   bool operator==(const Operations&) const = default;
@@ -25,7 +29,7 @@ struct Operations {
 Operations OperationsOf(const Module& module);
 Operations OperationsOf(const Instruction& instruction);
 
-// The bytes of all literals, of which each counts once however many constants have it.
+// The bytes of all literals. A literal shared by several constants counts once.
 int64_t ConstantBytes(const Module& module);
 
 }  // namespace kiln::ir

@@ -14,8 +14,8 @@ namespace kiln::ir {
 bool HasSideEffect(const Instruction& instruction);
 bool HasSideEffect(const Computation& computation);
 
-// The order, one of all of the computation's instructions in which operands come before users, with
-// those that have side effects in the order in which they are in the computation.
+// `order` with the instructions that have side effects in the computation's order. `order` has all
+// of its instructions, operands before users.
 std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
                                              std::vector<Instruction*> order);
 
@@ -24,8 +24,8 @@ std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
 std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
     const Computation& computation);
 
-// Whether it may as well be left out, done once for two that are equal, or be done elsewhere, more
-// often or less often: it has no side effect, and calls no function of the user's.
+// Whether the instruction may be removed, merged with an equal one, moved or repeated: it has no
+// side effect, and calls no function of the user.
 bool IsPure(const Instruction& instruction);
 
 // Whether a custom call's target is a marker of partitioners or memory spaces, which means nothing

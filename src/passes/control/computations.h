@@ -19,9 +19,9 @@ bool IsSameComputation(const ir::Computation& a, const ir::Computation& b);
 // The instruction's callee number k, copied first where others call it, too: to be changed.
 ir::Computation* OwnCallee(ir::Instruction* caller, int64_t k);
 
-// Clears a computation that nobody calls any more, such as a branch that has been copied to where
-// it was called, and what only it called: else that would be copied before it is changed, as it
-// seems to have two callers. Returns whether it was so.
+// Clears a computation without callers, such as a branch that was copied to the place of its call,
+// and its callees without other callers. These would otherwise seem to have two callers, and be
+// copied before a change. Returns whether there were no callers.
 bool DropUncalled(ir::Computation* c);
 // Removes an instruction, and its computations without other callers.
 void RemoveWithCallees(ir::Instruction* caller);
@@ -35,7 +35,7 @@ bool IsMadeOfConstant(const ir::Instruction* x);
 // Such a value again before `at`, in another computation.
 ir::Instruction* CopyOfConstant(const ir::Instruction* value, ir::Instruction* at);
 
-// The tuple of those elements that are kept, made before `at`.
+// The tuple of the kept elements, made before `at`.
 ir::Instruction* KeptElements(ir::Instruction* tuple, const std::vector<bool>& keep,
                               ir::Instruction* at);
 // The whole tuple of `shape` again, from a tuple of its kept elements; zeros, which nobody reads,

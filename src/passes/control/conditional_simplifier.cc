@@ -87,8 +87,8 @@ Instruction* Known(Instruction* i) {
   if (std::optional<int64_t> branch = KnownBranch(*i)) return copy(*branch);
   // conditional(p, f(x), f(x)) => f(x)
   if (BranchesAreTheSame(*i)) return copy(0);
-  // conditional(p, f(x), g(y)) => select(p, f(x), g(y))   where the branches compute a
-  // few numbers at most
+  // conditional(p, f(x), g(y)) => select(p, f(x), g(y))   where the branches compute a few numbers
+  // at most
   if (IsPred(i->operand(0)->shape().type()) && IsCheap(*i->called(0)) && IsCheap(*i->called(1)) &&
       HasArraysOnly(i->shape())) {
     Instruction* x = copy(0);
@@ -134,9 +134,10 @@ bool AreEqual(const Instruction& i, int64_t j, int64_t k) {
   });
 }
 
-// get-tuple-element(conditional(p, f(x), g(y)), k) => x   where every branch hands x on, or the
-// same constant get-tuple-element(conditional(p, f(x), g(y)), k) =>
-// get-tuple-element(conditional(...), j)   where every branch makes one value of both
+// get-tuple-element(conditional(p, f(x), g(y)), k) => x   where every branch returns x, or the same
+// constant
+// get-tuple-element(conditional(p, f(x), g(y)), k) => get-tuple-element(conditional(...), j)
+// where elements j and k are one value in every branch
 bool ReplaceResults(Instruction* i) {
   if (!i->shape().is_tuple() || i->IsRoot()) return false;
   bool changed = false;
@@ -158,8 +159,7 @@ bool ReplaceResults(Instruction* i) {
   return changed;
 }
 
-// conditional(p, f(x), g(y)) => conditional(p, f'(x), g'(y))   where nobody reads some results: the
-// branches do not make them
+// conditional(p, f(x), g(y)) => conditional(p, f'(x), g'(y))   without unused results
 bool DropResults(Instruction* i) {
   if (!i->shape().is_tuple()) return false;
   std::vector<bool> keep = ElementsRead(i);
@@ -183,8 +183,8 @@ bool DropResults(Instruction* i) {
   return true;
 }
 
-// conditional(p, f(x), g(y)) => conditional(p, f(x'), g(y'))   where a branch does not read some
-// elements of its operand
+// conditional(p, f(x), g(y)) => conditional(p, f(x'), g(y'))   without unused elements of a
+// branch's operand
 bool DropOperands(Instruction* i) {
   bool changed = false;
   for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {
@@ -223,8 +223,8 @@ Instruction* ConstantIn(const Instruction& i, int64_t b, const Instruction* x, I
                               at);
 }
 
-// conditional(p, f(c), g(p)) => conditional(p, f'(c), g'(p))   where branches make the constants
-// that they are handed themselves, and know p: true in the first one, false in the second
+// conditional(p, f(c), g(p)) => conditional(p, f'(c), g'(p))   where branches make constant
+// operands themselves, and know p: true in the first one, false in the second
 bool KnowOperands(Instruction* i) {
   bool changed = false;
   for (int64_t b = 0; b < static_cast<int64_t>(i->called().size()); ++b) {
@@ -275,8 +275,8 @@ bool MaySink(const Instruction& x, const Instruction* user) {
   return x.shape().is_static() && kept <= std::max(x.shape().byte_size(), kFew);
 }
 
-// conditional(p, f(op(x)), g(y)) => conditional(p, f'(x), g(y))   where op(x) is used by one
-// branch only: that computes it itself, if it runs
+// conditional(p, f(op(x)), g(y)) => conditional(p, f'(x), g(y))   where only one branch uses op(x),
+// and computes it itself
 bool SinkOperands(Instruction* i) {
   bool changed = false;
   Computation* c = i->parent();
@@ -354,7 +354,7 @@ bool SinkOperands(Instruction* i) {
   return changed;
 }
 
-// conditional(convert(p), f(x), g(y)) => conditional(p, g(y), f(x))   of preds p
+// conditional(convert(p), f(x), g(y)) => conditional(p, g(y), f(x))   where p is a pred
 Instruction* OfConvertedPred(Instruction* i) {
   Instruction* index = i->operand(0);
   if (i->called().size() != 2 || index->opcode() != Opcode::kConvert ||

@@ -9,7 +9,7 @@
 
 namespace kiln::passes {
 
-// The elements of a loop's state that are known, one by one; a state that is no tuple is one.
+// The known elements of a loop's state. A state that is no tuple is one element.
 using Known = std::vector<std::optional<Literal>>;
 
 // The values of a computation's instructions, as far as its parameter's elements determine them.

@@ -196,8 +196,8 @@ Outcome OutcomeOf(const Instruction& i, const Intervals& intervals) {
     return {.operand = first ? 0 : 1, .truth = {}};
   };
   switch (i.opcode()) {
-    // compare(x, y) => true or false   in a loop's body, where the first and the last value of its
-    // induction variables decide it (integers)
+    // compare(x, y) => true or false   where the first and the last value of induction variables
+    // decide it, in the loop's body   (integers)
     case Opcode::kCompare:
       if (i.attributes().Has(Attr::kOrderType)) return {};
       return {.operand = {},
@@ -263,9 +263,8 @@ bool IsRead(const Instruction& loop, const InductionVariable& variable) {
   return false;
 }
 
-// get-tuple-element(x, k) => get-tuple-element(x, j) + c   or c minus it, of a loop's state, where
-// each iteration adds to element k what it adds to element j, or takes it away, and both begin as
-// constants   (integers)
+// get-tuple-element(x, k) => get-tuple-element(x, j) + c   (or c minus it) where x is a loop's
+// state, elements j and k begin as constants, and their steps are equal or opposite (integers)
 bool MergeInductionVariables(Instruction* loop, const Induction& induction) {
   bool changed = false;
   const Instruction* test = loop->called(0)->parameter(0);

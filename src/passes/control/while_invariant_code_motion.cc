@@ -15,7 +15,7 @@ namespace {
 using ir::Computation;
 using ir::Instruction;
 
-// Ops that cost nothing, or that a kernel makes where it needs them.
+// Ops without cost, or made by kernels where needed.
 bool IsCheap(const Instruction& i) {
   return OpCostOf(i.opcode()) == OpCost::kFree || i.opcode() == Opcode::kBroadcast ||
          i.opcode() == Opcode::kReshape || i.opcode() == Opcode::kIota;
@@ -55,8 +55,8 @@ int64_t WorkOf(const Instruction& i) {
   }
 }
 
-// while(x) => while(x, y)   where y is made before the loop of what no iteration changes, and is no
-// larger, or takes much more work than reading it and is not large
+// while(x) => while(x, y)   where y is invariant and computed before the loop; it is no larger than
+// its inputs, or is not large and takes much more work than reading it
 class Mover {
  public:
   explicit Mover(Instruction* loop) : loop_(loop) {}
@@ -128,7 +128,7 @@ class Mover {
   // because they become state.
   static std::vector<Instruction*> Moved(const Computation& body) {
     const Instruction* parameter = body.parameter(0);
-    // Bytes of the state that an instruction which does not change is made of.
+    // The bytes of the state from which an invariant instruction is computed.
     std::unordered_map<const Instruction*, int64_t> source, work;
     for (Instruction* i : body.instructions()) {
       if (ir::IsElementOf(i, parameter)) {

@@ -32,7 +32,7 @@ Instruction* Unrolled(Instruction* loop) {
   if (!runs) return nullptr;
   // while(x) => x   where the condition does not hold for x
   if (!*runs) return loop->operand(0);
-  // while(x) => body(x)   where it does not hold for that
+  // while(x) => body(x)   where the condition does not hold for body(x)
   const Computation& body = *loop->called(1);
   std::optional<bool> again = Continues(*loop, NextState(body, KnownValues(body, state)));
   if (!again || *again) return nullptr;
@@ -40,8 +40,8 @@ Instruction* Unrolled(Instruction* loop) {
   return CopyBody(loop, body, {&argument, 1});
 }
 
-// while(x) => conditional(condition(x), body(x), x)   where the condition holds for nothing that
-// the body makes
+// while(x) => conditional(condition(x), body(x), x)   where the condition holds for no result of
+// the body
 Instruction* RunsAtMostOnce(Instruction* loop) {
   Computation *condition = loop->called(0), *body = loop->called(1);
   if (ir::HasSideEffect(*condition)) return nullptr;
@@ -88,7 +88,7 @@ Instruction* NestedTuple(Instruction* flat, const Shape& shape, int64_t& next, I
   return MakeTuple(flat->parent(), std::move(elements), at);
 }
 
-// while((x, (y, z))) => while((x, y, z))   whatever tuples there are in each other
+// while((x, (y, z))) => while((x, y, z))   (any nested tuples)
 Instruction* Flattened(Instruction* loop) {
   const Shape nested = loop->shape();
   if (!nested.is_tuple() ||
@@ -138,7 +138,7 @@ bool AreSameConstants(const Instruction* a, const Instruction* b) {
 }
 
 // body(x) => (..., get-tuple-element(x, k), ...)   where element k begins as a constant, and the
-// body makes the same of it wherever all such elements are what they begin as
+// body makes this constant again if all such elements have their first values
 bool HandOnConstants(Instruction* loop) {
   const Instruction* initial = loop->operand(0);
   const Computation* body = loop->called(1);
@@ -228,8 +228,8 @@ bool UseInvariants(Instruction* loop) {
     }
   }
   if (initial->opcode() != Opcode::kTuple) return changed;
-  // get-tuple-element(state, k) => c   in condition and body, where no iteration changes it and
-  // it begins as the constant c, or a count
+  // get-tuple-element(state, k) => c   in condition and body, where no iteration changes the
+  // element, and it begins as c, a constant or an iota
   for (int64_t callee : {0, 1}) {
     const Computation* of = loop->called(callee);
     Computation* own = nullptr;
@@ -265,7 +265,7 @@ bool UseInvariants(Instruction* loop) {
   return changed;
 }
 
-// The elements of a tuple that are read and for which another one can be.
+// The read elements of a tuple that have an equal element to be read instead.
 std::vector<Instruction*> ReadInVain(const Instruction* tuple, const std::vector<int64_t>& first) {
   std::vector<Instruction*> elements;
   for (Instruction* user : tuple->users()) {
@@ -287,8 +287,8 @@ bool ReadOthers(Instruction* tuple, const std::vector<int64_t>& first) {
   return !elements.empty();
 }
 
-// while(x) => while(x')   where of two elements of the state that are always the same one is read:
-// they begin alike, and the body makes them alike of what is alike
+// while(x) => while(x')   where equal elements of the state are read as one: they begin equal, and
+// the body keeps them equal
 bool MergeElements(Instruction* loop) {
   const std::vector<int64_t> first = EqualState(*loop);
   bool any = false;
@@ -345,7 +345,8 @@ std::vector<bool> Needed(const Instruction& loop) {
   return needed;
 }
 
-// while(x) => while(x')   without the elements of the state that only carry themselves along
+// while(x) => while(x')   without elements of the state that affect no used result, condition or
+// side effect
 bool DropElements(Instruction* loop) {
   std::vector<bool> keep = Needed(*loop);
   if (std::ranges::all_of(keep, [](bool k) { return k; })) return false;
@@ -388,7 +389,7 @@ Result<bool> SimplifyWhiles(ir::Module& module, const PassContext& context) {
         c->ReplaceAllUses(i, unrolled);
         RemoveWithCallees(i);
         changed = true;
-        // What came out of it may be known as well: there it goes on.
+        // Goes back to the new instructions: a loop among them may be known as well.
         while (it != c->instructions().begin() && (*std::prev(it))->id() > before) --it;
         continue;
       }

@@ -21,8 +21,8 @@ Values One(Instruction* array, Sizes sizes) {
   return std::vector<Sized>{{array, std::move(sizes)}};
 }
 
-// Along its dimensions the op does the same everywhere, or those that it moves along are constants:
-// what is not there stays apart from what is.
+// The op does the same at each index of the bounded dimensions, and moves elements along constant
+// ones only: elements beyond the sizes stay apart.
 Values Along(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   Instruction* array = OnArrays(b, i, ArraysOf(operands));
   return One(array,
@@ -67,7 +67,7 @@ Values OnLast(Builder& b, const Instruction* i, const std::vector<Sized>& operan
   return results;
 }
 
-// check(x, y) => check(size(x), size(y)), check(x, y)   where what is not there counts as equal
+// check(x, y) => check(size(x), size(y)), check(x, y)   where absent elements count as equal
 Values Check(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const Result<std::optional<Tolerance>> tolerance = ToleranceOfCheck(
       i->attributes().Text(Attr::kCustomCallTarget), i->attributes().Text(Attr::kBackendConfig));

@@ -6,13 +6,13 @@
 namespace kiln::passes {
 
 // p : f32[<=5] parameter => set-dimension-size(p : f32[5], 5)   of the entry, whose arguments are
-// arrays of the bounds. Results of bounded dimensions, of which nobody would be told the sizes, are
-// UNIMPLEMENTED.
+// arrays of the bounds. Results with bounded dimensions are UNIMPLEMENTED: their sizes could not be
+// returned.
 Status PrepareBounded(ir::Module& module);
 
-// x : f32[<=5] => (x' : f32[5], size : s32[])   for every value: an array of the bounds, in which
-// all that lies beyond the sizes is rubbish that no op lets into its result. Sizes that do not fit,
-// of which code cannot complain, are clamped, and of two the smaller one counts.
+// x : f32[<=5] => (x' : f32[5], size : s32[])   for every value: an array of the bounds. Elements
+// beyond the sizes are undefined, and no op lets them into its result. Sizes out of range cannot be
+// reported by code, and are clamped. Of two sizes for one dimension the smaller counts.
 Result<bool> ExpandBounded(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

@@ -1,5 +1,5 @@
-// The builder that expansions are written with: it makes instructions before one whose value they
-// are, and knows the target where that matters.
+// The builder of expansions: it makes instructions before the one they replace, and knows the
+// target if it matters.
 #pragma once
 
 #include "ir/builder.h"
@@ -21,8 +21,8 @@ class Builder : public ir::Builder {
   Builder(ir::Instruction* at, const kernel::Scheduler& scheduler)
       : ir::Builder(at), scheduler_(&scheduler) {}
 
-  // The value in the layouts of a shape that is like its own but for those: copies, where they are
-  // others.
+  // The value in the layouts of `shape`, equal to its own shape otherwise: copies where layouts
+  // differ.
   ir::Instruction* InLayout(ir::Instruction* value, const Shape& shape);
 
   // Null where it does not matter.

@@ -197,7 +197,7 @@ class ComplexExpansion : public expand::TypeLegalisation {
     return b.Tuple({real, b.Convert(b.Element(x, 1), part)});
   }
 
-  // Bits by way of memory: an array of parts, of which the last dimension has two.
+  // Bits as in memory: an array of parts, with a last dimension of size 2.
   Instruction* Reinterpreted(Builder& b, Instruction* i, const Shape& shape) {
     Instruction* x = i->operand(0);
     if (IsPair(x)) x = Join(b, PartsOf(b, x), *Before(x));
@@ -208,7 +208,7 @@ class ComplexExpansion : public expand::TypeLegalisation {
     const ElementType to = to_complex ? PartType(shape.type()) : shape.type();
     const Shape result = to_complex ? MemoryShape(shape) : shape;
     if (IsPred(x->shape().type())) {
-      // Bits, eight of which are a byte.
+      // Eight bits are a byte.
       std::vector<Dimension> dimensions = x->shape().dimensions();
       dimensions.back() = dimensions.back().size() / 8;
       dimensions.push_back(8);

@@ -5,9 +5,10 @@
 
 namespace kiln::passes {
 
-// x : c64[...] => (real(x), imag(x)) : (f32[...], f32[...]) for every value but the entry's
-// parameters and results, which are memory: real and imaginary part of each element side by side.
-// Ops on complex numbers become ops on their parts; calls keep complex operands and results.
+// x : c64[...] => (real(x), imag(x)) : (f32[...], f32[...]) for every value. The entry's parameters
+// and results are excepted: their memory has the real and the imaginary part of each element side
+// by side. Ops on complex numbers become ops on their parts; calls keep complex operands and
+// results.
 Result<bool> ExpandComplex(ir::Module& module, const PassContext& context);
 
 }  // namespace kiln::passes

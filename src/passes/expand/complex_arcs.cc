@@ -1,4 +1,4 @@
-// Inverse functions of those of angles, and the inverse hyperbolic ones.
+// Inverse trigonometric and inverse hyperbolic functions.
 #include "passes/expand/complex_functions.h"
 
 namespace kiln::passes::expand {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1, kPi = 0x1.921fb54442d18p1;
 
-// log(1 + x), or log(x) + `power` where `large`, x > 0. What 1 + x loses is small.
+// log(1 + x), or log(x) + `power` where `large`, x > 0. The rounding error of 1 + x is added.
 Real LogPlusOne(Real x, Truth large, double power) {
   const Pair sum = Sum(x.Number(1), x);
   return Log(Select(large, x, sum.high)) + Select(large, power, sum.low / sum.high);
@@ -34,8 +34,8 @@ Arc ArcOfSingle(Real x, Real y) {
   return {Sqrt((a + x) * less_x), LogPlusOne(less_one + Sqrt(less_one * (a + 1)))};
 }
 
-// What is so large that powers of it overflow has no 1 beside it; and where y is nothing to |x - 1|
-// the first difference is linear in it.
+// Where powers overflow, 1 is negligible. Where y is negligible beside |x - 1|, the first
+// difference is linear in y.
 Arc ArcOfDouble(Real full_x, Real full_y) {
   const Truth large = Max(full_x, full_y) > 0x1p250;
   const Real scale = Select(large, 0x1p-600, full_x.Number(1));
@@ -73,8 +73,8 @@ Arc ArcOf(Real x, Real y, bool is_double) {
   return arc;
 }
 
-// log(1 + 4c / (x^2 + y^2)) for c >= 0, which is of the size of 1 where x and y are small. These
-// are differences, of which in f64 it matters what they have lost.
+// log(1 + 4c / (x^2 + y^2)) for c >= 0, with c near 1 where x and y are small. x and y are
+// differences; in f64 their rounding errors matter.
 Real LogOfRatio(Real c, Pair x, Pair y, bool is_double) {
   if (!is_double) return LogPlusOne(c * 4 / (x.high * x.high + y.high * y.high));
   const Real larger = Max(Abs(x.high), Abs(y.high));
@@ -83,7 +83,7 @@ Real LogOfRatio(Real c, Pair x, Pair y, bool is_double) {
   const Real scale = Select(small, 0x1p700, Select(large, 0x1p-600, c.Number(1)));
   const Real sum = (Squared(x * scale) + Squared(y * scale)).high;
   const Real square = Select(larger == kInfinity, larger, sum);
-  // The logarithm of what is large is as small as its operand is.
+  // For large x and y the operand of the logarithm is small, and so is the logarithm.
   const Real back = Select(large, scale, c.Number(1));
   return LogPlusOne(c / square * 4 * back * back, small, 1400 * kLn2);
 }
@@ -102,7 +102,7 @@ Real SideOfSum(Real a, Real b, Real c, Real d) {
   return SumOfProducts(l * PowerOfTwo(Max(Min(exponent, most), least)), r, v, w, true);
 }
 
-// x - y, with what that has lost where it matters.
+// x - y, in f64 with its rounding error.
 Pair Difference(Real x, Real y, bool is_double) { return is_double ? Sum(x, -y) : Pair{x - y, x}; }
 
 }  // namespace
@@ -123,8 +123,8 @@ Point HyperbolicArcCosine(const Point& z) {
   const Arc arc = ArcOf(Abs(z.x), Abs(z.y), z.is_double);
   return {arc.log, WithSign(Atan2(arc.root, z.x), z.y), z.is_double};
 }
-// log(|1 + z|^2 / |1 - z|^2) / 4, with |1 + z|^2 = |1 - z|^2 + 4x, and the angle of (1 + z) / (1 -
-// z), which is that of (1 + z) conj(1 - z), halved.
+// log(|1 + z|^2 / |1 - z|^2) / 4, with |1 + z|^2 = |1 - z|^2 + 4x; and half the angle of (1 + z) /
+// (1 - z), as the angle of (1 + z) conj(1 - z).
 Point HyperbolicArcTangent(const Point& z) {
   const Real x = Abs(z.x), y = z.y;
   const Pair below = Difference(x.Number(1), x, z.is_double);
@@ -169,8 +169,8 @@ Point Angle(const Point& y, const Point& x) {
   const Pair p_real = Difference(a, d, is_double), p_imag = Difference(b, -c, is_double);
   const Pair m_real = Difference(a, -d, is_double), m_imag = Difference(b, c, is_double);
   const Real angle_p = Atan2(p_imag.high, p_real.high), angle_m = Atan2(m_imag.high, m_real.high);
-  // The angle of p conj(m) is the difference of p's and m's but for whole turns, and that of p m,
-  // of which the root has half, their sum. On the negative axis it has the side that these are on.
+  // The angle of p conj(m) is the difference of p's and m's up to whole turns. The angle of p m,
+  // halved by the root, is their sum. On the negative axis their side decides.
   auto angle_of = [&](Real y, Real side, Real x, Real nearly) {
     const Real angle = Abs(Atan2(is_double ? y * 0x1p-960 : y, x));
     return WithSign(angle, Select(side == 0.0, nearly, side));

@@ -41,7 +41,7 @@ Parts ComplexMultiply(Builder& b, std::span<const Parts> x) {
 }
 
 Real SumOfProducts(Real a, Real b, Real c, Real d, bool is_double) {
-  // Those of 24 bits are exact in f64.
+  // Products of 24 bits are exact in f64.
   if (!is_double) return a * b + c * d;
   const Pair first = Product(a, b), second = Product(c, d), sum = Sum(first.high, second.high);
   const Real rest = sum.low + (first.low + second.low);
@@ -70,8 +70,8 @@ Point Quotient(const Point& n, const Point& d) {
   };
   if (!is_double) return formula(n, d, d.x * d.x + d.y * d.y);
   const Scaled over = ScaledDown(n), under = ScaledDown(d);
-  // The quotient is left large, too, until it gets its exponent: none that is below that of the
-  // least number.
+  // The quotient is large until it gets its exponent. Exponents far below the least number's are
+  // not needed.
   const Point& u = under.z;
   const Real square = (Square(u.x * 0x1p-240) + Square(u.y * 0x1p-240)).high;
   const Point q = formula(over.z, u, square);
@@ -80,7 +80,7 @@ Point Quotient(const Point& n, const Point& d) {
   return {TimesPowerOfTwo(q.x, exponent), TimesPowerOfTwo(q.y, exponent), true};
 }
 
-// What C's Annex G has where both parts are NaN.
+// The results of C's Annex G where both parts are NaN.
 Point WithInfinities(const Point& q, const Point& n, const Point& d) {
   auto finite = [](const Point& z) { return (Abs(z.x) < kInfinity) & (Abs(z.y) < kInfinity); };
   auto infinite = [](const Point& z) { return (Abs(z.x) == kInfinity) | (Abs(z.y) == kInfinity); };

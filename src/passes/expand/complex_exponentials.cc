@@ -1,4 +1,4 @@
-// What is made of exp: exp(x + iy) = e^x (cos(y) + i sin(y)).
+// Functions by exp: exp(x + iy) = e^x (cos(y) + i sin(y)).
 #include "passes/expand/complex_exponentials.h"
 
 namespace kiln::passes::expand {
@@ -9,9 +9,9 @@ Circle CircleAt(Real angle, bool is_double) {
   return {Cos(y).To(ElementType::kF64), Sin(y).To(ElementType::kF64)};
 }
 
-// Beyond kLimit e^x is e^(x - kShift) kRest 2^128. x - kShift is exact, kRest is nearer to what it
-// stands for than others would be (0.0009 of a unit), and e^(x - kShift) overflows where the result
-// does for the smallest number there is.
+// Beyond kLimit e^x is e^(x - kShift) kRest 2^128. x - kShift is exact. kRest is closer to its
+// exact value than other choices would be (0.0009 of a unit). e^(x - kShift) overflows where the
+// result overflows even with the smallest factor.
 Growth GrowthOf(Real x, double factor) {
   constexpr double kLimit = 709, kShift = 745.3017578125, kRest = 0x1.2efeb55e182b1p+947;
   const Truth large = x > kLimit;

@@ -27,15 +27,15 @@ Parts ComplexNegate(Builder& b, std::span<const Parts> x);
 Parts ComplexAdd(Builder& b, std::span<const Parts> x);
 Parts ComplexSubtract(Builder& b, std::span<const Parts> x);
 Parts ComplexMultiply(Builder& b, std::span<const Parts> x);
-// By powers of two on both sides first, so that neither overflows nor what is small is lost.
+// Scales both sides by powers of two first, against overflow and lost small numbers.
 Parts ComplexDivide(Builder& b, std::span<const Parts> x);
 Parts ComplexMaximum(Builder& b, std::span<const Parts> x);
 Parts ComplexMinimum(Builder& b, std::span<const Parts> x);
 Parts ComplexClamp(Builder& b, std::span<const Parts> x);
 
-// A point whose parts are f64. Those of c64 are made so, and what comes out is rounded: nothing
-// overflows there that is a product of a few of them, and half of the digits may be lost. Where the
-// parts are f64 themselves, formulas have to be careful.
+// A point with parts of f64. Parts of c64 are converted, and results rounded: products of a few
+// parts do not overflow, and half of the digits may be lost. Formulas for parts given in f64 need
+// care.
 struct Point {
   Real x, y;
   bool is_double;

@@ -1,5 +1,5 @@
-// Hyperbolic functions, and those of angles: sin(z) = -i sinh(iz), cos(z) = cosh(iz),
-// tan(z) = -i tanh(iz).
+// Hyperbolic and trigonometric functions: sin(z) = -i sinh(iz), cos(z) = cosh(iz), tan(z) = -i
+// tanh(iz).
 #include "passes/expand/complex_exponentials.h"
 
 namespace kiln::passes::expand {
@@ -31,7 +31,7 @@ Products HyperbolicTimes(Real x, Real p, Real q, bool is_double) {
 Point HyperbolicSine(const Point& z) {
   const Circle turn = CircleAt(z.y, z.is_double);
   const Products p = HyperbolicTimes(z.x, turn.sin, turn.cos, z.is_double);
-  // Zeros and infinities are what they are beside what is no angle.
+  // With an infinite or NaN angle, zeros and infinities stay as they are.
   const Truth no_angle = z.y - z.y != 0.0;
   const Truth keeps = no_angle & ((z.x == 0.0) | IsInfinite(z.x));
   return {Select(keeps, z.x, p.sinh), Select(z.y == 0.0, z.y, p.cosh), z.is_double};
@@ -73,7 +73,8 @@ Point HyperbolicTangent(const Point& z) {
     re = rest * (e + 1) / square;
     im = ec * (sin + sin) / square;
   }
-  // 1 is left of an infinity, and a zero is one, beside what is no angle, too.
+  // An infinite real part gives 1. The imaginary part is then 0, even with an infinite or NaN
+  // angle.
   const Truth infinite = size == kInfinity;
   const Truth zero = (z.y == 0.0) | (infinite & (im != im));
   return {WithSign(Select(infinite, 1, Select(size == 0.0, size, re)), z.x),

@@ -1,4 +1,4 @@
-// What is made of log: log(z) = log|z| + i arg(z).
+// Functions by log: log(z) = log|z| + i arg(z).
 #include "passes/expand/complex_functions.h"
 
 namespace kiln::passes::expand {
@@ -25,8 +25,8 @@ Pair SumOfSquares(Real x, Real y, bool is_double) {
   return SumOf({xx.high, yy.high, xx.low, yy.low}, true);
 }
 
-// A point by a power of two, so that squares neither overflow nor vanish, and what the logarithm of
-// that is less.
+// A factor, a power of two, against overflow and underflow of a point's squares; and its part of
+// the logarithm, to be added back.
 struct Scaled {
   Truth any;
   Real scale, log;

@@ -1,4 +1,4 @@
-// Roots and what is made of the absolute value.
+// Roots, and functions by the absolute value.
 #include <cmath>
 
 #include "passes/expand/complex_functions.h"
@@ -6,8 +6,8 @@
 namespace kiln::passes::expand {
 namespace {
 
-// |z| * scale and its square, and z * scale: without overflow, and without the loss of what is not
-// far below.
+// z * scale, and its absolute value with the square: without overflow, and without loss of the
+// larger part.
 struct Scaled {
   Real x, y, square, size;
 };
@@ -42,8 +42,8 @@ Real Size(const Point& z) {
   return Select(IsInfinite(z), kInfinity, size);
 }
 
-// W. Kahan: u = sqrt((|z| + |x|) / 2) and |y| / 2u are the parts' sizes, which is which by the sign
-// of x.
+// W. Kahan: u = sqrt((|z| + |x|) / 2) and |y| / 2u are the sizes of the parts; the sign of x
+// decides which is which.
 Point Root(const Point& z) {
   const Real a = Abs(z.x), b = Abs(z.y);
   Real u = a;
@@ -86,7 +86,7 @@ Point InverseRoot(const Point& z) {
   return {Select(infinite, 0, re), Select(infinite, ZeroOf(-z.y), im), z.is_double};
 }
 
-// The root whose angle is a third of z's. Where rounding that angle would be too much, a step of
+// The root with a third of z's angle. In f64, where rounding the angle costs too much, a step of
 // Newton's follows: w + (z - w^3) / (3 w^2), by w^3 = x (x^2 - 3 y^2) + i y (3 x^2 - y^2).
 Point CubeRoot(const Point& z) {
   const Real a = Abs(z.x), b = Abs(z.y), angle = Atan2(z.y, z.x) / 3;

@@ -1,5 +1,5 @@
-// convolution(x, w) => dot(patches(pad(x)), w): what the windows see is a view of the padded array,
-// which the product reads where it is, so that nothing but the padding is made in memory.
+// convolution(x, w) => dot(patches(pad(x)), w): the elements under the windows are a view of the
+// padded array, read in place by the product. Only the padding is made in memory.
 #include <algorithm>
 #include <numeric>
 
@@ -146,7 +146,7 @@ class SumsOfProducts {
     }
   }
 
-  // [..., group, ...] by lhs's dimensions, then those of the window.
+  // [..., group, ...]: lhs's dimensions, then the window's.
   Instruction* PatchesOfLhs() {
     Instruction* x = i_->operand(0);
     const bool sees = std::ranges::any_of(view_, [](const auto& w) { return !IsTrivial(w); });

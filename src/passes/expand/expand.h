@@ -1,5 +1,5 @@
-// Ops that compiled code makes of others. Each has a function here that builds its value before it;
-// `expand-ops` is the pass that applies them all. They come before type legalisation
+// Expansions: ops that compiled code makes from other ops. Each has a function here that builds its
+// value before it; `expand-ops` is the pass for all of them. They precede type legalisation
 // (expand-narrow, expand-complex), so they may use any types.
 #pragma once
 
@@ -33,8 +33,8 @@ Result<ir::Instruction*> Bitcast(Builder& b, ir::Instruction* i);
 // bits or pred.
 ir::Instruction* BytesAs(Builder& b, ir::Instruction* x, const Shape& shape);
 // windows.cc
-// In its place: a reduce-window or select-and-scatter whose windows have no element that is padding
-// wherever they are. RESOURCE_EXHAUSTED where what is left is almost all padding or holes.
+// Clips the windows of a reduce-window or select-and-scatter, in place: no window element is
+// padding at every place. RESOURCE_EXHAUSTED if the rest is almost all padding or holes.
 Result<bool> ClipWindows(ir::Instruction* i);
 // functions.cc
 Result<ir::Instruction*> NextAfter(Builder& b, ir::Instruction* i);
@@ -46,8 +46,8 @@ namespace kiln::passes {
 // Ops that are made of others, by the table in expand.cc.
 Result<bool> ExpandOps(ir::Module& module, const PassContext& context);
 
-// For programs whose ops are not fused with each other. What becomes several ops, by that table or
-// by the types of its values, becomes a computation of its own.
+// For programs without fusion. An op that becomes several, by an expansion or by the types of its
+// values, becomes a computation of its own.
 Result<bool> OutlineOps(ir::Module& module, const PassContext& context);
 // The outlined ops are fused, and inlined again.
 Result<bool> FuseOutlined(ir::Module& module, const PassContext& context);

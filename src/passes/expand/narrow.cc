@@ -172,8 +172,8 @@ class NarrowExpansion : public expand::TypeLegalisation {
     }
     if (IsNarrowFloat(to)) {
       if (IsPred(from)) x = b.Convert(x, ElementType::kU8);
-      // Rounded once: no value of the type in between is rounded, but for integers of 64 bits,
-      // which formats that hold as much do not tell apart in their last bits.
+      // Rounded once: conversions to the type between are exact, except of integers of 64 bits,
+      // whose last bits make no difference to formats of such a range.
       const bool wide = from == ElementType::kF64 || BitWidth(from) > 16;
       const bool single = from == ElementType::kF32;
       return Encode(b, b.Convert(x, wide && !single ? ElementType::kF64 : ElementType::kF32), to);
@@ -254,7 +254,7 @@ class NarrowExpansion : public expand::TypeLegalisation {
     Instruction* magnitude = b.And(x, byte(format.magnitude_mask()));
     Instruction* bits = magnitude;
     if (mantissa_bits < format.mantissa) {
-      // Just under half of the last bit that is kept, or half where that is set.
+      // Just under half of the last kept bit, or half if that bit is set.
       const int64_t drop = format.mantissa - mantissa_bits;
       const uint64_t last = uint64_t{1} << drop;
       Instruction* odd = b.Binary(Opcode::kShiftRightLogical, bits, byte(drop));
@@ -355,8 +355,8 @@ class NarrowExpansion : public expand::TypeLegalisation {
     return b.And(bits, b.Number(bits, static_cast<double>((1 << BitWidth(type)) - 1)));
   }
 
-  // Sums of products of floats are taken in f32. What bf16 holds, which is all but powers of two
-  // without end, is given as that.
+  // Sums of products of floats are taken in f32. Factors are bf16, which has the values of all
+  // types but f8e8m0fnu.
   Result<Instruction*> Product(Builder& b, Instruction* i, const Shape& shape) {
     const ElementType type = TypeOf(i->operand(0));
     if (IsInteger(type)) {

@@ -1,5 +1,5 @@
-// Where ops are not fused with each other, an op that becomes several is still few kernels: it is
-// put into a computation of its own, becomes there what it becomes, and is fused there alone.
+// Without fusion, an op that becomes several should still be few kernels. It is put into a
+// computation of its own, expanded there, and fused there alone.
 #include <algorithm>
 #include <unordered_set>
 #include <vector>

@@ -37,7 +37,7 @@ Real Polynomial(Real x, std::span<const double> divisors) {
   return sum;
 }
 
-// The sum of x^n / divisors[n], of which the first `wide` terms are taken in pairs.
+// The sum of x^n / divisors[n], with the first `wide` terms in pairs.
 Pair Series(Pair x, std::span<const double> divisors, size_t wide) {
   const Real tail = Polynomial(x.high, divisors.subspan(wide));
   const Halves factor = HalvesOf(x.high);
@@ -79,7 +79,8 @@ Pair FastSum(Real x, Real y) {
 }
 
 Pair SumOf(const std::vector<Real>& terms, bool thrice) {
-  // T. Ogita, S. Rump, S. Oishi: what each sum loses is summed, too, and of that what it loses.
+  // T. Ogita, S. Rump, S. Oishi: the errors of the sums are summed, too, and then the errors of
+  // these sums.
   std::vector<Real> lost;
   auto sum = [&](const std::vector<Real>& xs) {
     Real total = xs[0];
@@ -152,7 +153,7 @@ Pair Squared(Pair x) {
 }
 
 ExponentialPair ExponentialOf(Real x, Digits digits) {
-  // ln2 in pieces of 32 and 32 bits, so that k times each is exact, and what is left.
+  // ln2 as two pieces of 32 bits, whose products with k are exact, and the rest.
   constexpr double kLn2[] = {0x1.62e42feep-1, 0x1.a39ef356p-33, 0x1.93c7673007e5fp-65};
   const Real k = Rounded(x * 0x1.71547652b82fep0);
   const Pair nearly = Sum(x - k * kLn2[0], -(k * kLn2[1]));

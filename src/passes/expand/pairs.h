@@ -1,11 +1,10 @@
 // Numbers in twice the precision of f64, as sums of two: high + low, where low is at most half a
 // unit of high's last place, or little more.
 //
-// What these rely on holds from here to the machine: every op is rounded, to the type it has.
-// Nothing takes sums of floats in another order or leaves out what is exact but for rounding, such
-// as (x + y) - x; and multiplications and additions are fused in the math library and products of
-// matrices only (docs/numerics.md). There is no op for a fused one either, so that products take a
-// splitting of their factors.
+// They rely on the following, down to the machine. Every op is rounded to its type. Sums of floats
+// are not reordered, and (x + y) - x is not simplified. Multiplications and additions are fused in
+// the math library and products of matrices only (docs/numerics.md). There is no op for a fused one
+// either, so products split their factors.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011). Which bits of
-// the state are key and counter, and which bits of a block an element gets, is as in XLA.
+// Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC 2011). The bits of
+// key and counter in the state, and the bits of a block for each element, are those of XLA.
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -100,8 +100,8 @@ std::array<Instruction*, 4> Philox(Builder& b, Instruction* key, Instruction* lo
   return c;
 }
 
-// Of up to 32 bits the array falls into pairs along a dimension, which are one block: the first
-// even one, or else the longest one, which is thought of as longer by one.
+// Elements of up to 32 bits are paired along a dimension, a block for each pair: the first even
+// dimension, or else the longest one, as if it were longer by one.
 int64_t PairedDimension(const Shape& shape) {
   int64_t longest = 0;
   for (int64_t d = 0; d < shape.rank(); ++d) {
@@ -250,7 +250,7 @@ Instruction* UniformFloats(Builder& b, Instruction* a, Instruction* end, const S
 Instruction* Normal(Builder& b, Instruction* mean, Instruction* deviation, const Shape& shape) {
   const bool is_double = shape.type() == ElementType::kF64;
   const ElementType type = is_double ? ElementType::kF64 : ElementType::kF32;
-  // (k + 1/2) / 2^n, so that neither end is met and what is twice it less one is exact.
+  // (k + 1/2) / 2^n: neither end occurs, and 2u - 1 is exact.
   Instruction* u = Fractions(b, type, is_double ? 52 : 23, 0.5, shape);
   const Shape& all = u->shape();
   Instruction* at = b.Minus(b.Times(u, b.Number(u, 2)), b.Number(u, 1));

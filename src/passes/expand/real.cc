@@ -62,7 +62,7 @@ Real PowerOfTwo(Real k) {
                     ElementType::kF64)};
 }
 
-// Half of the exponent is that of a normal number, and what is in between no smaller than both
+// Half of the exponent is a normal number's, and the intermediate product is no smaller than both
 // ends.
 Real TimesPowerOfTwo(Real x, Real k) {
   const Real half = (k * 0.5).Of(Opcode::kFloor);

@@ -103,7 +103,7 @@ inline Real Select(Truth p, Real yes, Real no) {
 inline Real Select(Truth p, double yes, Real no) { return Select(p, no.Number(yes), no); }
 inline Real Select(Truth p, Real yes, double no) { return Select(p, yes, yes.Number(no)); }
 
-// Of f64: a zero with x's sign, and what is not negative with it.
+// Of f64: a zero with x's sign, and `size`, which is not negative, with x's sign.
 Real ZeroOf(Real x);
 Real WithSign(Real size, Real x);
 // Of a positive f64 2^e m, 1 <= m < 2: 2^(up - e), within the powers of two that are normal

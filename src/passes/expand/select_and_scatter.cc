@@ -1,6 +1,6 @@
-// select-and-scatter as two folds: of each window's elements to the one that is selected, and for
-// each element of the operand of the windows that it is in, in their order. So no two of them meet,
-// and nothing is scattered.
+// select-and-scatter as two folds: of each window to its selected element, and, for each element of
+// the operand, of the windows that contain it, in their order. No two writes meet, so nothing is
+// scattered.
 #include <algorithm>
 #include <numeric>
 
@@ -113,8 +113,8 @@ class Folds {
     return b_.Element(fold, 1);
   }
 
-  // How the windows that an element is in are found, along one dimension: an element is at place
-  // `block * size + rest - first`, and in windows `block + view`.
+  // The windows of an element, along one dimension: an element at place `block * size + rest -
+  // first` is in windows `block + view`.
   struct Blocks {
     int64_t size, count, first;
     WindowDimension view;

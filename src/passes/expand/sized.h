@@ -36,8 +36,8 @@ ir::Instruction* Filled(Builder& b, const Sized& x, const Ints& dimensions, Lite
 ir::Instruction* ZeroFilled(Builder& b, const Sized& x, const Ints& dimensions);
 Ints AllDimensions(const Sized& x);
 
-// The sizes of a result whose dimensions are some of the operands': place(o, d) is what dimension d
-// of operand o is in the result, or -1. Where several are one, the smallest size counts.
+// The sizes of a result with dimensions from the operands. place(o, d) is the result's dimension
+// for dimension d of operand o, or -1. Of several sizes for one dimension the smallest counts.
 using Place = std::function<int64_t(size_t o, int64_t d)>;
 std::vector<ir::Instruction*> SizesBy(Builder& b, const std::vector<Sized>& operands, int64_t rank,
                                       const Place& place);

@@ -1,4 +1,4 @@
-// Ops that fold or order elements along dimensions of which a part is there.
+// Ops that fold or order elements along dimensions with absent elements.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -28,7 +28,7 @@ Instruction* Inlined(Computation* into, const Computation& c, std::vector<Instru
   return into->TakeInstructions(copy, arguments, nullptr);
 }
 
-// f over what is there: f'((a, p), (b, q)) = (p and q ? f(a, b) : p ? a : b, p or q)
+// f over present elements: f'((a, p), (b, q)) = (p and q ? f(a, b) : p ? a : b, p or q)
 Computation* FoldOfSome(ir::Module& module, const Instruction* i, const Computation& f) {
   const size_t n = f.parameters().size() / 2;
   Computation* c = module.AddComputation(Cat(f.name(), ".some"));
@@ -60,8 +60,8 @@ Computation* FoldOfSome(ir::Module& module, const Instruction* i, const Computat
   return c;
 }
 
-// less over what is there, which comes first: less'(p, q, ...) = !p and (q or less(...)), where p
-// and q say that an element is not there
+// `less` on present elements, with these first: less'(p, q, ...) = !p and (q or less(...)), where p
+// and q mark absent elements
 Computation* LessOfSome(ir::Module& module, const Instruction* i, const Computation& less) {
   Computation* c = module.AddComputation(Cat(less.name(), ".some"));
   Builder b(c, nullptr, i);
@@ -97,7 +97,7 @@ Values SizedReduce(Builder& b, const Instruction* i, const std::vector<Sized>& o
   }
   std::vector<Instruction*> sizes =
       SizesBy(b, operands, kept, [&](size_t, int64_t d) { return place[static_cast<size_t>(d)]; });
-  // All operands have the dimensions of the first, of which as much is there as of all.
+  // All operands have the first one's dimensions, and the smallest sizes of all.
   Sized all{operands[0].array,
             SizesBy(b, operands, operands[0].rank(), [](size_t, int64_t d) { return d; })};
   if (std::ranges::none_of(reduced, [&](int64_t d) { return all.size(d) != nullptr; })) {

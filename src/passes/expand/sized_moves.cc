@@ -1,4 +1,4 @@
-// Ops that move elements along dimensions of which a part is there.
+// Ops that move elements along dimensions with absent elements.
 #include <algorithm>
 
 #include "passes/expand/sized.h"
@@ -22,8 +22,8 @@ std::vector<int64_t> BoundedOf(const Shape& shape) {
   return bounded;
 }
 
-// Whether the constants between two bounded dimensions make as many elements before and after, so
-// that each element stays where it is in the memory of the bounds, whatever the sizes are.
+// Whether between bounded dimensions there are as many elements of constant ones before and after.
+// Then each element keeps its place in the memory of the bounds, whatever the sizes.
 bool KeepsPlaces(const Shape& from, const Shape& to) {
   auto groups = [](const Shape& shape) {
     std::vector<int64_t> groups = {1};
@@ -86,7 +86,7 @@ Values SizedReshape(Builder& b, const Instruction* i, const std::vector<Sized>& 
   std::vector<Instruction*> sizes(static_cast<size_t>(to.rank()));
   for (size_t k = 0; k < after.size(); ++k) {
     auto of_bound = [&](int64_t f) { return same(f, after[k]); };
-    // Equal bounds in another order do not tell which is which.
+    // Equal bounds in another order are ambiguous.
     if (!in_order && std::ranges::count_if(before, of_bound) != 1) return HasNoCode(i, operands);
     const int64_t f = in_order ? before[k] : *std::ranges::find_if(before, of_bound);
     sizes[static_cast<size_t>(after[k])] = x.size(f);

@@ -1,4 +1,4 @@
-// Ops that read or write windows where other operands say, of arrays of which a part is there.
+// Ops that read or write windows at places in other operands, in arrays with absent elements.
 #include <algorithm>
 
 #include "ops/windows.h"
@@ -43,8 +43,8 @@ std::vector<Instruction*> StartsIn(Builder& b, const Sized& x, const std::vector
   return starts;
 }
 
-// For each component of index vectors what `of` gives for the operand's dimension that it is of,
-// as an array like the indices.
+// An array like the indices: for each component of an index vector, `of` its dimension of the
+// operand.
 Instruction* ByComponent(Builder& b, const Instruction* i, const Shape& indices,
                          const std::function<Instruction*(int64_t d)>& of) {
   const Ints& start_map = i->attributes().IntsOf(WindowAttributesOf(i->opcode()).start_map);
@@ -128,8 +128,8 @@ Values SizedGather(Builder& b, const Instruction* i, const std::vector<Sized>& o
   return One(array, SizesBy(b, operands, array->shape().rank(), place));
 }
 
-// Index vectors that are not there, or whose windows reach beyond what is there, become -1: such
-// windows are left out.
+// Absent index vectors, and those whose windows reach beyond the sizes, become -1: their windows
+// are skipped.
 Values SizedScatter(Builder& b, const Instruction* i, const std::vector<Sized>& operands) {
   const size_t n = operands.size() / 2;
   const Sized &indices = operands[n], &update = operands[n + 1];

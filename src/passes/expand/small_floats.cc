@@ -7,7 +7,7 @@ namespace {
 
 using ir::Instruction;
 
-// The format that numbers are computed with in, and the integers that hold its bits.
+// The format of computations, and the integers for its bits.
 struct Wide {
   ElementType type, bits;
   FloatFormat format;
@@ -112,7 +112,7 @@ Instruction* EncodeFloat(Builder& b, const FloatFormat& format, Instruction* x) 
              from.bias == format.bias ? 3 * (from.hidden() >> 2) : least - (from.hidden() >> 1));
     code = b.Select(w.Is(Direction::kLt, magnitude, least), b.Convert(up, wide.bits), code);
   } else {
-    // Just under half of the last bit that is kept, or half where that is set.
+    // Just under half of the last kept bit, or half if that bit is set.
     Instruction* odd = w.And(w.Right(magnitude, drop), 1);
     code = b.Minus(w.Right(b.Plus(w.Plus(magnitude, half - 1), odd), drop), w.Word(rebias));
     // Subnormal results are added to a number whose last bit is the least number.

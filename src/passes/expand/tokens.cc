@@ -17,8 +17,8 @@ class TokenExpansion : public expand::TypeLegalisation {
   bool Maps(const Shape& leaf) const override { return leaf.is_token(); }
   Shape Mapped(const Shape& leaf) const override { return Shape::Scalar(ElementType::kPred); }
 
-  // Nothing came before the program, and nobody waits for what a token of its results stands for
-  // but by waiting for the whole.
+  // Nothing precedes the program, and its end is awaited as a whole, not by the tokens of its
+  // results.
   Instruction* FromMemory(Builder& b, Instruction* token) override {
     return b.Constant(Literal::Scalar(ElementType::kPred, false));
   }

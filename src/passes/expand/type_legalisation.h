@@ -27,7 +27,7 @@ class TypeLegalisation {
  protected:
   // The first changes of the module, if anything is mapped.
   virtual Status Prepare() { return OkStatus(); }
-  // Whether a leaf is mapped, and what it becomes.
+  // Whether a leaf is mapped, and its new shape.
   virtual bool Maps(const Shape& leaf) const = 0;
   virtual Shape Mapped(const Shape& leaf) const = 0;
   // A leaf as it is in the entry's parameters and results, and for calls, in its new form, and

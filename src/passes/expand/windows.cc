@@ -13,7 +13,7 @@ using ir::Instruction;
 // No array has so many elements that a window could see.
 constexpr int64_t kMostSeen = int64_t{1} << 40;
 
-// The window without what is padding at every place, at its beginning and at its end.
+// The window without elements at its beginning and end that are padding at every place.
 WindowDimension Clipped(WindowDimension w, int64_t size, int64_t places) {
   if (size == 0 || places == 0) return w;
   // The first element of the window where it is last.

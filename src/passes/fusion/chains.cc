@@ -1,11 +1,11 @@
-// A matrix product and the kernel that goes over the rows of its result become one, a chain:
+// A matrix product and the kernel over the rows of its result become one, a chain:
 //
 //   d = dot(x, w); y = softmax(d)
 //
-// A block of rows is made, and what follows is done with it while it is in the cache. What a chain
-// is, and where it pays, is kernel/chain.h's and its schedule's to say.
+// A block of rows is computed, and consumed while it is in the cache. kernel/chain.h defines
+// chains; their schedules decide whether they pay.
 //
-// A reduction of all of the product goes by rows, too, where its order is free:
+// A reduction of the whole product goes by rows, too, if its order is free:
 //
 //   reduce(d, {0, 1}) = reduce(reduce(d, {1}), {0})
 
@@ -59,7 +59,7 @@ class ChainFuser {
     bool changed = false;
     std::unordered_set<const Instruction*> gone;
     for (Instruction* rows : c_.PostOrder()) {
-      // What a kernel has made is taken apart anew.
+      // Kernels taken apart are gone.
       if (gone.contains(rows)) continue;
       FusionRole role = kernel::RoleOf(*rows);
       if (role != FusionRole::kRows && role != FusionRole::kReduce) continue;
@@ -83,7 +83,7 @@ class ChainFuser {
     if (changed) c_.Reorder(c_.PostOrder());
     return changed;
   }
-  // That nobody calls, for what was tried.
+  // Whether attempts have left computations without callers.
   bool leaves_computations() const { return leaves_computations_; }
 
  private:
@@ -137,7 +137,7 @@ class ChainFuser {
     }
   }
 
-  // A fusion with only those operands that it needs, in the place of one with more.
+  // A fusion with only the operands it needs, in the place of one with more.
   static Instruction* Tidied(Instruction* fusion) {
     std::vector<Instruction*> members = Unfuse(fusion);
     return MergeGroup(members, {members.back()});
@@ -232,8 +232,8 @@ class ChainFuser {
     return schedule_.has_value();
   }
 
-  // Whether something else that the second kernel reads is made with the product's results; true as
-  // well where that would take too long to see.
+  // Whether another operand of the second kernel depends on the product; true also if the search
+  // takes too long.
   static bool NeedsOtherwise(const Instruction& rows, const Instruction* product) {
     std::vector<const Instruction*> work;
     for (Instruction* operand : rows.operands()) {
@@ -254,8 +254,7 @@ class ChainFuser {
   Computation& c_;
   const kernel::Scheduler& scheduler_;
   kernel::FusionAnalysis& analysis_;
-  // Of the last pair that was looked at: the schedule, and which of the product's operands are
-  // constants.
+  // Of the last examined pair: the schedule, and whether each operand of the product is a constant.
   std::optional<kernel::CpuChainSchedule> schedule_;
   std::vector<bool> constants_;
   bool leaves_computations_ = false;

@@ -1,7 +1,7 @@
-// Instruction fusion. Producers are fused into consumers if that saves memory traffic, from the
-// last instruction to the first; then kernels over the same space that read the same array become
-// one with several outputs. Whether a group is one kernel is `kernel`'s to say; whether it pays is
-// decided here.
+// Instruction fusion. Producers are fused into consumers if it saves memory traffic, from the last
+// instruction to the first. Then kernels over the same space with a common operand become one with
+// several outputs. `kernel` decides whether a group is one kernel; this pass decides whether it
+// pays.
 
 #include <algorithm>
 #include <unordered_map>
@@ -84,8 +84,8 @@ class Fuser {
     return candidates;
   }
 
-  // A consumer that takes a producer in several of its users repeats the producer's work; worth it
-  // where that is light and reads hardly more than the producer's result would be.
+  // A producer fused into several users of one consumer is computed several times. Worth it if its
+  // work is light, and its reads are hardly more than its result.
   bool MayRepeat(const Instruction& producer) {
     if (producer.IsRoot()) return false;
     if (IsFreeToRepeat(producer.opcode())) return true;
@@ -116,8 +116,8 @@ class Fuser {
     return false;
   }
 
-  // One that nobody else reads comes first: others may be among what it brings, and nobody else's
-  // any more.
+  // Producers without other readers come first. Their operands may be further producers, then
+  // without other readers, too.
   Instruction* ProducerFor(Instruction* consumer) {
     for (bool alone : {true, false}) {
       for (Instruction* producer : consumer->operands()) {
@@ -154,9 +154,10 @@ class Fuser {
     return value->opcode() == Opcode::kGetTupleElement ? value->operand(0) : value;
   }
 
-  // Consumers go into the kernels of producers that others read, too. What else they read has to be
-  // there before: with the instructions numbered in an order of execution, the producer must be the
-  // last of a consumer's operands. The kernel of both keeps its number, and the order holds.
+  // Consumers go into the kernels of producers with other readers, too. The consumer's other
+  // operands must come before: with instructions numbered in an order of execution, the producer
+  // must be the last of a consumer's operands. The kernel of both keeps its number, and the order
+  // holds.
   void FuseKeeping() {
     std::vector<Candidate> order = Candidates();
     ir::InstructionMap<size_t> number(c_);
@@ -192,8 +193,7 @@ class Fuser {
     }
   }
 
-  // Whether `a` needs `b`'s result, or an effect that comes after it; true as well where that would
-  // take too long to see.
+  // Whether `a` needs `b`'s result, or an effect behind it; true also if the search takes too long.
   bool DependsOn(const Instruction* a, const Instruction* b) {
     work_ = {a};
     ++search_;
@@ -297,8 +297,8 @@ class Fuser {
   bool changed_ = false;
 };
 
-// Whether a kernel is no matrix product any more by what a dot has been fused with: operands whose
-// elements have no strides, like rows that were cut shorter and then put together.
+// Whether fusion has spoilt a dot as a matrix product: elements of its operands have no strides,
+// like rows that were shortened and then concatenated.
 bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
                      const kernel::Scheduler& scheduler) {
   const auto& members = fusion.called(0)->instructions();
@@ -306,9 +306,9 @@ bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
   return dot != members.end() && scheduler.SpoilsProduct(kernel, **dot);
 }
 
-// The rules above look at two instructions at a time. The kernel of all that they have put together
-// is built here, once, for all that follows. A fusion that is no kernel, or a bad one, is taken
-// apart again: each op is one by itself.
+// The rules above look at two instructions at a time. The kernel of a whole fusion is built here,
+// once, for all later steps. A fusion without a kernel, or with a bad one, is undone: each op is by
+// itself.
 void CommitToKernels(Computation& c, const kernel::Scheduler& scheduler,
                      kernel::FusionAnalysis& analysis) {
   std::vector<Instruction*> fusions;

@@ -7,8 +7,8 @@
 
 namespace kiln::passes {
 
-// Between construction and Finish the fusion is not whole. No other fusion may call its
-// computation, nor that of a fusion which is taken in.
+// Between construction and Finish the fusion is incomplete. No other fusion may call its
+// computation, or the computation of a fusion that it takes in.
 class FusionGrower {
  public:
   // The fusion, or one around the instruction, in its place.
@@ -18,8 +18,8 @@ class FusionGrower {
   // fusion may use it; Copy leaves it to its other users.
   void Take(ir::Instruction* producer);
   void Copy(const ir::Instruction* producer);
-  // Moves another kernel inside, whose outputs become outputs of the fusion, before those that it
-  // has, where others use them.
+  // Moves another kernel inside. Outputs of the kernel with other users become outputs of the
+  // fusion, before its present outputs.
   void TakeKeeping(ir::Instruction* kernel);
 
   ir::Instruction* Finish();
@@ -33,7 +33,7 @@ class FusionGrower {
   std::vector<ir::Instruction*> Inside(std::span<ir::Instruction* const> values);
   // The values inside for the moved ones.
   std::vector<ir::Instruction*> Move(ir::Instruction* kernel);
-  // What was read from outside as `outer` is `inner`.
+  // Replaces reads of `outer`, from outside, by `inner`.
   void Substitute(const ir::Instruction* outer, ir::Instruction* inner);
 
   ir::Computation* outer_;
@@ -50,8 +50,8 @@ class FusionGrower {
 // HLO's kind of a fusion, by its hero; "kLoop" by default.
 std::string FusionKind(const ir::Instruction& instruction);
 
-// The instructions that stand for a kernel's outputs: itself, or what takes its tuple apart (null
-// where nothing does; two of the same element are made one).
+// The instructions for a kernel's outputs: itself, or the elements of its tuple (null for an unused
+// element; several of one element become one).
 std::vector<ir::Instruction*> OutputsOf(ir::Instruction* kernel);
 
 }  // namespace kiln::passes

@@ -1,9 +1,9 @@
 // Horizontal fusion: small independent kernels become one, a bundle, distributed over a CPU's
 // threads, or launched once on a GPU. Typical are the updates of hundreds of parameters.
 //
-// Two instructions at the same distance from the root, counted along the longest way, cannot depend
-// on each other, and no more can bundles of such: a way from one bundle to another leads nearer to
-// the root. What is left is looked at once more by its distance from the parameters.
+// Two instructions at the same distance from the root, along the longest path, cannot depend on
+// each other. Nor can bundles of such: a path from one bundle to another leads nearer to the root.
+// The rest is tried once more, by the distance from the parameters.
 
 #include <algorithm>
 #include <unordered_map>
@@ -30,7 +30,8 @@ using kernel::FusionRole;
 constexpr size_t kMaxArrays = 480;
 // A kernel that moves more keeps several threads busy alone.
 constexpr int64_t kMaxKernelBytes = 1 << 20;
-// A bundle's operands and results are all live at once. What is in the arena of it counts.
+// A bundle's operands and results are all live at once. This is the limit on their bytes in the
+// arena.
 constexpr int64_t kMaxTemporaryBytes = 4 << 20;
 
 // Rough rates of one thread, for kernels in its caches.
@@ -199,7 +200,7 @@ class Bundler {
   bool BundleLevels(bool from_root) {
     bool changed = false;
     for (const std::vector<Instruction*>& kernels : Levels(from_root)) {
-      // What is in the way of another in the first bundles makes others.
+      // Kernels in conflict with others of the first bundles form more bundles.
       std::vector<Instruction*> apart;
       changed |= Deal(kernels, apart);
       std::vector<Instruction*> left;

@@ -16,9 +16,9 @@ std::vector<ir::Computation*> ProgramComputations(ir::Module& module);
 // otherwise. The order of instructions may need PostOrder afterwards.
 ir::Instruction* MergeProducer(ir::Instruction* producer, ir::Instruction* consumer);
 
-// Makes one fusion of two kernels of which the second reads what the first makes: with the second's
-// outputs, and those of the first that others use. It takes the second's place. The order of
-// instructions may need PostOrder afterwards.
+// Makes one fusion of a producer and its consumer: with the consumer's outputs, and those of the
+// producer's outputs with other users. It takes the consumer's place. The order of instructions may
+// need PostOrder afterwards.
 ir::Instruction* MergeKeeping(ir::Instruction* producer, ir::Instruction* consumer);
 
 // Makes one fusion with the outputs of all, which do not depend on each other.
@@ -30,8 +30,8 @@ ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
 ir::Instruction* MergeChain(ir::Instruction* product, ir::Instruction* rows);
 
 // Makes one fusion of instructions, given with operands before users, none of them a fusion or of
-// several outputs. `outputs` are those of them that others use; what others use beside them stays
-// where it is, and is repeated inside. The order of instructions may need PostOrder afterwards.
+// several outputs. `outputs` are members with other users. Further members with other users stay in
+// place, and are repeated inside. The order of instructions may need PostOrder afterwards.
 ir::Instruction* MergeGroup(const std::vector<ir::Instruction*>& members,
                             const std::vector<ir::Instruction*>& outputs);
 

@@ -1,13 +1,13 @@
-// Row kernels: reductions whose results go back to what was reduced, as in softmax and in
-// normalisations, become one kernel with all that lies between. Each row is read from memory once
-// and written once; in between it stays in the cache.
+// Row kernels: reductions whose results meet the reduced array again, as in softmax and
+// normalisations, become one kernel with everything between. Each row is read from memory once and
+// written once; in between it stays in the cache.
 //
 //   m = max(x, d); e = exp(x - broadcast(m)); s = sum(e, d); y = e / broadcast(s)
 //
-// A region grows from its last instruction upwards: an instruction belongs to it where everything
-// that uses it does, or where it comes after a reduction of the region and can be an output. It is
-// kept where a reduction's result is used on the rows again, which is what the other fusions cannot
-// do. What is made of the rows may be transposed in the end:
+// A region grows from its last instruction upwards. An instruction belongs to it if all its users
+// do, or if it comes after a reduction of the region and can be an output. The region is kept if a
+// reduction's result is used on the rows again, because other fusions cannot do this. A result may
+// be transposed in the end:
 //
 //   z = transpose(y); z + w
 
@@ -47,8 +47,7 @@ struct Space {
   Ints reduced, kept_dimensions;
 };
 
-// Of a member that has an element for each of what is reduced: the dimension of that which each of
-// its own is.
+// The dimensions of the reduced array, by the dimensions of a member with as many elements.
 Ints Identity(size_t rank) {
   Ints order(rank);
   std::iota(order.begin(), order.end(), 0);
@@ -131,8 +130,8 @@ class RowFuser {
     Space space;
     Ints order;
   };
-  // Those of the first reduction that the root is made from by elementwise ops and transposes,
-  // directly or spread over the rows.
+  // The rows of the first reduction among the root's inputs, through elementwise ops and
+  // transposes, with or without a broadcast over the rows.
   std::optional<Found> FindSpace(const Instruction* root) const {
     if (!after_reduction_.contains(root)) return std::nullopt;
     if (IsReduction(*root)) return Found{SpaceOf(*root), {}};
@@ -183,7 +182,7 @@ class RowFuser {
     return IsReduction(member) ? Identity(space.full.size()) : Ints();
   }
 
-  // `order` is of its dimensions, empty where it is not of the size of what is reduced.
+  // `order` is of the instruction's dimensions; empty if it has not the size of the reduced array.
   bool FitsInto(const Space& space, const Instruction& i, const Ints& order) const {
     if (!i.shape().is_array()) return false;
     if (IsReduction(i)) {
@@ -220,8 +219,8 @@ class RowFuser {
            space.full[static_cast<size_t>(order.back())].size() >= kMinTransposed;
   }
 
-  // Whether an instruction that is used outside may become an output: nothing that the region needs
-  // may depend on it.
+  // Whether an instruction with users outside may become an output: no member of the region may
+  // depend on it through them.
   bool MayEscape(const Instruction* i, size_t last) const {
     if (!after_reduction_.contains(i) && !IsReduction(*i)) return false;
     if (i->opcode() == Opcode::kBroadcast || outputs_.size() >= kMaxOutputs) return false;
@@ -345,7 +344,7 @@ class RowFuser {
   std::vector<Instruction*> order_;
   // The positions of the remaining ones.
   std::unordered_map<const Instruction*, size_t> index_;
-  // Of everything, in an order in which operands come first.
+  // The position of each instruction, operands first.
   std::unordered_map<const Instruction*, size_t> position_;
   // Elemental instructions that are made from a reduction's result.
   std::unordered_set<const Instruction*> after_reduction_;

@@ -20,7 +20,7 @@ std::vector<Shape> LeavesOf(const Shape& shape) {
   return leaves;
 }
 
-// Buffers that values' leaves are to be made in; -1 where that is free.
+// The buffers wanted for the leaves of values; -1 for any.
 using Places = std::unordered_map<const Instruction*, std::vector<int>>;
 
 class Assigner {
@@ -200,8 +200,8 @@ class Assigner {
     return leaves;
   }
 
-  // Whether the array is memory of a value made in its own computation, and whether nobody reads it
-  // after `i`. What a parameter names belongs to the caller.
+  // Whether the array is memory of a value made in its own computation, without readers after `i`.
+  // A parameter's memory belongs to the caller.
   bool DiesAt(const Instruction* i, Leaf origin, const ir::Readers& readers) const {
     return origin.instruction->opcode() != Opcode::kParameter && !readers.is_result &&
            std::ranges::all_of(readers.readers, [&](const ir::Reader& r) {
@@ -223,7 +223,7 @@ class Assigner {
            });
   }
 
-  // A temporary that dies here and that the output may overwrite, or -1.
+  // A temporary that dies here, to be overwritten by the output, or -1.
   int SharedBuffer(const Instruction* i, int64_t leaf, const Shape& shape,
                    const std::set<int>& taken) {
     if (!options_.may_share) return -1;
@@ -343,9 +343,9 @@ class Assigner {
     return leaves;
   }
 
-  // Which values of a computation may be made right where its results should end up: in `targets`,
-  // by leaf, where that is not -1. Where a target is what a leaf of `states` names, a value must
-  // not be made before all else that reads that leaf of the state is done.
+  // The values of a computation that may be made in the buffers of its results, which are
+  // `targets`, by leaf; -1 for none. If a target is the memory of a leaf of `states`, a value must
+  // be made after all other reads of that leaf.
   Places PlaceResults(const Computation& c, const std::vector<int>& targets,
                       const std::vector<Leaf>& states) {
     Places places;

@@ -44,10 +44,10 @@ struct AssignmentOptions {
   std::vector<int> aliases;
 };
 
-// A loop's state has buffers that its operand is copied into, its condition and body read, and its
-// body's results are copied back to; nothing is copied where the operand's memory is nobody else's
-// any more and becomes the state, and where results are made in the state itself. A conditional's
-// results likewise have buffers that each branch makes its results in, or copies them to.
+// A loop's state has buffers: the operand is copied there, condition and body read them, and the
+// body's results are copied back. An operand's memory without other users becomes the state without
+// a copy, and so do results made in the state itself. A conditional's results have buffers
+// likewise: each branch makes its results there, or copies them.
 struct BufferAssignment {
   std::vector<Buffer> buffers;
   // Index into `buffers` of every leaf of every instruction of the entry, loops and branches.
@@ -55,8 +55,8 @@ struct BufferAssignment {
   std::unordered_map<const ir::Instruction*, int> scratch;
   // Of a while: one more buffer per state leaf that the body's result permutes (else -1).
   std::unordered_map<const ir::Instruction*, std::vector<int>> loop_temporaries;
-  // Of a result that is another result's memory when the program ends, by its leaf: a buffer that
-  // it goes over, as what is there is another result at first.
+  // For a result in the memory of another result at the program's end, by leaf: a buffer on the
+  // way, because that memory holds the other result at first.
   std::unordered_map<int64_t, int> result_temporaries;
   // Execution order, each computation at its caller's place.
   std::unordered_map<const ir::Instruction*, int64_t> position;

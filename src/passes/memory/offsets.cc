@@ -47,8 +47,8 @@ class FreeList {
     blocks_[offset] = bytes;
   }
 
-  // The smallest piece that fits; the arena grows where there is none, from its last piece if that
-  // is free.
+  // The smallest free piece of sufficient size. If there is none the arena grows, from its last
+  // piece if it is free.
   int64_t Take(int64_t bytes) {
     auto best = blocks_.end();
     for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {

@@ -8,8 +8,8 @@
 
 namespace kiln::passes {
 
-// Gives each buffer of kind kArena an offset such that no two overlap that live at one time, and
-// returns the arena's size. At most as much as a first fit in the order of time takes.
+// Gives each buffer of kind kArena an offset, such that buffers alive at one time do not overlap,
+// and returns the arena's size: at most the size by first fit in the order of time.
 int64_t AssignOffsets(std::span<Buffer> buffers, int64_t alignment);
 
 }  // namespace kiln::passes

@@ -35,9 +35,9 @@ class Scheduler {
     for (Instruction* i : post_order_) Prepare(i, is_entry, callee_peaks);
   }
 
-  // An order in which arrays are updated in place where that is possible: whoever else reads the
-  // array comes first, with all that it needs, unless it needs the update itself. In a loop's body
-  // what makes a part of the next state updates that part of `state`.
+  // An order with updates in place where possible: other readers of an array come before its
+  // update, with all their operands, unless they depend on the update. In a loop's body, the
+  // instruction for a leaf of the next state updates that leaf of `state`.
   static std::vector<Instruction*> UpdatesLast(std::vector<Instruction*> order,
                                                const Instruction* state) {
     ir::TupleUses tuple_uses;
@@ -93,7 +93,7 @@ class Scheduler {
     return order;
   }
 
-  // The order in which least is live at once, and how much that is.
+  // The order with the fewest live bytes at the peak, and their number.
   std::pair<std::vector<Instruction*>, int64_t> Best() {
     std::vector<Instruction*> best = DepthFirst();
     int64_t least = Peak(best);

@@ -10,9 +10,8 @@ namespace kiln::passes {
 // place in the program.
 Result<bool> FlattenCallGraph(ir::Module& module);
 
-// Puts each computation's instructions into an order in which few bytes are live at once: the best
-// of depth first from the root, with operands that need more memory first or as they stand, and
-// greedily what frees most.
+// Orders each computation's instructions for few live bytes: the best of depth first from the root,
+// with operands of more memory first or in their order, and of a greedy order by freed bytes.
 Result<bool> Schedule(ir::Module& module);
 
 }  // namespace kiln::passes

@@ -1,5 +1,5 @@
-// Attributes and types of the dialect builtin, by their codes: those of modules, the dictionaries
-// of operations in early formats, and those used by other dialects.
+// Attributes and types of the dialect builtin, by code: for modules, for the dictionaries of
+// operations in early formats, and for other dialects.
 #include <optional>
 
 #include "stablehlo/bytecode/tables.h"

@@ -13,15 +13,15 @@ namespace kiln::stablehlo {
 
 struct VhloAttribute {
   std::string_view name;
-  // What becomes of it; "" for the same under the same name:
+  // The conversion; "" for the same attribute under the same name:
   //   ints, bools        elements: kDenseArray
   //   symbol, symbols    a string, or an array of them: kSymbol
   //   unit               true: kUnit; false: nothing
   //   number             an enumeration: its value as i32
   //   conv, gather, scatter, dot, algorithm, channel
-  //                      a field of that record
+  //                      a field of this record
   std::string_view kind;
-  // The values, with '|' between them, that text leaves out; "" for none.
+  // The values omitted from text, with '|' between them; "" for none.
   std::string_view defaults;
   bool added = false;    // not in this version: a field that is empty, or 0
   bool dropped = false;  // of no meaning today

@@ -13,7 +13,7 @@ Result<Values> Compare(Op& op) {
   const std::optional<Direction> order = DirectionByName(direction);
   if (!order) return InvalidArgument("comparison_direction is ", direction);
   Attributes attributes = {{Attr::kDirection, *order}};
-  // The other types say what those of the operands do.
+  // Other comparison types only repeat the type of the operands.
   if (type == "TOTALORDER" && IsFloat(op.type(0))) attributes.Set(Attr::kOrderType, type);
   return op.One(op.b.Add(Opcode::kCompare, op.operands, std::move(attributes)));
 }

@@ -12,8 +12,8 @@ using Values = std::vector<ir::Instruction*>;
 
 class Builder : public ir::Builder {
  public:
-  // At the end of the computation. What is made has the name of an operation of the program, which
-  // lives as long as the builder.
+  // Makes instructions at the end of the computation, named after an operation of the program. The
+  // operation outlives the builder.
   explicit Builder(ir::Computation* computation, std::string_view op_name = {})
       : ir::Builder(computation, nullptr, op_name) {}
 

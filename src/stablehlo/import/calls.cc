@@ -1,5 +1,4 @@
-// Custom calls, and what checks and the interpreter's operations are as such; interp/harness.h says
-// what they mean.
+// Custom calls, among them checks and the interpreter's operations (interp/harness.h).
 #include "interp/harness.h"
 #include "stablehlo/import/extensions.h"
 #include "stablehlo/mlir/print.h"

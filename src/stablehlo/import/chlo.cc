@@ -42,7 +42,7 @@ Result<Values> Square(Op& op) {
       Complex(b, b.Select(equal, b.Number(shape, 0), real), b.Add(Opcode::kAdd, {xy, xy})));
 }
 
-// atan(z) = -i atanh(iz), whose parts are those of the operand and of the result in other places.
+// atan(z) = -i atanh(iz): the parts of operand and result change places.
 Result<Values> Atan(Op& op) {
   Builder& b = op.b;
   Instruction* z = op.operand(0);

@@ -9,7 +9,7 @@ using ir::Instruction;
 
 // In groups that no list tells.
 constexpr int64_t kMaxUnlisted = 64;
-// Places in a group that a root may be at which is not known.
+// The largest group with an unknown root.
 constexpr size_t kMaxRoots = 256;
 
 // The number of the channel, or 0 where there is none.
@@ -31,7 +31,7 @@ Result<Groups> GroupsOf(const Op& op) {
   return groups;
 }
 
-// What all have: groups and channel; the ids where the op has such.
+// The common attributes: groups and channel, and global ids for ops with these.
 Result<Attributes> ProcessesOf(const Op& op, bool global_ids) {
   Attributes attributes;
   KILN_ASSIGN_OR_RETURN(Groups groups, GroupsOf(op));
@@ -119,8 +119,8 @@ Result<Values> ReduceScatter(Op& op) {
                             std::move(attributes), whole, {folded.computation}));
 }
 
-// The values before the last operand, of which each number is the place of one value's root in a
-// group.
+// The values before the last operand. Each number in the last operand is the place of one value's
+// root in its group.
 Result<std::span<Instruction* const>> RootedData(const Op& op, const Groups& groups) {
   const size_t count = op.operands.size() - 1;
   const Shape& roots = op.shape(count);
@@ -137,14 +137,14 @@ Instruction* RootOf(Op& op, size_t k) {
   return op.b.Reshape(op.b.Slice(op.operands.back(), {{at, at + 1, 1}}), Ints());
 }
 
-// Which process this is among those of a collective that all-reduce's attributes say.
+// The place of this process in its group, by an all-reduce's attributes.
 class OwnPlace {
  public:
   OwnPlace(Op& op, const Attributes& attributes)
       : b_(op.b), groups_(attributes.GroupsOf(Attr::kReplicaGroups)) {
     const bool channel = attributes.Int(Attr::kChannelId) > 0;
     if (groups_.empty()) {
-      // All there are, of which that with the numbers 0 is the first.
+      // All processes; the first has the numbers 0.
       groups_ = {{0}};
       own_ = b_.Add(Opcode::kReplicaId, {});
       if (channel) partition_ = b_.Add(Opcode::kPartitionId, {});
@@ -194,8 +194,8 @@ class OwnPlace {
     return b_.Select(Is(number), b_.Scalar(type, static_cast<double>(value)), otherwise);
   }
 
-  // Global ids count partitions, of which nobody tells how many there are. So all processes of all
-  // groups are numbered, in their order, and each gets its number as its piece of the same array.
+  // Global ids count partitions, of an unknown number. So all processes of all groups are numbered,
+  // in their order, and each gets its number as its piece of the same array.
   void Number(const Attributes& attributes) {
     Attributes scatter = attributes;
     Ints all;
@@ -243,8 +243,8 @@ Result<Values> CollectiveReduce(Op& op) {
   return values;
 }
 
-// Cut into as many pieces as there are processes; piece k goes to process k, and those that come
-// are put together.
+// Cuts the operand into a piece per process. Piece k goes to process k; received pieces are
+// concatenated.
 Result<Values> AllToAll(Op& op) {
   KILN_RETURN_IF_ERROR(RequireResults(op, op.operands.size()));
   KILN_ASSIGN_OR_RETURN(int64_t split, op.Int("split_dimension"));

@@ -30,7 +30,7 @@ class Captures {
   std::vector<const mlir::Value*> values_;
 };
 
-// What is known of a value is known of what stands for it in a region: sizes may depend on it.
+// A value passed to a region stays known in the region: sizes may depend on it.
 void TellValue(Importer& importer, const Instruction* value, const Instruction* part) {
   if (std::shared_ptr<const Literal> known = importer.SmallValue(value)) {
     importer.folder().Set(part, std::move(known));
@@ -46,7 +46,7 @@ bool Keeps(const mlir::Region& body, size_t argument) {
          results[argument] == arguments[argument];
 }
 
-// One choice for each region, of which each is given what it uses.
+// A branch for each region, with the region's captured values as its operand.
 Result<Values> Conditional(Op& op) {
   Values operands = {op.operand(0)};
   std::vector<ir::Computation*> branches;
@@ -141,10 +141,10 @@ Result<Values> CallOf(Op& op, std::string_view key) {
 }
 
 Result<Values> Call(Op& op) { return CallOf(op, "callee"); }
-// What it stands for, by other operations.
+// A composite is a call of its decomposition.
 Result<Values> Composite(Op& op) { return CallOf(op, "decomposition"); }
 
-// What is begun is done at once, so that its results are there when they are waited for.
+// An asynchronous operation is executed at its start, so its results are there when awaited.
 Result<Values> AsyncStart(Op& op) {
   KILN_ASSIGN_OR_RETURN(const mlir::Block* block,
                         op.importer.BlockOf(*op.operation.regions[0], op.operands.size()));

@@ -7,7 +7,7 @@
 
 namespace kiln::stablehlo {
 
-// The captured values of a region: all values of outside that it uses, except constants, which are
+// The captured values of a region: all values used from outside, except constants, which are
 // copied. Each value once, in the order of first use.
 struct Passed {
   std::vector<const mlir::Value*> values;

@@ -1,5 +1,5 @@
-// Operations of which operands say shapes or other numbers that HLO has as attributes: these are
-// evaluated when importing.
+// Operations with operands for shapes, or for other numbers that are attributes in HLO: these
+// operands are evaluated at import.
 #include <algorithm>
 
 #include "stablehlo/import/windows.h"
@@ -19,7 +19,7 @@ Result<Shape> ShapeBy(Op& op, size_t operand, std::string_view what) {
   return shape;
 }
 
-// Dimensions that an op makes as large as their bounds, cut to the sizes that an operand says.
+// Cuts dimensions of the size of their bounds to the sizes in an operand.
 Instruction* Cut(Op& op, Instruction* whole, Instruction* sizes, const Ints& dimensions) {
   for (int64_t d : dimensions) {
     if (sizes->shape().rank() != 1 || d >= sizes->shape().dim(0)) {
@@ -93,7 +93,7 @@ Result<Values> DynamicPad(Op& op) {
                          {{Attr::kPadding, std::move(padding)}}));
 }
 
-// The sizes of a slice of which the limits are the starts and these; null where they are others.
+// The sizes of a slice, if the limits are the sum of starts and sizes; null otherwise.
 Instruction* SizesOfSlice(const Op& op) {
   const Instruction* limits = op.operand(2);
   if (limits->opcode() != Opcode::kAdd) return nullptr;

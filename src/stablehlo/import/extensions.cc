@@ -1,5 +1,5 @@
-// What StableHLO has no operation for, or had none for when the program was written, and those of
-// its operations that take sizes as operands: JAX writes them as custom calls.
+// JAX's custom calls for operations that StableHLO lacks or lacked when the program was written,
+// and for operations with sizes as operands.
 #include "stablehlo/import/extensions.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ Result<Values> ShapeAssertion(Op& op) {
   return InvalidArgument(text);
 }
 
-// What becomes of an argument whose sizes are told beside it.
+// For calls that attach sizes to an argument: the argument.
 Result<Values> FirstOperand(Op& op) {
   if (op.operands.empty() || op.result_count() != 1) return ExpectOperands(op, 1);
   return op.One(op.operand(0));
@@ -141,8 +141,8 @@ Result<Values> DynamicRngBitGenerator(Op& op) {
   return RngBitGeneratorOf(op, std::move(bits));
 }
 
-// The approximation that is always right: what is sorted first. Arrays, their initial values, how
-// many there are to be where that is an operand, and maybe the sizes of results.
+// An approximation that is always right: the first elements of a sort. Operands are arrays, their
+// initial values, maybe the number of elements, and maybe the sizes of results.
 Result<Values> ApproxTopK(Op& op) {
   const size_t n = op.result_count();
   const Attribute* config = op.Find("mhlo.backend_config");

@@ -1,19 +1,18 @@
-// Makes HLO of StableHLO: a tree as the readers make it becomes an ir::Module.
+// Makes HLO from StableHLO: an ir::Module from the readers' tree.
 //
-// The operations of the dialects stablehlo and chlo, and what of func, builtin, check and
-// interpreter programs are written with, become instructions of the same meaning; what HLO has no
-// op for is written out. In particular:
-//   - Functions are computations, called by `call`. One result is that value, several are a tuple,
-//     none is an empty one. The entry's parameters are those of the function, as they are.
-//   - Regions are computations. What those of `if`, `case` and `while` use of values outside is
-//     passed to them; those of reductions and the like may use what is known when importing.
-//   - Sizes that are not known (`?`) are found by inference, from the shapes that the options give
-//     for the entry's arguments; operands that say shapes are evaluated for that. Bounded sizes
-//     stay what they are.
-//   - Values of quantised types are held as their integers, and computed with as floats; products
-//     as integers.
-//   - Futures are values that are there; what async_start runs is in the place of it.
-//   - Checks are custom calls of the target "check.expect_eq" and so on, see checks.h.
+// The operations of stablehlo and chlo, and those of func, builtin, check and interpreter used by
+// programs, become instructions of the same meaning. Operations without an op in HLO become several
+// instructions. In particular:
+//   - Functions are computations, called by `call`. One result is the value, several are a tuple,
+//     none is an empty tuple. The entry's parameters are the function's.
+//   - Regions are computations. Outside values are passed to the regions of `if`, `case` and
+//     `while`; regions of reductions and the like may use only values known at import.
+//   - Unknown sizes (`?`) are inferred from the shapes of the entry's arguments in the options;
+//     shape operands are evaluated for this. Bounded sizes stay bounded.
+//   - Values of quantised types are stored as their integers, and computed as floats; products as
+//     integers.
+//   - Futures are present values: the work of async_start is done in its place.
+//   - Checks are custom calls with targets such as "check.expect_eq", see interp/harness.h.
 #pragma once
 
 #include <memory>
@@ -30,15 +29,15 @@ namespace kiln::stablehlo {
 struct ImportOptions {
   // The name of the function that is run; "": @main, or else the only public function.
   std::string entry;
-  // The shapes of the entry's arguments, which must agree with what its type says; none: those of
-  // its type, in which all sizes must be known then, or bounded.
+  // The shapes of the entry's arguments, which must agree with its type. None: the type's own
+  // shapes, which must then have known or bounded sizes only.
   std::vector<Shape> arguments;
   // Ends importing with CANCELLED or DEADLINE_EXCEEDED.
   Interrupt interrupt;
 };
 
-// Errors begin with the operation's place, "line 3, column 7: 'stablehlo.add': ". What is not
-// implemented is UNIMPLEMENTED, named. Depth is bounded, and so is what is evaluated on the way.
+// Errors begin with the operation's place, "line 3, column 7: 'stablehlo.add': ". UNIMPLEMENTED
+// names the missing feature. Depth is bounded, and so is the evaluation of operands.
 Result<std::unique_ptr<ir::Module>> Import(const mlir::Module& tree,
                                            const ImportOptions& options = {});
 

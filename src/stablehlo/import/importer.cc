@@ -250,7 +250,7 @@ Status Importer::ImportCallees(Function* entry) {
     if (top.next < top.callees.size()) {
       const std::string_view name = top.callees[top.next++];
       auto found = functions_.find(name);
-      // Whoever calls it tells that it is not there.
+      // The error is reported at the call.
       if (found == functions_.end()) continue;
       if (found->second.visit == Function::Visit::kNow) {
         return InvalidArgument(PlaceOf(*found->second.operation), ": the function @", name,
@@ -389,8 +389,8 @@ Result<ir::Computation*> Importer::ImportFunction(
       return fail(InvalidArgument("found an argument of ", *argument->type, "; expected ",
                                   *function.type->inputs[i]));
     }
-    // Those of the entry are what users see, by their own names ("p['layer00']['b1']"), where the
-    // program tells these.
+    // The entry's parameters have the names that the program gives them ("p['layer00']['b1']"), if
+    // any: these are the user's.
     std::string told = NameOfArgument(operation, *argument);
     constexpr size_t kLongestName = 100;
     std::string name_of_parameter = told.substr(0, kLongestName);

@@ -1,6 +1,6 @@
-// What JAX calls LAPACK and BLAS for on CPUs, and XLA's own calls for the same: triangular systems,
-// and factors by Cholesky's, Gauss's and Householder's ways. LAPACK's matrices are column-major,
-// which is how memory is laid out and changes no element.
+// JAX's calls of LAPACK and BLAS on CPUs, and XLA's own calls for the same: triangular systems, and
+// the decompositions of Cholesky, LU and QR. LAPACK's matrices are column-major, a layout in memory
+// with the same elements.
 #include <algorithm>
 
 #include "stablehlo/import/extensions.h"
@@ -56,7 +56,7 @@ Result<Values> OperandsOf(Op& op, size_t matrices, size_t vectors, size_t result
   bool fits = layouts && layouts->items.size() == op.operands.size();
   for (size_t i = 0; fits && i < matrices; ++i) {
     const int64_t rank = found[i]->shape().rank();
-    // Those that say sizes stand behind them.
+    // Operands for sizes come after the matrices.
     const std::optional<Ints> order = mlir::IntsOf(*layouts->items[i]);
     fits = found[i] == op.operand(i) && order && std::ssize(*order) == rank &&
            (*order)[0] == rank - 2 && (*order)[1] == rank - 1;

@@ -134,7 +134,7 @@ bool HasQuantized(const Op& op) {
 
 Result<Values> LowerEntry(Op& op, const Entry& entry) {
   Result<Values> values = entry.row ? entry.row->lower(op) : LowerPlain(op, *entry.plain);
-  // The first failure is that of the builder, which makes nothing any more.
+  // The builder's status is the first failure; after it nothing is made.
   KILN_RETURN_IF_ERROR(op.b.status());
   if (values.ok() && values->size() != op.result_count()) {
     return Internal("gives ", values->size(), " values for ", op.result_count(), " results");
@@ -207,7 +207,7 @@ Result<Ints> Op::IntList(std::string_view name, std::optional<Ints> absent) cons
   if (!attribute && absent) return *std::move(absent);
   if (!attribute) return Missing(name);
   std::optional<Ints> values = mlir::IntsOf(*attribute);
-  // No list of what dimensions are is longer.
+  // No list of dimensions is longer.
   if (values && std::ssize(*values) <= kMaxRank) return *std::move(values);
   return WrongKind(name, Cat("a list of at most ", kMaxRank, " integers"));
 }

@@ -35,8 +35,8 @@ class Op {
   const mlir::Type& result_type(size_t i) const { return *operation.results[i]->type; }
   size_t result_count() const { return operation.results.size(); }
 
-  // Attributes by name, as what they are found to be; an error where one is of another kind, or
-  // absent without a value for that.
+  // Attributes by name, in the kind asked for. An error for an attribute of another kind, and for
+  // an absent one without a value for this case.
   const mlir::Attribute* Find(std::string_view name) const { return operation.attribute(name); }
   Result<int64_t> Int(std::string_view name, std::optional<int64_t> absent = std::nullopt) const;
   Result<Ints> IntList(std::string_view name, std::optional<Ints> absent = std::nullopt) const;
@@ -46,11 +46,11 @@ class Op {
   Result<std::string> Word(std::string_view name,
                            std::optional<std::string_view> absent = std::nullopt) const;
   Result<const mlir::Attribute*> Record(std::string_view name) const;
-  // Rows of a matrix of integers, of which those that are -1 are left out.
+  // Rows of a matrix of integers, without elements of -1.
   Result<Groups> IntRows(std::string_view name) const;
 
-  // What the program says of a result: the element type, the shape where all its sizes are known or
-  // bounded, and, for inference, as much as is known: the shape, or a scalar of the type.
+  // The declaration of a result: its element type; its shape if all sizes are known or bounded;
+  // and, for inference, this shape, or else a scalar of the type.
   Result<ElementType> ResultElement(size_t i) const;
   bool HasShape(size_t i) const { return !HasUnknownSize(result_type(i)); }
   Result<Shape> ResultShape(size_t i) const { return ShapeOf(result_type(i), expressed); }
@@ -69,7 +69,7 @@ class Op {
 Result<int64_t> IntField(const mlir::Attribute& record, std::string_view name);
 Result<Ints> IntsField(const mlir::Attribute& record, std::string_view name);
 
-// What operations do with quantised values.
+// The treatment of quantised values by an operation.
 enum class Quantised : uint8_t {
   kNever,      // it has none
   kExpressed,  // computes with the floats that they stand for
@@ -97,8 +97,8 @@ struct Row {
   bool arrays = true;  // whether all operands must be arrays
 };
 
-// Operations that are one op of HLO with the same operands, in order. `attributes` are those of the
-// operation, each "name=HLO's name" where they differ, and "?" behind where it may be absent.
+// Operations that are one op of HLO with the same operands, in order. `attributes` are the
+// operation's names, each "name=HLO's name" if they differ, with "?" behind it if it is optional.
 struct PlainRow {
   std::string_view name;
   Opcode opcode;
@@ -121,14 +121,14 @@ std::span<const Row> ShapeRows();
 std::span<const Row> TransferRows();
 std::span<const Row> WindowRows();
 
-// Lowers an operation by the table, and checks what it gives against the types of its results.
+// Lowers an operation by the table, and checks the values against the types of its results.
 Result<Values> Lower(Importer& importer, Body& body, const mlir::Operation& operation);
 // An operation's lowering under another one's name: "stablehlo.add" for chlo.broadcast_add.
 Result<Values> LowerAs(Op& op, std::string_view name);
 // stablehlo.rng_bit_generator of operand 0, with bits of such a shape.
 Result<Values> RngBitGeneratorOf(Op& op, Shape bits);
 
-// The floats that quantised integers stand for, and the integers that stand for floats.
+// From quantised integers to the floats they represent, and back.
 ir::Instruction* Dequantise(Builder& b, ir::Instruction* x, const mlir::Quantization& q);
 ir::Instruction* Quantise(Builder& b, ir::Instruction* x, const mlir::Quantization& q);
 

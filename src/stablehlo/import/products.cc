@@ -37,8 +37,8 @@ Result<Values> Dot(Op& op) {
   return LowerProduct(op, product);
 }
 
-// An operand of einsum: which letter each dimension is. What "..." stands for has numbers above
-// those of letters, counted from the last dimension.
+// An operand of einsum, with the letter of each dimension. The dimensions of "..." have numbers
+// above those of letters, counted from the last dimension.
 struct Lettered {
   Instruction* x = nullptr;
   Ints letters;
@@ -75,8 +75,8 @@ Result<Ints> LettersOf(std::string_view config, std::string_view text, int64_t r
   return letters;
 }
 
-// Of letters that stand for two dimensions the diagonal is left, and of those that `kept` does not
-// have the sum.
+// Takes the diagonal of dimensions with one letter, and the sum along dimensions whose letter is
+// not in `kept`.
 void Simplify(Builder& b, Lettered& operand, const Ints& kept) {
   for (size_t j = 1; j < operand.letters.size();) {
     const auto i = static_cast<size_t>(std::ranges::find(operand.letters, operand.letters[j]) -
@@ -194,8 +194,8 @@ Instruction* GroupsOf(Op& op, Instruction* lhs, int64_t dimension) {
                               b.Compare(Direction::kLt, place, b.SpreadAlong(whole, 0, ends))});
 }
 
-// Groups of rows of lhs, or of what is summed, each with its own part of rhs, or of the result.
-// Each group is made an array of its own, with zeros for what belongs to others.
+// Groups of rows of lhs, or of contracted elements, each with its own part of rhs, or of the
+// result. Each group becomes an array of its own, with zeros for elements of others.
 Result<Values> RaggedDot(Op& op) {
   KILN_ASSIGN_OR_RETURN(const mlir::Attribute* record, op.Record("ragged_dot_dimension_numbers"));
   DotDimensions d;

@@ -18,11 +18,11 @@ Instruction* Conjugate(Builder& b, Instruction* x) {
 // The conjugate transpose of each matrix.
 Instruction* Adjoint(Builder& b, Instruction* x) { return b.Transpose(Conjugate(b, x), {0, 2, 1}); }
 
-// Step i: a = s y is column i from the diagonal down, s its largest part, so that no square is out
-// of range. beta = -sign(re y[i]) |y|,  tau
-//   = (beta - y[i]) / beta, v = y / (y[i] - beta),
-// and I - conj(tau) v v' makes the column s beta; if all elements below the diagonal are 0 and y[i]
-// is real, it is unchanged, and tau is 0.
+// Step i, where a = s y is column i from the diagonal down, and s its largest part, so that squares
+// stay in range:
+//   beta = -sign(re y[i]) |y|,  tau = (beta - y[i]) / beta,  v = y / (y[i] - beta)
+// I - conj(tau) v v' makes the column s beta. If all elements below the diagonal are 0 and y[i] is
+// real, the column is unchanged, and tau is 0.
 Values Turn(Builder& b, Instruction* i, const Values& state) {
   Instruction *x = state[0], *taus = state[1];
   const Shape matrix = x->shape();

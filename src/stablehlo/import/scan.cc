@@ -39,8 +39,8 @@ Result<Scan> ScanOf(Op& op) {
   return scan;
 }
 
-// The state after a turn. Its parts are the turn, what is carried, the outputs, the inputs, and
-// values of outside.
+// The state after a turn: the turn, the carried values, the outputs, the inputs, and values from
+// outside.
 Result<Values> TurnOf(Op& op, const Scan& scan, const mlir::Block& block, Body& body, Builder& b,
                       const Values& state, size_t passed) {
   Instruction* turn = state[0];

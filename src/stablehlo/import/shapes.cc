@@ -28,7 +28,7 @@ Result<Values> BroadcastInDim(Op& op) {
   return op.One(op.b.BroadcastInDim(op.operand(0), shape.dimensions(), dimensions));
 }
 
-// New dimensions stand before those of the operand.
+// New dimensions precede the operand's.
 Result<Values> Broadcast(Op& op) {
   KILN_ASSIGN_OR_RETURN(Ints sizes, op.IntList("broadcast_sizes"));
   std::vector<Dimension> to(sizes.begin(), sizes.end());
@@ -104,8 +104,7 @@ Result<Values> GetDimensionSize(Op& op) {
   return op.One(op.b.Add(Opcode::kGetDimensionSize, op.operands, {{Attr::kDimensions, Ints{d}}}));
 }
 
-// A size that is known makes a dimension a constant, where the program does not say that it stays
-// bounded.
+// A known size makes a dimension constant, unless the program declares it bounded.
 Result<Values> SetDimensionSize(Op& op) {
   KILN_ASSIGN_OR_RETURN(int64_t d, op.Int("dimension"));
   std::shared_ptr<const Literal> size = op.importer.folder().Find(op.operand(1));

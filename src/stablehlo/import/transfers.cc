@@ -1,4 +1,4 @@
-// What comes from elsewhere, and what goes there. Several values are a tuple.
+// Infeed, outfeed, send and recv. Several values are a tuple.
 #include "stablehlo/import/op.h"
 
 namespace kiln::stablehlo {
@@ -48,7 +48,7 @@ Result<Values> Outfeed(Op& op) {
                          std::move(attributes)));
 }
 
-// The attributes of the beginning of a transfer; those of its end are the first two.
+// The attributes at the start of a transfer; the first two are also those of its end.
 Result<Attributes> TransferOf(const Op& op) {
   KILN_ASSIGN_OR_RETURN(const mlir::Attribute* channel, op.Record("channel_handle"));
   KILN_ASSIGN_OR_RETURN(int64_t handle, IntField(*channel, "handle"));

@@ -47,7 +47,7 @@ Result<Values> SelectAndScatter(Op& op) {
   KILN_ASSIGN_OR_RETURN(
       ir::Computation * select,
       op.importer.ImportRegion(*op.operation.regions[0], op.body, "select", pair));
-  // Sums may be of a wider type than what is summed.
+  // Sums may have a wider type than their terms.
   KILN_ASSIGN_OR_RETURN(ElementType result, op.ResultElement(0));
   Values operands = op.operands;
   if (result == op.type(0)) {
@@ -103,7 +103,8 @@ Result<Values> TorchIndexSelect(Op& op) {
                            index);
   }
   if (!operand.is_static()) return Unimplemented("the sizes of ", operand, " must be known");
-  // The result has the dimensions before dim, those of the index behind its batch, and the rest.
+  // The result has the operand's dimensions before dim, the index's dimensions behind its batch,
+  // and the operand's other dimensions.
   const int64_t picked = index.rank() - batch;
   Ints offset, batching, sizes = operand.dims();
   for (int64_t d = 0; d < operand.rank(); ++d) {
@@ -260,8 +261,8 @@ Result<Values> ConvolutionBy(Op& op, const Ints* padding) {
 Instruction* ProductOf(Builder& b, Opcode opcode, Instruction* lhs, Instruction* rhs,
                        Attributes attributes, ElementType type) {
   if (!lhs || !rhs) return nullptr;
-  // Factors of different types meet in the product's, and so do integers whose product is none:
-  // what they are summed up to may be more than they hold.
+  // Factors of different types are converted to the type of the product. So are integers with a
+  // product of another kind: their sums may exceed their type.
   const bool integers = IsInteger(lhs->shape().type()) && !IsInteger(type);
   if (lhs->shape().type() != rhs->shape().type() || integers) {
     lhs = b.Convert(lhs, type);

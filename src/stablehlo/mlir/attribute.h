@@ -71,12 +71,12 @@ struct Attribute {
 inline constexpr int64_t kMaxAttributeParts = int64_t{1} << 24;
 inline constexpr int64_t kMaxAttributeDepth = 100;
 
-// What records have stands in mlir/records.h; both readers make them whole, with what text leaves
-// out (empty lists, say). "#stablehlo.bounds" is the name of type_extensions, too. Names of the
-// dialect mhlo become those of stablehlo. An enum is named by the prefix of its value:
-// stablehlo.{comparison_direction, comparison_type, precision, fft_type, transpose, rng_algorithm,
-// rng_distribution, custom_call_api_version, result_accuracy_mode}, chlo.{comparison_direction,
-// comparison_type, precision}.
+// The fields of records are in mlir/records.h. Both readers make records whole, with the fields
+// omitted from text (empty lists, for example). "#stablehlo.bounds" is the name of type_extensions,
+// too. Names of the dialect mhlo become those of stablehlo. An enum is named by the prefix of its
+// value: stablehlo.{comparison_direction, comparison_type, precision, fft_type, transpose,
+// rng_algorithm, rng_distribution, custom_call_api_version, result_accuracy_mode},
+// chlo.{comparison_direction, comparison_type, precision}.
 
 // Integers of any form, because old and new text differ: kDenseArray, kElements or kArray of
 // integers. Booleans count as 0 and 1. Nullopt for anything else.

@@ -1,23 +1,20 @@
-// A StableHLO program as it is written, before it means anything: operations with operands,
-// attributes and regions. The readers of text and of bytecode make the same tree of the same
-// program; the importer makes an ir::Module of it.
+// A StableHLO program as written, without semantics: operations with operands, attributes and
+// regions. The readers of text and of bytecode make the same tree of the same program; the importer
+// makes an ir::Module of it.
 //
-// Everything is in the generic form: what pretty text says in its own way is attributes, operands
-// and regions under the names that the dialect's definition has.
+// Everything is in the generic form: the abbreviations of pretty text are attributes, operands and
+// regions under the names in the dialects' definitions.
 //   - Properties and attributes are one list.
-//   - Attributes that text may leave out are left out of the tree, too, and so are those of
-//   bytecode
-//     that have the value that is meant then.
+//   - Attributes that text may omit are absent from the tree if text omits them, and if bytecode
+//     has their default.
 //   - A function is "func.func" with sym_name (kString), function_type (kType), sym_visibility
-//     (kString, where it is not public), arg_attrs and res_attrs (kArray of kDictionary, absent
-//     where all are empty), and a region that has no block where the function is declared only.
+//     (kString; absent if public), arg_attrs and res_attrs (kArray of kDictionary; absent if all
+//     are empty), and a region, without a block for a declaration.
 //   - "func.call" has callee (kSymbol); "stablehlo.custom_call" has call_target_name (kString);
 //     "stablehlo.composite" has name (kString), composite_attributes, decomposition (kSymbol).
-//   - Variadic operands that belong to several lists follow each other; where sizes tell them
-//   apart,
+//   - Several lists of variadic operands follow each other. If their lengths are not determined,
 //     there is an attribute operandSegmentSizes (kDenseArray of i32).
-//   - Tokens, checks and the interpreter's operations are operations as any other:
-//   "check.expect_eq".
+//   - Tokens, checks and the interpreter's operations are like any other: "check.expect_eq".
 #pragma once
 
 #include <cstdint>

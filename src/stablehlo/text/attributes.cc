@@ -90,7 +90,7 @@ Status Reader::ReadDictionary(AttributeList& list) {
     size_t position;
   };
   List<Entry> entries;
-  // What the list has already counts, too.
+  // Present attributes of the list count, too.
   for (const mlir::NamedAttribute& attribute : list) entries.push_back({attribute, 0});
   do {
     const size_t at = scanner_.position();

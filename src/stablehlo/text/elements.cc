@@ -56,8 +56,8 @@ std::optional<uint64_t> IntegerBits(const Number& number, const mlir::Type& type
   return static_cast<uint64_t>(static_cast<int64_t>(number.magnitude << shift) >> shift);
 }
 
-// Rounded once: of f32 from the digits, of narrower types by way of double, whose digits are so
-// many more that no text of less than 17 digits comes out differently. Underflow gives 0.
+// Rounded once: f32 from the digits; narrower types by way of double, whose additional digits are
+// so many that no text of less than 17 digits is rounded differently. Underflow gives 0.
 std::optional<uint64_t> FloatBits(const Number& number, mlir::FloatKind kind) {
   const mlir::FloatFormat& format = mlir::FormatOf(kind);
   if (number.hex) {

@@ -274,16 +274,16 @@ Status Reader::ReadTypesOf(Operation* operation, std::string_view style) {
   return SetTypes(operation, style, types, at);
 }
 
-// What the types mean where they are no function:
-//   same      the one type that all operands and the result have
-//   result    that of the result, there are no operands
-//   operands  those of the operands, there are no results
-//   each      the same, or the one that all operands have
-//   pairwise  those of the operands, and of the results too
-//   select    that of the predicate and that of the others
-//   complex   that of the result, of whose parts the operands are
-//   tuple     that of the result, whose members the operands are
-//   function  nothing
+// The meaning of types that are not a function type:
+//   same      the one type of all operands and the result
+//   result    the type of the result; there are no operands
+//   operands  the types of the operands; there are no results
+//   each      the types of the operands, or their one type; there are no results
+//   pairwise  the types of the operands, and also of the results
+//   select    the type of the predicate, and the type of the others
+//   complex   the type of the result; the operands are its parts
+//   tuple     the type of the result; the operands are its elements
+//   function  none: an error
 Status Reader::SetTypes(Operation* operation, std::string_view style,
                         const List<const Type*>& types, size_t position) {
   const size_t operands = operation->operands.size();

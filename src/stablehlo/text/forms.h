@@ -3,14 +3,14 @@
 //   %            an operand
 //   %*           operands with commas between them, maybe none
 //   {}           a dictionary of attributes, if there is one
-//   name:kind    the attribute of that name: i32, i64, u64, f64, bool, ints ("[1, 2]"), string,
-//                symbol ("@f" as a string), ref ("@f"), enum.NAME (of the dialect stablehlo),
-//                opaque.NAME (brackets, as they are, of an attribute #NAME)
+//   name:kind    an attribute: i32, i64, u64, f64, bool, ints ("[1, 2]"), string, symbol ("@f" as a
+//                string), ref ("@f"), enum.NAME (of the dialect stablehlo), opaque.NAME (brackets
+//                with their contents, of an attribute #NAME)
 //   (? ... ?)    parts that may be missing, told by the first
-//   @name        a part that is a function of the reader
-//   : style      the types: those of operands and results as in "(a, b) -> c" or "a, b -> c", or
-//                shorter by what the style means (see SetTypes)
-//   else         as it is written
+//   @name        a part read by a function of the reader
+//   : style      the types: of operands and results as in "(a, b) -> c" or "a, b -> c", or shorter
+//                according to the style (see SetTypes)
+//   else         the literal word
 #pragma once
 
 #include <optional>

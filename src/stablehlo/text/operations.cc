@@ -17,7 +17,7 @@ std::string_view ParentName(const mlir::Block* block) { return block->parent->pa
 // Names outside are not seen inside.
 bool IsIsolated(std::string_view name) { return name == "func.func" || name == "builtin.module"; }
 
-// What a word without a dialect means.
+// The full name of a word without a dialect.
 std::string_view WithDialect(std::string_view word, const mlir::Block* block) {
   if (word == "module") return "builtin.module";
   if (word == "func") return "func.func";
@@ -26,8 +26,8 @@ std::string_view WithDialect(std::string_view word, const mlir::Block* block) {
   return ParentName(block) == "func.func" ? "func.return" : "stablehlo.return";
 }
 
-// Leaves out what the pretty form of a function does not say: that it is public, and attributes of
-// parameters that have none.
+// Drops the defaults of a function, which the pretty form omits: public visibility, and lists of
+// empty attributes.
 void DropDefaults(mlir::AttributeList& attributes) {
   std::erase_if(attributes, [](const mlir::NamedAttribute& attribute) {
     if (attribute.name == "sym_visibility") return attribute.value->text == "public";

@@ -41,7 +41,7 @@ Status Reader::ReadConstant(Operation* operation, Scope& scope) {
   return AddResults(operation, {type});
 }
 
-// "()", with which it ends, or operands and their types, which are those of the results.
+// Either "()" at the end, or operands and their types, which are also the results' types.
 Status Reader::ReadBarrier(Operation* operation, Scope& scope) {
   return ReadForm(operation, scanner_.Take("(") ? ")" : "%* {} : pairwise", scope);
 }

@@ -47,8 +47,8 @@ Result<std::unique_ptr<mlir::Module>> Reader::Read() {
   return std::move(module_);
 }
 
-// Aliases may be used before they are defined, as those of locations mostly are, and resources
-// stand at the end; so the positions of both are found first.
+// Aliases, mostly of locations, may be used before their definition, and resources are at the end.
+// The positions of both are therefore found first.
 void Reader::FindDefinitions() {
   const std::string_view text = scanner_.Text(0, scanner_.size());
   for (size_t begin = 0; begin < text.size();) {

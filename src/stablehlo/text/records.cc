@@ -1,4 +1,4 @@
-// Attributes that start with '#': aliases, and those of the dialects.
+// Attributes that start with '#': aliases, and the dialects' attributes.
 #include <algorithm>
 
 #include "stablehlo/mlir/records.h"

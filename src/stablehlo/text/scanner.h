@@ -1,5 +1,4 @@
-// The tokens of MLIR text beside those that texts share ("%0", "@main", "0x7FC0"). Private to the
-// text reader.
+// The additional tokens of MLIR text ("%0", "@main", "0x7FC0"). Private to the text reader.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ class Scanner : public TextScanner {
  public:
   Scanner(std::string_view text, int64_t first_line) : TextScanner(text, kSyntax, first_line) {}
 
-  // What stands behind '%', '^', '#' or '!': digits, or a word that may have '-' in it.
+  // The name behind '%', '^', '#' or '!': digits, or a word, maybe with '-' in it.
   Result<std::string_view> Name(char sigil, std::string_view what);
   // '@' and a word or a string; without the '@'.
   Result<std::string> Symbol();
@@ -37,7 +36,7 @@ class Scanner : public TextScanner {
   bool LookingAtNumber();
   // A string in double quotes, with MLIR's escapes.
   Result<std::string> String();
-  // Skips what stands in brackets of any kind, from the one that opens to the one that closes it.
+  // Skips brackets of any kind with their contents.
   Status SkipBalanced();
 
   mlir::Location LocationOf(size_t position) const;

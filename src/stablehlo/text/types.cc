@@ -131,7 +131,7 @@ Result<const mlir::Type*> Reader::ReadNamedType() {
     scanner_.Take("<");
     return ReadQuantized();
   }
-  // Names with a point are those of dialects, others are aliases.
+  // Names with a point belong to dialects, others are aliases.
   if (!body && name.find('.') == std::string_view::npos) {
     KILN_ASSIGN_OR_RETURN(const Definition* definition, Define('!', name, at));
     return definition->type;

@@ -1,7 +1,7 @@
 // usage: kiln-gen --root REPOSITORY [--check]
 //
 // Generates files from the op table, the table of functions and the headers of the simplifier's
-// rules, and updates those that differ; with --check it only lists them, and returns 1.
+// rules. Files that differ are updated; with --check they are only listed, and the exit code is 1.
 
 #include <unistd.h>
 

@@ -1,10 +1,9 @@
-// The table of the simplifier's rules, from the comments that head them.
+// The table of the simplifier's rules, from their comments.
 //
-// A header is a line of a comment that holds " => ", and the lines of the comment behind it up to
-// the next header:
+// A rule begins at a line with " => ", and ends at the next such line or with the comment:
 //   lhs => rhs   where a condition holds   (a remark, of float numbers for example)
-// Several rules of one header are parted by a comma and two spaces, the condition from the algebra
-// by three.
+// Rules on one line are separated by a comma and two spaces, the condition from the algebra by
+// three spaces.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -105,7 +104,7 @@ struct Section {
   size_t rules = 0;
 };
 
-// The rules of the files of one folder, not of those below it.
+// The rules of the files of one folder, without its subfolders.
 Result<std::vector<Section>> SectionsOf(const fs::path& root, const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code error;

@@ -14,9 +14,8 @@ struct CheckOptions {
   bool disabled_too = false;    // also files that are marked RUN-DISABLED
 };
 
-// Runs all modules of a file, text or bytecode, on a device. It passes where all do without an
-// error. A file that is marked RUN-DISABLED, whose entry takes arguments, or that has no module, is
-// skipped.
+// Runs all modules of a file, text or bytecode, on a device. Passes if all run without an error.
+// Skips a file marked RUN-DISABLED, a file whose entry has arguments, and a file without a module.
 Outcome CheckFile(const std::string& path, const CheckOptions& options);
 
 }  // namespace kiln::run

@@ -1,4 +1,4 @@
-// Work on files in processes of their own, so that one that crashes or hangs takes no other along.
+// Work on files in processes of their own: a crash or hang affects no other file.
 #pragma once
 
 #include <functional>

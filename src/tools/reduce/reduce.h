@@ -16,7 +16,7 @@ struct ReduceOptions {
 // Whether a valid module shows the failure. The function itself must not end the process.
 using Fails = std::function<bool(const ir::Module&)>;
 
-// A module that fails and from which nothing more could be taken, or the tries were up. `module`
+// A failing module from which nothing more can be taken, or the one after the last try. `module`
 // fails. The same module and answers give the same result.
 std::unique_ptr<ir::Module> Reduce(const ir::Module& module, const Fails& fails,
                                    const ReduceOptions& options = {});

@@ -71,8 +71,8 @@ struct Kernels {
   // may be equal.
   void (*real_row)(const T* from, const T* roots, int64_t h, T* to);
   void (*complex_row)(const T* from, const T* roots, int64_t h, T* to);
-  // Of an odd number n of elements a and b that are real, the transform of a + i b becomes the
-  // first n / 2 + 1 elements of a's and b's; and back, with parts that have changed places.
+  // The transform of a + i b, for n real elements a and b, n odd, becomes the first n / 2 + 1
+  // elements of a's and b's transforms; and back, with swapped parts.
   void (*split_lanes)(const T* from, int64_t n, T* a, T* b);
   void (*merge_lanes)(const T* a, const T* b, int64_t n, T* to);
 };
