@@ -44,6 +44,22 @@ bool Calls(Opcode opcode) {
   return false;
 }
 
+// Where the op is to run and with what it is to be compiled, as lines of a label.
+std::string Marks(const Instruction& i) {
+  std::string lines;
+  if (const std::string* device = i.FindFrontendAttribute(kDeviceAttribute)) {
+    lines += Cat("\\ndevice ", Escape(*device));
+  }
+  const std::string* compile = i.FindFrontendAttribute(kCompileAttribute);
+  const std::string* scope = i.FindFrontendAttribute(kScopeAttribute);
+  if (compile || scope) {
+    lines += compile && *compile == "false" ? "\\nno jit" : "\\njit";
+    if (scope) lines += Cat(" ", Escape(*scope));
+  }
+  if (i.FindFrontendAttribute(kMustCompileAttribute)) lines += "\\nmust compile";
+  return lines;
+}
+
 // One colour per family of ops.
 std::string_view ColourOf(Opcode opcode) {
   if (opcode == Opcode::kParameter) return "#fce8b2";
@@ -141,6 +157,7 @@ class DotPrinter {
     }
     label += Cat("\\n", Escape(ShapeText(i.shape(), !i.shape().is_row_major())));
     if (!i.op_name().empty()) label += Cat("\\n", Escape(EndOf(i.op_name())));
+    label += Marks(i);
     Line(indent, "  n", i.id(), " [label=\"", label, "\", fillcolor=\"", ColourOf(i.opcode()), "\"",
          i.IsRoot() ? ", penwidth=2" : "",
          i.op_name().empty() ? "" : Cat(", tooltip=\"", Escape(i.op_name()), "\""), "];");
@@ -166,6 +183,9 @@ class DotPrinter {
         } else {
           Edge(i->operand(o), i, i->operand_count() > 1 ? Cat(" [label=\"", o, "\"]") : "");
         }
+      }
+      for (const Instruction* predecessor : i->control_predecessors()) {
+        Edge(predecessor, NodeOf(i), " [style=dotted]");
       }
       if (IsDrawnAsCluster(*i)) continue;
       for (const Computation* callee : i->called()) {

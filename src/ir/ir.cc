@@ -57,11 +57,13 @@ Instruction* Computation::Create(InstructionSpec spec, Instruction* before) {
   auto at = instructions_.emplace(before ? before->position_ : instructions_.end());
   Instruction* instruction = &*at;
   instruction->position_ = at;
+  if (before) is_in_creation_order_ = false;
   instruction->opcode_ = spec.opcode;
   instruction->shape_ = std::move(*spec.shape);
   instruction->name_ = parent_->instruction_names_.Unique(
       spec.name.empty() ? OpcodeName(spec.opcode) : std::string_view(spec.name));
   instruction->op_name_ = std::move(spec.op_name);
+  instruction->frontend_attributes_ = std::move(spec.frontend_attributes);
   instruction->parent_ = this;
   instruction->id_ = parent_->NextId();
   instruction->operands_.assign(spec.operands);
@@ -144,6 +146,7 @@ void Computation::ReplaceAllUses(Instruction* from, Instruction* to) {
 Instruction* Computation::Replace(Instruction* from, InstructionSpec spec) {
   Instruction* to = Create(std::move(spec), from);
   ReplaceAllUses(from, to);
+  if (control_) control_->Replace(from, to);
   if (from->users_.empty()) Remove(from);
   return to;
 }
@@ -156,6 +159,7 @@ void Computation::Remove(Instruction* instruction) {
                  static_cast<Instruction*>(nullptr));
   }
   CountCalls(*instruction, -1);
+  BypassControl(instruction);
   instructions_.erase(instruction->position_);
 }
 
@@ -167,6 +171,8 @@ void Computation::Clear() {
   instructions_.clear();
   opcodes_.reset();
   may_call_ = false;
+  is_in_creation_order_ = true;
+  control_.reset();
 }
 
 void Computation::SetParameters(std::vector<Instruction*> parameters) {
@@ -182,6 +188,8 @@ void Computation::TakeInstruction(Instruction* instruction, std::span<Instructio
   NoteChange();
   instruction->parent_->NoteChange();
   SetOperands(instruction, operands);
+  instruction->parent_->BypassControl(instruction);
+  is_in_creation_order_ = false;
   instructions_.splice(before ? before->position_ : instructions_.end(),
                        instruction->parent_->instructions_, instruction->position_);
   instruction->parent_ = this;
@@ -199,6 +207,13 @@ Instruction* Computation::TakeInstructions(Computation* from,
   }
   opcodes_ |= from->opcodes_;
   may_call_ |= from->may_call_;
+  is_in_creation_order_ = false;
+  for (Instruction* parameter : from->parameters_) from->BypassControl(parameter);
+  std::vector<std::pair<Instruction*, Instruction*>> edges;
+  for (Instruction* i : from->instructions()) {
+    for (Instruction* before_it : i->control_predecessors()) edges.emplace_back(before_it, i);
+  }
+  from->control_.reset();
   for (auto it = from->instructions_.begin(); it != from->instructions_.end();) {
     auto next = std::next(it);
     if (it->opcode_ != Opcode::kParameter) {
@@ -207,11 +222,13 @@ Instruction* Computation::TakeInstructions(Computation* from,
     }
     it = next;
   }
+  for (auto [first, second] : edges) AddEdge(first, second);
   return std::exchange(from->root_, nullptr);
 }
 
 void Computation::Move(Instruction* instruction, Instruction* before) {
   NoteChange();
+  is_in_creation_order_ = false;
   instructions_.splice(before ? before->position_ : instructions_.end(), instructions_,
                        instruction->position_);
 }
@@ -235,9 +252,17 @@ std::vector<Instruction*> Computation::PostOrder() const {
     stack.push_back({start});
     while (!stack.empty()) {
       Visit& top = stack.back();
-      if (top.next < top.instruction->operands_.size()) {
-        Instruction* operand = top.instruction->operands_[top.next++];
-        if (done.Insert(operand)) stack.push_back({operand});
+      const size_t operands = top.instruction->operands_.size();
+      Instruction* needed = nullptr;
+      if (top.next < operands) {
+        needed = top.instruction->operands_[top.next];
+      } else if (control_) {
+        auto predecessors = control_->Predecessors(top.instruction);
+        if (top.next - operands < predecessors.size()) needed = predecessors[top.next - operands];
+      }
+      if (needed) {
+        ++top.next;
+        if (done.Insert(needed)) stack.push_back({needed});
       } else {
         order.push_back(top.instruction);
         stack.pop_back();
@@ -247,6 +272,68 @@ std::vector<Instruction*> Computation::PostOrder() const {
   if (root_) visit(root_);
   for (Instruction* instruction : instructions()) visit(instruction);
   return WithEffectsInOrder(*this, std::move(order));
+}
+
+bool Computation::ComesBefore(const Instruction* a, const Instruction* b) const {
+  if (is_in_creation_order_) return a->id_ < b->id_;
+  // Forward and backward in turn, so that it takes as long as the two are apart.
+  std::pmr::list<Instruction>::const_iterator next = a->position_, last = a->position_;
+  while (true) {
+    if (next != instructions_.end() && &*next++ == b) return true;
+    if (next == instructions_.end()) return false;
+    if (last == instructions_.begin()) continue;
+    if (&*--last == b) return false;
+  }
+}
+
+bool Computation::MoveBefore(Instruction* before, Instruction* after) {
+  std::unordered_set<const Instruction*> needed = {before};
+  std::vector<Instruction*> moved;
+  for (auto it = before->position_; &*it != after; --it) {
+    if (!needed.contains(&*it)) continue;
+    moved.push_back(&*it);
+    needed.insert(it->operands_.begin(), it->operands_.end());
+    if (!control_) continue;
+    auto predecessors = control_->Predecessors(&*it);
+    needed.insert(predecessors.begin(), predecessors.end());
+  }
+  if (needed.contains(after)) return false;
+  for (Instruction* instruction : moved) {
+    Move(instruction, after);
+    after = instruction;
+  }
+  return true;
+}
+
+Status Computation::AddControlDependency(Instruction* before, Instruction* after) {
+  if (before->parent_ != this || after->parent_ != this) {
+    return InvalidArgument("'", after->name_, "' cannot wait for '", before->name_,
+                           "', which is of another computation");
+  }
+  if (before == after) return InvalidArgument("'", after->name_, "' cannot wait for itself");
+  if (!ComesBefore(before, after) && !MoveBefore(before, after)) {
+    return InvalidArgument("'", after->name_, "' cannot wait for '", before->name_,
+                           "', which needs it");
+  }
+  AddEdge(before, after);
+  return OkStatus();
+}
+
+void Computation::AddEdge(Instruction* before, Instruction* after) {
+  if (!control_) control_ = std::make_unique<ControlEdges>();
+  if (control_->Add(before, after)) NoteChange();
+}
+
+void Computation::DropControlDependencies() {
+  if (!control_) return;
+  control_.reset();
+  NoteChange();
+}
+
+void Computation::BypassControl(Instruction* instruction) {
+  if (!control_) return;
+  control_->Bypass(instruction);
+  if (control_->empty()) control_.reset();
 }
 
 Computation* Module::AddComputation(std::string_view name) {
@@ -297,6 +384,10 @@ void Module::RemoveUnusedComputations() {
   std::erase_if(computations_, [&](const auto& c) { return !used.contains(c.get()); });
 }
 
+void Module::DropControlDependencies() {
+  for (const auto& c : computations_) c->DropControlDependencies();
+}
+
 Computation* Module::CloneComputation(
     const Computation& computation, std::string name,
     std::unordered_map<const Instruction*, Instruction*>* mapping) {
@@ -318,7 +409,10 @@ Computation* Module::CloneComputation(
         operands.push_back(map.at(operand));
       InstructionSpec spec = CopySpec(*instruction, std::move(operands));
       for (Computation*& callee : spec.called) callee = copies.at(callee);
-      map[instruction] = to->Create(std::move(spec));
+      Instruction* made = map[instruction] = to->Create(std::move(spec));
+      for (const Instruction* before : instruction->control_predecessors()) {
+        to->AddEdge(map.at(before), made);
+      }
     }
     if (from.root()) to->set_root(map.at(from.root()));
     return to;
@@ -349,7 +443,8 @@ InstructionSpec CopySpec(const Instruction& i, std::vector<Instruction*> operand
                          .shape = i.shape(),
                          .literal = i.shared_literal(),
                          .name = i.name(),
-                         .op_name = i.op_name()};
+                         .op_name = i.op_name(),
+                         .frontend_attributes = i.frontend_attributes()};
 }
 
 Instruction* ElementOf(Instruction* tuple, int64_t k, Instruction* before) {

@@ -2,8 +2,8 @@
 //
 // Ownership: a Module owns its Computations, a Computation its Instructions; every other pointer is
 // borrowed and lives as long as its owner keeps it. A module is used by one thread at a time.
-// Instructions are in order, operands before users. In a scheduled module (Module::is_scheduled) it
-// is the order of execution.
+// Instructions are in order, operands and control predecessors first. In a scheduled module
+// (Module::is_scheduled) it is the order of execution.
 #pragma once
 
 #include <bitset>
@@ -23,6 +23,8 @@
 
 #include "base/short_list.h"
 #include "base/status.h"
+#include "ir/control_edges.h"
+#include "ir/frontend_attributes.h"
 #include "ir/names.h"
 #include "ir/users.h"
 #include "ops/attributes.h"
@@ -68,6 +70,20 @@ class Instruction {
   // Where the op came from, for dumps and messages: HLO's metadata op_name.
   const std::string& op_name() const { return op_name_; }
   void set_op_name(std::string name) { op_name_ = std::move(name); }
+  // Null where there are none.
+  const FrontendAttributesRef& frontend_attributes() const { return frontend_attributes_; }
+  void set_frontend_attributes(FrontendAttributesRef attributes) {
+    frontend_attributes_ = std::move(attributes);
+  }
+  // The text for a key, or null.
+  const std::string* FindFrontendAttribute(std::string_view key) const {
+    return frontend_attributes_ ? frontend_attributes_->Find(key) : nullptr;
+  }
+
+  // Instructions of the computation that end before this one begins, beside the operands, and those
+  // that wait for this one. See Computation::AddControlDependency.
+  std::span<Instruction* const> control_predecessors() const;
+  std::span<Instruction* const> control_successors() const;
 
   bool IsConstant() const { return opcode_ == Opcode::kConstant; }
   bool IsRoot() const;
@@ -89,6 +105,7 @@ class Instruction {
   std::string name_;
   std::string op_name_;
   std::shared_ptr<const Literal> literal_;
+  FrontendAttributesRef frontend_attributes_;
   std::pmr::list<Instruction>::iterator position_;
 };
 
@@ -104,6 +121,7 @@ struct InstructionSpec {
   std::shared_ptr<const Literal> literal = nullptr;
   std::string name = {};  // made unique by a suffix; empty: from the opcode
   std::string op_name = {};
+  FrontendAttributesRef frontend_attributes = {};
 };
 
 // The instructions of a computation, as pointers, in their order. The view and its iterators hold
@@ -176,11 +194,13 @@ class Computation {
   // Makes every user of `from` use `to` instead, and `to` the root where `from` was.
   void ReplaceAllUses(Instruction* from, Instruction* to);
   void ReplaceOperand(Instruction* user, int64_t index, Instruction* operand);
-  // Replaces all uses of `from` by a new instruction at its place, and removes `from`.
+  // Replaces all uses of `from` by a new instruction at its place, which takes its control
+  // dependencies, and removes `from`.
   Instruction* Replace(Instruction* from, InstructionSpec spec);
   void SetOperands(Instruction* user, std::span<Instruction* const> operands);
-  // Removes an instruction that has no users and is not the root. Where it is a parameter, callers
-  // must lose the operand, and SetParameters closes the gap.
+  // Removes an instruction that has no users and is not the root. What waited for it waits for what
+  // it waited for. Where it is a parameter, callers must lose the operand, and SetParameters closes
+  // the gap.
   void Remove(Instruction* instruction);
   // Removes all instructions with their calls. It must have no callers; it is only left to be
   // removed by Module::RemoveUnusedComputations().
@@ -188,21 +208,32 @@ class Computation {
   // Numbers all parameters anew.
   void SetParameters(std::vector<Instruction*> parameters);
   // Moves an instruction of another computation of the module here, before `before` (null: at the
-  // end), where it uses `operands`. It must be no parameter; its users are unchanged.
+  // end), where it uses `operands`. It must be no parameter; its users are unchanged, and it leaves
+  // its control dependencies as a removed one does.
   void TakeInstruction(Instruction* instruction, std::span<Instruction* const> operands,
                        Instruction* before);
   // Moves the instructions of another computation of the module, except parameters, before `before`
   // (null: to the end). arguments[k], an instruction of this computation, replaces parameter k.
   // Returns the former root. The other computation is left without a root, and must not be called.
+  // Control dependencies of parameters are dropped.
   Instruction* TakeInstructions(Computation* from, std::span<Instruction* const> arguments,
                                 Instruction* before);
   // Puts an instruction before another one (null: at the end).
   void Move(Instruction* instruction, Instruction* before);
   // Puts the instructions into this order, which must be a permutation of all.
   void Reorder(std::span<Instruction* const> order);
-  // Operands before users, depth first from the root, then the ones the root does not need; but
-  // side effects in their order. The result depends on the graph alone, and on that order.
+  // Operands and control predecessors before what needs them, depth first from the root, then the
+  // ones the root does not need; but side effects in their order. The result depends on the graph
+  // alone, and on that order.
   std::vector<Instruction*> PostOrder() const;
+
+  // Makes `after` wait for `before`, as if for an operand. Where it comes first, `before` and what
+  // that needs are moved to its front, side effects among them. INVALID_ARGUMENT, naming the two,
+  // if `before` needs `after`, or is it. Takes constant time while instructions are in the order of
+  // their creation, else a time that grows with the distance of the two.
+  Status AddControlDependency(Instruction* before, Instruction* after);
+  bool HasControlDependencies() const { return control_ != nullptr; }
+  void DropControlDependencies();
 
  private:
   friend class Instruction;
@@ -211,6 +242,12 @@ class Computation {
   void NoteChange();
   // That the instruction's calls are there, or are no more.
   static void CountCalls(const Instruction& instruction, int64_t change);
+  bool ComesBefore(const Instruction* a, const Instruction* b) const;
+  // Before `after`, which comes first, `before` and what it needs; false if it needs `after`.
+  bool MoveBefore(Instruction* before, Instruction* after);
+  // A control dependency known to be right.
+  void AddEdge(Instruction* before, Instruction* after);
+  void BypassControl(Instruction* instruction);
 
   std::string name_;
   Module* parent_;
@@ -221,7 +258,11 @@ class Computation {
   // Of instructions that are or were here.
   std::bitset<kOpcodeCount> opcodes_;
   bool may_call_ = false;
+  // Their ids grow from each to the next.
+  bool is_in_creation_order_ = true;
   int64_t call_count_ = 0;
+  // Null where there are none.
+  std::unique_ptr<ControlEdges> control_;
 };
 
 // A result that shares its memory with a parameter. Indices are paths into tuples.
@@ -264,6 +305,8 @@ class Module {
   std::vector<Computation*> CalleesFirst() const;
   // Puts computations() in that order.
   void SortComputations();
+  // Of all computations.
+  void DropControlDependencies();
   int64_t instruction_count() const;
 
   int64_t NextId() { return next_id_++; }
@@ -284,6 +327,14 @@ class Module {
 };
 
 inline void Computation::NoteChange() { version_ = ++parent_->last_version_; }
+inline std::span<Instruction* const> Instruction::control_predecessors() const {
+  if (!parent_->control_) return {};
+  return parent_->control_->Predecessors(this);
+}
+inline std::span<Instruction* const> Instruction::control_successors() const {
+  if (!parent_->control_) return {};
+  return parent_->control_->Successors(this);
+}
 inline void Instruction::set_shape(Shape shape) {
   shape_ = std::move(shape);
   parent_->NoteChange();

@@ -37,8 +37,8 @@ struct ParseOptions {
 
 // Reads a module and verifies it. Errors begin with "line L, column C: " and state the found and
 // the expected item; depth and size are bounded. An unsupported op or type is UNIMPLEMENTED, by
-// name. Unknown attributes are skipped. The layouts of the header's entry_computation_layout become
-// those of the entry's parameters and root.
+// name. Unknown attributes are skipped, but frontend attributes are kept. The layouts of the
+// header's entry_computation_layout become those of the entry's parameters and root.
 Result<std::unique_ptr<Module>> ParseHloText(std::string_view text,
                                              const ParseOptions& options = {});
 

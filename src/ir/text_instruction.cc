@@ -89,7 +89,7 @@ Result<Instruction*> TextParser::ReadExpression(Scope& scope, std::string_view n
   } else {
     KILN_RETURN_IF_ERROR(ReadOperands(scope, pending, depth));
   }
-  if (!name.empty()) KILN_RETURN_IF_ERROR(ReadAttributes(pending, depth));
+  if (!name.empty()) KILN_RETURN_IF_ERROR(ReadAttributes(scope, pending, depth));
   return Make(scope, std::move(pending), at);
 }
 
@@ -158,54 +158,60 @@ Result<Instruction*> TextParser::ReadOperand(Scope& scope, int64_t depth) {
   return found->second;
 }
 
-Status TextParser::ReadAttributes(Pending& pending, int64_t depth) {
-  Opcode opcode = pending.spec.opcode;
+Status TextParser::ReadAttributes(const Scope& scope, Pending& pending, int64_t depth) {
   while (scanner_.Take(",")) {
     size_t at = scanner_.position();
     std::string_view name = scanner_.TakeWord();
     if (name.empty()) return scanner_.Fail("an attribute");
     KILN_RETURN_IF_ERROR(scanner_.Expect("="));
-    const AttrInfo* info = AttrByName(name);
-    bool of_its_own =
-        opcode == Opcode::kParameter || (opcode == Opcode::kCompare && name == "type");
-    if (info && TakesAttribute(opcode, name) && !of_its_own) {
-      if (pending.spec.attributes.Has(info->key)) {
-        return scanner_.FailAt(at, "each attribute once");
-      }
-      SymbolicNumbers symbolic = pending.spec.attributes.Symbolic();
-      const size_t before = symbolic.size();
-      KILN_ASSIGN_OR_RETURN(AttrValue value, ReadAttribute(scanner_, *info, symbolic));
-      if (symbolic.size() > before) {
-        pending.spec.attributes.Set(Attr::kSymbolic, std::move(symbolic));
-      }
-      // Optional flags that are false are absent.
-      if (value == AttrValue(false)) continue;
-      pending.spec.attributes.Set(info->key, std::move(value));
-    } else if (TakesCallee(opcode, name)) {
-      KILN_RETURN_IF_ERROR(ReadCallees(name, pending, depth));
-    } else if (name == "metadata") {
-      KILN_RETURN_IF_ERROR(ReadMetadata(pending));
-    } else if (opcode == Opcode::kCompare && name == "type") {
-      // Orders of the operands' own type change nothing.
-      at = scanner_.position();
-      std::string_view type = scanner_.TakeWord();
-      ElementType operand = pending.spec.operands.empty()
-                                ? ElementType::kInvalid
-                                : pending.spec.operands[0]->shape().type();
-      bool own = type == "SIGNED"     ? IsSigned(operand)
-                 : type == "UNSIGNED" ? IsUnsigned(operand) || IsPred(operand)
-                                      : type == "FLOAT" && (IsFloat(operand) || IsComplex(operand));
-      if (type == "TOTALORDER" && IsFloat(operand)) {
-        pending.spec.attributes.Set(Attr::kOrderType, std::string(type));
-      } else if (!own) {
-        return Unimplemented(scanner_.Where(at), ": compare with type=", type, " of ",
-                             TypeName(operand), " is not implemented");
-      }
-    } else if (opcode == Opcode::kDot && name == "sparsity") {
-      return Unimplemented(scanner_.Where(at), ": dot with sparsity is not implemented");
-    } else {
-      KILN_RETURN_IF_ERROR(scanner_.SkipValue());
-    }
+    KILN_RETURN_IF_ERROR(ReadAttribute(scope, name, at, pending, depth));
+  }
+  return OkStatus();
+}
+
+Status TextParser::ReadAttribute(const Scope& scope, std::string_view name, size_t position,
+                                 Pending& pending, int64_t depth) {
+  const Opcode opcode = pending.spec.opcode;
+  const AttrInfo* info = AttrByName(name);
+  const bool is_order_type = opcode == Opcode::kCompare && name == "type";
+  if (is_order_type) return ReadOrderType(pending);
+  if (info && TakesAttribute(opcode, name) && opcode != Opcode::kParameter) {
+    Attributes& attributes = pending.spec.attributes;
+    if (attributes.Has(info->key)) return scanner_.FailAt(position, "each attribute once");
+    SymbolicNumbers symbolic = attributes.Symbolic();
+    const size_t before = symbolic.size();
+    KILN_ASSIGN_OR_RETURN(AttrValue value, ir::ReadAttribute(scanner_, *info, symbolic));
+    if (symbolic.size() > before) attributes.Set(Attr::kSymbolic, std::move(symbolic));
+    // Optional flags that are false are absent.
+    if (value != AttrValue(false)) attributes.Set(info->key, std::move(value));
+    return OkStatus();
+  }
+  if (TakesCallee(opcode, name)) return ReadCallees(name, pending, depth);
+  if (name == "metadata") return ReadMetadata(pending);
+  if (name == "frontend_attributes") return ReadFrontendAttributes(pending);
+  if (name == "control-predecessors") return ReadControlPredecessors(scope, pending);
+  if (opcode == Opcode::kDot && name == "sparsity") {
+    return Unimplemented(scanner_.Where(position), ": dot with sparsity is not implemented");
+  }
+  return scanner_.SkipValue();
+}
+
+// Of a compare. Orders of the operands' own type change nothing.
+Status TextParser::ReadOrderType(Pending& pending) {
+  const size_t at = scanner_.position();
+  const std::string_view type = scanner_.TakeWord();
+  const InstructionSpec& spec = pending.spec;
+  const ElementType operand =
+      spec.operands.empty() ? ElementType::kInvalid : spec.operands[0]->shape().type();
+  const bool own = type == "SIGNED" ? IsSigned(operand)
+                   : type == "UNSIGNED"
+                       ? IsUnsigned(operand) || IsPred(operand)
+                       : type == "FLOAT" && (IsFloat(operand) || IsComplex(operand));
+  if (type == "TOTALORDER" && IsFloat(operand)) {
+    pending.spec.attributes.Set(Attr::kOrderType, std::string(type));
+  } else if (!own) {
+    return Unimplemented(scanner_.Where(at), ": compare with type=", type, " of ",
+                         TypeName(operand), " is not implemented");
   }
   return OkStatus();
 }
@@ -250,6 +256,57 @@ Status TextParser::ReadMetadata(Pending& pending) {
     scanner_.Take(",");
   }
   return OkStatus();
+}
+
+// "{key="text",key={...}}": a text, or what is in brackets as it is written. Keys that are no words
+// are in quotes.
+Status TextParser::ReadFrontendAttributes(Pending& pending) {
+  const size_t begin = scanner_.position();
+  KILN_RETURN_IF_ERROR(scanner_.SkipValue());
+  const std::string_view text = scanner_.Text(begin, scanner_.end());
+  FrontendAttributesRef& attributes = pending.spec.frontend_attributes;
+  if (auto known = frontend_attributes_.find(text); known != frontend_attributes_.end()) {
+    attributes = known->second;
+    return OkStatus();
+  }
+  scanner_.Rewind(begin);
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  std::vector<FrontendAttributes::Entry> entries;
+  while (!scanner_.Take("}")) {
+    if (!entries.empty()) KILN_RETURN_IF_ERROR(scanner_.Expect(","));
+    auto& [key, value] = entries.emplace_back();
+    if (scanner_.Peek() == '"') {
+      KILN_ASSIGN_OR_RETURN(key, scanner_.String());
+    } else {
+      key = scanner_.TakeWord();
+      if (key.empty()) return scanner_.Fail("a key or '}'");
+    }
+    KILN_RETURN_IF_ERROR(scanner_.Expect("="));
+    if (scanner_.Peek() == '"') {
+      KILN_ASSIGN_OR_RETURN(value, scanner_.String());
+    } else {
+      KILN_ASSIGN_OR_RETURN(value, scanner_.TakeValue());
+    }
+  }
+  attributes = MakeFrontendAttributes(std::move(entries));
+  frontend_attributes_.emplace(text, attributes);
+  return OkStatus();
+}
+
+// "{%a, %b}", of instructions above, as XLA requires; so there is no cycle.
+Status TextParser::ReadControlPredecessors(const Scope& scope, Pending& pending) {
+  KILN_RETURN_IF_ERROR(scanner_.Expect("{"));
+  if (scanner_.Take("}")) return OkStatus();
+  do {
+    const size_t at = scanner_.position();
+    KILN_ASSIGN_OR_RETURN(std::string_view name, scanner_.Name("a control predecessor"));
+    auto found = scope.names.find(name);
+    if (found == scope.names.end()) {
+      return scanner_.FailAt(at, "the name of an instruction above in this computation");
+    }
+    pending.control_predecessors.push_back(found->second);
+  } while (scanner_.Take(","));
+  return scanner_.Expect("}");
 }
 
 // Puts the callees in the order of ops.def.
@@ -331,7 +388,8 @@ void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
     spec.operands[0] = scope.computation->Create({.opcode = Opcode::kTranspose,
                                                   .operands = {operand},
                                                   .attributes = {{Attr::kDimensions, order}},
-                                                  .shape = Permuted(operand->shape(), order)});
+                                                  .shape = Permuted(operand->shape(), order),
+                                                  .frontend_attributes = spec.frontend_attributes});
   }
   if (spec.shape->is_row_major()) return;
   Shape result = *spec.shape;
@@ -343,12 +401,14 @@ void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
   }
   std::string name = std::move(spec.name);
   spec.name.clear();
+  FrontendAttributesRef attributes = spec.frontend_attributes;
   Instruction* bitcast = scope.computation->Create(std::move(spec));
   spec = {.opcode = Opcode::kTranspose,
           .operands = {bitcast},
           .attributes = {{Attr::kDimensions, back}},
           .shape = result,
-          .name = std::move(name)};
+          .name = std::move(name),
+          .frontend_attributes = std::move(attributes)};
 }
 
 // A custom call whose target is an op of the table, but none of HLO, becomes that op.
@@ -382,6 +442,9 @@ Result<Instruction*> TextParser::Make(Scope& scope, Pending pending, size_t posi
     TakeLayouts(scope, spec);
   }
   Instruction* instruction = scope.computation->Create(std::move(spec));
+  for (Instruction* predecessor : pending.control_predecessors) {
+    KILN_RETURN_IF_ERROR(scope.computation->AddControlDependency(predecessor, instruction));
+  }
   positions_.resize(static_cast<size_t>(instruction->id()) + 1);
   positions_[static_cast<size_t>(instruction->id())] = position;
   for (size_t i = 0; i < pending.callees.size(); ++i) {

@@ -46,6 +46,7 @@ class TextParser {
       Computation* computation;  // of one that is written in place
     };
     std::vector<Callee> callees;
+    std::vector<Instruction*> control_predecessors;
   };
 
   // text_parser.cc: the module and everything around instructions.
@@ -70,10 +71,15 @@ class TextParser {
   Result<Instruction*> ReadOperand(Scope& scope, int64_t depth);
   Status ReadContent(Pending& pending);  // of parameter and constant
   Status TakeElided(Pending& pending);
-  Status ReadAttributes(Pending& pending, int64_t depth);
+  Status ReadAttributes(const Scope& scope, Pending& pending, int64_t depth);
+  Status ReadAttribute(const Scope& scope, std::string_view name, size_t position, Pending& pending,
+                       int64_t depth);
+  Status ReadOrderType(Pending& pending);
   Status ReadCallees(std::string_view attribute, Pending& pending, int64_t depth);
   Status ReadCallee(std::string_view attribute, Pending& pending, int64_t depth);
   Status ReadMetadata(Pending& pending);
+  Status ReadFrontendAttributes(Pending& pending);
+  Status ReadControlPredecessors(const Scope& scope, Pending& pending);
   Status OrderCallees(Pending& pending, size_t position);
   Result<Shape> InferMissingShape(const Pending& pending, size_t position);
   static void TakeForeignOp(InstructionSpec& spec);
@@ -84,6 +90,8 @@ class TextParser {
   ParseOptions options_;
   std::unique_ptr<Module> module_;
   std::unordered_map<std::string_view, Computation*> computations_;
+  // By their text, so that ops with equal ones share them.
+  std::unordered_map<std::string_view, FrontendAttributesRef> frontend_attributes_;
   std::vector<PendingCall> calls_;
   std::vector<size_t> positions_;  // of instructions, by id
   std::optional<ProgramShape> entry_layout_;

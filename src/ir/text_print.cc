@@ -19,6 +19,9 @@ std::string Printable(std::string_view name) {
   return letter ? text : Cat("_", text);
 }
 
+// Whether the reader takes the text as one word.
+bool IsWord(std::string_view text) { return !text.empty() && Printable(text) == text; }
+
 class Printer {
  public:
   explicit Printer(const PrintOptions& options) : options_(options) {}
@@ -37,6 +40,8 @@ class Printer {
   void AppendLiteral(const std::shared_ptr<const Literal>& literal);
   void AppendOperands(const Instruction& instruction);
   void AppendAttribute(const Instruction& instruction, std::string_view name);
+  void AppendFrontendAttributes(const FrontendAttributes& attributes);
+  void AppendControlPredecessors(std::span<Instruction* const> predecessors);
   void AppendCallee(std::string_view attribute, const Computation& callee) {
     Add(", ", attribute, "=%", callee.name());
   }
@@ -164,6 +169,31 @@ void Printer::AppendAttribute(const Instruction& instruction, std::string_view n
   }
 }
 
+void Printer::AppendFrontendAttributes(const FrontendAttributes& attributes) {
+  std::string_view separator = ", frontend_attributes={";
+  for (const auto& [key, text] : attributes.entries()) {
+    Add(separator);
+    // XLA's keys are words. Others are texts, too.
+    if (IsWord(key)) {
+      Add(key);
+    } else {
+      Add("\"", EscapeC(key), "\"");
+    }
+    Add("=\"", EscapeC(text), "\"");
+    separator = ",";
+  }
+  Add("}");
+}
+
+void Printer::AppendControlPredecessors(std::span<Instruction* const> predecessors) {
+  std::string_view separator = ", control-predecessors={%";
+  for (const Instruction* predecessor : predecessors) {
+    Add(separator, predecessor->name());
+    separator = ", %";
+  }
+  if (!predecessors.empty()) Add("}");
+}
+
 void Printer::Append(const Instruction& instruction) {
   const std::string_view op = OpcodeName(instruction.opcode());
   const bool foreign = !IsHloOp(instruction.opcode());
@@ -189,6 +219,10 @@ void Printer::Append(const Instruction& instruction) {
       AppendAttribute(instruction, name);
     }
   }
+  if (instruction.frontend_attributes()) {
+    AppendFrontendAttributes(*instruction.frontend_attributes());
+  }
+  AppendControlPredecessors(instruction.control_predecessors());
   if (options_.metadata && !instruction.op_name().empty()) {
     Add(", metadata={op_name=\"", EscapeC(instruction.op_name()), "\"}");
   }

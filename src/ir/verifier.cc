@@ -84,6 +84,13 @@ class Checker {
         }
         edges_.emplace_back(operand, &i);
       }
+      for (const Instruction* predecessor : i.control_predecessors()) {
+        if (!seen.contains(predecessor)) {
+          return Error(i, "waits for '", predecessor->name(),
+                       "', which does not come before it in ", "computation '", computation.name(),
+                       "'");
+        }
+      }
       seen.Insert(&i);
       has_root |= &i == computation.root();
       for (const Computation* callee : i.called()) {

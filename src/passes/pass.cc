@@ -72,6 +72,10 @@ const target::Target& TargetOf(const PassContext& context) {
 
 Status RunPipeline(std::string_view name, const Pipeline& pipeline, ir::Module& module,
                    const PassContext& given) {
+  // Whatever runs as a whole needs no control dependencies. Those between side effects are in the
+  // order of the list, which passes keep, and others cannot be observed; kept, they would only bar
+  // rewrites and fusions.
+  module.DropControlDependencies();
   PassContext context = given;
   context.max_instructions = std::max(context.max_instructions, 4 * module.instruction_count());
   Run run(name, module, context);

@@ -104,7 +104,7 @@ std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
   std::set<size_t> ready;
   for (Instruction* i : order) {
     std::unordered_set<const Instruction*> operands(i->operands().begin(), i->operands().end());
-    waits_for[i] += operands.size();
+    waits_for[i] += operands.size() + i->control_predecessors().size();
   }
   for (Instruction* i : order) {
     if (waits_for[i] == 0) ready.insert(place[i]);
@@ -118,6 +118,7 @@ std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
       if (--waits_for[waiting] == 0) ready.insert(place[waiting]);
     };
     for (Instruction* user : i->users()) done(user);
+    for (Instruction* successor : i->control_successors()) done(successor);
     if (auto it = next.find(i); it != next.end()) done(it->second);
   }
   return result;

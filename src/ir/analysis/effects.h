@@ -15,7 +15,7 @@ bool HasSideEffect(const Instruction& instruction);
 bool HasSideEffect(const Computation& computation);
 
 // `order` with the instructions that have side effects in the computation's order. `order` has all
-// of its instructions, operands before users.
+// of its instructions, operands and control predecessors before users.
 std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
                                              std::vector<Instruction*> order);
 
