@@ -41,7 +41,8 @@ KILN_API const char* kiln_context_device_notes(const kiln_context* context, size
 /** Finds a device by name: "CPU:0", "CPU" (the first of its kind), or TensorFlow's long form
  *  "/job:localhost/replica:0/task:0/device:CPU:0"; case does not matter.
  *  @param device receives the device, borrowed from the context
- *  @return NOT_FOUND, with the list of devices and the reasons for missing GPUs
+ *  @return INVALID_ARGUMENT for a text that is no name of a device; NOT_FOUND, with the list of
+ *         devices and the reasons for missing GPUs
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_context_find_device(kiln_context* context, const char* name,

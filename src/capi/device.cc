@@ -6,41 +6,14 @@
 #include "capi/error.h"
 #include "capi/handle.h"
 #include "capi/options.h"
+#include "client/device_name.h"
 
 namespace {
 
-using kiln::InvalidArgument;
 using kiln::NotFound;
 using kiln::OkStatus;
-using kiln::Result;
 using kiln::Status;
 using kiln::capi::Unwrap;
-
-char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-
-// "KIND:NUMBER" of a name in one of the forms of kiln_context_find_device; the device may not
-// exist.
-Result<std::string> CanonicalName(std::string_view name) {
-  std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(), Upper);
-  std::string_view rest = upper;
-  if (kiln::StartsWith(rest, "/")) {
-    // TensorFlow's form: /job:J/replica:R/task:T/device:KIND:N, with optional parts. There is one
-    // process, its own job.
-    std::string_view device;
-    for (std::string_view part : kiln::Split(rest.substr(1), '/')) {
-      if (kiln::StartsWith(part, "DEVICE:")) {
-        device = part.substr(std::string_view("DEVICE:").size());
-      } else if (part != "JOB:LOCALHOST" && part != "REPLICA:0" && part != "TASK:0") {
-        return NotFound("device '", name, "': there is no '", part, "', only this process");
-      }
-    }
-    rest = device;
-  }
-  if (rest.empty()) return InvalidArgument("'", name, "' names no device");
-  return std::string(rest.find(':') == std::string_view::npos ? kiln::Cat(rest, ":0")
-                                                              : std::string(rest));
-}
 
 const char* Text(const std::string* text, size_t* length) {
   if (length) *length = text ? text->size() : 0;
@@ -68,7 +41,12 @@ kiln_error* kiln_context_find_device(kiln_context* context, const char* name, si
     KILN_RETURN_IF_ERROR(kiln::capi::NotNull("kiln_context_find_device",
                                              {{"context", context}, {"device", device}}));
     KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
-    KILN_ASSIGN_OR_RETURN(std::string wanted, CanonicalName(text));
+    KILN_ASSIGN_OR_RETURN(kiln::client::DeviceName name_of, kiln::client::ParseDeviceName(text));
+    if (!name_of.elsewhere.empty()) {
+      return NotFound("device '", text, "': there is no '", name_of.elsewhere,
+                      "', only this process");
+    }
+    const std::string wanted = name_of.ToString();
     std::vector<std::string> names;
     for (const auto& found : Unwrap(context)->devices()) {
       if (found->name() == wanted) {
