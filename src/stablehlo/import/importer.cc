@@ -397,6 +397,10 @@ Result<ir::Computation*> Importer::ImportFunction(
     if (told.empty() && &function == entry_) name_of_parameter = Cat("arg", i);
     Instruction* parameter =
         body.AddParameter(arguments[i], std::move(name_of_parameter), std::move(told));
+    const Attribute* list = operation.attribute("arg_attrs");
+    if (list && list->is(AttributeKind::kArray) && i < list->items.size()) {
+      Attach(list->items[i]->fields, *body.computation(), static_cast<int64_t>(i));
+    }
     if (known[i]) folder_.Set(parameter, known[i]);
     body.Bind(argument, parameter);
   }
@@ -451,6 +455,26 @@ Result<const mlir::Block*> Importer::BlockOf(const mlir::Region& region, size_t 
                          arguments);
 }
 
+void Importer::Attach(const mlir::AttributeList& list, ir::Computation& computation,
+                      int64_t first) {
+  const Attribute* attributes = mlir::Find(list, "mhlo.frontend_attributes");
+  if (!attributes) return;
+  ir::FrontendAttributesRef& known = frontend_attributes_[attributes];
+  if (!known) {
+    std::vector<ir::FrontendAttributes::Entry> entries;
+    for (const mlir::NamedAttribute& field : attributes->fields) {
+      if (!field.value->is(AttributeKind::kString)) continue;
+      entries.emplace_back(field.name, field.value->text);
+    }
+    known = ir::MakeFrontendAttributes(std::move(entries));
+  }
+  // Instructions are made at the end.
+  auto at = computation.instructions().end();
+  for (int64_t i = computation.instruction_count(); i > first; --i) {
+    (*--at)->set_frontend_attributes(known);
+  }
+}
+
 Result<Values> Importer::ImportBlock(const mlir::Block& block, Body& body,
                                      std::string_view terminator) {
   const Deeper deeper(depth_);
@@ -461,7 +485,9 @@ Result<Values> Importer::ImportBlock(const mlir::Block& block, Body& body,
     if (operation->name != terminator) {
       KILN_RETURN_IF_ERROR(options_.interrupt.Check());
       KILN_RETURN_IF_ERROR(Charge(operation->results));
+      const int64_t made = body.computation()->instruction_count();
       KILN_ASSIGN_OR_RETURN(Values values, Lower(*this, body, *operation));
+      Attach(operation->attributes, *body.computation(), made);
       for (size_t i = 0; i < values.size(); ++i) body.Bind(operation->results[i], values[i]);
       continue;
     }

@@ -79,6 +79,9 @@ class Importer {
 
   // A failure with the location of the operation, unless it has an inner location already.
   Status Place(const mlir::Operation& operation, const Status& status);
+  // Gives the texts in the list's mhlo.frontend_attributes to the computation's instructions from
+  // number `first` on.
+  void Attach(const mlir::AttributeList& list, ir::Computation& computation, int64_t first);
 
  private:
   struct Function {
@@ -111,6 +114,7 @@ class Importer {
   Folder folder_;
   std::map<std::string, Function, std::less<>> functions_;
   std::map<std::string, ir::Computation*> specialised_;
+  std::unordered_map<const mlir::Attribute*, ir::FrontendAttributesRef> frontend_attributes_;
   const Function* entry_ = nullptr;
   int64_t depth_ = 0, charged_ = 0;
   bool placed_ = false;

@@ -98,6 +98,23 @@ TEST(StablehloImport, AliasesOfParameters) {
              "input_output_alias={ {1}: (0, {}, may-alias) }");
 }
 
+TEST(StablehloImport, FrontendAttributes) {
+  auto module = ImportText(
+      R"(func.func @main(%x: tensor<f32> {mhlo.frontend_attributes = {of = "x"}}) -> tensor<f32> {
+%y = stablehlo.negate %x {mhlo.frontend_attributes = {_XlaScope = "jit_scope_0", kiln.device = "GPU:0"}} : tensor<f32>
+%z = stablehlo.negate %y {mhlo.frontend_attributes = {number = 1 : i32}} : tensor<f32>
+return %z : tensor<f32>
+})");
+  ASSERT_TRUE(module.ok()) << module.status().ToString();
+  const ir::Instruction* z = (*module)->entry()->root();
+  EXPECT_FALSE(z->frontend_attributes());
+  const ir::Instruction* y = z->operand(0);
+  ASSERT_EQ(y->frontend_attributes()->entries().size(), 2u);
+  EXPECT_EQ(*y->FindFrontendAttribute("kiln.device"), "GPU:0");
+  EXPECT_EQ(*y->FindFrontendAttribute("_XlaScope"), "jit_scope_0");
+  EXPECT_EQ(*y->operand(0)->FindFrontendAttribute("of"), "x");
+}
+
 TEST(StablehloImport, NamesOfSources) {
   auto module = ImportText(
       R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
