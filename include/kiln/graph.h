@@ -4,7 +4,16 @@
  *
  *  A graph is used by one thread at a time, including the functions that only read it; different
  *  graphs may be used by different threads concurrently. Functions whose page says "Any thread" are
- *  exempt. */
+ *  exempt.
+ *
+ *  Ops made between the push and the pop of a scope (kiln_graph_push_device() and others) get what
+ *  the scope says; parameters and constants, too. The kinds of scopes nest independently of each
+ *  other, and graphs that are regions of an op have scopes of their own. A mistake is the graph's
+ *  error, as for builder functions: the functions of scopes return it, and so does
+ *  kiln_graph_status(). What scopes say can be set for single ops at any time, and is read by
+ *  sessions; kiln_graph_compile() compiles the whole graph for one device. In HLO text it is
+ *  frontend attributes, with the keys "kiln.device", "_XlaCompile", "_XlaScope" and
+ *  "_XlaMustCompile", and control predecessors. */
 #ifndef KILN_GRAPH_H_
 #define KILN_GRAPH_H_
 
@@ -165,8 +174,10 @@ KILN_API kiln_value kiln_graph_parameter(kiln_graph* graph, size_t number);
 /** The value of the graph's result (kiln_graph_set_results()), 0 if none is set. \since 0.1 */
 KILN_API kiln_value kiln_graph_result(kiln_graph* graph);
 
-/** The value with a name, as printed in HLO text, without the '%'.
- *  @return NOT_FOUND, or the error of kiln_graph_status(), if any \since 0.1 */
+/** The value with a name: as printed in HLO text, without the '%', or else the origin of the only
+ *  value that has it (kiln_graph_set_op_name()), with TensorFlow's ":0" at the end or without.
+ *  @return NOT_FOUND, or the error of kiln_graph_status(), if any; INVALID_ARGUMENT for an origin
+ *         of several values \since 0.1 */
 KILN_API kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t name_length,
                                            kiln_value* value);
 
@@ -187,6 +198,139 @@ KILN_API const char* kiln_graph_value_name(kiln_graph* graph, kiln_value value, 
  *  \since 0.1 */
 KILN_API kiln_error* kiln_graph_set_op_name(kiln_graph* graph, kiln_value value, const char* name,
                                             size_t name_length);
+
+/** Begins a scope of ops that are requested to run on a device. The innermost scope counts.
+ *  @param name a name as for kiln_context_find_device(); the device need not exist yet. Length 0:
+ *         no device is requested
+ *  @return INVALID_ARGUMENT for a text that is no name of a device; the graph's error, if any
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_push_device(kiln_graph* graph, const char* name,
+                                            size_t name_length);
+
+/** Ends the innermost scope of kiln_graph_push_device().
+ *  @return FAILED_PRECONDITION if there is none; the graph's error, if any \since 0.1 */
+KILN_API kiln_error* kiln_graph_pop_device(kiln_graph* graph);
+
+/** Begins a scope of ops that a session compiles together, or never compiles. As in TensorFlow, ops
+ *  of different outermost scopes are not compiled together; an inner scope only changes whether its
+ *  ops are compiled.
+ *  @param compile 1 or 0
+ *  @return INVALID_ARGUMENT for any other number; the graph's error, if any
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_push_jit_scope(kiln_graph* graph, int32_t compile);
+
+/** Ends the innermost scope of kiln_graph_push_jit_scope().
+ *  @return FAILED_PRECONDITION if there is none; the graph's error, if any \since 0.1 */
+KILN_API kiln_error* kiln_graph_pop_jit_scope(kiln_graph* graph);
+
+/** Begins a scope of names: the origins (kiln_graph_set_op_name()) of ops made inside are
+ *  "outer/inner/add", from the names of the scopes and of the op (or of the parameter). Names are
+ *  made unique as in TensorFlow, whatever their case: a second scope "layer" is "layer_1", and a
+ *  second op "layer/add" is "layer/add_1".
+ *  @param name letters, digits, '.', '_', '-', '/', '\\' and '>'; an outermost one begins with a
+ *         letter, a digit or '.'. One that ends with '/' is a whole name, continued as it is.
+ *         Length 0: ops inside get no names
+ *  @return INVALID_ARGUMENT for any other name; the graph's error, if any
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_push_name_scope(kiln_graph* graph, const char* name,
+                                                size_t name_length);
+
+/** Ends the innermost scope of kiln_graph_push_name_scope().
+ *  @return FAILED_PRECONDITION if there is none; the graph's error, if any \since 0.1 */
+KILN_API kiln_error* kiln_graph_pop_name_scope(kiln_graph* graph);
+
+/** Begins a scope of ops that a session runs after the given values, as
+ *  kiln_graph_add_control_dependency() for each op made inside; for scopes inside each other, after
+ *  the values of all. Parameters and constants wait for nothing, and an op with an operand made
+ *  inside waits by this operand.
+ *  @param values `value_count` values of this graph; none: ops made inside do not wait for the
+ *         values of outer scopes
+ *  @return INVALID_ARGUMENT for a value of another graph; the graph's error, if any
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_push_control_dependencies(kiln_graph* graph,
+                                                          const kiln_value* values,
+                                                          size_t value_count);
+
+/** Ends the innermost scope of kiln_graph_push_control_dependencies().
+ *  @return FAILED_PRECONDITION if there is none; the graph's error, if any \since 0.1 */
+KILN_API kiln_error* kiln_graph_pop_control_dependencies(kiln_graph* graph);
+
+/** Whether a session compiles an op. \since 0.1 */
+typedef int32_t kiln_jit;
+
+/** @name Compilation of an op */
+/** @{ */
+#define KILN_JIT_DEFAULT 0 /**< the session decides */
+#define KILN_JIT_ON 1      /**< compile it */
+#define KILN_JIT_OFF 2     /**< do not */
+/** @} */
+
+/** Requests the device that runs the op of a value.
+ *  @param name as for kiln_graph_push_device(); length 0: none is requested
+ *  @return INVALID_ARGUMENT for a text that is no name of a device, or a value of another graph;
+ *         the graph's error for 0
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_device(kiln_graph* graph, kiln_value value, const char* name,
+                                           size_t name_length);
+
+/** Sets whether the op of a value is compiled. KILN_JIT_DEFAULT removes it from its jit scope, too.
+ *  @return INVALID_ARGUMENT for any other mode, or a value of another graph; the graph's error
+ *         for 0
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_jit(kiln_graph* graph, kiln_value value, kiln_jit mode);
+
+/** Sets whether a session must compile the graph called by a kiln_op_call() as a whole: if it
+ *  cannot, the run fails, and names the op that does not compile.
+ *  @param must_compile 1 or 0
+ *  @return INVALID_ARGUMENT for any other number, a value that is no call, or one of another graph;
+ *         the graph's error for 0
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_must_compile(kiln_graph* graph, kiln_value value,
+                                                 int32_t must_compile);
+
+/** Makes the op of `after` run after the op of `before`, without a use of its value. A session that
+ *  runs `after` runs `before`. kiln_graph_compile() keeps the order of ops with side effects, and
+ *  drops others that no result needs.
+ *  @return INVALID_ARGUMENT if `before` needs `after`, or is it, or for a value of another graph;
+ *         the graph's error for 0
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_add_control_dependency(kiln_graph* graph, kiln_value before,
+                                                       kiln_value after);
+
+/** Sets a frontend attribute of the op of a value, a text under a key.
+ *  @param key not empty; "kiln.device" is checked as by kiln_graph_set_device()
+ *  @param text copied; NULL: there is none
+ *  @return INVALID_ARGUMENT for an empty key, or a value of another graph; the graph's error for 0
+ *
+ *  \since 0.1 */
+KILN_API kiln_error* kiln_graph_set_frontend_attribute(kiln_graph* graph, kiln_value value,
+                                                       const char* key, size_t key_length,
+                                                       const char* text, size_t text_length);
+
+/** The text of a frontend attribute, null-terminated; lives as long as the graph. NULL, with length
+ *  0, if the op has none of the key, and for a value of another graph. `length` may be NULL.
+ *  \since 0.1 */
+KILN_API const char* kiln_graph_value_frontend_attribute(kiln_graph* graph, kiln_value value,
+                                                         const char* key, size_t key_length,
+                                                         size_t* length);
+
+/** The requested device of the op of a value, as it was given, null-terminated; lives as long as
+ *  the graph. NULL, with length 0, if none is requested, and for a value of another graph.
+ *  `length` may be NULL. \since 0.1 */
+KILN_API const char* kiln_graph_value_device(kiln_graph* graph, kiln_value value, size_t* length);
+
+/** The origin of a value (kiln_graph_set_op_name(), kiln_graph_push_name_scope()), null-terminated,
+ *  empty if there is none; valid until it is set. NULL for a value of another graph. `length` may
+ *  be NULL. \since 0.1 */
+KILN_API const char* kiln_graph_value_op_name(kiln_graph* graph, kiln_value value, size_t* length);
 
 /** The graph as HLO text, readable by XLA too.
  *  @param text receives one reference, to be released with kiln_text_release()

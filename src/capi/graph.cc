@@ -75,7 +75,10 @@ kiln_graph::kiln_graph(kiln::client::Client& client, std::unique_ptr<kiln::ir::M
       serial_(NextSerial()) {
   module_->set_is_scheduled(false);
   if (!module_->entry()) module_->set_entry(module_->AddComputation("main"));
-  for (kiln::ir::Instruction* instruction : entry().instructions()) Register(instruction);
+  for (kiln::ir::Instruction* instruction : entry().instructions()) {
+    instruction->set_frontend_attributes(attributes_.Share(instruction->frontend_attributes()));
+    Register(instruction);
+  }
 }
 
 kiln_graph::~kiln_graph() {
@@ -129,10 +132,57 @@ Status kiln::capi::WithOperands(const Status& status, Opcode opcode,
 Result<Instruction*> kiln_graph::Add(kiln::ir::InstructionSpec spec) {
   const Opcode opcode = spec.opcode;
   const std::vector<Instruction*> operands = spec.operands;
+  scopes_.Mark(spec);
+  std::vector<Instruction*> predecessors;
+  if (scopes_.has_control()) {
+    predecessors =
+        scopes_.PredecessorsOf(spec, [&](const Instruction* value) { return indices_.at(value); });
+  }
   Result<Instruction*> added = entry().Add(std::move(spec));
   if (!added.ok()) return kiln::capi::WithOperands(added.status(), opcode, operands);
   Register(*added);
+  for (Instruction* predecessor : predecessors) {
+    KILN_RETURN_IF_ERROR(entry().AddControlDependency(predecessor, *added));
+  }
   return added;
+}
+
+void kiln_graph::SetAttribute(Instruction& value, std::string_view key,
+                              std::optional<std::string_view> text) {
+  value.set_frontend_attributes(
+      attributes_.Share(kiln::ir::WithFrontendAttribute(value.frontend_attributes(), key, text)));
+  ++version_;
+}
+
+Status kiln_graph::AddControlDependency(Instruction* before, Instruction* after) {
+  KILN_RETURN_IF_ERROR(entry().AddControlDependency(before, after));
+  ++version_;
+  return OkStatus();
+}
+
+void kiln_graph::SetOpName(Instruction& value, std::string_view name) {
+  value.set_op_name(std::string(name));
+  if (scopes_.gives_names()) scopes_.NoteName(name);
+}
+
+Result<Instruction*> kiln_graph::FindValue(std::string_view name) const {
+  for (Instruction* value : values_) {
+    if (value->name() == name) return value;
+  }
+  // TensorFlow's name of an op's first output.
+  std::string_view op_name = name;
+  if (op_name.ends_with(":0")) op_name.remove_suffix(2);
+  Instruction* found = nullptr;
+  for (Instruction* value : values_) {
+    if (value->op_name() != op_name || op_name.empty()) continue;
+    if (found) {
+      return InvalidArgument("the graph '", module_->name(),
+                             "' has several values of the op name '", op_name, "', '",
+                             found->name(), "' and '", value->name(), "' among them");
+    }
+    found = value;
+  }
+  return found;
 }
 
 void kiln_graph::SetRoot(Instruction* root) {
@@ -355,11 +405,10 @@ kiln_error* kiln_graph_find_value(kiln_graph* graph, const char* name, size_t na
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_find_value", {{"graph", graph}, {"value", value}}));
     KILN_ASSIGN_OR_RETURN(std::string_view wanted, kiln::capi::TextOf("name", name, name_length));
-    for (const Instruction* i : graph->values()) {
-      if (i->name() == wanted) {
-        *value = graph->IdOf(i);
-        return OkStatus();
-      }
+    KILN_ASSIGN_OR_RETURN(const Instruction* found, graph->FindValue(wanted));
+    if (found) {
+      *value = graph->IdOf(found);
+      return OkStatus();
     }
     // It may be missing because of an earlier error.
     KILN_RETURN_IF_ERROR(graph->status());
@@ -393,7 +442,7 @@ kiln_error* kiln_graph_set_op_name(kiln_graph* graph, kiln_value value, const ch
     KILN_RETURN_IF_ERROR(NotNull("kiln_graph_set_op_name", {{"graph", graph}}));
     KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
     KILN_ASSIGN_OR_RETURN(Instruction * instruction, graph->ValueOf(value));
-    instruction->set_op_name(std::string(text));
+    graph->SetOpName(*instruction, text);
     return OkStatus();
   });
 }

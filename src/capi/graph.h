@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "capi/handle.h"
+#include "capi/scopes.h"
 #include "capi/symbol_numbers.h"
 #include "ir/ir.h"
 #include "kiln/graph.h"
@@ -38,6 +39,7 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   kiln::Status CheckComplete() const;
 
   // Adds an instruction to the entry, with shape inference, whose errors get the operands' names.
+  // It gets what the scopes have for it.
   kiln::Result<kiln::ir::Instruction*> Add(kiln::ir::InstructionSpec spec);
   void SetRoot(kiln::ir::Instruction* root);
   kiln_value IdOf(const kiln::ir::Instruction* instruction) const;
@@ -47,6 +49,15 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   const std::vector<kiln::ir::Instruction*>& values() const { return values_; }
   // The position of a value, if it is this graph's.
   std::optional<size_t> IndexOf(kiln_value value) const;
+
+  kiln::capi::Scopes& scopes() { return scopes_; }
+  // Sets or removes a frontend attribute of a value. Texts stay as long as the graph.
+  void SetAttribute(kiln::ir::Instruction& value, std::string_view key,
+                    std::optional<std::string_view> text);
+  kiln::Status AddControlDependency(kiln::ir::Instruction* before, kiln::ir::Instruction* after);
+  void SetOpName(kiln::ir::Instruction& value, std::string_view name);
+  // By its name, or by an op_name that one value alone has. Null if there is none.
+  kiln::Result<kiln::ir::Instruction*> FindValue(std::string_view name) const;
 
   kiln::capi::SymbolNumbers& symbols() { return symbols_; }
   const kiln::capi::SymbolNumbers& symbols() const { return symbols_; }
@@ -76,6 +87,8 @@ struct kiln_graph : kiln::Counted<kiln_graph> {
   kiln::Status status_;
   std::vector<kiln::ir::Instruction*> values_;
   std::unordered_map<const kiln::ir::Instruction*, size_t> indices_;
+  kiln::capi::AttributesPool attributes_;
+  kiln::capi::Scopes scopes_{attributes_};
   kiln::capi::SymbolNumbers symbols_;
   std::unordered_map<const kiln::ir::Instruction*, std::vector<int64_t>> dims_;
   std::map<std::pair<uint32_t, uint64_t>, kiln::ir::Computation*> regions_;

@@ -90,6 +90,12 @@ REDUCERS = {
     'XOR': 7,
 }
 
+JIT_MODES = {
+    'DEFAULT': 0,
+    'ON': 1,
+    'OFF': 2,
+}
+
 LOG_LEVELS = {
     'DEFAULT': 0,
     'INFO': 1,
@@ -171,6 +177,26 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_graph_value_shape': (ErrorPointer, [c_void_p, c_uint64, c_void_p]),
     'kiln_graph_value_name': (c_char_p, [c_void_p, c_uint64, POINTER(c_size_t)]),
     'kiln_graph_set_op_name': (ErrorPointer, [c_void_p, c_uint64, c_char_p, c_size_t]),
+    'kiln_graph_push_device': (ErrorPointer, [c_void_p, c_char_p, c_size_t]),
+    'kiln_graph_pop_device': (ErrorPointer, [c_void_p]),
+    'kiln_graph_push_jit_scope': (ErrorPointer, [c_void_p, c_int32]),
+    'kiln_graph_pop_jit_scope': (ErrorPointer, [c_void_p]),
+    'kiln_graph_push_name_scope': (ErrorPointer, [c_void_p, c_char_p, c_size_t]),
+    'kiln_graph_pop_name_scope': (ErrorPointer, [c_void_p]),
+    'kiln_graph_push_control_dependencies': (ErrorPointer, [c_void_p, POINTER(c_uint64), c_size_t]),
+    'kiln_graph_pop_control_dependencies': (ErrorPointer, [c_void_p]),
+    'kiln_graph_set_device': (ErrorPointer, [c_void_p, c_uint64, c_char_p, c_size_t]),
+    'kiln_graph_set_jit': (ErrorPointer, [c_void_p, c_uint64, c_void_p]),
+    'kiln_graph_set_must_compile': (ErrorPointer, [c_void_p, c_uint64, c_int32]),
+    'kiln_graph_add_control_dependency': (ErrorPointer, [c_void_p, c_uint64, c_uint64]),
+    'kiln_graph_set_frontend_attribute': (
+        ErrorPointer,
+        [c_void_p, c_uint64, c_char_p, c_size_t, c_char_p, c_size_t]),
+    'kiln_graph_value_frontend_attribute': (
+        c_char_p,
+        [c_void_p, c_uint64, c_char_p, c_size_t, POINTER(c_size_t)]),
+    'kiln_graph_value_device': (c_char_p, [c_void_p, c_uint64, POINTER(c_size_t)]),
+    'kiln_graph_value_op_name': (c_char_p, [c_void_p, c_uint64, POINTER(c_size_t)]),
     'kiln_graph_to_hlo_text': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_graph_to_dot': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_op_parameter': (

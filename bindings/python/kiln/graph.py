@@ -8,6 +8,8 @@ from ._arrays import host_array
 from ._dtypes import DType, DTypeLike
 from ._graph_ops import GraphOps
 from ._library import ints, lib, made_text, options, text
+from ._ops import values
+from ._scopes import Scope
 from ._table import REDUCERS
 from .device import Cancellation, Device
 from .executable import Executable, compile_graph
@@ -126,6 +128,43 @@ class Graph(GraphOps):
             self.check()
         return Symbol(self, number)
 
+    # --- Scopes and marks, for sessions: `compile` compiles the whole graph for one device
+
+    def device(self, name: Optional[str]) -> Scope:
+        """A scope of ops that are requested to run on a device: `with graph.device('GPU:0'):`. The
+        innermost one counts; None: no device is requested.
+        """
+        name_and_length = text(name or '')
+        return Scope(lambda: lib.kiln_graph_push_device(self, *name_and_length),
+                     lambda: lib.kiln_graph_pop_device(self))
+
+    def jit_scope(self, compile_ops: bool = True) -> Scope:
+        """A scope of ops that a session compiles together, or never compiles. Ops of different
+        outermost scopes are not compiled together.
+        """
+        return Scope(lambda: lib.kiln_graph_push_jit_scope(self, int(compile_ops)),
+                     lambda: lib.kiln_graph_pop_jit_scope(self))
+
+    def name_scope(self, name: str) -> Scope:
+        """A scope of names: the op names of ops inside begin with those of the scopes, as in
+        "layer/add", and are made unique as in TensorFlow.
+        """
+        name_and_length = text(name)
+        return Scope(lambda: lib.kiln_graph_push_name_scope(self, *name_and_length),
+                     lambda: lib.kiln_graph_pop_name_scope(self))
+
+    def control_dependencies(self, after: Optional[Iterable[Value]]) -> Scope:
+        """A scope of ops that a session runs after values, also those of outer scopes; None: after
+        no scope's values.
+        """
+        ids, count = values(after or ())
+        return Scope(lambda: lib.kiln_graph_push_control_dependencies(self, ids, count),
+                     lambda: lib.kiln_graph_pop_control_dependencies(self))
+
+    def add_control_dependency(self, before: Value, after: Value) -> None:
+        """Makes a session run `after` after `before`, without a use of its value."""
+        lib.kiln_graph_add_control_dependency(self, before.id, after.id)
+
     # --- Functions of kiln.nn
 
     broadcast_to = staticmethod(nn.broadcast_to)
@@ -165,7 +204,7 @@ class Graph(GraphOps):
         lib.kiln_graph_set_results(self, ids, len(values))
 
     def find(self, name: str) -> Value:
-        """The value with a name in HLO text, without the '%'."""
+        """The value with a name in HLO text, without the '%', or the only one with an op name."""
         place = ctypes.c_uint64()
         lib.kiln_graph_find_value(self, *text(name), ctypes.byref(place))
         return self.value(place.value)

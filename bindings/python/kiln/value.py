@@ -12,6 +12,7 @@ from ._library import decoded, lib, text
 from ._operators import (Axis, axes_of, binary, broadcast_to, count, index, integers, matmul, reduce,
                          refuse_out)
 from ._structs import Shape as ShapeStruct
+from ._table import JIT_MODES
 from .symbol import size_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,38 @@ class Value(Shaped):
     def name(self) -> str:
         """Its name in HLO text."""
         return decoded(lib.kiln_graph_value_name, self.graph, self.id) or ''
+
+    @property
+    def op_name(self) -> str:
+        """Its origin, for dumps and messages; empty if there is none."""
+        return decoded(lib.kiln_graph_value_op_name, self.graph, self.id) or ''
+
+    @property
+    def device(self) -> Optional[str]:
+        """The device requested for its op, as it was given; None if there is none. Can be set."""
+        return decoded(lib.kiln_graph_value_device, self.graph, self.id)
+
+    @device.setter
+    def device(self, name: Optional[str]) -> None:
+        lib.kiln_graph_set_device(self.graph, self.id, *text(name or ''))
+
+    def set_jit(self, compile_op: Optional[bool]) -> None:
+        """Sets whether a session compiles its op; None: the session decides."""
+        mode = {None: 'DEFAULT', True: 'ON', False: 'OFF'}[compile_op]
+        lib.kiln_graph_set_jit(self.graph, self.id, JIT_MODES[mode])
+
+    def set_must_compile(self, must_compile: bool = True) -> None:
+        """Sets whether a session must compile the called graph as a whole; for results of `call`."""
+        lib.kiln_graph_set_must_compile(self.graph, self.id, int(must_compile))
+
+    def frontend_attribute(self, key: str) -> Optional[str]:
+        """The text of a frontend attribute of its op; None if there is none."""
+        return decoded(lib.kiln_graph_value_frontend_attribute, self.graph, self.id, *text(key))
+
+    def set_frontend_attribute(self, key: str, content: Optional[str]) -> None:
+        """Sets a frontend attribute of its op; None removes it."""
+        value = (None, 0) if content is None else text(content)
+        lib.kiln_graph_set_frontend_attribute(self.graph, self.id, *text(key), *value)
 
     def set_op_name(self, name: str) -> None:
         """Sets its origin, for dumps and messages."""

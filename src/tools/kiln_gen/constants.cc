@@ -91,6 +91,8 @@ std::vector<ConstantGroup> ConstantGroups() {
                  {"AND", KILN_REDUCER_AND},
                  {"OR", KILN_REDUCER_OR},
                  {"XOR", KILN_REDUCER_XOR}}),
+          Named("JIT_MODES", "KILN_JIT_",
+                {{"DEFAULT", KILN_JIT_DEFAULT}, {"ON", KILN_JIT_ON}, {"OFF", KILN_JIT_OFF}}),
           Named("LOG_LEVELS", "KILN_LOG_",
                 {{"DEFAULT", KILN_LOG_DEFAULT},
                  {"INFO", KILN_LOG_INFO},

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "calls/callers.h"
+#include "calls/graphs.h"
 #include "calls/world.h"
 
 namespace kiln::fuzz {
@@ -60,30 +61,6 @@ void Keep(World& w, kiln_graph* graph, const std::shared_ptr<ContextState>& cont
   state->context = context;
   state->has_loops = true;
   w.Look(*state);
-}
-
-std::shared_ptr<GraphState> AnyGraph(World& w) {
-  if (w.Chance(2)) return nullptr;
-  return w.Chance(50) || w.graphs.empty() ? w.Graph() : w.Pick(w.graphs);
-}
-
-kiln_value AnyValue(World& w, const GraphState* graph) {
-  if (w.Chance(10)) return static_cast<kiln_value>(w.WildNumber());
-  if (graph && w.Chance(95)) return graph->values.empty() ? 0 : w.Pick(graph->values).id;
-  const auto& other = *w.Graph();
-  return other.values.empty() ? 0 : w.Pick(other.values).id;
-}
-
-bool IsOf(const GraphState* graph, kiln_value value) {
-  if (!graph) return false;
-  for (const Value& v : graph->values) {
-    if (v.id == value) return true;
-  }
-  return false;
-}
-
-kiln_graph* HandleOf(const std::shared_ptr<GraphState>& graph) {
-  return graph ? graph->handle : nullptr;
 }
 
 // A size of the graph's: a symbol, a number of one, or a size.
