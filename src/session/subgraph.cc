@@ -3,12 +3,14 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
+
+#include "session/outline.h"
 
 namespace kiln::session {
 namespace {
 
-using ir::Computation;
 using ir::Instruction;
 using ByName = std::unordered_map<std::string_view, Instruction*>;
 
@@ -57,44 +59,17 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
   KILN_ASSIGN_OR_RETURN(std::vector<Instruction*> fetched, Find(by_name, fetches, "fetched"));
   auto needed = Needed(fetched, fed);
 
-  auto part = std::make_unique<ir::Module>(module.name());
-  std::unordered_map<const Computation*, Computation*> callees;
+  const std::unordered_set<const Instruction*> is_fed(fed.begin(), fed.end());
+  std::vector<Instruction*> computed;
   for (Instruction* i : module.entry()->instructions()) {
-    if (!needed.contains(i)) continue;
-    for (const Computation* callee : i->called()) {
-      Computation*& copy = callees[callee];
-      if (!copy) copy = part->CloneComputation(*callee, callee->name());
-    }
-  }
-  Computation* entry = part->AddComputation(module.entry()->name());
-  part->set_entry(entry);
-  std::unordered_map<const Instruction*, Instruction*> copies;
-  for (size_t i = 0; i < fed.size(); ++i) {
-    copies[fed[i]] =
-        entry->Create({.opcode = Opcode::kParameter,
-                       .attributes = {{Attr::kParameterNumber, static_cast<int64_t>(i)}},
-                       .shape = fed[i]->shape(),
-                       .name = fed[i]->name(),
-                       .op_name = fed[i]->op_name()});
-  }
-  for (Instruction* i : module.entry()->instructions()) {
-    if (!needed.contains(i) || copies.contains(i)) continue;
+    if (!needed.contains(i) || is_fed.contains(i)) continue;
     if (i->opcode() == Opcode::kParameter) {
       return InvalidArgument("the parameter '", i->name(), "', ", i->shape(),
                              ", is needed by what is fetched, and is not fed");
     }
-    std::vector<Instruction*> operands;
-    for (const Instruction* operand : i->operands()) operands.push_back(copies.at(operand));
-    ir::InstructionSpec spec = ir::CopySpec(*i, std::move(operands));
-    for (Computation*& callee : spec.called) callee = callees.at(callee);
-    copies[i] = entry->Create(std::move(spec));
+    computed.push_back(i);
   }
-  std::vector<Instruction*> results;
-  for (const Instruction* i : fetched) results.push_back(copies.at(i));
-  KILN_ASSIGN_OR_RETURN(Instruction * root,
-                        entry->Add({.opcode = Opcode::kTuple, .operands = std::move(results)}));
-  entry->set_root(root);
-  return part;
+  return OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
 }
 
 }  // namespace kiln::session

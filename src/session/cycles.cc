@@ -1,0 +1,303 @@
+#include "session/cycles.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::session {
+namespace {
+
+constexpr int kLabelBits = 62;
+constexpr uint64_t kLastLabel = uint64_t{1} << kLabelBits;
+
+}  // namespace
+
+GraphCycles::GraphCycles(int32_t node_count) {
+  const size_t n = static_cast<size_t>(node_count);
+  for (int d : {kOut, kIn}) {
+    heads_[d].assign(n, kNone);
+    degrees_[d].assign(n, 0);
+    seen_[d].assign(n, 0);
+  }
+  next_.resize(n + 2);
+  previous_.resize(n + 2);
+  labels_.resize(n + 2);
+  next_[tail()] = previous_[head()] = kNone;
+  labels_[tail()] = kLastLabel;
+  int32_t last = head();
+  for (int32_t node = 0; node <= node_count; ++node) {
+    int32_t at = node < node_count ? node : tail();
+    if (at != tail()) labels_[at] = (static_cast<uint64_t>(node) + 1) * (kLastLabel / (n + 1));
+    next_[last] = at;
+    previous_[at] = last;
+    last = at;
+  }
+}
+
+std::vector<int32_t> GraphCycles::Neighbours(Direction d, int32_t node) const {
+  std::vector<int32_t> all;
+  all.reserve(static_cast<size_t>(degrees_[d][node]));
+  for (int32_t e = heads_[d][node]; e >= 0; e = edges_[e].next[d]) all.push_back(edges_[e].ends[d]);
+  return all;
+}
+
+void GraphCycles::Push(Direction d, int32_t node, int32_t edge) {
+  int32_t first = heads_[d][node];
+  edges_[edge].next[d] = first;
+  edges_[edge].previous[d] = kNone;
+  if (first >= 0) edges_[first].previous[d] = edge;
+  heads_[d][node] = edge;
+  ++degrees_[d][node];
+}
+
+void GraphCycles::Detach(Direction d, int32_t edge) {
+  const Edge& e = edges_[edge];
+  int32_t node = e.ends[Reverse(d)];
+  if (e.previous[d] >= 0) {
+    edges_[e.previous[d]].next[d] = e.next[d];
+  } else {
+    heads_[d][node] = e.next[d];
+  }
+  if (e.next[d] >= 0) edges_[e.next[d]].previous[d] = e.previous[d];
+  --degrees_[d][node];
+}
+
+void GraphCycles::Link(int32_t from, int32_t to) {
+  int32_t edge;
+  if (free_edges_.empty()) {
+    edge = static_cast<int32_t>(edges_.size());
+    edges_.emplace_back();
+  } else {
+    edge = free_edges_.back();
+    free_edges_.pop_back();
+  }
+  edges_[edge].ends[kOut] = to;
+  edges_[edge].ends[kIn] = from;
+  Push(kOut, from, edge);
+  Push(kIn, to, edge);
+  edge_of_[Key(from, to)] = edge;
+}
+
+bool GraphCycles::AddEdge(int32_t from, int32_t to) {
+  if (from == to) return false;
+  if (HasEdge(from, to)) return true;
+  if (labels_[from] > labels_[to]) {
+    switch (FindPath(to, from, kNone)) {
+      case Found::kPath:
+        return false;
+      case Found::kAllSuccessors:
+        MoveBehind(from, searches_[kOut].found);
+        break;
+      case Found::kAllPredecessors:
+        MoveBehind(previous_[to], searches_[kIn].found);
+        break;
+    }
+  }
+  Link(from, to);
+  return true;
+}
+
+bool GraphCycles::RemoveEdge(int32_t from, int32_t to) {
+  auto it = edge_of_.find(Key(from, to));
+  if (it == edge_of_.end()) return false;
+  Detach(kOut, it->second);
+  Detach(kIn, it->second);
+  free_edges_.push_back(it->second);
+  edge_of_.erase(it);
+  return true;
+}
+
+std::optional<int32_t> GraphCycles::Contract(int32_t a, int32_t b) {
+  if (a == b) return a;
+  if (labels_[a] > labels_[b]) std::swap(a, b);
+  auto direct = edge_of_.find(Key(a, b));
+  // The node's place is next to the search that did not end.
+  int32_t place = a;
+  switch (FindPath(a, b, direct == edge_of_.end() ? kNone : direct->second)) {
+    case Found::kPath:
+      return std::nullopt;
+    case Found::kAllSuccessors:
+      MoveBehind(b, std::span(searches_[kOut].found).subspan(1));
+      place = b;
+      break;
+    case Found::kAllPredecessors:
+      MoveBehind(previous_[a], std::span(searches_[kIn].found).subspan(1));
+      break;
+  }
+  RemoveEdge(a, b);
+  auto edges = [&](int32_t node) { return degrees_[kOut][node] + degrees_[kIn][node]; };
+  int32_t kept = edges(a) >= edges(b) ? a : b, gone = kept == a ? b : a;
+  Absorb(kept, gone);
+  if (kept != place) {
+    int32_t before = previous_[place];
+    uint64_t label = labels_[place];
+    Unlink(place);
+    // The two may be neighbours.
+    if (before == kept) before = previous_[kept];
+    Unlink(kept);
+    LinkAfter(before, kept, label);
+  } else {
+    Unlink(gone);
+  }
+  return kept;
+}
+
+void GraphCycles::Absorb(int32_t kept, int32_t gone) {
+  for (Direction d : {kOut, kIn}) {
+    auto key = [&](int32_t near, int32_t far) {
+      return d == kOut ? Key(near, far) : Key(far, near);
+    };
+    for (int32_t e = heads_[d][gone], next; e >= 0; e = next) {
+      next = edges_[e].next[d];
+      int32_t far = edges_[e].ends[d];
+      edge_of_.erase(key(gone, far));
+      if (edge_of_.emplace(key(kept, far), e).second) {
+        edges_[e].ends[Reverse(d)] = kept;
+        Push(d, kept, e);
+      } else {
+        Detach(Reverse(d), e);
+        free_edges_.push_back(e);
+      }
+    }
+    heads_[d][gone] = kNone;
+    degrees_[d][gone] = 0;
+  }
+}
+
+GraphCycles::Step GraphCycles::Walk(Direction d, int32_t low, int32_t high, int32_t ignored) {
+  Search& s = searches_[d];
+  while (s.at < s.found.size()) {
+    if (s.edge == kNotBegun) s.edge = heads_[d][s.found[s.at]];
+    if (s.edge == kNone) {
+      ++s.at;
+      s.edge = kNotBegun;
+      continue;
+    }
+    int32_t edge = std::exchange(s.edge, edges_[s.edge].next[d]), node = edges_[edge].ends[d];
+    if (edge == ignored) continue;
+    if (seen_[Reverse(d)][node] == search_) return Step::kMeets;
+    if (labels_[node] > labels_[low] && labels_[node] < labels_[high] &&
+        seen_[d][node] != search_) {
+      seen_[d][node] = search_;
+      s.found.push_back(node);
+    }
+    return Step::kMore;
+  }
+  return Step::kEnd;
+}
+
+GraphCycles::Found GraphCycles::FindPath(int32_t from, int32_t to, int32_t ignored) {
+  if (++search_ == 0) {
+    for (auto& seen : seen_) std::ranges::fill(seen, 0);
+    search_ = 1;
+  }
+  for (Direction d : {kOut, kIn}) {
+    int32_t first = d == kOut ? from : to;
+    searches_[d].found.assign(1, first);
+    searches_[d].at = 0;
+    searches_[d].edge = kNotBegun;
+    seen_[d][first] = search_;
+  }
+  for (;;) {
+    for (Direction d : {kOut, kIn}) {
+      switch (Walk(d, from, to, ignored)) {
+        case Step::kMore:
+          break;
+        case Step::kMeets:
+          return Found::kPath;
+        case Step::kEnd:
+          return d == kOut ? Found::kAllSuccessors : Found::kAllPredecessors;
+      }
+    }
+  }
+}
+
+bool GraphCycles::IsReachable(int32_t from, int32_t to) {
+  if (from == to) return true;
+  return labels_[from] < labels_[to] && FindPath(from, to, kNone) == Found::kPath;
+}
+
+std::vector<int32_t> GraphCycles::Between(int32_t from, int32_t to) const {
+  std::vector<bool> reached[2] = {std::vector<bool>(heads_[kOut].size()),
+                                  std::vector<bool>(heads_[kOut].size())};
+  std::vector<int32_t> nodes;
+  for (Direction d : {kOut, kIn}) {
+    nodes.assign(1, d == kOut ? from : to);
+    reached[d][nodes[0]] = true;
+    for (size_t at = 0; at < nodes.size(); ++at) {
+      for (int32_t e = heads_[d][nodes[at]]; e >= 0; e = edges_[e].next[d]) {
+        int32_t node = edges_[e].ends[d];
+        if (reached[d][node] || labels_[node] < labels_[from] || labels_[node] > labels_[to]) {
+          continue;
+        }
+        reached[d][node] = true;
+        nodes.push_back(node);
+      }
+    }
+  }
+  std::erase_if(nodes, [&](int32_t node) { return !reached[kOut][node]; });
+  std::ranges::sort(nodes, {}, [&](int32_t node) { return labels_[node]; });
+  return nodes;
+}
+
+std::vector<int32_t> GraphCycles::Order() const {
+  std::vector<int32_t> order;
+  for (int32_t node = next_[head()]; node != tail(); node = next_[node]) order.push_back(node);
+  return order;
+}
+
+void GraphCycles::Unlink(int32_t node) {
+  next_[previous_[node]] = next_[node];
+  previous_[next_[node]] = previous_[node];
+  next_[node] = kNone;
+}
+
+void GraphCycles::LinkAfter(int32_t place, int32_t node, uint64_t label) {
+  labels_[node] = label;
+  next_[node] = next_[place];
+  previous_[node] = place;
+  previous_[next_[place]] = node;
+  next_[place] = node;
+}
+
+void GraphCycles::MoveBehind(int32_t place, std::span<int32_t> nodes) {
+  std::ranges::sort(nodes, {}, [&](int32_t node) { return labels_[node]; });
+  for (int32_t node : nodes) Unlink(node);
+  uint64_t step = (labels_[next_[place]] - labels_[place]) / (nodes.size() + 1);
+  for (int32_t node : nodes) {
+    if (step == 0 && labels_[next_[place]] - labels_[place] < 2) MakeRoomBehind(place);
+    uint64_t room = labels_[next_[place]] - labels_[place];
+    LinkAfter(place, node, labels_[place] + (step > 0 ? step : room / 2));
+    place = node;
+  }
+}
+
+// Spreads the labels of the smallest range around the place, a power of two in size, that is
+// sparse enough. Larger ranges have to be sparser, so the next time is far away.
+void GraphCycles::MakeRoomBehind(int32_t place) {
+  // The head keeps its label.
+  if (place == head()) place = next_[place];
+  int32_t first = place, last = place;
+  uint64_t count = 1;
+  double most = 1;
+  for (int bits = 1; bits <= kLabelBits; ++bits) {
+    uint64_t size = uint64_t{1} << bits, low = labels_[place] / size * size;
+    while (previous_[first] != head() && labels_[previous_[first]] >= low) {
+      first = previous_[first];
+      ++count;
+    }
+    while (next_[last] != tail() && labels_[next_[last]] < low + size) {
+      last = next_[last];
+      ++count;
+    }
+    most *= 1.5;
+    uint64_t step = size / (count + 1);
+    if (static_cast<double>(count) > most || step < 2) continue;
+    uint64_t label = low;
+    for (int32_t node = first; node != next_[last]; node = next_[node]) {
+      labels_[node] = label += step;
+    }
+    return;
+  }
+}
+
+}  // namespace kiln::session

@@ -1,0 +1,107 @@
+// An acyclic graph with a topological order, kept while edges come and go and while nodes are
+// contracted: XLA's GraphCycles.
+//
+// Only the affected region is searched: the nodes between the two ends in the order (D. Pearce,
+// P. Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM Journal of
+// Experimental Algorithmics 11, 2006). A forward search from one end and a backward search from the
+// other take turns, edge by edge. The first to run out of edges proves that there is no path, and
+// only its nodes move (M. Bender, J. Fineman, S. Gilbert, R. Tarjan, "A New Approach to Incremental
+// Cycle Detection and Related Problems", ACM Transactions on Algorithms 12, 2016). A value with
+// thousands of users thus costs no more than its users do. The order is a list with labels
+// (M. Bender and others, "Two Simplified Algorithms for Maintaining Order in a List", ESA 2002).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace kiln::session {
+
+class GraphCycles {
+ public:
+  // Nodes 0 to node_count - 1 without edges, in this order.
+  explicit GraphCycles(int32_t node_count);
+
+  // Nodes in arguments are alive: never contracted into another one.
+
+  // False, with nothing changed: the edge would close a cycle. Any two nodes have at most one edge.
+  bool AddEdge(int32_t from, int32_t to);
+  // Whether the edge existed.
+  bool RemoveEdge(int32_t from, int32_t to);
+  bool HasEdge(int32_t from, int32_t to) const { return edge_of_.contains(Key(from, to)); }
+
+  // Makes one node of two, with the edges of both, at a cost of the smaller number of edges. The
+  // result is the one of the two that stays alive. Nullopt, with nothing changed: a path of more
+  // than one edge leads from one to the other, and would become a cycle.
+  std::optional<int32_t> Contract(int32_t a, int32_t b);
+
+  bool IsAlive(int32_t node) const { return next_[node] >= 0; }
+  // In no particular order.
+  std::vector<int32_t> Successors(int32_t node) const { return Neighbours(kOut, node); }
+  std::vector<int32_t> Predecessors(int32_t node) const { return Neighbours(kIn, node); }
+  int64_t predecessor_count(int32_t node) const { return degrees_[kIn][node]; }
+
+  // Whether a path leads from one to the other; a node reaches itself.
+  bool IsReachable(int32_t from, int32_t to);
+  // The nodes on paths between the two, the ends included, in the order. There is a path.
+  std::vector<int32_t> Between(int32_t from, int32_t to) const;
+  // The nodes that are alive, predecessors before successors.
+  std::vector<int32_t> Order() const;
+
+ private:
+  enum Direction : int { kOut, kIn };
+  static Direction Reverse(Direction d) { return d == kOut ? kIn : kOut; }
+  // `ends[d]` is the end that the edge has in direction d, and the other two are its neighbours in
+  // the list of the edges of the end that it leaves in this direction.
+  struct Edge {
+    int32_t ends[2], next[2], previous[2];
+  };
+  // A search from a node in one direction.
+  struct Search {
+    std::vector<int32_t> found;  // the first node first
+    size_t at = 0;               // the index of the node whose edges are walked
+    int32_t edge = kNotBegun;
+  };
+  enum class Found : uint8_t { kPath, kAllSuccessors, kAllPredecessors };
+  static constexpr int32_t kNone = -1, kNotBegun = -2;
+
+  static uint64_t Key(int32_t from, int32_t to) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(from)) << 32 | static_cast<uint32_t>(to);
+  }
+  std::vector<int32_t> Neighbours(Direction d, int32_t node) const;
+  void Push(Direction d, int32_t node, int32_t edge);
+  void Detach(Direction d, int32_t edge);
+  void Link(int32_t from, int32_t to);
+  void Absorb(int32_t kept, int32_t gone);
+
+  // Looks for a path from a node to one behind it in the order, other than the edge `ignored`.
+  Found FindPath(int32_t from, int32_t to, int32_t ignored);
+  enum class Step : uint8_t { kMore, kMeets, kEnd };
+  Step Walk(Direction d, int32_t low, int32_t high, int32_t ignored);
+
+  void Unlink(int32_t node);
+  void LinkAfter(int32_t place, int32_t node, uint64_t label);
+  // Moves nodes, which keep their order, to behind `place`.
+  void MoveBehind(int32_t place, std::span<int32_t> nodes);
+  void MakeRoomBehind(int32_t place);
+
+  int32_t head() const { return static_cast<int32_t>(labels_.size()) - 2; }
+  int32_t tail() const { return static_cast<int32_t>(labels_.size()) - 1; }
+
+  std::vector<Edge> edges_;
+  std::vector<int32_t> free_edges_;
+  std::unordered_map<uint64_t, int32_t> edge_of_;
+  std::vector<int32_t> heads_[2];    // the first edge of a node
+  std::vector<int32_t> degrees_[2];  // the number of edges
+  // The order: a list from head() to tail(), with ascending labels. Nodes that are not alive have
+  // no next one.
+  std::vector<int32_t> next_, previous_;
+  std::vector<uint64_t> labels_;
+  Search searches_[2];
+  std::vector<uint32_t> seen_[2];  // the number of the last search that found a node
+  uint32_t search_ = 0;
+};
+
+}  // namespace kiln::session
