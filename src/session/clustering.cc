@@ -145,7 +145,7 @@ Status ClusterBuilder::FindLoose() {
   }
   for (const ControlEdge& edge : input_.control_edges) {
     for (const Instruction* end : {edge.before, edge.after}) {
-      if (!end || !result_.positions_.contains(end)) {
+      if (!end || end->parent() != &input_.entry) {
         return InvalidArgument("a control edge leads out of the computation '", input_.entry.name(),
                                "'", end ? " to '" : "", end ? end->name() : "", end ? "'" : "");
       }

@@ -150,7 +150,9 @@ TEST(ClusteringScale, IsAboutLinearInTheNumberOfOps) {
         double seconds = graph.Seconds(mix.every, mix.by_device);
         std::cout << std::setw(10) << seconds * 1e3;
         // A tenth of a second is usual for 100,000 ops; quadratic time would be minutes.
-        if (mix.every == 0) EXPECT_EQ(graph.clusters(), 1u);
+        if (mix.every == 0) {
+          EXPECT_EQ(graph.clusters(), 1u);
+        }
         EXPECT_LT(seconds, 10) << kind.name << ", " << mix.name << ", " << ops;
         if (ops == 100000) std::cout << std::setw(10) << graph.clusters() << std::endl;
       }
