@@ -60,18 +60,6 @@ std::string Marks(const Instruction& i) {
   return lines;
 }
 
-// One colour per family of ops.
-std::string_view ColourOf(Opcode opcode) {
-  if (opcode == Opcode::kParameter) return "#fce8b2";
-  if (opcode == Opcode::kConstant) return "#eeeeee";
-  if (opcode == Opcode::kDot) return "#a7c7e7";
-  if (opcode == Opcode::kReduce) return "#d7bde2";
-  if (Calls(opcode)) return "#f5b7b1";
-  if (IsElementwise(opcode)) return IsTranscendental(opcode) ? "#c5e1a5" : "#dcedc8";
-  if (OpCostOf(opcode) == OpCost::kFree) return "#ffffff";
-  return "#b2dfdb";
-}
-
 class DotPrinter {
  public:
   explicit DotPrinter(const Module& module) : module_(module) {}
@@ -203,6 +191,17 @@ class DotPrinter {
 };
 
 }  // namespace
+
+std::string_view ColourOf(Opcode opcode) {
+  if (opcode == Opcode::kParameter) return "#fce8b2";
+  if (opcode == Opcode::kConstant) return "#eeeeee";
+  if (opcode == Opcode::kDot) return "#a7c7e7";
+  if (opcode == Opcode::kReduce) return "#d7bde2";
+  if (Calls(opcode)) return "#f5b7b1";
+  if (IsElementwise(opcode)) return IsTranscendental(opcode) ? "#c5e1a5" : "#dcedc8";
+  if (OpCostOf(opcode) == OpCost::kFree) return "#ffffff";
+  return "#b2dfdb";
+}
 
 std::string ToDot(const Module& module) { return DotPrinter(module).Print(); }
 
