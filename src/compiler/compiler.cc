@@ -10,6 +10,7 @@
 #include "frame/frame.h"
 #include "ir/analysis/cost.h"
 #include "ir/dot.h"
+#include "ir/html.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/expand/bounded.h"
@@ -52,6 +53,35 @@ Status CheckSymbols(const ir::Module& module) {
   return OkStatus();
 }
 
+// The dumps of a compilation, under XLA's names.
+class Dumps {
+ public:
+  Dumps(const ir::Module& module, const Options& options)
+      : options_(options), prefix_(DumpPrefix(module.name(), options.module_number)) {}
+
+  const std::string& prefix() const { return prefix_; }
+
+  void Text(std::string_view suffix, std::string_view text) const {
+    if (options_.dump) options_.dump(Cat(prefix_, suffix), text);
+  }
+  void Module(std::string_view suffix, const ir::Module& module, const DumpForms& forms) const {
+    if (!options_.dump) return;
+    const ir::PrintOptions printing{.max_literal_elements = options_.dump_literal_elements};
+    if (forms.text) Text(Cat(suffix, ".txt"), ir::ToHloText(module, printing));
+    if (forms.dot) Text(Cat(suffix, ".dot"), ir::ToDot(module));
+    if (forms.html) Text(Cat(suffix, ".html"), ir::ToHtml(module, printing));
+  }
+  void Stage(const passes::Stage& stage) const {
+    const auto& wanted = options_.dumps_pass;
+    if (wanted && !wanted(stage.after) && !wanted(stage.before)) return;
+    Module(passes::DumpName(stage), stage.module, options_.dump_stage_forms);
+  }
+
+ private:
+  const Options& options_;
+  const std::string prefix_;
+};
+
 // The module as PTX, whatever it is compiled for.
 Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
                const Options& options) {
@@ -59,6 +89,8 @@ Status DumpPtx(std::unique_ptr<ir::Module> module, const std::string& prefix,
   Options quiet = options;
   quiet.dump_ptx_sm = 0;
   quiet.trace = nullptr;
+  quiet.dump_forms = quiet.dump_stage_forms = {};
+  quiet.at_stage = nullptr;
   quiet.dump = [&](const std::string& name, std::string_view text) {
     if (name == Cat(prefix, "ptx")) options.dump(name, text);
   };
@@ -97,12 +129,8 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     KILN_RETURN_IF_ERROR(ir::Verify(*module));
     KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));
   }
-  const ir::PrintOptions printing{.max_literal_elements = options.dump_literal_elements};
-  const std::string prefix = DumpPrefix(module->name(), options.module_number);
-  auto dump = [&](std::string_view suffix, const std::string& text) {
-    if (options.dump) options.dump(Cat(prefix, suffix), text);
-  };
-  if (options.dump) dump("before_optimizations.txt", ir::ToHloText(*module, printing));
+  const Dumps dumps(*module, options);
+  dumps.Module("before_optimizations", *module, options.dump_forms);
 
   program::Artefact artefact;
   const ir::Operations operations = ir::OperationsOf(*module);
@@ -120,7 +148,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
         *module, {.max_literal_elements = kMostElementsInCode, .elided = &program.constants})};
   } else {
     if (options.dump && options.dump_ptx_sm != 0) {
-      KILN_RETURN_IF_ERROR(DumpPtx(module->Clone(), prefix, options));
+      KILN_RETURN_IF_ERROR(DumpPtx(module->Clone(), dumps.prefix(), options));
     }
     passes::PassContext context;
     context.target = &target;
@@ -138,16 +166,17 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
                             {{"changed", int64_t{event.changed}}}});
       };
     }
-    if (options.dump) {
+    if (options.dump || options.at_stage) {
       context.at_stage = [&](const passes::Stage& stage) {
-        dump(Cat(passes::DumpName(stage), ".dot"), ir::ToDot(stage.module));
+        dumps.Stage(stage);
+        if (options.at_stage) options.at_stage(stage, backend->platform());
       };
     }
     const passes::Pipeline& pipeline =
         options.fuse ? backend->pipeline() : passes::OpByOpPipeline();
     KILN_RETURN_IF_ERROR(passes::RunPipeline("optimization", pipeline, *module, context));
-    std::string after = Cat(backend->platform(), "_after_optimizations");
-    if (options.dump) dump(Cat(after, ".txt"), ir::ToHloText(*module, printing));
+    const std::string after = Cat(backend->platform(), "_after_optimizations");
+    dumps.Module(after, *module, options.dump_forms);
     TraceSpan lowering(options.trace, "lower", "stage");
     KILN_ASSIGN_OR_RETURN(Lowered lowered,
                           Lower(*module, *backend, *context.fusions, options.interrupt));
@@ -155,11 +184,11 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     lowered.program.flops = operations.flops;
     lowered.program.transcendentals = operations.transcendentals;
     if (options.dump) {
-      dump(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
-      dump("plan.txt", lowered.ToString());
-      dump(Cat(after, "-memory-usage-report.txt"),
-           program::MemoryReport(lowered.program) + lowered.memory_report);
-      dump(Cat(after, "-cost-analysis.txt"), program::CostReport(lowered.program));
+      dumps.Text(Cat(after, "-buffer-assignment.txt"), lowered.buffer_assignment);
+      dumps.Text("plan.txt", lowered.ToString());
+      dumps.Text(Cat(after, "-memory-usage-report.txt"),
+                 program::MemoryReport(lowered.program) + lowered.memory_report);
+      dumps.Text(Cat(after, "-cost-analysis.txt"), program::CostReport(lowered.program));
     }
     if (options.lowered) options.lowered(lowered);
     codegen::Options codegen;
@@ -169,7 +198,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
     codegen.trace = options.trace;
     if (options.dump) {
       codegen.dump = [&](std::string_view suffix, std::string_view text) {
-        options.dump(Cat(prefix, suffix), text);
+        dumps.Text(suffix, text);
       };
     }
     TraceSpan generation(options.trace, "generate code", "stage");

@@ -12,6 +12,7 @@
 #include "base/trace.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
+#include "passes/pass.h"
 #include "program/program.h"
 #include "target/target.h"
 
@@ -20,6 +21,13 @@ namespace kiln::compiler {
 // Enough for tables and masks of programs that are read again; a model's weights take gigabytes as
 // text. (XLA's dumps leave out constants of more than 10 elements.)
 inline constexpr int64_t kDumpLiteralElements = 256;
+
+// The forms of a module in dumps.
+struct DumpForms {
+  bool text = false;  // HLO
+  bool dot = false;
+  bool html = false;
+};
 
 struct Options {
   std::set<std::string> disabled_passes;
@@ -35,6 +43,13 @@ struct Options {
   Interrupt interrupt;
   // Receives every stage as text under XLA's file names ("module_0001.name.suffix").
   std::function<void(const std::string& file_name, std::string_view text)> dump;
+  // The forms of the module before and after optimization, and between its passes.
+  DumpForms dump_forms = {.text = true}, dump_stage_forms = {.dot = true};
+  // Of the stages between passes, those before and after a pass of such a name; null: all.
+  std::function<bool(std::string_view pass)> dumps_pass;
+  // Sees the module before each pass and at the end of the pipeline, unless null; the platform is
+  // "cpu" or "gpu".
+  std::function<void(const passes::Stage& stage, std::string_view platform)> at_stage;
   // Constants of more elements are "{...}" in dumps.
   int64_t dump_literal_elements = kDumpLiteralElements;
   int64_t module_number = 0;  // in those names

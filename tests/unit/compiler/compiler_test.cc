@@ -56,6 +56,35 @@ TEST(Compiler, DumpsEveryStageUnderXlasNames) {
   EXPECT_EQ(ptx, 1);
 }
 
+TEST(Compiler, DumpsTheWantedStagesInTheWantedForms) {
+  Options options;
+  options.dump_forms = {.html = true};
+  options.dump_stage_forms = {.text = true, .dot = true};
+  options.dumps_pass = [](std::string_view pass) { return pass == "fusion"; };
+  std::vector<std::string> stages;
+  options.at_stage = [&](const passes::Stage& stage, std::string_view platform) {
+    EXPECT_EQ(platform, "cpu");
+    stages.push_back(Cat(stage.after, " ", stage.before));
+  };
+  const auto files = Dumps(options);
+  EXPECT_TRUE(files.contains("module_0007.step.before_optimizations.html"));
+  EXPECT_TRUE(files.contains("module_0007.step.cpu_after_optimizations.html"));
+  EXPECT_FALSE(files.contains("module_0007.step.before_optimizations.txt"));
+  int64_t texts = 0, dots = 0;
+  for (const auto& [name, text] : files) {
+    if (name.find(".optimization.") == std::string::npos) continue;
+    EXPECT_NE(name.find("_fusion"), std::string::npos) << name;
+    texts += name.ends_with(".txt") && ir::ParseHloText(text).ok();
+    dots += name.ends_with(".dot");
+  }
+  EXPECT_EQ(texts, 2);
+  EXPECT_EQ(dots, 2);
+  // The callback sees all of them.
+  EXPECT_GE(stages.size(), 10);
+  EXPECT_TRUE(stages.front().starts_with("pipeline-start"));
+  EXPECT_TRUE(stages.back().ends_with("pipeline-end"));
+}
+
 TEST(Compiler, LargeConstantsAreLeftOutOfDumps) {
   std::string numbers;
   for (int i = 0; i < 300; ++i) numbers += Cat(i > 0 ? ", " : "", i, ".25");
