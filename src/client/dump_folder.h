@@ -28,4 +28,7 @@ class DumpFolder {
   Status status_;
 };
 
+// Writes a text to standard output, between lines with its name. Any thread.
+Status DumpToStdout(const std::string& name, std::string_view text);
+
 }  // namespace kiln::client
