@@ -60,7 +60,8 @@ typedef int32_t kiln_gpu_library;
 #define KILN_GPU_LIBRARY_ALWAYS 3 /**< for all products that it supports, without autotuning */
 /** @} */
 
-/** The options of a context. Members that are 0 have their defaults.
+/** The options of a context. Members that are 0 have their defaults; flags in environment variables
+ *  (docs/flags.md) change some of these, and defaults of other options of the context's objects.
  *
  *  Callbacks get the `user_data` next to them. They must not throw, and must not call into objects
  *  in use. Unless `callbacks_from_any_thread` is set, they are called only on threads inside a call
@@ -84,7 +85,7 @@ typedef struct kiln_context_options {
   void* log_user_data; /**< the first argument of `log` */
   /** Called once after the end of the context; may be NULL. */
   void (*log_destroy)(void* user_data);
-  kiln_log_level log_level; /**< messages below it are dropped */
+  kiln_log_level log_level; /**< messages below it are dropped; 0: by the flags */
   kiln_gpu_mode gpu;        /**< the GPUs of the context */
   int64_t gpu_memory_bytes; /**< limit on the memory of buffers and executables on each GPU device;
                                  0: no limit */
@@ -109,7 +110,8 @@ KILN_API void kiln_context_options_init(kiln_context_options* options, size_t si
 /** Makes a context.
  *  @param options may be NULL: the defaults
  *  @param context receives one reference, to be released with kiln_context_release()
- *  @return INVALID_ARGUMENT for an option out of range, RESOURCE_EXHAUSTED for threads or memory
+ *  @return INVALID_ARGUMENT for an option out of range or a mistake in the environment variable
+ *          KILN_FLAGS, RESOURCE_EXHAUSTED for threads or memory
  *
  *  On failure the destroy callbacks of `options` are not called. Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_context_create(const kiln_context_options* options,

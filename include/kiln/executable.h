@@ -52,7 +52,8 @@ typedef int32_t kiln_optimization;
 #define KILN_OPTIMIZATION_FULL 2
 /** @} */
 
-/** The options of a compilation. Members that are 0 have their defaults. \since 0.1 */
+/** The options of a compilation. Members that are 0 have their defaults; flags in environment
+ *  variables (docs/flags.md) change those of dumps, verification and disabled passes. \since 0.1 */
 typedef struct kiln_compile_options {
   size_t struct_size;              /**< set by kiln_compile_options_init() */
   kiln_device* device;             /**< borrowed; NULL: the context's first, CPU:0 */

@@ -11,6 +11,9 @@
 #include "capi/handle.h"
 #include "capi/options.h"
 #include "client/devices.h"
+#include "flags/parse.h"
+#include "passes/pass.h"
+#include "target/target.h"
 
 using kiln::InvalidArgument;
 using kiln::OkStatus;
@@ -33,6 +36,8 @@ static_assert(KILN_LOG_INFO == static_cast<int>(LogLevel::kInfo));
 static_assert(KILN_LOG_WARNING == static_cast<int>(LogLevel::kWarning));
 static_assert(KILN_LOG_ERROR == static_cast<int>(LogLevel::kError));
 static_assert(KILN_LOG_OFF == static_cast<int>(LogLevel::kOff));
+static_assert(KILN_LOG_INFO == static_cast<int>(kiln::flags::Level::kInfo));
+static_assert(KILN_LOG_OFF == static_cast<int>(kiln::flags::Level::kOff));
 static_assert(KILN_GPU_AUTO == static_cast<int>(GpuMode::kAuto));
 static_assert(KILN_GPU_EMULATED == static_cast<int>(GpuMode::kEmulated));
 static_assert(KILN_GPU_OFF == static_cast<int>(GpuMode::kOff));
@@ -81,15 +86,33 @@ Status Check(const kiln_context_options& options) {
   return OkStatus();
 }
 
-Result<ClientOptions> ClientOptionsOf(const kiln_context_options& options) {
+// What the table of flags cannot check.
+Status CheckFlags(const kiln::flags::CompileFlags& flags) {
+  for (const std::string& pass : flags.disabled_passes) {
+    if (!kiln::passes::FindPass(pass)) {
+      return InvalidArgument("KILN_FLAGS: --disabled_passes: there is no pass '", pass, "'");
+    }
+  }
+  if (flags.dump_ptx_sm == 0) return OkStatus();
+  return kiln::target::NvidiaGpu(static_cast<int>(flags.dump_ptx_sm))
+      .status()
+      .WithContext("KILN_FLAGS: --dump_ptx_sm");
+}
+
+Result<ClientOptions> ClientOptionsOf(const kiln_context_options& options,
+                                      const kiln::flags::Flags& flags) {
   ClientOptions made;
   KILN_ASSIGN_OR_RETURN(made.threads, ThreadsOf(options));
   made.callbacks_from_any_thread = options.callbacks_from_any_thread != 0;
   made.allocator = {options.allocate, options.deallocate, options.allocator_user_data};
   made.log = options.log;
   made.log_user_data = options.log_user_data;
-  if (options.log_level != KILN_LOG_DEFAULT)
+  if (options.log_level != KILN_LOG_DEFAULT) {
     made.log_level = static_cast<LogLevel>(options.log_level);
+  } else if (flags.context.log_level != kiln::flags::Level::kDefault) {
+    made.log_level = static_cast<LogLevel>(flags.context.log_level);
+  }
+  made.flags = flags;
   return made;
 }
 
@@ -116,7 +139,9 @@ kiln_error* kiln_context_create(const kiln_context_options* options, kiln_contex
     KILN_ASSIGN_OR_RETURN(kiln_context_options read,
                           kiln::capi::ReadOptions("kiln_context_options", options));
     KILN_RETURN_IF_ERROR(Check(read));
-    KILN_ASSIGN_OR_RETURN(ClientOptions client_options, ClientOptionsOf(read));
+    KILN_ASSIGN_OR_RETURN(kiln::flags::Parsed parsed, kiln::flags::FromEnvironment());
+    KILN_RETURN_IF_ERROR(CheckFlags(parsed.flags.compile));
+    KILN_ASSIGN_OR_RETURN(ClientOptions client_options, ClientOptionsOf(read, parsed.flags));
     KILN_ASSIGN_OR_RETURN(GpuOptions gpu_options, GpuOptionsOf(read));
     auto client = kiln::MakeRef<Client>(client_options);
     KILN_RETURN_IF_ERROR(AddDevices(*client, gpu_options));
@@ -128,6 +153,9 @@ kiln_error* kiln_context_create(const kiln_context_options* options, kiln_contex
     auto log_end = at_end(read.log_destroy, read.log_user_data);
     if (allocator_end) client->AtEnd(std::move(allocator_end));
     if (log_end) client->AtEnd(std::move(log_end));
+    for (const kiln::flags::Message& message : parsed.messages) {
+      client->Log(message.is_warning ? LogLevel::kWarning : LogLevel::kInfo, message.text);
+    }
     *context = kiln::capi::HandOver(std::move(client));
     return OkStatus();
   });

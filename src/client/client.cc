@@ -15,7 +15,7 @@ class DeferredLog : public Deferred {
  public:
   DeferredLog(Client& logger, LogLevel level, std::string_view message)
       : logger_(logger), level_(level), message_(message) {}
-  void Call() noexcept override { logger_.Log(level_, message_); }
+  void Call() noexcept override { logger_.Emit(level_, message_); }
 
  private:
   Client& logger_;
@@ -112,7 +112,14 @@ void Client::RunDeferred() noexcept {
 }
 
 void Client::Log(LogLevel level, std::string_view message) noexcept {
-  if (level < options_.log_level) return;
+  if (level >= options_.log_level) Emit(level, message);
+}
+
+void Client::Announce(std::string_view message) noexcept {
+  if (options_.log_level != LogLevel::kOff) Emit(LogLevel::kInfo, message);
+}
+
+void Client::Emit(LogLevel level, std::string_view message) noexcept {
   if (options_.log && Queue::OnThread() && !callbacks_from_any_thread()) {
     try {
       CallOrDefer(std::make_unique<DeferredLog>(*this, level, message));

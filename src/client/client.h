@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "client/deferred.h"
 #include "client/device.h"
+#include "flags/flags.h"
 #include "runtime/arena.h"
 #include "runtime/custom_calls.h"
 #include "runtime/device.h"
@@ -33,6 +34,7 @@ struct ClientOptions {
   void (*log)(void* user_data, int32_t level, const char* message, size_t length) = nullptr;
   void* log_user_data = nullptr;
   LogLevel log_level = LogLevel::kWarning;  // messages below it are dropped
+  flags::Flags flags;                       // of the environment
 };
 
 class Client : public Counted<Client> {
@@ -71,7 +73,10 @@ class Client : public Counted<Client> {
   // Adds a function of the user, as CustomCallRegistry::Add; INVALID_ARGUMENT for markers, which
   // are never called.
   Status RegisterCustomCall(std::string_view target, runtime::CustomCallRegistry::Maker& make);
+  const flags::Flags& flags() const { return options_.flags; }
   int64_t NextModuleNumber() { return modules_.fetch_add(1, std::memory_order_relaxed); }
+  // Of hlo_graph_N.dot, from 0.
+  int64_t NextGraphNumber() { return graphs_.fetch_add(1, std::memory_order_relaxed); }
 
   bool callbacks_from_any_thread() const { return options_.callbacks_from_any_thread; }
   // Whether work may be asynchronous: not without a thread for it, or with callbacks not allowed on
@@ -86,6 +91,10 @@ class Client : public Counted<Client> {
   // Makes the deferred calls; only on the user's threads.
   void RunDeferred() noexcept;
   void Log(LogLevel level, std::string_view message) noexcept;
+  // Logs an information that a flag asks for, unless the log is off.
+  void Announce(std::string_view message) noexcept;
+  // Logs whatever the client's level is.
+  void Emit(LogLevel level, std::string_view message) noexcept;
 
   // The current recording, or null.
   std::shared_ptr<TraceSink> trace() const;
@@ -113,7 +122,7 @@ class Client : public Counted<Client> {
   runtime::ThreadPool pool_;
   runtime::CustomCallRegistry calls_;
   std::string device_notes_;
-  std::atomic<int64_t> users_{0}, modules_{1};
+  std::atomic<int64_t> users_{0}, modules_{1}, graphs_{0};
   bool is_ending_ = false;
   DeferredList at_end_;
 

@@ -1,12 +1,11 @@
 #include "client/compile.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/heap.h"
 #include "base/strings.h"
 #include "base/trace.h"
-#include "client/dump_folder.h"
+#include "client/dumps.h"
 
 namespace kiln::client {
 namespace {
@@ -31,28 +30,23 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   compiler.threads = client.threads();
   compiler.module_number = client.NextModuleNumber();
   compiler.trace = trace.get();
-  std::optional<DumpFolder> folder;
-  if (!options.dump_folder.empty()) {
-    KILN_ASSIGN_OR_RETURN(folder, DumpFolder::Open(options.dump_folder));
-    compiler.dump = [&](const std::string& name, std::string_view text) {
-      folder->Write(name, text);
-    };
-  }
+  Dumps dumps(client, *module, compiler);
+  KILN_RETURN_IF_ERROR(dumps.Open(options.dump_folder));
   const std::string name = module->name();
   const bool has_partial_cost = HasPartialCost(*module);
   auto compiled = compiler::Compile(std::move(module), device.runtime().target(), compiler);
-  if (folder) KILN_RETURN_IF_ERROR(folder->status());
+  KILN_RETURN_IF_ERROR(dumps.status());
   if (!compiled.ok()) return compiled.status();
   TraceSpan loading(trace.get(), Cat("load ", name), "load");
   KILN_ASSIGN_OR_RETURN(auto loaded, device.runtime().Load(*std::move(compiled), trace.get()));
   loading.End();
   // Constants were packed, folded and copied on the way.
   TrimHeap(loaded->constant_bytes());
-  if (folder) {
+  if (dumps.is_on()) {
     const std::string report = loaded->ResourceReport();
     const std::string prefix = compiler::DumpPrefix(name, compiler.module_number);
-    if (!report.empty()) folder->Write(Cat(prefix, "resources.txt"), report);
-    KILN_RETURN_IF_ERROR(folder->status());
+    if (!report.empty()) dumps.Write(Cat(prefix, "resources.txt"), report);
+    KILN_RETURN_IF_ERROR(dumps.status());
   }
   const int64_t microseconds = (TraceSink::Now() - options.start_ns) / 1000;
   client.Log(LogLevel::kInfo,

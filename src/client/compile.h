@@ -15,7 +15,7 @@ namespace kiln::client {
 struct CompileOptions {
   // The client sets threads, the module's number, and the destinations of dumps and events.
   compiler::Options compiler;
-  // The folder for every stage; empty: none.
+  // The folder for every stage; empty: by the client's flags.
   std::string dump_folder;
   int64_t start_ns = 0;  // when the user's call began, by TraceSink::Now
 };

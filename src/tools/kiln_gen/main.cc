@@ -1,7 +1,8 @@
 // usage: kiln-gen --root REPOSITORY [--check]
 //
-// Generates files from the op table, the table of functions and the headers of the simplifier's
-// rules. Files that differ are updated; with --check they are only listed, and the exit code is 1.
+// Generates files from the op table, the table of functions, the headers of the simplifier's rules
+// and the table of flags. Files that differ are updated; with --check they are only listed, and the
+// exit code is 1.
 
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "flags/table.h"
+#include "tools/kiln_gen/flags_page.h"
 #include "tools/kiln_gen/tables.h"
 #include "tools/kiln_gen/writers.h"
 
@@ -89,6 +92,7 @@ Result<std::vector<File>> Files(const fs::path& root) {
   KILN_ASSIGN_OR_RETURN(Headers headers, ReadHeaders(root));
   KILN_ASSIGN_OR_RETURN(std::vector<Builder> builders, Builders());
   KILN_ASSIGN_OR_RETURN(std::string rules, RulesReference(root.string()));
+  KILN_RETURN_IF_ERROR(CheckVariables(root.string(), flags::OtherVariables()));
   std::vector<ConstantGroup> constants = ConstantGroups();
   return std::vector<File>{
       {"include/kiln/ops.h", OpsHeader(builders)},
@@ -102,6 +106,8 @@ Result<std::vector<File>> Files(const fs::path& root) {
       {"docs/reference/api.md", ApiReference(builders, headers)},
       {"docs/reference/simplifier.md", rules},
       {"docs/reference/accuracy.md", AccuracyReference()},
+      {"docs/flags.md",
+       FlagsPage(Notice("src/flags/flags.def"), flags::AllFlags(), flags::OtherVariables())},
   };
 }
 
