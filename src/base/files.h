@@ -1,4 +1,4 @@
-// Files shared by processes.
+// Small files, read and written as a whole, and the system's errors.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,15 @@ namespace kiln {
 std::optional<std::string> ReadFile(const std::string& path);
 
 // Creates or replaces the file atomically: readers find the old contents or all of the text. Users
-// of the folder may read it. UNAVAILABLE with the reason on failure.
+// of the folder may read it.
 Status ReplaceFile(const std::string& path, std::string_view text);
+
+// Writes all bytes to an open file.
+Status WriteAll(int descriptor, std::string_view bytes);
+
+// The failure of a call of the system by its errno, with the system's text: NOT_FOUND,
+// PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk, memory, descriptors), INVALID_ARGUMENT for paths
+// that cannot name a file, otherwise UNAVAILABLE.
+Status SystemError(int error);
 
 }  // namespace kiln

@@ -1,0 +1,42 @@
+// Files that are written completely before they are visible.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace kiln {
+
+// A file in the making, which takes the place of another at once: readers find the old file or all
+// of the new one, also after the end of the process or of the machine. Without Commit() nothing is
+// left of it. It has no name meanwhile where the file system supports that, so that nothing is left
+// by a killed process either. One thread at a time.
+class OutputFile {
+ public:
+  // The place is the target of a symbolic link, and otherwise the path itself. An existing file
+  // there must be a regular file (INVALID_ARGUMENT) that may be written; its permissions are kept.
+  static Result<OutputFile> Create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) = delete;
+  ~OutputFile();
+
+  // Appends. RESOURCE_EXHAUSTED on a full disk and beyond a limit on the sizes of files; such a
+  // limit also sends SIGXFSZ.
+  Status Write(std::string_view bytes);
+  // Waits until the bytes are on the disk, and takes the place. Once, as the last call.
+  Status Commit();
+
+ private:
+  OutputFile() = default;
+  Status Open();
+  Status Name();
+
+  std::string folder_, path_;
+  std::string temporary_;  // the name until Commit(); empty: none
+  int descriptor_ = -1;
+  int mode_ = -1;  // the permissions of the file in its place; -1: none
+};
+
+}  // namespace kiln
