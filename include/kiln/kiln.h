@@ -16,6 +16,7 @@
 #include "kiln/graph.h"
 #include "kiln/nn.h"
 #include "kiln/ops.h"
+#include "kiln/safetensors.h"
 #include "kiln/session.h"
 #include "kiln/trace.h"
 #include "kiln/types.h"

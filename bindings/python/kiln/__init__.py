@@ -9,10 +9,11 @@
         total, = graph.compile()(numpy.ones(1000, numpy.float32))
         print(numpy.asarray(total))
 
-Failures are raised as `KilnError`. See `Context`, `Graph`, `Executable`, `Session` and `Buffer`.
+Failures are raised as `KilnError`. See `Context`, `Graph`, `Executable`, `Session` and `Buffer`;
+`safetensors` has files of arrays.
 """
 
-from . import nn
+from . import nn, safetensors
 from ._arrays import Shape
 from ._calls import CallArray, CustomCall
 from ._dtypes import DType
@@ -29,5 +30,6 @@ from .value import Value
 __all__ = ['ALIGNMENT', 'Buffer', 'CallArray', 'Cancellation', 'Code', 'Context', 'CustomCall',
            'DType', 'Device', 'Event', 'Executable', 'Graph', 'KilnError', 'MemoryInfo',
            'ProgramCost', 'ProgramInfo', 'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace',
-           'VERSION', 'Value', 'empty', 'empty_like', 'full', 'nn', 'zeros']
+           'VERSION', 'Value', 'empty', 'empty_like', 'full', 'nn', 'safetensors',
+           'zeros']
 __version__ = '.'.join(map(str, VERSION))

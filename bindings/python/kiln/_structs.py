@@ -210,6 +210,31 @@ class ExecuteOptions(ctypes.Structure):
                 ('stream', c_void_p)]
 
 
+class NamedBuffer(ctypes.Structure):
+    """kiln_named_buffer"""
+
+    _fields_ = [('name', c_char_p),
+                ('name_length', c_size_t),
+                ('buffer', c_void_p)]
+
+
+class TextPair(ctypes.Structure):
+    """kiln_text_pair"""
+
+    _fields_ = [('key', c_char_p),
+                ('key_length', c_size_t),
+                ('value', c_char_p),
+                ('value_length', c_size_t)]
+
+
+class SafetensorsOptions(ctypes.Structure):
+    """kiln_safetensors_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('metadata', POINTER(TextPair)),
+                ('metadata_count', c_size_t)]
+
+
 class SessionOptions(ctypes.Structure):
     """kiln_session_options"""
 

@@ -113,6 +113,8 @@ std::string_view RoleText(Role role) {
       return "adds to a graph";
     case Role::kRun:
       return "runs a program";
+    case Role::kWrite:
+      return "writes a file";
   }
   return "";
 }

@@ -84,7 +84,7 @@ Result<std::vector<Builder>> Builders();
 
 // --- The other functions, from capi/api.def
 
-enum class Role { kInit, kCreate, kRetain, kRelease, kQuery, kUpdate, kBuild, kRun };
+enum class Role { kInit, kCreate, kRetain, kRelease, kQuery, kUpdate, kBuild, kRun, kWrite };
 enum class Threads { kAny, kOne };
 
 struct Function {

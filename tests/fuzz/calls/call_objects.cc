@@ -82,6 +82,7 @@ KILN_FUZZ_COUNTED(buffer, buffers)
 KILN_FUZZ_COUNTED(executable, executables)
 KILN_FUZZ_COUNTED(session, sessions)
 KILN_FUZZ_COUNTED(trace, traces)
+KILN_FUZZ_COUNTED(safetensors, files)
 
 #define KILN_FUZZ_INIT(kind)                                            \
   void Call_kiln_##kind##_options_init(World& w) {                      \
@@ -94,6 +95,7 @@ KILN_FUZZ_INIT(attention)
 KILN_FUZZ_INIT(compile)
 KILN_FUZZ_INIT(execute)
 KILN_FUZZ_INIT(session)
+KILN_FUZZ_INIT(safetensors)
 
 // --- version.h, error.h, types.h
 

@@ -14,6 +14,7 @@ class World;
 #define KILN_FUZZ_DECLARE_kQuery KILN_FUZZ_DECLARE
 #define KILN_FUZZ_DECLARE_kUpdate KILN_FUZZ_DECLARE
 #define KILN_FUZZ_DECLARE_kRun KILN_FUZZ_DECLARE
+#define KILN_FUZZ_DECLARE_kWrite KILN_FUZZ_DECLARE
 #define KILN_FUZZ_DECLARE_kBuild(name)
 #define KILN_FUNCTION(name, returns, parameters, role, hands_over, threads, since) \
   KILN_FUZZ_DECLARE_##role(name)

@@ -60,6 +60,7 @@ std::vector<Parameter> ParametersOf(std::string_view signature) {
 #define KILN_FUZZ_kQuery KILN_FUZZ_CALLED
 #define KILN_FUZZ_kUpdate KILN_FUZZ_CALLED
 #define KILN_FUZZ_kRun KILN_FUZZ_CALLED
+#define KILN_FUZZ_kWrite KILN_FUZZ_CALLED
 #define KILN_FUZZ_kBuild KILN_FUZZ_BUILT
 
 }  // namespace

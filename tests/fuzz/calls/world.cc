@@ -293,6 +293,7 @@ void World::Tidy() {
   tidy("kiln_session_release", sessions, 8, kiln_session_release);
   tidy("kiln_event_release", events, 30, kiln_event_release);
   tidy("kiln_text_release", texts, 20, kiln_text_release);
+  tidy("kiln_safetensors_release", files, 8, kiln_safetensors_release);
 }
 
 template <typename S>
@@ -318,6 +319,7 @@ void World::ReleaseObjects() {
       [&] { ReleaseAll("error", errors, kiln_error_release); },
       [&] { ReleaseAll("text", texts, kiln_text_release); },
       [&] { ReleaseAll("trace", traces, kiln_trace_release); },
+      [&] { ReleaseAll("safetensors", files, kiln_safetensors_release); },
       [&] {
         for (auto [tensor, is_versioned] : tensors) ReleaseTensor(tensor, is_versioned);
         tensors.clear();
@@ -397,6 +399,7 @@ void World::Share(World& other) {
   share(other.errors, errors, kiln_error_retain);
   share(other.texts, texts, kiln_text_retain);
   share(other.traces, traces, kiln_trace_retain);
+  share(other.files, files, kiln_safetensors_retain);
   next_number_ = 100000 * static_cast<int>(thread_);
 }
 

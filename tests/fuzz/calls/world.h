@@ -108,6 +108,7 @@ struct EventState : Object<kiln_event> {
 
 struct ErrorState : Object<kiln_error> {};
 struct TextState : Object<kiln_text> {};
+struct FileState : Object<kiln_safetensors> {};
 struct TraceState : Object<kiln_trace> {
   std::shared_ptr<ContextState> context;
 };
@@ -259,6 +260,7 @@ class World {
   Pool<ErrorState> errors;
   Pool<TextState> texts;
   Pool<TraceState> traces;
+  Pool<FileState> files;
   std::vector<std::pair<void*, bool>> tensors;  // of DLPack, and whether they have a version
   bool is_alone = true;                         // no other thread has a world
 

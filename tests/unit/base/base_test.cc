@@ -32,7 +32,7 @@ TEST(Strings, SplitAndTrim) {
   EXPECT_EQ(Join(Split("a,b,,c", ','), "|"), "a|b||c");
   EXPECT_TRUE(Split("", ',').empty());
   EXPECT_EQ(Trim("  a b\n"), "a b");
-  EXPECT_EQ(EscapeJson("a\"\\\n\x01"), "a\\\"\\\\\\n\\u0001");
+  EXPECT_EQ(EscapeJson("a\"\\\b\f\n\x01"), "a\\\"\\\\\\b\\f\\n\\u0001");
 }
 
 TEST(Strings, Utf8) {
