@@ -13,6 +13,7 @@
 #include "kiln/event.h"
 #include "kiln/executable.h"
 #include "kiln/export.h"
+#include "kiln/function.h"
 #include "kiln/graph.h"
 #include "kiln/nn.h"
 #include "kiln/ops.h"

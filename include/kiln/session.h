@@ -1,7 +1,14 @@
 /** @file
- *  Sessions: a graph run with feeds and fetches, one op at a time.
+ *  Sessions: a graph run with feeds and fetches, its ops placed on devices and compiled in clusters
+ *  or run one by one.
  *
- *  Each op is a kernel of its own, compiled once, cached, and optimised as a single op. */
+ *  A session takes the part of the graph needed by the fetches. It places each op on a device: the
+ *  device of its mark (kiln_graph_push_device(), kiln_graph_set_device()), or the session's. It
+ *  finds clusters by TensorFlow's rules, by the JIT level and by marks
+ * (kiln_graph_push_jit_scope()), and compiles each as a whole. Ops of XLA_CPU and XLA_GPU devices
+ * are always compiled. All other ops run one by one: each is a kernel of its own, compiled once and
+ * cached. Values needed on another device are copied there; clusters and single ops of one device
+ * share them without a copy. */
 #ifndef KILN_SESSION_H_
 #define KILN_SESSION_H_
 
@@ -19,28 +26,53 @@
 extern "C" {
 #endif
 
-/** A graph and its kernels, op by op. Any number of threads may run one concurrently. \since 0.1 */
+/** A graph and its kernels. Any number of threads may run one concurrently. \since 0.1 */
 typedef struct kiln_session kiln_session;
 
-/** The options of a session. Members that are 0 have their defaults. \since 0.1 */
+/** The options of a session. Members that are 0 have their defaults, or the values of flags of the
+ *  environment.
+ *
+ *  The JIT level decides which ops are compiled in clusters, beside ops of XLA_CPU and XLA_GPU
+ *  devices and calls that must be compiled: KILN_JIT_DEFAULT takes marked ops (those of a jit
+ * scope), KILN_JIT_ON all ops not marked otherwise, KILN_JIT_OFF none. Lists of ops are HLO opcodes
+ * and TensorFlow's groups PW, RED, PWRED, REDUCEWINDOW, REDUCEWINDOWPW, BN, Conv, SORT, MISC,
+ * FUSIBLE, separated by commas. \since 0.1 */
 typedef struct kiln_session_options {
   size_t struct_size;  /**< set by kiln_session_options_init() */
-  kiln_device* device; /**< the device of the ops, borrowed; NULL: CPU:0 */
+  kiln_device* device; /**< the device of ops without a mark, borrowed; NULL: CPU:0 */
+  kiln_jit jit;        /**< the JIT level */
+  /** 1: ops marked with a missing device move to the first device of the same kind, or else to
+   *  `device`, with a line of the log (info) each; 0: they are errors. */
+  int32_t soft_placement;
+  /** With KILN_JIT_ON, the number of ops that a cluster needs, without constants, copies and
+   *  tuples; 0: 4. */
+  int64_t min_cluster_size;
+  int64_t max_cluster_size; /**< most ops of a cluster; 0: no limit */
+  /** The number of ops that may be in clusters, in the order of the graph, plus 1; 0: no limit. For
+   *  bisecting. */
+  int64_t cluster_fuel;
+  const char* ops_to_cluster;        /**< the ops that may be in clusters; NULL: all */
+  size_t ops_to_cluster_length;      /**< its number of characters */
+  const char* cluster_exclude_ops;   /**< the ops that may not; NULL: none */
+  size_t cluster_exclude_ops_length; /**< its number of characters */
+  int32_t no_cpu_clustering; /**< 1: KILN_JIT_ON is KILN_JIT_DEFAULT for ops on CPU devices */
+  int32_t reserved;          /**< 0 */
 } kiln_session_options;
 
 /** Makes default ::kiln_session_options of a variable. */
 #define KILN_SESSION_OPTIONS_INIT \
-  { sizeof(kiln_session_options), NULL }
+  { sizeof(kiln_session_options), NULL, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_session_options). NULL, or a
  *  size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */
 KILN_API void kiln_session_options_init(kiln_session_options* options, size_t size);
 
-/** Makes a session of a copy of a graph; the graph's present values can be fed and fetched.
+/** Makes a session of a copy of a graph; the graph's present values can be fed and fetched. Symbols
+ *  (kiln_graph_symbol()) get their sizes from the buffers fed to each run; programs are made for
+ * the sizes that occur, and the last 64 of each cluster are kept.
  *  @param options may be NULL: the defaults
  *  @param session receives one reference, to be released with kiln_session_release()
- *  @return the graph's first error, if any; UNIMPLEMENTED for graphs with symbols and for devices
- *         without sessions
+ *  @return the graph's first error, if any; INVALID_ARGUMENT for options out of range
  *
  *  The graph's thread; the session may be used by any thread. \since 0.1 */
 KILN_API kiln_error* kiln_session_create(const kiln_graph* graph,
@@ -53,12 +85,15 @@ KILN_API void kiln_session_retain(kiln_session* session);
 /** Releases a reference; NULL is allowed. Any thread. \since 0.1 */
 KILN_API void kiln_session_release(kiln_session* session);
 
-/** Compiles the ops of a run with these feeds and fetches, unless cached, and reports its cost.
+/** Places, clusters and compiles a run with these feeds and fetches, unless cached, and reports its
+ *  cost. A cluster that cannot be compiled will run op by op, with a line of the log (warning);
+ *  ops of XLA_CPU and XLA_GPU devices and calls that must be compiled are errors instead.
  *  @param feeds values of the graph to be fed
  *  @param fetches values of the graph to be computed
  *  @param info unless NULL, receives kernels, temporary bytes and the compile time
  *  @return INVALID_ARGUMENT if a parameter needed by the fetches is not fed, naming it; or if a
- *         value is a tuple, fed or fetched twice, or another graph's
+ *         value is a tuple, fed or fetched twice, or another graph's; naming op and device, if an
+ *         op is marked with a device that does not exist, or must be compiled and cannot be
  *
  *  Any thread. \since 0.1 */
 KILN_API kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds,
@@ -69,7 +104,8 @@ KILN_API kiln_error* kiln_session_prepare(kiln_session* session, const kiln_valu
  *  fed, not only parameters: its own inputs are then not needed.
  *  @param options may be NULL: the defaults
  *  @param feeds `feed_count` values of the graph
- *  @param feed_buffers a buffer for each, on the session's device, of the value's shape
+ *  @param feed_buffers a buffer for each, of the value's shape, on any device of the context; it is
+ *         copied to other devices that need it
  *  @param fetches `fetch_count` values of the graph
  *  @param fetch_buffers a place for each, as for the results of kiln_executable_run()
  *  @return as kiln_session_prepare() and kiln_executable_run()
@@ -79,6 +115,16 @@ KILN_API kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_
                                       const kiln_value* feeds, kiln_buffer* const* feed_buffers,
                                       size_t feed_count, const kiln_value* fetches,
                                       kiln_buffer** fetch_buffers, size_t fetch_count);
+
+/** Explains a run with these feeds and fetches: for each op a line with its device and its cluster,
+ *  or the reason why it is in none. Compiles nothing.
+ *  @param text receives one reference, to be released with kiln_text_release()
+ *  @return as kiln_session_prepare()
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_explain(kiln_session* session, const kiln_value* feeds,
+                                          size_t feed_count, const kiln_value* fetches,
+                                          size_t fetch_count, kiln_text** text);
 
 #ifdef __cplusplus
 }

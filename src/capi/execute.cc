@@ -11,10 +11,10 @@ namespace {
 
 using client::Executable;
 
-Status CheckOptions(const kiln_execute_options& options, const Executable& executable) {
-  if (options.stream && !executable.takes_streams()) {
-    return InvalidArgument("kiln_execute_options.stream is set; '", executable.name(), "' runs on ",
-                           executable.device().name(),
+Status CheckOptions(const kiln_execute_options& options, const RunSubject& subject) {
+  if (options.stream && !subject.takes_streams) {
+    return InvalidArgument("kiln_execute_options.stream is set; '", subject.name, "' runs on ",
+                           subject.devices,
                            ", and only executables on GPUs of the CUDA driver take a stream");
   }
   if (options.threads < 0) {
@@ -27,20 +27,14 @@ Status CheckOptions(const kiln_execute_options& options, const Executable& execu
   return OkStatus();
 }
 
-Status CheckList(std::string_view kind, const Executable& executable, size_t count,
-                 const void* list) {
-  if (list || count == 0) return OkStatus();
-  return InvalidArgument("'", executable.name(), "': the list of ", kind, "s is NULL");
-}
-
 // By argument; empty where none is donated.
 Result<std::vector<bool>> DonationsOf(const kiln_execute_options& options,
-                                      const Executable& executable) {
+                                      const RunSubject& subject) {
   std::vector<bool> donated;
   if (options.donated_count == 0 && options.donate_aliased == 0 && options.kept_count == 0) {
     return donated;
   }
-  const program::Signature& signature = executable.signature();
+  const program::Signature& signature = subject.signature;
   donated.resize(signature.parameters.size(), false);
   auto mark = [&](std::string_view name, const size_t* list, size_t count, bool value) -> Status {
     if (!list && count > 0) {
@@ -48,7 +42,7 @@ Result<std::vector<bool>> DonationsOf(const kiln_execute_options& options,
     }
     for (size_t i = 0; i < count; ++i) {
       if (list[i] >= donated.size()) {
-        return InvalidArgument("kiln_execute_options.", name, ": '", executable.name(),
+        return InvalidArgument("kiln_execute_options.", name, ": '", subject.name,
                                "' has no argument ", list[i], "; there are ", donated.size());
       }
       donated[list[i]] = value;
@@ -68,17 +62,34 @@ Result<std::vector<bool>> DonationsOf(const kiln_execute_options& options,
 
 }  // namespace
 
+Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options* options,
+                                                  const RunSubject& subject) {
+  KILN_ASSIGN_OR_RETURN(kiln_execute_options read, ReadOptions("kiln_execute_options", options));
+  KILN_RETURN_IF_ERROR(CheckOptions(read, subject));
+  client::ExecuteOptions execute{
+      .threads = read.threads, .cancel = read.cancel, .stream = read.stream};
+  KILN_ASSIGN_OR_RETURN(execute.donated, DonationsOf(read, subject));
+  return execute;
+}
+
+Status CheckBufferList(std::string_view name, std::string_view kind, size_t count,
+                       const void* list) {
+  if (list || count == 0) return OkStatus();
+  return InvalidArgument("'", name, "': the list of ", kind, "s is NULL");
+}
+
 Result<client::Execution> BindExecution(Ref<const Executable> executable,
                                         const kiln_execute_options* options,
                                         kiln_buffer* const* arguments, size_t argument_count,
                                         kiln_buffer* const* results, size_t result_count) {
-  KILN_ASSIGN_OR_RETURN(kiln_execute_options read, ReadOptions("kiln_execute_options", options));
-  KILN_RETURN_IF_ERROR(CheckOptions(read, *executable));
-  KILN_RETURN_IF_ERROR(CheckList("argument", *executable, argument_count, arguments));
-  KILN_RETURN_IF_ERROR(CheckList("result", *executable, result_count, results));
-  client::ExecuteOptions execute{
-      .threads = read.threads, .cancel = read.cancel, .stream = read.stream};
-  KILN_ASSIGN_OR_RETURN(execute.donated, DonationsOf(read, *executable));
+  KILN_ASSIGN_OR_RETURN(
+      client::ExecuteOptions execute,
+      ReadExecuteOptions(options, {.name = executable->name(),
+                                   .signature = executable->signature(),
+                                   .devices = executable->device().name(),
+                                   .takes_streams = executable->takes_streams()}));
+  KILN_RETURN_IF_ERROR(CheckBufferList(executable->name(), "argument", argument_count, arguments));
+  KILN_RETURN_IF_ERROR(CheckBufferList(executable->name(), "result", result_count, results));
   return client::Execution::Bind(std::move(executable), std::move(execute),
                                  UnwrapList(arguments, argument_count),
                                  UnwrapList(results, result_count));

@@ -1,11 +1,27 @@
 // The user's runs: options and lists of buffers, checked and converted.
 #pragma once
 
+#include <string_view>
+
 #include "base/status.h"
 #include "client/execution.h"
 #include "kiln/executable.h"
 
 namespace kiln::capi {
+
+// A program of any kind, for the checks of the options of its runs.
+struct RunSubject {
+  std::string_view name;
+  const program::Signature& signature;
+  std::string_view devices;
+  bool takes_streams = false;
+};
+
+Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options* options,
+                                                  const RunSubject& subject);
+// Checks a list of buffers, `kind`s.
+Status CheckBufferList(std::string_view name, std::string_view kind, size_t count,
+                       const void* list);
 
 // Checks the options and the lists of buffers, and binds a run to them.
 Result<client::Execution> BindExecution(Ref<const client::Executable> executable,

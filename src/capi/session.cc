@@ -1,5 +1,6 @@
 #include "kiln/session.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,11 +9,13 @@
 #include "base/strings.h"
 #include "capi/deep.h"
 #include "capi/error.h"
-#include "capi/execute.h"
 #include "capi/graph.h"
 #include "capi/handle.h"
 #include "capi/options.h"
-#include "session/prepared_executable.h"
+#include "capi/run_plan.h"
+#include "capi/session_options.h"
+#include "capi/text.h"
+#include "session/plan.h"
 #include "session/session.h"
 
 using kiln::InvalidArgument;
@@ -26,14 +29,12 @@ using kiln::capi::NotNull;
 using kiln::capi::Unwrap;
 using kiln::client::Client;
 using kiln::client::Device;
-using kiln::session::PreparedExecutable;
+using kiln::session::Plan;
 
 struct kiln_session : kiln::Counted<kiln_session> {
  public:
-  kiln_session(const kiln_graph& graph, Device& device,
-               std::shared_ptr<kiln::session::Session> session)
+  kiln_session(const kiln_graph& graph, std::unique_ptr<kiln::session::Session> session)
       : client_(Ref<Client>::Share(&graph.client())),
-        device_(device),
         session_(std::move(session)),
         name_(graph.module().name()),
         first_value_(graph.values().empty() ? 0 : graph.IdOf(graph.values().front())) {
@@ -43,8 +44,8 @@ struct kiln_session : kiln::Counted<kiln_session> {
   Client& client() const { return *client_; }
 
   // The prepared run from `feeds` to `fetches`, made by its first call.
-  Result<Ref<const PreparedExecutable>> Prepare(const kiln_value* feeds, size_t feed_count,
-                                                const kiln_value* fetches, size_t fetch_count) {
+  Result<std::shared_ptr<const Plan>> Prepare(const kiln_value* feeds, size_t feed_count,
+                                              const kiln_value* fetches, size_t fetch_count) {
     std::pair key(std::vector(feeds, feeds + feed_count),
                   std::vector(fetches, fetches + fetch_count));
     std::lock_guard lock(mutex_);
@@ -52,13 +53,18 @@ struct kiln_session : kiln::Counted<kiln_session> {
     KILN_ASSIGN_OR_RETURN(std::vector<std::string> feed_names, NamesOf("feed", key.first));
     KILN_ASSIGN_OR_RETURN(std::vector<std::string> fetch_names, NamesOf("fetch", key.second));
     // Runs, which are frequent, stay on the caller's stack.
-    Result<int> number = 0;
+    Result<std::shared_ptr<const Plan>> plan = std::shared_ptr<const Plan>();
     KILN_RETURN_IF_ERROR(
-        kiln::OnOwnStack([&] { number = session_->Prepare(feed_names, fetch_names); }));
-    KILN_RETURN_IF_ERROR(number.status());
-    auto prepared = kiln::MakeRef<const PreparedExecutable>(name_, device_, session_, *number);
-    prepared_.emplace(std::move(key), prepared);
-    return prepared;
+        kiln::OnOwnStack([&] { plan = session_->Prepare(feed_names, fetch_names); }));
+    if (plan.ok()) prepared_.emplace(std::move(key), *plan);
+    return plan;
+  }
+
+  Result<std::string> Explain(const kiln_value* feeds, size_t feed_count, const kiln_value* fetches,
+                              size_t fetch_count) const {
+    KILN_ASSIGN_OR_RETURN(auto feed_names, NamesOf("feed", {feeds, feeds + feed_count}));
+    KILN_ASSIGN_OR_RETURN(auto fetch_names, NamesOf("fetch", {fetches, fetches + fetch_count}));
+    return session_->Explain(feed_names, fetch_names);
   }
 
  private:
@@ -79,14 +85,12 @@ struct kiln_session : kiln::Counted<kiln_session> {
   }
 
   Ref<Client> client_;
-  Device& device_;
-  std::shared_ptr<kiln::session::Session> session_;
+  const std::unique_ptr<kiln::session::Session> session_;
   const std::string name_;
   const kiln_value first_value_;
   std::vector<std::string> value_names_;
   std::mutex mutex_;
-  std::map<std::pair<std::vector<kiln_value>, std::vector<kiln_value>>,
-           Ref<const PreparedExecutable>>
+  std::map<std::pair<std::vector<kiln_value>, std::vector<kiln_value>>, std::shared_ptr<const Plan>>
       prepared_;
 };
 
@@ -113,20 +117,24 @@ kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_opti
     KILN_ASSIGN_OR_RETURN(kiln_session_options read,
                           kiln::capi::ReadOptions("kiln_session_options", options));
     Client& client = graph->client();
-    Device& device = read.device ? *Unwrap(read.device) : *client.devices().front();
-    if (&device.client() != &client) {
-      return InvalidArgument("the device ", device.name(), " is of another context than the graph");
-    }
-    for (const kiln::ir::Instruction* value : graph->values()) {
-      if (!value->shape().is_static()) {
-        return kiln::Unimplemented("a session of a graph with symbols: '", value->name(), "' is ",
-                                   value->shape());
-      }
-    }
+    KILN_ASSIGN_OR_RETURN(kiln::session::SessionOptions made_with,
+                          kiln::capi::ReadSessionOptions(read, client));
     KILN_ASSIGN_OR_RETURN(auto made,
-                          kiln::session::Session::Create(graph->module(), device.runtime()));
-    *session = kiln::capi::HandOver(kiln::MakeRef<kiln_session>(
-        *graph, device, std::shared_ptr<kiln::session::Session>(std::move(made))));
+                          kiln::session::Session::Create(graph->module(), client, made_with));
+    *session = kiln::capi::HandOver(kiln::MakeRef<kiln_session>(*graph, std::move(made)));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_session_explain(kiln_session* session, const kiln_value* feeds, size_t feed_count,
+                                 const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
+  return GuardDeep([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_session_explain", {{"session", session}, {"text", text}}));
+    KILN_RETURN_IF_ERROR(
+        CheckLists("kiln_session_explain", feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(std::string explanation,
+                          session->Explain(feeds, feed_count, fetches, fetch_count));
+    *text = new kiln_text(std::move(explanation));
     return OkStatus();
   });
 }
@@ -142,12 +150,13 @@ kiln_error* kiln_session_prepare(kiln_session* session, const kiln_value* feeds,
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_prepare", {{"session", session}}));
     KILN_RETURN_IF_ERROR(
         CheckLists("kiln_session_prepare", feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
+                          session->Prepare(feeds, feed_count, fetches, fetch_count));
     if (!info) return OkStatus();
     kiln_program_info told = KILN_PROGRAM_INFO_INIT;
-    told.kernels = prepared->info().kernels;
-    told.temporary_bytes = prepared->info().temporary_bytes;
-    told.compile_microseconds = prepared->info().compile_microseconds;
+    told.kernels = plan->info().kernels;
+    told.temporary_bytes = plan->info().temporary_bytes;
+    told.compile_microseconds = plan->info().compile_microseconds;
     return kiln::capi::WriteStruct("kiln_program_info", told, info);
   });
 }
@@ -159,13 +168,10 @@ kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* 
   return Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(NotNull("kiln_session_run", {{"session", session}}));
     KILN_RETURN_IF_ERROR(CheckLists("kiln_session_run", feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(auto prepared, session->Prepare(feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(
-        kiln::client::Execution execution,
-        kiln::capi::BindExecution(Ref<const kiln::client::Executable>::Share(prepared.get()),
-                                  options, feed_buffers, feed_count, fetch_buffers, fetch_count));
-    KILN_RETURN_IF_ERROR(execution.RunNow());
-    kiln::capi::HandOverResults(execution.results(), fetch_buffers);
+    KILN_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan,
+                          session->Prepare(feeds, feed_count, fetches, fetch_count));
+    KILN_RETURN_IF_ERROR(
+        kiln::capi::RunPlan(*plan, options, feed_buffers, feed_count, fetch_buffers, fetch_count));
     session->client().RunDeferred();
     return OkStatus();
   });

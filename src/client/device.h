@@ -18,12 +18,14 @@ class Device {
   Device(Client& client, int number, std::unique_ptr<runtime::Device> device,
          std::string description, bool shares_host_memory)
       : client_(client),
+        number_(number),
         runtime_(std::move(device)),
         description_(std::move(description)),
         shares_host_memory_(shares_host_memory),
         queue_(number) {}
 
   Client& client() const { return client_; }
+  int number() const { return number_; }
   const std::string& name() const { return runtime_->name(); }     // "CPU:0"
   const std::string& description() const { return description_; }  // one line, for people
   runtime::Device& runtime() const { return *runtime_; }
@@ -33,6 +35,7 @@ class Device {
 
  private:
   Client& client_;
+  const int number_;
   const std::unique_ptr<runtime::Device> runtime_;
   const std::string description_;
   const bool shares_host_memory_;

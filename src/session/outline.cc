@@ -31,6 +31,7 @@ class Outliner {
       for (Instruction* operand : i->operands()) Bring(operand);
       Copy(i);
     }
+    KeepControlDependencies();
     std::vector<Instruction*> elements;
     std::vector<Shape> shapes;
     for (Instruction* result : results) {
@@ -59,6 +60,17 @@ class Outliner {
          .name = value->name(),
          .op_name = value->op_name()});
     arguments_.push_back(value);
+  }
+
+  // Those between members.
+  void KeepControlDependencies() {
+    for (Instruction* i : instructions_) {
+      for (Instruction* before : i->control_predecessors()) {
+        if (!members_.contains(before)) continue;
+        // Copies are in the order of the originals, so there is no cycle.
+        (void)entry_->AddControlDependency(copies_.at(before), copies_.at(i));
+      }
+    }
   }
 
   // Makes a value available, unless it is a member, whose turn comes.

@@ -1,6 +1,5 @@
-// Runs a graph one op at a time, without compilation of whole graphs. Each op is a kernel of its
-// own, compiled once and cached, with the same schedules, threads, and reuse of memory as in
-// compiled graphs.
+// Runs a graph with feeds and fetches: its ops are placed on devices, clusters of them are
+// compiled, and the others are run one by one.
 #pragma once
 
 #include <cstdint>
@@ -9,70 +8,66 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/ref.h"
 #include "base/status.h"
-#include "codegen/lowered_program.h"
-#include "compiler/backend.h"
+#include "client/buffer.h"
+#include "client/client.h"
+#include "client/executable.h"
 #include "ir/ir.h"
-#include "program/program.h"
-#include "runtime/device.h"
+#include "session/clustering.h"
+#include "session/plan.h"
+#include "session/unit_compiler.h"
+#include "session/unit_program.h"
 
 namespace kiln::session {
 
-// The cost of a run for a set of fetches.
-struct RunInfo {
-  int64_t kernels = 0;          // launches; loops' and branches' counted once
-  int64_t temporary_bytes = 0;  // beside feeds and fetches
-  int64_t compile_microseconds = 0;
+struct SessionOptions {
+  // The device of ops without a mark.
+  client::Device* device = nullptr;
+  bool soft_placement = false;
+  ClusterOptions clustering;
+  // The whole graph is compiled for one device, or the run fails. It overrides `clustering`.
+  bool must_compile = false;
+  CompilePolicy policy;
 };
 
 class Session {
  public:
-  // The module's entry defines the values that can be fed and fetched; it is copied, and has no
-  // symbols. The device must outlive the session.
-  static Result<std::unique_ptr<Session>> Create(const ir::Module& module, runtime::Device& device);
-
+  // The module's entry defines the values that can be fed and fetched; it is copied. Its symbols
+  // get their sizes from the feeds of each run. The client must outlive the session.
+  static Result<std::unique_ptr<Session>> Create(const ir::Module& module, client::Client& client,
+                                                 const SessionOptions& options);
   ~Session();
 
   // Prepares the computation of some instructions of the entry from others, all arrays, by name:
-  // later runs of the same feeds and fetches find their kernels compiled. Any array can be fed: its
-  // own inputs are then not needed. Fails if a fetch needs a parameter that is not fed. Returns a
-  // number for Run.
-  Result<int> Prepare(std::span<const std::string> feeds, std::span<const std::string> fetches);
-  const RunInfo& InfoOf(int prepared) const;
-  const program::Signature& SignatureOf(int prepared) const;
-  // Whether a run calls functions of the user.
-  bool CallsUsersFunctions(int prepared) const;
-
-  // One run, with memory for the prepared feeds and fetches, in their order. Several threads may
-  // run at once.
-  Status Run(int prepared, std::span<const void* const> feeds, std::span<void* const> fetches,
-             const runtime::RunOptions& options = {});
+  // later runs of the same feeds and fetches find it compiled. Any array can be fed: its own inputs
+  // are then not needed. Fails if a fetch needs a parameter that is not fed. Any thread.
+  Result<std::shared_ptr<const Plan>> Prepare(std::span<const std::string> feeds,
+                                              std::span<const std::string> fetches);
+  // A line for each op of such a run: its device, its cluster, or the reason why it is in none.
+  // Compiles nothing. Any thread.
+  Result<std::string> Explain(std::span<const std::string> feeds,
+                              std::span<const std::string> fetches) const;
 
  private:
-  struct Op;
-  struct Prepared;
-  class Replay;
-  Session(const ir::Module& module, runtime::Device& device);
-  Result<std::shared_ptr<Op>> Load(Result<program::Artefact> artefact);
-  Result<std::shared_ptr<Op>> Compile(const kernel::ScheduledKernel& kernel,
-                                      const std::vector<program::Slice>& args);
-  Status CompileSteps(Prepared& prepared, const codegen::LoweredProgram& lowered,
-                      const program::Steps& steps);
-  Result<std::unique_ptr<Prepared>> Build(std::span<const std::string> feeds,
-                                          std::span<const std::string> fetches);
-
-  std::unique_ptr<ir::Module> module_;
-  runtime::Device& device_;
-  const std::unique_ptr<const compiler::Backend> backend_;
-  mutable std::mutex mutex_;
-  // Kernels by their keys.
-  std::unordered_map<std::string, std::shared_ptr<Op>> ops_;
-  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, int> by_names_;
-  std::vector<std::unique_ptr<Prepared>> prepared_;
+  // The part of the graph for one set of feeds and fetches, placed and clustered.
+  struct Part;
+  Session(const ir::Module& module, client::Client& client, const SessionOptions& options);
+  Result<std::unique_ptr<Part>> Cut(std::span<const std::string> feeds,
+                                    std::span<const std::string> fetches) const;
+  Result<std::shared_ptr<const Plan>> Build(std::span<const std::string> feeds,
+                                            std::span<const std::string> fetches);
+  const std::unique_ptr<ir::Module> module_;
+  client::Client& client_;
+  const SessionOptions options_;
+  const std::shared_ptr<UnitCompiler> compiler_;
+  std::mutex mutex_;
+  std::map<std::pair<std::vector<std::string>, std::vector<std::string>>,
+           std::shared_ptr<const Plan>>
+      plans_;
 };
 
 }  // namespace kiln::session

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/strings.h"
+#include "session/clustering.h"
 #include "session/outline.h"
 
 namespace kiln::session {
@@ -31,7 +33,8 @@ Result<std::vector<Instruction*>> Find(const ByName& by_name, std::span<const st
   return found;
 }
 
-// The instructions needed by `roots`, including themselves, up to the fed ones.
+// The instructions needed by `roots`, including themselves, up to the fed ones. Control
+// predecessors are needed like operands.
 std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& roots,
                                               const std::vector<Instruction*>& feeds) {
   std::unordered_set<const Instruction*> needed(feeds.begin(), feeds.end());
@@ -44,8 +47,26 @@ std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& r
     const Instruction* i = left.back();
     left.pop_back();
     for (const Instruction* operand : i->operands()) visit(operand);
+    for (const Instruction* before : i->control_predecessors()) visit(before);
   }
   return needed;
+}
+
+// Fetched feeds and small constants, which are no op's results, become copies.
+void CopyResultsWithoutOp(ir::Computation& entry) {
+  Instruction* root = entry.root();
+  for (int64_t k = 0; k < root->operand_count(); ++k) {
+    Instruction* fetched = root->operand(k);
+    if (fetched->opcode() != Opcode::kParameter && !IsSmallConstant(*fetched)) continue;
+    Instruction* copy = entry.Create({.opcode = Opcode::kCopy,
+                                      .operands = {fetched},
+                                      .shape = fetched->shape(),
+                                      .name = Cat(fetched->name(), ".copy"),
+                                      .op_name = fetched->op_name(),
+                                      .frontend_attributes = fetched->frontend_attributes()},
+                                     root);
+    entry.ReplaceOperand(root, k, copy);
+  }
 }
 
 }  // namespace
@@ -69,7 +90,10 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
     }
     computed.push_back(i);
   }
-  return OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
+  std::unique_ptr<ir::Module> part =
+      OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
+  CopyResultsWithoutOp(*part->entry());
+  return part;
 }
 
 }  // namespace kiln::session

@@ -22,13 +22,14 @@ from ._numpy import empty, empty_like, full, zeros
 from ._table import ALIGNMENT, VERSION, Code
 from .context import Context, Trace
 from .device import Buffer, Cancellation, Device, Event, MemoryInfo
-from .executable import Executable, ProgramCost, ProgramInfo, ProgramMemory, Session
+from .executable import Executable, ProgramCost, ProgramInfo, ProgramMemory
 from .graph import Graph
+from .session import Function, FunctionInfo, Session
 from .symbol import Symbol
 from .value import Value
 
 __all__ = ['ALIGNMENT', 'Buffer', 'CallArray', 'Cancellation', 'Code', 'Context', 'CustomCall',
-           'DType', 'Device', 'Event', 'Executable', 'Graph', 'KilnError', 'MemoryInfo',
+           'DType', 'Device', 'Event', 'Executable', 'Function', 'FunctionInfo', 'Graph', 'KilnError', 'MemoryInfo',
            'ProgramCost', 'ProgramInfo', 'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace',
            'VERSION', 'Value', 'empty', 'empty_like', 'full', 'nn', 'safetensors',
            'zeros']

@@ -239,4 +239,36 @@ class SessionOptions(ctypes.Structure):
     """kiln_session_options"""
 
     _fields_ = [('struct_size', c_size_t),
-                ('device', c_void_p)]
+                ('device', c_void_p),
+                ('jit', c_int32),
+                ('soft_placement', c_int32),
+                ('min_cluster_size', c_int64),
+                ('max_cluster_size', c_int64),
+                ('cluster_fuel', c_int64),
+                ('ops_to_cluster', c_char_p),
+                ('ops_to_cluster_length', c_size_t),
+                ('cluster_exclude_ops', c_char_p),
+                ('cluster_exclude_ops_length', c_size_t),
+                ('no_cpu_clustering', c_int32),
+                ('reserved', c_int32)]
+
+
+class FunctionOptions(ctypes.Structure):
+    """kiln_function_options"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('device', c_void_p),
+                ('must_compile', c_int32),
+                ('lazy', c_int32),
+                ('max_programs', c_int64)]
+
+
+class FunctionInfo(Output):
+    """kiln_function_info"""
+
+    _fields_ = [('struct_size', c_size_t),
+                ('calls', c_int64),
+                ('compiles', c_int64),
+                ('fallbacks', c_int64),
+                ('evictions', c_int64),
+                ('programs', c_int64)]

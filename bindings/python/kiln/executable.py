@@ -1,4 +1,4 @@
-"""Programs: graphs compiled as a whole, and graphs run op by op."""
+"""Programs: graphs compiled as a whole."""
 
 import atexit
 import collections
@@ -395,67 +395,6 @@ class Executable(Handle):
         if pending:
             _remember(event, flag)
         return made_results.buffers(pending), event
-
-
-class Session(Handle):
-    """A graph run with feeds and fetches, one op at a time, on a device. Any number of threads may
-    run it at once.
-    """
-
-    __slots__ = ('device', '_stays')
-    _noun = 'session'
-
-    def __init__(self, graph: 'Graph', device: Optional[Device] = None) -> None:
-        fields = {} if device is None else {'device': device._as_parameter_}
-        made_options = options(_structs.SessionOptions, lib.kiln_session_options_init, **fields)
-        super().__init__(made(lib.kiln_session_create, graph, ctypes.byref(made_options)))
-        self.device = graph.context.device('CPU:0') if device is None else device
-        self._stays = graph.context.calls_python
-
-    def __repr__(self) -> str:
-        return '<kiln.Session {}>'.format('closed' if self.closed else 'on ' + self.device.name)
-
-    def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> ProgramInfo:
-        """Compiles the ops of a run with these feeds and fetches, and returns its cost."""
-        struct = _structs.ProgramInfo()
-        lib.kiln_session_prepare(self, *_values(feeds), *_values(fetches), ctypes.byref(struct))
-        return _info(struct)
-
-    def run(self, feeds: Mapping['Value', Any], fetches: Sequence['Value'],
-            results: Optional[Sequence[Optional[Buffer]]] = None, threads: int = 0,
-            cancel: Optional[Cancellation] = None) -> List[Buffer]:
-        """Computes `fetches` from `feeds`, and returns when they are ready.
-
-        Args:
-            feeds: for values of the graph a buffer, or a borrowed array
-            fetches: values of the graph
-            results: for each fetch a buffer to write it into, or None for a new one
-            threads: how many to use at most; 0: as many as the context has
-            cancel: the means to cancel the execution
-        """
-        buffers = [self.device._argument(array, value.shape.dtype)
-                   for value, array in feeds.items()]
-        for buffer in buffers + [r for r in results or () if r is not None]:
-            buffer.settle()
-        made_results = _Results(len(fetches), results)
-        if made_results.count != len(fetches):
-            raise ValueError('there must be as many results as fetches')
-        ids, count = _values(list(feeds))
-        flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag)
-
-        def execute() -> List[Buffer]:
-            lib.kiln_session_run(self, ctypes.byref(struct), ids, _places(buffers), count,
-                                 _values(fetches)[0], made_results.places, made_results.count)
-            return made_results.buffers()
-
-        if self._stays:
-            return with_causes(execute)
-        return interruptible(lambda: with_causes(execute), flag.set, made_results.leave)
-
-
-def _values(values: Sequence['Value']) -> 'Tuple[ctypes.Array[Any], int]':
-    return (ctypes.c_uint64 * len(values))(*(v.id for v in values)), len(values)
 
 
 _OPTIMIZATIONS = ('auto', 'quick', 'full')

@@ -400,6 +400,47 @@ class KilnTest(unittest.TestCase):
             session.run({a: numpy.float32(2)}, [graph.result])
         self.assertIn('x', raised.exception.message)
 
+    def test_session_compiles_clusters(self):
+        graph = self.context.graph('chain')
+        x = graph.parameter('f32', [4], 'x')
+        with graph.device('XLA_CPU:0'):
+            y = graph.exponential(x) + x
+        z = y * y - x
+        arrays = {x: numpy.arange(4, dtype=numpy.float32)}
+        expected = (numpy.exp(arrays[x]) + arrays[x]) ** 2 - arrays[x]
+        for jit, kernels in [('off', 3), ('explicit', 3), ('on', 2)]:
+            session = kiln.Session(graph, jit=jit, min_cluster_size=2)
+            self.assertEqual(session.prepare([x], [z]).kernels, kernels)
+            self.assertIn('XLA_CPU:0', session.explain([x], [z]))
+            result, = session.run(arrays, [z])
+            numpy.testing.assert_allclose(numpy.asarray(result), expected, rtol=1e-5)
+        with self.assertRaises(ValueError):
+            kiln.Session(graph, jit='sometimes')
+        with self.assertRaises(kiln.KilnError) as raised:
+            kiln.Session(graph, jit='on', ops_to_cluster=['nonsense']).explain([x], [z])
+        self.assertIn('nonsense', raised.exception.message)
+
+    def test_function(self):
+        graph = self.context.graph('rows')
+        n = graph.symbol('n')
+        x = graph.parameter('f32', [n, 3], 'x')
+        y = graph.parameter('f32', [n], 'y')
+        graph.set_results([graph.reduce_by(x, [1]) * y, x])
+        function = kiln.Function(graph, max_programs=2)
+        for rows in [2, 5, 2, 7, 5]:
+            a = numpy.random.rand(rows, 3).astype(numpy.float32)
+            b = numpy.random.rand(rows).astype(numpy.float32)
+            sums, same = function(a, b)
+            numpy.testing.assert_allclose(numpy.asarray(sums), a.sum(1) * b, rtol=1e-5)
+            numpy.testing.assert_array_equal(numpy.asarray(same), a)
+        self.assertGreater(function.info.evictions, 0)
+        with self.assertRaises(kiln.KilnError) as raised:
+            function(numpy.zeros((2, 3), numpy.float32), numpy.zeros(3, numpy.float32))
+        self.assertEqual(raised.exception.code, kiln.Code.INVALID_ARGUMENT)
+        whole = kiln.Function(graph, must_compile=True)
+        whole(numpy.zeros((4, 3), numpy.float32), numpy.zeros(4, numpy.float32))
+        self.assertEqual(whole.info.compiles, 1)
+
     def test_the_reference_agrees(self):
         arrays = [numpy.float32(0.1), numpy.linspace(0, 1, 5, dtype=numpy.float32),
                   numpy.linspace(2, 3, 5, dtype=numpy.float32)]

@@ -81,6 +81,7 @@ KILN_FUZZ_COUNTED(event, events)
 KILN_FUZZ_COUNTED(buffer, buffers)
 KILN_FUZZ_COUNTED(executable, executables)
 KILN_FUZZ_COUNTED(session, sessions)
+KILN_FUZZ_COUNTED(function, functions)
 KILN_FUZZ_COUNTED(trace, traces)
 KILN_FUZZ_COUNTED(safetensors, files)
 
@@ -95,6 +96,7 @@ KILN_FUZZ_INIT(attention)
 KILN_FUZZ_INIT(compile)
 KILN_FUZZ_INIT(execute)
 KILN_FUZZ_INIT(session)
+KILN_FUZZ_INIT(function)
 KILN_FUZZ_INIT(safetensors)
 
 // --- version.h, error.h, types.h

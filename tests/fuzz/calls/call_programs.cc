@@ -2,6 +2,7 @@
 // them.
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "calls/callers.h"
 #include "calls/compare_devices.h"
@@ -172,6 +173,15 @@ bool FillExecution(World& w, const ExecutableState& executable, Run& run) {
   return true;
 }
 
+// Results of sessions are on the devices of their ops.
+size_t DeviceOf(const ContextState& context, const kiln_buffer* buffer, size_t usual) {
+  const kiln_device* device = buffer ? kiln_buffer_device(buffer) : nullptr;
+  for (size_t i = 0; i < context.devices.size(); ++i) {
+    if (context.devices[i] == device) return i;
+  }
+  return usual;
+}
+
 // What a run that was accepted, or was not, has left.
 void Finish(World& w, const std::shared_ptr<ContextState>& context, size_t device, bool ok,
             const Run& run) {
@@ -181,7 +191,7 @@ void Finish(World& w, const std::shared_ptr<ContextState>& context, size_t devic
       w.Expect(handle == run.results[i]->handle, "a buffer that was given is another one");
     } else if (ok) {
       w.Expect(handle, "a result is NULL");
-      w.Keep(handle, context, device);
+      w.Keep(handle, context, DeviceOf(*context, handle, device));
     } else {
       w.Expect(!handle, "failure, and a result");
     }
@@ -385,6 +395,15 @@ void Call_kiln_session_create(World& w) {
   kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
   size_t device = w.Chance(80) ? 0 : w.Device(*context);
   if (device > 0 || w.Chance(50)) options.device = context->devices[device];
+  options.jit = static_cast<int32_t>(w.Chance(97) ? w.Between(0, 2) : w.WildNumber());
+  options.soft_placement = w.Chance(80);
+  if (w.Chance(30)) options.min_cluster_size = w.Between(w.Chance(3) ? -1 : 1, 6);
+  if (w.Chance(20)) options.max_cluster_size = w.Between(1, 6);
+  if (w.Chance(10)) options.cluster_fuel = w.Between(0, 9);
+  const std::string allowed = w.Chance(90) ? "" : w.Chance(80) ? "add,FUSIBLE,PW" : w.WildText();
+  options.ops_to_cluster = allowed.data();
+  options.ops_to_cluster_length = allowed.size();
+  options.no_cpu_clustering = w.Chance(10);
   const SizedCopy sized(w, options);
   kiln_session* made = World::Untouched<kiln_session>();
   w.Begin("kiln_session_create", World::Name("graph", graph), ", ", context->names[device], ", ",
@@ -458,6 +477,19 @@ void Call_kiln_session_prepare(World& w) {
                                   w.Chance(20) ? nullptr : sized.As<kiln_program_info>()));
 }
 
+void Call_kiln_session_explain(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  SessionRun run;
+  if (session) Choose(w, *session, run);
+  kiln_text* text = World::Untouched<kiln_text>();
+  w.Begin("kiln_session_explain", World::Name("session", session), run.text);
+  if (w.Gave(kiln_session_explain(session ? session->handle : nullptr, run.feeds.data(),
+                                  run.feeds.size(), run.fetches.data(), run.fetches.size(), &text),
+             text)) {
+    w.Add(w.texts, text);
+  }
+}
+
 void Call_kiln_session_run(World& w) {
   auto session = w.PickOrNull(w.sessions);
   SessionRun chosen;
@@ -492,6 +524,89 @@ void Call_kiln_session_run(World& w) {
       run.result_handles.data(), chosen.fetches.size()));
   if (ok) ++shared_log->executed;
   if (session) Finish(w, session->context, session->device, ok, run);
+}
+
+// --- function.h
+
+void Call_kiln_function_create(World& w) {
+  auto graph = w.Chance(2) ? nullptr : w.Graph();
+  auto context = graph ? graph->context : w.Context();
+  kiln_function_options options = KILN_FUNCTION_OPTIONS_INIT;
+  size_t device = w.Chance(80) ? 0 : w.Device(*context);
+  options.device = context->devices[device];
+  options.must_compile = w.Chance(30);
+  options.lazy = w.Chance(30);
+  options.max_programs = w.Chance(90) ? w.Between(0, 3) : w.WildNumber();
+  const SizedCopy sized(w, options);
+  kiln_function* made = World::Untouched<kiln_function>();
+  w.Begin("kiln_function_create", World::Name("graph", graph), ", ", context->names[device], ", ",
+          sized.ToString());
+  if (!w.Gave(kiln_function_create(graph ? graph->handle : nullptr,
+                                   sized.As<kiln_function_options>(), &made),
+              made)) {
+    return;
+  }
+  if (sized.As<kiln_function_options>()->struct_size < sizeof(options)) device = 0;
+  auto state = w.Add(w.functions, made);
+  state->context = context;
+  state->device = device;
+  state->has_loops = graph->has_loops;
+  for (size_t i = 0; i < kiln_graph_parameter_count(graph->handle); ++i) {
+    const kiln_value id = kiln_graph_parameter(graph->handle, i);
+    for (const Value& value : graph->values) {
+      if (value.id == id) state->parameters.push_back(value);
+    }
+  }
+  for (const Value& value : graph->values) state->is_large |= value.is_static && !IsSmall(value);
+}
+
+void Call_kiln_function_call(World& w) {
+  auto function = w.PickOrNull(w.functions);
+  Run run;
+  if (function) {
+    if (function->is_large) return;
+    std::map<int64_t, int64_t> symbols;
+    for (Value value : function->parameters) {
+      for (int64_t& d : value.dims) {
+        if (d < 0) d = symbols.emplace(d, w.Between(0, 5)).first->second;
+      }
+      kiln_shape shape = KILN_SHAPE_INIT;
+      shape.dtype = value.dtype;
+      shape.rank = value.dims.size();
+      shape.dims = value.dims.data();
+      AddBuffer(w, run, false, function->context, function->device, shape);
+    }
+    run.result_handles.resize(kiln_function_result_count(function->handle));
+    run.results.resize(run.result_handles.size());
+  }
+  FillOptions(w, run, run.argument_handles.size(), function && function->has_loops);
+  const SizedCopy sized(w, run.options);
+  w.Begin("kiln_function_call", World::Name("function", function), run.text, ", ",
+          sized.ToString());
+  const bool may_hang = function && function->has_loops;
+  const bool ok = w.Ok(kiln_function_call(function ? function->handle : nullptr,
+                                          may_hang ? &run.options : OptionsOf(w, sized),
+                                          run.argument_handles.data(), run.argument_handles.size(),
+                                          run.result_handles.data(), run.result_handles.size()));
+  if (ok) ++shared_log->executed;
+  if (function) Finish(w, function->context, function->device, ok, run);
+}
+
+void Call_kiln_function_result_count(World& w) {
+  auto function = w.PickOrNull(w.functions);
+  w.Begin("kiln_function_result_count", World::Name("function", function));
+  const size_t count = kiln_function_result_count(function ? function->handle : nullptr);
+  w.Expect(function || count == 0, "results of NULL");
+  w.Succeeded();
+}
+
+void Call_kiln_function_statistics(World& w) {
+  auto function = w.PickOrNull(w.functions);
+  const kiln_function_info empty = KILN_FUNCTION_INFO_INIT;
+  const SizedCopy sized(w, empty);
+  w.Begin("kiln_function_statistics", World::Name("function", function), ", ", sized.ToString());
+  (void)w.Ok(kiln_function_statistics(function ? function->handle : nullptr,
+                                      w.Chance(2) ? nullptr : sized.As<kiln_function_info>()));
 }
 
 }  // namespace kiln::fuzz

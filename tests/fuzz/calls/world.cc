@@ -291,6 +291,7 @@ void World::Tidy() {
   tidy("kiln_graph_release", graphs, 30, kiln_graph_release);
   tidy("kiln_executable_release", executables, 20, kiln_executable_release);
   tidy("kiln_session_release", sessions, 8, kiln_session_release);
+  tidy("kiln_function_release", functions, 8, kiln_function_release);
   tidy("kiln_event_release", events, 30, kiln_event_release);
   tidy("kiln_text_release", texts, 20, kiln_text_release);
   tidy("kiln_safetensors_release", files, 8, kiln_safetensors_release);
@@ -315,6 +316,7 @@ void World::ReleaseObjects() {
       [&] { ReleaseAll("buffer", buffers, kiln_buffer_release); },
       [&] { ReleaseAll("executable", executables, kiln_executable_release); },
       [&] { ReleaseAll("session", sessions, kiln_session_release); },
+      [&] { ReleaseAll("function", functions, kiln_function_release); },
       [&] { ReleaseAll("event", events, kiln_event_release); },
       [&] { ReleaseAll("error", errors, kiln_error_release); },
       [&] { ReleaseAll("text", texts, kiln_text_release); },
@@ -395,6 +397,7 @@ void World::Share(World& other) {
   share(other.buffers, buffers, kiln_buffer_retain);
   share(other.executables, executables, kiln_executable_retain);
   share(other.sessions, sessions, kiln_session_retain);
+  share(other.functions, functions, kiln_function_retain);
   share(other.events, events, kiln_event_retain);
   share(other.errors, errors, kiln_error_retain);
   share(other.texts, texts, kiln_text_retain);

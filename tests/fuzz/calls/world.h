@@ -100,6 +100,13 @@ struct SessionState : Object<kiln_session> {
   bool has_loops = false;
 };
 
+struct FunctionState : Object<kiln_function> {
+  std::shared_ptr<ContextState> context;
+  size_t device = 0;
+  std::vector<Value> parameters;
+  bool has_loops = false, is_large = false;
+};
+
 struct EventState : Object<kiln_event> {
   std::shared_ptr<ContextState> context;
   // Of memory that is lent, which may be held by this thread: it must not wait for ever.
@@ -256,6 +263,7 @@ class World {
   Pool<BufferState> buffers;
   Pool<ExecutableState> executables;
   Pool<SessionState> sessions;
+  Pool<FunctionState> functions;
   Pool<EventState> events;
   Pool<ErrorState> errors;
   Pool<TextState> texts;

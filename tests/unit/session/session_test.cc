@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
+#include <memory>
 
 #include "base/trace.h"
-#include "device/cpu/device.h"
+#include "client/devices.h"
+#include "client/transfer.h"
 #include "interp/interpreter.h"
 #include "support/hlo.h"
 #include "support/literal.h"
@@ -45,69 +46,91 @@ ENTRY e { x = f32[16,32] parameter(0)
 
 class SessionTest : public ::testing::Test {
  protected:
-  runtime::Allocator allocator_;
-  runtime::ThreadPool pool_{2};
-  device::CpuDevice device_{"CPU:0", allocator_, pool_};
+  SessionTest() : client_(MakeRef<client::Client>(client::ClientOptions{.threads = 2})) {
+    EXPECT_TRUE(client::AddDevices(*client_, {.mode = client::GpuMode::kOff}).ok());
+  }
+  client::Device& cpu() { return *client_->devices().front(); }
+  std::unique_ptr<Session> Make(const ir::Module& module) {
+    auto session = Session::Create(module, *client_, {.device = &cpu()});
+    EXPECT_TRUE(session.ok()) << session.status().ToString();
+    return *std::move(session);
+  }
+  Ref<client::Buffer> BufferOf(const Literal& literal) {
+    return client::CopyFromHost(cpu(), literal.shape(), literal.data()).value();
+  }
+  static Literal LiteralOf(client::Buffer& buffer) {
+    Literal literal(buffer.shape());
+    EXPECT_TRUE(client::CopyToHost(buffer, literal.data()).ok());
+    return literal;
+  }
+
+  const Ref<client::Client> client_;
 };
 
 TEST_F(SessionTest, FetchesAgreeWithTheEvaluator) {
   auto module = ir::ParseOrDie(kGraph);
   {
-    auto session = Session::Create(*module, device_);
-    ASSERT_TRUE(session.ok()) << session.status().ToString();
+    auto session = Make(*module);
     std::vector<std::string> inputs = {"x", "w"}, fetches = {"sum", "h"};
-    auto prepared = (*session)->Prepare(inputs, fetches);
-    ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
-    EXPECT_EQ((*session)->Prepare(inputs, fetches).value(), *prepared);
+    auto plan = session->Prepare(inputs, fetches);
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    EXPECT_EQ(session->Prepare(inputs, fetches).value(), *plan);
     // Every op is a kernel: dot, broadcast, add, reduce, and the loop's three.
-    EXPECT_GE((*session)->InfoOf(*prepared).kernels, 7);
+    EXPECT_GE((*plan)->info().kernels, 7);
+    EXPECT_NE((*plan)->single(), nullptr);
 
     std::vector<Literal> arguments = testing::RandomArguments(*module, 1);
     auto expected = interp::Evaluate(*module, arguments);
     ASSERT_TRUE(expected.ok());
-    std::byte* x = allocator_.Allocate(16 * 32 * 4).value();
-    std::byte* w = allocator_.Allocate(32 * 8 * 4).value();
-    std::byte* sum = allocator_.Allocate(16 * 4).value();
-    std::byte* h = allocator_.Allocate(16 * 8 * 4).value();
-    std::memcpy(x, arguments[0].data(), 16 * 32 * 4);
-    std::memcpy(w, arguments[1].data(), 32 * 8 * 4);
-    TraceSink trace;
-    const void* feeds[] = {x, w};
-    void* results[] = {sum, h};
-    Status status = (*session)->Run(*prepared, feeds, results, {.trace = &trace});
+    auto trace = std::make_shared<TraceSink>();
+    ASSERT_TRUE(client_->StartTrace(trace).ok());
+    Ref<client::Buffer> x = BufferOf(arguments[0]), w = BufferOf(arguments[1]);
+    client::Buffer* feeds[] = {x.get(), w.get()};
+    std::vector<Ref<client::Buffer>> results(2);
+    Status status = (*plan)->Run({}, feeds, results);
+    client_->StopTrace(trace.get());
     ASSERT_TRUE(status.ok()) << status.ToString();
-    Literal actual(Shape(ElementType::kF32, {16}));
-    std::memcpy(actual.data(), sum, 16 * 4);
-    EXPECT_EQ(testing::Difference(*expected, actual, 1e-5, 1e-5), "");
+    EXPECT_EQ(testing::Difference(*expected, LiteralOf(*results[0]), 1e-5, 1e-5), "");
     // One bar for each launch, loops' repeated ones included.
-    EXPECT_GT(trace.size(), 10u);
-    for (auto [memory, bytes] : {std::pair{x, 16 * 32 * 4}, {w, 32 * 8 * 4}, {sum, 64}, {h, 512}}) {
-      allocator_.Deallocate(memory, bytes);
-    }
+    EXPECT_GT(trace->size(), 10u);
   }
-  EXPECT_EQ(allocator_.live_bytes(), 0);
+  EXPECT_EQ(client_->allocator().live_bytes(), 0);
 }
 
 TEST_F(SessionTest, AnythingCanBeFed) {
   auto module = ir::ParseOrDie(kGraph);
   {
-    auto session = Session::Create(*module, device_);
-    ASSERT_TRUE(session.ok());
+    auto session = Make(*module);
     // With h fed, neither the parameters nor the product are needed.
     std::vector<std::string> inputs = {"h"}, fetches = {"y", "h"};
-    auto prepared = (*session)->Prepare(inputs, fetches);
-    ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
-    alignas(64) float h[16 * 8], y[16 * 8], same[16 * 8];
-    for (int i = 0; i < 16 * 8; ++i) h[i] = 0.01f * static_cast<float>(i);
-    const void* feeds[] = {h};
-    void* results[] = {y, same};
-    ASSERT_TRUE((*session)->Run(*prepared, feeds, results).ok());
-    for (int i = 0; i < 16 * 8; ++i) {
-      EXPECT_NEAR(y[i], std::tanh(std::tanh(std::tanh(h[i]))), 1e-6);
-      EXPECT_EQ(same[i], h[i]);
+    auto plan = session->Prepare(inputs, fetches);
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    const Literal h = testing::RandomLiteral(Shape(ElementType::kF32, {16, 8}), 3);
+    Ref<client::Buffer> fed = BufferOf(h);
+    client::Buffer* feeds[] = {fed.get()};
+    std::vector<Ref<client::Buffer>> results(2);
+    ASSERT_TRUE((*plan)->Run({}, feeds, results).ok());
+    const Literal y = LiteralOf(*results[0]), same = LiteralOf(*results[1]);
+    for (int64_t i = 0; i < 16 * 8; ++i) {
+      const float value = h.values<float>()[i];
+      EXPECT_NEAR(y.values<float>()[i], std::tanh(std::tanh(std::tanh(value))), 1e-6);
+      EXPECT_EQ(same.values<float>()[i], value);
     }
+    EXPECT_NE(results[1]->data(), fed->data());
   }
-  EXPECT_EQ(allocator_.live_bytes(), 0);
+  EXPECT_EQ(client_->allocator().live_bytes(), 0);
+}
+
+TEST_F(SessionTest, KernelsAreCompiledOnceWithinABound) {
+  OpCache cache(2);
+  auto op = std::make_shared<const CompiledOp>();
+  for (const char* text : {"a", "b"}) cache.Insert(text, op);
+  EXPECT_NE(cache.Find("a"), nullptr);
+  cache.Insert("c", op);
+  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(cache.Find("b"), nullptr);  // used before a
+  EXPECT_NE(cache.Find("a"), nullptr);
+  EXPECT_NE(cache.Find("c"), nullptr);
 }
 
 struct BadRequest {
@@ -118,8 +141,7 @@ struct BadRequest {
 
 TEST_F(SessionTest, RefusesWhatItCannotCompute) {
   auto module = ir::ParseOrDie(kGraph);
-  auto session = Session::Create(*module, device_);
-  ASSERT_TRUE(session.ok());
+  auto session = Make(*module);
   const BadRequest requests[] = {
       {{"x", "w"}, {"nothing"}, Code::kNotFound, "there is no value 'nothing' to be fetched"},
       {{"nothing"}, {"h"}, Code::kNotFound, "there is no value 'nothing' to be fed"},
@@ -129,7 +151,7 @@ TEST_F(SessionTest, RefusesWhatItCannotCompute) {
       {{"x", "w"}, {"h", "h"}, Code::kInvalidArgument, "'h' is fetched twice"},
   };
   for (const BadRequest& request : requests) {
-    auto prepared = (*session)->Prepare(request.feeds, request.fetches);
+    auto prepared = session->Prepare(request.feeds, request.fetches);
     ASSERT_FALSE(prepared.ok()) << request.message;
     EXPECT_EQ(prepared.status().code(), request.code);
     EXPECT_NE(prepared.status().message().find(request.message), std::string::npos)

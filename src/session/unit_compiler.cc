@@ -1,0 +1,47 @@
+#include "session/unit_compiler.h"
+
+#include <utility>
+
+#include "base/trace.h"
+#include "client/compile.h"
+#include "compiler/backend.h"
+#include "program/steps.h"
+#include "session/placement.h"
+
+namespace kiln::session {
+
+UnitCompiler::UnitCompiler(client::Client& client)
+    : client_(client), op_by_op_(client.devices().size()) {}
+
+// XLA devices compile everything, and the evaluator goes op by op itself.
+bool UnitCompiler::RunsOpByOp(const client::Device& device) {
+  return !CompilesAlways(device) && compiler::BackendFor(device.runtime().target())->runs_kernels();
+}
+
+Result<MadeProgram> UnitCompiler::Compile(client::Device& device,
+                                          std::unique_ptr<ir::Module> module) {
+  KILN_ASSIGN_OR_RETURN(Ref<client::CompiledExecutable> compiled,
+                        client::Compile(device, std::move(module), {.start_ns = TraceSink::Now()}));
+  return MadeProgram{.executable = Ref<const client::Executable>::Share(compiled.get()),
+                     .info = {.kernels = program::CountKernels(compiled->program().steps),
+                              .temporary_bytes = compiled->program().arena_bytes,
+                              .compile_microseconds = compiled->compile_microseconds()}};
+}
+
+Result<MadeProgram> UnitCompiler::Prepare(client::Device& device,
+                                          std::unique_ptr<ir::Module> module) {
+  OpByOpCompiler* compiler = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    auto& found = op_by_op_[static_cast<size_t>(device.number())];
+    if (!found) {
+      KILN_ASSIGN_OR_RETURN(found, OpByOpCompiler::Create(device));
+    }
+    compiler = found.get();
+  }
+  KILN_ASSIGN_OR_RETURN(Ref<const OpByOpExecutable> prepared, compiler->Prepare(std::move(module)));
+  return MadeProgram{.executable = Ref<const client::Executable>::Share(prepared.get()),
+                     .info = prepared->info()};
+}
+
+}  // namespace kiln::session

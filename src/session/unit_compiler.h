@@ -1,0 +1,48 @@
+// Makes programs of modules, for the devices of a client.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "base/status.h"
+#include "client/client.h"
+#include "client/executable.h"
+#include "ir/ir.h"
+#include "session/op_by_op.h"
+
+namespace kiln::session {
+
+// A program of a unit, and its cost.
+struct MadeProgram {
+  Ref<const client::Executable> executable;
+  RunInfo info;
+};
+
+// Any thread. The client must outlive it.
+class UnitCompiler {
+ public:
+  explicit UnitCompiler(client::Client& client);
+
+  client::Client& client() const { return client_; }
+  client::Device& device(int number) const {
+    return *client_.devices()[static_cast<size_t>(number)];
+  }
+  // Whether ops of the device can run one by one. If not, all its modules are compiled as a whole.
+  static bool RunsOpByOp(const client::Device& device);
+
+  // The module compiled as a whole.
+  Result<MadeProgram> Compile(client::Device& device, std::unique_ptr<ir::Module> module);
+  // Its ops one by one.
+  Result<MadeProgram> Prepare(client::Device& device, std::unique_ptr<ir::Module> module);
+
+ private:
+  client::Client& client_;
+  std::mutex mutex_;
+  // By the client's number of the device; null until it is needed.
+  std::vector<std::unique_ptr<OpByOpCompiler>> op_by_op_;
+};
+
+}  // namespace kiln::session

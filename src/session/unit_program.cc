@@ -1,0 +1,152 @@
+#include "session/unit_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/stack.h"
+#include "base/strings.h"
+#include "ir/specialise.h"
+
+namespace kiln::session {
+
+// The programs for one set of sizes.
+struct UnitProgram::Entry {
+  int64_t last_use = 0, requests = 0;  // under the unit's mutex
+  // Held while a program is made, so that it is made once.
+  std::mutex mutex;
+  MadeProgram program, fallback;  // without an executable until they are made
+};
+
+namespace {
+
+std::vector<std::string> SortedSymbols(const ir::Module& module) {
+  const std::set<std::string> symbols = ir::SymbolsOf(module);
+  return {symbols.begin(), symbols.end()};
+}
+
+}  // namespace
+
+UnitProgram::UnitProgram(Unit& unit, std::shared_ptr<UnitCompiler> compiler, UnitMode mode,
+                         const CompilePolicy& policy)
+    : name_(unit.name),
+      compiler_(std::move(compiler)),
+      device_(compiler_->device(unit.device)),
+      mode_(mode),
+      policy_(policy),
+      module_(std::move(unit.module)),
+      symbols_(SortedSymbols(*module_)),
+      is_static_(symbols_.empty()) {}
+
+UnitProgram::~UnitProgram() = default;
+
+Result<MadeProgram> UnitProgram::Prepare() {
+  const std::shared_ptr<Entry> entry = Touch({});
+  std::lock_guard lock(entry->mutex);
+  if (!entry->program.executable) {
+    KILN_ASSIGN_OR_RETURN(entry->program, Make(module_->Clone()));
+  }
+  return entry->program;
+}
+
+Result<MadeProgram> UnitProgram::Make(std::unique_ptr<ir::Module> module) {
+  // The stack of a run may be small.
+  Result<MadeProgram> made = MadeProgram();
+  KILN_RETURN_IF_ERROR(OnOwnStack([&] { made = MakeHere(std::move(module)); }));
+  return made;
+}
+
+Result<MadeProgram> UnitProgram::MakeHere(std::unique_ptr<ir::Module> module) {
+  {
+    std::lock_guard lock(mutex_);
+    ++statistics_.compiles;
+  }
+  const bool has_op_by_op = UnitCompiler::RunsOpByOp(device_);
+  if (mode_ == UnitMode::kOps && has_op_by_op)
+    return compiler_->Prepare(device_, std::move(module));
+  if (mode_ != UnitMode::kCluster || !has_op_by_op) {
+    return compiler_->Compile(device_, std::move(module));
+  }
+  auto compiled = compiler_->Compile(device_, module->Clone());
+  if (compiled.ok()) return compiled;
+  compiler_->client().Log(
+      client::LogLevel::kWarning,
+      Cat(name_, " on ", device_.name(),
+          " runs op by op, as it cannot be compiled: ", compiled.status().message()));
+  return compiler_->Prepare(device_, std::move(module));
+}
+
+UnitProgram::Key UnitProgram::KeyOf(std::span<client::Buffer* const> arguments,
+                                    const SymbolSizes& symbols) const {
+  Key key;
+  for (const client::Buffer* argument : arguments) {
+    key.insert(key.end(), argument->dims().begin(), argument->dims().end());
+  }
+  for (const std::string& symbol : symbols_) {
+    auto it = symbols.find(symbol);
+    key.push_back(it == symbols.end() ? -1 : it->second);
+  }
+  return key;
+}
+
+std::shared_ptr<UnitProgram::Entry> UnitProgram::Touch(const Key& key) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Entry>& entry = entries_[key];
+  if (!entry) entry = std::make_shared<Entry>();
+  const std::shared_ptr<Entry> found = entry;
+  found->last_use = ++clock_;
+  ++found->requests;
+  ++statistics_.runs;
+  if (entries_.size() > policy_.bound) {
+    entries_.erase(std::ranges::min_element(
+        entries_, {}, [](const auto& key_and_entry) { return key_and_entry.second->last_use; }));
+    ++statistics_.evictions;
+  }
+  return found;
+}
+
+// Of a cluster.
+bool UnitProgram::MayCompile(const Entry& entry) {
+  std::lock_guard lock(mutex_);
+  if (!policy_.is_lazy) return true;
+  if (statistics_.compiles > policy_.megamorphic_compiles &&
+      statistics_.runs < policy_.runs_per_compile * statistics_.compiles) {
+    statistics_.is_megamorphic = true;
+  }
+  if (statistics_.is_megamorphic) return false;
+  return statistics_.compiles == 0 || entry.requests > 1;
+}
+
+Result<Ref<const client::Executable>> UnitProgram::For(std::span<client::Buffer* const> arguments,
+                                                       const SymbolSizes& symbols) {
+  const std::shared_ptr<Entry> entry = Touch(is_static_ ? Key() : KeyOf(arguments, symbols));
+  std::lock_guard lock(entry->mutex);
+  if (entry->program.executable) return entry->program.executable;
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
+                        is_static_ ? Result<std::unique_ptr<ir::Module>>(module_->Clone())
+                                   : ir::Specialise(*module_, symbols));
+  const bool is_optional = mode_ == UnitMode::kCluster && UnitCompiler::RunsOpByOp(device_);
+  if (!is_optional || MayCompile(*entry)) {
+    KILN_ASSIGN_OR_RETURN(entry->program, Make(std::move(module)));
+    return entry->program.executable;
+  }
+  {
+    std::lock_guard counting(mutex_);
+    ++statistics_.fallbacks;
+  }
+  if (!entry->fallback.executable) {
+    Result<MadeProgram> made = MadeProgram();
+    KILN_RETURN_IF_ERROR(
+        OnOwnStack([&] { made = compiler_->Prepare(device_, std::move(module)); }));
+    KILN_ASSIGN_OR_RETURN(entry->fallback, std::move(made));
+  }
+  return entry->fallback.executable;
+}
+
+ProgramStatistics UnitProgram::statistics() const {
+  std::lock_guard lock(mutex_);
+  ProgramStatistics statistics = statistics_;
+  statistics.programs = static_cast<int64_t>(entries_.size());
+  return statistics;
+}
+
+}  // namespace kiln::session

@@ -1,0 +1,134 @@
+// Sessions: the cost of a run, of single ops, and of planning; and how much clusters gain.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "harness.h"
+#include "kiln/kiln.h"
+
+namespace kiln::bench {
+namespace {
+
+void Must(kiln_error* error) {
+  if (!error) return;
+  std::fprintf(stderr, "%s\n", kiln_error_message(error, nullptr));
+  std::exit(1);
+}
+
+// A graph of one parameter, run by sessions.
+struct Program {
+  explicit Program(int64_t elements, int32_t threads) : size(elements) {
+    kiln_context_options options = KILN_CONTEXT_OPTIONS_INIT;
+    options.threads = threads;
+    Must(kiln_context_create(&options, &context));
+    Must(kiln_graph_create(context, "bench", 5, &graph));
+    x = kiln_op_parameter(graph, KILN_F32, &size, 1, "x", 1);
+    kiln_device* cpu = kiln_context_device(context, 0);
+    Must(kiln_buffer_create(cpu, KILN_F32, &size, 1, &result));
+    std::vector<float> numbers(static_cast<size_t>(size), 0.5F);
+    Must(kiln_buffer_copy_host(cpu, KILN_F32, &size, 1, numbers.data(),
+                               numbers.size() * sizeof(float), &argument));
+  }
+  ~Program() {
+    kiln_buffer_release(argument);
+    kiln_buffer_release(result);
+    kiln_graph_release(graph);
+    kiln_context_release(context);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Adds and multiplies in turn.
+  kiln_value Chain(int ops) const {
+    kiln_value y = x;
+    for (int i = 0; i < ops; ++i) {
+      y = i % 2 == 0 ? kiln_op_add(graph, y, x) : kiln_op_multiply(graph, y, x);
+    }
+    Must(kiln_graph_status(graph));
+    return y;
+  }
+
+  // The median of a run, in seconds.
+  double Run(kiln_value y, kiln_jit jit) {
+    kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
+    options.jit = jit;
+    kiln_session* session = nullptr;
+    Must(kiln_session_create(graph, &options, &session));
+    const double median =
+        Measure([&] {
+          Must(kiln_session_run(session, nullptr, &x, &argument, 1, &y, &result, 1));
+        }).median;
+    kiln_session_release(session);
+    return median;
+  }
+
+  int64_t size;
+  kiln_context* context = nullptr;
+  kiln_graph* graph = nullptr;
+  kiln_value x = 0;
+  kiln_buffer *argument = nullptr, *result = nullptr;
+};
+
+KILN_BENCH(session_runs) {
+  Program tiny(4, 1);
+  const kiln_value y = tiny.Chain(100);
+  report.Add("session.op_of_100", tiny.Run(y, KILN_JIT_OFF) / 100 * 1e6, "us", AtMost(1.0));
+  report.Add("session.run_of_a_cluster", tiny.Run(y, KILN_JIT_ON) * 1e6, "us", AtMost(3.0));
+}
+
+// Op by op a chain moves three arrays for each op; as a cluster two for all.
+KILN_BENCH(session_clusters) {
+  for (int32_t threads : {1, 2}) {
+    Program large(4 << 20, threads);
+    const kiln_value y = large.Chain(20);
+    const double by_op = large.Run(y, KILN_JIT_OFF), cluster = large.Run(y, KILN_JIT_ON);
+    const std::string name = "session.chain20.threads" + std::to_string(threads);
+    report.Add(name + ".op_by_op", by_op * 1e3, "ms");
+    report.Add(name + ".cluster", cluster * 1e3, "ms");
+    report.Add(name + ".ratio", by_op / cluster, "", AtLeast(10.0));
+  }
+}
+
+// Placing and clustering alone: explaining compiles nothing. Each op reads two earlier ones, and
+// devices change every thousand ops.
+KILN_BENCH(session_planning) {
+  double smaller = 0;
+  for (int64_t ops : {1000, 10000, 100000}) {
+    Program program(16, 1);
+    std::vector<kiln_value> values = {program.x};
+    for (int64_t i = 0; i < ops; ++i) {
+      const char* device = i / 1000 % 2 == 0 ? "CPU:0" : "XLA_CPU:0";
+      if (i % 1000 == 0)
+        Must(kiln_graph_push_device(program.graph, device, std::string(device).size()));
+      const kiln_value a = values.back(), b = values[values.size() * 7 / 8];
+      values.push_back(i % 2 == 0 ? kiln_op_add(program.graph, a, b)
+                                  : kiln_op_maximum(program.graph, a, b));
+      if (i % 1000 == 999) Must(kiln_graph_pop_device(program.graph));
+    }
+    Must(kiln_graph_status(program.graph));
+    kiln_session_options options = KILN_SESSION_OPTIONS_INIT;
+    options.jit = KILN_JIT_ON;
+    kiln_session* session = nullptr;
+    Must(kiln_session_create(program.graph, &options, &session));
+    const kiln_value y = values.back();
+    const double seconds = Measure(
+                               [&] {
+                                 kiln_text* text = nullptr;
+                                 Must(kiln_session_explain(session, &program.x, 1, &y, 1, &text));
+                                 kiln_text_release(text);
+                               },
+                               {.samples = 3})
+                               .median;
+    kiln_session_release(session);
+    report.Add("session.planning." + std::to_string(ops), seconds * 1e3, "ms", AtMost(2000));
+    if (smaller > 0) {
+      report.Add("session.planning." + std::to_string(ops) + ".growth", seconds / smaller, "",
+                 AtMost(14));
+    }
+    smaller = seconds;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::bench
