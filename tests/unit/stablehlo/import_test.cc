@@ -109,9 +109,11 @@ return %z : tensor<f32>
   const ir::Instruction* z = (*module)->entry()->root();
   EXPECT_FALSE(z->frontend_attributes());
   const ir::Instruction* y = z->operand(0);
+  ASSERT_TRUE(y->frontend_attributes());
   ASSERT_EQ(y->frontend_attributes()->entries().size(), 2u);
   EXPECT_EQ(*y->FindFrontendAttribute("kiln.device"), "GPU:0");
   EXPECT_EQ(*y->FindFrontendAttribute("_XlaScope"), "jit_scope_0");
+  ASSERT_TRUE(y->operand(0)->frontend_attributes());
   EXPECT_EQ(*y->operand(0)->FindFrontendAttribute("of"), "x");
 }
 
