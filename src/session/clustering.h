@@ -2,9 +2,8 @@
 //
 // 1. Candidates are ops that may be compiled: marked so, on a device that always compiles, or under
 //    a global JIT; that can be, with all computations that they call; and that are on the lists.
-// 2. Each candidate begins as a cluster. Edges between clusters are contracted, in post-order:
-// those
-//    to ops that read only a shape first, then all others. An edge is contracted if the devices of
+// 2. Each candidate begins as a cluster. Edges between clusters are contracted in post-order: first
+//    those to ops that read only a shape, then all others. An edge is contracted if the devices of
 //    both clusters agree, their scopes do not conflict, the size stays within the maximum, and
 //    neither a cycle nor a new dependency on another device appears: the later cluster must not
 //    read from a candidate on another device, for which the earlier one's users would have to wait.
@@ -13,13 +12,13 @@
 //
 // Differences from TensorFlow, which follow from HLO:
 // - A value that leaves a cluster is an array. Producers and users of a tuple or a token are tied
-// to
-//   each other, and with all ops on paths between them: they are in one cluster, or all outside.
+//   to each other, and with all ops on paths between them: they are in one cluster, or all outside.
 //   Tuples and their elements follow the op that they are tied to: their own marks and devices
 //   count only where there is no such op. Ties are never cut, so they may exceed the maximal size.
 // - A call that must be compiled is a cluster of its own with what is tied to it.
-// - A small constant is no dependency. It belongs to the cluster that has all its users, and is
-//   otherwise copied into each cluster that reads it.
+// - A small constant without control edges is no dependency, and does not count towards the maximal
+//   size. It belongs to the cluster that has all its users, and is otherwise copied into each
+//   cluster that reads it.
 // - Side effects keep their order, as if each were a control dependency of the next one.
 #pragma once
 
@@ -123,7 +122,7 @@ enum class Outside : uint8_t {
   kRandom,         // draws random numbers from a state
   kNotOnList,      // ops_to_cluster
   kExcluded,       // cluster_exclude_ops
-  kNoFuel,         //
+  kNoFuel,         // the option
   kTied,           // to an op that is outside
   kTiedDevices,    // to an op on another device
   kTooSmall,       // its cluster was not kept

@@ -23,7 +23,7 @@ struct OutlinedPart {
 // Copies instructions of one computation, operands before users. Values from outside become
 // parameters: first `arguments`, whether used or not, then the others in the order of their first
 // use. Small constants from outside are copied. Control dependencies between the instructions are
-// kept. Names and marks are those of the originals.
+// kept. Names and attributes are those of the originals; the aliases of the module are left out.
 OutlinedPart OutlinePart(std::string_view name, std::span<ir::Instruction* const> instructions,
                          std::vector<ir::Instruction*> arguments,
                          std::vector<ir::Instruction*> results);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <set>
 #include <utility>
@@ -139,6 +140,22 @@ TEST(GraphCycles, KeepsAnOrderUnderManyMovesToOnePlace) {
   for (int32_t node = 3; node < nodes; ++node) ASSERT_TRUE(cycles.AddEdge(node, node - 1));
   EXPECT_FALSE(cycles.AddEdge(2, nodes - 1));
   EXPECT_TRUE(cycles.IsReachable(nodes - 1, 2));
+}
+
+TEST(GraphCycles, KeepsAnOrderUnderManyMovesToTheFront) {
+  const int32_t nodes = 2000;
+  GraphCycles cycles(nodes);
+  ASSERT_TRUE(cycles.AddEdge(0, 1));
+  int32_t first = 0;
+  for (int32_t node = 2; node < nodes; ++node) {
+    ASSERT_TRUE(cycles.AddEdge(node, first));
+    first = node;
+  }
+  std::vector<int32_t> order = cycles.Order();
+  ASSERT_EQ(order.size(), static_cast<size_t>(nodes));
+  EXPECT_TRUE(std::ranges::is_sorted(order.begin(), order.end() - 2, std::greater()));
+  EXPECT_EQ(order[nodes - 2], 0);
+  EXPECT_EQ(order[nodes - 1], 1);
 }
 
 TEST(GraphCycles, ContractsAWideFan) {
