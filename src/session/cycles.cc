@@ -80,18 +80,7 @@ void GraphCycles::Link(int32_t from, int32_t to) {
 bool GraphCycles::AddEdge(int32_t from, int32_t to) {
   if (from == to) return false;
   if (HasEdge(from, to)) return true;
-  if (labels_[from] > labels_[to]) {
-    switch (FindPath(to, from, kNone)) {
-      case Found::kPath:
-        return false;
-      case Found::kAllSuccessors:
-        MoveBehind(from, searches_[kOut].found);
-        break;
-      case Found::kAllPredecessors:
-        MoveBehind(previous_[to], searches_[kIn].found);
-        break;
-    }
-  }
+  if (labels_[from] > labels_[to] && !Exchange(to, from, kNone)) return false;
   Link(from, to);
   return true;
 }
@@ -110,34 +99,13 @@ std::optional<int32_t> GraphCycles::Contract(int32_t a, int32_t b) {
   if (a == b) return a;
   if (labels_[a] > labels_[b]) std::swap(a, b);
   auto direct = edge_of_.find(Key(a, b));
-  // The node's place is next to the search that did not end.
-  int32_t place = a;
-  switch (FindPath(a, b, direct == edge_of_.end() ? kNone : direct->second)) {
-    case Found::kPath:
-      return std::nullopt;
-    case Found::kAllSuccessors:
-      MoveBehind(b, std::span(searches_[kOut].found).subspan(1));
-      place = b;
-      break;
-    case Found::kAllPredecessors:
-      MoveBehind(previous_[a], std::span(searches_[kIn].found).subspan(1));
-      break;
-  }
+  if (!Exchange(a, b, direct == edge_of_.end() ? kNone : direct->second)) return std::nullopt;
   RemoveEdge(a, b);
   auto edges = [&](int32_t node) { return degrees_[kOut][node] + degrees_[kIn][node]; };
   int32_t kept = edges(a) >= edges(b) ? a : b, gone = kept == a ? b : a;
   Absorb(kept, gone);
-  if (kept != place) {
-    int32_t before = previous_[place];
-    uint64_t label = labels_[place];
-    Unlink(place);
-    // The two may be neighbours.
-    if (before == kept) before = previous_[kept];
-    Unlink(kept);
-    LinkAfter(before, kept, label);
-  } else {
-    Unlink(gone);
-  }
+  // The two are neighbours.
+  Unlink(gone);
   return kept;
 }
 
@@ -163,57 +131,91 @@ void GraphCycles::Absorb(int32_t kept, int32_t gone) {
   }
 }
 
-GraphCycles::Step GraphCycles::Walk(Direction d, int32_t low, int32_t high, int32_t ignored) {
+bool GraphCycles::Advance(Direction d) {
   Search& s = searches_[d];
-  while (s.at < s.found.size()) {
-    if (s.edge == kNotBegun) s.edge = heads_[d][s.found[s.at]];
-    if (s.edge == kNone) {
-      ++s.at;
-      s.edge = kNotBegun;
-      continue;
-    }
-    int32_t edge = std::exchange(s.edge, edges_[s.edge].next[d]), node = edges_[edge].ends[d];
-    if (edge == ignored) continue;
-    if (seen_[Reverse(d)][node] == search_) return Step::kMeets;
-    if (labels_[node] > labels_[low] && labels_[node] < labels_[high] &&
-        seen_[d][node] != search_) {
-      seen_[d][node] = search_;
-      s.found.push_back(node);
-    }
-    return Step::kMore;
+  auto later = [&](int32_t a, int32_t b) {
+    return d == kOut ? labels_[a] > labels_[b] : labels_[a] < labels_[b];
+  };
+  while (s.edge == kNone) {
+    if (s.node != kNone) s.done.push_back(std::exchange(s.node, kNone));
+    if (s.heap.empty()) return false;
+    std::ranges::pop_heap(s.heap, later);
+    s.node = s.heap.back();
+    s.heap.pop_back();
+    s.edge = heads_[d][s.node];
   }
-  return Step::kEnd;
+  return true;
 }
 
-GraphCycles::Found GraphCycles::FindPath(int32_t from, int32_t to, int32_t ignored) {
+bool GraphCycles::Walk(Direction d, int32_t low, int32_t high, int32_t ignored) {
+  Search& s = searches_[d];
+  int32_t edge = std::exchange(s.edge, edges_[s.edge].next[d]), node = edges_[edge].ends[d];
+  if (edge == ignored) return false;
+  if (seen_[Reverse(d)][node] == search_) return true;
+  if (labels_[node] > labels_[low] && labels_[node] < labels_[high] && seen_[d][node] != search_) {
+    seen_[d][node] = search_;
+    s.heap.push_back(node);
+    std::ranges::push_heap(s.heap, [&](int32_t a, int32_t b) {
+      return d == kOut ? labels_[a] > labels_[b] : labels_[a] < labels_[b];
+    });
+  }
+  return false;
+}
+
+bool GraphCycles::FindPath(int32_t from, int32_t to, int32_t ignored) {
   if (++search_ == 0) {
     for (auto& seen : seen_) std::ranges::fill(seen, 0);
     search_ = 1;
   }
   for (Direction d : {kOut, kIn}) {
     int32_t first = d == kOut ? from : to;
-    searches_[d].found.assign(1, first);
-    searches_[d].at = 0;
-    searches_[d].edge = kNotBegun;
+    Search& s = searches_[d];
+    s.heap.assign(1, first);
+    s.node = s.edge = kNone;
+    s.done.clear();
     seen_[d][first] = search_;
   }
-  for (;;) {
+  while (Advance(kOut) && Advance(kIn)) {
+    // A node on a path would have been found from both ends.
+    if (labels_[searches_[kOut].node] > labels_[searches_[kIn].node]) return false;
     for (Direction d : {kOut, kIn}) {
-      switch (Walk(d, from, to, ignored)) {
-        case Step::kMore:
-          break;
-        case Step::kMeets:
-          return Found::kPath;
-        case Step::kEnd:
-          return d == kOut ? Found::kAllSuccessors : Found::kAllPredecessors;
-      }
+      if (Walk(d, from, to, ignored)) return true;
     }
   }
+  return false;
+}
+
+bool GraphCycles::Exchange(int32_t first, int32_t second, int32_t ignored) {
+  if (FindPath(first, second, ignored)) return false;
+  Search &out = searches_[kOut], &in = searches_[kIn];
+  auto by_label = [&](int32_t node) { return labels_[node]; };
+  std::vector<int32_t>& moving = in.done;
+  if (out.node == kNone) {
+    // All successors of the first are known: they move behind the second.
+    std::ranges::sort(out.done, {}, by_label);
+    for (int32_t node : out.done) Unlink(node);
+    InsertBehind(second, out.done);
+  } else if (in.node == kNone) {
+    std::ranges::sort(moving, {}, by_label);
+    for (int32_t node : moving) Unlink(node);
+    InsertBehind(previous_[first], moving);
+  } else {
+    // To the place before the node at hand of the forward search: predecessors of the second that
+    // are behind it, and successors of the first, which are all before it.
+    const int32_t place = out.node;
+    std::erase_if(moving, [&](int32_t node) { return labels_[node] < labels_[place]; });
+    std::ranges::sort(moving, {}, by_label);
+    std::ranges::sort(out.done, {}, by_label);
+    moving.insert(moving.end(), out.done.begin(), out.done.end());
+    for (int32_t node : moving) Unlink(node);
+    InsertBehind(previous_[place], moving);
+  }
+  return true;
 }
 
 bool GraphCycles::IsReachable(int32_t from, int32_t to) {
   if (from == to) return true;
-  return labels_[from] < labels_[to] && FindPath(from, to, kNone) == Found::kPath;
+  return labels_[from] < labels_[to] && FindPath(from, to, kNone);
 }
 
 std::vector<int32_t> GraphCycles::Between(int32_t from, int32_t to) const {
@@ -259,9 +261,7 @@ void GraphCycles::LinkAfter(int32_t place, int32_t node, uint64_t label) {
   next_[place] = node;
 }
 
-void GraphCycles::MoveBehind(int32_t place, std::span<int32_t> nodes) {
-  std::ranges::sort(nodes, {}, [&](int32_t node) { return labels_[node]; });
-  for (int32_t node : nodes) Unlink(node);
+void GraphCycles::InsertBehind(int32_t place, std::span<const int32_t> nodes) {
   uint64_t step = (labels_[next_[place]] - labels_[place]) / (nodes.size() + 1);
   for (int32_t node : nodes) {
     if (step == 0 && labels_[next_[place]] - labels_[place] < 2) MakeRoomBehind(place);

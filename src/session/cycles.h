@@ -3,12 +3,14 @@
 //
 // Only the affected region is searched: the nodes between the two ends in the order (D. Pearce,
 // P. Kelly, "A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM Journal of
-// Experimental Algorithmics 11, 2006). A forward search from one end and a backward search from the
-// other take turns, edge by edge. The first to run out of edges proves that there is no path, and
-// only its nodes move (M. Bender, J. Fineman, S. Gilbert, R. Tarjan, "A New Approach to Incremental
-// Cycle Detection and Related Problems", ACM Transactions on Algorithms 12, 2016). A value with
-// thousands of users thus costs no more than its users do. The order is a list with labels
-// (M. Bender and others, "Two Simplified Algorithms for Maintaining Order in a List", ESA 2002).
+// Experimental Algorithmics 11, 2006). A forward search from one end takes the nodes in their
+// order, a backward search from the other end in the reverse order, and the two take turns, edge by
+// edge. There is no path once they pass each other, or once one of them has no edges left, and only
+// nodes of which all edges were walked move (M. Bender, J. Fineman, S. Gilbert, R. Tarjan, "A New
+// Approach to Incremental Cycle Detection and Related Problems", ACM Transactions on Algorithms 12,
+// 2016). A value with thousands of users thus costs no more than its users do. The order is a list
+// with labels (M. Bender and others, "Two Simplified Algorithms for Maintaining Order in a List",
+// ESA 2002).
 #pragma once
 
 #include <cstdint>
@@ -60,12 +62,11 @@ class GraphCycles {
   };
   // A search from a node in one direction.
   struct Search {
-    std::vector<int32_t> found;  // the first node first
-    size_t at = 0;               // the index of the node whose edges are walked
-    int32_t edge = kNotBegun;
+    std::vector<int32_t> heap;  // found, and next in the order of this direction
+    int32_t node, edge;         // the node at hand, or none, and its next edge
+    std::vector<int32_t> done;  // all edges were walked
   };
-  enum class Found : uint8_t { kPath, kAllSuccessors, kAllPredecessors };
-  static constexpr int32_t kNone = -1, kNotBegun = -2;
+  static constexpr int32_t kNone = -1;
 
   static uint64_t Key(int32_t from, int32_t to) {
     return static_cast<uint64_t>(static_cast<uint32_t>(from)) << 32 | static_cast<uint32_t>(to);
@@ -77,14 +78,19 @@ class GraphCycles {
   void Absorb(int32_t kept, int32_t gone);
 
   // Looks for a path from a node to one behind it in the order, other than the edge `ignored`.
-  Found FindPath(int32_t from, int32_t to, int32_t ignored);
-  enum class Step : uint8_t { kMore, kMeets, kEnd };
-  Step Walk(Direction d, int32_t low, int32_t high, int32_t ignored);
+  bool FindPath(int32_t from, int32_t to, int32_t ignored);
+  // Takes the next node where the one at hand has no edges left. False: there is none.
+  bool Advance(Direction d);
+  // Walks one edge. Whether it leads to a node that the other search has found.
+  bool Walk(Direction d, int32_t low, int32_t high, int32_t ignored);
+  // Puts `second` directly before `first`, which is before it now. False, with nothing changed: a
+  // path leads from `first` to `second`, other than the edge `ignored`.
+  bool Exchange(int32_t first, int32_t second, int32_t ignored);
 
   void Unlink(int32_t node);
   void LinkAfter(int32_t place, int32_t node, uint64_t label);
-  // Moves nodes, which keep their order, to behind `place`.
-  void MoveBehind(int32_t place, std::span<int32_t> nodes);
+  // Puts nodes, which are not in the list, behind `place`.
+  void InsertBehind(int32_t place, std::span<const int32_t> nodes);
   void MakeRoomBehind(int32_t place);
 
   int32_t head() const { return static_cast<int32_t>(labels_.size()) - 2; }

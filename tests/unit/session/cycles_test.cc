@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <set>
 #include <utility>
@@ -119,6 +120,30 @@ TEST(GraphCycles, AgreesWithASimpleGraph) {
       }
       ExpectEqual(cycles, simple, nodes);
       if (HasFatalFailure()) FAIL() << "seed " << seed << ", step " << step;
+    }
+  }
+}
+
+// Sparse graphs of more nodes, by edges alone: both searches of an edge go far.
+TEST(GraphCycles, KeepsAnOrderUnderManyEdges) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 random(seed);
+    const int32_t nodes = 120;
+    std::vector<int32_t> place(nodes), hidden(nodes);
+    std::iota(hidden.begin(), hidden.end(), 0);
+    std::ranges::shuffle(hidden, random);
+    GraphCycles cycles(nodes);
+    std::vector<std::pair<int32_t, int32_t>> edges;
+    for (int step = 0; step < 200; ++step) {
+      int32_t from = static_cast<int32_t>(random() % nodes);
+      int32_t to = static_cast<int32_t>(random() % nodes);
+      if (hidden[from] > hidden[to]) std::swap(from, to);
+      if (from == to) continue;
+      ASSERT_TRUE(cycles.AddEdge(from, to));
+      edges.emplace_back(from, to);
+      std::vector<int32_t> order = cycles.Order();
+      for (size_t k = 0; k < order.size(); ++k) place[order[k]] = static_cast<int32_t>(k);
+      for (auto [a, b] : edges) ASSERT_LT(place[a], place[b]) << "seed " << seed;
     }
   }
 }
