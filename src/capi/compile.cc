@@ -196,22 +196,15 @@ Result<Ref<CompiledExecutable>> Compile(const kiln_graph& graph,
   KILN_ASSIGN_OR_RETURN(
       compiler.interrupt,
       kiln::capi::InterruptOf("kiln_compile_options", options.cancel, options.timeout_ns));
-  const kiln::flags::CompileFlags& flags = client.flags().compile;
-  compiler.verify = options.verify != 0 || flags.verify;
+  compiler.verify = options.verify != 0;
   compiler.optimization = OptimizationOf(options);
   compiler.allow_tf32 = options.allow_tf32 != 0;
   KILN_ASSIGN_OR_RETURN(compiler.disabled_passes, DisabledPasses(options));
-  if (compiler.disabled_passes.empty()) {
-    compiler.disabled_passes = {flags.disabled_passes.begin(), flags.disabled_passes.end()};
-  }
   KILN_ASSIGN_OR_RETURN(compile.dump_folder,
                         kiln::capi::TextOf("kiln_compile_options.dump_folder", options.dump_folder,
                                            options.dump_folder_length));
-  compiler.dump_ptx_sm =
-      options.dump_ptx_sm != 0 ? options.dump_ptx_sm : static_cast<int>(flags.dump_ptx_sm);
-  if (options.dump_large_constants != 0 || flags.dump_large_constants) {
-    compiler.dump_literal_elements = INT64_MAX;
-  }
+  compiler.dump_ptx_sm = options.dump_ptx_sm;
+  if (options.dump_large_constants != 0) compiler.dump_literal_elements = INT64_MAX;
   KILN_ASSIGN_OR_RETURN(auto sizes, SizesOf(options));
   KILN_RETURN_IF_ERROR(CheckSymbolsAreThere(graph, sizes));
   kiln::TraceSpan preparation(trace.get(), "copy the graph", "stage");

@@ -20,6 +20,16 @@ bool HasPartialCost(const ir::Module& module) {
   return false;
 }
 
+// Flags are the defaults of options.
+void ApplyFlags(const flags::CompileFlags& flags, compiler::Options& options) {
+  options.verify |= flags.verify;
+  if (options.disabled_passes.empty()) {
+    options.disabled_passes = {flags.disabled_passes.begin(), flags.disabled_passes.end()};
+  }
+  if (options.dump_ptx_sm == 0) options.dump_ptx_sm = static_cast<int>(flags.dump_ptx_sm);
+  if (flags.dump_large_constants) options.dump_literal_elements = INT64_MAX;
+}
+
 }  // namespace
 
 Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Module> module,
@@ -30,6 +40,7 @@ Result<Ref<CompiledExecutable>> Compile(Device& device, std::unique_ptr<ir::Modu
   compiler.threads = client.threads();
   compiler.module_number = client.NextModuleNumber();
   compiler.trace = trace.get();
+  ApplyFlags(client.flags().compile, compiler);
   Dumps dumps(client, *module, compiler);
   KILN_RETURN_IF_ERROR(dumps.Open(options.dump_folder));
   const std::string name = module->name();

@@ -94,8 +94,9 @@ class HtmlPrinter {
   // The text of an instruction, with links at the names of operands and called computations. The
   // first name is its own; those of the operands follow, then those in attributes.
   std::string Linked(std::string_view text, const Instruction& i) const {
-    std::unordered_map<std::string_view, std::string> called;
-    for (const Computation* c : i.called()) called[c->name()] = Cat("c", numbers_.at(c));
+    std::unordered_map<std::string_view, std::string> others;
+    for (const Instruction* p : i.control_predecessors()) others[p->name()] = Cat("n", p->id());
+    for (const Computation* c : i.called()) others[c->name()] = Cat("c", numbers_.at(c));
     std::string out;
     int64_t operand = -1;
     for (size_t at = 0; at < text.size();) {
@@ -110,7 +111,7 @@ class HtmlPrinter {
           // Its own name.
         } else if (operand < i.operand_count()) {
           link = Cat("n", i.operand(operand)->id());
-        } else if (auto it = called.find(text.substr(at + 1, end - at - 1)); it != called.end()) {
+        } else if (auto it = others.find(text.substr(at + 1, end - at - 1)); it != others.end()) {
           link = it->second;
         }
         ++operand;

@@ -27,7 +27,8 @@ add { a = f32[] parameter(0)
   ROOT c = f32[] add(a, b) }
 ENTRY e { x = f32[20] parameter(0)
   zero = f32[] constant(0)
-  unused = f32[] constant(1)
+  first = f32[] constant(1)
+  unused = f32[] negate(zero), control-predecessors={first}
   add = f32[20] add(x, x), metadata={op_name="a \"%x\" <b> & c"}
   ROOT r = f32[] reduce(add, zero), dimensions={0}, to_apply=add })");
   const std::string page = ToHtml(*module);
@@ -35,10 +36,10 @@ ENTRY e { x = f32[20] parameter(0)
   EXPECT_TRUE(page.ends_with("</html>\n"));
   const std::set<std::string> links = AllOf(page, R"x(href="#(\w+)")x");
   const std::set<std::string> ids = AllOf(page, R"x(id="(\w+)")x");
-  // a, b, x, zero, the instruction add and the computation add; not unused, c and r.
-  EXPECT_EQ(links.size(), 6);
+  // a, b, x, zero, first, the instruction add and the computation add; not unused, c and r.
+  EXPECT_EQ(links.size(), 7);
   for (const std::string& link : links) EXPECT_TRUE(ids.contains(link)) << link;
-  EXPECT_EQ(ids.size(), 8 + 2);
+  EXPECT_EQ(ids.size(), 9 + 2);
   // Texts of users are no markup, and no links.
   EXPECT_NE(page.find(R"(op_name=&quot;a \&quot;%x\&quot; &lt;b&gt; &amp; c&quot;)"),
             std::string::npos);
