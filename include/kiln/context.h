@@ -93,7 +93,11 @@ typedef struct kiln_context_options {
                                  are kept for other processes; NULL: none. Created if missing */
   size_t cache_folder_length;   /**< characters of `cache_folder` */
   kiln_gpu_library gpu_library; /**< use of a library for matrix products */
-  int32_t reserved;             /**< 0 */
+  int32_t cpu_devices;          /**< number of devices that the processor is, `CPU:0`, `CPU:1` and
+                                     so on, up to 1024, which divide the threads among them as
+                                     equally as possible, with at least one each (see kiln_device);
+                                     0: by the environment variable KILN_CPU_DEVICES, without it
+                                     1 */
 } kiln_context_options;
 
 /** Makes default ::kiln_context_options of a variable. */
@@ -124,8 +128,8 @@ KILN_API void kiln_context_retain(kiln_context* context);
  *  released, too. Any thread. \since 0.1 */
 KILN_API void kiln_context_release(kiln_context* context);
 
-/** The number of threads that run kernels, including the caller's; 0 for NULL. Any thread.
- *  \since 0.1 */
+/** The number of threads that run kernels, including the caller's; 0 for NULL. With several CPU
+ *  devices it is divided among them: kiln_device_threads(). Any thread. \since 0.1 */
 KILN_API int32_t kiln_context_threads(const kiln_context* context);
 
 /** The use of a memory, in bytes. \since 0.1 */

@@ -15,12 +15,24 @@ extern "C" {
 #endif
 
 /** A device of a context:
- *  - `CPU:0`, the machine's processor;
- *  - `XLA_CPU:0`, the same processor as a separate device, whose transfers copy;
+ *  - `CPU:0`, the machine's processor, or with the context's option `cpu_devices` a share of it,
+ *    and the other shares `CPU:1` and so on;
+ *  - `XLA_CPU:0` and so on, the same processors as separate devices, whose transfers copy;
  *  - `GPU:0`, `GPU:1` and so on, the GPUs of the CUDA driver with architecture sm_75 or newer, or
  *    an emulated one, recognisable by its description;
  *  - `XLA_GPU:0` and so on, the same GPUs as separate devices;
  *  - `REFERENCE:0`, the evaluator: slow, and the reference for the others.
+ *
+ *  They are listed kind by kind: all `CPU`, all `XLA_CPU`, `REFERENCE:0`, all `GPU`, all `XLA_GPU`.
+ *
+ *  Each device has its own order of asynchronous work. Several CPU devices also have threads of
+ *  their own, a share of the context's (kiln_device_threads()), so that they work at the same time
+ *  without competing for processors, unless there are fewer threads than devices; with one thread
+ *  the caller does the work of all. `XLA_CPU:1` has the share of `CPU:1`; `REFERENCE:0` and GPUs
+ *  have the share of `CPU:0`, for work of theirs that is done on the processor. All CPU devices
+ *  have the same memory, the host's, and the same code, and give the same bits. They are still
+ *  different devices: a buffer belongs to one of them, executables of another do not take it, and
+ *  kiln_buffer_copy_to_device() copies it.
  *
  *  A device lives as long as its context; retaining it retains the context. \since 0.1 */
 typedef struct kiln_device kiln_device;
@@ -52,9 +64,15 @@ KILN_API kiln_error* kiln_context_find_device(kiln_context* context, const char*
  *  the number of characters. Any thread. \since 0.1 */
 KILN_API const char* kiln_device_name(const kiln_device* device, size_t* length);
 
-/** One line on the target of code generation, such as instruction set and vector width. Lives as
- *  long as the device. Any thread. \since 0.1 */
+/** One line on the target of code generation, such as instruction set and vector width, and on the
+ *  share of the threads if there are several CPU devices. Lives as long as the device.
+ *
+ *  Any thread. \since 0.1 */
 KILN_API const char* kiln_device_description(const kiln_device* device, size_t* length);
+
+/** The number of threads of the host that run the device's work, including the caller's or the
+ *  device's own: its share of the context's threads. 0 for NULL. Any thread. \since 0.1 */
+KILN_API int32_t kiln_device_threads(const kiln_device* device);
 
 /** Reports the use of a device's memory. Devices in host memory report the context's.
  *  @return INVALID_ARGUMENT if `info->struct_size` is not set

@@ -236,8 +236,8 @@ KILN_API kiln_error* kiln_executable_cost(const kiln_executable* executable,
 /** The options of an execution. Members that are 0 have their defaults. \since 0.1 */
 typedef struct kiln_execute_options {
   size_t struct_size; /**< set by kiln_execute_options_init() */
-  int32_t threads;    /**< threads to use, at most the context's; 0: the context's. The results have
-                           the same bits for any number */
+  int32_t threads;    /**< threads to use, at most the device's (kiln_device_threads()); 0: all of
+                           these. The results have the same bits for any number */
   int32_t donate_aliased; /**< 1: donates all arguments with an aliased result, except those in
                                `kept` */
   const int32_t* cancel;  /**< unless NULL, polled before the program starts, in its loops, between

@@ -79,7 +79,6 @@ Status Check(const kiln_context_options& options) {
     return InvalidArgument("kiln_context_options.gpu_library is ", options.gpu_library,
                            ", which is none");
   }
-  if (options.reserved != 0) return InvalidArgument("kiln_context_options.reserved is not 0");
   if (options.gpu_memory_bytes < 0) {
     return InvalidArgument("kiln_context_options.gpu_memory_bytes is ", options.gpu_memory_bytes);
   }
@@ -103,6 +102,7 @@ Result<ClientOptions> ClientOptionsOf(const kiln_context_options& options,
                                       const kiln::flags::Flags& flags) {
   ClientOptions made;
   KILN_ASSIGN_OR_RETURN(made.threads, ThreadsOf(options));
+  KILN_ASSIGN_OR_RETURN(made.cpu_devices, kiln::client::CpuDevicesOf(options.cpu_devices));
   made.callbacks_from_any_thread = options.callbacks_from_any_thread != 0;
   made.allocator = {options.allocate, options.deallocate, options.allocator_user_data};
   made.log = options.log;

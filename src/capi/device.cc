@@ -70,6 +70,10 @@ const char* kiln_device_description(const kiln_device* device, size_t* length) {
   return Text(device ? &Unwrap(device)->description() : nullptr, length);
 }
 
+int32_t kiln_device_threads(const kiln_device* device) {
+  return device ? Unwrap(device)->pool().threads() : 0;
+}
+
 kiln_error* kiln_device_memory(const kiln_device* device, kiln_memory_info* info) {
   return kiln::capi::Guard([&]() -> Status {
     KILN_RETURN_IF_ERROR(

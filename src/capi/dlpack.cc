@@ -165,7 +165,7 @@ bool IsMemoryOf(const Device& device, const dlpack::Device& memory) {
     return memory.type == dlpack::kCudaManaged ||
            (memory.type == dlpack::kCuda && memory.id == cuda->ordinal());
   }
-  // An emulated GPU's memory is the host's, too; XLA_CPU:0 always copies.
+  // An emulated GPU's memory is the host's, too; XLA_CPU devices always copy.
   return IsHost(memory) && (device.shares_host_memory() || !device.runtime().has_host_memory());
 }
 

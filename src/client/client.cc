@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/stack.h"
+#include "base/strings.h"
 #include "client/exit.h"
 #include "device/reference/grid_calls.h"
 #include "ir/analysis/effects.h"
@@ -23,6 +24,18 @@ class DeferredLog : public Deferred {
   std::string message_;
 };
 
+// With several devices the threads are named after theirs.
+std::vector<std::unique_ptr<runtime::ThreadPool>> MakePools(const ClientOptions& options) {
+  std::vector<std::unique_ptr<runtime::ThreadPool>> pools;
+  for (int i = 0; i < options.cpu_devices; ++i) {
+    const runtime::Range share = runtime::PieceOf(options.threads, options.cpu_devices, i);
+    pools.push_back(std::make_unique<runtime::ThreadPool>(
+        static_cast<int>(share.end - share.begin),
+        options.cpu_devices > 1 ? Cat("CPU:", i, " worker") : "worker"));
+  }
+  return pools;
+}
+
 }  // namespace
 
 Deferred::Deferred() = default;
@@ -32,9 +45,9 @@ Client::Alive::Alive() { CountClients(1); }
 Client::Alive::~Alive() { CountClients(-1); }
 
 Client::Client(const ClientOptions& options)
-    : options_(options), allocator_(options.allocator), pool_(options.threads) {
+    : options_(options), allocator_(options.allocator), pools_(MakePools(options)) {
   // The registry is new: the names are free.
-  (void)device::AddGridCalls(calls_, {&calls_, &pool_});
+  (void)device::AddGridCalls(calls_, calls_);
 }
 
 Client::~Client() {
@@ -46,11 +59,12 @@ Client::~Client() {
 }
 
 Device& Client::AddDevice(std::unique_ptr<runtime::Device> device, std::string description,
-                          bool shares_host_memory) {
-  device->set_call_host({&calls_, &pool_});
+                          bool shares_host_memory, runtime::ThreadPool& pool) {
+  device->set_call_host({&calls_, &pool});
+  std::string queue_name = cpu_devices() > 1 ? Cat(device->name(), " queue") : "queue";
   devices_.push_back(std::make_unique<Device>(*this, static_cast<int>(devices_.size()),
                                               std::move(device), std::move(description),
-                                              shares_host_memory));
+                                              shares_host_memory, pool, std::move(queue_name)));
   return *devices_.back();
 }
 

@@ -29,6 +29,9 @@ enum class LogLevel : int32_t { kInfo = 1, kWarning = 2, kError = 3, kOff = 4 };
 // of the user, unless `callbacks_from_any_thread`.
 struct ClientOptions {
   int threads = 1;  // that run kernels, the caller's included
+  // The number of devices that the host is: each has its share of the threads, as equal as
+  // possible, and at least one.
+  int cpu_devices = 1;
   bool callbacks_from_any_thread = false;
   runtime::AllocatorHooks allocator;
   void (*log)(void* user_data, int32_t level, const char* message, size_t length) = nullptr;
@@ -57,12 +60,14 @@ class Client : public Counted<Client> {
 
   runtime::Allocator& allocator() { return allocator_; }
   const runtime::Allocator& allocator() const { return allocator_; }
-  runtime::ThreadPool& pool() { return pool_; }
-  int threads() const { return pool_.threads(); }
+  int threads() const { return options_.threads; }
+  int cpu_devices() const { return options_.cpu_devices; }
+  // The threads of one of the host's devices.
+  runtime::ThreadPool& pool(int cpu_device) { return *pools_[static_cast<size_t>(cpu_device)]; }
 
-  // Before the client is used.
+  // Before the client is used. The pool is one of the client's.
   Device& AddDevice(std::unique_ptr<runtime::Device> device, std::string description,
-                    bool shares_host_memory);
+                    bool shares_host_memory, runtime::ThreadPool& pool);
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
   // The reasons for missing GPUs; a line each.
   const std::string& device_notes() const { return device_notes_; }
@@ -119,7 +124,7 @@ class Client : public Counted<Client> {
   const uint32_t fork_generation_ = ForkGeneration();
   const ClientOptions options_;
   runtime::Allocator allocator_;
-  runtime::ThreadPool pool_;
+  const std::vector<std::unique_ptr<runtime::ThreadPool>> pools_;  // by the host's devices
   runtime::CustomCallRegistry calls_;
   std::string device_notes_;
   std::atomic<int64_t> users_{0}, modules_{1}, graphs_{0};

@@ -6,6 +6,7 @@
 
 #include "client/queue.h"
 #include "runtime/device.h"
+#include "runtime/thread_pool.h"
 
 namespace kiln::client {
 
@@ -14,15 +15,17 @@ class Client;
 // It lives as long as its client, and its references are the client's.
 class Device {
  public:
-  // `number` is its index in the client.
+  // `number` is its index in the client. The pool outlives it.
   Device(Client& client, int number, std::unique_ptr<runtime::Device> device,
-         std::string description, bool shares_host_memory)
+         std::string description, bool shares_host_memory, runtime::ThreadPool& pool,
+         std::string queue_name)
       : client_(client),
         number_(number),
         runtime_(std::move(device)),
         description_(std::move(description)),
         shares_host_memory_(shares_host_memory),
-        queue_(number) {}
+        pool_(pool),
+        queue_(number, std::move(queue_name)) {}
 
   Client& client() const { return client_; }
   int number() const { return number_; }
@@ -31,6 +34,8 @@ class Device {
   runtime::Device& runtime() const { return *runtime_; }
   // Whether its memory is the host's, so that buffers are shared without a copy.
   bool shares_host_memory() const { return shares_host_memory_; }
+  // The host's threads for its work: its share of the client's.
+  runtime::ThreadPool& pool() const { return pool_; }
   Queue& queue() const { return queue_; }
 
  private:
@@ -39,6 +44,7 @@ class Device {
   const std::unique_ptr<runtime::Device> runtime_;
   const std::string description_;
   const bool shares_host_memory_;
+  runtime::ThreadPool& pool_;
   // The last member: its jobs are done before the rest is destroyed.
   mutable Queue queue_;
 };

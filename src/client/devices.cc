@@ -64,7 +64,7 @@ struct Gpus {
   std::string notes;
 };
 
-// An emulated GPU uses the client's pool and allocator.
+// An emulated GPU uses the allocator and the first pool of the client.
 Result<Gpus> FindGpus(Client& client, const GpuOptions& options) {
   Gpus gpus;
   if (options.mode == GpuMode::kOff) return gpus;
@@ -77,7 +77,7 @@ Result<Gpus> FindGpus(Client& client, const GpuOptions& options) {
     emulated.loops_on_device = loops_on_device;
     KILN_ASSIGN_OR_RETURN(
         std::unique_ptr<device::GpuMachine> machine,
-        device::EmulatedMachine::Create(target, client.pool(), client.allocator(), emulated));
+        device::EmulatedMachine::Create(target, client.pool(0), client.allocator(), emulated));
     gpus.machines.push_back(std::move(machine));
     return gpus;
   }
@@ -99,17 +99,52 @@ Result<Gpus> FindGpus(Client& client, const GpuOptions& options) {
   return gpus;
 }
 
+void AddHostDevices(Client& client) {
+  runtime::Allocator& allocator = client.allocator();
+  auto add = [&](std::unique_ptr<runtime::Device> device, bool shares_host_memory,
+                 runtime::ThreadPool& pool, std::string share) {
+    std::string description = Cat(device->target().ToString(), share);
+    client.AddDevice(std::move(device), std::move(description), shares_host_memory, pool);
+  };
+  for (const bool is_xla : {false, true}) {
+    for (int i = 0; i < client.cpu_devices(); ++i) {
+      runtime::ThreadPool& pool = client.pool(i);
+      std::string name = Cat(is_xla ? "XLA_CPU:" : "CPU:", i);
+      add(std::make_unique<device::CpuDevice>(std::move(name), allocator, pool), !is_xla, pool,
+          client.cpu_devices() == 1
+              ? ""
+              : Cat(", ", pool.threads(), " of ", client.threads(), " threads"));
+    }
+  }
+  add(std::make_unique<device::ReferenceDevice>("REFERENCE:0", allocator), true, client.pool(0),
+      "");
+}
+
 }  // namespace
 
-Status AddDevices(Client& client, const GpuOptions& options) {
-  auto add_host = [&](std::unique_ptr<runtime::Device> device, bool shares_host_memory) {
-    std::string description = device->target().ToString();
-    client.AddDevice(std::move(device), std::move(description), shares_host_memory);
+Result<int> CpuDevicesOf(int requested) {
+  auto check = [](std::string_view name, auto value, bool is_valid) {
+    return is_valid ? OkStatus()
+                    : InvalidArgument(name, " is ", value, "; expected 1 to ", kMostCpuDevices);
   };
-  runtime::Allocator& allocator = client.allocator();
-  add_host(std::make_unique<device::CpuDevice>("CPU:0", allocator, client.pool()), true);
-  add_host(std::make_unique<device::CpuDevice>("XLA_CPU:0", allocator, client.pool()), false);
-  add_host(std::make_unique<device::ReferenceDevice>("REFERENCE:0", allocator), true);
+  if (requested != 0) {
+    KILN_RETURN_IF_ERROR(check("kiln_context_options.cpu_devices", requested,
+                               requested > 0 && requested <= kMostCpuDevices));
+    return requested;
+  }
+  const char* text = std::getenv("KILN_CPU_DEVICES");
+  std::string_view value = text ? text : "";
+  if (value.empty()) return 1;
+  int number = 0;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  KILN_RETURN_IF_ERROR(check("the environment variable KILN_CPU_DEVICES", Cat("'", value, "'"),
+                             error == std::errc() && end == value.data() + value.size() &&
+                                 number > 0 && number <= kMostCpuDevices));
+  return number;
+}
+
+Status AddDevices(Client& client, const GpuOptions& options) {
+  AddHostDevices(client);
 
   KILN_ASSIGN_OR_RETURN(Gpus gpus, FindGpus(client, options));
   client.set_device_notes(std::move(gpus.notes));
@@ -120,7 +155,7 @@ Status AddDevices(Client& client, const GpuOptions& options) {
           std::make_unique<device::GpuDevice>(Cat(kind, i), machine, options.memory_bytes);
       device->set_on_note([&client](std::string_view text) { client.Log(LogLevel::kInfo, text); });
       device->set_autotune_results(gpus.autotune_results);
-      client.AddDevice(std::move(device), machine->description(), false);
+      client.AddDevice(std::move(device), machine->description(), false, client.pool(0));
     }
   }
   return OkStatus();

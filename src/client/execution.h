@@ -15,7 +15,7 @@
 namespace kiln::client {
 
 struct ExecuteOptions {
-  int threads = 0;                  // at most; 0: the client's
+  int threads = 0;                  // at most; 0: the device's share
   const int32_t* cancel = nullptr;  // not 0 ends the run with CANCELLED; stays until its end
   void* stream = nullptr;           // of the caller's, which the run is put on
   std::vector<bool> donated;        // by argument; empty where none is

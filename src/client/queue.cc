@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <utility>
 
 #include "base/fork.h"
 #include "base/trace.h"
@@ -20,9 +21,10 @@ constexpr size_t kMostRunning = 16;
 
 // The thread shares it, since the queue may be destroyed by the last job of all.
 struct Queue::State {
-  explicit State(int n) : number(n) {}
+  State(int n, std::string queue_name) : number(n), name(std::move(queue_name)) {}
 
   const int number;
+  const std::string name;
   std::mutex mutex;
   std::condition_variable wake, idle;
   std::deque<std::unique_ptr<Job>> jobs;
@@ -30,7 +32,8 @@ struct Queue::State {
   bool stop = false;
 };
 
-Queue::Queue(int number) : state_(std::make_shared<State>(number)) {}
+Queue::Queue(int number, std::string name)
+    : state_(std::make_shared<State>(number, std::move(name))) {}
 
 Queue::~Queue() {
   if (!thread_.IsJoinable()) return;
@@ -69,7 +72,7 @@ bool Queue::OnThread() { return on_thread_of == ForkGeneration(); }
 
 void Queue::Work(std::shared_ptr<State> state) {
   on_thread_of = ForkGeneration();
-  TraceSink::NameThisThread("queue", state->number);
+  TraceSink::NameThisThread(state->name, state->number);
   std::deque<std::unique_ptr<Job>> running;
   std::unique_lock lock(state->mutex);
   while (true) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "base/thread.h"
 
@@ -22,8 +23,8 @@ class Queue {
     virtual void Finish() noexcept {}
   };
 
-  // `number` is the thread's in timelines.
-  explicit Queue(int number);
+  // The thread is "kiln NAME NUMBER" in timelines.
+  explicit Queue(int number, std::string name = "queue");
   // Runs the rest.
   ~Queue();
   Queue(const Queue&) = delete;

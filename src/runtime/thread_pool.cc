@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -51,12 +52,12 @@ struct ThreadPool::State {
     int64_t tasks = 0;
   };
 
-  explicit State(int threads) {
+  State(int threads, std::string pool_name) : name(std::move(pool_name)) {
     workers.reserve(threads - 1);
     try {
       for (int i = 1; i < threads; ++i) {
         workers.emplace_back([this, i] {
-          TraceSink::NameThisThread("worker", i);
+          TraceSink::NameThisThread(name, i);
           Work();
         });
       }
@@ -131,6 +132,7 @@ struct ThreadPool::State {
     open.store(0, std::memory_order_release);
   }
 
+  const std::string name;
   std::vector<Thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
@@ -146,9 +148,9 @@ struct ThreadPool::State {
   std::atomic_flag taken = ATOMIC_FLAG_INIT;
 };
 
-ThreadPool::ThreadPool(int threads)
+ThreadPool::ThreadPool(int threads, std::string name)
     : threads_(threads < 1 ? 1 : threads),
-      state_(threads_ > 1 ? std::make_unique<State>(threads_) : nullptr) {}
+      state_(threads_ > 1 ? std::make_unique<State>(threads_, std::move(name)) : nullptr) {}
 
 ThreadPool::~ThreadPool() = default;
 

@@ -4,14 +4,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace kiln::runtime {
 
 class ThreadPool {
  public:
   // `threads` includes the caller's: 1 means that no thread is ever created. The others are created
-  // with the pool.
-  explicit ThreadPool(int threads);
+  // with the pool, and named "kiln NAME 1" and so on in timelines.
+  explicit ThreadPool(int threads, std::string name = "worker");
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

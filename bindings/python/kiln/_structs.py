@@ -159,7 +159,7 @@ class ContextOptions(ctypes.Structure):
                 ('cache_folder', c_char_p),
                 ('cache_folder_length', c_size_t),
                 ('gpu_library', c_int32),
-                ('reserved', c_int32)]
+                ('cpu_devices', c_int32)]
 
 
 class Alias(ctypes.Structure):

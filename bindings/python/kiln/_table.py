@@ -152,6 +152,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_context_find_device': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
     'kiln_device_name': (c_char_p, [c_void_p, POINTER(c_size_t)]),
     'kiln_device_description': (c_char_p, [c_void_p, POINTER(c_size_t)]),
+    'kiln_device_threads': (c_int32, [c_void_p]),
     'kiln_device_memory': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_device_retain': (None, [c_void_p]),
     'kiln_device_release': (None, [c_void_p]),

@@ -58,6 +58,8 @@ class Context(Handle):
             library, is kept for other processes
         gpu_library: 'AUTO', 'NEVER' or 'ALWAYS': when products of matrices go by cuBLASLt;
             'DEFAULT': as the environment variable KILN_GPU_LIBRARY says
+        cpu_devices: how many devices the processor is, 'CPU:0', 'CPU:1' and so on, with a share of
+            the threads each; 0: as the environment variable KILN_CPU_DEVICES says, else 1
     """
 
     __slots__ = ('calls_python', '_lets_any_thread_call')
@@ -68,8 +70,9 @@ class Context(Handle):
     def __init__(self, threads: int = 0, callbacks_from_any_thread: bool = False,
                  log: Optional[Callable[[str, str], None]] = None,
                  log_level: str = 'DEFAULT', gpu: str = 'AUTO', gpu_memory_bytes: int = 0,
-                 cache_folder: Optional[str] = None, gpu_library: str = 'DEFAULT') -> None:
-        fields: Dict[str, Any] = {'threads': threads,
+                 cache_folder: Optional[str] = None, gpu_library: str = 'DEFAULT',
+                 cpu_devices: int = 0) -> None:
+        fields: Dict[str, Any] = {'threads': threads, 'cpu_devices': cpu_devices,
                                   'callbacks_from_any_thread': int(callbacks_from_any_thread),
                                   'log_level': LOG_LEVELS[log_level.upper()],
                                   'gpu': GPU_MODES[gpu.upper()],

@@ -131,6 +131,11 @@ class Device(Handle):
         return decoded(lib.kiln_device_description, self) or ''
 
     @property
+    def threads(self) -> int:
+        """Threads of the host that run its work: its share of the context's."""
+        return int(lib.kiln_device_threads(self))
+
+    @property
     def memory(self) -> MemoryInfo:
         """The use of its memory."""
         return memory_info(lib.kiln_device_memory, self)

@@ -465,6 +465,29 @@ class KilnTest(unittest.TestCase):
         log = []
         kiln.Context(log=lambda level, message: log.append((level, message))).close()
 
+    def test_several_cpu_devices(self):
+        with kiln.Context(threads=5, cpu_devices=2, gpu='OFF') as context:
+            self.assertEqual([(device.name, device.threads) for device in context.devices],
+                             [('CPU:0', 3), ('CPU:1', 2), ('XLA_CPU:0', 3), ('XLA_CPU:1', 2),
+                              ('REFERENCE:0', 3)])
+            self.assertEqual(context.threads, 5)
+            first, second = context.device('CPU'), context.device('cpu:1')
+            graph = context.graph('twice')
+            x = graph.parameter('f32', [4], 'x')
+            graph.set_results(x + x)
+            twice = [graph.compile(device) for device in (first, second)]
+            values = numpy.arange(4, dtype=numpy.float32)
+            buffer = first.copy(values)
+            moved = buffer.to(second)
+            self.assertEqual(moved.device.name, 'CPU:1')
+            self.assertEqual(twice[1](moved)[0].tolist(), [0, 2, 4, 6])
+            self.assertEqual(twice[0](buffer)[0].tolist(), [0, 2, 4, 6])
+            with self.assertRaises(kiln.KilnError) as raised:
+                twice[1](buffer)
+            self.assertIn('is on CPU:0; expected CPU:1', raised.exception.message)
+        with self.assertRaises(kiln.KilnError):
+            kiln.Context(cpu_devices=-1)
+
     def test_trace(self):
         with self.context.trace() as trace:
             self.axpy().compile()(numpy.float32(1), numpy.zeros(5, 'f4'), numpy.zeros(5, 'f4'))

@@ -14,9 +14,9 @@ namespace {
 
 class GridCall : public runtime::lib::Function {
  public:
-  GridCall(std::unique_ptr<const interp::Evaluator> program, const runtime::CallHost& host,
-           bool calls_users)
-      : program_(std::move(program)), host_(host), calls_users_(calls_users) {}
+  GridCall(std::unique_ptr<const interp::Evaluator> program,
+           const runtime::CustomCallRegistry& functions, bool calls_users)
+      : program_(std::move(program)), functions_(functions), calls_users_(calls_users) {}
 
   bool is_users() const override { return calls_users_; }
 
@@ -29,7 +29,8 @@ class GridCall : public runtime::lib::Function {
     const auto* run = static_cast<const runtime::HostRun*>(frame->host);
     KILN_ASSIGN_OR_RETURN(
         Literal result,
-        program_->Run(arguments, {.custom_call = CustomCallBy(host_), .probes = run->probes}));
+        program_->Run(arguments, {.custom_call = CustomCallBy({&functions_, run->pool}),
+                                  .probes = run->probes}));
     Transfer(result, args, true);
     return OkStatus();
   }
@@ -47,7 +48,7 @@ class GridCall : public runtime::lib::Function {
   }
 
   const std::unique_ptr<const interp::Evaluator> program_;
-  const runtime::CallHost host_;
+  const runtime::CustomCallRegistry& functions_;
   const bool calls_users_;
 };
 
@@ -64,9 +65,10 @@ bool AreSame(const std::vector<Shape>& x, const std::vector<Shape>& y) {
 
 }  // namespace
 
-Status AddGridCalls(runtime::CustomCallRegistry& registry, const runtime::CallHost& host) {
+Status AddGridCalls(runtime::CustomCallRegistry& registry,
+                    const runtime::CustomCallRegistry& functions) {
   runtime::CustomCallRegistry::Maker make =
-      [host](
+      [&functions](
           const CallSignature& signature) -> Result<std::shared_ptr<const runtime::lib::Function>> {
     KILN_ASSIGN_OR_RETURN(std::unique_ptr<const interp::Evaluator> program,
                           interp::Evaluator::Read(signature.attributes));
@@ -76,9 +78,9 @@ Status AddGridCalls(runtime::CustomCallRegistry& registry, const runtime::CallHo
     if (!AreSame(own.operands, signature.operands) || !AreSame(own.results, signature.results)) {
       return InvalidArgument("is called as ", signature, "; its module is ", own);
     }
-    KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*program, host));
+    KILN_ASSIGN_OR_RETURN(bool calls_users, CheckCustomCalls(*program, {&functions}));
     return std::shared_ptr<const runtime::lib::Function>(
-        std::make_shared<GridCall>(std::move(program), host, calls_users));
+        std::make_shared<GridCall>(std::move(program), functions, calls_users));
   };
   return registry.Add(interp::kRunParallel, make);
 }

@@ -5,8 +5,10 @@
 
 namespace kiln::device {
 
-// Adds the function of interpreter.run_parallel, in the form made by the pass outline-grids. The
-// host must outlive the registry's functions; it may be the registry's own.
-Status AddGridCalls(runtime::CustomCallRegistry& registry, const runtime::CallHost& host);
+// Adds the function of interpreter.run_parallel, in the form made by the pass outline-grids. Its
+// programs call `functions`, on the threads of their caller; these must outlive the registry's, and
+// may be the same.
+Status AddGridCalls(runtime::CustomCallRegistry& registry,
+                    const runtime::CustomCallRegistry& functions);
 
 }  // namespace kiln::device

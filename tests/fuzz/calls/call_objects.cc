@@ -206,7 +206,7 @@ void Call_kiln_context_create(World& w) {
   if (wrong == 4) options.gpu_memory_bytes = w.Between(-5, -1);
   if (wrong == 5) options.cache_folder_length = 1 + w.Below(9);
   if (wrong == 6) options.gpu_library = static_cast<int32_t>(w.Between(4, 100));
-  if (wrong == 7) options.reserved = static_cast<int32_t>(w.WildNumber());
+  if (wrong == 7) options.cpu_devices = static_cast<int32_t>(w.Chance(50) ? -1 : 1025);
   const bool no_place = w.Chance(10);
   const SizedCopy sized(w, options);
   w.Begin("kiln_context_create", "wrong ", wrong, ", ", sized.ToString());
@@ -272,6 +272,16 @@ void Call_kiln_device_memory(World& w) {
   TellMemory<kiln_device>(w, "kiln_device_memory",
                           w.Chance(5) ? nullptr : context->devices[w.Device(*context)],
                           kiln_device_memory);
+}
+
+void Call_kiln_device_threads(World& w) {
+  auto context = w.Context();
+  kiln_device* device = w.Chance(5) ? nullptr : context->devices[w.Device(*context)];
+  w.Begin("kiln_device_threads", World::Name("context", context), device ? "" : ", NULL");
+  const int32_t threads = kiln_device_threads(device);
+  w.Expect((threads > 0) == !!device && threads <= kiln_context_threads(context->handle),
+           "a strange number of threads");
+  w.Succeeded();
 }
 
 void Call_kiln_context_device_count(World& w) {

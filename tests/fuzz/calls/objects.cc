@@ -53,10 +53,11 @@ std::shared_ptr<ContextState> World::MakeContext() {
   options.log_level = static_cast<kiln_log_level>(Below(5));
   options.gpu = Chance(30) ? KILN_GPU_EMULATED : KILN_GPU_OFF;
   if (Chance(10)) options.gpu_memory_bytes = Between(0, 1 << 20);
+  if (Chance(15)) options.cpu_devices = static_cast<int32_t>(Between(2, 3));
   state->from_any_thread = options.callbacks_from_any_thread != 0;
   Begin("kiln_context_create", "threads ", options.threads, ", callbacks_from_any_thread ",
-        options.callbacks_from_any_thread, ", gpu ", options.gpu, ", hooks ", state->has_hooks,
-        " that fail each ", state->fail_each);
+        options.callbacks_from_any_thread, ", cpu_devices ", options.cpu_devices, ", gpu ",
+        options.gpu, ", hooks ", state->has_hooks, " that fail each ", state->fail_each);
   kiln_context* made = Untouched<kiln_context>();
   if (!Gave(kiln_context_create(&options, &made), made)) {
     // With hooks that fail.

@@ -253,7 +253,7 @@ std::string LoopOf(std::string_view target) {
 // Programs of three processes, whose arguments are numbers of kinds that kernels do not have, and
 // tokens; they call a function, and a computation that reduces.
 TEST_F(Calls, GridsOfProcesses) {
-  ASSERT_TRUE(device::AddGridCalls(registry_, {&registry_, &Pool()}).ok());
+  ASSERT_TRUE(device::AddGridCalls(registry_, registry_).ok());
   Expect(R"(
 add {
   a = c64[] parameter(0)
@@ -303,7 +303,7 @@ ENTRY e {
 }
 
 TEST_F(Calls, GridsThatFail) {
-  ASSERT_TRUE(device::AddGridCalls(registry_, {&registry_, &Pool()}).ok());
+  ASSERT_TRUE(device::AddGridCalls(registry_, registry_).ok());
   auto module = ir::ParseOrDie(R"(
 waits {
   p = f32[1] parameter(0)
@@ -327,7 +327,7 @@ ENTRY e {
 
 // A function that is missing in a program of a grid is missed when the whole is loaded.
 TEST_F(Calls, GridsWithoutTheirFunctions) {
-  ASSERT_TRUE(device::AddGridCalls(registry_, {&registry_, &Pool()}).ok());
+  ASSERT_TRUE(device::AddGridCalls(registry_, registry_).ok());
   auto module = ir::ParseOrDie(R"(
 absent {
   p = f32[1] parameter(0)
@@ -348,7 +348,7 @@ ENTRY e {
 
 // Turns of a loop keep their values, each run its own, and a grid's probes are the program's.
 TEST_F(Calls, ProbesOfARun) {
-  ASSERT_TRUE(device::AddGridCalls(registry_, {&registry_, &Pool()}).ok());
+  ASSERT_TRUE(device::AddGridCalls(registry_, registry_).ok());
   std::string text = R"(
 condition {
   s = (s32[], f32[1]) parameter(0)
