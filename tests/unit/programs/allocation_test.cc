@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "client/devices.h"
 #include "compiler/compiler.h"
 #include "device/cpu/device.h"
 #include "session/session.h"
@@ -227,29 +228,37 @@ TEST(Allocation, SessionsOutliveEveryFailure) {
   auto module = ir::ParseOrDie(Text());
   std::vector<std::string> inputs = {"input"};
   std::vector<std::string> fetches = {"sums", "products"};
-  auto attempt = [&](Hooks& hooks, runtime::Allocator& allocator,
-                     device::CpuDevice& cpu) -> Status {
-    auto session = session::Session::Create(*module, cpu);
+  auto attempt = [&](Hooks& hooks, runtime::Allocator&, device::CpuDevice&) -> Status {
+    auto client =
+        MakeRef<client::Client>(client::ClientOptions{.threads = 2, .allocator = hooks.Get()});
+    KILN_RETURN_IF_ERROR(client::AddDevices(*client, {.mode = client::GpuMode::kOff}));
+    client::Device& cpu = *client->devices().front();
+    auto session = session::Session::Create(*module, *client, {.device = &cpu});
     if (!session.ok()) return session.status();
     Status first;
-    auto prepared = (*session)->Prepare(inputs, fetches);
-    if (!prepared.ok()) {
-      first = prepared.status();
+    auto plan = (*session)->Prepare(inputs, fetches);
+    if (!plan.ok()) {
+      first = plan.status();
       hooks.FailAt(0, false);
-      prepared = (*session)->Prepare(inputs, fetches);
-      if (!prepared.ok()) {
-        ADD_FAILURE() << prepared.status().ToString();
+      plan = (*session)->Prepare(inputs, fetches);
+      if (!plan.ok()) {
+        ADD_FAILURE() << plan.status().ToString();
         return first;
       }
     }
     Buffers b;
-    const void* feeds[] = {b.x};
-    void* results[] = {b.sums, b.products};
-    Status status = (*session)->Run(*prepared, feeds, results);
+    auto wrap = [&](std::vector<int64_t> dims, float* data) {
+      return client::Buffer::Wrap(cpu, Shape(ElementType::kF32, dims),
+                                  reinterpret_cast<std::byte*>(data), nullptr);
+    };
+    Ref<client::Buffer> x = wrap({200, 128}, b.x);
+    client::Buffer* feeds[] = {x.get()};
+    std::vector<Ref<client::Buffer>> results = {wrap({200}, b.sums), wrap({200, 200}, b.products)};
+    Status status = (*plan)->Run({}, feeds, results);
     if (!status.ok()) {
       first = status;
       hooks.FailAt(0, false);
-      status = (*session)->Run(*prepared, feeds, results);
+      status = (*plan)->Run({}, feeds, results);
     }
     EXPECT_TRUE(status.ok()) << status.ToString();
     for (int i = 0; i < 200; ++i) {

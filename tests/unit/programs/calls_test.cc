@@ -9,6 +9,8 @@
 
 #include "base/strings.h"
 #include "base/trace.h"
+#include "client/devices.h"
+#include "client/transfer.h"
 #include "compiler/compiler.h"
 #include "device/cpu/device.h"
 #include "device/reference/device.h"
@@ -692,27 +694,24 @@ TEST_F(Calls, InSessions) {
   n = f32[1] negate(fed)
   ROOT fetched = f32[1] custom-call(n), custom_call_target="increment", output_to_operand_aliasing={{}: (0, {})}
 })");
-  runtime::Allocator allocator;
-  device::CpuDevice cpu("CPU:0", allocator, Pool());
-  runtime::Device& gpu = testing::SharedGpu();
-  for (runtime::Device* device : {static_cast<runtime::Device*>(&cpu), &gpu}) {
-    device->set_call_host({&registry_, &Pool()});
+  auto client = MakeRef<client::Client>(client::ClientOptions{.threads = 2});
+  ASSERT_TRUE(client::AddDevices(*client, {.mode = client::GpuMode::kEmulated}).ok());
+  for (const auto& device : client->devices()) {
+    if (device->name() != "CPU:0" && device->name() != "GPU:0") continue;
+    device->runtime().set_call_host({&registry_, &Pool()});
     auto run = [&](const ir::Module& graph, float value) -> std::string {
-      auto session = session::Session::Create(graph, *device);
+      auto session = session::Session::Create(graph, *client, {.device = device.get()});
       if (!session.ok()) return session.status().ToString();
       std::vector<std::string> feeds = {"fed"}, fetches = {"fetched"};
-      auto prepared = (*session)->Prepare(feeds, fetches);
-      if (!prepared.ok()) return prepared.status().ToString();
-      EXPECT_TRUE((*session)->CallsUsersFunctions(*prepared));
-      std::byte* memory = device->Allocate(8).value();
-      std::byte* result = device->Allocate(8).value();
-      EXPECT_TRUE(device->CopyFromHost(memory, &value, 4).ok());
-      const void* in[] = {memory};
-      void* out[] = {result};
-      Status status = (*session)->Run(*prepared, in, out);
-      if (status.ok()) status = device->CopyToHost(&value, result, 4);
-      device->Deallocate(memory, 8);
-      device->Deallocate(result, 8);
+      auto plan = (*session)->Prepare(feeds, fetches);
+      if (!plan.ok()) return plan.status().ToString();
+      EXPECT_TRUE((*plan)->single()->calls_users_functions());
+      auto fed = client::CopyFromHost(*device, Shape(ElementType::kF32, {1}), &value);
+      if (!fed.ok()) return fed.status().ToString();
+      client::Buffer* in[] = {fed->get()};
+      std::vector<Ref<client::Buffer>> out(1);
+      Status status = (*plan)->Run({}, in, out);
+      if (status.ok()) status = client::CopyToHost(*out[0], &value);
       return status.ok() ? Cat(value) : status.ToString();
     };
     EXPECT_EQ(run(*module, 1), "1024") << device->name();
@@ -720,7 +719,6 @@ TEST_F(Calls, InSessions) {
         << device->name();
     EXPECT_EQ(run(*in_place, 3), "-2") << device->name();
   }
-  gpu.set_call_host({});
 }
 
 // The library's own, between kernels and in loops.
