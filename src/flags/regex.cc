@@ -13,10 +13,11 @@ constexpr size_t kMostCharacters = 1000;
 
 std::string_view MistakeOf(std::regex_constants::error_type code) {
   using namespace std::regex_constants;  // NOLINT: names of its errors only
-  if (code == error_paren) return "a parenthesis has no partner";
+  // The C++ library says the same of both.
+  if (code == error_paren) return "a parenthesis has no partner, or a repetition has no item";
   if (code == error_brack) return "a bracket has no partner";
   if (code == error_brace || code == error_badbrace) return "a repetition in braces is invalid";
-  if (code == error_badrepeat) return "nothing precedes a repetition";
+  if (code == error_badrepeat) return "a repetition has no item";
   if (code == error_range) return "a range of characters is invalid";
   if (code == error_escape) return "an escape is invalid";
   if (code == error_backref || code == error_complexity) return "back references are not supported";

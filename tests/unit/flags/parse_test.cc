@@ -99,7 +99,7 @@ TEST(Flags, MistakesInKilnFlagsAreErrors) {
 TEST(Flags, BadRegularExpressionsAreExplained) {
   EXPECT_EQ(ErrorOf("--dump_hlo_pass_re=a("),
             "KILN_FLAGS: --dump_hlo_pass_re is refused: the regular expression 'a(' is malformed: "
-            "a parenthesis has no partner");
+            "a parenthesis has no partner, or a repetition has no item");
   for (const char* bad : {"[", "*", "a{2", "\\", "[z-a]", "(a)\\1", "[[:kind:]]", "a{1000000}"}) {
     EXPECT_NE(ErrorOf(Cat("--dump_hlo_module_re='", bad, "'")).find("malformed"), std::string::npos)
         << bad;
