@@ -1,14 +1,16 @@
 // Calls of safetensors.h: files that are written, spoilt, and opened.
 #include <cstdio>
 #include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "base/utf8.h"
 #include "calls/callers.h"
 #include "calls/world.h"
+#include "tensor/safetensors_header.h"
 
 namespace kiln::fuzz {
 namespace {
@@ -39,14 +41,25 @@ std::string AnyPath(World& w) {
 
 // Changes a byte of a copy, or cuts it off: a file that is open must not change.
 std::string Spoilt(World& w, const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (bytes.empty()) return path;
+  std::optional<std::string> read = ReadFile(path);
+  if (!read || read->empty()) return path;
+  std::string bytes = *std::move(read);
   if (w.Chance(50)) bytes[w.Below(bytes.size())] = static_cast<char>(w.Below(256));
   if (w.Chance(20)) bytes.resize(w.Below(bytes.size()));
   const std::string spoilt = Cat(w.Folder(), "/spoilt", w.Seed());
   std::ofstream(spoilt, std::ios::binary) << bytes;
   return spoilt;
+}
+
+// A buffer, mostly one that a file can have.
+std::shared_ptr<BufferState> AnyBuffer(World& w) {
+  for (int i = 0; i < 20; ++i) {
+    auto buffer = w.PickOrNull(w.buffers);
+    if (!buffer) return buffer;
+    const auto type = static_cast<ElementType>(buffer->dtype);
+    if ((safetensors::FindDtype(type) && !buffer->is_donated) || w.Chance(3)) return buffer;
+  }
+  return nullptr;
 }
 
 // A text of a file, if `is_there`.
@@ -60,17 +73,14 @@ void ExpectText(World& w, const char* text, size_t length, bool is_there) {
 }
 
 size_t AnyIndex(World& w, size_t count) {
-  return w.Chance(90) ? w.Below(count + 1) : static_cast<size_t>(w.WildNumber());
+  return w.Chance(90) ? w.Below(count + w.Below(2)) : static_cast<size_t>(w.WildNumber());
 }
 
-}  // namespace
-
-void Call_kiln_safetensors_write(World& w) {
-  const std::string path = AnyPath(w);
+void Write(World& w, const std::string& path) {
   std::vector<kiln_named_buffer> arrays(w.Chance(10) ? 0 : 1 + w.Below(4));
   std::vector<std::string> texts(arrays.size() + 4);
   for (size_t i = 0; i < arrays.size(); ++i) {
-    auto buffer = w.PickOrNull(w.buffers);
+    const auto buffer = AnyBuffer(w);
     texts[i] = w.Chance(90) ? Cat("name", i) : w.WildText();
     arrays[i] = {texts[i].data(), texts[i].size(), buffer ? buffer->handle : nullptr};
   }
@@ -93,27 +103,44 @@ void Call_kiln_safetensors_write(World& w) {
                                     w.Chance(20) ? nullptr : sized.As<kiln_safetensors_options>()));
 }
 
-void Call_kiln_safetensors_open(World& w) {
-  std::string path = AnyPath(w);
-  const bool is_spoilt = w.Chance(30);
-  if (is_spoilt) path = Spoilt(w, path);
-  w.Begin("kiln_safetensors_open", path.size(), is_spoilt ? ", spoilt" : "");
+void Open(World& w, const std::string& path) {
+  w.Begin("kiln_safetensors_open", path.size());
   kiln_safetensors* file = World::Untouched<kiln_safetensors>();
   const bool ok =
       w.Gave(kiln_safetensors_open(w.Chance(2) ? nullptr : path.data(), path.size(), &file), file);
   if (ok) w.Add(w.files, file);
-  if (is_spoilt && path.find("/spoilt") != std::string::npos) std::remove(path.c_str());
+}
+
+// A file, mostly one with arrays.
+std::shared_ptr<FileState> AnyFile(World& w) {
+  auto file = w.PickOrNull(w.files);
+  if (CountOf(file) > 0 || w.Chance(20)) return file;
+  const std::string path = Cat(w.Folder(), "/arrays", w.Below(4));
+  Write(w, path);
+  Open(w, path);
+  return w.files.empty() ? nullptr : w.files.back();
+}
+
+}  // namespace
+
+void Call_kiln_safetensors_write(World& w) { Write(w, AnyPath(w)); }
+
+void Call_kiln_safetensors_open(World& w) {
+  const std::string path = AnyPath(w);
+  const std::string spoilt = w.Chance(30) ? Spoilt(w, path) : path;
+  Open(w, spoilt);
+  if (spoilt != path) std::remove(spoilt.c_str());
 }
 
 void Call_kiln_safetensors_count(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   w.Begin("kiln_safetensors_count", World::Name("file", file));
   w.Expect(kiln_safetensors_count(HandleOf(file)) < 8, "more arrays than were written");
   w.Succeeded();
 }
 
 void Call_kiln_safetensors_name(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   const size_t index = AnyIndex(w, CountOf(file));
   w.Begin("kiln_safetensors_name", World::Name("file", file), ", ", index);
   size_t length = 0;
@@ -122,7 +149,7 @@ void Call_kiln_safetensors_name(World& w) {
 }
 
 void Call_kiln_safetensors_dtype(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   const size_t index = AnyIndex(w, CountOf(file));
   w.Begin("kiln_safetensors_dtype", World::Name("file", file), ", ", index);
   size_t length = 0;
@@ -131,7 +158,7 @@ void Call_kiln_safetensors_dtype(World& w) {
 }
 
 void Call_kiln_safetensors_find(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   const std::string name = AnyName(w, file);
   w.Begin("kiln_safetensors_find", World::Name("file", file), ", ", name.size());
   size_t index = SIZE_MAX;
@@ -142,7 +169,7 @@ void Call_kiln_safetensors_find(World& w) {
 }
 
 void Call_kiln_safetensors_shape(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   const size_t index = AnyIndex(w, CountOf(file));
   kiln_shape shape = KILN_SHAPE_INIT;
   const SizedCopy sized(w, shape);
@@ -153,14 +180,14 @@ void Call_kiln_safetensors_shape(World& w) {
 }
 
 void Call_kiln_safetensors_metadata_count(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   w.Begin("kiln_safetensors_metadata_count", World::Name("file", file));
   w.Expect(kiln_safetensors_metadata_count(HandleOf(file)) < 8, "more texts than were written");
   w.Succeeded();
 }
 
 void Call_kiln_safetensors_metadata_key(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   const size_t count = kiln_safetensors_metadata_count(HandleOf(file));
   const size_t index = AnyIndex(w, count);
   w.Begin("kiln_safetensors_metadata_key", World::Name("file", file), ", ", index);
@@ -173,7 +200,7 @@ void Call_kiln_safetensors_metadata_key(World& w) {
 }
 
 void Call_kiln_safetensors_metadata(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   const std::string key = w.Chance(70) ? "key0" : w.WildText();
   const bool is_null = w.Chance(3);
   w.Begin("kiln_safetensors_metadata", World::Name("file", file), ", ", key.size());
@@ -184,7 +211,7 @@ void Call_kiln_safetensors_metadata(World& w) {
 }
 
 void Call_kiln_safetensors_buffer(World& w) {
-  auto file = w.PickOrNull(w.files);
+  auto file = AnyFile(w);
   auto context = w.Context();
   const size_t device = w.Device(*context);
   const std::string name = AnyName(w, file);
