@@ -219,7 +219,7 @@ static void devices(void) {
   FAILS(KILN_NOT_FOUND, "there are CPU:0, XLA_CPU:0, REFERENCE:0",
         kiln_context_find_device(context, "TPU:0", 5, &none));
   FAILS(KILN_NOT_FOUND, "CPU:1", kiln_context_find_device(context, "CPU:1", 5, &none));
-  FAILS(KILN_NOT_FOUND, "TASK:1",
+  FAILS(KILN_NOT_FOUND, "task:1",
         kiln_context_find_device(context, "/task:1/device:CPU:0", 20, &none));
   FAILS(KILN_INVALID_ARGUMENT, "names no device", kiln_context_find_device(context, "", 0, &none));
   CHECK(none == NULL && kiln_context_device(context, 99) == NULL);

@@ -372,6 +372,7 @@ static kiln_executable* built(int is_marked, kiln_device* device) {
   kiln_value scaled = kiln_op_multiply(g, kiln_op_tanh(g, x), sum);
   kiln_value result = kiln_op_add(g, scaled, kiln_op_sine(g, y));
   if (is_marked) {
+    OK(kiln_graph_pop_control_dependencies(g));
     OK(kiln_graph_add_control_dependency(g, kiln_op_negate(g, y), sum));
   }
   return compile_result(g, result, device);

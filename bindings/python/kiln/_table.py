@@ -354,10 +354,22 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_session_prepare': (
         ErrorPointer,
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, c_void_p]),
+    'kiln_session_explain': (
+        ErrorPointer,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_void_p)]),
     'kiln_session_run': (
         ErrorPointer,
         [c_void_p, c_void_p, POINTER(c_uint64), POINTER(c_void_p), c_size_t, POINTER(c_uint64),
          POINTER(c_void_p), c_size_t]),
+    'kiln_function_options_init': (None, [c_void_p, c_size_t]),
+    'kiln_function_create': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
+    'kiln_function_retain': (None, [c_void_p]),
+    'kiln_function_release': (None, [c_void_p]),
+    'kiln_function_call': (
+        ErrorPointer,
+        [c_void_p, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_void_p), c_size_t]),
+    'kiln_function_result_count': (c_size_t, [c_void_p]),
+    'kiln_function_statistics': (ErrorPointer, [c_void_p, c_void_p]),
     'kiln_trace_start': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
     'kiln_trace_stop': (ErrorPointer, [c_void_p]),
     'kiln_trace_to_json': (ErrorPointer, [c_void_p, POINTER(c_void_p)]),
