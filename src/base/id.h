@@ -5,6 +5,8 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <iterator>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +32,10 @@ class Id {
     ++value_;
     return *this;
   }
+  constexpr Id& operator--() {
+    --value_;
+    return *this;
+  }
   constexpr auto operator<=>(const Id&) const = default;
 
  private:
@@ -50,17 +56,39 @@ struct std::hash<kiln::Id<Tag>> {
 
 namespace kiln {
 
-// All ids from `first` up to `last`, which is not among them.
+// All ids from `first` up to `last`, which is not among them: a view, also backwards.
 template <typename Key>
 class IdRange {
  public:
   class Iterator {
    public:
+    using iterator_concept = std::bidirectional_iterator_tag;
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Key;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = Key;
+
+    constexpr Iterator() = default;
     constexpr explicit Iterator(Key id) : id_(id) {}
     constexpr Key operator*() const { return id_; }
     constexpr Iterator& operator++() {
       ++id_;
       return *this;
+    }
+    constexpr Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    constexpr Iterator& operator--() {
+      --id_;
+      return *this;
+    }
+    constexpr Iterator operator--(int) {
+      Iterator before = *this;
+      --*this;
+      return before;
     }
     constexpr bool operator==(const Iterator&) const = default;
 
@@ -75,6 +103,13 @@ class IdRange {
  private:
   Key first_, last_;
 };
+
+}  // namespace kiln
+
+template <typename Key>
+inline constexpr bool std::ranges::enable_view<kiln::IdRange<Key>> = true;
+
+namespace kiln {
 
 // A vector indexed by Key, an Id type.
 template <typename Key, typename T>
@@ -94,8 +129,11 @@ class IdVector : public std::vector<T> {
     this->push_back(std::move(item));
     return Key(this->size() - 1);
   }
-  // The ids of all elements, in order.
+  // The id of the last element; not valid where there is none.
+  Key last() const { return Key(this->size() - 1); }
+  // The ids of all elements, in order; or of those from `first` on.
   IdRange<Key> ids() const { return {Key(0), next()}; }
+  IdRange<Key> ids(Key first) const { return {first, next()}; }
 };
 
 }  // namespace kiln

@@ -21,19 +21,19 @@ constexpr int64_t kManyValues = 1 << 20;
 
 // Of a CPU's product from the stage on that follows it.
 bool IsElementwise(const kernel::ScheduledKernel& k) {
-  size_t first = 0;
+  kernel::StageId first(0);
   if (const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule)) {
     if (gemm->role != kernel::CpuGemm::Role::kProduct) return false;
-    first = 1;
+    first = kernel::StageId(1);
   } else {
     const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
     if (!nest || nest->split > 0 || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
   }
   // A product that nothing follows has no code of its own.
-  if (k.kernel.stages.size() <= first) return false;
-  return std::all_of(k.kernel.stages.begin() + static_cast<std::ptrdiff_t>(first),
-                     k.kernel.stages.end(),
-                     [](const kernel::Stage& s) { return s.reductions.empty(); });
+  if (k.kernel.stages.next() <= first) return false;
+  return std::ranges::all_of(k.kernel.stages.ids(first), [&](kernel::StageId s) {
+    return k.kernel.stages[s].reductions.empty();
+  });
 }
 
 bool IsGpuNest(const kernel::ScheduledKernel& k) {
@@ -44,12 +44,12 @@ bool IsGpuNest(const kernel::ScheduledKernel& k) {
 // With those that are folded, or without.
 int64_t ValuesOf(const kernel::Kernel& k, bool folds) {
   double points = 1;
-  for (int v = 0; v < k.outer; ++v) points *= double(k.variables[size_t(v)].extent);
+  for (kernel::VariableId v : k.OuterVariables()) points *= double(k.variables[v].extent);
   double values = 0;
   for (const kernel::Stage& stage : k.stages) {
     if (!stage.reductions.empty() && !folds) continue;
     double inner = points;
-    for (int v : stage.variables) inner *= double(k.variables[size_t(v)].extent);
+    for (kernel::VariableId v : stage.variables) inner *= double(k.variables[v].extent);
     values += inner * double(stage.nodes.size());
   }
   return static_cast<int64_t>(std::min(values, 1e18));
@@ -67,7 +67,7 @@ int64_t CostOf(const IdVector<kernel::NodeId, kernel::Node>& nodes, int64_t elem
 int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
   int64_t cost = kFunctionCost;
   const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
-  for (size_t s = 0; s < k.kernel.stages.size(); ++s) {
+  for (kernel::StageId s : k.kernel.stages.ids()) {
     const kernel::Stage& stage = k.kernel.stages[s];
     int64_t once = CostOf(stage.nodes, elementary);
     for (const kernel::Reduction& r : stage.reductions) {
@@ -78,7 +78,7 @@ int64_t CostOf(const kernel::ScheduledKernel& k, int64_t elementary) {
       once += CostOf(stage.sort->comparator.nodes, elementary);
       if (stage.sort->key) once += CostOf(stage.sort->key->value.nodes, elementary);
     }
-    int64_t copies = nest && s < nest->stages.size() ? nest->stages[s].unroll + 1 : 2;
+    int64_t copies = nest && s < nest->stages.next() ? nest->stages[s].unroll + 1 : 2;
     cost += once * copies;
   }
   return cost;

@@ -478,7 +478,7 @@ class Lowering {
     pack.kernel = it->second;
     pack.args = {product.args[param], panels};
     if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
-      const kernel::Stage& stage = kernels_[product.kernel].kernel.stages[0];
+      const kernel::Stage& stage = kernels_[product.kernel].kernel.stages.front();
       for (kernel::NodeId other : prologue->others) {
         const kernel::ParamId p = stage.nodes[other].param;
         pack.args.push_back(product.args[p.index()]);
@@ -500,7 +500,7 @@ class Lowering {
     std::pair key(launch.kernel, std::vector{source.allocation});
     if (const auto& prologue = contraction->b_prologue) {
       for (kernel::NodeId other : prologue->others) {
-        const kernel::ParamId p = k.kernel.stages[0].nodes[other].param;
+        const kernel::ParamId p = k.kernel.stages.front().nodes[other].param;
         key.second.push_back(launch.args[p.index()].allocation);
       }
     }

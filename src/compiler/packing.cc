@@ -37,13 +37,13 @@ ScheduledKernel PackingKernel(const ScheduledKernel& product, CpuGemm::Role role
       {kernel::Param::Role::kOutput, c.problem.type, packed_bytes / ByteWidth(c.problem.type)}};
   if (const auto& prologue = left ? c.a_prologue : c.b_prologue) {
     for (kernel::NodeId other : prologue->others) {
-      const kernel::Node& load = product.kernel.stages[0].nodes[other];
+      const kernel::Node& load = product.kernel.stages.front().nodes[other];
       pack.kernel.params.push_back(product.kernel.params[load.param]);
     }
   }
   // The parts of the prologue.
   if (c.a_prologue || c.b_prologue) {
-    pack.kernel.stages = {product.kernel.stages[0]};
+    pack.kernel.stages = {product.kernel.stages.front()};
     pack.kernel.variables = product.kernel.variables;
   }
   pack.kernel.bytes_read = source.elements * ByteWidth(source.type);

@@ -19,14 +19,6 @@ namespace {
 
 using ir::Instruction;
 
-std::vector<Index> VariablesOf(std::span<const int64_t> dims, int64_t first) {
-  std::vector<Index> variables;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    variables.push_back(Index::Variable(first + static_cast<int64_t>(i), dims[i]));
-  }
-  return variables;
-}
-
 const Shape& FirstLeaf(const Shape& shape) {
   return shape.is_tuple() ? shape.elements()[0] : shape;
 }
@@ -140,7 +132,7 @@ class Builder {
   }
 
   // Stage `stage` may read the reductions of the stages before it, and what they have put down.
-  StageValues::Sources Sources(int stage) {
+  StageValues::Sources Sources(StageId stage) {
     return {[this, stage](const Instruction& i) -> StageValues::Sources::Memory {
               if (auto it = param_of_.find(&i); it != param_of_.end()) return {it->second};
               auto it = kept_.find(&i);
@@ -156,9 +148,13 @@ class Builder {
             }};
   }
 
+  // A variable as an index.
+  Index AddVariable(int64_t extent, bool reduction) {
+    return Index::Variable(kernel_.variables.Add({extent, reduction}), extent);
+  }
+
   void AddOuter(std::span<const int64_t> dims) {
-    outer_ = VariablesOf(dims, 0);
-    for (int64_t d : dims) kernel_.variables.push_back({d, false});
+    for (int64_t d : dims) outer_.push_back(AddVariable(d, false));
     kernel_.outer = static_cast<int>(dims.size());
   }
 
@@ -211,11 +207,11 @@ class Builder {
   Status BuildUpdate(const Instruction& root) {
     AddOuter(root.operand(1)->shape().dims());
     kernel_.stages.resize(1);
-    StageValues values(kernel_.stages[0], Sources(0));
+    StageValues values(kernel_.stages.front(), Sources(StageId(0)));
     KILN_ASSIGN_OR_RETURN(std::vector<Index> index, values.UpdateStarts(root));
     for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + outer_[d];
     KILN_ASSIGN_OR_RETURN(NodeId value, values.At(*root.operand(1), outer_));
-    StoreTo(kernel_.stages[0], 0, root.shape(), index, value);
+    StoreTo(kernel_.stages.front(), 0, root.shape(), index, value);
     kernel_.params[first_output_].in_place_of = param_of_.at(root.operand(0));
     return OkStatus();
   }
@@ -225,7 +221,7 @@ class Builder {
       return Unimplemented("scatter: '", heroes_[0]->name(), "' cannot be one kernel with others");
     }
     kernel_.stages.resize(1);
-    StageValues values(kernel_.stages[0], Sources(0));
+    StageValues values(kernel_.stages.front(), Sources(StageId(0)));
     auto param_of = [&](const Instruction& i) {
       auto it = param_of_.find(&i);
       return it == param_of_.end() ? ParamId() : it->second;
@@ -239,7 +235,7 @@ class Builder {
                            "' cannot be one kernel with others");
     }
     kernel_.stages.resize(1);
-    StageValues values(kernel_.stages[0], Sources(0));
+    StageValues values(kernel_.stages.front(), Sources(StageId(0)));
     return BuildSort(*heroes_[0], first_output_, values, kernel_);
   }
 
@@ -248,9 +244,9 @@ class Builder {
     std::vector<int64_t> dims = group_.roots[0]->shape().dims();
     AddOuter(dims);
     kernel_.stages.resize(1);
-    StageValues values(kernel_.stages[0], Sources(0));
+    StageValues values(kernel_.stages.front(), Sources(StageId(0)));
     for (const Output& output : outputs_) {
-      KILN_RETURN_IF_ERROR(StoreRoot(values, kernel_.stages[0], output, dims));
+      KILN_RETURN_IF_ERROR(StoreRoot(values, kernel_.stages.front(), output, dims));
     }
     return OkStatus();
   }
@@ -288,13 +284,14 @@ class Builder {
     KeepForLater();
     // Stages are made up front: values hold references to them.
     kernel_.stages.resize(static_cast<size_t>(inner) + (pointwise.empty() ? 0 : 1));
-    for (int s = 0; s < inner; ++s) {
+    const StageId end(inner);
+    for (StageId s : IdRange(StageId(0), end)) {
       StageValues values(kernel_.stages[s], Sources(s));
       KILN_RETURN_IF_ERROR(BuildInner(s, values));
     }
     if (pointwise.empty()) return OkStatus();
     if (kernel_.kind == Kernel::Kind::kScan) kernel_.stages.back().variables = inner_;
-    StageValues after(kernel_.stages.back(), Sources(inner));
+    StageValues after(kernel_.stages.back(), Sources(end));
     for (const Output& output : pointwise) {
       KILN_RETURN_IF_ERROR(StoreRoot(after, kernel_.stages.back(), output, dims));
     }
@@ -303,10 +300,10 @@ class Builder {
 
   // One stage over the reduced elements: the reductions that depend on `s` others, and the stores
   // of the reduced size.
-  Status BuildInner(int s, StageValues& values) {
+  Status BuildInner(StageId s, StageValues& values) {
     for (const Instruction* hero : heroes_) {
-      if (LevelOf(hero) != s + 1) continue;
-      auto number = static_cast<int>(kernel_.stages[s].reductions.size());
+      if (StageOfHero(hero) != s) continue;
+      const ReductionId number = kernel_.stages[s].reductions.next();
       if (hero->opcode() == Opcode::kDot) {
         KILN_RETURN_IF_ERROR(AddDot(*hero, values));
       } else if (hero->opcode() == Opcode::kReduceWindow) {
@@ -330,7 +327,7 @@ class Builder {
       KILN_RETURN_IF_ERROR(store(*m, full_, it->second.param, it->second.strides));
     }
     for (const auto& [root, output] : outputs_) {
-      if (!IsWhole(*root) || LevelOf(root) != s) continue;
+      if (!IsWhole(*root) || FirstStageOf(root) != s) continue;
       KILN_RETURN_IF_ERROR(
           store(*root, WholeIndex(*root), OutputParam(output), root->shape().strides()));
     }
@@ -349,12 +346,10 @@ class Builder {
     std::vector<int64_t> others = dims;
     others.erase(others.begin() + scan.dimension);
     AddOuter(others);
-    int id = kernel_.outer;
-    kernel_.variables.push_back({dims[along], true});
-    Index step = Index::Variable(id, dims[along]);
+    inner_ = {kernel_.variables.next()};
+    Index step = AddVariable(dims[along], true);
     if (scan.backward) step = step * -1 + (dims[along] - 1);
     outer_.insert(outer_.begin() + scan.dimension, step);
-    inner_ = {id};
     kernel_.kind = Kernel::Kind::kScan;
   }
 
@@ -371,6 +366,10 @@ class Builder {
     auto it = level_.find(i);
     return it == level_.end() ? 0 : it->second;
   }
+
+  // The stage that folds a hero, and the first one that may have a value.
+  StageId StageOfHero(const Instruction* hero) const { return StageId(LevelOf(hero) - 1); }
+  StageId FirstStageOf(const Instruction* value) const { return StageId(LevelOf(value)); }
 
   // Whether a root has an element for each reduced element, not for each result.
   bool IsWhole(const Instruction& root) const {
@@ -432,14 +431,14 @@ class Builder {
   }
 
   // The inputs of an inner stage, by the values of the reduced size.
-  std::unordered_set<const Instruction*> NeededIn(int s) const {
+  std::unordered_set<const Instruction*> NeededIn(StageId s) const {
     std::vector<const Instruction*> work;
     for (const Instruction* hero : heroes_) {
-      if (LevelOf(hero) != s + 1) continue;
+      if (StageOfHero(hero) != s) continue;
       work.insert(work.end(), hero->operands().begin(), hero->operands().end());
     }
     for (const Instruction* root : group_.roots) {
-      if (IsWhole(*root) && LevelOf(root) == s) work.push_back(root);
+      if (IsWhole(*root) && FirstStageOf(root) == s) work.push_back(root);
     }
     std::unordered_set<const Instruction*> needed;
     while (!work.empty()) {
@@ -458,12 +457,12 @@ class Builder {
   void KeepForLater() {
     for (const auto& [root, output] : outputs_) {
       if (!IsWhole(*root)) continue;
-      const int last = LevelOf(root);
+      const StageId last = FirstStageOf(root);
       const ParamId param = OutputParam(output);
       std::optional<std::vector<int64_t>> strides = WholeStrides(*root);
       if (!strides) continue;
-      std::vector<std::unordered_set<const Instruction*>> needed;
-      for (int s = 0; s <= last; ++s) needed.push_back(NeededIn(s));
+      IdVector<StageId, std::unordered_set<const Instruction*>> needed;
+      while (needed.next() <= last) needed.push_back(NeededIn(needed.next()));
       // The latest one spares the most.
       for (auto it = members_.rbegin(); it != members_.rend(); ++it) {
         const Instruction* m = *it;
@@ -472,7 +471,7 @@ class Builder {
           continue;
         if (!m->shape().SameDimensions(heroes_[0]->operand(0)->shape())) continue;
         if (WholeIndex(*m) != full_) continue;
-        const int first = LevelOf(m);
+        const StageId first = FirstStageOf(m);
         if (first >= last || !needed[last].contains(m) || !needed[first].contains(m)) continue;
         kept_[m] = {first, last, param, *strides};
         break;
@@ -486,7 +485,7 @@ class Builder {
     std::vector<int64_t> strides;
     for (const Index& d : full_) {
       const bool constant = d.terms().empty();
-      auto stride = constant ? 0 : place.StrideOf(static_cast<int>(d.terms()[0].atom.id));
+      auto stride = constant ? 0 : place.StrideOf(d.terms()[0].atom.variable);
       if (!stride) return std::nullopt;
       strides.push_back(*stride);
     }
@@ -499,21 +498,20 @@ class Builder {
     const Instruction& hero = *heroes_[0];
     std::vector<int64_t> operand_dims = hero.operand(0)->shape().dims();
     const Ints& reduced = hero.dimensions();
-    int64_t next = kernel_.outer, kept = 0;
+    int64_t kept = 0;
     for (size_t d = 0; d < operand_dims.size(); ++d) {
       if (std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(d)) == reduced.end()) {
         full_.push_back(outer_[kept++]);
         continue;
       }
-      full_.push_back(Index::Variable(next, operand_dims[d]));
-      kernel_.variables.push_back({operand_dims[d], true});
-      inner_.push_back(static_cast<int>(next++));
+      inner_.push_back(kernel_.variables.next());
+      full_.push_back(AddVariable(operand_dims[d], true));
     }
   }
 
-  void EnterInner(int s) { kernel_.stages[s].variables = inner_; }
+  void EnterInner(StageId s) { kernel_.stages[s].variables = inner_; }
 
-  Status AddReduce(const Instruction& hero, int s, StageValues& values) {
+  Status AddReduce(const Instruction& hero, StageId s, StageValues& values) {
     EnterInner(s);
     Reduction reduction;
     KILN_ASSIGN_OR_RETURN(reduction.combiner, CombinerOf(hero));
@@ -549,10 +547,8 @@ class Builder {
     }
     const Ints &lc = a.IntsOf(Attr::kLhsContractingDims), &rc = a.IntsOf(Attr::kRhsContractingDims);
     for (size_t i = 0; i < lc.size(); ++i) {
-      int id = static_cast<int>(kernel_.variables.size());
-      Index k = Index::Variable(id, lhs.dim(lc[i]));
-      kernel_.variables.push_back({lhs.dim(lc[i]), true});
-      kernel_.stages[0].variables.push_back(id);
+      kernel_.stages.front().variables.push_back(kernel_.variables.next());
+      Index k = AddVariable(lhs.dim(lc[i]), true);
       put(lhs_index, lhs_done, lc[i], k);
       put(rhs_index, rhs_done, rc[i], k);
     }
@@ -579,7 +575,7 @@ class Builder {
     reduction.inits = {values.Add(std::move(zero))};
     reduction.types = {type};
     reduction.fused = IsFloat(type);
-    kernel_.stages[0].reductions.push_back(std::move(reduction));
+    kernel_.stages.front().reductions.push_back(std::move(reduction));
     return OkStatus();
   }
 
@@ -605,11 +601,9 @@ class Builder {
   }
 
   void AddCosts() {
-    int64_t outer = 1;
-    for (int i = 0; i < kernel_.outer; ++i) outer *= kernel_.variables[i].extent;
+    const int64_t outer = kernel_.OuterPoints();
     for (const Stage& stage : kernel_.stages) {
-      int64_t points = outer;
-      for (int v : stage.variables) points *= kernel_.variables[v].extent;
+      int64_t points = outer * kernel_.PointsOf(stage.variables);
       int64_t flops = static_cast<int64_t>(stage.reductions.size()), transcendentals = 0;
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kOp) continue;
@@ -625,8 +619,7 @@ class Builder {
   void AddBytes(int64_t outer) {
     IdVector<ParamId, int64_t> touched(kernel_.params.size());
     for (const Stage& stage : kernel_.stages) {
-      int64_t points = outer;
-      for (int v : stage.variables) points *= kernel_.variables[v].extent;
+      int64_t points = outer * kernel_.PointsOf(stage.variables);
       auto touch = [&](ParamId param) {
         int64_t& sum = touched[param];
         sum = std::min(sum + points, kernel_.params[param].elements);
@@ -657,21 +650,22 @@ class Builder {
   std::unordered_map<const Instruction*, int> level_;  // of members
   // Of a reduction: its stage, and its number there.
   struct Reduced {
-    int stage, number;
+    StageId stage;
+    ReductionId number;
   };
   std::unordered_map<const Instruction*, Reduced> reduction_of_;
   // Of a value that waits in an output's memory: the stage that puts it there, and the one that
   // stores the output itself at last.
   struct Kept {
-    int stage, last;
+    StageId stage, last;
     ParamId param;
     std::vector<int64_t> strides;
-    bool IsThereIn(int s) const { return s > stage && s <= last; }
+    bool IsThereIn(StageId s) const { return s > stage && s <= last; }
   };
   std::unordered_map<const Instruction*, Kept> kept_;
   std::unordered_map<const Instruction*, std::vector<Index>> index_of_, whole_of_;
   std::vector<Index> outer_, full_;  // of a result element, of an element that is reduced
-  std::vector<int> inner_;
+  std::vector<VariableId> inner_;
   ParamId first_output_;
 };
 

@@ -1,6 +1,7 @@
 #include "kernel/collapse.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -23,14 +24,14 @@ void ForEachIndex(Kernel& kernel, F&& f) {
   }
 }
 
-// Rewrites every index for new variables: old variable i is replacements[i].
-void Renumber(Kernel& kernel, std::span<const Index> replacements) {
+// Rewrites every index for new variables: an old variable v is replacements[v].
+void Renumber(Kernel& kernel, const IdVector<VariableId, Index>& replacements) {
   ForEachIndex(kernel, [&](Index& index) { index = index.Substitute(replacements); });
 }
 
 // Whether a and b may be one variable, a the outer of the two: wherever they occur, a's stride is
 // b's times b's extent.
-bool WalkAsOne(Kernel& kernel, int a, int b) {
+bool WalkAsOne(Kernel& kernel, VariableId a, VariableId b) {
   bool one = true;
   int64_t extent = kernel.variables[b].extent;
   ForEachIndex(kernel, [&](Index& index) {
@@ -42,30 +43,29 @@ bool WalkAsOne(Kernel& kernel, int a, int b) {
 }
 
 // Removes variable `gone`, whose uses the replacements have taken out already.
-void Erase(Kernel& kernel, int gone) {
-  std::vector<Index> shift;
-  for (size_t i = 0; i < kernel.variables.size(); ++i) {
-    int64_t id = static_cast<int64_t>(i) - (static_cast<int>(i) > gone);
-    shift.push_back(static_cast<int>(i) == gone ? Index(0)
-                                                : Index::Variable(id, kernel.variables[i].extent));
+void Erase(Kernel& kernel, VariableId gone) {
+  auto shifted = [&](VariableId v) { return v > gone ? VariableId(v.value() - 1) : v; };
+  IdVector<VariableId, Index> shift;
+  for (VariableId v : kernel.variables.ids()) {
+    shift.push_back(v == gone ? Index(0) : Index::Variable(shifted(v), kernel.variables[v].extent));
   }
   Renumber(kernel, shift);
-  kernel.variables.erase(kernel.variables.begin() + gone);
-  if (gone < kernel.outer) --kernel.outer;
+  kernel.variables.erase(kernel.variables.begin() + gone.value());
+  if (kernel.IsOuter(gone)) --kernel.outer;
   for (Stage& stage : kernel.stages) {
     std::erase(stage.variables, gone);
-    for (int& v : stage.variables) v -= v > gone;
+    for (VariableId& v : stage.variables) v = shifted(v);
   }
 }
 
 // Merges b into a, its outer neighbour.
-void Merge(Kernel& kernel, int a, int b) {
+void Merge(Kernel& kernel, VariableId a, VariableId b) {
   int64_t extent = kernel.variables[b].extent;
   kernel.variables[a].extent *= extent;
   Index merged = Index::Variable(a, kernel.variables[a].extent);
-  std::vector<Index> replacements;
-  for (size_t i = 0; i < kernel.variables.size(); ++i) {
-    replacements.push_back(Index::Variable(i, kernel.variables[i].extent));
+  IdVector<VariableId, Index> replacements;
+  for (VariableId v : kernel.variables.ids()) {
+    replacements.push_back(Index::Variable(v, kernel.variables[v].extent));
   }
   // a*stride*extent + b*stride with (a, b) = (merged div extent, merged mod extent) recombines.
   replacements[a] = merged.FloorDiv(extent);
@@ -84,21 +84,21 @@ void OrderByOutput(Kernel& kernel) {
     if (!stage.updates.empty()) output = &stage.updates[0].indices[0];
   }
   if (!output) return;
-  std::vector<std::pair<int64_t, int>> order;  // stride, old variable
-  for (int v = 0; v < kernel.outer; ++v) {
+  IdVector<VariableId, std::pair<int64_t, VariableId>> order;  // stride, old variable
+  for (VariableId v : kernel.OuterVariables()) {
     auto stride = output->StrideOf(v);
     if (!stride) return;
     order.push_back({*stride, v});
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<Variable> variables = kernel.variables;
-  std::vector<Index> replacements(variables.size());
-  for (size_t v = 0; v < variables.size(); ++v) {
-    replacements[v] = Index::Variable(static_cast<int64_t>(v), variables[v].extent);
+  const IdVector<VariableId, Variable> variables = kernel.variables;
+  IdVector<VariableId, Index> replacements(variables.size());
+  for (VariableId v : variables.ids()) {
+    replacements[v] = Index::Variable(v, variables[v].extent);
   }
-  for (int at = 0; at < kernel.outer; ++at) {
-    int old = order[at].second;
+  for (VariableId at : kernel.OuterVariables()) {
+    const VariableId old = order[at].second;
     kernel.variables[at] = variables[old];
     replacements[old] = Index::Variable(at, variables[old].extent);
   }
@@ -106,9 +106,9 @@ void OrderByOutput(Kernel& kernel) {
 }
 
 // The first pair of neighbours in `chain` that may merge, merged.
-bool MergeOne(Kernel& kernel, const std::vector<int>& chain) {
+bool MergeOne(Kernel& kernel, const std::vector<VariableId>& chain) {
   for (size_t i = chain.size(); i-- > 1;) {
-    int a = chain[i - 1], b = chain[i];
+    const VariableId a = chain[i - 1], b = chain[i];
     if (kernel.variables[a].reduction != kernel.variables[b].reduction) continue;
     // Sizes of 0 stay apart: they have nothing to gain.
     if (kernel.variables[a].extent == 0 || kernel.variables[b].extent == 0) continue;
@@ -122,18 +122,17 @@ bool MergeOne(Kernel& kernel, const std::vector<int>& chain) {
 }  // namespace
 
 void CollapseVariables(Kernel& kernel) {
-  for (size_t i = kernel.variables.size(); i-- > 0;) {
-    if (kernel.variables[i].extent == 1) Erase(kernel, static_cast<int>(i));
+  for (VariableId v : std::views::reverse(kernel.variables.ids())) {
+    if (kernel.variables[v].extent == 1) Erase(kernel, v);
   }
   OrderByOutput(kernel);
   auto outer_chain = [&] {
-    std::vector<int> chain;
-    for (int i = 0; i < kernel.outer; ++i) chain.push_back(i);
-    return chain;
+    const IdRange<VariableId> outer = kernel.OuterVariables();
+    return std::vector(outer.begin(), outer.end());
   };
   while (MergeOne(kernel, outer_chain())) {
   }
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids()) {
     while (MergeOne(kernel, kernel.stages[s].variables)) {
     }
   }

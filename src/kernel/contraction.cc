@@ -8,11 +8,14 @@
 namespace kiln::kernel {
 namespace {
 
+// Of an access, by variable.
+using VariableStrides = IdVector<VariableId, int64_t>;
+
 // Elements that a load meets.
 int64_t ReachOf(const Kernel& kernel, const Node& load) {
   int64_t reach = 1;
-  for (size_t v = 0; v < kernel.variables.size(); ++v) {
-    if (load.index.DependsOn(static_cast<int64_t>(v))) reach *= kernel.variables[v].extent;
+  for (VariableId v : kernel.variables.ids()) {
+    if (load.index.DependsOn(v)) reach *= kernel.variables[v].extent;
   }
   return reach;
 }
@@ -21,10 +24,10 @@ int64_t ReachOf(const Kernel& kernel, const Node& load) {
 // the other loads' places by that. Vectors are along the axis of stride 1.
 bool FindAxes(const Kernel& kernel, const Stage& stage, Prologue& p) {
   const Index& index = stage.nodes[p.load].index;
-  for (size_t v = 0; v < kernel.variables.size(); ++v) {
-    auto stride = index.StrideOf(static_cast<int64_t>(v));
+  for (VariableId v : kernel.variables.ids()) {
+    auto stride = index.StrideOf(v);
     if (!stride || *stride < 0) return false;
-    if (*stride > 0) p.axes.push_back({static_cast<int>(v), *stride});
+    if (*stride > 0) p.axes.push_back({v, *stride});
   }
   std::ranges::sort(p.axes, std::greater<>(), &Prologue::Axis::stride);
   int64_t reach = 1;
@@ -107,9 +110,9 @@ bool IsOfVariables(const Index& index) {
 
 // The two factors of the summed product, in `type`; nothing if stage 0 has any other form.
 std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return {};
-  const Reduction& r = stage.reductions[0];
+  const Reduction& r = stage.reductions.front();
   if (r.guard.valid()) return {};
   if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1) return {};
   // The schedules' sums begin with 0.
@@ -125,20 +128,20 @@ std::optional<Factors> FactorsOf(const Kernel& kernel, ElementType& type) {
 }
 
 // The stride of a variable in the kernel's first output; nothing if it has none.
-std::optional<int64_t> OutputStride(const Kernel& kernel, int variable) {
-  if (kernel.stages.size() < 2 || kernel.stages[1].stores.empty()) return std::nullopt;
-  return kernel.stages[1].stores[0].index.StrideOf(variable);
+std::optional<int64_t> OutputStride(const Kernel& kernel, VariableId variable) {
+  if (kernel.stages.size() < 2 || kernel.stages[StageId(1)].stores.empty()) return std::nullopt;
+  return kernel.stages[StageId(1)].stores[0].index.StrideOf(variable);
 }
 
 // The product stored as it is: where, if it is.
 ParamId PlainOutput(const Kernel& kernel) {
   if (kernel.stages.size() != 2) return {};
-  const Stage& after = kernel.stages[1];
+  const Stage& after = kernel.stages[StageId(1)];
   if (after.stores.size() != 1 || after.nodes.size() != 1 ||
       after.nodes.front().kind != Node::Kind::kReduced || after.stores[0].index.constant() != 0) {
     return {};
   }
-  for (int v = 0; v < kernel.outer; ++v) {
+  for (VariableId v : kernel.OuterVariables()) {
     if (!after.stores[0].index.StrideOf(v)) return {};
   }
   return after.stores[0].param;
@@ -175,13 +178,13 @@ bool IsPlainReduction(const GemmProblem& p) {
 //
 //   sum(x * spread(w), {1, 2}),  x: f32[rows, 2, 2], w: f32[2]
 bool ScalesGoAlong(const Kernel& kernel, const target::Cpu& cpu, const Stage& stage,
-                   const Prologue& factor, const std::vector<int64_t>& strides) {
+                   const Prologue& factor, const VariableStrides& strides) {
   if (factor.others.empty()) return true;
-  std::vector<int> variables = stage.variables;
-  auto stride = [&](int v) { return strides[v]; };
+  std::vector<VariableId> variables = stage.variables;
+  auto stride = [&](VariableId v) { return strides[v]; };
   std::ranges::stable_sort(variables, std::greater<>(), stride);
   for (size_t i = 1; i < variables.size(); ++i) {
-    const int outer = variables[i - 1], inner = variables[i];
+    const VariableId outer = variables[i - 1], inner = variables[i];
     const int64_t size = kernel.variables[inner].extent;
     // Rows of whole vectors have none that goes on in the next one.
     if (stride(outer) != stride(inner) * size || size % (cpu.vector_bytes / 4) == 0) continue;
@@ -196,14 +199,13 @@ bool ScalesGoAlong(const Kernel& kernel, const target::Cpu& cpu, const Stage& st
 
 // The levels of a sum over variables by which the factors move so far, outermost first. What both
 // walk as one is one.
-std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<int> variables,
-                                   const std::vector<int64_t>& sx, const std::vector<int64_t>& sy) {
-  auto in_order_of = [&](const std::vector<int64_t>& strides) {
+std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<VariableId> variables,
+                                   const VariableStrides& sx, const VariableStrides& sy) {
+  auto in_order_of = [&](const VariableStrides& strides) {
     std::ranges::stable_sort(variables, std::greater<>(),
-                             [&](int v) { return std::abs(strides[v]); });
+                             [&](VariableId v) { return std::abs(strides[v]); });
     std::vector<GemmSumLevel> levels;
-    for (int variable : variables) {
-      const auto v = static_cast<size_t>(variable);
+    for (VariableId v : variables) {
       const int64_t size = kernel.variables[v].extent;
       GemmSumLevel* outer = levels.empty() ? nullptr : &levels.back();
       if (outer && outer->a == sx[v] * size && outer->b == sy[v] * size) {
@@ -223,7 +225,7 @@ std::vector<GemmSumLevel> LevelsOf(const Kernel& kernel, std::vector<int> variab
 }  // namespace
 
 std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu& cpu) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   ElementType type = ElementType::kInvalid;
   auto factors = FactorsOf(kernel, type);
   if (!factors || !HasGemm(type)) return std::nullopt;
@@ -234,13 +236,13 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
     if (v.extent == 0) return std::nullopt;
   }
   // Stage 1 walks the outer points and no more.
-  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids(StageId(1))) {
     if (!kernel.stages[s].variables.empty() || !kernel.stages[s].reductions.empty()) {
       return std::nullopt;
     }
   }
-  std::vector<int64_t> sx(kernel.variables.size()), sy(kernel.variables.size());
-  for (size_t v = 0; v < kernel.variables.size(); ++v) {
+  VariableStrides sx(kernel.variables.size()), sy(kernel.variables.size());
+  for (VariableId v : kernel.variables.ids()) {
     auto a = x->index.StrideOf(v), b = y->index.StrideOf(v);
     if (!a || !b) return std::nullopt;
     sx[v] = *a;
@@ -253,10 +255,10 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   const std::vector<GemmSumLevel> levels = LevelsOf(kernel, stage.variables, sx, sy);
   // Rows move the left factor alone, columns the right one; the largest of each is m and n. Windows
   // of neighbours have most of their elements in common: there it is the closest one of some size.
-  int row = -1, column = -1;
-  for (int v = 0; v < kernel.outer; ++v) {
-    auto better = [&](int than, const std::vector<int64_t>& strides) {
-      if (than < 0) return true;
+  VariableId row, column;
+  for (VariableId v : kernel.OuterVariables()) {
+    auto better = [&](VariableId than, const VariableStrides& strides) {
+      if (!than.valid()) return true;
       const int64_t one = kernel.variables[v].extent, other = kernel.variables[than].extent;
       constexpr int64_t kSome = 8;
       if (levels.size() > 1 && std::min(one, other) >= kSome) {
@@ -279,9 +281,9 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   p.type = type;
   p.a_type = x->type;
   p.b_type = y->type;
-  auto extent = [&](int v) { return v < 0 ? 1 : kernel.variables[v].extent; };
-  auto stride = [](const std::vector<int64_t>& of, int v) { return v < 0 ? 0 : of[v]; };
-  auto output = [&](int v) { return v < 0 ? 0 : OutputStride(kernel, v).value_or(0); };
+  auto extent = [&](VariableId v) { return v.valid() ? kernel.variables[v].extent : 1; };
+  auto stride = [](const VariableStrides& of, VariableId v) { return v.valid() ? of[v] : 0; };
+  auto output = [&](VariableId v) { return v.valid() ? OutputStride(kernel, v).value_or(0) : 0; };
   p.a_first = x->index.constant();
   p.b_first = y->index.constant();
   p.m = extent(row);
@@ -301,7 +303,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   p.c_n = output(column);
   // Those that do not move the right factor come last.
   for (bool last : {false, true}) {
-    for (int v = 0; v < kernel.outer; ++v) {
+    for (VariableId v : kernel.OuterVariables()) {
       if (v == row || v == column || (sy[v] == 0) != last) continue;
       c.batch_variables.push_back(v);
       p.batch.push_back({kernel.variables[v].extent, sx[v], sy[v], output(v)});
@@ -312,7 +314,7 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   if (transpose) {
     // And of the two the other one is the right factor now.
     auto moves = [](const auto& d) { return d.a != 0; };
-    std::vector<int> variables;
+    std::vector<VariableId> variables;
     for (bool last : {false, true}) {
       for (size_t i = 0; i < p.batch.size(); ++i) {
         if (moves(p.batch[i]) != last) variables.push_back(c.batch_variables[i]);
@@ -338,7 +340,7 @@ std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
   product.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
   product.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
   // Only operands computed from constants can be packed at load time.
-  auto varies = [&](NodeId load) { return !is_constant(kernel.stages[0].nodes[load].param); };
+  auto varies = [&](NodeId load) { return !is_constant(kernel.stages.front().nodes[load].param); };
   bool b_varies = c.b_prologue && std::ranges::any_of(c.b_prologue->others, varies);
   c.problem.b_constant = product.may_pack_b && !b_varies && is_constant(c.b_param);
   return product;

@@ -19,7 +19,7 @@ struct Prologue {
   NodeId node, load;
   std::vector<NodeId> others;
   struct Axis {
-    int variable;
+    VariableId variable;
     int64_t stride;
   };
   std::vector<Axis> axes;
@@ -33,9 +33,9 @@ struct Prologue {
 struct Contraction {
   ParamId a_param, b_param;
   GemmProblem problem;
-  // The iteration variables that m, n and the batch dimensions are; -1 for an extent of 1.
-  int m_variable = -1, n_variable = -1;
-  std::vector<int> batch_variables;
+  // The iteration variables that m, n and the batch dimensions are; not valid for an extent of 1.
+  VariableId m_variable, n_variable;
+  std::vector<VariableId> batch_variables;
   // Where the product is stored as it is, and nothing else is computed; none with an epilogue
   // (the kernel's second stage).
   ParamId c_param;

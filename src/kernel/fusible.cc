@@ -667,21 +667,21 @@ bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, ParamI
   const ParamId updated = kernel.params[out].in_place_of;
   if (updated.valid() && updated != param) return false;
   if (kernel.kind == Kernel::Kind::kScatter) {
-    const auto& nodes = kernel.stages[0].nodes;
+    const auto& nodes = kernel.stages.front().nodes;
     return std::ranges::none_of(
         nodes, [&](const Node& n) { return n.kind == Node::Kind::kLoad && n.param == param; });
   }
   if (ByteWidth(kernel.params[param].type) != ByteWidth(kernel.params[out].type)) return false;
   bool stored = false;
-  for (size_t at = 0; at < kernel.stages.size(); ++at) {
+  for (StageId at : kernel.stages.ids()) {
     for (const Store& store : kernel.stages[at].stores) {
       if (store.param != out) continue;
       stored = true;
-      for (size_t s = 0; s < kernel.stages.size(); ++s) {
+      for (StageId s : kernel.stages.ids()) {
         for (const Node& n : kernel.stages[s].nodes) {
           if (n.kind != Node::Kind::kLoad || n.param != param) continue;
           // The factors of a product are read by tiles, in an order of its schedule's own.
-          if (s == 0 && role == FusionRole::kDot) return false;
+          if (s == StageId(0) && role == FusionRole::kDot) return false;
           // Later reads would see overwritten elements. Earlier stages are done at the same outer
           // point, and at equal indices (stages share their variables) no other outer point is
           // touched.

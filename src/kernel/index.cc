@@ -19,7 +19,8 @@ int64_t FloorMod(int64_t a, int64_t b) { return a - b * FloorDivide(a, b); }
 // A fixed order of atoms, so that equal indices have equal terms.
 bool Before(const Atom& a, const Atom& b) {
   if (a.kind != b.kind) return a.kind < b.kind;
-  if (a.id != b.id) return a.id < b.id;
+  if (a.variable != b.variable) return a.variable < b.variable;
+  if (a.node != b.node) return a.node < b.node;
   if (a.divisor != b.divisor) return a.divisor < b.divisor;
   if (a.kind == Atom::Kind::kValue) return false;
   if (a.inner == b.inner || a.inner == nullptr || b.inner == nullptr) return false;
@@ -81,7 +82,8 @@ Parts SplitBy(const Index& index, int64_t divisor) {
 }  // namespace
 
 bool Atom::operator==(const Atom& other) const {
-  if (kind != other.kind || id != other.id || divisor != other.divisor) return false;
+  if (kind != other.kind || variable != other.variable || node != other.node) return false;
+  if (divisor != other.divisor) return false;
   if (kind == Kind::kValue) return true;
   if (inner == other.inner) return true;
   return inner && other.inner && *inner == *other.inner;
@@ -93,15 +95,16 @@ Index Index::OfTerm(int64_t coefficient, Atom atom) {
   return index;
 }
 
-Index Index::Variable(int64_t id, int64_t extent) {
+Index Index::Variable(VariableId id, int64_t extent) {
   if (extent == 1) return 0;
-  return OfTerm(
-      1, Atom{.kind = Atom::Kind::kVariable, .id = id, .high = std::max<int64_t>(extent - 1, 0)});
+  Atom atom{.kind = Atom::Kind::kVariable, .variable = id};
+  atom.high = std::max<int64_t>(extent - 1, 0);
+  return OfTerm(1, std::move(atom));
 }
 
-Index Index::Value(int64_t id, int64_t low, int64_t high, Index depends) {
+Index Index::Value(NodeId id, int64_t low, int64_t high, Index depends) {
   if (low == high) return low;
-  Atom atom{.kind = Atom::Kind::kValue, .id = id, .low = low, .high = high};
+  Atom atom{.kind = Atom::Kind::kValue, .node = id, .low = low, .high = high};
   atom.inner = std::make_shared<const Index>(std::move(depends));
   return OfTerm(1, std::move(atom));
 }
@@ -203,12 +206,12 @@ Index Index::Mod(int64_t divisor) const {
   return OfTerm(1, std::move(atom));
 }
 
-std::optional<int64_t> Index::StrideOf(int64_t variable) const {
+std::optional<int64_t> Index::StrideOf(VariableId variable) const {
   int64_t stride = 0;
   for (const Term& t : terms_) {
     switch (t.atom.kind) {
       case Atom::Kind::kVariable:
-        if (t.atom.id == variable) stride += t.coefficient;
+        if (t.atom.variable == variable) stride += t.coefficient;
         break;
       case Atom::Kind::kDiv:
       case Atom::Kind::kMod:
@@ -220,11 +223,11 @@ std::optional<int64_t> Index::StrideOf(int64_t variable) const {
   return stride;
 }
 
-bool Index::DependsOn(int64_t variable) const {
+bool Index::DependsOn(VariableId variable) const {
   for (const Term& t : terms_) {
     switch (t.atom.kind) {
       case Atom::Kind::kVariable:
-        if (t.atom.id == variable) return true;
+        if (t.atom.variable == variable) return true;
         break;
       case Atom::Kind::kDiv:
       case Atom::Kind::kMod:
@@ -236,13 +239,13 @@ bool Index::DependsOn(int64_t variable) const {
   return false;
 }
 
-Index Index::Substitute(std::span<const Index> replacements) const {
+Index Index::Substitute(const IdVector<VariableId, Index>& replacements) const {
   Index result = constant_;
   for (const Term& t : terms_) {
     Index value;
     switch (t.atom.kind) {
       case Atom::Kind::kVariable:
-        value = replacements[t.atom.id];
+        value = replacements[t.atom.variable];
         break;
       case Atom::Kind::kDiv:
         value = t.atom.inner->Substitute(replacements).FloorDiv(t.atom.divisor);
@@ -251,7 +254,7 @@ Index Index::Substitute(std::span<const Index> replacements) const {
         value = t.atom.inner->Substitute(replacements).Mod(t.atom.divisor);
         break;
       case Atom::Kind::kValue:
-        value = Value(t.atom.id, t.atom.low, t.atom.high, t.atom.inner->Substitute(replacements));
+        value = Value(t.atom.node, t.atom.low, t.atom.high, t.atom.inner->Substitute(replacements));
         break;
     }
     result = result + value * t.coefficient;
@@ -259,13 +262,13 @@ Index Index::Substitute(std::span<const Index> replacements) const {
   return result;
 }
 
-int64_t Index::Evaluate(std::span<const int64_t> variables) const {
+int64_t Index::Evaluate(const IdVector<VariableId, int64_t>& variables) const {
   int64_t value = constant_;
   for (const Term& t : terms_) {
     int64_t atom = 0;
     switch (t.atom.kind) {
       case Atom::Kind::kVariable:
-        atom = variables[t.atom.id];
+        atom = variables[t.atom.variable];
         break;
       case Atom::Kind::kDiv:
         atom = FloorDivide(t.atom.inner->Evaluate(variables), t.atom.divisor);
@@ -289,7 +292,7 @@ std::string Index::ToString() const {
     if (t.coefficient != 1) out += Cat(t.coefficient, "*");
     switch (t.atom.kind) {
       case Atom::Kind::kVariable:
-        out += Cat("d", t.atom.id);
+        out += Cat("d", t.atom.variable);
         break;
       case Atom::Kind::kDiv:
         out += Cat("((", *t.atom.inner, ") div ", t.atom.divisor, ")");
@@ -298,7 +301,7 @@ std::string Index::ToString() const {
         out += Cat("((", *t.atom.inner, ") mod ", t.atom.divisor, ")");
         break;
       case Atom::Kind::kValue:
-        out += Cat("v", t.atom.id);
+        out += Cat("v", t.atom.node);
         break;
     }
   }

@@ -16,14 +16,21 @@
 #include <string>
 #include <vector>
 
+#include "base/id.h"
+
 namespace kiln::kernel {
 
 class Index;
+struct Variable;
+using VariableId = Id<Variable>;  // of Kernel::variables
+struct Node;
+using NodeId = Id<Node>;  // of Stage::nodes, or of Combiner::nodes
 
 struct Atom {
   enum class Kind : uint8_t { kVariable, kDiv, kMod, kValue };
   Kind kind = Kind::kVariable;
-  int64_t id = 0;                      // of the variable, or of the node (kValue)
+  VariableId variable;                 // of kVariable
+  NodeId node;                         // of kValue
   int64_t divisor = 0;                 // of kDiv, kMod
   std::shared_ptr<const Index> inner;  // of kDiv, kMod; of kValue: on whose variables it depends
   int64_t low = 0, high = 0;           // inclusive range of the atom's value
@@ -40,11 +47,11 @@ class Index {
 
   Index() = default;
   Index(int64_t constant) : constant_(constant) {}  // NOLINT: a number is an index
-  // Iteration variable `id`, counting 0 ... extent-1. A variable of extent 1 is the constant 0.
-  static Index Variable(int64_t id, int64_t extent);
-  // The value of node `id`, known to lie in [low, high], which depends on the variables that
-  // `depends` has.
-  static Index Value(int64_t id, int64_t low, int64_t high, Index depends);
+  // An iteration variable, counting 0 ... extent-1. A variable of extent 1 is the constant 0.
+  static Index Variable(VariableId id, int64_t extent);
+  // The value of a node, known to lie in [low, high], which depends on the variables that `depends`
+  // has.
+  static Index Value(NodeId id, int64_t low, int64_t high, Index depends);
   static Index OfTerm(int64_t coefficient, Atom atom);
 
   int64_t constant() const { return constant_; }
@@ -63,12 +70,12 @@ class Index {
 
   // The stride of a variable in the index; nothing if it is not constant (the variable is inside a
   // division, a remainder or a value).
-  std::optional<int64_t> StrideOf(int64_t variable) const;
-  bool DependsOn(int64_t variable) const;
-  // The index with variable i replaced by replacements[i].
-  Index Substitute(std::span<const Index> replacements) const;
+  std::optional<int64_t> StrideOf(VariableId variable) const;
+  bool DependsOn(VariableId variable) const;
+  // The index with each variable replaced by its own among the replacements.
+  Index Substitute(const IdVector<VariableId, Index>& replacements) const;
   // Its value for these variables; no kValue atom may be left.
-  int64_t Evaluate(std::span<const int64_t> variables) const;
+  int64_t Evaluate(const IdVector<VariableId, int64_t>& variables) const;
   // "4 + 10*d0 + d1 floordiv 3".
   std::string ToString() const;
 

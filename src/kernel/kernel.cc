@@ -94,15 +94,15 @@ const std::vector<NodeId>* FusedFactors(const Stage& stage, const Reduction& red
   return multiplies ? &product.operands : nullptr;
 }
 
-int64_t Kernel::PointsOf(std::span<const int> of) const {
+int64_t Kernel::PointsOf(std::span<const VariableId> of) const {
   int64_t points = 1;
-  for (int v : of) points *= variables[v].extent;
+  for (VariableId v : of) points *= variables[v].extent;
   return points;
 }
 
 int64_t Kernel::OuterPoints() const {
   int64_t points = 1;
-  for (int v = 0; v < outer; ++v) points *= variables[v].extent;
+  for (VariableId v : OuterVariables()) points *= variables[v].extent;
   return points;
 }
 
@@ -115,7 +115,9 @@ std::string Kernel::ToString() const {
     if (p.in_place_of.valid()) out += Cat(" in place of p", p.in_place_of);
   }
   out += ") outer (";
-  for (int i = 0; i < outer; ++i) out += Cat(i > 0 ? ", d" : "d", i, " < ", variables[i].extent);
+  for (VariableId v : OuterVariables()) {
+    out += Cat(v.value() > 0 ? ", d" : "d", v, " < ", variables[v].extent);
+  }
   out += ")\n";
   for (const Stage& stage : stages) {
     out += "  stage (";

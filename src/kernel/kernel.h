@@ -43,10 +43,13 @@ struct Param {
   ParamId in_place_of;
 };
 
+struct Stage;
+using StageId = Id<Stage>;  // of Kernel::stages
+struct Reduction;
+using ReductionId = Id<Reduction>;  // of Stage::reductions
+
 // One scalar value of a stage, of type `type`. Nodes are in an order in which operands come first;
 // a node may use nodes of its own stage and kReduced ones of earlier stages only.
-struct Node;
-using NodeId = Id<Node>;  // of Stage::nodes, or of Combiner::nodes
 struct Node {
   enum class Kind : uint8_t {
     kConstant,  // `literal`, a scalar
@@ -70,7 +73,9 @@ struct Node {
   int64_t bound = 0;
   ParamId param;
   NodeId guard;  // of type pred; none for always
-  int stage = -1, reduction = -1, result = -1;
+  StageId stage;
+  ReductionId reduction;
+  int result = -1;
   std::shared_ptr<const Literal> literal;
 
   bool operator==(const Node&) const;
@@ -132,7 +137,7 @@ struct SortKey {
 
 // The elements of one inner variable's points, put in order. It is stable.
 struct Sort {
-  int variable = -1;
+  VariableId variable;
   std::vector<NodeId> inputs;   // nodes of the stage: the operands' elements
   std::vector<ParamId> params;  // outputs: one for each input
   std::vector<Index> indices;   // of each, the variable being the place in the order
@@ -151,9 +156,9 @@ struct Variable {
 };
 
 struct Stage {
-  std::vector<int> variables;  // inner iteration variables, outermost first
+  std::vector<VariableId> variables;  // inner iteration variables, outermost first
   IdVector<NodeId, Node> nodes;
-  std::vector<Reduction> reductions;
+  IdVector<ReductionId, Reduction> reductions;
   std::vector<Store> stores;  // run at every point of the stage
   std::vector<Update> updates;
   std::optional<Sort> sort;
@@ -181,15 +186,21 @@ struct Kernel {
   std::string name;                   // a symbol: letters, digits and '_'
   std::vector<std::string> op_names;  // what it does, for timelines: one per fused instruction
   IdVector<ParamId, Param> params;
-  std::vector<Variable> variables;  // ids of Index::Variable
-  int outer = 0;                    // variables [0, outer) are the outer ones
-  std::vector<Stage> stages;
+  IdVector<VariableId, Variable> variables;
+  int outer = 0;  // the number of outer ones among them, which come first
+  IdVector<StageId, Stage> stages;
 
   // For cost models, dumps and reports.
   int64_t flops = 0, transcendentals = 0, bytes_read = 0, bytes_written = 0;
 
+  IdRange<VariableId> OuterVariables() const { return {VariableId(0), VariableId(outer)}; }
+  // Not valid where there is no outer one.
+  VariableId LastOuter() const { return VariableId(outer - 1); }
+  // Whether a variable, if it is valid, is an outer one or an inner one.
+  bool IsOuter(VariableId v) const { return v.valid() && v.value() < outer; }
+  bool IsInner(VariableId v) const { return v.value() >= outer; }
   // The number of points of some of the variables together, and of the outer ones.
-  int64_t PointsOf(std::span<const int> of) const;
+  int64_t PointsOf(std::span<const VariableId> of) const;
   int64_t OuterPoints() const;
 
   // Everything but name and op_names, as text: equal text, equal code. Also what dumps show.

@@ -20,7 +20,7 @@ class Types {
   }
 
   size_t Param(ParamId param) const { return param.index(); }
-  size_t Node(size_t stage, NodeId node) const { return first_[stage] + node.index(); }
+  size_t Node(StageId stage, NodeId node) const { return first_[stage] + node.index(); }
 
   void Join(size_t a, size_t b) {
     a = Find(a);
@@ -37,7 +37,8 @@ class Types {
     return a;
   }
 
-  std::vector<size_t> first_, parent_;
+  IdVector<StageId, size_t> first_;
+  std::vector<size_t> parent_;
   std::vector<bool> computed_;
 };
 
@@ -72,7 +73,7 @@ void RetypeMoves(Kernel& kernel) {
   for (const Param& p : kernel.params) any |= IsHalf(p.type);
   if (!any) return;
   Types types(kernel);
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids()) {
     const Stage& stage = kernel.stages[s];
     for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
@@ -123,7 +124,7 @@ void RetypeMoves(Kernel& kernel) {
     bool moved = IsHalf(kernel.params[p].type) && !types.IsComputed(types.Param(p));
     if (moved) kernel.params[p].type = ElementType::kU16;
   }
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids()) {
     for (NodeId n : kernel.stages[s].nodes.ids()) {
       Node& node = kernel.stages[s].nodes[n];
       if (!IsHalf(node.type) || types.IsComputed(types.Node(s, n))) continue;

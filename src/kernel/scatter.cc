@@ -41,15 +41,14 @@ class ScatterBuilder {
     for (Part part : {kOuter, kVectors, kWindow}) {
       for (size_t u = 0; u < parts.size(); ++u) {
         if (parts[u] != part) continue;
-        int id = static_cast<int>(kernel_.variables.size());
         int64_t extent = updates_.dim(static_cast<int64_t>(u));
-        index_[u] = Index::Variable(id, extent);
         // Index vectors are taken in order.
-        kernel_.variables.push_back({extent, part == kVectors});
+        const VariableId id = kernel_.variables.Add({extent, part == kVectors});
+        index_[u] = Index::Variable(id, extent);
         if (part == kOuter) {
-          kernel_.outer = id + 1;
+          ++kernel_.outer;
         } else {
-          kernel_.stages[0].variables.push_back(id);
+          kernel_.stages.front().variables.push_back(id);
         }
       }
     }
@@ -100,7 +99,7 @@ class ScatterBuilder {
       update.indices.push_back(Linearise(target, result.strides()));
     }
     kernel_.kind = Kernel::Kind::kScatter;
-    kernel_.stages[0].updates.push_back(std::move(update));
+    kernel_.stages.front().updates.push_back(std::move(update));
     return OkStatus();
   }
 

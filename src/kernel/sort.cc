@@ -228,14 +228,13 @@ Status BuildSort(const Instruction& instruction, ParamId first_output, StageValu
   std::vector<Index> index(static_cast<size_t>(shape.rank()));
   for (int64_t d = 0; d < shape.rank(); ++d) {
     if (d == along) continue;
-    index[d] = Index::Variable(kernel.outer++, shape.dim(d));
-    kernel.variables.push_back({shape.dim(d), false});
+    index[d] = Index::Variable(kernel.variables.Add({shape.dim(d), false}), shape.dim(d));
+    ++kernel.outer;
   }
   Sort sort;
-  sort.variable = kernel.outer;
+  sort.variable = kernel.variables.Add({size, true});
   index[along] = Index::Variable(sort.variable, size);
-  kernel.variables.push_back({size, true});
-  kernel.stages[0].variables = {sort.variable};
+  kernel.stages.front().variables = {sort.variable};
   sort.keep = size;
   for (const Instruction* operand : instruction.operands()) {
     KILN_ASSIGN_OR_RETURN(NodeId node, values.At(*operand, index));
@@ -258,7 +257,7 @@ Status BuildSort(const Instruction& instruction, ParamId first_output, StageValu
     sort.indices.push_back(Linearise(index, result.strides()));
   }
   kernel.kind = Kernel::Kind::kSort;
-  kernel.stages[0].sort = std::move(sort);
+  kernel.stages.front().sort = std::move(sort);
   return OkStatus();
 }
 

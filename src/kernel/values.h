@@ -27,7 +27,8 @@ class StageValues {
     std::function<Memory(const ir::Instruction&)> memory_of;
     // The finished reduction that an instruction is (result `result` of it), or null.
     struct Reduced {
-      int stage, reduction;
+      StageId stage;
+      ReductionId reduction;
       // Of its accumulators, by result: what the instruction's own types are converted from.
       const std::vector<ElementType>* types;
       // The index at which this iteration may read it.

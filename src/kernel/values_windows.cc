@@ -18,9 +18,9 @@ int64_t LargestOf(ElementType type) {
   return bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
 }
 
-void CollectVariables(const Index& index, std::map<int64_t, Atom>& variables) {
+void CollectVariables(const Index& index, std::map<VariableId, Atom>& variables) {
   for (const Index::Term& t : index.terms()) {
-    if (t.atom.kind == Atom::Kind::kVariable) variables.emplace(t.atom.id, t.atom);
+    if (t.atom.kind == Atom::Kind::kVariable) variables.emplace(t.atom.variable, t.atom);
     if (t.atom.inner) CollectVariables(*t.atom.inner, variables);
   }
 }
@@ -29,7 +29,7 @@ void CollectVariables(const Index& index, std::map<int64_t, Atom>& variables) {
 
 // The variables that a node depends on, as the terms of an index.
 Result<Index> StageValues::DependenceOf(NodeId node) const {
-  std::map<int64_t, Atom> variables;
+  std::map<VariableId, Atom> variables;
   IdVector<NodeId, bool> seen(stage_.nodes.size());
   std::vector<NodeId> work = {node};
   while (!work.empty()) {
@@ -61,7 +61,7 @@ Result<Index> StageValues::Position(NodeId node) {
   // Numbers above an int64 read as negative ones: both are out of bounds.
   int64_t least = IsSigned(n.type) ? -most - 1 : most == INT64_MAX ? INT64_MIN : 0;
   KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
-  return Index::Value(node.value(), least, most, std::move(depends));
+  return Index::Value(node, least, most, std::move(depends));
 }
 
 Result<Index> StageValues::Within(NodeId node, int64_t high) {
@@ -71,7 +71,7 @@ Result<Index> StageValues::Within(NodeId node, int64_t high) {
   const Node& n = stage_.nodes[node];
   if (n.kind == Node::Kind::kIndex) return position;
   KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(node));
-  return Index::Value(node.value(), 0, std::min(high, LargestOf(n.type)), std::move(depends));
+  return Index::Value(node, 0, std::min(high, LargestOf(n.type)), std::move(depends));
 }
 
 Result<Index> StageValues::Clamped(NodeId node, int64_t high) {
@@ -91,7 +91,7 @@ Result<Index> StageValues::Clamped(NodeId node, int64_t high) {
     bool above = LargestOf(type) > high || (!IsSigned(type) && LargestOf(type) == INT64_MAX);
     if (above) value = Op(Opcode::kMinimum, type, {value, Number(type, high)});
     KILN_ASSIGN_OR_RETURN(Index depends, DependenceOf(value));
-    result = Index::Value(value.value(), 0, std::min(high, LargestOf(type)), std::move(depends));
+    result = Index::Value(value, 0, std::min(high, LargestOf(type)), std::move(depends));
   }
   clamped_.push_back({node, high, result});
   return result;

@@ -79,9 +79,8 @@ Status AddWindowReduction(const Instruction& hero, const std::vector<Index>& at,
     if (scan && scan->dimension == dim) {
       place = at[d] + scan->shift;
     } else if (w.size > 1) {
-      int id = static_cast<int>(kernel.variables.size());
+      const VariableId id = kernel.variables.Add({w.size, true});
       place = place + Index::Variable(id, w.size) * w.window_dilation;
-      kernel.variables.push_back({w.size, true});
       stage.variables.push_back(id);
     }
     reduction.guard = values.Both(reduction.guard, values.InRange(place.Mod(w.base_dilation), 1));

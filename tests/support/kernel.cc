@@ -11,6 +11,9 @@ using kernel::Index;
 using kernel::Kernel;
 using kernel::Node;
 using kernel::NodeId;
+using kernel::ReductionId;
+using kernel::StageId;
+using kernel::VariableId;
 
 Buffer::Buffer(ElementType type, int64_t elements) : type_(type), elements_(elements) {
   size_ = static_cast<size_t>(elements * ByteWidth(type));
@@ -96,10 +99,10 @@ kernel::NodeId StageBuilder::InRange(Index index, int64_t bound) const {
   return Add(std::move(n));
 }
 
-kernel::NodeId StageBuilder::Reduced(int from, int reduction, int result, ElementType type) const {
+kernel::NodeId StageBuilder::Reduced(const StageBuilder& from, int result, ElementType type) const {
   Node n{.kind = Node::Kind::kReduced, .type = type};
-  n.stage = from;
-  n.reduction = reduction;
+  n.stage = from.stage;
+  n.reduction = kernel::ReductionId(0);
   n.result = result;
   return Add(std::move(n));
 }
@@ -108,15 +111,14 @@ void StageBuilder::Store(kernel::ParamId param, Index index, kernel::NodeId valu
   get().stores.push_back({param, std::move(index), value});
 }
 
-int StageBuilder::Reduce(Combiner::Kind kind, ElementType type, kernel::NodeId input,
-                         kernel::NodeId init) const {
+kernel::ReductionId StageBuilder::Reduce(Combiner::Kind kind, ElementType type,
+                                         kernel::NodeId input, kernel::NodeId init) const {
   kernel::Reduction r;
   r.combiner.kind = kind;
   r.inputs = {input};
   r.inits = {init};
   r.types = {type};
-  get().reductions.push_back(std::move(r));
-  return static_cast<int>(get().reductions.size()) - 1;
+  return get().reductions.Add(std::move(r));
 }
 
 KernelBuilder::KernelBuilder(std::vector<int64_t> outer) {
@@ -135,19 +137,18 @@ kernel::ParamId KernelBuilder::Output(ElementType type, int64_t elements) {
   return kernel.params.Add({kernel::Param::Role::kOutput, type, elements});
 }
 
-int KernelBuilder::Inner(int64_t extent, bool reduction) {
-  kernel.variables.push_back({extent, reduction});
-  return static_cast<int>(kernel.variables.size()) - 1;
+VariableId KernelBuilder::Inner(int64_t extent, bool reduction) {
+  return kernel.variables.Add({extent, reduction});
 }
 
-StageBuilder KernelBuilder::Stage(std::vector<int> variables) {
+StageBuilder KernelBuilder::Stage(std::vector<VariableId> variables) {
   kernel.stages.emplace_back();
   kernel.stages.back().variables = std::move(variables);
-  return {kernel, static_cast<int>(kernel.stages.size()) - 1};
+  return {kernel, kernel.stages.last()};
 }
 
-Index KernelBuilder::Var(int v) const {
-  return Index::Variable(v, kernel.variables[static_cast<size_t>(v)].extent);
+Index KernelBuilder::Var(VariableId v) const {
+  return Index::Variable(v, kernel.variables[v].extent);
 }
 
 namespace {
@@ -251,19 +252,18 @@ class Evaluator {
       : kernel_(kernel), params_(std::move(params)), at_(kernel.variables.size(), 0) {}
 
   void Run() {
-    std::vector<int> outer;
-    for (int v = 0; v < kernel_.outer; ++v) outer.push_back(v);
-    ForEach(outer, 0, [&] {
+    const IdRange<VariableId> outer = kernel_.OuterVariables();
+    ForEach({outer.begin(), outer.end()}, 0, [&] {
       reduced_.clear();
-      for (size_t s = 0; s < kernel_.stages.size(); ++s) RunStage(s);
+      for (StageId s : kernel_.stages.ids()) RunStage(s);
     });
   }
 
  private:
   template <typename F>
-  void ForEach(const std::vector<int>& variables, size_t i, F&& f) {
+  void ForEach(const std::vector<VariableId>& variables, size_t i, F&& f) {
     if (i == variables.size()) return f();
-    auto v = static_cast<size_t>(variables[i]);
+    const VariableId v = variables[i];
     for (at_[v] = 0; at_[v] < kernel_.variables[v].extent; ++at_[v]) ForEach(variables, i + 1, f);
     at_[v] = 0;
   }
@@ -274,7 +274,7 @@ class Evaluator {
     for (const Index::Term& t : index.terms()) {
       int64_t atom = 0;
       if (t.atom.kind == kernel::Atom::Kind::kValue) {
-        atom = values[NodeId(t.atom.id)].i;
+        atom = values[t.atom.node].i;
       } else {
         atom = Index::OfTerm(1, t.atom).Evaluate(at_);
       }
@@ -310,8 +310,7 @@ class Evaluator {
           }
           break;
         case Node::Kind::kReduced:
-          value = reduced_[static_cast<size_t>(n.stage)][static_cast<size_t>(n.reduction)]
-                          [static_cast<size_t>(n.result)];
+          value = reduced_[n.stage][n.reduction][static_cast<size_t>(n.result)];
           break;
         case Node::Kind::kArgument:
           value = arguments[static_cast<size_t>(n.result)];
@@ -329,9 +328,9 @@ class Evaluator {
     return values;
   }
 
-  void RunStage(size_t s) {
+  void RunStage(StageId s) {
     const kernel::Stage& stage = kernel_.stages[s];
-    std::vector<std::vector<Number>> results;
+    IdVector<ReductionId, std::vector<Number>> results;
     {
       // Inits need no inner variable; guards keep other loads from mattering at point 0.
       for (const auto& r : stage.reductions) {
@@ -345,7 +344,7 @@ class Evaluator {
     }
     ForEach(stage.variables, 0, [&] {
       IdVector<NodeId, Number> values = Nodes(stage.nodes, {});
-      for (size_t i = 0; i < stage.reductions.size(); ++i) {
+      for (ReductionId i : stage.reductions.ids()) {
         const auto& r = stage.reductions[i];
         std::vector<Number> arguments = results[i];
         for (NodeId input : r.inputs) arguments.push_back(values[input]);
@@ -370,8 +369,8 @@ class Evaluator {
 
   const Kernel& kernel_;
   std::vector<Buffer*> params_;
-  std::vector<int64_t> at_;
-  std::vector<std::vector<std::vector<Number>>> reduced_;
+  IdVector<VariableId, int64_t> at_;
+  IdVector<StageId, IdVector<ReductionId, std::vector<Number>>> reduced_;
 };
 
 }  // namespace

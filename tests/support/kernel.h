@@ -42,9 +42,9 @@ class Buffer {
 // Adds nodes and more to a stage of a kernel.
 struct StageBuilder {
   kernel::Kernel& kernel;
-  int stage;
+  kernel::StageId stage;
 
-  kernel::Stage& get() const { return kernel.stages[static_cast<size_t>(stage)]; }
+  kernel::Stage& get() const { return kernel.stages[stage]; }
   kernel::NodeId Add(kernel::Node node) const;
   kernel::NodeId Load(kernel::ParamId param, kernel::Index index, kernel::NodeId guard = {}) const;
   kernel::NodeId Op(Opcode opcode, ElementType type, std::vector<kernel::NodeId> operands,
@@ -52,11 +52,12 @@ struct StageBuilder {
   kernel::NodeId Constant(ElementType type, double value) const;
   kernel::NodeId IndexValue(ElementType type, kernel::Index index) const;
   kernel::NodeId InRange(kernel::Index index, int64_t bound) const;
-  kernel::NodeId Reduced(int stage, int reduction, int result, ElementType type) const;
+  // A result of an earlier stage's first reduction.
+  kernel::NodeId Reduced(const StageBuilder& from, int result, ElementType type) const;
   void Store(kernel::ParamId param, kernel::Index index, kernel::NodeId value) const;
   // A reduction of one value by a known combiner.
-  int Reduce(kernel::Combiner::Kind kind, ElementType type, kernel::NodeId input,
-             kernel::NodeId init) const;
+  kernel::ReductionId Reduce(kernel::Combiner::Kind kind, ElementType type, kernel::NodeId input,
+                             kernel::NodeId init) const;
 };
 
 struct KernelBuilder {
@@ -66,10 +67,11 @@ struct KernelBuilder {
   kernel::ParamId Input(ElementType type, int64_t elements);
   kernel::ParamId Output(ElementType type, int64_t elements);
   // An inner variable, and a stage over such.
-  int Inner(int64_t extent, bool reduction);
-  StageBuilder Stage(std::vector<int> variables = {});
-  // Variable `v` as an index.
-  kernel::Index Var(int v) const;
+  kernel::VariableId Inner(int64_t extent, bool reduction);
+  StageBuilder Stage(std::vector<kernel::VariableId> variables = {});
+  // A variable as an index; or the outer one of a number.
+  kernel::Index Var(kernel::VariableId v) const;
+  kernel::Index Var(int outer) const { return Var(kernel::VariableId(outer)); }
 };
 
 // Runs the kernel point by point, one scalar at a time; floats are accumulated in their own type.

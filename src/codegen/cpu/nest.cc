@@ -16,6 +16,8 @@ using kernel::Kernel;
 using kernel::Node;
 using kernel::Reduction;
 using kernel::Stage;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 using Range = NestEmitter::Range;
 
@@ -78,7 +80,7 @@ Result<Builder::InsertPoint> NestCode::EmitInline() {
 void NestCode::Prepare() {
   row_.SetMemory(schedule_);
   if (!schedule_.pipelined) return;
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+  while (of_stage_.size() < kernel_.stages.size()) {
     of_stage_.push_back(
         std::make_unique<NestEmitter>(row_.args(), kernel_, cpu_, row_.builder().saveIP()));
     of_stage_.back()->SetMemory(schedule_, &row_);
@@ -108,7 +110,7 @@ void NestCode::EmitItem(Value* item) {
   } else {
     EmitOuter(std::move(loops), [&] { EmitPoint(); });
   }
-  for (int v : ranges.bound) e_->Unbind(v);
+  for (VariableId v : ranges.bound) e_->Unbind(v);
   e_->Rewind(mark);
 }
 
@@ -128,8 +130,8 @@ void NestCode::EmitOuterFrom(const std::vector<OuterLoop>& loops, size_t at,
   const OuterLoop& loop = loops[at];
   Values none;
   if (loop.variable == vector_variable()) {
-    e_->VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0], none,
-                   [&](Values&) { EmitOuterFrom(loops, at + 1, point); });
+    e_->VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages.front(),
+                   none, [&](Values&) { EmitOuterFrom(loops, at + 1, point); });
     return;
   }
   if (loop.variable == schedule_.tile_variable) {
@@ -149,18 +151,18 @@ void NestCode::PrepareSplit() {
   Value* scratch = b().CreateLoad(b().getPtrTy(), slot);
   Index point = 0;
   int64_t points = 1;
-  auto add = [&](int v) {
+  auto add = [&](VariableId v) {
     int64_t extent = kernel_.variables[v].extent;
     point = point + Index::Variable(v, extent) * points;
     points *= extent;
   };
   // Neighbours along the vector variable are neighbours in memory.
-  if (IsOuter(vector_variable())) add(vector_variable());
-  for (int v = kernel_.outer; v-- > 0;) {
+  if (kernel_.IsOuter(vector_variable())) add(vector_variable());
+  for (VariableId v : std::views::reverse(kernel_.OuterVariables())) {
     if (v != vector_variable()) add(v);
   }
   int64_t offset = 0;
-  for (const Reduction& r : kernel_.stages[0].reductions) {
+  for (const Reduction& r : kernel_.stages.front().reductions) {
     for (ElementType type : r.types) {
       Value* base =
           b().CreateConstInBoundsGEP1_64(b().getInt8Ty(), scratch, static_cast<uint64_t>(offset));
@@ -188,16 +190,17 @@ std::vector<int> NestCode::PartialAccesses(Value* chunk) {
 void NestCode::EmitFinish() {
   NestEmitter::Mark mark = e_->GetMark();
   std::vector<OuterLoop> loops;
-  for (int v = 0; v < kernel_.outer; ++v) loops.push_back({v, e_->FullRange(v)});
+  for (VariableId v : kernel_.OuterVariables()) loops.push_back({v, e_->FullRange(v)});
   EmitOuter(std::move(loops), [&] {
     NestEmitter::Mark point = e_->GetMark();
-    e_->EmitReady(0);
-    const Stage& stage = kernel_.stages[0];
+    e_->EmitReady(StageId(0));
+    const Stage& stage = kernel_.stages.front();
     int copies = e_->copies();
     Values accumulators;
     for (const Reduction& r : stage.reductions) {
       for (kernel::NodeId init : r.inits) {
-        for (int u = 0; u < copies; ++u) accumulators.push_back(e_->Use(0, init, u, vectors()));
+        for (int u = 0; u < copies; ++u)
+          accumulators.push_back(e_->Use(StageId(0), init, u, vectors()));
       }
     }
     EmitLoop(b(), e_->Int(0), e_->Int(schedule_.chunks), 1, accumulators,
@@ -218,14 +221,15 @@ void NestCode::EmitFinish() {
                }
              });
     size_t at = 0;
-    for (size_t r = 0; r < stage.reductions.size(); ++r) {
+    for (kernel::ReductionId r : stage.reductions.ids()) {
       for (size_t k = 0; k < stage.reductions[r].inputs.size(); ++k) {
-        SetReduced(0, r, k, {accumulators.begin() + at, accumulators.begin() + at + copies});
+        SetReduced(StageId(0), r, k,
+                   {accumulators.begin() + at, accumulators.begin() + at + copies});
         at += copies;
       }
     }
     e_->Rewind(point);
-    for (size_t s = 1; s < kernel_.stages.size(); ++s) EmitStage(static_cast<int>(s));
+    for (StageId s : kernel_.stages.ids(StageId(1))) EmitStage(s);
     e_->ForgetReduced();
   });
   e_->Rewind(mark);
@@ -249,25 +253,26 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
   if (schedule.parallel < 0 || schedule.parallel > kernel.outer || schedule.block < 1) {
     return fail("parallel variables");
   }
-  int outer_vector = schedule.stages[0].vector_variable;
-  if (outer_vector >= kernel.outer) outer_vector = -1;
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  const VariableId last_parallel(schedule.parallel - 1);
+  VariableId outer_vector = schedule.stages.front().vector_variable;
+  if (kernel.IsInner(outer_vector)) outer_vector = {};
+  for (StageId s : kernel.stages.ids()) {
     const kernel::CpuStageSchedule& stage = schedule.stages[s];
-    const std::vector<int>& variables = kernel.stages[s].variables;
-    int v = stage.vector_variable;
+    const std::vector<VariableId>& variables = kernel.stages[s].variables;
+    VariableId v = stage.vector_variable;
     if (!IsPowerOfTwo(stage.unroll) || stage.unroll > 64) return fail("unroll");
     if (stage.unroll > 1 && schedule.vector_width == 1) return fail("unrolled scalar code");
-    if (v >= kernel.outer) {
+    if (kernel.IsInner(v)) {
       if (std::find(variables.begin(), variables.end(), v) == variables.end()) {
         return fail("vector variable of another stage");
       }
-      if (outer_vector >= 0) return fail("vectors along an outer and an inner variable");
+      if (outer_vector.valid()) return fail("vectors along an outer and an inner variable");
       if (schedule.vector_width == 1) return fail("vectors of one element");
     } else if (v != outer_vector) {
       return fail("an outer vector variable holds for all stages");
     }
     if (!kernel.stages[s].reductions.empty()) {
-      for (int i : variables) {
+      for (VariableId i : variables) {
         if (!kernel.variables[i].reduction) {
           return Unimplemented("kernel ", kernel.name,
                                ": a reduction at each point of an inner variable");
@@ -275,30 +280,32 @@ Status Check(const Kernel& kernel, const CpuNestSchedule& schedule) {
       }
     }
   }
-  if (outer_vector >= 0 && outer_vector < schedule.parallel - 1) {
+  if (outer_vector.valid() && outer_vector < last_parallel) {
     return fail("the vector variable is a parallel one without blocks");
   }
-  if (int tile = schedule.tile_variable; tile >= 0) {
-    if (tile >= kernel.outer || tile == outer_vector || outer_vector < 0) return fail("tiles");
-    if (tile < schedule.parallel - 1) return fail("tiles of a parallel variable without blocks");
-    for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  if (const VariableId tile = schedule.tile_variable; tile.valid()) {
+    if (!kernel.IsOuter(tile) || tile == outer_vector || !outer_vector.valid()) {
+      return fail("tiles");
+    }
+    if (tile < last_parallel) return fail("tiles of a parallel variable without blocks");
+    for (StageId s : kernel.stages.ids()) {
       if (!kernel.stages[s].variables.empty()) return fail("tiles around inner loops");
       if (schedule.stages[s].unroll != 1) return fail("tiles that are unrolled");
     }
   }
-  if (schedule.panels && (schedule.tile_variable < 0 || schedule.parallel > 0)) {
+  if (schedule.panels && (!schedule.tile_variable.valid() || schedule.parallel > 0)) {
     return fail("panels without tiles, or of parallel variables");
   }
   if (const kernel::CpuStrips& strips = schedule.strips; strips.width > 0) {
-    bool fits = outer_vector >= 0 && schedule.tile_variable < 0 && !schedule.pipelined &&
-                strips.width % schedule.vector_width == 0 && schedule.parallel > outer_vector;
+    bool fits = outer_vector.valid() && !schedule.tile_variable.valid() && !schedule.pipelined &&
+                strips.width % schedule.vector_width == 0 && last_parallel >= outer_vector;
     if (!fits || (schedule.split > 0 && !strips.kept.empty())) return fail("strips");
     for (const kernel::CpuStageSchedule& stage : schedule.stages) {
       if (!IsPowerOfTwo(stage.rows)) return fail("rows of a strip");
     }
   }
   if (schedule.split > 0 &&
-      (kernel.stages[0].variables.empty() || kernel.stages[0].reductions.empty())) {
+      (kernel.stages.front().variables.empty() || kernel.stages.front().reductions.empty())) {
     return fail("nothing to split");
   }
   return OkStatus();

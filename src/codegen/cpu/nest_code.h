@@ -1,6 +1,7 @@
 // The code of a nest: shared by nest.cc, nest_rows.cc and nest_stages.cc.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -18,6 +19,9 @@ class NestCode {
   using Reduction = kernel::Reduction;
   using Combiner = kernel::Combiner;
   using CpuNestSchedule = kernel::CpuNestSchedule;
+  using StageId = kernel::StageId;
+  using VariableId = kernel::VariableId;
+  using ReductionId = kernel::ReductionId;
 
   NestCode(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
            const target::Cpu& cpu);
@@ -34,14 +38,13 @@ class NestCode {
   Builder& b() { return e_->builder(); }
 
   bool IsEmpty() const {
-    return std::any_of(kernel_.variables.begin(), kernel_.variables.begin() + kernel_.outer,
-                       [](const kernel::Variable& v) { return v.extent == 0; });
+    return std::ranges::any_of(kernel_.OuterVariables(),
+                               [&](VariableId v) { return kernel_.variables[v].extent == 0; });
   }
 
   using OuterLoop = NestEmitter::ItemLoop;
 
-  int vector_variable() const { return schedule_.stages[0].vector_variable; }
-  bool IsOuter(int variable) const { return variable >= 0 && variable < kernel_.outer; }
+  VariableId vector_variable() const { return schedule_.stages.front().vector_variable; }
 
   // --- Outer loops
 
@@ -53,27 +56,30 @@ class NestCode {
   // --- Rows that go through the stages as through a pipeline: in a round the last stage has a row,
   // the stage before it the next row, and so on. Each stage has an emitter of its own.
 
-  // Scalars by stage, reduction and result.
-  using Results = std::vector<std::vector<Values>>;
+  // Scalars, also by result.
+  using Results = IdVector<StageId, IdVector<ReductionId, Values>>;
+
+  // What row each stage has.
+  using Rows = IdVector<StageId, Value*>;
 
   // Lets a stage's emitter emit where another one does.
-  void On(size_t s, const std::function<void()>& emit);
+  void On(StageId s, const std::function<void()>& emit);
 
   // Calls f with a place for each result of each stage but the last.
-  void ForEachResult(const std::function<void(size_t s, size_t r, size_t k)>& f) const;
+  void ForEachResult(const std::function<void(StageId s, ReductionId r, size_t k)>& f) const;
 
   // Binds a stage's row, and the results of earlier stages for it.
-  void OpenRow(size_t s, int variable, Value* row, const std::vector<Results>& ago);
-  void CloseRow(size_t s, int variable, NestEmitter::Mark mark, Results& results);
+  void OpenRow(StageId s, VariableId variable, Value* row, const std::vector<Results>& ago);
+  void CloseRow(StageId s, VariableId variable, NestEmitter::Mark mark, Results& results);
   void EmitRows(const OuterLoop& rows);
 
   // A stage alone, on a row that may not be there.
-  void EmitWhere(Value* valid, size_t s, int variable, Value* row, const std::vector<Results>& ago,
-                 Results& results);
+  void EmitWhere(Value* valid, StageId s, VariableId variable, Value* row,
+                 const std::vector<Results>& ago, Results& results);
 
   // All stages on a row each, vector by vector, the last stage first: so it has read what the one
   // before puts in the place of it.
-  Results EmitTogether(int variable, const Values& row, const std::vector<Results>& ago,
+  Results EmitTogether(VariableId variable, const Rows& row, const std::vector<Results>& ago,
                        Results results);
 
   // --- Strips (nest_strips.cc)
@@ -90,19 +96,20 @@ class NestCode {
     StripArray array;
   };
   // Some points of a stage's last inner variable.
-  using StripRows = std::function<void(int variable, Value* first, int count, Values& carried)>;
+  using StripRows =
+      std::function<void(VariableId variable, Value* first, int count, Values& carried)>;
 
   void PrepareStrips();
   void EmitStrips(const Range& columns);
   void EmitStrip(const Range& strip);
-  void EmitStripStage(int s, const Range& strip);
+  void EmitStripStage(StageId s, const Range& strip);
   StripArray MakeStripArray(ElementType type);
   void OpenStripArray(StripArray& array);
-  void EmitStripRows(int s, size_t at, Values& carried, const StripRows& rows);
+  void EmitStripRows(StageId s, size_t at, Values& carried, const StripRows& rows);
   // The results of earlier stages for the current columns.
-  void LoadReduced(int s);
-  Values LoadSums(int s);
-  void StoreSums(int s, const Values& all);
+  void LoadReduced(StageId s);
+  Values LoadSums(StageId s);
+  void StoreSums(StageId s, const Values& all);
 
   // --- Split reductions: partial results are in scratch: of each result, by chunk, then by outer
   // point.
@@ -117,25 +124,25 @@ class NestCode {
 
   bool vectors() const { return e_->width() > 1; }
 
-  void SetReduced(int stage, size_t reduction, size_t result, Values values) {
-    e_->SetReduced(stage, static_cast<int>(reduction), static_cast<int>(result),
-                   Lanes{std::move(values), vectors()});
+  void SetReduced(StageId stage, ReductionId reduction, size_t result, Values values) {
+    e_->SetReduced(stage, reduction, static_cast<int>(result), Lanes{std::move(values), vectors()});
   }
 
   void EmitPoint();
-  void EmitStage(int s);
+  void EmitStage(StageId s);
   // With all inner variables bound.
-  void EmitPointOf(int s, bool own, Values& carried);
+  void EmitPointOf(StageId s, bool own, Values& carried);
   // The range of an inner variable for an item.
-  Range InnerRange(int s, int variable);
-  void EmitInner(int s, const std::vector<int>& order, size_t at, bool own, Values& carried);
+  Range InnerRange(StageId s, VariableId variable);
+  void EmitInner(StageId s, const std::vector<VariableId>& order, size_t at, bool own,
+                 Values& carried);
 
   // --- Accumulators. Of each result: with a vector variable of the stage's own, `unroll` vectors
   // and a scalar for the scalar tail; else one for each copy of the outer point. Behind these,
   // where NaNs are sought beside maxima and minima, a vector that tells of them.
 
   bool ScalarTail() const { return !cpu_.has_masks; }
-  size_t PerResult(int s, bool own) const {
+  size_t PerResult(StageId s, bool own) const {
     // Rows of a strip go into one accumulator.
     if (!own) return e_->tiled() ? 1 : static_cast<size_t>(e_->copies());
     return static_cast<size_t>(schedule_.stages[s].unroll) + (ScalarTail() ? 1 : 0);
@@ -151,7 +158,7 @@ class NestCode {
            HasExtremumOfNumbers(r.types[result], MathOf(cpu_));
   }
   // Where the vectors that tell of NaNs begin.
-  size_t FirstNan(int s, bool own, const Values& carried) const;
+  size_t FirstNan(StageId s, bool own, const Values& carried) const;
   // Combines an accumulator with a new element, or another accumulator.
   Value* Combine(const Reduction& r, size_t result, bool seeks_nans, Value* x, Value* y) {
     Combiner::Kind kind = r.combiner.kind;
@@ -159,17 +166,17 @@ class NestCode {
     return EmitExtremumOfNumbers(b(), x, y, kind == Combiner::Kind::kMax, MathOf(cpu_));
   }
 
-  Values Start(int s, bool own, bool partial);
-  void Fold(int s, bool own, Values& carried);
+  Values Start(StageId s, bool own, bool partial);
+  void Fold(StageId s, bool own, Values& carried);
 
   // Lanes in which a copy's input is NaN: one comparison tells of two copies.
-  Value* AnyNan(int s, const Reduction& r, size_t result);
-  void FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_t per_result,
+  Value* AnyNan(StageId s, const Reduction& r, size_t result);
+  void FoldGeneral(StageId s, const Reduction& r, int copy, size_t at, size_t per_result,
                    Values& carried);
 
   // In a fixed tree: i with i + n/2, and lanes alike.
   Value* CombineTree(const Reduction& r, size_t result, bool seeks_nans, Values values);
-  void Finish(int s, bool own, bool partial, const Values& carried);
+  void Finish(StageId s, bool own, bool partial, const Values& carried);
 
   struct Partial {
     Index point;
@@ -183,14 +190,14 @@ class NestCode {
   const CpuNestSchedule& schedule_;
   const target::Cpu& cpu_;
   NestEmitter row_;
-  std::vector<std::unique_ptr<NestEmitter>> of_stage_;  // where rows are pipelined
-  NestEmitter* e_;                                      // what emits: one of these
+  IdVector<StageId, std::unique_ptr<NestEmitter>> of_stage_;  // where rows are pipelined
+  NestEmitter* e_;                                            // what emits: one of these
   Value* chunk_ = nullptr;
   std::vector<Partial> partials_;
-  std::vector<std::vector<StripArray>> sums_;  // of reductions' results, by stage
-  int64_t values_bytes_ = 0;                   // of all StripValues
-  Value* strip_back_ = nullptr;                // minus the strip's first column
-  Value* piece_ = nullptr;                     // of scratch, where strips are kept
+  IdVector<StageId, std::vector<StripArray>> sums_;  // of reductions' results
+  int64_t values_bytes_ = 0;                         // of all StripValues
+  Value* strip_back_ = nullptr;                      // minus the strip's first column
+  Value* piece_ = nullptr;                           // of scratch, where strips are kept
 };
 
 }  // namespace kiln::codegen

@@ -37,6 +37,10 @@ struct Lanes {
 class NestEmitter {
  public:
   using NodeId = kernel::NodeId;
+  using StageId = kernel::StageId;
+  using VariableId = kernel::VariableId;
+  using ReductionId = kernel::ReductionId;
+
   // Emits into a new block, the function's first.
   NestEmitter(llvm::Function* function, const kernel::Kernel& kernel, const target::Cpu& cpu);
   // What a schedule says of memory, before the first loop is opened: prefetches, staged rows and
@@ -68,36 +72,37 @@ class NestEmitter {
     int64_t aligned = 1;
     bool maybe_empty = false;
   };
-  Range FullRange(int variable);
+  Range FullRange(VariableId variable);
   // Runs `body` with the variable bound to vectors that cover the range: unrolled ones, then single
   // and masked or scalar ones; or masked ones alone.
-  void VectorLoop(int variable, const Range& range, int64_t width,
+  void VectorLoop(VariableId variable, const Range& range, int64_t width,
                   const kernel::CpuStageSchedule& schedule, Values& carried,
                   const std::function<void(Values& carried)>& body);
   // Inside a VectorLoop: runs `body` with the variable's points as copies, and for what is left one
   // by one.
-  void TileLoop(int variable, const Range& range, const std::function<void()>& body);
+  void TileLoop(VariableId variable, const Range& range, const std::function<void()>& body);
   // What an item of a schedule covers: outer variables of one point, which are bound, and ranges of
   // the others. The caller unbinds them.
   struct ItemLoop {
-    int variable;
+    VariableId variable;
     Range range;
     bool whole = false;  // all of the variable, in each item
   };
   struct Item {
     std::vector<ItemLoop> loops;
-    std::vector<int> bound;
+    std::vector<VariableId> bound;
   };
   Item OpenItem(llvm::Value* item, const kernel::CpuNestSchedule& schedule);
   // Calls `body` with a variable's points as the copies of a vector that is bound, or one by one
   // where it is a scalar. What does not depend on the points is emitted before, once.
-  void TilePoints(int variable, llvm::Value* first, int count, const std::function<void()>& body);
+  void TilePoints(VariableId variable, llvm::Value* first, int count,
+                  const std::function<void()>& body);
   // Calls `body` with all points of a variable, piece by piece where there are many, in a kernel's
   // own function: it returns between two pieces where the run is to end.
-  void InPieces(int variable, Values& carried,
+  void InPieces(VariableId variable, Values& carried,
                 const std::function<void(const Range&, Values& carried)>& body);
   // A scalar loop.
-  void ScalarLoop(int variable, const Range& range, Values& carried,
+  void ScalarLoop(VariableId variable, const Range& range, Values& carried,
                   const std::function<void(Values& carried)>& body);
 
   // --- Binding
@@ -106,72 +111,72 @@ class NestEmitter {
   };
   Mark GetMark() const { return {emitted_.size(), undo_.size()}; }
   void Rewind(Mark mark);
-  void Bind(int variable, llvm::Value* value);
-  void Unbind(int variable);
+  void Bind(VariableId variable, llvm::Value* value);
+  void Unbind(VariableId variable);
   // Makes `variable` the vector variable of what follows: lane l of copy u is value + u*width + l.
   // `mask` (or null) tells the lanes that count.
-  void BindVector(int variable, llvm::Value* value, int64_t width, int copies, llvm::Value* mask,
-                  int64_t aligned);
+  void BindVector(VariableId variable, llvm::Value* value, int64_t width, int copies,
+                  llvm::Value* mask, int64_t aligned);
   void UnbindVector();
   // The same vectors that another emitter has, along a variable of this one's.
-  void BindVectorLike(const NestEmitter& other, int variable);
+  void BindVectorLike(const NestEmitter& other, VariableId variable);
   // Makes the copies those of `count` points of another variable from `value` on.
-  void BindTile(int variable, llvm::Value* value, int count, int64_t aligned = 1);
+  void BindTile(VariableId variable, llvm::Value* value, int count, int64_t aligned = 1);
   void UnbindTile();
-  llvm::Value* bound(int variable) const { return bound_[variable]; }
+  llvm::Value* bound(VariableId variable) const { return bound_[variable]; }
   // How many lanes of a masked vector count, as i64.
   void SetLanesLeft(llvm::Value* left) { lanes_left_ = left; }
   int64_t width() const { return width_; }
   int copies() const { return copies_; }
   // Whether copies are points of a variable that is not the vector's.
-  bool tiled() const { return tile_variable_ >= 0; }
+  bool tiled() const { return tile_variable_.valid(); }
   llvm::Value* mask() const { return mask_; }
 
   // --- Values (nest_values.cc)
   // Emits the nodes of a stage, and the parts of its addresses, that can be and have not been.
   // `ahead` of the stage nothing is read that the kernel itself writes.
-  void EmitReady(int stage, bool ahead = false);
+  void EmitReady(StageId stage, bool ahead = false);
   void EmitReadyInAll();
   // A node's value for a copy, as a vector where `vector`.
-  llvm::Value* Use(int stage, NodeId node, int copy, bool vector);
+  llvm::Value* Use(StageId stage, NodeId node, int copy, bool vector);
   // A bound variable's value for a copy, as a vector where it is the vector variable.
-  llvm::Value* Position(int variable, int copy, llvm::IntegerType* type);
+  llvm::Value* Position(VariableId variable, int copy, llvm::IntegerType* type);
   // One of the stage's stores, for all copies.
-  void EmitStore(int stage, int store);
+  void EmitStore(StageId stage, int store);
   // The prefetches of the stage's vectors at this point.
-  void EmitPrefetches(int stage);
+  void EmitPrefetches(StageId stage);
   // Whether a node's value is known, and is not a vector.
-  bool IsKnownScalar(int stage, NodeId node) const {
+  bool IsKnownScalar(StageId stage, NodeId node) const {
     return values_[stage][node].known() && !values_[stage][node].vector;
   }
   // One of the stage's updates, for all copies; its guard is the caller's affair.
-  void EmitUpdate(int stage, int update);
+  void EmitUpdate(StageId stage, int update);
   // The result of a combiner for its arguments, all scalars or all vectors.
   Values EmitCombiner(const kernel::Combiner& combiner, const Values& arguments);
   // Results of a reduction, for kReduced nodes.
-  void SetReduced(int stage, int reduction, int result, Lanes value);
+  void SetReduced(StageId stage, ReductionId reduction, int result, Lanes value);
   void ForgetReduced();
-  const Lanes& Reduced(int stage, int reduction, int result) const {
+  const Lanes& Reduced(StageId stage, ReductionId reduction, int result) const {
     return reduced_[stage][reduction][result];
   }
   // Whether any of the stage's inner variables has no points at all.
-  bool IsDead(int stage) const { return dead_[stage]; }
+  bool IsDead(StageId stage) const { return dead_[stage]; }
 
   // Where a strip's points are kept from here on: in `scratch`, of the vector variable's points
   // from `begin` on.
   void OpenStrip(llvm::Value* scratch, llvm::Value* begin);
 
   // The stage's vectors that are known here, are needed by what is not, and cost much to make.
-  std::vector<NodeId> Costly(int stage) const;
-  const Lanes& ValueOf(int stage, NodeId node) const { return values_[stage][node]; }
+  std::vector<NodeId> Costly(StageId stage) const;
+  const Lanes& ValueOf(StageId stage, NodeId node) const { return values_[stage][node]; }
   // A node's value that has been made before.
-  void SetValue(int stage, NodeId node, Lanes value);
+  void SetValue(StageId stage, NodeId node, Lanes value);
 
   // Accesses that are in no stage: partial results of split reductions, and what is kept of a
   // strip. `id` is what AddAccess gave. Memory that is `padded` has room for whole vectors.
   int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base,
                 bool padded = false) {
-    int id = AddAccess(index, type, base, {}, -1);
+    int id = AddAccess(index, type, base, {}, {});
     accesses_[id].padded = padded;
     return id;
   }
@@ -186,7 +191,7 @@ class NestEmitter {
   // at the same index share it, and with it the register that it takes.
   struct Offset {
     kernel::Index index;
-    int stage = -1;  // of kValue atoms
+    StageId stage;  // of kValue atoms
     llvm::Value* sum = nullptr;
     std::vector<bool> done;
   };
@@ -208,29 +213,29 @@ class NestEmitter {
   void AskFor(llvm::Value* pointer, int64_t byte, bool write);
   llvm::Value* LoadArg(kernel::ParamId param);
   int AddAccess(const kernel::Index& index, ElementType type, llvm::Value* base,
-                kernel::ParamId param, int stage);
+                kernel::ParamId param, StageId stage);
   void AddAccesses();
   void FindLive();
-  bool Known(int stage, const kernel::Index& index) const;
-  bool TermKnown(int stage, const kernel::Index::Term& term) const;
-  bool TermIsVector(int stage, const kernel::Index::Term& term) const;
+  bool Known(StageId stage, const kernel::Index& index) const;
+  bool TermKnown(StageId stage, const kernel::Index::Term& term) const;
+  bool TermIsVector(StageId stage, const kernel::Index::Term& term) const;
   bool ReadsOutput(const kernel::Node& node) const;
-  bool Ready(int stage, const kernel::Node& node) const;
+  bool Ready(StageId stage, const kernel::Node& node) const;
   // Whether a node is an exponential, or is read from where earlier stages store such alone.
-  bool IsExponential(int stage, NodeId node) const;
-  void EmitNode(int stage, NodeId node);
-  void EmitReciprocalAhead(int stage, NodeId node);
+  bool IsExponential(StageId stage, NodeId node) const;
+  void EmitNode(StageId stage, NodeId node);
+  void EmitReciprocalAhead(StageId stage, NodeId node);
   void AdvanceAccess(int id);
   // The value of an index, as i64 or, where `vector`, <width x int type>.
-  llvm::Value* EmitIndex(int stage, const kernel::Index& index, int copy, bool vector,
+  llvm::Value* EmitIndex(StageId stage, const kernel::Index& index, int copy, bool vector,
                          llvm::IntegerType* type);
-  llvm::Value* EmitAtom(int stage, const kernel::Atom& atom, int copy, bool vector,
+  llvm::Value* EmitAtom(StageId stage, const kernel::Atom& atom, int copy, bool vector,
                         llvm::IntegerType* type);
   // <first + factor * lane>.
   llvm::Value* Ramp(int64_t first, int64_t factor, llvm::IntegerType* type);
   // How far copy `copy` is along a variable from the first.
-  int64_t CopyOffset(int variable, int copy) const;
-  bool IsVectorIndex(int stage, const kernel::Index& index) const;
+  int64_t CopyOffset(VariableId variable, int copy) const;
+  bool IsVectorIndex(StageId stage, const kernel::Index& index) const;
   llvm::IntegerType* IndexType(const kernel::Index& index, bool vector);
 
   // How the lanes of a vector access lie in memory.
@@ -270,32 +275,34 @@ class NestEmitter {
   IdVector<kernel::ParamId, llvm::Value*>
       args_;  // null for those that are loaded when they are wanted
 
-  std::vector<llvm::Value*> bound_;  // by variable
-  int vector_variable_ = -1;
+  IdVector<VariableId, llvm::Value*> bound_;
+  VariableId vector_variable_;
   int64_t width_ = 1;
   int copies_ = 1;
   int64_t aligned_ = 1;
   llvm::Value* mask_ = nullptr;
   llvm::Value* lanes_left_ = nullptr;
-  int tile_variable_ = -1;
+  VariableId tile_variable_;
   int64_t tile_aligned_ = 1;
 
-  std::vector<bool> dead_;  // by stage
+  IdVector<StageId, bool> dead_;
   template <typename T>
-  using ByNode = std::vector<IdVector<NodeId, T>>;  // by stage and node
+  using ByNode = IdVector<StageId, IdVector<NodeId, T>>;
   ByNode<bool> live_;
   ByNode<Lanes> values_;
   // Of a division whose divisor is known, and the same for all lanes, before the
   // dividend is.
   ByNode<std::optional<Reciprocal>> reciprocals_;
-  std::vector<std::vector<std::vector<Lanes>>> reduced_;  // by stage, reduction and result
+  // Also by result.
+  IdVector<StageId, IdVector<ReductionId, std::vector<Lanes>>> reduced_;
   std::vector<Access> accesses_;
   std::vector<Offset> offsets_;
   ByNode<int> load_access_;
-  std::vector<std::vector<int>> store_access_;                // by stage and store
-  std::vector<std::vector<std::vector<int>>> update_access_;  // by stage, update and result
+  IdVector<StageId, std::vector<int>> store_access_;                // also by store
+  IdVector<StageId, std::vector<std::vector<int>>> update_access_;  // also by update and result
   struct Prefetch {
-    int stage, access;
+    StageId stage;
+    int access;
     bool write;
   };
   std::vector<Prefetch> prefetches_;
@@ -310,7 +317,7 @@ class NestEmitter {
   };
   std::vector<InStrip> in_strip_;
   struct Emitted {
-    int stage;
+    StageId stage;
     NodeId node;
     bool reciprocal = false;
   };

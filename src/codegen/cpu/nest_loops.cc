@@ -1,6 +1,7 @@
 // Loops, over scalars and over vectors with their tails.
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "codegen/cpu/nest_emitter.h"
 #include "codegen/poll.h"
@@ -9,7 +10,7 @@ namespace kiln::codegen {
 
 using llvm::Value;
 
-NestEmitter::Range NestEmitter::FullRange(int variable) {
+NestEmitter::Range NestEmitter::FullRange(VariableId variable) {
   int64_t extent = kernel_.variables[variable].extent;
   return {Int(0), Int(extent), std::max<int64_t>(extent, 1), 0, extent == 0};
 }
@@ -23,14 +24,15 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     rest = b_.CreateUDiv(rest, Int(count));
     return value;
   };
-  int p = schedule.parallel, vector = schedule.stages[0].vector_variable;
+  const VariableId vector = schedule.stages.front().vector_variable;
   // The variables that items are numbered by, the last of them first, which has the blocks.
-  std::vector<int> numbered;
+  std::vector<VariableId> numbered;
   if (schedule.panels) numbered.push_back(vector);
-  for (int v = (schedule.panels ? kernel_.outer : p) - 1; v >= 0; --v) {
+  const VariableId end(schedule.panels ? kernel_.outer : schedule.parallel);
+  for (VariableId v : std::views::reverse(IdRange(VariableId(0), end))) {
     if (!schedule.panels || (v != vector && v != schedule.tile_variable)) numbered.push_back(v);
   }
-  for (int v : numbered) {
+  for (VariableId v : numbered) {
     int64_t extent = kernel_.variables[v].extent;
     int64_t block = v == numbered.front() ? std::min(schedule.block, extent) : 1;
     bool last = v == numbered.back();
@@ -47,14 +49,14 @@ NestEmitter::Item NestEmitter::OpenItem(Value* rest, const kernel::CpuNestSchedu
     }
     item.loops.push_back({v, range});
   }
-  for (int v = 0; v < kernel_.outer; ++v) {
+  for (VariableId v : kernel_.OuterVariables()) {
     bool taken = std::find(numbered.begin(), numbered.end(), v) != numbered.end();
     if (!taken) item.loops.push_back({v, FullRange(v)});
   }
   return item;
 }
 
-void NestEmitter::InPieces(int variable, Values& carried,
+void NestEmitter::InPieces(VariableId variable, Values& carried,
                            const std::function<void(const Range&, Values&)>& body) {
   const Range all = FullRange(variable);
   const int64_t extent = kernel_.variables[variable].extent;
@@ -69,7 +71,7 @@ void NestEmitter::InPieces(int variable, Values& carried,
   });
 }
 
-void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,
+void NestEmitter::ScalarLoop(VariableId variable, const Range& range, Values& carried,
                              const std::function<void(Values&)>& body) {
   auto point = [&](Value* i, Values& values) {
     Mark mark = GetMark();
@@ -81,7 +83,7 @@ void NestEmitter::ScalarLoop(int variable, const Range& range, Values& carried,
   EmitLoop(b_, range.begin, range.end, 1, carried, point, {.nonempty = !range.maybe_empty});
 }
 
-void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
+void NestEmitter::VectorLoop(VariableId variable, const Range& range, int64_t width,
                              const kernel::CpuStageSchedule& schedule, Values& carried,
                              const std::function<void(Values&)>& body) {
   auto loop = [&](Value* begin, Value* end, int64_t lanes, int copies, bool nonempty, bool masked) {
@@ -142,7 +144,8 @@ void NestEmitter::VectorLoop(int variable, const Range& range, int64_t width,
   }
 }
 
-void NestEmitter::TileLoop(int variable, const Range& range, const std::function<void()>& body) {
+void NestEmitter::TileLoop(VariableId variable, const Range& range,
+                           const std::function<void()>& body) {
   Values none;
   auto single = [&](Values&) { body(); };
   // Without vectors there is nothing to transpose.
@@ -168,7 +171,7 @@ void NestEmitter::TileLoop(int variable, const Range& range, const std::function
   if (range.multiple % width_ != 0) ScalarLoop(variable, rest, none, single);
 }
 
-void NestEmitter::TilePoints(int variable, Value* first, int count,
+void NestEmitter::TilePoints(VariableId variable, Value* first, int count,
                              const std::function<void()>& body) {
   Mark mark = GetMark();
   if (width_ > 1 && count > 1) {

@@ -14,7 +14,7 @@ using kernel::Index;
 using llvm::Value;
 
 int NestEmitter::AddAccess(const Index& index, ElementType type, Value* base, kernel::ParamId param,
-                           int stage) {
+                           StageId stage) {
   Access access;
   access.type = type;
   access.base = base;
@@ -66,10 +66,10 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
   int64_t multiple = access.constant, row_multiple = access.constant;
   for (const Index::Term& t : offset.index.terms()) {
     bool variable = t.atom.kind == Atom::Kind::kVariable;
-    bool lanes = variable && t.atom.id == vector_variable_;
+    bool lanes = variable && t.atom.variable == vector_variable_;
     if (lanes) address.stride += t.coefficient;
     multiple = std::gcd(multiple, t.coefficient * (lanes ? aligned_ : 1));
-    bool tile = variable && t.atom.id == tile_variable_;
+    bool tile = variable && t.atom.variable == tile_variable_;
     if (tile) address.tile_stride += t.coefficient;
     row_multiple = std::gcd(row_multiple, t.coefficient * (tile ? tile_aligned_ : 1));
     if (variable || !TermIsVector(offset.stage, t)) continue;
@@ -79,7 +79,8 @@ NestEmitter::Address NestEmitter::AddressOf(const Access& access, int copy) {
         atom, llvm::ConstantInt::get(atom->getType(), static_cast<uint64_t>(t.coefficient), true));
     address.offsets = address.offsets ? b_.CreateAdd(address.offsets, term) : term;
   }
-  int64_t first = tile_variable_ >= 0 ? address.tile_stride * copy : address.stride * copy * width_;
+  int64_t first =
+      tile_variable_.valid() ? address.tile_stride * copy : address.stride * copy * width_;
   multiple = std::gcd(multiple, first);
   // Every allocation and every slice of one begins at a multiple of kAlignment, but for the user's
   // arguments.
@@ -190,8 +191,8 @@ void NestEmitter::AlignedStore(Value* value, Value* pointer, ElementType type, i
 }
 
 bool NestEmitter::IsSquare(const Address& address) const {
-  return tile_variable_ >= 0 && copies_ == width_ && !address.offsets && address.tile_stride == 1 &&
-         std::abs(address.stride) > 1;
+  return tile_variable_.valid() && copies_ == width_ && !address.offsets &&
+         address.tile_stride == 1 && std::abs(address.stride) > 1;
 }
 
 Values NestEmitter::LoadSquare(const Address& address, ElementType type) {
@@ -352,7 +353,7 @@ void NestEmitter::StoreTo(const Access& access, const Lanes& value) {
   }
 }
 
-void NestEmitter::EmitStore(int stage, int store) {
+void NestEmitter::EmitStore(StageId stage, int store) {
   const kernel::Store& s = kernel_.stages[stage].stores[store];
   if (!values_[stage][s.value].known()) {
     Use(stage, s.value, 0, false);
@@ -361,7 +362,7 @@ void NestEmitter::EmitStore(int stage, int store) {
   StoreTo(accesses_[store_access_[stage][store]], values_[stage][s.value]);
 }
 
-void NestEmitter::EmitUpdate(int stage, int number) {
+void NestEmitter::EmitUpdate(StageId stage, int number) {
   const kernel::Update& update = kernel_.stages[stage].updates[number];
   const std::vector<int>& ids = update_access_[stage][number];
   size_t count = ids.size();
@@ -406,12 +407,12 @@ void NestEmitter::SetMemory(const kernel::CpuNestSchedule& schedule, const NestE
 // The first stage that reads an input keeps its values; all stores of an output except the last are
 // kept.
 void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
-  const int vector = schedule.stages[0].vector_variable;
+  const VariableId vector = schedule.stages.front().vector_variable;
   for (const kernel::CpuStrips::Kept& kept : schedule.strips.kept) {
     ElementType type = kernel_.params[kept.param].type;
     const bool is_output = kernel_.params[kept.param].role == kernel::Param::Role::kOutput;
     bool is_kept = is_output;
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    for (StageId s : kernel_.stages.ids()) {
       const kernel::Stage& stage = kernel_.stages[s];
       Index place = Index::Variable(vector, kernel_.variables[vector].extent);
       int64_t pitch = schedule.strips.width;
@@ -421,7 +422,7 @@ void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
         pitch *= extent;
       }
       auto keep = [&](int& id) {
-        id = AddAccess(place, type, nullptr, {}, static_cast<int>(s));
+        id = AddAccess(place, type, nullptr, {}, s);
         accesses_[id].padded = true;
         in_strip_.push_back({id, type, kept.offset});
       };
@@ -436,7 +437,7 @@ void NestEmitter::KeepStrips(const kernel::CpuNestSchedule& schedule) {
         read = true;
       }
       is_kept |= read;
-      for (size_t i = 0; i < stage.stores.size() && s + 1 < kernel_.stages.size(); ++i) {
+      for (size_t i = 0; i < stage.stores.size() && s != kernel_.stages.last(); ++i) {
         if (stage.stores[i].param == kept.param && store_access_[s][i] >= 0) {
           keep(store_access_[s][i]);
         }
@@ -459,17 +460,15 @@ void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
   ElementType type = kernel_.params[param].type;
   Value*& row = staged_[param];
   if (other) row = other->staged_[param];
-  auto stage_access = [&](int s, int id) {
+  auto stage_access = [&](StageId s, int id) {
     if (id < 0) return;
-    std::vector<Index> replacements;
+    IdVector<VariableId, Index> replacements;
     uint64_t points = 1;
-    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
-      auto variable = static_cast<int>(v);
+    for (VariableId v : kernel_.variables.ids()) {
       int64_t extent = kernel_.variables[v].extent;
-      replacements.push_back(variable >= kernel_.outer ? Index::Variable(variable, extent)
-                                                       : Index());
+      replacements.push_back(kernel_.IsInner(v) ? Index::Variable(v, extent) : Index());
     }
-    for (int v : kernel_.stages[s].variables) {
+    for (VariableId v : kernel_.stages[s].variables) {
       points *= static_cast<uint64_t>(kernel_.variables[v].extent);
     }
     if (!row) {
@@ -484,14 +483,13 @@ void NestEmitter::StageRows(kernel::ParamId param, const NestEmitter* other) {
     place = place - place.constant();
     accesses_[id] = accesses_[AddAccess(place, type, row, {}, s)];
   };
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+  for (StageId s : kernel_.stages.ids()) {
     const kernel::Stage& stage = kernel_.stages[s];
-    auto number = static_cast<int>(s);
     for (NodeId n : stage.nodes.ids()) {
-      if (stage.nodes[n].param == param) stage_access(number, load_access_[s][n]);
+      if (stage.nodes[n].param == param) stage_access(s, load_access_[s][n]);
     }
-    for (size_t i = 0; i < stage.stores.size() && s + 1 < kernel_.stages.size(); ++i) {
-      if (stage.stores[i].param == param) stage_access(number, store_access_[s][i]);
+    for (size_t i = 0; i < stage.stores.size() && s != kernel_.stages.last(); ++i) {
+      if (stage.stores[i].param == param) stage_access(s, store_access_[s][i]);
     }
   }
 }
@@ -502,7 +500,7 @@ void NestEmitter::AskFor(Value* pointer, int64_t byte, bool write) {
                      {line, b_.getInt32(write), b_.getInt32(3), b_.getInt32(1)});
 }
 
-void NestEmitter::EmitPrefetches(int stage) {
+void NestEmitter::EmitPrefetches(StageId stage) {
   constexpr int64_t kLine = 64;
   // The remainder behind whole vectors is small.
   if (width_ == 1 || mask_) return;

@@ -1,14 +1,18 @@
 // Rows as in a pipeline.
 #include <algorithm>
+#include <ranges>
 
 #include "codegen/cpu/nest_code.h"
 
 namespace kiln::codegen {
 
 using kernel::Reduction;
+using kernel::ReductionId;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 
-void NestCode::On(size_t s, const std::function<void()>& emit) {
+void NestCode::On(StageId s, const std::function<void()>& emit) {
   NestEmitter* before = e_;
   e_ = &*of_stage_[s];
   e_->builder().restoreIP(before->builder().saveIP());
@@ -18,27 +22,29 @@ void NestCode::On(size_t s, const std::function<void()>& emit) {
   e_ = before;
 }
 
-void NestCode::ForEachResult(const std::function<void(size_t s, size_t r, size_t k)>& f) const {
-  for (size_t s = 0; s + 1 < kernel_.stages.size(); ++s) {
-    for (size_t r = 0; r < kernel_.stages[s].reductions.size(); ++r) {
-      for (size_t k = 0; k < kernel_.stages[s].reductions[r].inputs.size(); ++k) f(s, r, k);
+void NestCode::ForEachResult(
+    const std::function<void(StageId s, ReductionId r, size_t k)>& f) const {
+  for (StageId s : IdRange(StageId(0), kernel_.stages.last())) {
+    const auto& reductions = kernel_.stages[s].reductions;
+    for (ReductionId r : reductions.ids()) {
+      for (size_t k = 0; k < reductions[r].inputs.size(); ++k) f(s, r, k);
     }
   }
 }
 
-void NestCode::OpenRow(size_t s, int variable, Value* row, const std::vector<Results>& ago) {
+void NestCode::OpenRow(StageId s, VariableId variable, Value* row,
+                       const std::vector<Results>& ago) {
   e_->Bind(variable, row);
-  ForEachResult([&](size_t from, size_t r, size_t k) {
+  ForEachResult([&](StageId from, ReductionId r, size_t k) {
     if (from >= s) return;
-    SetReduced(static_cast<int>(from), r, k, {ago[s - from - 1][from][r][k]});
+    SetReduced(from, r, k, {ago[s.index() - from.index() - 1][from][r][k]});
   });
 }
 
-void NestCode::CloseRow(size_t s, int variable, NestEmitter::Mark mark, Results& results) {
-  for (size_t r = 0; r < results[s].size(); ++r) {
+void NestCode::CloseRow(StageId s, VariableId variable, NestEmitter::Mark mark, Results& results) {
+  for (ReductionId r : results[s].ids()) {
     for (size_t k = 0; k < results[s][r].size(); ++k) {
-      auto number = [](size_t i) { return static_cast<int>(i); };
-      results[s][r][k] = e_->Reduced(number(s), number(r), number(k)).copies.front();
+      results[s][r][k] = e_->Reduced(s, r, static_cast<int>(k)).copies.front();
     }
   }
   e_->ForgetReduced();
@@ -48,24 +54,25 @@ void NestCode::CloseRow(size_t s, int variable, NestEmitter::Mark mark, Results&
 
 void NestCode::EmitRows(const OuterLoop& rows) {
   const size_t count = kernel_.stages.size();
-  std::vector<NestEmitter::Mark> outside;
-  for (size_t s = 0; s < count; ++s) {
+  const IdRange<StageId> stages = kernel_.stages.ids();
+  IdVector<StageId, NestEmitter::Mark> outside;
+  for (StageId s : stages) {
     outside.push_back(of_stage_[s]->GetMark());
-    for (int v = 0; v < kernel_.outer; ++v) {
+    for (VariableId v : kernel_.OuterVariables()) {
       if (row_.bound(v)) of_stage_[s]->Bind(v, row_.bound(v));
     }
-    On(s, [&] { e_->EmitReady(static_cast<int>(s), true); });
+    On(s, [&] { e_->EmitReady(s, true); });
   }
   // The results of the last rounds, the latest first.
   auto carry = [&](const std::vector<Results>& ago) {
     Values flat;
-    ForEachResult([&](size_t s, size_t r, size_t k) {
-      for (size_t age = 0; age + s + 1 < count; ++age) flat.push_back(ago[age][s][r][k]);
+    ForEachResult([&](StageId s, ReductionId r, size_t k) {
+      for (size_t age = 0; age + s.index() + 1 < count; ++age) flat.push_back(ago[age][s][r][k]);
     });
     return flat;
   };
   Results none(count);
-  for (size_t s = 0; s + 1 < count; ++s) {
+  for (StageId s : IdRange(StageId(0), kernel_.stages.last())) {
     for (const Reduction& r : kernel_.stages[s].reductions) {
       none[s].emplace_back();
       for (ElementType type : r.types) {
@@ -80,19 +87,17 @@ void NestCode::EmitRows(const OuterLoop& rows) {
   Value* drained = b().CreateAdd(end, e_->Int(static_cast<int64_t>(count) - 1));
   auto emit_round = [&](Value* round, Values& values) {
     size_t at = 0;
-    ForEachResult([&](size_t s, size_t r, size_t k) {
-      for (size_t age = 0; age + s + 1 < count; ++age) ago[age][s][r][k] = values[at++];
+    ForEachResult([&](StageId s, ReductionId r, size_t k) {
+      for (size_t age = 0; age + s.index() + 1 < count; ++age) ago[age][s][r][k] = values[at++];
     });
-    Values row;
-    for (size_t s = 0; s < count; ++s) {
-      row.push_back(b().CreateSub(round, e_->Int(static_cast<int64_t>(s))));
-    }
+    Rows row;
+    for (StageId s : stages) row.push_back(b().CreateSub(round, e_->Int(s.value())));
     Value* have_rows =
         b().CreateAnd(b().CreateICmpSGE(row.back(), begin), b().CreateICmpSLT(round, end));
     Results of_all, of_some = none;
     auto all = [&] { of_all = EmitTogether(rows.variable, row, ago, none); };
     auto some = [&] {
-      for (size_t s = count; s-- > 0;) {
+      for (StageId s : std::views::reverse(stages)) {
         Value* valid =
             b().CreateAnd(b().CreateICmpSGE(row[s], begin), b().CreateICmpSLT(row[s], end));
         EmitWhere(valid, s, rows.variable, row[s], ago, of_some);
@@ -100,7 +105,7 @@ void NestCode::EmitRows(const OuterLoop& rows) {
     };
     IfEnds ends = EmitIf(b(), have_rows, all, some, {.then = "all", .otherwise = "some"});
     Results latest = none;
-    ForEachResult([&](size_t s, size_t r, size_t k) {
+    ForEachResult([&](StageId s, ReductionId r, size_t k) {
       latest[s][r][k] =
           EmitPhi(b(), {of_all[s][r][k], ends.then}, {of_some[s][r][k], ends.otherwise});
     });
@@ -109,27 +114,27 @@ void NestCode::EmitRows(const OuterLoop& rows) {
     values = carry(ago);
   };
   EmitLoop(b(), begin, drained, 1, carried, emit_round, {.nonempty = true});
-  for (size_t s = 0; s < count; ++s) {
-    for (int v = 0; v < kernel_.outer; ++v) {
+  for (StageId s : stages) {
+    for (VariableId v : kernel_.OuterVariables()) {
       if (row_.bound(v)) of_stage_[s]->Unbind(v);
     }
     of_stage_[s]->Rewind(outside[s]);
   }
 }
 
-void NestCode::EmitWhere(Value* valid, size_t s, int variable, Value* row,
+void NestCode::EmitWhere(Value* valid, StageId s, VariableId variable, Value* row,
                          const std::vector<Results>& ago, Results& results) {
-  std::vector<Values> otherwise = results[s];
+  const IdVector<ReductionId, Values> otherwise = results[s];
   auto inside = [&] {
     On(s, [&] {
       NestEmitter::Mark mark = e_->GetMark();
       OpenRow(s, variable, row, ago);
-      EmitStage(static_cast<int>(s));
+      EmitStage(s);
       CloseRow(s, variable, mark, results);
     });
   };
   IfEnds ends = EmitIf(b(), valid, inside, {.then = "row", .after = "no.row"});
-  for (size_t r = 0; r < results[s].size(); ++r) {
+  for (ReductionId r : results[s].ids()) {
     for (size_t k = 0; k < results[s][r].size(); ++k) {
       results[s][r][k] =
           EmitPhi(b(), {otherwise[r][k], ends.otherwise}, {results[s][r][k], ends.then});
@@ -137,33 +142,37 @@ void NestCode::EmitWhere(Value* valid, size_t s, int variable, Value* row,
   }
 }
 
-NestCode::Results NestCode::EmitTogether(int variable, const Values& row,
+NestCode::Results NestCode::EmitTogether(VariableId variable, const Rows& row,
                                          const std::vector<Results>& ago, Results results) {
-  const size_t count = kernel_.stages.size(), last = count - 1;
-  std::vector<NestEmitter::Mark> marks;
+  const IdRange<StageId> stages = kernel_.stages.ids();
+  const StageId last = kernel_.stages.last();
+  IdVector<StageId, NestEmitter::Mark> marks;
   Values carried;
-  std::vector<size_t> first;
-  for (size_t s = 0; s < count; ++s) {
+  // A stage's part of what is carried.
+  struct Part {
+    int64_t begin, end;
+  };
+  IdVector<StageId, Part> parts;
+  for (StageId s : stages) {
     marks.push_back(of_stage_[s]->GetMark());
     On(s, [&] {
       OpenRow(s, variable, row[s], ago);
-      e_->EmitReady(static_cast<int>(s));
-      first.push_back(carried.size());
-      Values own = Start(static_cast<int>(s), true, false);
+      e_->EmitReady(s);
+      Values own = Start(s, true, false);
+      const int64_t begin = std::ssize(carried);
       carried.insert(carried.end(), own.begin(), own.end());
+      parts.push_back({begin, std::ssize(carried)});
     });
   }
-  first.push_back(carried.size());
-  auto slice = [&](const Values& values, size_t s) {
-    return Values(values.begin() + static_cast<int64_t>(first[s]),
-                  values.begin() + static_cast<int64_t>(first[s + 1]));
+  auto slice = [&](const Values& values, StageId s) {
+    return Values(values.begin() + parts[s].begin, values.begin() + parts[s].end);
   };
-  int driver = schedule_.stages[last].vector_variable;
+  const VariableId driver = schedule_.stages[last].vector_variable;
   NestEmitter& leader = *of_stage_[last];
   auto body = [&](Values& values) {
-    for (size_t s = count; s-- > 0;) {
+    for (StageId s : std::views::reverse(stages)) {
       Values own = slice(values, s);
-      auto emit = [&] { EmitPointOf(static_cast<int>(s), true, own); };
+      auto emit = [&] { EmitPointOf(s, true, own); };
       if (s == last) {
         emit();
       } else {
@@ -175,16 +184,16 @@ NestCode::Results NestCode::EmitTogether(int variable, const Values& row,
           e_->Rewind(point);
         });
       }
-      std::copy(own.begin(), own.end(), values.begin() + static_cast<int64_t>(first[s]));
+      std::copy(own.begin(), own.end(), values.begin() + parts[s].begin);
     }
   };
   On(last, [&] {
     e_->VectorLoop(driver, e_->FullRange(driver), schedule_.vector_width, schedule_.stages[last],
                    carried, body);
   });
-  for (size_t s = 0; s < count; ++s) {
+  for (StageId s : stages) {
     On(s, [&] {
-      Finish(static_cast<int>(s), true, false, slice(carried, s));
+      Finish(s, true, false, slice(carried, s));
       CloseRow(s, variable, marks[s], results);
     });
   }

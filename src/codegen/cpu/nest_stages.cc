@@ -8,42 +8,45 @@
 namespace kiln::codegen {
 
 using kernel::Reduction;
+using kernel::ReductionId;
 using kernel::Stage;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 using Range = NestEmitter::Range;
 
 void NestCode::EmitPoint() {
   if (schedule_.split > 0) {
-    EmitStage(0);
+    EmitStage(StageId(0));
     return;
   }
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitStage(static_cast<int>(s));
+  for (StageId s : kernel_.stages.ids()) EmitStage(s);
   e_->ForgetReduced();
 }
 
-void NestCode::EmitStage(int s) {
+void NestCode::EmitStage(StageId s) {
   const Stage& stage = kernel_.stages[s];
   NestEmitter::Mark mark = e_->GetMark();
   e_->EmitReady(s);
-  int vector = schedule_.stages[s].vector_variable;
+  VariableId vector = schedule_.stages[s].vector_variable;
   // A vector variable of the stage's own makes lanes of accumulators that are combined at last.
-  bool own = vector >= 0 && !IsOuter(vector);
-  bool partial = schedule_.split > 0 && s == 0;
+  bool own = kernel_.IsInner(vector);
+  bool partial = schedule_.split > 0 && s == StageId(0);
   if (own && vectors()) {
     e_->Fail(Internal("kernel ", kernel_.name, ": vectors along two variables"));
     return;
   }
   Values carried = Start(s, own, partial);
   if (!e_->IsDead(s)) {
-    std::vector<int> order = stage.variables;
-    std::stable_partition(order.begin(), order.end(), [&](int v) { return v != vector; });
+    std::vector<VariableId> order = stage.variables;
+    std::stable_partition(order.begin(), order.end(), [&](VariableId v) { return v != vector; });
     EmitInner(s, order, 0, own, carried);
   }
   Finish(s, own, partial, carried);
   e_->Rewind(mark);
 }
 
-void NestCode::EmitPointOf(int s, bool own, Values& carried) {
+void NestCode::EmitPointOf(StageId s, bool own, Values& carried) {
   e_->EmitReady(s);
   Fold(s, own, carried);
   for (size_t i = 0; i < kernel_.stages[s].stores.size(); ++i) {
@@ -52,9 +55,9 @@ void NestCode::EmitPointOf(int s, bool own, Values& carried) {
   e_->EmitPrefetches(s);
 }
 
-Range NestCode::InnerRange(int s, int v) {
+Range NestCode::InnerRange(StageId s, VariableId v) {
   Range range = e_->FullRange(v);
-  if (schedule_.split > 0 && s == 0 && v == kernel_.stages[0].variables[0]) {
+  if (schedule_.split > 0 && s == StageId(0) && v == kernel_.stages.front().variables[0]) {
     int64_t extent = kernel_.variables[v].extent, split = schedule_.split;
     range.begin = b().CreateMul(chunk_, e_->Int(split));
     range.end = b().CreateAdd(range.begin, e_->Int(split));
@@ -65,10 +68,10 @@ Range NestCode::InnerRange(int s, int v) {
   return range;
 }
 
-void NestCode::EmitInner(int s, const std::vector<int>& order, size_t at, bool own,
+void NestCode::EmitInner(StageId s, const std::vector<VariableId>& order, size_t at, bool own,
                          Values& carried) {
   if (at == order.size()) return EmitPointOf(s, own, carried);
-  int v = order[at];
+  const VariableId v = order[at];
   Range range = InnerRange(s, v);
   if (own && v == schedule_.stages[s].vector_variable) {
     e_->VectorLoop(v, range, schedule_.vector_width, schedule_.stages[s], carried,
@@ -81,7 +84,7 @@ void NestCode::EmitInner(int s, const std::vector<int>& order, size_t at, bool o
   }
 }
 
-Values NestCode::Start(int s, bool own, bool partial) {
+Values NestCode::Start(StageId s, bool own, bool partial) {
   Values carried, nans;
   for (const Reduction& r : kernel_.stages[s].reductions) {
     for (size_t k = 0; k < r.inputs.size(); ++k) {
@@ -108,7 +111,7 @@ Values NestCode::Start(int s, bool own, bool partial) {
   return carried;
 }
 
-size_t NestCode::FirstNan(int s, bool own, const Values& carried) const {
+size_t NestCode::FirstNan(StageId s, bool own, const Values& carried) const {
   size_t first = carried.size();
   for (const Reduction& r : kernel_.stages[s].reductions) {
     for (size_t k = 0; k < r.inputs.size(); ++k) first -= SeeksNans(r, k, own);
@@ -116,7 +119,7 @@ size_t NestCode::FirstNan(int s, bool own, const Values& carried) const {
   return first;
 }
 
-void NestCode::Fold(int s, bool own, Values& carried) {
+void NestCode::Fold(StageId s, bool own, Values& carried) {
   size_t at = 0, per_result = PerResult(s, own), nans = FirstNan(s, own, carried);
   for (const Reduction& r : kernel_.stages[s].reductions) {
     if (r.combiner.kind == Combiner::Kind::kGeneral) {
@@ -147,7 +150,7 @@ void NestCode::Fold(int s, bool own, Values& carried) {
   }
 }
 
-Value* NestCode::AnyNan(int s, const Reduction& r, size_t result) {
+Value* NestCode::AnyNan(StageId s, const Reduction& r, size_t result) {
   Value* any = nullptr;
   auto add = [&](Value* nan) { any = any ? b().CreateOr(any, nan) : nan; };
   int copies = e_->copies();
@@ -161,7 +164,7 @@ Value* NestCode::AnyNan(int s, const Reduction& r, size_t result) {
   return e_->mask() ? b().CreateAnd(any, e_->mask()) : any;
 }
 
-void NestCode::FoldGeneral(int s, const Reduction& r, int copy, size_t at, size_t per_result,
+void NestCode::FoldGeneral(StageId s, const Reduction& r, int copy, size_t at, size_t per_result,
                            Values& carried) {
   size_t n = r.inputs.size();
   Values arguments;
@@ -198,13 +201,13 @@ Value* NestCode::CombineTree(const Reduction& r, size_t result, bool seeks_nans,
   return schedule_.vector_width > 1 ? b().CreateExtractElement(v, uint64_t{0}) : v;
 }
 
-void NestCode::Finish(int s, bool own, bool partial, const Values& carried) {
+void NestCode::Finish(StageId s, bool own, bool partial, const Values& carried) {
   size_t at = 0, per_result = PerResult(s, own), id = 0;
   std::vector<int> ids;
   const auto& reductions = kernel_.stages[s].reductions;
   if (partial) ids = PartialAccesses(chunk_);
   size_t nans = FirstNan(s, own, carried);
-  for (size_t r = 0; r < reductions.size(); ++r) {
+  for (ReductionId r : reductions.ids()) {
     for (size_t k = 0; k < reductions[r].inputs.size(); ++k, at += per_result) {
       ElementType type = reductions[r].types[k];
       Combiner::Kind kind = reductions[r].combiner.kind;

@@ -9,6 +9,8 @@ namespace kiln::codegen {
 
 using kernel::Reduction;
 using kernel::Stage;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 using Range = NestEmitter::Range;
 
@@ -30,7 +32,7 @@ void NestCode::OpenStripArray(StripArray& array) {
   auto* before = llvm::dyn_cast<llvm::Instruction>(strip_back_);
   if (!before) before = llvm::cast<llvm::Instruction>(array.memory);
   llvm::IRBuilder<> at_strip(before->getParent(), std::next(before->getIterator()));
-  const int v = vector_variable();
+  const VariableId v = vector_variable();
   Value* base =
       at_strip.CreateGEP(MemoryType(b().getContext(), array.type), array.memory, strip_back_);
   array.access = e_->AddAccess(Index::Variable(v, kernel_.variables[v].extent), array.type, base,
@@ -77,14 +79,14 @@ void NestCode::EmitStrip(const Range& strip) {
   }
   if (schedule_.split > 0) {
     std::vector<int> ids = PartialAccesses(chunk_);
-    for (size_t i = 0; i < ids.size(); ++i) sums_[0][i].access = ids[i];
-    return EmitStripStage(0, strip);
+    for (size_t i = 0; i < ids.size(); ++i) sums_.front()[i].access = ids[i];
+    return EmitStripStage(StageId(0), strip);
   }
   if (piece_) e_->OpenStrip(piece_, strip.begin);
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitStripStage(static_cast<int>(s), strip);
+  for (StageId s : kernel_.stages.ids()) EmitStripStage(s, strip);
 }
 
-void NestCode::EmitStripStage(int s, const Range& strip) {
+void NestCode::EmitStripStage(StageId s, const Range& strip) {
   const Stage& stage = kernel_.stages[s];
   NestEmitter::Mark mark = e_->GetMark();
   e_->EmitReady(s);
@@ -110,7 +112,7 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
     bool found = false;
     std::vector<StripValue> costly;
     columns(schedule_.stages[s], [&] {
-      StoreSums(s, Start(s, false, schedule_.split > 0 && s == 0));
+      StoreSums(s, Start(s, false, schedule_.split > 0 && s == StageId(0)));
       // Each version of the loop over columns finds the same.
       if (!found) {
         for (kernel::NodeId node : e_->Costly(s)) {
@@ -132,13 +134,14 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
       schedule.unroll = 1;
       columns(schedule, [&] {
         Values sums = LoadSums(s);
-        EmitStripRows(s, 0, sums, [&](int variable, Value* first, int count, Values& carried) {
-          e_->TilePoints(variable, first, count, [&] { EmitPointOf(s, false, carried); });
-        });
+        EmitStripRows(
+            s, 0, sums, [&](VariableId variable, Value* first, int count, Values& carried) {
+              e_->TilePoints(variable, first, count, [&] { EmitPointOf(s, false, carried); });
+            });
         StoreSums(s, sums);
       });
     } else {
-      EmitStripRows(s, 0, none, [&](int variable, Value* first, int count, Values&) {
+      EmitStripRows(s, 0, none, [&](VariableId variable, Value* first, int count, Values&) {
         kernel::CpuStageSchedule schedule = schedule_.stages[s];
         if (count > 1) schedule.unroll = 1;
         columns(schedule, [&] {
@@ -152,9 +155,9 @@ void NestCode::EmitStripStage(int s, const Range& strip) {
   e_->Rewind(mark);
 }
 
-void NestCode::EmitStripRows(int s, size_t at, Values& carried, const StripRows& rows) {
-  const std::vector<int>& variables = kernel_.stages[s].variables;
-  const int v = variables[at];
+void NestCode::EmitStripRows(StageId s, size_t at, Values& carried, const StripRows& rows) {
+  const std::vector<VariableId>& variables = kernel_.stages[s].variables;
+  const VariableId v = variables[at];
   Range range = InnerRange(s, v);
   if (at + 1 < variables.size()) {
     e_->ScalarLoop(v, range, carried, [&](Values& values) {
@@ -178,21 +181,21 @@ void NestCode::EmitStripRows(int s, size_t at, Values& carried, const StripRows&
            [&](Value* row, Values& values) { rows(v, row, 1, values); });
 }
 
-void NestCode::LoadReduced(int s) {
-  for (int t = 0; t < s; ++t) {
+void NestCode::LoadReduced(StageId s) {
+  for (StageId t : IdRange(StageId(0), s)) {
     size_t at = 0;
     const auto& reductions = kernel_.stages[t].reductions;
-    for (size_t r = 0; r < reductions.size(); ++r) {
+    for (kernel::ReductionId r : reductions.ids()) {
       for (size_t k = 0; k < reductions[r].types.size(); ++k) {
         Lanes sums;
         e_->LoadAccess(sums_[t][at++].access, sums);
-        e_->SetReduced(t, static_cast<int>(r), static_cast<int>(k), std::move(sums));
+        e_->SetReduced(t, r, static_cast<int>(k), std::move(sums));
       }
     }
   }
 }
 
-Values NestCode::LoadSums(int s) {
+Values NestCode::LoadSums(StageId s) {
   Values all;
   for (const StripArray& sums : sums_[s]) {
     Lanes lanes;
@@ -202,7 +205,7 @@ Values NestCode::LoadSums(int s) {
   return all;
 }
 
-void NestCode::StoreSums(int s, const Values& all) {
+void NestCode::StoreSums(StageId s, const Values& all) {
   const size_t copies = static_cast<size_t>(e_->copies());
   for (size_t i = 0; i < sums_[s].size(); ++i) {
     Values values(all.begin() + static_cast<ptrdiff_t>(i * copies),

@@ -62,7 +62,7 @@ void NestEmitter::LoadArgs(llvm::Function* function) {
 
 void NestEmitter::AddAccesses() {
   FindLive();
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+  for (StageId s : kernel_.stages.ids()) {
     const kernel::Stage& stage = kernel_.stages[s];
     values_.emplace_back(stage.nodes.size());
     reciprocals_.emplace_back(stage.nodes.size());
@@ -72,7 +72,7 @@ void NestEmitter::AddAccesses() {
     keep_access_.emplace_back(stage.nodes.size(), -1);
     store_access_.emplace_back(stage.stores.size(), -1);
     auto add = [&](const Index& index, kernel::ParamId param) {
-      return AddAccess(index, kernel_.params[param].type, args_[param], param, static_cast<int>(s));
+      return AddAccess(index, kernel_.params[param].type, args_[param], param, s);
     };
     for (NodeId n : stage.nodes.ids()) {
       const Node& node = stage.nodes[n];
@@ -98,7 +98,7 @@ namespace {
 // Calls f with every node that an index takes values of.
 void ForEachValue(const Index& index, const std::function<void(kernel::NodeId)>& f) {
   for (const Index::Term& t : index.terms()) {
-    if (t.atom.kind == Atom::Kind::kValue) f(kernel::NodeId(t.atom.id));
+    if (t.atom.kind == Atom::Kind::kValue) f(t.atom.node);
     if (t.atom.inner) ForEachValue(*t.atom.inner, f);
   }
 }
@@ -108,7 +108,7 @@ void ForEachValue(const Index& index, const std::function<void(kernel::NodeId)>&
 void NestEmitter::FindLive() {
   for (const kernel::Stage& stage : kernel_.stages) {
     bool dead = false;
-    for (int v : stage.variables) dead |= kernel_.variables[v].extent == 0;
+    for (VariableId v : stage.variables) dead |= kernel_.variables[v].extent == 0;
     dead_.push_back(dead);
     IdVector<NodeId, bool> live(stage.nodes.size(), false);
     auto mark = [&](NodeId node) { live[node] = true; };
@@ -145,11 +145,11 @@ void NestEmitter::FindLive() {
   }
 }
 
-void NestEmitter::Bind(int variable, Value* value) { bound_[variable] = value; }
-void NestEmitter::Unbind(int variable) { bound_[variable] = nullptr; }
+void NestEmitter::Bind(VariableId variable, Value* value) { bound_[variable] = value; }
+void NestEmitter::Unbind(VariableId variable) { bound_[variable] = nullptr; }
 
-void NestEmitter::BindVector(int variable, Value* value, int64_t width, int copies, Value* mask,
-                             int64_t aligned) {
+void NestEmitter::BindVector(VariableId variable, Value* value, int64_t width, int copies,
+                             Value* mask, int64_t aligned) {
   bound_[variable] = value;
   vector_variable_ = variable;
   width_ = width;
@@ -158,7 +158,7 @@ void NestEmitter::BindVector(int variable, Value* value, int64_t width, int copi
   aligned_ = aligned;
 }
 
-void NestEmitter::BindVectorLike(const NestEmitter& other, int variable) {
+void NestEmitter::BindVectorLike(const NestEmitter& other, VariableId variable) {
   BindVector(variable, other.bound_[other.vector_variable_], other.width_, other.copies_,
              other.mask_, other.aligned_);
   lanes_left_ = other.lanes_left_;
@@ -166,13 +166,13 @@ void NestEmitter::BindVectorLike(const NestEmitter& other, int variable) {
 
 void NestEmitter::UnbindVector() {
   bound_[vector_variable_] = nullptr;
-  vector_variable_ = -1;
+  vector_variable_ = {};
   width_ = copies_ = 1;
   aligned_ = 1;
   mask_ = lanes_left_ = nullptr;
 }
 
-void NestEmitter::BindTile(int variable, Value* value, int count, int64_t aligned) {
+void NestEmitter::BindTile(VariableId variable, Value* value, int count, int64_t aligned) {
   bound_[variable] = value;
   tile_aligned_ = aligned;
   tile_variable_ = variable;
@@ -181,13 +181,13 @@ void NestEmitter::BindTile(int variable, Value* value, int count, int64_t aligne
 
 void NestEmitter::UnbindTile() {
   bound_[tile_variable_] = nullptr;
-  tile_variable_ = -1;
+  tile_variable_ = {};
   copies_ = 1;
 }
 
-int64_t NestEmitter::CopyOffset(int variable, int copy) const {
+int64_t NestEmitter::CopyOffset(VariableId variable, int copy) const {
   if (variable == tile_variable_) return copy;
-  return variable == vector_variable_ && tile_variable_ < 0 ? copy * width_ : 0;
+  return variable == vector_variable_ && !tile_variable_.valid() ? copy * width_ : 0;
 }
 
 void NestEmitter::Rewind(Mark mark) {
@@ -208,7 +208,7 @@ void NestEmitter::Rewind(Mark mark) {
   }
 }
 
-void NestEmitter::SetReduced(int stage, int reduction, int result, Lanes value) {
+void NestEmitter::SetReduced(StageId stage, ReductionId reduction, int result, Lanes value) {
   reduced_[stage][reduction][result] = std::move(value);
 }
 
@@ -220,7 +220,7 @@ void NestEmitter::ForgetReduced() {
   }
 }
 
-Value* NestEmitter::Use(int stage, NodeId node, int copy, bool vector) {
+Value* NestEmitter::Use(StageId stage, NodeId node, int copy, bool vector) {
   const Lanes& lanes = values_[stage][node];
   if (!lanes.known()) {
     Fail(Internal("node %", node, " of stage ", stage, " of kernel ", kernel_.name,
@@ -232,48 +232,48 @@ Value* NestEmitter::Use(int stage, NodeId node, int copy, bool vector) {
   return vector ? Splat(b_, lanes.copies[0], width_) : lanes.copies[0];
 }
 
-bool NestEmitter::TermKnown(int stage, const Index::Term& term) const {
+bool NestEmitter::TermKnown(StageId stage, const Index::Term& term) const {
   switch (term.atom.kind) {
     case Atom::Kind::kVariable:
-      return bound_[term.atom.id] != nullptr;
+      return bound_[term.atom.variable] != nullptr;
     case Atom::Kind::kDiv:
     case Atom::Kind::kMod:
       return Known(stage, *term.atom.inner);
     case Atom::Kind::kValue:
-      return stage >= 0 && values_[stage][NodeId(term.atom.id)].known();
+      return stage.valid() && values_[stage][term.atom.node].known();
   }
   return false;
 }
 
-bool NestEmitter::Known(int stage, const Index& index) const {
+bool NestEmitter::Known(StageId stage, const Index& index) const {
   for (const Index::Term& t : index.terms()) {
     if (!TermKnown(stage, t)) return false;
   }
   return true;
 }
 
-bool NestEmitter::TermIsVector(int stage, const Index::Term& term) const {
+bool NestEmitter::TermIsVector(StageId stage, const Index::Term& term) const {
   if (width_ == 1) return false;
   switch (term.atom.kind) {
     case Atom::Kind::kVariable:
-      return term.atom.id == vector_variable_ || term.atom.id == tile_variable_;
+      return term.atom.variable == vector_variable_ || term.atom.variable == tile_variable_;
     case Atom::Kind::kDiv:
     case Atom::Kind::kMod:
       return IsVectorIndex(stage, *term.atom.inner);
     case Atom::Kind::kValue:
-      return stage >= 0 && values_[stage][NodeId(term.atom.id)].vector;
+      return stage.valid() && values_[stage][term.atom.node].vector;
   }
   return false;
 }
 
-bool NestEmitter::IsVectorIndex(int stage, const Index& index) const {
+bool NestEmitter::IsVectorIndex(StageId stage, const Index& index) const {
   for (const Index::Term& t : index.terms()) {
     if (TermIsVector(stage, t)) return true;
   }
   return false;
 }
 
-bool NestEmitter::Ready(int stage, const Node& node) const {
+bool NestEmitter::Ready(StageId stage, const Node& node) const {
   for (NodeId operand : node.operands) {
     if (!values_[stage][operand].known()) return false;
   }
@@ -299,7 +299,7 @@ bool NestEmitter::ReadsOutput(const Node& node) const {
          kernel_.params[node.param].role == kernel::Param::Role::kOutput;
 }
 
-void NestEmitter::EmitReady(int stage, bool ahead) {
+void NestEmitter::EmitReady(StageId stage, bool ahead) {
   const kernel::Stage& s = kernel_.stages[stage];
   for (NodeId n : s.nodes.ids()) {
     if (!live_[stage][n] || values_[stage][n].known()) continue;
@@ -323,7 +323,7 @@ void NestEmitter::EmitReady(int stage, bool ahead) {
   }
 }
 
-void NestEmitter::EmitReciprocalAhead(int stage, NodeId n) {
+void NestEmitter::EmitReciprocalAhead(StageId stage, NodeId n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind != Node::Kind::kOp || node.opcode != Opcode::kDivide || !IsFloat(node.type) ||
       !cpu_.has_fma || reciprocals_[stage][n] || b_.GetInsertBlock()->getParent()->hasOptNone()) {
@@ -335,7 +335,7 @@ void NestEmitter::EmitReciprocalAhead(int stage, NodeId n) {
   emitted_.push_back({stage, n, true});
 }
 
-std::vector<kernel::NodeId> NestEmitter::Costly(int stage) const {
+std::vector<kernel::NodeId> NestEmitter::Costly(StageId stage) const {
   const auto& nodes = kernel_.stages[stage].nodes;
   IdVector<NodeId, bool> costly(nodes.size()), needed(nodes.size());
   for (NodeId n : nodes.ids()) {
@@ -355,23 +355,23 @@ std::vector<kernel::NodeId> NestEmitter::Costly(int stage) const {
   return result;
 }
 
-void NestEmitter::SetValue(int stage, NodeId node, Lanes value) {
+void NestEmitter::SetValue(StageId stage, NodeId node, Lanes value) {
   values_[stage][node] = std::move(value);
   emitted_.push_back({stage, node});
 }
 
 void NestEmitter::EmitReadyInAll() {
-  for (size_t s = 0; s < kernel_.stages.size(); ++s) EmitReady(static_cast<int>(s), true);
+  for (StageId s : kernel_.stages.ids()) EmitReady(s, true);
 }
 
-bool NestEmitter::IsExponential(int stage, NodeId n) const {
+bool NestEmitter::IsExponential(StageId stage, NodeId n) const {
   const Node& node = kernel_.stages[stage].nodes[n];
   if (node.kind == Node::Kind::kOp) return node.opcode == Opcode::kExponential;
   if (!ReadsOutput(node) || node.guard.valid()) return false;
   if (kernel_.params[node.param].in_place_of.valid()) return false;
   // The earlier stages' stores at the same index.
   bool stored = false;
-  for (int s = 0; s < stage; ++s) {
+  for (StageId s : IdRange(StageId(0), stage)) {
     for (const kernel::Store& store : kernel_.stages[s].stores) {
       if (store.param != node.param) continue;
       if (!IsExponential(s, store.value)) return false;
@@ -381,7 +381,7 @@ bool NestEmitter::IsExponential(int stage, NodeId n) const {
   return stored;
 }
 
-void NestEmitter::EmitNode(int stage, NodeId n) {
+void NestEmitter::EmitNode(StageId stage, NodeId n) {
   const Node& node = kernel_.stages[stage].nodes[n];
   Lanes value;
   switch (node.kind) {
@@ -528,13 +528,13 @@ Value* NestEmitter::Ramp(int64_t first, int64_t factor, llvm::IntegerType* type)
   return llvm::ConstantVector::get(lanes);
 }
 
-Value* NestEmitter::Position(int variable, int copy, llvm::IntegerType* type) {
+Value* NestEmitter::Position(VariableId variable, int copy, llvm::IntegerType* type) {
   Index index = Index::Variable(variable, kernel_.variables[variable].extent);
-  Value* value = EmitIndex(0, index, copy, width_ > 1, type);
+  Value* value = EmitIndex({}, index, copy, width_ > 1, type);
   return width_ > 1 ? value : b_.CreateIntCast(value, type, true);
 }
 
-Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vector,
+Value* NestEmitter::EmitIndex(StageId stage, const Index& index, int copy, bool vector,
                               llvm::IntegerType* type) {
   Value* scalar = Int(index.constant());
   Value* lanes = nullptr;
@@ -543,7 +543,7 @@ Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vect
     bool term_vector = vector && TermIsVector(stage, t);
     if (t.atom.kind == Atom::Kind::kVariable) {
       // The first lane of the first copy is a scalar; the others follow at constant distances.
-      int variable = static_cast<int>(t.atom.id);
+      const VariableId variable = t.atom.variable;
       scalar = b_.CreateAdd(scalar, b_.CreateMul(bound_[variable], Int(t.coefficient)));
       if (term_vector) {
         add_lanes(Ramp(CopyOffset(variable, copy) * t.coefficient,
@@ -566,12 +566,12 @@ Value* NestEmitter::EmitIndex(int stage, const Index& index, int copy, bool vect
   return lanes ? b_.CreateAdd(splat, lanes) : splat;
 }
 
-Value* NestEmitter::EmitAtom(int stage, const Atom& atom, int copy, bool vector,
+Value* NestEmitter::EmitAtom(StageId stage, const Atom& atom, int copy, bool vector,
                              llvm::IntegerType* type) {
-  if (atom.kind == Atom::Kind::kVariable) return bound_[atom.id];
+  if (atom.kind == Atom::Kind::kVariable) return bound_[atom.variable];
   if (atom.kind == Atom::Kind::kValue) {
-    Value* value = Use(stage, NodeId(atom.id), copy, vector);
-    ElementType from = kernel_.stages[stage].nodes[NodeId(atom.id)].type;
+    Value* value = Use(stage, atom.node, copy, vector);
+    ElementType from = kernel_.stages[stage].nodes[atom.node].type;
     llvm::Type* target = vector ? llvm::cast<llvm::Type>(llvm::FixedVectorType::get(
                                       type, static_cast<unsigned>(width_)))
                                 : type;

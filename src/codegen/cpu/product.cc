@@ -11,6 +11,8 @@
 namespace kiln::codegen {
 namespace {
 
+using kernel::StageId;
+
 // The kernel's later stages, for one vector of the product.
 class Epilogue {
  public:
@@ -21,23 +23,22 @@ class Epilogue {
     const kernel::Contraction& c = *schedule_.contraction;
     int64_t lanes = schedule_.gemm->lanes;
     NestEmitter e(b.GetInsertBlock()->getParent(), kernel_, cpu_, b.saveIP());
-    if (c.m_variable >= 0) e.Bind(c.m_variable, result.m);
+    if (c.m_variable.valid()) e.Bind(c.m_variable, result.m);
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
       e.Bind(c.batch_variables[i], result.batch[i]);
     }
     Lanes value{{result.value}, lanes > 1};
-    if (c.n_variable >= 0) {
+    if (c.n_variable.valid()) {
       e.BindVector(c.n_variable, result.n, lanes, 1, result.mask, lanes);
     } else if (lanes > 1) {
       // One column: the first lane is all there is.
       value = {{e.builder().CreateExtractElement(result.value, uint64_t{0})}, false};
     }
-    e.SetReduced(0, 0, 0, std::move(value));
-    for (size_t s = 1; s < kernel_.stages.size(); ++s) {
-      int stage = static_cast<int>(s);
-      e.EmitReady(stage);
+    e.SetReduced(StageId(0), kernel::ReductionId(0), 0, std::move(value));
+    for (StageId s : kernel_.stages.ids(StageId(1))) {
+      e.EmitReady(s);
       for (size_t i = 0; i < kernel_.stages[s].stores.size(); ++i) {
-        e.EmitStore(stage, static_cast<int>(i));
+        e.EmitStore(s, static_cast<int>(i));
       }
     }
     b.restoreIP(e.builder().saveIP());
@@ -59,7 +60,7 @@ class Prologue {
  public:
   Prologue(const kernel::Kernel& kernel, const kernel::Prologue& prologue, bool packing,
            const target::Cpu& cpu)
-      : stage_(kernel.stages[0]), prologue_(prologue), packing_(packing), cpu_(cpu) {
+      : stage_(kernel.stages.front()), prologue_(prologue), packing_(packing), cpu_(cpu) {
     for (size_t i = 0; i < prologue.others.size(); ++i) {
       args_.push_back(packing ? 2 + i : NodeOf(prologue.others[i]).param.index());
     }

@@ -12,8 +12,14 @@ using kernel::Combiner;
 using kernel::CpuNestSchedule;
 using kernel::Kernel;
 using kernel::Reduction;
+using kernel::ReductionId;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 using ItemLoop = NestEmitter::ItemLoop;
+
+// The stages of a scan.
+constexpr StageId kFolds(0), kStores(1);
 
 class ScanCode {
  public:
@@ -25,8 +31,8 @@ class ScanCode {
         cpu_(cpu),
         e_(function, kernel, cpu),
         b_(e_.builder()),
-        scanned_(kernel.stages[0].variables[0]),
-        vector_(schedule.stages[0].vector_variable) {}
+        scanned_(kernel.stages.front().variables[0]),
+        vector_(schedule.stages.front().vector_variable) {}
 
   Status Emit() {
     bool empty =
@@ -48,7 +54,7 @@ class ScanCode {
     std::vector<ItemLoop> loops = std::move(ranges.loops);
     std::ranges::stable_partition(loops, [&](const ItemLoop& l) { return l.variable != vector_; });
     EmitFrom(loops, 0);
-    for (int v : ranges.bound) e_.Unbind(v);
+    for (VariableId v : ranges.bound) e_.Unbind(v);
     e_.Rewind(mark);
   }
 
@@ -59,7 +65,8 @@ class ScanCode {
     Values none;
     auto next = [&](Values&) { EmitFrom(loops, at + 1); };
     if (loop.variable == vector_) {
-      e_.VectorLoop(vector_, loop.range, schedule_.vector_width, schedule_.stages[0], none, next);
+      e_.VectorLoop(vector_, loop.range, schedule_.vector_width, schedule_.stages.front(), none,
+                    next);
     } else {
       e_.ScalarLoop(loop.variable, loop.range, none, next);
     }
@@ -71,32 +78,34 @@ class ScanCode {
     bool along = vector_ == scanned_;
     bool vectors = e_.width() > 1;
     Values carried;
-    for (const Reduction& r : kernel_.stages[0].reductions) {
+    for (const Reduction& r : kernel_.stages.front().reductions) {
       for (kernel::NodeId init : r.inits) {
-        for (int u = 0; u < e_.copies(); ++u) carried.push_back(e_.Use(0, init, u, vectors));
+        for (int u = 0; u < e_.copies(); ++u) carried.push_back(e_.Use(kFolds, init, u, vectors));
       }
     }
     auto body = [&](Values& values) {
-      e_.EmitReady(0);
-      size_t at = 0, number = 0;
-      for (const Reduction& r : kernel_.stages[0].reductions) {
+      e_.EmitReady(kFolds);
+      size_t at = 0;
+      const auto& reductions = kernel_.stages[kFolds].reductions;
+      for (ReductionId number : reductions.ids()) {
+        const Reduction& r = reductions[number];
         std::vector<Lanes> results =
             along && e_.width() > 1 ? FoldLanes(r, values[at]) : Fold(r, at, values);
         for (size_t k = 0; k < results.size(); ++k) {
-          e_.SetReduced(0, static_cast<int>(number), static_cast<int>(k), std::move(results[k]));
+          e_.SetReduced(kFolds, number, static_cast<int>(k), std::move(results[k]));
         }
         at += r.inputs.size() * (along ? 1 : static_cast<size_t>(e_.copies()));
-        ++number;
       }
-      e_.EmitReady(1);
-      for (size_t i = 0; i < kernel_.stages[1].stores.size(); ++i) {
-        e_.EmitStore(1, static_cast<int>(i));
+      e_.EmitReady(kStores);
+      for (size_t i = 0; i < kernel_.stages[kStores].stores.size(); ++i) {
+        e_.EmitStore(kStores, static_cast<int>(i));
       }
       e_.ForgetReduced();
     };
     e_.InPieces(scanned_, carried, [&](const NestEmitter::Range& range, Values& values) {
       if (along) {
-        e_.VectorLoop(scanned_, range, schedule_.vector_width, schedule_.stages[0], values, body);
+        e_.VectorLoop(scanned_, range, schedule_.vector_width, schedule_.stages.front(), values,
+                      body);
       } else {
         e_.ScalarLoop(scanned_, range, values, body);
       }
@@ -115,11 +124,12 @@ class ScanCode {
         arguments.push_back(carried[at + k * copies + u]);
       Values next;
       if (r.combiner.kind == Combiner::Kind::kGeneral) {
-        for (kernel::NodeId input : r.inputs) arguments.push_back(e_.Use(0, input, copy, vectors));
+        for (kernel::NodeId input : r.inputs)
+          arguments.push_back(e_.Use(kFolds, input, copy, vectors));
         next = e_.EmitCombiner(r.combiner, arguments);
       } else {
         for (size_t k = 0; k < r.inputs.size(); ++k) {
-          Value* input = e_.Use(0, r.inputs[k], copy, vectors);
+          Value* input = e_.Use(kFolds, r.inputs[k], copy, vectors);
           next.push_back(
               EmitCombine(b_, r.combiner.kind, r.types[k], arguments[k], input, MathOf(cpu_)));
         }
@@ -127,7 +137,7 @@ class ScanCode {
       for (size_t k = 0; k < next.size(); ++k) {
         Value*& accumulator = carried[at + k * copies + u];
         if (r.guard.valid()) {
-          next[k] = b_.CreateSelect(e_.Use(0, r.guard, copy, vectors), next[k], accumulator);
+          next[k] = b_.CreateSelect(e_.Use(kFolds, r.guard, copy, vectors), next[k], accumulator);
         }
         accumulator = next[k];
         results[k].vector = vectors;
@@ -147,8 +157,8 @@ class ScanCode {
     Lanes result;
     result.vector = true;
     for (int u = 0; u < e_.copies(); ++u) {
-      Value* x = e_.Use(0, r.inputs[0], u, true);
-      if (r.guard.valid()) x = b_.CreateSelect(e_.Use(0, r.guard, u, true), x, identity);
+      Value* x = e_.Use(kFolds, r.inputs[0], u, true);
+      if (r.guard.valid()) x = b_.CreateSelect(e_.Use(kFolds, r.guard, u, true), x, identity);
       for (int64_t distance = 1; distance < width; distance *= 2) {
         std::vector<int> lanes;
         for (int64_t l = 0; l < width; ++l) {
@@ -171,7 +181,7 @@ class ScanCode {
   const target::Cpu& cpu_;
   NestEmitter e_;
   Builder& b_;
-  int scanned_, vector_;
+  VariableId scanned_, vector_;
 };
 
 }  // namespace
@@ -179,10 +189,10 @@ class ScanCode {
 Status EmitScan(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
                 const target::Cpu& cpu) {
   bool fits = kernel.stages.size() == 2 && schedule.stages.size() == 2 &&
-              kernel.stages[0].variables.size() == 1 &&
-              kernel.stages[0].variables == kernel.stages[1].variables &&
-              kernel.stages[0].stores.empty() && kernel.stages[1].reductions.empty() &&
-              schedule.split == 0 && schedule.tile_variable < 0;
+              kernel.stages.front().variables.size() == 1 &&
+              kernel.stages.front().variables == kernel.stages[kStores].variables &&
+              kernel.stages.front().stores.empty() && kernel.stages[kStores].reductions.empty() &&
+              schedule.split == 0 && !schedule.tile_variable.valid();
   if (!fits) return Internal("schedule of kernel ", kernel.name, ": it is no scan");
   return ScanCode(function, kernel, schedule, cpu).Emit();
 }

@@ -11,8 +11,13 @@ namespace {
 
 using kernel::CpuNestSchedule;
 using kernel::Kernel;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 using ItemLoop = NestEmitter::ItemLoop;
+
+// The only stage.
+constexpr StageId kUpdates(0);
 
 class ScatterCode {
  public:
@@ -28,7 +33,7 @@ class ScatterCode {
     bool empty =
         std::ranges::any_of(kernel_.variables, [](const auto& v) { return v.extent == 0; });
     if (!empty) {
-      e_.EmitReady(0);
+      e_.EmitReady(kUpdates);
       EmitLoop(b_, function_->getArg(2), function_->getArg(3), 1,
                [&](Value* item) { EmitItem(item); });
     }
@@ -42,27 +47,28 @@ class ScatterCode {
     NestEmitter::Mark mark = e_.GetMark();
     NestEmitter::Item ranges = e_.OpenItem(item, schedule_);
     std::vector<ItemLoop> loops = std::move(ranges.loops);
-    for (int v : kernel_.stages[0].variables) loops.push_back({v, e_.FullRange(v), true});
+    for (VariableId v : kernel_.stages.front().variables)
+      loops.push_back({v, e_.FullRange(v), true});
     std::ranges::stable_partition(loops, [&](const ItemLoop& l) {
-      return l.variable != schedule_.stages[0].vector_variable;
+      return l.variable != schedule_.stages.front().vector_variable;
     });
     EmitFrom(loops, 0, false);
-    for (int v : ranges.bound) e_.Unbind(v);
+    for (VariableId v : ranges.bound) e_.Unbind(v);
     e_.Rewind(mark);
   }
 
   // `tested` tells that the guard is known to hold.
   void EmitFrom(const std::vector<ItemLoop>& loops, size_t at, bool tested) {
-    e_.EmitReady(0);
-    const kernel::NodeId guard = kernel_.stages[0].updates[0].guard;
-    if (guard.valid() && !tested && e_.IsKnownScalar(0, guard)) {
+    e_.EmitReady(kUpdates);
+    const kernel::NodeId guard = kernel_.stages.front().updates[0].guard;
+    if (guard.valid() && !tested && e_.IsKnownScalar(kUpdates, guard)) {
       // Of a window that is not inside nothing is done.
       auto inside = [&] {
         NestEmitter::Mark mark = e_.GetMark();
         EmitFrom(loops, at, true);
         e_.Rewind(mark);
       };
-      EmitIf(b_, e_.Use(0, guard, 0, false), inside, {.then = "inside", .after = "outside"});
+      EmitIf(b_, e_.Use(kUpdates, guard, 0, false), inside, {.then = "inside", .after = "outside"});
       return;
     }
     if (at == loops.size()) {
@@ -70,15 +76,15 @@ class ScatterCode {
         e_.Fail(Internal("kernel ", kernel_.name, ": a guard that differs between lanes"));
         return;
       }
-      e_.EmitUpdate(0, 0);
+      e_.EmitUpdate(kUpdates, 0);
       return;
     }
     const ItemLoop& loop = loops[at];
     Values none;
     auto next = [&](Values&) { EmitFrom(loops, at + 1, tested); };
-    if (loop.variable == schedule_.stages[0].vector_variable) {
-      e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages[0], none,
-                    next);
+    if (loop.variable == schedule_.stages.front().vector_variable) {
+      e_.VectorLoop(loop.variable, loop.range, schedule_.vector_width, schedule_.stages.front(),
+                    none, next);
     } else if (at == 0 && loop.whole) {
       e_.InPieces(loop.variable, none, [&](const NestEmitter::Range& range, Values& values) {
         e_.ScalarLoop(loop.variable, range, values, next);
@@ -99,9 +105,9 @@ class ScatterCode {
 
 Status EmitScatter(llvm::Function* function, const Kernel& kernel, const CpuNestSchedule& schedule,
                    const target::Cpu& cpu) {
-  bool fits = kernel.stages.size() == 1 && kernel.stages[0].updates.size() == 1 &&
-              kernel.stages[0].stores.empty() && schedule.stages.size() == 1 &&
-              schedule.split == 0 && schedule.tile_variable < 0;
+  bool fits = kernel.stages.size() == 1 && kernel.stages.front().updates.size() == 1 &&
+              kernel.stages.front().stores.empty() && schedule.stages.size() == 1 &&
+              schedule.split == 0 && !schedule.tile_variable.valid();
   if (!fits) return Internal("schedule of kernel ", kernel.name, ": it is not one of updates");
   return ScatterCode(function, kernel, schedule, cpu).Emit();
 }

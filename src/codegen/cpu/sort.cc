@@ -1,5 +1,7 @@
 #include "codegen/cpu/sort.h"
 
+#include <ranges>
+
 #include "base/strings.h"
 #include "codegen/cpu/sort_phases.h"
 #include "codegen/poll.h"
@@ -48,9 +50,9 @@ void SortPhase::ForEachChunk(const std::function<void(Value*, Value*, Value*)>& 
 
 void SortPhase::BindRow() {
   Value* rest = State(SortState::kRow);
-  for (int v = context_.kernel.outer; v-- > 0;) {
+  for (kernel::VariableId v : std::views::reverse(context_.kernel.OuterVariables())) {
     Value* extent = Int(context_.kernel.variables[v].extent);
-    nest_.Bind(v, v == 0 ? rest : b_.CreateURem(rest, extent));
+    nest_.Bind(v, v.value() == 0 ? rest : b_.CreateURem(rest, extent));
     rest = b_.CreateUDiv(rest, extent);
   }
 }
@@ -306,14 +308,15 @@ class Driver {
 
 Status EmitSort(LlvmSession& session, Function* function, const Kernel& kernel,
                 const CpuSortSchedule& schedule, const target::Cpu& cpu) {
-  bool fits = kernel.stages.size() == 1 && kernel.stages[0].sort && kernel.stages[0].stores.empty();
+  bool fits = kernel.stages.size() == 1 && kernel.stages.front().sort &&
+              kernel.stages.front().stores.empty();
   if (!fits) return Internal("kernel ", kernel.name, " is no sort");
   if (schedule.items == 0) {
     Builder b(llvm::BasicBlock::Create(session.context(), "entry", function));
     b.CreateRetVoid();
     return OkStatus();
   }
-  SortContext context{session, kernel, *kernel.stages[0].sort, schedule, cpu};
+  SortContext context{session, kernel, *kernel.stages.front().sort, schedule, cpu};
   return Driver(context, function).Emit();
 }
 

@@ -17,7 +17,7 @@ class Elements {
       return;
     }
     for (kernel::NodeId input : c.sort.inputs) {
-      element_types_.push_back(c.kernel.stages[0].nodes[input].type);
+      element_types_.push_back(c.kernel.stages.front().nodes[input].type);
       types_.push_back(MemoryType(b_.getContext(), element_types_.back()));
     }
   }

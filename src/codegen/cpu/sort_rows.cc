@@ -7,9 +7,14 @@
 namespace kiln::codegen {
 
 using kernel::Index;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 
 namespace {
+
+// The only stage.
+constexpr StageId kElements(0);
 
 class RowCode {
  public:
@@ -17,7 +22,7 @@ class RowCode {
       : c_(c), s_(c.schedule), p_(p), e_(p.nest()), b_(p.b()) {
     place_ = Index::Variable(variable(), size());
     p.BindRow();
-    e_.EmitReady(0);
+    e_.EmitReady(kElements);
   }
 
   void Load() {
@@ -28,7 +33,7 @@ class RowCode {
       Values lost;
       if (loses) lost.push_back(b_.getFalse());
       Vectors(first, end, lost, [&](Values& values) {
-        e_.EmitReady(0);
+        e_.EmitReady(kElements);
         if (!s_.records) {
           for (size_t k = 0; k < accesses.size(); ++k) Put(accesses[k], Input(k));
           return;
@@ -80,7 +85,7 @@ class RowCode {
       // How many candidates there are, and the record that what is wanted lies below.
       Values state = {p_.Int(0), none};
       Vectors(first, end, state, [&](Values& values) {
-        e_.EmitReady(0);
+        e_.EmitReady(kElements);
         Value* key = KeyOfNumber(b_, Key(), key_type(), *c_.sort.key, math());
         Value* most = b_.CreateTrunc(b_.CreateLShr(values[1], record->getBitWidth() / 2),
                                      b_.getIntNTy(static_cast<unsigned>(s_.key_bits)));
@@ -134,8 +139,8 @@ class RowCode {
       EmitLoop(b_, p_.Int(0), p_.Int(size()), 1, next, [&](Value* i, Values& at) {
         NestEmitter::Mark mark = e_.GetMark();
         e_.Bind(variable(), i);
-        e_.EmitReady(0);
-        Value* x = e_.Use(0, c_.sort.inputs[0], 0, false);
+        e_.EmitReady(kElements);
+        Value* x = e_.Use(kElements, c_.sort.inputs[0], 0, false);
         e_.Rewind(mark);
         Value* zero = b_.CreateFCmpOEQ(x, llvm::ConstantFP::get(x->getType(), 0));
         Value* nan = b_.CreateFCmpUNO(x, x);
@@ -153,7 +158,7 @@ class RowCode {
   }
 
  private:
-  int variable() const { return c_.sort.variable; }
+  VariableId variable() const { return c_.sort.variable; }
   int64_t size() const { return c_.kernel.variables[variable()].extent; }
   MathOptions math() const { return MathOf(c_.cpu); }
   ElementType key_type() const {
@@ -176,7 +181,7 @@ class RowCode {
 
   Lanes Input(size_t k) {
     bool vector = e_.width() > 1;
-    return {{e_.Use(0, c_.sort.inputs[k], 0, vector)}, vector};
+    return {{e_.Use(kElements, c_.sort.inputs[k], 0, vector)}, vector};
   }
   void Put(int access, Lanes lanes) { e_.StoreAccess(access, lanes); }
 
@@ -192,7 +197,7 @@ class RowCode {
   std::vector<int> ElementAccesses(Value* at) {
     std::vector<int> accesses;
     for (size_t k = 0; k < c_.sort.inputs.size(); ++k) {
-      ElementType type = c_.kernel.stages[0].nodes[c_.sort.inputs[k]].type;
+      ElementType type = c_.kernel.stages.front().nodes[c_.sort.inputs[k]].type;
       Value* base = p_.At(b_.getInt8Ty(), at, p_.Int(s_.offsets[k]));
       accesses.push_back(e_.AddAccess(place_, type, base));
     }
@@ -250,9 +255,10 @@ class RowCode {
         if (s_.record_bits() == 64) place = b_.CreateAnd(place, p_.Int(UINT32_MAX));
         NestEmitter::Mark mark = e_.GetMark();
         e_.Bind(variable(), place);
-        e_.EmitReady(0);
+        e_.EmitReady(kElements);
         Values values;
-        for (kernel::NodeId input : c_.sort.inputs) values.push_back(e_.Use(0, input, 0, false));
+        for (kernel::NodeId input : c_.sort.inputs)
+          values.push_back(e_.Use(kElements, input, 0, false));
         e_.Rewind(mark);
         e_.Bind(variable(), to);
         for (size_t k = 0; k < outputs.size(); ++k) {

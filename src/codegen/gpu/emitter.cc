@@ -13,7 +13,10 @@ using kernel::Atom;
 using kernel::Index;
 using kernel::Node;
 using kernel::Reduction;
+using kernel::ReductionId;
 using kernel::Stage;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 
 namespace {
@@ -40,18 +43,18 @@ bool FitsInt32(const kernel::Kernel& kernel) {
   // With room for the steps of loops.
   constexpr int64_t most = int64_t{1} << 30;
   int64_t outer = 1;
-  for (int v = 0; v < kernel.outer; ++v) {
+  for (VariableId v : kernel.OuterVariables()) {
     outer *= kernel.variables[v].extent;
     if (outer > most) return false;
   }
   for (const Stage& stage : kernel.stages) {
     int64_t points = outer;
-    for (int v : stage.variables) {
+    for (VariableId v : stage.variables) {
       points *= kernel.variables[v].extent;
       if (points > most && v == stage.variables.back() && stage.sort) return false;
     }
     int64_t inner = 1;
-    for (int v : stage.variables) {
+    for (VariableId v : stage.variables) {
       inner *= kernel.variables[v].extent;
       if (inner > most) return false;
     }
@@ -95,15 +98,13 @@ GpuEmitter::GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
   variables_.resize(kernel.variables.size());
   values_.resize(kernel.stages.size());
   reduced_.resize(kernel.stages.size());
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids()) {
     values_[s].resize(kernel.stages[s].nodes.size());
     for (const Reduction& r : kernel.stages[s].reductions) {
       reduced_[s].emplace_back(r.types.size());
     }
   }
-  for (int v = 0; v < kernel.outer; ++v) {
-    outer_points_ *= kernel.variables[v].extent;
-  }
+  outer_points_ = kernel.OuterPoints();
   thread_ = b_.CreateIntCast(gpu_.Thread(), index_type_, false);
   block_ = b_.CreateIntCast(gpu_.Block(), index_type_, false);
   if (schedule.first_block > 0) block_ = b_.CreateSub(block_, Int(schedule.first_block));
@@ -115,10 +116,9 @@ void GpuEmitter::Fail(Status status) {
 
 Value* GpuEmitter::Int(int64_t value) { return llvm::ConstantInt::getSigned(index_type_, value); }
 
-std::vector<int> GpuEmitter::OuterVariables() const {
-  std::vector<int> outer;
-  for (int v = 0; v < kernel_.outer; ++v) outer.push_back(v);
-  return outer;
+std::vector<VariableId> GpuEmitter::OuterVariables() const {
+  const IdRange<VariableId> outer = kernel_.OuterVariables();
+  return {outer.begin(), outer.end()};
 }
 
 // --- Control
@@ -139,9 +139,9 @@ void GpuEmitter::Loop(Value* begin, Value* end, Value* step,
   EmitWhile(b_, {begin}, inside, point, {.head = "head", .body = "body", .after = "after"});
 }
 
-void GpuEmitter::InOrder(std::span<const int> variables, const std::function<void()>& body) {
+void GpuEmitter::InOrder(std::span<const VariableId> variables, const std::function<void()>& body) {
   if (variables.empty()) return body();
-  const int v = variables[0];
+  const VariableId v = variables[0];
   Loop(Int(0), Int(kernel_.variables[v].extent), Int(1), [&](Value* i) {
     SetVariable(v, i);
     InOrder(variables.subspan(1), body);
@@ -155,7 +155,7 @@ void GpuEmitter::If(Value* condition, llvm::function_ref<void()> body) {
 
 // --- Points
 
-void GpuEmitter::Delinearise(Value* position, const std::vector<int>& variables) {
+void GpuEmitter::Delinearise(Value* position, const std::vector<VariableId>& variables) {
   for (size_t i = variables.size(); i-- > 0;) {
     if (i == 0) {
       SetVariable(variables[i], position);
@@ -167,9 +167,10 @@ void GpuEmitter::Delinearise(Value* position, const std::vector<int>& variables)
   }
 }
 
-void GpuEmitter::DelineariseSteps(Value* position, const std::vector<int>& variables, int lanes) {
-  const int last = variables.back();
-  const std::vector<int> rest(variables.begin(), variables.end() - 1);
+void GpuEmitter::DelineariseSteps(Value* position, const std::vector<VariableId>& variables,
+                                  int lanes) {
+  const VariableId last = variables.back();
+  const std::vector<VariableId> rest(variables.begin(), variables.end() - 1);
   Value* step = position;
   if (!rest.empty()) {
     Value* steps = Int(kernel_.variables[last].extent / lanes);
@@ -179,14 +180,14 @@ void GpuEmitter::DelineariseSteps(Value* position, const std::vector<int>& varia
   SetVariable(last, lanes > 1 ? b_.CreateMul(step, Int(lanes)) : step);
 }
 
-void GpuEmitter::Forget(int stage) { std::ranges::fill(values_[stage], nullptr); }
+void GpuEmitter::Forget(StageId stage) { std::ranges::fill(values_[stage], nullptr); }
 
-Value* GpuEmitter::EvalAtom(int stage, const Atom& atom) {
-  if (atom.kind == Atom::Kind::kVariable) return variable(static_cast<int>(atom.id));
+Value* GpuEmitter::EvalAtom(StageId stage, const Atom& atom) {
+  if (atom.kind == Atom::Kind::kVariable) return variable(atom.variable);
   if (atom.kind == Atom::Kind::kValue) {
     const auto& nodes = kernel_.stages[stage].nodes;
-    ElementType type = nodes[NodeId(atom.id)].type;
-    return b_.CreateIntCast(At(stage, NodeId(atom.id)), index_type_, IsSigned(type));
+    ElementType type = nodes[atom.node].type;
+    return b_.CreateIntCast(At(stage, atom.node), index_type_, IsSigned(type));
   }
   Value* inner = Eval(stage, *atom.inner);
   Value* divisor = Int(atom.divisor);
@@ -202,7 +203,7 @@ Value* GpuEmitter::EvalAtom(int stage, const Atom& atom) {
   return b_.CreateSelect(below, b_.CreateSub(quotient, Int(1)), quotient);
 }
 
-Value* GpuEmitter::Eval(int stage, const Index& index) {
+Value* GpuEmitter::Eval(StageId stage, const Index& index) {
   Value* sum = Int(index.constant());
   for (const Index::Term& t : index.terms()) {
     sum = b_.CreateAdd(sum, b_.CreateMul(EvalAtom(stage, t.atom), Int(t.coefficient)));
@@ -211,28 +212,28 @@ Value* GpuEmitter::Eval(int stage, const Index& index) {
 }
 
 // Emits the values in an index, where they hold for all that follows.
-void GpuEmitter::EvalValues(int stage, const Index& index) {
+void GpuEmitter::EvalValues(StageId stage, const Index& index) {
   for (const Index::Term& t : index.terms()) {
-    if (t.atom.kind == Atom::Kind::kValue) At(stage, NodeId(t.atom.id));
+    if (t.atom.kind == Atom::Kind::kValue) At(stage, t.atom.node);
     if (t.atom.inner) EvalValues(stage, *t.atom.inner);
   }
 }
 
-Value* GpuEmitter::Address(int stage, kernel::ParamId param, const Index& index) {
+Value* GpuEmitter::Address(StageId stage, kernel::ParamId param, const Index& index) {
   llvm::Type* type = MemoryType(context(), kernel_.params[param].type);
   return b_.CreateGEP(type, function_->getArg(param.value()), Eval(stage, index));
 }
 
 // --- Values
 
-Value* GpuEmitter::Load(int stage, const Node& n) {
+Value* GpuEmitter::Load(StageId stage, const Node& n) {
   llvm::Type* type = MemoryType(context(), n.type);
   Value* loaded = b_.CreateAlignedLoad(type, Address(stage, n.param, n.index),
                                        llvm::Align(static_cast<uint64_t>(ByteWidth(n.type))));
   return FromMemory(b_, loaded, n.type, math_);
 }
 
-Value* GpuEmitter::GuardedLoad(int stage, const Node& n) {
+Value* GpuEmitter::GuardedLoad(StageId stage, const Node& n) {
   Value* guard = At(stage, n.guard);
   EvalValues(stage, n.index);
   Value* value = nullptr;
@@ -252,9 +253,9 @@ Value* GpuEmitter::Op(const Node& n, const IdVector<NodeId, Node>& nodes,
   return llvm::Constant::getNullValue(RegisterType(context(), n.type));
 }
 
-void GpuEmitter::SetNode(int stage, NodeId node, Value* value) { values_[stage][node] = value; }
+void GpuEmitter::SetNode(StageId stage, NodeId node, Value* value) { values_[stage][node] = value; }
 
-Value* GpuEmitter::At(int stage, NodeId node) {
+Value* GpuEmitter::At(StageId stage, NodeId node) {
   if (Value* known = values_[stage][node]) return known;
   const kernel::Stage& in = kernel_.stages[stage];
   const Node& n = in.nodes[node];
@@ -294,7 +295,7 @@ void GpuEmitter::Store(Value* value, Value* address, ElementType type) {
 }
 
 // Outputs may be in the memory of inputs: all is read before anything is written.
-std::vector<const kernel::Store*> GpuEmitter::StoresOf(int stage) const {
+std::vector<const kernel::Store*> GpuEmitter::StoresOf(StageId stage) const {
   std::vector<const kernel::Store*> stores;
   const auto& all = kernel_.stages[stage].stores;
   for (size_t k = 0; k < all.size(); ++k) {
@@ -306,7 +307,7 @@ std::vector<const kernel::Store*> GpuEmitter::StoresOf(int stage) const {
   return stores;
 }
 
-void GpuEmitter::EmitStores(int stage) {
+void GpuEmitter::EmitStores(StageId stage) {
   std::vector<const kernel::Store*> stores = StoresOf(stage);
   std::vector<Value*> values, addresses;
   for (const kernel::Store* s : stores) {
@@ -319,7 +320,7 @@ void GpuEmitter::EmitStores(int stage) {
 }
 
 // The old elements are read where the guard holds, all before any is written.
-void GpuEmitter::EmitUpdates(int stage) {
+void GpuEmitter::EmitUpdates(StageId stage) {
   for (const kernel::Update& u : kernel_.stages[stage].updates) {
     auto body = [&] {
       std::vector<Value*> old, inputs, addresses;
@@ -346,13 +347,14 @@ void GpuEmitter::EmitUpdates(int stage) {
 
 // --- Lanes
 
-IdVector<kernel::NodeId, bool> GpuEmitter::NodesAlong(int stage, int variable, bool reduced) const {
+IdVector<kernel::NodeId, bool> GpuEmitter::NodesAlong(StageId stage, VariableId variable,
+                                                      bool reduced) const {
   const auto& nodes = kernel_.stages[stage].nodes;
   IdVector<NodeId, bool> along(nodes.size(), false);
   std::function<bool(const Index&)> depends = [&](const Index& index) {
     return std::ranges::any_of(index.terms(), [&](const Index::Term& t) {
-      if (t.atom.kind == Atom::Kind::kVariable) return t.atom.id == variable;
-      if (t.atom.kind == Atom::Kind::kValue) return bool{along[NodeId(t.atom.id)]};
+      if (t.atom.kind == Atom::Kind::kVariable) return t.atom.variable == variable;
+      if (t.atom.kind == Atom::Kind::kValue) return bool{along[t.atom.node]};
       return depends(*t.atom.inner);
     });
   };
@@ -449,27 +451,26 @@ void GpuEmitter::StoreVector(const std::vector<Value*>& values, Value* address, 
   }
 }
 
-void GpuEmitter::ForLanes(int stage, int variable, int lanes,
+void GpuEmitter::ForLanes(StageId stage, VariableId variable, int lanes,
                           const std::function<void(int lane)>& f, NodeId node) {
   EachLane(stage, variable, lanes, /*reduced=*/false, node, f);
 }
 
-void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, NodeId node,
+void GpuEmitter::EachLane(StageId stage, VariableId variable, int lanes, bool reduced, NodeId node,
                           const std::function<void(int lane)>& f) {
   if (lanes == 1) return f(0);
-  auto s = static_cast<size_t>(stage);
-  const auto& nodes = kernel_.stages[s].nodes;
+  const auto& nodes = kernel_.stages[stage].nodes;
   Value* base = this->variable(variable);
   IdVector<NodeId, bool> along = NodesAlong(stage, variable, reduced);
   IdVector<NodeId, std::vector<Value*>> vectors(nodes.size());
   IdVector<NodeId, bool> wanted(nodes.size(), !node.valid());
   if (node.valid()) {
-    for (NodeId n : kernel::GpuNodesOf(kernel_.stages[s], node)) wanted[n] = true;
+    for (NodeId n : kernel::GpuNodesOf(kernel_.stages[stage], node)) wanted[n] = true;
   }
   for (NodeId k : nodes.ids()) {
     const Node& n = nodes[k];
     if (!wanted[k]) continue;
-    if (n.kind != Node::Kind::kLoad || n.guard.valid() || !along[k] || values_[s][k]) continue;
+    if (n.kind != Node::Kind::kLoad || n.guard.valid() || !along[k] || values_[stage][k]) continue;
     if (!kernel::IsGpuVector(n.index, variable, lanes)) continue;
     vectors[k] = LoadVector(Address(stage, n.param, n.index), n.type, lanes);
   }
@@ -477,17 +478,17 @@ void GpuEmitter::EachLane(int stage, int variable, int lanes, bool reduced, Node
     if (lane > 0) SetVariable(variable, b_.CreateAdd(base, Int(lane)));
     for (NodeId k : nodes.ids()) {
       if (!along[k]) continue;
-      values_[s][k] = vectors[k].empty() ? nullptr : vectors[k][lane];
+      values_[stage][k] = vectors[k].empty() ? nullptr : vectors[k][lane];
     }
     f(lane);
   }
   for (NodeId k : nodes.ids()) {
-    if (along[k]) values_[s][k] = nullptr;
+    if (along[k]) values_[stage][k] = nullptr;
   }
   SetVariable(variable, base);
 }
 
-void GpuEmitter::StoreLanes(int stage, int variable, int lanes,
+void GpuEmitter::StoreLanes(StageId stage, VariableId variable, int lanes,
                             const std::function<void(int lane)>& prepare) {
   if (lanes == 1) {
     if (prepare) prepare(0);
@@ -520,7 +521,7 @@ void GpuEmitter::StoreLanes(int stage, int variable, int lanes,
 
 // --- Reductions
 
-std::vector<Value*> GpuEmitter::Identity(int stage, size_t i) {
+std::vector<Value*> GpuEmitter::Identity(StageId stage, ReductionId i) {
   const Reduction& r = reduction(stage, i);
   std::vector<Value*> values;
   for (size_t k = 0; k < r.types.size(); ++k) {
@@ -599,10 +600,10 @@ std::vector<Value*> GpuEmitter::EmitCombiner(const kernel::Combiner& combiner,
   return results;
 }
 
-std::vector<GpuEmitter::Slots> GpuEmitter::MakeAccumulators(int stage, bool from_inits) {
-  std::vector<Slots> result;
+GpuEmitter::Accumulators GpuEmitter::MakeAccumulators(StageId stage, bool from_inits) {
+  Accumulators result;
   const auto& reductions = kernel_.stages[stage].reductions;
-  for (size_t i = 0; i < reductions.size(); ++i) {
+  for (ReductionId i : reductions.ids()) {
     Slots& slots = result.emplace_back();
     for (ElementType type : reductions[i].types) {
       slots.push_back(NewSlot(RegisterType(context(), type)));
@@ -628,9 +629,9 @@ void GpuEmitter::SetSlots(const Slots& slots, const std::vector<Value*>& values)
   for (size_t k = 0; k < slots.size(); ++k) b_.CreateStore(values[k], slots[k]);
 }
 
-void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, Value* active) {
+void GpuEmitter::Accumulate(StageId stage, const Accumulators& accumulators, Value* active) {
   const auto& reductions = kernel_.stages[stage].reductions;
-  for (size_t i = 0; i < reductions.size(); ++i) {
+  for (ReductionId i : reductions.ids()) {
     Value* condition = active;
     if (NodeId guard = reductions[i].guard; guard.valid()) {
       Value* holds = At(stage, guard);
@@ -654,19 +655,19 @@ void GpuEmitter::Accumulate(int stage, const std::vector<Slots>& accumulators, V
   }
 }
 
-void GpuEmitter::SetReduced(int stage, size_t i, std::vector<Value*> values) {
+void GpuEmitter::SetReduced(StageId stage, ReductionId i, std::vector<Value*> values) {
   reduced_[stage][i] = std::move(values);
 }
 
-void GpuEmitter::FinishReduction(int stage, size_t i, const std::vector<Value*>& total) {
+void GpuEmitter::FinishReduction(StageId stage, ReductionId i, const std::vector<Value*>& total) {
   const Reduction& r = reduction(stage, i);
   bool general = r.combiner.kind == kernel::Combiner::Kind::kGeneral;
   SetReduced(stage, i, general ? total : Combine(r, {At(stage, r.inits[0])}, total));
 }
 
-void GpuEmitter::EmitSerialStage(int stage) {
+void GpuEmitter::EmitSerialStage(StageId stage) {
   const Stage& s = kernel_.stages[stage];
-  std::vector<Slots> accumulators = MakeAccumulators(stage);
+  const Accumulators accumulators = MakeAccumulators(stage);
   std::function<void(size_t)> nest = [&](size_t depth) {
     if (depth == s.variables.size()) {
       Accumulate(stage, accumulators);
@@ -674,20 +675,20 @@ void GpuEmitter::EmitSerialStage(int stage) {
       EmitUpdates(stage);
       return;
     }
-    int v = s.variables[depth];
+    const VariableId v = s.variables[depth];
     Loop(Int(0), Int(kernel_.variables[v].extent), Int(1), [&](Value* i) {
       SetVariable(v, i);
       nest(depth + 1);
     });
   };
   nest(0);
-  for (size_t i = 0; i < accumulators.size(); ++i) {
+  for (ReductionId i : accumulators.ids()) {
     FinishReduction(stage, i, Current(accumulators[i]));
   }
 }
 
-void GpuEmitter::EmitSerialStages(size_t first) {
-  for (size_t s = first; s < kernel_.stages.size(); ++s) EmitSerialStage(static_cast<int>(s));
+void GpuEmitter::EmitSerialStages(StageId first) {
+  for (StageId s : kernel_.stages.ids(first)) EmitSerialStage(s);
 }
 
 // --- Partial results
@@ -708,11 +709,12 @@ Value* GpuEmitter::Scratch(int64_t offset) {
   return b_.CreateConstGEP1_64(b_.getInt8Ty(), scratch, static_cast<uint64_t>(offset));
 }
 
-Value* GpuEmitter::Partials(size_t reduction, size_t result) {
-  std::span<const kernel::Reduction> before(kernel_.stages[0].reductions.data(), reduction);
-  int64_t offset = kernel::GpuPartialBytes(before, outer_points_, schedule_.chunks);
+Value* GpuEmitter::Partials(ReductionId reduction, size_t result) {
+  const std::span<const Reduction> all = kernel_.stages.front().reductions;
+  int64_t offset =
+      kernel::GpuPartialBytes(all.first(reduction.index()), outer_points_, schedule_.chunks);
   for (size_t k = 0; k < result; ++k) {
-    ElementType type = this->reduction(0, reduction).types[k];
+    ElementType type = this->reduction(StageId(0), reduction).types[k];
     offset += kernel::GpuPartialBytes(type, outer_points_, schedule_.chunks);
   }
   return Scratch(offset);

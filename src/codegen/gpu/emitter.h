@@ -23,8 +23,12 @@ class GpuEmitter {
  public:
   using Value = llvm::Value;
   using NodeId = kernel::NodeId;
+  using StageId = kernel::StageId;
+  using VariableId = kernel::VariableId;
+  using ReductionId = kernel::ReductionId;
   using Slots = std::vector<llvm::AllocaInst*>;  // an accumulator's parts, which become registers
-  using NodeValues = std::vector<IdVector<NodeId, Value*>>;  // by stage and node
+  using Accumulators = IdVector<ReductionId, Slots>;  // of a stage
+  using NodeValues = IdVector<StageId, IdVector<NodeId, Value*>>;
 
   GpuEmitter(llvm::Function* function, const kernel::Kernel& kernel,
              const kernel::GpuSchedule& schedule, size_t launch, MathOptions math,
@@ -48,7 +52,7 @@ class GpuEmitter {
   Value* thread() const { return thread_; }
   Value* block() const { return block_; }  // of the kernel's own
   int64_t outer_points() const { return outer_points_; }
-  std::vector<int> OuterVariables() const;
+  std::vector<VariableId> OuterVariables() const;
 
   // --- Control
   // A stack slot, which becomes a register.
@@ -56,7 +60,7 @@ class GpuEmitter {
   // for (i = begin; i < end; i += step)
   void Loop(Value* begin, Value* end, Value* step, llvm::function_ref<void(Value*)> body);
   // For all points of the variables, row by row.
-  void InOrder(std::span<const int> variables, const std::function<void()>& body);
+  void InOrder(std::span<const VariableId> variables, const std::function<void()>& body);
   void If(Value* condition, llvm::function_ref<void()> body);
   // Values of nodes inside are dropped at the end of the scope.
   class Scope {
@@ -73,38 +77,36 @@ class GpuEmitter {
 
   // --- Points
   // Sets variables (outermost first) from their row-major position.
-  void Delinearise(Value* position, const std::vector<int>& variables);
+  void Delinearise(Value* position, const std::vector<VariableId>& variables);
   // The same where the last variable goes in steps of `lanes` points, which divide its extent.
-  void DelineariseSteps(Value* position, const std::vector<int>& variables, int lanes);
-  void SetVariable(int variable, Value* value) {
-    variables_[static_cast<size_t>(variable)] = value;
-  }
-  Value* variable(int v) const { return variables_[static_cast<size_t>(v)]; }
+  void DelineariseSteps(Value* position, const std::vector<VariableId>& variables, int lanes);
+  void SetVariable(VariableId variable, Value* value) { variables_[variable] = value; }
+  Value* variable(VariableId v) const { return variables_[v]; }
   // Nodes of a stage are to be evaluated anew.
-  void Forget(int stage);
-  Value* Eval(int stage, const kernel::Index& index);
+  void Forget(StageId stage);
+  Value* Eval(StageId stage, const kernel::Index& index);
   // Elements' addresses.
-  Value* Address(int stage, kernel::ParamId param, const kernel::Index& index);
+  Value* Address(StageId stage, kernel::ParamId param, const kernel::Index& index);
 
   // --- Values of nodes at the current variables, emitted when they are first asked for.
-  Value* At(int stage, NodeId node);
-  void SetNode(int stage, NodeId node, Value* value);
-  Value* Load(int stage, const kernel::Node& node);
+  Value* At(StageId stage, NodeId node);
+  void SetNode(StageId stage, NodeId node, Value* value);
+  Value* Load(StageId stage, const kernel::Node& node);
   void Store(Value* value, Value* address, ElementType type);
   // Those that the schedule wants done.
-  std::vector<const kernel::Store*> StoresOf(int stage) const;
-  void EmitStores(int stage);
-  void EmitUpdates(int stage);
+  std::vector<const kernel::Store*> StoresOf(StageId stage) const;
+  void EmitStores(StageId stage);
+  void EmitUpdates(StageId stage);
 
   // --- Several points of one variable, from the current one on, whose loads and stores are vectors
   // where memory is in order.
   // Calls f for each, with the variable set. Where f asks for one node only, it is to be said
   // which.
-  void ForLanes(int stage, int variable, int lanes, const std::function<void(int lane)>& f,
-                NodeId node = {});
+  void ForLanes(StageId stage, VariableId variable, int lanes,
+                const std::function<void(int lane)>& f, NodeId node = {});
   // The stage's stores at all of them. `prepare` sets what reductions and nodes are at each, where
   // that is not the same for all.
-  void StoreLanes(int stage, int variable, int lanes,
+  void StoreLanes(StageId stage, VariableId variable, int lanes,
                   const std::function<void(int lane)>& prepare = nullptr);
   // Neighbouring elements, as they are in memory, of 16 bytes or fewer.
   Value* LoadPacked(Value* address, ElementType type, int lanes);
@@ -116,27 +118,27 @@ class GpuEmitter {
   void StoreVector(const std::vector<Value*>& values, Value* address, ElementType type);
 
   // --- Reductions
-  const kernel::Reduction& reduction(int stage, size_t i) const {
-    return kernel_.stages[static_cast<size_t>(stage)].reductions[i];
+  const kernel::Reduction& reduction(StageId stage, ReductionId i) const {
+    return kernel_.stages[stage].reductions[i];
   }
   // Neutral elements, or where there are none the inits.
-  std::vector<Value*> Identity(int stage, size_t i);
+  std::vector<Value*> Identity(StageId stage, ReductionId i);
   std::vector<Value*> Combine(const kernel::Reduction& r, const std::vector<Value*>& x,
                               const std::vector<Value*>& y);
   // By the combiner's nodes, or by a call of the function that they are.
   std::vector<Value*> CombineByNodes(const kernel::Combiner& combiner, const std::vector<Value*>& x,
                                      const std::vector<Value*>& y);
-  std::vector<Slots> MakeAccumulators(int stage, bool from_inits = false);
+  Accumulators MakeAccumulators(StageId stage, bool from_inits = false);
   std::vector<Value*> Current(const Slots& slots);
   void SetSlots(const Slots& slots, const std::vector<Value*>& values);
   // Folds the stage's inputs at the current point into the accumulators; where `active`, unless
   // null, is false nothing is folded.
-  void Accumulate(int stage, const std::vector<Slots>& accumulators, Value* active = nullptr);
+  void Accumulate(StageId stage, const Accumulators& accumulators, Value* active = nullptr);
   // The init goes in once, at the end: its place in the order is free where there is an identity.
-  void FinishReduction(int stage, size_t i, const std::vector<Value*>& total);
-  void SetReduced(int stage, size_t i, std::vector<Value*> values);
+  void FinishReduction(StageId stage, ReductionId i, const std::vector<Value*>& total);
+  void SetReduced(StageId stage, ReductionId i, std::vector<Value*> values);
   // The work of one thread at one point of the outer variables, stage by stage from `first` on.
-  void EmitSerialStages(size_t first);
+  void EmitSerialStages(StageId first);
 
   // Where partial results are kept: in memory of the type, at index `at` behind `base`.
   llvm::Type* PartialType(ElementType type) { return MemoryType(context(), type); }
@@ -145,19 +147,19 @@ class GpuEmitter {
   // The kernel's scratch from a byte on.
   Value* Scratch(int64_t offset);
   // Where the partial results of the first stage's reduction of this number are.
-  Value* Partials(size_t reduction, size_t result = 0);
+  Value* Partials(ReductionId reduction, size_t result = 0);
 
  private:
   friend class Scope;
-  Value* EvalAtom(int stage, const kernel::Atom& atom);
-  void EvalValues(int stage, const kernel::Index& index);
-  Value* GuardedLoad(int stage, const kernel::Node& node);
+  Value* EvalAtom(StageId stage, const kernel::Atom& atom);
+  void EvalValues(StageId stage, const kernel::Index& index);
+  Value* GuardedLoad(StageId stage, const kernel::Node& node);
   Value* Op(const kernel::Node& n, const IdVector<NodeId, kernel::Node>& nodes,
             const std::vector<Value*>& operands);
-  void EmitSerialStage(int stage);
+  void EmitSerialStage(StageId stage);
   // Which nodes of the stage change with the variable; with `reduced`, reductions do.
-  IdVector<NodeId, bool> NodesAlong(int stage, int variable, bool reduced) const;
-  void EachLane(int stage, int variable, int lanes, bool reduced, NodeId node,
+  IdVector<NodeId, bool> NodesAlong(StageId stage, VariableId variable, bool reduced) const;
+  void EachLane(StageId stage, VariableId variable, int lanes, bool reduced, NodeId node,
                 const std::function<void(int lane)>& f);
 
   llvm::Function* function_;
@@ -179,9 +181,10 @@ class GpuEmitter {
   Value* thread_;
   Value* block_;
   Status status_;
-  std::vector<Value*> variables_;
+  IdVector<VariableId, Value*> variables_;
   NodeValues values_;
-  std::vector<std::vector<std::vector<Value*>>> reduced_;  // by stage, reduction and result
+  // Also by result.
+  IdVector<StageId, IdVector<ReductionId, std::vector<Value*>>> reduced_;
   int64_t outer_points_ = 1;
 };
 

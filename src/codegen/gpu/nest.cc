@@ -12,22 +12,24 @@ namespace kiln::codegen {
 using kernel::GpuSchedule;
 using kernel::Node;
 using kernel::Stage;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 
 // A thread for so many consecutive points.
 void EmitElementwise(GpuEmitter& e) {
   const int lanes = e.schedule().vector;
   if (e.kernel().outer == 0) {
-    e.If(e.b().CreateICmpEQ(e.thread(), e.Int(0)), [&] { e.EmitStores(0); });
+    e.If(e.b().CreateICmpEQ(e.thread(), e.Int(0)), [&] { e.EmitStores(StageId(0)); });
     return;
   }
-  const int last = e.kernel().outer - 1;
+  const VariableId last = e.kernel().LastOuter();
   const int64_t threads = e.launch().threads;
   Value* first = e.b().CreateAdd(e.b().CreateMul(e.block(), e.Int(threads)), e.thread());
   e.Loop(first, e.Int(e.outer_points() / lanes), e.Int(threads * e.launch().blocks),
          [&](Value* position) {
            e.DelineariseSteps(position, e.OuterVariables(), lanes);
-           e.StoreLanes(0, last, lanes);
+           e.StoreLanes(StageId(0), last, lanes);
          });
 }
 
@@ -35,15 +37,15 @@ namespace {
 
 // Both stages of a scan at each point of their variable.
 void EmitSerialScan(GpuEmitter& e) {
-  std::vector<GpuEmitter::Slots> accumulators = e.MakeAccumulators(0, /*from_inits=*/true);
-  int v = e.kernel().stages[0].variables[0];
+  const GpuEmitter::Accumulators accumulators = e.MakeAccumulators(StageId(0), /*from_inits=*/true);
+  const VariableId v = e.kernel().stages.front().variables[0];
   e.Loop(e.Int(0), e.Int(e.kernel().variables[v].extent), e.Int(1), [&](Value* i) {
     e.SetVariable(v, i);
-    e.Accumulate(0, accumulators);
-    for (size_t k = 0; k < accumulators.size(); ++k) {
-      e.SetReduced(0, k, e.Current(accumulators[k]));
+    e.Accumulate(StageId(0), accumulators);
+    for (kernel::ReductionId k : accumulators.ids()) {
+      e.SetReduced(StageId(0), k, e.Current(accumulators[k]));
     }
-    e.EmitStores(1);
+    e.EmitStores(StageId(1));
   });
 }
 
@@ -52,7 +54,7 @@ void EmitSerialScan(GpuEmitter& e) {
 void EmitSerial(GpuEmitter& e) {
   const kernel::Kernel& kernel = e.kernel();
   // Updates that go in order are one thread's.
-  std::vector<int> shared_out = e.OuterVariables();
+  std::vector<VariableId> shared_out = e.OuterVariables();
   const bool is_scatter = kernel.kind == kernel::Kernel::Kind::kScatter;
   kernel::GpuUpdateOrder order;
   if (is_scatter) {
@@ -68,10 +70,10 @@ void EmitSerial(GpuEmitter& e) {
              case kernel::Kernel::Kind::kScan:
                return EmitSerialScan(e);
              case kernel::Kernel::Kind::kScatter:
-               return e.InOrder(order.in_order, [&] { e.EmitUpdates(0); });
+               return e.InOrder(order.in_order, [&] { e.EmitUpdates(StageId(0)); });
              case kernel::Kernel::Kind::kNest:
              case kernel::Kernel::Kind::kSort:
-               return e.EmitSerialStages(0);
+               return e.EmitSerialStages(StageId(0));
            }
          });
 }
@@ -80,13 +82,13 @@ void EmitTranspose(GpuEmitter& e) {
   const kernel::Kernel& kernel = e.kernel();
   Builder& b = e.b();
   auto load = *kernel::FindTransposeLoad(kernel);
-  const Node& node = kernel.stages[0].nodes[load.node];
+  const Node& node = kernel.stages.front().nodes[load.node];
   const int64_t tile = e.schedule().tile, step = e.launch().threads / tile;
   const int64_t rows = kernel.variables[load.row].extent;
   const int64_t columns = kernel.variables[load.column].extent;
   const int64_t row_tiles = (rows + tile - 1) / tile, column_tiles = (columns + tile - 1) / tile;
-  std::vector<int> rest;
-  for (int v : e.OuterVariables()) {
+  std::vector<VariableId> rest;
+  for (VariableId v : e.OuterVariables()) {
     if (v != load.row && v != load.column) rest.push_back(v);
   }
   Value* x = b.CreateURem(e.thread(), e.Int(tile));
@@ -109,7 +111,8 @@ void EmitTranspose(GpuEmitter& e) {
     e.Loop(y, e.Int(tile), e.Int(step), [&](Value* column) {
       e.SetVariable(load.row, b.CreateAdd(first_row, x));
       e.SetVariable(load.column, b.CreateAdd(first_column, column));
-      e.If(inside(), [&] { e.StorePartial(e.Load(0, node), shared, at(x, column), node.type); });
+      e.If(inside(),
+           [&] { e.StorePartial(e.Load(StageId(0), node), shared, at(x, column), node.type); });
     });
     e.gpu().Barrier();
     // Out: along the memory of the output.
@@ -117,8 +120,8 @@ void EmitTranspose(GpuEmitter& e) {
       e.SetVariable(load.row, b.CreateAdd(first_row, row));
       e.SetVariable(load.column, b.CreateAdd(first_column, x));
       e.If(inside(), [&] {
-        e.SetNode(0, load.node, e.LoadPartial(shared, at(row, x), node.type));
-        e.EmitStores(0);
+        e.SetNode(StageId(0), load.node, e.LoadPartial(shared, at(row, x), node.type));
+        e.EmitStores(StageId(0));
       });
     });
     e.gpu().Barrier();

@@ -12,7 +12,13 @@ namespace {
 using kernel::GpuFactors;
 using kernel::GpuTile;
 using kernel::GpuUnit;
+using kernel::ReductionId;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
+
+// The stages of a gemm, of which the epilogue may be several.
+constexpr StageId kSums(0), kEpilogue(1);
 
 class Product {
  public:
@@ -196,17 +202,17 @@ class Product {
             b_.CreateAdd(b_.CreateMul(shared_row, e_.Int(tile_.sum_pitch())), shared_column);
         std::vector<Value*> sums = e_.LoadVector(
             b_.CreateGEP(MemoryType(e_.context(), tile_.sum), shared_, at), tile_.sum, lanes);
-        for (size_t s = 0; s < e_.kernel().stages.size(); ++s) e_.Forget(static_cast<int>(s));
+        for (StageId s : e_.kernel().stages.ids()) e_.Forget(s);
         e_.Delinearise(row, factors_.rows);
         e_.Delinearise(column, factors_.columns);
         if (chunks_ > 1) return KeepChunk(sums);
         if (e_.kernel().stages.size() > 2) {
-          e_.FinishReduction(0, 0, {sums[0]});
-          return e_.EmitSerialStages(1);
+          e_.FinishReduction(kSums, ReductionId(0), {sums[0]});
+          return e_.EmitSerialStages(kEpilogue);
         }
-        e_.StoreLanes(1, factors_.columns.back(), lanes, [&](int lane) {
-          e_.Forget(0);
-          e_.FinishReduction(0, 0, {sums[lane]});
+        e_.StoreLanes(kEpilogue, factors_.columns.back(), lanes, [&](int lane) {
+          e_.Forget(kSums);
+          e_.FinishReduction(kSums, ReductionId(0), {sums[lane]});
         });
       };
       if (inside) {
@@ -223,10 +229,10 @@ class Product {
   }
 
   void KeepChunk(const std::vector<Value*>& sums) {
-    const int last = factors_.columns.back();
+    const VariableId last = factors_.columns.back();
     int64_t stride = 1;
     Value* point = e_.Int(0);
-    for (int v = e_.kernel().outer; v-- > 0;) {
+    for (VariableId v : std::views::reverse(e_.kernel().OuterVariables())) {
       if (v == last) last_stride_ = stride;
       point = b_.CreateAdd(point, b_.CreateMul(e_.variable(v), e_.Int(stride)));
       stride *= e_.kernel().variables[v].extent;
@@ -255,8 +261,9 @@ class Product {
                     EmitCombine(b_, kernel::Combiner::Kind::kSum, tile_.sum, sum, part, e_.math()),
                     slot);
               });
-              e_.FinishReduction(0, 0, {b_.CreateLoad(slot->getAllocatedType(), slot)});
-              e_.EmitSerialStages(1);
+              e_.FinishReduction(kSums, ReductionId(0),
+                                 {b_.CreateLoad(slot->getAllocatedType(), slot)});
+              e_.EmitSerialStages(kEpilogue);
             });
   }
 

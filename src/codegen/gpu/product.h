@@ -18,8 +18,9 @@ class ProductPieces {
   using Value = llvm::Value;
 
   // `points` are the factor's own variables, of which the tile has `width` points.
-  ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece, const std::vector<int>& points,
-                const std::vector<int>& inner, int width);
+  ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
+                const std::vector<kernel::VariableId>& points,
+                const std::vector<kernel::VariableId>& inner, int width);
 
   bool copied() const { return piece_.copied; }
   // Outside of the loop: the tile's first point, and where on k the pieces begin.
@@ -45,7 +46,7 @@ class ProductPieces {
   Builder& b_;
   const kernel::GpuPiece& piece_;
   const kernel::Node& node_;
-  const std::vector<int>&points_, &inner_;
+  const std::vector<kernel::VariableId>&points_, &inner_;
   const int width_, depth_;  // of the tile
   // Bytes that lie across k are turned by squares: a thread brings so many steps of k at once.
   const int side_;

@@ -5,15 +5,20 @@
 namespace kiln::codegen {
 
 using kernel::Node;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
 
+// The stage whose factors come in pieces.
+constexpr StageId kSums(0);
+
 ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
-                             const std::vector<int>& points, const std::vector<int>& inner,
-                             int width)
+                             const std::vector<VariableId>& points,
+                             const std::vector<VariableId>& inner, int width)
     : e_(e),
       b_(e.b()),
       piece_(piece),
-      node_(e.kernel().stages[0].nodes[piece.node]),
+      node_(e.kernel().stages.front().nodes[piece.node]),
       points_(points),
       inner_(inner),
       width_(width),
@@ -81,10 +86,10 @@ void ProductPieces::Begin(Value* first_point, Value* first_k) {
   if (!point_stride_) return;
   // Addresses are computed once, and advanced from piece to piece. Those beyond the ends are
   // computed, but not read.
-  e_.Forget(0);
-  for (int v : points_) e_.SetVariable(v, e_.Int(0));
-  for (int v : inner_) e_.SetVariable(v, e_.Int(0));
-  Value* base = e_.Address(0, node_.param, node_.index);
+  e_.Forget(kSums);
+  for (VariableId v : points_) e_.SetVariable(v, e_.Int(0));
+  for (VariableId v : inner_) e_.SetVariable(v, e_.Int(0));
+  Value* base = e_.Address(kSums, node_.param, node_.index);
   Value* at = b_.CreateAdd(
       b_.CreateMul(b_.CreateAdd(first_point, places_[0].point), e_.Int(*point_stride_)),
       b_.CreateMul(b_.CreateAdd(first_k, places_[0].k), e_.Int(*k_stride_)));
@@ -152,10 +157,10 @@ void ProductPieces::Copy(int step, Value* k, Value* to) {
     from = From(step, 0);
   } else {
     GpuEmitter::Scope scope(e_);
-    e_.Forget(0);
+    e_.Forget(kSums);
     e_.Delinearise(b_.CreateAdd(first_point_, place.point), points_);
     e_.Delinearise(b_.CreateAdd(k, place.k), inner_);
-    from = e_.Address(0, node_.param, node_.index);
+    from = e_.Address(kSums, node_.param, node_.index);
   }
   Value* bytes = b_.getInt32(static_cast<uint32_t>(size));
   if (inside) bytes = b_.CreateSelect(inside, bytes, b_.getInt32(0));
@@ -169,7 +174,7 @@ Value* ProductPieces::Load(int step, int d, Value* k) {
   const int lanes = piece_.lanes;
   if (from_) return e_.LoadPacked(From(step, d), node_.type, lanes);
   GpuEmitter::Scope scope(e_);
-  e_.Forget(0);
+  e_.Forget(kSums);
   Value* point = b_.CreateAdd(first_point_, place.point);
   const int point_lanes = piece_.reads_along_k ? 1 : lanes;
   if (Value* inside = inside_[step]) {
@@ -188,12 +193,13 @@ Value* ProductPieces::Load(int step, int d, Value* k) {
       node_.kind == Node::Kind::kLoad && !node_.guard.valid() && node_.type == piece_.type;
   if (plain) {
     // Lanes of a plain load are a vector, or one.
-    packed = e_.LoadPacked(e_.Address(0, node_.param, node_.index), node_.type, lanes);
+    packed = e_.LoadPacked(e_.Address(kSums, node_.param, node_.index), node_.type, lanes);
   } else {
     std::vector<Value*> values;
-    const std::vector<int>& along = piece_.reads_along_k ? inner_ : points_;
+    const std::vector<VariableId>& along = piece_.reads_along_k ? inner_ : points_;
     e_.ForLanes(
-        0, along.back(), lanes, [&](int) { values.push_back(e_.At(0, piece_.node)); }, piece_.node);
+        kSums, along.back(), lanes, [&](int) { values.push_back(e_.At(kSums, piece_.node)); },
+        piece_.node);
     packed = e_.Pack(values, piece_.type);
   }
   if (before) {

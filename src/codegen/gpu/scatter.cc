@@ -8,8 +8,13 @@ namespace kiln::codegen {
 namespace {
 
 using kernel::GpuUpdateOrder;
+using kernel::StageId;
 using kernel::Update;
+using kernel::VariableId;
 using llvm::Value;
+
+// The only stage.
+constexpr StageId kUpdates(0);
 
 // All updates are read by every block, as many at once as it has threads, which find those whose
 // targets are the block's own. They are listed in their order, and those with the same target
@@ -28,7 +33,7 @@ class Owners {
       : e_(e),
         b_(e.b()),
         order_(kernel::OrderOfUpdates(e.kernel())),
-        update_(e.kernel().stages[0].updates[0]),
+        update_(e.kernel().stages.front().updates[0]),
         threads_(e.launch().threads),
         updates_(e.kernel().PointsOf(order_.in_order)) {
     Value* shared = e.gpu().Shared();
@@ -85,9 +90,9 @@ class Owners {
     Value* is_own = b_.CreateICmpSLT(number, e_.Int(updates_));
     number = b_.CreateSelect(is_own, number, e_.Int(updates_ - 1));
     e_.Delinearise(number, order_.in_order);
-    for (int v : order_.windows) e_.SetVariable(v, e_.Int(0));
-    Value* place = e_.Eval(0, update_.indices[0]);
-    if (update_.guard.valid()) is_own = b_.CreateAnd(is_own, e_.At(0, update_.guard));
+    for (VariableId v : order_.windows) e_.SetVariable(v, e_.Int(0));
+    Value* place = e_.Eval(kUpdates, update_.indices[0]);
+    if (update_.guard.valid()) is_own = b_.CreateAnd(is_own, e_.At(kUpdates, update_.guard));
     is_own = b_.CreateAnd(is_own, b_.CreateICmpEQ(OwnerOf(place), owner));
     Value* mask = e_.gpu().Ballot(is_own);
     Value* lane =
@@ -143,7 +148,7 @@ class Owners {
       if (points > 1) {
         e_.Delinearise(b_.CreateURem(i, e_.Int(points)), order_.windows);
       } else {
-        for (int v : order_.windows) e_.SetVariable(v, e_.Int(0));
+        for (VariableId v : order_.windows) e_.SetVariable(v, e_.Int(0));
       }
       Value* is_first = b_.CreateICmpNE(LoadAt(b_.getInt32Ty(), first_, entry), b_.getInt32(0));
       e_.If(is_first, [&] { Follow(entry, count); });
@@ -157,7 +162,7 @@ class Owners {
       {
         GpuEmitter::Scope scope(e_);
         e_.Delinearise(LoadAt(index_type(), number_, at), order_.in_order);
-        e_.EmitUpdates(0);
+        e_.EmitUpdates(kUpdates);
       }
       at = b_.CreateIntCast(LoadAt(b_.getInt32Ty(), next_, at), index_type(), false);
       return b_.CreateICmpSLT(at, count);
@@ -184,7 +189,7 @@ void EmitScatter(GpuEmitter& e) {
       e.Loop(e.thread(), e.Int(e.kernel().PointsOf(order.others)), e.Int(e.launch().threads),
              [&](Value* i) {
                e.Delinearise(i, order.others);
-               e.EmitUpdates(0);
+               e.EmitUpdates(kUpdates);
              });
       e.gpu().Barrier();
     });

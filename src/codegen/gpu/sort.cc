@@ -20,18 +20,22 @@ namespace kiln::codegen {
 namespace {
 
 using kernel::Sort;
+using kernel::StageId;
 using llvm::Value;
+
+// The only stage.
+constexpr StageId kRecords(0);
 
 class Sorter {
  public:
   explicit Sorter(GpuEmitter& e)
       : e_(e),
         b_(e.b()),
-        sort_(*e.kernel().stages[0].sort),
+        sort_(*e.kernel().stages.front().sort),
         size_(e.kernel().variables[sort_.variable].extent),
         tile_(e.schedule().tile) {
     for (kernel::NodeId input : sort_.inputs) {
-      types_.push_back(e.kernel().stages[0].nodes[input].type);
+      types_.push_back(e.kernel().stages.front().nodes[input].type);
     }
   }
 
@@ -82,9 +86,9 @@ class Sorter {
   // As the kernel makes them, at the current outer point.
   Record Input(Value* at) {
     e_.SetVariable(sort_.variable, at);
-    e_.Forget(0);
+    e_.Forget(kRecords);
     Record record;
-    for (kernel::NodeId input : sort_.inputs) record.push_back(e_.At(0, input));
+    for (kernel::NodeId input : sort_.inputs) record.push_back(e_.At(kRecords, input));
     return record;
   }
 
@@ -92,7 +96,7 @@ class Sorter {
     e_.SetVariable(sort_.variable, place);
     e_.If(b_.CreateICmpSLT(place, e_.Int(sort_.keep)), [&] {
       for (size_t k = 0; k < sort_.params.size(); ++k) {
-        Value* address = e_.Address(0, sort_.params[k], sort_.indices[k]);
+        Value* address = e_.Address(kRecords, sort_.params[k], sort_.indices[k]);
         e_.Store(record[k], address, types_[k]);
       }
     });
@@ -322,7 +326,7 @@ class Sorter {
 
   // Short rows: a thread for each record counts those that come before it.
   void EmitCounting() {
-    std::vector<int> all = e_.OuterVariables();
+    std::vector<kernel::VariableId> all = e_.OuterVariables();
     all.push_back(sort_.variable);
     const int64_t threads = e_.launch().threads;
     Value* first = b_.CreateAdd(b_.CreateMul(e_.block(), e_.Int(threads)), e_.thread());

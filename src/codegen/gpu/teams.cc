@@ -10,8 +10,14 @@ namespace kiln::codegen {
 namespace {
 
 using kernel::Reduction;
+using kernel::ReductionId;
 using kernel::Stage;
+using kernel::StageId;
+using kernel::VariableId;
 using llvm::Value;
+
+// The stage whose reductions several blocks may share.
+constexpr StageId kFirst(0);
 
 class Teams {
  public:
@@ -54,7 +60,7 @@ class Teams {
   }
 
  private:
-  const Stage& StageOf(int s) const { return e_.kernel().stages[s]; }
+  const Stage& StageOf(StageId s) const { return e_.kernel().stages[s]; }
 
   void IfActive(const std::function<void()>& body) {
     if (active_) {
@@ -69,26 +75,24 @@ class Teams {
     e_.Delinearise(point_, e_.OuterVariables());
     if (in_chunks && e_.launch_number() == 0) return EmitChunk();
     if (in_chunks) CombineChunks();
-    for (size_t s = in_chunks ? 1 : 0; s < e_.kernel().stages.size(); ++s) {
-      EmitStage(static_cast<int>(s));
-    }
+    for (StageId s : e_.kernel().stages.ids(StageId(in_chunks ? 1 : 0))) EmitStage(s);
   }
 
   // Whether the team must wait for all of its threads behind a stage: a later one may read what
   // this one stores, or store what may be in the memory of what this one reads. The sums of a team
   // wait for each other anyway.
-  bool MustWait(int stage) const {
+  bool MustWait(StageId stage) const {
     const Stage& s = StageOf(stage);
-    const bool is_last = stage + 1 == static_cast<int>(e_.kernel().stages.size());
+    const bool is_last = stage == e_.kernel().stages.last();
     const bool waits_for_sums = !s.reductions.empty() && !s.variables.empty();
     return width_ > 1 && !is_last && !waits_for_sums && !(s.variables.empty() && s.stores.empty());
   }
 
   // The team's share of [begin, end) of a stage's inner points. An idle team has none: the last
   // point's team may have overwritten its inputs.
-  void Walk(int stage, Value* begin, Value* end, const std::vector<GpuEmitter::Slots>& slots) {
+  void Walk(StageId stage, Value* begin, Value* end, const GpuEmitter::Accumulators& slots) {
     const Stage& s = StageOf(stage);
-    const int last = s.variables.back();
+    const VariableId last = s.variables.back();
     const int lanes = e_.schedule().lanes[stage];
     e_.Loop(b_.CreateAdd(begin, member_), end, e_.Int(width_), [&](Value* position) {
       e_.DelineariseSteps(position, s.variables, lanes);
@@ -100,7 +104,7 @@ class Teams {
   }
 
   // --- Rows that are kept in registers: the same walk without loops.
-  void WalkKept(int stage, const std::vector<GpuEmitter::Slots>& slots) {
+  void WalkKept(StageId stage, const GpuEmitter::Accumulators& slots) {
     const int lanes = e_.schedule().lanes[stage];
     const int64_t steps = StepsOf(stage);
     for (int step = 0; step < e_.schedule().kept.steps; ++step) {
@@ -118,9 +122,9 @@ class Teams {
     }
   }
 
-  void TakeKeptStep(int stage, int step, int lanes, const std::vector<GpuEmitter::Slots>& slots) {
+  void TakeKeptStep(StageId stage, int step, int lanes, const GpuEmitter::Accumulators& slots) {
     const Stage& s = StageOf(stage);
-    const int last = s.variables.back();
+    const VariableId last = s.variables.back();
     std::vector<kernel::NodeId> read_later;
     for (const kernel::GpuKept::Load& load : e_.schedule().kept.loads) {
       const kernel::NodeId node = load.from.node;
@@ -164,13 +168,13 @@ class Teams {
     return kept_[{place.stage, place.node}];
   }
 
-  int64_t StepsOf(int stage) const {
+  int64_t StepsOf(StageId stage) const {
     return e_.kernel().PointsOf(StageOf(stage).variables) / e_.schedule().lanes[stage];
   }
 
-  void EmitStage(int stage) {
+  void EmitStage(StageId stage) {
     const Stage& s = StageOf(stage);
-    std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(stage);
+    const GpuEmitter::Accumulators slots = e_.MakeAccumulators(stage);
     if (s.variables.empty()) {
       Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
       if (active_) first = b_.CreateAnd(first, active_);
@@ -180,7 +184,7 @@ class Teams {
         if (!s.reductions.empty() && width_ > 1) e_.gpu().Barrier();
         e_.If(first, [&] { e_.EmitStores(stage); });
       }
-      for (size_t i = 0; i < slots.size(); ++i) {
+      for (ReductionId i : slots.ids()) {
         e_.FinishReduction(stage, i, e_.Current(slots[i]));
       }
     } else {
@@ -197,18 +201,18 @@ class Teams {
   }
 
   // --- Reductions over a team: every thread of it has the result.
-  void Finish(int stage, const std::vector<GpuEmitter::Slots>& slots) {
-    std::vector<std::vector<Value*>> totals = ReduceOverTeam(stage, slots);
-    for (size_t i = 0; i < totals.size(); ++i) e_.FinishReduction(stage, i, totals[i]);
+  void Finish(StageId stage, const GpuEmitter::Accumulators& slots) {
+    const Totals totals = ReduceOverTeam(stage, slots);
+    for (ReductionId i : totals.ids()) e_.FinishReduction(stage, i, totals[i]);
   }
 
-  std::vector<std::vector<Value*>> ReduceOverTeam(int stage,
-                                                  const std::vector<GpuEmitter::Slots>& slots) {
-    std::vector<std::vector<Value*>> totals;
+  using Totals = IdVector<ReductionId, std::vector<Value*>>;
+  Totals ReduceOverTeam(StageId stage, const GpuEmitter::Accumulators& slots) {
+    Totals totals;
     for (const GpuEmitter::Slots& s : slots) totals.push_back(e_.Current(s));
     if (totals.empty() || width_ == 1) return totals;
     if (!columns_) {
-      for (size_t i = 0; i < totals.size(); ++i) {
+      for (ReductionId i : totals.ids()) {
         for (int delta = std::min(width_, kWarp) / 2; delta > 0; delta /= 2) {
           std::vector<Value*> others;
           for (Value* total : totals[i]) others.push_back(e_.gpu().ShuffleXor(total, delta));
@@ -238,7 +242,7 @@ class Teams {
     };
     auto write = [&](Value* at) {
       number = 0;
-      for (size_t i = 0; i < totals.size(); ++i) {
+      for (ReductionId i : totals.ids()) {
         for (size_t k = 0; k < totals[i].size(); ++k) {
           e_.StorePartial(totals[i][k], next_base(), at, e_.reduction(stage, i).types[k]);
         }
@@ -253,7 +257,7 @@ class Teams {
     }
     e_.gpu().Barrier();
     number = 0;
-    for (size_t i = 0; i < totals.size(); ++i) {
+    for (ReductionId i : totals.ids()) {
       const Reduction& r = e_.reduction(stage, i);
       std::vector<Value*> bases;
       for (size_t k = 0; k < r.types.size(); ++k) bases.push_back(next_base());
@@ -278,31 +282,31 @@ class Teams {
   }
 
   void EmitChunk() {
-    const int64_t chunks = e_.schedule().chunks, steps = StepsOf(0);
+    const int64_t chunks = e_.schedule().chunks, steps = StepsOf(kFirst);
     const int64_t size = (steps + chunks - 1) / chunks;
     Value* begin = b_.CreateMul(chunk_, e_.Int(size));
     Value* end = b_.CreateAdd(begin, e_.Int(size));
     end = EmitMin(b_, end, e_.Int(steps));
-    std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(0);
-    IfActive([&] { Walk(0, begin, end, slots); });
-    std::vector<std::vector<Value*>> totals = ReduceOverTeam(0, slots);
+    const GpuEmitter::Accumulators slots = e_.MakeAccumulators(kFirst);
+    IfActive([&] { Walk(kFirst, begin, end, slots); });
+    const Totals totals = ReduceOverTeam(kFirst, slots);
     Value* first = b_.CreateICmpEQ(member_, e_.Int(0));
     if (active_) first = b_.CreateAnd(first, active_);
     e_.If(first, [&] {
-      for (size_t i = 0; i < totals.size(); ++i) {
+      for (ReductionId i : totals.ids()) {
         for (size_t k = 0; k < totals[i].size(); ++k) {
           e_.StorePartial(totals[i][k], e_.Partials(i, k), PartialAt(chunk_),
-                          e_.reduction(0, i).types[k]);
+                          e_.reduction(kFirst, i).types[k]);
         }
       }
     });
   }
 
   void CombineChunks() {
-    std::vector<GpuEmitter::Slots> slots = e_.MakeAccumulators(0);
+    const GpuEmitter::Accumulators slots = e_.MakeAccumulators(kFirst);
     e_.Loop(member_, e_.Int(e_.schedule().chunks), e_.Int(width_), [&](Value* chunk) {
-      for (size_t i = 0; i < slots.size(); ++i) {
-        const Reduction& r = e_.reduction(0, i);
+      for (ReductionId i : slots.ids()) {
+        const Reduction& r = e_.reduction(kFirst, i);
         std::vector<Value*> part;
         for (size_t k = 0; k < r.types.size(); ++k) {
           part.push_back(e_.LoadPartial(e_.Partials(i, k), PartialAt(chunk), r.types[k]));
@@ -310,7 +314,7 @@ class Teams {
         e_.SetSlots(slots[i], e_.Combine(r, e_.Current(slots[i]), part));
       }
     });
-    Finish(0, slots);
+    Finish(kFirst, slots);
   }
 
   GpuEmitter& e_;
@@ -322,7 +326,7 @@ class Teams {
   Value* team_;         // and the team's in the block
   Value* chunk_ = nullptr;
   Value* point_ = nullptr;
-  std::map<std::pair<int, kernel::NodeId>, GpuEmitter::Slots> kept_;  // by stage and node
+  std::map<std::pair<StageId, kernel::NodeId>, GpuEmitter::Slots> kept_;  // by stage and node
   Value* active_ = nullptr;  // whether the team has a point of its own; null for always
 };
 

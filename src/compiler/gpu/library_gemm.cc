@@ -20,7 +20,9 @@ using kernel::Node;
 using kernel::Param;
 using kernel::Reduction;
 using kernel::Stage;
+using kernel::StageId;
 using kernel::Store;
+using kernel::VariableId;
 using program::LibraryGemm;
 using program::LibraryMatrix;
 
@@ -30,7 +32,8 @@ struct Strides {
 };
 
 std::optional<Strides> StridesOf(const Kernel& kernel, const Index& index, const GpuFactors& f,
-                                 const std::vector<int>& points, const std::vector<int>& inner) {
+                                 const std::vector<VariableId>& points,
+                                 const std::vector<VariableId>& inner) {
   for (const Index::Term& t : index.terms()) {
     if (t.atom.kind != Atom::Kind::kVariable) return std::nullopt;
   }
@@ -49,7 +52,7 @@ void SetAlignment(LibraryMatrix& matrix, int64_t width) {
 // A plainly loaded factor; lossless conversions have been stripped already.
 std::optional<LibraryMatrix> FactorOf(const Kernel& kernel, const GpuFactors& f,
                                       const GpuPiece& piece, bool is_x, int64_t points, int64_t k) {
-  const Node& node = kernel.stages[0].nodes[piece.node];
+  const Node& node = kernel.stages.front().nodes[piece.node];
   if (node.kind != Node::Kind::kLoad || node.guard.valid() || node.type != piece.type) {
     return std::nullopt;
   }
@@ -80,14 +83,14 @@ bool IsZero(const Node& node) {
 
 // The one store of the sum as it is, or rounded once to a factor's type.
 const Store* PlainStore(const Kernel& kernel, ElementType factor) {
-  if (kernel.stages.size() != 2 || kernel.stages[1].stores.size() != 1) return nullptr;
-  const Stage& stage = kernel.stages[1];
+  if (kernel.stages.size() != 2 || kernel.stages[StageId(1)].stores.size() != 1) return nullptr;
+  const Stage& stage = kernel.stages[StageId(1)];
   const Store& store = stage.stores[0];
   const Node* node = &stage.nodes[store.value];
   if (node->kind == Node::Kind::kOp && node->opcode == Opcode::kConvert && node->type == factor) {
     node = &stage.nodes[node->operands[0]];
   }
-  if (node->kind != Node::Kind::kReduced || node->stage != 0) return nullptr;
+  if (node->kind != Node::Kind::kReduced || node->stage != StageId(0)) return nullptr;
   const Param& param = kernel.params[store.param];
   if (param.role != Param::Role::kOutput || param.in_place_of.valid()) return nullptr;
   return &store;
@@ -118,8 +121,8 @@ std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& sched
   auto f = kernel::FindGpuFactors(kernel);
   const kernel::GpuTile& tile = schedule->product;
   if (!f || tile.x.type != tile.y.type) return std::nullopt;
-  const Reduction& reduction = kernel.stages[0].reductions[0];
-  const Node& init = kernel.stages[0].nodes[reduction.inits[0]];
+  const Reduction& reduction = kernel.stages.front().reductions.front();
+  const Node& init = kernel.stages.front().nodes[reduction.inits[0]];
   const Store* store = PlainStore(kernel, tile.x.type);
   if (!store || !IsZero(init)) return std::nullopt;
 

@@ -15,6 +15,8 @@ using kernel::Combiner;
 using kernel::CpuNestSchedule;
 using kernel::Index;
 using kernel::Kernel;
+using kernel::StageId;
+using kernel::VariableId;
 using testing::Buffer;
 using testing::KernelBuilder;
 using testing::StageBuilder;
@@ -84,13 +86,7 @@ bool AnyGeneral(const kernel::Stage& stage) {
   return false;
 }
 
-int64_t Extent(const Kernel& k, int v) { return k.variables[static_cast<size_t>(v)].extent; }
-
-int64_t OuterPoints(const Kernel& k) {
-  int64_t points = 1;
-  for (int v = 0; v < k.outer; ++v) points *= Extent(k, v);
-  return points;
-}
+int64_t Extent(const Kernel& k, VariableId v) { return k.variables[v].extent; }
 
 bool NoInner(const Kernel& k) {
   for (const kernel::Stage& stage : k.stages) {
@@ -107,12 +103,12 @@ CpuNestSchedule Plain(const Kernel& kernel) {
 }
 
 void Split(const Kernel& kernel, CpuNestSchedule& s, int64_t split) {
-  int64_t extent = Extent(kernel, kernel.stages[0].variables[0]);
+  int64_t extent = Extent(kernel, kernel.stages.front().variables[0]);
   s.split = split;
   s.chunks = (extent + split - 1) / split;
   s.items *= s.chunks;
-  for (T type : kernel.stages[0].reductions[0].types) {
-    s.scratch_bytes += kernel::CpuPartialBytes(type, OuterPoints(kernel)) * s.chunks;
+  for (T type : kernel.stages.front().reductions.front().types) {
+    s.scratch_bytes += kernel::CpuPartialBytes(type, kernel.OuterPoints()) * s.chunks;
   }
   s.max_tasks = std::min<int64_t>(s.items, 3);
 }
@@ -126,23 +122,24 @@ void RunAllWays(const Kernel& kernel) {
     RunKernel(kernel, Plain(kernel), cpu);
     int width = cpu.vector_bytes / 4;
     for (int unroll : {1, 4}) {
-      for (int v = 0; v < kernel.outer; ++v) {
+      for (VariableId v : kernel.OuterVariables()) {
         CpuNestSchedule s = Plain(kernel);
         s.vector_width = width;
         for (auto& stage : s.stages) stage = {v, unroll, unroll == 1};
         RunKernel(kernel, s, cpu);
         for (auto& stage : s.stages) stage.masked = false;
         // In squares with every other outer variable.
-        for (int w = 0; w < kernel.outer && NoInner(kernel) && unroll == 1; ++w) {
+        for (VariableId w : kernel.OuterVariables()) {
+          if (!NoInner(kernel) || unroll != 1) break;
           CpuNestSchedule squares = s;
           squares.tile_variable = w;
           if (w != v) RunKernel(kernel, squares, cpu);
         }
         // The same in blocks.
-        s.parallel = v + 1;
+        s.parallel = v.value() + 1;
         s.block = int64_t{width} * unroll;
         s.items = (Extent(kernel, v) + s.block - 1) / s.block;
-        for (int before = 0; before < v; ++before) s.items *= Extent(kernel, before);
+        for (VariableId before : IdRange(VariableId(0), v)) s.items *= Extent(kernel, before);
         s.max_tasks = std::min<int64_t>(s.items, 2);
         RunKernel(kernel, s, cpu);
         if (::testing::Test::HasFatalFailure()) return;
@@ -150,7 +147,7 @@ void RunAllWays(const Kernel& kernel) {
       CpuNestSchedule s = Plain(kernel);
       s.vector_width = width;
       bool any = false;
-      for (size_t i = 0; i < kernel.stages.size(); ++i) {
+      for (StageId i : kernel.stages.ids()) {
         if (kernel.stages[i].variables.empty() || AnyGeneral(kernel.stages[i])) continue;
         s.stages[i] = {kernel.stages[i].variables.back(), unroll, unroll == 1};
         any = true;
@@ -159,7 +156,7 @@ void RunAllWays(const Kernel& kernel) {
       if (::testing::Test::HasFatalFailure()) return;
     }
     // A reduction cut into chunks, if the stages before the last are one.
-    const kernel::Stage& first = kernel.stages[0];
+    const kernel::Stage& first = kernel.stages.front();
     if (first.reductions.size() == 1 && !AnyGeneral(first) &&
         Extent(kernel, first.variables[0]) > 1) {
       CpuNestSchedule s = Plain(kernel);
@@ -168,17 +165,19 @@ void RunAllWays(const Kernel& kernel) {
       if (kernel.outer > 0) {
         s = Plain(kernel);
         s.vector_width = width;
-        for (auto& stage : s.stages) stage = {kernel.outer - 1, 2};
+        for (auto& stage : s.stages) stage = {kernel.LastOuter(), 2};
         s.parallel = kernel.outer;
-        s.block = Extent(kernel, kernel.outer - 1);
-        for (int v = 0; v + 1 < kernel.outer; ++v) s.items *= Extent(kernel, v);
+        s.block = Extent(kernel, kernel.LastOuter());
+        for (VariableId v : IdRange(VariableId(0), kernel.LastOuter())) {
+          s.items *= Extent(kernel, v);
+        }
         Split(kernel, s, 2);
         RunKernel(kernel, s, cpu);
       }
       if (first.variables.size() == 1) {
         s = Plain(kernel);
         s.vector_width = width;
-        s.stages[0] = {first.variables[0], 2};
+        s.stages.front() = {first.variables[0], 2};
         Split(kernel, s, 2 * width);
         RunKernel(kernel, s, cpu);
       }
@@ -302,7 +301,7 @@ TEST(CpuNest, IndicesOutOfMemory) {
   StageBuilder s = k.Stage();
   Index i = k.Var(0);
   kernel::NodeId which = s.Op(Opcode::kAdd, T::kS32, {s.Load(at, i), s.Constant(T::kS32, 10)});
-  s.Store(out, i, s.Load(x, Index::Value(which.value(), 0, table - 1, i)));
+  s.Store(out, i, s.Load(x, Index::Value(which, 0, table - 1, i)));
   RunAllWays(k.kernel);
 }
 
@@ -326,11 +325,11 @@ TEST(CpuNest, ReductionsOfRowsByEveryKnownCombiner) {
     constexpr int64_t m = 3, n = 83;
     KernelBuilder k({m});
     const auto x = k.Input(c.type, m * n), out = k.Output(c.type, m);
-    int j = k.Inner(n, true);
+    const VariableId j = k.Inner(n, true);
     StageBuilder s = k.Stage({j});
     s.Reduce(c.kind, c.type, s.Load(x, k.Var(0) * n + k.Var(j)), s.Constant(c.type, c.init));
     StageBuilder after = k.Stage();
-    after.Store(out, k.Var(0), after.Reduced(0, 0, 0, c.type));
+    after.Store(out, k.Var(0), after.Reduced(s, 0, c.type));
     RunAllWays(k.kernel);
     if (HasFatalFailure()) return;
   }
@@ -342,11 +341,11 @@ TEST(CpuNest, ReductionsOfAllSizes) {
       KernelBuilder k({m});
       const auto x = k.Input(T::kF32, m * n), init = k.Input(T::kF32, 1),
                  out = k.Output(T::kF32, m);
-      int j = k.Inner(n, true);
+      const VariableId j = k.Inner(n, true);
       StageBuilder s = k.Stage({j});
       s.Reduce(Combiner::Kind::kSum, T::kF32, s.Load(x, k.Var(0) * n + k.Var(j)), s.Load(init, 0));
       StageBuilder after = k.Stage();
-      after.Store(out, k.Var(0), after.Reduced(0, 0, 0, T::kF32));
+      after.Store(out, k.Var(0), after.Reduced(s, 0, T::kF32));
       RunAllWays(k.kernel);
       if (HasFatalFailure()) return;
     }
@@ -359,7 +358,7 @@ TEST(CpuNest, ReductionOfColumnsAndSeveralDimensions) {
   KernelBuilder k({m});
   const auto x = k.Input(T::kF32, a * m * b), y = k.Input(T::kF32, m);
   const auto out = k.Output(T::kF32, m), squares = k.Output(T::kF32, a * m * b);
-  int i = k.Inner(a, true), j = k.Inner(b, true);
+  const VariableId i = k.Inner(a, true), j = k.Inner(b, true);
   StageBuilder s = k.Stage({i, j});
   Index at = k.Var(i) * (m * b) + k.Var(0) * b + k.Var(j);
   kernel::NodeId v = s.Load(x, at);
@@ -367,8 +366,8 @@ TEST(CpuNest, ReductionOfColumnsAndSeveralDimensions) {
   s.Reduce(Combiner::Kind::kSum, T::kF32, square, s.Constant(T::kF32, 0.5));
   s.Store(squares, at, square);
   StageBuilder after = k.Stage();
-  kernel::NodeId scaled = after.Op(Opcode::kMultiply, T::kF32,
-                                   {after.Reduced(0, 0, 0, T::kF32), after.Load(y, k.Var(0))});
+  kernel::NodeId scaled =
+      after.Op(Opcode::kMultiply, T::kF32, {after.Reduced(s, 0, T::kF32), after.Load(y, k.Var(0))});
   after.Store(out, k.Var(0), scaled);
   RunAllWays(k.kernel);
 }
@@ -379,15 +378,15 @@ TEST(CpuNest, MatrixProductWithBias) {
   const auto x = k.Input(T::kF32, m * depth), y = k.Input(T::kF32, depth * n),
              bias = k.Input(T::kF32, n);
   const auto out = k.Output(T::kF32, m * n);
-  int d = k.Inner(depth, true);
+  const VariableId d = k.Inner(depth, true);
   StageBuilder s = k.Stage({d});
   kernel::NodeId product =
       s.Op(Opcode::kMultiply, T::kF32,
            {s.Load(x, k.Var(0) * depth + k.Var(d)), s.Load(y, k.Var(d) * n + k.Var(1))});
   s.Reduce(Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
   StageBuilder after = k.Stage();
-  kernel::NodeId sum = after.Op(Opcode::kAdd, T::kF32,
-                                {after.Reduced(0, 0, 0, T::kF32), after.Load(bias, k.Var(1))});
+  kernel::NodeId sum =
+      after.Op(Opcode::kAdd, T::kF32, {after.Reduced(s, 0, T::kF32), after.Load(bias, k.Var(1))});
   after.Store(out, k.Var(0) * n + k.Var(1), sum);
   RunAllWays(k.kernel);
 }
@@ -398,7 +397,7 @@ TEST(CpuNest, GeneralCombinerInOrder) {
   KernelBuilder k({m});
   const auto x = k.Input(T::kF32, m * n), value = k.Output(T::kF32, m),
              where = k.Output(T::kS32, m);
-  int j = k.Inner(n, true);
+  const VariableId j = k.Inner(n, true);
   StageBuilder s = k.Stage({j});
   kernel::Reduction r;
   r.inputs = {s.Load(x, k.Var(0) * n + k.Var(j)), s.IndexValue(T::kS32, k.Var(j))};
@@ -423,8 +422,8 @@ TEST(CpuNest, GeneralCombinerInOrder) {
   r.combiner.results = {kernel::NodeId(5), kernel::NodeId(6)};
   s.get().reductions.push_back(r);
   StageBuilder after = k.Stage();
-  after.Store(value, k.Var(0), after.Reduced(0, 0, 0, T::kF32));
-  after.Store(where, k.Var(0), after.Reduced(0, 0, 1, T::kS32));
+  after.Store(value, k.Var(0), after.Reduced(s, 0, T::kF32));
+  after.Store(where, k.Var(0), after.Reduced(s, 1, T::kS32));
   RunAllWays(k.kernel);
 }
 
@@ -433,21 +432,21 @@ TEST(CpuNest, StagesOverOneRow) {
   constexpr int64_t m = 5, n = 70;
   KernelBuilder k({m});
   const auto x = k.Input(T::kF32, m * n), out = k.Output(T::kF32, m * n);
-  int i = k.Inner(n, true), j = k.Inner(n, true), l = k.Inner(n, false);
+  const VariableId i = k.Inner(n, true), j = k.Inner(n, true), l = k.Inner(n, false);
   StageBuilder first = k.Stage({i});
   first.Reduce(Combiner::Kind::kMax, T::kF32, first.Load(x, k.Var(0) * n + k.Var(i)),
                first.Constant(T::kF32, -1e30));
   StageBuilder second = k.Stage({j});
   kernel::NodeId below =
       second.Op(Opcode::kSubtract, T::kF32,
-                {second.Load(x, k.Var(0) * n + k.Var(j)), second.Reduced(0, 0, 0, T::kF32)});
+                {second.Load(x, k.Var(0) * n + k.Var(j)), second.Reduced(first, 0, T::kF32)});
   second.Reduce(Combiner::Kind::kSum, T::kF32, below, second.Constant(T::kF32, 0));
   StageBuilder third = k.Stage({l});
   Index at = k.Var(0) * n + k.Var(l);
   kernel::NodeId product =
-      third.Op(Opcode::kMultiply, T::kF32, {third.Load(x, at), third.Reduced(1, 0, 0, T::kF32)});
+      third.Op(Opcode::kMultiply, T::kF32, {third.Load(x, at), third.Reduced(second, 0, T::kF32)});
   kernel::NodeId value =
-      third.Op(Opcode::kAdd, T::kF32, {product, third.Reduced(0, 0, 0, T::kF32)});
+      third.Op(Opcode::kAdd, T::kF32, {product, third.Reduced(first, 0, T::kF32)});
   third.Store(out, at, value);
   RunAllWays(k.kernel);
 }
@@ -457,11 +456,11 @@ TEST(CpuNest, LargeReductionIsCutAndStoresBypassCaches) {
   constexpr int64_t n = 400000;
   KernelBuilder k({});
   const auto x = k.Input(T::kS32, n), out = k.Output(T::kS32, 1);
-  int j = k.Inner(n, true);
+  const VariableId j = k.Inner(n, true);
   StageBuilder s = k.Stage({j});
   s.Reduce(Combiner::Kind::kSum, T::kS32, s.Load(x, k.Var(j)), s.Constant(T::kS32, 1));
   StageBuilder after = k.Stage();
-  after.Store(out, 0, after.Reduced(0, 0, 0, T::kS32));
+  after.Store(out, 0, after.Reduced(s, 0, T::kS32));
   CpuNestSchedule cut = kernel::ScheduleNest(k.kernel, cpu);
   EXPECT_GT(cut.split, 0);
   EXPECT_GT(cut.max_tasks, 1);

@@ -136,7 +136,7 @@ void Check(Opcode opcode, const std::function<R(A...)>& f, Direction direction =
     launch.kernel = lowered.kernels.next();
     kernel::CpuNestSchedule schedule;
     schedule.vector_width = bytes / 4;
-    schedule.stages = {{bytes == 4 ? -1 : 0, 1}};
+    schedule.stages = {{kernel::VariableId(bytes == 4 ? -1 : 0), 1}};
     lowered.kernels.push_back({k.kernel, schedule});
     program.steps.push_back({launch});
     codegen::Options options;

@@ -11,6 +11,7 @@
 namespace kiln {
 namespace {
 
+using kernel::VariableId;
 using testing::Buffer;
 using testing::KernelBuilder;
 using testing::StageBuilder;
@@ -102,7 +103,7 @@ KernelBuilder WithEpilogue(int64_t m, int64_t n, int64_t depth, T type = T::kF32
   const auto x = k.Input(type, m * depth), y = k.Input(type, depth * n), bias = k.Input(type, n);
   const auto residual = k.Input(type, m * n), column = k.Input(T::kF32, m);
   const auto out = k.Output(type, m * n), positive = k.Output(T::kPred, m * n);
-  int d = k.Inner(depth, true);
+  const VariableId d = k.Inner(depth, true);
   StageBuilder s = k.Stage({d});
   kernel::NodeId product =
       s.Op(Opcode::kMultiply, type,
@@ -111,7 +112,7 @@ KernelBuilder WithEpilogue(int64_t m, int64_t n, int64_t depth, T type = T::kF32
   StageBuilder after = k.Stage();
   kernel::Index at = k.Var(0) * n + k.Var(1);
   kernel::NodeId sum =
-      after.Op(Opcode::kAdd, type, {after.Reduced(0, 0, 0, type), after.Load(bias, k.Var(1))});
+      after.Op(Opcode::kAdd, type, {after.Reduced(s, 0, type), after.Load(bias, k.Var(1))});
   kernel::NodeId zero = after.Constant(type, 0);
   kernel::NodeId value = after.Op(Opcode::kMaximum, type, {sum, zero});
   value = after.Op(Opcode::kAdd, type, {value, after.Load(residual, at)});
@@ -154,7 +155,7 @@ TEST(Product, BatchAndTransposedResult) {
     KernelBuilder k({batch, m, n});
     const auto x = k.Input(T::kF32, batch * m * depth), y = k.Input(T::kF32, batch * depth * n);
     const auto out = k.Output(T::kF32, batch * m * n);
-    int d = k.Inner(depth, true);
+    const VariableId d = k.Inner(depth, true);
     StageBuilder s = k.Stage({d});
     kernel::NodeId product = s.Op(Opcode::kMultiply, T::kF32,
                                   {s.Load(x, k.Var(0) * (m * depth) + k.Var(1) * depth + k.Var(d)),
@@ -163,13 +164,13 @@ TEST(Product, BatchAndTransposedResult) {
     StageBuilder after = k.Stage();
     kernel::Index at = k.Var(0) * (m * n);
     at = at + (transposed ? k.Var(2) * m + k.Var(1) : k.Var(1) * n + k.Var(2));
-    after.Store(out, at, after.Reduced(0, 0, 0, T::kF32));
+    after.Store(out, at, after.Reduced(s, 0, T::kF32));
     RunProduct(k.kernel);
     if (HasFatalFailure()) return;
     // The same with something to do for each element.
     kernel::NodeId value =
         after.Op(Opcode::kAdd, T::kF32, {kernel::NodeId(0), after.Constant(T::kF32, 1)});
-    k.kernel.stages[1].stores[0].value = value;
+    k.kernel.stages[kernel::StageId(1)].stores[0].value = value;
     RunProduct(k.kernel);
     if (HasFatalFailure()) return;
   }
@@ -181,7 +182,7 @@ TEST(Product, PackedOperandIsReadOnce) {
   KernelBuilder k({n, n});
   const auto x = k.Input(T::kF32, n * n), y = k.Input(T::kF32, n * n),
              out = k.Output(T::kF32, n * n);
-  int d = k.Inner(n, true);
+  const VariableId d = k.Inner(n, true);
   StageBuilder s = k.Stage({d});
   kernel::NodeId product =
       s.Op(Opcode::kMultiply, T::kF32,
@@ -189,9 +190,8 @@ TEST(Product, PackedOperandIsReadOnce) {
   s.Reduce(kernel::Combiner::Kind::kSum, T::kF32, product, s.Constant(T::kF32, 0));
   StageBuilder after = k.Stage();
   kernel::Index at = k.Var(0) * n + k.Var(1);
-  after.Store(
-      out, at,
-      after.Op(Opcode::kAdd, T::kF32, {after.Reduced(0, 0, 0, T::kF32), after.Load(x, at)}));
+  after.Store(out, at,
+              after.Op(Opcode::kAdd, T::kF32, {after.Reduced(s, 0, T::kF32), after.Load(x, at)}));
   RunProduct(k.kernel);
   target::Cpu cpu = target::HostCpu().cpu;
   auto contraction = kernel::AsContraction(k.kernel, cpu);

@@ -10,15 +10,17 @@
 namespace kiln::kernel {
 namespace {
 
+constexpr VariableId kFirst(0), kSecond(1);
+
 std::vector<Index> Variables(const std::vector<int64_t>& dims) {
   std::vector<Index> v;
-  for (size_t i = 0; i < dims.size(); ++i) v.push_back(Index::Variable(i, dims[i]));
+  for (size_t i = 0; i < dims.size(); ++i) v.push_back(Index::Variable(VariableId(i), dims[i]));
   return v;
 }
 
 TEST(Index, ReshapeOfRowMajorIsLinear) {
   // [6,28] read through [6,4,7] has the offset of [6,28].
-  Index e = Index::Variable(0, 6) * 28 + Index::Variable(1, 28);
+  Index e = Index::Variable(kFirst, 6) * 28 + Index::Variable(kSecond, 28);
   std::vector<int64_t> dims = {6, 4, 7};
   std::vector<Index> parts = Delinearise(e, dims);
   EXPECT_EQ(parts[0].ToString(), "d0");
@@ -26,17 +28,17 @@ TEST(Index, ReshapeOfRowMajorIsLinear) {
 }
 
 TEST(Index, MergedVariableSplitsAndRecombines) {
-  Index e = Index::Variable(0, 7 * 5 * 3 * 2);
+  Index e = Index::Variable(kFirst, 7 * 5 * 3 * 2);
   std::vector<int64_t> dims = {7, 5, 3, 2};
   EXPECT_EQ(Linearise(Delinearise(e, dims), RowMajorStrides(dims)).ToString(), "d0");
 }
 
 TEST(Index, StrideOfIsTheCoefficientOrNothing) {
-  Index v = Index::Variable(0, 100), w = Index::Variable(1, 10);
-  EXPECT_EQ((v * 3 + w).StrideOf(0), 3);
-  EXPECT_EQ((w * 3).StrideOf(0), 0);
-  EXPECT_EQ(v.FloorDiv(7).StrideOf(0), std::nullopt);
-  EXPECT_EQ(v.FloorDiv(7).StrideOf(1), 0);
+  Index v = Index::Variable(kFirst, 100), w = Index::Variable(kSecond, 10);
+  EXPECT_EQ((v * 3 + w).StrideOf(kFirst), 3);
+  EXPECT_EQ((w * 3).StrideOf(kFirst), 0);
+  EXPECT_EQ(v.FloorDiv(7).StrideOf(kFirst), std::nullopt);
+  EXPECT_EQ(v.FloorDiv(7).StrideOf(kSecond), 0);
 }
 
 // Simplified division and remainder agree with arithmetic at every point, on random sums.
@@ -54,7 +56,7 @@ TEST(Index, DivisionsAgreeWithArithmetic) {
     Index quotient = e.FloorDiv(a), rest = e.Mod(a);
     Index nested = e.FloorDiv(a).FloorDiv(b), both = e.FloorDiv(a).Mod(b) * 2 + e.Mod(a).Mod(b);
     Index back = quotient * a + rest;
-    std::vector<int64_t> at(3);
+    IdVector<VariableId, int64_t> at(3);
     do {
       int64_t value = e.Evaluate(at);
       int64_t q = value >= 0 ? value / a : -((-value + a - 1) / a);

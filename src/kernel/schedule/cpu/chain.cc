@@ -41,9 +41,9 @@ class Scheduler {
     auto product = AsProduct(product_, cpu_, is_constant_);
     if (!product || !GoRowByRow(product->contraction)) return std::nullopt;
     s_.rows = ScheduleNest(rows_, cpu_);
-    const int vector = s_.rows.stages[0].vector_variable;
-    bool blocked = vector < 0 || vector >= rows_.outer - 1;
-    if (!blocked || s_.rows.tile_variable >= 0 || s_.rows.panels || s_.rows.strips.width > 0) {
+    const VariableId vector = s_.rows.stages.front().vector_variable;
+    bool blocked = !vector.valid() || vector >= rows_.LastOuter();
+    if (!blocked || s_.rows.tile_variable.valid() || s_.rows.panels || s_.rows.strips.width > 0) {
       return std::nullopt;
     }
     if (!ChooseBlocks(*product)) return std::nullopt;
@@ -53,14 +53,13 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return rows_.variables[v].extent; }
+  int64_t Extent(VariableId v) const { return rows_.variables[v].extent; }
 
   // Whether all linked results have rows that lie in order of the batch and of m, and are read by
   // the rows' kernel in the order of its outer points.
   bool GoRowByRow(const Contraction& c) {
     if (rows_.outer == 0 || c.problem.n < 2) return false;
-    int64_t points = 1;
-    for (int v = 0; v < rows_.outer; ++v) points *= Extent(v);
+    const int64_t points = rows_.OuterPoints();
     if (points == 0) return false;
     const int64_t elements = c.problem.BatchSize() * c.problem.m * c.problem.n;
     if (elements % points != 0) return false;
@@ -92,8 +91,8 @@ class Scheduler {
         ++stores;
         Index rest = store.index;
         int64_t stride = 1;
-        auto take = [&](int v, int64_t extent) {
-          if (v >= 0) rest = rest + Index::Variable(v, extent) * -stride;
+        auto take = [&](VariableId v, int64_t extent) {
+          if (v.valid()) rest = rest + Index::Variable(v, extent) * -stride;
           stride *= extent;
         };
         take(c.n_variable, c.problem.n);
@@ -113,11 +112,11 @@ class Scheduler {
         if (n.kind != Node::Kind::kLoad || n.param != param) continue;
         Index rest = n.index;
         int64_t stride = row_;
-        for (int v = rows_.outer; v-- > 0;) {
+        for (VariableId v : std::views::reverse(rows_.OuterVariables())) {
           rest = rest + Index::Variable(v, Extent(v)) * -stride;
           stride *= Extent(v);
         }
-        for (int v = 0; v < rows_.outer; ++v) {
+        for (VariableId v : rows_.OuterVariables()) {
           if (rest.DependsOn(v)) return false;
         }
         if (rest.low() < 0 || rest.high() >= row_) return false;
@@ -168,7 +167,7 @@ class Scheduler {
     s_.product_items = s_.gemm.n_panels;
     if (s_.block_rows * n % row_ != 0 || s_.gemm.items_along_m) return false;
     points_ = s_.block_rows * n / row_;
-    const int64_t last = Extent(rows_.outer - 1);
+    const int64_t last = Extent(rows_.LastOuter());
     if (divides && (p.m % s_.block_rows != 0 || last % points_ != 0)) return false;
     return true;
   }

@@ -36,7 +36,7 @@ constexpr int64_t kMaxChunks = 512;
 class Scheduler {
  public:
   Scheduler(const Kernel& kernel, const target::Cpu& cpu) : kernel_(kernel), cpu_(cpu) {
-    for (int v = 0; v < kernel.outer; ++v) points_ *= Extent(v);
+    points_ = kernel.OuterPoints();
     s_.stages.resize(kernel.stages.size());
   }
 
@@ -60,7 +60,7 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  int64_t Extent(VariableId v) const { return kernel_.variables[v].extent; }
   double BytesPerMicrosecond() const { return bytes_ > cpu_.l2_bytes ? 12e3 : 50e3; }
 
   // Lanes: as many as the type that most values have fits into a vector register. Wider types take
@@ -79,16 +79,16 @@ class Scheduler {
   }
 
   // The outer variable along which an access is contiguous, where it may be a tile's.
-  int TileOf(const Index& index, int vector) const {
-    if (vector < 0 || vector >= kernel_.outer || Extent(vector) < s_.vector_width) return -1;
-    if (s_.vector_width < 4 || s_.vector_width > kLargestSquare) return -1;
+  VariableId TileOf(const Index& index, VariableId vector) const {
+    if (!kernel_.IsOuter(vector) || Extent(vector) < s_.vector_width) return {};
+    if (s_.vector_width < 4 || s_.vector_width > kLargestSquare) return {};
     for (const Stage& stage : kernel_.stages) {
-      if (!stage.variables.empty() || !stage.reductions.empty()) return -1;
+      if (!stage.variables.empty() || !stage.reductions.empty()) return {};
     }
-    for (int v = 0; v < kernel_.outer; ++v) {
+    for (VariableId v : kernel_.OuterVariables()) {
       if (v != vector && Extent(v) >= s_.vector_width && index.StrideOf(v) == 1) return v;
     }
-    return -1;
+    return {};
   }
 
   // Squares of narrow elements are smaller than vectors of them. Where something is transposed they
@@ -104,26 +104,25 @@ class Scheduler {
   }
 
   void ChooseTile() {
-    int vector = s_.stages[0].vector_variable;
+    const VariableId vector = s_.stages.front().vector_variable;
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
-        if (n.kind != Node::Kind::kLoad || n.guard.valid() || s_.tile_variable >= 0) continue;
-        std::optional<int64_t> stride = vector < 0 ? std::nullopt : n.index.StrideOf(vector);
+        if (n.kind != Node::Kind::kLoad || n.guard.valid() || s_.tile_variable.valid()) continue;
+        std::optional<int64_t> stride;
+        if (vector.valid()) stride = n.index.StrideOf(vector);
         if (stride && std::abs(*stride) > 1) s_.tile_variable = TileOf(n.index, vector);
       }
     }
   }
 
   int64_t StagePoints(const Stage& stage) const {
-    int64_t points = points_;
-    for (int v : stage.variables) points *= Extent(v);
-    return points;
+    return points_ * kernel_.PointsOf(stage.variables);
   }
 
-  // Cycles of one point of a stage with vectors along `vector` (-1: scalar code).
-  double PointCost(const Stage& stage, int vector) const {
+  // Cycles of one point of a stage with vectors along `vector` (none: scalar code).
+  double PointCost(const Stage& stage, VariableId vector) const {
     double lanes = 1;
-    if (vector >= 0) {
+    if (vector.valid()) {
       int64_t extent = std::max<int64_t>(Extent(vector), 1);
       int64_t steps = CeilDiv(extent, s_.vector_width);
       // Without masks the remainder is processed one by one.
@@ -133,14 +132,14 @@ class Scheduler {
     const bool transposes = StripsTranspose(kernel_, cpu_, vector, s_.vector_width);
     double cost = 0;
     auto access = [&](const Index& index, bool load) {
-      if (vector < 0) {
+      if (!vector.valid()) {
         cost += kAccessCost;
         return;
       }
       std::optional<int64_t> stride = index.StrideOf(vector);
       if (stride && *stride >= -1 && *stride <= 1) {
         cost += kAccessCost / lanes;
-      } else if (stride && ((load && TileOf(index, vector) >= 0) ||
+      } else if (stride && ((load && TileOf(index, vector).valid()) ||
                             (transposes && IsSquareInStrips(stage, index, vector)))) {
         cost += kTransposeCost;
       } else {
@@ -173,13 +172,13 @@ class Scheduler {
                          [](const Stage& stage) { return !stage.variables.empty(); }) > 1;
   }
 
-  // The stage's best inner vector variable (-1: none pays) and its cost.
-  std::pair<int, double> BestInner(const Stage& stage) const {
+  // The stage's best inner vector variable, if one pays, and its cost.
+  std::pair<VariableId, double> BestInner(const Stage& stage) const {
     double points = static_cast<double>(StagePoints(stage));
-    std::pair<int, double> best{-1, points * PointCost(stage, -1)};
+    std::pair<VariableId, double> best{{}, points * PointCost(stage, {})};
     // A scalar sum waits for each addition.
     if (!stage.reductions.empty()) best.second += points * 4;
-    for (int v : stage.variables) {
+    for (VariableId v : stage.variables) {
       if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyGeneral(stage))) continue;
       double combine = kCombineLanesCost * static_cast<double>(stage.reductions.size());
       if (IsChained()) combine = kChainCost;
@@ -191,16 +190,16 @@ class Scheduler {
 
   void ChooseVectors() {
     double inner_cost = 0;
-    std::vector<int> inner;
+    IdVector<StageId, VariableId> inner;
     for (const Stage& stage : kernel_.stages) {
       auto [variable, cost] = BestInner(stage);
       inner.push_back(variable);
       inner_cost += cost;
     }
-    int outer = -1;
+    VariableId outer;
     double outer_cost = inner_cost;
     // From the innermost: between equals that one walks through memory in order.
-    for (int v = kernel_.outer; v-- > 0;) {
+    for (VariableId v : std::views::reverse(kernel_.OuterVariables())) {
       if (Extent(v) <= 1) continue;
       double cost = 0;
       for (const Stage& stage : kernel_.stages) {
@@ -211,13 +210,13 @@ class Scheduler {
         outer_cost = cost;
       }
     }
-    for (size_t s = 0; s < s_.stages.size(); ++s) {
-      s_.stages[s].vector_variable = outer >= 0 ? outer : inner[s];
+    for (StageId s : s_.stages.ids()) {
+      s_.stages[s].vector_variable = outer.valid() ? outer : inner[s];
     }
     cycles_ = outer_cost;
     bytes_ = static_cast<double>(kernel_.bytes_read + kernel_.bytes_written);
-    bool any = outer >= 0;
-    for (int v : inner) any |= v >= 0;
+    bool any = outer.valid();
+    for (VariableId v : inner) any |= v.valid();
     if (!any) s_.vector_width = 1;
   }
 
@@ -283,24 +282,24 @@ class Scheduler {
   void ChooseUnroll() {
     int outer_unroll = 64;
     bool outer_masked = false;
-    for (size_t s = 0; s < s_.stages.size(); ++s) {
+    for (StageId s : s_.stages.ids()) {
       CpuStageSchedule& stage = s_.stages[s];
-      if (stage.vector_variable < 0) continue;
+      if (!stage.vector_variable.valid()) continue;
       int64_t vectors = Extent(stage.vector_variable) / s_.vector_width;
-      bool outer = stage.vector_variable < kernel_.outer;
+      bool outer = kernel_.IsOuter(stage.vector_variable);
       stage.unroll = outer && !kernel_.stages[s].reductions.empty()
                          ? ColumnUnroll(kernel_.stages[s], vectors)
                          : UnrollOf(kernel_.stages[s]);
-      if (s_.tile_variable >= 0) stage.unroll = 1;
+      if (s_.tile_variable.valid()) stage.unroll = 1;
       while (stage.unroll > 1 && stage.unroll > vectors) stage.unroll /= 2;
       stage.masked = cpu_.has_masks && stage.unroll == 1 && WeightOf(kernel_.stages[s]) > 16 &&
-                     s_.tile_variable < 0;
+                     !s_.tile_variable.valid();
       outer_unroll = std::min(outer_unroll, stage.unroll);
       outer_masked |= stage.masked;
     }
     // Along an outer variable all stages take the same steps.
     for (CpuStageSchedule& stage : s_.stages) {
-      if (stage.vector_variable >= 0 && stage.vector_variable < kernel_.outer) {
+      if (kernel_.IsOuter(stage.vector_variable)) {
         stage.unroll = outer_unroll;
         stage.masked = outer_masked && outer_unroll == 1;
       }
@@ -309,19 +308,20 @@ class Scheduler {
 
   // Kernels of a few numbers are bound by latency.
   void ChooseHalving() {
-    int v = s_.stages[0].vector_variable;
-    if (v < 0 || v >= kernel_.outer || s_.tile_variable >= 0 || points_ != Extent(v)) return;
-    if (kernel_.stages.size() > 1 || !kernel_.stages[0].variables.empty()) return;
+    const VariableId v = s_.stages.front().vector_variable;
+    if (!kernel_.IsOuter(v) || s_.tile_variable.valid() || points_ != Extent(v)) return;
+    if (kernel_.stages.size() > 1 || !kernel_.stages.front().variables.empty()) return;
     if (points_ >= 2 * s_.vector_width || points_ % s_.vector_width == 0) return;
-    if (std::popcount(static_cast<uint64_t>(points_)) * WeightOf(kernel_.stages[0]) > 24) return;
+    if (std::popcount(static_cast<uint64_t>(points_)) * WeightOf(kernel_.stages.front()) > 24)
+      return;
     while (s_.vector_width > points_) s_.vector_width /= 2;
-    s_.stages[0].unroll = 1;
-    s_.stages[0].masked = false;
-    s_.stages[0].halving = true;
+    s_.stages.front().unroll = 1;
+    s_.stages.front().masked = false;
+    s_.stages.front().halving = true;
   }
 
   // Whether all loads are contiguous along a variable, or invariant.
-  bool ReadsAlong(int variable) const {
+  bool ReadsAlong(VariableId variable) const {
     for (const Stage& stage : kernel_.stages) {
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad) continue;
@@ -340,28 +340,29 @@ class Scheduler {
     double n = static_cast<double>(points_);
     double target = std::max(1.0, std::min(kItemBytes / std::max(bytes_ / n, 1e-3),
                                            kItemCycles / std::max(cycles_ / n, 1e-3)));
-    int vector = s_.stages[0].vector_variable;
-    bool outer_vector = vector >= 0 && vector < kernel_.outer;
-    int most = outer_vector ? vector + 1 : kernel_.outer;
-    int tile = s_.tile_variable;
+    const VariableId vector = s_.stages.front().vector_variable;
+    int most = kernel_.IsOuter(vector) ? vector.value() + 1 : kernel_.outer;
+    const VariableId tile = s_.tile_variable;
     // Stores past the caches do not mind where they go, as long as they fill lines; reads do.
-    if (tile >= 0 && s_.nontemporal && Extent(tile) >= 16 * s_.vector_width && ReadsAlong(tile)) {
+    if (tile.valid() && s_.nontemporal && Extent(tile) >= 16 * s_.vector_width &&
+        ReadsAlong(tile)) {
       s_.panels = true;
       s_.block = std::min<int64_t>(s_.vector_width, Extent(vector));
       s_.items = points_ / Extent(tile) / Extent(vector) * CeilDiv(Extent(vector), s_.block);
       return;
     }
-    if (tile >= 0) most = std::min(most, tile + 1);
+    if (tile.valid()) most = std::min(most, tile.value() + 1);
     // The points below the first p variables, for the first p where they are no more than an item
     // should have.
     double below = n;
     while (s_.parallel < most && below > target) {
-      below /= static_cast<double>(Extent(s_.parallel++));
-      s_.items *= Extent(s_.parallel - 1);
+      const int64_t extent = Extent(VariableId(s_.parallel++));
+      below /= static_cast<double>(extent);
+      s_.items *= extent;
     }
     if (s_.parallel == 0) return;
-    int last = s_.parallel - 1;
-    int64_t step = last == vector ? s_.vector_width * s_.stages[0].unroll : 1;
+    const VariableId last(s_.parallel - 1);
+    int64_t step = last == vector ? s_.vector_width * s_.stages.front().unroll : 1;
     if (last == tile) step = s_.vector_width;
     int64_t block = static_cast<int64_t>(target / below);
     block =
@@ -371,12 +372,12 @@ class Scheduler {
   }
 
   void ChooseSplit() {
-    const Stage& first = kernel_.stages[0];
+    const Stage& first = kernel_.stages.front();
     if (points_ == 0 || first.reductions.empty() || first.variables.empty() || AnyGeneral(first)) {
       return;
     }
     // The stages that follow run on one thread: nothing large may be among them.
-    for (size_t s = 1; s < kernel_.stages.size(); ++s) {
+    for (StageId s : kernel_.stages.ids(StageId(1))) {
       if (!kernel_.stages[s].variables.empty()) return;
     }
     int64_t extent = Extent(first.variables[0]);
@@ -385,8 +386,8 @@ class Scheduler {
     int64_t wanted = static_cast<int64_t>(bytes_ / items / kChunkBytes);
     wanted = std::min({wanted, kMaxChunks, extent});
     if (wanted < 2) return;
-    int64_t step = first.variables[0] == s_.stages[0].vector_variable
-                       ? s_.vector_width * s_.stages[0].unroll
+    int64_t step = first.variables[0] == s_.stages.front().vector_variable
+                       ? s_.vector_width * s_.stages.front().unroll
                        : 1;
     int64_t split = CeilDiv(CeilDiv(extent, wanted), step) * step;
     if (split >= extent) return;
@@ -419,13 +420,13 @@ CpuNestSchedule ScheduleNest(const Kernel& kernel, const target::Cpu& cpu) {
 
 std::string CpuNestSchedule::ToString() const {
   std::string out = Cat("width ", vector_width, " (");
-  for (size_t s = 0; s < stages.size(); ++s) {
-    out += Cat(s > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll,
+  for (StageId s : stages.ids()) {
+    out += Cat(s.value() > 0 ? ", d" : "d", stages[s].vector_variable, " x", stages[s].unroll,
                stages[s].masked    ? " masked"
                : stages[s].halving ? " halving"
                                    : "");
   }
-  if (tile_variable >= 0) out += Cat(", tiles of d", tile_variable);
+  if (tile_variable.valid()) out += Cat(", tiles of d", tile_variable);
   out += Cat(") parallel ", parallel, " block ", block);
   if (split > 0) out += Cat(" split ", split, " in ", chunks, " scratch ", scratch_bytes);
   out += Cat(" items ", items, " tasks ", max_tasks);
@@ -433,7 +434,7 @@ std::string CpuNestSchedule::ToString() const {
   if (strips.width > 0) {
     out += Cat(" strips of ", strips.width);
     for (const CpuStageSchedule& stage : stages)
-      out += Cat(&stage == &stages[0] ? " rows " : ", ", stage.rows,
+      out += Cat(&stage == &stages.front() ? " rows " : ", ", stage.rows,
                  stage.by_columns ? " by columns" : "");
     for (const CpuStrips::Kept& k : strips.kept) out += Cat(" kept p", k.param, " at ", k.offset);
   }

@@ -16,8 +16,8 @@ constexpr int kLargestSquare = 16;
 // One stage's inner loops.
 struct CpuStageSchedule {
   // The variable whose consecutive points make a vector: an outer one (then the same in all stages)
-  // or an inner one of this stage; -1 for scalar code.
-  int vector_variable = -1;
+  // or an inner one of this stage; none for scalar code.
+  VariableId vector_variable;
   // Independent vectors in flight along it. For a reduction along it they are independent
   // accumulators, combined as a fixed tree: accumulator i with i + n/2, and lanes alike.
   int unroll = 1;
@@ -55,7 +55,7 @@ struct CpuStrips {
 // the end of a page, nor past the wait for a row's sum, and fetches lines that are only written
 // when they are written.
 struct CpuPrefetch {
-  int stage = -1;  // with whose vectors it goes
+  StageId stage;  // with whose vectors it goes
   ParamId param;
   Index index;  // of what the stage's point asks for
   bool write = false;
@@ -64,12 +64,12 @@ struct CpuPrefetch {
 
 struct CpuNestSchedule {
   int vector_width = 1;  // elements in a vector, the same for every type in the kernel
-  std::vector<CpuStageSchedule> stages;
-  // An outer variable, or -1. With it a step takes vector_width points of this variable instead of
-  // unrolling along the vector variable, so that what is contiguous along the one but not along the
-  // other is moved in squares, which are transposed in registers. No stage has inner variables
+  IdVector<StageId, CpuStageSchedule> stages;
+  // An outer variable, or none. With it a step takes vector_width points of this variable instead
+  // of unrolling along the vector variable, so that what is contiguous along the one but not along
+  // the other is moved in squares, which are transposed in registers. No stage has inner variables
   // then.
-  int tile_variable = -1;
+  VariableId tile_variable;
 
   // Work items: the points of the first `parallel` outer variables, the last of these in blocks of
   // `block` points (a multiple of what a vector step takes, where it is the vector variable).

@@ -10,8 +10,8 @@ class Rows {
  public:
   Rows(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule)
       : kernel_(kernel), cpu_(cpu), s_(schedule) {
-    for (size_t s = 0; s < s_.stages.size(); ++s) {
-      if (OwnVector(s) >= 0) walks_.push_back(s);
+    for (StageId s : s_.stages.ids()) {
+      if (OwnVector(s).valid()) walks_.push_back(s);
     }
   }
 
@@ -19,7 +19,7 @@ class Rows {
     if (s_.vector_width == 1) return;
     bool chained = walks_.size() >= 2 && s_.split == 0;
     if (chained) extent_ = Extent(OwnVector(walks_[0]));
-    for (size_t s : walks_) chained = chained && Extent(OwnVector(s)) == extent_;
+    for (StageId s : walks_) chained = chained && Extent(OwnVector(s)) == extent_;
     if (chained) StageRows();
     KeepWhatIsReadAgain();
     if (kernel_.bytes_read + kernel_.bytes_written <= cpu_.l2_bytes) return;
@@ -30,23 +30,23 @@ class Rows {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  int64_t Extent(VariableId v) const { return kernel_.variables[v].extent; }
 
-  // The vector variable of a stage's own, or -1.
-  int OwnVector(size_t s) const {
-    int v = s_.stages[s].vector_variable;
-    return v >= kernel_.outer ? v : -1;
+  // The vector variable of a stage's own, or none.
+  VariableId OwnVector(StageId s) const {
+    const VariableId v = s_.stages[s].vector_variable;
+    return kernel_.IsInner(v) ? v : VariableId();
   }
 
   // The index with one inner variable in another one's place; nothing where it has inner variables
   // but that one, or is not contiguous along it.
-  std::optional<Index> Moved(const Index& index, int from, int to) const {
+  std::optional<Index> Moved(const Index& index, VariableId from, VariableId to) const {
     if (index.StrideOf(from) != 1) return std::nullopt;
-    std::vector<Index> replacements;
-    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
-      int id = static_cast<int>(v);
-      if (id >= kernel_.outer && id != from && index.DependsOn(id)) return std::nullopt;
-      replacements.push_back(Index::Variable(id == from ? to : id, Extent(id == from ? to : id)));
+    IdVector<VariableId, Index> replacements;
+    for (VariableId v : kernel_.variables.ids()) {
+      if (kernel_.IsInner(v) && v != from && index.DependsOn(v)) return std::nullopt;
+      const VariableId now = v == from ? to : v;
+      replacements.push_back(Index::Variable(now, Extent(now)));
     }
     return index.Substitute(replacements);
   }
@@ -60,8 +60,8 @@ class Rows {
   bool CanBeStaged(ParamId param) const {
     if (kernel_.params[param].in_place_of.valid() || RowBytes(param) > cpu_.l1_bytes / 3)
       return false;
-    if (walks_.back() + 1 != kernel_.stages.size()) return false;
-    size_t last = walks_.back();
+    const StageId last = walks_.back();
+    if (last != kernel_.stages.last()) return false;
     std::optional<Index> place;
     for (const Store& store : kernel_.stages[last].stores) {
       if (store.param != param) continue;
@@ -70,10 +70,10 @@ class Rows {
     }
     if (!place || place->StrideOf(OwnVector(last)) != 1) return false;
     bool stored_before = false;
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    for (StageId s : kernel_.stages.ids()) {
       const Stage& stage = kernel_.stages[s];
       auto same = [&](const Index& index) {
-        return OwnVector(s) >= 0 && Moved(index, OwnVector(s), OwnVector(last)) == place;
+        return OwnVector(s).valid() && Moved(index, OwnVector(s), OwnVector(last)) == place;
       };
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad || n.param != param) continue;
@@ -139,9 +139,9 @@ class Rows {
   // items enough.
   void LengthenBlocks() {
     constexpr int64_t kMostRows = 48, kItemsEnough = 64;
-    int last = s_.parallel - 1;
     if (s_.parallel != kernel_.outer) return;
-    int64_t extent = Extent(last), outside = s_.items / ((extent + s_.block - 1) / s_.block);
+    int64_t extent = Extent(kernel_.LastOuter()),
+            outside = s_.items / ((extent + s_.block - 1) / s_.block);
     int64_t block = std::min(kMostRows, extent * outside / kItemsEnough);
     if (block <= s_.block) return;
     s_.block = std::min(block, extent);
@@ -166,18 +166,18 @@ class Rows {
   void PrefetchStreams() {
     constexpr int kMostWeight = 60;
     constexpr int64_t kPage = 4096;
-    if (s_.tile_variable >= 0) return;
-    for (size_t s = 0; s < s_.stages.size(); ++s) {
+    if (s_.tile_variable.valid()) return;
+    for (StageId s : s_.stages.ids()) {
       const Stage& stage = kernel_.stages[s];
-      int vector = s_.stages[s].vector_variable;
-      if (vector < 0 || WeightOf(stage) > kMostWeight) continue;
+      const VariableId vector = s_.stages[s].vector_variable;
+      if (!vector.valid() || WeightOf(stage) > kMostWeight) continue;
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad || n.guard.valid() || n.index.StrideOf(vector) != 1)
           continue;
         const Param& param = kernel_.params[n.param];
         int64_t size = ByteWidth(param.type);
         if (param.elements * size <= cpu_.l2_bytes) continue;
-        AddPrefetch({static_cast<int>(s), n.param, n.index + kPage / size, false});
+        AddPrefetch({s, n.param, n.index + kPage / size, false});
       }
     }
   }
@@ -187,23 +187,23 @@ class Rows {
   void PrefetchRows() {
     // A core waits for few lines at a time: the next row comes with the walk that takes longest.
     // In a pipeline all go together.
-    size_t longest = s_.pipelined ? walks_.front() : walks_.back();
-    for (size_t s : walks_) {
+    StageId longest = s_.pipelined ? walks_.front() : walks_.back();
+    for (StageId s : walks_) {
       if (s_.pipelined) break;
       if (WeightOf(kernel_.stages[s]) > WeightOf(kernel_.stages[longest])) longest = s;
     }
     std::vector<ParamId> written;
-    const int next = kernel_.outer - 1;
+    const VariableId next = kernel_.LastOuter();
     for (size_t w = 0; w < walks_.size(); ++w) {
       const Stage& stage = kernel_.stages[walks_[w]];
-      int own = OwnVector(walks_[w]);
+      const VariableId own = OwnVector(walks_[w]);
       for (const Node& n : stage.nodes) {
         if (n.kind != Node::Kind::kLoad || n.guard.valid()) continue;
         if (kernel_.params[n.param].role == Param::Role::kOutput || !IsRow(n.param)) continue;
         std::optional<int64_t> row = n.index.StrideOf(next);
         std::optional<Index> index = Moved(n.index, own, OwnVector(longest));
         if (row && *row != 0 && index) {
-          AddPrefetch({static_cast<int>(longest), n.param, *index + *row, false});
+          AddPrefetch({longest, n.param, *index + *row, false});
         }
       }
       for (const Store& store : stage.stores) {
@@ -213,9 +213,9 @@ class Rows {
         bool first = std::find(written.begin(), written.end(), store.param) == written.end();
         written.push_back(store.param);
         if (!first || w == 0 || !IsRow(store.param) || s_.nontemporal) continue;
-        int before = OwnVector(walks_[w - 1]);
+        const VariableId before = OwnVector(walks_[w - 1]);
         std::optional<Index> index = Moved(store.index, own, before);
-        if (index) AddPrefetch({static_cast<int>(walks_[w - 1]), store.param, *index, true});
+        if (index) AddPrefetch({walks_[w - 1], store.param, *index, true});
       }
     }
   }
@@ -223,8 +223,8 @@ class Rows {
   const Kernel& kernel_;
   const target::Cpu& cpu_;
   CpuNestSchedule& s_;
-  std::vector<size_t> walks_;  // the stages with vectors along a variable of their own
-  int64_t extent_ = 0;         // of each of these variables
+  std::vector<StageId> walks_;  // the stages with vectors along a variable of their own
+  int64_t extent_ = 0;          // of each of these variables
 };
 
 }  // namespace

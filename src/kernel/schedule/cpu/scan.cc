@@ -20,7 +20,7 @@ constexpr int kMostInFlight = 8;
 class Scheduler {
  public:
   Scheduler(const Kernel& kernel, const target::Cpu& cpu)
-      : kernel_(kernel), cpu_(cpu), scanned_(kernel.stages[0].variables[0]) {
+      : kernel_(kernel), cpu_(cpu), scanned_(kernel.stages.front().variables[0]) {
     s_.stages.resize(kernel.stages.size());
   }
 
@@ -31,10 +31,10 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  int64_t Extent(VariableId v) const { return kernel_.variables[v].extent; }
 
   // Whether all of memory is walked one by one along a variable, or not at all.
-  bool IsContiguous(int v) const {
+  bool IsContiguous(VariableId v) const {
     auto fits = [&](const Index& index) {
       std::optional<int64_t> stride = index.StrideOf(v);
       return stride && std::abs(*stride) <= 1;
@@ -61,24 +61,25 @@ class Scheduler {
   }
 
   void ChooseVector() {
-    int best = -1, width = Width();
-    for (int v = kernel_.outer; v-- > 0;) {
+    VariableId best;
+    int width = Width();
+    for (VariableId v : std::views::reverse(kernel_.OuterVariables())) {
       if (Extent(v) < kMinVector || !IsContiguous(v)) continue;
-      if (best < 0 || Extent(v) > Extent(best)) best = v;
+      if (!best.valid() || Extent(v) > Extent(best)) best = v;
     }
-    if (best >= 0) {
+    if (best.valid()) {
       // Without masks the remainder is processed one by one.
       while (!cpu_.has_masks && width > Extent(best)) width /= 2;
     } else {
-      bool associative = std::ranges::all_of(kernel_.stages[0].reductions, [](const Reduction& r) {
-        return r.combiner.kind != Combiner::Kind::kGeneral;
-      });
+      bool associative = std::ranges::all_of(
+          kernel_.stages.front().reductions,
+          [](const Reduction& r) { return r.combiner.kind != Combiner::Kind::kGeneral; });
       if (associative && Extent(scanned_) >= 2 * width && IsContiguous(scanned_)) best = scanned_;
     }
-    if (best < 0 || width == 1) return;
+    if (!best.valid() || width == 1) return;
     s_.vector_width = width;
     int accumulators = 0;
-    for (const Reduction& r : kernel_.stages[0].reductions) {
+    for (const Reduction& r : kernel_.stages.front().reductions) {
       accumulators += static_cast<int>(r.inputs.size());
     }
     int unroll = best == scanned_ ? 2 : kMostInFlight;
@@ -93,13 +94,13 @@ class Scheduler {
 
   void ChooseItems() {
     double points = static_cast<double>(Extent(scanned_));
-    for (int v = 0; v < kernel_.outer; ++v) points *= static_cast<double>(Extent(v));
+    for (VariableId v : kernel_.OuterVariables()) points *= static_cast<double>(Extent(v));
     if (points == 0) {
       s_.items = 0;
       return;
     }
-    int vector = s_.stages[0].vector_variable;
-    double step = vector < 0           ? kScalarStepCycles
+    const VariableId vector = s_.stages.front().vector_variable;
+    double step = !vector.valid()      ? kScalarStepCycles
                   : vector == scanned_ ? kInnerStepCycles
                                        : kOuterStepCycles;
     for (const Stage& stage : kernel_.stages) {
@@ -111,12 +112,12 @@ class Scheduler {
     double microseconds = points * step / s_.vector_width / kCyclesPerMicrosecond;
     int64_t wanted = cpu_.TasksWorth(microseconds);
     if (wanted == 1) return;
-    int most = vector >= 0 && vector < kernel_.outer ? vector + 1 : kernel_.outer;
-    while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(s_.parallel++);
+    int most = kernel_.IsOuter(vector) ? vector.value() + 1 : kernel_.outer;
+    while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(VariableId(s_.parallel++));
     if (s_.parallel == 0) return;
-    int last = s_.parallel - 1;
+    const VariableId last(s_.parallel - 1);
     int64_t before = s_.items / Extent(last);
-    int64_t steps = last == vector ? s_.vector_width * s_.stages[0].unroll : 1;
+    int64_t steps = last == vector ? s_.vector_width * s_.stages.front().unroll : 1;
     int64_t block = CeilDiv(Extent(last), std::max<int64_t>(CeilDiv(wanted, before), 1));
     s_.block = std::min(CeilDiv(block, steps) * steps, Extent(last));
     s_.items = before * CeilDiv(Extent(last), s_.block);
@@ -125,7 +126,7 @@ class Scheduler {
 
   const Kernel& kernel_;
   const target::Cpu& cpu_;
-  int scanned_;
+  VariableId scanned_;
   CpuNestSchedule s_;
 };
 

@@ -16,7 +16,7 @@ constexpr int64_t kOrderedItems = 8;
 constexpr int64_t kItemRowBytes = 256;
 constexpr int64_t kMinVector = 4;
 
-bool NodeDependsOn(const Stage& stage, NodeId node, int variable) {
+bool NodeDependsOn(const Stage& stage, NodeId node, VariableId variable) {
   IdVector<NodeId, bool> seen(stage.nodes.size());
   std::vector<NodeId> work = {node};
   while (!work.empty()) {
@@ -35,7 +35,7 @@ bool NodeDependsOn(const Stage& stage, NodeId node, int variable) {
 class Scheduler {
  public:
   Scheduler(const Kernel& kernel, const target::Cpu& cpu)
-      : kernel_(kernel), cpu_(cpu), stage_(kernel.stages[0]), update_(stage_.updates[0]) {
+      : kernel_(kernel), cpu_(cpu), stage_(kernel.stages.front()), update_(stage_.updates[0]) {
     s_.stages.resize(1);
   }
 
@@ -46,7 +46,7 @@ class Scheduler {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  int64_t Extent(VariableId v) const { return kernel_.variables[v].extent; }
 
   // Along what lies side by side in the results, wherever the window begins.
   void ChooseVector() {
@@ -54,20 +54,20 @@ class Scheduler {
     for (ParamId param : update_.params) {
       bytes = std::max(bytes, ByteWidth(kernel_.params[param].type));
     }
-    int best = -1;
-    for (int v = 0; v < static_cast<int>(kernel_.variables.size()); ++v) {
+    VariableId best;
+    for (VariableId v : kernel_.variables.ids()) {
       if (kernel_.variables[v].reduction || Extent(v) < kMinVector) continue;
       bool fits =
           std::ranges::all_of(update_.indices, [&](const Index& i) { return i.StrideOf(v) == 1; });
       if (update_.guard.valid()) fits = fits && !NodeDependsOn(stage_, update_.guard, v);
-      if (fits && (best < 0 || Extent(v) > Extent(best))) best = v;
+      if (fits && (!best.valid() || Extent(v) > Extent(best))) best = v;
     }
-    if (best < 0) return;
+    if (!best.valid()) return;
     s_.vector_width = static_cast<int>(std::max<int64_t>(cpu_.vector_bytes / bytes, 1));
     // Short windows are done whole by narrower vectors.
     while (!cpu_.has_masks && s_.vector_width > Extent(best)) s_.vector_width /= 2;
     if (s_.vector_width == 1) return;
-    CpuStageSchedule& stage = s_.stages[0];
+    CpuStageSchedule& stage = s_.stages.front();
     stage.vector_variable = best;
     int64_t vectors = Extent(best) / s_.vector_width;
     stage.unroll = vectors >= 16 && update_.combiner.nodes.size() <= 4 ? 4 : vectors >= 4 ? 2 : 1;
@@ -76,7 +76,7 @@ class Scheduler {
   void ChooseItems() {
     double points = 1;
     int64_t ordered = 1;
-    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
+    for (VariableId v : kernel_.variables.ids()) {
       points *= static_cast<double>(kernel_.variables[v].extent);
       if (kernel_.variables[v].reduction) ordered *= kernel_.variables[v].extent;
     }
@@ -88,16 +88,15 @@ class Scheduler {
     int64_t wanted = cpu_.TasksWorth(microseconds);
     if (wanted == 1) return;
     if (ordered > 1) wanted = std::min(wanted, kOrderedItems);
-    int vector = s_.stages[0].vector_variable;
-    bool outer_vector = vector >= 0 && vector < kernel_.outer;
-    int most = outer_vector ? vector + 1 : kernel_.outer;
-    while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(s_.parallel++);
+    const VariableId vector = s_.stages.front().vector_variable;
+    int most = kernel_.IsOuter(vector) ? vector.value() + 1 : kernel_.outer;
+    while (s_.parallel < most && s_.items < wanted) s_.items *= Extent(VariableId(s_.parallel++));
     if (s_.parallel == 0) return;
-    int last = s_.parallel - 1;
+    const VariableId last(s_.parallel - 1);
     int64_t step = 1;
     if (last == vector) {
       int64_t bytes = ByteWidth(kernel_.params[update_.params[0]].type);
-      step = std::max<int64_t>(s_.vector_width * s_.stages[0].unroll, kItemRowBytes / bytes);
+      step = std::max<int64_t>(s_.vector_width * s_.stages.front().unroll, kItemRowBytes / bytes);
     }
     int64_t before = s_.items / Extent(last);
     int64_t block = CeilDiv(Extent(last), std::max<int64_t>(CeilDiv(wanted, before), 1));

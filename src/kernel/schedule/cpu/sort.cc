@@ -39,10 +39,10 @@ double LogTwo(int64_t n) {
 
 CpuSortSchedule ScheduleSort(const Kernel& kernel, const target::Cpu& cpu) {
   CpuSortSchedule s;
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   const Sort& sort = *stage.sort;
   int64_t n = kernel.variables[sort.variable].extent;
-  for (int v = 0; v < kernel.outer; ++v) s.rows *= kernel.variables[v].extent;
+  s.rows = kernel.OuterPoints();
   s.chunk = n;
   if (s.rows == 0 || n == 0) {
     s.items = 0;

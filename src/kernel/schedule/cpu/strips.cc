@@ -32,7 +32,10 @@ void ForEachAccess(const Stage& stage, F&& f) {
 class Strips {
  public:
   Strips(const Kernel& kernel, const target::Cpu& cpu, CpuNestSchedule& schedule)
-      : kernel_(kernel), cpu_(cpu), s_(schedule), vector_(schedule.stages[0].vector_variable) {}
+      : kernel_(kernel),
+        cpu_(cpu),
+        s_(schedule),
+        vector_(schedule.stages.front().vector_variable) {}
 
   bool Run() {
     if (!Apply()) return false;
@@ -40,7 +43,7 @@ class Strips {
     ChooseWidth();
     ChooseItems();
     PlaceWhatIsKept();
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    for (StageId s : kernel_.stages.ids()) {
       s_.stages[s].rows = RowsOf(kernel_.stages[s]);
       s_.stages[s].masked = false;
       // Lines of many rows read across would be evicted before their next use.
@@ -51,11 +54,11 @@ class Strips {
   }
 
  private:
-  int64_t Extent(int v) const { return kernel_.variables[v].extent; }
+  int64_t Extent(VariableId v) const { return kernel_.variables[v].extent; }
   int64_t Bytes(ParamId param) const { return ByteWidth(kernel_.params[param].type); }
 
   bool Apply() {
-    if (vector_ < 0 || vector_ >= kernel_.outer || s_.vector_width < 4) return false;
+    if (!kernel_.IsOuter(vector_) || s_.vector_width < 4) return false;
     if (kernel_.kind != Kernel::Kind::kNest || Extent(vector_) < s_.vector_width) return false;
     transposes_ = StripsTranspose(kernel_, cpu_, vector_, s_.vector_width);
     if (transposes_) return true;
@@ -69,14 +72,14 @@ class Strips {
     const int64_t bytes = kernel_.bytes_read + kernel_.bytes_written;
     if (rows < kFewestRows || bytes <= 2 * cpu_.l2_bytes) return false;
     // A step that takes whole rows needs no strips.
-    return walks > 1 || Extent(vector_) > s_.stages[0].unroll * s_.vector_width;
+    return walks > 1 || Extent(vector_) > s_.stages.front().unroll * s_.vector_width;
   }
 
   // --- Kept values
 
   // The last stage that reads a parameter, the first that reads or stores it.
   struct Span {
-    int first = -1, last = -1;
+    StageId first, last;
   };
 
   // Where the parameter is read and stored at the same point of the walk by several stages.
@@ -85,8 +88,8 @@ class Strips {
     if (kernel_.params[param].in_place_of.valid()) return std::nullopt;
     Span span;
     std::optional<Index> place;
-    const std::vector<int>* variables = nullptr;
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    const std::vector<VariableId>* variables = nullptr;
+    for (StageId s : kernel_.stages.ids()) {
       const Stage& stage = kernel_.stages[s];
       int accesses = 0;
       bool fits = true;
@@ -106,12 +109,12 @@ class Strips {
       }
       if (!fits) return std::nullopt;
       if (accesses == 0) continue;
-      if (span.first < 0) span.first = static_cast<int>(s);
-      span.last = static_cast<int>(s);
+      if (!span.first.valid()) span.first = s;
+      span.last = s;
     }
-    if (span.first < 0 || span.first == span.last || variables->empty()) return std::nullopt;
+    if (!span.first.valid() || span.first == span.last || variables->empty()) return std::nullopt;
     // An element for each point.
-    for (int v : *variables) {
+    for (VariableId v : *variables) {
       if (place->StrideOf(v).value_or(0) == 0) return std::nullopt;
     }
     if (place->StrideOf(vector_).value_or(0) == 0) return std::nullopt;
@@ -124,18 +127,14 @@ class Strips {
     return std::ranges::count(kernel_.stages.back().stores, param, &Store::param) > 0;
   }
 
-  int64_t Rows(const Stage& stage) const {
-    int64_t rows = 1;
-    for (int v : stage.variables) rows *= Extent(v);
-    return rows;
-  }
+  int64_t Rows(const Stage& stage) const { return kernel_.PointsOf(stage.variables); }
 
   void KeepWhatIsReadAgain() {
     for (ParamId p : kernel_.params.ids()) {
       auto span = SpanOf(p);
       if (!span) continue;
       kept_.push_back({p, *span});
-      rows_ = Rows(kernel_.stages[static_cast<size_t>(span->first)]);
+      rows_ = Rows(kernel_.stages[span->first]);
     }
     // An output takes the place of an input of which it is made.
     for (KeptSpan& output : kept_) {
@@ -213,7 +212,7 @@ class Strips {
       }
     }
     int64_t others = 1;
-    for (int v = 0; v < vector_; ++v) others *= Extent(v);
+    for (VariableId v : IdRange(VariableId(0), vector_)) others *= Extent(v);
     const int64_t for_items = CeilDiv(extent * others, kItemsWanted);
     most = std::min(most, std::max(for_items, kNarrowestBytes / widest));
     most = std::max(most / step * step, step);
@@ -221,9 +220,9 @@ class Strips {
   }
 
   void ChooseItems() {
-    s_.parallel = vector_ + 1;
+    s_.parallel = vector_.value() + 1;
     int64_t others = 1;
-    for (int v = 0; v < vector_; ++v) others *= Extent(v);
+    for (VariableId v : IdRange(VariableId(0), vector_)) others *= Extent(v);
     const int64_t strips = CeilDiv(Extent(vector_), s_.strips.width);
     int64_t together = 1;
     if (!kept_.empty()) together = std::min(CeilDiv(strips * others, kItemsWithScratch), strips);
@@ -236,7 +235,7 @@ class Strips {
   // Whether squares are loaded, or else stored.
   bool HasSquares(const Stage& stage, bool loaded) const {
     bool squares = false;
-    const auto number = static_cast<int>(&stage - kernel_.stages.data());
+    const StageId number(&stage - kernel_.stages.data());
     ForEachAccess(stage, [&](ParamId param, const Index& index, bool loads) {
       squares |= transposes_ && loads == loaded && IsInMemory(param, number, loads) &&
                  IsSquareInStrips(stage, index, vector_);
@@ -254,27 +253,27 @@ class Strips {
   }
 
   // Whether a stage's access of a parameter goes to its memory, and not to what is kept.
-  bool IsInMemory(ParamId param, int stage, bool loads) const {
+  bool IsInMemory(ParamId param, StageId stage, bool loads) const {
     auto kept = std::ranges::find(kept_, param, &KeptSpan::param);
     if (kept == kept_.end()) return true;
-    if (!loads) return stage + 1 == static_cast<int>(kernel_.stages.size());
+    if (!loads) return stage == kernel_.stages.last();
     return kernel_.params[param].role == Param::Role::kInput && stage == kept->span.first;
   }
 
   // The next rows, of what comes from far or goes there.
   void AddPrefetches() {
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    for (StageId s : kernel_.stages.ids()) {
       const Stage& stage = kernel_.stages[s];
       // Streams of which there are few are seen by the hardware.
       if (stage.variables.empty() || s_.stages[s].by_columns) continue;
-      const int last = stage.variables.back();
+      const VariableId last = stage.variables.back();
       ForEachAccess(stage, [&](ParamId param, const Index& index, bool loads) {
-        if (!IsInMemory(param, static_cast<int>(s), loads)) return;
+        if (!IsInMemory(param, s, loads)) return;
         if (loads ? kernel_.params[param].role == Param::Role::kOutput : s_.nontemporal) return;
         if (kernel_.params[param].elements * Bytes(param) <= cpu_.l2_bytes / 2) return;
         std::optional<int64_t> row = index.StrideOf(last);
         if (!row || *row == 0 || index.StrideOf(vector_).value_or(0) == 0) return;
-        CpuPrefetch prefetch{static_cast<int>(s), param, index + *row * s_.stages[s].rows, !loads};
+        CpuPrefetch prefetch{s, param, index + *row * s_.stages[s].rows, !loads};
         auto same = std::find(s_.prefetches.begin(), s_.prefetches.end(), prefetch);
         if (same == s_.prefetches.end()) s_.prefetches.push_back(std::move(prefetch));
       });
@@ -291,7 +290,7 @@ class Strips {
   const Kernel& kernel_;
   const target::Cpu& cpu_;
   CpuNestSchedule& s_;
-  const int vector_;
+  const VariableId vector_;
   bool transposes_ = false;
   std::vector<KeptSpan> kept_;
   int64_t rows_ = 1;         // points of the inner variables
@@ -300,15 +299,16 @@ class Strips {
 
 }  // namespace
 
-bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, int vector, int vector_width) {
-  if (kernel.kind != Kernel::Kind::kNest || vector < 0 || vector >= kernel.outer) return false;
+bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, VariableId vector,
+                     int vector_width) {
+  if (kernel.kind != Kernel::Kind::kNest || !kernel.IsOuter(vector)) return false;
   if (vector_width < 4 || vector_width > kLargestSquare) return false;
   if (kernel.bytes_read + kernel.bytes_written <= cpu.l1_bytes) return false;
   if (kernel.variables[vector].extent < vector_width) return false;
   bool along = false, across = false;
   for (const Stage& stage : kernel.stages) {
     if (stage.variables.empty()) continue;
-    const int last = stage.variables.back();
+    const VariableId last = stage.variables.back();
     if (kernel.variables[last].extent < vector_width) return false;
     ForEachAccess(stage, [&](ParamId, const Index& index, bool) {
       along |= index.StrideOf(vector) == 1 && index.StrideOf(last).value_or(0) != 0;
@@ -318,7 +318,7 @@ bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, int vector, i
   return along && across;
 }
 
-bool IsSquareInStrips(const Stage& stage, const Index& index, int vector) {
+bool IsSquareInStrips(const Stage& stage, const Index& index, VariableId vector) {
   if (stage.variables.empty() || index.StrideOf(stage.variables.back()) != 1) return false;
   return std::abs(index.StrideOf(vector).value_or(0)) > 1;
 }

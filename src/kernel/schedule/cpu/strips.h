@@ -9,9 +9,10 @@ namespace kiln::kernel {
 
 // Whether strips of a variable transpose: stages walk inner variables, and of what they read and
 // write some lies in order along that outer variable and some along the last inner one.
-bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, int vector, int vector_width);
+bool StripsTranspose(const Kernel& kernel, const target::Cpu& cpu, VariableId vector,
+                     int vector_width);
 // Of such a kernel: whether squares that are transposed in registers make an access.
-bool IsSquareInStrips(const Stage& stage, const Index& index, int vector);
+bool IsSquareInStrips(const Stage& stage, const Index& index, VariableId vector);
 
 // Completes a schedule whose vectors and unrolling are chosen, if strips pay: strips, items and
 // prefetches. Whether it has.

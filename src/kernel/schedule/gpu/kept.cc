@@ -32,7 +32,7 @@ class Keeper {
 
   GpuKept Run() {
     if (!walked_) return {};
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) Visit(static_cast<int>(s));
+    for (StageId s : kernel_.stages.ids()) Visit(s);
     DropReplacedStores();
     return std::move(kept_);
   }
@@ -49,20 +49,20 @@ class Keeper {
   std::optional<Index> Canonical(const Stage& stage, const Index& index) const {
     if (HasValues(index)) return std::nullopt;
     bool walks = false;
-    std::vector<Index> replacements;
-    for (size_t v = 0; v < kernel_.variables.size(); ++v) {
-      replacements.push_back(Index::Variable(static_cast<int64_t>(v), kernel_.variables[v].extent));
+    IdVector<VariableId, Index> replacements;
+    for (VariableId v : kernel_.variables.ids()) {
+      replacements.push_back(Index::Variable(v, kernel_.variables[v].extent));
     }
     for (size_t i = 0; i < stage.variables.size(); ++i) {
-      auto from = static_cast<size_t>(stage.variables[i]), to = static_cast<size_t>((*walked_)[i]);
-      walks |= index.DependsOn(stage.variables[i]);
-      replacements[from] = Index::Variable(static_cast<int64_t>(to), kernel_.variables[to].extent);
+      const VariableId from = stage.variables[i], to = (*walked_)[i];
+      walks |= index.DependsOn(from);
+      replacements[from] = Index::Variable(to, kernel_.variables[to].extent);
     }
     if (!walks) return std::nullopt;
     return index.Substitute(replacements);
   }
 
-  void Visit(int s) {
+  void Visit(StageId s) {
     const Stage& stage = kernel_.stages[s];
     const bool walks = !stage.variables.empty();
     for (NodeId n : stage.nodes.ids()) {
@@ -94,24 +94,24 @@ class Keeper {
 
   // store v at i; ...; store w at i  =>  store w at i     where nobody reads v from memory
   void DropReplacedStores() {
-    for (size_t s = 0; s < kernel_.stages.size(); ++s) {
+    for (StageId s : kernel_.stages.ids()) {
       const Stage& stage = kernel_.stages[s];
       if (stage.variables.empty()) continue;
       for (size_t k = 0; k < stage.stores.size(); ++k) {
-        if (IsReplaced(static_cast<int>(s), stage.stores[k])) {
-          kept_.replaced.push_back({static_cast<int>(s), static_cast<int>(k)});
+        if (IsReplaced(s, stage.stores[k])) {
+          kept_.replaced.push_back({s, static_cast<int>(k)});
         }
       }
     }
   }
 
-  bool IsReplaced(int s, const Store& store) const {
+  bool IsReplaced(StageId s, const Store& store) const {
     std::optional<Index> index = Canonical(kernel_.stages[s], store.index);
     if (!index) return false;
-    for (size_t later = static_cast<size_t>(s) + 1; later < kernel_.stages.size(); ++later) {
+    for (StageId later : kernel_.stages.ids(StageId(s.value() + 1))) {
       const Stage& stage = kernel_.stages[later];
       for (const Read& r : read_) {
-        if (r.stage == static_cast<int>(later) && r.param == store.param) return false;
+        if (r.stage == later && r.param == store.param) return false;
       }
       if (stage.variables.empty()) continue;
       for (const Store& other : stage.stores) {
@@ -122,12 +122,12 @@ class Keeper {
   }
 
   struct Read {
-    int stage;
+    StageId stage;
     ParamId param;
   };
 
   const Kernel& kernel_;
-  const std::vector<int>* walked_ = nullptr;
+  const std::vector<VariableId>* walked_ = nullptr;
   std::vector<Holder> holders_;
   std::vector<Read> read_;  // from memory
   GpuKept kept_;
@@ -149,17 +149,17 @@ int64_t RegistersOf(const Kernel& kernel, const GpuKept& kept) {
 
 }  // namespace
 
-int LanesOfAllStages(const Kernel& kernel, const std::vector<int>& lanes) {
+int LanesOfAllStages(const Kernel& kernel, const IdVector<StageId, int>& lanes) {
   const Stage* first = nullptr;
   int least = 0;
-  for (size_t s = 0; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids()) {
     const Stage& stage = kernel.stages[s];
     if (stage.variables.empty()) continue;
     if (!first) {
       first = &stage;
       least = lanes[s];
     }
-    auto same = [&](int a, int b) {
+    auto same = [&](VariableId a, VariableId b) {
       return kernel.variables[a].extent == kernel.variables[b].extent;
     };
     if (!std::ranges::equal(first->variables, stage.variables, same)) return 0;

@@ -19,6 +19,6 @@ GpuKept KeepRows(const Kernel& kernel, int lanes, int team);
 
 // The lanes that all stages which walk inner points can take, if they all walk the same number of
 // them along the same extents; 0 otherwise.
-int LanesOfAllStages(const Kernel& kernel, const std::vector<int>& lanes);
+int LanesOfAllStages(const Kernel& kernel, const IdVector<StageId, int>& lanes);
 
 }  // namespace kiln::kernel

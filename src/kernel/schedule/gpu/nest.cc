@@ -25,7 +25,7 @@ int64_t MostBlocks(const target::Gpu& gpu) {
 }
 
 bool IsElementwise(const Kernel& kernel) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   return kernel.kind == Kernel::Kind::kNest && kernel.stages.size() == 1 &&
          stage.variables.empty() && stage.reductions.empty() && stage.updates.empty();
 }
@@ -33,7 +33,7 @@ bool IsElementwise(const Kernel& kernel) {
 GpuSchedule Elementwise(const Kernel& kernel, const target::Gpu& gpu) {
   GpuSchedule s;
   s.form = GpuSchedule::Form::kElementwise;
-  if (kernel.outer > 0) s.vector = GpuLanes(kernel, kernel.stages[0], kernel.outer - 1);
+  if (kernel.outer > 0) s.vector = GpuLanes(kernel, kernel.stages.front(), kernel.LastOuter());
   // Threads that wait for memory hide each other's waits: as many as the machine holds come first.
   const int64_t points = kernel.OuterPoints();
   while (s.vector > 1 && points / s.vector < 512 * static_cast<int64_t>(gpu.multiprocessors)) {
@@ -49,7 +49,7 @@ GpuSchedule Serial(const Kernel& kernel, const target::Gpu& gpu) {
   GpuSchedule s;
   int64_t points = kernel.OuterPoints();
   if (kernel.kind == Kernel::Kind::kScatter) {
-    for (int v : kernel.stages[0].variables) {
+    for (VariableId v : kernel.stages.front().variables) {
       const Variable& variable = kernel.variables[v];
       if (!variable.reduction) points *= variable.extent;
     }
@@ -66,7 +66,7 @@ GpuSchedule Transpose(const Kernel& kernel, const TransposeLoad& load) {
   int64_t tiles = CeilDiv(row, s.tile) * CeilDiv(column, s.tile);
   s.launches[0].blocks = std::min(kernel.OuterPoints() / (row * column) * tiles, kMostTiles);
   // A column more than the tile has, so that columns do not all fall on one bank.
-  ElementType type = kernel.stages[0].nodes[load.node].type;
+  ElementType type = kernel.stages.front().nodes[load.node].type;
   s.launches[0].shared_bytes = s.tile * (s.tile + 1) * ByteWidth(type);
   return s;
 }
@@ -114,17 +114,17 @@ std::string GpuSchedule::ToString() const {
 }
 
 std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel) {
-  if (kernel.outer < 2 || kernel.stages.size() != 1 || !kernel.stages[0].variables.empty()) {
+  if (kernel.outer < 2 || kernel.stages.size() != 1 || !kernel.stages.front().variables.empty()) {
     return std::nullopt;
   }
   TransposeLoad found;
-  found.column = kernel.outer - 1;
-  for (NodeId n : kernel.stages[0].nodes.ids()) {
-    const Node& node = kernel.stages[0].nodes[n];
+  found.column = kernel.LastOuter();
+  for (NodeId n : kernel.stages.front().nodes.ids()) {
+    const Node& node = kernel.stages.front().nodes[n];
     if (node.kind != Node::Kind::kLoad || node.guard.valid()) continue;
     auto stride = node.index.StrideOf(found.column);
     if (!stride || *stride == 0 || *stride == 1) continue;
-    for (int v = 0; v + 1 < kernel.outer; ++v) {
+    for (VariableId v : IdRange(VariableId(0), found.column)) {
       if (node.index.StrideOf(v) != 1) continue;
       if (found.node.valid()) return std::nullopt;  // One tile of shared memory, one load.
       found.node = n;

@@ -15,7 +15,7 @@ namespace kiln::kernel {
 // (`row`) walks along it: what a transpose brings through shared memory.
 struct TransposeLoad {
   NodeId node;  // of stage 0
-  int row = -1, column = -1;
+  VariableId row, column;
 };
 std::optional<TransposeLoad> FindTransposeLoad(const Kernel& kernel);
 

@@ -20,11 +20,11 @@ constexpr int64_t kTileBytes = 48 << 10;
 }  // namespace
 
 std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::Gpu& gpu) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   for (const Reduction& r : stage.reductions) {
     if (r.combiner.kind == Combiner::Kind::kGeneral || r.types.size() != 1) return std::nullopt;
   }
-  const int variable = stage.variables[0];
+  const VariableId variable = stage.variables[0];
   const int64_t extent = kernel.variables[variable].extent;
   const int64_t points = kernel.OuterPoints();
   if (extent < kLeastScan || points == 0) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<GpuSchedule> ScheduleGpuScan(const Kernel& kernel, const target::G
   bool along_outer = false;
   for (const Node& n : stage.nodes) {
     if (n.kind != Node::Kind::kLoad || kernel.outer == 0) continue;
-    along_outer |= n.index.StrideOf(kernel.outer - 1) == 1;
+    along_outer |= n.index.StrideOf(kernel.LastOuter()) == 1;
   }
   if (along_outer && points >= 32 * gpu.multiprocessors) return std::nullopt;
   GpuSchedule s;
@@ -62,13 +62,13 @@ int64_t GpuRecordBytes(const std::vector<ElementType>& types, int64_t points, in
 }
 
 GpuSchedule ScheduleGpuSort(const Kernel& kernel, const target::Gpu& gpu) {
-  const Sort& sort = *kernel.stages[0].sort;
+  const Sort& sort = *kernel.stages.front().sort;
   const int64_t size = kernel.variables[sort.variable].extent;
   const int64_t points = kernel.OuterPoints(), records = points * size;
   const int64_t most_blocks = 32 * static_cast<int64_t>(gpu.multiprocessors);
   std::vector<ElementType> types;
   for (NodeId input : sort.inputs) {
-    types.push_back(kernel.stages[0].nodes[input].type);
+    types.push_back(kernel.stages.front().nodes[input].type);
   }
   GpuSchedule s;
   s.form = GpuSchedule::Form::kSort;

@@ -10,9 +10,9 @@ template <typename F, typename G>
 void ForEachAtom(const Index& index, const F& f, const G& g) {
   for (const Index::Term& t : index.terms()) {
     if (t.atom.kind == Atom::Kind::kVariable) {
-      f(static_cast<size_t>(t.atom.id));
+      f(t.atom.variable);
     } else if (t.atom.kind == Atom::Kind::kValue) {
-      g(NodeId(t.atom.id));
+      g(t.atom.node);
     } else {
       ForEachAtom(*t.atom.inner, f, g);
     }
@@ -20,11 +20,11 @@ void ForEachAtom(const Index& index, const F& f, const G& g) {
 }
 
 // On which variables a node depends.
-std::vector<bool> VariablesOf(const Kernel& kernel, const Stage& stage, NodeId node) {
-  std::vector<bool> on(kernel.variables.size(), false);
+IdVector<VariableId, bool> VariablesOf(const Kernel& kernel, const Stage& stage, NodeId node) {
+  IdVector<VariableId, bool> on(kernel.variables.size(), false);
   for (NodeId n : GpuNodesOf(stage, node)) {
     ForEachAtom(
-        stage.nodes[n].index, [&](size_t v) { on[v] = true; }, [](NodeId) {});
+        stage.nodes[n].index, [&](VariableId v) { on[v] = true; }, [](NodeId) {});
   }
   return on;
 }
@@ -42,7 +42,7 @@ std::vector<NodeId> GpuNodesOf(const Stage& stage, NodeId node) {
     nodes.push_back(at);
     const Node& n = stage.nodes[at];
     ForEachAtom(
-        n.index, [](size_t) {}, [&](NodeId value) { work.push_back(value); });
+        n.index, [](VariableId) {}, [&](NodeId value) { work.push_back(value); });
     if (n.guard.valid()) work.push_back(n.guard);
     work.insert(work.end(), n.operands.begin(), n.operands.end());
   }
@@ -51,13 +51,13 @@ std::vector<NodeId> GpuNodesOf(const Stage& stage, NodeId node) {
 
 std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
   if (kernel.kind != Kernel::Kind::kNest || kernel.stages.size() < 2) return std::nullopt;
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   if (stage.reductions.size() != 1 || !stage.stores.empty()) return std::nullopt;
-  const Reduction& r = stage.reductions[0];
+  const Reduction& r = stage.reductions.front();
   if (r.combiner.kind != Combiner::Kind::kSum || r.inputs.size() != 1 || r.guard.valid()) {
     return std::nullopt;
   }
-  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+  for (StageId s : kernel.stages.ids(StageId(1))) {
     const Stage& later = kernel.stages[s];
     if (!later.variables.empty() || !later.reductions.empty()) return std::nullopt;
   }
@@ -67,20 +67,20 @@ std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
   GpuFactors f;
   f.x = product.operands[0];
   f.y = product.operands[1];
-  std::vector<bool> x = VariablesOf(kernel, stage, f.x), y = VariablesOf(kernel, stage, f.y);
-  for (int v = 0; v < kernel.outer; ++v) {
-    auto at = static_cast<size_t>(v);
-    if (kernel.variables[at].extent == 0) return std::nullopt;
-    (x[at] == y[at] ? f.batch : x[at] ? f.rows : f.columns).push_back(v);
+  const IdVector<VariableId, bool> x = VariablesOf(kernel, stage, f.x),
+                                   y = VariablesOf(kernel, stage, f.y);
+  for (VariableId v : kernel.OuterVariables()) {
+    if (kernel.variables[v].extent == 0) return std::nullopt;
+    (x[v] == y[v] ? f.batch : x[v] ? f.rows : f.columns).push_back(v);
   }
-  for (int v : stage.variables) {
+  for (VariableId v : stage.variables) {
     if (kernel.variables[v].extent == 0) return std::nullopt;
     f.inner.push_back(v);
   }
   if (f.rows.empty()) return f;
   // The store determines the layout of results; otherwise the order of the variables does.
-  bool across = f.rows.back() == kernel.outer - 1;
-  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+  bool across = f.rows.back() == kernel.LastOuter();
+  for (StageId s : kernel.stages.ids(StageId(1))) {
     if (kernel.stages[s].stores.empty()) continue;
     const Index& to = kernel.stages[s].stores[0].index;
     if (to.StrideOf(f.rows.back()) == 1) across = true;
@@ -95,7 +95,7 @@ std::optional<GpuFactors> FindGpuFactors(const Kernel& kernel) {
 }
 
 std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
-                                   const std::vector<int>& variables) {
+                                   const std::vector<VariableId>& variables) {
   if (variables.empty()) return 0;
   auto stride = index.StrideOf(variables.back());
   if (!stride) return std::nullopt;

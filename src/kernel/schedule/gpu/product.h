@@ -19,7 +19,7 @@ namespace kiln::kernel {
 // The parts of a product; the schedule's tiles are of `rows` and `columns`.
 struct GpuFactors {
   NodeId x, y;  // of stage 0
-  std::vector<int> batch, rows, columns, inner;
+  std::vector<VariableId> batch, rows, columns, inner;
 };
 
 // Nothing where stage 0 is not one sum of products, each factor of which has variables of its own.
@@ -32,7 +32,7 @@ std::vector<NodeId> GpuNodesOf(const Stage& stage, NodeId node);
 // By how many elements an index grows from point to point of several variables, the last of which
 // goes fastest; nothing where that is not the same everywhere. 0 without variables.
 std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
-                                   const std::vector<int>& variables);
+                                   const std::vector<VariableId>& variables);
 
 // Every schedule that a product could have, the best one first.
 std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu);

@@ -16,7 +16,9 @@ constexpr int64_t kMostBlocks = int64_t{1} << 20;
 constexpr int64_t kMostChunks = 64;
 constexpr int kMostStages = 4;
 
-int64_t ExtentOf(const Kernel& kernel, int variable) { return kernel.variables[variable].extent; }
+int64_t ExtentOf(const Kernel& kernel, VariableId variable) {
+  return kernel.variables[variable].extent;
+}
 
 // A block's tile, and its threads' or warps' parts of it. `efficiency` is the share of the
 // multiplier's peak that the tile reaches, `blocks` is how many of them a multiprocessor should
@@ -129,7 +131,7 @@ GpuUnit UnitFor(const Stage& stage, const GpuFactors& f, ElementType type, const
 }
 
 // How a factor's elements are read best: along k where its arrays lie that way.
-bool GoesAlongK(const Stage& stage, const GpuPiece& piece, const std::vector<int>& inner) {
+bool GoesAlongK(const Stage& stage, const GpuPiece& piece, const std::vector<VariableId>& inner) {
   for (NodeId n : GpuNodesOf(stage, piece.node)) {
     const Node& node = stage.nodes[n];
     if (node.kind == Node::Kind::kLoad && node.index.StrideOf(inner.back()) == 1) return true;
@@ -138,8 +140,8 @@ bool GoesAlongK(const Stage& stage, const GpuPiece& piece, const std::vector<int
 }
 
 // How many elements a thread brings at once, of those that are neighbours along a variable.
-int LanesOf(const Kernel& kernel, const GpuPiece& piece, int variable, int most) {
-  const Stage& stage = kernel.stages[0];
+int LanesOf(const Kernel& kernel, const GpuPiece& piece, VariableId variable, int most) {
+  const Stage& stage = kernel.stages.front();
   int lanes = std::min<int>(most, static_cast<int>(kGpuAccessBytes / ByteWidth(piece.type)));
   auto fits = [&] {
     if (ExtentOf(kernel, variable) % lanes != 0) return false;
@@ -159,7 +161,7 @@ int LanesOf(const Kernel& kernel, const GpuPiece& piece, int variable, int most)
 
 GpuPiece PieceOf(const Kernel& kernel, const GpuFactors& f, bool is_x, GpuUnit unit,
                  ElementType type, int points, int k, const target::Gpu& gpu) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   GpuPiece p;
   p.type = type;
   p.node = is_x ? f.x : f.y;
@@ -167,14 +169,16 @@ GpuPiece PieceOf(const Kernel& kernel, const GpuFactors& f, bool is_x, GpuUnit u
   p.reads_along_k = GoesAlongK(stage, p, f.inner);
   // Tensor cores take bytes along k only.
   p.along_k = p.reads_along_k || unit == GpuUnit::kS8;
-  const int variable = p.reads_along_k ? f.inner.back() : is_x ? f.rows.back() : f.columns.back();
+  const VariableId variable = p.reads_along_k ? f.inner.back()
+                              : is_x          ? f.rows.back()
+                                              : f.columns.back();
   p.lanes = LanesOf(kernel, p, variable, p.along_k == p.reads_along_k ? 16 : 4);
   const int64_t width = ByteWidth(type);
   const Node& node = stage.nodes[p.node];
   p.copied = gpu.sm >= 80 && p.along_k == p.reads_along_k && node.kind == Node::Kind::kLoad &&
              !node.guard.valid() && node.type == type && p.lanes * width >= 4;
   // Addresses are made beyond the ends, too: values in them must be the same everywhere.
-  const std::vector<int>& own = is_x ? f.rows : f.columns;
+  const std::vector<VariableId>& own = is_x ? f.rows : f.columns;
   if (GpuNodesOf(stage, p.node).size() > 1 &&
       !(GpuStrideOf(kernel, node.index, own) && GpuStrideOf(kernel, node.index, f.inner))) {
     p.copied = false;
@@ -190,7 +194,7 @@ GpuPiece PieceOf(const Kernel& kernel, const GpuFactors& f, bool is_x, GpuUnit u
 // The tile's data; nothing where shared memory is too small for it.
 std::optional<GpuTile> Fit(const Kernel& kernel, const GpuFactors& f, GpuUnit unit, const Tile& t,
                            const target::Gpu& gpu) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   GpuTile tile;
   tile.unit = unit;
   tile.m = t.m;
@@ -213,7 +217,7 @@ std::optional<GpuTile> Fit(const Kernel& kernel, const GpuFactors& f, GpuUnit un
   }
   if (tile.SharedBytes() > limit) return std::nullopt;
   if (kernel.stages.size() == 2) {
-    tile.lanes = GpuLanes(kernel, kernel.stages[1], f.columns.back());
+    tile.lanes = GpuLanes(kernel, kernel.stages[StageId(1)], f.columns.back());
   }
   return tile;
 }
@@ -275,7 +279,7 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
   const int64_t k = kernel.PointsOf(f->inner), batch = kernel.PointsOf(f->batch);
   // Operands read about once gain nothing from shared memory.
   if (std::min(m, n) < 8 || k < 4) return {};
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   const ElementType type = stage.nodes[f->x].type;
   const GpuUnit unit = UnitFor(stage, *f, type, gpu);
   const Choice choice = TilesOf(unit, type);

@@ -18,10 +18,10 @@ constexpr int64_t kFewUpdates = 32;
 // another. An element's place tells the point where the rest of the index goes in steps that are
 // larger than all that these variables make of it.
 bool AreApart(const Kernel& kernel) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   auto is_free = [&](const Index::Term& t) {
-    return t.atom.kind == Atom::Kind::kVariable && t.atom.id >= kernel.outer &&
-           !kernel.variables[t.atom.id].reduction;
+    return t.atom.kind == Atom::Kind::kVariable && kernel.IsInner(t.atom.variable) &&
+           !kernel.variables[t.atom.variable].reduction;
   };
   for (const Update& u : stage.updates) {
     for (const Index& index : u.indices) {
@@ -42,7 +42,7 @@ bool AreApart(const Kernel& kernel) {
 }
 
 // Whether a variable moves every update by so many elements, and does nothing else to it.
-bool OnlyMoves(const Stage& stage, int variable) {
+bool OnlyMoves(const Stage& stage, VariableId variable) {
   for (const Update& u : stage.updates) {
     for (const Index& index : u.indices) {
       if (!index.StrideOf(variable)) return false;
@@ -68,16 +68,16 @@ GpuSchedule Threads(int64_t points, const target::Gpu& gpu) {
 }  // namespace
 
 GpuUpdateOrder OrderOfUpdates(const Kernel& kernel) {
-  const Stage& stage = kernel.stages[0];
+  const Stage& stage = kernel.stages.front();
   GpuUpdateOrder order;
-  for (int v : stage.variables) {
+  for (VariableId v : stage.variables) {
     (kernel.variables[v].reduction ? order.in_order : order.others).push_back(v);
   }
   order.others_are_apart = AreApart(kernel);
-  std::vector<int> all;
-  for (int v = 0; v < kernel.outer; ++v) all.push_back(v);
+  const IdRange<VariableId> outer = kernel.OuterVariables();
+  std::vector<VariableId> all(outer.begin(), outer.end());
   if (order.others_are_apart) all.insert(all.end(), order.others.begin(), order.others.end());
-  for (int v : all) (OnlyMoves(stage, v) ? order.windows : order.batch).push_back(v);
+  for (VariableId v : all) (OnlyMoves(stage, v) ? order.windows : order.batch).push_back(v);
   return order;
 }
 

@@ -11,12 +11,12 @@ namespace kiln::kernel {
 
 // The variables of a kernel of kind kScatter.
 struct GpuUpdateOrder {
-  std::vector<int> in_order;  // whose points follow one another
-  std::vector<int> others;    // the other inner ones
+  std::vector<VariableId> in_order;  // whose points follow one another
+  std::vector<VariableId> others;    // the other inner ones
   // The outer ones, and the others where updates at two of their points never meet, by whether they
   // decide which updates are done, and where, beside moving them all along: those of `windows` move
   // each update in the same way.
-  std::vector<int> batch, windows;
+  std::vector<VariableId> batch, windows;
   bool others_are_apart = false;
 };
 GpuUpdateOrder OrderOfUpdates(const Kernel& kernel);

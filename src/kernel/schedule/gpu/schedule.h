@@ -70,7 +70,7 @@ struct GpuTile {
 // For kTeams: values kept in a thread's registers from one stage to the next.
 struct GpuKept {
   struct Place {
-    int stage = -1;
+    StageId stage;
     NodeId node;
     bool operator==(const Place&) const = default;
   };
@@ -78,8 +78,10 @@ struct GpuKept {
     Place load;  // is not done:
     Place from;  // it has the value that this node had at the same point
   };
+  // A store that is not done, for a later stage stores in the same place.
   struct Replaced {
-    int stage = -1, store = -1;  // is not done, for a later stage stores in the same place
+    StageId stage;
+    int store = -1;
   };
   int steps = 0;  // that a thread takes in every stage, one after the other; 0: nothing is kept
   std::vector<Load> loads;
@@ -102,11 +104,11 @@ struct GpuSchedule {
   Form form = Form::kSerial;
   // One after the other, with the same arguments; each has code of its own.
   std::vector<GpuLaunch> launches = std::vector<GpuLaunch>(1);
-  int64_t first_block = 0;  // of the grid's, where it is a part of a bundle
-  int vector = 1;           // of kElementwise
-  GpuTile product;          // of kProduct
-  int tile = 32;            // of kTranspose: its sides; of kSort: records that a block sorts
-  std::vector<int> lanes;   // of kTeams, by stage: consecutive inner points that a thread takes
+  int64_t first_block = 0;       // of the grid's, where it is a part of a bundle
+  int vector = 1;                // of kElementwise
+  GpuTile product;               // of kProduct
+  int tile = 32;                 // of kTranspose: its sides; of kSort: records that a block sorts
+  IdVector<StageId, int> lanes;  // of kTeams: consecutive inner points that a thread takes
   GpuKept kept;
   int64_t owners = 0;  // of kOwners: blocks among which the targets are divided
   // Where there are few outer points each one's inner points are cut into chunks (1: they are not),

@@ -21,7 +21,7 @@ int64_t ReadsOf(const ir::Instruction& dot, int operand, const target::Gpu& gpu)
   auto factors = FindGpuFactors(*kernel);
   if (!factors) return kNever;
   // Factors that are converted, as they are multiplied in another type, or guarded.
-  const Stage& stage = kernel->stages[0];
+  const Stage& stage = kernel->stages.front();
   bool is_x = std::ranges::any_of(GpuNodesOf(stage, factors->x), [&](NodeId n) {
     return stage.nodes[n].param == ParamId(operand);
   });

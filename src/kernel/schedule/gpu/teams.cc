@@ -20,7 +20,7 @@ constexpr int64_t kMostChunks = 512;
 // cancel it tells.
 constexpr int64_t kShortSum = 32;
 
-int64_t ExtentOf(const Kernel& kernel, int v) { return kernel.variables[v].extent; }
+int64_t ExtentOf(const Kernel& kernel, VariableId v) { return kernel.variables[v].extent; }
 
 bool MayHaveTeams(const Kernel& kernel) {
   if (kernel.kind != Kernel::Kind::kNest) return false;
@@ -33,7 +33,7 @@ bool MayHaveTeams(const Kernel& kernel) {
     }
     // Each result of a reduction is one of an outer point.
     const bool reduces = !stage.reductions.empty();
-    for (int v : stage.variables) {
+    for (VariableId v : stage.variables) {
       if (reduces && !kernel.variables[v].reduction) return false;
     }
     if (kernel.PointsOf(stage.variables) == 0) return false;
@@ -47,7 +47,7 @@ int CountAlong(const Kernel& kernel, bool outer) {
   int count = 0;
   for (const Stage& stage : kernel.stages) {
     if (stage.variables.empty()) continue;
-    int v = outer ? kernel.outer - 1 : stage.variables.back();
+    const VariableId v = outer ? kernel.LastOuter() : stage.variables.back();
     for (const Node& n : stage.nodes) {
       count += n.kind == Node::Kind::kLoad && n.index.StrideOf(v) == 1;
     }
@@ -62,10 +62,10 @@ bool NeighboursMeet(const Kernel& kernel, const Stage& stage) {
   if (kernel.outer == 0) return false;
   for (const Node& n : stage.nodes) {
     if (n.kind != Node::Kind::kLoad) continue;
-    auto point = n.index.StrideOf(kernel.outer - 1);
+    auto point = n.index.StrideOf(kernel.LastOuter());
     if (!point || *point == 0) continue;
     int64_t reach = 0;
-    for (int v : stage.variables) {
+    for (VariableId v : stage.variables) {
       const int64_t stride = n.index.StrideOf(v).value_or(0);
       reach = std::max(reach, std::abs(stride) * (ExtentOf(kernel, v) - 1));
     }
@@ -76,8 +76,8 @@ bool NeighboursMeet(const Kernel& kernel, const Stage& stage) {
 
 // Whether the kernel is one short reduction, whose points had better have a thread each.
 bool IsShortSum(const Kernel& kernel, bool few) {
-  const Stage& stage = kernel.stages[0];
-  for (size_t s = 1; s < kernel.stages.size(); ++s) {
+  const Stage& stage = kernel.stages.front();
+  for (StageId s : kernel.stages.ids(StageId(1))) {
     if (!kernel.stages[s].variables.empty()) return false;
   }
   return kernel.PointsOf(stage.variables) <= kShortSum && (few || NeighboursMeet(kernel, stage));
@@ -110,7 +110,7 @@ void KeepInRegisters(const Kernel& kernel, GpuSchedule& s) {
   if (lanes == 0) return;
   s.kept = KeepRows(kernel, lanes, s.launches[0].team);
   if (s.kept.steps == 0) return;
-  for (size_t i = 0; i < s.lanes.size(); ++i) {
+  for (StageId i : s.lanes.ids()) {
     if (!kernel.stages[i].variables.empty()) s.lanes[i] = lanes;
   }
 }
@@ -137,7 +137,7 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
   s.form = GpuSchedule::Form::kTeams;
   const int64_t points = kernel.OuterPoints();
   if (points == 0) return std::nullopt;
-  const bool columns = kernel.outer > 0 && ExtentOf(kernel, kernel.outer - 1) >= 8 &&
+  const bool columns = kernel.outer > 0 && ExtentOf(kernel, kernel.LastOuter()) >= 8 &&
                        CountAlong(kernel, true) > CountAlong(kernel, false);
   int64_t steps = 0;
   size_t walks = 0;
@@ -180,7 +180,7 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
   launch.shared_bytes = SharedBytes(kernel, launch, gpu.warp_size);
   if (launch.shared_bytes > gpu.shared_bytes_per_block) return std::nullopt;
   // One long reduction, and only numbers made of it: several blocks for each point.
-  const bool first_only = walks == 1 && !kernel.stages[0].reductions.empty();
+  const bool first_only = walks == 1 && !kernel.stages.front().reductions.empty();
   if (block_threads == 0 && first_only && !in_order && blocks < blocks_wanted) {
     int64_t worth = steps / (launch.team * 2 * kStepsOfThread);
     s.chunks = std::clamp<int64_t>(std::min(CeilDiv(blocks_wanted, blocks), worth), 1, kMostChunks);
@@ -191,7 +191,7 @@ std::optional<GpuSchedule> ScheduleTeams(const Kernel& kernel, const target::Gpu
     return s;
   }
   s.launches[0].blocks = blocks * s.chunks;
-  s.scratch_bytes = GpuPartialBytes(kernel.stages[0].reductions, points, s.chunks);
+  s.scratch_bytes = GpuPartialBytes(kernel.stages.front().reductions, points, s.chunks);
   // Partial results of neighbouring points are neighbours.
   GpuLaunch second;
   second.columns = points >= 8;

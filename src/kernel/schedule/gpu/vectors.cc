@@ -11,15 +11,15 @@ constexpr size_t kNodesOfTwoLanes = 40;
 
 }  // namespace
 
-bool IsGpuVector(const Index& index, int variable, int64_t lanes) {
+bool IsGpuVector(const Index& index, VariableId variable, int64_t lanes) {
   if (index.StrideOf(variable) != 1 || index.constant() % lanes != 0) return false;
   return std::ranges::all_of(index.terms(), [&](const Index::Term& t) {
-    bool own = t.atom.kind == Atom::Kind::kVariable && t.atom.id == variable;
+    bool own = t.atom.kind == Atom::Kind::kVariable && t.atom.variable == variable;
     return own || t.coefficient % lanes == 0;
   });
 }
 
-int GpuLanes(const Kernel& kernel, const Stage& stage, int variable) {
+int GpuLanes(const Kernel& kernel, const Stage& stage, VariableId variable) {
   const int64_t extent = kernel.variables[variable].extent;
   int most = stage.nodes.size() > kNodesOfOneLane    ? 1
              : stage.nodes.size() > kNodesOfTwoLanes ? 2
