@@ -59,7 +59,7 @@ Result<device::GpuLibraryUse> LibraryUse(GpuLibraryMode mode) {
 
 struct Gpus {
   std::vector<std::shared_ptr<device::GpuMachine>> machines;
-  // The library of their matrix products; null for our kernels only.
+  // The library of their gemms; null for our kernels only.
   std::shared_ptr<device::AutotuneResults> autotune_results;
   std::string notes;
 };

@@ -11,7 +11,7 @@ namespace kiln::client {
 
 // Which GPUs there are.
 enum class GpuMode { kAuto, kEmulated, kOff };
-// The use of a library for a GPU's matrix products; kDefault: by the environment.
+// The use of a library for a GPU's gemms; kDefault: by the environment.
 enum class GpuLibraryMode { kDefault, kAuto, kNever, kAlways };
 
 struct GpuOptions {

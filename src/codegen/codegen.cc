@@ -8,8 +8,8 @@
 #include "codegen/cpu/bundle.h"
 #include "codegen/cpu/chain.h"
 #include "codegen/cpu/entry.h"
+#include "codegen/cpu/gemm_kernel.h"
 #include "codegen/cpu/nest.h"
-#include "codegen/cpu/product.h"
 #include "codegen/cpu/scan.h"
 #include "codegen/cpu/scatter.h"
 #include "codegen/cpu/sort.h"
@@ -46,7 +46,7 @@ Status EmitKernel(LlvmSession& session, const LoweredProgram& lowered, program::
             return is_none();
           },
           [&](const kernel::CpuSortSchedule& s) { return EmitSort(session, function, k, s, cpu); },
-          [&](const kernel::CpuGemm& s) { return EmitProduct(function, k, s, cpu); },
+          [&](const kernel::CpuGemm& s) { return EmitGemmKernel(function, k, s, cpu); },
           [&](const kernel::CpuBundle& s) {
             EmitBundle(session, function, lowered, s);
             return OkStatus();

@@ -19,17 +19,17 @@ constexpr int64_t kHugeCost = 12'000;
 // to be run some hundred times before that makes good the time that LLVM takes.
 constexpr int64_t kManyValues = 1 << 20;
 
-// Of a CPU's product from the stage on that follows it.
+// Of a CPU's gemm from the stage on that follows it.
 bool IsElementwise(const kernel::ScheduledKernel& k) {
   kernel::StageId first(0);
   if (const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule)) {
-    if (gemm->role != kernel::CpuGemm::Role::kProduct) return false;
+    if (gemm->role != kernel::CpuGemm::Role::kGemm) return false;
     first = kernel::StageId(1);
   } else {
     const auto* nest = std::get_if<kernel::CpuNestSchedule>(&k.schedule);
     if (!nest || nest->split > 0 || k.kernel.kind != kernel::Kernel::Kind::kNest) return false;
   }
-  // A product that nothing follows has no code of its own.
+  // A gemm that nothing follows has no code of its own.
   if (k.kernel.stages.next() <= first) return false;
   return std::ranges::all_of(k.kernel.stages.ids(first), [&](kernel::StageId s) {
     return k.kernel.stages[s].reductions.empty();

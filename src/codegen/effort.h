@@ -16,7 +16,7 @@ struct Effort {
   bool huge = false;
   // Of each kernel: compiled without LLVM's optimisations, in a third of the time; its code is
   // about a third slower. So are, in large programs, kernels that do little elementwise work, also
-  // on a matrix product, outside of loops. The product itself is optimised in any case.
+  // on a gemm, outside of loops. The gemm itself is optimised in any case.
   IdVector<program::KernelId, bool> quick;
   // Of each kernel, about how long LLVM takes, in no unit.
   IdVector<program::KernelId, int64_t> costs;

@@ -28,17 +28,17 @@ class Layout {
       : chain_(chain), schedule_(schedule), kernels_(kernels), out_(kernels.layout) {}
 
   void Run() {
-    PlaceProductScratch();
-    for (int64_t o : chain_.product.operands) {
-      out_.product_inputs.push_back({Place::Kind::kOperand, o, 0});
+    PlaceGemmScratch();
+    for (int64_t o : chain_.gemm.operands) {
+      out_.gemm_inputs.push_back({Place::Kind::kOperand, o, 0});
     }
-    for (size_t r = 0; r < chain_.product.results.size(); ++r) {
-      out_.product_results.push_back(PlaceResult(static_cast<int64_t>(r)));
+    for (size_t r = 0; r < chain_.gemm.results.size(); ++r) {
+      out_.gemm_results.push_back(PlaceResult(static_cast<int64_t>(r)));
     }
-    auto first_rows = static_cast<int>(out_.product_inputs.size() + out_.product_results.size());
+    auto first_rows = static_cast<int>(out_.gemm_inputs.size() + out_.gemm_results.size());
     if (own_scratch_ > 0) {
       pieces().push_back(
-          {first_rows++, own_scratch_, schedule_.product_items * schedule_.gemm.slot_bytes});
+          {first_rows++, own_scratch_, schedule_.gemm_items * schedule_.gemm.slot_bytes});
     }
     schedule_of_chain().parts[1].first_arg = first_rows;
     for (int64_t o : chain_.rows.operands) {
@@ -46,7 +46,7 @@ class Layout {
         out_.rows_args.push_back({Place::Kind::kOperand, o, 0});
         continue;
       }
-      const Place& place = out_.product_results[~o];
+      const Place& place = out_.gemm_results[~o];
       if (place.kind == Place::Kind::kScratch) {
         AddPiece(first_rows + static_cast<int>(out_.rows_args.size()), ~o);
       }
@@ -60,8 +60,8 @@ class Layout {
   std::vector<CpuChain::Piece>& pieces() { return schedule_of_chain().pieces; }
 
   int64_t BlockBytes(int64_t result) const {
-    const kernel::Kernel& k = chain_.product.kernel;
-    ElementType type = k.params[chain_.ProductParam(result)].type;
+    const kernel::Kernel& k = chain_.gemm.kernel;
+    ElementType type = k.params[chain_.GemmParam(result)].type;
     return schedule_.block_elements() * ByteWidth(type);
   }
   // A block need not begin at a multiple of the alignment.
@@ -70,24 +70,24 @@ class Layout {
     return Aligned(bytes) + (bytes % program::kAlignment == 0 ? 0 : program::kAlignment);
   }
 
-  // A call of the product uses the slots of the panels that it works on at once.
-  void PlaceProductScratch() {
+  // A call of the gemm uses the slots of the panels that it works on at once.
+  void PlaceGemmScratch() {
     const kernel::GemmSchedule& g = schedule_.gemm;
     own_scratch_ = g.slot_bytes * g.block_n;
-    out_.product_scratch = PackedLhsBytes(kernels_.product) + PackedRhsBytes(kernels_.product) +
-                           own_scratch_ * schedule_.items;
-    out_.scratch_bytes = out_.product_scratch;
+    out_.gemm_scratch = PackedLhsBytes(kernels_.gemm) + PackedRhsBytes(kernels_.gemm) +
+                        own_scratch_ * schedule_.items;
+    out_.scratch_bytes = out_.gemm_scratch;
   }
 
   Place PlaceResult(int64_t result) {
     const auto r = static_cast<size_t>(result);
-    if (int64_t outside = chain_.product.results[r]; outside >= 0) {
+    if (int64_t outside = chain_.gemm.results[r]; outside >= 0) {
       return {Place::Kind::kResult, outside, 0};
     }
     if (int64_t home = chain_.home[r]; home >= 0) {
       return {Place::Kind::kResult, chain_.rows.results[home], 0};
     }
-    AddPiece(chain_.ProductParam(result).value(), result);
+    AddPiece(chain_.GemmParam(result).value(), result);
     Place place{Place::Kind::kScratch, out_.scratch_bytes, ItemBytes(result) * schedule_.items};
     out_.scratch_bytes += place.bytes;
     return place;
@@ -101,7 +101,7 @@ class Layout {
   const CpuChainSchedule& schedule_;
   ChainKernels& kernels_;
   ChainLayout& out_;
-  int64_t own_scratch_ = 0;  // of the product, in an item
+  int64_t own_scratch_ = 0;  // of the gemm, in an item
 };
 
 }  // namespace
@@ -116,30 +116,30 @@ Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
   const std::optional<CpuChainSchedule> schedule =
       known ? std::optional(*known) : scheduler.ScheduleChain(chain, is_constant);
   if (!schedule) {
-    return Unimplemented("fusion: '", name, "' of the product '", chain.product.fusion->name(),
-                         "' and '", chain.rows.fusion->name(), "' is no kernel of the target");
+    return Unimplemented("fusion: '", name, "' of the gemm '", chain.gemm.fusion->name(), "' and '",
+                         chain.rows.fusion->name(), "' is no kernel of the target");
   }
   ChainKernels out;
-  chain.product.kernel.name = Cat(name, "_product");
+  chain.gemm.kernel.name = Cat(name, "_gemm");
   chain.rows.kernel.name = Cat(name, "_rows");
 
-  ScheduledKernel& product = out.product;
-  product.kernel = chain.product.kernel;
-  product.schedule = kernel::CpuGemm{
+  ScheduledKernel& gemm = out.gemm;
+  gemm.kernel = chain.gemm.kernel;
+  gemm.schedule = kernel::CpuGemm{
       .contraction = std::make_shared<const kernel::Contraction>(schedule->contraction),
-      .gemm = std::make_shared<const kernel::GemmSchedule>(schedule->gemm)};
+      .schedule = std::make_shared<const kernel::GemmSchedule>(schedule->gemm)};
   ScheduledKernel& rows = out.rows;
   rows.kernel = chain.rows.kernel;
   rows.schedule = schedule->rows;
 
   ScheduledKernel& together = out.chain;
   together.kernel.name = name;
-  together.schedule = CpuChain{.parts = {{{}, schedule->product_items}, {{}, 1}},
+  together.schedule = CpuChain{.parts = {{{}, schedule->gemm_items}, {{}, 1}},
                                .blocks = schedule->blocks,
                                .blocks_per_item = schedule->blocks_per_item,
                                .items = schedule->items,
                                .max_tasks = schedule->max_tasks};
-  for (const ChainPart* part : {&chain.product, &chain.rows}) {
+  for (const ChainPart* part : {&chain.gemm, &chain.rows}) {
     kernel::Kernel& k = together.kernel;
     k.op_names.insert(k.op_names.end(), part->kernel.op_names.begin(), part->kernel.op_names.end());
     k.flops += part->kernel.flops;
@@ -150,12 +150,11 @@ Result<ChainKernels> ScheduleChainKernels(const std::string& name, Chain chain,
                     Join(part->results, ","), "\n");
   }
   // Values between the two are neither read from memory nor written there.
-  for (size_t r = 0; r < chain.product.results.size(); ++r) {
-    const kernel::Param& p =
-        chain.product.kernel.params[chain.ProductParam(static_cast<int64_t>(r))];
+  for (size_t r = 0; r < chain.gemm.results.size(); ++r) {
+    const kernel::Param& p = chain.gemm.kernel.params[chain.GemmParam(static_cast<int64_t>(r))];
     const int64_t bytes = p.elements * ByteWidth(p.type);
     together.kernel.bytes_read -= chain.IsLinked(static_cast<int64_t>(r)) ? bytes : 0;
-    together.kernel.bytes_written -= chain.product.results[r] < 0 ? bytes : 0;
+    together.kernel.bytes_written -= chain.gemm.results[r] < 0 ? bytes : 0;
   }
   for (bool c : constant) out.text += c ? '1' : '0';
   Layout(chain, *schedule, out).Run();

@@ -18,14 +18,14 @@ struct ChainLayout {
     int64_t number = 0;  // of the operand or result; where it begins in the scratch
     int64_t bytes = 0;   // of scratch
   };
-  std::vector<Place> product_inputs, product_results, rows_args;
+  std::vector<Place> gemm_inputs, gemm_results, rows_args;
   // From the beginning of the scratch: packed operands, then the gemm's own scratch.
-  int64_t product_scratch = 0;
+  int64_t gemm_scratch = 0;
   int64_t scratch_bytes = 0;
 };
 
 struct ChainKernels {
-  kernel::ScheduledKernel product, rows, chain;  // the numbers of the parts are not set
+  kernel::ScheduledKernel gemm, rows, chain;  // the numbers of the parts are not set
   ChainLayout layout;
   std::string text;  // equal text, equal kernels
 };

@@ -32,13 +32,13 @@ Result<program::Artefact> Generate(codegen::LoweredProgram lowered, program::Ste
 }  // namespace
 
 std::string KernelText(const kernel::ScheduledKernel& kernel) {
-  // What a product's schedule depends on beside the kernel is told of it.
-  const auto* product = std::get_if<kernel::CpuGemm>(&kernel.schedule);
-  const int role = product ? 1 + static_cast<int>(product->role) : 0;
+  // What a gemm's schedule depends on beside the kernel is told of it.
+  const auto* gemm = std::get_if<kernel::CpuGemm>(&kernel.schedule);
+  const int role = gemm ? 1 + static_cast<int>(gemm->role) : 0;
   std::string text = Cat(role, " ", kernel.kernel.ToString());
-  if (product) {
-    const kernel::Contraction& c = *product->contraction;
-    text += Cat(*product->gemm, " ", c.problem, " ", c.a_param);
+  if (gemm) {
+    const kernel::Contraction& c = *gemm->contraction;
+    text += Cat(*gemm->schedule, " ", c.problem, " ", c.a_param);
   }
   return text;
 }

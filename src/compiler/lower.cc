@@ -161,7 +161,7 @@ class Lowering {
   Status AddChain(const Instruction& i) {
     KILN_ASSIGN_OR_RETURN(kernel::Chain chain, kernel::BuildChain(i, analysis_));
     std::vector<bool> constant;
-    for (int64_t o : chain.product.operands) constant.push_back(i.operand(o)->IsConstant());
+    for (int64_t o : chain.gemm.operands) constant.push_back(i.operand(o)->IsConstant());
     KILN_ASSIGN_OR_RETURN(
         ChainKernels kernels,
         ScheduleChainKernels(SymbolName(i.name()), std::move(chain), backend_.scheduler(), constant,
@@ -174,7 +174,7 @@ class Lowering {
     };
     op_names_[&i] = kernels.chain.kernel.op_names;
     auto& parts = std::get<kernel::CpuChain>(kernels.chain.schedule).parts;
-    parts[0].kernel = add(std::move(kernels.product), " product");
+    parts[0].kernel = add(std::move(kernels.gemm), " gemm");
     parts[1].kernel = add(std::move(kernels.rows), " rows");
     kernel_of_[&i] = add(std::move(kernels.chain), " chain");
     chains_.emplace(&i, std::move(kernels.layout));
@@ -388,7 +388,7 @@ class Lowering {
     const ChainLayout& layout = chains_.at(&i);
     const program::KernelId kernel = kernel_of_.at(&i);
     const auto& schedule = std::get<kernel::CpuChain>(kernels_[kernel].schedule);
-    const program::KernelId product = schedule.parts[0].kernel;
+    const program::KernelId gemm = schedule.parts[0].kernel;
     auto slice_of = [&](const ChainLayout::Place& place) -> program::Slice {
       switch (place.kind) {
         case ChainLayout::Place::Kind::kOperand:
@@ -405,9 +405,9 @@ class Lowering {
       for (const ChainLayout::Place& place : places) slices.push_back(slice_of(place));
       return slices;
     };
-    program::Slice packed{scratch.allocation, scratch.offset, layout.product_scratch};
-    program::Launch launch = MakeLaunch(product, slices_of(layout.product_inputs),
-                                        slices_of(layout.product_results), packed, steps);
+    program::Slice packed{scratch.allocation, scratch.offset, layout.gemm_scratch};
+    program::Launch launch = MakeLaunch(gemm, slices_of(layout.gemm_inputs),
+                                        slices_of(layout.gemm_results), packed, steps);
     launch.kernel = kernel;
     for (const program::Slice& s : slices_of(layout.rows_args)) launch.args.push_back(s);
     AddLaunch(std::move(launch), op_names_.at(&i), steps);
@@ -464,38 +464,38 @@ class Lowering {
     steps.push_back({std::move(launch)});
   }
 
-  // Adds a launch that packs an operand of `product`, and puts the panels in the operand's place.
-  void Pack(program::Launch& product, kernel::CpuGemm::Role role, const program::Slice& panels,
+  // Adds a launch that packs an operand of `gemm`, and puts the panels in the operand's place.
+  void Pack(program::Launch& gemm, kernel::CpuGemm::Role role, const program::Slice& panels,
             program::Steps& steps) {
     // Of the kernel, which a new one may move.
     const std::shared_ptr<const kernel::Contraction> contraction =
-        std::get<kernel::CpuGemm>(kernels_[product.kernel].schedule).contraction;
+        std::get<kernel::CpuGemm>(kernels_[gemm.kernel].schedule).contraction;
     bool left = role == kernel::CpuGemm::Role::kPackLhs;
     const size_t param = (left ? contraction->a_param : contraction->b_param).index();
-    auto [it, fresh] = packing_kernels_.try_emplace({product.kernel, left}, kernels_.next());
-    if (fresh) kernels_.push_back(PackingKernel(kernels_[product.kernel], role));
+    auto [it, fresh] = packing_kernels_.try_emplace({gemm.kernel, left}, kernels_.next());
+    if (fresh) kernels_.push_back(PackingKernel(kernels_[gemm.kernel], role));
     program::Launch pack;
     pack.kernel = it->second;
-    pack.args = {product.args[param], panels};
+    pack.args = {gemm.args[param], panels};
     if (const auto& prologue = left ? contraction->a_prologue : contraction->b_prologue) {
-      const kernel::Stage& stage = kernels_[product.kernel].kernel.stages.front();
+      const kernel::Stage& stage = kernels_[gemm.kernel].kernel.stages.front();
       for (kernel::NodeId other : prologue->others) {
         const kernel::ParamId p = stage.nodes[other].param;
-        pack.args.push_back(product.args[p.index()]);
+        pack.args.push_back(gemm.args[p.index()]);
       }
     }
-    product.args[param] = panels;
+    gemm.args[param] = panels;
     AddLaunch(std::move(pack), kernels_[it->second].kernel.op_names, steps);
   }
 
   // A right operand that is a constant is packed when the program is loaded.
   void PackConstantRhs(program::Launch& launch) {
     const kernel::ScheduledKernel& k = kernels_[launch.kernel];
-    const auto* product = std::get_if<kernel::CpuGemm>(&k.schedule);
-    if (!product || product->gemm->b != kernel::GemmB::kPrepacked) return;
-    const std::shared_ptr<const kernel::Contraction> contraction = product->contraction;
+    const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
+    if (!gemm || gemm->schedule->b != kernel::GemmB::kPrepacked) return;
+    const std::shared_ptr<const kernel::Contraction> contraction = gemm->contraction;
     if (!contraction->problem.b_constant) return;
-    int64_t bytes = product->gemm->packed_b_bytes;
+    int64_t bytes = gemm->schedule->packed_b_bytes;
     program::Slice source = launch.args[contraction->b_param.index()];
     std::pair key(launch.kernel, std::vector{source.allocation});
     if (const auto& prologue = contraction->b_prologue) {
@@ -605,7 +605,7 @@ class Lowering {
   std::unordered_map<const Instruction*, ChainLayout> chains_;
   std::unordered_map<const Instruction*, CallSignature> calls_;
   std::unordered_map<const Instruction*, int64_t> trips_;  // of loops
-  // (product, left operand) -> packing kernel.
+  // (gemm, left operand) -> packing kernel.
   std::map<std::pair<program::KernelId, bool>, program::KernelId> packing_kernels_;
   // (gemm, constants) -> their packed forms.
   std::map<std::pair<program::KernelId, std::vector<program::AllocationId>>, program::AllocationId>

@@ -75,9 +75,9 @@ class Bytes {
 IdVector<ParamId, bool> WrittenBy(const ScheduledKernel& scheduled) {
   const kernel::Kernel& k = scheduled.kernel;
   IdVector<ParamId, bool> written(k.params.size());
-  const auto* product = std::get_if<kernel::CpuGemm>(&scheduled.schedule);
-  if (product && product->role != kernel::CpuGemm::Role::kProduct) {
-    // Its stages are the product's, of which it makes an operand.
+  const auto* gemm = std::get_if<kernel::CpuGemm>(&scheduled.schedule);
+  if (gemm && gemm->role != kernel::CpuGemm::Role::kGemm) {
+    // Its stages are the gemm's, of which it makes an operand.
     for (ParamId p : k.params.ids()) written[p] = k.params[p].role != Param::Role::kInput;
     return written;
   }

@@ -33,19 +33,19 @@ int64_t InputCount(const Kernel& kernel) {
 }
 
 Status BuildParts(Chain& chain, FusionAnalysis& analysis) {
-  for (ChainPart* part : {&chain.product, &chain.rows}) {
+  for (ChainPart* part : {&chain.gemm, &chain.rows}) {
     const Result<Kernel>& kernel = analysis.KernelOf(*part->fusion);
     KILN_RETURN_IF_ERROR(kernel.status());
     part->kernel = *kernel;
   }
   // A result is made in one that takes its place, where that is read by nobody else.
-  chain.home.assign(chain.product.results.size(), -1);
+  chain.home.assign(chain.gemm.results.size(), -1);
   std::vector<bool> taken(chain.rows.results.size());
   for (size_t r = 0; r < chain.home.size(); ++r) {
     std::vector<ParamId> params = chain.RowsParams(static_cast<int64_t>(r));
-    if (chain.product.results[r] >= 0 || params.size() != 1) continue;
+    if (chain.gemm.results[r] >= 0 || params.size() != 1) continue;
     for (size_t to = 0; to < taken.size(); ++to) {
-      const Param& made = chain.product.kernel.params[chain.ProductParam(static_cast<int64_t>(r))];
+      const Param& made = chain.gemm.kernel.params[chain.GemmParam(static_cast<int64_t>(r))];
       const Param& output =
           chain.rows.kernel
               .params[ParamId(InputCount(chain.rows.kernel) + static_cast<int64_t>(to))];
@@ -64,9 +64,7 @@ Status BuildParts(Chain& chain, FusionAnalysis& analysis) {
 
 }  // namespace
 
-ParamId Chain::ProductParam(int64_t result) const {
-  return ParamId(InputCount(product.kernel) + result);
-}
+ParamId Chain::GemmParam(int64_t result) const { return ParamId(InputCount(gemm.kernel) + result); }
 
 std::vector<ParamId> Chain::RowsParams(int64_t result) const {
   std::vector<ParamId> params;
@@ -105,7 +103,7 @@ Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysi
         if (i == instruction.called(0)->root()) continue;
         return other(*i, "is a tuple inside");
       case Opcode::kFusion: {
-        ChainPart& part = chain.product.fusion ? chain.rows : chain.product;
+        ChainPart& part = chain.gemm.fusion ? chain.rows : chain.gemm;
         if (part.fusion) return other(*i, "is the third of them");
         part.fusion = i;
         part.results.assign(ResultCount(*i), -1);
@@ -113,10 +111,10 @@ Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysi
           Taken taken = TakenFrom(operand);
           if (operand->opcode() == Opcode::kParameter) {
             part.operands.push_back(operand->attributes().Int(Attr::kParameterNumber));
-          } else if (taken.from == chain.product.fusion && operand->shape().is_array()) {
+          } else if (taken.from == chain.gemm.fusion && operand->shape().is_array()) {
             part.operands.push_back(~taken.result);
           } else {
-            return other(*i, "reads what is neither a parameter nor an array of the product's");
+            return other(*i, "reads what is neither a parameter nor an array of the gemm's");
           }
         }
         continue;
@@ -132,7 +130,7 @@ Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysi
     results.assign(root.operands().begin(), root.operands().end());
   for (size_t r = 0; r < results.size(); ++r) {
     Taken taken = TakenFrom(results[r]);
-    ChainPart& part = taken.from == chain.rows.fusion ? chain.rows : chain.product;
+    ChainPart& part = taken.from == chain.rows.fusion ? chain.rows : chain.gemm;
     if (taken.from != part.fusion || !results[r]->shape().is_array()) {
       return other(root, "has other elements than arrays that fusions make");
     }
@@ -142,22 +140,22 @@ Result<Chain> BuildChain(const Instruction& instruction, FusionAnalysis& analysi
   }
   if (std::ranges::count(chain.rows.results, -1) > 0) return other(root, "loses a result");
   KILN_RETURN_IF_ERROR(BuildParts(chain, analysis));
-  for (size_t r = 0; r < chain.product.results.size(); ++r) {
-    if (chain.product.results[r] < 0 && !chain.IsLinked(static_cast<int64_t>(r))) {
-      return other(*chain.product.fusion, "makes what is lost");
+  for (size_t r = 0; r < chain.gemm.results.size(); ++r) {
+    if (chain.gemm.results[r] < 0 && !chain.IsLinked(static_cast<int64_t>(r))) {
+      return other(*chain.gemm.fusion, "makes what is lost");
     }
   }
   return chain;
 }
 
-Result<Chain> BuildChain(const Instruction& product, const Instruction& rows,
+Result<Chain> BuildChain(const Instruction& gemm, const Instruction& rows,
                          const std::function<bool(int64_t)>& is_used, FusionAnalysis& analysis) {
   Chain chain;
-  chain.product.fusion = &product;
+  chain.gemm.fusion = &gemm;
   chain.rows.fusion = &rows;
   int64_t next = 0;
-  size_t inputs = GroupOf(product).inputs.size();
-  for (size_t o = 0; o < inputs; ++o) chain.product.operands.push_back(next++);
+  size_t inputs = GroupOf(gemm).inputs.size();
+  for (size_t o = 0; o < inputs; ++o) chain.gemm.operands.push_back(next++);
   // Of an op alone each operand is one input, however often it has it.
   std::vector<const Instruction*> read;
   for (const Instruction* operand : rows.operands()) {
@@ -166,11 +164,11 @@ Result<Chain> BuildChain(const Instruction& product, const Instruction& rows,
   }
   for (const Instruction* operand : read) {
     Taken taken = TakenFrom(operand);
-    chain.rows.operands.push_back(taken.from == &product ? ~taken.result : next++);
+    chain.rows.operands.push_back(taken.from == &gemm ? ~taken.result : next++);
   }
   next = 0;
-  for (size_t r = 0; r < ResultCount(product); ++r) {
-    chain.product.results.push_back(is_used(static_cast<int64_t>(r)) ? next++ : -1);
+  for (size_t r = 0; r < ResultCount(gemm); ++r) {
+    chain.gemm.results.push_back(is_used(static_cast<int64_t>(r)) ? next++ : -1);
   }
   for (size_t r = 0; r < ResultCount(rows); ++r) chain.rows.results.push_back(next++);
   KILN_RETURN_IF_ERROR(BuildParts(chain, analysis));
@@ -185,13 +183,13 @@ bool MayShareInChain(const Instruction& instruction, int64_t operand, int64_t ou
   if (!chain.ok()) return false;
   auto made = std::ranges::find(chain->rows.results, output);
   bool by_rows = made != chain->rows.results.end();
-  if (!by_rows) made = std::ranges::find(chain->product.results, output);
-  const ChainPart& part = by_rows ? chain->rows : chain->product;
-  const ChainPart& other = by_rows ? chain->product : chain->rows;
+  if (!by_rows) made = std::ranges::find(chain->gemm.results, output);
+  const ChainPart& part = by_rows ? chain->rows : chain->gemm;
+  const ChainPart& other = by_rows ? chain->gemm : chain->rows;
   if (made == part.results.end() || std::ranges::count(other.operands, operand) > 0) return false;
   if (std::ranges::count(part.operands, operand) != 1) return false;
   int64_t result = made - part.results.begin();
-  // What the product puts there first would be read for the operand.
+  // What the gemm puts there first would be read for the operand.
   if (by_rows && std::ranges::count(chain->home, result) > 0) return false;
   auto input = std::ranges::find(part.operands, operand) - part.operands.begin();
   return KernelMayShare(*part.fusion, part.kernel, ParamId(input), result);

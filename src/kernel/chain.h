@@ -20,20 +20,19 @@ bool IsChain(const ir::Instruction& instruction);
 
 struct ChainPart {
   const ir::Instruction* fusion = nullptr;  // of the chain's computation
-  std::vector<int64_t>
-      operands;  // of the fusion's operands: the chain's; ~r: the product's result r
-  std::vector<int64_t> results;  // of the fusion's results: the chain's, or -1 where it has none
+  std::vector<int64_t> operands;  // of the fusion's operands: the chain's; ~r: the gemm's result r
+  std::vector<int64_t> results;   // of the fusion's results: the chain's, or -1 where it has none
   Kernel kernel;
 };
 
 struct Chain {
-  ChainPart product, rows;
-  // Of each of the product's results: the result of the rows' kernel in whose memory it is made, or
-  // -1. The rows' kernel then puts its own elements where it has read the product's.
+  ChainPart gemm, rows;
+  // Of each of the gemm's results: the result of the rows' kernel in whose memory it is made, or
+  // -1. The rows' kernel then puts its own elements where it has read the gemm's.
   std::vector<int64_t> home;
 
-  // The parameters of the kernels that a result of the product is.
-  ParamId ProductParam(int64_t result) const;
+  // The parameters of the kernels that a result of the gemm is.
+  ParamId GemmParam(int64_t result) const;
   std::vector<ParamId> RowsParams(int64_t result) const;
   // Whether the rows' kernel reads it.
   bool IsLinked(int64_t result) const { return !RowsParams(result).empty(); }
@@ -43,7 +42,7 @@ struct Chain {
 Result<Chain> BuildChain(const ir::Instruction& chain, FusionAnalysis& analysis);
 // The chain of two kernels of a program; `is_used` tells whether a result of the gemm has other
 // readers. Operands are numbered as in the chain, the gemm's first.
-Result<Chain> BuildChain(const ir::Instruction& product, const ir::Instruction& rows,
+Result<Chain> BuildChain(const ir::Instruction& gemm, const ir::Instruction& rows,
                          const std::function<bool(int64_t result)>& is_used,
                          FusionAnalysis& analysis);
 

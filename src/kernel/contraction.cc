@@ -133,7 +133,7 @@ std::optional<int64_t> OutputStride(const Kernel& kernel, VariableId variable) {
   return kernel.stages[StageId(1)].stores[0].index.StrideOf(variable);
 }
 
-// The product stored as it is: where, if it is.
+// The gemm stored as it is: where, if it is.
 ParamId PlainOutput(const Kernel& kernel) {
   if (kernel.stages.size() != 2) return {};
   const Stage& after = kernel.stages[StageId(1)];
@@ -330,26 +330,26 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
   return c;
 }
 
-std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
-                                 const std::function<bool(ParamId)>& is_constant) {
+std::optional<Gemm> AsGemm(const Kernel& kernel, const target::Cpu& cpu,
+                           const std::function<bool(ParamId)>& is_constant) {
   auto contraction = AsContraction(kernel, cpu);
   if (!contraction || IsPlainReduction(contraction->problem)) return std::nullopt;
-  Product product{*std::move(contraction)};
-  Contraction& c = product.contraction;
+  Gemm gemm{*std::move(contraction)};
+  Contraction& c = gemm.contraction;
   const bool same = c.a_param == c.b_param;
-  product.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
-  product.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
+  gemm.may_pack_a = !same && CountLoads(kernel, c.a_param) == 1;
+  gemm.may_pack_b = !same && CountLoads(kernel, c.b_param) == 1;
   // Only operands computed from constants can be packed at load time.
   auto varies = [&](NodeId load) { return !is_constant(kernel.stages.front().nodes[load].param); };
   bool b_varies = c.b_prologue && std::ranges::any_of(c.b_prologue->others, varies);
-  c.problem.b_constant = product.may_pack_b && !b_varies && is_constant(c.b_param);
-  return product;
+  c.problem.b_constant = gemm.may_pack_b && !b_varies && is_constant(c.b_param);
+  return gemm;
 }
 
-void RespectPacking(const target::Cpu& cpu, const Product& product, GemmSchedule& schedule) {
-  if (!schedule.pack_a || product.may_pack_a) return;
+void RespectPacking(const target::Cpu& cpu, const Gemm& gemm, GemmSchedule& schedule) {
+  if (!schedule.pack_a || gemm.may_pack_a) return;
   schedule.pack_a = false;
-  CompleteGemmSchedule(cpu, product.contraction.problem, schedule);
+  CompleteGemmSchedule(cpu, gemm.contraction.problem, schedule);
 }
 
 }  // namespace kiln::kernel

@@ -1,4 +1,4 @@
-// The matrix product in a kernel, in the form that schedules of matrix products want.
+// The gemm in a kernel, in the form that schedules of gemms want.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,8 @@ struct Contraction {
   // The iteration variables that m, n and the batch dimensions are; not valid for an extent of 1.
   VariableId m_variable, n_variable;
   std::vector<VariableId> batch_variables;
-  // Where the product is stored as it is, and nothing else is computed; none with an epilogue
-  // (the kernel's second stage).
+  // Where the gemm is stored as it is, and nothing else is computed; none with an epilogue (the
+  // kernel's second stage).
   ParamId c_param;
   // Where operands are more than loaded and converted.
   std::optional<Prologue> a_prologue, b_prologue;
@@ -51,14 +51,14 @@ std::optional<Contraction> AsContraction(const Kernel& kernel, const target::Cpu
 
 // The same, with the treatment of operands allowed to a schedule. `is_constant` tells whether a
 // parameter of the kernel is the same in every run.
-struct Product {
+struct Gemm {
   Contraction contraction;  // with problem.b_constant
   // Panels take an operand's place among the arguments, so nothing else may want to read it.
   bool may_pack_a = false, may_pack_b = false;
 };
-std::optional<Product> AsProduct(const Kernel& kernel, const target::Cpu& cpu,
-                                 const std::function<bool(ParamId)>& is_constant);
+std::optional<Gemm> AsGemm(const Kernel& kernel, const target::Cpu& cpu,
+                           const std::function<bool(ParamId)>& is_constant);
 // What does not pack the left operand, where the schedule does and that may not be.
-void RespectPacking(const target::Cpu& cpu, const Product& product, GemmSchedule& schedule);
+void RespectPacking(const target::Cpu& cpu, const Gemm& gemm, GemmSchedule& schedule);
 
 }  // namespace kiln::kernel

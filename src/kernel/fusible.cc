@@ -115,7 +115,7 @@ bool IsPatchesInside(const Instruction& i) {
          });
 }
 
-// Ops that a matrix product can read through: they only say where an element is.
+// Ops that a gemm can read through: they only say where an element is.
 bool IsView(const Instruction& i) {
   if (i.opcode() == Opcode::kFusion) {
     const auto& members = i.called(0)->instructions();
@@ -680,7 +680,7 @@ bool KernelMayShare(const Instruction& instruction, const Kernel& kernel, ParamI
       for (StageId s : kernel.stages.ids()) {
         for (const Node& n : kernel.stages[s].nodes) {
           if (n.kind != Node::Kind::kLoad || n.param != param) continue;
-          // The factors of a product are read by tiles, in an order of its schedule's own.
+          // The factors of a gemm are read by tiles, in an order of its schedule's own.
           if (s == StageId(0) && role == FusionRole::kDot) return false;
           // Later reads would see overwritten elements. Earlier stages are done at the same outer
           // point, and at equal indices (stages share their variables) no other outer point is

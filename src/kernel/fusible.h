@@ -24,7 +24,7 @@ enum class FusionRole : uint8_t {
   kScatter,    // is a scatter, and what its indices and updates are made of
   kSort,       // is a sort or a topk, and what its operands are made of
   kBundle,     // is several kernels side by side (bundle.h)
-  kChain,      // is a product and a kernel over the rows that it makes (chain.h)
+  kChain,      // is a gemm and a kernel over the rows that it makes (chain.h)
 };
 FusionRole RoleOf(const ir::Instruction& instruction);
 

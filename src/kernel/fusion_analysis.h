@@ -23,7 +23,7 @@ class FusionAnalysis {
   // an instruction that is no fusion, or up to a change of the fusion.
   const Result<Kernel>& KernelOf(const ir::Instruction& instruction);
 
-  // The schedule by which a pass has made a chain, and by product operand whether it was a constant
+  // The schedule by which a pass has made a chain, and by gemm operand whether it was a constant
   // then. Null where the chain, or a constant among its operands, is not the same any more.
   void KeepSchedule(const ir::Instruction& chain, CpuChainSchedule schedule,
                     std::vector<bool> constants);

@@ -7,12 +7,12 @@ namespace kiln::kernel {
 
 int64_t CpuGemm::items() const {
   switch (role) {
-    case Role::kProduct:
-      return gemm->items;
+    case Role::kGemm:
+      return schedule->items;
     case Role::kPackLhs:
-      return gemm->pack_a_items;
+      return schedule->pack_a_items;
     case Role::kPackRhs:
-      return gemm->pack_b_items;
+      return schedule->pack_b_items;
   }
   return 0;
 }
@@ -64,7 +64,7 @@ int64_t ScratchBytes(const KernelSchedule& schedule) {
   return std::visit(Overloaded{
                         [](const CpuNestSchedule& s) { return s.scratch_bytes; },
                         [](const CpuSortSchedule& s) { return s.scratch_bytes; },
-                        [](const CpuGemm& s) { return s.gemm->scratch_bytes; },
+                        [](const CpuGemm& s) { return s.schedule->scratch_bytes; },
                         [](const CpuBundle&) { return int64_t{0}; },
                         [](const CpuChain&) { return int64_t{0}; },
                         [](const GpuSchedule& s) { return s.scratch_bytes; },

@@ -22,13 +22,12 @@ namespace kiln::kernel {
 struct Contraction;   // kernel/contraction.h
 struct GemmSchedule;  // kernel/schedule/cpu/gemm.h
 
-// A matrix product on a CPU. An operand that is packed is made by a kernel of its own before the
-// product's.
+// A gemm on a CPU. An operand that is packed is made by a kernel of its own before the gemm's.
 struct CpuGemm {
-  enum class Role : uint8_t { kProduct, kPackLhs, kPackRhs };
-  Role role = Role::kProduct;
+  enum class Role : uint8_t { kGemm, kPackLhs, kPackRhs };
+  Role role = Role::kGemm;
   std::shared_ptr<const Contraction> contraction;
-  std::shared_ptr<const GemmSchedule> gemm;
+  std::shared_ptr<const GemmSchedule> schedule;
   int64_t max_tasks = 1;  // pieces worth their dispatch
 
   int64_t items() const;  // of the role
@@ -51,8 +50,8 @@ struct CpuBundle {
   int64_t items = 0, max_tasks = 1;
 };
 
-// A product and a kernel after it (kernel/chain.h), which alternate: for each block of rows the
-// product's items of the block, then the other kernel's one item. The chain itself has no stages.
+// A gemm and a kernel after it (kernel/chain.h), which alternate: for each block of rows the gemm's
+// items of the block, then the other kernel's one item. The chain itself has no stages.
 struct CpuChain {
   struct Part : KernelPart {
     int64_t block_items = 1;  // of a block

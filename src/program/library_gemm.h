@@ -1,5 +1,5 @@
-// Matrix products that a library's function could make as well as a kernel: factors are arrays as
-// they are, and the sum is stored as it is.
+// Gemms that a library's function could make as well as a kernel: factors are arrays as they are,
+// and the sum is stored as it is.
 #pragma once
 
 #include <cstdint>

@@ -110,7 +110,7 @@ std::string Program::ToString() const {
       out += Cat("grid of k", id, ": ", grid.symbol, ", blocks ", grid.blocks, ", threads ",
                  grid.threads, ", shared bytes ", grid.shared_bytes, "\n");
     }
-    if (kernels[id].library) out += Cat("or a library's product: ", *kernels[id].library, "\n");
+    if (kernels[id].library) out += Cat("or a library's gemm: ", *kernels[id].library, "\n");
   }
   return out;
 }

@@ -52,7 +52,7 @@ struct Step;
 using Steps = std::vector<Step>;
 
 // Runs a kernel. `args` go by the kernel's parameters, then the schedule's scratch where it has
-// one. Of a pack they are the operand and the panels; of a product with packed operands the panels
+// one. Of a pack they are the operand and the panels; of a gemm with packed operands the panels
 // stand in the operands' places.
 struct Launch {
   KernelId kernel;
@@ -105,7 +105,7 @@ struct Grid {
 struct Kernel {
   std::string name;
   std::vector<Grid> grids;  // one after the other, with the same arguments
-  // A library's product in the place of the grids: the device chooses when it loads.
+  // A library's gemm in the place of the grids: the device chooses when it loads.
   std::optional<LibraryGemm> library;
 };
 

@@ -1,5 +1,5 @@
-// Convolutions of networks for images, each beside the matrix product that has as many products of
-// as many rows and columns, in turn with it.
+// Convolutions of networks for images, each beside the gemm that has as many products of as many
+// rows and columns, in turn with it.
 #include <algorithm>
 #include <string>
 
@@ -46,7 +46,7 @@ std::string Text(const Convolution& c) {
              c.groups > 1 ? Cat(", feature_group_count=", c.groups) : "", "\n}\n");
 }
 
-std::string Product(const Convolution& c) {
+std::string Gemm(const Convolution& c) {
   return Cat("HloModule m\nENTRY e {\nx = f32[", c.rows(), ",", c.sum(), "] parameter(0)\nw = f32[",
              c.sum(), ",", c.outputs, "] parameter(1)\nROOT d = f32[", c.rows(), ",", c.outputs,
              "] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n");
@@ -60,11 +60,11 @@ void Run(Report& report, const Convolution& c) {
     if (!one.ok()) return report.Note(name, one.error());
     report.Add(name, c.flops() / one.Seconds() * 1e-9, "GFLOP/s");
     if (c.groups > 1) continue;
-    Compiled other(Product(c), threads, {}, &one);
+    Compiled other(Gemm(c), threads, {}, &one);
     if (!other.ok()) return report.Note(name, other.error());
-    report.Add(Cat(name, ".product"), c.flops() / other.Seconds() * 1e-9, "GFLOP/s");
-    report.Add(Cat(name, ".of_product"),
-               PairedRatio([&] { one.Run(); }, [&] { other.Run(); }, kPairs), "");
+    report.Add(Cat(name, ".gemm"), c.flops() / other.Seconds() * 1e-9, "GFLOP/s");
+    report.Add(Cat(name, ".of_gemm"), PairedRatio([&] { one.Run(); }, [&] { other.Run(); }, kPairs),
+               "");
   }
 }
 

@@ -1,4 +1,4 @@
-// Matrix products beside oneDNN and OpenBLAS on the same arrays, in turn within one run.
+// Gemms beside oneDNN and OpenBLAS on the same arrays, in turn within one run.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -87,9 +87,9 @@ codegen::GemmEpilogue BiasRelu(const Shape3& s) {
 }
 
 // One of our kernels with its operands.
-class Product {
+class Gemm {
  public:
-  Product(const Shape3& s, const Arrays& arrays, bool constant, bool epilogue) : arrays_(arrays) {
+  Gemm(const Shape3& s, const Arrays& arrays, bool constant, bool epilogue) : arrays_(arrays) {
     const target::Cpu cpu = target::HostCpu().cpu;
     GemmProblem p = GemmProblem::RowMajor(ElementType::kF32, s.m, s.n, s.k);
     p.b_constant = constant;
@@ -128,7 +128,7 @@ class Product {
     pool.Run(
         pieces_,
         [](void* context, int64_t task) {
-          auto* self = static_cast<Product*>(context);
+          auto* self = static_cast<Gemm*>(context);
           auto [begin, end] = runtime::PieceOf(self->schedule_.items, self->pieces_, task);
           self->kernel_(nullptr, self->args_.data(), begin, end);
         },
@@ -147,7 +147,7 @@ class Product {
   int64_t pieces_ = 1;
 };
 
-// Those who take turns at one product.
+// Those who take turns at one gemm.
 struct Contender {
   std::string name;
   std::function<void()> run;
@@ -184,7 +184,7 @@ void TakeTurns(std::vector<Contender>& contenders, int threads) {
 
 struct Row {
   Shape3 shape;
-  double of_peak = 0;     // what a square product must reach of the multiply-add peak
+  double of_peak = 0;     // what a square gemm must reach of the multiply-add peak
   double in_place = 0.9;  // and beside the better library
   double packed = 0.9;
 };
@@ -204,14 +204,14 @@ void Compare(Report& report, int threads) {
   for (const Row& row : kRows) {
     const Shape3& s = row.shape;
     Arrays arrays(s);
-    Product in_place(s, arrays, false, false);
-    Product packed(s, arrays, true, false);
+    Gemm in_place(s, arrays, false, false);
+    Gemm packed(s, arrays, true, false);
     std::vector<Contender> contenders = {{"plain", [&] { in_place.Run(pool); }, {}},
                                          {"constant", [&] { packed.Run(pool); }, {}}};
     for (const GemmPeer& peer : GemmPeers()) {
       peer.SetThreads(threads);
-      const Sgemm product{s.m, s.n, s.k, arrays.a.get(), arrays.b.get(), arrays.c.get()};
-      contenders.push_back({peer.name(), [&peer, product] { peer.Run(product); }, {}});
+      const Sgemm gemm{s.m, s.n, s.k, arrays.a.get(), arrays.b.get(), arrays.c.get()};
+      contenders.push_back({peer.name(), [&peer, gemm] { peer.Run(gemm); }, {}});
     }
     TakeTurns(contenders, threads);
     double best = 0;
@@ -237,7 +237,7 @@ KILN_BENCH(gemm_2_threads) {
   if (Cpus() > 1) Compare(report, 2);
 }
 
-// What bias and ReLU add to a product that they are fused with.
+// What bias and ReLU add to a gemm that they are fused with.
 KILN_BENCH(gemm_epilogue) {
   for (const Shape3& s : {Shape3{256, 256, 256},
                           {512, 512, 512},
@@ -247,8 +247,8 @@ KILN_BENCH(gemm_epilogue) {
                           {100, 10, 784}}) {
     Arrays arrays(s);
     for (bool constant : {false, true}) {
-      Product plain(s, arrays, constant, false);
-      Product fused(s, arrays, constant, true);
+      Gemm plain(s, arrays, constant, false);
+      Gemm fused(s, arrays, constant, true);
       const double ratio = PairedRatio([&] { fused.Run(); }, [&] { plain.Run(); }, 50);
       report.Add(Cat("gemm_epilogue.", s.ToString(), constant ? ".constant" : ".plain"), ratio, "",
                  AtMost(1.05));
@@ -261,7 +261,7 @@ KILN_BENCH(gemm_compile_time) {
     Arrays arrays({1, 1, 1});
     std::vector<double> times;
     for (int i = 0; i < 7; ++i) {
-      times.push_back(Product(row.shape, arrays, false, true).compile_milliseconds());
+      times.push_back(Gemm(row.shape, arrays, false, true).compile_milliseconds());
     }
     std::sort(times.begin(), times.end());
     report.Add(Cat("gemm_compile.", row.shape.ToString()), times[3], "ms", AtMost(9));

@@ -72,8 +72,8 @@ KILN_BENCH(peers) {
     peer.SetThreads(1);
     for (int64_t size : {64, 256, 1024}) {
       std::vector<float> a(size * size, 0.5f), b(size * size, 0.25f), c(size * size);
-      Sgemm product{size, size, size, a.data(), b.data(), c.data()};
-      double seconds = Measure([&] { peer.Run(product); }).median;
+      Sgemm gemm{size, size, size, a.data(), b.data(), c.data()};
+      double seconds = Measure([&] { peer.Run(gemm); }).median;
       double flops = 2.0 * static_cast<double>(size) * static_cast<double>(size * size);
       report.Add(peer.name() + "/sgemm/" + std::to_string(size), flops / seconds / 1e9, "GFLOP/s");
     }

@@ -20,13 +20,13 @@ class GemmPeer {
   const std::string& name() const { return name_; }
   // How many threads later calls use.
   void SetThreads(int threads) const { set_threads_(threads); }
-  void Run(const Sgemm& product) const { run_(function_, product); }
+  void Run(const Sgemm& gemm) const { run_(function_, gemm); }
 
  private:
   friend const std::vector<GemmPeer>& GemmPeers();
   std::string name_;
   void (*set_threads_)(int) = nullptr;
-  void (*run_)(void* function, const Sgemm& product) = nullptr;
+  void (*run_)(void* function, const Sgemm& gemm) = nullptr;
   void* function_ = nullptr;
 };
 

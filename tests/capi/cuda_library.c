@@ -1,4 +1,4 @@
-/* Products of matrices by cuBLASLt, whose stand-in is loaded in its place: what the environment
+/* Gemms by cuBLASLt, whose stand-in is loaded in its place: what the environment
  * forces, what the log and timelines say, and what is kept in the folder. */
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
@@ -64,8 +64,8 @@ static void square(const char* folder, kiln_text** json, float* first) {
   kiln_graph* g = NULL;
   OK(kiln_graph_create(context, "square", 6, &g));
   kiln_value x = kiln_op_parameter(g, KILN_F32, dims, 2, "x", 1);
-  kiln_value product = kiln_op_matmul(g, x, x);
-  OK(kiln_graph_set_results(g, &product, 1));
+  kiln_value gemm = kiln_op_matmul(g, x, x);
+  OK(kiln_graph_set_results(g, &gemm, 1));
   kiln_compile_options options = KILN_COMPILE_OPTIONS_INIT;
   options.device = gpu;
   kiln_executable* e = NULL;
@@ -99,9 +99,9 @@ static void test_forced(void) {
   kiln_text* json = NULL;
   setenv("KILN_GPU_LIBRARY", "always", 1);
   square(NULL, &json, &first);
-  CHECK(library.count("products") == 1);
+  CHECK(library.count("gemms") == 1);
   CHECK(first == SIZE);
-  CHECK(strstr(messages, "the product 32 x 32 x 32, f32 in f32 to f32, "));
+  CHECK(strstr(messages, "the gemm 32 x 32 x 32, f32 in f32 to f32, "));
   CHECK(strstr(messages, "goes by cuBLASLt 13.1.0: as every one that it takes"));
   if (json) CHECK(strstr(kiln_text_data(json, NULL), "\"by\": \"cuBLASLt 13.1.0\""));
   kiln_text_release(json);
@@ -109,7 +109,7 @@ static void test_forced(void) {
   setenv("KILN_GPU_LIBRARY", "never", 1);
   const long long versions = library.count("cublasLtGetVersion");
   square(NULL, NULL, &first);
-  CHECK(library.count("products") == 1);
+  CHECK(library.count("gemms") == 1);
   CHECK(library.count("cublasLtGetVersion") == versions);
   CHECK(!strstr(messages, "cuBLASLt"));
 
@@ -122,11 +122,11 @@ static void test_forced(void) {
   use = KILN_GPU_LIBRARY_ALWAYS;
   setenv("KILN_GPU_LIBRARY", "never", 1);
   square(NULL, NULL, &first);
-  CHECK(library.count("products") == 2);
+  CHECK(library.count("gemms") == 2);
   use = KILN_GPU_LIBRARY_NEVER;
   setenv("KILN_GPU_LIBRARY", "always", 1);
   square(NULL, NULL, &first);
-  CHECK(library.count("products") == 2);
+  CHECK(library.count("gemms") == 2);
   unsetenv("KILN_GPU_LIBRARY");
   for (kiln_gpu_library none = -1; none <= 4; none += 5) {
     use = none;
@@ -138,7 +138,7 @@ static void test_forced(void) {
 static void test_measured(void) {
   char folder[64], file[128], line[1024] = "";
   snprintf(folder, sizeof folder, "/tmp/kiln_library_%d", (int)getpid());
-  snprintf(file, sizeof file, "%s/gpu_products.txt", folder);
+  snprintf(file, sizeof file, "%s/gpu_gemms.txt", folder);
   float first = 0;
   standin.configure("launch_time=10");
   square(folder, NULL, &first);
@@ -150,10 +150,10 @@ static void test_measured(void) {
   if (record) fclose(record);
   CHECK(strstr(line, " | ours 11000.0 us | library 2000.0 us | library\n"));
   /* Followed, though by now it would be measured otherwise. */
-  const long long products = library.count("products");
+  const long long gemms = library.count("gemms");
   library.configure("time=100");
   square(folder, NULL, &first);
-  CHECK(library.count("products") == products + 1);
+  CHECK(library.count("gemms") == gemms + 1);
   /* Assembled code is in the folder, too. */
   char command[128];
   snprintf(command, sizeof command, "rm -r %s", folder);

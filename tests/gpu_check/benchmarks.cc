@@ -26,7 +26,7 @@ Result<Times> Gpu::Measure(const Program& program, const std::vector<Buffer>& ar
 std::vector<Benchmark> AllBenchmarks(const Settings& settings) {
   std::vector<Benchmark> all;
   AddMemoryBenchmarks(settings, all);
-  AddProductBenchmarks(settings, all);
+  AddGemmBenchmarks(settings, all);
   AddDemo(settings, all);
   return all;
 }

@@ -51,7 +51,7 @@ struct Benchmark {
 // All of them, in the order of the table.
 std::vector<Benchmark> AllBenchmarks(const Settings& settings);
 void AddMemoryBenchmarks(const Settings& settings, std::vector<Benchmark>& all);
-void AddProductBenchmarks(const Settings& settings, std::vector<Benchmark>& all);
+void AddGemmBenchmarks(const Settings& settings, std::vector<Benchmark>& all);
 void AddDemo(const Settings& settings, std::vector<Benchmark>& all);
 
 // A program, its reference for CPU:0, and how much the results may differ.

@@ -22,7 +22,7 @@ MOST_BYTES = 60 * 1000 * 1000
 LIBC = re.compile(r'(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux-[a-z0-9_-]+\.so\.\d+)$')
 MEMORY = ['copy by a kernel that negates', 'x + y * z', 'reduce_sum(x + y * z)',
           'softmax of rows of 1024', 'layer norm of rows of 1024', 'transpose of a matrix']
-PRODUCTS = ['product, f32 exact', 'product, f16', 'product, bf16']
+GEMMS = ['gemm, f32 exact', 'gemm, f16', 'gemm, bf16']
 DEMO = ['demo, step op by op', 'demo, step compiled', 'demo, step time, op by op over compiled',
         'demo, kernels of a step op by op', 'demo, kernels of a step compiled',
         'demo, kernel time, op by op over compiled', 'demo, launches of a step op by op',
@@ -149,11 +149,11 @@ class BundleTest(unittest.TestCase):
         self.assertIn('emulated', report['device'])
         self.assertFalse(report['failed'])
         figures = self.figures(report)
-        for name in MEMORY + PRODUCTS + DEMO:
+        for name in MEMORY + GEMMS + DEMO:
             self.assertIn('value', figures[name], name)
             self.assertNotIn('error', figures[name], name)
             self.assertIn(name, table)
-        for name in MEMORY + PRODUCTS:
+        for name in MEMORY + GEMMS:
             self.assertIs(figures[name]['correct'], True, name)
             self.assertLessEqual(figures[name]['difference'], figures[name]['allowed'], name)
             self.assertGreater(figures[name]['median_us'], 0, name)
@@ -195,7 +195,7 @@ class BundleTest(unittest.TestCase):
         self.assertTrue(report['failed'])
 
     def test_beside_cublas(self):
-        result, report, table = self.with_standin('--quick', '--bench-only', '--filter', 'product',
+        result, report, table = self.with_standin('--quick', '--bench-only', '--filter', 'gemm',
                                                   '--cublas', args.cublas)
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertEqual(len(report['figures']), 8)
@@ -206,7 +206,7 @@ class BundleTest(unittest.TestCase):
             self.assertIs(figure['correct'], False)
             self.assertAlmostEqual(figure['ratio'], figure['value'] / figure['peer_value'])
         self.assertIn('cuBLAS 12.3.4', table)
-        _, report, _ = self.with_standin('--quick', '--bench-only', '--filter', 'product_bf16')
+        _, report, _ = self.with_standin('--quick', '--bench-only', '--filter', 'gemm_bf16')
         if report['figures'][0]['peer'] == 'cuBLAS':
             # One that is installed does not start without a GPU.
             self.assertRegex(report['figures'][0]['note'], 'no cuBLAS: |cublasCreate: status')

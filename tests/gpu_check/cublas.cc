@@ -60,12 +60,11 @@ Cublas::~Cublas() {
   if (handle_) destroy_(handle_);
 }
 
-Status Cublas::Multiply(ProductType type, const ProductSize& size, uint64_t x, uint64_t y,
-                        uint64_t out) {
-  const int data = type == ProductType::kF16 ? kR16F : type == ProductType::kBF16 ? kR16BF : kR32F;
-  const int compute = type == ProductType::kTF32 ? kCompute32FFastTF32 : kCompute32F;
+Status Cublas::Multiply(GemmType type, const GemmSize& size, uint64_t x, uint64_t y, uint64_t out) {
+  const int data = type == GemmType::kF16 ? kR16F : type == GemmType::kBF16 ? kR16BF : kR32F;
+  const int compute = type == GemmType::kTF32 ? kCompute32FFastTF32 : kCompute32F;
   const float one = 1, zero = 0;
-  // Its arrays are column-major: the transposed product is that of the factors the other way round.
+  // Its arrays are column-major: the transposed gemm is that of the factors the other way round.
   const int m = static_cast<int>(size.n), n = static_cast<int>(size.m),
             k = static_cast<int>(size.k);
   int status =

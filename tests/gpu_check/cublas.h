@@ -10,11 +10,10 @@
 
 namespace kiln::gpu_check {
 
-// What a product is of: f32 exactly, f32 with factors rounded to tf32, or halves whose sums are
-// f32.
-enum class ProductType { kF32, kTF32, kF16, kBF16 };
+// What a gemm is of: f32 exactly, f32 with factors rounded to tf32, or halves whose sums are f32.
+enum class GemmType { kF32, kTF32, kF16, kBF16 };
 
-struct ProductSize {
+struct GemmSize {
   int64_t m = 0, n = 0, k = 0;
 };
 
@@ -44,7 +43,7 @@ class Cublas {
   // "cuBLAS 13.0.2"
   const std::string& name() const { return name_; }
   // Of row-major arrays, on the driver's stream.
-  Status Multiply(ProductType type, const ProductSize& size, uint64_t x, uint64_t y, uint64_t out);
+  Status Multiply(GemmType type, const GemmSize& size, uint64_t x, uint64_t y, uint64_t out);
 
  private:
   Cublas() = default;

@@ -48,7 +48,7 @@ class ChainCode {
     int64_t count = 0;
     for (const kernel::CpuChain::Part& part : chain_.parts) {
       const kernel::ScheduledKernel& k = lowered_.kernels[part.kernel];
-      // A product may have scratch behind its parameters.
+      // A gemm may have scratch behind its parameters.
       count = part.first_arg + static_cast<int64_t>(k.kernel.params.size());
     }
     Value* own = b_.CreateAlloca(b_.getPtrTy(), Int(count));

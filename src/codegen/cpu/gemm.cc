@@ -458,10 +458,10 @@ llvm::Function* EmitFinish(const llvm::Function& kernel, const kernel::GemmProbl
 // The gemm itself, shared by all kernels with an epilogue, because most of LLVM's work for them is
 // the same. Operands are passed from their first element on. void(frame, args, begin, end, a, b,
 // scratch, finish)
-llvm::Function* SharedProduct(const llvm::Function& kernel, kernel::GemmProblem problem,
-                              const kernel::GemmSchedule& schedule, const GemmOperands& reads) {
+llvm::Function* SharedGemm(const llvm::Function& kernel, kernel::GemmProblem problem,
+                           const kernel::GemmSchedule& schedule, const GemmOperands& reads) {
   problem.a_first = problem.b_first = 0;
-  std::string name = Cat("product ", problem.ToString(), " ", schedule.ToString());
+  std::string name = Cat("gemm ", problem.ToString(), " ", schedule.ToString());
   if (reads.a_prologue) name += Cat(" a: ", reads.a_prologue->text);
   if (reads.b_prologue) name += Cat(" b: ", reads.b_prologue->text);
   if (llvm::Function* known = kernel.getParent()->getFunction(name)) return known;
@@ -506,7 +506,7 @@ Status EmitGemm(llvm::Function* function, const kernel::GemmProblem& problem,
   std::vector<Value*> args;
   for (llvm::Argument& arg : function->args()) args.push_back(&arg);
   args.insert(args.end(), {at.a, at.b, at.scratch, at.finish});
-  e.b.CreateCall(SharedProduct(*function, problem, schedule, operands), args);
+  e.b.CreateCall(SharedGemm(*function, problem, schedule, operands), args);
   e.b.CreateRetVoid();
   MakeQuick(function);  // one call
   return OkStatus();

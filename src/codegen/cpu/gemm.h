@@ -1,4 +1,4 @@
-// Matrix products as LLVM IR for the CPU, by a schedule of kernel/schedule/cpu/gemm.h.
+// Gemms as LLVM IR for the CPU, by a schedule of kernel/schedule/cpu/gemm.h.
 //
 // Vectors are emitted as such, so that no pass pipeline of LLVM is needed. The k loop has a fence
 // of a single thread between its steps: it emits no instruction, and keeps the instruction

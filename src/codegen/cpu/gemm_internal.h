@@ -60,7 +60,7 @@ struct Emitter {
   // Keeps the instruction scheduler from moving loads across.
   void Fence();
 
-  // Loops of products stand in the order in which they run, and have names.
+  // Loops of gemms stand in the order in which they run, and have names.
   static LoopForm FormOf(const char* name) {
     return {.name = name, .after = "", .index = name, .nsw = false, .after_last = true};
   }

@@ -1,4 +1,4 @@
-// Register tiles: the loops over k in which matrix products spend their time.
+// Register tiles: the loops over k in which gemms spend their time.
 #include "codegen/cpu/gemm_internal.h"
 
 namespace kiln::codegen::gemm {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/strings.h"
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::codegen {

@@ -193,7 +193,7 @@ void EmitElementwise(GpuEmitter& e);
 void EmitSerial(GpuEmitter& e);
 void EmitTranspose(GpuEmitter& e);
 void EmitTeams(GpuEmitter& e);
-void EmitProduct(GpuEmitter& e);
+void EmitGemm(GpuEmitter& e);
 void EmitScan(GpuEmitter& e);
 void EmitSort(GpuEmitter& e);
 void EmitScatter(GpuEmitter& e);

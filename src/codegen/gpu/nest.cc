@@ -149,8 +149,8 @@ Status EmitGpuKernel(llvm::Function* function, const kernel::Kernel& kernel,
     case GpuSchedule::Form::kTeams:
       EmitTeams(e);
       break;
-    case GpuSchedule::Form::kProduct:
-      EmitProduct(e);
+    case GpuSchedule::Form::kGemm:
+      EmitGemm(e);
       break;
     case GpuSchedule::Form::kSerial:
       EmitSerial(e);

@@ -22,7 +22,7 @@ void DescribeGrids(codegen::LoweredProgram& lowered) {
           {Cat("k", k, i > 0 ? Cat("_", i) : "", "_", kernel.name, "_", lowered.program.id),
            launch.blocks, launch.threads, launch.shared_bytes});
     }
-    kernel.library = AsLibraryProduct(scheduled);
+    kernel.library = AsLibraryGemm(scheduled);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace kiln::compiler {
 
 // Sets the grids of the kernels that are launched, whose symbols end in the program's id, and the
-// library's product where a kernel is one.
+// library's gemm where a kernel is one.
 void DescribeGrids(codegen::LoweredProgram& lowered);
 
 }  // namespace kiln::compiler

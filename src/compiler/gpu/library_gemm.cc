@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "program/program.h"
 
 namespace kiln::compiler {
@@ -114,12 +114,12 @@ bool IsKnown(ElementType factor, ElementType sum, ElementType out, int64_t k) {
 
 }  // namespace
 
-std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& scheduled) {
+std::optional<LibraryGemm> AsLibraryGemm(const kernel::ScheduledKernel& scheduled) {
   const Kernel& kernel = scheduled.kernel;
   const auto* schedule = std::get_if<kernel::GpuSchedule>(&scheduled.schedule);
-  if (!schedule || schedule->form != kernel::GpuSchedule::Form::kProduct) return std::nullopt;
+  if (!schedule || schedule->form != kernel::GpuSchedule::Form::kGemm) return std::nullopt;
   auto f = kernel::FindGpuFactors(kernel);
-  const kernel::GpuTile& tile = schedule->product;
+  const kernel::GpuTile& tile = schedule->gemm;
   if (!f || tile.x.type != tile.y.type) return std::nullopt;
   const Reduction& reduction = kernel.stages.front().reductions.front();
   const Node& init = kernel.stages.front().nodes[reduction.inits[0]];
@@ -142,7 +142,7 @@ std::optional<LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& sched
   if (!x || !y || !out) return std::nullopt;
   p.x = *x;
   p.y = *y;
-  // If it is contiguous along the rows, it is the transposed product.
+  // If it is contiguous along the rows, it is the transposed gemm.
   if (out->inner != 1 && out->points == 1) {
     std::swap(p.x, p.y);
     std::swap(p.m, p.n);

@@ -1,4 +1,4 @@
-// Kernels that are matrix products as a library makes them.
+// Kernels that are gemms as a library makes them.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,7 @@
 
 namespace kiln::compiler {
 
-// The product that the kernel, which is scheduled for a GPU, is. Nothing where it does anything
-// else.
-std::optional<program::LibraryGemm> AsLibraryProduct(const kernel::ScheduledKernel& scheduled);
+// The gemm that the kernel, which is scheduled for a GPU, is. Nothing where it does anything else.
+std::optional<program::LibraryGemm> AsLibraryGemm(const kernel::ScheduledKernel& scheduled);
 
 }  // namespace kiln::compiler

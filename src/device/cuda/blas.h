@@ -82,15 +82,15 @@ class BlasGemm final : public GpuLibraryGemm {
  public:
   // Null if the library does not support it.
   static Result<std::unique_ptr<BlasGemm>> Make(std::shared_ptr<Blas> blas,
-                                                const program::LibraryGemm& product);
+                                                const program::LibraryGemm& gemm);
   ~BlasGemm() override;
 
   int64_t workspace_bytes() const override { return static_cast<int64_t>(choice_.workspace_bytes); }
   Status LaunchOn(StreamHandle stream, std::span<const GpuSpan> args);
 
  private:
-  BlasGemm(std::shared_ptr<Blas> blas, const program::LibraryGemm& product)
-      : blas_(std::move(blas)), product_(product) {}
+  BlasGemm(std::shared_ptr<Blas> blas, const program::LibraryGemm& gemm)
+      : blas_(std::move(blas)), gemm_(gemm) {}
   Status Describe();
   Status MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int64_t columns,
                     const program::LibraryMatrix& matrix);
@@ -99,7 +99,7 @@ class BlasGemm final : public GpuLibraryGemm {
   Status Prefer(BlasPreference preference);
 
   std::shared_ptr<Blas> blas_;
-  const program::LibraryGemm product_;
+  const program::LibraryGemm gemm_;
   BlasDesc desc_ = nullptr;
   BlasLayout a_ = nullptr, b_ = nullptr, out_ = nullptr;
   BlasChoice choice_;

@@ -1,5 +1,5 @@
-// Gemms by cuBLASLt. Its matrices are column-major, so it computes the transposed product, the same
-// in memory.
+// Gemms by cuBLASLt. Its matrices are column-major, so it computes the transposed gemm, the same in
+// memory.
 
 #include "base/strings.h"
 #include "device/cuda/blas.h"
@@ -27,19 +27,19 @@ BlasType TypeOf(ElementType type) {
   }
 }
 
-BlasCompute ComputeOf(const program::LibraryGemm& product) {
-  if (product.sum == ElementType::kF64) return BlasCompute::k64F;
-  if (product.sum == ElementType::kS32) return BlasCompute::k32I;
-  return product.tf32 ? BlasCompute::k32FFastTF32 : BlasCompute::k32F;
+BlasCompute ComputeOf(const program::LibraryGemm& gemm) {
+  if (gemm.sum == ElementType::kF64) return BlasCompute::k64F;
+  if (gemm.sum == ElementType::kS32) return BlasCompute::k32I;
+  return gemm.tf32 ? BlasCompute::k32FFastTF32 : BlasCompute::k32F;
 }
 
 // The allowed units: factors are rounded only by request, and sums have the type of the sum.
-uint64_t ImplementationsOf(const program::LibraryGemm& product) {
+uint64_t ImplementationsOf(const program::LibraryGemm& gemm) {
   uint64_t excluded = kBlasSumF16;
-  if (product.sum != ElementType::kS32) excluded |= kBlasTensorInteger;
-  if (product.factor == ElementType::kF64) excluded |= kBlasTensor16;
-  if (product.factor == ElementType::kF32) excluded |= kBlasInputF16 | kBlasInputBF16;
-  if (product.factor == ElementType::kF32 && !product.tf32) {
+  if (gemm.sum != ElementType::kS32) excluded |= kBlasTensorInteger;
+  if (gemm.factor == ElementType::kF64) excluded |= kBlasTensor16;
+  if (gemm.factor == ElementType::kF32) excluded |= kBlasInputF16 | kBlasInputBF16;
+  if (gemm.factor == ElementType::kF32 && !gemm.tf32) {
     excluded |= kBlasTensor16 | kBlasInputTF32;
   }
   return ~excluded;
@@ -70,8 +70,8 @@ std::byte* FirstOf(const GpuSpan& span, const program::LibraryMatrix& matrix, El
 }  // namespace
 
 Result<std::unique_ptr<BlasGemm>> BlasGemm::Make(std::shared_ptr<Blas> blas,
-                                                 const program::LibraryGemm& product) {
-  std::unique_ptr<BlasGemm> made(new BlasGemm(std::move(blas), product));
+                                                 const program::LibraryGemm& gemm) {
+  std::unique_ptr<BlasGemm> made(new BlasGemm(std::move(blas), gemm));
   KILN_RETURN_IF_ERROR(made->Describe());
   KILN_ASSIGN_OR_RETURN(const bool chosen, made->Choose());
   if (!chosen) made.reset();
@@ -86,7 +86,7 @@ BlasGemm::~BlasGemm() {
 // out' = y' x', if neighbours in a column of y' are along j; otherwise y itself is taken
 // transposed.
 Status BlasGemm::Describe() {
-  const program::LibraryGemm& p = product_;
+  const program::LibraryGemm& p = gemm_;
   const BlasFunctions& api = blas_->api();
   KILN_RETURN_IF_ERROR(blas_->Call(api.DescCreate, &desc_, ComputeOf(p), TypeOf(p.sum)));
   const int32_t a = p.y.along_k ? kBlasTransposed : kBlasPlain;
@@ -108,8 +108,8 @@ Status BlasGemm::MakeLayout(BlasLayout* layout, BlasType type, int64_t rows, int
   const BlasFunctions& api = blas_->api();
   KILN_RETURN_IF_ERROR(blas_->Call(api.LayoutCreate, layout, type, static_cast<uint64_t>(rows),
                                    static_cast<uint64_t>(columns), matrix.stride));
-  if (product_.batch == 1) return OkStatus();
-  const auto batch = static_cast<int32_t>(product_.batch);
+  if (gemm_.batch == 1) return OkStatus();
+  const auto batch = static_cast<int32_t>(gemm_.batch);
   KILN_RETURN_IF_ERROR(blas_->Call(api.LayoutSet, *layout, BlasLayoutAttribute::kBatch,
                                    static_cast<const void*>(&batch), sizeof(batch)));
   return blas_->Call(api.LayoutSet, *layout, BlasLayoutAttribute::kBatchStride,
@@ -125,12 +125,12 @@ Status BlasGemm::Prefer(BlasPreference preference) {
   using Attribute = BlasPreferenceAttribute;
   KILN_RETURN_IF_ERROR(set(Attribute::kMostWorkspaceBytes, uint64_t{kMostBlasWorkspaceBytes}));
   KILN_RETURN_IF_ERROR(set(Attribute::kReductionSchemes, kBlasReduceInComputeType));
-  KILN_RETURN_IF_ERROR(set(Attribute::kImplementations, ImplementationsOf(product_)));
+  KILN_RETURN_IF_ERROR(set(Attribute::kImplementations, ImplementationsOf(gemm_)));
   const std::pair<Attribute, const program::LibraryMatrix*> matrices[] = {
-      {Attribute::kAlignmentA, &product_.y},
-      {Attribute::kAlignmentB, &product_.x},
-      {Attribute::kAlignmentC, &product_.out_matrix},
-      {Attribute::kAlignmentD, &product_.out_matrix}};
+      {Attribute::kAlignmentA, &gemm_.y},
+      {Attribute::kAlignmentB, &gemm_.x},
+      {Attribute::kAlignmentC, &gemm_.out_matrix},
+      {Attribute::kAlignmentD, &gemm_.out_matrix}};
   for (const auto& [attribute, matrix] : matrices) {
     KILN_RETURN_IF_ERROR(set(attribute, static_cast<uint32_t>(matrix->alignment)));
   }
@@ -159,13 +159,13 @@ Status BlasGemm::LaunchOn(StreamHandle stream, std::span<const GpuSpan> args) {
   const bool has_workspace = choice_.workspace_bytes > 0;
   if (args.size() != (has_workspace ? 4u : 3u) ||
       (has_workspace && args[3].bytes < workspace_bytes())) {
-    return InvalidArgument("a product by cuBLASLt takes three arrays, and a workspace of ",
+    return InvalidArgument("a gemm by cuBLASLt takes three arrays, and a workspace of ",
                            workspace_bytes(), " bytes");
   }
-  const Scale one = ScaleOf(product_.sum, 1), zero = ScaleOf(product_.sum, 0);
-  const void* x = FirstOf(args[0], product_.x, product_.factor);
-  const void* y = FirstOf(args[1], product_.y, product_.factor);
-  void* out = FirstOf(args[2], product_.out_matrix, product_.out);
+  const Scale one = ScaleOf(gemm_.sum, 1), zero = ScaleOf(gemm_.sum, 0);
+  const void* x = FirstOf(args[0], gemm_.x, gemm_.factor);
+  const void* y = FirstOf(args[1], gemm_.y, gemm_.factor);
+  void* out = FirstOf(args[2], gemm_.out_matrix, gemm_.out);
   return blas_->Call(blas_->api().Matmul, blas_->handle(), desc_, static_cast<const void*>(&one), y,
                      a_, x, b_, static_cast<const void*>(&zero), static_cast<const void*>(out),
                      out_, out, out_, &choice_.algorithm,

@@ -205,7 +205,7 @@ Result<std::string> CudaMachine::GemmLibrary() {
 }
 
 Result<std::unique_ptr<GpuLibraryGemm>> CudaMachine::FindLibraryGemm(
-    const program::LibraryGemm& product) {
+    const program::LibraryGemm& gemm) {
   KILN_RETURN_IF_ERROR(GemmLibrary().status());
   std::shared_ptr<Blas> blas;
   {
@@ -216,7 +216,7 @@ Result<std::unique_ptr<GpuLibraryGemm>> CudaMachine::FindLibraryGemm(
     blas = blas_;
   }
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<GpuLibraryGemm> found,
-                        BlasGemm::Make(std::move(blas), product));
+                        BlasGemm::Make(std::move(blas), gemm));
   return found;
 }
 

@@ -59,7 +59,7 @@ class CudaMachine final : public GpuMachine {
   Result<std::unique_ptr<GpuModule>> Load(const std::string& code) override;
   Result<std::string> GemmLibrary() override;
   Result<std::unique_ptr<GpuLibraryGemm>> FindLibraryGemm(
-      const program::LibraryGemm& product) override;
+      const program::LibraryGemm& gemm) override;
 
   CodeCache& code_cache() { return code_cache_; }
 

@@ -104,8 +104,8 @@ Status CudaStream::Launch(GpuGraph& graph) {
   return static_cast<CudaGraph&>(graph).LaunchOn(handle_);
 }
 
-Status CudaStream::Launch(GpuLibraryGemm& product, std::span<const GpuSpan> args) {
-  return static_cast<BlasGemm&>(product).LaunchOn(handle_, args);
+Status CudaStream::Launch(GpuLibraryGemm& gemm, std::span<const GpuSpan> args) {
+  return static_cast<BlasGemm&>(gemm).LaunchOn(handle_, args);
 }
 
 Status CudaStream::Copy(std::byte* to, const std::byte* from, int64_t bytes) {

@@ -41,7 +41,7 @@ class CudaStream final : public GpuStream {
 
   Status Launch(GpuKernel& kernel, const GpuGrid& grid, std::span<const GpuSpan> args) override;
   Status Launch(GpuGraph& graph) override;
-  Status Launch(GpuLibraryGemm& product, std::span<const GpuSpan> args) override;
+  Status Launch(GpuLibraryGemm& gemm, std::span<const GpuSpan> args) override;
   Status Copy(std::byte* to, const std::byte* from, int64_t bytes) override;
   Status CopyFromHost(std::byte* to, const void* from, int64_t bytes) override;
   Status CopyToHost(void* to, const std::byte* from, int64_t bytes) override;

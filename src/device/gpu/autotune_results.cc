@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::string_view kBetween = " | ";
 constexpr std::string_view kOurs = "ours", kLibrary = "library", kUnit = " us";
-constexpr std::string_view kComment =
-    "# Kiln: which products of matrices go by a library, as it was measured.\n";
+constexpr std::string_view kComment = "# Kiln: which gemms go by a library, as it was measured.\n";
 
 // "812.4"
 std::string TenthsOf(double microseconds) {
@@ -87,9 +86,9 @@ class FolderLock {
 }  // namespace
 
 std::string AutotuneResults::KeyOf(std::string_view gpu, std::string_view driver,
-                                   std::string_view library, std::string_view product) {
+                                   std::string_view library, std::string_view gemm) {
   std::string key;
-  for (std::string_view part : {gpu, driver, library, product}) {
+  for (std::string_view part : {gpu, driver, library, gemm}) {
     if (!key.empty()) key += kBetween;
     for (char c : part) key += c == '|' || c == '\n' || c == '\r' || c == '#' ? '_' : c;
   }
@@ -150,7 +149,7 @@ AutotuneResult AutotuneResults::Add(const std::string& key, const AutotuneResult
   }
   if (!status.ok() && !std::exchange(noted_write_, true)) {
     notes_.push_back(
-        Cat("which products go by a library is not kept in ", folder_, ": ", status.message()));
+        Cat("which gemms go by a library is not kept in ", folder_, ": ", status.message()));
   }
   return results_[key];
 }

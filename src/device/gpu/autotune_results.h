@@ -22,9 +22,9 @@ struct AutotuneResult {
 
 // Of one context, for all of its GPUs. May be used by several threads at once.
 //
-// The file has a line for each product:
+// The file has a line for each gemm:
 //
-//   GPU | driver | library | product | ours 812.4 us | library 701.9 us | library
+//   GPU | driver | library | gemm | ours 812.4 us | library 701.9 us | library
 //
 // Malformed lines are skipped; lines that begin with # are comments.
 class AutotuneResults {
@@ -35,14 +35,14 @@ class AutotuneResults {
   GpuLibraryUse use() const { return use_; }
 
   static std::string KeyOf(std::string_view gpu, std::string_view driver, std::string_view library,
-                           std::string_view product);
+                           std::string_view gemm);
   std::optional<AutotuneResult> Find(const std::string& key);
   // The result to follow: this one, or an earlier one of another process.
   AutotuneResult Add(const std::string& key, const AutotuneResult& result);
   // The problems of the file, each once.
   std::vector<std::string> TakeNotes();
 
-  static constexpr char kFileName[] = "gpu_products.txt";
+  static constexpr char kFileName[] = "gpu_gemms.txt";
 
  private:
   void Read();

@@ -125,7 +125,7 @@ Result<GemmTimes> MeasureGemm(GpuDevice& device, const GpuLibraryCall& call,
   for (int param : {call.what.x.argument, call.what.y.argument, call.what.out_matrix.argument}) {
     library_args.push_back(our_args[static_cast<size_t>(param)]);
   }
-  if (int64_t bytes = call.product->workspace_bytes(); bytes > 0) {
+  if (int64_t bytes = call.gemm->workspace_bytes(); bytes > 0) {
     KILN_ASSIGN_OR_RETURN(GpuSpan span, arrays.New(*stream, bytes));
     library_args.push_back(span);
   }
@@ -136,7 +136,7 @@ Result<GemmTimes> MeasureGemm(GpuDevice& device, const GpuLibraryCall& call,
     }
     return OkStatus();
   };
-  library.run = [&] { return stream->Launch(*call.product, library_args); };
+  library.run = [&] { return stream->Launch(*call.gemm, library_args); };
   KILN_ASSIGN_OR_RETURN(Timer timer, Timer::Make(device.machine(), *stream));
   KILN_RETURN_IF_ERROR(Compare(timer, kernel, library));
   return GemmTimes{MedianOf(kernel.samples), MedianOf(library.samples)};

@@ -167,7 +167,7 @@ Status GpuExecutable::Add(const program::Launch& launch, GpuSteps& steps) {
   }
   if (GpuLibraryCall* call = LibraryFor(launch.kernel, commands)) {
     GpuCommand command;
-    command.library = call->product.get();
+    command.library = call->gemm.get();
     for (const program::LibraryMatrix* matrix :
          {&call->what.x, &call->what.y, &call->what.out_matrix}) {
       command.args.push_back(launch.args[static_cast<size_t>(matrix->argument)]);
@@ -189,9 +189,9 @@ GpuLibraryCall* GpuExecutable::LibraryFor(program::KernelId kernel,
   if (is_new) {
     found->second = ChooseLibrary(device_, program().kernels[kernel], ours);
     Status status =
-        found->second ? ReserveWorkspace(found->second->product->workspace_bytes()) : OkStatus();
+        found->second ? ReserveWorkspace(found->second->gemm->workspace_bytes()) : OkStatus();
     if (!status.ok()) {
-      device_.Note(Cat("the product ", found->second->what,
+      device_.Note(Cat("the gemm ", found->second->what,
                        " goes by our kernel after all: ", status.message()));
       found->second.reset();
     }

@@ -31,7 +31,7 @@ std::optional<AutotuneResult> Autotune(GpuDevice& device, AutotuneResults& resul
   if (auto recorded = results.Find(key)) return recorded;
   Result<GemmTimes> times = MeasureGemm(device, call, ours);
   if (!times.ok()) {
-    device.Note(Cat("the product ", what, " is not measured: ", times.status().message()));
+    device.Note(Cat("the gemm ", what, " is not measured: ", times.status().message()));
     return std::nullopt;
   }
   AutotuneResult choice;
@@ -54,14 +54,14 @@ std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::
     device.NoteNoLibrary(library.status().message());
     return nullptr;
   }
-  auto product = device.machine().FindLibraryGemm(*what);
-  if (!product.ok()) {
+  auto gemm = device.machine().FindLibraryGemm(*what);
+  if (!gemm.ok()) {
     device.Note(
-        Cat("the product ", *what, " does not go by ", *library, ": ", product.status().message()));
+        Cat("the gemm ", *what, " does not go by ", *library, ": ", gemm.status().message()));
     return nullptr;
   }
-  if (!*product) return nullptr;
-  auto call = std::make_unique<GpuLibraryCall>(GpuLibraryCall{*what, *std::move(product)});
+  if (!*gemm) return nullptr;
+  auto call = std::make_unique<GpuLibraryCall>(GpuLibraryCall{*what, *std::move(gemm)});
   std::string why = "as every one that it takes";
   bool taken = true;
   if (results->use() == GpuLibraryUse::kAuto) {
@@ -71,7 +71,7 @@ std::unique_ptr<GpuLibraryCall> ChooseLibrary(GpuDevice& device, const program::
   }
   for (const std::string& note : results->TakeNotes()) device.Note(note);
   if (!taken) return nullptr;
-  device.Note(Cat("the product ", *what, " goes by ", *library, ": ", why));
+  device.Note(Cat("the gemm ", *what, " goes by ", *library, ": ", why));
   return call;
 }
 

@@ -15,7 +15,7 @@ namespace kiln::device {
 
 struct GpuLibraryCall {
   program::LibraryGemm what;
-  std::unique_ptr<GpuLibraryGemm> product;
+  std::unique_ptr<GpuLibraryGemm> gemm;
 };
 
 // The replacement of our launches of a kernel, by the device's choices; null for none. Without a

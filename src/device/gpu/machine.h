@@ -191,7 +191,7 @@ class GpuMachine {
   // The library of gemms, with its version: "cuBLASLt 13.1.0". It is loaded on the first call. An
   // error gives the reason if there is none.
   virtual Result<std::string> GemmLibrary() {
-    return NotFound(description_, " has no library of matrix products");
+    return NotFound(description_, " has no library of gemms");
   }
   // Null if the library does not support it.
   virtual Result<std::unique_ptr<GpuLibraryGemm>> FindLibraryGemm(const program::LibraryGemm&) {

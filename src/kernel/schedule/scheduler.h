@@ -27,7 +27,7 @@ class Scheduler {
   // --- Schedules
 
   virtual Result<ScheduledKernel> Schedule(Kernel kernel, const IsConstant& is_constant) const = 0;
-  // Whether a product and the kernel behind it may be one (chain.h), and how; nothing where it does
+  // Whether a gemm and the kernel behind it may be one (chain.h), and how; nothing where it does
   // not pay.
   virtual bool has_chains() const = 0;
   virtual std::optional<CpuChainSchedule> ScheduleChain(const Chain& chain,
@@ -44,18 +44,18 @@ class Scheduler {
   // --- Profitability
 
   // Whether so many elementwise ops, and `heavy` ones among them, may be done on the elements of a
-  // dot's operand each time that the product reads them.
+  // dot's operand each time that the gemm reads them.
   virtual bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                             bool heavy) const = 0;
-  // Whether the kernel that a fusion around a dot has become is none of the target's products,
-  // which the dot alone would be.
-  virtual bool SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const = 0;
+  // Whether the kernel that a fusion around a dot has become is none of the target's gemms, which
+  // the dot alone would be.
+  virtual bool SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const = 0;
   // Whether a kernel that walks so many columns of so many bytes again and again keeps strips of
   // them at hand.
   virtual bool KeepsColumns(int64_t columns, int64_t column_bytes) const = 0;
   // Whether rows may be written in another order of their dimensions than they are read.
   virtual bool TurnsRows() const = 0;
-  // Whether factors of narrow types are converted as a product reads them, again and again.
+  // Whether factors of narrow types are converted as a gemm reads them, again and again.
   virtual bool ConvertsWhatItReads() const = 0;
 };
 

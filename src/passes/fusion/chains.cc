@@ -1,11 +1,11 @@
-// A matrix product and the kernel over the rows of its result become one, a chain:
+// A gemm and the kernel over the rows of its result become one, a chain:
 //
 //   d = dot(x, w); y = softmax(d)
 //
 // A block of rows is computed, and consumed while it is in the cache. kernel/chain.h defines
 // chains; their schedules decide whether they pay.
 //
-// A reduction of the whole product goes by rows, too, if its order is free:
+// A reduction of the whole gemm goes by rows, too, if its order is free:
 //
 //   reduce(d, {0, 1}) = reduce(reduce(d, {1}), {0})
 
@@ -37,14 +37,14 @@ Instruction* KernelOf(Instruction* value) {
   return value->opcode() == Opcode::kGetTupleElement ? value->operand(0) : value;
 }
 
-bool IsUsedByOthers(const Instruction& product, int64_t result, const Instruction& rows) {
+bool IsUsedByOthers(const Instruction& gemm, int64_t result, const Instruction& rows) {
   auto others = [&](const Instruction& value) {
     return value.IsRoot() || std::ranges::any_of(value.users(), [&](const Instruction* user) {
              return user != &rows;
            });
   };
-  if (!product.shape().is_tuple()) return others(product);
-  return std::ranges::any_of(product.users(), [&](const Instruction* user) {
+  if (!gemm.shape().is_tuple()) return others(gemm);
+  return std::ranges::any_of(gemm.users(), [&](const Instruction* user) {
     return user->opcode() != Opcode::kGetTupleElement ||
            (user->attributes().Int(Attr::kIndex) == result && others(*user));
   });
@@ -64,20 +64,19 @@ class ChainFuser {
       FusionRole role = kernel::RoleOf(*rows);
       if (role != FusionRole::kRows && role != FusionRole::kReduce) continue;
       if (rows->IsRoot() && rows->shape().is_tuple()) continue;
-      Instruction* product = ProductFor(*rows);
-      if (!product && role == FusionRole::kReduce) {
+      Instruction* gemm = GemmFor(*rows);
+      if (!gemm && role == FusionRole::kReduce) {
         Instruction* parts = SplitByRows(rows);
         if (!parts) continue;
         gone.insert(rows);
         rows = parts;
-        product = ProductFor(*rows);
+        gemm = GemmFor(*rows);
       }
-      if (!product) continue;
-      gone.insert(product);
-      gone.insert(product->users().begin(), product->users().end());
+      if (!gemm) continue;
+      gone.insert(gemm);
+      gone.insert(gemm->users().begin(), gemm->users().end());
       if (rows->shape().is_tuple()) gone.insert(rows->users().begin(), rows->users().end());
-      analysis_.KeepSchedule(*MergeChain(product, rows), *std::move(schedule_),
-                             std::move(constants_));
+      analysis_.KeepSchedule(*MergeChain(gemm, rows), *std::move(schedule_), std::move(constants_));
       changed = true;
     }
     if (changed) c_.Reorder(c_.PostOrder());
@@ -88,12 +87,12 @@ class ChainFuser {
 
  private:
   // With its schedule.
-  Instruction* ProductFor(const Instruction& rows) {
+  Instruction* GemmFor(const Instruction& rows) {
     for (Instruction* operand : rows.operands()) {
-      Instruction* product = KernelOf(operand);
-      if (kernel::RoleOf(*product) != FusionRole::kDot || product->IsRoot()) continue;
-      if (product->opcode() != Opcode::kDot && product->opcode() != Opcode::kFusion) continue;
-      if (IsOneKernel(*product, rows) && !NeedsOtherwise(rows, product)) return product;
+      Instruction* gemm = KernelOf(operand);
+      if (kernel::RoleOf(*gemm) != FusionRole::kDot || gemm->IsRoot()) continue;
+      if (gemm->opcode() != Opcode::kDot && gemm->opcode() != Opcode::kFusion) continue;
+      if (IsOneKernel(*gemm, rows) && !NeedsOtherwise(rows, gemm)) return gemm;
     }
     return nullptr;
   }
@@ -143,16 +142,16 @@ class ChainFuser {
     return MergeGroup(members, {members.back()});
   }
 
-  // The reductions of a product's rows, where those and the product are one kernel; the reduction
-  // of all then takes theirs. Null, and nothing done, where that is not so.
+  // The reductions of a gemm's rows, where those and the gemm are one kernel; the reduction of all
+  // then takes theirs. Null, and nothing done, where that is not so.
   Instruction* SplitByRows(Instruction* whole) {
     bool is_whole = whole->opcode() == Opcode::kFusion && whole->shape().is_array() &&
                     WholeReduction(*whole->called(0));
     if (!is_whole) return nullptr;
-    bool has_product = std::ranges::any_of(whole->operands(), [](Instruction* operand) {
+    bool has_gemm = std::ranges::any_of(whole->operands(), [](Instruction* operand) {
       return kernel::RoleOf(*KernelOf(operand)) == FusionRole::kDot;
     });
-    if (!has_product) return nullptr;
+    if (!has_gemm) return nullptr;
     std::vector<Instruction*> operands(whole->operands().begin(), whole->operands().end());
     auto fusion_of = [&](Computation* fused) {
       return c_.Create({.opcode = Opcode::kFusion,
@@ -186,7 +185,7 @@ class ChainFuser {
                                        .shape = Shape(type, kept)}));
     Prune(*by_rows);
     Instruction* rows = Tidied(fusion_of(by_rows));
-    if (!ProductFor(*rows)) {
+    if (!GemmFor(*rows)) {
       c_.Remove(rows);
       return nullptr;
     }
@@ -214,16 +213,15 @@ class ChainFuser {
     return rows;
   }
 
-  bool IsOneKernel(const Instruction& product, const Instruction& rows) {
+  bool IsOneKernel(const Instruction& gemm, const Instruction& rows) {
     auto chain = kernel::BuildChain(
-        product, rows, [&](int64_t result) { return IsUsedByOthers(product, result, rows); },
-        analysis_);
+        gemm, rows, [&](int64_t result) { return IsUsedByOthers(gemm, result, rows); }, analysis_);
     if (!chain.ok()) return false;
-    const bool is_fusion = product.opcode() == Opcode::kFusion;
-    const std::vector<const Instruction*> inputs = kernel::GroupOf(product).inputs;
+    const bool is_fusion = gemm.opcode() == Opcode::kFusion;
+    const std::vector<const Instruction*> inputs = kernel::GroupOf(gemm).inputs;
     constants_.clear();
     for (size_t p = 0; p < inputs.size(); ++p) {
-      const Instruction* input = is_fusion ? product.operand(static_cast<int64_t>(p)) : inputs[p];
+      const Instruction* input = is_fusion ? gemm.operand(static_cast<int64_t>(p)) : inputs[p];
       constants_.push_back(input->IsConstant());
     }
     schedule_ = scheduler_.ScheduleChain(*chain, [&](kernel::ParamId param) {
@@ -232,18 +230,18 @@ class ChainFuser {
     return schedule_.has_value();
   }
 
-  // Whether another operand of the second kernel depends on the product; true also if the search
-  // takes too long.
-  static bool NeedsOtherwise(const Instruction& rows, const Instruction* product) {
+  // Whether another operand of the second kernel depends on the gemm; true also if the search takes
+  // too long.
+  static bool NeedsOtherwise(const Instruction& rows, const Instruction* gemm) {
     std::vector<const Instruction*> work;
     for (Instruction* operand : rows.operands()) {
-      if (KernelOf(operand) != product) work.push_back(operand);
+      if (KernelOf(operand) != gemm) work.push_back(operand);
     }
     std::unordered_set<const Instruction*> seen;
     while (!work.empty()) {
       const Instruction* i = work.back();
       work.pop_back();
-      if (i == product) return true;
+      if (i == gemm) return true;
       if (!seen.insert(i).second) continue;
       if (seen.size() > kDependenceBudget) return true;
       work.insert(work.end(), i->operands().begin(), i->operands().end());
@@ -254,7 +252,7 @@ class ChainFuser {
   Computation& c_;
   const kernel::Scheduler& scheduler_;
   kernel::FusionAnalysis& analysis_;
-  // Of the last examined pair: the schedule, and whether each operand of the product is a constant.
+  // Of the last examined pair: the schedule, and whether each operand of the gemm is a constant.
   std::optional<kernel::CpuChainSchedule> schedule_;
   std::vector<bool> constants_;
   bool leaves_computations_ = false;

@@ -297,13 +297,13 @@ class Fuser {
   bool changed_ = false;
 };
 
-// Whether fusion has spoilt a dot as a matrix product: elements of its operands have no strides,
-// like rows that were shortened and then concatenated.
-bool IsSpoiltProduct(const Instruction& fusion, const kernel::Kernel& kernel,
-                     const kernel::Scheduler& scheduler) {
+// Whether fusion has spoilt a dot as a gemm: elements of its operands have no strides, like rows
+// that were shortened and then concatenated.
+bool IsSpoiltGemm(const Instruction& fusion, const kernel::Kernel& kernel,
+                  const kernel::Scheduler& scheduler) {
   const auto& members = fusion.called(0)->instructions();
   auto dot = std::ranges::find(members, Opcode::kDot, [](const auto& m) { return m->opcode(); });
-  return dot != members.end() && scheduler.SpoilsProduct(kernel, **dot);
+  return dot != members.end() && scheduler.SpoilsGemm(kernel, **dot);
 }
 
 // The rules above look at two instructions at a time. The kernel of a whole fusion is built here,
@@ -317,7 +317,7 @@ void CommitToKernels(Computation& c, const kernel::Scheduler& scheduler,
   }
   for (Instruction* fusion : fusions) {
     const Result<kernel::Kernel>& kernel = analysis.KernelOf(*fusion);
-    bool spoilt = kernel.ok() && IsSpoiltProduct(*fusion, *kernel, scheduler);
+    bool spoilt = kernel.ok() && IsSpoiltGemm(*fusion, *kernel, scheduler);
     if (!kernel.ok() || spoilt) Unfuse(fusion);
   }
 }

@@ -238,7 +238,7 @@ class Bundler {
     for (Instruction* k : bundle.kernels()) {
       const Result<kernel::Kernel>& kernel = analysis_.KernelOf(*k);
       if (!kernel.ok()) continue;
-      // Only products have operands that are packed where they are constants.
+      // Only gemms have operands that are packed where they are constants.
       auto scheduled = scheduler_.Schedule(*kernel, [](kernel::ParamId) { return false; });
       if (!scheduled.ok()) continue;
       const std::optional<double> time = scheduler_.PartMicroseconds(*scheduled);

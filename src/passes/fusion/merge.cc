@@ -187,10 +187,10 @@ Instruction* MergeBundle(const std::vector<Instruction*>& kernels) {
   return bundle;
 }
 
-Instruction* MergeChain(Instruction* product, Instruction* rows) {
+Instruction* MergeChain(Instruction* gemm, Instruction* rows) {
   FusedBuilder builder(rows);
   std::vector<Instruction*> old, results;
-  std::vector<Instruction*> made = OutputsOf(product), inside = builder.EmitFusion(*product);
+  std::vector<Instruction*> made = OutputsOf(gemm), inside = builder.EmitFusion(*gemm);
   for (size_t k = 0; k < made.size(); ++k) {
     if (!made[k]) continue;
     builder.SetInside(made[k], inside[k]);
@@ -205,7 +205,7 @@ Instruction* MergeChain(Instruction* product, Instruction* rows) {
   Instruction* chain = builder.Finish(results, rows);
   ReplaceOutputs(old, chain);
   RemoveKernel(rows);
-  RemoveKernel(product);
+  RemoveKernel(gemm);
   return chain;
 }
 

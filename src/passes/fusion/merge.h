@@ -27,7 +27,7 @@ ir::Instruction* MergeSiblings(const std::vector<ir::Instruction*>& siblings);
 // Makes one chain (kernel/chain.h) of a gemm and a kernel that reads its results, with the second's
 // outputs, and the gemm's outputs with other users. It takes the second's place. The order of
 // instructions may need PostOrder afterwards.
-ir::Instruction* MergeChain(ir::Instruction* product, ir::Instruction* rows);
+ir::Instruction* MergeChain(ir::Instruction* gemm, ir::Instruction* rows);
 
 // Makes one fusion of instructions, given with operands before users, none of them a fusion or of
 // several outputs. `outputs` are members with other users. Further members with other users stay in

@@ -167,14 +167,14 @@ def numpy_scan(outs, xs):
         carry += xs[i]
 
 
-# --- Products
+# --- Gemms
 
-PRODUCTS = [(64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),
+GEMMS = [(64, 64, 64), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048),
             (128, 768, 768), (128, 3072, 768), (196, 1024, 256), (1, 768, 3072), (100, 10, 784)]
 
 
-def product(m, n, k):
-    return Case(f'product {m}x{n}x{k}', lambda: [uniform([m, k]), uniform([k, n])],
+def gemm(m, n, k):
+    return Case(f'gemm {m}x{n}x{k}', lambda: [uniform([m, k]), uniform([k, n])],
                 lambda graph, a, b: [graph.dot(a, b, [], [], [1], [0])], [[m, n]],
                 compute=lambda a, b: [a @ b],
                 eager=lambda outs, a, b: torch.mm(a, b, out=outs[0]),
@@ -203,4 +203,4 @@ CASES: List[Case] = [
          numpy=lambda outs, x: numpy.copyto(outs[0], x.T)),
     Case('scan 2000x3', lambda: [uniform([STEPS, WIDTH])], kiln_scan, [[WIDTH], [STEPS, WIDTH]],
          eager=torch_scan, numpy=numpy_scan),
-] + [product(*shape) for shape in PRODUCTS]
+] + [gemm(*shape) for shape in GEMMS]

@@ -1,5 +1,5 @@
-// A stand-in for cuBLAS, in whose place gpu-check loads it: products of memory that is the host's,
-// as that of the stand-in for the driver is. Done at once, whatever the stream.
+// A stand-in for cuBLAS, in whose place gpu-check loads it: gemms of memory that is the host's, as
+// that of the stand-in for the driver is. Done at once, whatever the stream.
 #include "gpu_check/cublas.h"
 
 #include <tuple>

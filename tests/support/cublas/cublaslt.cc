@@ -36,7 +36,7 @@ struct BlasPreferenceObject {
 
 namespace {
 
-// A product that is to be computed, as it was when it was asked for.
+// A gemm that is to be computed, as it was when it was asked for.
 struct BlasWork {
   BlasDescObject desc;
   BlasLayoutObject a, b, out;
@@ -57,7 +57,7 @@ struct Library {
   int64_t fail_first = 0, fail_times = 0, failing_calls = 0;
   BlasError fail_status = BlasError::kInternalError;
   std::map<std::string, int64_t> calls;
-  int64_t products = 0, rounded = 0, batches = 0, misuses = 0;
+  int64_t gemms = 0, rounded = 0, batches = 0, misuses = 0;
   // Kept, as work may be dropped with a context that is lost.
   std::list<BlasWork> works;
 };
@@ -411,7 +411,7 @@ BlasError cublasLtMatmul(BlasHandle handle, BlasDesc desc, const void* alpha, co
     error = cuLaunchHostFunc(stream, HostFunction{nothing}, nullptr);
   }
   if (error != Error::kSuccess) return BlasError::kExecutionFailed;
-  ++library.products;
+  ++library.gemms;
   library.rounded += desc->compute == BlasCompute::k32FFastTF32 ? 1 : 0;
   library.batches += d->batch > 1 ? 1 : 0;
   return BlasError::kSuccess;
@@ -430,7 +430,7 @@ KILN_STANDIN_EXPORT void kiln_test_cublaslt_reset() {
   library.time = library.takes = 1;
   library.workspace = 4096;
   library.fail_times = library.fail_first = 0;
-  library.products = library.rounded = library.batches = library.misuses = 0;
+  library.gemms = library.rounded = library.batches = library.misuses = 0;
   library.calls.clear();
   library.works.clear();
   library.live.clear();
@@ -453,7 +453,7 @@ KILN_STANDIN_EXPORT long long kiln_test_cublaslt_count(const char* what) {
   const std::string name = what;
   if (name == "calls") return library.failing_calls;
   if (name == "live") return static_cast<long long>(library.live.size());
-  if (name == "products") return library.products;
+  if (name == "gemms") return library.gemms;
   if (name == "rounded") return library.rounded;
   if (name == "batches") return library.batches;
   if (name == "misuse") return library.misuses;

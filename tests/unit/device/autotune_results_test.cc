@@ -40,7 +40,7 @@ class GpuLibraryChoices : public ::testing::Test {
   }
 
   static std::string Key(int number) {
-    return AutotuneResults::KeyOf("GPU", "CUDA 12.4", "cuBLASLt 12.4.5", Cat("product ", number));
+    return AutotuneResults::KeyOf("GPU", "CUDA 12.4", "cuBLASLt 12.4.5", Cat("gemm ", number));
   }
 
   std::string folder_;
@@ -65,10 +65,10 @@ TEST_F(GpuLibraryChoices, OneLineForEach) {
     EXPECT_TRUE(choices.TakeNotes().empty());
   }
   EXPECT_EQ(Text(),
-            "# Kiln: which products of matrices go by a library, as it was measured.\n"
-            "GPU | CUDA 12.4 | cuBLASLt 12.4.5 | product 1 | ours 812.4 us | library 701.9 us | "
+            "# Kiln: which gemms go by a library, as it was measured.\n"
+            "GPU | CUDA 12.4 | cuBLASLt 12.4.5 | gemm 1 | ours 812.4 us | library 701.9 us | "
             "library\n"
-            "GPU | CUDA 12.4 | cuBLASLt 12.4.5 | product 2 | ours 5.0 us | library 61.0 us | "
+            "GPU | CUDA 12.4 | cuBLASLt 12.4.5 | gemm 2 | ours 5.0 us | library 61.0 us | "
             "ours\n");
   AutotuneResults again = New();
   ASSERT_TRUE(again.Find(Key(1)).has_value());

@@ -1,5 +1,5 @@
-// Products and what follows over the rows that they make, as one kernel: in plans, in results of
-// all types and shapes, on any number of threads.
+// Gemms and what follows over the rows that they make, as one kernel: in plans, in results of all
+// types and shapes, on any number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Case {
   std::string tail = "softmax";
 };
 
-// What follows the product d, of the shape D; of rows R, with dimensions {0,1}.
+// What follows the gemm d, of the shape D; of rows R, with dimensions {0,1}.
 std::string Tail(const std::string& tail) {
   if (tail == "sum") return "  ROOT y = R reduce(d, zero), dimensions={2}, to_apply=plus\n";
   if (tail == "squared error") {
@@ -169,7 +169,7 @@ TEST(Chains, OfOddShapes) {
     }
   }
   Check({.m = 400, .n = 64, .k = 2}, true);
-  // Of which nothing is left of the product.
+  // Of which nothing is left of the gemm.
   Check({.m = 400, .n = 64, .k = 1}, false);
   Check({.m = 400, .n = 64, .k = 0}, false);
   Check({.m = 0, .n = 64, .k = 8}, false);
@@ -181,7 +181,7 @@ TEST(Chains, OnlyWhereTheyPay) {
   Check({.m = 2, .n = 512, .k = 520}, false);
 }
 
-// What the product makes stays in the memory of the result; of a sum it is in pieces that are used
+// What the gemm makes stays in the memory of the result; of a sum it is in pieces that are used
 // again and again.
 TEST(Chains, TakeLittleMemory) {
   auto arena = [](const Case& c) {

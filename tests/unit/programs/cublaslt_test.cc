@@ -1,5 +1,5 @@
-// Products by cuBLASLt, on the stand-ins for it and the driver: which go that way, what they
-// compute, and what happens where something fails.
+// Gemms by cuBLASLt, on the stand-ins for it and the driver: which go that way, what they compute,
+// and what happens where something fails.
 
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 #include "device/gpu/autotune_results.h"
 #include "device/gpu/device.h"
 #include "interp/interpreter.h"
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "support/cublaslt_standin.h"
 #include "support/gpu.h"
 #include "support/hlo.h"
@@ -33,7 +33,7 @@ constexpr char kPlain[] =
 constexpr char kSmall[] =
     "HloModule m\nENTRY e { x = f32[8,16] parameter(0) y = f32[16,8] parameter(1) "
     "ROOT d = f32[8,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
-// Between kernels of ours; the second product is one with what follows.
+// Between kernels of ours; the second gemm is one with what follows.
 constexpr char kProgram[] = R"(HloModule m
 ENTRY e {
   a = f32[64,96] parameter(0)
@@ -105,7 +105,7 @@ class CublasLt : public CublasLtTest {
   Result<Made> Run(const std::string& text, GpuLibraryUse use = GpuLibraryUse::kAuto) {
     return Run(text, use, BlasOptions());
   }
-  // What a machine's library says of one product.
+  // What a machine's library says of one gemm.
   static bool Has(const Made& made, std::string_view part) {
     return std::any_of(made.notes.begin(), made.notes.end(), [&](const std::string& note) {
       return note.find(part) != std::string::npos;
@@ -157,15 +157,15 @@ TEST_F(CublasLt, TheFasterOneIsTaken) {
 
   std::filesystem::remove_all(folder_);
   ConfigureBlas("time=30");
-  const int64_t products = CountBlas("products");
+  const int64_t gemms = CountBlas("gemms");
   const int64_t launches = Count("launches");
   auto slower = Run(kPlain);
   ASSERT_OK(slower.status());
   EXPECT_FALSE(Has(*slower, "goes by"));
   EXPECT_TRUE(Record().ends_with(" us | ours\n")) << Record();
   // It is found out soon, and what runs is ours.
-  EXPECT_LE(CountBlas("products"), products + 8);
-  EXPECT_EQ(Count("launches") - launches, CountBlas("products") - products + 1);
+  EXPECT_LE(CountBlas("gemms"), gemms + 8);
+  EXPECT_EQ(Count("launches") - launches, CountBlas("gemms") - gemms + 1);
 }
 
 TEST_F(CublasLt, WhatIsNearlyAsFastIsNotWorthIt) {
@@ -186,10 +186,10 @@ TEST_F(CublasLt, TheRecordIsFollowed) {
   const std::string record = Record();
   // Now it would be measured otherwise; but nothing is measured.
   ConfigureBlas("time=30");
-  int64_t products = CountBlas("products"), launches = Count("launches");
+  int64_t gemms = CountBlas("gemms"), launches = Count("launches");
   auto again = Run(kPlain);
   ASSERT_OK(again.status());
-  EXPECT_EQ(CountBlas("products") - products, 1);
+  EXPECT_EQ(CountBlas("gemms") - gemms, 1);
   EXPECT_EQ(Count("launches") - launches, 0);
   EXPECT_TRUE(Has(*again, "goes by"));
   EXPECT_EQ(Record(), record);
@@ -197,15 +197,15 @@ TEST_F(CublasLt, TheRecordIsFollowed) {
   std::string ours = record;
   ours.replace(ours.rfind("library\n"), 8, "ours\n");
   PutRecord(ours);
-  products = CountBlas("products");
+  gemms = CountBlas("gemms");
   auto others = Run(kPlain);
   ASSERT_OK(others.status());
-  EXPECT_EQ(CountBlas("products") - products, 0);
+  EXPECT_EQ(CountBlas("gemms") - gemms, 0);
   EXPECT_FALSE(Has(*others, "goes by"));
   // That of another version, and a broken one, say nothing.
   ConfigureBlas("version=130200");
   ASSERT_OK(Run(kPlain).status());
-  EXPECT_GT(CountBlas("products"), products);
+  EXPECT_GT(CountBlas("gemms"), gemms);
   EXPECT_EQ(Record().find(ours.substr(ours.find('\n') + 1, 20)), ours.find('\n') + 1);
   PutRecord("half a line");
   auto broken = Run(kPlain);
@@ -213,7 +213,7 @@ TEST_F(CublasLt, TheRecordIsFollowed) {
   EXPECT_TRUE(Has(*broken, "what cannot be read is passed over, in lines 1"));
 }
 
-TEST_F(CublasLt, OneMeasurementForEqualProducts) {
+TEST_F(CublasLt, OneMeasurementForEqualGemms) {
   Configure("launch_time=10");
   ConfigureBlas("time=30");
   auto module = ir::ParseOrDie(kPlain);
@@ -226,8 +226,8 @@ TEST_F(CublasLt, OneMeasurementForEqualProducts) {
     device.set_autotune_results(choices);
     for (int i = 0; i < 2; ++i) {
       ASSERT_OK(testing::LoadOnGpu(*module, true, device).status());
-      if (first == 0) first = CountBlas("products");
-      EXPECT_EQ(CountBlas("products"), first);
+      if (first == 0) first = CountBlas("gemms");
+      EXPECT_EQ(CountBlas("gemms"), first);
     }
   }
   EXPECT_GT(first, 0);
@@ -243,7 +243,7 @@ TEST_F(CublasLt, ForcedEitherWay) {
   ConfigureBlas("time=30");
   auto always = Run(kPlain, GpuLibraryUse::kAlways);
   ASSERT_OK(always.status());
-  EXPECT_EQ(CountBlas("products"), 1);
+  EXPECT_EQ(CountBlas("gemms"), 1);
   EXPECT_EQ(Count("launches"), 0);
   EXPECT_TRUE(Has(*always, "goes by cuBLASLt 13.1.0: as every one that it takes"));
   EXPECT_EQ(Record(), "");
@@ -252,7 +252,7 @@ TEST_F(CublasLt, ForcedEitherWay) {
   const int64_t versions = CountBlas("cublasLtGetVersion");
   auto never = Run(kPlain, GpuLibraryUse::kNever);
   ASSERT_OK(never.status());
-  EXPECT_EQ(CountBlas("products"), 1);
+  EXPECT_EQ(CountBlas("gemms"), 1);
   EXPECT_EQ(CountBlas("cublasLtGetVersion"), versions);
   EXPECT_TRUE(never->notes.empty());
   EXPECT_EQ(Record(), "");
@@ -290,18 +290,18 @@ TEST_F(CublasLt, WhatTheLibraryDoesNotTakeIsOurs) {
       EXPECT_EQ(Count("launches") - launches, 1);
     }
   }
-  EXPECT_EQ(CountBlas("products"), 0);
+  EXPECT_EQ(CountBlas("gemms"), 0);
 }
 
 TEST_F(CublasLt, BetweenGraphs) {
   for (const char* deferred : {"deferred=0", "deferred=1"}) {
     standin_.reset();
     Configure(deferred);
-    const int64_t products = CountBlas("products");
+    const int64_t gemms = CountBlas("gemms");
     auto made = Run(kProgram, GpuLibraryUse::kAlways, BlasOptions(), 3);
     ASSERT_OK(made.status());
-    // The second product is one with the negation, and ours.
-    EXPECT_EQ(CountBlas("products") - products, 3);
+    // The second gemm is one with the negation, and ours.
+    EXPECT_EQ(CountBlas("gemms") - gemms, 3);
     // Before it and after it, from the second run on.
     EXPECT_GE(Count("cuGraphLaunch"), 2);
   }
@@ -339,7 +339,7 @@ TEST_F(CublasLt, WithoutTheMemory) {
   auto always = Run(kPlain, GpuLibraryUse::kAlways, BlasOptions(), 1, arrays + 1000);
   ASSERT_OK(always.status());
   EXPECT_TRUE(Has(*always, "goes by our kernel after all: out of memory"));
-  EXPECT_EQ(CountBlas("products"), 0);
+  EXPECT_EQ(CountBlas("gemms"), 0);
 }
 
 struct Shape2 {
@@ -360,13 +360,13 @@ std::string TextOf(const std::string& type, const std::string& out, const Shape2
              s.contracting_x + first, "}, rhs_contracting_dims={", s.contracting_y + first, "} }");
 }
 
-// With the arrays of a product elsewhere in each run.
+// With the arrays of a gemm elsewhere in each run.
 TEST_F(CublasLt, TheEvaluatorsNumbers) {
   struct Types {
     const char *factor, *out;
     double bound;
   };
-  int64_t products = 0, batches = 0;
+  int64_t gemms = 0, batches = 0;
   for (const Types& types :
        {Types{"f32", "f32", 1e-6}, Types{"f16", "f16", 0x1p-10}, Types{"f16", "f32", 1e-6},
         Types{"bf16", "bf16", 0x1p-7}, Types{"bf16", "f32", 1e-6}, Types{"f64", "f64", 1e-14},
@@ -386,7 +386,7 @@ TEST_F(CublasLt, TheEvaluatorsNumbers) {
       for (const Literal& actual : made->results) {
         EXPECT_EQ(testing::Difference(*expected, actual, types.bound, absolute), "");
       }
-      EXPECT_EQ(CountBlas("products"), products += 2);
+      EXPECT_EQ(CountBlas("gemms"), gemms += 2);
       EXPECT_EQ(CountBlas("batches"), batches += shape.batch ? 2 : 0);
     }
   }
@@ -394,7 +394,7 @@ TEST_F(CublasLt, TheEvaluatorsNumbers) {
   EXPECT_EQ(Count("launches"), 0);
 }
 
-// A part of an array, and the transposed product.
+// A part of an array, and the transposed gemm.
 TEST_F(CublasLt, PartsOfArrays) {
   const std::string text =
       "HloModule m\nENTRY e { a = f32[40,200] parameter(0) x = f32[40,96] slice(a), "
@@ -407,7 +407,7 @@ TEST_F(CublasLt, PartsOfArrays) {
   auto made = Run(text, GpuLibraryUse::kAlways);
   ASSERT_OK(made.status());
   EXPECT_EQ(testing::Difference(*expected, made->results[0], 1e-6, 1e-4), "");
-  EXPECT_EQ(CountBlas("products"), 1);
+  EXPECT_EQ(CountBlas("gemms"), 1);
 }
 
 // Factors are rounded where the schedule's may be, and there alone; the stand-in refuses what would
@@ -429,10 +429,10 @@ TEST_F(CublasLt, TF32WhereItIsAllowed) {
   for (bool tf32 : {false, true}) {
     target::Gpu gpu = machine->target().gpu;
     gpu.tf32 = tf32;
-    kernel.schedule = kernel::ScheduleGpuProduct(kernel.kernel, gpu).value();
-    auto product = compiler::AsLibraryProduct(kernel);
-    ASSERT_TRUE(product.has_value());
-    auto found = machine->FindLibraryGemm(*product);
+    kernel.schedule = kernel::ScheduleGpuGemm(kernel.kernel, gpu).value();
+    auto gemm = compiler::AsLibraryGemm(kernel);
+    ASSERT_TRUE(gemm.has_value());
+    auto found = machine->FindLibraryGemm(*gemm);
     ASSERT_OK(found.status());
     ASSERT_NE(*found, nullptr);
     // Without its workspace it is not launched.
@@ -440,7 +440,7 @@ TEST_F(CublasLt, TF32WhereItIsAllowed) {
     ASSERT_OK((*stream)->Launch(**found, args));
     EXPECT_EQ(CountBlas("rounded"), tf32 ? 1 : 0);
   }
-  EXPECT_EQ(CountBlas("products"), 2);
+  EXPECT_EQ(CountBlas("gemms"), 2);
   for (const GpuSpan& span : args) machine->Free(span.address, span.bytes, **stream);
 }
 
@@ -452,7 +452,7 @@ TEST_F(CublasLt, EachCallFailsOnce) {
       standin_.reset();
       Configure("launch_time=10");
       std::filesystem::remove_all(folder_);
-      const int64_t products = CountBlas("products");
+      const int64_t gemms = CountBlas("gemms");
       FailBlas(nullptr, n, 1);
       auto made = Run(kSmall, use);
       calls = CountBlas("calls");
@@ -461,7 +461,7 @@ TEST_F(CublasLt, EachCallFailsOnce) {
         ++failed;
         EXPECT_EQ(made.status().ToString(),
                   "INTERNAL: cublasLtMatmul: CUBLAS_STATUS_INTERNAL_ERROR");
-      } else if (calls >= n && CountBlas("products") == products) {
+      } else if (calls >= n && CountBlas("gemms") == gemms) {
         EXPECT_GT(Count("launches"), 0) << n;
       }
       EXPECT_EQ(CountBlas("live"), 0) << "call " << n;

@@ -1,5 +1,5 @@
-// Products whose operands are cut out of larger arrays, scaled by rows or columns, or whose results
-// are turned: one kernel, that of a matrix product.
+// Gemms whose operands are cut out of larger arrays, scaled by rows or columns, or whose results
+// are turned: one kernel, that of a gemm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace kiln::testing {
 namespace {
 
-// Every kernel is a product or packs its operands.
-bool IsProductAlone(const codegen::LoweredProgram& lowered) {
+// Every kernel is a gemm or packs its operands.
+bool IsGemmAlone(const codegen::LoweredProgram& lowered) {
   return std::ranges::all_of(lowered.kernels, [](const kernel::ScheduledKernel& k) {
     return std::holds_alternative<kernel::CpuGemm>(k.schedule);
   });
@@ -33,7 +33,7 @@ void Check(const std::string& text, std::optional<bool> alone = true, double tol
     auto loaded = Load(*module, true, bytes);
     ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
     if (bytes == 64 && alone && !testing::IsTestOfGpu()) {
-      EXPECT_EQ(IsProductAlone(*loaded->lowered), *alone) << loaded->artefact->program.ToString();
+      EXPECT_EQ(IsGemmAlone(*loaded->lowered), *alone) << loaded->artefact->program.ToString();
     }
     Execution run(*loaded->artefact);
     run.SetArguments(arguments);
@@ -124,7 +124,7 @@ TEST(Operands, ResultsAreTurned) {
   }
 }
 
-// A product beside its transpose: two kernels, the second of which reads tiles across.
+// A gemm beside its transpose: two kernels, the second of which reads tiles across.
 TEST(Operands, NoTransposeStands) {
   auto module = ir::ParseOrDie(R"(HloModule symmetric
 ENTRY main {

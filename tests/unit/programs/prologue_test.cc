@@ -1,4 +1,4 @@
-// Products that compute an operand as they read it.
+// Gemms that compute an operand as they read it.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,7 +15,7 @@ namespace kiln::testing {
 namespace {
 
 struct Case {
-  std::string type, memory;  // of the product, and of what the prologue reads
+  std::string type, memory;  // of the gemm, and of what the prologue reads
   int64_t m, n, k, batch;
   bool left;        // whose operand it is
   bool across;      // that operand is contiguous along its other dimension
@@ -33,7 +33,7 @@ std::string Text(const Case& c) {
   std::string ops = c.ops;
   for (size_t at; (at = ops.find("S")) != std::string::npos;) ops.replace(at, 1, computed);
   int64_t along_left = c.left && c.across ? 1 : 2, along_right = !c.left && c.across ? 2 : 1;
-  return Cat("HloModule product\nENTRY main {\n  x = ", c.memory, computed,
+  return Cat("HloModule gemm\nENTRY main {\n  x = ", c.memory, computed,
              " parameter(0)\n  y = ", c.type, other, " parameter(1)\n  s = f32[] parameter(2)\n",
              ops, "  ROOT d = ", c.type, shape(c.m, c.n), " dot(", c.left ? "v, y" : "y, v",
              "), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={", along_left,
@@ -56,12 +56,12 @@ constexpr char kHalf[] = R"(  half = bf16[] constant(0.3)
   v = f32S convert(t)
 )";
 
-// Whether the product of the module's one kernel has a prologue.
+// Whether the gemm of the module's one kernel has a prologue.
 bool HasPrologue(const codegen::LoweredProgram& lowered) {
   for (const kernel::ScheduledKernel& k : lowered.kernels) {
-    const auto* product = std::get_if<kernel::CpuGemm>(&k.schedule);
-    if (!product) return false;
-    if (product->contraction->a_prologue || product->contraction->b_prologue) return true;
+    const auto* gemm = std::get_if<kernel::CpuGemm>(&k.schedule);
+    if (!gemm) return false;
+    if (gemm->contraction->a_prologue || gemm->contraction->b_prologue) return true;
   }
   return false;
 }
@@ -118,7 +118,7 @@ TEST(Prologues, ManyReadsAreNotWorthIt) {
   Check({"f32", "f32", 256, 64, 64, 1, false, false, kSigmoid}, false);
 }
 
-// Kernels with an epilogue share the code of their product if they have the same prologue.
+// Kernels with an epilogue share the code of their gemm if they have the same prologue.
 TEST(Prologues, WithEpilogues) {
   const char text[] = R"(HloModule both
 ENTRY main {

@@ -7,11 +7,11 @@
 namespace kiln::kernel {
 namespace {
 
-// A block should not be thinner: the product would read its right operand too often for what it
-// does with it.
+// A block should not be thinner: the gemm would read its right operand too often for what it does
+// with it.
 constexpr int64_t kMinRows = 16;
 constexpr int64_t kMaxRows = 256;
-// Blocks that divide well among the threads that the product is worth.
+// Blocks that divide well among the threads that the gemm is worth.
 constexpr int64_t kMostBlocksWanted = 8;
 // Items, of which each may have scratch for itself.
 constexpr int64_t kItemsWithScratch = 32;
@@ -29,25 +29,25 @@ class Scheduler {
   Scheduler(const Chain& chain, const target::Cpu& cpu,
             const std::function<bool(ParamId)>& is_constant)
       : chain_(chain),
-        product_(chain.product.kernel),
+        gemm_(chain.gemm.kernel),
         rows_(chain.rows.kernel),
         cpu_(cpu),
         is_constant_(is_constant) {}
 
   std::optional<CpuChainSchedule> Run() {
-    if (product_.kind != Kernel::Kind::kNest || rows_.kind != Kernel::Kind::kNest) {
+    if (gemm_.kind != Kernel::Kind::kNest || rows_.kind != Kernel::Kind::kNest) {
       return std::nullopt;
     }
-    auto product = AsProduct(product_, cpu_, is_constant_);
-    if (!product || !GoRowByRow(product->contraction)) return std::nullopt;
+    auto gemm = AsGemm(gemm_, cpu_, is_constant_);
+    if (!gemm || !GoRowByRow(gemm->contraction)) return std::nullopt;
     s_.rows = ScheduleNest(rows_, cpu_);
     const VariableId vector = s_.rows.stages.front().vector_variable;
     bool blocked = !vector.valid() || vector >= rows_.LastOuter();
     if (!blocked || s_.rows.tile_variable.valid() || s_.rows.panels || s_.rows.strips.width > 0) {
       return std::nullopt;
     }
-    if (!ChooseBlocks(*product)) return std::nullopt;
-    s_.contraction = std::move(product->contraction);
+    if (!ChooseBlocks(*gemm)) return std::nullopt;
+    s_.contraction = std::move(gemm->contraction);
     BlockRows();
     return std::move(s_);
   }
@@ -64,11 +64,11 @@ class Scheduler {
     const int64_t elements = c.problem.BatchSize() * c.problem.m * c.problem.n;
     if (elements % points != 0) return false;
     row_ = elements / points;
-    for (size_t r = 0; r < chain_.product.results.size(); ++r) {
+    for (size_t r = 0; r < chain_.gemm.results.size(); ++r) {
       auto result = static_cast<int64_t>(r);
       if (!chain_.IsLinked(result)) continue;
-      const ParamId param = chain_.ProductParam(result);
-      const Param& made = product_.params[param];
+      const ParamId param = chain_.GemmParam(result);
+      const Param& made = gemm_.params[param];
       if (made.elements != elements || !StoresRows(c, param)) return false;
       for (ParamId read : chain_.RowsParams(result)) {
         if (!ReadsRows(read)) return false;
@@ -85,7 +85,7 @@ class Scheduler {
 
   bool StoresRows(const Contraction& c, ParamId param) const {
     int stores = 0;
-    for (const Stage& stage : product_.stages) {
+    for (const Stage& stage : gemm_.stages) {
       for (const Store& store : stage.stores) {
         if (store.param != param) continue;
         ++stores;
@@ -125,8 +125,8 @@ class Scheduler {
     return true;
   }
 
-  bool ChooseBlocks(const Product& product) {
-    const GemmProblem& p = product.contraction.problem;
+  bool ChooseBlocks(const Gemm& gemm) {
+    const GemmProblem& p = gemm.contraction.problem;
     const int64_t batch = p.BatchSize(), n = p.n;
     const double flops = 2.0 * static_cast<double>(batch * p.m) * static_cast<double>(n) *
                          static_cast<double>(std::max<int64_t>(p.TotalK(), 1));
@@ -143,9 +143,9 @@ class Scheduler {
     const bool divides = batch > 1 || rows_.outer > 1;
     GemmProblem block = p;
     block.m = most;
-    auto gemm = ChooseGemmSchedule(cpu_, block);
-    if (!gemm.ok()) return false;
-    s_.gemm = *std::move(gemm);
+    auto schedule = ChooseGemmSchedule(cpu_, block);
+    if (!schedule.ok()) return false;
+    s_.gemm = *std::move(schedule);
     s_.gemm.items_along_m = false;
     s_.gemm.row_batches = 1;  // blocks are of one of the batch
     if (most == p.m) {
@@ -156,15 +156,15 @@ class Scheduler {
     // Operands packed by more than one block are packed once for all.
     const bool several = CeilDiv(p.m, s_.gemm.block_m * s_.gemm.mr) > 1;
     if (several && s_.gemm.b == GemmB::kPackPanel) {
-      if (!product.may_pack_b) return false;
+      if (!gemm.may_pack_b) return false;
       s_.gemm.b = GemmB::kPrepacked;
       s_.gemm.prefetch_b = true;
     }
     CompleteGemmSchedule(cpu_, p, s_.gemm);
-    RespectPacking(cpu_, product, s_.gemm);
+    RespectPacking(cpu_, gemm, s_.gemm);
     s_.block_rows = std::min(s_.gemm.block_m * s_.gemm.mr, p.m);
     s_.blocks = batch * s_.gemm.m_blocks;
-    s_.product_items = s_.gemm.n_panels;
+    s_.gemm_items = s_.gemm.n_panels;
     if (s_.block_rows * n % row_ != 0 || s_.gemm.items_along_m) return false;
     points_ = s_.block_rows * n / row_;
     const int64_t last = Extent(rows_.LastOuter());
@@ -210,7 +210,7 @@ class Scheduler {
     });
     bool scratch = s_.gemm.slot_bytes > 0;
     for (size_t result = 0; result < chain_.home.size(); ++result) {
-      scratch |= chain_.product.results[result] < 0 && chain_.home[result] < 0;
+      scratch |= chain_.gemm.results[result] < 0 && chain_.home[result] < 0;
     }
     s_.blocks_per_item = scratch ? CeilDiv(s_.blocks, kItemsWithScratch) : 1;
     s_.items = CeilDiv(s_.blocks, s_.blocks_per_item);
@@ -218,12 +218,12 @@ class Scheduler {
   }
 
   const Chain& chain_;
-  const Kernel& product_;
+  const Kernel& gemm_;
   const Kernel& rows_;
   const target::Cpu& cpu_;
   const std::function<bool(ParamId)>& is_constant_;
-  int64_t row_ = 0;          // elements of the product's at one outer point of the rows' kernel
-  int64_t block_bytes_ = 0;  // of what has the product's elements, for one of them
+  int64_t row_ = 0;          // elements of the gemm's at one outer point of the rows' kernel
+  int64_t block_bytes_ = 0;  // of what has the gemm's elements, for one of them
   int64_t points_ = 0;       // outer points of a block
   CpuChainSchedule s_;
 };

@@ -1,7 +1,7 @@
-// How one matrix product is cut for a CPU: register tile, blocks, packing. Data only.
+// How one gemm is cut for a CPU: register tile, blocks, packing. Data only.
 //
 // C[m, n] = sum over k of A[m, k] * B[k, n], for every index of the batch dimensions. Vectors run
-// along n, so that a product whose result is contiguous along m is given transposed.
+// along n, so that a gemm whose result is contiguous along m is given transposed.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ struct GemmProblem {
 
   // A, B and C row-major without gaps, one batch dimension when `batch` is not 1.
   static GemmProblem RowMajor(ElementType type, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
-  // The same product read as C^T = B^T * A^T.
+  // The same gemm read as C^T = B^T * A^T.
   GemmProblem Transposed() const;
   int64_t BatchSize() const;
   // The number of batches, of the last dimensions, with the same B: their rows are processed
@@ -83,8 +83,8 @@ inline constexpr int64_t kPackSteps = 32;
 enum class GemmKind {
   // Outer products: splats of A times vectors of B along n.
   kOuter,
-  // Inner products: vectors of A and B along k, summed across lanes at the end. For products with
-  // few rows whose B is contiguous along k, and is read once.
+  // Inner products: vectors of A and B along k, summed across lanes at the end. For gemms with few
+  // rows whose B is contiguous along k, and is read once.
   kInner,
 };
 

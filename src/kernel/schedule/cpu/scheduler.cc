@@ -16,19 +16,19 @@ namespace {
 // Smaller gemms, in operations, end before another thread is woken.
 constexpr int64_t kMinFlopsPerTask = 1 << 19;
 
-// The kernel as a matrix product by a schedule of its own; nothing where it is none.
-Result<std::optional<CpuGemm>> ScheduleProduct(const Kernel& kernel, const target::Cpu& cpu,
-                                               const IsConstant& is_constant) {
-  auto product = AsProduct(kernel, cpu, is_constant);
-  if (!product) return std::optional<CpuGemm>();
-  const GemmProblem& problem = product->contraction.problem;
-  KILN_ASSIGN_OR_RETURN(GemmSchedule gemm, ChooseGemmSchedule(cpu, problem));
-  RespectPacking(cpu, *product, gemm);
+// The kernel as a gemm by a schedule of its own; nothing where it is none.
+Result<std::optional<CpuGemm>> ScheduleGemm(const Kernel& kernel, const target::Cpu& cpu,
+                                            const IsConstant& is_constant) {
+  auto gemm = AsGemm(kernel, cpu, is_constant);
+  if (!gemm) return std::optional<CpuGemm>();
+  const GemmProblem& problem = gemm->contraction.problem;
+  KILN_ASSIGN_OR_RETURN(GemmSchedule schedule, ChooseGemmSchedule(cpu, problem));
+  RespectPacking(cpu, *gemm, schedule);
   int64_t flops = 2 * problem.BatchSize() * problem.m * problem.n * problem.TotalK();
   CpuGemm scheduled;
-  scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, gemm.items);
-  scheduled.contraction = std::make_shared<const Contraction>(std::move(product->contraction));
-  scheduled.gemm = std::make_shared<const GemmSchedule>(std::move(gemm));
+  scheduled.max_tasks = std::clamp<int64_t>(flops / kMinFlopsPerTask, 1, schedule.items);
+  scheduled.contraction = std::make_shared<const Contraction>(std::move(gemm->contraction));
+  scheduled.schedule = std::make_shared<const GemmSchedule>(std::move(schedule));
   return std::optional(std::move(scheduled));
 }
 
@@ -39,12 +39,12 @@ constexpr double kItemMicroseconds = 0.02;
 // apart.
 constexpr int64_t kMinColumns = 64;
 
-// Ops on an element, or on a vector of them, times how often the product reads it, beside the
-// product itself.
+// Ops on an element, or on a vector of them, times how often the gemm reads it, beside the gemm
+// itself.
 constexpr int64_t kMaxWork = 4, kMaxVectorWork = 16;
 
-// How often the product loads each element of an operand from where it is not packed, and whether
-// it does so in vectors.
+// How often the gemm loads each element of an operand from where it is not packed, and whether it
+// does so in vectors.
 struct Reads {
   int64_t times = int64_t{1} << 40;
   bool vectors = false;
@@ -79,9 +79,9 @@ Result<ScheduledKernel> CpuScheduler::Schedule(Kernel kernel, const IsConstant& 
   const Kernel& k = scheduled.kernel;
   switch (k.kind) {
     case Kernel::Kind::kNest: {
-      KILN_ASSIGN_OR_RETURN(std::optional<CpuGemm> product, ScheduleProduct(k, cpu_, is_constant));
-      if (product) {
-        scheduled.schedule = *std::move(product);
+      KILN_ASSIGN_OR_RETURN(std::optional<CpuGemm> gemm, ScheduleGemm(k, cpu_, is_constant));
+      if (gemm) {
+        scheduled.schedule = *std::move(gemm);
       } else {
         scheduled.schedule = ScheduleNest(k, cpu_);
       }
@@ -142,7 +142,7 @@ bool CpuScheduler::ReadsThrough(const ir::Instruction& dot, int operand, int64_t
   return reads.times <= 1 || (!heavy && ops * reads.times <= most);
 }
 
-bool CpuScheduler::SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const {
+bool CpuScheduler::SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const {
   if (AsContraction(fused, cpu_)) return false;
   auto alone = BuildKernel(GroupOf(dot), "probe");
   return alone.ok() && AsContraction(*alone, cpu_);

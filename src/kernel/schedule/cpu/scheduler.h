@@ -20,7 +20,7 @@ class CpuScheduler : public Scheduler {
                                 const std::vector<const ScheduledKernel*>& kernels) const override;
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
-  bool SpoilsProduct(const Kernel& fused, const ir::Instruction& dot) const override;
+  bool SpoilsGemm(const Kernel& fused, const ir::Instruction& dot) const override;
   bool KeepsColumns(int64_t columns, int64_t column_bytes) const override;
   bool TurnsRows() const override { return true; }
   bool ConvertsWhatItReads() const override { return false; }

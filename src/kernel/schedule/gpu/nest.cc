@@ -4,8 +4,8 @@
 
 #include "base/integers.h"
 #include "base/strings.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "kernel/schedule/gpu/ordered.h"
-#include "kernel/schedule/gpu/product.h"
 #include "kernel/schedule/gpu/scatter.h"
 #include "kernel/schedule/gpu/teams.h"
 #include "kernel/schedule/gpu/vectors.h"
@@ -13,8 +13,8 @@
 namespace kiln::kernel {
 namespace {
 
-constexpr std::string_view kFormNames[] = {
-    "elementwise", "transpose", "teams", "product", "serial", "scan", "sort", "scatter", "owners"};
+constexpr std::string_view kFormNames[] = {"elementwise", "transpose", "teams",   "gemm",  "serial",
+                                           "scan",        "sort",      "scatter", "owners"};
 
 // Threads of a block, where a kernel has no reason to want another number.
 constexpr int kThreads = 256;
@@ -89,7 +89,7 @@ GpuSchedule Choose(const Kernel& kernel, const target::Gpu& gpu, int block_threa
     return Elementwise(kernel, gpu);
   }
   if (block_threads == 0) {
-    if (auto product = ScheduleGpuProduct(kernel, gpu)) return *product;
+    if (auto gemm = ScheduleGpuGemm(kernel, gpu)) return *gemm;
   }
   if (auto teams = ScheduleTeams(kernel, gpu, block_threads)) return *teams;
   return Serial(kernel, gpu);
@@ -104,7 +104,7 @@ std::string GpuSchedule::ToString() const {
     if (l.team > 1) text += Cat(l.columns ? " in columns of " : " in teams of ", l.team);
     if (l.shared_bytes > 0) text += Cat(", shared ", l.shared_bytes, " bytes");
   }
-  if (form == Form::kProduct) text += product.ToString();
+  if (form == Form::kGemm) text += gemm.ToString();
   if (vector > 1) text += Cat(", ", vector, " points each");
   if (chunks > 1) text += Cat(", ", chunks, " chunks");
   if (owners > 0) text += Cat(", ", owners, " owners");

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/integers.h"
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 
 namespace kiln::kernel {
 namespace {

@@ -29,7 +29,7 @@ struct GpuLaunch {
 // tensor cores. kF16K8 is sm_75's.
 enum class GpuUnit : uint8_t { kFma, kF16K8, kF16, kBF16, kTF32, kS8, kF64 };
 
-// Of kProduct: how a piece of one factor comes into shared memory, and how it lies there.
+// Of kGemm: how a piece of one factor comes into shared memory, and how it lies there.
 struct GpuPiece {
   NodeId node;  // of stage 0, whose values it has
   ElementType type = ElementType::kInvalid;
@@ -40,7 +40,7 @@ struct GpuPiece {
   int pitch = 0;               // elements from one row of shared memory to the next
 };
 
-// Of kProduct: a block's tile of the result, which takes pieces of both factors, `k` long, and a
+// Of kGemm: a block's tile of the result, which takes pieces of both factors, `k` long, and a
 // thread's or, where tensor cores multiply, a warp's part of it.
 struct GpuTile {
   GpuUnit unit = GpuUnit::kFma;
@@ -93,7 +93,7 @@ struct GpuSchedule {
     kElementwise,  // a thread per `vector` consecutive points of the outer variables, grid-stride
     kTranspose,    // tile x tile through shared memory, both sides coalesced
     kTeams,        // some threads per point of the outer variables, which share the inner points
-    kProduct,      // a block per tile of a matrix product
+    kGemm,         // a block per tile of a gemm
     kSerial,       // a thread per point, what goes in order in a loop: right for anything
     kScan,         // a block per point of the outer variables, or several, along what is scanned
     kSort,         // tiles in shared memory, then runs merged in pairs; or a network of exchanges
@@ -106,7 +106,7 @@ struct GpuSchedule {
   std::vector<GpuLaunch> launches = std::vector<GpuLaunch>(1);
   int64_t first_block = 0;       // of the grid's, where it is a part of a bundle
   int vector = 1;                // of kElementwise
-  GpuTile product;               // of kProduct
+  GpuTile gemm;                  // of kGemm
   int tile = 32;                 // of kTranspose: its sides; of kSort: records that a block sorts
   IdVector<StageId, int> lanes;  // of kTeams: consecutive inner points that a thread takes
   GpuKept kept;

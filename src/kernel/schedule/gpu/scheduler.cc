@@ -4,8 +4,8 @@
 
 #include "base/integers.h"
 #include "kernel/build.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "kernel/schedule/gpu/nest.h"
-#include "kernel/schedule/gpu/product.h"
 
 namespace kiln::kernel {
 namespace {
@@ -26,9 +26,9 @@ int64_t ReadsOf(const ir::Instruction& dot, int operand, const target::Gpu& gpu)
     return stage.nodes[n].param == ParamId(operand);
   });
   const int64_t others = kernel->PointsOf(is_x ? factors->columns : factors->rows);
-  auto schedule = ScheduleGpuProduct(*kernel, gpu);
+  auto schedule = ScheduleGpuGemm(*kernel, gpu);
   if (!schedule) return others;
-  return CeilDiv(others, is_x ? schedule->product.n : schedule->product.m);
+  return CeilDiv(others, is_x ? schedule->gemm.n : schedule->gemm.m);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class GpuScheduler : public Scheduler {
                                 const std::vector<const ScheduledKernel*>& kernels) const override;
   bool ReadsThrough(const ir::Instruction& dot, int operand, int64_t ops,
                     bool heavy) const override;
-  bool SpoilsProduct(const Kernel&, const ir::Instruction&) const override { return false; }
+  bool SpoilsGemm(const Kernel&, const ir::Instruction&) const override { return false; }
   bool KeepsColumns(int64_t, int64_t) const override { return true; }
   bool TurnsRows() const override { return false; }
   bool ConvertsWhatItReads() const override { return true; }

@@ -1,4 +1,4 @@
-// Matrix products with what follows them, as kernels of a program.
+// Gemms with what follows them, as kernels of a program.
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
@@ -17,9 +17,9 @@ using testing::KernelBuilder;
 using testing::StageBuilder;
 using T = ElementType;
 
-// Runs a kernel as a product, packed as `change` says, and by plain loops.
-void RunProduct(const kernel::Kernel& kernel,
-                const std::function<void(kernel::GemmSchedule&)>& change = {}) {
+// Runs a kernel as a gemm, packed as `change` says, and by plain loops.
+void RunGemm(const kernel::Kernel& kernel,
+             const std::function<void(kernel::GemmSchedule&)>& change = {}) {
   for (int bytes : {16, 32, 64}) {
     target::Cpu cpu = target::HostCpuWithVectors(bytes).cpu;
     auto contraction = kernel::AsContraction(kernel, cpu);
@@ -55,11 +55,10 @@ void RunProduct(const kernel::Kernel& kernel,
       launch.args.push_back(allocate(*actual.back()));
       reference.push_back(expected.back().get());
     }
-    kernel::CpuGemm product{
-        .contraction = std::make_shared<const kernel::Contraction>(*contraction),
-        .gemm = std::make_shared<const kernel::GemmSchedule>(*schedule)};
+    kernel::CpuGemm gemm{.contraction = std::make_shared<const kernel::Contraction>(*contraction),
+                         .schedule = std::make_shared<const kernel::GemmSchedule>(*schedule)};
     auto pack = [&](kernel::CpuGemm::Role role, kernel::ParamId param, int64_t size) {
-      kernel::CpuGemm packing = product;
+      kernel::CpuGemm packing = gemm;
       packing.role = role;
       program::Slice panels = scratch(size);
       program.steps.push_back({program::Launch{lowered.kernels.Add({kernel, packing}),
@@ -73,8 +72,8 @@ void RunProduct(const kernel::Kernel& kernel,
       pack(kernel::CpuGemm::Role::kPackRhs, contraction->b_param, schedule->packed_b_bytes);
     }
     if (schedule->scratch_bytes > 0) launch.args.push_back(scratch(schedule->scratch_bytes));
-    product.max_tasks = schedule->items;
-    launch.kernel = lowered.kernels.Add({kernel, product});
+    gemm.max_tasks = schedule->items;
+    launch.kernel = lowered.kernels.Add({kernel, gemm});
     program.steps.push_back({launch});
     codegen::Options options;
     options.threads = 2;
@@ -123,33 +122,33 @@ KernelBuilder WithEpilogue(int64_t m, int64_t n, int64_t depth, T type = T::kF32
   return k;
 }
 
-TEST(Product, EpilogueOfAllSizes) {
+TEST(GemmKernel, EpilogueOfAllSizes) {
   for (int64_t n : {1, 5, 16, 33, 100}) {
     for (int64_t m : {1, 3, 30}) {
-      RunProduct(WithEpilogue(m, n, 7).kernel);
+      RunGemm(WithEpilogue(m, n, 7).kernel);
       if (HasFatalFailure()) return;
     }
   }
-  RunProduct(WithEpilogue(9, 21, 12, T::kF64).kernel);
+  RunGemm(WithEpilogue(9, 21, 12, T::kF64).kernel);
 }
 
-TEST(Product, PackedOperands) {
-  RunProduct(WithEpilogue(30, 70, 9).kernel, [](kernel::GemmSchedule& s) { s.pack_a = true; });
-  RunProduct(WithEpilogue(30, 70, 9).kernel,
-             [](kernel::GemmSchedule& s) { s.b = kernel::GemmB::kPrepacked; });
-  RunProduct(WithEpilogue(30, 70, 9).kernel,
-             [](kernel::GemmSchedule& s) { s.b = kernel::GemmB::kPackPanel; });
+TEST(GemmKernel, PackedOperands) {
+  RunGemm(WithEpilogue(30, 70, 9).kernel, [](kernel::GemmSchedule& s) { s.pack_a = true; });
+  RunGemm(WithEpilogue(30, 70, 9).kernel,
+          [](kernel::GemmSchedule& s) { s.b = kernel::GemmB::kPrepacked; });
+  RunGemm(WithEpilogue(30, 70, 9).kernel,
+          [](kernel::GemmSchedule& s) { s.b = kernel::GemmB::kPackPanel; });
 }
 
-TEST(Product, SumsInBlocks) {
-  RunProduct(WithEpilogue(20, 40, 50).kernel, [](kernel::GemmSchedule& s) {
+TEST(GemmKernel, SumsInBlocks) {
+  RunGemm(WithEpilogue(20, 40, 50).kernel, [](kernel::GemmSchedule& s) {
     s.kind = kernel::GemmKind::kOuter;
     s.kc = 16;
   });
 }
 
-// A batch of products, stored as they are and transposed.
-TEST(Product, BatchAndTransposedResult) {
+// A batch of gemms, stored as they are and transposed.
+TEST(GemmKernel, BatchAndTransposedResult) {
   constexpr int64_t batch = 3, m = 17, n = 19, depth = 6;
   for (bool transposed : {false, true}) {
     KernelBuilder k({batch, m, n});
@@ -165,19 +164,19 @@ TEST(Product, BatchAndTransposedResult) {
     kernel::Index at = k.Var(0) * (m * n);
     at = at + (transposed ? k.Var(2) * m + k.Var(1) : k.Var(1) * n + k.Var(2));
     after.Store(out, at, after.Reduced(s, 0, T::kF32));
-    RunProduct(k.kernel);
+    RunGemm(k.kernel);
     if (HasFatalFailure()) return;
     // The same with something to do for each element.
     kernel::NodeId value =
         after.Op(Opcode::kAdd, T::kF32, {kernel::NodeId(0), after.Constant(T::kF32, 1)});
     k.kernel.stages[kernel::StageId(1)].stores[0].value = value;
-    RunProduct(k.kernel);
+    RunGemm(k.kernel);
     if (HasFatalFailure()) return;
   }
 }
 
 // A packed operand that the epilogue reads again would be read wrongly.
-TEST(Product, PackedOperandIsReadOnce) {
+TEST(GemmKernel, PackedOperandIsReadOnce) {
   constexpr int64_t n = 16;
   KernelBuilder k({n, n});
   const auto x = k.Input(T::kF32, n * n), y = k.Input(T::kF32, n * n),
@@ -192,7 +191,7 @@ TEST(Product, PackedOperandIsReadOnce) {
   kernel::Index at = k.Var(0) * n + k.Var(1);
   after.Store(out, at,
               after.Op(Opcode::kAdd, T::kF32, {after.Reduced(s, 0, T::kF32), after.Load(x, at)}));
-  RunProduct(k.kernel);
+  RunGemm(k.kernel);
   target::Cpu cpu = target::HostCpu().cpu;
   auto contraction = kernel::AsContraction(k.kernel, cpu);
   ASSERT_TRUE(contraction.has_value());
@@ -205,7 +204,7 @@ TEST(Product, PackedOperandIsReadOnce) {
   lowered.kernels.push_back(
       {k.kernel,
        kernel::CpuGemm{.contraction = std::make_shared<const kernel::Contraction>(*contraction),
-                       .gemm = std::make_shared<const kernel::GemmSchedule>(*schedule)}});
+                       .schedule = std::make_shared<const kernel::GemmSchedule>(*schedule)}});
   EXPECT_EQ(codegen::GenerateCpu(lowered, cpu, {}).status().code(), Code::kInternal);
 }
 

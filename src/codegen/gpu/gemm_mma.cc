@@ -1,9 +1,9 @@
-// Products by tensor cores: each warp multiplies some rows by some columns, of which its lanes hold
+// Gemms by tensor cores: each warp multiplies some rows by some columns, of which its lanes hold
 // fragments.
 
 #include <algorithm>
 
-#include "codegen/gpu/product.h"
+#include "codegen/gpu/gemm.h"
 
 namespace kiln::codegen {
 namespace {
@@ -32,12 +32,12 @@ Mma MmaOf(GpuUnit unit) {
   return Mma::kM16N8K16F16;
 }
 
-class MmaSums : public ProductSums {
+class MmaSums : public GemmSums {
  public:
   explicit MmaSums(GpuEmitter& e)
       : e_(e),
         b_(e.b()),
-        tile_(e.schedule().product),
+        tile_(e.schedule().gemm),
         mma_(MmaOf(tile_.unit)),
         shape_(ShapeOf(mma_)),
         blocks_m_(tile_.part_m / shape_.m),
@@ -83,7 +83,7 @@ class MmaSums : public ProductSums {
     Keep(y_, ys);
   }
 
-  // Of 16 rows that a product has, a lane has pairs of columns in two, eight apart.
+  // Of 16 rows that an mma has, a lane has pairs of columns in two, eight apart.
   void Write(int pass, Value* to) override {
     const int blocks = blocks_m_ / tile_.passes, rows = blocks * shape_.m;
     const int pitch = tile_.sum_pitch();
@@ -120,7 +120,7 @@ class MmaSums : public ProductSums {
     bool along_k;
     bool by_matrix;                       // load_matrix brings them, else each element is loaded
     int64_t pitch, width;                 // bytes of a row and of an element
-    int block, blocks;                    // points of a product, and products side by side
+    int block, blocks;                    // points of an mma, and mmas side by side
     Value* offset;                        // bytes to what the lane reads first
     std::vector<llvm::AllocaInst*> kept;  // the fragments that are multiplied next
   };
@@ -204,7 +204,7 @@ class MmaSums : public ProductSums {
     }
   }
 
-  // The fragments of a step of k, by product.
+  // The fragments of a step of k, by mma.
   std::vector<Fragment> FragmentsOf(const Side& s, Value* base, int step) {
     const int first_k = step * StepOf();
     std::vector<Fragment> fragments;
@@ -248,7 +248,7 @@ class MmaSums : public ProductSums {
     return b_.CreateSelect(b_.CreateFCmpUNO(f, f), bits, b_.CreateAdd(bits, b_.getInt32(0x1000)));
   }
 
-  // The registers of one product among those of a step that has several along k.
+  // The registers of one mma among those of a step that has several along k.
   static std::span<Value* const> Part(const Fragment& fragment, int part, int count) {
     return std::span(fragment).subspan(static_cast<size_t>(part * count),
                                        static_cast<size_t>(count));
@@ -271,14 +271,14 @@ class MmaSums : public ProductSums {
   const GpuTile& tile_;
   const Mma mma_;
   const MmaShape& shape_;
-  const int blocks_m_, blocks_n_;  // of products that a warp has beside each other
+  const int blocks_m_, blocks_n_;  // of mmas that a warp has beside each other
   Value *lane_, *warp_row_, *warp_column_;
   Side x_, y_;
-  std::vector<llvm::AllocaInst*> sums_;  // by row and column of products, and register
+  std::vector<llvm::AllocaInst*> sums_;  // by row and column of mmas, and register
 };
 
 }  // namespace
 
-std::unique_ptr<ProductSums> MakeMmaSums(GpuEmitter& e) { return std::make_unique<MmaSums>(e); }
+std::unique_ptr<GemmSums> MakeMmaSums(GpuEmitter& e) { return std::make_unique<MmaSums>(e); }
 
 }  // namespace kiln::codegen

@@ -16,7 +16,7 @@
 
 namespace kiln::kernel {
 
-// The parts of a product; the schedule's tiles are of `rows` and `columns`.
+// The parts of a gemm; the schedule's tiles are of `rows` and `columns`.
 struct GpuFactors {
   NodeId x, y;  // of stage 0
   std::vector<VariableId> batch, rows, columns, inner;
@@ -34,8 +34,8 @@ std::vector<NodeId> GpuNodesOf(const Stage& stage, NodeId node);
 std::optional<int64_t> GpuStrideOf(const Kernel& kernel, const Index& index,
                                    const std::vector<VariableId>& variables);
 
-// Every schedule that a product could have, the best one first.
-std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu);
-std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu);
+// Every schedule that a gemm could have, the best one first.
+std::vector<GpuSchedule> GpuGemmSchedules(const Kernel& kernel, const target::Gpu& gpu);
+std::optional<GpuSchedule> ScheduleGpuGemm(const Kernel& kernel, const target::Gpu& gpu);
 
 }  // namespace kiln::kernel

@@ -1,4 +1,4 @@
-// The parts of which a matrix product's code is made.
+// The parts of which a gemm's code is made.
 #pragma once
 
 #include <functional>
@@ -7,20 +7,20 @@
 #include <vector>
 
 #include "codegen/gpu/emitter.h"
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 
 namespace kiln::codegen {
 
 // Brings the pieces of one factor into shared memory: by asynchronous copies, or by way of
 // registers, in two steps between which the block multiplies.
-class ProductPieces {
+class GemmPieces {
  public:
   using Value = llvm::Value;
 
   // `points` are the factor's own variables, of which the tile has `width` points.
-  ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
-                const std::vector<kernel::VariableId>& points,
-                const std::vector<kernel::VariableId>& inner, int width);
+  GemmPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
+             const std::vector<kernel::VariableId>& points,
+             const std::vector<kernel::VariableId>& inner, int width);
 
   bool copied() const { return piece_.copied; }
   // Outside of the loop: the tile's first point, and where on k the pieces begin.
@@ -50,22 +50,22 @@ class ProductPieces {
   const int width_, depth_;  // of the tile
   // Bytes that lie across k are turned by squares: a thread brings so many steps of k at once.
   const int side_;
-  const int64_t extent_, k_;  // of the product
+  const int64_t extent_, k_;  // of the gemm
   const int steps_;           // accesses of a thread
   std::optional<int64_t> point_stride_, k_stride_;
   Value* first_point_ = nullptr;
   std::vector<Place> places_;
-  std::vector<Value*> inside_;           // by step: whether its point is one of the product's
+  std::vector<Value*> inside_;           // by step: whether its point is one of the gemm's
   llvm::AllocaInst* from_ = nullptr;     // where the next access of step 0 begins
   std::vector<llvm::AllocaInst*> held_;  // by step: what is on its way
 };
 
 // Multiplies pieces in shared memory, and keeps the sums.
-class ProductSums {
+class GemmSums {
  public:
   using Value = llvm::Value;
 
-  virtual ~ProductSums() = default;
+  virtual ~GemmSums() = default;
   // Sets the sums to nothing. The first pieces of both factors are there.
   virtual void Begin(Value* x, Value* y) = 0;
   // Adds the products of two pieces. `turn` sees to it that the next ones, `next_x` and `next_y`,
@@ -78,7 +78,7 @@ class ProductSums {
   virtual int segment() const = 0;
 };
 
-std::unique_ptr<ProductSums> MakeFmaSums(GpuEmitter& e);
-std::unique_ptr<ProductSums> MakeMmaSums(GpuEmitter& e);
+std::unique_ptr<GemmSums> MakeFmaSums(GpuEmitter& e);
+std::unique_ptr<GemmSums> MakeMmaSums(GpuEmitter& e);
 
 }  // namespace kiln::codegen

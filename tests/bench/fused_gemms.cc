@@ -1,5 +1,5 @@
-// Matrix products with what is made of their operands and results, in one kernel: beside the same
-// in kernels of their own, in turn with them.
+// Gemms with what is made of their operands and results, in one kernel: beside the same in kernels
+// of their own, in turn with them.
 #include <set>
 #include <string>
 #include <utility>
@@ -97,7 +97,7 @@ std::string Scores(bool apart) {
          "lhs_contracting_dims={3}, rhs_contracting_dims={3}\n}\n";
 }
 
-// A product and its transpose.
+// A gemm and its transpose.
 std::string Symmetric(int64_t n, bool apart) {
   std::string d = Cat("f32[", n, ",", n, "]");
   return Cat("HloModule m\nENTRY e {\nx = f32[", n, ",16] parameter(0)\nw = f32[16,", n,
@@ -109,7 +109,7 @@ std::string Symmetric(int64_t n, bool apart) {
 
 }  // namespace
 
-KILN_BENCH(products_rows) {
+KILN_BENCH(gemms_rows) {
   const std::pair<Sizes, const char*> kChains[] = {
       {{1, 128, 128, 64}, "softmax"},   {{1, 512, 512, 64}, "softmax"},
       {{1, 4096, 1024, 64}, "softmax"}, {{96, 128, 128, 64, true}, "softmax"},
@@ -118,23 +118,23 @@ KILN_BENCH(products_rows) {
       {{1, 4096, 1024, 64}, "loss"}};
   for (const auto& [s, tail] : kChains) {
     std::string text = Chain(s, tail);
-    Compare(report, Cat("products_rows.", tail, ".", s.batch, "x", s.m, "x", s.n, "x", s.k), text,
+    Compare(report, Cat("gemms_rows.", tail, ".", s.batch, "x", s.m, "x", s.n, "x", s.k), text,
             text, {"chain-fusion"});
   }
 }
 
-KILN_BENCH(products_operands) {
+KILN_BENCH(gemms_operands) {
   for (int64_t m : {1, 8, 64}) {
     for (bool across : {true, false}) {
-      Compare(report, Cat("products_operands.scaled.", m, "x2048x2048", across ? ".across" : ""),
+      Compare(report, Cat("gemms_operands.scaled.", m, "x2048x2048", across ? ".across" : ""),
               Weights(m, 2048, 2048, across, false), Weights(m, 2048, 2048, across, true), {});
     }
   }
   for (int64_t n : {512, 2048}) {
-    Compare(report, Cat("products_operands.symmetric.", n), Symmetric(n, false), Symmetric(n, true),
+    Compare(report, Cat("gemms_operands.symmetric.", n), Symmetric(n, false), Symmetric(n, true),
             {});
   }
-  Compare(report, "products_operands.sliced.32x128x128x64", Scores(false), Scores(true), {});
+  Compare(report, "gemms_operands.sliced.32x128x128x64", Scores(false), Scores(true), {});
 }
 
 }  // namespace kiln::bench

@@ -6,7 +6,7 @@
 
 #include "base/integers.h"
 #include "base/strings.h"
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::kernel {
@@ -115,7 +115,7 @@ NodeId WithoutConverts(const Stage& stage, NodeId node, ElementType type) {
 
 bool HasFastF64(const target::Gpu& gpu) { return gpu.sm == 80 || gpu.sm == 90; }
 
-// The fastest that gives the product's numbers.
+// The fastest that gives the gemm's numbers.
 GpuUnit UnitFor(const Stage& stage, const GpuFactors& f, ElementType type, const target::Gpu& gpu) {
   auto both = [&](ElementType t) {
     return WithoutConverts(stage, f.x, t).valid() && WithoutConverts(stage, f.y, t).valid();
@@ -272,7 +272,7 @@ std::string GpuTile::ToString() const {
   return text;
 }
 
-std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target::Gpu& gpu) {
+std::vector<GpuSchedule> GpuGemmSchedules(const Kernel& kernel, const target::Gpu& gpu) {
   auto f = FindGpuFactors(kernel);
   if (!f) return {};
   const int64_t m = kernel.PointsOf(f->rows), n = kernel.PointsOf(f->columns);
@@ -292,8 +292,8 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
     constexpr int kGroup = 8;
     if (row_tiles > kGroup && column_tiles > kGroup) tile->group = kGroup;
     GpuSchedule s;
-    s.form = GpuSchedule::Form::kProduct;
-    s.product = *tile;
+    s.form = GpuSchedule::Form::kGemm;
+    s.gemm = *tile;
     s.chunks = cost.chunks;
     GpuLaunch& launch = s.launches[0];
     launch.threads = tile->threads();
@@ -314,8 +314,8 @@ std::vector<GpuSchedule> GpuProductSchedules(const Kernel& kernel, const target:
   return schedules;
 }
 
-std::optional<GpuSchedule> ScheduleGpuProduct(const Kernel& kernel, const target::Gpu& gpu) {
-  std::vector<GpuSchedule> schedules = GpuProductSchedules(kernel, gpu);
+std::optional<GpuSchedule> ScheduleGpuGemm(const Kernel& kernel, const target::Gpu& gpu) {
+  std::vector<GpuSchedule> schedules = GpuGemmSchedules(kernel, gpu);
   if (schedules.empty()) return std::nullopt;
   return schedules[0];
 }

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "codegen/gpu/product.h"
+#include "codegen/gpu/gemm.h"
 
 namespace kiln::codegen {
 
@@ -12,9 +12,9 @@ using llvm::Value;
 // The stage whose factors come in pieces.
 constexpr StageId kSums(0);
 
-ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
-                             const std::vector<VariableId>& points,
-                             const std::vector<VariableId>& inner, int width)
+GemmPieces::GemmPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
+                       const std::vector<VariableId>& points, const std::vector<VariableId>& inner,
+                       int width)
     : e_(e),
       b_(e.b()),
       piece_(piece),
@@ -22,7 +22,7 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
       points_(points),
       inner_(inner),
       width_(width),
-      depth_(e.schedule().product.k),
+      depth_(e.schedule().gemm.k),
       side_(piece.along_k != piece.reads_along_k && ByteWidth(piece.type) == 1 && piece.lanes == 4
                 ? 4
                 : 1),
@@ -42,7 +42,7 @@ ProductPieces::ProductPieces(GpuEmitter& e, const kernel::GpuPiece& piece,
 }
 
 // Neighbouring threads are along the contiguous dimension.
-ProductPieces::Place ProductPieces::PlaceOf(int step) {
+GemmPieces::Place GemmPieces::PlaceOf(int step) {
   const int threads = e_.launch().threads;
   const int fast = piece_.reads_along_k ? depth_ : width_, row = fast / piece_.lanes;
   const int count = width_ * depth_ / (piece_.lanes * side_);
@@ -66,7 +66,7 @@ ProductPieces::Place ProductPieces::PlaceOf(int step) {
   return piece_.reads_along_k ? Place{slow, in_row, active} : Place{in_row, slow, active};
 }
 
-void ProductPieces::WhereActive(const Place& place, const std::function<void()>& body) {
+void GemmPieces::WhereActive(const Place& place, const std::function<void()>& body) {
   if (place.active) {
     e_.If(place.active, body);
   } else {
@@ -74,7 +74,7 @@ void ProductPieces::WhereActive(const Place& place, const std::function<void()>&
   }
 }
 
-void ProductPieces::Begin(Value* first_point, Value* first_k) {
+void GemmPieces::Begin(Value* first_point, Value* first_k) {
   first_point_ = first_point;
   places_.clear();
   inside_.clear();
@@ -98,14 +98,14 @@ void ProductPieces::Begin(Value* first_point, Value* first_k) {
   b_.CreateStore(base, from_);
 }
 
-Value* ProductPieces::InShared(const Place& place, Value* base) {
+Value* GemmPieces::InShared(const Place& place, Value* base) {
   Value* row = piece_.along_k ? place.point : place.k;
   Value* column = piece_.along_k ? place.k : place.point;
   Value* at = b_.CreateAdd(b_.CreateMul(row, e_.Int(piece_.pitch)), column);
   return b_.CreateGEP(MemoryType(e_.context(), piece_.type), base, at);
 }
 
-void ProductPieces::Fetch(Value* k, Value* to) {
+void GemmPieces::Fetch(Value* k, Value* to) {
   for (int s = 0; s < steps_; ++s) {
     WhereActive(places_[s], [&] {
       if (piece_.copied) return Copy(s, k, to);
@@ -125,7 +125,7 @@ void ProductPieces::Fetch(Value* k, Value* to) {
 }
 
 // Where the access begins that is d steps of k behind a place, by the address that goes along.
-Value* ProductPieces::From(int step, int d) {
+Value* GemmPieces::From(int step, int d) {
   const Place& place = places_[step];
   llvm::Type* type = MemoryType(e_.context(), node_.type);
   Value* from = b_.CreateLoad(from_->getAllocatedType(), from_);
@@ -144,7 +144,7 @@ Value* ProductPieces::From(int step, int d) {
   return b_.CreateConstGEP1_64(type, from, static_cast<uint64_t>(offset));
 }
 
-void ProductPieces::Copy(int step, Value* k, Value* to) {
+void GemmPieces::Copy(int step, Value* k, Value* to) {
   const Place& place = places_[step];
   const int size = piece_.lanes * static_cast<int>(ByteWidth(piece_.type));
   Value* inside = inside_[step];
@@ -169,7 +169,7 @@ void ProductPieces::Copy(int step, Value* k, Value* to) {
 
 // The elements as they will be in shared memory: zeros beyond the end of k, and anything beyond the
 // last point.
-Value* ProductPieces::Load(int step, int d, Value* k) {
+Value* GemmPieces::Load(int step, int d, Value* k) {
   const Place& place = places_[step];
   const int lanes = piece_.lanes;
   if (from_) return e_.LoadPacked(From(step, d), node_.type, lanes);
@@ -226,7 +226,7 @@ static std::vector<Value*> Turned(Builder& b, const std::vector<Value*>& words) 
   return turned;
 }
 
-void ProductPieces::Put(Value* to) {
+void GemmPieces::Put(Value* to) {
   if (piece_.copied) return;
   for (int s = 0; s < steps_; ++s) {
     const Place& place = places_[s];

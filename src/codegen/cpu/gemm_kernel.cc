@@ -1,4 +1,4 @@
-#include "codegen/cpu/product.h"
+#include "codegen/cpu/gemm_kernel.h"
 
 #include <algorithm>
 #include <optional>
@@ -13,15 +13,15 @@ namespace {
 
 using kernel::StageId;
 
-// The kernel's later stages, for one vector of the product.
+// The kernel's later stages, for one vector of the gemm.
 class Epilogue {
  public:
-  Epilogue(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule, const target::Cpu& cpu)
-      : kernel_(kernel), schedule_(schedule), cpu_(cpu) {}
+  Epilogue(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm, const target::Cpu& cpu)
+      : kernel_(kernel), gemm_(gemm), cpu_(cpu) {}
 
   void Emit(llvm::IRBuilder<>& b, const GemmVector& result) {
-    const kernel::Contraction& c = *schedule_.contraction;
-    int64_t lanes = schedule_.gemm->lanes;
+    const kernel::Contraction& c = *gemm_.contraction;
+    int64_t lanes = gemm_.schedule->lanes;
     NestEmitter e(b.GetInsertBlock()->getParent(), kernel_, cpu_, b.saveIP());
     if (c.m_variable.valid()) e.Bind(c.m_variable, result.m);
     for (size_t i = 0; i < c.batch_variables.size(); ++i) {
@@ -49,7 +49,7 @@ class Epilogue {
 
  private:
   const kernel::Kernel& kernel_;
-  const kernel::CpuGemm& schedule_;
+  const kernel::CpuGemm& gemm_;
   const target::Cpu& cpu_;
   Status status_;
 };
@@ -217,8 +217,8 @@ class Prologue {
 };
 
 // A packed operand replaces the plain one, which must have no other reads.
-Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule) {
-  const kernel::Contraction& c = *schedule.contraction;
+Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& gemm) {
+  const kernel::Contraction& c = *gemm.contraction;
   auto check = [&](kernel::ParamId param, bool packed) -> Status {
     int uses = c.a_param == c.b_param ? 1 : 0;
     for (const kernel::Stage& stage : kernel.stages) {
@@ -230,17 +230,17 @@ Status CheckPacked(const kernel::Kernel& kernel, const kernel::CpuGemm& schedule
     return Internal("kernel ", kernel.name, ": p", param,
                     " is packed, and is read in another place");
   };
-  KILN_RETURN_IF_ERROR(check(c.a_param, schedule.gemm->pack_a));
-  return check(c.b_param, schedule.gemm->b == kernel::GemmB::kPrepacked);
+  KILN_RETURN_IF_ERROR(check(c.a_param, gemm.schedule->pack_a));
+  return check(c.b_param, gemm.schedule->b == kernel::GemmB::kPrepacked);
 }
 
 }  // namespace
 
-Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
-                   const kernel::CpuGemm& schedule, const target::Cpu& cpu) {
+Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
+                      const kernel::CpuGemm& gemm, const target::Cpu& cpu) {
   using Role = kernel::CpuGemm::Role;
-  const kernel::Contraction& c = *schedule.contraction;
-  const bool packing = schedule.role != Role::kProduct;
+  const kernel::Contraction& c = *gemm.contraction;
+  const bool packing = gemm.role != Role::kGemm;
   std::optional<Prologue> a, b;
   if (c.a_prologue) a.emplace(kernel, *c.a_prologue, packing, cpu);
   if (c.b_prologue) b.emplace(kernel, *c.b_prologue, packing, cpu);
@@ -248,33 +248,33 @@ Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
     if (a && !a->status().ok()) return a->status();
     return b ? b->status() : OkStatus();
   };
-  switch (schedule.role) {
+  switch (gemm.role) {
     case Role::kPackLhs:
       KILN_RETURN_IF_ERROR(
-          EmitGemmPackA(function, c.problem, *schedule.gemm, 0, 1, a ? &a->code() : nullptr));
+          EmitGemmPackA(function, c.problem, *gemm.schedule, 0, 1, a ? &a->code() : nullptr));
       return status();
     case Role::kPackRhs:
       KILN_RETURN_IF_ERROR(
-          EmitGemmPackB(function, c.problem, *schedule.gemm, 0, 1, b ? &b->code() : nullptr));
+          EmitGemmPackB(function, c.problem, *gemm.schedule, 0, 1, b ? &b->code() : nullptr));
       return status();
-    case Role::kProduct:
+    case Role::kGemm:
       break;
   }
-  KILN_RETURN_IF_ERROR(CheckPacked(kernel, schedule));
+  KILN_RETURN_IF_ERROR(CheckPacked(kernel, gemm));
   GemmOperands operands;
   operands.a = c.a_param.value();
   operands.b = c.b_param.value();
   operands.c = c.c_param.value();
   operands.scratch = static_cast<int>(kernel.params.size());
-  if (a && !schedule.gemm->pack_a) operands.a_prologue = &a->code();
-  if (b && schedule.gemm->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
+  if (a && !gemm.schedule->pack_a) operands.a_prologue = &a->code();
+  if (b && gemm.schedule->b != kernel::GemmB::kPrepacked) operands.b_prologue = &b->code();
   if (c.c_param.valid()) {
-    KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *schedule.gemm, operands));
+    KILN_RETURN_IF_ERROR(EmitGemm(function, c.problem, *gemm.schedule, operands));
     return status();
   }
-  Epilogue epilogue(kernel, schedule, cpu);
+  Epilogue epilogue(kernel, gemm, cpu);
   KILN_RETURN_IF_ERROR(
-      EmitGemm(function, c.problem, *schedule.gemm, operands,
+      EmitGemm(function, c.problem, *gemm.schedule, operands,
                [&](llvm::IRBuilder<>& b, const GemmVector& v) { epilogue.Emit(b, v); }));
   KILN_RETURN_IF_ERROR(status());
   return epilogue.status();

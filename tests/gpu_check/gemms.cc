@@ -1,4 +1,4 @@
-// Matrix products beside cuBLAS.
+// Gemms beside cuBLAS.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -12,17 +12,17 @@ namespace {
 constexpr double kLeastF32 = 0.75, kLeastBF16 = 0.5;
 
 struct Type {
-  ProductType type;
+  GemmType type;
   const char *name, *hlo;
   double allowed;  // the rounding of a result, or of sums of f32 in another order
 };
 // Sums of halves are held against sums of f32 that are not rounded.
-constexpr std::array<Type, 4> kTypes = {{{ProductType::kF32, "f32", "f32", 1e-5},
-                                         {ProductType::kTF32, "tf32", "f32", 1e-3},
-                                         {ProductType::kF16, "f16", "f16", 0x1.1p-11},
-                                         {ProductType::kBF16, "bf16", "bf16", 0x1.1p-8}}};
+constexpr std::array<Type, 4> kTypes = {{{GemmType::kF32, "f32", "f32", 1e-5},
+                                         {GemmType::kTF32, "tf32", "f32", 1e-3},
+                                         {GemmType::kF16, "f16", "f16", 0x1.1p-11},
+                                         {GemmType::kBF16, "bf16", "bf16", 0x1.1p-8}}};
 
-std::vector<ProductSize> Sizes(Settings::Scale scale) {
+std::vector<GemmSize> Sizes(Settings::Scale scale) {
   switch (scale) {
     case Settings::Scale::kFull:
       return {{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096},
@@ -70,8 +70,7 @@ class DeviceMemory {
 };
 
 // cuBLAS on the same arguments, into memory of its own.
-Result<std::optional<HostArray>> MeasureCublas(const Gpu& gpu, ProductType type,
-                                               const ProductSize& size,
+Result<std::optional<HostArray>> MeasureCublas(const Gpu& gpu, GemmType type, const GemmSize& size,
                                                const std::vector<Buffer>& arguments,
                                                const Dims& result, Figure& f) {
   const Driver& driver = *gpu.driver;
@@ -97,10 +96,10 @@ Result<std::optional<HostArray>> MeasureCublas(const Gpu& gpu, ProductType type,
   return std::optional<HostArray>(std::move(values));
 }
 
-Status MeasureGemm(const Gpu& gpu, const Type& type, const ProductSize& size,
+Status MeasureGemm(const Gpu& gpu, const Type& type, const GemmSize& size,
                    std::vector<Figure>& figures) {
   Figure& f = figures.emplace_back();
-  f.name = Cat("product, ", type.name, type.type == ProductType::kF32 ? " exact" : "");
+  f.name = Cat("gemm, ", type.name, type.type == GemmType::kF32 ? " exact" : "");
   f.size = Cat(size.m, " x ", size.n, " x ", size.k);
   f.flops =
       2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
@@ -109,12 +108,12 @@ Status MeasureGemm(const Gpu& gpu, const Type& type, const ProductSize& size,
   f.peer = "cuBLAS";
   const bool has_target =
       gpu.settings->has_targets() && size.m == 4096 && size.n == 4096 && size.k == 4096;
-  if (has_target && type.type == ProductType::kF32) f.at_least = kLeastF32;
-  if (has_target && type.type == ProductType::kBF16) f.at_least = kLeastBF16;
+  if (has_target && type.type == GemmType::kF32) f.at_least = kLeastF32;
+  if (has_target && type.type == GemmType::kBF16) f.at_least = kLeastBF16;
   Task task{.text = TextOf(type.hlo, size.m, size.n, size.k, false), .allowed = type.allowed};
   task.rows = std::min<int64_t>(size.m, 64);
   task.reference = TextOf(type.hlo, task.rows, size.n, size.k, true);
-  task.allow_tf32 = type.type == ProductType::kTF32;
+  task.allow_tf32 = type.type == GemmType::kTF32;
   Peer peer;
   if (gpu.driver) {
     peer = [&](const std::vector<Buffer>& arguments, const Dims& result) {
@@ -126,10 +125,10 @@ Status MeasureGemm(const Gpu& gpu, const Type& type, const ProductSize& size,
 
 }  // namespace
 
-void AddProductBenchmarks(const Settings& settings, std::vector<Benchmark>& all) {
+void AddGemmBenchmarks(const Settings& settings, std::vector<Benchmark>& all) {
   for (const Type& type : kTypes) {
-    for (const ProductSize& size : Sizes(settings.scale)) {
-      all.push_back({Cat("product_", type.name, "_", size.m, "x", size.n, "x", size.k),
+    for (const GemmSize& size : Sizes(settings.scale)) {
+      all.push_back({Cat("gemm_", type.name, "_", size.m, "x", size.n, "x", size.k),
                      [&type, size](const Gpu& gpu, std::vector<Figure>& figures) {
                        return MeasureGemm(gpu, type, size, figures);
                      }});

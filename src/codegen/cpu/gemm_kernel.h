@@ -9,7 +9,7 @@
 namespace kiln::codegen {
 
 // Fills the empty body of `function` with a gemm, or with the packing of an operand.
-Status EmitProduct(llvm::Function* function, const kernel::Kernel& kernel,
-                   const kernel::CpuGemm& schedule, const target::Cpu& cpu);
+Status EmitGemmKernel(llvm::Function* function, const kernel::Kernel& kernel,
+                      const kernel::CpuGemm& gemm, const target::Cpu& cpu);
 
 }  // namespace kiln::codegen

@@ -1,5 +1,5 @@
-// Matrix products on GPUs: PTX that the assembler takes, and results on the emulated GPU that are
-// the evaluator's, for every architecture that has a way of its own.
+// Gemms on GPUs: PTX that the assembler takes, and results on the emulated GPU that are the
+// evaluator's, for every architecture that has a way of its own.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include "codegen/codegen.h"
 #include "compiler/gpu/grids.h"
 #include "interp/interpreter.h"
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 #include "support/gpu.h"
 #include "support/hlo.h"
 #include "support/labels.h"
@@ -32,7 +32,7 @@ using Form = GpuSchedule::Form;
 
 constexpr int kArchitectures[] = {75, 80, 90};
 
-// A product, with dimensions in the order in which the text has them.
+// A gemm, with dimensions in the order in which the text has them.
 struct Dot {
   std::string x, y, out;  // types and dimensions
   std::string contracting_x = "1", contracting_y = "0", batch_x, batch_y;
@@ -52,7 +52,7 @@ std::string TextOf(const Dot& d) {
              " parameter(1)\n  ROOT d = ", d.out, " dot(x, y), ", Attributes(d), " }");
 }
 
-// The longest sum of the module's products.
+// The longest sum of the module's gemms.
 int64_t LongestSum(const ir::Module& module) {
   int64_t longest = 1;
   for (const auto& c : module.computations()) {
@@ -86,11 +86,11 @@ struct Seen {
     for (const kernel::ScheduledKernel& k : lowered.kernels) {
       const GpuSchedule& schedule = *kernel::GridsOf(k.schedule);
       forms.insert(schedule.form);
-      if (schedule.form != Form::kProduct) continue;
-      units.insert(schedule.product.unit);
-      copies |= schedule.product.x.copied && schedule.product.y.copied;
+      if (schedule.form != Form::kGemm) continue;
+      units.insert(schedule.gemm.unit);
+      copies |= schedule.gemm.x.copied && schedule.gemm.y.copied;
       chunks |= schedule.chunks > 1;
-      groups |= schedule.product.group > 1;
+      groups |= schedule.gemm.group > 1;
     }
   }
 };
@@ -141,7 +141,7 @@ std::string Square(std::string_view type, int64_t rows, int64_t columns) {
   return Cat(type, "[", rows, ",", columns, "]");
 }
 
-TEST(GpuProducts, EveryType) {
+TEST(GpuGemms, EveryType) {
   struct Types {
     const char *x, *y, *out;
   };
@@ -164,7 +164,7 @@ TEST(GpuProducts, EveryType) {
                   {"bf16", "bf16", "f32"}}) {
     Dot d{Square(t.x, 40, 72), Square(t.y, 72, 48), Square(t.out, 40, 48)};
     Seen seen = Check(TextOf(d), false);
-    EXPECT_TRUE(seen.forms.contains(Form::kProduct)) << t.x;
+    EXPECT_TRUE(seen.forms.contains(Form::kGemm)) << t.x;
     units.insert(seen.units.begin(), seen.units.end());
   }
   EXPECT_EQ(units, (std::set<GpuUnit>{GpuUnit::kFma, GpuUnit::kF16K8, GpuUnit::kF16, GpuUnit::kBF16,
@@ -188,18 +188,18 @@ void CheckLayouts(const char* type, int64_t m, int64_t n, int64_t k) {
   }
 }
 
-TEST(GpuProducts, EveryLayout) {
+TEST(GpuGemms, EveryLayout) {
   for (const char* type : {"f32", "bf16"}) CheckLayouts(type, 33, 50, 35);
 }
 
-TEST(SlowGpuProducts, EveryLayoutOfTypes) {
+TEST(SlowGpuGemms, EveryLayoutOfTypes) {
   for (const char* type : {"f32", "bf16", "f16", "s8", "f64"}) {
     CheckLayouts(type, 64, 96, 80);
     CheckLayouts(type, 33, 50, 35);
   }
 }
 
-TEST(GpuProducts, OddShapes) {
+TEST(GpuGemms, OddShapes) {
   for (const char* type : {"f32", "bf16"}) {
     for (auto [m, n, k] :
          {std::array{1, 3, 17}, std::array{17, 100, 129}, std::array{129, 17, 3},
@@ -213,7 +213,7 @@ TEST(GpuProducts, OddShapes) {
   }
 }
 
-TEST(GpuProducts, BatchesAndSeveralDimensions) {
+TEST(GpuGemms, BatchesAndSeveralDimensions) {
   for (const char* t : {"f32", "bf16", "s8"}) {
     auto array = [&](std::string_view dims) { return Cat(t, "[", dims, "]"); };
     auto out = [&](std::string_view dims) {
@@ -235,7 +235,7 @@ TEST(GpuProducts, BatchesAndSeveralDimensions) {
 }
 
 // What is made of sums: everything that the kernel does later.
-TEST(GpuProducts, Epilogues) {
+TEST(GpuGemms, Epilogues) {
   for (const char* t : {"f32", "bf16"}) {
     const std::string type(t);
     std::string text = R"(HloModule m
@@ -263,7 +263,7 @@ ENTRY e { x = T[100,64] parameter(0)
       text.replace(at, 1, type);
     }
     Seen seen = Check(text);
-    EXPECT_TRUE(seen.forms.contains(Form::kProduct));
+    EXPECT_TRUE(seen.forms.contains(Form::kGemm));
   }
   Check(R"(HloModule m
 ENTRY e { x = f32[40,64] parameter(0)
@@ -275,7 +275,7 @@ ENTRY e { x = f32[40,64] parameter(0)
 }
 
 // What factors are made of, where the graph says that it is one kernel.
-TEST(GpuProducts, Prologues) {
+TEST(GpuGemms, Prologues) {
   Seen seen = Check(R"(HloModule m
 f { x = s8[60,72] parameter(0)
   s = f32[60] parameter(1)
@@ -292,7 +292,7 @@ ENTRY e { x = s8[60,72] parameter(0)
   w = f32[72,48] parameter(2)
   g = f32[72,48] parameter(3)
   ROOT r = f32[60,48] fusion(x, s, w, g), kind=kOutput, calls=f })");
-  EXPECT_TRUE(seen.forms.contains(Form::kProduct));
+  EXPECT_TRUE(seen.forms.contains(Form::kGemm));
   // Numbers that become bf16 just before.
   seen = Check(R"(HloModule m
 f { x = f32[60,72] parameter(0)
@@ -317,7 +317,7 @@ ENTRY e { x = f32[80,64] parameter(0)
 }
 
 // Few tiles and much to add up: blocks share it, and a second launch adds up what they leave.
-TEST(GpuProducts, Chunks) {
+TEST(GpuGemms, Chunks) {
   for (const char* t : {"f32", "bf16"}) {
     Seen seen = Check(Cat("HloModule m\nENTRY e { x = ", t, "[24,8200] parameter(0)\n  w = ", t,
                           "[8200,36] parameter(1)\n  b = ", t, "[24,36] parameter(2)\n  d = ", t,
@@ -329,14 +329,14 @@ TEST(GpuProducts, Chunks) {
 }
 
 // With many rows and columns of tiles, blocks that run side by side are neighbours.
-TEST(GpuProducts, Groups) {
+TEST(GpuGemms, Groups) {
   Seen seen =
       Check(TextOf({Square("f32", 290, 9), Square("f32", 9, 600), Square("f32", 290, 600)}), false);
   EXPECT_TRUE(seen.groups);
 }
 
 // The same sums in the same order, on whatever is there.
-TEST(GpuProducts, RepeatedRunsHaveTheSameBits) {
+TEST(GpuGemms, RepeatedRunsHaveTheSameBits) {
   auto module = ir::ParseOrDie(
       TextOf({Square("f32", 24, 8200), Square("f32", 8200, 36), Square("f32", 24, 36)}));
   std::vector<Literal> arguments = testing::RandomArguments(*module, 3);
@@ -348,7 +348,7 @@ TEST(GpuProducts, RepeatedRunsHaveTheSameBits) {
   EXPECT_EQ(Difference(*first, *second, 0, 0), "");
 }
 
-TEST(GpuProducts, ScheduleFollowsProblemAndTarget) {
+TEST(GpuGemms, ScheduleFollowsProblemAndTarget) {
   auto schedule = [](const Dot& d, int sm) {
     auto module = ir::ParseOrDie(TextOf(d));
     auto compiled = testing::CompileWithKernels(module->Clone(), target::NvidiaGpu(sm).value());
@@ -357,30 +357,30 @@ TEST(GpuProducts, ScheduleFollowsProblemAndTarget) {
   };
   Dot large{"bf16[4096,4096]", "bf16[4096,4096]", "bf16[4096,4096]"};
   GpuSchedule s = schedule(large, 80);
-  EXPECT_EQ(s.product.unit, GpuUnit::kBF16);
-  EXPECT_GE(s.product.m * s.product.n, 128 * 128);
-  EXPECT_TRUE(s.product.x.copied && s.product.y.copied);
-  EXPECT_EQ(s.product.x.lanes * ByteWidth(s.product.x.type), 16);
-  EXPECT_GE(s.product.stages, 3);
-  EXPECT_GT(s.product.group, 1);
+  EXPECT_EQ(s.gemm.unit, GpuUnit::kBF16);
+  EXPECT_GE(s.gemm.m * s.gemm.n, 128 * 128);
+  EXPECT_TRUE(s.gemm.x.copied && s.gemm.y.copied);
+  EXPECT_EQ(s.gemm.x.lanes * ByteWidth(s.gemm.x.type), 16);
+  EXPECT_GE(s.gemm.stages, 3);
+  EXPECT_GT(s.gemm.group, 1);
   EXPECT_EQ(s.chunks, 1);
   // sm_75 has no tensor cores for bf16, and no asynchronous copies.
   s = schedule(large, 75);
-  EXPECT_EQ(s.product.unit, GpuUnit::kFma);
-  EXPECT_FALSE(s.product.x.copied);
+  EXPECT_EQ(s.gemm.unit, GpuUnit::kFma);
+  EXPECT_FALSE(s.gemm.x.copied);
   EXPECT_LE(s.launches[0].shared_bytes, 64 << 10);
   // f64 has fast tensor cores in data centres only.
   Dot doubles{"f64[512,512]", "f64[512,512]", "f64[512,512]"};
-  EXPECT_EQ(schedule(doubles, 80).product.unit, GpuUnit::kF64);
-  EXPECT_EQ(schedule(doubles, 86).product.unit, GpuUnit::kFma);
+  EXPECT_EQ(schedule(doubles, 80).gemm.unit, GpuUnit::kF64);
+  EXPECT_EQ(schedule(doubles, 86).gemm.unit, GpuUnit::kFma);
   // f32 keeps its bits.
-  EXPECT_EQ(schedule({"f32[512,512]", "f32[512,512]", "f32[512,512]"}, 90).product.unit,
+  EXPECT_EQ(schedule({"f32[512,512]", "f32[512,512]", "f32[512,512]"}, 90).gemm.unit,
             GpuUnit::kFma);
   EXPECT_GT(schedule({"f32[64,65536]", "f32[65536,64]", "f32[64,64]"}, 80).chunks, 1);
 }
 
-// The module's product with a schedule of the test's own, assembled and run. The plan has scratch
-// for its own schedule, so that a block has all of k.
+// The module's gemm with a schedule of the test's own, assembled and run. The plan has scratch for
+// its own schedule, so that a block has all of k.
 void CheckSchedule(const ir::Module& module, GpuSchedule schedule, int sm, double bound) {
   schedule.launches[0].blocks /= std::exchange(schedule.chunks, 1);
   schedule.launches.resize(1);
@@ -416,7 +416,7 @@ std::vector<GpuSchedule> SchedulesOf(const ir::Module& module, int sm, bool tf32
   auto compiled = testing::CompileWithKernels(module.Clone(), target);
   EXPECT_TRUE(compiled.ok());
   target.gpu.tf32 = tf32;
-  return kernel::GpuProductSchedules(compiled->lowered.kernels.at(0).kernel, target.gpu);
+  return kernel::GpuGemmSchedules(compiled->lowered.kernels.at(0).kernel, target.gpu);
 }
 
 Dot DotOfLayout(const char* type, const char* out, int layout, int64_t m, int64_t n, int64_t k) {
@@ -429,7 +429,7 @@ Dot DotOfLayout(const char* type, const char* out, int layout, int64_t m, int64_
 }
 
 // Tiles of all sizes, most of which these problems would not get.
-TEST(SlowGpuProducts, EveryTile) {
+TEST(SlowGpuGemms, EveryTile) {
   struct Way {
     const char *type, *out;
     int sm;
@@ -452,19 +452,19 @@ TEST(SlowGpuProducts, EveryTile) {
   }
 }
 
-TEST(GpuProducts, TilesOfAllLayoutsWithEdges) {
+TEST(GpuGemms, TilesOfAllLayoutsWithEdges) {
   for (int layout = 0; layout < 4; ++layout) {
     auto module = ir::ParseOrDie(TextOf(DotOfLayout("bf16", "f32", layout, 130, 300, 70)));
     CheckSchedule(*module, SchedulesOf(*module, 80).front(), 80, 1e-4);
     auto floats = ir::ParseOrDie(TextOf(DotOfLayout("f32", "f32", layout, 130, 131, 37)));
     for (GpuSchedule& s : SchedulesOf(*floats, 80)) {
-      if (s.product.m == 128 && s.product.n == 128) CheckSchedule(*floats, s, 80, 1e-4);
+      if (s.gemm.m == 128 && s.gemm.n == 128) CheckSchedule(*floats, s, 80, 1e-4);
     }
   }
 }
 
 // More tiles than blocks may be.
-TEST(GpuProducts, BlocksTakeSeveralTiles) {
+TEST(GpuGemms, BlocksTakeSeveralTiles) {
   for (const char* type : {"f32", "bf16"}) {
     auto module = ir::ParseOrDie(TextOf(DotOfLayout(type, "f32", 0, 136, 264, 72)));
     GpuSchedule s = SchedulesOf(*module, 80).back();
@@ -474,15 +474,15 @@ TEST(GpuProducts, BlocksTakeSeveralTiles) {
   }
 }
 
-// Products of f32 by tf32, for those who allow it: factors are rounded to 11 bits.
-TEST(GpuProducts, TF32WhereAllowed) {
+// Gemms of f32 by tf32, for those who allow it: factors are rounded to 11 bits.
+TEST(GpuGemms, TF32WhereAllowed) {
   for (int layout = 0; layout < 4; ++layout) {
     auto check = [&](int64_t m, int64_t n, int64_t k, size_t most) {
       auto module = ir::ParseOrDie(TextOf(DotOfLayout("f32", "f32", layout, m, n, k)));
       std::vector<GpuSchedule> schedules = SchedulesOf(*module, 80, /*tf32=*/true);
       ASSERT_GE(schedules.size(), 2u);
       for (size_t i = 0; i < std::min(most, schedules.size()); ++i) {
-        EXPECT_EQ(schedules[i].product.unit, GpuUnit::kTF32);
+        EXPECT_EQ(schedules[i].gemm.unit, GpuUnit::kTF32);
         CheckSchedule(*module, schedules[i], 80, 0x1p-11 * 4 * std::sqrt(static_cast<double>(k)));
       }
     };
@@ -492,7 +492,7 @@ TEST(GpuProducts, TF32WhereAllowed) {
 }
 
 // Sums of products that are no dots, in the type that they are written in.
-TEST(GpuProducts, SumsOfProducts) {
+TEST(GpuGemms, SumsOfProducts) {
   for (const char* t : {"f32", "s8", "s16"}) {
     std::string text = R"(HloModule m
 add { a = T[] parameter(0)
@@ -517,7 +517,7 @@ ENTRY e { x = T[40,24] parameter(0)
 }
 
 // A slice of a stack of matrices, which a number that is computed picks.
-TEST(GpuProducts, SlicesOfStacks) {
+TEST(GpuGemms, SlicesOfStacks) {
   for (const char* t : {"f32", "bf16"}) {
     Seen seen = Check(Cat(
         "HloModule m\nf { w = ", t, "[5,64,48] parameter(0)\n  x = ", t,
@@ -528,12 +528,12 @@ TEST(GpuProducts, SlicesOfStacks) {
         "ENTRY e { w = ", t, "[5,64,48] parameter(0)\n  x = ", t,
         "[40,64] parameter(1)\n  i = s32[] parameter(2)\n  ROOT d = ", t,
         "[40,48] fusion(w, x, i), kind=kOutput, calls=f }"));
-    EXPECT_TRUE(seen.forms.contains(Form::kProduct));
+    EXPECT_TRUE(seen.forms.contains(Form::kGemm));
     EXPECT_TRUE(seen.copies);
   }
 }
 
-TEST(SlowGpuProducts, LargeOnesAreEmulatedInTime) {
+TEST(SlowGpuGemms, LargeOnesAreEmulatedInTime) {
   for (const char* t : {"f32", "bf16"}) {
     auto module =
         ir::ParseOrDie(TextOf({Square(t, 256, 256), Square(t, 256, 256), Square("f32", 256, 256)}));
@@ -555,7 +555,7 @@ TEST(SlowGpuProducts, LargeOnesAreEmulatedInTime) {
   }
 }
 
-KILN_LABEL(slow, "SlowGpuProducts");
+KILN_LABEL(slow, "SlowGpuGemms");
 
 }  // namespace
 }  // namespace kiln

@@ -1,8 +1,8 @@
-// Products by fused multiply-adds: each thread multiplies some rows by some columns.
+// Gemms by fused multiply-adds: each thread multiplies some rows by some columns.
 
 #include <algorithm>
 
-#include "codegen/gpu/product.h"
+#include "codegen/gpu/gemm.h"
 #include "kernel/schedule/gpu/vectors.h"
 
 namespace kiln::codegen {
@@ -12,10 +12,10 @@ using kernel::GpuPiece;
 using kernel::GpuTile;
 using llvm::Value;
 
-class FmaSums : public ProductSums {
+class FmaSums : public GemmSums {
  public:
   explicit FmaSums(GpuEmitter& e)
-      : e_(e), b_(e.b()), tile_(e.schedule().product), type_(tile_.sum), width_(ByteWidth(type_)) {
+      : e_(e), b_(e.b()), tile_(e.schedule().gemm), type_(tile_.sum), width_(ByteWidth(type_)) {
     // A warp's threads are a rectangle, eight columns wide where the tile has as many, so that it
     // reads as few rows and columns as can be.
     const int threads_m = tile_.m / tile_.part_m, threads_n = tile_.n / tile_.part_n;
@@ -159,6 +159,6 @@ class FmaSums : public ProductSums {
 
 }  // namespace
 
-std::unique_ptr<ProductSums> MakeFmaSums(GpuEmitter& e) { return std::make_unique<FmaSums>(e); }
+std::unique_ptr<GemmSums> MakeFmaSums(GpuEmitter& e) { return std::make_unique<FmaSums>(e); }
 
 }  // namespace kiln::codegen

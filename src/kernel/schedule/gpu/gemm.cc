@@ -1,4 +1,4 @@
-#include "kernel/schedule/gpu/product.h"
+#include "kernel/schedule/gpu/gemm.h"
 
 #include <algorithm>
 

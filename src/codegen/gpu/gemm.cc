@@ -2,7 +2,7 @@
 // several in flight at once, and the tile's sums go there at the end, so that the epilogue accesses
 // memory in order.
 
-#include "codegen/gpu/product.h"
+#include "codegen/gpu/gemm.h"
 
 #include <functional>
 
@@ -20,13 +20,13 @@ using llvm::Value;
 // The stages of a gemm, of which the epilogue may be several.
 constexpr StageId kSums(0), kEpilogue(1);
 
-class Product {
+class Gemm {
  public:
-  explicit Product(GpuEmitter& e)
+  explicit Gemm(GpuEmitter& e)
       : e_(e),
         b_(e.b()),
         factors_(*kernel::FindGpuFactors(e.kernel())),
-        tile_(e.schedule().product),
+        tile_(e.schedule().gemm),
         m_(e.kernel().PointsOf(factors_.rows)),
         n_(e.kernel().PointsOf(factors_.columns)),
         k_(e.kernel().PointsOf(factors_.inner)),
@@ -272,8 +272,8 @@ class Product {
   const GpuFactors factors_;
   const GpuTile& tile_;
   const int64_t m_, n_, k_, pieces_, chunks_;
-  std::optional<ProductPieces> x_, y_;
-  std::unique_ptr<ProductSums> sums_;
+  std::optional<GemmPieces> x_, y_;
+  std::unique_ptr<GemmSums> sums_;
   Value* shared_ = nullptr;
   Value *row_ = nullptr, *column_ = nullptr;  // of the tile, its first
   Value* chunk_ = nullptr;
@@ -282,6 +282,6 @@ class Product {
 
 }  // namespace
 
-void EmitProduct(GpuEmitter& e) { Product(e).Emit(); }
+void EmitGemm(GpuEmitter& e) { Gemm(e).Emit(); }
 
 }  // namespace kiln::codegen
