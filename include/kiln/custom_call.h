@@ -98,6 +98,23 @@ KILN_API kiln_value kiln_op_custom_call(kiln_graph* graph, const char* target, s
                                         const kiln_shape* const* results, size_t result_count,
                                         const kiln_custom_call_options* options);
 
+/** Calls a function of the user on the host, in a session; see "kiln.host-callback" in the
+ * reference of the ops. Unlike those of a custom call, its results may have sizes known during a
+ * run only (kiln_graph_bounded_size()). Graphs with such calls cannot be compiled.
+ *  @param callback the name of the function, not empty
+ *  @param operands the inputs of the function, arrays; may be NULL with count 0
+ *  @param results the shapes of the results; their `dtype`, `rank` and `dims` are read
+ *  @param result_count with 1 the value is an array, otherwise a tuple of this size
+ *  @param has_side_effect 1: it is run even if its results are unused, in the order of the graph's
+ *         side effects; 0: it is run where its results are needed
+ *  @return the op's value; 0 after an error
+ *
+ *  One thread at a time per graph. \since 0.1 */
+KILN_API kiln_value kiln_op_host_callback(kiln_graph* graph, const char* callback,
+                                          size_t callback_length, const kiln_value* operands,
+                                          size_t operand_count, const kiln_shape* const* results,
+                                          size_t result_count, int32_t has_side_effect);
+
 #ifdef __cplusplus
 }
 #endif

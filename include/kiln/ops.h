@@ -37,8 +37,8 @@ extern "C" {
  *  @param graph the graph to add to
  *  @param iota_dimension the dimension along which iota counts
  *  @param dtype the result's element type
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the element type and the sizes given; 0 and INVALID_ARGUMENT where the
  *          dimension is none of the result's */
@@ -710,8 +710,8 @@ KILN_API kiln_value kiln_op_zeta(kiln_graph* graph, kiln_value lhs, kiln_value r
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the sizes given; 0 and INVALID_ARGUMENT where there are not equally many
  *          elements (of a bitcast: bytes) in both shapes, with the same symbols and bounds */
@@ -742,8 +742,8 @@ KILN_API kiln_value kiln_op_bitcast_convert(kiln_graph* graph, kiln_value operan
  *  @param operand the operand
  *  @param dimensions the dimensions of the op, in its own order
  *  @param dimensions_count length of `dimensions`
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the operand's element type and the sizes given; 0 and INVALID_ARGUMENT
  *          where the dimensions do not map each dimension of the operand to one of the result of
@@ -886,8 +886,8 @@ KILN_API kiln_value kiln_op_pad(kiln_graph* graph, kiln_value operand, kiln_valu
  *  Takes any element type.
  *  @param graph the graph to add to
  *  @param operand the operand
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the sizes given; 0 and INVALID_ARGUMENT where there are not equally many
  *          elements (of a bitcast: bytes) in both shapes, with the same symbols and bounds */
@@ -1296,8 +1296,8 @@ KILN_API kiln_value kiln_op_select_and_scatter(kiln_graph* graph, kiln_value ope
  *  @param b the upper bound, or the standard deviation: a scalar
  *  @param distribution rng_uniform or rng_normal
  *  @param distribution_length bytes of `distribution`
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the element type of the operands and the sizes given; 0 and
  *          INVALID_ARGUMENT where the operands are no scalars of one type, or the distribution is
@@ -1325,8 +1325,8 @@ KILN_API kiln_value kiln_op_rng_get_and_update_state(kiln_graph* graph, int64_t 
  *  @param algorithm rng_default, rng_three_fry or rng_philox
  *  @param algorithm_length bytes of `algorithm`
  *  @param dtype the result's element type
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, a tuple of the new state and of integers of the element type and the sizes
  *          given; 0 and INVALID_ARGUMENT where the algorithm is unknown, the state is not of its
@@ -1356,8 +1356,8 @@ KILN_API kiln_value kiln_op_rng_bit_generator(kiln_graph* graph, kiln_value init
  *         for a transfer, its channel (0: omitted)
  *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
  *         together (0 or 1)
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the sizes given, equal to the operand's except in the dimension, by an
  *          integral factor; of several operands a tuple; 0 and INVALID_ARGUMENT where there is not
@@ -1477,8 +1477,8 @@ KILN_API kiln_value kiln_op_partition_id(kiln_graph* graph);
  *  @param use_global_device_ids whether the numbers in groups count replicas and partitions
  *         together (0 or 1)
  *  @param to_apply the computation, copied
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, of the sizes given, equal to the operand's except in the dimension, by an
  *          integral factor; of several operands a tuple; 0 and INVALID_ARGUMENT where there is not
@@ -1523,8 +1523,8 @@ KILN_API kiln_value kiln_op_after_all(kiln_graph* graph, const kiln_value* opera
  *  @param infeed_config the configuration of the queue
  *  @param infeed_config_length bytes of `infeed_config`
  *  @param dtype the result's element type
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, a tuple of an array of the element type and the sizes given, and of a token;
  *          0 and INVALID_ARGUMENT where the operand is no token */
@@ -1557,8 +1557,8 @@ KILN_API kiln_value kiln_op_outfeed(kiln_graph* graph, kiln_value operand, kiln_
  *  @param source_target_pairs_sizes the length of each list
  *  @param source_target_pairs_count the number of lists
  *  @param dtype the result's element type
- *  @param dims the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with
- *         rank 0
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
  *  @param rank number of the result's dimensions
  *  @return the value, a tuple of an array of the element type and the sizes given, of a u32 scalar
  *          and of a token; 0 and INVALID_ARGUMENT where the operand is no token, or a pair is not
@@ -1773,6 +1773,127 @@ KILN_API kiln_value kiln_op_tuple(kiln_graph* graph, const kiln_value* operands,
  *          take the operand's shape to a pred, or the body not to the same shape */
 KILN_API kiln_value kiln_op_while(kiln_graph* graph, kiln_value operand,
                                   const kiln_graph* condition, const kiln_graph* body);
+
+/** @} */
+
+/** @name Sessions */
+/** @{ */
+
+/** The distinct elements of a vector, in the order of their first occurrences: a tuple of them, of
+ *  the number of each element's value among them as s32, and of the number of occurrences of each
+ *  value as s32. Elements are equal as by compare with EQ: -0 and 0 are one value, written as it
+ *  occurs first, and each NaN is a value of its own.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the value, a tuple of a vector of the operand's element type, of an s32 for each element
+ *          of the operand, and of an s32 for each element of the first; the first and the last
+ *          one's size is bounded by the operand's; 0 and INVALID_ARGUMENT where the operand is not
+ *          of one dimension, or positions do not fit an s32. UNIMPLEMENTED for a symbolic dimension
+ *          */
+KILN_API kiln_value kiln_op_unique(kiln_graph* graph, kiln_value operand);
+
+/** The indices of the elements that are not zero, as the rows of an s64 matrix, in row-major order.
+ *  -0 is zero; NaN is not, nor is a complex number with a part that is not; a pred is zero if it is
+ *  false. For a scalar the rows have no elements, and there are 0 or 1 of them.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @return the value, an s64 matrix with a column for each dimension of the operand; the number of
+ *          rows is bounded by the operand's number of elements; 0 and INVALID_ARGUMENT where the
+ *          number of elements does not fit an s64. UNIMPLEMENTED for a symbolic dimension */
+KILN_API kiln_value kiln_op_nonzero(kiln_graph* graph, kiln_value operand);
+
+/** The parts of the operand where the mask holds, in row-major order. The mask, a pred, has the
+ *  first dimensions of the operand, at least one; they become one dimension of the result.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param mask a pred of the operand's first dimensions
+ *  @return the value, of the operand's element type; the dimensions of the mask become one, bounded
+ *          by its number of elements, and the others follow; 0 and INVALID_ARGUMENT where the mask
+ *          is no pred, is a scalar, or does not have the first dimensions of the operand.
+ *          UNIMPLEMENTED for a symbolic dimension of the mask */
+KILN_API kiln_value kiln_op_boolean_mask(kiln_graph* graph, kiln_value operand, kiln_value mask);
+
+/** The operand, unchanged. Prints the message, and behind it the values of the data, separated by
+ *  spaces; without data the operand's value. Arrays of more than 1000 elements are printed as
+ *  {...}.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param data arrays for the message; may be NULL with count 0
+ *  @param data_count length of `data`
+ *  @param message the text in front of the values
+ *  @param message_length bytes of `message`
+ *  @return the value, of the operand's shape */
+KILN_API kiln_value kiln_op_print(kiln_graph* graph, kiln_value operand, const kiln_value* data,
+                                  size_t data_count, const char* message, size_t message_length);
+
+/** The operand, unchanged, if the pred, a scalar, is true. Otherwise the run fails with
+ *  INVALID_ARGUMENT, the message, and the values of the data; arrays of more than 1000 elements are
+ *  shown as {...}.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param pred the condition, a pred
+ *  @param operand the operand
+ *  @param data arrays for the message; may be NULL with count 0
+ *  @param data_count length of `data`
+ *  @param message the text in front of the values
+ *  @param message_length bytes of `message`
+ *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where the first operand is no
+ *          pred scalar */
+KILN_API kiln_value kiln_op_assert(kiln_graph* graph, kiln_value pred, kiln_value operand,
+                                   const kiln_value* data, size_t data_count, const char* message,
+                                   size_t message_length);
+
+/** The value of a variable, as the assignments before it in the graph have left it. NOT_FOUND if
+ *  the variable has no value yet, INVALID_ARGUMENT if its value is not of the declared shape.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param variable the name of the variable, not empty
+ *  @param variable_length bytes of `variable`
+ *  @param dtype the result's element type
+ *  @param dims the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of
+ *         kiln_graph_bounded_size(); may be NULL with rank 0
+ *  @param rank number of the result's dimensions
+ *  @return the value, of the element type and the sizes given; 0 and INVALID_ARGUMENT where the
+ *          variable's name is empty */
+KILN_API kiln_value kiln_op_variable(kiln_graph* graph, const char* variable,
+                                     size_t variable_length, kiln_dtype dtype,
+                                     const int64_t* dims, size_t rank);
+
+/** The operand, which becomes the value of a variable. A variable keeps its element type and its
+ *  number of dimensions.
+ *
+ *  Takes any element type. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param variable the name of the variable, not empty
+ *  @param variable_length bytes of `variable`
+ *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where the variable's name is
+ *          empty */
+KILN_API kiln_value kiln_op_assign(kiln_graph* graph, kiln_value operand, const char* variable,
+                                   size_t variable_length);
+
+/** Adds the operand, of the variable's shape, to a variable, and returns the new value. NOT_FOUND
+ *  if the variable has no value yet.
+ *
+ *  Takes integers, floats and complex numbers. Runs in sessions only.
+ *  @param graph the graph to add to
+ *  @param operand the operand
+ *  @param variable the name of the variable, not empty
+ *  @param variable_length bytes of `variable`
+ *  @return the value, of the operand's shape; 0 and INVALID_ARGUMENT where the variable's name is
+ *          empty */
+KILN_API kiln_value kiln_op_assign_add(kiln_graph* graph, kiln_value operand,
+                                       const char* variable, size_t variable_length);
 
 /** @} */
 

@@ -126,6 +126,66 @@ KILN_API kiln_error* kiln_session_explain(kiln_session* session, const kiln_valu
                                           size_t feed_count, const kiln_value* fetches,
                                           size_t fetch_count, kiln_text** text);
 
+/** The ops of a run with these feeds and fetches in Graphviz's language: a colour for each device,
+ * and a box for each cluster. Compiles nothing.
+ *  @param text receives one reference, to be released with kiln_text_release()
+ *  @return as kiln_session_prepare()
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_to_dot(kiln_session* session, const kiln_value* feeds,
+                                         size_t feed_count, const kiln_value* fetches,
+                                         size_t fetch_count, kiln_text** text);
+
+/** @name Variables
+ *  A variable is an array with a name, whose value outlives runs. The graph's ops
+ * kiln_op_variable(), kiln_op_assign() and kiln_op_assign_add() declare it, and read and assign it
+ * in their order. A run sees the values of its start. The values that it assigns are set at its
+ * end, all at once: a run that fails or is cancelled sets none. Runs that assign a variable follow
+ * each other; others go on meanwhile, with the values that they began with. */
+/** @{ */
+
+/** The number of the session's variables; 0 for NULL. Any thread. \since 0.1 */
+KILN_API size_t kiln_session_variable_count(const kiln_session* session);
+
+/** The name of a variable, in alphabetical order, null-terminated; lives as long as the session.
+ * NULL for a number beyond the last. `length`, unless NULL, receives the number of characters. Any
+ * thread. \since 0.1 */
+KILN_API const char* kiln_session_variable_name(const kiln_session* session, size_t index,
+                                                size_t* length);
+
+/** Sets the value of a variable to a copy of a buffer, on the buffer's device.
+ *  @return NOT_FOUND if the graph has no such variable; INVALID_ARGUMENT for another type or shape
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_set_variable(kiln_session* session, const char* name,
+                                               size_t name_length, kiln_buffer* value);
+
+/** The value of a variable. Later assignments do not change the buffer, and runs cannot write it.
+ *  @param value receives one reference, to be released with kiln_buffer_release()
+ *  @return NOT_FOUND if the graph has no such variable; FAILED_PRECONDITION if it has no value yet
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_variable(kiln_session* session, const char* name,
+                                           size_t name_length, kiln_buffer** value);
+
+/** Writes all variables to a file in the safetensors format (kiln/safetensors.h), with the values
+ * of one moment. A file at `path` is replaced once the new one is complete and on the disk.
+ *  @return FAILED_PRECONDITION if a variable has no value yet; errors of the system
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_save(kiln_session* session, const char* path, size_t path_length);
+
+/** Sets all variables, at once, from a file in the safetensors format, on the session's device.
+ * Other arrays of the file are ignored.
+ *  @return INVALID_ARGUMENT with all mistakes, if a variable is missing there, or of another type
+ * or shape; then none is set; errors of the system
+ *
+ *  Any thread. \since 0.1 */
+KILN_API kiln_error* kiln_session_restore(kiln_session* session, const char* path,
+                                          size_t path_length);
+
+/** @} */
+
 #ifdef __cplusplus
 }
 #endif

@@ -101,16 +101,27 @@ Result<Instruction*> Like(const kiln_graph& graph, kiln_value value) {
   return *like;
 }
 
-// The op with the dimensions of `like`; fill(OpBuilder&, like) gives the rest.
-template <typename Fill>
-kiln_value AddLike(kiln_graph* graph, Opcode opcode, kiln_value like, Fill&& fill) {
+// The op with the dimensions of `like`; fill(OpBuilder&, like) gives the rest. Bounded dimensions
+// for which has_dimension(d) is false, as the op's operand lacks them, get the sizes of `like`
+// afterwards.
+template <typename HasDimension, typename Fill>
+kiln_value AddLike(kiln_graph* graph, Opcode opcode, kiln_value like, HasDimension&& has_dimension,
+                   Fill&& fill) {
   return Built(graph, [&]() -> Result<Instruction*> {
     auto value = Like(*graph, like);
     if (!value.ok()) return value.status().WithContext(OpcodeName(opcode));
     OpBuilder op(*graph, opcode);
     fill(op, **value);
-    op.Dims((*value)->shape().dimensions());
-    return op.Finish();
+    std::vector<Dimension> dims = (*value)->shape().dimensions();
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].is_bounded() && !has_dimension(static_cast<int64_t>(d))) dims[d] = dims[d].size();
+    }
+    op.Dims(std::move(dims));
+    KILN_ASSIGN_OR_RETURN(Instruction * made, op.Finish());
+    GraphBuilder b(*graph);
+    made = b.WithSizesOf(*value, made);
+    KILN_RETURN_IF_ERROR(b.status());
+    return made;
   });
 }
 
@@ -209,22 +220,28 @@ kiln_value kiln_op_matmul(kiln_graph* graph, kiln_value lhs, kiln_value rhs) {
 
 kiln_value kiln_op_broadcast_like(kiln_graph* graph, kiln_value operand, kiln_value like,
                                   const int64_t* dimensions, size_t dimensions_count) {
-  return AddLike(graph, Opcode::kBroadcast, like, [&](OpBuilder& op, const ir::Instruction&) {
+  auto has = [&](int64_t d) {
+    return dimensions && std::count(dimensions, dimensions + dimensions_count, d) > 0;
+  };
+  return AddLike(graph, Opcode::kBroadcast, like, has, [&](OpBuilder& op, const ir::Instruction&) {
     op.Operand(operand);
     op.IntList(Attr::kDimensions, false, dimensions, dimensions_count);
   });
 }
 
 kiln_value kiln_op_reshape_like(kiln_graph* graph, kiln_value operand, kiln_value like) {
-  return AddLike(graph, Opcode::kReshape, like,
-                 [&](OpBuilder& op, const ir::Instruction&) { op.Operand(operand); });
+  return AddLike(
+      graph, Opcode::kReshape, like, [](int64_t) { return true; },
+      [&](OpBuilder& op, const ir::Instruction&) { op.Operand(operand); });
 }
 
 kiln_value kiln_op_iota_like(kiln_graph* graph, kiln_value like, int64_t iota_dimension) {
-  return AddLike(graph, Opcode::kIota, like, [&](OpBuilder& op, const ir::Instruction& value) {
-    op.Int(Attr::kIotaDimension, false, iota_dimension);
-    op.Type(static_cast<kiln_dtype>(value.shape().type()));
-  });
+  return AddLike(
+      graph, Opcode::kIota, like, [](int64_t) { return false; },
+      [&](OpBuilder& op, const ir::Instruction& value) {
+        op.Int(Attr::kIotaDimension, false, iota_dimension);
+        op.Type(static_cast<kiln_dtype>(value.shape().type()));
+      });
 }
 
 kiln_value kiln_op_reduce_by(kiln_graph* graph, kiln_value operand, const int64_t* dimensions,

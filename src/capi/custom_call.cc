@@ -196,3 +196,19 @@ kiln_value kiln_op_custom_call(kiln_graph* graph, const char* target, size_t tar
     return op.Finish();
   });
 }
+
+kiln_value kiln_op_host_callback(kiln_graph* graph, const char* callback, size_t callback_length,
+                                 const kiln_value* operands, size_t operand_count,
+                                 const kiln_shape* const* results, size_t result_count,
+                                 int32_t has_side_effect) {
+  return Built(graph, [&]() -> Result<ir::Instruction*> {
+    OpBuilder op(*graph, Opcode::kHostCallback);
+    auto shape = ResultShape(*graph, results, result_count);
+    if (!shape.ok()) return shape.status().WithContext("kiln.host-callback");
+    op.Operands("operands", operands, operand_count);
+    op.Text(Attr::kCallback, false, callback, callback_length);
+    op.Bool(Attr::kCustomCallHasSideEffect, true, has_side_effect);
+    op.Declared(*std::move(shape));
+    return op.Finish();
+  });
+}

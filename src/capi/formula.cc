@@ -103,8 +103,7 @@ Value Formula::Scalar(ElementType type, double value) {
 Value Formula::Like(Value value, double scalar) {
   if (!ok()) return nullptr;
   Value constant = Scalar(value->shape().type(), scalar);
-  return value->shape().rank() == 0 ? constant
-                                    : Broadcast(constant, value->shape().dimensions(), {});
+  return BroadcastLike(value, constant, {});
 }
 
 Value Formula::BroadcastTo(Value value, const std::vector<kiln::Dimension>& dims) {
@@ -174,7 +173,7 @@ Value Formula::Unfold(Value folded, Value like, const Ints& dimensions) {
   for (int64_t d = 0; d < like->shape().rank(); ++d) {
     if (!std::binary_search(dimensions.begin(), dimensions.end(), d)) others.push_back(d);
   }
-  return Broadcast(folded, like->shape().dimensions(), std::move(others));
+  return BroadcastLike(like, folded, std::move(others));
 }
 
 Value Formula::Kept(Value folded, Value like, const Ints& dimensions, bool keep) {

@@ -239,9 +239,6 @@ Result<const std::vector<int64_t>*> kiln_graph::DimsOf(const Instruction& value)
   if (it != dims_.end()) return &it->second;
   std::vector<int64_t> dims;
   for (const Dimension& dimension : value.shape().dimensions()) {
-    if (dimension.is_bounded()) {
-      return kiln::Unimplemented("the bounded dimensions of '", value.name(), "', ", value.shape());
-    }
     KILN_ASSIGN_OR_RETURN(int64_t size, symbols_.NumberOf(dimension));
     dims.push_back(size);
   }
@@ -342,12 +339,19 @@ int64_t SizeNumber(kiln_graph* graph, const char* function, Make&& make) {
   });
 }
 
+// Bounds are no numbers to compute with.
+Result<Dimension> UnboundedSizeOf(const kiln_graph& graph, int64_t number) {
+  KILN_ASSIGN_OR_RETURN(Dimension size, graph.symbols().SizeOf(number));
+  if (size.is_bounded()) return InvalidArgument(size, " is a bound; expected a size or a symbol");
+  return size;
+}
+
 // make(Dimension, Dimension) of two sizes.
 template <typename Make>
 int64_t SizeOfTwo(kiln_graph* graph, const char* function, int64_t a, int64_t b, Make&& make) {
   return SizeNumber(graph, function, [&]() -> Result<Dimension> {
-    KILN_ASSIGN_OR_RETURN(Dimension left, graph->symbols().SizeOf(a));
-    KILN_ASSIGN_OR_RETURN(Dimension right, graph->symbols().SizeOf(b));
+    KILN_ASSIGN_OR_RETURN(Dimension left, UnboundedSizeOf(*graph, a));
+    KILN_ASSIGN_OR_RETURN(Dimension right, UnboundedSizeOf(*graph, b));
     return make(left, right);
   });
 }
@@ -363,7 +367,7 @@ int64_t kiln_graph_symbol(kiln_graph* graph, const char* name, size_t name_lengt
 
 int64_t kiln_graph_symbol_affine(kiln_graph* graph, int64_t symbol, int64_t times, int64_t plus) {
   return SizeNumber(graph, "kiln_graph_symbol_affine", [&]() -> Result<Dimension> {
-    KILN_ASSIGN_OR_RETURN(Dimension size, graph->symbols().SizeOf(symbol));
+    KILN_ASSIGN_OR_RETURN(Dimension size, UnboundedSizeOf(*graph, symbol));
     KILN_ASSIGN_OR_RETURN(size, Dimension::Product(size, times));
     return Dimension::Sum(size, plus);
   });
@@ -375,6 +379,16 @@ int64_t kiln_graph_symbol_sum(kiln_graph* graph, int64_t a, int64_t b) {
 
 int64_t kiln_graph_symbol_product(kiln_graph* graph, int64_t a, int64_t b) {
   return SizeOfTwo(graph, "kiln_graph_symbol_product", a, b, Dimension::Product);
+}
+
+int64_t kiln_graph_bounded_size(kiln_graph* graph, int64_t bound) {
+  return SizeNumber(graph, "kiln_graph_bounded_size", [&]() -> Result<Dimension> {
+    KILN_ASSIGN_OR_RETURN(Dimension size, UnboundedSizeOf(*graph, bound));
+    if (!size.is_constant() || bound < 0) {
+      return InvalidArgument("the bound is ", size, "; expected a number, not negative");
+    }
+    return Dimension::Bounded(bound);
+  });
 }
 
 kiln_error* kiln_graph_symbol_text(const kiln_graph* graph, int64_t symbol, kiln_text** text) {

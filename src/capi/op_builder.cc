@@ -61,6 +61,10 @@ int64_t OpBuilder::Number(Attr key, size_t position, int64_t number) {
     Fail(size.status().WithContext(InfoOf(key).name));
     return 0;
   }
+  if (size->is_bounded()) {
+    Fail(InvalidArgument(InfoOf(key).name, " has ", *size, ", a bound, which is no size there"));
+    return 0;
+  }
   if (!size->is_symbolic()) return number;
   SymbolicNumbers symbolic = attributes_.Symbolic();
   symbolic.push_back({key, static_cast<int64_t>(position), *std::move(size)});
@@ -71,7 +75,9 @@ int64_t OpBuilder::Number(Attr key, size_t position, int64_t number) {
 int64_t OpBuilder::Plain(Attr key, int64_t number) {
   if (number >= 0) return number;
   auto size = graph_.symbols().SizeOf(number);
-  if (size.ok() && size->is_symbolic()) {
+  if (size.ok() && size->is_bounded()) {
+    Fail(InvalidArgument(InfoOf(key).name, " has ", *size, ", a bound, which is no size there"));
+  } else if (size.ok() && size->is_symbolic()) {
     Fail(Unimplemented(InfoOf(key).name, " has ", *size, "; sizes of symbols are not implemented ",
                        "there"));
   }
@@ -206,7 +212,8 @@ void OpBuilder::BroadcastScalar() {
   if (!lhs.is_array() || !rhs.is_array() || lhs.is_scalar() == rhs.is_scalar()) return;
   if (lhs.type() != rhs.type()) return;
   ir::Instruction*& scalar = operands_[lhs.is_scalar() ? 0 : 1];
-  ir::Instruction* spread = GraphBuilder(graph_).Spread(lhs.is_scalar() ? rhs : lhs, scalar);
+  ir::Instruction* spread =
+      GraphBuilder(graph_).BroadcastLike(operands_[lhs.is_scalar() ? 1 : 0], scalar, {});
   if (spread) scalar = spread;
 }
 

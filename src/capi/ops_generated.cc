@@ -1031,3 +1031,67 @@ kiln_value kiln_op_while(kiln_graph* graph, kiln_value operand, const kiln_graph
     op.Region("body", body);
   });
 }
+
+kiln_value kiln_op_unique(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kUnique, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_nonzero(kiln_graph* graph, kiln_value operand) {
+  return AddOp(graph, Opcode::kNonzero, [&](OpBuilder& op) {
+    op.Operand(operand);
+  });
+}
+
+kiln_value kiln_op_boolean_mask(kiln_graph* graph, kiln_value operand, kiln_value mask) {
+  return AddOp(graph, Opcode::kBooleanMask, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operand(mask);
+  });
+}
+
+kiln_value kiln_op_print(kiln_graph* graph, kiln_value operand, const kiln_value* data,
+                         size_t data_count, const char* message, size_t message_length) {
+  return AddOp(graph, Opcode::kPrint, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Operands("data", data, data_count);
+    op.Text(Attr::kMessage, true, message, message_length);
+  });
+}
+
+kiln_value kiln_op_assert(kiln_graph* graph, kiln_value pred, kiln_value operand,
+                          const kiln_value* data, size_t data_count, const char* message,
+                          size_t message_length) {
+  return AddOp(graph, Opcode::kAssert, [&](OpBuilder& op) {
+    op.Operand(pred);
+    op.Operand(operand);
+    op.Operands("data", data, data_count);
+    op.Text(Attr::kMessage, true, message, message_length);
+  });
+}
+
+kiln_value kiln_op_variable(kiln_graph* graph, const char* variable, size_t variable_length,
+                            kiln_dtype dtype, const int64_t* dims, size_t rank) {
+  return AddOp(graph, Opcode::kVariable, [&](OpBuilder& op) {
+    op.Text(Attr::kVariable, false, variable, variable_length);
+    op.Type(dtype);
+    op.Dims(dims, rank);
+  });
+}
+
+kiln_value kiln_op_assign(kiln_graph* graph, kiln_value operand, const char* variable,
+                          size_t variable_length) {
+  return AddOp(graph, Opcode::kAssign, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Text(Attr::kVariable, false, variable, variable_length);
+  });
+}
+
+kiln_value kiln_op_assign_add(kiln_graph* graph, kiln_value operand, const char* variable,
+                              size_t variable_length) {
+  return AddOp(graph, Opcode::kAssignAdd, [&](OpBuilder& op) {
+    op.Operand(operand);
+    op.Text(Attr::kVariable, false, variable, variable_length);
+  });
+}

@@ -15,6 +15,7 @@
 #include "capi/run_plan.h"
 #include "capi/session_options.h"
 #include "capi/text.h"
+#include "client/transfer.h"
 #include "session/plan.h"
 #include "session/session.h"
 
@@ -27,21 +28,27 @@ using kiln::capi::Guard;
 using kiln::capi::GuardDeep;
 using kiln::capi::NotNull;
 using kiln::capi::Unwrap;
+using kiln::client::Buffer;
 using kiln::client::Client;
 using kiln::client::Device;
 using kiln::session::Plan;
+using kiln::session::Session;
 
 struct kiln_session : kiln::Counted<kiln_session> {
  public:
   kiln_session(const kiln_graph& graph, std::unique_ptr<kiln::session::Session> session)
       : client_(Ref<Client>::Share(&graph.client())),
         session_(std::move(session)),
+        variable_names_(NamesOf(session_->variables())),
         name_(graph.module().name()),
         first_value_(graph.values().empty() ? 0 : graph.IdOf(graph.values().front())) {
     for (const kiln::ir::Instruction* value : graph.values()) value_names_.push_back(value->name());
   }
 
   Client& client() const { return *client_; }
+
+  kiln::session::Session& session() const { return *session_; }
+  const std::vector<std::string>& variables() const { return variable_names_; }
 
   // The prepared run from `feeds` to `fetches`, made by its first call.
   Result<std::shared_ptr<const Plan>> Prepare(const kiln_value* feeds, size_t feed_count,
@@ -60,14 +67,23 @@ struct kiln_session : kiln::Counted<kiln_session> {
     return plan;
   }
 
-  Result<std::string> Explain(const kiln_value* feeds, size_t feed_count, const kiln_value* fetches,
-                              size_t fetch_count) const {
+  // A text about a run, made by a function of the session.
+  using Description = Result<std::string> (kiln::session::Session::*)(
+      std::span<const std::string> feeds, std::span<const std::string> fetches) const;
+  Result<std::string> Describe(Description describe, const kiln_value* feeds, size_t feed_count,
+                               const kiln_value* fetches, size_t fetch_count) const {
     KILN_ASSIGN_OR_RETURN(auto feed_names, NamesOf("feed", {feeds, feeds + feed_count}));
     KILN_ASSIGN_OR_RETURN(auto fetch_names, NamesOf("fetch", {fetches, fetches + fetch_count}));
-    return session_->Explain(feed_names, fetch_names);
+    return ((*session_).*describe)(feed_names, fetch_names);
   }
 
  private:
+  static std::vector<std::string> NamesOf(const kiln::session::Variables& variables) {
+    std::vector<std::string> names;
+    for (const auto& [name, declaration] : variables.declared()) names.push_back(name);
+    return names;
+  }
+
   Result<std::vector<std::string>> NamesOf(std::string_view what,
                                            const std::vector<kiln_value>& values) const {
     std::vector<std::string> names;
@@ -86,6 +102,7 @@ struct kiln_session : kiln::Counted<kiln_session> {
 
   Ref<Client> client_;
   const std::unique_ptr<kiln::session::Session> session_;
+  const std::vector<std::string> variable_names_;
   const std::string name_;
   const kiln_value first_value_;
   std::vector<std::string> value_names_;
@@ -101,6 +118,19 @@ Status CheckLists(std::string_view function, const kiln_value* feeds, size_t fee
   if (!feeds && feed_count > 0) return InvalidArgument(function, ": feeds is NULL");
   if (!fetches && fetch_count > 0) return InvalidArgument(function, ": fetches is NULL");
   return OkStatus();
+}
+
+kiln_error* Describe(std::string_view function, kiln_session::Description describe,
+                     const kiln_session* session, const kiln_value* feeds, size_t feed_count,
+                     const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
+  return GuardDeep([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull(function, {{"session", session}, {"text", text}}));
+    KILN_RETURN_IF_ERROR(CheckLists(function, feeds, feed_count, fetches, fetch_count));
+    KILN_ASSIGN_OR_RETURN(std::string made,
+                          session->Describe(describe, feeds, feed_count, fetches, fetch_count));
+    *text = new kiln_text(std::move(made));
+    return OkStatus();
+  });
 }
 
 }  // namespace
@@ -128,15 +158,14 @@ kiln_error* kiln_session_create(const kiln_graph* graph, const kiln_session_opti
 
 kiln_error* kiln_session_explain(kiln_session* session, const kiln_value* feeds, size_t feed_count,
                                  const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
-  return GuardDeep([&]() -> Status {
-    KILN_RETURN_IF_ERROR(NotNull("kiln_session_explain", {{"session", session}, {"text", text}}));
-    KILN_RETURN_IF_ERROR(
-        CheckLists("kiln_session_explain", feeds, feed_count, fetches, fetch_count));
-    KILN_ASSIGN_OR_RETURN(std::string explanation,
-                          session->Explain(feeds, feed_count, fetches, fetch_count));
-    *text = new kiln_text(std::move(explanation));
-    return OkStatus();
-  });
+  return Describe("kiln_session_explain", &Session::Explain, session, feeds, feed_count, fetches,
+                  fetch_count, text);
+}
+
+kiln_error* kiln_session_to_dot(kiln_session* session, const kiln_value* feeds, size_t feed_count,
+                                const kiln_value* fetches, size_t fetch_count, kiln_text** text) {
+  return Describe("kiln_session_to_dot", &Session::ToDot, session, feeds, feed_count, fetches,
+                  fetch_count, text);
 }
 
 void kiln_session_retain(kiln_session* session) { kiln::capi::RetainHandle(session); }
@@ -172,6 +201,68 @@ kiln_error* kiln_session_run(kiln_session* session, const kiln_execute_options* 
                           session->Prepare(feeds, feed_count, fetches, fetch_count));
     KILN_RETURN_IF_ERROR(
         kiln::capi::RunPlan(*plan, options, feed_buffers, feed_count, fetch_buffers, fetch_count));
+    session->client().RunDeferred();
+    return OkStatus();
+  });
+}
+
+size_t kiln_session_variable_count(const kiln_session* session) {
+  return session ? session->variables().size() : 0;
+}
+
+const char* kiln_session_variable_name(const kiln_session* session, size_t index, size_t* length) {
+  const std::string* name =
+      session && index < session->variables().size() ? &session->variables()[index] : nullptr;
+  if (length) *length = name ? name->size() : 0;
+  return name ? name->c_str() : nullptr;
+}
+
+kiln_error* kiln_session_set_variable(kiln_session* session, const char* name, size_t name_length,
+                                      kiln_buffer* value) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_session_set_variable", {{"session", session}, {"value", value}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    Buffer& given = *Unwrap(value);
+    if (&given.client() != &session->client()) {
+      return InvalidArgument("the value for the variable '", text, "' is of another context");
+    }
+    KILN_ASSIGN_OR_RETURN(Ref<Buffer> copy, kiln::client::CopyToDevice(given, given.device()));
+    const std::pair set{std::string(text), std::move(copy)};
+    KILN_RETURN_IF_ERROR(session->session().variables().Set({&set, 1}));
+    session->client().RunDeferred();
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_session_variable(kiln_session* session, const char* name, size_t name_length,
+                                  kiln_buffer** value) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(
+        NotNull("kiln_session_variable", {{"session", session}, {"value", value}}));
+    KILN_ASSIGN_OR_RETURN(std::string_view text, kiln::capi::TextOf("name", name, name_length));
+    KILN_ASSIGN_OR_RETURN(Ref<Buffer> found,
+                          session->session().variables().Value(std::string(text)));
+    *value = kiln::capi::HandOver(std::move(found));
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_session_save(kiln_session* session, const char* path, size_t path_length) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_session_save", {{"session", session}, {"path", path}}));
+    KILN_RETURN_IF_ERROR(session->session().variables().Save(std::string(path, path_length)));
+    session->client().RunDeferred();
+    return OkStatus();
+  });
+}
+
+kiln_error* kiln_session_restore(kiln_session* session, const char* path, size_t path_length) {
+  return Guard([&]() -> Status {
+    KILN_RETURN_IF_ERROR(NotNull("kiln_session_restore", {{"session", session}, {"path", path}}));
+    kiln::session::Session& restored = session->session();
+    KILN_RETURN_IF_ERROR(
+        restored.variables().Restore(std::string(path, path_length), restored.default_device()));
     session->client().RunDeferred();
     return OkStatus();
   });

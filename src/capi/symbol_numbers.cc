@@ -38,11 +38,11 @@ bool SymbolNumbers::IsApart(int64_t number) const {
 }
 
 Result<int64_t> SymbolNumbers::NumberOf(const Dimension& size) {
-  if (!size.is_symbolic()) return size.size();
+  if (size.is_constant()) return size.size();
   const std::string text = size.ToString();
   if (auto it = numbers_.find(text); it != numbers_.end()) return it->second;
   if (sizes_.size() >= kMaxNumbers) {
-    return InvalidArgument("more than ", kMaxNumbers, " sizes of symbols");
+    return InvalidArgument("more than ", kMaxNumbers, " sizes of symbols and bounds");
   }
   int64_t number = 0;
   do {
@@ -57,10 +57,11 @@ Result<int64_t> SymbolNumbers::NumberOf(const Dimension& size) {
 Result<Dimension> SymbolNumbers::SizeOf(int64_t number) const {
   if (auto it = sizes_.find(number); it != sizes_.end()) return it->second;
   if (IsFar(number) && (number < 0 || !sizes_.empty())) {
-    return InvalidArgument(number,
-                           " is neither a size nor a symbol of the graph; sums and multiples of "
-                           "symbols are sizes by kiln_graph_symbol_affine(), "
-                           "kiln_graph_symbol_sum() and kiln_graph_symbol_product()");
+    return InvalidArgument(
+        number,
+        " is neither a size nor a symbol or bound of the graph; sums and multiples of "
+        "symbols are sizes by kiln_graph_symbol_affine(), "
+        "kiln_graph_symbol_sum() and kiln_graph_symbol_product()");
   }
   return Dimension(number);
 }

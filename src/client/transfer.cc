@@ -93,12 +93,35 @@ Ref<Event> Start(Device& device, std::unique_ptr<QueuedTransfer> transfer, bool 
   return event;
 }
 
+// Of a buffer of the user's for a copy.
+Status CheckTarget(const Buffer& buffer, const Device& device, const Shape& shape) {
+  if (&buffer.device() != &device) {
+    return InvalidArgument("the buffer for the result is on ", buffer.device().name(),
+                           "; expected ", device.name());
+  }
+  if (!buffer.shape().SameTypeAndDimensions(shape)) {
+    return InvalidArgument("the buffer for the result is ", buffer.shape(), "; expected ", shape);
+  }
+  if (buffer.storage().is_read_only()) {
+    return InvalidArgument("the buffer for the result is in read-only memory");
+  }
+  return buffer.CheckNotDonated();
+}
+
 }  // namespace
 
-Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data) {
-  KILN_ASSIGN_OR_RETURN(Ref<Buffer> buffer, Buffer::Allocate(device, shape));
-  KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(buffer->data(), data, buffer->bytes()));
-  return buffer;
+Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data,
+                                 Buffer* given) {
+  if (!given) {
+    KILN_ASSIGN_OR_RETURN(Ref<Buffer> buffer, Buffer::Allocate(device, shape));
+    KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(buffer->data(), data, buffer->bytes()));
+    return buffer;
+  }
+  KILN_RETURN_IF_ERROR(CheckTarget(*given, device, shape));
+  given->WaitForUses();
+  KILN_RETURN_IF_ERROR(device.runtime().CopyFromHost(given->data(), data, given->bytes()));
+  given->SetWritten();
+  return Ref<Buffer>::Share(given);
 }
 
 Status CopyToHost(Buffer& buffer, void* data) {

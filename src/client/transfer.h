@@ -10,7 +10,11 @@
 namespace kiln::client {
 
 // Synchronous copies. They wait for the buffer's value.
-Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data);
+//
+// `given`, if not null, receives the copy: INVALID_ARGUMENT unless it is on the device, of the
+// shape, and may be written.
+Result<Ref<Buffer>> CopyFromHost(Device& device, const Shape& shape, const void* data,
+                                 Buffer* given = nullptr);
 Status CopyToHost(Buffer& buffer, void* data);
 Result<Ref<Buffer>> CopyToDevice(Buffer& buffer, Device& device);
 

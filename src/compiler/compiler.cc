@@ -9,6 +9,7 @@
 #include "compiler/lower.h"
 #include "frame/frame.h"
 #include "ir/analysis/cost.h"
+#include "ir/analysis/session_only.h"
 #include "ir/dot.h"
 #include "ir/html.h"
 #include "ir/text.h"
@@ -125,6 +126,7 @@ Result<program::Artefact> CompileModule(std::unique_ptr<ir::Module> module,
   KILN_RETURN_IF_ERROR(options.interrupt.Check());
   {
     TraceSpan span(options.trace, "verify", "stage");
+    KILN_RETURN_IF_ERROR(ir::CheckNotSessionOnly(*module));
     KILN_RETURN_IF_ERROR(CheckSymbols(*module));
     KILN_RETURN_IF_ERROR(ir::Verify(*module));
     KILN_RETURN_IF_ERROR(passes::PrepareBounded(*module));

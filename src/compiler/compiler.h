@@ -65,7 +65,8 @@ struct Options {
 // "module_0001.name.": the prefix of the names of a module's dumps, as in XLA.
 std::string DumpPrefix(std::string_view module_name, int64_t number);
 
-// The module must be static (specialised). UNIMPLEMENTED names the op that the target lacks.
+// The module must be static (specialised). UNIMPLEMENTED names the op that the target lacks,
+// INVALID_ARGUMENT one that runs in sessions only.
 Result<program::Artefact> Compile(std::unique_ptr<ir::Module> module, const target::Target& target,
                                   const Options& options);
 

@@ -6,12 +6,12 @@
 
 #include "base/status.h"
 #include "ir/ir.h"
+#include "ir/resize.h"
 #include "tensor/literal.h"
 
 namespace kiln::interp {
 
-// Whether a value of known sizes has a declared shape; sizes must be within bounds.
-bool MayBe(const Shape& sizes, const Shape& declared);
+using ir::MayBe;
 
 // Whether the op's shape, or one of its operands', has a dimension that is not a constant.
 bool HasUnknownSizes(const ir::Instruction& i);

@@ -21,6 +21,7 @@
 #include "interp/program.h"
 #include "interp/random.h"
 #include "interp/reduce.h"
+#include "interp/session_ops.h"
 #include "interp/shape_ops.h"
 #include "interp/sort.h"
 #include "interp/value.h"
@@ -62,6 +63,7 @@ class Shared {
       : custom_call(options.custom_call),
         print(options.print),
         harness(options.probes ? *options.probes : own_probes_),
+        variables(options.variables ? *options.variables : own_variables_),
         interrupt_(options.interrupt),
         max_work_(options.max_work) {}
 
@@ -83,10 +85,12 @@ class Shared {
   const CustomCall custom_call;
   const std::function<void(std::string_view)> print;
   Harness harness;
+  Variables& variables;
   int64_t processes = 0;  // in grids
 
  private:
   Probes own_probes_;
+  Variables own_variables_;
   const Interrupt interrupt_;
   const int64_t max_work_;
   int64_t done_ = 0;
@@ -145,8 +149,24 @@ class Run {
   Result<Value> AfterAll(const Instruction&, const Values&) {
     return Value(Literal(Shape::Token()));
   }
+  Result<Value> Assert(const Instruction& i, Values operands) {
+    KILN_RETURN_IF_ERROR(CheckAssertion(i, ArraysOf(operands)));
+    return std::move(operands[1]);
+  }
+  Result<Value> Assign(const Instruction& i, Values operands) {
+    KILN_RETURN_IF_ERROR(EvaluateVariableOp(i, &operands[0].array(), shared_.variables).status());
+    return std::move(operands[0]);
+  }
+  Result<Value> AssignAdd(const Instruction& i, const Values& operands) {
+    return ValueOfVariable(i, &operands[0].array());
+  }
   Result<Value> BatchNorm(const Instruction& i, const Values& operands) {
     return OnArrays(i, operands, EvaluateBatchNorm);
+  }
+  Result<Value> BooleanMask(const Instruction& i, const Values& operands) {
+    KILN_ASSIGN_OR_RETURN(Literal result,
+                          EvaluateBooleanMask(i, operands[0].array(), operands[1].array()));
+    return Value(std::move(result));
   }
   Result<Value> Call(const Instruction& i, Values operands) {
     return Call(*i.called(0), std::move(operands));
@@ -175,12 +195,23 @@ class Run {
   Result<Value> Map(const Instruction& i, const Values& operands) {
     return OnRegion(i, operands, EvaluateMap);
   }
+  Result<Value> Nonzero(const Instruction&, const Values& operands) {
+    return Value(EvaluateNonzero(operands[0].array()));
+  }
   Result<Value> OptBarrier(const Instruction&, Values operands) { return std::move(operands[0]); }
   Result<Value> Parameter(const Instruction& i, const Values&) {
     return Internal("parameter '", i.name(), "' is evaluated without arguments");
   }
   Result<Value> Patches(const Instruction& i, const Values& operands) {
     return OnArrays(i, operands, EvaluatePatches);
+  }
+  Result<Value> Print(const Instruction& i, Values operands) {
+    auto run = [&] {
+      if (shared_.print) shared_.print(PrintedText(i, ArraysOf(operands)));
+      return OkStatus();
+    };
+    KILN_RETURN_IF_ERROR(OnCaller(run));
+    return std::move(operands[0]);
   }
   Result<Value> ProcessOp(const Instruction& i, Values operands) {
     return EvaluateProcessOp(i, std::move(operands), process_, ContextOfRegion());
@@ -220,8 +251,19 @@ class Run {
     return OnNumbers(i, operands, EvaluateTriangularSolve);
   }
   Result<Value> Tuple(const Instruction&, Values operands) { return Value(std::move(operands)); }
+  Result<Value> Unique(const Instruction&, const Values& operands) {
+    return Value(EvaluateUnique(operands[0].array()));
+  }
+  Result<Value> Variable(const Instruction& i, const Values&) {
+    return ValueOfVariable(i, nullptr);
+  }
   Result<Value> WindowOp(const Instruction& i, const Values& operands) {
     return OnArrays(i, operands, EvaluateWindowOp);
+  }
+
+  Result<Value> ValueOfVariable(const Instruction& i, const Literal* operand) {
+    KILN_ASSIGN_OR_RETURN(const Literal* value, EvaluateVariableOp(i, operand, shared_.variables));
+    return Value(*value);
   }
 
   static std::vector<const Literal*> ArraysOf(const std::vector<Value>& operands) {
@@ -343,6 +385,23 @@ class Run {
       KILN_ASSIGN_OR_RETURN(results, own ? shared_.harness.Run(i, arrays, shared_.print)
                                          : shared_.custom_call(CalledFunctionOf(i), arrays));
       return OkStatus();
+    };
+    KILN_RETURN_IF_ERROR(OnCaller(run));
+    size_t next = 0;
+    return Assemble(i.shape(), results, next);
+  }
+
+  Result<Value> HostCallback(const Instruction& i, const Values& operands) {
+    const std::vector<const Literal*> arrays = ArraysOf(operands);
+    const CalledFunction called = HostCallbackOf(i, arrays);
+    if (!shared_.custom_call) {
+      return NotFound("host-callback '", i.name(), "': no function is registered under the name '",
+                      called.target, "'");
+    }
+    std::vector<Literal> results;
+    auto run = [&]() -> Status {
+      KILN_ASSIGN_OR_RETURN(results, shared_.custom_call(called, arrays));
+      return CheckResults(i, results);
     };
     KILN_RETURN_IF_ERROR(OnCaller(run));
     size_t next = 0;

@@ -136,7 +136,10 @@ void Programs::FindConstants(Program& program) {
 bool Programs::Acts(const Instruction& instruction) {
   if (HasTrait(instruction.opcode(), kCollective)) return true;
   if (HasTrait(instruction.opcode(), kSideEffect)) return true;
-  if (instruction.opcode() == Opcode::kCustomCall) return ir::HasSideEffect(instruction);
+  if (instruction.opcode() == Opcode::kCustomCall ||
+      instruction.opcode() == Opcode::kHostCallback) {
+    return ir::HasSideEffect(instruction);
+  }
   return std::ranges::any_of(instruction.called(), [&](const Computation* c) {
     if (auto known = acts_.find(c); known != acts_.end()) return known->second;
     const bool acts =

@@ -66,6 +66,9 @@ int64_t UnboundedWorkOf(const Instruction& i) {
     case Opcode::kConvolution:
       return SaturatingAdd(OperandElementsOf(i), SaturatingMultiply(4, TermsOf(i)));
     case Opcode::kReduce:
+    case Opcode::kNonzero:
+    case Opcode::kBooleanMask:
+    case Opcode::kPrint:
       return SaturatingAdd(OperandElementsOf(i), ElementsOf(i.shape()));
     case Opcode::kReduceWindow: {
       const int64_t places = ElementsOf(i.shape());
@@ -84,6 +87,7 @@ int64_t UnboundedWorkOf(const Instruction& i) {
       return SaturatingMultiply(4, OperandElementsOf(i));
     case Opcode::kSort:
     case Opcode::kTopK:
+    case Opcode::kUnique:
       return SaturatingMultiply(64, OperandElementsOf(i));
     case Opcode::kRng:
     case Opcode::kRngBitGenerator:

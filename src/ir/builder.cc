@@ -119,6 +119,27 @@ Instruction* Builder::Spread(const Shape& shape, Instruction* scalar) {
   return Broadcast(scalar, shape.dimensions(), {});
 }
 
+Instruction* Builder::WithSizesOf(Instruction* like, Instruction* x) {
+  if (!like || !x) return nullptr;
+  for (int64_t d = 0; x && d < like->shape().rank(); ++d) {
+    if (like->shape().dimension(d) == x->shape().dimension(d)) continue;
+    const Attributes dimension = {{Attr::kDimensions, Ints{d}}};
+    x = Add(Opcode::kSetDimensionSize, {x, Add(Opcode::kGetDimensionSize, {like}, dimension)},
+            dimension);
+  }
+  return x;
+}
+
+Instruction* Builder::BroadcastLike(Instruction* like, Instruction* x, Ints dimensions) {
+  if (!like) return nullptr;
+  std::vector<Dimension> sizes = like->shape().dimensions();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    const bool is_new = std::ranges::count(dimensions, static_cast<int64_t>(d)) == 0;
+    if (is_new && sizes[d].is_bounded()) sizes[d] = sizes[d].size();
+  }
+  return WithSizesOf(like, Broadcast(x, std::move(sizes), std::move(dimensions)));
+}
+
 Instruction* Builder::Reshape(Instruction* x, std::vector<Dimension> sizes) {
   if (!x || x->shape().dimensions() == sizes) return x;
   return Add(Opcode::kReshape, {x}, {}, Shape(x->shape().type(), std::move(sizes)));

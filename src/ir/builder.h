@@ -96,6 +96,12 @@ class Builder {
   Instruction* Broadcast(Instruction* x, std::vector<Dimension> sizes, Ints dimensions);
   // A scalar in all places of a shape, whose element type and layout do not matter.
   Instruction* Spread(const Shape& shape, Instruction* scalar);
+  // x, whose dimensions are those of `like` or, where these are bounded, their bounds, with the
+  // sizes of `like`.
+  Instruction* WithSizesOf(Instruction* like, Instruction* x);
+  // x repeated to the dimensions of `like`, by whose sizes it can have bounded dimensions that x
+  // lacks. Dimension k of x is dimension dimensions[k] of the result.
+  Instruction* BroadcastLike(Instruction* like, Instruction* x, Ints dimensions);
   Instruction* Reshape(Instruction* x, std::vector<Dimension> sizes);
   // Dimension d of the result is dimension permutation[d] of x.
   Instruction* Transpose(Instruction* x, Ints permutation);

@@ -1,4 +1,4 @@
-// Puts numbers in for symbols.
+// Puts numbers in for symbols and bounds.
 #pragma once
 
 #include <memory>
@@ -22,5 +22,15 @@ Result<SymbolSizes> MatchSymbols(const Module& module, std::span<const Shape> ar
 // where a symbol has no size, where a dimension comes out negative, or where the sizes do not fit
 // an op.
 Result<std::unique_ptr<Module>> Specialise(const Module& module, const SymbolSizes& sizes);
+
+// A copy of the module with these shapes of its parameters, and every shape inferred again, in
+// called computations too: symbols get the sizes of MatchSymbols, and bounded dimensions become the
+// given sizes wherever these determine them. The values are those of the module for arguments of
+// these shapes. Sizes known at run time only (set-dimension-size by a computed size, a loop that
+// changes sizes) keep their bounds; a computation called with different sizes becomes several. The
+// entry's instructions keep their names. Fails where a shape does not fit a parameter, or sizes do
+// not fit an op, and names the op and the sizes.
+Result<std::unique_ptr<Module>> WithParameterShapes(const Module& module,
+                                                    std::span<const Shape> shapes);
 
 }  // namespace kiln::ir

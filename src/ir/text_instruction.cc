@@ -411,14 +411,19 @@ void TextParser::TakeLayouts(Scope& scope, InstructionSpec& spec) {
           .frontend_attributes = std::move(attributes)};
 }
 
-// A custom call whose target is an op of the table, but none of HLO, becomes that op.
+// A custom call whose target is an op of the table, but none of HLO, becomes that op. Its text
+// attribute, if it has one, is the call's backend_config: an attribute that HLO knows.
 void TextParser::TakeForeignOp(InstructionSpec& spec) {
   std::optional<Opcode> opcode = OpcodeByName(spec.attributes.Text(Attr::kCustomCallTarget));
   if (!opcode || IsHloOp(*opcode)) return;
   spec.opcode = *opcode;
+  std::optional<Attr> text = TextAttributeOf(*opcode);
+  if (text && spec.attributes.Has(Attr::kBackendConfig)) {
+    spec.attributes.Set(*text, QuotedText{spec.attributes.Text(Attr::kBackendConfig)});
+  }
   for (Attr key : {Attr::kCustomCallTarget, Attr::kCustomCallHasSideEffect, Attr::kBackendConfig,
                    Attr::kApiVersion}) {
-    spec.attributes.Erase(key);
+    if (!TakesAttribute(*opcode, InfoOf(key).name)) spec.attributes.Erase(key);
   }
 }
 

@@ -39,6 +39,7 @@ class Printer {
   void AppendHeader(const Module& module);
   void AppendLiteral(const std::shared_ptr<const Literal>& literal);
   void AppendOperands(const Instruction& instruction);
+  void AppendForeign(const Instruction& instruction);
   void AppendAttribute(const Instruction& instruction, std::string_view name);
   void AppendFrontendAttributes(const FrontendAttributes& attributes);
   void AppendControlPredecessors(std::span<Instruction* const> predecessors);
@@ -194,6 +195,19 @@ void Printer::AppendControlPredecessors(std::span<Instruction* const> predecesso
   if (!predecessors.empty()) Add("}");
 }
 
+// An op that HLO lacks as a custom call, with its text as the call's.
+void Printer::AppendForeign(const Instruction& instruction) {
+  const Opcode opcode = instruction.opcode();
+  Add(", custom_call_target=\"", OpcodeName(opcode), "\"");
+  // For other readers: a variable's value may change.
+  if (HasTrait(opcode, kSideEffect) || opcode == Opcode::kVariable) {
+    Add(", custom_call_has_side_effect=true");
+  }
+  std::optional<Attr> text = TextAttributeOf(opcode);
+  if (!text || !instruction.attributes().Has(*text)) return;
+  Add(", backend_config=", AttributeText(instruction.attributes(), *text));
+}
+
 void Printer::Append(const Instruction& instruction) {
   const std::string_view op = OpcodeName(instruction.opcode());
   const bool foreign = !IsHloOp(instruction.opcode());
@@ -201,7 +215,7 @@ void Printer::Append(const Instruction& instruction) {
       foreign ? "custom-call" : op, "(");
   AppendOperands(instruction);
   Add(")");
-  if (foreign) Add(", custom_call_target=\"", op, "\"");
+  if (foreign) AppendForeign(instruction);
   if (instruction.opcode() == Opcode::kDot) {
     // XLA's order, without empty batch dimensions.
     const Attributes& attributes = instruction.attributes();
@@ -216,7 +230,10 @@ void Printer::Append(const Instruction& instruction) {
   } else {
     for (std::string_view name : Split(InfoOf(instruction.opcode()).attributes, ' ')) {
       if (name.ends_with("?")) name.remove_suffix(1);
-      AppendAttribute(instruction, name);
+      const AttrInfo* info = foreign ? AttrByName(name) : nullptr;
+      if (!info || info->key != TextAttributeOf(instruction.opcode())) {
+        AppendAttribute(instruction, name);
+      }
     }
   }
   if (instruction.frontend_attributes()) {

@@ -417,6 +417,16 @@ Result<AttrValue> ReadAliases(Scanner& scanner) {
 
 }  // namespace
 
+std::optional<Attr> TextAttributeOf(Opcode opcode) {
+  if (IsHloOp(opcode)) return std::nullopt;
+  for (std::string_view name : Split(InfoOf(opcode).attributes, ' ')) {
+    if (name.ends_with("?")) name.remove_suffix(1);
+    const AttrInfo* info = AttrByName(name);
+    if (info && info->kind == AttrKind::kQuoted) return info->key;
+  }
+  return std::nullopt;
+}
+
 bool LookingAtShape(Scanner& scanner) {
   if (scanner.Looking("(")) return true;
   std::string_view word = scanner.PeekWord();

@@ -1,16 +1,22 @@
 // The values in HLO text: shapes, literals, attributes. Private to the text reader and writer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
 #include "ir/text_scanner.h"
 #include "ops/attributes.h"
+#include "ops/op.h"
 #include "tensor/literal.h"
 #include "tensor/shape.h"
 
 namespace kiln::ir {
+
+// The text attribute of an op that HLO lacks: backend_config of the custom call that stands for the
+// op in text.
+std::optional<Attr> TextAttributeOf(Opcode opcode);
 
 // Whether a shape is next, rather than a name or an opcode.
 bool LookingAtShape(Scanner& scanner);

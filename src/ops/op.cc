@@ -35,6 +35,27 @@ std::optional<Opcode> OpcodeByName(std::string_view hlo_name) {
   return it->second;
 }
 
+std::string_view WhyNotCompiled(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kUnique:
+    case Opcode::kNonzero:
+    case Opcode::kBooleanMask:
+      return "the size of its result depends on the values";
+    case Opcode::kPrint:
+      return "it prints during the run";
+    case Opcode::kAssert:
+      return "it may fail the run";
+    case Opcode::kHostCallback:
+      return "it calls a function on the host";
+    case Opcode::kVariable:
+    case Opcode::kAssign:
+    case Opcode::kAssignAdd:
+      return "variables belong to a session";
+    default:
+      return "";
+  }
+}
+
 uint32_t TypeMaskOf(ElementType type) {
   switch (CategoryOf(type)) {
     case TypeCategory::kBoolean:

@@ -40,9 +40,9 @@ enum OpTraits : uint32_t {
   // The operand's elements by strides: their positions are known at compile time, and later indices
   // of the result along a dimension are later ones of the operand.
   kView = kMovesElements | 1 << 6,
-  kStructural = 1 << 7,  // hands values on, or tells which computation runs
-  kCollective = 1 << 8,  // a value for a group of processes, made of all of theirs
-  kSessionOnly = 1 << 9,
+  kStructural = 1 << 7,    // hands values on, or tells which computation runs
+  kCollective = 1 << 8,    // a value for a group of processes, made of all of theirs
+  kSessionOnly = 1 << 9,   // run by sessions and the evaluator; has no code
   kLibraryCall = 1 << 10,  // a function behind a fixed signature in compiled code
 };
 
@@ -135,6 +135,10 @@ inline bool DependsOnProcess(Opcode opcode) {
   return HasTrait(opcode, kCollective) || opcode == Opcode::kPartitionId ||
          opcode == Opcode::kReplicaId;
 }
+
+// Why a session-only op has no code, as the rest of a sentence: "the size of its result depends on
+// the values". Empty for other ops.
+std::string_view WhyNotCompiled(Opcode opcode);
 
 // The mask bit of a type.
 uint32_t TypeMaskOf(ElementType type);

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "client/device_name.h"
+#include "ir/analysis/session_only.h"
 #include "ir/frontend_attributes.h"
 #include "ir/instruction_map.h"
 #include "session/cluster_candidates.h"
@@ -134,6 +135,7 @@ class Placer {
         Set& set = sets_[ties_.Root(i)];
         if (plumbing && set.device) continue;
         KILN_ASSIGN_OR_RETURN(int device, names_.Find(*mark, *i));
+        KILN_RETURN_IF_ERROR(CheckRuns(*i, device));
         if (set.device && *set.device != device) {
           return InvalidArgument("'", i->name(), "' is placed on ", *mark, " and '",
                                  set.marked->name(), "' on ",
@@ -146,7 +148,17 @@ class Placer {
     return OkStatus();
   }
 
-  // Users come later, and may be generators of no others: from the end.
+  // A device that compiles all its ops has none that only sessions can run.
+  Status CheckRuns(const Instruction& i, int number) const {
+    const client::Device& device = *options_.devices[static_cast<size_t>(number)];
+    const Instruction* blocker = CompilesAlways(device) ? ir::SessionOnlyIn(i) : nullptr;
+    if (!blocker) return OkStatus();
+    return InvalidArgument("'", i.name(), "' (", OpcodeName(i.opcode()), ") is placed on ",
+                           device.name(), ", where all ops are compiled; '", blocker->name(), "' (",
+                           OpcodeName(blocker->opcode()),
+                           ") cannot be: ", WhyNotCompiled(blocker->opcode()));
+  }
+
   void PlaceGenerators(Placement& placement) {
     for (const Instruction* i : entry_.instructions()) {
       if (!IsGenerator(*i) || i->users().empty() || sets_[ties_.Root(i)].device) continue;

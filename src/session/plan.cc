@@ -5,6 +5,7 @@
 #include "client/event.h"
 #include "client/transfer.h"
 #include "ir/specialise.h"
+#include "session/host_unit.h"
 
 namespace kiln::session {
 namespace {
@@ -38,8 +39,8 @@ class Places {
 
 class PlanRun {
  public:
-  PlanRun(const Units& units, const client::ExecuteOptions& options, SymbolSizes symbols)
-      : options_(options), symbols_(std::move(symbols)), places_(units.values.size()) {}
+  PlanRun(const client::ExecuteOptions& options, SymbolSizes symbols, size_t values)
+      : options_(options), symbols_(std::move(symbols)), places_(values) {}
   // What has been started uses the caller's flags.
   ~PlanRun() { (void)Finish({}); }
   PlanRun(const PlanRun&) = delete;
@@ -66,6 +67,33 @@ class PlanRun {
     }
     KILN_ASSIGN_OR_RETURN(Ref<Event> event, std::move(execution).Start());
     events_.push_back(std::move(event));
+    for (ValueId value : unit.last_uses) places_[value].Clear();
+    return OkStatus();
+  }
+
+  // Runs a unit for the host on this thread, when its arguments are ready. Its results are copied
+  // to its device.
+  Status RunOnHost(const Unit& unit, const UnitProgram& program,
+                   const IdVector<ValueId, Buffer*>& given) {
+    std::vector<Literal> arguments;
+    std::vector<Shape> shapes;
+    for (ValueId value : unit.inputs) {
+      KILN_ASSIGN_OR_RETURN(Literal argument, ReadOnHost(*places_[value].home()));
+      shapes.push_back(argument.shape());
+      arguments.push_back(std::move(argument));
+    }
+    KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, program.ModuleFor(shapes, symbols_));
+    Device& device = program.device();
+    KILN_ASSIGN_OR_RETURN(
+        std::vector<Literal> results,
+        EvaluateOnHost(*module, arguments, device.client(), Interrupt(options_.cancel)));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const ValueId value = unit.outputs[i];
+      KILN_ASSIGN_OR_RETURN(
+          Ref<Buffer> buffer,
+          client::CopyFromHost(device, results[i].shape(), results[i].data(), given[value]));
+      places_[value].Add(std::move(buffer));
+    }
     for (ValueId value : unit.last_uses) places_[value].Clear();
     return OkStatus();
   }
@@ -100,27 +128,34 @@ bool Fits(const Shape& actual, const Shape& declared) {
   return true;
 }
 
-program::Signature SignatureOf(const Units& units) {
+// Without the variables.
+program::Signature SignatureOf(const Units& units, const VariableUses& uses) {
   program::Signature signature;
-  for (ValueId value : units.feeds) {
+  for (ValueId value : std::span(units.feeds).first(units.feeds.size() - uses.reads.size())) {
     signature.parameters.push_back(units.values[value].shape);
     signature.parameter_names.push_back(units.values[value].name);
   }
-  for (ValueId value : units.fetches) signature.results.push_back(units.values[value].shape);
+  for (ValueId value : std::span(units.fetches).first(units.fetches.size() - uses.writes.size())) {
+    signature.results.push_back(units.values[value].shape);
+  }
   return signature;
 }
 
 }  // namespace
 
 Plan::Plan(client::Client& client, std::unique_ptr<const ir::Module> graph, Units units,
-           IdVector<UnitId, std::unique_ptr<UnitProgram>> programs, RunInfo info)
+           IdVector<UnitId, std::unique_ptr<UnitProgram>> programs, RunInfo info,
+           std::shared_ptr<Variables> variables, VariableUses uses)
     : client_(client),
       graph_(std::move(graph)),
       units_(std::move(units)),
       programs_(std::move(programs)),
-      signature_(SignatureOf(units_)),
+      signature_(SignatureOf(units_, uses)),
       has_symbols_(!ir::SymbolsOf(*graph_).empty()),
-      info_(info) {
+      info_(info),
+      variables_(std::move(variables)),
+      uses_(std::move(uses)) {
+  if (!uses_.reads.empty() || !uses_.writes.empty()) return;
   if (programs_.size() != 1 || !programs_.front()->is_static()) return;
   const Unit& unit = units_.units.front();
   if (unit.inputs != units_.feeds || unit.outputs != units_.fetches) return;
@@ -155,30 +190,46 @@ Status Plan::CheckFeed(size_t number, const Buffer* feed) const {
   return OkStatus();
 }
 
-Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const> feeds,
-                 std::span<Ref<Buffer>> fetches) const {
-  if (feeds.size() != units_.feeds.size() || fetches.size() != units_.fetches.size()) {
-    return InvalidArgument("'", name(), "': ", feeds.size(), " feeds and ", fetches.size(),
-                           " fetches are given; expected ", units_.feeds.size(), " and ",
-                           units_.fetches.size());
+Status Plan::CheckFeeds(std::span<Buffer* const> feeds, size_t fetch_count) const {
+  if (feeds.size() != signature_.parameters.size() || fetch_count != signature_.results.size()) {
+    return InvalidArgument("'", name(), "': ", feeds.size(), " feeds and ", fetch_count,
+                           " fetches are given; expected ", signature_.parameters.size(), " and ",
+                           signature_.results.size());
   }
   for (size_t i = 0; i < feeds.size(); ++i) KILN_RETURN_IF_ERROR(CheckFeed(i, feeds[i]));
+  return OkStatus();
+}
+
+Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const> feeds,
+                 std::span<Ref<Buffer>> fetches) const {
+  KILN_RETURN_IF_ERROR(CheckFeeds(feeds, fetches.size()));
+  const auto lock = variables_->LockForAssignment(uses_.writes);
+  KILN_ASSIGN_OR_RETURN(const std::vector<Ref<Buffer>> read, variables_->Values(uses_.reads));
+  std::vector<Buffer*> all(feeds.begin(), feeds.end());
+  for (const Ref<Buffer>& value : read) all.push_back(value.get());
   SymbolSizes symbols;
   if (has_symbols_) {
     std::vector<Shape> shapes;
-    for (const Buffer* feed : feeds) shapes.push_back(feed->shape());
+    for (const Buffer* feed : all) shapes.push_back(feed->shape());
     KILN_ASSIGN_OR_RETURN(symbols, ir::MatchSymbols(*graph_, shapes));
   }
-  PlanRun run(units_, options, std::move(symbols));
-  for (size_t i = 0; i < feeds.size(); ++i) run.Feed(units_.feeds[i], feeds[i]);
+  PlanRun run(options, std::move(symbols), units_.values.size());
+  for (size_t i = 0; i < all.size(); ++i) run.Feed(units_.feeds[i], all[i]);
   IdVector<ValueId, Buffer*> given(units_.values.size(), nullptr);
   for (size_t i = 0; i < fetches.size(); ++i) given[units_.fetches[i]] = fetches[i].get();
   Status status;
   for (UnitId id : units_.units.ids()) {
-    status = run.Start(units_.units[id], *programs_[id], given);
+    const Unit& unit = units_.units[id];
+    status = unit.is_on_host ? run.RunOnHost(unit, *programs_[id], given)
+                             : run.Start(unit, *programs_[id], given);
     if (!status.ok()) break;
   }
   KILN_RETURN_IF_ERROR(run.Finish(std::move(status)));
+  std::vector<std::pair<std::string, Ref<Buffer>>> assigned;
+  for (size_t i = 0; i < uses_.writes.size(); ++i) {
+    assigned.emplace_back(uses_.writes[i], run.ResultOf(units_.fetches[fetches.size() + i]));
+  }
+  KILN_RETURN_IF_ERROR(variables_->Set(assigned));
   for (size_t i = 0; i < fetches.size(); ++i) fetches[i] = run.ResultOf(units_.fetches[i]);
   for (size_t i = 0; i < options.donated.size(); ++i) {
     if (options.donated[i]) feeds[i]->Donate();

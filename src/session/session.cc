@@ -1,8 +1,14 @@
 #include "session/session.h"
 
 #include <chrono>
+#include <optional>
 
 #include "base/strings.h"
+#include "client/dump_folder.h"
+#include "compiler/compiler.h"
+#include "ir/analysis/session_only.h"
+#include "ir/text.h"
+#include "session/graph_dump.h"
 #include "session/marks.h"
 #include "session/placement.h"
 #include "session/subgraph.h"
@@ -14,6 +20,12 @@ int64_t MicrosecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
                                                                start)
       .count();
+}
+
+std::optional<std::string> WhyNotCompilable(const ir::Instruction& instruction) {
+  const std::string_view why = WhyNotCompiled(instruction.opcode());
+  if (why.empty()) return std::nullopt;
+  return std::string(why);
 }
 
 // A graph that must be compiled as a whole is one unit.
@@ -40,17 +52,20 @@ Status CheckOneDevice(const ir::Module& module, const Placement& placement) {
 
 }  // namespace
 
-Session::Session(const ir::Module& module, client::Client& client, const SessionOptions& options)
+Session::Session(const ir::Module& module, client::Client& client, const SessionOptions& options,
+                 std::shared_ptr<Variables> variables)
     : module_(module.Clone()),
       client_(client),
       options_(WithoutClusters(options)),
-      compiler_(std::make_shared<UnitCompiler>(client)) {}
+      compiler_(std::make_shared<UnitCompiler>(client)),
+      variables_(std::move(variables)) {}
 
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::Create(const ir::Module& module, client::Client& client,
                                                  const SessionOptions& options) {
-  return std::unique_ptr<Session>(new Session(module, client, options));
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Variables> variables, Variables::Create(module));
+  return std::unique_ptr<Session>(new Session(module, client, options, std::move(variables)));
 }
 
 Result<std::shared_ptr<const Plan>> Session::Prepare(std::span<const std::string> feeds,
@@ -65,20 +80,22 @@ Result<std::shared_ptr<const Plan>> Session::Prepare(std::span<const std::string
 }
 
 struct Session::Part {
-  Part(std::unique_ptr<ir::Module> m, Placement p, const SessionOptions& options)
+  Part(std::unique_ptr<ir::Module> m, VariableUses v, Placement p, const SessionOptions& options)
       : module(std::move(m)),
+        variables(std::move(v)),
         placement(std::move(p)),
         input{.entry = *module->entry(),
               .placement = placement,
               .options = options.clustering,
               .mark = options.must_compile ? nullptr : JitMarkOf,
-              .why_not_compilable = {},
+              .why_not_compilable = WhyNotCompilable,
               .control_edges = ControlEdgesOf(*module->entry())},
         clustering(*module->entry()) {}
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
 
   std::unique_ptr<const ir::Module> module;
+  const VariableUses variables;
   const Placement placement;
   const ClusterInput input;
   Clustering clustering;
@@ -87,6 +104,8 @@ struct Session::Part {
 Result<std::unique_ptr<Session::Part>> Session::Cut(std::span<const std::string> feeds,
                                                     std::span<const std::string> fetches) const {
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, Subgraph(*module_, feeds, fetches));
+  KILN_ASSIGN_OR_RETURN(VariableUses variables, ReplaceVariables(*module));
+  CopyResultsWithoutOp(*module);
   KILN_ASSIGN_OR_RETURN(Placement placement,
                         PlaceOps(*module->entry(), {.devices = client_.devices(),
                                                     .default_device = options_.device->number(),
@@ -94,9 +113,36 @@ Result<std::unique_ptr<Session::Part>> Session::Cut(std::span<const std::string>
                                                     .log = [this](const std::string& line) {
                                                       client_.Log(client::LogLevel::kInfo, line);
                                                     }}));
-  auto part = std::make_unique<Part>(std::move(module), std::move(placement), options_);
+  auto part = std::make_unique<Part>(std::move(module), std::move(variables), std::move(placement),
+                                     options_);
   KILN_ASSIGN_OR_RETURN(part->clustering, FindClusters(part->input));
   return part;
+}
+
+void Session::Dump(const Part& part) const {
+  if (options_.dump_folder.empty()) return;
+  auto folder = client::DumpFolder::Open(options_.dump_folder);
+  if (folder.ok()) {
+    const std::string prefix = compiler::DumpPrefix(module_->name(), client_.NextModuleNumber());
+    folder->Write(Cat(prefix, "before_placement.txt"), ir::ToHloText(*part.module));
+    folder->Write(Cat(prefix, "after_placement.txt"),
+                  PlacedText(*part.module, part.placement, nullptr));
+    folder->Write(Cat(prefix, "after_clustering.txt"),
+                  PlacedText(*part.module, part.placement, &part.clustering));
+    folder->Write(Cat(prefix, "after_clustering.dot"),
+                  PlacedDot(*part.module, part.placement, part.clustering));
+  }
+  const Status status = folder.ok() ? folder->status() : folder.status();
+  if (!status.ok()) {
+    client_.Log(client::LogLevel::kWarning,
+                Cat("the graph '", module_->name(), "' is not dumped: ", status.message()));
+  }
+}
+
+Result<std::string> Session::ToDot(std::span<const std::string> feeds,
+                                   std::span<const std::string> fetches) const {
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches));
+  return PlacedDot(*part->module, part->placement, part->clustering);
 }
 
 Result<std::string> Session::Explain(std::span<const std::string> feeds,
@@ -115,6 +161,7 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
                                                    std::span<const std::string> fetches) {
   const auto start = std::chrono::steady_clock::now();
   KILN_ASSIGN_OR_RETURN(std::unique_ptr<Part> part, Cut(feeds, fetches));
+  Dump(*part);
   const std::vector<Cluster>& clusters = part->clustering.clusters();
   for (const Cluster& cluster : clusters) {
     if (!cluster.refusal.empty()) {
@@ -123,7 +170,10 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
   }
   KILN_ASSIGN_OR_RETURN(Units units,
                         SplitIntoUnits(*part->module, part->placement, part->clustering));
-  if (options_.must_compile) KILN_RETURN_IF_ERROR(CheckOneDevice(*part->module, part->placement));
+  if (options_.must_compile) {
+    KILN_RETURN_IF_ERROR(ir::CheckNotSessionOnly(*part->module));
+    KILN_RETURN_IF_ERROR(CheckOneDevice(*part->module, part->placement));
+  }
   IdVector<UnitId, std::unique_ptr<UnitProgram>> programs;
   RunInfo info;
   for (Unit& unit : units.units) {
@@ -133,7 +183,7 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
                                                                    : UnitMode::kCluster;
     }
     auto program = std::make_unique<UnitProgram>(unit, compiler_, mode, options_.policy);
-    if (program->is_static()) {
+    if (program->is_static() && !unit.is_on_host) {
       KILN_ASSIGN_OR_RETURN(MadeProgram made, program->Prepare());
       info.kernels += made.info.kernels;
       info.temporary_bytes += made.info.temporary_bytes;
@@ -142,7 +192,7 @@ Result<std::shared_ptr<const Plan>> Session::Build(std::span<const std::string> 
   }
   info.compile_microseconds = MicrosecondsSince(start);
   return std::make_shared<const Plan>(client_, std::move(part->module), std::move(units),
-                                      std::move(programs), info);
+                                      std::move(programs), info, variables_, part->variables);
 }
 
 }  // namespace kiln::session

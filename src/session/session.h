@@ -21,6 +21,7 @@
 #include "session/plan.h"
 #include "session/unit_compiler.h"
 #include "session/unit_program.h"
+#include "session/variables.h"
 
 namespace kiln::session {
 
@@ -32,6 +33,9 @@ struct SessionOptions {
   // The whole graph is compiled for one device, or the run fails. It overrides `clustering`.
   bool must_compile = false;
   CompilePolicy policy;
+  // The folder for the graph of each plan, before and after placement and after clustering; empty:
+  // none.
+  std::string dump_folder;
 };
 
 class Session {
@@ -42,6 +46,10 @@ class Session {
                                                  const SessionOptions& options);
   ~Session();
 
+  // Their values outlive runs.
+  Variables& variables() const { return *variables_; }
+  client::Device& default_device() const { return *options_.device; }
+
   // Prepares the computation of some instructions of the entry from others, all arrays, by name:
   // later runs of the same feeds and fetches find it compiled. Any array can be fed: its own inputs
   // are then not needed. Fails if a fetch needs a parameter that is not fed. Any thread.
@@ -51,11 +59,17 @@ class Session {
   // Compiles nothing. Any thread.
   Result<std::string> Explain(std::span<const std::string> feeds,
                               std::span<const std::string> fetches) const;
+  // The ops of such a run in Graphviz's language, with devices and clusters. Any thread.
+  Result<std::string> ToDot(std::span<const std::string> feeds,
+                            std::span<const std::string> fetches) const;
 
  private:
   // The part of the graph for one set of feeds and fetches, placed and clustered.
   struct Part;
-  Session(const ir::Module& module, client::Client& client, const SessionOptions& options);
+  Session(const ir::Module& module, client::Client& client, const SessionOptions& options,
+          std::shared_ptr<Variables> variables);
+  // Writes the dumps of a plan. A failure is a warning of the log.
+  void Dump(const Part& part) const;
   Result<std::unique_ptr<Part>> Cut(std::span<const std::string> feeds,
                                     std::span<const std::string> fetches) const;
   Result<std::shared_ptr<const Plan>> Build(std::span<const std::string> feeds,
@@ -64,6 +78,7 @@ class Session {
   client::Client& client_;
   const SessionOptions options_;
   const std::shared_ptr<UnitCompiler> compiler_;
+  const std::shared_ptr<Variables> variables_;
   std::mutex mutex_;
   std::map<std::pair<std::vector<std::string>, std::vector<std::string>>,
            std::shared_ptr<const Plan>>

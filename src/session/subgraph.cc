@@ -52,23 +52,6 @@ std::unordered_set<const Instruction*> Needed(const std::vector<Instruction*>& r
   return needed;
 }
 
-// Fetched feeds and small constants, which are no op's results, become copies.
-void CopyResultsWithoutOp(ir::Computation& entry) {
-  Instruction* root = entry.root();
-  for (int64_t k = 0; k < root->operand_count(); ++k) {
-    Instruction* fetched = root->operand(k);
-    if (fetched->opcode() != Opcode::kParameter && !IsSmallConstant(*fetched)) continue;
-    Instruction* copy = entry.Create({.opcode = Opcode::kCopy,
-                                      .operands = {fetched},
-                                      .shape = fetched->shape(),
-                                      .name = Cat(fetched->name(), ".copy"),
-                                      .op_name = fetched->op_name(),
-                                      .frontend_attributes = fetched->frontend_attributes()},
-                                     root);
-    entry.ReplaceOperand(root, k, copy);
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
@@ -90,10 +73,24 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
     }
     computed.push_back(i);
   }
-  std::unique_ptr<ir::Module> part =
-      OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
-  CopyResultsWithoutOp(*part->entry());
-  return part;
+  return OutlinePart(module.name(), computed, std::move(fed), std::move(fetched)).module;
+}
+
+void CopyResultsWithoutOp(ir::Module& module) {
+  ir::Computation& entry = *module.entry();
+  Instruction* root = entry.root();
+  for (int64_t k = 0; k < root->operand_count(); ++k) {
+    Instruction* fetched = root->operand(k);
+    if (fetched->opcode() != Opcode::kParameter && !IsSmallConstant(*fetched)) continue;
+    Instruction* copy = entry.Create({.opcode = Opcode::kCopy,
+                                      .operands = {fetched},
+                                      .shape = fetched->shape(),
+                                      .name = Cat(fetched->name(), ".copy"),
+                                      .op_name = fetched->op_name(),
+                                      .frontend_attributes = fetched->frontend_attributes()},
+                                     root);
+    entry.ReplaceOperand(root, k, copy);
+  }
 }
 
 }  // namespace kiln::session

@@ -18,4 +18,7 @@ Result<std::unique_ptr<ir::Module>> Subgraph(const ir::Module& module,
                                              std::span<const std::string> feeds,
                                              std::span<const std::string> fetches);
 
+// Makes copies of results that no op computes: parameters and small constants.
+void CopyResultsWithoutOp(ir::Module& module);
+
 }  // namespace kiln::session

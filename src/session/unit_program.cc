@@ -24,6 +24,12 @@ std::vector<std::string> SortedSymbols(const ir::Module& module) {
   return {symbols.begin(), symbols.end()};
 }
 
+bool HasStaticParameters(const ir::Module& module) {
+  return std::ranges::all_of(module.entry()->parameters(), [](const ir::Instruction* parameter) {
+    return parameter->shape().is_static();
+  });
+}
+
 }  // namespace
 
 UnitProgram::UnitProgram(Unit& unit, std::shared_ptr<UnitCompiler> compiler, UnitMode mode,
@@ -35,7 +41,7 @@ UnitProgram::UnitProgram(Unit& unit, std::shared_ptr<UnitCompiler> compiler, Uni
       policy_(policy),
       module_(std::move(unit.module)),
       symbols_(SortedSymbols(*module_)),
-      is_static_(symbols_.empty()) {}
+      is_static_(symbols_.empty() && HasStaticParameters(*module_)) {}
 
 UnitProgram::~UnitProgram() = default;
 
@@ -116,14 +122,21 @@ bool UnitProgram::MayCompile(const Entry& entry) {
   return statistics_.compiles == 0 || entry.requests > 1;
 }
 
+Result<std::unique_ptr<ir::Module>> UnitProgram::ModuleFor(std::span<const Shape> arguments,
+                                                           const SymbolSizes& symbols) const {
+  if (is_static_) return module_->Clone();
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ir::Specialise(*module_, symbols));
+  return ir::WithParameterShapes(*module, arguments);
+}
+
 Result<Ref<const client::Executable>> UnitProgram::For(std::span<client::Buffer* const> arguments,
                                                        const SymbolSizes& symbols) {
   const std::shared_ptr<Entry> entry = Touch(is_static_ ? Key() : KeyOf(arguments, symbols));
   std::lock_guard lock(entry->mutex);
   if (entry->program.executable) return entry->program.executable;
-  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module,
-                        is_static_ ? Result<std::unique_ptr<ir::Module>>(module_->Clone())
-                                   : ir::Specialise(*module_, symbols));
+  std::vector<Shape> shapes;
+  for (const client::Buffer* argument : arguments) shapes.push_back(argument->shape());
+  KILN_ASSIGN_OR_RETURN(std::unique_ptr<ir::Module> module, ModuleFor(shapes, symbols));
   const bool is_optional = mode_ == UnitMode::kCluster && UnitCompiler::RunsOpByOp(device_);
   if (!is_optional || MayCompile(*entry)) {
     KILN_ASSIGN_OR_RETURN(entry->program, Make(std::move(module)));

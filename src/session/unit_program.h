@@ -57,6 +57,9 @@ class UnitProgram {
   bool is_static() const { return is_static_; }
   // Of a static unit: makes the program, once.
   Result<MadeProgram> Prepare();
+  // The unit's module for arguments of these shapes: of a unit for the host.
+  Result<std::unique_ptr<ir::Module>> ModuleFor(std::span<const Shape> arguments,
+                                                const SymbolSizes& symbols) const;
   // The program for arguments of these shapes; `symbols` has the sizes of the graph's symbols.
   Result<Ref<const client::Executable>> For(std::span<client::Buffer* const> arguments,
                                             const SymbolSizes& symbols);

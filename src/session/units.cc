@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "ir/analysis/effects.h"
+#include "ir/analysis/session_only.h"
 #include "ir/instruction_map.h"
 #include "session/outline.h"
 
@@ -22,6 +23,7 @@ using ir::Instruction;
 struct Node {
   int device = 0;
   int cluster = -1;
+  bool is_on_host = false;
   int level = 0;
   int pending = 0;  // dependencies without a level
   std::vector<int> dependencies, users;
@@ -40,9 +42,10 @@ class Levels {
     MakeNodes();
     Connect();
     KILN_RETURN_IF_ERROR(SetLevels());
-    std::map<std::tuple<int, int, int>, std::vector<const Node*>> units;
+    std::map<std::tuple<int, int, int, const Node*>, std::vector<const Node*>> units;
     for (const Node& node : nodes_) {
-      units[{node.level, node.cluster, node.device}].push_back(&node);
+      units[{node.level, node.cluster, node.device, node.is_on_host ? &node : nullptr}].push_back(
+          &node);
     }
     std::vector<std::vector<const Node*>> result;
     for (auto& [key, nodes] : units) result.push_back(std::move(nodes));
@@ -59,7 +62,9 @@ class Levels {
       const int number = cluster >= 0 ? by_cluster.emplace(cluster, next).first->second
                                       : by_tie.emplace(clustering_.TieOf(i), next).first->second;
       if (number == next) nodes_.push_back({.device = DeviceOf(*i, cluster), .cluster = cluster});
-      nodes_[static_cast<size_t>(number)].members.push_back(i);
+      Node& node = nodes_[static_cast<size_t>(number)];
+      node.members.push_back(i);
+      if (cluster < 0 && ir::SessionOnlyIn(*i)) node.is_on_host = true;
       node_of_[i] = number;
     }
   }
@@ -104,8 +109,7 @@ class Levels {
       ++done;
       for (int other : node.dependencies) {
         const Node& before = nodes_[static_cast<size_t>(other)];
-        const bool is_same_unit =
-            node.cluster < 0 && before.cluster < 0 && node.device == before.device;
+        const bool is_same_unit = IsOp(node) && IsOp(before) && node.device == before.device;
         node.level = std::max(node.level, before.level + (is_same_unit ? 0 : 1));
       }
       for (int user : node.users) {
@@ -115,6 +119,9 @@ class Levels {
     if (done == nodes_.size()) return OkStatus();
     return Internal("the clusters of '", entry_.name(), "' have a cycle");
   }
+
+  // Whether it can be in a unit with others.
+  static bool IsOp(const Node& node) { return node.cluster < 0 && !node.is_on_host; }
 
   const Computation& entry_;
   const Placement& placement_;
@@ -157,6 +164,7 @@ class Splitter {
       const UnitId id = units_.units.Add({});
       units_.units[id].device = nodes.front()->device;
       units_.units[id].cluster = nodes.front()->cluster;
+      units_.units[id].is_on_host = nodes.front()->is_on_host;
       members.push_back(MembersOf(nodes, positions_));
       for (const Instruction* i : members.back()) unit_of_[i] = id;
     }

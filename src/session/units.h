@@ -27,6 +27,9 @@ struct Unit {
   std::string name;  // of the cluster, or of the graph
   int device = 0;    // as in the placement
   int cluster = -1;  // none: its ops are run one by one
+  // It has an op that only the host can run (ir/analysis/session_only.h), beside those that
+  // exchange tuples with it; `device` has the results.
+  bool is_on_host = false;
   // Its parameters are the inputs, and its result is the tuple of the outputs.
   std::unique_ptr<ir::Module> module;
   std::vector<ValueId> inputs, outputs;
@@ -40,8 +43,9 @@ struct Units {
   std::vector<ValueId> feeds, fetches;
 };
 
-// Splits a module, a Subgraph's. A unit is a cluster, or the most ops of one device that can run in
-// a row without results of other units in between. Side effects keep their order.
+// Splits a module, a Subgraph's. A unit is a cluster, an op for the host, or the most other ops of
+// one device that can run in a row without results of other units in between. Side effects keep
+// their order.
 Result<Units> SplitIntoUnits(const ir::Module& module, const Placement& placement,
                              const Clustering& clustering);
 

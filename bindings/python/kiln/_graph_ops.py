@@ -795,3 +795,60 @@ class GraphOps(GraphBase):
     def while_(self, operand: Value, condition: Graph, body: Graph) -> Value:
         """Replaces the operand by the body's result while the condition holds for it."""
         return self.value(lib.kiln_op_while(self, operand.id, condition, body))
+
+    def unique(self, operand: Value) -> Value:
+        """The distinct elements of a vector, in the order of their first occurrences: a tuple of
+        them, of the number of each element's value among them as s32, and of the number of
+        occurrences of each value as s32. Elements are equal as by compare with EQ: -0 and 0 are one
+        value, written as it occurs first, and each NaN is a value of its own.
+        """
+        return self.value(lib.kiln_op_unique(self, operand.id))
+
+    def nonzero(self, operand: Value) -> Value:
+        """The indices of the elements that are not zero, as the rows of an s64 matrix, in row-major
+        order. -0 is zero; NaN is not, nor is a complex number with a part that is not; a pred is
+        zero if it is false. For a scalar the rows have no elements, and there are 0 or 1 of them.
+        """
+        return self.value(lib.kiln_op_nonzero(self, operand.id))
+
+    def boolean_mask(self, operand: Value, mask: Value) -> Value:
+        """The parts of the operand where the mask holds, in row-major order. The mask, a pred, has
+        the first dimensions of the operand, at least one; they become one dimension of the result.
+        """
+        return self.value(lib.kiln_op_boolean_mask(self, operand.id, mask.id))
+
+    def print(self, operand: Value, data: Iterable[Value], message: str = '') -> Value:
+        """The operand, unchanged. Prints the message, and behind it the values of the data,
+        separated by spaces; without data the operand's value. Arrays of more than 1000 elements are
+        printed as {...}.
+        """
+        return self.value(lib.kiln_op_print(self, operand.id, *values(data), *text(message)))
+
+    def assert_(self, pred: Value, operand: Value, data: Iterable[Value],
+                message: str = '') -> Value:
+        """The operand, unchanged, if the pred, a scalar, is true. Otherwise the run fails with
+        INVALID_ARGUMENT, the message, and the values of the data; arrays of more than 1000 elements
+        are shown as {...}.
+        """
+        return self.value(lib.kiln_op_assert(self, pred.id, operand.id, *values(data),
+                                             *text(message)))
+
+    def variable(self, variable: str, dtype: DTypeLike, dims: Iterable[int]) -> Value:
+        """The value of a variable, as the assignments before it in the graph have left it.
+        NOT_FOUND if the variable has no value yet, INVALID_ARGUMENT if its value is not of the
+        declared shape.
+        """
+        return self.value(lib.kiln_op_variable(self, *text(variable), dtype_number(dtype),
+                                               *ints(dims)))
+
+    def assign(self, operand: Value, variable: str) -> Value:
+        """The operand, which becomes the value of a variable. A variable keeps its element type and
+        its number of dimensions.
+        """
+        return self.value(lib.kiln_op_assign(self, operand.id, *text(variable)))
+
+    def assign_add(self, operand: Value, variable: str) -> Value:
+        """Adds the operand, of the variable's shape, to a variable, and returns the new value.
+        NOT_FOUND if the variable has no value yet.
+        """
+        return self.value(lib.kiln_op_assign_add(self, operand.id, *text(variable)))

@@ -146,6 +146,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         c_uint64,
         [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_void_p), c_size_t,
          c_void_p]),
+    'kiln_op_host_callback': (
+        c_uint64,
+        [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_void_p), c_size_t,
+         c_int32]),
     'kiln_context_device_count': (c_size_t, [c_void_p]),
     'kiln_context_device': (c_void_p, [c_void_p, c_size_t]),
     'kiln_context_device_notes': (c_char_p, [c_void_p, POINTER(c_size_t)]),
@@ -170,6 +174,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_graph_symbol_affine': (c_int64, [c_void_p, c_int64, c_int64, c_int64]),
     'kiln_graph_symbol_sum': (c_int64, [c_void_p, c_int64, c_int64]),
     'kiln_graph_symbol_product': (c_int64, [c_void_p, c_int64, c_int64]),
+    'kiln_graph_bounded_size': (c_int64, [c_void_p, c_int64]),
     'kiln_graph_symbol_text': (ErrorPointer, [c_void_p, c_int64, POINTER(c_void_p)]),
     'kiln_graph_parameter_count': (c_size_t, [c_void_p]),
     'kiln_graph_parameter': (c_uint64, [c_void_p, c_size_t]),
@@ -357,10 +362,19 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_session_explain': (
         ErrorPointer,
         [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_void_p)]),
+    'kiln_session_to_dot': (
+        ErrorPointer,
+        [c_void_p, POINTER(c_uint64), c_size_t, POINTER(c_uint64), c_size_t, POINTER(c_void_p)]),
     'kiln_session_run': (
         ErrorPointer,
         [c_void_p, c_void_p, POINTER(c_uint64), POINTER(c_void_p), c_size_t, POINTER(c_uint64),
          POINTER(c_void_p), c_size_t]),
+    'kiln_session_variable_count': (c_size_t, [c_void_p]),
+    'kiln_session_variable_name': (c_char_p, [c_void_p, c_size_t, POINTER(c_size_t)]),
+    'kiln_session_set_variable': (ErrorPointer, [c_void_p, c_char_p, c_size_t, c_void_p]),
+    'kiln_session_variable': (ErrorPointer, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p)]),
+    'kiln_session_save': (ErrorPointer, [c_void_p, c_char_p, c_size_t]),
+    'kiln_session_restore': (ErrorPointer, [c_void_p, c_char_p, c_size_t]),
     'kiln_function_options_init': (None, [c_void_p, c_size_t]),
     'kiln_function_create': (ErrorPointer, [c_void_p, c_void_p, POINTER(c_void_p)]),
     'kiln_function_retain': (None, [c_void_p]),
@@ -579,4 +593,18 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     'kiln_op_opt_barrier': (c_uint64, [c_void_p, c_uint64]),
     'kiln_op_tuple': (c_uint64, [c_void_p, POINTER(c_uint64), c_size_t]),
     'kiln_op_while': (c_uint64, [c_void_p, c_uint64, c_void_p, c_void_p]),
+    'kiln_op_unique': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_nonzero': (c_uint64, [c_void_p, c_uint64]),
+    'kiln_op_boolean_mask': (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    'kiln_op_print': (
+        c_uint64,
+        [c_void_p, c_uint64, POINTER(c_uint64), c_size_t, c_char_p, c_size_t]),
+    'kiln_op_assert': (
+        c_uint64,
+        [c_void_p, c_uint64, c_uint64, POINTER(c_uint64), c_size_t, c_char_p, c_size_t]),
+    'kiln_op_variable': (
+        c_uint64,
+        [c_void_p, c_char_p, c_size_t, c_int32, POINTER(c_int64), c_size_t]),
+    'kiln_op_assign': (c_uint64, [c_void_p, c_uint64, c_char_p, c_size_t]),
+    'kiln_op_assign_add': (c_uint64, [c_void_p, c_uint64, c_char_p, c_size_t]),
 }

@@ -17,6 +17,17 @@ from .symbol import Symbol
 from .value import Value
 
 
+def _shapes(results: Sequence[Tuple[DTypeLike, Sequence[int]]]) -> Tuple[List[Any], Any]:
+    """Element types and sizes as structs, and an array of their addresses."""
+    shapes = []
+    for dtype, dims in results:
+        shape = _structs.Shape()
+        shape.dtype = DType(dtype).number
+        shape.dims, shape.rank = ints(dims)
+        shapes.append(shape)
+    return shapes, (ctypes.c_void_p * len(shapes))(*(ctypes.addressof(s) for s in shapes))
+
+
 class Graph(GraphOps):
     """A computation from parameters to results, used by one thread at a time. It has a method for
     each op; Python keywords get an underscore (`and_`, `while_`). A region of an op (a reducer, a
@@ -100,13 +111,7 @@ class Graph(GraphOps):
             has_side_effect: it is run even if its results are unused
             aliases: for each result the number of the operand that it shares memory with, or -1
         """
-        shapes = []
-        for dtype, dims in results:
-            shape = _structs.Shape()
-            shape.dtype = DType(dtype).number
-            shape.dims, shape.rank = ints(dims)
-            shapes.append(shape)
-        pointers = (ctypes.c_void_p * len(shapes))(*(ctypes.addressof(s) for s in shapes))
+        shapes, pointers = _shapes(results)
         config, config_length = text(backend_config)
         fields: Dict[str, Any] = {'backend_config': config, 'backend_config_length': config_length,
                                   'has_side_effect': int(has_side_effect)}
@@ -119,11 +124,35 @@ class Graph(GraphOps):
                                                   pointers, len(shapes),
                                                   ctypes.byref(made_options)))
 
+    def host_callback(self, callback: str, operands: Sequence[Value],
+                      results: Sequence[Tuple[DTypeLike, Sequence[int]]],
+                      has_side_effect: bool = False) -> Value:
+        """Calls a function on the host, in a session.
+
+        Args:
+            results: element type and sizes of each result, which may be of `bounded_size`; several
+                are a tuple
+            has_side_effect: it is run even if its results are unused
+        """
+        shapes, pointers = _shapes(results)
+        ids = (ctypes.c_uint64 * len(operands))(*(v.id for v in operands))
+        return self.value(lib.kiln_op_host_callback(self, *text(callback), ids, len(operands),
+                                                    pointers, len(shapes), int(has_side_effect)))
+
     def symbol(self, name: str) -> Symbol:
         """A size given when the graph is compiled; sums, differences and products of it are sizes
         as well.
         """
         number = lib.kiln_graph_symbol(self, *text(name))
+        if number == 0:
+            self.check()
+        return Symbol(self, number)
+
+    def bounded_size(self, bound: int) -> Symbol:
+        """A size known during a run only, from 0 to `bound`, as results of `nonzero` have one. It is
+        allowed in shapes; there is no arithmetic on it.
+        """
+        number = lib.kiln_graph_bounded_size(self, bound)
         if number == 0:
             self.check()
         return Symbol(self, number)

@@ -7,7 +7,7 @@ from . import _structs
 from ._calls import with_causes
 from ._handle import Handle
 from ._interrupt import interruptible
-from ._library import lib, made, made_text, options, text
+from ._library import decoded, lib, made, made_text, options, text
 from .device import Buffer, Cancellation, Device
 from .executable import ProgramInfo, _execute_options, _info, _places, _Results
 
@@ -68,6 +68,10 @@ class Session(Handle):
         """For each op of a run a line with its device and its cluster, or why it is in none."""
         return made_text(lib.kiln_session_explain, self, *_values(feeds), *_values(fetches))
 
+    def to_dot(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> str:
+        """The ops of a run in Graphviz's language, with devices and clusters."""
+        return made_text(lib.kiln_session_to_dot, self, *_values(feeds), *_values(fetches))
+
     def prepare(self, feeds: Sequence['Value'], fetches: Sequence['Value']) -> ProgramInfo:
         """Places and compiles a run with these feeds and fetches, and returns its cost."""
         struct = _structs.ProgramInfo()
@@ -105,6 +109,30 @@ class Session(Handle):
         if self._stays:
             return with_causes(execute)
         return interruptible(lambda: with_causes(execute), flag.set, made_results.leave)
+
+
+    @property
+    def variables(self) -> List[str]:
+        """The names of the graph's variables, in order."""
+        return [decoded(lib.kiln_session_variable_name, self, i) or ''
+                for i in range(lib.kiln_session_variable_count(self))]
+
+    def variable(self, name: str) -> Buffer:
+        """The value of a variable, which later assignments do not change."""
+        return Buffer(made(lib.kiln_session_variable, self, *text(name)), True)
+
+    def set_variable(self, name: str, value: Any) -> None:
+        """Sets a variable to a copy of a buffer or an array."""
+        buffer = value if isinstance(value, Buffer) else self.device.copy(value)
+        lib.kiln_session_set_variable(self, *text(name), buffer)
+
+    def save(self, path: str) -> None:
+        """Writes all variables to a safetensors file, which replaces an old one at its end."""
+        lib.kiln_session_save(self, *text(path))
+
+    def restore(self, path: str) -> None:
+        """Sets all variables from a safetensors file, or none if one of them does not fit."""
+        lib.kiln_session_restore(self, *text(path))
 
 
 class FunctionInfo(NamedTuple):

@@ -425,7 +425,7 @@ class KilnTest(unittest.TestCase):
         n = graph.symbol('n')
         x = graph.parameter('f32', [n, 3], 'x')
         y = graph.parameter('f32', [n], 'y')
-        graph.set_results([graph.reduce_by(x, [1]) * y, x])
+        graph.set_results(graph.reduce_by(x, [1]) * y, x)
         function = kiln.Function(graph, max_programs=2)
         for rows in [2, 5, 2, 7, 5]:
             a = numpy.random.rand(rows, 3).astype(numpy.float32)

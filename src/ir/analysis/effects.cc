@@ -35,7 +35,8 @@ constexpr std::string_view kMarkers[] = {
 // Most computations have nothing of the kind, and say so without a look at their instructions.
 bool MayHave(const Computation& c) {
   static const std::vector<Opcode>& suspects = *[] {
-    auto* opcodes = new std::vector<Opcode>{Opcode::kCustomCall};
+    auto* opcodes =
+        new std::vector<Opcode>{Opcode::kCustomCall, Opcode::kHostCallback, Opcode::kVariable};
     for (int k = 0; k < kOpcodeCount; ++k) {
       if (HasTrait(static_cast<Opcode>(k), kSideEffect)) {
         opcodes->push_back(static_cast<Opcode>(k));
@@ -53,10 +54,51 @@ bool Any(const Computation& c, Has has) {
          std::ranges::any_of(c.instructions(), [&](const Instruction* i) { return has(*i); });
 }
 
+// What instructions do to variables, by name; callees are looked at once.
+class VariableUses {
+ public:
+  struct Uses {
+    std::set<std::string> read, assigned;
+  };
+
+  const Uses& Of(const Instruction& i) {
+    Uses& uses = of_instruction_ = {};
+    Add(i, uses);
+    return uses;
+  }
+
+ private:
+  void Add(const Instruction& i, Uses& uses) {
+    if (i.opcode() == Opcode::kVariable) uses.read.insert(i.attributes().Text(Attr::kVariable));
+    if (i.opcode() == Opcode::kAssign || i.opcode() == Opcode::kAssignAdd) {
+      uses.assigned.insert(i.attributes().Text(Attr::kVariable));
+    }
+    for (const Computation* c : i.called()) {
+      const Uses& inside = Of(*c);
+      uses.read.insert(inside.read.begin(), inside.read.end());
+      uses.assigned.insert(inside.assigned.begin(), inside.assigned.end());
+    }
+  }
+  const Uses& Of(const Computation& c) {
+    if (auto known = of_computation_.find(&c); known != of_computation_.end()) return known->second;
+    Uses uses;
+    if (MayHave(c)) {
+      for (const Instruction* i : c.instructions()) Add(*i, uses);
+    }
+    return of_computation_[&c] = std::move(uses);
+  }
+
+  Uses of_instruction_;
+  std::unordered_map<const Computation*, Uses> of_computation_;
+};
+
 }  // namespace
 
 bool HasSideEffect(const Instruction& instruction) {
   if (HasTrait(instruction.opcode(), kSideEffect)) return true;
+  if (instruction.opcode() == Opcode::kHostCallback) {
+    return instruction.attributes().Bool(Attr::kCustomCallHasSideEffect);
+  }
   // The use of a custom call's computations is unknown.
   if (instruction.opcode() == Opcode::kCustomCall) {
     return instruction.attributes().Bool(Attr::kCustomCallHasSideEffect) && !IsMarker(instruction);
@@ -82,30 +124,65 @@ std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
   return previous;
 }
 
+EffectOrder EffectsBefore(const Computation& computation) {
+  EffectOrder before;
+  if (!MayHave(computation)) return before;
+  struct Variable {
+    Instruction* assigned = nullptr;  // by whom, last
+    std::vector<Instruction*> read;   // since then
+  };
+  std::unordered_map<std::string, Variable> variables;
+  VariableUses all_uses;
+  Instruction* last = nullptr;
+  for (Instruction* i : computation.instructions()) {
+    const VariableUses::Uses& uses = all_uses.Of(*i);
+    const bool is_effect = HasSideEffect(*i);
+    if (!is_effect && uses.read.empty()) continue;
+    std::vector<Instruction*> waits_for;
+    for (const std::string& name : uses.read) {
+      Variable& variable = variables[name];
+      if (!is_effect && variable.assigned) waits_for.push_back(variable.assigned);
+      if (!uses.assigned.contains(name)) variable.read.push_back(i);
+    }
+    for (const std::string& name : uses.assigned) {
+      Variable& variable = variables[name];
+      waits_for.insert(waits_for.end(), variable.read.begin(), variable.read.end());
+      variable = {i, {}};
+    }
+    if (is_effect && last) waits_for.push_back(last);
+    if (is_effect) last = i;
+    std::ranges::sort(waits_for, {}, &Instruction::id);
+    waits_for.erase(std::ranges::unique(waits_for).begin(), waits_for.end());
+    if (!waits_for.empty()) before.emplace(i, std::move(waits_for));
+  }
+  return before;
+}
+
 std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
                                              std::vector<Instruction*> order) {
   if (!MayHave(computation)) return order;
-  std::vector<Instruction*> effects;
-  for (Instruction* i : computation.instructions()) {
-    if (HasSideEffect(*i)) effects.push_back(i);
-  }
+  const EffectOrder effects = EffectsBefore(computation);
   InstructionMap<size_t> place(computation), waits_for(computation);
   for (size_t k = 0; k < order.size(); ++k) place[order[k]] = k;
-  if (std::ranges::is_sorted(effects, {}, [&](const Instruction* i) { return place[i]; })) {
+  if (std::ranges::all_of(effects, [&](const auto& entry) {
+        return std::ranges::all_of(entry.second, [&](const Instruction* before) {
+          return place[before] < place[entry.first];
+        });
+      })) {
     return order;
   }
-  // Each effect waits for the preceding one, too; among ready instructions the first in `order`
-  // comes next.
-  std::unordered_map<const Instruction*, Instruction*> next;
-  for (size_t k = 1; k < effects.size(); ++k) {
-    next[effects[k - 1]] = effects[k];
-    ++waits_for[effects[k]];
-  }
-  std::set<size_t> ready;
+  // Effects wait for the preceding ones, too; among ready instructions the first in `order` comes
+  // next.
+  std::unordered_map<const Instruction*, std::vector<Instruction*>> after;
   for (Instruction* i : order) {
     std::unordered_set<const Instruction*> operands(i->operands().begin(), i->operands().end());
     waits_for[i] += operands.size() + i->control_predecessors().size();
+    auto it = effects.find(i);
+    if (it == effects.end()) continue;
+    for (const Instruction* before : it->second) after[before].push_back(i);
+    waits_for[i] += it->second.size();
   }
+  std::set<size_t> ready;
   for (Instruction* i : order) {
     if (waits_for[i] == 0) ready.insert(place[i]);
   }
@@ -119,13 +196,15 @@ std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
     };
     for (Instruction* user : i->users()) done(user);
     for (Instruction* successor : i->control_successors()) done(successor);
-    if (auto it = next.find(i); it != next.end()) done(it->second);
+    if (auto it = after.find(i); it != after.end()) std::ranges::for_each(it->second, done);
   }
   return result;
 }
 
 bool IsPure(const Instruction& instruction) {
   if (HasTrait(instruction.opcode(), kSideEffect)) return false;
+  if (instruction.opcode() == Opcode::kHostCallback) return false;
+  if (instruction.opcode() == Opcode::kVariable) return false;
   if (instruction.opcode() == Opcode::kCustomCall) return IsMarker(instruction);
   return std::ranges::none_of(instruction.called(), [](const Computation* c) {
     return Any(*c, [](const Instruction& i) { return !IsPure(i); });

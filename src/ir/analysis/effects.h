@@ -14,7 +14,14 @@ namespace kiln::ir {
 bool HasSideEffect(const Instruction& instruction);
 bool HasSideEffect(const Computation& computation);
 
-// `order` with the instructions that have side effects in the computation's order. `order` has all
+// The instructions, beside its operands, that must run before an instruction: side effects keep the
+// order that they have in the computation, and a read of a variable keeps its place among the
+// assignments of that variable. Instructions in called computations count as their callers. Of a
+// chain of side effects only the preceding one is listed.
+using EffectOrder = std::unordered_map<const Instruction*, std::vector<Instruction*>>;
+EffectOrder EffectsBefore(const Computation& computation);
+
+// `order` with the instructions of EffectsBefore in the computation's order. `order` has all
 // of its instructions, operands and control predecessors before users.
 std::vector<Instruction*> WithEffectsInOrder(const Computation& computation,
                                              std::vector<Instruction*> order);
@@ -25,7 +32,7 @@ std::unordered_map<const Instruction*, Instruction*> PreviousEffects(
     const Computation& computation);
 
 // Whether the instruction may be removed, merged with an equal one, moved or repeated: it has no
-// side effect, and calls no function of the user.
+// side effect, calls no function of the user, and reads no variable.
 bool IsPure(const Instruction& instruction);
 
 // Whether a custom call's target is a marker of partitioners or memory spaces, which means nothing

@@ -28,6 +28,8 @@ constexpr Description kNames[] = {
     {"pred", "the condition, a pred"},
     {"on_true", "the value where it is true"},
     {"on_false", "the value where it is false"},
+    {"mask", "a pred of the operand's first dimensions"},
+    {"data", "arrays for the message"},
     {"padding_value", "the scalar to pad with"},
     {"start_indices", "integers: the starts of the slices"},
     {"update", "the new contents of the slice, of the operand's element type"},
@@ -278,8 +280,8 @@ std::vector<Parameter> ParametersOf(const Argument& argument) {
                argument.doc + (argument.optional ? "; 0: that of the operands" : "")}};
     case ArgumentKind::kDims:
       return {{"const int64_t*", name,
-               "the result's sizes, constants or symbols of kiln_graph_symbol(); may be NULL with "
-               "rank 0"},
+               "the result's sizes: constants, symbols of kiln_graph_symbol() or bounds of "
+               "kiln_graph_bounded_size(); may be NULL with rank 0"},
               {"size_t", "rank", "number of the result's dimensions"}};
   }
   return {};
@@ -306,10 +308,11 @@ Result<std::vector<Builder>> Builders() {
   std::vector<Builder> builders;
   for (int i = 0; i < kOpcodeCount; ++i) {
     Opcode opcode = static_cast<Opcode>(i);
-    // Parameters are numbered, constants filled and custom calls described by functions of
-    // builder.h.
+    // Parameters are numbered, constants filled, custom calls and host callbacks described by
+    // functions of builder.h and custom_call.h.
     if (opcode == Opcode::kParameter || opcode == Opcode::kConstant ||
-        opcode == Opcode::kCustomCall || HasTrait(opcode, kCompilerOnly)) {
+        opcode == Opcode::kCustomCall || opcode == Opcode::kHostCallback ||
+        HasTrait(opcode, kCompilerOnly)) {
       continue;
     }
     const OpInfo& op = InfoOf(opcode);

@@ -126,7 +126,7 @@ PythonArgument PythonOf(const Argument& argument) {
 }
 
 // Python keywords that are names of ops.
-constexpr std::string_view kKeywords[] = {"and", "or", "not", "while"};
+constexpr std::string_view kKeywords[] = {"and", "assert", "not", "or", "while"};
 
 // With the closing quotes on a line of their own, where there are several.
 std::string Docstring(std::string_view doc) {

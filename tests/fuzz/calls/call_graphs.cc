@@ -194,6 +194,13 @@ void Call_kiln_graph_symbol(World& w) {
   graph->symbols.emplace_back(name, number);
 }
 
+void Call_kiln_graph_bounded_size(World& w) {
+  auto graph = AnyGraph(w);
+  const int64_t bound = w.Chance(90) ? w.Between(0, 6) : w.WildNumber();
+  w.Begin("kiln_graph_bounded_size", World::Name("graph", graph), ", ", bound);
+  ExpectSize(w, graph, kiln_graph_bounded_size(HandleOf(graph), bound));
+}
+
 void Call_kiln_graph_symbol_affine(World& w) {
   auto graph = AnyGraph(w);
   const int64_t size = AnySize(w, graph.get());

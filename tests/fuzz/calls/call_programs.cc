@@ -477,17 +477,93 @@ void Call_kiln_session_prepare(World& w) {
                                   w.Chance(20) ? nullptr : sized.As<kiln_program_info>()));
 }
 
-void Call_kiln_session_explain(World& w) {
+namespace {
+
+void Describe(World& w, const char* name,
+              kiln_error* (*describe)(kiln_session*, const kiln_value*, size_t, const kiln_value*,
+                                      size_t, kiln_text**)) {
   auto session = w.PickOrNull(w.sessions);
   SessionRun run;
   if (session) Choose(w, *session, run);
   kiln_text* text = World::Untouched<kiln_text>();
-  w.Begin("kiln_session_explain", World::Name("session", session), run.text);
-  if (w.Gave(kiln_session_explain(session ? session->handle : nullptr, run.feeds.data(),
-                                  run.feeds.size(), run.fetches.data(), run.fetches.size(), &text),
+  w.Begin(name, World::Name("session", session), run.text);
+  if (w.Gave(describe(session ? session->handle : nullptr, run.feeds.data(), run.feeds.size(),
+                      run.fetches.data(), run.fetches.size(), &text),
              text)) {
     w.Add(w.texts, text);
   }
+}
+
+// Mostly one of the session's.
+std::string VariableName(World& w, const std::shared_ptr<SessionState>& session) {
+  const size_t count = session ? kiln_session_variable_count(session->handle) : 0;
+  if (count == 0 || w.Chance(10)) return w.WildText();
+  return kiln_session_variable_name(session->handle, w.Below(count), nullptr);
+}
+
+}  // namespace
+
+void Call_kiln_session_explain(World& w) {
+  Describe(w, "kiln_session_explain", kiln_session_explain);
+}
+void Call_kiln_session_to_dot(World& w) { Describe(w, "kiln_session_to_dot", kiln_session_to_dot); }
+
+void Call_kiln_session_variable_count(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  w.Begin("kiln_session_variable_count", World::Name("session", session));
+  const size_t count = kiln_session_variable_count(session ? session->handle : nullptr);
+  w.Expect(session || count == 0, "variables of NULL");
+  w.Succeeded();
+}
+
+void Call_kiln_session_variable_name(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  const size_t index = w.Below(3);
+  size_t length = 77;
+  w.Begin("kiln_session_variable_name", World::Name("session", session), ", ", index);
+  kiln_session* handle = session ? session->handle : nullptr;
+  const char* name = kiln_session_variable_name(handle, index, &length);
+  w.Expect((name != nullptr) == (index < kiln_session_variable_count(handle)),
+           "a name of nothing, or none");
+  w.Expect(name ? name[length] == 0 : length == 0, "a wrong length");
+  w.Succeeded();
+}
+
+void Call_kiln_session_set_variable(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  auto buffer = w.PickOrNull(w.buffers);
+  const std::string name = VariableName(w, session);
+  w.Begin("kiln_session_set_variable", World::Name("session", session), ", ", name, ", ",
+          World::Name("buffer", buffer));
+  (void)w.Ok(kiln_session_set_variable(session ? session->handle : nullptr, name.data(),
+                                       name.size(), buffer ? buffer->handle : nullptr));
+}
+
+void Call_kiln_session_variable(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  const std::string name = VariableName(w, session);
+  kiln_buffer* value = World::Untouched<kiln_buffer>();
+  w.Begin("kiln_session_variable", World::Name("session", session), ", ", name);
+  if (w.Gave(kiln_session_variable(session ? session->handle : nullptr, name.data(), name.size(),
+                                   &value),
+             value)) {
+    w.Succeeded();
+    kiln_buffer_release(value);
+  }
+}
+
+void Call_kiln_session_save(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  const std::string path = w.Folder() + "/variables";
+  w.Begin("kiln_session_save", World::Name("session", session), ", ", path);
+  (void)w.Ok(kiln_session_save(session ? session->handle : nullptr, path.data(), path.size()));
+}
+
+void Call_kiln_session_restore(World& w) {
+  auto session = w.PickOrNull(w.sessions);
+  const std::string path = w.Folder() + "/variables";
+  w.Begin("kiln_session_restore", World::Name("session", session), ", ", path);
+  (void)w.Ok(kiln_session_restore(session ? session->handle : nullptr, path.data(), path.size()));
 }
 
 void Call_kiln_session_run(World& w) {

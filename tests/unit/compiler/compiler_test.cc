@@ -176,5 +176,37 @@ TEST(Compiler, WholeProgramsOnAGpuArePtx) {
 
 KILN_LABEL(text, "Compiler");
 
+// Before anything else, on every target, in all that is called.
+TEST(Compiler, RefusesSessionOnlyOps) {
+  constexpr std::string_view kText = R"(HloModule m
+inner { p = f32[4] parameter(0)
+  ROOT shown = f32[4] custom-call(p), custom_call_target="kiln.print" }
+body { p = f32[4] parameter(0)
+  ROOT c = f32[4] call(p), to_apply=inner }
+condition { p = f32[4] parameter(0)
+  ROOT c = pred[] constant(false) }
+ENTRY e { x = f32[4] parameter(0)
+  ROOT w = f32[4] while(x), condition=condition, body=body })";
+  Options options;
+  bool is_dumped = false;
+  options.dump = [&](const std::string&, std::string_view) { is_dumped = true; };
+  for (const target::Target& target :
+       {target::HostCpu(), *target::NvidiaGpu(80), target::Reference()}) {
+    EXPECT_EQ(Compile(ir::ParseOrDie(kText), target, options).status().ToString(),
+              "INVALID_ARGUMENT: 'shown' (kiln.print) cannot be compiled: it prints during the "
+              "run; run it in a session");
+    EXPECT_EQ(
+        Compile(ir::ParseOrDie("ENTRY e { x = f32[N] parameter(0)\n"
+                               "y = f32[4] constant({1, 2, 3, 4})\n"
+                               "ROOT u = custom-call(y), custom_call_target=\"kiln.unique\" }"),
+                target, options)
+            .status()
+            .ToString(),
+        "INVALID_ARGUMENT: 'u' (kiln.unique) cannot be compiled: the size of its result "
+        "depends on the values; run it in a session");
+  }
+  EXPECT_FALSE(is_dumped);
+}
+
 }  // namespace
 }  // namespace kiln::compiler

@@ -1,0 +1,269 @@
+#include "session/variables.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/strings.h"
+#include "client/transfer.h"
+#include "tensor/safetensors.h"
+
+namespace kiln::session {
+namespace {
+
+using client::Buffer;
+using ir::Instruction;
+
+bool IsVariableOp(const Instruction& i) {
+  return i.opcode() == Opcode::kVariable || i.opcode() == Opcode::kAssign ||
+         i.opcode() == Opcode::kAssignAdd;
+}
+
+const std::string& NameOf(const Instruction& i) { return i.attributes().Text(Attr::kVariable); }
+
+// Whether a value of the shape may be one of a variable declared so.
+bool Fits(const Shape& actual, const Variables::Declaration& declared) {
+  const Shape& shape = declared.shape;
+  if (actual.type() != shape.type() || actual.rank() != shape.rank()) return false;
+  if (!declared.is_read) return true;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    const Dimension& dimension = shape.dimension(d);
+    if (dimension.is_constant() && actual.dim(d) != dimension.size()) return false;
+    if (dimension.is_bounded() && actual.dim(d) > dimension.size()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Variables>> Variables::Create(const ir::Module& module) {
+  std::unique_ptr<Variables> variables(new Variables());
+  for (const auto& computation : module.computations()) {
+    for (const Instruction* i : computation->instructions()) {
+      if (!IsVariableOp(*i)) continue;
+      if (computation.get() != module.entry()) {
+        return Unimplemented("the variable '", NameOf(*i), "' in the computation '",
+                             computation->name(), "' ('", i->name(),
+                             "'); only the graph itself can read and assign variables");
+      }
+      KILN_RETURN_IF_ERROR(variables->Declare(*i));
+    }
+  }
+  for (const auto& [name, declaration] : variables->declared_) variables->variables_[name];
+  return variables;
+}
+
+Status Variables::Declare(const Instruction& instruction) {
+  const bool is_read = instruction.opcode() == Opcode::kVariable;
+  auto [it, is_new] = declared_.try_emplace(NameOf(instruction), instruction.shape(), is_read);
+  if (is_new) return OkStatus();
+  Declaration& declared = it->second;
+  const Shape& shape = instruction.shape();
+  const bool same_kind =
+      shape.type() == declared.shape.type() && shape.rank() == declared.shape.rank();
+  if (!same_kind || (is_read && declared.is_read && !shape.SameTypeAndDimensions(declared.shape))) {
+    return InvalidArgument("the variable '", it->first, "' is ", declared.shape, ", and '",
+                           instruction.name(), "' takes it for ", shape);
+  }
+  if (is_read) declared = {shape, true};
+  return OkStatus();
+}
+
+Result<Ref<Buffer>> Variables::Value(const std::string& name) const {
+  KILN_ASSIGN_OR_RETURN(std::vector<Ref<Buffer>> values, Values({&name, 1}));
+  return values.front();
+}
+
+Result<std::vector<Ref<Buffer>>> Variables::Values(std::span<const std::string> names) const {
+  std::vector<Ref<Buffer>> values;
+  std::lock_guard lock(mutex_);
+  for (const std::string& name : names) {
+    auto it = variables_.find(name);
+    if (it == variables_.end()) return NotFound("the graph has no variable '", name, "'");
+    if (!it->second.value) return FailedPrecondition("the variable '", name, "' has no value yet");
+    values.push_back(it->second.value);
+  }
+  return values;
+}
+
+Status Variables::CheckFits(const std::string& name, const Shape& shape) const {
+  auto it = declared_.find(name);
+  if (it == declared_.end()) return NotFound("the graph has no variable '", name, "'");
+  if (Fits(shape, it->second)) return OkStatus();
+  return InvalidArgument("the variable '", name, "' is ", it->second.shape, "; a value of ", shape,
+                         " cannot be assigned");
+}
+
+Status Variables::Set(std::span<const std::pair<std::string, Ref<Buffer>>> values) {
+  for (const auto& [name, value] : values) KILN_RETURN_IF_ERROR(CheckFits(name, value->shape()));
+  // Old values are released behind the lock.
+  std::vector<Ref<Buffer>> old;
+  old.reserve(values.size());
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, value] : values) {
+    // Whoever asks for the value may keep it, and must not write it.
+    value->storage().set_read_only();
+    Ref<Buffer>& place = variables_.at(name).value;
+    old.push_back(std::move(place));
+    place = value;
+  }
+  return OkStatus();
+}
+
+std::unique_ptr<Variables::Lock> Variables::LockForAssignment(std::span<const std::string> names) {
+  // In the order of names, so that runs do not wait for each other in a circle.
+  std::vector<std::string> sorted(names.begin(), names.end());
+  std::ranges::sort(sorted);
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (const std::string& name : sorted) locks.emplace_back(variables_.at(name).assignment);
+  return std::make_unique<Lock>(std::move(locks));
+}
+
+Status Variables::Save(const std::string& path) const {
+  std::vector<std::string> names;
+  for (const auto& [name, declaration] : declared_) names.push_back(name);
+  KILN_ASSIGN_OR_RETURN(std::vector<Ref<Buffer>> values, Values(names));
+  std::vector<std::byte> copy;
+  std::vector<safetensors::NewArray> arrays;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Buffer* value = values[i].get();
+    arrays.push_back({names[i], value->shape(), [value, &copy]() -> Result<const std::byte*> {
+                        copy.resize(static_cast<size_t>(value->bytes()));
+                        KILN_RETURN_IF_ERROR(client::CopyToHost(*value, copy.data()));
+                        return static_cast<const std::byte*>(copy.data());
+                      }});
+  }
+  return safetensors::Write(path, arrays, {});
+}
+
+Status Variables::Restore(const std::string& path, client::Device& device) {
+  KILN_ASSIGN_OR_RETURN(Ref<safetensors::File> file, safetensors::File::Open(path));
+  std::vector<std::string> mistakes;
+  std::vector<std::pair<const safetensors::Entry*, Shape>> found;
+  for (const auto& [name, declared] : declared_) {
+    const safetensors::Entry* entry = file->header().Find(name);
+    if (!entry) {
+      mistakes.push_back(Cat("'", name, "' is missing"));
+      continue;
+    }
+    KILN_ASSIGN_OR_RETURN(Shape shape, entry->shape());
+    if (!Fits(shape, declared)) {
+      mistakes.push_back(Cat("'", name, "' is ", shape, "; expected ", declared.shape));
+    }
+    found.emplace_back(entry, std::move(shape));
+  }
+  if (!mistakes.empty()) return InvalidArgument(path, ": ", Join(mistakes, "; "));
+  std::vector<std::pair<std::string, Ref<Buffer>>> values;
+  for (const auto& [entry, shape] : found) {
+    const std::span<const std::byte> data = file->data(*entry);
+    std::string unpacked;
+    const void* elements = data.data();
+    if (!safetensors::IsPlain(shape.type())) {
+      unpacked = safetensors::Unpacked(shape.type(), data, shape.num_elements());
+      elements = unpacked.data();
+    }
+    KILN_ASSIGN_OR_RETURN(Ref<Buffer> value, client::CopyFromHost(device, shape, elements));
+    values.emplace_back(entry->name, std::move(value));
+  }
+  return Set(values);
+}
+
+namespace {
+
+class Replacer {
+ public:
+  explicit Replacer(ir::Computation& entry) : entry_(entry) {}
+
+  Result<VariableUses> Run() {
+    std::vector<Instruction*> instructions;
+    for (Instruction* i : entry_.instructions()) {
+      if (IsVariableOp(*i)) instructions.push_back(i);
+    }
+    for (Instruction* i : instructions) KILN_RETURN_IF_ERROR(Replace(i));
+    AddResults();
+    return std::move(uses_);
+  }
+
+ private:
+  Status Replace(Instruction* i) {
+    const std::string& name = NameOf(*i);
+    Instruction* value = nullptr;
+    if (i->opcode() == Opcode::kAssign) {
+      value = i->operand(0);
+    } else {
+      KILN_ASSIGN_OR_RETURN(value, Current(*i));
+    }
+    if (i->opcode() == Opcode::kAssignAdd) {
+      value = entry_.Create({.opcode = Opcode::kAdd,
+                             .operands = {value, i->operand(0)},
+                             .shape = i->shape(),
+                             .op_name = i->op_name(),
+                             .frontend_attributes = i->frontend_attributes()},
+                            i);
+    }
+    if (i->opcode() != Opcode::kVariable) {
+      if (!assigned_.contains(name)) uses_.writes.push_back(name);
+      assigned_.insert(name);
+      current_[name] = value;
+    }
+    entry_.ReplaceAllUses(i, value);
+    entry_.Remove(i);
+    return OkStatus();
+  }
+
+  // The value before an instruction, which reads it.
+  Result<Instruction*> Current(const Instruction& i) {
+    const std::string& name = NameOf(i);
+    Instruction*& value = current_[name];
+    if (!value) {
+      const auto number = static_cast<int64_t>(entry_.parameters().size());
+      value = entry_.Create({.opcode = Opcode::kParameter,
+                             .attributes = {{Attr::kParameterNumber, number}},
+                             .shape = i.shape(),
+                             .name = name,
+                             .op_name = i.op_name()},
+                            entry_.instructions().front());
+      uses_.reads.push_back(name);
+    }
+    if (!value->shape().SameTypeAndDimensions(i.shape())) {
+      return InvalidArgument("'", i.name(), "' takes the variable '", name, "' for ", i.shape(),
+                             "; it is assigned ", value->shape(), " by '", value->name(), "'");
+    }
+    return value;
+  }
+
+  // A value that is fetched, too, or of several variables, is copied: each has its own memory.
+  void AddResults() {
+    if (uses_.writes.empty()) return;
+    Instruction* root = entry_.root();
+    std::vector<Instruction*> results(root->operands().begin(), root->operands().end());
+    for (const std::string& name : uses_.writes) {
+      Instruction* value = current_.at(name);
+      if (std::ranges::find(results, value) != results.end()) {
+        value = entry_.Create({.opcode = Opcode::kCopy,
+                               .operands = {value},
+                               .shape = value->shape(),
+                               .op_name = value->op_name(),
+                               .frontend_attributes = value->frontend_attributes()},
+                              root);
+      }
+      results.push_back(value);
+    }
+    std::vector<Shape> shapes;
+    for (const Instruction* result : results) shapes.push_back(result->shape());
+    entry_.SetOperands(root, results);
+    root->set_shape(Shape::Tuple(std::move(shapes)));
+  }
+
+  ir::Computation& entry_;
+  VariableUses uses_;
+  std::map<std::string, Instruction*> current_;
+  std::set<std::string> assigned_;
+};
+
+}  // namespace
+
+Result<VariableUses> ReplaceVariables(ir::Module& module) {
+  return Replacer(*module.entry()).Run();
+}
+
+}  // namespace kiln::session
