@@ -9,8 +9,8 @@
         total, = graph.compile()(numpy.ones(1000, numpy.float32))
         print(numpy.asarray(total))
 
-Failures are raised as `KilnError`. See `Context`, `Graph`, `Executable`, `Session` and `Buffer`;
-`safetensors` has files of arrays.
+`@kiln.jit` compiles functions of arrays when they are called. Failures are raised as `KilnError`.
+See `Context`, `Graph`, `Executable`, `Session` and `Buffer`; `safetensors` has files of arrays.
 """
 
 from . import nn, safetensors
@@ -24,13 +24,14 @@ from .context import Context, Trace
 from .device import Buffer, Cancellation, Device, Event, MemoryInfo
 from .executable import Executable, ProgramCost, ProgramInfo, ProgramMemory
 from .graph import Graph
+from .jit import CacheInfo, Jitted, default_context, jit
 from .session import Function, FunctionInfo, Session
 from .symbol import Symbol
 from .value import Value
 
-__all__ = ['ALIGNMENT', 'Buffer', 'CallArray', 'Cancellation', 'Code', 'Context', 'CustomCall',
-           'DType', 'Device', 'Event', 'Executable', 'Function', 'FunctionInfo', 'Graph', 'KilnError', 'MemoryInfo',
-           'ProgramCost', 'ProgramInfo', 'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace',
-           'VERSION', 'Value', 'empty', 'empty_like', 'full', 'nn', 'safetensors',
-           'zeros']
+__all__ = ['ALIGNMENT', 'Buffer', 'CacheInfo', 'CallArray', 'Cancellation', 'Code', 'Context',
+           'CustomCall', 'DType', 'Device', 'Event', 'Executable', 'Function', 'FunctionInfo',
+           'Graph', 'Jitted', 'KilnError', 'MemoryInfo', 'ProgramCost', 'ProgramInfo',
+           'ProgramMemory', 'Session', 'Shape', 'Symbol', 'Trace', 'VERSION', 'Value',
+           'default_context', 'empty', 'empty_like', 'full', 'jit', 'nn', 'safetensors', 'zeros']
 __version__ = '.'.join(map(str, VERSION))

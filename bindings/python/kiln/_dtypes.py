@@ -175,6 +175,19 @@ def number_of_type_string(string: str) -> Optional[int]:
 _RANKS = {'pred': 0, 'signed': 1, 'unsigned': 1, 'float': 2, 'complex': 3}
 
 
+def rank_of(dtype: DType) -> int:
+    """0 for pred, 1 for integers, 2 for floats, 3 for complex numbers: each holds numbers of those
+    before it; -1 for other types.
+    """
+    return _RANKS.get(dtype.kind, -1)
+
+
+def number_dtype(number: Any) -> DType:
+    """The element type of a Python number, or of a NumPy scalar."""
+    return DType(number.dtype if hasattr(number, 'dtype') else
+                 next(kind for kind in _PYTHON if isinstance(number, kind)))
+
+
 def checked_number(number: Any, dtype: DType) -> Any:
     """A number as a Python number, if an element type can hold numbers of its kind."""
     item = number.item() if hasattr(number, 'item') else number

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union, cast
 
 from . import value as _value
-from ._dtypes import DType, DTypeLike, checked_number
+from ._dtypes import DType, DTypeLike, checked_number, number_dtype, rank_of
 from ._table import DIRECTIONS
 from .symbol import Symbol
 
@@ -57,15 +57,21 @@ def is_number(item: Any) -> bool:
                                   isinstance(item, numpy.ndarray) and item.shape == ())
 
 
-def _lift(item: Any, like: Any) -> Any:
-    """An operand as a value of `like`'s graph and element type; NotImplemented for other
-    objects."""
+def as_number(value: 'Value') -> 'Value':
+    """Marks a scalar as a number: with another value it takes that one's element type."""
+    value._is_number = True
+    return value
+
+
+def _lift(item: Any, like: Any, dtype: DType) -> Any:
+    """An operand as a value of `like`'s graph, and a number as one of an element type;
+    NotImplemented for other objects."""
     if isinstance(item, _value.Value):
         if item.graph is not like.graph:
             raise ValueError('{!r} is of another graph than {!r}'.format(item, like))
-        return item
+        return _converted(item, dtype) if item._is_number else item
     if is_number(item):
-        return like.graph.scalar(like.dtype, checked_number(item, like.dtype))
+        return like.graph.scalar(dtype, checked_number(item, dtype))
     if isinstance(item, (list, tuple)):
         raise TypeError('a {} is no operand: make it an array first'.format(type(item).__name__))
     if hasattr(item, '__array__') or hasattr(item, '__array_interface__'):
@@ -77,10 +83,10 @@ def lifted(op: str, *items: Any) -> Any:
     """The operands of an elementwise op as values of one graph and one element type, or
     NotImplemented. At least one of them is a value.
     """
-    like = next(item for item in items if isinstance(item, _value.Value))
+    like, dtype = _leading(items)
     if like.shape.dtype == 'tuple':
         raise TypeError('{} of a tuple: take its elements first'.format(op))
-    values = [_lift(item, like) for item in items]
+    values = [_lift(item, like, dtype) for item in items]
     if any(item is NotImplemented for item in values):
         return NotImplemented
     names = {item.shape.dtype for item in values}
@@ -89,6 +95,34 @@ def lifted(op: str, *items: Any) -> Any:
                         'x.astype({!r})'.format(op, ' and '.join(repr(v.shape) for v in values),
                                                 values[0].shape.dtype))
     return values
+
+
+def _converted(number: 'Value', dtype: DType) -> 'Value':
+    """A number in an element type, which can hold numbers of its kind."""
+    if number.dtype is dtype:
+        return number
+    if rank_of(number.dtype) > rank_of(dtype):
+        raise TypeError('a number of {} is no number of {}: convert the other value first, as in '
+                        'x.astype({!r})'.format(number.dtype, dtype, number.dtype.name))
+    return number.graph.convert(number, dtype)
+
+
+def _leading(items: Sequence[Any]) -> 'Tuple[Value, DType]':
+    """A value among operands, and the element type that their numbers take: that of the first value
+    or array, or the widest one of the numbers.
+    """
+    values = [item for item in items if isinstance(item, _value.Value)]
+    for value in values:
+        if not value._is_number:
+            return value, value.dtype
+    for item in items:
+        if not isinstance(item, _value.Value) and not is_number(item) and hasattr(item, 'dtype'):
+            return values[0], DType(item.dtype)
+    widest = max(values, key=lambda value: (rank_of(value.dtype), value.dtype.bits))
+    rank = max([rank_of(number_dtype(item)) for item in items if is_number(item)], default=0)
+    if rank <= rank_of(widest.dtype):
+        return widest, widest.dtype
+    return widest, DType(('pred', 's64', 'f64', 'c128')[rank])
 
 
 def common_dims(op: str, *shapes: Sequence[int]) -> Tuple[int, ...]:
@@ -207,8 +241,11 @@ def binary(op: str, left: Any, right: Any) -> 'Value':
     if op == 'power' and _is_negative_integer(right) and left.dtype.kind in ('signed', 'unsigned'):
         raise ValueError('an integer to the power of a negative one is none: convert it first')
     a, b = left, right
+    are_numbers = _is_number_here(left) and _is_number_here(right)
+    if are_numbers and op == 'divide':
+        a, b = _inexact(a), _inexact(b)
     if not _are_alike(a, b):
-        pair = lifted(op, left, right)
+        pair = lifted(op, a, b)
         if pair is NotImplemented:
             return cast('Value', NotImplemented)
         a, b = pair
@@ -217,10 +254,22 @@ def binary(op: str, left: Any, right: Any) -> 'Value':
             a, b = broadcast_to(a, dims), broadcast_to(b, dims)
     make = _BINARY.get(op)
     if make is not None:
-        return cast('Value', make(a.graph, a, b))
-    result: 'Value' = getattr(a.graph, op)(a, b)
-    result._shape = a._shape  # of an elementwise op: spares the question
-    return result
+        result: 'Value' = make(a.graph, a, b)
+    else:
+        result = getattr(a.graph, op)(a, b)
+        result._shape = a._shape  # of an elementwise op: spares the question
+    return as_number(result) if are_numbers else result
+
+
+def _is_number_here(item: Any) -> bool:
+    return item._is_number if isinstance(item, _value.Value) else is_number(item)
+
+
+def _inexact(number: Any) -> Any:
+    """A number of a quotient, which of integers is a float."""
+    if isinstance(number, _value.Value) and number.dtype.kind not in ('float', 'complex'):
+        return as_number(number.graph.convert(number, 'f64'))
+    return number
 
 
 def _are_alike(left: Any, right: Any) -> bool:

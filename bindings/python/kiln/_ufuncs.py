@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, Sequence
 
-from ._operators import binary, lifted, matmul
+from ._operators import as_number, binary, lifted, matmul
 
 # NumPy's name, and the name of the op, as `binary` takes it.
 _BINARY = {'add': 'add', 'subtract': 'subtract', 'multiply': 'multiply', 'divide': 'divide',
@@ -62,6 +62,20 @@ def call(name: str, method: str, inputs: Sequence[Any], named: Dict[str, Any]) -
         pair = lifted(name, *inputs)
         return pair if pair is NotImplemented else binary(
             _LOGICAL[name], *(x.astype('pred') for x in pair))
+    if len(inputs) == 1 and inputs[0]._is_number:
+        return _of_number(name, inputs[0])
+    return _of_value(name, inputs)
+
+
+def _of_number(name: str, number: Any) -> Any:
+    """The function of a number, which is a number."""
+    if number.dtype.kind not in ('float', 'complex') and (name in _INEXACT or name in _OF_INEXACT):
+        number = number.graph.convert(number, 'f64')
+    result = _of_value(name, [number])
+    return as_number(result)
+
+
+def _of_value(name: str, inputs: Sequence[Any]) -> Any:
     x = inputs[0]
     if name in _UNARY:
         return getattr(x.graph, _UNARY[name])(x)

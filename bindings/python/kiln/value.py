@@ -9,8 +9,8 @@ from ._arrays import Shape, Shaped, shape_of
 from ._dtypes import DType, DTypeLike
 from ._handle import refuse_to_copy
 from ._library import decoded, lib, text
-from ._operators import (Axis, axes_of, binary, broadcast_to, count, index, integers, matmul, reduce,
-                         refuse_out)
+from ._operators import (Axis, as_number, axes_of, binary, broadcast_to, count, index, integers,
+                         matmul, reduce, refuse_out)
 from ._structs import Shape as ShapeStruct
 from ._table import JIT_MODES
 from .symbol import size_of
@@ -41,16 +41,19 @@ class Value(Shaped):
         id: its number in the C ABI
     """
 
-    __slots__ = ('graph', 'id', '_shape', '__weakref__')
+    __slots__ = ('graph', 'id', '_shape', '_is_number', '__weakref__')
     __array_priority__ = 1000  # NumPy's arrays leave operators to it
     graph: 'Graph'
     id: int
     _shape: Optional[Shape]
+    # Whether it is a number, as arguments of `kiln.jit` may be, of another value's type.
+    _is_number: bool
 
     def __init__(self, graph: 'Graph', number: int) -> None:
         self.graph = graph
         self.id = number
         self._shape = None
+        self._is_number = False
 
     # --- Properties
 
@@ -244,25 +247,29 @@ class Value(Shaped):
         return matmul(other, self)
 
     def __neg__(self) -> 'Value':
-        return self.graph.negate(self)
+        return self._alike(self.graph.negate(self))
 
     def __pos__(self) -> 'Value':
         return self
 
     def __abs__(self) -> 'Value':
-        return self.graph.abs(self)
+        return self._alike(self.graph.abs(self))
 
     def __invert__(self) -> 'Value':
         return self.graph.not_(self)
 
     def __round__(self, digits: None = None) -> 'Value':
-        return self.graph.round_nearest_even(self)
+        return self._alike(self.graph.round_nearest_even(self))
 
     def __floor__(self) -> 'Value':
-        return self.graph.floor(self)
+        return self._alike(self.graph.floor(self))
 
     def __ceil__(self) -> 'Value':
-        return self.graph.ceil(self)
+        return self._alike(self.graph.ceil(self))
+
+    def _alike(self, result: 'Value') -> 'Value':
+        """A result of this value alone: of a number it is a number."""
+        return as_number(result) if self._is_number else result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         return _ufuncs.call(ufunc.__name__, method, inputs, named)
@@ -274,7 +281,9 @@ class Value(Shaped):
 
     def astype(self, dtype: DTypeLike) -> 'Value':
         """The value in another element type, as `Graph.convert` makes it."""
-        return self if self.dtype == dtype else self.graph.convert(self, dtype)
+        if self.dtype == dtype and not self._is_number:
+            return self
+        return self.graph.convert(self, dtype)
 
     def reshape(self, *dims: Any, order: str = 'C') -> 'Value':
         """The elements, in order, with other sizes; one of them may be -1."""

@@ -24,6 +24,16 @@ def mean_square(context: kiln.Context) -> kiln.Graph:
     return graph
 
 
+@kiln.jit
+def doubled(x: kiln.Value) -> kiln.Value:
+    return x + x
+
+
+@kiln.jit(device='XLA_CPU:0', static_argnums=1)
+def power(x: kiln.Value, n: int) -> kiln.Value:
+    return x if n == 1 else x * x
+
+
 with kiln.Context(threads=1) as context:
     executable: kiln.Executable = mean_square(context).compile(symbols={'n': 2})
     results = executable(numpy.ones((2, 3), numpy.float32))
@@ -37,6 +47,8 @@ with kiln.Context(threads=1) as context:
         if error.code == kiln.Code.CANCELLED:
             print(error.message)
     print(first.shape.dims, first.dtype.name, executable.cost.flops)
+    twice: kiln.Buffer = kiln.jit(doubled, context=context)(power(numpy.ones(2), 2))
+    print(twice, doubled.cache_info().hits)
 '''
 # Each line is a mistake that the types tell.
 MISTAKES = '''
@@ -49,6 +61,7 @@ graph.add(graph.parameter('f32'))
 graph.slice(graph.parameter('f32'), 1, 2)
 graph.parameter('f32').shape.append(1)
 kiln.Buffer('address')
+kiln.jit(device=3)
 '''
 
 
@@ -95,7 +108,7 @@ class TypingTest(unittest.TestCase):
     def test_mistakes_are_seen(self):
         status, printed = self.check(self.program(MISTAKES))
         self.assertEqual(status, 1, printed)
-        for line in range(6, 11):
+        for line in range(6, 12):
             self.assertIn('program.py:{}: error'.format(line), printed)
 
 

@@ -1,0 +1,449 @@
+"""Functions of arrays that are compiled when they are called."""
+
+import functools
+import inspect
+import operator
+import os
+import sys
+import threading
+import types
+from collections import OrderedDict
+from typing import (Any, Callable, Dict, Hashable, Iterator, List, NamedTuple, Optional, Sequence,
+                    Tuple, Union, overload)
+
+from ._dtypes import DType, numpy_dtype
+from ._library import lean
+from ._operators import as_number
+from .context import Context
+from .device import Buffer, Device
+from .executable import Executable
+from .graph import Graph
+from .session import Function
+from .value import Value
+
+# --- Structures: nested tuples, lists and dicts as hashable objects, and their leaves
+
+_LEAF = '*'
+
+
+def _flatten(tree: Any, leaves: List[Any]) -> Any:
+    """The structure of a tree, whose leaves are appended to a list: for a container its type, its
+    children's structures and, for a dict, its keys; for None itself.
+    """
+    if not isinstance(tree, (tuple, list, dict)):
+        if tree is None:
+            return None
+        if type(tree) is Value and tree.dtype.kind == 'tuple':
+            return tuple, tuple([_flatten(child, leaves) for child in tree])
+        leaves.append(tree)
+        return _LEAF
+    if isinstance(tree, dict):
+        return dict, tuple([_flatten(child, leaves) for child in tree.values()]), tuple(tree)
+    kind = type(tree)
+    if not hasattr(kind, '_fields'):
+        kind = tuple if isinstance(tree, tuple) else list
+    return kind, tuple([_flatten(child, leaves) for child in tree])
+
+
+def _unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
+    """The tree of a structure with these leaves."""
+    if structure is None:
+        return None
+    if structure is _LEAF:
+        return next(leaves)
+    kind = structure[0]
+    children = [_unflatten(child, leaves) for child in structure[1]]
+    if kind is dict:
+        return dict(zip(structure[2], children))
+    return kind(*children) if hasattr(kind, '_fields') else kind(children)
+
+
+def _paths(structure: Any, path: str) -> Iterator[str]:
+    """A name for each leaf, such as 'params.weights.0'."""
+    if structure is None:
+        return
+    if structure is _LEAF:
+        yield path
+        return
+    keys = structure[2] if structure[0] is dict else getattr(
+        structure[0], '_fields', range(len(structure[1])))
+    for key, child in zip(keys, structure[1]):
+        yield from _paths(child, '{}.{}'.format(path, key))
+
+
+# --- Leaves
+
+# Element type and sizes of an argument, and whether it is a number.
+_Spec = Tuple[str, Tuple[int, ...], bool]
+_NUMBERS: Dict[type, _Spec] = {bool: ('pred', (), True), int: ('s64', (), True),
+                               float: ('f64', (), True), complex: ('c128', (), True)}
+_names: Dict[Any, str] = {}  # of NumPy's types
+
+
+def _name_of(dtype: Any) -> str:
+    name = _names.get(dtype)
+    if name is None:
+        name = _names[dtype] = DType(dtype).name
+    return name
+
+
+def _spec(leaf: Any) -> Optional[_Spec]:
+    """The spec of a number, an array of NumPy's or a buffer; None for other objects."""
+    kind = type(leaf)
+    if kind is Buffer:
+        shape = leaf.shape
+        return shape.dtype, shape.dims, False
+    number = _NUMBERS.get(kind)
+    if number is not None:
+        return number
+    numpy = sys.modules.get('numpy')
+    if numpy is not None and isinstance(leaf, (numpy.ndarray, numpy.generic)):
+        return _name_of(leaf.dtype), leaf.shape, isinstance(leaf, numpy.generic)
+    for base in (int, float, complex):  # an IntEnum is an int
+        if isinstance(leaf, base):
+            return _NUMBERS[base]
+    return None
+
+
+def _number_array(number: Any, dtype: str) -> Any:
+    import numpy
+    return numpy.array(number, numpy_dtype(dtype))
+
+
+# --- Programs
+
+class CacheInfo(NamedTuple):
+    """The cache of a function of `kiln.jit`, as functools.lru_cache reports it."""
+
+    hits: int
+    """calls whose signature was there"""
+    misses: int
+    """calls whose signature was new"""
+    maxsize: int
+    """the most programs kept"""
+    currsize: int
+    """programs kept now"""
+
+
+_device_of = lean('kiln_buffer_device')
+
+
+class _Program:
+    """A compiled signature; made by the thread that holds the lock."""
+
+    __slots__ = ('lock', 'run', 'structure', 'failed')
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.run: Optional[Callable[[List[Any]], List[Buffer]]] = None
+        self.structure: Any = None  # of the results
+        self.failed = False
+
+
+def _runner(compiled: Union[Executable, Function], context: Context, device: Device
+            ) -> Callable[[List[Any]], List[Buffer]]:
+    """A call of a compiled graph, with arguments from any device, of any context."""
+    # A function copies buffers itself from other devices of its context.
+    homes = {d._as_parameter_ for d in
+             (context.devices if isinstance(compiled, Function) else [device])}
+
+    def run(leaves: List[Any]) -> List[Buffer]:
+        for i, leaf in enumerate(leaves):
+            if type(leaf) is Buffer and _device_of(leaf._as_parameter_) not in homes:
+                leaves[i] = leaf.to(device)
+        return compiled(*leaves)
+
+    return run
+
+
+class Jitted:
+    """A function of `kiln.jit`. Any number of threads may call it at once: a signature is compiled
+    by the first of them.
+
+    Attributes:
+        __wrapped__: the function itself
+    """
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], context: Optional[Context],
+                 device: Union[None, str, Device], static_argnums: Union[int, Sequence[int]],
+                 must_compile: bool, max_programs: int) -> None:
+        if not callable(function):
+            raise TypeError('{!r} cannot be called'.format(function))
+        if isinstance(device, Device) and context is None:
+            raise ValueError('{!r} needs its context: jit(context=..., device=...)'.format(device))
+        if max_programs < 1:
+            raise ValueError('max_programs is {}'.format(max_programs))
+        functools.update_wrapper(self, function)
+        self.__wrapped__ = function
+        self._context, self._device_wanted = context, device
+        self._must_compile, self._max_programs = must_compile, max_programs
+        self._names = _parameter_names(function)
+        self._static = self._static_positions(static_argnums)
+        self._static_names = frozenset(self._names[i] for i in self._static if i < len(self._names))
+        self._lock = threading.Lock()
+        self._programs: 'OrderedDict[Hashable, _Program]' = OrderedDict()
+        self._hits = self._misses = 0
+        self._device_used: Optional[Tuple[Context, Device]] = None
+
+    def __repr__(self) -> str:
+        return '<kiln.jit {}>'.format(getattr(self, '__qualname__', self.__wrapped__))
+
+    def __get__(self, instance: Any, _owner: Optional[type] = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def _static_positions(self, static_argnums: Union[int, Sequence[int]]) -> Tuple[int, ...]:
+        """The numbers of static arguments; negative ones count from the last parameter."""
+        given = ([operator.index(static_argnums)] if hasattr(static_argnums, '__index__')
+                 else list(static_argnums))
+        positions = []
+        for number in given:
+            if not -len(self._names) <= number and number < 0:
+                raise ValueError('static_argnums has {}; the function has {} parameters'.format(
+                    number, len(self._names)))
+            positions.append(number % len(self._names) if number < 0 else number)
+        return tuple(sorted(set(positions)))
+
+    # --- Calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function, compiled. With a value of a graph, as in another function that is
+        traced, it becomes part of that graph.
+        """
+        leaves: List[Any] = []
+        static, dynamic, named = self._split(args, kwargs)
+        structure = _flatten((dynamic, named), leaves)
+        if Value in map(type, leaves):
+            return self.__wrapped__(*args, **kwargs)
+        context, device = self._place()
+        specs = self._specs(leaves, structure, device)
+        key = (context, structure, specs, static)
+        program = self._program(key)
+        while program.run is None:
+            with program.lock:
+                if program.run is None and not program.failed:
+                    self._make(program, key, device, len(args))
+            if program.failed:
+                program = self._program(key)
+        return _unflatten(program.structure, iter(program.run(leaves)))
+
+    def _split(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+               ) -> Tuple[Hashable, Tuple[Any, ...], Dict[str, Any]]:
+        """Static arguments, by position or name; the other positional and the other named ones."""
+        if not self._static:
+            return (), args, kwargs
+        static: List[Tuple[Any, type, Any]] = [
+            (i, type(args[i]), args[i]) for i in self._static if i < len(args)]
+        static += [(name, type(kwargs[name]), kwargs[name])
+                   for name in sorted(self._static_names & kwargs.keys())]
+        for number, _, argument in static:
+            try:
+                hash(argument)
+            except TypeError:
+                raise TypeError('{}: the static argument {} is a {}, which has no hash'.format(
+                    self._title(), number, type(argument).__name__)) from None
+        return (tuple(static), tuple(arg for i, arg in enumerate(args) if i not in self._static),
+                {name: arg for name, arg in kwargs.items() if name not in self._static_names})
+
+    def _place(self) -> Tuple[Context, Device]:
+        """The context and the device."""
+        context = default_context() if self._context is None else self._context
+        used = self._device_used
+        if used is None or used[0] is not context:
+            wanted = self._device_wanted
+            device = wanted if isinstance(wanted, Device) else context.device(wanted or 'CPU:0')
+            used = self._device_used = (context, device)
+        return used
+
+    def _specs(self, leaves: List[Any], structure: Any, device: Device) -> Tuple[_Spec, ...]:
+        """The specs of all leaves; numbers become arrays, and other objects buffers."""
+        specs = []
+        for i, leaf in enumerate(leaves):
+            try:
+                spec = _spec(leaf)
+                if spec is None:
+                    leaves[i] = leaf = device._argument(leaf, 'f64')
+                    spec = leaf.shape.dtype, leaf.shape.dims, False
+                elif spec[2]:
+                    leaves[i] = _number_array(leaf, spec[0])
+            except (TypeError, ValueError) as error:
+                path = list(self._leaf_names(structure))[i]
+                raise TypeError('{}: the argument {} is neither an array nor a number ({}); other '
+                                'objects can be static_argnums'.format(
+                                    self._title(), path, error)) from error
+            specs.append(spec)
+        return tuple(specs)
+
+    def _title(self) -> str:
+        return str(getattr(self.__wrapped__, '__name__', 'function'))
+
+    def _leaf_names(self, structure: Any) -> Iterator[str]:
+        """A name for each argument of the graph."""
+        _, (positional, named) = structure
+        at = [i for i in range(len(positional[1]) + len(self._static)) if i not in self._static]
+        for number, child in zip(at, positional[1]):
+            name = self._names[number] if number < len(self._names) else 'arg{}'.format(number)
+            yield from _paths(child, name)
+        for name, child in zip(named[2], named[1]):
+            yield from _paths(child, name)
+
+    # --- Programs
+
+    def _program(self, key: Hashable) -> _Program:
+        """The program of a signature, possibly still to be made."""
+        with self._lock:
+            program = self._programs.get(key)
+            if program is not None and not program.failed:
+                self._hits += 1
+                self._programs.move_to_end(key)
+                return program
+            self._misses += 1
+            program = self._programs[key] = _Program()
+            while len(self._programs) > self._max_programs:
+                self._programs.popitem(last=False)
+            return program
+
+    def _make(self, program: _Program, key: Any, device: Device, count: int) -> None:
+        """Traces the function for a signature, and compiles the graph."""
+        context, structure, specs, static = key
+        try:
+            graph = context.graph(self._title())
+            results = self._traced(graph, structure, specs, static, count)
+            leaves: List[Any] = []
+            program.structure = _flatten(results, leaves)
+            if not leaves:
+                program.run = lambda _leaves: []
+                return
+            graph.set_results(*[self._result(graph, leaf) for leaf in leaves])
+            compiled: Union[Executable, Function] = (
+                graph.compile(device) if self._must_compile else Function(graph, device))
+            program.run = _runner(compiled, context, device)
+        except BaseException:
+            program.failed = True
+            with self._lock:
+                if self._programs.get(key) is program:
+                    del self._programs[key]
+            raise
+
+    def _traced(self, graph: Graph, structure: Any, specs: Sequence[_Spec], static: Any,
+                count: int) -> Any:
+        """What the function returns for parameters of a graph."""
+        values = []
+        for (dtype, dims, is_number), name in zip(specs, self._leaf_names(structure)):
+            value = graph.parameter(dtype, dims, name)
+            values.append(as_number(value) if is_number else value)
+        dynamic, named = _unflatten(structure, iter(values))
+        fixed = {where: argument for where, _, argument in static}
+        rest = iter(dynamic)
+        args = [fixed.pop(i) if i in fixed else next(rest) for i in range(count)]
+        return self.__wrapped__(*args, **named, **fixed)
+
+    def _result(self, graph: Graph, leaf: Any) -> Value:
+        if not isinstance(leaf, Value):
+            try:
+                return graph.constant(leaf)
+            except (TypeError, ValueError) as error:
+                raise TypeError('{} returns a {}, which is neither an array nor a number'.format(
+                    self._title(), type(leaf).__name__)) from error
+        if leaf.graph is not graph:
+            raise ValueError('{} returns {!r} of another graph, kept from another call'.format(
+                self._title(), leaf.shape))
+        return leaf
+
+    # --- The cache
+
+    def cache_info(self) -> CacheInfo:
+        """The use of the cache."""
+        with self._lock:
+            return CacheInfo(self._hits, self._misses, self._max_programs, len(self._programs))
+
+    def cache_clear(self) -> None:
+        """Drops all programs, and sets the counts to 0."""
+        with self._lock:
+            self._programs.clear()
+            self._hits = self._misses = 0
+
+
+def _parameter_names(function: Callable[..., Any]) -> List[str]:
+    """The names of positional parameters."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return []
+    return [p.name for p in parameters
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+@overload
+def jit(function: Callable[..., Any], *, context: Optional[Context] = ...,
+        device: Union[None, str, Device] = ..., static_argnums: Union[int, Sequence[int]] = ...,
+        must_compile: bool = ..., max_programs: int = ...) -> Jitted: ...
+
+
+@overload
+def jit(*, context: Optional[Context] = ..., device: Union[None, str, Device] = ...,
+        static_argnums: Union[int, Sequence[int]] = ..., must_compile: bool = ...,
+        max_programs: int = ...) -> Callable[[Callable[..., Any]], Jitted]: ...
+
+
+def jit(function: Optional[Callable[..., Any]] = None, *, context: Optional[Context] = None,
+        device: Union[None, str, Device] = None, static_argnums: Union[int, Sequence[int]] = (),
+        must_compile: bool = True, max_programs: int = 64) -> Any:
+    """Compiles a function of arrays when it is called; a decorator, `@kiln.jit` or
+    `@kiln.jit(device='GPU:0')`.
+
+    Arguments are arrays, buffers and numbers, and tuples, lists, dicts and None of them. For each
+    new signature (these structures, element types and sizes) the function is called once with
+    values of a new graph in their place, and the graph is compiled. So it computes with operators,
+    NumPy's functions, `kiln.nn` and methods of `x.graph`; what else it does is done by that call
+    only. Results are buffers in the structure that the function returns. Arrays and numbers from
+    elsewhere are constants.
+
+    A number, or a NumPy scalar, is an argument as well: other values need no compilation. With
+    operators and NumPy's functions it takes the element type of the array it meets, as in NumPy,
+    and so do results of numbers only; an int that does not fit is cut off. Ops of the graph and
+    `kiln.nn` take it as it is, f64 or s64: `astype` converts. An argument that decides in Python
+    (`if`, `range`) needs `static_argnums`.
+
+    Args:
+        context: None: `kiln.default_context()`. Buffers of other contexts and devices are copied
+        device: its name, or a device of `context`; None: CPU:0
+        static_argnums: the number of an argument, or several, whose values are part of the
+            signature; they are hashable, and passed to the function as they are
+        must_compile: whether the graph is compiled as a whole, or the call fails. False: clusters
+            are compiled, and other ops run op by op (`Function`)
+        max_programs: the most programs kept; the least recently used one goes
+    """
+    def decorate(decorated: Callable[..., Any]) -> Jitted:
+        return Jitted(decorated, context, device, static_argnums, must_compile, max_programs)
+
+    return decorate if function is None else decorate(function)
+
+
+_default: Optional[Context] = None
+_default_lock = threading.Lock()
+
+
+def default_context() -> Context:
+    """The context of functions of `kiln.jit` that are given none. It is made when it is first
+    needed, and again after it was closed; a child of fork() has its own.
+    """
+    global _default
+    found = _default
+    if found is None or found.closed:
+        with _default_lock:
+            found = _default
+            if found is None or found.closed:
+                found = _default = Context()
+    return found
+
+
+def _after_fork() -> None:
+    global _default, _default_lock
+    _default = None  # its threads are the parent's
+    _default_lock = threading.Lock()  # another thread may have held it
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_after_fork)
