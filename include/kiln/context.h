@@ -70,7 +70,8 @@ typedef int32_t kiln_gpu_library;
 typedef struct kiln_context_options {
   size_t struct_size; /**< set by kiln_context_options_init() */
   int32_t threads;    /**< threads that run kernels, including the caller's: 0 for as many as the
-                           process may use, 1 for the caller's only (no thread is created) */
+                           process may use, 1 for the caller's only (no thread is created, but by the
+                           first kiln_execute_options::timeout_ns) */
   int32_t callbacks_from_any_thread; /**< 1: the library's threads may call the callbacks too */
   /** Returns `bytes` bytes at a multiple of `alignment` (a power of two), or NULL. May be called by
    *  several threads at once. NULL: the library's own. */

@@ -259,11 +259,14 @@ typedef struct kiln_execute_options {
                                all earlier work of the device and before all later work of it. The
                                stream must stay until the execution has ended. INVALID_ARGUMENT on
                                other devices and for sessions */
+  int64_t timeout_ns;     /**< time limit of the execution in nanoseconds, from the call on; an
+                               execution beyond it ends with DEADLINE_EXCEEDED, as soon as with
+                               `cancel`; 0: none; not negative */
 } kiln_execute_options;
 
 /** Makes default ::kiln_execute_options of a variable. */
 #define KILN_EXECUTE_OPTIONS_INIT \
-  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0, NULL }
+  { sizeof(kiln_execute_options), 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0 }
 
 /** Sets `size` bytes at `options` to the defaults; pass sizeof(kiln_execute_options). NULL, or a
  *  size below that of `struct_size` itself, does nothing. Any thread. \since 0.1 */

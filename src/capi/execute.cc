@@ -1,6 +1,8 @@
 #include "capi/execute.h"
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <string_view>
 
 #include "capi/handle.h"
@@ -16,6 +18,9 @@ Status CheckOptions(const kiln_execute_options& options, const RunSubject& subje
     return InvalidArgument("kiln_execute_options.stream is set; '", subject.name, "' runs on ",
                            subject.devices,
                            ", and only executables on GPUs of the CUDA driver take a stream");
+  }
+  if (options.timeout_ns < 0) {
+    return InvalidArgument("kiln_execute_options.timeout_ns is ", options.timeout_ns);
   }
   if (options.threads < 0) {
     return InvalidArgument("kiln_execute_options.threads is ", options.threads);
@@ -69,6 +74,13 @@ Result<client::ExecuteOptions> ReadExecuteOptions(const kiln_execute_options* op
   client::ExecuteOptions execute{
       .threads = read.threads, .cancel = read.cancel, .stream = read.stream};
   KILN_ASSIGN_OR_RETURN(execute.donated, DonationsOf(read, subject));
+  if (read.timeout_ns > 0) {
+    const auto limit = std::make_shared<client::TimeLimit>(
+        subject.client.time_limits(), read.cancel,
+        client::TimeLimit::Clock::now() + std::chrono::nanoseconds(read.timeout_ns));
+    execute.cancel = limit->flag();
+    execute.limit = limit;
+  }
   return execute;
 }
 
@@ -84,7 +96,8 @@ Result<client::Execution> BindExecution(Ref<const Executable> executable,
                                         kiln_buffer* const* results, size_t result_count) {
   KILN_ASSIGN_OR_RETURN(
       client::ExecuteOptions execute,
-      ReadExecuteOptions(options, {.name = executable->name(),
+      ReadExecuteOptions(options, {.client = executable->client(),
+                                   .name = executable->name(),
                                    .signature = executable->signature(),
                                    .devices = executable->device().name(),
                                    .takes_streams = executable->takes_streams()}));

@@ -11,6 +11,7 @@ namespace kiln::capi {
 
 // A program of any kind, for the checks of the options of its runs.
 struct RunSubject {
+  client::Client& client;
   std::string_view name;
   const program::Signature& signature;
   std::string_view devices;

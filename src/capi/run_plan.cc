@@ -32,7 +32,8 @@ Status RunPlan(const session::Plan& plan, const kiln_execute_options* options,
     return OkStatus();
   }
   KILN_ASSIGN_OR_RETURN(client::ExecuteOptions execute,
-                        ReadExecuteOptions(options, {.name = plan.name(),
+                        ReadExecuteOptions(options, {.client = plan.client(),
+                                                     .name = plan.name(),
                                                      .signature = plan.signature(),
                                                      .devices = "the devices of a session"}));
   KILN_RETURN_IF_ERROR(CheckBufferList(plan.name(), "feed", feed_count, feeds));

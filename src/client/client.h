@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "client/deferred.h"
 #include "client/device.h"
+#include "client/time_limit.h"
 #include "flags/flags.h"
 #include "runtime/arena.h"
 #include "runtime/custom_calls.h"
@@ -83,6 +84,9 @@ class Client : public Counted<Client> {
   // Of hlo_graph_N.dot, from 0.
   int64_t NextGraphNumber() { return graphs_.fetch_add(1, std::memory_order_relaxed); }
 
+  // Of executions.
+  TimeLimits& time_limits() { return time_limits_; }
+
   bool callbacks_from_any_thread() const { return options_.callbacks_from_any_thread; }
   // Whether work may be asynchronous: not without a thread for it, or with callbacks not allowed on
   // that thread.
@@ -139,6 +143,7 @@ class Client : public Counted<Client> {
   mutable std::mutex trace_mutex_;
   std::shared_ptr<TraceSink> trace_;
 
+  TimeLimits time_limits_;
   // The last member: the jobs of their queues are done before the rest goes.
   std::vector<std::unique_ptr<Device>> devices_;
 };

@@ -185,7 +185,7 @@ Status Execution::RunToEnd() const {
 Status Execution::RunNow() {
   KILN_RETURN_IF_ERROR(WaitForBuffers());
   KILN_RETURN_IF_ERROR(Donate());
-  return RunToEnd();
+  return Explain(RunToEnd());
 }
 
 Ref<Event> Execution::RunHere() {
@@ -195,7 +195,7 @@ Ref<Event> Execution::RunHere() {
     for (const Ref<Buffer>& argument : arguments_) {
       if (Ref<Event> value = argument->value()) KILN_RETURN_IF_ERROR(value->Wait());
     }
-    return RunToEnd();
+    return Explain(RunToEnd());
   });
   if (!status.ok()) {
     for (const Ref<Buffer>& result : results_) result->AddUse(event, true);
@@ -254,6 +254,7 @@ class Execution::QueuedRun : public Queue::Job {
 
  private:
   void End(Status status) noexcept {
+    status = run_->Explain(std::move(status));
     // Everything is released before the event is ready.
     running_.reset();
     dependencies_.Clear();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/ref.h"
@@ -11,14 +12,16 @@
 #include "client/buffer.h"
 #include "client/event.h"
 #include "client/executable.h"
+#include "client/time_limit.h"
 
 namespace kiln::client {
 
 struct ExecuteOptions {
-  int threads = 0;                  // at most; 0: the device's share
-  const int32_t* cancel = nullptr;  // not 0 ends the run with CANCELLED; stays until its end
-  void* stream = nullptr;           // of the caller's, which the run is put on
-  std::vector<bool> donated;        // by argument; empty where none is
+  int threads = 0;                         // at most; 0: the device's share
+  const int32_t* cancel = nullptr;         // not 0 ends the run with CANCELLED; stays until its end
+  std::shared_ptr<const TimeLimit> limit;  // whose flag is `cancel`; null: none
+  void* stream = nullptr;                  // of the caller's, which the run is put on
+  std::vector<bool> donated;               // by argument; empty where none is
 };
 
 class Execution {
@@ -66,6 +69,10 @@ class Execution {
   // On this thread, at once; a failure is the event's.
   Ref<Event> RunHere();
   Status RunToEnd() const;
+  // The outcome of the run in the terms of its options.
+  Status Explain(Status status) const {
+    return options_.limit ? options_.limit->Explain(std::move(status)) : status;
+  }
 
   Ref<const Executable> executable_;
   ExecuteOptions options_;

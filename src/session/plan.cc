@@ -224,7 +224,9 @@ Status Plan::Run(const client::ExecuteOptions& options, std::span<Buffer* const>
                              : run.Start(unit, *programs_[id], given);
     if (!status.ok()) break;
   }
-  KILN_RETURN_IF_ERROR(run.Finish(std::move(status)));
+  status = run.Finish(std::move(status));
+  if (options.limit) status = options.limit->Explain(std::move(status));
+  KILN_RETURN_IF_ERROR(status);
   std::vector<std::pair<std::string, Ref<Buffer>>> assigned;
   for (size_t i = 0; i < uses_.writes.size(); ++i) {
     assigned.emplace_back(uses_.writes[i], run.ResultOf(units_.fetches[fetches.size() + i]));

@@ -31,6 +31,7 @@ class Plan {
        IdVector<UnitId, std::unique_ptr<UnitProgram>> programs, RunInfo info,
        std::shared_ptr<Variables> variables, VariableUses uses);
 
+  client::Client& client() const { return client_; }
   const std::string& name() const { return graph_->name(); }
   // The cost of the programs made before any run.
   const RunInfo& info() const { return info_; }

@@ -207,7 +207,8 @@ class ExecuteOptions(ctypes.Structure):
                 ('donated_count', c_size_t),
                 ('kept', POINTER(c_size_t)),
                 ('kept_count', c_size_t),
-                ('stream', c_void_p)]
+                ('stream', c_void_p),
+                ('timeout_ns', c_int64)]
 
 
 class NamedBuffer(ctypes.Structure):

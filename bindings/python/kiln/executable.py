@@ -63,8 +63,10 @@ _DEFAULTS = options(_structs.ExecuteOptions, lib.kiln_execute_options_init)
 
 
 def _execute_options(threads: int, cancel: Optional[Cancellation], stream: Optional[int] = None,
-                     donate: Donation = False) -> Any:
+                     donate: Donation = False, timeout: Optional[float] = None) -> Any:
     struct = _structs.ExecuteOptions.from_buffer_copy(_DEFAULTS)
+    if timeout is not None:
+        struct.timeout_ns = max(1, round(timeout * 1e9))
     struct.threads, struct.stream, struct.donate_aliased = threads, stream, int(donate is True)
     if cancel is not None:
         struct.cancel = ctypes.pointer(cancel._flag)
@@ -327,7 +329,8 @@ class Executable(Handle):
 
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
             threads: int = 0, cancel: Optional[Cancellation] = None,
-            stream: Optional[int] = None, donate: Donation = False) -> List[Buffer]:
+            stream: Optional[int] = None, donate: Donation = False,
+            timeout: Optional[float] = None) -> List[Buffer]:
         """Executes, and returns when the results are ready. Ctrl-C cancels it, and sets `cancel`.
         An execution that does not end at once continues in the background, and buffers in `results`
         are not ready until it has ended.
@@ -341,19 +344,20 @@ class Executable(Handle):
             stream: the address of a CUstream in whose order it is done, on a GPU
             donate: the numbers of donated arguments: results aliased with them are made in their
                 memory. True: all aliased arguments
+            timeout: the time limit in seconds
         """
         buffers = self._bound(arguments, donate)
         for buffer in buffers + [r for r in results or () if r is not None]:
             buffer.settle()
         made_results = _Results(self._result_count, results)
-        if self._is_brief and cancel is None and stream is None:
+        if self._is_brief and cancel is None and stream is None and timeout is None:
             error = _run(self._as_parameter_, self._usual_options(threads, donate),
                          _places(buffers), len(buffers), made_results.places, made_results.count)
             if error is not None:
                 raise_error(error)
             return made_results.buffers()
         flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag, stream, donate)
+        struct = _execute_options(threads, flag, stream, donate, timeout)
 
         def execute() -> List[Buffer]:
             lib.kiln_executable_run(self, ctypes.byref(struct), _places(buffers), len(buffers),

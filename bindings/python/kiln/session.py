@@ -80,7 +80,8 @@ class Session(Handle):
 
     def run(self, feeds: Mapping['Value', Any], fetches: Sequence['Value'],
             results: Optional[Sequence[Optional[Buffer]]] = None, threads: int = 0,
-            cancel: Optional[Cancellation] = None) -> List[Buffer]:
+            cancel: Optional[Cancellation] = None,
+            timeout: Optional[float] = None) -> List[Buffer]:
         """Computes `fetches` from `feeds`, and returns when they are ready.
 
         Args:
@@ -89,6 +90,7 @@ class Session(Handle):
             results: for each fetch a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
             cancel: the means to cancel the execution
+            timeout: the time limit in seconds
         """
         buffers = [self.device._argument(array, value.shape.dtype)
                    for value, array in feeds.items()]
@@ -99,7 +101,7 @@ class Session(Handle):
             raise ValueError('there must be as many results as fetches')
         ids, count = _values(list(feeds))
         flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag)
+        struct = _execute_options(threads, flag, timeout=timeout)
 
         def execute() -> List[Buffer]:
             lib.kiln_session_run(self, ctypes.byref(struct), ids, _places(buffers), count,
@@ -189,7 +191,8 @@ class Function(Handle):
         return self.run(arguments)
 
     def run(self, arguments: Sequence[Any], results: Optional[Sequence[Optional[Buffer]]] = None,
-            threads: int = 0, cancel: Optional[Cancellation] = None) -> List[Buffer]:
+            threads: int = 0, cancel: Optional[Cancellation] = None,
+            timeout: Optional[float] = None) -> List[Buffer]:
         """Calls the function, and returns when the results are ready.
 
         Args:
@@ -197,6 +200,7 @@ class Function(Handle):
             results: for each result a buffer to write it into, or None for a new one
             threads: how many to use at most; 0: as many as the context has
             cancel: the means to cancel the execution
+            timeout: the time limit in seconds
         """
         if len(arguments) != len(self._parameters):
             raise ValueError(f'{len(arguments)} arguments are given; '
@@ -207,7 +211,7 @@ class Function(Handle):
             buffer.settle()
         made_results = _Results(self._result_count, results)
         flag = Cancellation() if cancel is None else cancel
-        struct = _execute_options(threads, flag)
+        struct = _execute_options(threads, flag, timeout=timeout)
 
         def execute() -> List[Buffer]:
             lib.kiln_function_call(self, ctypes.byref(struct), _places(buffers), len(buffers),

@@ -132,6 +132,7 @@ void FillOptions(World& w, Run& run, size_t arguments, bool has_loops) {
   o.kept = run.kept.data();
   o.kept_count = run.kept.size();
   if (w.Chance(1)) o.stream = &o;
+  if (w.Chance(5)) o.timeout_ns = w.Chance(90) ? w.Between(1, 2'000'000) : w.Between(-3, 0);
   run.text += Cat(", threads ", o.threads, o.cancel ? ", cancel" : "", ", donate_aliased ",
                   o.donate_aliased, ", donated {", Join(run.donated, ","), "}, kept {",
                   Join(run.kept, ","), "}");
