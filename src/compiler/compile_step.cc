@@ -58,12 +58,12 @@ Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
   return Generate(std::move(lowered), {std::move(launch)}, text, backend);
 }
 
-Result<program::Artefact> CompileCall(const program::Call& call, const program::LaunchInfo& info,
-                                      const Backend& backend) {
+Result<program::Artefact> CompileHostCall(const program::HostCall& call,
+                                          const program::LaunchInfo& info, const Backend& backend) {
   codegen::LoweredProgram lowered;
   lowered.program.name = call.target;
   lowered.program.launches = {info};
-  program::Call own{.target = call.target, .config = call.config, .id = program::LaunchId(0)};
+  program::HostCall own{.target = call.target, .config = call.config, .id = program::LaunchId(0)};
   for (const program::Slice& slice : call.args) {
     program::Slice argument = AddArgument(lowered.program, slice.bytes);
     argument.allocation =

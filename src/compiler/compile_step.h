@@ -19,8 +19,8 @@ Result<program::Artefact> CompileLaunch(const kernel::ScheduledKernel& kernel,
                                         const Backend& backend);
 
 // The same of a call. Arguments that are one slice are one, which the function must know.
-Result<program::Artefact> CompileCall(const program::Call& call, const program::LaunchInfo& info,
-                                      const Backend& backend);
+Result<program::Artefact> CompileHostCall(const program::HostCall& call,
+                                          const program::LaunchInfo& info, const Backend& backend);
 
 // All of a kernel that its code depends on: equal text, equal code for one target.
 std::string KernelText(const kernel::ScheduledKernel& kernel);

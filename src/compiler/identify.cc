@@ -25,7 +25,7 @@ class Digest {
       std::visit(Overloaded{
                      [&](const program::Launch& launch) { Add(uint64_t{launch.kernel.index()}); },
                      [](const program::Copy&) {},
-                     [&](const program::Call& call) {
+                     [&](const program::HostCall& call) {
                        Add(call.target);
                        Add(call.config);
                      },

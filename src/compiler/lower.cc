@@ -14,7 +14,7 @@
 #include "compiler/written.h"
 #include "ir/analysis/alias.h"
 #include "ir/analysis/cost.h"
-#include "ir/call.h"
+#include "ir/host_call.h"
 #include "kernel/build.h"
 #include "kernel/bundle.h"
 #include "kernel/chain.h"
@@ -111,7 +111,7 @@ class Lowering {
 
  private:
   static bool IsKernel(const Instruction& i) {
-    if (ir::IsAlias(i) || ir::IsCall(i)) return false;
+    if (ir::IsAlias(i) || ir::IsHostCall(i)) return false;
     // Of tokens only results of the program are left, which are no memory.
     return i.opcode() == Opcode::kFusion || !HasTrait(i.opcode(), kStructural);
   }
@@ -128,7 +128,7 @@ class Lowering {
       if (i->opcode() == Opcode::kWhile || i->opcode() == Opcode::kConditional) {
         for (const Computation* callee : i->called()) KILN_RETURN_IF_ERROR(BuildKernels(*callee));
       }
-      if (ir::IsCall(*i)) KILN_RETURN_IF_ERROR(AddCall(*i));
+      if (ir::IsHostCall(*i)) KILN_RETURN_IF_ERROR(AddCall(*i));
       if (!IsKernel(*i)) continue;
       KILN_RETURN_IF_ERROR(interrupt_.Check());
       if (kernel::IsChain(*i)) {
@@ -150,7 +150,7 @@ class Lowering {
 
   Status AddCall(const Instruction& i) {
     CallSignature signature = ir::CallSignatureOf(i);
-    const auto* entry = runtime::lib::FindInLibrary(ir::CallTarget(i));
+    const auto* entry = runtime::lib::FindInLibrary(ir::HostCallTarget(i));
     if (entry && entry->scratch_bytes) {
       KILN_ASSIGN_OR_RETURN(signature.scratch_bytes, entry->scratch_bytes(signature));
     }
@@ -278,7 +278,7 @@ class Lowering {
         KILN_RETURN_IF_ERROR(EmitWhile(*i, steps));
       } else if (i->opcode() == Opcode::kConditional) {
         KILN_RETURN_IF_ERROR(EmitConditional(*i, steps));
-      } else if (ir::IsCall(*i)) {
+      } else if (ir::IsHostCall(*i)) {
         EmitCall(*i, steps);
       } else if (IsKernel(*i)) {
         KILN_RETURN_IF_ERROR(EmitLaunch(*i, steps));
@@ -302,7 +302,7 @@ class Lowering {
       EmitCopy(slice_of(i.operand(alias.operand), alias.leaf), to, steps);
       moved[{alias.operand, alias.leaf}] = to;
     }
-    program::Call call{.target = ir::CallTarget(i), .config = signature.Encode()};
+    program::HostCall call{.target = ir::HostCallTarget(i), .config = signature.Encode()};
     for (int64_t o = 0; o < i.operand_count(); ++o) {
       ForEachArray(*i.operand(o), [&](int64_t leaf) {
         auto it = moved.find({o, leaf});

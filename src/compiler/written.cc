@@ -219,7 +219,7 @@ class Checker {
     return OkStatus();
   }
 
-  Status Walk(const program::Call& call) {
+  Status Walk(const program::HostCall& call) {
     KILN_ASSIGN_OR_RETURN(CallSignature signature, CallSignature::Decode(call.config));
     const size_t results = signature.operands.size();
     for (size_t a = 0; a < results; ++a) KILN_RETURN_IF_ERROR(Read(call.args[a], call.id));

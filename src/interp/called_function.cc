@@ -5,12 +5,13 @@
 #include "interp/harness.h"
 #include "ir/analysis/alias.h"
 #include "ir/analysis/effects.h"
-#include "ir/call.h"
+#include "ir/host_call.h"
 
 namespace kiln::interp {
 
 CalledFunction CalledFunctionOf(const ir::Instruction& call) {
-  return {call.name(), ir::CallTarget(call), ir::CallSignatureOf(call), ir::AliasedArrays(call)};
+  return {call.name(), ir::HostCallTarget(call), ir::CallSignatureOf(call),
+          ir::AliasedArrays(call)};
 }
 
 std::vector<CalledFunction> CalledFunctionsOf(const ir::Module& module) {

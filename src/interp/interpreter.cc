@@ -14,6 +14,7 @@
 #include "interp/convolution.h"
 #include "interp/dot.h"
 #include "interp/elementwise.h"
+#include "interp/gather_scatter.h"
 #include "interp/harness.h"
 #include "interp/linear.h"
 #include "interp/map.h"
@@ -25,7 +26,6 @@
 #include "interp/shape_ops.h"
 #include "interp/sort.h"
 #include "interp/value.h"
-#include "interp/windows.h"
 #include "interp/work.h"
 #include "ir/analysis/effects.h"
 

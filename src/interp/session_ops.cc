@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "interp/bounded.h"
 #include "interp/elementwise.h"
-#include "ir/call.h"
+#include "ir/host_call.h"
 
 namespace kiln::interp {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "ops/gather_scatter.h"
 #include "ops/inference.h"
-#include "ops/windows.h"
 
 namespace kiln::ir {
 namespace {

@@ -105,10 +105,10 @@ void OrderByOutput(Kernel& kernel) {
   Renumber(kernel, replacements);
 }
 
-// The first pair of neighbours in `chain` that may merge, merged.
-bool MergeOne(Kernel& kernel, const std::vector<VariableId>& chain) {
-  for (size_t i = chain.size(); i-- > 1;) {
-    const VariableId a = chain[i - 1], b = chain[i];
+// The first pair of neighbours in `run` that may merge, merged.
+bool MergeOne(Kernel& kernel, const std::vector<VariableId>& run) {
+  for (size_t i = run.size(); i-- > 1;) {
+    const VariableId a = run[i - 1], b = run[i];
     if (kernel.variables[a].reduction != kernel.variables[b].reduction) continue;
     // Sizes of 0 stay apart: they have nothing to gain.
     if (kernel.variables[a].extent == 0 || kernel.variables[b].extent == 0) continue;
@@ -126,11 +126,11 @@ void CollapseVariables(Kernel& kernel) {
     if (kernel.variables[v].extent == 1) Erase(kernel, v);
   }
   OrderByOutput(kernel);
-  auto outer_chain = [&] {
+  auto outer_run = [&] {
     const IdRange<VariableId> outer = kernel.OuterVariables();
     return std::vector(outer.begin(), outer.end());
   };
-  while (MergeOne(kernel, outer_chain())) {
+  while (MergeOne(kernel, outer_run())) {
   }
   for (StageId s : kernel.stages.ids()) {
     while (MergeOne(kernel, kernel.stages[s].variables)) {

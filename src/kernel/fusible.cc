@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "ir/analysis/alias.h"
-#include "ir/call.h"
+#include "ir/host_call.h"
 #include "kernel/bundle.h"
 #include "kernel/chain.h"
 #include "kernel/fusion_analysis.h"
@@ -641,7 +641,7 @@ bool MayShareInBundle(const Instruction& bundle, int64_t operand, int64_t output
 
 bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t output,
                     FusionAnalysis& analysis) {
-  if (ir::IsCall(instruction)) return ir::MayShareInCall(instruction, operand, output);
+  if (ir::IsHostCall(instruction)) return ir::MayShareInCall(instruction, operand, output);
   FusionRole role = RoleOf(instruction);
   if (role == FusionRole::kNone) return false;
   if (role == FusionRole::kBundle) return MayShareInBundle(instruction, operand, output, analysis);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernel/combiner.h"
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 
 namespace kiln::kernel {
 namespace {

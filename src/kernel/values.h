@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 
 namespace kiln::kernel {
 

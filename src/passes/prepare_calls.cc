@@ -1,5 +1,5 @@
 #include "ir/analysis/effects.h"
-#include "ir/call.h"
+#include "ir/host_call.h"
 #include "passes/control/computations.h"
 #include "passes/passes.h"
 
@@ -85,7 +85,7 @@ Result<bool> PrepareCalls(ir::Module& module, const PassContext& context) {
     for (auto it = c->instructions().begin(); it != c->instructions().end();) {
       Instruction* i = *it++;
       if (i->opcode() == Opcode::kScatter) changed |= TakeInLayout(i);
-      if (ir::IsCall(*i)) changed |= DropMarker(i) || TakeRowMajor(i);
+      if (ir::IsHostCall(*i)) changed |= DropMarker(i) || TakeRowMajor(i);
     }
   }
   return changed;

@@ -28,7 +28,7 @@ int64_t BytesAccessed(const Program& program) {
     bytes += std::visit(Overloaded{
                             [&](const Launch& launch) { return program.launches[launch.id].bytes; },
                             [](const Copy& copy) { return 2 * copy.from.bytes; },
-                            [&](const Call& call) { return program.launches[call.id].bytes; },
+                            [&](const HostCall& call) { return program.launches[call.id].bytes; },
                             [](const While&) { return int64_t{0}; },
                             [](const Conditional&) { return int64_t{0}; },
                         },

@@ -40,7 +40,7 @@ struct StepPrinter {
   void operator()(const Copy& c) {
     out += Cat(Indent(), "copy ", SliceText(c.from), " to ", SliceText(c.to), "\n");
   }
-  void operator()(const Call& c) {
+  void operator()(const HostCall& c) {
     out += Cat(Indent(), "call ", c.target, "(", SlicesText(c.args), ")");
     if (c.id.valid()) out += Cat("  // ", Join(program.launches[c.id].op_names, ", "));
     out += "\n";

@@ -67,7 +67,7 @@ struct Copy {
 // A function outside generated code, by its name in the registry that the device resolves. `config`
 // is a CallSignature (tensor/call_signature.h), and `args` are its operands, results and, on a CPU,
 // scratch; a device that the function cannot get at has scratch on the host.
-struct Call {
+struct HostCall {
   std::string target;
   std::vector<Slice> args;
   std::string config;
@@ -90,7 +90,7 @@ struct Conditional {
 // The branch selected by the value of a conditional's index.
 size_t BranchAt(const std::byte* value, bool by_predicate, size_t branches);
 struct Step {
-  std::variant<Launch, Copy, Call, While, Conditional> what;
+  std::variant<Launch, Copy, HostCall, While, Conditional> what;
 };
 
 // A grid of a GPU's blocks, all of one size, with code of its own.

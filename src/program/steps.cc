@@ -6,17 +6,17 @@ bool HoldsSteps(const Step& step) {
   return std::visit(Overloaded{
                         [](const Launch&) { return false; },
                         [](const Copy&) { return false; },
-                        [](const Call&) { return false; },
+                        [](const HostCall&) { return false; },
                         [](const While&) { return true; },
                         [](const Conditional&) { return true; },
                     },
                     step.what);
 }
 
-std::vector<const Call*> CallSteps(const Program& program) {
-  std::vector<const Call*> calls;
+std::vector<const HostCall*> HostCallSteps(const Program& program) {
+  std::vector<const HostCall*> calls;
   for (const Steps* steps : {&program.prologue, &program.steps}) {
-    ForEach<Call>(*steps, [&](const Call& call) { calls.push_back(&call); });
+    ForEach<HostCall>(*steps, [&](const HostCall& call) { calls.push_back(&call); });
   }
   return calls;
 }

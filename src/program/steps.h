@@ -22,7 +22,7 @@ void ForEachList(AnyStep& step, F&& f) {
   std::visit(Overloaded{
                  [](const Launch&) {},
                  [](const Copy&) {},
-                 [](const Call&) {},
+                 [](const HostCall&) {},
                  [&](ConstLike<While, AnyStep>& loop) {
                    f(loop.condition, true);
                    f(loop.body, true);
@@ -68,7 +68,7 @@ void ForEachSlice(const Step& step, F&& f) {
                    f(copy.from);
                    f(copy.to);
                  },
-                 [&](const Call& call) { each(call.args); },
+                 [&](const HostCall& call) { each(call.args); },
                  [&](const While& loop) { f(loop.predicate); },
                  [&](const Conditional& conditional) { f(conditional.index); },
              },
@@ -77,7 +77,7 @@ void ForEachSlice(const Step& step, F&& f) {
 
 // Every Call step, those of the prologue first, then in the order in which they stand in the
 // program. Borrowed.
-std::vector<const Call*> CallSteps(const Program& program);
+std::vector<const HostCall*> HostCallSteps(const Program& program);
 
 // Whether the program's steps use an allocation: those of its prologue do not count.
 IdVector<AllocationId, bool> AllocationUses(const Program& program);

@@ -84,7 +84,7 @@ Result<ProgramCalls> ProgramCalls::Make(const program::Program& program,
   ProgramCalls calls;
   // Equal calls share a prepared function.
   std::map<std::pair<std::string_view, std::string_view>, std::shared_ptr<const Prepared>> known;
-  for (const program::Call* call : program::CallSteps(program)) {
+  for (const program::HostCall* call : program::HostCallSteps(program)) {
     calls.prepared_.resize(program.launches.size());
     auto& prepared = known[{call->target, call->config}];
     if (!prepared) {

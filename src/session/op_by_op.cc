@@ -56,7 +56,7 @@ class Replay {
   }
 
   Status Walk(const program::Launch& launch) { return RunOp(launch.id, launch.args); }
-  Status Walk(const program::Call& call) { return RunOp(call.id, call.args); }
+  Status Walk(const program::HostCall& call) { return RunOp(call.id, call.args); }
   Status Walk(const program::Copy& copy) {
     return prepared_.device.Copy(At(copy.to), At(copy.from), copy.from.bytes);
   }
@@ -222,11 +222,11 @@ Status OpByOpCompiler::CompileSteps(Prepared& prepared, const codegen::LoweredPr
                    [&](const program::Launch& launch) {
                      set(launch.id, Compile(lowered.KernelOf(launch), launch.args));
                    },
-                   [&](const program::Call& call) {
+                   [&](const program::HostCall& call) {
                      // Calls are distinct in messages, and cost nothing to compile: they are never
                      // shared.
                      const program::LaunchInfo& info = lowered.program.launches[call.id];
-                     set(call.id, Load(compiler::CompileCall(call, info, *backend_)));
+                     set(call.id, Load(compiler::CompileHostCall(call, info, *backend_)));
                    },
                    [](const program::Copy&) {},
                    [](const program::While&) {},

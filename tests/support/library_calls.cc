@@ -33,8 +33,8 @@ class Memory {
 Result<Literal> Run(const ir::Instruction& call, const std::vector<Literal>& operands,
                     int64_t in_place, runtime::ThreadPool& pool) {
   CallSignature signature = ir::CallSignatureOf(call);
-  const runtime::lib::Entry* entry = runtime::lib::FindInLibrary(ir::CallTarget(call));
-  if (!entry) return NotFound(ir::CallTarget(call));
+  const runtime::lib::Entry* entry = runtime::lib::FindInLibrary(ir::HostCallTarget(call));
+  if (!entry) return NotFound(ir::HostCallTarget(call));
   if (entry->scratch_bytes) {
     KILN_ASSIGN_OR_RETURN(signature.scratch_bytes, entry->scratch_bytes(signature));
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/call.h"
+#include "ir/host_call.h"
 #include "runtime/thread_pool.h"
 #include "tensor/literal.h"
 

@@ -231,7 +231,7 @@ class Entry {
     return OkStatus();
   }
 
-  Status EmitStep(const program::Call& call) {
+  Status EmitStep(const program::HostCall& call) {
     StoreArgs(call.args);
     Traced(call.id, [&] {
       ReturnIfError(CallTable(KILN_TABLE_CALL, b_.getInt32Ty(),

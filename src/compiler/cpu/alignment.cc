@@ -46,7 +46,7 @@ class Alignments {
   }
   void Visit(const program::Copy& copy) { Need(copy.to, kAlignment); }
   // The alignment guaranteed to functions.
-  void Visit(const program::Call& call) {
+  void Visit(const program::HostCall& call) {
     for (const program::Slice& slice : call.args) Need(slice, kAlignment);
   }
   void Visit(const program::While&) {}

@@ -31,7 +31,7 @@ double Of(const LoweredProgram& lowered, const program::Launch& launch) {
 double Of(const LoweredProgram&, const program::Copy& copy) {
   return kByte * static_cast<double>(copy.from.bytes + copy.to.bytes);
 }
-double Of(const LoweredProgram&, const program::Call&) { return kUnknown; }
+double Of(const LoweredProgram&, const program::HostCall&) { return kUnknown; }
 double Of(const LoweredProgram& lowered, const program::While& loop) {
   if (loop.trips < 0) return kUnknown;
   return static_cast<double>(loop.trips + 1) *

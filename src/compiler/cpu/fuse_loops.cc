@@ -66,7 +66,7 @@ class Fuser {
     nodes_left_ -= nodes;
   }
   void Walk(program::Copy&, bool) {}
-  void Walk(program::Call&, bool) {}
+  void Walk(program::HostCall&, bool) {}
   void Walk(program::While& loop, bool inside) {
     bool outermost = !inside && CountSteps(loop.condition) + CountSteps(loop.body) <= kMaxSteps;
     if (outermost) nodes_left_ = kMaxNodes;

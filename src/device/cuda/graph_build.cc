@@ -15,20 +15,20 @@ class Builder {
     const Functions& api = context_.api();
     KILN_RETURN_IF_ERROR(context_.Call(api.GraphCreate, &built_.graph, 0u));
     built_.nodes.assign(nodes_.size(), nullptr);
-    chain_ = {built_.graph, nullptr};
+    sequence_ = {built_.graph, nullptr};
     for (size_t i = 0; i < nodes_.size(); ++i) KILN_RETURN_IF_ERROR(Add(i));
     return context_.Call(api.GraphInstantiate, &built_.exec, built_.graph, 0ull);
   }
 
  private:
-  struct Chain {
+  struct Sequence {
     GraphHandle graph = nullptr;
     GraphNodeHandle last = nullptr;
   };
   // An open loop or conditional.
   struct Body {
     size_t node = 0;
-    Chain outside;
+    Sequence outside;
     int branch = 0;
     ConditionalHandle handle = 0;                // of a loop
     std::vector<GraphHandle> graphs;             // of all branches, where they are one node's
@@ -61,18 +61,18 @@ class Builder {
   }
 
   Status AddKernel(const KernelNode& parameters, GraphNodeHandle& made) {
-    KILN_RETURN_IF_ERROR(context_.Call(context_.api().GraphAddKernelNode, &made, chain_.graph,
+    KILN_RETURN_IF_ERROR(context_.Call(context_.api().GraphAddKernelNode, &made, sequence_.graph,
                                        After(), AfterCount(), &parameters));
-    chain_.last = made;
+    sequence_.last = made;
     return OkStatus();
   }
 
   Status AddCopy(size_t i) {
     const CopyNode copy = CopyOf(nodes_[i]);
     GraphNodeHandle made = nullptr;
-    KILN_RETURN_IF_ERROR(context_.Call(context_.api().GraphAddMemcpyNode, &made, chain_.graph,
+    KILN_RETURN_IF_ERROR(context_.Call(context_.api().GraphAddMemcpyNode, &made, sequence_.graph,
                                        After(), AfterCount(), &copy, context_.handle()));
-    built_.nodes[i] = chain_.last = made;
+    built_.nodes[i] = sequence_.last = made;
     return OkStatus();
   }
 
@@ -80,7 +80,7 @@ class Builder {
   Result<ConditionalHandle> MakeHandle() {
     ConditionalHandle handle = 0;
     KILN_RETURN_IF_ERROR(context_.Call(context_.driver().optional().GraphConditionalHandleCreate,
-                                       &handle, chain_.graph, context_.handle(), 0u, 0u));
+                                       &handle, sequence_.graph, context_.handle(), 0u, 0u));
     return handle;
   }
 
@@ -106,9 +106,9 @@ class Builder {
     node.context = context_.handle();
     GraphNodeHandle made = nullptr;
     KILN_RETURN_IF_ERROR(
-        context_.Call(context_.driver().optional().GraphAddNode, &made, chain_.graph, After(),
+        context_.Call(context_.driver().optional().GraphAddNode, &made, sequence_.graph, After(),
                       static_cast<const GraphEdge*>(nullptr), AfterCount(), &node));
-    chain_.last = made;
+    sequence_.last = made;
     if (node.body == nullptr) return Internal("the driver has made a conditional node of nothing");
     return std::vector<GraphHandle>(node.body, node.body + bodies);
   }
@@ -118,8 +118,8 @@ class Builder {
     KILN_ASSIGN_OR_RETURN(body.handle, MakeHandle());
     KILN_RETURN_IF_ERROR(AddSetter(i, body.handle, 0));
     KILN_ASSIGN_OR_RETURN(body.graphs, AddConditional(body.handle, ConditionalType::kWhile, 1));
-    body.outside = chain_;
-    chain_ = {body.graphs[0], nullptr};
+    body.outside = sequence_;
+    sequence_ = {body.graphs[0], nullptr};
     bodies_.push_back(std::move(body));
     return OkStatus();
   }
@@ -144,7 +144,7 @@ class Builder {
         KILN_RETURN_IF_ERROR(AddSetter(i, handle, static_cast<uint32_t>(branch)));
       }
     }
-    body.outside = chain_;
+    body.outside = sequence_;
     bodies_.push_back(std::move(body));
     return EnterBranch(0);
   }
@@ -153,17 +153,17 @@ class Builder {
     Body& body = bodies_.back();
     body.branch = branch;
     if (!body.graphs.empty()) {
-      chain_ = {body.graphs[static_cast<size_t>(branch)], nullptr};
+      sequence_ = {body.graphs[static_cast<size_t>(branch)], nullptr};
       return OkStatus();
     }
     // A node after the preceding branch's.
     const ConditionalHandle handle = body.own_handles[static_cast<size_t>(branch)];
     if (handle == 0) return OkStatus();
-    chain_ = body.outside;
+    sequence_ = body.outside;
     KILN_ASSIGN_OR_RETURN(const std::vector<GraphHandle> graphs,
                           AddConditional(handle, ConditionalType::kIf, 1));
-    body.outside = chain_;
-    chain_ = {graphs[0], nullptr};
+    body.outside = sequence_;
+    sequence_ = {graphs[0], nullptr};
     return OkStatus();
   }
 
@@ -173,7 +173,7 @@ class Builder {
     if (nodes_[body.node].kind == Kind::kWhile) {
       KILN_RETURN_IF_ERROR(AddSetter(body.node, body.handle, 0));
     }
-    chain_ = body.outside;
+    sequence_ = body.outside;
     return OkStatus();
   }
 
@@ -206,14 +206,16 @@ class Builder {
     }
   }
 
-  const GraphNodeHandle* After() const { return chain_.last != nullptr ? &chain_.last : nullptr; }
-  size_t AfterCount() const { return chain_.last != nullptr ? 1 : 0; }
+  const GraphNodeHandle* After() const {
+    return sequence_.last != nullptr ? &sequence_.last : nullptr;
+  }
+  size_t AfterCount() const { return sequence_.last != nullptr ? 1 : 0; }
 
   Context& context_;
   Conditions& conditions_;
   const std::span<const GraphNode> nodes_;
   BuiltGraph& built_;
-  Chain chain_;
+  Sequence sequence_;
   std::vector<Body> bodies_;
 };
 

@@ -243,7 +243,7 @@ Status GpuExecutable::Add(const program::Conditional& conditional, GpuSteps& ste
   return OkStatus();
 }
 
-Status GpuExecutable::Add(const program::Call& call, GpuSteps& steps) {
+Status GpuExecutable::Add(const program::HostCall& call, GpuSteps& steps) {
   const CallSignature& signature = calls_.at(call.id).signature;
   GpuHostCall made;
   made.call = &call;

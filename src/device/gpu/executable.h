@@ -58,7 +58,7 @@ class GpuExecutable : public runtime::LoadedExecutable {
   // Adds a step to the replayed ones.
   Status Add(const program::Launch& launch, GpuSteps& steps);
   Status Add(const program::Copy& copy, GpuSteps& steps);
-  Status Add(const program::Call& call, GpuSteps& steps);
+  Status Add(const program::HostCall& call, GpuSteps& steps);
   Status Add(const program::While& loop, GpuSteps& steps);
   Status Add(const program::Conditional& conditional, GpuSteps& steps);
   // The library gemm in place of a kernel's launches, or null.

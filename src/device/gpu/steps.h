@@ -42,7 +42,7 @@ struct GpuSegment {
 
 // A function on the host, on copies of its arrays there.
 struct GpuHostCall {
-  const program::Call* call = nullptr;
+  const program::HostCall* call = nullptr;
   // The place of each argument in host memory, with the copies before and after the call.
   struct Argument {
     program::Slice slice;  // of scratch none

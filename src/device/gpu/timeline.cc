@@ -231,7 +231,7 @@ void GpuTimeline::ShowDone(bool wait) {
   if (activities_) Listen(!wait);
   std::deque<Done> late;
   for (Done& done : done_) {
-    Call record = activities_ ? FindRecord(done) : Call();
+    Activities record = activities_ ? FindRecord(done) : Activities();
     if (!record.empty()) {
       GpuTimes times{record.front().start_ns, record.front().end_ns, activities_->error_ns()};
       for (const GpuActivity& a : record) times.end_ns = std::max(times.end_ns, a.end_ns);
@@ -246,7 +246,7 @@ void GpuTimeline::ShowDone(bool wait) {
   done_ = std::move(late);
 }
 
-GpuTimeline::Call GpuTimeline::FindRecord(const Done& done) {
+GpuTimeline::Activities GpuTimeline::FindRecord(const Done& done) {
   const GpuWork& work = *done.work;
   const bool is_graph = work.kind == GpuWork::Kind::kGraph;
   const bool in_pieces = work.kind == GpuWork::Kind::kCopy;
@@ -270,9 +270,9 @@ GpuTimeline::Call GpuTimeline::FindRecord(const Done& done) {
     if (!in_pieces || bytes >= work.bytes) break;
   }
   if (in_pieces && bytes != work.bytes) numbers.clear();
-  Call record;
+  Activities record;
   for (uint32_t number : numbers) {
-    Call call = std::move(calls_.extract(number).mapped());
+    Activities call = std::move(calls_.extract(number).mapped());
     record.insert(record.end(), call.begin(), call.end());
   }
   std::stable_sort(record.begin(), record.end(), [](const GpuActivity& a, const GpuActivity& b) {
@@ -281,7 +281,7 @@ GpuTimeline::Call GpuTimeline::FindRecord(const Done& done) {
   return record;
 }
 
-void GpuTimeline::ShowGraph(const Done& done, const Call& record) {
+void GpuTimeline::ShowGraph(const Done& done, const Activities& record) {
   // Kernels with the same code are identified by their order. A graph's loop repeats its kernels.
   std::map<std::pair<GpuActivity::Kind, std::string>, size_t> seen;
   for (const GpuActivity& a : record) {

@@ -141,7 +141,7 @@ class GpuTimeline {
     GpuWorkPtr work;
     std::optional<GpuTimes> times;
   };
-  using Call = std::vector<GpuActivity>;
+  using Activities = std::vector<GpuActivity>;
 
   std::shared_ptr<TraceSink> trace() const;
   void Keep(std::shared_ptr<TraceSink> trace, std::unique_ptr<GpuRecording> recording, bool ends);
@@ -155,8 +155,8 @@ class GpuTimeline {
   void ShowDone(bool wait);
   void Listen(bool all);
   // Removes and returns the calls that match its records, if any.
-  Call FindRecord(const Done& done);
-  void ShowGraph(const Done& done, const Call& record);
+  Activities FindRecord(const Done& done);
+  void ShowGraph(const Done& done, const Activities& record);
   void Show(const Done& done, const GpuWork& work, GpuTimes times, const char* timed_by);
 
   GpuMachine& machine_;
@@ -170,9 +170,9 @@ class GpuTimeline {
   std::shared_ptr<const GpuRecording::Anchor> anchor_;
   bool has_listened_ = false;
   std::unique_ptr<GpuActivities> activities_;
-  std::map<uint32_t, Call> calls_;   // that nobody has claimed yet
-  std::deque<Done> done_;            // that is still to be shown
-  std::map<int32_t, int64_t> ends_;  // of the last spans, by lane
+  std::map<uint32_t, Activities> calls_;  // that nobody has claimed yet
+  std::deque<Done> done_;                 // that is still to be shown
+  std::map<int32_t, int64_t> ends_;       // of the last spans, by lane
 
   std::mutex kept_mutex_;
   std::deque<Kept> kept_;  // transfers that may be under way; after all that they use

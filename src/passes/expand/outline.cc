@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/call.h"
+#include "ir/host_call.h"
 #include "kernel/schedule/scheduler.h"
 #include "passes/expand/expand.h"
 #include "passes/fusion/fusion.h"
@@ -27,7 +27,7 @@ bool HasOtherForm(const Shape& shape) {
 }
 
 bool BecomesSeveral(const Instruction& i) {
-  if (HasTrait(i.opcode(), kStructural) || ir::IsCall(i)) return false;
+  if (HasTrait(i.opcode(), kStructural) || ir::IsHostCall(i)) return false;
   return expand::IsExpanded(i.opcode()) || HasOtherForm(i.shape()) ||
          std::ranges::any_of(i.operands(),
                              [](const Instruction* o) { return HasOtherForm(o->shape()); });

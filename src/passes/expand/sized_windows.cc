@@ -1,7 +1,7 @@
 // Ops that read or write windows at places in other operands, in arrays with absent elements.
 #include <algorithm>
 
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 #include "passes/expand/sized.h"
 
 namespace kiln::passes::expand {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "ir/reducer.h"
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 #include "passes/simplify/simplify.h"
 #include "passes/simplify/starts.h"
 #include "passes/simplify/terms.h"

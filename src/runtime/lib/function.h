@@ -17,8 +17,8 @@ class Function {
  public:
   virtual ~Function() = default;
   // `args` are the addresses of the signature's operands, results and scratch, aligned to 64. A
-  // result may be in an operand's memory if ir/call.h allows it. Any number of threads may run it
-  // at once. The result does not depend on the frame's number of threads.
+  // result may be in an operand's memory if ir/host_call.h allows it. Any number of threads may run
+  // it at once. The result does not depend on the frame's number of threads.
   virtual Status Run(const kiln_frame* frame, void* const* args) const = 0;
   // Whether it is the user's, callable only on the user's own threads unless allowed otherwise.
   virtual bool is_users() const { return false; }

@@ -161,13 +161,13 @@ TEST_F(Programs, CallsGoByTheirPlaceAmongLaunchesAndTheirErrorsEndTheProgram) {
   Buffer x(T::kS32, 1);
   program::Slice sx = Add(x);
   const auto plus_one = AddKernel(Opcode::kAdd, T::kS32, 1);
-  program_.prologue = {{program::Call{"first", {sx}, "", program::LaunchId(2)}}};
-  program_.steps = {{program::Call{"second", {sx}, "some text", program::LaunchId(1)}},
+  program_.prologue = {{program::HostCall{"first", {sx}, "", program::LaunchId(2)}}};
+  program_.steps = {{program::HostCall{"second", {sx}, "some text", program::LaunchId(1)}},
                     Launch(plus_one, {sx, sx}),
-                    {program::Call{"first", {sx}, "", program::LaunchId(0)}}};
+                    {program::HostCall{"first", {sx}, "", program::LaunchId(0)}}};
   program_.launches.resize(3);
   std::string order;
-  for (const program::Call* call : program::CallSteps(program_))
+  for (const program::HostCall* call : program::HostCallSteps(program_))
     order += Cat(call->target, call->id, " ");
   EXPECT_EQ(order, "first2 second1 first0 ");
   kiln_entry_fn entry = Compile();

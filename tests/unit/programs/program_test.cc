@@ -265,7 +265,7 @@ TEST(Prologue, RunsOnAGpuOnce) {
 
 TEST(Steps, AreWalkedInOrder) {
   const program::Step copy{program::Copy{SliceOf(0), SliceOf(1)}},
-      call{program::Call{"f", {SliceOf(2)}, "", program::LaunchId(0)}};
+      call{program::HostCall{"f", {SliceOf(2)}, "", program::LaunchId(0)}};
   program::While loop;
   loop.condition = {copy};
   loop.predicate = SliceOf(3);
@@ -285,7 +285,7 @@ TEST(Steps, AreWalkedInOrder) {
   program::Program p;
   p.allocations.resize(6);
   p.steps = steps;
-  EXPECT_EQ(program::CallSteps(p).size(), 3u);
+  EXPECT_EQ(program::HostCallSteps(p).size(), 3u);
   EXPECT_EQ(program::AllocationUses(p), (std::vector<bool>{true, true, true, true, true, false}));
 }
 

@@ -21,7 +21,7 @@ constexpr double kScalarAccessCost = 1.2;  // per lane, one by one
 constexpr double kTransposeCost = 0.3;     // per lane, in squares
 constexpr double kCombineLanesCost = 14;   // of a vector of accumulators, once per reduction
 // The same, and the heavy ops behind it, where the next stage has to wait for the result.
-constexpr double kChainCost = 100;
+constexpr double kDependentCombineCost = 100;
 constexpr double kCyclesPerMicrosecond = 2500;
 // The minimal traffic of an item, so that its overhead is negligible, and the maximal one, so that
 // there are enough items.
@@ -167,7 +167,7 @@ class Scheduler {
   }
 
   // Whether rows are walked more than once.
-  bool IsChained() const {
+  bool WalksRowsAgain() const {
     return std::count_if(kernel_.stages.begin(), kernel_.stages.end(),
                          [](const Stage& stage) { return !stage.variables.empty(); }) > 1;
   }
@@ -181,7 +181,7 @@ class Scheduler {
     for (VariableId v : stage.variables) {
       if (Extent(v) <= 1 || (kernel_.variables[v].reduction && AnyGeneral(stage))) continue;
       double combine = kCombineLanesCost * static_cast<double>(stage.reductions.size());
-      if (IsChained()) combine = kChainCost;
+      if (WalksRowsAgain()) combine = kDependentCombineCost;
       double cost = points * PointCost(stage, v) + static_cast<double>(points_) * combine;
       if (cost < best.second) best = {v, cost};
     }

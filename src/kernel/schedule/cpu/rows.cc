@@ -17,13 +17,13 @@ class Rows {
 
   void Run() {
     if (s_.vector_width == 1) return;
-    bool chained = walks_.size() >= 2 && s_.split == 0;
-    if (chained) extent_ = Extent(OwnVector(walks_[0]));
-    for (StageId s : walks_) chained = chained && Extent(OwnVector(s)) == extent_;
-    if (chained) StageRows();
+    bool walks_again = walks_.size() >= 2 && s_.split == 0;
+    if (walks_again) extent_ = Extent(OwnVector(walks_[0]));
+    for (StageId s : walks_) walks_again = walks_again && Extent(OwnVector(s)) == extent_;
+    if (walks_again) StageRows();
     KeepWhatIsReadAgain();
     if (kernel_.bytes_read + kernel_.bytes_written <= cpu_.l2_bytes) return;
-    if (!chained) return PrefetchStreams();
+    if (!walks_again) return PrefetchStreams();
     if (kernel_.outer == 0) return;
     Pipeline();
     PrefetchRows();

@@ -1,8 +1,8 @@
 // Ops that read or write windows at positions given by operands.
 #include <algorithm>
 
+#include "ops/gather_scatter.h"
 #include "ops/inference_rules.h"
-#include "ops/windows.h"
 
 namespace kiln::rules {
 namespace {

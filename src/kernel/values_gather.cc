@@ -4,7 +4,7 @@
 #include <map>
 
 #include "kernel/values.h"
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 
 namespace kiln::kernel {
 

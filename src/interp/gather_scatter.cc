@@ -1,4 +1,4 @@
-#include "interp/windows.h"
+#include "interp/gather_scatter.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "interp/reducer.h"
 #include "interp/strided.h"
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 
 namespace kiln::interp {
 namespace {

@@ -9,11 +9,11 @@
 
 namespace kiln::ir {
 
-bool IsCall(const Instruction& instruction);
+bool IsHostCall(const Instruction& instruction);
 
 // The name of the function: of a custom call its target, else one of the library's own, which begin
 // with "kiln.".
-std::string CallTarget(const Instruction& instruction);
+std::string HostCallTarget(const Instruction& instruction);
 CallSignature CallSignatureOf(const Instruction& instruction);
 
 }  // namespace kiln::ir

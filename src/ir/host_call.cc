@@ -1,4 +1,4 @@
-#include "ir/call.h"
+#include "ir/host_call.h"
 
 #include "base/strings.h"
 
@@ -13,9 +13,11 @@ void AppendArrays(const Shape& shape, std::vector<Shape>& arrays) {
 
 }  // namespace
 
-bool IsCall(const Instruction& instruction) { return HasTrait(instruction.opcode(), kLibraryCall); }
+bool IsHostCall(const Instruction& instruction) {
+  return HasTrait(instruction.opcode(), kLibraryCall);
+}
 
-std::string CallTarget(const Instruction& instruction) {
+std::string HostCallTarget(const Instruction& instruction) {
   if (instruction.opcode() == Opcode::kCustomCall) {
     return instruction.attributes().Text(Attr::kCustomCallTarget);
   }

@@ -1,4 +1,4 @@
-#include "ops/windows.h"
+#include "ops/gather_scatter.h"
 
 #include <algorithm>
 
