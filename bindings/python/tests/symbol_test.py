@@ -70,6 +70,25 @@ class SymbolTest(unittest.TestCase):
         with self.assertRaisesRegex(kiln.KilnError, 'parameter.*kiln_graph_symbol_affine'):
             self.graph.parameter('f32', [2 * int(self.n)])
 
+    def test_bounds(self):
+        graph = self.graph
+        some = graph.bounded_size(6)
+        self.assertEqual(str(some), '<=6')
+        self.assertEqual(some, graph.bounded_size(6))
+        x = graph.parameter('f32', [6], 'x')
+        rows = graph.nonzero(x)
+        self.assertEqual(rows.shape.dims, (some, 1))
+        doubled = graph.boolean_mask(x, x > 0) * 2
+        self.assertEqual(doubled.shape.dims, (some,))
+        looked = graph.host_callback('look', [doubled], [('s32', [some, 2]), ('f32', [])])
+        self.assertEqual(graph.get_tuple_element(looked, 0).shape.dims, (some, 2))
+        kept = graph.assert_(graph.parameter('pred', [], 'p'), doubled, [x], 'not good')
+        graph.set_results(graph.print(kept, [], 'kept '))
+        with self.assertRaisesRegex(kiln.KilnError, 'kiln.nonzero.*run it in a session'):
+            graph.compile()
+        with self.assertRaisesRegex(kiln.KilnError, '<=6 is a bound'):
+            some + 1
+
     def test_unknown_symbol(self):
         x = self.graph.parameter('f32', [self.n], 'x')
         self.graph.set_results(x)

@@ -135,8 +135,9 @@ EffectOrder EffectsBefore(const Computation& computation) {
   VariableUses all_uses;
   Instruction* last = nullptr;
   for (Instruction* i : computation.instructions()) {
-    const VariableUses::Uses& uses = all_uses.Of(*i);
     const bool is_effect = HasSideEffect(*i);
+    if (!is_effect && i->called().empty() && i->opcode() != Opcode::kVariable) continue;
+    const VariableUses::Uses& uses = all_uses.Of(*i);
     if (!is_effect && uses.read.empty()) continue;
     std::vector<Instruction*> waits_for;
     for (const std::string& name : uses.read) {

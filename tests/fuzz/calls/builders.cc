@@ -37,6 +37,17 @@ const Content& Find(const Contents& contents, std::string_view name) {
   return it == contents.end() ? *none : it->second;
 }
 
+bool HasBound(const GraphState& graph, const kiln_shape& shape) {
+  for (size_t d = 0; shape.dtype != KILN_TUPLE && d < shape.rank; ++d) {
+    kiln_text* text = nullptr;
+    if (shape.dims[d] >= 0 || kiln_graph_symbol_text(graph.handle, shape.dims[d], &text)) continue;
+    const bool is_bound = std::string_view(kiln_text_data(text, nullptr)).starts_with("<=");
+    kiln_text_release(text);
+    if (is_bound) return true;
+  }
+  return false;
+}
+
 size_t LengthOf(const Parameter& parameter, const Content& content) {
   if (parameter.type == "const char*" || parameter.type == "const void*") {
     return content.text.size();
@@ -235,10 +246,9 @@ kiln_value World::Build(GraphState* graph, const Function& function, const Conte
     value.id = id;
     kiln_shape shape = KILN_SHAPE_INIT;
     kiln_error* error = kiln_graph_value_shape(graph->handle, id, &shape);
-    if (error && kiln_error_code(error) == KILN_UNIMPLEMENTED) {
-      kiln_error_release(error);  // bounded dimensions
-    } else {
-      Expect(!error, "a value has no shape");
+    Expect(!error, "a value has no shape");
+    // Values of bounded dimensions are left alone: few ops take them.
+    if (!error && !HasBound(*graph, shape)) {
       value.has_shape = true;
       value.dtype = shape.dtype;
       value.is_static = shape.byte_size >= 0;

@@ -316,6 +316,34 @@ void CustomCall(Maker& m) {
   if (m.w.Chance(60)) m.Set("options.aliases", aliases);
 }
 
+void HostCallback(Maker& m) {
+  m.SetText("callback", m.w.Chance(90) ? "look" : m.w.WildText());
+  std::vector<Value> operands;
+  for (size_t i = 0, n = m.w.Below(3); i < n; ++i) operands.push_back(m.Array(kAny));
+  Ints shapes;
+  for (size_t i = 0, n = m.w.Below(4); i < n; ++i) {
+    const Ints dims = m.w.Dims(3);
+    shapes.push_back(m.Type(kAny));
+    shapes.push_back(static_cast<int64_t>(dims.size()));
+    shapes.insert(shapes.end(), dims.begin(), dims.end());
+  }
+  m.Set("operands", operands);
+  m.Set("results", shapes);
+  m.Set("has_side_effect", int64_t{m.w.Chance(30)});
+}
+
+void Message(Maker& m) {
+  m.Set("pred", m.Of(KILN_PRED, {}));
+  m.Set("operand", m.Array(kAny));
+  m.Set("data", std::vector<Value>{m.Array(kAny)});
+  m.SetText("message", m.w.Chance(90) ? "so: " : m.w.WildText());
+}
+
+void Assign(Maker& m) {
+  m.Set("operand", m.Array(m.name() == "kiln_op_assign" ? kAny : kNumber));
+  m.SetText("variable", m.w.Chance(90) ? "w" : m.w.WildText());
+}
+
 void Attention(Maker& m) {
   const kiln_dtype dtype = m.Type(kFloatType);
   const int64_t b = m.w.Between(1, 2), t = m.w.Between(1, 5), s = m.w.Between(1, 5);

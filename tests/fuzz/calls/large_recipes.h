@@ -17,6 +17,9 @@ void Convolution(Maker& m);
 void While(Maker& m);
 void Conditional(Maker& m);
 void CustomCall(Maker& m);
+void HostCallback(Maker& m);
+void Message(Maker& m);  // print and assert
+void Assign(Maker& m);
 void Attention(Maker& m);
 void Where(Maker& m);
 

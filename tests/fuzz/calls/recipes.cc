@@ -422,6 +422,26 @@ const std::map<std::string, Recipe, std::less<>>& Recipes() {
        }},
       {"kiln_op_while", While},
       {"kiln_op_custom_call", CustomCall},
+      {"kiln_op_host_callback", HostCallback},
+      {"kiln_op_unique",
+       [](Maker& m) { m.Set("operand", m.Of(m.Type(kAny), {m.w.Between(0, 8)})); }},
+      {"kiln_op_boolean_mask",
+       [](Maker& m) {
+         const Value x = m.Array(kAny, 1);
+         const size_t rank = 1 + m.Dim(x);
+         m.Set("operand", x);
+         m.Set("mask", m.Of(KILN_PRED, Ints(x.dims.begin(), x.dims.begin() + rank)));
+       }},
+      {"kiln_op_print", Message},
+      {"kiln_op_assert", Message},
+      {"kiln_op_variable",
+       [](Maker& m) {
+         m.SetText("variable", m.w.Chance(90) ? "w" : m.w.WildText());
+         m.Set("dtype", int64_t{m.Type(kAny)});
+         m.Set("dims", m.w.Dims());
+       }},
+      {"kiln_op_assign", Assign},
+      {"kiln_op_assign_add", Assign},
       {"kiln_nn_broadcast_to",
        [](Maker& m) {
          const Value x = m.Array(kAny, 0, false, 3);

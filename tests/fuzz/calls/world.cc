@@ -10,7 +10,9 @@
 #include <limits>
 #include <thread>
 
+#include "base/strings.h"
 #include "base/utf8.h"
+#include "ops/op.h"
 #include "support/literal.h"
 
 namespace kiln::fuzz {
@@ -238,6 +240,18 @@ SizedCopy::SizedCopy(World& world, const void* options, size_t size) : struct_si
 
 // --- The run
 
+namespace {
+
+bool IsSessionOnly(std::string_view function) {
+  if (!function.starts_with("kiln_op_")) return false;
+  std::string name = Cat("kiln.", function.substr(std::string_view("kiln_op_").size()));
+  std::ranges::replace(name, '_', '-');
+  const std::optional<Opcode> opcode = OpcodeByName(name);
+  return opcode && HasTrait(*opcode, kSessionOnly);
+}
+
+}  // namespace
+
 void World::Run(size_t calls) {
   const std::vector<Function>& functions = Functions();
   static const std::vector<size_t>* builders = [] {
@@ -255,6 +269,8 @@ void World::Run(size_t calls) {
     size_t chosen;
     if (Chance(45)) {
       chosen = (*builders)[Below(builders->size())];
+      // A graph that has one of these is never compiled.
+      if (IsSessionOnly(functions[chosen].name) && Chance(90)) continue;
     } else if (Chance(15)) {
       chosen = FunctionByName(Pick(kOften));
     } else {
